@@ -1,0 +1,69 @@
+# `make help` lists the targets. Variables: make setup PYTHON=python3.12 PIP_ARGS='--extra-index-url ...'
+PYTHON = python3
+PIP_ARGS =
+VENV = .venv
+LABS =
+RESET =
+export JUPYTER_PREFER_ENV_PATH = 1
+export PIP_DISABLE_PIP_VERSION_CHECK = 1
+
+run_python = "$(CURDIR)/$(VENV)/bin/python"
+pytest = $(run_python) -m pytest -n 2 --dist loadfile
+# The stamp's name holds the path of the tree: a tree that was moved is set up again.
+stamp := $(VENV)/.set-up-$(shell printf %s "$(CURDIR)" | cksum | cut -d' ' -f1)
+newest = .venv-newest
+newest_tests = $(wildcard tests/gemm tests/first_kernels tests/course)
+
+.DEFAULT_GOAL := help
+.PHONY: help setup run test lab first-aid clean test-newest soak
+
+help: ## List the targets
+	@echo "Tile to Cluster. make <target>:"
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' Makefile
+	@echo "Variables: PYTHON=python3  PIP_ARGS='options for pip'  VENV=.venv"
+
+setup: $(stamp) ## Make the environment in .venv (a second time does nothing)
+	@echo "$(VENV) is ready. Next: make lab"
+
+run: $(stamp) ## Work through every lab headless into build/ (LABS=notebooks/00_start_here.ipynb: only these)
+	@$(run_python) -m labs_helpers.course.run_labs --out build $(LABS)
+
+test: $(stamp) ## Run what CI runs: pytest, and strict nbval over every notebook
+	@$(pytest) --nbval --nbval-current-env --nbval-cell-timeout=60
+
+lab: $(stamp) ## Open your own copies of the labs in JupyterLab (RESET=02/3: put that exercise's stub back)
+	@$(run_python) -m labs_helpers.course.my_labs $(if $(RESET),--reset "$(RESET)")
+
+first-aid: $(stamp) ## Say what works on this machine, and how to mend what does not
+	@$(run_python) -m labs_helpers.course.first_aid
+
+soak: $(stamp) ## Run the tests that are exhaustive or long (at most 30 minutes)
+	@$(pytest) tests -m soak --timeout=1700; status=$$?; \
+	  if [ $$status = 5 ]; then echo "No test is marked soak yet."; else exit $$status; fi
+
+test-newest: ## Run the kernels' tests under the newest Triton and numpy, in .venv-newest
+	@$(MAKE) --no-print-directory setup VENV=$(newest)
+	$(newest)/bin/python -m pip install --quiet $(PIP_ARGS) --upgrade --no-deps triton numpy
+	@$(newest)/bin/python -m pip list | grep -E '^(numpy|torch|triton) '
+	TRITON_DEFAULT_FP_FUSION=1 $(newest)/bin/python -m pytest -n 2 --dist loadfile $(newest_tests)
+
+clean: ## Remove build/, caches and the environments; my_labs/ stays
+	rm -rf build .pytest_cache .ruff_cache .hypothesis *.egg-info
+	find labs_helpers tests $(wildcard mpi_scripts) -name __pycache__ -type d -prune -exec rm -rf {} +
+	@for venv in "$(VENV)" $(newest); do if [ -f "$$venv/pyvenv.cfg" ]; then rm -rf "$$venv"; fi; done
+
+$(stamp): pyproject.toml constraints.txt
+	@case "$$(uname -s)" in Linux) ;; \
+	  Darwin) echo "Triton has no macOS wheel: open this folder in its devcontainer (see README.md)." >&2; exit 1 ;; \
+	  *) echo "Triton runs on Linux: on Windows work inside WSL (see README.md)." >&2; exit 1 ;; esac
+	@command -v "$(PYTHON)" >/dev/null || { \
+	  echo "$(PYTHON) was not found. Install Python 3.11 or newer, or name one: make setup PYTHON=python3.12" >&2; exit 1; }
+	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "$$("$(PYTHON)" --version) is too old: Python 3.11 or newer is needed." \
+	    "Name another one: make setup PYTHON=python3.12" >&2; exit 1; }
+	@"$(PYTHON)" -c 'import ensurepip, venv' 2>/dev/null || { \
+	  echo "Python's venv package is missing. On Debian and Ubuntu: sudo apt install python3-venv" >&2; exit 1; }
+	@echo "Setting up $(VENV). This downloads PyTorch, Triton and JupyterLab, once; give it some minutes."
+	"$(PYTHON)" -m venv "$(VENV)"
+	$(run_python) -m pip install $(PIP_ARGS) --constraint constraints.txt --editable '.[test]'
+	@rm -f "$(VENV)"/.set-up-* && touch $@

@@ -1,0 +1,1 @@
+"""Foundations: this machine, timing, the roofline, recorded results and figures."""

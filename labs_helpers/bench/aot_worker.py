@@ -1,0 +1,98 @@
+"""Run as a script by `aot.py`, in a process without TRITON_INTERPRET: compile each job, write what came out.
+
+Imports nothing of this course and no torch, so that any Triton from 3.2 on can stand behind it.
+"""
+
+import importlib.util
+import json
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import triton
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+
+# What a matrix product becomes, by family of chip.
+TENSOR_CORE = r"\b(wgmma\.mma_async|tcgen05\.mma|mma\.sync|v_mfma_\w+|v_wmma_\w+)"
+
+
+def gpu_target(name: str) -> GPUTarget:
+    if name.startswith("sm_"):
+        return GPUTarget("cuda", int(name[3:]), 32)
+    return GPUTarget("hip", name, 64)
+
+
+def ast_source(kernel, job: dict):
+    names = list(job["signature"])
+    aligned = {(names.index(name),): [["tt.divisibility", 16]] for name in job["aligned"]}
+    try:
+        return ASTSource(kernel, signature=job["signature"], constexprs=job["constexprs"], attrs=aligned)
+    except TypeError:  # Triton 3.2
+        from triton.backends.compiler import AttrsDescriptor
+
+        properties = {"tt.divisibility": [index for (index,) in aligned], "tt.equal_to": []}
+        attrs = AttrsDescriptor.from_dict({"arg_properties": properties, "cls": "AttrsDescriptor"})
+        signature = {k: v for k, v in job["signature"].items() if v != "constexpr"}
+        return ASTSource(kernel, signature=signature, constants=job["constexprs"], attrs=attrs)
+
+
+def resources(cubin: bytes) -> tuple:
+    """(registers a thread, spilled bytes) of a CUDA binary; (None, None) without cuobjdump."""
+    tool = Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / "cuobjdump"
+    if not tool.exists():
+        return None, None
+    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
+        file.write(cubin)
+        file.flush()
+        text = subprocess.run([tool, "--dump-resource-usage", file.name], capture_output=True, text=True,
+                              timeout=30).stdout
+    found = re.search(r"REG:(\d+) STACK:(\d+)", text)
+    return (int(found[1]), int(found[2])) if found else (None, None)
+
+
+def compile_job(job: dict, folder: str) -> dict:
+    path = Path(folder, f"{job['kernel']}_{abs(hash(json.dumps(job, sort_keys=True)))}.py")
+    path.write_text(job["source"])
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    kernel = getattr(module, job["kernel"])
+    compiled = triton.compile(ast_source(kernel, job), target=gpu_target(job["target"]), options=job["options"])
+    cuda = job["target"].startswith("sm_")
+    assembly = compiled.asm["ptx" if cuda else "amdgcn"]
+    binary = compiled.asm["cubin" if cuda else "hsaco"]
+    found: dict = {}
+    for name in re.findall(TENSOR_CORE, assembly):
+        found[name] = found.get(name, 0) + 1
+    # wgmma.mma_async.sync.aligned.m64n128k16.f16.f16.f16 and mma.sync.….f16.f16.f16.f16: the first type is D's.
+    half = re.search(r"(wgmma\.mma_async|mma\.sync)[\w.:]*\.m\d+n\d+k\d+(\.row\.col)?\.f16\.", assembly)
+    registers, spills = resources(binary) if cuda else amd_resources(assembly)
+    return {
+        "target": job["target"], "tensor_core": found, "float16_accumulators": bool(half),
+        "shared": compiled.metadata.shared, "registers": registers, "spills": spills, "binary": len(binary),
+        "num_warps": compiled.metadata.num_warps, "assembly": assembly,
+    }
+
+
+def amd_resources(assembly: str) -> tuple:
+    registers = re.search(r"\.vgpr_count:\s+(\d+)", assembly)
+    spills = re.search(r"\.vgpr_spill_count:\s+(\d+)", assembly)
+    return (int(registers[1]) if registers else None, 4 * int(spills[1]) if spills else None)
+
+
+def main(order: str, answer: str) -> None:
+    results = []
+    with tempfile.TemporaryDirectory() as folder:
+        for job in json.loads(Path(order).read_text()):
+            try:
+                results.append(compile_job(job, folder))
+            except Exception as error:  # the compiler's refusal is the answer
+                results.append({"error": f"{type(error).__name__}: {error}"})
+    Path(answer).write_text(json.dumps(results))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

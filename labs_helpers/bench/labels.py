@@ -1,0 +1,100 @@
+"""Names written beside curves and points, moved until they do not overlap."""
+
+import math
+
+import matplotlib
+from matplotlib.transforms import Bbox, offset_copy
+
+
+def label_lines(ax, gap: float = 1.35) -> None:
+    """Write each labelled curve's name right of the axes, instead of a legend, moved apart where they meet.
+
+    gap: the least distance of two labels, in heights of the text. Call it last: it reads the axes' limits.
+    """
+    ax.figure.draw_without_rendering()
+    ends = []
+    for line in ax.get_lines():
+        if line.get_label().startswith("_"):
+            continue
+        drawn = [xy for xy in ax.transData.transform(line.get_xydata()) if all(map(math.isfinite, xy))]
+        if drawn:
+            ends.append((drawn[-1], line))
+    if not ends:
+        return
+    ends.sort(key=lambda end: end[0][1])
+    size = matplotlib.rcParams["font.size"]
+    points_per_pixel = 72 / ax.figure.dpi
+    heights = _apart([y for (_, y), _ in ends], gap * size / points_per_pixel)
+    # A column right of the axes, wherever the layout then puts their edge.
+    column = offset_copy(ax.transAxes, ax.figure, x=10, units="points")
+    for ((x, y), line), height in zip(ends, heights, strict=True):
+        ax.annotate(
+            line.get_label(), ax.transData.inverted().transform((x, y)),
+            xytext=(1, (height - y) * points_per_pixel), textcoords=(column, "offset points"),
+            va="center", fontsize=size, annotation_clip=False,
+            arrowprops={"arrowstyle": "-", "color": line.get_color(), "relpos": (0, 0.5), "shrinkB": 4},
+        )  # fmt: skip
+
+
+def label_points(ax, points: dict[str, tuple[float, float]]) -> None:
+    """Write each point's name beside it, where no curve, point or other text is in the way.
+
+    points: name → (x, y). Call it last. Where a place free of everything is not found, the one with the
+    least in the way is taken.
+    """
+    ax.figure.draw_without_rendering()
+    frame = ax.get_window_extent()
+    taken = [text.get_window_extent() for text in ax.texts]
+    taken += [_around(ax.transData.transform(point), 5, 5) for point in points.values()]
+    # Curves as rows of small boxes, so that one test of overlap serves for everything.
+    for line in ax.get_lines():
+        path = line.get_path().transformed(line.get_transform())
+        if len(path.vertices) > 1:
+            taken += [_around(vertex, 2, 2) for vertex in path.interpolated(60).vertices]
+    for name, point in points.items():
+        text = ax.annotate(name, point, xytext=(0, 0), textcoords="offset points", ha="center", va="center")
+        box = text.get_window_extent()
+        x, y = ax.transData.transform(point)
+        places = [(_around((x + dx, y + dy), box.width / 2 + 1, box.height / 2), (dx, dy))
+                  for dx, dy in _offsets(box.width / 2, box.height / 2)]  # fmt: skip
+        place, (dx, dy) = min(places, key=lambda place: _in_the_way(place[0], taken, frame))
+        text.set_position((dx * 72 / ax.figure.dpi, dy * 72 / ax.figure.dpi))
+        taken.append(place)
+
+
+def _offsets(half_width: float, half_height: float):
+    """Where a label's centre may go, nearest first: right, left, above, below, the corners, then farther."""
+    for distance in (10, 18, 28):
+        right, up = half_width + distance, half_height + distance
+        yield from [(right, 0), (-right, 0), (0, up), (0, -up)]
+        yield from [(right, -up), (-right, up), (right, up), (-right, -up)]
+
+
+def _in_the_way(place: Bbox, taken: list[Bbox], frame: Bbox) -> float:
+    """Area in square pixels that a label would cover, and ten times what would leave the axes."""
+    inside = _overlap(place, frame)
+    return sum(_overlap(place, box) for box in taken) + 10 * (place.width * place.height - inside)
+
+
+def _overlap(a: Bbox, b: Bbox) -> float:
+    return max(0, min(a.x1, b.x1) - max(a.x0, b.x0)) * max(0, min(a.y1, b.y1) - max(a.y0, b.y0))
+
+
+def _around(centre, half_width: float, half_height: float) -> Bbox:
+    x, y = centre
+    return Bbox.from_extents(x - half_width, y - half_height, x + half_width, y + half_height)
+
+
+def _apart(values: list[float], step: float) -> list[float]:
+    """Sorted values moved as little as it takes to stand `step` apart: least squares, pooling neighbours."""
+    groups = []
+    for value in values:
+        groups.append([value])
+        while len(groups) > 1 and _spread(groups[-2], step)[-1] + step > _spread(groups[-1], step)[0]:
+            groups[-2:] = [groups[-2] + groups[-1]]
+    return [position for group in groups for position in _spread(group, step)]
+
+
+def _spread(group: list[float], step: float) -> list[float]:
+    start = sum(group) / len(group) - step * (len(group) - 1) / 2
+    return [start + i * step for i in range(len(group))]

@@ -1,0 +1,94 @@
+"""Every kernel launch made inside a `with` block: which kernel, on what, with which options."""
+
+from __future__ import annotations
+
+import inspect
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+
+OPTIONS = ("num_warps", "num_stages")
+
+_TYPES = {
+    "torch.float16": "fp16", "torch.bfloat16": "bf16", "torch.float32": "fp32", "torch.float64": "fp64",
+    "torch.int8": "i8", "torch.int16": "i16", "torch.int32": "i32", "torch.int64": "i64",
+    "torch.uint8": "u8", "torch.bool": "i1",
+}
+
+
+@dataclass
+class Launch:
+    """One launch. `arguments` maps the kernel's parameter names to what was passed."""
+
+    kernel: object
+    grid: tuple
+    arguments: dict
+    options: dict = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        return self.kernel.__name__
+
+    @cached_property
+    def constexprs(self) -> dict:
+        """The compile-time parameters of the launch: name → value."""
+        annotations = inspect.get_annotations(self.kernel)
+        return {k: v for k, v in self.arguments.items() if "constexpr" in str(annotations.get(k, ""))}
+
+    def tensors(self) -> dict:
+        """The tensors of the launch: parameter name → tensor."""
+        return {k: v for k, v in self.arguments.items() if hasattr(v, "data_ptr")}
+
+    def signature(self, dtype=None) -> dict:
+        """Triton's types of the run-time parameters; `dtype` replaces that of every floating tensor."""
+        types = {}
+        for name, value in self.arguments.items():
+            # A launch turns an integer 1 into a constant as well, so that a contiguous stride is known.
+            if name in self.constexprs or value is None or (type(value) is int and value == 1):
+                types[name] = "constexpr"
+            elif hasattr(value, "data_ptr"):
+                floating = value.dtype.is_floating_point
+                types[name] = "*" + _TYPES[str(dtype if dtype is not None and floating else value.dtype)]
+            elif isinstance(value, bool):
+                types[name] = "i1"
+            elif isinstance(value, int):
+                types[name] = "i32" if -(2**31) <= value < 2**31 else "i64"
+            elif isinstance(value, float):
+                types[name] = "fp32"
+            else:
+                raise TypeError(f"{self.name}: parameter {name} has a type no kernel takes: {value!r}")
+        return types
+
+
+@contextmanager
+def record_launches():
+    """Yields a list that gains a `Launch` for each kernel started inside the block."""
+    from triton.runtime.interpreter import InterpretedFunction
+    from triton.runtime.jit import JITFunction
+
+    launches: list[Launch] = []
+
+    def recorded(run):
+        def wrapper(self, *args, grid, warmup, **kwargs):
+            launches.append(_launch(self.fn, grid, args, kwargs))
+            return run(self, *args, grid=grid, warmup=warmup, **kwargs)
+
+        return wrapper
+
+    originals = {kind: kind.run for kind in (InterpretedFunction, JITFunction)}
+    for kind, run in originals.items():
+        kind.run = recorded(run)
+    try:
+        yield launches
+    finally:
+        for kind, run in originals.items():
+            kind.run = run
+
+
+def _launch(kernel, grid, args, kwargs) -> Launch:
+    signature = inspect.signature(kernel)
+    bound = signature.bind(*args, **{k: v for k, v in kwargs.items() if k in signature.parameters})
+    bound.apply_defaults()
+    arguments = dict(bound.arguments)
+    grid = grid(arguments) if callable(grid) else grid
+    return Launch(kernel, tuple(grid), arguments, {k: kwargs[k] for k in OPTIONS if k in kwargs})

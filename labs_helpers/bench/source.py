@@ -1,0 +1,104 @@
+"""The source of a function together with everything it calls, as one module.
+
+A function written in a notebook cell lives in no file. To compile its kernel for another GPU, or to run it
+in Triton's interpreter while this process drives a real GPU, another process has to import it: so its
+source travels.
+"""
+
+from __future__ import annotations
+
+import inspect
+import textwrap
+from types import FunctionType, ModuleType
+
+_CONSTANTS = (int, float, str, bool, type(None))
+
+
+def plain(function):
+    """The Python function inside a `@triton.jit` function; any other function as it is."""
+    inner = getattr(function, "fn", None)
+    return inner if isinstance(inner, FunctionType) else function
+
+
+def is_kernel(function) -> bool:
+    """Whether `function` is decorated with `@triton.jit` (compiled or interpreted)."""
+    return isinstance(getattr(function, "fn", None), FunctionType)
+
+
+def source_of(function) -> str:
+    """The text of one function, decorators included. OSError, naming it, when there is none."""
+    try:
+        return textwrap.dedent(inspect.getsource(plain(function)))
+    except (OSError, TypeError) as error:
+        name = getattr(plain(function), "__name__", repr(function))
+        raise OSError(f"the source of {name} cannot be found: define it in a cell or a file") from error
+
+
+def names_used(function) -> dict[str, object]:
+    """What `function` refers to outside itself: name → value, closures included."""
+    inner = plain(function)
+    closure = inspect.getclosurevars(inner)
+    used = {**closure.globals, **closure.nonlocals}
+    # Decorators, annotations and defaults are evaluated outside the body, so they are not in its names.
+    for name in ("torch", "triton", "tl"):
+        if isinstance(inner.__globals__.get(name), ModuleType):
+            used[name] = inner.__globals__[name]
+    return used
+
+
+def reachable(function) -> dict[str, object]:
+    """`function` and every function of the same file that it calls, callees first, by their names."""
+    home = plain(function).__code__.co_filename
+    found: dict[str, object] = {}
+
+    def visit(current):
+        for value in names_used(current).values():
+            callee = plain(value)
+            if isinstance(callee, FunctionType) and callee.__code__.co_filename == home:
+                if callee.__name__ not in found and callee is not plain(function):
+                    found[callee.__name__] = value
+                    visit(value)
+
+    visit(function)
+    ordered = dict(reversed(found.items()))
+    return {**ordered, plain(function).__name__: function}
+
+
+def portable_source(function, kernels_only: bool = False) -> str:
+    """A module that defines `function` and all it needs: imports, constants, helpers.
+
+    With `kernels_only` just what a kernel needs (Triton, constants, jitted helpers), so that it can be
+    compiled by a Triton whose process imports neither torch nor this course.
+    """
+    imports, constants, bodies = set(), {}, {}
+
+    def visit(name, current):
+        if name in bodies:
+            return
+        bodies[name] = None
+        for used, value in names_used(current).items():
+            if isinstance(value, ModuleType):
+                if not kernels_only or value.__name__.split(".")[0] == "triton":
+                    imports.add(f"import {value.__name__} as {used}")
+            elif isinstance(plain(value), FunctionType) and (is_kernel(value) or not _importable(value)):
+                if is_kernel(value) and value.fn.__module__.startswith("triton."):
+                    imports.add(f"from {value.fn.__module__} import {value.fn.__name__} as {used}")
+                else:
+                    visit(used, value)
+            elif isinstance(value, _CONSTANTS) and not used.startswith("__"):
+                constants[used] = repr(value)
+            elif type(value).__name__ == "constexpr":
+                constants[used] = f"tl.constexpr({value.value!r})"
+            elif hasattr(value, "__module__") and hasattr(value, "__qualname__") and not kernels_only:
+                imports.add(f"from {value.__module__} import {value.__qualname__} as {used}")
+        bodies[name] = bodies.pop(name) or source_of(current)
+
+    visit(plain(function).__name__, function)
+    lines = sorted(imports) + [f"{name} = {text}" for name, text in constants.items()]
+    return "\n".join(lines) + "\n\n\n" + "\n\n".join(bodies.values())
+
+
+def _importable(function) -> bool:
+    """Whether another process finds this function under its module's name (a cell's it does not)."""
+    module = plain(function).__module__ or ""
+    return module.startswith(("labs_helpers.", "torch", "triton.", "numpy", "math"))

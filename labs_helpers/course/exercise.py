@@ -1,0 +1,130 @@
+"""An exercise and its check: not attempted, right or wrong, and what each of them prints and binds."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from labs_helpers.bench.source import plain, reachable
+from labs_helpers.course.scoreboard import OPEN, RIGHT, SCORES, WRONG
+from labs_helpers.course.stub import attempted, still_open
+from labs_helpers.course.wrong import Wrong, wrong_from
+
+
+@dataclass(frozen=True)
+class Exercise:
+    """`trial(student)` yields a line for each case that is right and raises Wrong at the first that is not.
+
+    Called in a notebook as `name = check.name(name)`. `reference` is None for a transfer exercise, whose answer
+    students do not get; then the function itself is returned.
+    """
+
+    id: str
+    title: str
+    points: int
+    minutes: int
+    reference: Callable | None
+    trial: Callable[[Callable], Iterator[str]]
+    kernel: bool = False
+
+    def __call__(self, student):
+        if not callable(student) and not hasattr(student, "fn"):
+            raise TypeError(f"check {self.id} takes your function, not {student!r}")
+        if student is self.reference or not attempted(student):
+            return self._not_attempted(student)
+        name = plain(student).__name__
+        try:
+            for line in self._trials(student):
+                print(f"{RIGHT} {line}")
+        except Wrong as wrong:
+            raise self._wrong(name, wrong) from None
+        except KeyboardInterrupt:
+            raise
+        except Exception as error:
+            files = {plain(part).__code__.co_filename for part in reachable(student).values()}
+            wrong = wrong_from(error, files)
+            if places := still_open(student):
+                wrong = Wrong("", f"{wrong}\n`...` still stands in {', '.join(places)}.")
+            raise self._wrong(name, wrong) from None
+        SCORES.status[self.id] = RIGHT
+        return student
+
+    def verify(self, student) -> list[str]:
+        """Every line of the check, without printing; raises Wrong. For tests and for other processes."""
+        try:
+            return list(self._lines(student))
+        except Wrong:
+            raise
+        except Exception as error:
+            files = {plain(part).__code__.co_filename for part in reachable(student).values()}
+            raise wrong_from(error, files) from error
+
+    def _trials(self, student) -> Iterator[str]:
+        from labs_helpers.bench.machine import this_machine
+
+        if self.kernel and not this_machine().interpreted:
+            # First where every access is counted and a stray one is harmless, then on the GPU.
+            from labs_helpers.course.interpreted import verify_interpreted
+
+            yield from verify_interpreted(self, student)
+        yield from self._lines(student)
+
+    def _lines(self, student) -> Iterator[str]:
+        with np.errstate(all="ignore"):  # the interpreter computes in NumPy; what it finds odd, the check tells
+            yield from self.trial(student)
+
+    def _not_attempted(self, student):
+        SCORES.status.setdefault(self.id, OPEN)
+        if os.environ.get("LABS_GRADING") == "1":
+            raise Wrong(self.id, "not attempted")
+        if self.reference is None:
+            print(f"{OPEN} {self.id} {self.title}: not attempted yet")
+            return student
+        print(f"{OPEN} {self.id} {self.title}: not attempted yet; the lab goes on with the reference")
+        return self.reference
+
+    def _wrong(self, name: str, wrong: Wrong) -> Wrong:
+        SCORES.status[self.id] = WRONG
+        rest = ""
+        if self.reference is not None:
+            _bind(name, self.reference)
+            rest = f"\nThe lab goes on with the reference: `{name}` is bound to it until this check passes."
+        return Wrong(f"{self.id} {self.title}", f"{wrong}{rest}")
+
+
+def exercise(id: str, title: str, *, points: int, minutes: int, reference=None, kernel: bool = False):
+    """Decorates the generator that proves an exercise right, and makes it a check; see Exercise.
+
+    kernel: the answer runs Triton kernels, so on a GPU it is tried in the interpreter first.
+    """
+
+    def register(trial) -> Exercise:
+        if not inspect.isgeneratorfunction(trial):
+            raise TypeError(f"the check of {id} must yield a line for each case")
+        made = Exercise(id, title, points, minutes, reference, trial, kernel)
+        if id in SCORES.exercises and SCORES.exercises[id].trial.__module__ != trial.__module__:
+            raise ValueError(f"exercise {id} is defined twice")
+        SCORES.exercises[id] = made
+        return made
+
+    return register
+
+
+def whose(function) -> str:
+    """'reference' or 'yours': how a figure labels the curve of `function`."""
+    return "reference" if any(function is e.reference for e in SCORES.exercises.values()) else "yours"
+
+
+def _bind(name: str, value) -> None:
+    """Puts `value` under `name` in the notebook, where an assignment that raises leaves the old one."""
+    try:
+        from IPython import get_ipython
+    except ImportError:
+        return
+    shell = get_ipython()
+    if shell is not None:
+        shell.user_ns[name] = value

@@ -1,0 +1,36 @@
+"""Show a reference: the tested code itself, folded."""
+
+from __future__ import annotations
+
+from labs_helpers.course.scoreboard import OPEN, SCORES
+from labs_helpers.course.stub import cell_of
+
+
+def reveal(reference, now: bool = False) -> None:
+    """Shows the source of an exercise's reference, collapsed.
+
+    Before an attempt it asks for `now=True`, and the summary then says so. ValueError for a function that is
+    no exercise's reference.
+    """
+    found = [e for e in SCORES.exercises.values() if e.reference is reference]
+    if not found:
+        raise ValueError(f"{getattr(reference, '__name__', reference)!r} is no exercise's reference")
+    exercise = found[0]
+    if SCORES.status.get(exercise.id, OPEN) == OPEN:
+        if not now:
+            print(f"{exercise.id} has not been attempted. The hints come first; `now=True` shows the reference.")
+            return
+        SCORES.revealed.add(exercise.id)
+    _show(f"Reference for {exercise.id} {exercise.title}", cell_of(reference))
+
+
+def _show(title: str, code: str) -> None:
+    try:
+        from IPython import get_ipython
+        from IPython.display import Markdown, display
+    except ImportError:
+        get_ipython = None
+    if get_ipython is None or get_ipython() is None:
+        print(f"# {title}\n{code}")
+        return
+    display(Markdown(f"<details>\n<summary>{title}</summary>\n\n```python\n{code}\n```\n\n</details>"))

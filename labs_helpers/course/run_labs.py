@@ -1,0 +1,170 @@
+"""Work through the labs headless: python -m labs_helpers.course.run_labs [notebooks ...] --out build
+
+Each notebook is executed as a copy in a folder of its own, on whatever this machine has. OUT gets, for each
+lab, the executed notebook and an HTML page, its figures as SVG under figures/, and index.html over all of it.
+A lab that fails is named with its cell and the end of its error; the others still run, and the exit status
+is 1.
+"""
+
+import argparse
+import os
+import re
+import sys
+import tempfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import nbformat
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
+from nbconvert import HTMLExporter
+from nbformat.notebooknode import NotebookNode
+from tqdm import tqdm
+
+from labs_helpers.course.index_page import write_index
+
+ROOT = Path(__file__).parents[2]
+ANSI = re.compile(r"\x1b\[[0-9;]*m")
+
+
+@dataclass
+class Result:
+    """How one lab went: `error` is empty if it ran through; figures are file names."""
+
+    lab: str
+    seconds: float = 0.0
+    cells: int = 0
+    error: str = ""
+    figures: list[str] = field(default_factory=list)
+
+
+def headings(notebook: NotebookNode) -> list[str]:
+    """For each cell, the nearest Markdown heading at or above it ('' before the first)."""
+    found, current = [], ""
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown":
+            titles = re.findall(r"^#{1,6}\s+(.+?)\s*#*$", cell.source, re.MULTILINE)
+            current = titles[-1] if titles else current
+        found.append(current)
+    return found
+
+
+class Progress:
+    """'lab 02 · cell 14/41 · K loop': one line that is rewritten on a terminal, else a line a cell."""
+
+    def __init__(self, lab: str, notebook: NotebookNode):
+        self.name = f"lab {lab.partition('_')[0]}"
+        self.headings, self.count = headings(notebook), len(notebook.cells)
+        look = {"bar_format": "{desc} {bar:20} {elapsed}", "leave": False}
+        self.bar = tqdm(total=self.count, disable=None, file=sys.stdout, **look)
+
+    def cell(self, index: int) -> str:
+        parts = [self.name, f"cell {index + 1}/{self.count}", self.headings[index]]
+        return " · ".join(part for part in parts if part)
+
+    def __call__(self, cell: NotebookNode, cell_index: int) -> None:
+        if self.bar.disable:
+            print(self.cell(cell_index), flush=True)
+        else:
+            self.bar.set_description_str(self.cell(cell_index), refresh=False)
+            self.bar.update(cell_index - self.bar.n)
+            self.bar.refresh()
+
+
+def run_lab(path: Path, out: Path, cell_timeout: float) -> Result:
+    """Execute the notebook at `path`; what it left, a failed cell's error included, goes to `out`.
+
+    `cell_timeout` is in seconds.
+    """
+    result, began = Result(path.stem), time.monotonic()
+    for old in (out / path.name, out / f"{path.stem}.html"):
+        old.unlink(missing_ok=True)
+    try:
+        notebook = nbformat.read(path, as_version=4)
+    except (OSError, ValueError) as error:
+        result.error = f"{path} is not a notebook: {error}"
+        return result
+    result.cells = len(notebook.cells)
+    before = _figures(out)
+    progress, current = Progress(path.stem, notebook), [0]
+
+    def on_cell(cell, cell_index):
+        current[0] = cell_index
+        if cell.cell_type == "code":
+            progress(cell, cell_index)
+
+    with tempfile.TemporaryDirectory(prefix="lab-") as folder, progress.bar:
+        client = NotebookClient(
+            notebook,
+            timeout=cell_timeout,
+            kernel_name="python3",
+            resources={"metadata": {"path": folder}},
+            on_cell_start=on_cell,
+        )
+        try:
+            client.execute()
+        except CellTimeoutError:
+            result.error = f"{progress.cell(current[0])}: it ran longer than {cell_timeout:g} s"
+        except DeadKernelError:
+            result.error = f"{progress.cell(current[0])}: its kernel died (out of memory, or a crash)"
+        except CellExecutionError as error:
+            lines = ANSI.sub("", str(error)).strip().splitlines()
+            result.error = "\n".join([progress.cell(current[0]), *lines[-8:]])
+        finally:
+            nbformat.write(notebook, out / path.name)
+    (out / f"{path.stem}.html").write_text(to_html(notebook, path.stem), encoding="utf-8")
+    result.seconds = time.monotonic() - began
+    result.figures = sorted(name for name, when in _figures(out) - before)
+    return result
+
+
+def to_html(notebook: NotebookNode, title: str) -> str:
+    """A page that needs no network, but for formulae, which stay LaTeX without one."""
+    exporter = HTMLExporter(embed_images=True, require_js_url="")
+    page, _ = exporter.from_notebook_node(notebook, resources={"metadata": {"name": title}})
+    return page
+
+
+def _figures(out: Path) -> set[tuple[str, int]]:
+    return {(file.name, file.stat().st_mtime_ns) for file in (out / "figures").glob("*.svg")}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="run_labs", description="Work through the labs headless.")
+    parser.add_argument("notebooks", nargs="*", type=Path, help="default: every lab of the course")
+    parser.add_argument("--out", type=Path, default=Path("build"), help="default: build")
+    parser.add_argument("--cell-timeout", type=float, default=600, metavar="SECONDS", help="default: 600")
+    options = parser.parse_args(arguments)
+    notebooks = options.notebooks or sorted((ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb"))
+    if missing := [str(path) for path in notebooks if not path.is_file()]:
+        parser.error(f"no such notebook: {', '.join(missing)}")
+    if not notebooks:
+        parser.error(f"there is no lab in {ROOT / 'notebooks'}")
+
+    out = options.out.resolve()
+    (out / "figures").mkdir(parents=True, exist_ok=True)
+    os.environ["LABS_FIGURES"] = str(out / "figures")
+    os.environ["JUPYTER_PREFER_ENV_PATH"] = "1"  # the kernel of this environment, not one of the user's
+    results = []
+    try:
+        for path in notebooks:
+            results.append(run_lab(path.resolve(), out, options.cell_timeout))
+            print(_line(results[-1]), flush=True)
+    except KeyboardInterrupt:
+        print("\nInterrupted.", flush=True)
+        return 130
+    finally:
+        print(f"Index: {write_index(results, out)}")
+    return 1 if any(result.error for result in results) else 0
+
+
+def _line(result: Result) -> str:
+    if result.error:
+        return f"✗ {result.lab}  {result.seconds:.0f} s\n  " + result.error.replace("\n", "\n  ")
+    count = len(result.figures)
+    return f"✓ {result.lab}  {result.seconds:.0f} s, {count} figure{'' if count == 1 else 's'}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

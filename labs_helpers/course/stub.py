@@ -1,0 +1,71 @@
+"""From a reference to the stub that a student gets, and whether a function is still that stub.
+
+A reference carries the marks around what the student writes:
+
+    ### BEGIN SOLUTION
+    …
+    ### END SOLUTION
+
+The stub has `...` there. A `raise` would say more, but it does not compile inside a kernel.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+import textwrap
+from pathlib import Path
+
+from labs_helpers.bench.source import plain, reachable, source_of
+
+BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"
+_REGION = re.compile(rf"^([ \t]*){BEGIN}\n(.*?)^[ \t]*{END}$", re.MULTILINE | re.DOTALL)
+
+
+def cell_of(reference) -> str:
+    """The exercise cell that belongs to a reference, solved: its file without docstring and imports."""
+    text = Path(inspect.getsourcefile(plain(reference))).read_text()
+    tree = ast.parse(text)
+    header = [node for i, node in enumerate(tree.body)
+              if isinstance(node, (ast.Import, ast.ImportFrom))
+              or (i == 0 and isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))]
+    body = "\n".join(text.splitlines()[header[-1].end_lineno:]) if header else text
+    return body.strip("\n")
+
+
+def stub_of(solved: str) -> str:
+    """The same cell with `...` between each pair of marks. ValueError when there is no pair."""
+    stub, count = _REGION.subn(lambda m: f"{m[1]}{BEGIN}\n{m[1]}...\n{m[1]}{END}", solved)
+    if not count:
+        raise ValueError(f"no {BEGIN} … {END} in this cell")
+    return stub
+
+
+def attempted(function) -> bool:
+    """Whether anything was written where the stub of `function`, or of a function it calls, left `...`."""
+    sources = [source_of(part) for part in reachable(function).values()]
+    regions = [textwrap.dedent(match[2]) for text in sources for match in _REGION.finditer(text)]
+    if regions:
+        return not all(_untouched(ast.parse(region).body) for region in regions)
+    return not any(_untouched(node.body) for text in sources for node in ast.parse(text).body)
+
+
+def still_open(function) -> list[str]:
+    """The names of the functions in which `...` still stands where something is to be written."""
+    return [name for name, part in reachable(function).items()
+            if any(map(_is_placeholder, ast.walk(ast.parse(source_of(part)))))]
+
+
+def _untouched(statements: list[ast.stmt]) -> bool:
+    """Whether nothing but placeholders (and a docstring) stands here."""
+    documented = [node for node in statements if not (isinstance(node, ast.Expr) and isinstance(
+        node.value, ast.Constant) and isinstance(node.value.value, str))]
+    return all(map(_is_placeholder, documented))
+
+
+def _is_placeholder(node: ast.AST) -> bool:
+    """`...`, or what nbgrader puts there: `raise NotImplementedError()`."""
+    if isinstance(node, ast.Expr):
+        return isinstance(node.value, ast.Constant) and node.value.value is Ellipsis
+    return isinstance(node, ast.Raise) and "NotImplementedError" in ast.dump(node)

@@ -1,0 +1,52 @@
+"""What a chain of PyTorch operations moves through memory, counted operation by operation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One operation and its compulsory bytes: each tensor it takes read once, each it makes written once."""
+
+    name: str
+    bytes_read: int
+    bytes_written: int
+
+    @property
+    def bytes(self) -> int:
+        return self.bytes_read + self.bytes_written
+
+
+@dataclass
+class TorchTraffic(TorchDispatchMode):
+    """`with TorchTraffic() as traffic:` records each operation that touches memory; views do not.
+
+    An upper bound of what leaves the chip, and exact for tensors larger than the caches.
+    """
+
+    operations: list[Operation] = field(default_factory=list)
+
+    def __post_init__(self):
+        super().__init__()
+
+    @property
+    def bytes(self) -> int:
+        return sum(operation.bytes for operation in self.operations)
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        result = function(*args, **(kwargs or {}))
+        is_view = function._schema.returns and any(
+            r.alias_info is not None and not r.alias_info.is_write for r in function._schema.returns)
+        if not is_view:
+            read, written = _bytes([*args, *(kwargs or {}).values()]), _bytes(result)
+            self.operations.append(Operation(function.overloadpacket.__name__, read, written))
+        return result
+
+
+def _bytes(values) -> int:
+    return sum(t.numel() * t.element_size() for t in tree_leaves(values) if isinstance(t, torch.Tensor))

@@ -1,0 +1,63 @@
+"""How a check says that an answer is wrong: in a few lines that teach, without a traceback."""
+
+from __future__ import annotations
+
+import linecache
+import traceback
+
+from labs_helpers.course.meter import StrayAccess
+
+
+class Wrong(AssertionError):
+    """`case` is what was tried, `message` what came out and why. Shown in a notebook without a traceback."""
+
+    def __init__(self, case: str, message: str):
+        self.case, self.message = case, message
+        super().__init__(f"{case}: {message}" if case else message)
+
+    def _render_traceback_(self) -> list[str]:
+        """IPython shows these lines instead of a traceback."""
+        return ["✗ " + line if i == 0 else "  " + line for i, line in enumerate(str(self).splitlines())]
+
+
+def wrong_from(error: BaseException, files: set[str], case: str = "") -> Wrong:
+    """A Wrong that tells an exception raised by the student's code, with the line of theirs it came from.
+
+    `files` are the files (or notebook cells) that hold the student's functions.
+    """
+    innermost = error
+    while innermost.__cause__ is not None:
+        innermost = innermost.__cause__
+    if isinstance(innermost, StrayAccess):  # brings its own line
+        return Wrong(case, f"{innermost}\nLikely cause: a mask is missing or too wide on that access, or an offset "
+                     "uses the wrong stride or index.")
+    text = f"{type(innermost).__name__}: {str(innermost) or _asserted(innermost)}"
+    text += _own_line(innermost, files) or _own_line(error, files)
+    return Wrong(case, text + _hint(text))
+
+
+def _asserted(error: BaseException) -> str:
+    """The failed line itself, for an error without a message: a bare assert in Triton's own code."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return frames[-1].line if frames else ""
+
+
+def _own_line(error: BaseException, files: set[str]) -> str:
+    """The innermost line of the student's that led to `error`, or '' when there is none."""
+    own = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename in files]
+    if not own:
+        return ""
+    text = linecache.getline(own[-1].filename, own[-1].lineno) or own[-1].line or ""
+    return f"\n  line {own[-1].lineno}: {text.strip()}"
+
+
+def _hint(text: str) -> str:
+    """A likely cause for the errors that beginners meet most."""
+    if "acc.type" in text:
+        return "\nLikely cause: tl.dot's accumulator is not float32, or not BLOCK_M × BLOCK_N."
+    if "broadcast" in text or "shape" in text:
+        return ("\nLikely cause: two blocks of different shapes meet; [:, None] makes a column of rows, "
+                "[None, :] a row of columns.")
+    if "arange" in text:
+        return "\nLikely cause: tl.arange needs two compile-time numbers whose difference is a power of two."
+    return ""

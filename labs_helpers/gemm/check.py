@@ -1,0 +1,308 @@
+"""What proves an exercise of lab 02 right."""
+
+from __future__ import annotations
+
+import torch
+
+from labs_helpers import gemm
+from labs_helpers.bench.machine import this_machine
+from labs_helpers.bench.source import plain
+from labs_helpers.course.compare import close, matmul_bound
+from labs_helpers.course.exercise import exercise
+from labs_helpers.course.kernel_trial import check_tensor_cores, run_watched
+from labs_helpers.course.meter import metered
+from labs_helpers.course.scoreboard import summary
+from labs_helpers.course.surroundings import surrounded
+from labs_helpers.course.torch_traffic import TorchTraffic
+from labs_helpers.course.wrong import Wrong
+from labs_helpers.gemm.tile_cache import tile_misses
+
+__all__ = ["copy_tiles", "masked_matmul", "matmul_add_relu", "silu_matmul", "summary", "tile_matmul", "tile_order",
+           "traffic"]
+
+BOUND = "one rounding of the result plus (K+4)·2⁻²⁴·Σ|a||b| for float32 accumulation"
+
+
+@exercise("02/1", "traffic", points=5, minutes=10, reference=gemm.traffic)
+def traffic(student):
+    M, N, K, itemsize = 96, 64, 32, 4
+    answer = student(M, N, K, itemsize)
+    if not (isinstance(answer, tuple) and len(answer) == 3):
+        raise Wrong("", f"returned {answer!r}; three numbers are asked for: (flops, unfused_bytes, fused_bytes)")
+    flops, unfused, fused = answer
+    _number("flops", flops, 2 * M * N * K + 2 * M * N, {
+        "a multiply-add is two FLOPs": M * N * K + 2 * M * N,
+        "the sum with C and the maximum are M·N FLOPs each": 2 * M * N * K,
+    })
+    yield f"{flops:,} FLOPs at M, N, K = {M}, {N}, {K}"
+    a, b, c = torch.randn(M, K), torch.randn(K, N), torch.randn(M, N)
+    with TorchTraffic() as counted:
+        (a @ b + c).relu()
+    _number("unfused_bytes", unfused, counted.bytes, {
+        "bytes are elements times itemsize": counted.bytes // itemsize,
+        "the product A·B is written by one kernel and read by the next, and so is the sum":
+            (M * K + K * N + 2 * M * N) * itemsize,
+        "the ReLU is a kernel of its own: it reads the sum and writes the result":
+            counted.bytes - 2 * M * N * itemsize,
+        "the ReLU reads as well as writes": counted.bytes - M * N * itemsize,
+    })
+    yield f"unfused: {unfused:,} bytes, as counted in PyTorch: " + ", ".join(
+        f"{o.name} {o.bytes:,}" for o in counted.operations)
+    _number("fused_bytes", fused, _fused_bytes(a, b, c), {
+        "bytes are elements times itemsize": _fused_bytes(a, b, c) // itemsize,
+        "C is still read": (M * K + K * N + M * N) * itemsize,
+        "fused, the product and the sum never leave the registers": counted.bytes,
+    })
+    yield f"fused: {fused:,} bytes, " + ("as the meter counts" if this_machine().interpreted else "each tensor once")
+    for shape in ((1, 1, 1), (4096, 4096, 4096), (128, 11008, 4096)):
+        if tuple(student(*shape, 2)) != gemm.traffic(*shape, 2):
+            raise Wrong(f"M, N, K = {shape}, itemsize 2", f"returned {student(*shape, 2)}, expected "
+                        f"{gemm.traffic(*shape, 2)}.\nLikely cause: two of M, N and K are swapped.")
+    yield "other shapes and item sizes"
+
+
+@exercise("02/2", "one tile", points=10, minutes=10, reference=gemm.copy_tiles, kernel=True)
+def copy_tiles(student):
+    base = _numbers(96, 256)
+    inputs = {
+        "contiguous, 96×128": base[:, :128].contiguous(),
+        "a slice of wider rows, 96×128": surrounded(base[:, 128:]),
+        "transposed, 256×64 and 96×256": base[:64].t(),
+        "every other column, 96×128": base[:, ::2],
+    }
+    for case, x in inputs.items():
+        run = run_watched(case, student, x)
+        run.expect_written_once("Y")
+        expected = x.cpu().double()
+        first = expected[:32, :64].repeat(x.shape[0] // 32, x.shape[1] // 64)
+        close(run.value, expected, 0.0, case, "a copy is exact", {
+            "every program copied tile (0, 0): its id has to enter the rows and columns": first,
+            "X's column stride is taken to be 1; it is not in a transposed X": _unit_stride(x, 1),
+            "X's row stride is taken to be 1": _unit_stride(x, 0),
+        })
+        run.expect_loads("X", x, 1, "each element belongs to one tile")
+        yield case
+
+
+@exercise("02/3", "the K loop", points=15, minutes=20, reference=gemm.tile_matmul, kernel=True)
+def tile_matmul(student):
+    for case, a, b in (
+        ("128×192×96 float32", _numbers(128, 96), _numbers(96, 192, seed=1)),
+        ("128×64×128 float16, A transposed", _numbers(128, 128).half().t(), _numbers(128, 64, seed=1).half()),
+        ("64×128×64 float32, B a slice", _numbers(64, 64), surrounded(_numbers(64, 128, seed=1))),
+    ):
+        run = run_watched(case, student, a, b)
+        run.expect_written_once()
+        block = run.launches[-1].constexprs.get("BLOCK_K", 32)
+        _close_product(run, a, b, _loop_suspects(a, b, block))
+        _expect_reuse(run, a, b)
+        yield case
+    yield check_tensor_cores("compiled", run.launches[-1])
+
+
+@exercise("02/4", "masks", points=15, minutes=15, reference=gemm.masked_matmul, kernel=True)
+def masked_matmul(student):
+    for M, N, K, dtype in ((100, 130, 70, torch.float32), (33, 65, 17, torch.float16), (1, 1, 1, torch.float32),
+                           (64, 64, 33, torch.float32)):
+        case = f"{M}×{N}×{K} {str(dtype)[6:]}, NaN around A and B"
+        a, b = surrounded(_numbers(M, K).to(dtype)), surrounded(_numbers(K, N, seed=1).to(dtype))
+        run = _with_sanitizer(student, lambda a=a, b=b, case=case: run_watched(case, student, a, b), a, b)
+        run.expect_written_once()
+        whole = K // 32 * 32
+        _close_product(run, a, b, {
+            "the last, partial step along K is lost": _product(a[:, :whole], b[:whole]),
+            "a masked element of the last step is not 0: give both loads other=0.0":
+                torch.full((M, N), torch.nan, dtype=torch.float64),
+        })
+        _expect_reuse(run, a, b)
+        yield case
+    yield check_tensor_cores("compiled", run.launches[-1])
+
+
+@exercise("02/5", "epilogue", points=10, minutes=10, reference=gemm.matmul_add_relu, kernel=True)
+def matmul_add_relu(student):
+    row = surrounded(_numbers(1, 130, seed=2))
+    for case, a, b, c in (
+        ("100×130×70 float32", _numbers(100, 70), _numbers(70, 130, seed=1), surrounded(_numbers(100, 130, seed=2))),
+        ("100×130×70 float16, C transposed", _numbers(100, 70).half(), _numbers(70, 130, seed=1).half(),
+         (64 * _numbers(130, 100, seed=2)).half().t()),
+        ("100×130×70 float32, C one row expanded", _numbers(100, 70), _numbers(70, 130, seed=1),
+         row.expand(100, 130)),
+    ):
+        with TorchTraffic() as outside:
+            run = run_watched(case, student, a, b, c)
+        run.expect_written_once()
+        product, addend = _product(a, b), c.cpu().double()
+        steps = -(-a.shape[1] // 32)
+        _close_product(run, a, b, {
+            "the ReLU comes before C is added": product.relu() + addend,
+            "the ReLU is missing": product + addend,
+            "C is not added": product.relu(),
+            "C is added in every step of the K loop instead of once": (product + steps * addend).relu(),
+            "the product is rounded to float16 before C is added: add C while the accumulator is float32":
+                (product.to(a.dtype) + c.cpu()).relu() if a.dtype == torch.float16 else torch.zeros(1),
+        }, c)
+        if len(run.launches) > 1:
+            raise Wrong(case, f"{len(run.launches)} kernels were launched; fused, it is one")
+        extra = [o.name for o in outside.operations if o.name in ("add", "add_", "relu", "relu_", "clamp", "mm",
+                                                                    "clamp_min", "maximum", "addmm", "clone")]
+        if extra:
+            raise Wrong(case, f"PyTorch ran {', '.join(extra)} beside the kernel.\nLikely cause: a part of the "
+                        "epilogue is still a kernel of its own.")
+        if c.stride(0):
+            run.expect_loads("C", c, 1, "each program needs its own tile of C once")
+        yield case
+    yield "one kernel, C read once, D written once: two kernels fewer"
+    yield check_tensor_cores("compiled", run.launches[-1])
+
+
+@exercise("02/6", "order", points=10, minutes=15, reference=gemm.tile_order, kernel=True)
+def tile_order(student):
+    for tiles_m, tiles_n, GROUP_M in ((8, 8, 4), (7, 5, 3), (3, 9, 8), (5, 1, 2), (1, 6, 4)):
+        case = f"{tiles_m}×{tiles_n} tiles in groups of {GROUP_M}"
+        device = this_machine().device
+        order = [tuple(tile) for tile in student(tiles_m, tiles_n, GROUP_M, device=device).tolist()]
+        outside = [(pid, tile) for pid, tile in enumerate(order)
+                   if not (0 <= tile[0] < tiles_m and 0 <= tile[1] < tiles_n)]
+        if outside:
+            raise Wrong(case, f"program {outside[0][0]} gets tile {outside[0][1]}, which does not exist.\n"
+                        "Likely cause: the last group has fewer rows than GROUP_M.")
+        if twice := [tile for tile in set(order) if order.count(tile) > 1]:
+            raise Wrong(case, f"tile {min(twice)} is taken by {order.count(min(twice))} programs, and others by none: "
+                        "not a bijection.\nLikely cause: the place within a group counts from the group's first "
+                        "program and is divided by the rows that this group has.")
+        expected = [(row, column) for top in range(0, tiles_m, GROUP_M) for column in range(tiles_n)
+                    for row in range(top, min(top + GROUP_M, tiles_m))]
+        if order != expected:
+            raise Wrong(case, _wrong_order(order, expected, tiles_m, tiles_n, GROUP_M))
+        yield f"{case}: every tile once"
+    rows = [(i, j) for i in range(16) for j in range(16)]
+    grouped = student(16, 16, 4, device=this_machine().device).tolist()
+    before, after = tile_misses(rows, 12, wave=16), tile_misses(grouped, 12, wave=16)
+    if after >= before:
+        raise Wrong("16×16 tiles", f"{after} misses of the simulated cache, row by row it is {before}")
+    yield f"16×16 tiles, 16 at a time, a cache of 12 strips: {after} misses, row by row {before}"
+
+
+@exercise("02/7", "transfer: SiLU(A·B + bias)", points=30, minutes=25, kernel=True)
+def silu_matmul(student):
+    for case, M, N, K, dtype in (("100×130×70 float32", 100, 130, 70, torch.float32),
+                                 ("64×64×32 float32, square", 64, 64, 32, torch.float32),
+                                 ("33×65×40 float16", 33, 65, 40, torch.float16)):
+        a, b = surrounded(_numbers(M, K).to(dtype)), surrounded(_numbers(K, N, seed=1).to(dtype))
+        bias = surrounded((8 * _numbers(N, seed=2)).to(dtype))
+        with TorchTraffic() as outside:
+            run = run_watched(case, student, a, b, bias)
+        run.expect_written_once()
+        product, addend = _product(a, b), bias.cpu().double()
+        x = product + addend
+        magnitude = a.cpu().double().abs() @ b.cpu().double().abs() + addend.abs()
+        expected = torch.nn.functional.silu(x)
+        # |SiLU'| ≤ 1.1; exp and the division are good to a few float32 roundings.
+        bound = 1.1 * matmul_bound(expected, magnitude, K, dtype) + 8 * 2.0**-24 * x.abs()
+        silu = torch.nn.functional.silu
+        close(run.value, expected, bound, case, BOUND, {
+            "a ReLU, not a SiLU: SiLU(x) = x · sigmoid(x)": x.relu(),
+            "only the sigmoid: SiLU(x) = x · sigmoid(x)": x.sigmoid(),
+            "the bias is added after the SiLU": silu(product) + addend,
+            "the bias is missing": silu(product),
+            "the bias goes along the rows: element j belongs to column j":
+                silu(product + addend[:M, None]) if M <= N else torch.zeros(1),
+            "sigmoid(−x): a sign is wrong": x * (-x).sigmoid(),
+        })
+        if len(run.launches) > 1 or any(o.name in ("mm", "addmm", "silu", "add", "mul", "sigmoid")
+                                        for o in outside.operations):
+            raise Wrong(case, "more than one kernel ran; fused, it is one")
+        if run.meter is not None:
+            BLOCK_M = run.launches[0].constexprs.get("BLOCK_M", 64)
+            run.expect_loads("bias", bias, -(-M // BLOCK_M), "once for each row of tiles")
+        yield case
+    yield check_tensor_cores("compiled", run.launches[-1])
+
+
+def _numbers(*shape, seed: int = 0):
+    """Random float32 on this machine's device, the same on every machine."""
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(*shape, generator=generator).to(this_machine().device)
+
+
+def _product(a, b):
+    return a.cpu().double() @ b.cpu().double()
+
+
+def _close_product(run, a, b, suspects: dict, c=None) -> None:
+    """The result against A·B, or ReLU(A·B + C), in float64."""
+    expected, magnitude = _product(a, b), a.cpu().double().abs() @ b.cpu().double().abs()
+    if c is not None:
+        expected, magnitude = (expected + c.cpu().double()).relu(), magnitude + c.cpu().double().abs()
+    if isinstance(run.value, torch.Tensor) and run.value.dtype != a.dtype:
+        raise Wrong(run.case, f"the result is {run.value.dtype}, the inputs are {a.dtype}")
+    close(run.value, expected, matmul_bound(expected, magnitude, a.shape[1], a.dtype), run.case, BOUND, suspects)
+
+
+def _loop_suspects(a, b, block: int) -> dict:
+    K = a.shape[1]
+    first, last = _product(a[:, :block], b[:block]), _product(a[:, K - block:], b[K - block:])
+    return {
+        "every step multiplies the same tiles: the loop's start has to enter k": K // block * first,
+        "only the last step is left: the product has to be added to the accumulator": last,
+        "only the first step is done": first,
+        "the last step is missing": _product(a[:, :K - block], b[:K - block]),
+        "the first step is missing": _product(a[:, block:], b[block:]),
+    }
+
+
+def _expect_reuse(run, a, b) -> None:
+    """A is read once for each column of tiles, B once for each row of tiles."""
+    blocks = run.launches[-1].constexprs
+    M, N = run.value.shape
+    BLOCK_M, BLOCK_N = blocks.get("BLOCK_M", 64), blocks.get("BLOCK_N", 64)
+    columns, rows = -(-N // BLOCK_N), -(-M // BLOCK_M)
+    run.expect_loads("A", a, columns, f"once for each of the N/BLOCK_N = {columns} columns of tiles")
+    run.expect_loads("B", b, rows, f"once for each of the M/BLOCK_M = {rows} rows of tiles")
+
+
+def _unit_stride(x, dim: int):
+    """What a kernel reads that takes X's stride along `dim` to be 1."""
+    strides = [1 if d == dim else stride for d, stride in enumerate(x.stride())]
+    return torch.as_strided(x, x.shape, strides).cpu().double()
+
+
+def _number(name: str, got, expected: int, suspects: dict) -> None:
+    if got == expected:
+        return
+    causes = [text for text, value in suspects.items() if got == value]
+    cause = f"\nLikely cause: {causes[0]}." if causes else ""
+    raise Wrong("", f"{name} is {got!r}, counted were {expected:,}{cause}")
+
+
+def _fused_bytes(a, b, c) -> int:
+    """Bytes of the fused kernel with one tile for the whole of D, counted; on a GPU from the tensors' sizes."""
+    if not this_machine().interpreted:
+        return sum(t.numel() * t.element_size() for t in (a, b, c, c))
+    with metered() as meter:
+        gemm.matmul_add_relu(a, b, c, BLOCK_M=128, BLOCK_N=64, BLOCK_K=32)
+    return meter.bytes_moved
+
+
+def _wrong_order(order, expected, tiles_m: int, tiles_n: int, GROUP_M: int) -> str:
+    pid = next(i for i, (got, want) in enumerate(zip(order, expected, strict=True)) if got != want)
+    text = f"program {pid} gets tile {order[pid]}, expected {expected[pid]}"
+    by_rows = [(i, j) for i in range(tiles_m) for j in range(tiles_n)]
+    if order == by_rows:
+        return f"{text}.\nLikely cause: this is plain row order; the groups are not used."
+    if order == [(j, i) for i, j in expected]:
+        return f"{text}.\nLikely cause: row and column are swapped."
+    return f"{text}.\nLikely cause: within a group of {GROUP_M} rows the programs walk down the rows first."
+
+
+def _with_sanitizer(student, trial, a, b):
+    """`trial()`; when it finds a stray access, what triton-viz's sanitizer says of it is added."""
+    try:
+        return trial()
+    except Wrong as wrong:
+        from labs_helpers.course.sanitizer import sanitize
+
+        if " outside " in wrong.message and (told := sanitize(plain(student).__name__, student, a, b)):
+            raise Wrong(wrong.case, f"{wrong.message}\n{told}") from None
+        raise

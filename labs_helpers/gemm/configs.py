@@ -1,0 +1,50 @@
+"""Block sizes, warps and stages for the fused kernel, by GPU, dtype and size."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+
+import torch
+
+
+@dataclass(frozen=True)
+class Config:
+    """BLOCK_* in elements; GROUP_M in tile rows; num_warps of 32 threads a program; num_stages of the loads."""
+
+    BLOCK_M: int
+    BLOCK_N: int
+    BLOCK_K: int
+    GROUP_M: int = 8
+    num_warps: int = 4
+    num_stages: int = 3
+
+    def keywords(self) -> dict:
+        return asdict(self)
+
+
+def default_config(M: int, N: int, K: int, dtype, architecture: str | None) -> Config:
+    """A configuration that fits the chip. `architecture`: 'sm_90', 'gfx942', …; None for the interpreter.
+
+    The idea everywhere: the largest tile that still gives nearly every SM one, because tiles of
+    BLOCK_M × BLOCK_N load A N/BLOCK_N times and B M/BLOCK_M times.
+    """
+    if architecture is None:
+        return Config(64, 64, 32)
+    if not architecture.startswith("sm_"):
+        return Config(128, 128, 32, num_warps=4, num_stages=2)
+    capability = int(architecture[3:])
+    if dtype == torch.float32:
+        return Config(64, 64, 32, num_stages=3 if capability >= 80 else 2)
+    if capability < 80:
+        return Config(128, 64, 32, num_warps=4, num_stages=2)
+    if capability < 90:
+        return Config(128, 128, 32, num_stages=4) if _tiles(M, N, 128, 128) >= 80 else Config(64, 64, 32)
+    if _tiles(M, N, 128, 256) >= 96:
+        return Config(128, 256, 64, num_warps=8, num_stages=4)
+    if _tiles(M, N, 128, 128) >= 96:
+        return Config(128, 128, 64, num_warps=8, num_stages=4)
+    return Config(128, 64, 64, num_warps=4, num_stages=5)
+
+
+def _tiles(M: int, N: int, BLOCK_M: int, BLOCK_N: int) -> int:
+    return -(-M // BLOCK_M) * -(-N // BLOCK_N)

@@ -1,0 +1,105 @@
+"""D = ReLU(A·B + C) for every shape and stride: the last step of the ladder."""
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+
+from labs_helpers.bench.machine import this_machine
+from labs_helpers.gemm.configs import Config, default_config
+from labs_helpers.gemm.tile_order import grouped_tile
+
+DTYPES = (torch.float16, torch.bfloat16, torch.float32)
+
+
+@triton.jit
+def fused_matmul_kernel(a_ptr, b_ptr, c_ptr, d_ptr, M, N, K, stride_am, stride_ak, stride_bk, stride_bn,
+                        stride_cm, stride_cn, stride_dm, stride_dn,
+                        BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
+                        GROUP_M: tl.constexpr, PRECISION: tl.constexpr, EVEN_K: tl.constexpr,
+                        WIDE: tl.constexpr):
+    """One tile of D = ReLU(A·B + C). PRECISION is tl.dot's input_precision, EVEN_K: BLOCK_K divides K,
+    WIDE: some offset needs 64 bits."""
+    row, column = grouped_tile(tl.program_id(0), tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N), GROUP_M)
+    rows = row * BLOCK_M + tl.arange(0, BLOCK_M)
+    columns = column * BLOCK_N + tl.arange(0, BLOCK_N)
+    k = tl.arange(0, BLOCK_K)
+    if WIDE:
+        rows, columns, k = rows.to(tl.int64), columns.to(tl.int64), k.to(tl.int64)
+    # Rows past the edge read row 0 .. again and are never stored: the loop needs no mask along M and N.
+    a_tile = a_ptr + (rows % M)[:, None] * stride_am + k[None, :] * stride_ak
+    b_tile = b_ptr + k[:, None] * stride_bk + (columns % N)[None, :] * stride_bn
+    acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
+    for start in range(0, K, BLOCK_K):
+        if EVEN_K:
+            a = tl.load(a_tile)
+            b = tl.load(b_tile)
+        else:
+            a = tl.load(a_tile, mask=k[None, :] < K - start, other=0.0)
+            b = tl.load(b_tile, mask=k[:, None] < K - start, other=0.0)
+        acc = tl.dot(a, b, acc, input_precision=PRECISION)
+        a_tile += BLOCK_K * stride_ak
+        b_tile += BLOCK_K * stride_bk
+    inside = (rows[:, None] < M) & (columns[None, :] < N)
+    c = tl.load(c_ptr + rows[:, None] * stride_cm + columns[None, :] * stride_cn, mask=inside, other=0.0)
+    acc = tl.maximum(acc + c.to(tl.float32), 0.0)
+    d_tile = d_ptr + rows[:, None] * stride_dm + columns[None, :] * stride_dn
+    tl.store(d_tile, acc.to(d_ptr.dtype.element_ty), mask=inside)
+
+
+def fused_matmul(a, b, c, *, tf32: bool = False, config: Config | None = None):
+    """ReLU(A·B + C) in one kernel, accumulated in float32 and rounded once.
+
+    a: (M, K), b: (K, N), c: (M, N), one dtype of float16, bfloat16, float32, one device, any sizes ≥ 1, any
+    strides (transposed, sliced, expanded). Returns (M, N), contiguous, of the same dtype.
+    tf32: multiply float32 on the tensor cores, with inputs rounded to 10 bits of mantissa (error near 1e-3 of the
+    magnitudes instead of 1e-7); without effect on other dtypes. config: block sizes instead of the default's.
+
+    TypeError: not a tensor, mixed or unsupported dtypes. ValueError: shapes, devices, strides that cannot be.
+    """
+    M, N, K = check_operands(a, b, c)
+    d = torch.empty((M, N), dtype=a.dtype, device=a.device)
+    config = config or default_config(M, N, K, a.dtype, this_machine().architecture)
+    grid = (triton.cdiv(M, config.BLOCK_M) * triton.cdiv(N, config.BLOCK_N),)
+    fused_matmul_kernel[grid](
+        a, b, c, d, M, N, K, *a.stride(), *b.stride(), *c.stride(), *d.stride(),
+        PRECISION="tf32" if tf32 else "ieee", EVEN_K=K % config.BLOCK_K == 0,
+        WIDE=any(last_offset(t) + 2**20 >= 2**31 for t in (a, b, c, d)), **config.keywords())
+    return d
+
+
+def last_offset(tensor) -> int:
+    """The offset of the last element from the first, in elements."""
+    return sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
+
+
+def check_operands(a, b, c) -> tuple[int, int, int]:
+    """(M, N, K) of valid operands; see fused_matmul for the errors."""
+    operands = {"a": a, "b": b, "c": c}
+    for name, tensor in operands.items():
+        if not isinstance(tensor, torch.Tensor):
+            raise TypeError(f"{name} is a {type(tensor).__name__}, not a torch.Tensor")
+        if tensor.ndim != 2:
+            raise ValueError(f"{name} has {tensor.ndim} dimensions, not 2: {tuple(tensor.shape)}")
+        if tensor.numel() == 0:
+            raise ValueError(f"{name} is empty: {tuple(tensor.shape)}")
+        if tensor.dtype not in DTYPES:
+            raise TypeError(f"{name} is {tensor.dtype}; float16, bfloat16 or float32 is needed")
+    (M, K), N = a.shape, b.shape[1]
+    if b.shape[0] != K:
+        raise ValueError(f"b has {b.shape[0]} rows, but a has {K} columns: {tuple(a.shape)} · {tuple(b.shape)}")
+    if tuple(c.shape) != (M, N):
+        raise ValueError(f"c is {tuple(c.shape)}, but A·B is {(M, N)}; c.expand(M, N) repeats a row or a column")
+    for name in ("b", "c"):
+        if operands[name].dtype != a.dtype:
+            raise TypeError(f"{name} is {operands[name].dtype}, but a is {a.dtype}: one dtype for all three")
+        if operands[name].device != a.device:
+            raise ValueError(f"{name} is on {operands[name].device}, but a is on {a.device}")
+    here = this_machine()
+    if not a.is_cuda and not here.interpreted:
+        raise ValueError("a is on the CPU, and kernels are compiled for the GPU here: move a, b and c to 'cuda'")
+    if a.dtype == torch.bfloat16 and not here.supports_bfloat16:
+        why = "the interpreter multiplies its raw bits" if here.interpreted else "this GPU has no bfloat16"
+        raise TypeError(f"a is bfloat16, and {why}: use float16 or float32")
+    return M, N, K

@@ -1,0 +1,1 @@
+"""The one door through which the course starts processes: time limits and clean ends."""

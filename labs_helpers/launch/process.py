@@ -1,0 +1,201 @@
+"""Run one command to its end: with a time limit, bounded output, and nothing of it left behind.
+
+The command gets a session of its own. When it ends, fails, runs out of time or is interrupted, whatever is
+left of that session, and of processes that left it but inherited its environment, is ended before `run`
+returns. When this process itself is killed, Linux kills the command (through setpriv of util-linux).
+"""
+
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+OUTPUT_LIMIT = 4 * 2**20  # bytes of output kept: half of them from the beginning, half from the end
+GRACE_S = 3.0  # between SIGTERM and SIGKILL
+_MARK = "LABS_LAUNCH"  # environment variable by which the descendants of a run are recognised
+
+
+class ProcessFailed(RuntimeError):
+    """A command ended with a status other than 0. Has `.command` (list), `.returncode`, `.output` (text)."""
+
+    def __init__(self, command: Sequence[str], returncode: int, output: str, what: str | None = None):
+        self.command, self.returncode, self.output, self.what = list(command), returncode, output, what
+        lines = output.rstrip().splitlines()
+        shown = "\n".join(lines[-30:]) or "(it printed nothing)"
+        if len(lines) > 30:
+            shown = f"... ({len(lines) - 30} lines before)\n{shown}"
+        super().__init__(f"{shlex.join(self.command)}\n{what or _ending(returncode)}. Its output:\n{shown}")
+
+    def __reduce__(self):
+        return type(self), (self.command, self.returncode, self.output, self.what)
+
+
+class ProcessTimeout(ProcessFailed):
+    """A command did not end within its time limit and was ended."""
+
+
+def run(
+    command: Sequence[str | os.PathLike],
+    *,
+    timeout: float,
+    env: Mapping[str, str] | None = None,
+    cwd: str | os.PathLike | None = None,
+    input: str | bytes | None = None,
+) -> str:
+    """Run `command` (a list, no shell) and return its stdout and stderr together, as text.
+
+    `timeout` is in seconds. `env` is the whole environment, as in `subprocess`; None inherits this process's.
+    The folder of this Python is put on its PATH, so that `mpirun` and `torchrun` of a virtual environment are
+    found although it is not activated. stdin is empty unless `input` is given. Beyond `OUTPUT_LIMIT` bytes
+    the middle of the output is left out, with a line that says how much.
+
+    Raises `ProcessFailed` (status not 0), `ProcessTimeout`, FileNotFoundError (no such command or folder),
+    TypeError or ValueError (a command that is no list of strings, a time limit that is not positive).
+    """
+    if not isinstance(command, Sequence) or isinstance(command, str | bytes) or not command:
+        raise TypeError(f"command must be a list such as ['python', '-V'], not {command!r}")
+    if not (isinstance(timeout, int | float) and timeout > 0):
+        raise ValueError(f"timeout must be a positive number of seconds, not {timeout!r}")
+    if cwd is not None and not os.path.isdir(cwd):
+        raise FileNotFoundError(f"the folder to run in does not exist: {os.fspath(cwd)}")
+    command = [os.fspath(part) for part in command]
+    mark = uuid.uuid4().hex
+    environment = dict(os.environ if env is None else env)
+    environment[_MARK] = f"{environment.get(_MARK, '')}/{mark}"
+    environment["PATH"] = _with_own_folder(environment.get("PATH", os.defpath))
+    program = _find(command[0], environment["PATH"], cwd)
+
+    output = _Output()
+    timed_out = False
+    with _stdin(input) as stdin:
+        process = subprocess.Popen(
+            [*_die_with_parent(), program, *command[1:]],
+            stdin=stdin,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env=environment,
+            cwd=cwd,
+            start_new_session=True,
+        )
+        try:
+            reader = threading.Thread(target=output.read_from, args=(process.stdout,), daemon=True)
+            reader.start()
+            process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            timed_out = True
+        finally:
+            _end(process, mark)
+    reader.join(GRACE_S)
+    if timed_out:
+        what = f"did not end within {timeout:g} s and was stopped"
+        raise ProcessTimeout(command, process.returncode, output.text(), what)
+    if process.returncode:
+        raise ProcessFailed(command, process.returncode, output.text())
+    return output.text()
+
+
+class _Output:
+    """The beginning and the end of a stream, within `OUTPUT_LIMIT` bytes."""
+
+    def __init__(self):
+        self.head, self.tail, self.left_out = bytearray(), bytearray(), 0
+
+    def read_from(self, stream) -> None:
+        with stream:
+            while chunk := os.read(stream.fileno(), 2**16):
+                self.add(chunk)
+
+    def add(self, chunk: bytes) -> None:
+        half = OUTPUT_LIMIT // 2
+        room = half - len(self.head)
+        self.head += chunk[:room]
+        self.tail += chunk[room:]
+        excess = max(0, len(self.tail) - half)
+        del self.tail[:excess]
+        self.left_out += excess
+
+    def text(self) -> str:
+        gap = f"\n... ({self.left_out} bytes of output left out) ...\n".encode() if self.left_out else b""
+        return (bytes(self.head) + gap + bytes(self.tail)).decode(errors="replace")
+
+
+def _stdin(input: str | bytes | None):
+    """A file holds the input, so that a command that never reads it cannot block anyone."""
+    if input is None:
+        return open(os.devnull, "rb")
+    file = tempfile.TemporaryFile()
+    file.write(input.encode() if isinstance(input, str) else input)
+    file.seek(0)
+    return file
+
+
+def _with_own_folder(path: str) -> str:
+    own = str(Path(sys.executable).parent)
+    return path if own in path.split(os.pathsep) else own + os.pathsep + path
+
+
+def _find(name: str, path: str, cwd: str | os.PathLike | None) -> str:
+    if os.sep in name:
+        name = os.path.abspath(os.path.join(cwd or "", name))
+    found = shutil.which(name, path=path)
+    if found is None:
+        raise FileNotFoundError(f"{name!r} was not found, or is not executable. Is it installed? PATH={path}")
+    return found
+
+
+def _die_with_parent() -> list[str]:
+    setpriv = shutil.which("setpriv") if sys.platform == "linux" else None
+    return [setpriv, "--pdeathsig", "KILL", "--"] if setpriv else []
+
+
+def _end(process: subprocess.Popen, mark: str) -> None:
+    """End all that is left of a run; a second interrupt while it has its grace kills it at once."""
+    try:
+        _signal_until_gone(process, mark, signal.SIGTERM, GRACE_S)
+    finally:
+        _signal_until_gone(process, mark, signal.SIGKILL, GRACE_S)
+        process.poll()
+
+
+def _signal_until_gone(process: subprocess.Popen, mark: str, number: signal.Signals, seconds: float) -> None:
+    signalled = set()
+    deadline = time.monotonic() + seconds
+    while members := _members(process, mark):
+        for pid in members - signalled:
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, number)
+        signalled |= members
+        if time.monotonic() > deadline:
+            break
+        time.sleep(0.01)
+
+
+def _members(process: subprocess.Popen, mark: str) -> set[int]:
+    """The living processes of a run: its session's, and those that carry its mark (torchrun's workers have
+    sessions of their own)."""
+    members = set() if process.poll() is not None else {process.pid}
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            state, _, _, session = (folder / "stat").read_text().rpartition(")")[2].split()[:4]
+            if state not in "ZX" and (
+                int(session) == process.pid or mark.encode() in (folder / "environ").read_bytes()
+            ):
+                members.add(int(folder.name))
+    return members
+
+
+def _ending(returncode: int) -> str:
+    if returncode >= 0:
+        return f"ended with status {returncode}"
+    with suppress(ValueError):
+        return f"was ended by {signal.Signals(-returncode).name}"
+    return f"was ended by signal {-returncode}"
