@@ -160,6 +160,4 @@ def mark_prediction(ax, x, y, text: str = "your prediction"):
     across = ax.transAxes.inverted().transform(ax.transData.transform((x, y)))[0]
     dx, side = (-10, "right") if across > 0.6 else (10, "left")
     ground = {"facecolor": PAPER, "edgecolor": "none", "alpha": 0.85, "pad": 1}
-    return ax.annotate(
-        text, (x, y), xytext=(dx, 12), textcoords="offset points", ha=side, style="italic", bbox=ground
-    )
+    return ax.annotate(text, (x, y), xytext=(dx, 12), textcoords="offset points", ha=side, style="italic", bbox=ground)

@@ -61,13 +61,15 @@ class Storage:
 
 @dataclass(frozen=True)
 class Counts:
-    """One tensor's counts, each an array of the tensor's shape; bytes are bytes."""
+    """One tensor's counts, each an array of the tensor's shape; bytes are bytes. `writers` counts the programs that
+    stored to an element, `last_writer` is the number of the last one, −1 where there is none."""
 
     name: str
     itemsize: int
     loads: np.ndarray
     stores: np.ndarray
     writers: np.ndarray
+    last_writer: np.ndarray
 
     @property
     def bytes_loaded(self) -> int:
@@ -84,7 +86,7 @@ class Meter:
     def __init__(self):
         self.launches: list[Launch] = []
         self.storages: dict[int, Storage] = {}
-        self.program = 0
+        self.program = -1
 
     def of(self, tensor) -> Counts:
         """The counts of `tensor`, zero where no kernel was given it."""
@@ -92,10 +94,10 @@ class Meter:
         shape, strides = tuple(tensor.shape), tensor.stride()
         if storage is None:
             nothing = np.zeros(shape, dtype=np.int64)
-            return Counts("", tensor.element_size(), nothing, nothing, nothing)
+            return Counts("", tensor.element_size(), nothing, nothing, nothing, nothing - 1)
         offset = tensor.storage_offset()
         view = {key: as_view(getattr(storage, key), offset, shape, strides) for key in
-                ("loads", "stores", "writers")}
+                ("loads", "stores", "writers", "last_writer")}
         return Counts(storage.views.get((offset, shape, strides), ""), storage.itemsize, **view)
 
     @property

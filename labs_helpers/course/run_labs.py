@@ -10,22 +10,19 @@ import argparse
 import os
 import re
 import sys
-import tempfile
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import nbformat
-from nbclient import NotebookClient
-from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 from nbconvert import HTMLExporter
 from nbformat.notebooknode import NotebookNode
 from tqdm import tqdm
 
+from labs_helpers.course.execute import execute
 from labs_helpers.course.index_page import write_index
 
 ROOT = Path(__file__).parents[2]
-ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
 
 @dataclass
@@ -34,7 +31,6 @@ class Result:
 
     lab: str
     seconds: float = 0.0
-    cells: int = 0
     error: str = ""
     figures: list[str] = field(default_factory=list)
 
@@ -56,18 +52,19 @@ class Progress:
     def __init__(self, lab: str, notebook: NotebookNode):
         self.name = f"lab {lab.partition('_')[0]}"
         self.headings, self.count = headings(notebook), len(notebook.cells)
-        look = {"bar_format": "{desc} {bar:20} {elapsed}", "leave": False}
+        look = {"bar_format": "{desc} {bar:20} {elapsed}", "leave": False, "dynamic_ncols": True}
         self.bar = tqdm(total=self.count, disable=None, file=sys.stdout, **look)
-
-    def cell(self, index: int) -> str:
-        parts = [self.name, f"cell {index + 1}/{self.count}", self.headings[index]]
-        return " · ".join(part for part in parts if part)
+        self.where = self.name
 
     def __call__(self, cell: NotebookNode, cell_index: int) -> None:
+        if cell.cell_type != "code":
+            return
+        parts = [self.name, f"cell {cell_index + 1}/{self.count}", self.headings[cell_index]]
+        self.where = " · ".join(part for part in parts if part)
         if self.bar.disable:
-            print(self.cell(cell_index), flush=True)
+            print(self.where, flush=True)
         else:
-            self.bar.set_description_str(self.cell(cell_index), refresh=False)
+            self.bar.set_description_str(self.where, refresh=False)
             self.bar.update(cell_index - self.bar.n)
             self.bar.refresh()
 
@@ -85,34 +82,14 @@ def run_lab(path: Path, out: Path, cell_timeout: float) -> Result:
     except (OSError, ValueError) as error:
         result.error = f"{path} is not a notebook: {error}"
         return result
-    result.cells = len(notebook.cells)
     before = _figures(out)
-    progress, current = Progress(path.stem, notebook), [0]
-
-    def on_cell(cell, cell_index):
-        current[0] = cell_index
-        if cell.cell_type == "code":
-            progress(cell, cell_index)
-
-    with tempfile.TemporaryDirectory(prefix="lab-") as folder, progress.bar:
-        client = NotebookClient(
-            notebook,
-            timeout=cell_timeout,
-            kernel_name="python3",
-            resources={"metadata": {"path": folder}},
-            on_cell_start=on_cell,
-        )
-        try:
-            client.execute()
-        except CellTimeoutError:
-            result.error = f"{progress.cell(current[0])}: it ran longer than {cell_timeout:g} s"
-        except DeadKernelError:
-            result.error = f"{progress.cell(current[0])}: its kernel died (out of memory, or a crash)"
-        except CellExecutionError as error:
-            lines = ANSI.sub("", str(error)).strip().splitlines()
-            result.error = "\n".join([progress.cell(current[0]), *lines[-8:]])
-        finally:
-            nbformat.write(notebook, out / path.name)
+    progress = Progress(path.stem, notebook)
+    try:
+        with progress.bar:
+            if error := execute(notebook, cell_timeout, on_cell=progress):
+                result.error = f"{progress.where}\n{error}"
+    finally:
+        nbformat.write(notebook, out / path.name)
     (out / f"{path.stem}.html").write_text(to_html(notebook, path.stem), encoding="utf-8")
     result.seconds = time.monotonic() - began
     result.figures = sorted(name for name, when in _figures(out) - before)
@@ -143,6 +120,8 @@ def main(arguments: list[str] | None = None) -> int:
         parser.error(f"there is no lab in {ROOT / 'notebooks'}")
 
     out = options.out.resolve()
+    if out in {path.resolve().parent for path in notebooks}:
+        parser.error(f"--out {options.out} holds the notebooks themselves; name another folder")
     (out / "figures").mkdir(parents=True, exist_ok=True)
     os.environ["LABS_FIGURES"] = str(out / "figures")
     os.environ["JUPYTER_PREFER_ENV_PATH"] = "1"  # the kernel of this environment, not one of the user's

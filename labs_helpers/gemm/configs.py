@@ -40,10 +40,10 @@ def default_config(M: int, N: int, K: int, dtype, architecture: str | None) -> C
     if capability < 90:
         return Config(128, 128, 32, num_stages=4) if _tiles(M, N, 128, 128) >= 80 else Config(64, 64, 32)
     if _tiles(M, N, 128, 256) >= 96:
-        return Config(128, 256, 64, num_warps=8, num_stages=4)
+        return Config(128, 256, 64, num_warps=8, num_stages=3)
     if _tiles(M, N, 128, 128) >= 96:
-        return Config(128, 128, 64, num_warps=8, num_stages=4)
-    return Config(128, 64, 64, num_warps=4, num_stages=5)
+        return Config(128, 128, 64, num_warps=4, num_stages=3)
+    return Config(64, 128, 64, num_warps=4, num_stages=5)
 
 
 def _tiles(M: int, N: int, BLOCK_M: int, BLOCK_N: int) -> int:

@@ -22,9 +22,7 @@ def test_tensor_core_rates_are_the_dense_ones():
 )
 def test_tensor_core_rate_is_units_times_clock(gpu, flop_per_clock_and_sm, boost_hz):
     entry = DATASHEET[gpu]
-    assert entry.fp16_flops == pytest.approx(
-        entry.multiprocessors * flop_per_clock_and_sm * boost_hz, rel=0.01
-    )
+    assert entry.fp16_flops == pytest.approx(entry.multiprocessors * flop_per_clock_and_sm * boost_hz, rel=0.01)
 
 
 @pytest.mark.parametrize(

@@ -73,12 +73,7 @@ def test_text_has_the_contrast_that_wcag_asks_for():
 
 def test_curves_differ_in_more_than_colour():
     cycle = list(figures.STYLE["axes.prop_cycle"])
-    assert (
-        len({style["color"] for style in cycle})
-        == len({style["marker"] for style in cycle})
-        == len(cycle)
-        == 8
-    )
+    assert len({style["color"] for style in cycle}) == len({style["marker"] for style in cycle}) == len(cycle) == 8
 
 
 def test_a_prediction_is_drawn_and_none_draws_nothing():
@@ -138,9 +133,7 @@ figures.finish(fig, "shown")
 def test_a_notebook_shows_a_figure_once_with_pyplot_or_without(tmp_path, monkeypatch):
     nbclient, nbformat = pytest.importorskip("nbclient"), pytest.importorskip("nbformat")
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path))
-    cells = [
-        NOTEBOOK.format(pyplot=line) for line in ("", "import matplotlib.pyplot as plt", "%matplotlib inline")
-    ]
+    cells = [NOTEBOOK.format(pyplot=line) for line in ("", "import matplotlib.pyplot as plt", "%matplotlib inline")]
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
     nbclient.NotebookClient(notebook, timeout=60, resources={"metadata": {"path": str(ROOT)}}).execute()
     for cell in notebook.cells:

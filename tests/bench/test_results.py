@@ -1,3 +1,4 @@
+import fcntl
 import json
 import math
 import os
@@ -36,9 +37,7 @@ def read(path):
 def rows(frame):
     """A frame's rows as dicts, without the cells that the record does not have."""
     missing = lambda value: isinstance(value, float) and math.isnan(value)  # noqa: E731
-    return [
-        {k: v for k, v in row.items() if not missing(v)} for row in frame.astype(object).to_dict("records")
-    ]
+    return [{k: v for k, v in row.items() if not missing(v)} for row in frame.astype(object).to_dict("records")]
 
 
 def load_quietly(path):
@@ -168,6 +167,24 @@ def test_a_full_disk_leaves_the_file_as_it_was(tmp_path, monkeypatch):
     assert read(path) == [{"n": 1}]
 
 
+def test_the_file_is_locked_while_it_is_written(tmp_path, monkeypatch):
+    path = tmp_path / "r.jsonl"
+    write, locked = os.write, []
+
+    def try_the_lock(handle, data):
+        with path.open() as other:
+            try:
+                fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                locked.append(True)
+        return write(handle, data)
+
+    monkeypatch.setattr(results.os, "write", try_the_lock)
+    results.append(path, {"n": 1})
+    monkeypatch.undo()
+    assert locked == [True] and read(path) == [{"n": 1}]
+
+
 WRITER = """
 import sys
 from labs_helpers.bench import results
@@ -184,9 +201,7 @@ def test_two_processes_appending_at_once_lose_nothing(tmp_path):
     command = [sys.executable, "-c", WRITER, str(path)]
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     writers = [
-        subprocess.Popen(
-            [*command, name], env=environment, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
-        )
+        subprocess.Popen([*command, name], env=environment, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         for name in "ab"
     ]
     try:
@@ -215,15 +230,8 @@ def test_provenance_is_a_record_and_says_where_and_when(tmp_path, monkeypatch):
     found = results.provenance()
     results.append(tmp_path / "r.jsonl", {"on": found})
     assert read(tmp_path / "r.jsonl") == [{"on": found}]
-    assert (
-        found["commit"] == "abc123"
-        and found["torch"] == torch.__version__
-        and found["numpy"] == np.__version__
-    )
-    assert (
-        found["mpi_settings"]["OMPI_MCA_btl"] == "^ofi"
-        and "OMPI_MCA_orte_hnp_uri" not in found["mpi_settings"]
-    )
+    assert found["commit"] == "abc123" and found["torch"] == torch.__version__ and found["numpy"] == np.__version__
+    assert found["mpi_settings"]["OMPI_MCA_btl"] == "^ofi" and "OMPI_MCA_orte_hnp_uri" not in found["mpi_settings"]
     assert found["time"].endswith("+00:00")
 
 
@@ -259,12 +267,8 @@ print(results._mpi_library())
 """
     pytest.importorskip("mpi4py")
     environment = os.environ | {"PYTHONPATH": str(ROOT), "OMPI_MCA_btl": "^ofi"}
-    answer = subprocess.run(
-        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=60
-    )
-    assert ("Open MPI" in answer.stdout or "MPICH" in answer.stdout) and answer.stdout.count("\n") == 1, (
-        answer.stderr
-    )
+    answer = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=60)
+    assert ("Open MPI" in answer.stdout or "MPICH" in answer.stdout) and answer.stdout.count("\n") == 1, answer.stderr
 
 
 def test_where_results_belong(tmp_path, monkeypatch):

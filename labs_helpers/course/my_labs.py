@@ -1,0 +1,50 @@
+"""Work on your own copies of the labs: python -m labs_helpers.course.my_labs [--reset 02/3]
+
+Copies the labs to my_labs/, never over a file that is there, and opens JupyterLab in it. With --reset it puts
+the stub of one exercise back instead.
+"""
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+from labs_helpers.course.own_copies import copy_labs
+from labs_helpers.course.reset import reset
+
+ROOT = Path(__file__).parents[2]
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="my_labs", description="Work on your own copies of the labs.")
+    parser.add_argument("--reset", metavar="02/3", help="put the stub of exercise 3 of lab 02 back, and end")
+    parser.add_argument("--labs", type=Path, default=ROOT / "notebooks", help="the labs as shipped")
+    parser.add_argument("--to", type=Path, default=ROOT / "my_labs", help="your copies")
+    parser.add_argument("--copy-only", action="store_true", help="do not open JupyterLab")
+    options = parser.parse_args(arguments)
+    try:
+        if options.reset:
+            print(reset(options.reset, options.labs, options.to))
+            return 0
+        for line in copy_labs(options.labs, options.to):
+            print(line)
+    except (FileNotFoundError, ValueError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    print(f"Your labs are in {options.to}", flush=True)
+    if not options.copy_only:
+        open_jupyterlab(options.to)
+    return 0
+
+
+def open_jupyterlab(folder: Path) -> None:
+    """Become JupyterLab, in `folder`, with this environment's kernel and programs (mpirun)."""
+    os.environ["JUPYTER_PREFER_ENV_PATH"] = "1"
+    os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
+    root = ["--allow-root"] if os.geteuid() == 0 else []
+    os.chdir(folder)
+    os.execv(sys.executable, [sys.executable, "-m", "jupyterlab", *root])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

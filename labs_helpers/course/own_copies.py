@@ -1,0 +1,89 @@
+"""A student's own copies of the labs, which a newer version of the course never writes over."""
+
+import hashlib
+import os
+import tempfile
+from pathlib import Path
+
+import nbformat
+from nbformat.notebooknode import NotebookNode
+
+SHIPPED = "shipped_version"  # in a copy's metadata: the version it was copied from; it survives a renaming
+
+
+def labs(folder: Path) -> list[Path]:
+    """The notebooks NN_topic.ipynb in `folder`, in teaching order; FileNotFoundError if there is none."""
+    found = sorted(path for path in folder.glob("[0-9][0-9]_*.ipynb") if not path.name.endswith(".new.ipynb"))
+    if not found:
+        raise FileNotFoundError(f"there is no lab (NN_topic.ipynb) in {folder}")
+    return found
+
+
+def copy_labs(shipped: Path, mine: Path) -> list[str]:
+    """Copy the labs in the folder `shipped` that are missing in the folder `mine`.
+
+    A copy that is there is left alone; where its lab has changed since, the new version is put beside it as
+    NN_topic.new.ipynb. Returns a line for each lab that is new or changed.
+    """
+    said = []
+    for lab in labs(shipped):
+        own = mine / lab.name
+        if not own.exists():
+            place(lab, own)
+            said.append(f"{own.name} is new")
+        elif version_of_copy(own) not in (None, version(lab)):
+            said.append(_place_beside(lab, own))
+    return said
+
+
+def _place_beside(lab: Path, own: Path) -> str:
+    newer = own.with_suffix(".new.ipynb")
+    if not newer.exists():
+        place(lab, newer)
+    elif version_of_copy(newer) != version(lab):
+        return f"{lab.name} has changed again. Rename or delete {newer.name}, an earlier version, to get it"
+    return f"{lab.name} has changed since you copied it. Yours is as it was; the new one is {newer.name}"
+
+
+def place(lab: Path, target: Path) -> None:
+    """Write a copy of `lab` to `target` that says which version it is."""
+    notebook = read(lab)
+    notebook.metadata[SHIPPED] = version(lab)
+    write(notebook, target)
+
+
+def version(lab: Path) -> str:
+    return hashlib.sha256(lab.read_bytes()).hexdigest()
+
+
+def version_of_copy(own: Path) -> str | None:
+    """The version that a copy came from; None if it does not say, or cannot be read."""
+    try:
+        return read(own).metadata.get(SHIPPED)
+    except ValueError:
+        return None
+
+
+def read(path: Path) -> NotebookNode:
+    """The notebook in `path`; ValueError, with its name, if there is none in it."""
+    try:
+        return nbformat.read(path, as_version=4)
+    except (ValueError, AttributeError, nbformat.ValidationError) as error:
+        raise ValueError(f"{path} is damaged, it holds no notebook: {error}") from error
+
+
+def write(notebook: NotebookNode, target: Path) -> None:
+    """Write the whole file or, when the disk is full or somebody interrupts, leave the old one."""
+    text = nbformat.writes(notebook)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    descriptor, part = tempfile.mkstemp(dir=target.parent, prefix=f".{target.stem}", suffix=".part")
+    try:
+        with open(descriptor, "w", encoding="utf-8") as file:
+            file.write(text + "\n")
+            file.flush()
+            os.fsync(descriptor)
+        os.chmod(part, target.stat().st_mode if target.exists() else 0o644)
+        os.replace(part, target)
+    except BaseException:
+        os.unlink(part)
+        raise

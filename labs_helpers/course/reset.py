@@ -1,0 +1,78 @@
+"""Put the stub of one exercise back into a student's copy of a lab, and keep what it replaces."""
+
+from copy import deepcopy
+from datetime import datetime
+from pathlib import Path
+
+from nbformat.notebooknode import NotebookNode
+from nbformat.v4 import new_raw_cell
+
+from labs_helpers.course.own_copies import labs, place, read, write
+
+
+def reset(which: str, shipped: Path, mine: Path) -> str:
+    """Put the stub of exercise `which` ('02/3': exercise 3 of lab 02) back into the copy in `mine`.
+
+    Its old cell stays below the stub, as a raw cell. Returns a line that says what was done. Raises
+    ValueError, which lists what there is, for an unknown lab or exercise.
+    """
+    lab, original, stub = _find(which, shipped)
+    own = mine / lab.name
+    if not own.exists():
+        place(lab, own)
+        return f"{own.name} is new, and has every stub"
+    notebook = read(own)
+    if not put_back(stub, notebook, original):
+        return f"Exercise {which} in {own} is the stub already"
+    write(notebook, own)
+    return (
+        f"Exercise {which} in {own} is the stub again; your old cell is kept below it. "
+        "Is the lab open in JupyterLab? Then: File, Reload Notebook from Disk"
+    )
+
+
+def _find(which: str, shipped: Path) -> tuple[Path, NotebookNode, NotebookNode]:
+    number, _, exercise = which.partition("/")
+    numbers = {lab.name[:2]: lab for lab in labs(shipped)}
+    lab = numbers.get(number.zfill(2))
+    if lab is None:
+        raise ValueError(f"RESET={which}: there is no lab {number!r}. There are: {', '.join(numbers)}")
+    original = read(lab)
+    stubs = {grade_id(cell): cell for cell in original.cells if is_exercise(cell)}
+    stub = stubs.get(f"{lab.name[:2]}-{exercise}")
+    if stub is None:
+        known = ", ".join(grade.replace("-", "/", 1) for grade in stubs) or "none"
+        raise ValueError(f"RESET={which}: {lab.name} has no such exercise. It has: {known}")
+    return lab, original, stub
+
+
+def is_exercise(cell: NotebookNode) -> bool:
+    return cell.cell_type == "code" and bool(cell.metadata.get("nbgrader", {}).get("solution"))
+
+
+def grade_id(cell: NotebookNode) -> str | None:
+    return cell.metadata.get("nbgrader", {}).get("grade_id")
+
+
+def put_back(stub: NotebookNode, notebook: NotebookNode, original: NotebookNode) -> bool:
+    """Make `stub`, a cell of `original`, the exercise's only cell in `notebook`; False if it is already.
+
+    A cell that was deleted comes back where it stood.
+    """
+    cells = notebook.cells
+    places = [i for i, cell in enumerate(cells) if is_exercise(cell) and grade_id(cell) == grade_id(stub)]
+    if [cells[i].source.strip() for i in places] == [stub.source.strip()]:
+        return False
+    now = datetime.now().strftime("%Y-%m-%d %H:%M")
+    for i in places:
+        cells[i] = new_raw_cell(f"# Your code before the stub was put back, {now}\n{cells[i].source}")
+    cells.insert(places[0] if places else _place_of(stub, notebook, original), deepcopy(stub))
+    return True
+
+
+def _place_of(stub: NotebookNode, notebook: NotebookNode, original: NotebookNode) -> int:
+    """Behind the nearest cell before `stub` that `notebook` still has; else at its end."""
+    places = {cell.id: i for i, cell in enumerate(notebook.cells)}
+    ids = [cell.id for cell in original.cells]
+    before = [places[id] for id in ids[: ids.index(stub.id)] if id in places]
+    return before[-1] + 1 if before else len(notebook.cells)

@@ -1,0 +1,268 @@
+"""What proves an exercise of lab 00 right."""
+
+from __future__ import annotations
+
+import torch
+
+from labs_helpers import first_kernels
+from labs_helpers.bench.aot import TARGETS
+from labs_helpers.bench.datasheet import DATASHEET
+from labs_helpers.bench.machine import this_machine
+from labs_helpers.course.compare import close
+from labs_helpers.course.exercise import exercise
+from labs_helpers.course.inputs import numbers, with_unit_stride
+from labs_helpers.course.kernel_trial import compiled_for, run_watched
+from labs_helpers.course.scoreboard import summary
+from labs_helpers.course.surroundings import surrounded
+from labs_helpers.course.torch_traffic import TorchTraffic
+from labs_helpers.course.wrong import Wrong
+
+__all__ = ["five_operations", "programs_needed", "rms_norm", "row_sum", "summary", "transpose_copy", "vector_add"]
+
+
+@exercise("00/0", "warm-up: programs needed", points=5, minutes=3, reference=first_kernels.programs_needed)
+def programs_needed(student):
+    for n, BLOCK, expected in ((1000, 128, 8), (1024, 128, 8), (1, 128, 1), (129, 128, 2), (10**9, 1024, 976563)):
+        case, got = f"n = {n}, BLOCK = {BLOCK}", student(n, BLOCK)
+        if isinstance(got, bool) or not isinstance(got, int):
+            raise Wrong(case, f"returned {got!r}, a {type(got).__name__}; a number of programs is an int.\n"
+                        "Likely cause: / gives a float, // an int; or there is no return.")
+        if got * BLOCK < n:
+            raise Wrong(case, f"{got} programs cover {max(0, got * BLOCK):,} elements; {n - max(0, got * BLOCK):,} "
+                        "have no program.\nLikely cause: // rounds down. The last, partial block needs a program too.")
+        if got > expected:
+            raise Wrong(case, f"{got} programs, {expected} are enough: {got - expected} would have no element at "
+                        "all.\nLikely cause: one is added also where BLOCK divides n.")
+        yield f"{case}: {got}"
+
+
+@exercise("00/1", "vector add", points=10, minutes=10, reference=first_kernels.vector_add, kernel=True)
+def vector_add(student):
+    for n in (256, 300, 1):
+        case = f"{n} element{'s' if n > 1 else ''}, NaN around"
+        x, y = surrounded(numbers(n)), surrounded(numbers(n, seed=1))
+        run = run_watched(case, student, x, y)
+        run.expect_written_once("z")
+        a, b = x.cpu().double(), y.cpu().double()
+        # One rounding of the sum; its inputs are exact.
+        close(run.value, a + b, 2.0**-24 * (a + b).abs(), case, "one rounding", {
+            "both loads read x": 2 * a,
+            "both loads read y": 2 * b,
+            "y is not added": a,
+            "x is not added": b,
+            "a difference, not a sum": a - b,
+        })
+        _read_once(run, x=x, y=y)
+        yield case
+    yield "x and y read once, z written once: 12 bytes an element"
+    yield _compiles("vector add", run.launches[-1])
+
+
+@exercise("00/2", "transposed copy", points=15, minutes=15, reference=first_kernels.transpose_copy, kernel=True)
+def transpose_copy(student):
+    base = numbers(96, 130)
+    for case, x in {
+        "64×64": base[:64, :64].contiguous(),
+        "37×70, NaN around": surrounded(base[:37, :70]),
+        "70×37, itself a transposed view": base[:37, :70].t(),
+        "40×33, every other column": base[:40, :66:2],
+        "1×1": base[:1, :1],
+    }.items():
+        run = run_watched(case, student, x)
+        run.expect_written_once("Y")
+        expected = x.cpu().double().t()
+        suspects = {
+            "X's column stride is taken to be 1": _transposed_with_unit_stride(x, 1),
+            "X's row stride is taken to be 1": _transposed_with_unit_stride(x, 0),
+        }
+        if x.shape == (64, 64):
+            suspects |= {
+                "this is a plain copy of X: rows and columns change places in Y's pointers, and in X's they do not":
+                    expected.t(),
+                "every program copied tile (0, 0): its id has to enter the rows and columns":
+                    expected[:32, :32].repeat(2, 2),
+            }
+        close(run.value, expected, 0.0, case, "a copy is exact", suspects)
+        _read_once(run, X=x)
+        yield case
+    yield _compiles("transposed copy", run.launches[-1])
+
+
+@exercise("00/3", "row sum", points=20, minutes=15, reference=first_kernels.row_sum, kernel=True)
+def row_sum(student):
+    whole = torch.randint(0, 16, (3, 1001), generator=torch.Generator().manual_seed(0)).half()
+    for case, x in {
+        "4×256": numbers(4, 256),
+        "5×300, NaN around": surrounded(numbers(5, 300)),
+        "300×3, a transposed view": numbers(3, 300).t(),
+        "3×1001 float16, small integers": whole.to(this_machine().device),
+        "1×1": numbers(1, 1),
+    }.items():
+        run = run_watched(case, student, x)
+        run.expect_written_once("y")
+        _expect_dtype(run, torch.float32, "sums of float16 are kept in float32")
+        values, N = x.cpu().double(), x.shape[1]
+        expected = values.sum(1)
+        # A float32 sum in any order (Higham, §3.1 as in course.compare); of small integers every one is exact.
+        bound = 0.0 if x.dtype == torch.float16 else N * 2.0**-24 * values.abs().sum(1)
+        why = "integers below 2²⁴ add up exactly in float32" if x.dtype == torch.float16 else "N·2⁻²⁴·Σ|x|"
+        full = N // 128 * 128
+        close(run.value, expected, bound, case, why, {
+            "every step of the loop adds the same columns: its start has to enter them":
+                values[:, :128].sum(1) * -(-N // 128),
+            "only the first block of each row is added": values[:, :128].sum(1),
+            "only the last block is left: add to the accumulator, do not replace it":
+                values[:, (N - 1) // 128 * 128:].sum(1),
+            "the last, partial block is missing": values[:, :full].sum(1),
+            "every program sums row 0": expected[:1].expand(len(expected)),
+            "X's column stride is taken to be 1": with_unit_stride(x, 1).sum(1),
+            "the mean, not the sum": expected / N,
+            "the sum goes through float16, which has 11 bits: keep the accumulator in tl.float32":
+                expected.half() if x.dtype == torch.float16 else torch.zeros(0),
+            "a masked element is not 0: give the load other=0.0": torch.full_like(expected, torch.nan),
+        })
+        _read_once(run, X=x)
+        yield case
+    yield "X read once, y written once"
+    yield _compiles("row sum", run.launches[-1])
+
+
+@exercise("00/4", "arithmetic intensity", points=15, minutes=15, reference=first_kernels.five_operations)
+def five_operations(student):
+    n, itemsize = 64, 4
+    x, y, v, V = torch.randn(n, n), torch.randn(n, n), torch.randn(n), torch.randn(n, 32)
+    operations = {"X + Y": lambda: x + y, "row sums of X": lambda: x.sum(1), "X · v": lambda: x @ v,
+                  "X · V": lambda: x @ V, "X · Y": lambda: x @ y}
+    flops = {"X + Y": n * n, "row sums of X": n * n, "X · v": 2 * n * n, "X · V": 2 * n * n * 32, "X · Y": 2 * n**3}
+    answer = student(n, itemsize, 1e12, 1e12)
+    if not isinstance(answer, dict) or set(answer) != set(operations):
+        raise Wrong("", f"returned {answer!r}; a dict with the keys {', '.join(map(repr, operations))} is asked for")
+    for name, operation in operations.items():
+        case = f"{name} at n = {n}, {itemsize} bytes an element"
+        if not (isinstance(answer[name], tuple) and len(answer[name]) == 3):
+            raise Wrong(case, f"is {answer[name]!r}; (flops, bytes, bound) is asked for")
+        _same(case, "flops", answer[name][0], flops[name], {
+            "a multiply-add is two FLOPs": flops[name] // 2,
+            "V has 32 columns, and each is a product X · v": 2 * n * n if name == "X · V" else None,
+            "each of the n² elements of the product takes n multiply-adds": 2 * n * n if name == "X · Y" else None,
+        })
+        with TorchTraffic() as traffic:
+            operation()
+        moved = traffic.bytes
+        _same(case, "bytes", answer[name][1], moved, {
+            "bytes are elements times itemsize": moved // itemsize,
+            "the result is written as well": sum(o.bytes_read for o in traffic.operations),
+            "both matrices are read": moved - n * n * itemsize,
+            "only X is counted; what X meets is read and the result is written": n * n * itemsize,
+        })
+        yield f"{name}: {answer[name][0]:,} FLOPs, {moved:,} bytes, as counted in PyTorch"
+    for machine, peak, bandwidth in _ROOFS:
+        for size, width in ((8192, 2), (1024, 4), (16, 4)):
+            _expect_bounds(machine, student, size, width, peak, bandwidth)
+        yield f"bounds under the roofs of {machine}"
+
+
+_ROOFS = [(name, DATASHEET[name].fp16_flops, DATASHEET[name].bandwidth) for name in ("T4", "H200")] + [
+    ("a machine of 300 GFLOP/s and 30 GB/s", 300e9, 30e9)]
+
+
+@exercise("00/5", "transfer: RMS norm", points=30, minutes=20, kernel=True)
+def rms_norm(student):
+    small = surrounded(numbers(4, 200) * 1e-3)
+    small[1] = 0.0
+    for case, x, eps in (
+        ("4×256", numbers(4, 256) + 1, 1e-6),
+        ("5×300, NaN around", surrounded(numbers(5, 300) + 1), 1e-6),
+        ("130×3, a transposed view", numbers(3, 130).t(), 1e-6),
+        ("4×200, values near eps and a row of zeros", small, 1e-4),
+        ("3×190 float16, values near 1000", (1000 * numbers(3, 190)).half(), 1e-6),
+    ):
+        run = run_watched(case, student, x, eps)
+        run.expect_written_once("y")
+        _expect_dtype(run, x.dtype, "the result has X's dtype")
+        values = x.cpu().double()
+        squares = (values**2).mean(1, keepdim=True)
+        expected = values / (squares + eps).sqrt()
+        unit = 2.0**-11 if x.dtype == torch.float16 else 2.0**-24
+        # The root halves the relative error of the mean, N + 1 roundings; root, division and store add one each.
+        bound = ((x.shape[1] + 8) * 2.0**-24 + unit) * expected.abs() + (unit * 2.0**-13 if unit > 2.0**-20 else 0)
+        padded = -(-x.shape[1] // 128) * 128
+        close(run.value, expected, bound, case, "N+8 float32 roundings and one of the result", {
+            "the sum of squares is divided by the padded length of the row, not by N":
+                values / (squares * x.shape[1] / padded + eps).sqrt(),
+            "the sum of squares, not their mean: divide by N": values / (squares * x.shape[1] + eps).sqrt(),
+            "the square root is missing": values / (squares + eps),
+            "eps is missing": values / squares.sqrt(),
+            "eps is added outside the square root": values / (squares.sqrt() + eps),
+            "the mean is subtracted, as a LayerNorm does; RMS norm only divides":
+                (values - values.mean(1, keepdim=True)) / (values.var(1, unbiased=False, keepdim=True) + eps).sqrt(),
+            "multiplied by the root mean square instead of divided": values * (squares + eps).sqrt(),
+            "x² overflows in float16 above 256: go to tl.float32 before squaring":
+                torch.zeros_like(values) if x.dtype == torch.float16 else torch.zeros(0),
+            "the mean is taken over the first block of the row alone":
+                values / ((values[:, :128] ** 2).sum(1, keepdim=True) / x.shape[1] + eps).sqrt(),
+        })
+        if len(run.launches) > 1:
+            raise Wrong(case, f"{len(run.launches)} kernels were launched; one is enough")
+        _read_at_most_twice(run, x)
+        yield case
+    yield "one kernel, X read at most twice, y written once"
+    yield _compiles("RMS norm", run.launches[-1])
+
+
+def _transposed_with_unit_stride(x, dim: int) -> torch.Tensor:
+    return with_unit_stride(x, dim).t()
+
+
+def _read_once(run, **tensors) -> None:
+    for name, tensor in tensors.items():
+        run.expect_loads(name, tensor, 1, "each element belongs to one program, which reads it once")
+
+
+def _read_at_most_twice(run, x) -> None:
+    if (counts := run.counts(x)) is None:
+        return
+    if not counts.loads.any():
+        raise Wrong(run.case, "X was never loaded: the kernel did not get X itself")
+    if (most := int(counts.loads.max())) > 2:
+        raise Wrong(run.case, f"an element of X is loaded {most} times; twice is enough: once for the mean, once for "
+                    "the result")
+
+
+def _expect_dtype(run, dtype, why: str) -> None:
+    if isinstance(run.value, torch.Tensor) and run.value.dtype != dtype:
+        raise Wrong(run.case, f"the result is {run.value.dtype}, expected {dtype}: {why}")
+
+
+def _compiles(case: str, launch) -> str:
+    """The compiler's word on the kernel in float16 on another chip than this one: what only the interpreter takes
+    is found here."""
+    compiled = compiled_for(case, launch, "sm_90", torch.float16)
+    registers = "" if compiled.registers is None else f": {compiled.registers} registers a thread"
+    return f"compiles for sm_90 ({TARGETS['sm_90']}){registers}"
+
+
+def _same(case: str, name: str, got, expected: int, suspects: dict) -> None:
+    if got == expected:
+        return
+    causes = [text for text, value in suspects.items() if got == value]
+    cause = f"\nLikely cause: {causes[0]}." if causes else ""
+    raise Wrong(case, f"{name} is {got!r}, expected {expected:,}{cause}")
+
+
+def _expect_bounds(machine: str, student, n: int, itemsize: int, peak: float, bandwidth: float) -> None:
+    answer, expected = (f(n, itemsize, peak, bandwidth) for f in (student, first_kernels.five_operations))
+    case = f"n = {n}, {itemsize} bytes an element, {machine}"
+    for name, (flops, moved, bound) in expected.items():
+        if answer[name][:2] != (flops, moved):
+            raise Wrong(case, f"{name}: flops and bytes are {answer[name][:2]}, expected {(flops, moved)}.\n"
+                        "Likely cause: a number of n = 64 or of 4 bytes stands in the function.")
+        if answer[name][2] == bound:
+            continue
+        swapped = {"memory": "compute", "compute": "memory"}
+        text = (f"{name}: the bound is {answer[name][2]!r}, expected {bound!r}: computing takes "
+                f"{flops / peak:.2g} s, moving {moved / bandwidth:.2g} s.")
+        if all(answer[key][2] == swapped[value[2]] for key, value in expected.items()):
+            raise Wrong(case, f"{text}\nLikely cause: the comparison is the wrong way round, in every operation.")
+        raise Wrong(case, f"{text}\nLikely cause: the bound comes from both roofs, and from n and itemsize: compare "
+                    "flops / peak_flops with bytes / bandwidth.")

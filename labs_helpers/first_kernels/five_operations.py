@@ -1,0 +1,29 @@
+"""Lab 00, exercise 4: what five operations compute and move, and which roof limits each."""
+
+
+def five_operations(n, itemsize, peak_flops, bandwidth):
+    """FLOPs, DRAM bytes and bound of five operations. X, Y: n×n, v: n, V: n×32; `itemsize` bytes an element.
+
+    Each operation reads its inputs once and writes its result once. One addition is one FLOP, a multiply-add is
+    two; a sum of n numbers counts as n additions. peak_flops: FLOP/s. bandwidth: bytes/s.
+    Returns a dict with the keys 'X + Y', 'row sums of X', 'X · v', 'X · V', 'X · Y', each
+    (flops, bytes, 'memory' or 'compute'): the bound is what takes longer, moving or computing.
+    """
+    # 1. For each operation: its FLOPs, and the elements it reads and writes.
+    # 2. Bytes are elements times itemsize.
+    # 3. Seconds to compute: flops / peak_flops. Seconds to move: bytes / bandwidth. The longer one is the bound.
+    ### BEGIN SOLUTION
+    counts = {
+        "X + Y": (n * n, 3 * n * n),
+        "row sums of X": (n * n, n * n + n),
+        "X · v": (2 * n * n, n * n + 2 * n),
+        "X · V": (2 * n * n * 32, n * n + 2 * n * 32),
+        "X · Y": (2 * n**3, 3 * n * n),
+    }
+    answer = {}
+    for name, (flops, elements) in counts.items():
+        moved = elements * itemsize
+        bound = "compute" if flops / peak_flops >= moved / bandwidth else "memory"
+        answer[name] = (flops, moved, bound)
+    return answer
+    ### END SOLUTION

@@ -1,0 +1,8 @@
+"""Lab 00, exercise 0: how many programs it takes. One line, to see how an exercise works."""
+
+
+def programs_needed(n, BLOCK):
+    """The number of programs that cover n elements, BLOCK elements each; the last may be partly idle. n, BLOCK ≥ 1."""
+    ### BEGIN SOLUTION
+    return (n + BLOCK - 1) // BLOCK
+    ### END SOLUTION

@@ -1,0 +1,65 @@
+"""The figures of lab 02 that draw measured times: each is a function of a table of records (see study.py)."""
+
+from __future__ import annotations
+
+from labs_helpers.bench import figures
+from labs_helpers.bench.labels import label_lines
+from labs_helpers.gemm.study import ALONE, EAGER, OURS
+
+CURVES = {OURS: ("o", "blue"), "matmul_add_relu": ("s", "sky"), "torch.compile": ("D", "vermillion"),
+          "torch.compile, max-autotune": ("^", "orange"), "addmm + relu": ("v", "green")}
+
+
+def draw_speedup(frames: dict, prediction=None):
+    """Speed over eager against n, a panel a machine.
+
+    frames: machine's label → DataFrame as `results.load` gives it. prediction: a Prediction for n = 2048, drawn in
+    the first panel; one without a number draws nothing.
+    """
+    fig, axes = figures.new("D = ReLU(A·B + C): speed over eager PyTorch", width=9.5, ncols=len(frames), squeeze=False)
+    for ax, (machine, frame) in zip(axes[0], frames.items(), strict=True):
+        wide = frame.pivot_table(index="M", columns="name", values="median_ms", aggfunc="last")
+        yours = [name for name in wide if name.startswith("matmul_add_relu (")]
+        for name in [n for n in (*CURVES, *yours) if n in wide and wide[n].notna().sum() > 1]:
+            marker, color = CURVES.get(name, ("*", "black"))
+            ax.plot(wide.index, wide[EAGER] / wide[name], marker=marker, color=figures.COLORS[color], label=name)
+        ax.axhline(1, linestyle=":", color="gray", label="_eager")
+        ax.set(title=machine, xlabel="n (all matrices n×n)", xscale="log", ylim=(0, None))
+        ax.set_xticks(list(wide.index), [str(n) for n in wide.index])
+        ax.minorticks_off()
+    if prediction is not None and prediction.value is not None:
+        figures.mark_prediction(axes[0][0], 2048, prediction.value)
+    for ax in axes[0]:
+        label_lines(ax)
+    axes[0][0].set_ylabel("times eager's speed")
+    return fig
+
+
+def draw_order(frame):
+    """`fused_matmul`'s time against GROUP_M, as `measure_order` recorded it, with the spread of the runs."""
+    order = frame[frame["GROUP_M"].notna()].drop_duplicates("GROUP_M", keep="last").sort_values("GROUP_M")
+    fig, ax = figures.new(f"n = {int(order['M'].iloc[0])} on {order['on.machine'].iloc[0]} (recorded)")
+    below, above = order["median_ms"] - order["p20_ms"], order["p80_ms"] - order["median_ms"]
+    ax.errorbar(order["GROUP_M"], order["median_ms"], yerr=[below, above], marker="o", capsize=4)
+    ax.set(xlabel="GROUP_M", ylabel="ms (median, 20th to 80th percentile)", xscale="log")
+    ax.set_xticks(list(order["GROUP_M"]), [f"{g:.0f}" for g in order["GROUP_M"]])
+    ax.minorticks_off()
+    return fig
+
+
+def draw_ladder(frame, n: int):
+    """The ladder at one size: a bar a step, in TFLOP/s, with A·B alone as the line that no fused kernel passes."""
+    at = frame[frame["M"] == n].drop_duplicates("name", keep="last").set_index("name")
+    rate = 2 * n**3 / at["median_ms"] / 1e9
+    steps = [s for s in ("masked_matmul + add + relu", "matmul_add_relu", OURS, EAGER, "addmm + relu",
+                         "torch.compile", "torch.compile, max-autotune") if s in rate]
+    ours = {"masked_matmul + add + relu", "matmul_add_relu", OURS}
+    fig, ax = figures.new(f"The ladder at n = {n}")
+    colors = [figures.COLORS["blue"] if s in ours else figures.COLORS["sky"] for s in steps]
+    bars = ax.barh(steps, [rate[s] for s in steps], color=colors)
+    ax.bar_label(bars, [f"{rate[s]:.0f}" for s in steps], padding=3)
+    ax.axvline(rate[ALONE], linestyle="--", color=figures.COLORS["vermillion"])
+    ax.text(rate[ALONE], -0.9, ALONE, ha="center", fontsize="small")
+    ax.invert_yaxis()
+    ax.set_xlabel("TFLOP/s (2·n³ over the whole time)")
+    return fig

@@ -1,0 +1,160 @@
+"""Time D = ReLU(A·B + C): the ladder of this folder beside PyTorch's ways.
+
+    python -m labs_helpers.gemm.study                     # this machine, to results/
+    python -m labs_helpers.gemm.study --sizes 1024 2048 --rounds 3 --out /tmp/gemm.jsonl
+
+Every candidate is compared with a float64 reference before it is timed. Without a GPU only PyTorch is timed:
+the interpreter's time says nothing about a kernel.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import pandas
+import torch
+
+from labs_helpers import gemm
+from labs_helpers.bench import results
+from labs_helpers.bench.machine import this_machine
+from labs_helpers.bench.timing import measure_rounds
+from labs_helpers.course.exercise import whose
+from labs_helpers.gemm.configs import default_config
+
+SIZES = (1024, 2048, 4096, 8192)
+EAGER, ALONE = "eager", "A·B alone"
+OURS = "fused_matmul"
+
+
+def unfused_by_us(a, b, c):
+    """The ladder before fusing: our masked matmul, then PyTorch's addition and ReLU."""
+    return gemm.masked_matmul(a, b).add_(c).relu_()
+
+
+def candidates(compile_: bool, autotune: bool) -> dict:
+    """Name → function of (a, b, c), peers first. `ALONE` leaves out the addition and the ReLU."""
+    def formula(a, b, c):
+        return torch.matmul(a, b).add(c).relu_()
+
+    ways = {
+        ALONE: lambda a, b, c: torch.matmul(a, b),
+        EAGER: formula,
+        "addmm + relu": lambda a, b, c: torch.addmm(c, a, b).relu_(),
+    }
+    if compile_:
+        ways["torch.compile"] = torch.compile(formula, dynamic=False)
+    if autotune:
+        ways["torch.compile, max-autotune"] = torch.compile(
+            formula, dynamic=False, mode="max-autotune-no-cudagraphs")
+    if not this_machine().interpreted:
+        ways["masked_matmul + add + relu"] = unfused_by_us
+        ways["matmul_add_relu"] = gemm.matmul_add_relu
+        ways[OURS] = gemm.fused_matmul
+    return ways
+
+
+def relative_error(got, reference) -> float:
+    """‖got − reference‖ / ‖reference‖, in float64; NaN where something is not finite."""
+    return float((got.double() - reference).norm() / reference.norm())
+
+
+def measure(sizes=SIZES, dtype=None, rounds: int = 5, repeat_ms: float = 200, compile_: bool = True,
+            autotune: bool | None = None, extra: dict | None = None) -> list[dict]:
+    """A record for each size and candidate; times in ms, errors relative to float64. extra: more candidates.
+
+    ValueError when a candidate's result is wrong: nothing is timed before it is right.
+    """
+    here = this_machine()
+    dtype = dtype or here.dtype
+    on_gpu = here.device == "cuda"
+    autotune = on_gpu if autotune is None else autotune
+    if compile_ and not on_gpu and shutil.which("c++") is None:
+        print("torch.compile is left out: no C++ compiler here")
+        compile_ = False
+    records = []
+    for n in sizes:
+        torch._dynamo.reset()
+        generator = torch.Generator(here.device).manual_seed(n)
+        a, b, c = (torch.randn(n, n, dtype=dtype, device=here.device, generator=generator) for _ in range(3))
+        ways = candidates(compile_, autotune) | (extra or {})
+        errors = {}
+        product = a.double() @ b.double()
+        full = torch.relu(product + c.double())
+        for name, function in ways.items():
+            errors[name] = relative_error(function(a, b, c), product if name == ALONE else full)
+            if not errors[name] < 3e-3:
+                raise ValueError(f"{name} at {n}: relative error {errors[name]:.2g} against float64")
+        bound = {name: partial(function, a, b, c) for name, function in ways.items()}
+        for name, timing in measure_rounds(bound, rounds=rounds, repeat_ms=repeat_ms).items():
+            records.append({
+                "study": "gemm", "name": name, "M": n, "N": n, "K": n, "dtype": str(dtype).removeprefix("torch."),
+                "median_ms": timing.median_ms, "p20_ms": timing.p20_ms, "p80_ms": timing.p80_ms,
+                "runs": timing.runs, "rounds": rounds, "cold_l2": on_gpu, "relative_error": errors[name],
+            })
+    return records
+
+
+def measure_order(n: int = 8192, groups=(1, 2, 4, 8, 16, 32), rounds: int = 5, repeat_ms: float = 200) -> list[dict]:
+    """A record for each GROUP_M: `fused_matmul` at n×n in float16, its default configuration but for the order."""
+    here = this_machine()
+    dtype = torch.float16
+    a, b, c = (torch.randn(n, n, dtype=dtype, device=here.device) for _ in range(3))
+    default = default_config(n, n, n, dtype, here.architecture)
+    ways = {group: partial(gemm.fused_matmul, a, b, c, config=replace(default, GROUP_M=group)) for group in groups}
+    return [{"study": "gemm", "name": f"{OURS}, GROUP_M = {group}", "GROUP_M": group, "M": n, "N": n, "K": n,
+             "dtype": "float16", "median_ms": timing.median_ms, "p20_ms": timing.p20_ms, "p80_ms": timing.p80_ms,
+             "runs": timing.runs, "rounds": rounds, "cold_l2": True}
+            for group, timing in measure_rounds(ways, rounds=rounds, repeat_ms=repeat_ms).items()]
+
+
+def time_here(matmul_add_relu) -> dict:
+    """This machine's label → DataFrame for `draw_speedup`, in a few seconds, with `matmul_add_relu` as 'yours'.
+
+    Without a GPU PyTorch alone, at sizes that a CPU does in time.
+    """
+    here = this_machine()
+    sizes, rounds, repeat_ms = ((1024, 2048, 4096), 3, 100) if here.device == "cuda" else ((256, 512, 1024), 2, 40)
+    name = f"matmul_add_relu ({whose(matmul_add_relu)})"
+    extra = {name: matmul_add_relu} if here.device == "cuda" else {}
+    records = measure(sizes, rounds=rounds, repeat_ms=repeat_ms, compile_=False, autotune=False, extra=extra)
+    print(table(records))
+    return {here.label if extra else f"{here.cores}-core CPU, PyTorch only": pandas.DataFrame(records)}
+
+
+def table(records: list[dict]) -> str:
+    """A line a candidate: median, spread, times eager's speed."""
+    eager = {r["M"]: r["median_ms"] for r in records if r["name"] == EAGER}
+    return "\n".join(
+        f"{r['M']:>6}  {r['name']:<30} {r['median_ms']:>9.4f} ms  ±{(r['p80_ms'] - r['p20_ms']) / r['median_ms']:>4.0%}"
+        f"  {2 * r['M'] * r['N'] * r['K'] / r['median_ms'] / 1e9:>7.1f} TFLOP/s"
+        f"  {eager[r['M']] / r['median_ms']:>5.2f}× eager" for r in records)
+
+
+def load(machine: str = "nvidia-h200"):
+    """The recorded measurements of one machine, as a DataFrame."""
+    return results.load(results.path_for("gemm", machine), command="python -m labs_helpers.gemm.study")
+
+
+def main(arguments=None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--sizes", type=int, nargs="+", help=f"default: {SIZES} on a GPU, 256 512 1024 without")
+    parser.add_argument("--dtype", choices=("float16", "bfloat16", "float32"), help="default: this machine's")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--out", type=Path, help="JSON Lines file to append to; default: results/gemm.MACHINE.jsonl")
+    given = parser.parse_args(arguments)
+    sizes = given.sizes or (SIZES if this_machine().device == "cuda" else (256, 512, 1024))
+    records = measure(sizes, getattr(torch, given.dtype) if given.dtype else None, given.rounds)
+    if this_machine().device == "cuda" and 8192 in sizes:
+        records += measure_order(rounds=given.rounds)
+    out = given.out or results.path_for("gemm")
+    where = results.provenance()
+    results.append(out, [{**record, "on": where} for record in records])
+    print(f"\n{table(records)}\n\n{len(records)} records appended to {out}")
+
+
+if __name__ == "__main__":
+    main()

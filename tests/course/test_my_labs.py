@@ -1,0 +1,197 @@
+import os
+from unittest import mock
+
+import nbformat
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+
+from labs_helpers.course import my_labs, own_copies
+from labs_helpers.course.own_copies import copy_labs
+from labs_helpers.course.reset import put_back, reset
+
+
+def exercise(number, source):
+    mark = {
+        "grade_id": f"02-{number}",
+        "solution": True,
+        "grade": False,
+        "locked": False,
+        "schema_version": 3,
+    }
+    return new_code_cell(source, metadata={"nbgrader": mark})
+
+
+def lab(title="Lab"):
+    cells = [new_markdown_cell(f"# {title}"), exercise(1, "def one(): ..."), new_code_cell("check.one(one)")]
+    return new_notebook(cells=[*cells, exercise(2, "def two(): ..."), new_code_cell("check.two(two)")])
+
+
+@pytest.fixture
+def folders(tmp_path):
+    """(shipped, mine): one lab has been shipped, and copied."""
+    shipped, mine = tmp_path / "notebooks", tmp_path / "my labs"
+    shipped.mkdir()
+    nbformat.write(lab(), shipped / "02_fused.ipynb")
+    assert copy_labs(shipped, mine) == ["02_fused.ipynb is new"]
+    return shipped, mine
+
+
+def edit(path, change):
+    notebook = nbformat.read(path, as_version=4)
+    change(notebook.cells)
+    nbformat.write(notebook, path)
+
+
+def sources(path):
+    return [cell.source for cell in nbformat.read(path, as_version=4).cells]
+
+
+def test_a_copy_holds_the_cells_of_the_lab(folders):
+    shipped, mine = folders
+    ours, theirs = (nbformat.read(f / "02_fused.ipynb", as_version=4) for f in folders)
+    assert ours.cells == theirs.cells
+    nbformat.validate(theirs)
+    assert [path.name for path in mine.iterdir()] == ["02_fused.ipynb"]
+
+
+def test_copying_again_changes_nothing(folders):
+    shipped, mine = folders
+    edit(mine / "02_fused.ipynb", lambda cells: cells[1].update(source="def one(): return 1"))
+    before = (mine / "02_fused.ipynb").read_bytes()
+    assert copy_labs(shipped, mine) == []
+    assert (mine / "02_fused.ipynb").read_bytes() == before
+
+
+def test_a_changed_lab_is_put_beside_the_copy(folders):
+    shipped, mine = folders
+    before = (mine / "02_fused.ipynb").read_bytes()
+    nbformat.write(lab("Better"), shipped / "02_fused.ipynb")
+    (said,) = copy_labs(shipped, mine)
+    assert "changed" in said and "02_fused.new.ipynb" in said
+    assert (mine / "02_fused.ipynb").read_bytes() == before
+    assert sources(mine / "02_fused.new.ipynb")[0] == "# Better"
+
+
+def test_a_new_version_that_was_worked_in_is_not_written_over(folders):
+    shipped, mine = folders
+    nbformat.write(lab("Better"), shipped / "02_fused.ipynb")
+    copy_labs(shipped, mine)
+    before = (mine / "02_fused.new.ipynb").read_bytes()
+    nbformat.write(lab("Best"), shipped / "02_fused.ipynb")
+    (said,) = copy_labs(shipped, mine)
+    assert "Rename or delete 02_fused.new.ipynb" in said
+    assert (mine / "02_fused.new.ipynb").read_bytes() == before
+
+
+def test_the_new_version_may_take_the_place_of_the_old(folders):
+    shipped, mine = folders
+    nbformat.write(lab("Better"), shipped / "02_fused.ipynb")
+    copy_labs(shipped, mine)
+    (mine / "02_fused.new.ipynb").replace(mine / "02_fused.ipynb")
+    assert copy_labs(shipped, mine) == []
+    assert [path.name for path in mine.iterdir()] == ["02_fused.ipynb"]
+
+
+@pytest.mark.parametrize("text", ["", "{", "null", "[]", '{"a": 1}'])
+def test_a_damaged_copy_is_left_alone_and_named_on_reset(folders, text):
+    shipped, mine = folders
+    (mine / "02_fused.ipynb").write_text(text)
+    nbformat.write(lab("Better"), shipped / "02_fused.ipynb")
+    assert copy_labs(shipped, mine) == []
+    with pytest.raises(ValueError, match="my labs/02_fused.ipynb is damaged"):
+        reset("02/1", shipped, mine)
+    assert (mine / "02_fused.ipynb").read_text() == text
+
+
+def test_reset_puts_the_stub_back_and_keeps_the_code(folders):
+    shipped, mine = folders
+    edit(
+        mine / "02_fused.ipynb",
+        lambda cells: cells[3].update(source="def two(): return 2", execution_count=7),
+    )
+    assert "old cell is kept" in reset("2/2", shipped, mine)
+    notebook = nbformat.read(mine / "02_fused.ipynb", as_version=4)
+    nbformat.validate(notebook)
+    stub, kept, check = notebook.cells[3:6]
+    assert stub.source == "def two(): ..." and stub.metadata.nbgrader.grade_id == "02-2"
+    assert kept.cell_type == "raw" and kept.source.endswith("\ndef two(): return 2")
+    assert check.source == "check.two(two)" and len(notebook.cells) == 6
+
+
+def test_reset_of_a_stub_changes_nothing(folders):
+    before = (folders[1] / "02_fused.ipynb").read_bytes()
+    assert "already" in reset("02/1", *folders)
+    assert (folders[1] / "02_fused.ipynb").read_bytes() == before
+
+
+@pytest.mark.parametrize("which, place", [("02/1", 1), ("02/2", 3)])
+def test_a_deleted_exercise_comes_back_where_it_was(folders, which, place):
+    shipped, mine = folders
+    edit(mine / "02_fused.ipynb", lambda cells: cells.pop(place))
+    reset(which, shipped, mine)
+    assert sources(mine / "02_fused.ipynb") == sources(shipped / "02_fused.ipynb")
+
+
+def test_reset_without_a_copy_makes_one(folders):
+    shipped, mine = folders
+    (mine / "02_fused.ipynb").unlink()
+    assert "new" in reset("02/1", shipped, mine)
+    assert sources(mine / "02_fused.ipynb") == sources(shipped / "02_fused.ipynb")
+
+
+@pytest.mark.parametrize(
+    "which, listed",
+    [
+        ("03/1", "There are: 02"),
+        ("x", "There are: 02"),
+        ("02/9", "It has: 02/1, 02/2"),
+        ("02", "It has: 02/1"),
+    ],
+)
+def test_unknown_exercises_are_answered_with_a_list(folders, which, listed):
+    with pytest.raises(ValueError, match=listed):
+        reset(which, *folders)
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    st.lists(st.sampled_from(["def one(): ...", "def one(): return 1", "one = None"]), max_size=4), st.data()
+)
+def test_reset_loses_no_code_and_leaves_one_exercise(attempts, data):
+    original = lab()
+    notebook = lab()
+    notebook.cells = [cell for cell in notebook.cells if "def one" not in cell.source]
+    for attempt in attempts:
+        notebook.cells.insert(data.draw(st.integers(0, len(notebook.cells))), exercise(1, attempt))
+    before = [cell.source for cell in notebook.cells]
+    changed = put_back(original.cells[1], notebook, original)
+    after = notebook.cells
+    assert changed == (attempts != ["def one(): ..."])
+    assert [c.source for c in after if c.metadata.get("nbgrader", {}).get("grade_id") == "02-1"] == [
+        "def one(): ..."
+    ]
+    assert all(any(source in cell.source for cell in after) for source in before)
+    assert len(after) == len(before) + changed
+
+
+def test_an_interrupted_write_leaves_the_old_file(folders, monkeypatch):
+    shipped, mine = folders
+    before = (mine / "02_fused.ipynb").read_bytes()
+    monkeypatch.setattr(os, "fsync", mock.Mock(side_effect=OSError("disk full")))
+    with pytest.raises(OSError, match="disk full"):
+        own_copies.write(lab("Other"), mine / "02_fused.ipynb")
+    assert (mine / "02_fused.ipynb").read_bytes() == before
+    assert [path.name for path in mine.iterdir()] == ["02_fused.ipynb"]
+
+
+def test_command(folders, capsys):
+    shipped, mine = folders
+    options = ["--labs", str(shipped), "--to", str(mine)]
+    assert (
+        my_labs.main([*options, "--copy-only"]) == 0 and f"Your labs are in {mine}" in capsys.readouterr().out
+    )
+    assert my_labs.main([*options, "--reset", "02/7"]) == 1 and "It has: 02/1" in capsys.readouterr().err
+    assert my_labs.main(["--labs", str(mine / "none"), "--copy-only"]) == 1
+    assert "there is no lab" in capsys.readouterr().err

@@ -1,0 +1,139 @@
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+
+from labs_helpers.course.run_labs import headings
+from labs_helpers.launch.process import ProcessFailed, run
+
+ROOT = Path(__file__).parents[2]
+COMMAND = [sys.executable, "-m", "labs_helpers.course.run_labs"]
+FIGURE = """
+import os
+from labs_helpers.bench import figures
+fig, ax = figures.new("Sums")
+ax.plot([1, 2])
+figures.finish(fig, "00-sums")
+open("left-behind.txt", "w").close()
+"""
+
+
+def write(path, *sources):
+    """A notebook of `sources`: those that begin with '# ' are Markdown."""
+    cells = [new_markdown_cell(s) if s.startswith("# ") else new_code_cell(s) for s in sources]
+    nbformat.write(new_notebook(cells=cells), path)
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory):
+    """(folder of the notebooks, out, what was printed) of a run over labs that go well and labs that fail."""
+    labs, out = tmp_path_factory.mktemp("my labs"), tmp_path_factory.mktemp("out")
+    write(labs / "00_start.ipynb", "# Start here", "x = 1", "# Sums", FIGURE)
+    write(labs / "01_error.ipynb", "# Errors", "x = 1", "# Division <by 0>", "1 / 0", "print('never')")
+    write(labs / "02_dies.ipynb", "import os; os.write(2, b'last words'); os._exit(3)")
+    write(labs / "03_slow.ipynb", "# Slow", "import time; time.sleep(600)")
+    (labs / "04_damaged.ipynb").write_text("{")
+    write(labs / "05_last.ipynb", "print('the ' + 'end')")
+    before = {path: path.read_bytes() for path in labs.iterdir()}
+    with pytest.raises(ProcessFailed) as caught:
+        run([*COMMAND, *sorted(before), "--out", out, "--cell-timeout", "5"], timeout=100, cwd=ROOT)
+    assert caught.value.returncode == 1
+    assert {path: path.read_bytes() for path in labs.iterdir()} == before
+    return labs, out, caught.value.output
+
+
+def test_progress_names_lab_cell_and_heading(ran):
+    assert "lab 00 · cell 2/4 · Start here\nlab 00 · cell 4/4 · Sums\n" in ran[2]
+
+
+def test_each_lab_is_judged(ran):
+    marks = [line.split()[:2] for line in ran[2].splitlines() if line[0] in "✓✗"]
+    assert marks == [
+        ["✓", "00_start"],
+        ["✗", "01_error"],
+        ["✗", "02_dies"],
+        ["✗", "03_slow"],
+        ["✗", "04_damaged"],
+        ["✓", "05_last"],
+    ]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "lab 01 · cell 4/5 · Division <by 0>",
+        "ZeroDivisionError: division by zero",
+        "its kernel died",
+        "last words",
+        "lab 03 · cell 2/2 · Slow\n  it ran longer than 5 s",
+        "04_damaged.ipynb is not a notebook",
+    ],
+)
+def test_failures_are_explained(ran, said):
+    assert said in ran[2]
+
+
+def test_executed_notebook_page_and_figure_are_left(ran):
+    out = ran[1]
+    (output,) = nbformat.read(out / "05_last.ipynb", as_version=4).cells[0].outputs
+    assert output.text == "the end\n"
+    assert "the end" in (out / "05_last.html").read_text()
+    assert "<svg" in (out / "figures" / "00-sums.svg").read_text()
+
+
+def test_a_failed_lab_leaves_its_error(ran):
+    out = ran[1]
+    cells = nbformat.read(out / "01_error.ipynb", as_version=4).cells
+    assert cells[3].outputs[0].ename == "ZeroDivisionError" and not cells[4].outputs
+    assert "ZeroDivisionError" in (out / "01_error.html").read_text()
+
+
+def test_index_lists_labs_errors_and_figures(ran):
+    out, printed = ran[1:]
+    page = (out / "index.html").read_text()
+    assert f"Index: {out / 'index.html'}" in printed
+    assert 'href="00_start.html"' in page and 'src="figures/00-sums.svg"' in page
+    assert page.count("✗ failed") == 4 and page.count("✓ ran through") == 2
+    assert "Division &lt;by 0&gt;" in page and "04_damaged.html" not in page
+    assert "http" not in page
+
+
+def test_an_interrupt_ends_the_kernel(tmp_path):
+    lab, pid = tmp_path / "00_wait.ipynb", tmp_path / "pid"
+    source = f"import os, time\nprint(os.getpid(), file=open({str(pid)!r}, 'w'), flush=True)\ntime.sleep(600)"
+    write(lab, source)
+    command = [*COMMAND, lab, "--out", tmp_path / "out"]
+    running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=ROOT)
+    try:
+        while not (pid.exists() and pid.read_text().strip()):
+            assert running.poll() is None
+            time.sleep(0.01)
+        running.send_signal(signal.SIGINT)
+        printed, _ = running.communicate(timeout=30)
+    finally:
+        running.kill()
+        running.wait()
+    assert running.returncode == 130 and "Interrupted" in printed and "Traceback" not in printed
+    assert not Path("/proc", pid.read_text().strip()).exists()
+
+
+@pytest.mark.parametrize("arguments", [["absent.ipynb"], ["00_lab.ipynb", "--out", "."]])
+def test_bad_arguments_are_refused(tmp_path, arguments):
+    write(tmp_path / "00_lab.ipynb", "1")
+    with pytest.raises(ProcessFailed, match="no such notebook: absent|holds the notebooks") as caught:
+        run([*COMMAND, *arguments], timeout=60, cwd=tmp_path)
+    assert caught.value.returncode == 2 and (tmp_path / "00_lab.ipynb").exists()
+
+
+def test_headings():
+    cells = [
+        new_code_cell(""),
+        new_markdown_cell("# A\ntext\n## B ##\n#not one"),
+        new_code_cell("# no heading"),
+    ]
+    assert headings(new_notebook(cells=[*cells, new_markdown_cell("text")])) == ["", "B", "B", "B"]
