@@ -59,11 +59,11 @@ DATASHEET = {
         "CUDA C++ Programming Guide, compute capability 9.0",
     ),
     "H200": Datasheet(
-        architecture="sm_90", fp16_flops=989e12, fp32_flops=67e12, bandwidth=4800e9, l2_bytes=50 * MB,
+        architecture="sm_90", fp16_flops=989e12, fp32_flops=67e12, bandwidth=4800e9, l2_bytes=60 * MB,
         multiprocessors=132, shared_bytes_per_sm=228 * KB, shared_bytes_per_block=227 * KB,
         registers_per_sm=65536, warp_size=32, torch_name=r"\bH200\b(?! NVL)",
         source="NVIDIA H200 SXM datasheet; NVIDIA H100 Tensor Core GPU Architecture whitepaper; "
-        "CUDA C++ Programming Guide, compute capability 9.0",
+        "CUDA C++ Programming Guide, compute capability 9.0; L2 as the CUDA driver reports it",
     ),
     "MI300X": Datasheet(
         architecture="gfx942", fp16_flops=1307.4e12, fp32_flops=163.4e12, bandwidth=5300e9,

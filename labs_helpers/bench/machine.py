@@ -14,6 +14,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from labs_helpers.bench import numpy_index
+
 WHERE_TRITON_RUNS = (
     "Triton is not installed here. It runs on Linux (x86-64 and aarch64). "
     "On macOS open the course in its devcontainer; on Windows use WSL 2; "
@@ -76,6 +78,8 @@ def prepare_triton() -> bool:
         )
     if interpreted:
         os.environ["TRITON_INTERPRET"] = "1"
+        if numpy_index.is_needed():
+            numpy_index.mend()
     return interpreted
 
 

@@ -1,7 +1,7 @@
 """What works on this machine, and how to mend what does not: python -m labs_helpers.course.first_aid
 
-Prints a line a component: [OK], [FAIL] with the fix, or [--] for something optional that is missing. Whatever can
-hang or crash runs in a process of its own. The exit status is 1 if anything failed.
+Prints a line a component: [OK], [FAIL] with the fix, or [--] for something optional that is missing. Whatever
+can hang or crash runs in a process of its own. The exit status is 1 if anything failed.
 """
 
 import os
@@ -30,7 +30,11 @@ double[(1,)](x, 4, BLOCK=8)
 assert x.tolist() == [0, 2, 4, 6, 4], x
 print(f"Triton {triton.__version__}, a kernel ran", "in the interpreter" if interpreted else "on the GPU")
 """
-RANKS = "from mpi4py import MPI; w = MPI.COMM_WORLD; n = w.allreduce(1); w.rank or print(n, MPI.Get_library_version())"
+RANKS = """
+from mpi4py import MPI
+ranks = MPI.COMM_WORLD.allreduce(1)
+MPI.COMM_WORLD.rank or print(ranks, MPI.Get_library_version())
+"""
 JUPYTER = """
 from jupyter_client.manager import start_new_kernel
 manager, client = start_new_kernel(kernel_name="python3", startup_timeout=25)
@@ -51,18 +55,20 @@ class Trouble(Exception):
 
 
 def python() -> str:
-    version = ".".join(map(str, sys.version_info[:3]))
-    if sys.version_info < (3, 11):
-        raise Trouble(f"Python {version} is too old", "install Python 3.11 or newer, then: make setup PYTHON=python3.12")
-    return f"Python {version}"
+    return f"Python {'.'.join(map(str, sys.version_info[:3]))}"
 
 
 def torch() -> str:
-    return "torch " + _python("import torch; print((torch.ones(2, 2) @ torch.ones(2, 2)).sum().item() == 8 and torch.__version__)")
+    return _python(
+        "import torch; a = torch.ones(2, 2); assert (a @ a).sum() == 8; print('torch', torch.__version__)"
+    )
 
 
 def triton() -> str:
-    return _python(KERNEL).splitlines()[-1]
+    with tempfile.TemporaryDirectory() as folder:
+        program = Path(folder, "kernel.py")  # Triton reads a kernel's source from its file
+        program.write_text(KERNEL)
+        return _python(f"import runpy; runpy.run_path({str(program)!r})").splitlines()[-1]
 
 
 def gpu() -> str:
@@ -71,27 +77,28 @@ def gpu() -> str:
     if not found and shutil.which("nvidia-smi"):
         raise Trouble(
             "there is an NVIDIA driver, but torch sees no GPU",
-            "install a torch that fits the driver (nvidia-smi names its CUDA version; pytorch.org the command)",
+            "install a torch built for the CUDA version that nvidia-smi names",
         )
     return f"GPU: {found}" if found else "no GPU: kernels run in Triton's interpreter"
 
 
 def tensor_cores() -> str:
-    look = "from labs_helpers.bench.machine import this_machine; print(this_machine().tensor_core_warning or '')"
+    look = "from labs_helpers.bench.machine import *; print(this_machine().tensor_core_warning or '')"
     if _python(look).strip():
-        raise Trouble("this Triton does not use this GPU's tensor cores", "pip install triton==3.2.0", optional=True)
+        wrong = "this Triton does not use this GPU's tensor cores"
+        raise Trouble(wrong, "pip install triton==3.2.0", optional=True)
     return "tensor cores: used wherever the GPU has them"
 
 
 def compiler() -> str:
-    found = next((name for name in (os.environ.get("CXX"), "c++", "g++", "clang++") if name and shutil.which(name)), None)
-    if not found:
-        raise Trouble("no C++ compiler: torch.compile's curve is left out", "sudo apt install g++", optional=True)
-    return f"C++ compiler {found}"
+    for name in (os.environ.get("CXX"), "c++", "g++", "clang++"):
+        if name and shutil.which(name):
+            return f"C++ compiler: {name}"
+    raise Trouble("no C++ compiler: torch.compile's curve is left out", "sudo apt install g++", optional=True)
 
 
 def mpi() -> str:
-    # As root and with more ranks than cores, for Open MPI 4.1 (the first and fourth) and 5.
+    # Root may run it, with more ranks than cores: the last line says so to Open MPI 4.1, the third to 5.
     settings = {
         "OMPI_ALLOW_RUN_AS_ROOT": "1",
         "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
@@ -102,7 +109,7 @@ def mpi() -> str:
     ranks, library = run(command, timeout=20, env={**os.environ, **settings}).split(maxsplit=1)
     if ranks != "2":
         raise Trouble(
-            f"mpirun started two programs of {ranks} rank instead of one of 2: mpirun and mpi4py's MPI differ",
+            f"mpirun started two programs of {ranks} rank, not one of 2: mpirun and mpi4py's MPI differ",
             "take another MPI's folder out of PATH and LD_LIBRARY_PATH",
         )
     return f"MPI: 2 ranks, {library.split(',')[0]}"
@@ -114,17 +121,20 @@ def jupyter() -> str:
 
 
 def ipyparallel() -> str:
-    return "ipyparallel " + _python("import ipyparallel; print(ipyparallel.__version__)")
+    return _python("import ipyparallel; print('ipyparallel', ipyparallel.__version__)")
 
 
 def nbval() -> str:
-    return "nbval " + _python("import nbval.plugin; from importlib.metadata import version; print(version('nbval'))")
+    return _python("import nbval.plugin, importlib.metadata as m; print('nbval', m.version('nbval'))")
 
 
 def disk() -> str:
-    free = shutil.disk_usage(tempfile.gettempdir()).free / 2**30
+    folder = tempfile.gettempdir()
+    free = shutil.disk_usage(folder).free / 2**30
     if free < 1:
-        raise Trouble(f"{free:.1f} GiB free in {tempfile.gettempdir()}; 1 is needed", "make room, or set TMPDIR to another disk")
+        raise Trouble(
+            f"{free:.1f} GiB free in {folder}; 1 is needed", "make room, or set TMPDIR"
+        )
     return f"disk: {free:.0f} GiB free for temporary files"
 
 
@@ -132,11 +142,14 @@ def shared_memory() -> str:
     folder = Path("/dev/shm")
     size = shutil.disk_usage(folder).total / 2**20 if folder.is_dir() else 0
     if size < 256:
-        raise Trouble(f"/dev/shm has {size:.0f} MiB; MPI ranks want 256", "docker run --shm-size=1g (or --ipc=host)")
+        fix = "in a container: docker run --shm-size=1g"
+        raise Trouble(f"/dev/shm has {size:.0f} MiB; MPI ranks want 256", fix)
     return f"shared memory: {size:.0f} MiB in /dev/shm"
 
 
-CHECKS = [python, torch, triton, gpu, tensor_cores, compiler, mpi, jupyter, ipyparallel, nbval, disk, shared_memory]
+CHECKS = [
+    python, torch, triton, gpu, tensor_cores, compiler, mpi, jupyter, ipyparallel, nbval, disk, shared_memory,
+]  # fmt: skip
 
 
 def examine(check: Callable[[], str]) -> tuple[str, str]:

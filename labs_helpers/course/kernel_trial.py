@@ -43,12 +43,13 @@ class Run:
         """Raises Wrong unless every element of the result was stored exactly once. Nothing on a GPU."""
         if self.meter is None:
             return
+        if not isinstance(self.value, torch.Tensor):
+            raise Wrong(self.case, f"returned {type(self.value).__name__} {self.value!r}, not a tensor")
         counts = self.meter.of(self.value)
         never, often = counts.writers == 0, counts.writers > 1
         if never.any() and often.any():
             raise Wrong(self.case, f"{_where(never, name)} never written, {_where(often, name)} written by several "
-                        "programs.\nLikely cause: the programs' tiles overlap. A tile starts at program id × block "
-                        "size: rows from axis 0 with BLOCK_M, columns from axis 1 with BLOCK_N.")
+                        f"programs.\nLikely cause: the programs' {_overlapping(counts.writers.ndim)}")
         if never.any():
             raise Wrong(self.case, f"{_where(never, name)} never written.\nLikely cause: a tile has no program (the "
                         "grid rounds down), or the mask of the store is too narrow.")
@@ -120,6 +121,13 @@ def check_tensor_cores(case: str, launch: Launch) -> str:
                     'mantissa.\nLikely cause: tl.dot without input_precision="ieee".')
     instructions = ", ".join(f"{count} × {name}" for name, count in half.tensor_core.items())
     return f"compiled for sm_90: tensor cores ({instructions}), float32 accumulators"
+
+
+def _overlapping(dimensions: int) -> str:
+    if dimensions == 1:
+        return "blocks overlap. A block starts at program id × block size."
+    return ("tiles overlap. A tile starts at program id × block size: rows from axis 0 with BLOCK_M, columns from "
+            "axis 1 with BLOCK_N.")
 
 
 def _where(mask: np.ndarray, name: str) -> str:

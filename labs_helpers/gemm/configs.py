@@ -19,7 +19,12 @@ class Config:
     num_stages: int = 3
 
     def keywords(self) -> dict:
+        """What a launch takes: all fields by name."""
         return asdict(self)
+
+    def without_order(self) -> dict:
+        """The same without GROUP_M, for a kernel that takes its tiles in row order."""
+        return {name: value for name, value in asdict(self).items() if name != "GROUP_M"}
 
 
 def default_config(M: int, N: int, K: int, dtype, architecture: str | None) -> Config:

@@ -32,11 +32,14 @@ def matmul_add_relu_kernel(a_ptr, b_ptr, c_ptr, d_ptr, M, N, K, stride_am, strid
     ### END SOLUTION
 
 
-def matmul_add_relu(a, b, c, BLOCK_M=64, BLOCK_N=64, BLOCK_K=32):
-    """ReLU(A·B + C) in one kernel. a: (M, K), b: (K, N), c: (M, N), any sizes ≥ 1 and strides. Returns (M, N)."""
+def matmul_add_relu(a, b, c, BLOCK_M=64, BLOCK_N=64, BLOCK_K=32, **options):
+    """ReLU(A·B + C) in one kernel. a: (M, K), b: (K, N), c: (M, N), any sizes ≥ 1 and strides. Returns (M, N).
+
+    options: num_warps and num_stages for the compiler.
+    """
     (M, K), (_, N) = a.shape, b.shape
     d = torch.empty((M, N), dtype=a.dtype, device=a.device)
     grid = (triton.cdiv(M, BLOCK_M), triton.cdiv(N, BLOCK_N))
     matmul_add_relu_kernel[grid](a, b, c, d, M, N, K, *a.stride(), *b.stride(), *c.stride(), *d.stride(),
-                                 BLOCK_M=BLOCK_M, BLOCK_N=BLOCK_N, BLOCK_K=BLOCK_K)
+                                 BLOCK_M=BLOCK_M, BLOCK_N=BLOCK_N, BLOCK_K=BLOCK_K, **options)
     return d

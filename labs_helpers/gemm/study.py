@@ -35,6 +35,15 @@ def unfused_by_us(a, b, c):
     return gemm.masked_matmul(a, b).add_(c).relu_()
 
 
+def with_larger_tiles(matmul_add_relu):
+    """The same function with the block sizes, warps and stages that `fused_matmul` takes on this machine."""
+    def larger(a, b, c):
+        config = default_config(*c.shape, a.shape[1], a.dtype, this_machine().architecture)
+        return matmul_add_relu(a, b, c, **config.without_order())
+
+    return larger
+
+
 def candidates(compile_: bool, autotune: bool) -> dict:
     """Name → function of (a, b, c), peers first. `ALONE` leaves out the addition and the ReLU."""
     def formula(a, b, c):
@@ -52,7 +61,8 @@ def candidates(compile_: bool, autotune: bool) -> dict:
             formula, dynamic=False, mode="max-autotune-no-cudagraphs")
     if not this_machine().interpreted:
         ways["masked_matmul + add + relu"] = unfused_by_us
-        ways["matmul_add_relu"] = gemm.matmul_add_relu
+        ways["matmul_add_relu, 64×64×32"] = gemm.matmul_add_relu
+        ways["matmul_add_relu, larger tiles"] = with_larger_tiles(gemm.matmul_add_relu)
         ways[OURS] = gemm.fused_matmul
     return ways
 
@@ -118,8 +128,10 @@ def time_here(matmul_add_relu) -> dict:
     """
     here = this_machine()
     sizes, rounds, repeat_ms = ((1024, 2048, 4096), 3, 100) if here.device == "cuda" else ((256, 512, 1024), 2, 40)
-    name = f"matmul_add_relu ({whose(matmul_add_relu)})"
-    extra = {name: matmul_add_relu} if here.device == "cuda" else {}
+    extra = {}
+    if here.device == "cuda":
+        who = whose(matmul_add_relu)
+        extra = {f"{who}, 64×64×32": matmul_add_relu, f"{who}, larger tiles": with_larger_tiles(matmul_add_relu)}
     records = measure(sizes, rounds=rounds, repeat_ms=repeat_ms, compile_=False, autotune=False, extra=extra)
     print(table(records))
     return {here.label if extra else f"{here.cores}-core CPU, PyTorch only": pandas.DataFrame(records)}

@@ -1,0 +1,175 @@
+"""`make setup` with a Python that only notes what it is asked to do, and what make says when it cannot start."""
+
+import os
+import re
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from labs_helpers.launch.process import ProcessFailed, run
+
+ROOT = Path(__file__).parents[2]
+OUR_PYTHON = sys.executable
+
+# Stands for python3: makes a .venv whose python notes its arguments in the file pip.log.
+FAKE_PYTHON = f"""#!/bin/sh
+if [ "$2" = venv ]; then
+  mkdir -p "$3/bin"
+  printf '#!/bin/sh\\necho "$@" >>pip.log\\nexit $(cat status 2>/dev/null || echo 0)\\n' >"$3/bin/python"
+  chmod +x "$3/bin/python"
+else
+  exec "{OUR_PYTHON}" "$@"
+fi
+"""
+
+
+@pytest.fixture
+def tree(tmp_path):
+    """A folder with a space in its name that holds what set-up reads, and the fake python3 in bin/."""
+    tree = tmp_path / "a tree"
+    for name in ("Makefile", "pyproject.toml", "constraints.txt"):
+        (tree / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, tree / name)
+    program(tree, "python3", FAKE_PYTHON)
+    return tree
+
+
+def program(tree, name, text):
+    (tree / "bin").mkdir(exist_ok=True)
+    (tree / "bin" / name).write_text(text)
+    (tree / "bin" / name).chmod(0o755)
+
+
+def make(tree, *arguments):
+    # An outer make hands its variables down through MAKEFLAGS.
+    env = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
+    env["PATH"] = f"{tree / 'bin'}{os.pathsep}{env['PATH']}"
+    return run(["make", *arguments], timeout=60, cwd=tree, env=env)
+
+
+def pip_log(tree):
+    log = tree / "pip.log"
+    return log.read_text().splitlines() if log.exists() else []
+
+
+def test_help_is_the_default_and_names_every_target(tree):
+    shown = make(tree)
+    assert shown == make(tree, "help") and not pip_log(tree)
+    targets = re.search(r"^\.PHONY: (.*)$", (tree / "Makefile").read_text(), re.MULTILINE)[1].split()
+    assert set(targets) >= {"setup", "run", "test", "lab", "clean", "test-newest", "soak"}
+    assert all(re.search(rf"^  {target} +\w", shown, re.MULTILINE) for target in targets)
+
+
+def test_setup_installs_once_with_the_constraints(tree):
+    make(tree, "setup", "PIP_ARGS=--extra-index-url https://example.org/cpu")
+    (line,) = pip_log(tree)
+    assert line.startswith("-m pip install --extra-index-url https://example.org/cpu ")
+    assert "--constraint constraints.txt" in line and "--editable .[test]" in line
+    make(tree, "setup")
+    assert len(pip_log(tree)) == 1
+
+
+@pytest.mark.parametrize("name", ["pyproject.toml", "constraints.txt"])
+def test_setup_again_when_the_list_changes(tree, name):
+    make(tree, "setup")
+    later = (tree / "pyproject.toml").stat().st_mtime + 1000
+    os.utime(tree / name, (later, later))
+    make(tree, "setup")
+    assert len(pip_log(tree)) == 2
+
+
+def test_setup_again_after_the_tree_was_moved(tree):
+    make(tree, "setup")
+    moved = tree.rename(tree.with_name("another tree"))
+    make(moved, "setup")
+    assert len(pip_log(moved)) == 2
+
+
+def test_a_failed_setup_is_tried_again(tree):
+    (tree / "status").write_text("1")
+    with pytest.raises(ProcessFailed):
+        make(tree, "setup")
+    (tree / "status").unlink()
+    make(tree, "setup")
+    assert len(pip_log(tree)) == 2
+
+
+@pytest.mark.parametrize(
+    "target, expected",
+    {
+        "run": "-m labs_helpers.course.run_labs --out build",
+        "test": "-m pytest -n 2 --dist loadfile --nbval --nbval-current-env --nbval-cell-timeout=60",
+        "lab": "-m labs_helpers.course.my_labs",
+        "first-aid": "-m labs_helpers.course.first_aid",
+    }.items(),
+)
+def test_targets_set_up_first_and_then_run(tree, target, expected):
+    make(tree, target)
+    install, command = pip_log(tree)
+    assert install.startswith("-m pip install") and command.strip() == expected
+
+
+def test_lab_passes_the_exercise_to_reset(tree):
+    make(tree, "lab", "RESET=02/3")
+    assert pip_log(tree)[-1] == "-m labs_helpers.course.my_labs --reset 02/3"
+
+
+@pytest.mark.parametrize("status, ends_well", [("0", True), ("5", True), ("1", False)])
+def test_soak_without_tests_is_no_failure(tree, status, ends_well):
+    make(tree, "setup")
+    (tree / "status").write_text(status)
+    if ends_well:
+        assert ("No test is marked soak" in make(tree, "soak")) == (status == "5")
+    else:
+        with pytest.raises(ProcessFailed):
+            make(tree, "soak")
+
+
+def test_clean_removes_what_was_made_and_keeps_my_labs(tree):
+    make(tree, "setup")
+    (tree / ".venv" / "pyvenv.cfg").touch()
+    for folder in ("build", "my_labs", "labs_helpers/__pycache__", "tests"):
+        (tree / folder).mkdir(parents=True)
+    make(tree, "clean")
+    left = {path.name for path in tree.iterdir()}
+    assert "my_labs" in left and not left & {"build", ".venv"}
+    assert not (tree / "labs_helpers/__pycache__").exists()
+
+
+def test_clean_removes_no_folder_that_is_not_an_environment(tree):
+    (tree / "precious").mkdir()
+    for folder in ("labs_helpers", "tests"):
+        (tree / folder).mkdir()
+    make(tree, "clean", "VENV=precious")
+    assert (tree / "precious").exists()
+
+
+FAILS = '#!/bin/sh\ncase "$*" in *{word}*) exit 1 ;; --version) echo Python 3.9.2 ;; *) exit 0 ;; esac\n'
+
+
+@pytest.mark.parametrize(
+    "programs, arguments, said",
+    [
+        ({"uname": "#!/bin/sh\necho Darwin\n"}, [], "macOS.*devcontainer"),
+        ({"uname": "#!/bin/sh\necho MINGW64_NT\n"}, [], "Windows.*WSL"),
+        ({}, ["PYTHON=no-such-python"], "no-such-python was not found"),
+        ({"python3": FAILS.format(word="version_info")}, [], "Python 3.9.2 is too old"),
+        ({"python3": FAILS.format(word="ensurepip")}, [], "apt install python3-venv"),
+    ],
+)
+def test_what_is_missing_is_said_before_anything_is_made(tree, programs, arguments, said):
+    for name, text in programs.items():
+        program(tree, name, text)
+    with pytest.raises(ProcessFailed) as caught:
+        make(tree, "setup", *arguments)
+    assert re.search(said, caught.value.output)
+    assert not (tree / ".venv").exists()
+
+
+def test_ci_runs_make_test(tree):
+    shutil.copytree(ROOT / ".ci", tree / ".ci")
+    env = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
+    run(["bash", str(tree / ".ci/run")], timeout=60, env={**env, "PATH": f"{tree / 'bin'}:{env['PATH']}"})
+    assert "--nbval " in pip_log(tree)[-1]
