@@ -39,19 +39,24 @@ def draw_speedup(frames: dict, prediction=None):
 
 
 def draw_order(frame):
-    """`fused_matmul`'s time against GROUP_M, as `measure_order` recorded it, with the spread of the runs."""
-    order = frame[frame["GROUP_M"].notna()].drop_duplicates("GROUP_M", keep="last").sort_values("GROUP_M")
-    fig, ax = figures.new(f"n = {int(order['M'].iloc[0])} on {order['on.machine'].iloc[0]} (recorded)")
-    below, above = order["median_ms"] - order["p20_ms"], order["p80_ms"] - order["median_ms"]
-    ax.errorbar(order["GROUP_M"], order["median_ms"], yerr=[below, above], marker="o", capsize=4)
-    ax.set(xlabel="GROUP_M", ylabel="ms (median, 20th to 80th percentile)", xscale="log")
-    ax.set_xticks(list(order["GROUP_M"]), [f"{g:.0f}" for g in order["GROUP_M"]])
-    ax.minorticks_off()
+    """`fused_matmul`'s time against GROUP_M, a panel a size, as `measure_order` recorded it, with the runs' spread."""
+    orders = frame[frame["GROUP_M"].notna()].drop_duplicates(["M", "GROUP_M"], keep="last")
+    sizes = sorted(orders["M"].unique())
+    fig, axes = figures.new(f"The order of the tiles on {orders['on.machine'].iloc[0]} (recorded)", width=8.5,
+                            ncols=len(sizes), squeeze=False)
+    for ax, n in zip(axes[0], sizes, strict=True):
+        order = orders[orders["M"] == n].sort_values("GROUP_M")
+        below, above = order["median_ms"] - order["p20_ms"], order["p80_ms"] - order["median_ms"]
+        ax.errorbar(order["GROUP_M"], order["median_ms"], yerr=[below, above], marker="o", capsize=4)
+        ax.set(title=f"n = {n}", xlabel="GROUP_M", xscale="log")
+        ax.set_xticks(list(order["GROUP_M"]), [f"{g:.0f}" for g in order["GROUP_M"]])
+        ax.minorticks_off()
+    axes[0][0].set_ylabel("ms (median, 20th to 80th percentile)")
     return fig
 
 
 def draw_ladder(frame, n: int):
-    """The ladder at one size: a bar a step, in TFLOP/s, with A·B alone as the line that no fused kernel passes."""
+    """The ladder at one size: a bar a step, in TFLOP/s, with cuBLAS on A·B alone as a line."""
     at = frame[frame["M"] == n].drop_duplicates("name", keep="last").set_index("name")
     rate = 2 * n**3 / at["median_ms"] / 1e9
     ours = ("masked_matmul + add + relu", "matmul_add_relu, 64×64×32", "matmul_add_relu, larger tiles", OURS)

@@ -8,7 +8,7 @@ import triton.language as tl
 @triton.jit
 def copy_tiles_kernel(x_ptr, y_ptr, stride_xm, stride_xn, stride_ym, stride_yn,
                       BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr):
-    """Program (i, j) copies the tile in tile row i and tile column j: BLOCK_M × BLOCK_N elements of X to Y."""
+    """Program (i, j) copies tile (i, j) of X, BLOCK_M × BLOCK_N elements, to Y."""
     # 1. Where is this program in the grid? tl.program_id(0) is the tile row, (1) the tile column.
     # 2. Its rows and its columns: two blocks of indices, made with tl.arange.
     # 3. Pointers: base + row · row stride + column · column stride, a BLOCK_M × BLOCK_N block of them.

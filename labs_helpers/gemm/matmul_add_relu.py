@@ -6,7 +6,8 @@ import triton.language as tl
 
 
 @triton.jit
-def matmul_add_relu_kernel(a_ptr, b_ptr, c_ptr, d_ptr, M, N, K, stride_am, stride_ak, stride_bk, stride_bn,
+def matmul_add_relu_kernel(a_ptr, b_ptr, c_ptr, d_ptr, M, N, K,
+                           stride_am, stride_ak, stride_bk, stride_bn,
                            stride_cm, stride_cn, stride_dm, stride_dn,
                            BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr):
     """Program (i, j) computes tile (i, j) of D = ReLU(A·B + C)."""
@@ -33,9 +34,9 @@ def matmul_add_relu_kernel(a_ptr, b_ptr, c_ptr, d_ptr, M, N, K, stride_am, strid
 
 
 def matmul_add_relu(a, b, c, BLOCK_M=64, BLOCK_N=64, BLOCK_K=32, **options):
-    """ReLU(A·B + C) in one kernel. a: (M, K), b: (K, N), c: (M, N), any sizes ≥ 1 and strides. Returns (M, N).
+    """ReLU(A·B + C) in one kernel. Returns (M, N).
 
-    options: num_warps and num_stages for the compiler.
+    a: (M, K), b: (K, N), c: (M, N), any sizes ≥ 1, any strides. options: num_warps, num_stages.
     """
     (M, K), (_, N) = a.shape, b.shape
     d = torch.empty((M, N), dtype=a.dtype, device=a.device)

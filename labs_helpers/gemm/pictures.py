@@ -48,7 +48,8 @@ def draw_orders(orders: dict, tiles_m: int, tiles_n: int, wave: int):
 
     orders: name → sequence of (tile row, tile column).
     """
-    fig, axes = figures.new("When each tile is computed", width=7.2, height=4.0, ncols=len(orders), squeeze=False)
+    fig, axes = figures.new("When each tile is computed (outlined: the first that run together)", width=7.2,
+                            height=4.0, ncols=len(orders), squeeze=False)
     for ax, (name, order) in zip(axes[0], orders.items(), strict=True):
         when = np.full((tiles_m, tiles_n), np.nan)
         for pid, (i, j) in enumerate(order):

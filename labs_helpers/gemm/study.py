@@ -10,6 +10,7 @@ the interpreter's time says nothing about a kernel.
 from __future__ import annotations
 
 import argparse
+import math
 import shutil
 from dataclasses import replace
 from functools import partial
@@ -26,6 +27,7 @@ from labs_helpers.course.exercise import whose
 from labs_helpers.gemm.configs import default_config
 
 SIZES = (1024, 2048, 4096, 8192)
+ORDER_SIZES = (8192, 16384)
 EAGER, ALONE = "eager", "A·B alone"
 OURS = "fused_matmul"
 
@@ -108,7 +110,7 @@ def measure(sizes=SIZES, dtype=None, rounds: int = 5, repeat_ms: float = 200, co
     return records
 
 
-def measure_order(n: int = 8192, groups=(1, 2, 4, 8, 16, 32), rounds: int = 5, repeat_ms: float = 200) -> list[dict]:
+def measure_order(n: int, groups=(1, 2, 4, 8, 16, 32), rounds: int = 5, repeat_ms: float = 200) -> list[dict]:
     """A record for each GROUP_M: `fused_matmul` at n×n in float16, its default configuration but for the order."""
     here = this_machine()
     dtype = torch.float16
@@ -142,8 +144,8 @@ def table(records: list[dict]) -> str:
     eager = {r["M"]: r["median_ms"] for r in records if r["name"] == EAGER}
     return "\n".join(
         f"{r['M']:>6}  {r['name']:<30} {r['median_ms']:>9.4f} ms  ±{(r['p80_ms'] - r['p20_ms']) / r['median_ms']:>4.0%}"
-        f"  {2 * r['M'] * r['N'] * r['K'] / r['median_ms'] / 1e9:>7.1f} TFLOP/s"
-        f"  {eager[r['M']] / r['median_ms']:>5.2f}× eager" for r in records)
+        f"  {2 * r['M'] * r['N'] * r['K'] / r['median_ms'] / 1e9:>7.3g} TFLOP/s"
+        f"  {eager.get(r['M'], math.nan) / r['median_ms']:>5.2f}× eager" for r in records)
 
 
 def load(machine: str = "nvidia-h200"):
@@ -160,8 +162,8 @@ def main(arguments=None) -> None:
     given = parser.parse_args(arguments)
     sizes = given.sizes or (SIZES if this_machine().device == "cuda" else (256, 512, 1024))
     records = measure(sizes, getattr(torch, given.dtype) if given.dtype else None, given.rounds)
-    if this_machine().device == "cuda" and 8192 in sizes:
-        records += measure_order(rounds=given.rounds)
+    if this_machine().device == "cuda" and not given.sizes:
+        records += [record for n in ORDER_SIZES for record in measure_order(n, rounds=given.rounds)]
     out = given.out or results.path_for("gemm")
     where = results.provenance()
     results.append(out, [{**record, "on": where} for record in records])

@@ -6,7 +6,8 @@ import triton.language as tl
 
 
 @triton.jit
-def tile_matmul_kernel(a_ptr, b_ptr, d_ptr, K, stride_am, stride_ak, stride_bk, stride_bn, stride_dm, stride_dn,
+def tile_matmul_kernel(a_ptr, b_ptr, d_ptr, K,
+                       stride_am, stride_ak, stride_bk, stride_bn, stride_dm, stride_dn,
                        BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr):
     """Program (i, j) computes tile (i, j) of D = A·B. M, N, K are multiples of the block sizes."""
     rows = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)
@@ -28,7 +29,7 @@ def tile_matmul_kernel(a_ptr, b_ptr, d_ptr, K, stride_am, stride_ak, stride_bk, 
 
 
 def tile_matmul(a, b, BLOCK_M=64, BLOCK_N=64, BLOCK_K=32):
-    """A·B. a: (M, K), b: (K, N), any strides, M, N, K multiples of the block sizes. Returns (M, N)."""
+    """A·B. a: (M, K), b: (K, N), any strides, sizes multiples of the blocks. Returns (M, N)."""
     (M, K), (_, N) = a.shape, b.shape
     d = torch.empty((M, N), dtype=a.dtype, device=a.device)
     grid = (M // BLOCK_M, N // BLOCK_N)

@@ -9,8 +9,8 @@ import triton.language as tl
 def grouped_tile(pid, tiles_m, tiles_n, GROUP_M: tl.constexpr):
     """(tile row, tile column) of program `pid` of tiles_m × tiles_n.
 
-    Tile rows are taken in groups of GROUP_M. Within a group the programs walk down its rows first, then on to
-    the next column. The last group may have fewer rows.
+    Tile rows are taken in groups of GROUP_M. Within a group the programs walk down its rows first,
+    then on to the next column. The last group may have fewer rows.
     """
     # 1. How many programs make one group, and in which group is pid?
     # 2. The group's first row, and how many rows it has: GROUP_M, or what is left at the bottom.
@@ -34,7 +34,7 @@ def tile_order_kernel(order_ptr, tiles_m, tiles_n, GROUP_M: tl.constexpr):
 
 
 def tile_order(tiles_m, tiles_n, GROUP_M, device="cpu"):
-    """The (row, column) of each program's tile, in the order of the programs: int32, (tiles_m · tiles_n, 2)."""
+    """The tile of each program, in the programs' order: int32, (tiles_m · tiles_n, 2)."""
     order = torch.full((tiles_m * tiles_n, 2), -1, dtype=torch.int32, device=device)
     tile_order_kernel[(tiles_m * tiles_n,)](order, tiles_m, tiles_n, GROUP_M=GROUP_M)
     return order

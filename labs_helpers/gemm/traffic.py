@@ -2,10 +2,10 @@
 
 
 def traffic(M, N, K, itemsize):
-    """FLOPs and DRAM bytes of D = ReLU(A·B + C), A of M×K, B of K×N, C and D of M×N, `itemsize` bytes an element.
+    """FLOPs and DRAM bytes of D = ReLU(A·B + C): A is M×K, B is K×N, C and D are M×N.
 
-    Each kernel reads each of its inputs once and writes its output once. One multiplication, one addition
-    and one maximum each count as one FLOP.
+    An element has `itemsize` bytes. Each kernel reads each of its inputs once and writes its output
+    once. One multiplication, one addition and one maximum each count as one FLOP.
     Returns (flops, unfused_bytes, fused_bytes); unfused: one kernel each for A·B, the sum and the ReLU.
     """
     # 1. FLOPs: K multiply-adds an element of A·B, then the sum, then the maximum.

@@ -6,8 +6,8 @@ import triton.language as tl
 
 
 @triton.jit
-def silu_matmul_kernel(a_ptr, b_ptr, bias_ptr, d_ptr, M, N, K, stride_am, stride_ak, stride_bk, stride_bn,
-                       stride_dm, stride_dn,
+def silu_matmul_kernel(a_ptr, b_ptr, bias_ptr, d_ptr, M, N, K,
+                       stride_am, stride_ak, stride_bk, stride_bn, stride_dm, stride_dn,
                        BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr):
     """Program (i, j) computes tile (i, j) of D = SiLU(A·B + bias). SiLU(x) = x · sigmoid(x)."""
     # The whole kernel is yours: rows and columns, the K loop with its masks, the epilogue, one store.
@@ -32,7 +32,10 @@ def silu_matmul_kernel(a_ptr, b_ptr, bias_ptr, d_ptr, M, N, K, stride_am, stride
 
 
 def silu_matmul(a, b, bias, BLOCK_M=64, BLOCK_N=64, BLOCK_K=32):
-    """SiLU(A·B + bias) in one kernel. a: (M, K), b: (K, N), bias: (N,), any sizes ≥ 1. Returns (M, N)."""
+    """SiLU(A·B + bias) in one kernel. Returns (M, N).
+
+    a: (M, K), b: (K, N), bias: (N,), any sizes ≥ 1, any strides of a and b.
+    """
     (M, K), (_, N) = a.shape, b.shape
     d = torch.empty((M, N), dtype=a.dtype, device=a.device)
     grid = (triton.cdiv(M, BLOCK_M), triton.cdiv(N, BLOCK_N))

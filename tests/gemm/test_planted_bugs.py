@@ -69,7 +69,7 @@ BUGS = [
      "never written"),
     # masked_matmul
     ("masked_matmul", "no K mask on A", [(MASK_A, "mask=rows[:, None] < M, other=0.0")],
-     r"load outside a_ptr: row 0, column 70 of 100×70(.|\n)*sanitizer"),
+     r"load outside a_ptr: row 0, column 70 of 100×70"),
     ("masked_matmul", "no N mask on B", [(MASK_B, "mask=k[:, None] < K, other=0.0")], "load outside b_ptr"),
     ("masked_matmul", "no M mask on A", [(MASK_A, "mask=k[None, :] < K, other=0.0")], "load outside a_ptr: row 100"),
     ("masked_matmul", "no mask on the store", [(STORE_MASK, ")")], "store outside d_ptr"),
