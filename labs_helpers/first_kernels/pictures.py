@@ -42,7 +42,8 @@ def draw_gpu(name: str):
     for y in (62, 28):
         ax.plot([44, 52], [62 if y == 62 else 62 - 32 / rows, y], color=ORANGE, linewidth=1, marker="")
     registers = sheet.registers_per_sm * 4 // KB
-    _box(ax, 54, 49, 42, 11, BLUE, f"{warp}s: {sheet.warp_size} threads each, in step\na program is one of them or more")
+    _box(ax, 54, 49, 42, 11, BLUE, f"{warp}s: {sheet.warp_size} threads each, in step\n"
+         "a program is one of them or more")
     _box(ax, 54, 39.5, 42, 8, GREEN, f"registers: {registers} KB")
     _box(ax, 54, 30, 42, 8, VERMILLION, f"shared memory: {sheet.shared_bytes_per_sm // KB} KB")
     _box(ax, 2, 15, 96, 8, "#5B6470", f"L2 cache, for all {unit}s: {sheet.l2_bytes // MB} MB")
@@ -106,28 +107,32 @@ def draw_warp(strides, itemsize: int, sector: int = 32, lanes: int = 32):
     return fig
 
 
-def draw_strides(tables: dict, prediction=None):
+def draw_strides(tables: dict, prediction=None, lines=(32, 64)):
     """Useful bandwidth of a strided copy in percent of stride 1, measured, and what whole lines alone would cost.
 
     tables: machine → records of `measure_strides` (or rows of a DataFrame). prediction: for stride 8, in percent.
+    lines: lengths in bytes.
     """
     fig, ax = figures.new("What a stride costs")
-    for (machine, records), color in zip(tables.items(), (BLUE, VERMILLION), strict=False):
-        strides = [int(r["stride"]) for r in records]
-        first = records[0]["median_ms"]
-        line, itemsize = int(records[0]["line_bytes"]), int(records[0]["itemsize"])
-        ax.plot(strides, [100 * share_by_lines(s, itemsize, line) for s in strides], linestyle=":", marker="",
-                color=color, label=f"_{machine}")
-        ax.plot(strides, [100 * first / r["median_ms"] for r in records], color=color,
-                marker="os"[color == VERMILLION], label=machine)
+    itemsize, strides = _column(tables, "itemsize")[0], _column(tables, "stride")
+    for line, style in zip(lines, (":", "--"), strict=False):
+        ax.plot(strides, [100 * share_by_lines(s, itemsize, line) for s in strides], linestyle=style, marker="",
+                color=figures.INK, linewidth=1.2, label=f"lines of {line} bytes")
+    for (machine, records), color, marker in zip(tables.items(), (BLUE, VERMILLION), "os", strict=False):
+        ax.plot([r["stride"] for r in records], [100 * records[0]["median_ms"] / r["median_ms"] for r in records],
+                color=color, marker=marker, label=machine)
     if prediction is not None:
         figures.mark_prediction(ax, 8, prediction.value)
-    ax.set(xscale="log", xlabel="every how many-th element is copied (float32)", ylabel="useful bandwidth, % of stride 1",
-           ylim=(0, 105))
+    ax.set(xscale="log", xlabel="every how many-th element is copied (float32)",
+           ylabel="useful bandwidth, % of stride 1", ylim=(0, 105))
     ax.set_xticks(strides, [str(s) for s in strides])
     ax.minorticks_off()
     figures.label_lines(ax)
     return fig
+
+
+def _column(tables: dict, key: str) -> list[int]:
+    return [int(record[key]) for record in next(iter(tables.values()))]
 
 
 def draw_roofline(tables: dict, predictions: dict | None = None):

@@ -24,10 +24,10 @@ STRIDES = (1, 2, 4, 8, 16, 32)
 ROUNDS = 3
 
 
-def label() -> str:
-    """How this machine's measurements are labelled: on a CPU they are PyTorch's."""
+def label(cores: int | None = None) -> str:
+    """How this machine's measurements are labelled: on a CPU they are PyTorch's, on so many of its cores."""
     here = this_machine()
-    return here.name if here.device == "cuda" else f"{here.cores}-core CPU, PyTorch"
+    return here.name if here.device == "cuda" else f"{cores or here.cores}-core CPU, PyTorch"
 
 
 def sizes() -> dict[str, int]:
@@ -79,31 +79,33 @@ def _operations(n: dict[str, int], device: str, dtype) -> dict:
 
 
 def measure_strides(strides=STRIDES) -> list[dict]:
-    """A record for each stride: the time to copy as many float32, every `stride`-th of a buffer, side by side."""
+    """A record for each stride: the time to copy as many float32, every `stride`-th of a buffer, side by side.
+
+    On a CPU by one core: what a core fetches is asked for, and the others would add their waiting.
+    """
     here = this_machine()
     count = 2**25 if here.device == "cuda" else 2**20
     buffer = torch.ones(count * max(strides), device=here.device)
     out = torch.empty(count, device=here.device)
     copies = {stride: partial(out.copy_, buffer[:count * stride:stride]) for stride in strides}
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        timings = measure_rounds(copies, rounds=ROUNDS, warmup_ms=10)
+    finally:
+        torch.set_num_threads(threads)
     return [{
         "study": STUDY, "kind": "stride", "name": f"stride {stride}", "stride": stride, "elements": count,
-        "itemsize": 4, "line_bytes": line_bytes(), "median_ms": timing.median_ms, "p20_ms": timing.p20_ms,
+        "itemsize": 4, "median_ms": timing.median_ms, "p20_ms": timing.p20_ms,
         "p80_ms": timing.p80_ms, "runs": timing.runs,
-    } for stride, timing in measure_rounds(copies, rounds=ROUNDS, warmup_ms=10).items()]
-
-
-def line_bytes() -> int:
-    """The least that one access fetches: a 32-byte sector on a GPU, a cache line (64 bytes on x86) on a CPU."""
-    if this_machine().device == "cuda":
-        return 32
-    told = Path("/sys/devices/system/cpu/cpu0/cache/index0/coherency_line_size")
-    return int(told.read_text()) if told.exists() else 64
+    } for stride, timing in timings.items()]
 
 
 def share_by_lines(stride: int, itemsize: int, line: int) -> float:
-    """Useful bandwidth of a strided copy against that of stride 1, if whole lines are all that costs.
+    """Useful bandwidth of a strided copy against that of stride 1, if fetching whole lines is all that costs.
 
-    Stride 1 reads and writes `itemsize` bytes an element; a stride reads stride · itemsize, at most a line.
+    itemsize and line in bytes. Stride 1 reads and writes `itemsize` bytes an element; a stride reads
+    stride · itemsize, at most a line.
     """
     return 2 * itemsize / (min(stride * itemsize, line) + itemsize)
 

@@ -10,7 +10,6 @@ the interpreter's time says nothing about a kernel.
 from __future__ import annotations
 
 import argparse
-import math
 import shutil
 from dataclasses import replace
 from functools import partial
@@ -140,12 +139,14 @@ def time_here(matmul_add_relu) -> dict:
 
 
 def table(records: list[dict]) -> str:
-    """A line a candidate: median, spread, times eager's speed."""
+    """A line a candidate: median, spread, rate, and times eager's speed where eager was measured."""
     eager = {r["M"]: r["median_ms"] for r in records if r["name"] == EAGER}
-    return "\n".join(
-        f"{r['M']:>6}  {r['name']:<30} {r['median_ms']:>9.4f} ms  ±{(r['p80_ms'] - r['p20_ms']) / r['median_ms']:>4.0%}"
-        f"  {2 * r['M'] * r['N'] * r['K'] / r['median_ms'] / 1e9:>7.3g} TFLOP/s"
-        f"  {eager.get(r['M'], math.nan) / r['median_ms']:>5.2f}× eager" for r in records)
+    lines = []
+    for r in records:
+        spread, rate = (r["p80_ms"] - r["p20_ms"]) / r["median_ms"], 2 * r["M"] * r["N"] * r["K"] / r["median_ms"] / 1e9
+        line = f"{r['M']:>6}  {r['name']:<30} {r['median_ms']:>9.4f} ms  ±{spread:>4.0%}  {rate:>7.3g} TFLOP/s"
+        lines.append(line + (f"  {eager[r['M']] / r['median_ms']:>5.2f}× eager" if r["M"] in eager else ""))
+    return "\n".join(lines)
 
 
 def load(machine: str = "nvidia-h200"):

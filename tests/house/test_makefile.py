@@ -42,11 +42,14 @@ def program(tree, name, text):
     (tree / "bin" / name).chmod(0o755)
 
 
-def make(tree, *arguments):
-    # An outer make hands its variables down through MAKEFLAGS.
+def environment(tree):
+    # An outer make hands its variables down through MAKEFLAGS; `run` would put this Python's folder first.
     env = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
-    env["PATH"] = f"{tree / 'bin'}{os.pathsep}{env['PATH']}"
-    return run(["make", *arguments], timeout=60, cwd=tree, env=env)
+    return {**env, "PATH": os.pathsep.join([str(tree / "bin"), str(Path(OUR_PYTHON).parent), os.environ["PATH"]])}
+
+
+def make(tree, *arguments):
+    return run(["make", *arguments], timeout=60, cwd=tree, env=environment(tree))
 
 
 def pip_log(tree):
@@ -170,6 +173,5 @@ def test_what_is_missing_is_said_before_anything_is_made(tree, programs, argumen
 
 def test_ci_runs_make_test(tree):
     shutil.copytree(ROOT / ".ci", tree / ".ci")
-    env = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
-    run(["bash", str(tree / ".ci/run")], timeout=60, env={**env, "PATH": f"{tree / 'bin'}:{env['PATH']}"})
+    run(["bash", tree / ".ci/run"], timeout=60, env=environment(tree))
     assert "--nbval " in pip_log(tree)[-1]

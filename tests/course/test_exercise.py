@@ -1,0 +1,154 @@
+"""Not attempted, right, wrong: what a check prints, binds and raises."""
+
+import pytest
+
+from labs_helpers.course.exercise import Exercise, exercise, whose
+from labs_helpers.course.predict import predict
+from labs_helpers.course.reveal import reveal
+from labs_helpers.course.scoreboard import SCORES, summary
+from labs_helpers.course.wrong import Wrong
+
+
+def double(x):
+    """Twice x."""
+    return 2 * x
+
+
+def stub(x):
+    """Twice x."""
+    ### BEGIN SOLUTION
+    ...
+    ### END SOLUTION
+
+
+def right(x):
+    return x + x
+
+
+def wrong(x):
+    return x * x
+
+
+def broken(x):
+    return x[0]
+
+
+def trial(student):
+    for x in (2, 3):
+        if student(x) != 2 * x:
+            raise Wrong(f"x = {x}", f"got {student(x)}, expected {2 * x}\nLikely cause: a square")
+        yield f"x = {x}"
+
+
+@pytest.fixture
+def check(monkeypatch):
+    """A check of its own scoreboard."""
+    for field in ("exercises", "status", "predictions"):
+        monkeypatch.setattr(SCORES, field, {})
+    monkeypatch.setattr(SCORES, "revealed", set())
+    monkeypatch.setattr(SCORES, "lab", "99")
+    return exercise("99/1", "doubling", points=10, minutes=5, reference=double)(trial)
+
+
+def test_not_attempted_goes_on_with_the_reference(check, capsys):
+    assert check(stub) is double
+    assert capsys.readouterr().out.startswith("○ 99/1 doubling: not attempted yet")
+    assert check(double) is double and "✓" not in capsys.readouterr().out
+    assert SCORES.status["99/1"] == "○"
+
+
+def test_right_prints_a_line_a_case_and_returns_the_students(check, capsys):
+    assert check(right) is right
+    assert capsys.readouterr().out == "✓ x = 2\n✓ x = 3\n"
+    assert whose(right) == "yours" and whose(double) == "reference"
+
+
+def test_the_reference_after_a_right_answer_does_not_take_it_back(check):
+    check(right)
+    check(double)
+    assert SCORES.status["99/1"] == "✓"
+
+
+def test_wrong_raises_and_teaches(check, capsys):
+    with pytest.raises(Wrong) as caught:
+        check(wrong)
+    assert capsys.readouterr().out == "✓ x = 2\n"
+    lines = caught.value._render_traceback_()
+    assert lines[0] == "✗ 99/1 doubling: x = 3: got 9, expected 6" and lines[1] == "  Likely cause: a square"
+    assert "goes on with the reference: `wrong`" in lines[-1]
+    assert SCORES.status["99/1"] == "✗"
+
+
+def test_an_exception_is_told_with_the_students_line(check):
+    with pytest.raises(Wrong, match=r"TypeError: 'int' object is not subscriptable\n  line \d+: return x\[0\]"):
+        check(broken)
+
+
+def test_an_interrupt_stays_an_interrupt(check):
+    def stopped(x):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        check(stopped)
+
+
+def test_grading_refuses_what_was_not_attempted(check, monkeypatch):
+    monkeypatch.setenv("LABS_GRADING", "1")
+    with pytest.raises(Wrong, match="not attempted"):
+        check(stub)
+
+
+def test_something_else_than_a_function_is_refused(check):
+    with pytest.raises(TypeError, match="takes your function, not 3"):
+        check(3)
+
+
+def test_a_transfer_exercise_has_no_reference(monkeypatch, capsys):
+    check = Exercise("99/2", "transfer", 30, 20, None, trial)
+    assert check(stub) is stub and "goes on" not in capsys.readouterr().out
+    with pytest.raises(Wrong) as caught:
+        check(wrong)
+    assert "bound to it" not in str(caught.value)
+
+
+def test_an_id_is_taken_once_and_a_check_has_to_yield(check):
+    with pytest.raises(TypeError, match="yield"):
+        exercise("99/3", "", points=1, minutes=1)(lambda student: None)
+
+
+def test_summary_lists_points_predictions_and_what_is_open(check, capsys):
+    exercise("99/2", "more", points=30, minutes=5, reference=stub)(trial)
+    check(right)
+    predict("speed-up", 2.5)
+    predict("bytes", None)
+    capsys.readouterr()
+    summary()
+    out = capsys.readouterr().out
+    assert "✓ 99/1  doubling" in out and "10 / 10" in out and "○ 99/2  more" in out and " 0 / 30" in out
+    assert "2 / 5  (1 of 2)" in out and "12 / 45 points" in out and out.endswith("Open: 99/2\n")
+
+
+def test_reveal_asks_first_and_the_summary_says_so(check, capsys):
+    reveal(double)
+    assert "has not been attempted" in capsys.readouterr().out and not SCORES.revealed
+    reveal(double, now=True)
+    out = capsys.readouterr().out
+    assert "return 2 * x" in out and SCORES.revealed == {"99/1"}
+    summary()
+    assert "reference revealed before an attempt" in capsys.readouterr().out
+    with pytest.raises(ValueError, match="no exercise's reference"):
+        reveal(wrong)
+
+
+def test_reveal_after_an_attempt_needs_no_now(check, capsys):
+    with pytest.raises(Wrong):
+        check(wrong)
+    reveal(double)
+    assert "return 2 * x" in capsys.readouterr().out and not SCORES.revealed
+
+
+@pytest.mark.parametrize(("value", "error"), [("3", TypeError), (True, TypeError), (float("nan"), ValueError),
+                                              (float("inf"), ValueError)])
+def test_a_prediction_is_a_number(value, error):
+    with pytest.raises(error, match="predict"):
+        predict("?", value)

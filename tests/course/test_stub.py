@@ -1,0 +1,74 @@
+"""The stub is the reference without its solution, and is recognised until something is written."""
+
+import textwrap
+
+import pytest
+
+from labs_helpers import gemm
+from labs_helpers.course.stub import BEGIN, END, attempted, cell_of, still_open, stub_of
+from tests.planted import planted
+
+
+def written(tmp_path, text: str, name: str = "f"):
+    """The function `name` of a module with this text."""
+    import importlib.util
+
+    path = tmp_path / f"cell_{abs(hash(text))}.py"
+    path.write_text(textwrap.dedent(text))
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return getattr(module, name)
+
+
+def stub_function(reference, tmp_path):
+    from pathlib import Path
+
+    path = tmp_path / "stub.py"
+    path.write_text(stub_of(Path(reference.__code__.co_filename).read_text()))
+    import importlib.util
+
+    spec = importlib.util.spec_from_file_location("stub", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return getattr(module, reference.__name__)
+
+
+@pytest.mark.parametrize("reference", [gemm.traffic, gemm.copy_tiles, gemm.masked_matmul, gemm.tile_order])
+def test_a_stub_is_not_attempted_and_its_reference_is(reference, tmp_path):
+    assert attempted(reference) and not still_open(reference)
+    stub = stub_function(reference, tmp_path)
+    assert not attempted(stub) and still_open(stub)
+
+
+def test_a_stub_keeps_signature_docstring_and_steps_and_nothing_of_the_solution():
+    cell = cell_of(gemm.masked_matmul)
+    stub = stub_of(cell)
+    assert "import" not in cell.split("def ")[0]
+    assert stub.count("...") >= 2 and "mask=(rows" not in stub and "# 1. Load a and b" in stub
+    assert '"""A·B. a: (M, K), b: (K, N)' in stub
+
+
+def test_one_of_two_places_is_an_attempt(tmp_path):
+    half = planted(gemm.masked_matmul, tmp_path, (
+        "    tl.store(d_tile, acc.to(d_ptr.dtype.element_ty), mask=(rows[:, None] < M) & (columns[None, :] < N))", "    ..."))
+    assert attempted(half) and still_open(half) == ["masked_matmul_kernel"]
+
+
+@pytest.mark.parametrize(("body", "expected"), [
+    (f"{BEGIN}\n    ...\n    {END}", False),
+    (f"{BEGIN}\n    # thinking\n    ...\n    {END}", False),
+    (f"{BEGIN}\n    raise NotImplementedError()\n    {END}", False),
+    (f"{BEGIN}\n    y = x\n    ...\n    {END}", True),
+    (f"{BEGIN}\n    return x\n    {END}", True),
+    ("...", False),
+    ("return x", True),
+    ('"""Says what."""\n    ...', False),
+], ids=["shipped", "a comment", "nbgrader's", "half", "done", "marks deleted", "done, marks deleted", "docstring"])
+def test_what_counts_as_an_attempt(body, expected, tmp_path):
+    assert attempted(written(tmp_path, f"def f(x):\n    {body}\n")) is expected
+
+
+def test_a_cell_without_marks_has_no_stub():
+    with pytest.raises(ValueError, match="BEGIN SOLUTION"):
+        stub_of("def f(x):\n    return x\n")
