@@ -18,6 +18,7 @@ from pathlib import Path
 import matplotlib
 import PIL.Image
 from cycler import cycler
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter
 
@@ -86,7 +87,7 @@ def new(title: str | None = None, width: float = 7.2, height: float = 4.2, **sub
     use_style()
     fig = Figure(figsize=(width, height), layout="constrained")
     axes = fig.subplots(**subplots)
-    if title and fig.axes == [axes]:
+    if title and isinstance(axes, Axes):
         axes.set_title(title)
     elif title:
         fig.suptitle(title, x=0.01, ha="left", fontsize=STYLE["axes.titlesize"])

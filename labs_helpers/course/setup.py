@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import importlib.metadata
 import os
-import subprocess
+import re
 import sys
 import tempfile
 
 from labs_helpers.course.scoreboard import SCORES
+from labs_helpers.launch.process import run
 
 # Colab ships these, built for its driver and its front end; another version of one breaks the runtime.
 COLABS_OWN = ("torch", "triton", "ipykernel", "numpy", "jupyter-client", "ipython")
+# Colab is itself what these do.
+NOT_ON_COLAB = {"jupyterlab", "nbclient", "nbconvert", "nbval"}
 
 
 def setup(lab: str) -> None:
@@ -54,7 +57,7 @@ def missing_requirements() -> list[str]:
 
 def complete_colab() -> None:
     """Installs the missing requirements with every package of COLABS_OWN held at the version that is there."""
-    missing = missing_requirements()
+    missing = [text for text in missing_requirements() if re.match(r"[\w-]+", text)[0] not in NOT_ON_COLAB]
     if not missing:
         return
     held = []
@@ -66,5 +69,5 @@ def complete_colab() -> None:
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as constraints:
         constraints.write("\n".join(held))
         constraints.flush()
-        subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", "--constraint", constraints.name,
-                        *missing], check=True, timeout=600)
+        run([sys.executable, "-m", "pip", "install", "--quiet", "--constraint", constraints.name, *missing],
+            timeout=600)

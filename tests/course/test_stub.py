@@ -51,7 +51,8 @@ def test_a_stub_keeps_signature_docstring_and_steps_and_nothing_of_the_solution(
 
 def test_one_of_two_places_is_an_attempt(tmp_path):
     half = planted(gemm.masked_matmul, tmp_path, (
-        "    tl.store(d_tile, acc.to(d_ptr.dtype.element_ty), mask=(rows[:, None] < M) & (columns[None, :] < N))", "    ..."))
+        "    tl.store(d_tile, acc.to(d_ptr.dtype.element_ty), mask=(rows[:, None] < M) & (columns[None, :] < N))",
+        "    ..."))
     assert attempted(half) and still_open(half) == ["masked_matmul_kernel"]
 
 

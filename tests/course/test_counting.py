@@ -1,0 +1,70 @@
+"""Tally, PyTorch's traffic, the sanitizer: three ways to see what code does to memory."""
+
+import pytest
+import torch
+import triton
+import triton.language as tl
+
+from labs_helpers import gemm
+from labs_helpers.bench.machine import this_machine
+from labs_helpers.course.look import look_at
+from labs_helpers.course.sanitizer import sanitize
+from labs_helpers.course.tally import tally
+from labs_helpers.course.torch_traffic import TorchTraffic
+
+
+@triton.jit
+def copy_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr, MASKED: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    if MASKED:
+        tl.store(y_ptr + i, tl.load(x_ptr + i, mask=i < n), mask=i < n)
+    else:
+        tl.store(y_ptr + i, tl.load(x_ptr + i), mask=i < n)
+
+
+def masked(x):
+    y = torch.empty_like(x)
+    copy_kernel[(triton.cdiv(x.numel(), 32),)](x, y, x.numel(), BLOCK=32, MASKED=True)
+    return y
+
+
+def unmasked(x):
+    y = torch.empty_like(x)
+    copy_kernel[(triton.cdiv(x.numel(), 32),)](x, y, x.numel(), BLOCK=32, MASKED=False)
+    return y
+
+
+def test_a_tally_counts_inputs_and_result():
+    counted = tally(gemm.copy_tiles, torch.randn(64, 128))
+    assert counted.launches == 1 and counted.bytes_loaded == counted.bytes_stored == 64 * 128 * 4
+    assert counted.bytes_moved == 2 * 64 * 128 * 4 and (counted.loads[0] == 1).all()
+    assert counted.writer[::32, ::64].tolist() == [[0, 1], [2, 3]] and (counted.stores == 1).all()
+
+
+def test_keywords_reach_the_function():
+    a, b = torch.randn(64, 64), torch.randn(64, 64)
+    assert tally(gemm.tile_matmul, a, b, BLOCK_M=16, BLOCK_N=16).bytes_loaded == 2 * 4 * 64 * 64 * 4
+
+
+def test_torch_traffic_counts_each_operation_and_no_view():
+    a, b = torch.randn(8, 4), torch.randn(4, 6)
+    with TorchTraffic() as traffic:
+        torch.relu(a @ b.t().t() + 1)
+    assert [(o.name, o.bytes_read, o.bytes_written) for o in traffic.operations] == [
+        ("mm", 4 * (32 + 24), 4 * 48), ("add", 4 * 48, 4 * 48), ("relu", 4 * 48, 4 * 48)]
+    assert traffic.bytes == sum(o.bytes for o in traffic.operations)
+
+
+@pytest.mark.skipif(not pytest.importorskip("importlib.util").find_spec("triton_viz"), reason="triton-viz is absent")
+def test_the_sanitizer_names_the_tensor_and_the_line():
+    told = sanitize("unmasked", unmasked, torch.randn(100))
+    assert "leaves x_ptr at" in told and "tl.load(x_ptr + i), mask=i < n)" in told
+    assert sanitize("masked", masked, torch.randn(100)) == ""
+
+
+def test_look_at_says_yes_or_no_for_each_target(capsys):
+    half = torch.zeros(64, 64, dtype=torch.float16, device=this_machine().device)
+    look_at(gemm.tile_matmul, half, half, targets=("sm_75", "sm_90"))
+    turing, hopper = capsys.readouterr().out.splitlines()
+    assert turing.startswith("sm_75") and hopper.startswith("sm_90")
+    assert "tensor cores? yes" in hopper and "wgmma" in hopper and "B shared" in hopper

@@ -1,0 +1,53 @@
+"""With the reference in every exercise cell every check passes; a wrong answer fails its own cell and no other."""
+
+import nbclient
+import pytest
+
+from tests.notebooks.labs import NOTEBOOKS, grade_id, read, solved
+
+
+def run(notebook, folder, allow_errors=False):
+    nbclient.NotebookClient(notebook, timeout=60, kernel_name="python3", allow_errors=allow_errors,
+                            resources={"metadata": {"path": str(folder)}}).execute()
+    return {grade_id(cell) or number: cell for number, cell in enumerate(notebook.cells)}
+
+
+def printed(cell) -> str:
+    return "".join(output.get("text", "") for output in cell.get("outputs", []))
+
+
+def errors(cell) -> list:
+    return [output for output in cell.get("outputs", []) if output.output_type == "error"]
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_the_references_pass_every_check(path, tmp_path):
+    cells = run(solved(read(path)), tmp_path)
+    for identifier, cell in cells.items():
+        if str(identifier).endswith("-check"):
+            assert printed(cell).startswith("✓") and "○" not in printed(cell), identifier
+    summary = next(cell for cell in reversed(list(cells.values())) if "check.summary()" in cell.source)
+    assert "✗" not in printed(summary) and printed(summary).endswith("All done.\n")
+
+
+def test_a_wrong_answer_fails_its_own_cell_and_the_lab_goes_on(tmp_path):
+    notebook = read(next(path for path in NOTEBOOKS if path.stem.startswith("02")))
+    first_part = [cell for cell in notebook.cells]
+    end = next(i for i, cell in enumerate(first_part) if "## 3 ·" in cell.source)
+    notebook.cells = first_part[:end]
+    for cell in notebook.cells:
+        if grade_id(cell) == "02-2":
+            cell.source = solved_text("02-2").replace("* stride_xm", "* stride_xn")
+    cells = run(notebook, tmp_path, allow_errors=True)
+    failed = [identifier for identifier, cell in cells.items() if errors(cell)]
+    assert failed == ["02-2-check"]
+    error, = errors(cells["02-2-check"])
+    shown = "\n".join(error.traceback)
+    assert error.ename == "Wrong" and shown.startswith("✗ 02/2 one tile") and "Traceback" not in shown
+    assert "Likely cause" in shown and "bound to it until this check passes" in shown and len(error.traceback) < 10
+
+
+def solved_text(identifier: str) -> str:
+    from tests.notebooks.labs import solved_cell
+
+    return solved_cell(identifier)
