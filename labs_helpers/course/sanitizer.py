@@ -16,6 +16,8 @@ from labs_helpers.bench.source import portable_source
 from labs_helpers.launch.process import ProcessFailed, run
 
 _HEADER = """
+from labs_helpers.bench.machine import prepare_triton
+prepare_triton()
 import torch
 import triton_viz
 from triton_viz.clients import Sanitizer

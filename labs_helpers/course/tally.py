@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from labs_helpers.bench.machine import this_machine
+from labs_helpers.bench.machine import prepare_triton, this_machine
 from labs_helpers.bench.source import plain, portable_source
 from labs_helpers.course.meter import metered
 from labs_helpers.launch.process import run
@@ -43,6 +43,11 @@ def tally(function, *tensors, **keywords) -> Tally:
     """
     if this_machine().interpreted:
         return _tally(function, tensors, keywords)
+    return tally_elsewhere(function, *tensors, **keywords)
+
+
+def tally_elsewhere(function, *tensors, **keywords) -> Tally:
+    """The same, always in the interpreter of another process."""
     with tempfile.TemporaryDirectory() as folder:
         source, order, answer = (Path(folder, name) for name in ("answer.py", "order.pkl", "tally.pkl"))
         source.write_text(portable_source(function))
@@ -64,6 +69,7 @@ def _tally(function, tensors, keywords) -> Tally:
 def main(source: str, name: str, order: str, answer: str) -> None:
     import importlib.util
 
+    prepare_triton()
     spec = importlib.util.spec_from_file_location("answer", source)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

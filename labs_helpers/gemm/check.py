@@ -9,6 +9,7 @@ from labs_helpers.bench.machine import this_machine
 from labs_helpers.bench.source import plain
 from labs_helpers.course.compare import close, matmul_bound
 from labs_helpers.course.exercise import exercise
+from labs_helpers.course.inputs import numbers, with_unit_stride
 from labs_helpers.course.kernel_trial import check_tensor_cores, run_watched
 from labs_helpers.course.meter import metered
 from labs_helpers.course.scoreboard import summary
@@ -63,7 +64,7 @@ def traffic(student):
 
 @exercise("02/2", "one tile", points=10, minutes=10, reference=gemm.copy_tiles, kernel=True)
 def copy_tiles(student):
-    base = _numbers(96, 256)
+    base = numbers(96, 256)
     inputs = {
         "contiguous, 96×128": base[:, :128].contiguous(),
         "a slice of wider rows, 96×128": surrounded(base[:, 128:]),
@@ -77,8 +78,8 @@ def copy_tiles(student):
         first = expected[:32, :64].repeat(x.shape[0] // 32, x.shape[1] // 64)
         close(run.value, expected, 0.0, case, "a copy is exact", {
             "every program copied tile (0, 0): its id has to enter the rows and columns": first,
-            "X's column stride is taken to be 1; it is not in a transposed X": _unit_stride(x, 1),
-            "X's row stride is taken to be 1": _unit_stride(x, 0),
+            "X's column stride is taken to be 1; it is not in a transposed X": with_unit_stride(x, 1),
+            "X's row stride is taken to be 1": with_unit_stride(x, 0),
         })
         run.expect_loads("X", x, 1, "each element belongs to one tile")
         yield case
@@ -87,9 +88,9 @@ def copy_tiles(student):
 @exercise("02/3", "the K loop", points=15, minutes=20, reference=gemm.tile_matmul, kernel=True)
 def tile_matmul(student):
     for case, a, b in (
-        ("128×192×96 float32", _numbers(128, 96), _numbers(96, 192, seed=1)),
-        ("128×64×128 float16, A transposed", _numbers(128, 128).half().t(), _numbers(128, 64, seed=1).half()),
-        ("64×128×64 float32, B a slice", _numbers(64, 64), surrounded(_numbers(64, 128, seed=1))),
+        ("128×192×96 float32", numbers(128, 96), numbers(96, 192, seed=1)),
+        ("128×64×128 float16, A transposed", numbers(128, 128).half().t(), numbers(128, 64, seed=1).half()),
+        ("64×128×64 float32, B a slice", numbers(64, 64), surrounded(numbers(64, 128, seed=1))),
     ):
         run = run_watched(case, student, a, b)
         run.expect_written_once()
@@ -105,7 +106,7 @@ def masked_matmul(student):
     for M, N, K, dtype in ((100, 130, 70, torch.float32), (33, 65, 17, torch.float16), (1, 1, 1, torch.float32),
                            (64, 64, 33, torch.float32)):
         case = f"{M}×{N}×{K} {str(dtype)[6:]}, NaN around A and B"
-        a, b = surrounded(_numbers(M, K).to(dtype)), surrounded(_numbers(K, N, seed=1).to(dtype))
+        a, b = surrounded(numbers(M, K).to(dtype)), surrounded(numbers(K, N, seed=1).to(dtype))
         run = _with_sanitizer(student, lambda a=a, b=b, case=case: run_watched(case, student, a, b), a, b)
         run.expect_written_once()
         whole = K // 32 * 32
@@ -121,12 +122,12 @@ def masked_matmul(student):
 
 @exercise("02/5", "epilogue", points=10, minutes=10, reference=gemm.matmul_add_relu, kernel=True)
 def matmul_add_relu(student):
-    row = surrounded(_numbers(1, 130, seed=2))
+    row = surrounded(numbers(1, 130, seed=2))
     for case, a, b, c in (
-        ("100×130×70 float32", _numbers(100, 70), _numbers(70, 130, seed=1), surrounded(_numbers(100, 130, seed=2))),
-        ("100×130×70 float16, C transposed", _numbers(100, 70).half(), _numbers(70, 130, seed=1).half(),
-         (64 * _numbers(130, 100, seed=2)).half().t()),
-        ("100×130×70 float32, C one row expanded", _numbers(100, 70), _numbers(70, 130, seed=1),
+        ("100×130×70 float32", numbers(100, 70), numbers(70, 130, seed=1), surrounded(numbers(100, 130, seed=2))),
+        ("100×130×70 float16, C transposed", numbers(100, 70).half(), numbers(70, 130, seed=1).half(),
+         (64 * numbers(130, 100, seed=2)).half().t()),
+        ("100×130×70 float32, C one row expanded", numbers(100, 70), numbers(70, 130, seed=1),
          row.expand(100, 130)),
     ):
         with TorchTraffic() as outside:
@@ -189,8 +190,8 @@ def silu_matmul(student):
     for case, M, N, K, dtype in (("100×130×70 float32", 100, 130, 70, torch.float32),
                                  ("64×64×32 float32, square", 64, 64, 32, torch.float32),
                                  ("33×65×40 float16", 33, 65, 40, torch.float16)):
-        a, b = surrounded(_numbers(M, K).to(dtype)), surrounded(_numbers(K, N, seed=1).to(dtype))
-        bias = surrounded((8 * _numbers(N, seed=2)).to(dtype))
+        a, b = surrounded(numbers(M, K).to(dtype)), surrounded(numbers(K, N, seed=1).to(dtype))
+        bias = surrounded((8 * numbers(N, seed=2)).to(dtype))
         with TorchTraffic() as outside:
             run = run_watched(case, student, a, b, bias)
         run.expect_written_once()
@@ -218,12 +219,6 @@ def silu_matmul(student):
             run.expect_loads("bias", bias, -(-M // BLOCK_M), "once for each row of tiles")
         yield case
     yield check_tensor_cores("compiled", run.launches[-1])
-
-
-def _numbers(*shape, seed: int = 0):
-    """Random float32 on this machine's device, the same on every machine."""
-    generator = torch.Generator().manual_seed(seed)
-    return torch.randn(*shape, generator=generator).to(this_machine().device)
 
 
 def _product(a, b):
@@ -260,12 +255,6 @@ def _expect_reuse(run, a, b) -> None:
     columns, rows = -(-N // BLOCK_N), -(-M // BLOCK_M)
     run.expect_loads("A", a, columns, f"once for each of the N/BLOCK_N = {columns} columns of tiles")
     run.expect_loads("B", b, rows, f"once for each of the M/BLOCK_M = {rows} rows of tiles")
-
-
-def _unit_stride(x, dim: int):
-    """What a kernel reads that takes X's stride along `dim` to be 1."""
-    strides = [1 if d == dim else stride for d, stride in enumerate(x.stride())]
-    return torch.as_strided(x, x.shape, strides).cpu().double()
 
 
 def _number(name: str, got, expected: int, suspects: dict) -> None:

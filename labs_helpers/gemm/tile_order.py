@@ -33,7 +33,7 @@ def tile_order_kernel(order_ptr, tiles_m, tiles_n, GROUP_M: tl.constexpr):
     tl.store(order_ptr + 2 * pid + 1, column)
 
 
-def tile_order(tiles_m, tiles_n, GROUP_M, device="cpu"):
+def tile_order(tiles_m, tiles_n, GROUP_M, device=None):
     """The tile of each program, in the programs' order: int32, (tiles_m · tiles_n, 2)."""
     order = torch.full((tiles_m * tiles_n, 2), -1, dtype=torch.int32, device=device)
     tile_order_kernel[(tiles_m * tiles_n,)](order, tiles_m, tiles_n, GROUP_M=GROUP_M)

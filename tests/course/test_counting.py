@@ -7,10 +7,14 @@ import triton.language as tl
 
 from labs_helpers import gemm
 from labs_helpers.bench.machine import this_machine
+from labs_helpers.course.interpreted import verify_interpreted
 from labs_helpers.course.look import look_at
 from labs_helpers.course.sanitizer import sanitize
-from labs_helpers.course.tally import tally
+from labs_helpers.course.tally import tally, tally_elsewhere
 from labs_helpers.course.torch_traffic import TorchTraffic
+from labs_helpers.course.wrong import Wrong
+from labs_helpers.gemm import check
+from tests.planted import planted
 
 
 @triton.jit
@@ -68,3 +72,20 @@ def test_look_at_says_yes_or_no_for_each_target(capsys):
     turing, hopper = capsys.readouterr().out.splitlines()
     assert turing.startswith("sm_75") and hopper.startswith("sm_90")
     assert "tensor cores? yes" in hopper and "wgmma" in hopper and "B shared" in hopper
+
+
+def test_counting_in_another_process_gives_the_same():
+    """What a machine with a GPU does."""
+    x = torch.randn(64, 128)
+    here, there = tally(gemm.copy_tiles, x), tally_elsewhere(gemm.copy_tiles, x)
+    assert (here.bytes_moved, here.launches) == (there.bytes_moved, there.launches)
+    assert (here.writer == there.writer).all() and (here.loads[0] == there.loads[0]).all()
+
+
+def test_a_check_in_another_process_says_the_same(tmp_path):
+    """What a machine with a GPU does first, before it runs the answer there."""
+    lines = list(verify_interpreted(check.copy_tiles, gemm.copy_tiles))
+    assert lines == [f"{line}  (interpreter)" for line in check.copy_tiles.verify(gemm.copy_tiles)]
+    bug = planted(gemm.copy_tiles, tmp_path, ("tl.program_id(0) * BLOCK_M", "tl.program_id(0)"))
+    with pytest.raises(Wrong, match="tiles overlap"):
+        list(verify_interpreted(check.copy_tiles, bug))
