@@ -2,16 +2,17 @@
 
 
 def five_operations(n, itemsize, peak_flops, bandwidth):
-    """FLOPs, DRAM bytes and bound of five operations. X, Y: n×n, v: n, V: n×32; `itemsize` bytes an element.
+    """FLOPs, DRAM bytes and bound of five operations. X, Y: n×n, v: n, V: n×32.
 
-    Each operation reads its inputs once and writes its result once. One addition is one FLOP, a multiply-add is
-    two; a sum of n numbers counts as n additions. peak_flops: FLOP/s. bandwidth: bytes/s.
+    An element has `itemsize` bytes. Each operation reads its inputs once and writes its result once.
+    One addition is one FLOP, a multiply-add is two; a sum of n numbers counts as n additions.
+    peak_flops: FLOP/s. bandwidth: bytes/s.
     Returns a dict with the keys 'X + Y', 'row sums of X', 'X · v', 'X · V', 'X · Y', each
     (flops, bytes, 'memory' or 'compute'): the bound is what takes longer, moving or computing.
     """
     # 1. For each operation: its FLOPs, and the elements it reads and writes.
     # 2. Bytes are elements times itemsize.
-    # 3. Seconds to compute: flops / peak_flops. Seconds to move: bytes / bandwidth. The longer one is the bound.
+    # 3. Seconds to compute: flops / peak_flops; to move: bytes / bandwidth. The longer one binds.
     ### BEGIN SOLUTION
     counts = {
         "X + Y": (n * n, 3 * n * n),

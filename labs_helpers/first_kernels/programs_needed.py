@@ -2,7 +2,10 @@
 
 
 def programs_needed(n, BLOCK):
-    """The number of programs that cover n elements, BLOCK elements each; the last may be partly idle. n, BLOCK ≥ 1."""
+    """The number of programs that cover n elements, BLOCK elements each; n and BLOCK ≥ 1.
+
+    The last program may be partly idle.
+    """
     ### BEGIN SOLUTION
     return (n + BLOCK - 1) // BLOCK
     ### END SOLUTION

@@ -9,7 +9,7 @@ import triton.language as tl
 def row_sum_kernel(x_ptr, y_ptr, N, stride_m, stride_n, BLOCK: tl.constexpr):
     """Program i computes y[i], the sum of the N elements of row i of X."""
     # 1. Where does this program's row start? x_ptr + row · stride_m.
-    # 2. An accumulator of BLOCK zeros in tl.float32, whatever X's dtype: tl.zeros((BLOCK,), dtype=…).
+    # 2. BLOCK zeros to accumulate in, tl.float32 whatever X's dtype: tl.zeros((BLOCK,), dtype=…).
     # 3. A loop over the row, BLOCK columns at a time: load them masked, other=0.0, and add them.
     # 4. tl.sum(accumulator) is one number: store it at y_ptr + row.
     ### BEGIN SOLUTION
@@ -23,7 +23,10 @@ def row_sum_kernel(x_ptr, y_ptr, N, stride_m, stride_n, BLOCK: tl.constexpr):
 
 
 def row_sum(x, BLOCK=128):
-    """The sum of each row, in float32. x: (M, N), M and N ≥ 1, float16 or float32, any strides. Returns (M,)."""
+    """The sum of each row, in float32. Returns (M,).
+
+    x: (M, N), M and N ≥ 1, float16 or float32, any strides.
+    """
     M, N = x.shape
     y = torch.empty(M, dtype=torch.float32, device=x.device)
     row_sum_kernel[(M,)](x, y, N, *x.stride(), BLOCK=BLOCK)

@@ -8,13 +8,13 @@ import triton.language as tl
 @triton.jit
 def transpose_copy_kernel(x_ptr, y_ptr, M, N, stride_xm, stride_xn, stride_yn, stride_ym,
                           BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr):
-    """Program (i, j) copies tile (i, j) of X, BLOCK_M × BLOCK_N, into Y: Y[column, row] = X[row, column].
+    """Program (i, j) copies tile (i, j) of X, BLOCK_M × BLOCK_N: Y[column, row] = X[row, column].
 
-    One step along X's rows (to row + 1) is stride_xm elements in X and stride_ym in Y; one step along its
-    columns is stride_xn in X and stride_yn in Y.
+    One step along X's rows (to row + 1) is stride_xm elements in X and stride_ym in Y; one along
+    its columns is stride_xn in X and stride_yn in Y.
     """
-    # 1. This program's rows and columns of X: program_id(0) counts tiles of rows, program_id(1) of columns.
-    # 2. Which elements of the tile exist? rows[:, None] is a column of rows, columns[None, :] a row of columns.
+    # 1. This program's rows and columns of X: program_id(0) counts tiles of rows, (1) of columns.
+    # 2. Which elements of the tile exist? rows[:, None] is a column, columns[None, :] a row.
     # 3. Pointers into X, then pointers into Y: base + row · its stride + column · its stride.
     # 4. One tl.load, one tl.store, both masked.
     ### BEGIN SOLUTION
@@ -32,5 +32,6 @@ def transpose_copy(x, BLOCK_M=32, BLOCK_N=32):
     M, N = x.shape
     y = torch.empty((N, M), dtype=x.dtype, device=x.device)
     grid = (triton.cdiv(M, BLOCK_M), triton.cdiv(N, BLOCK_N))
-    transpose_copy_kernel[grid](x, y, M, N, *x.stride(), *y.stride(), BLOCK_M=BLOCK_M, BLOCK_N=BLOCK_N)
+    transpose_copy_kernel[grid](x, y, M, N, *x.stride(), *y.stride(),
+                                BLOCK_M=BLOCK_M, BLOCK_N=BLOCK_N)
     return y

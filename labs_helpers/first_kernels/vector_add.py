@@ -7,7 +7,7 @@ import triton.language as tl
 
 @triton.jit
 def vector_add_kernel(x_ptr, y_ptr, z_ptr, n, BLOCK: tl.constexpr):
-    """Program i computes elements i · BLOCK to i · BLOCK + BLOCK − 1 of z = x + y, as far as they exist."""
+    """Program i computes BLOCK elements of z = x + y from i · BLOCK on, as far as they exist."""
     # 1. Which elements? tl.program_id(0) is i; tl.arange(0, BLOCK) is the block 0, 1, … BLOCK − 1.
     # 2. Which of them exist? A comparison with n gives the mask.
     # 3. tl.load(pointers, mask=…) of x and of y; x_ptr + elements is a block of pointers.

@@ -11,7 +11,7 @@ def copy_tiles_kernel(x_ptr, y_ptr, stride_xm, stride_xn, stride_ym, stride_yn,
     """Program (i, j) copies tile (i, j) of X, BLOCK_M × BLOCK_N elements, to Y."""
     # 1. Where is this program in the grid? tl.program_id(0) is the tile row, (1) the tile column.
     # 2. Its rows and its columns: two blocks of indices, made with tl.arange.
-    # 3. Pointers: base + row · row stride + column · column stride, a BLOCK_M × BLOCK_N block of them.
+    # 3. A block of pointers: base + row · row stride + column · column stride.
     # 4. One tl.load, one tl.store.
     ### BEGIN SOLUTION
     rows = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)
@@ -23,7 +23,7 @@ def copy_tiles_kernel(x_ptr, y_ptr, stride_xm, stride_xn, stride_ym, stride_yn,
 
 
 def copy_tiles(x, BLOCK_M=32, BLOCK_N=64):
-    """A copy of x, tile by tile. x: (M, N), any strides, M and N multiples of BLOCK_M and BLOCK_N."""
+    """A copy of x, tile by tile. x: (M, N), multiples of BLOCK_M and BLOCK_N, any strides."""
     M, N = x.shape
     y = torch.empty((M, N), dtype=x.dtype, device=x.device)
     grid = (M // BLOCK_M, N // BLOCK_N)

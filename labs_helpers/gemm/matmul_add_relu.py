@@ -41,6 +41,7 @@ def matmul_add_relu(a, b, c, BLOCK_M=64, BLOCK_N=64, BLOCK_K=32, **options):
     (M, K), (_, N) = a.shape, b.shape
     d = torch.empty((M, N), dtype=a.dtype, device=a.device)
     grid = (triton.cdiv(M, BLOCK_M), triton.cdiv(N, BLOCK_N))
-    matmul_add_relu_kernel[grid](a, b, c, d, M, N, K, *a.stride(), *b.stride(), *c.stride(), *d.stride(),
+    matmul_add_relu_kernel[grid](a, b, c, d, M, N, K,
+                                 *a.stride(), *b.stride(), *c.stride(), *d.stride(),
                                  BLOCK_M=BLOCK_M, BLOCK_N=BLOCK_N, BLOCK_K=BLOCK_K, **options)
     return d

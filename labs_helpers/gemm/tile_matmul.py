@@ -14,7 +14,8 @@ def tile_matmul_kernel(a_ptr, b_ptr, d_ptr, K,
     columns = tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)
     # 1. An accumulator of BLOCK_M × BLOCK_N zeros, in float32 whatever the dtype of A and B.
     # 2. For each step of BLOCK_K along K: load BLOCK_M × BLOCK_K of A and BLOCK_K × BLOCK_N of B,
-    #    and add their product: tl.dot(a, b, acc, input_precision="ieee") (on float32 the default is TF32).
+    #    and add their product: tl.dot(a, b, acc, input_precision="ieee").
+    #    (The default on float32 is TF32: 10 bits of mantissa.)
     # 3. Store the tile in D's dtype, d_ptr.dtype.element_ty.
     ### BEGIN SOLUTION
     acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)

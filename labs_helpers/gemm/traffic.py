@@ -6,7 +6,7 @@ def traffic(M, N, K, itemsize):
 
     An element has `itemsize` bytes. Each kernel reads each of its inputs once and writes its output
     once. One multiplication, one addition and one maximum each count as one FLOP.
-    Returns (flops, unfused_bytes, fused_bytes); unfused: one kernel each for A·B, the sum and the ReLU.
+    Returns (flops, unfused_bytes, fused_bytes); unfused means three kernels: A·B, sum, ReLU.
     """
     # 1. FLOPs: K multiply-adds an element of A·B, then the sum, then the maximum.
     # 2. Unfused: list what each of the three kernels reads and writes, in elements, and add it up.

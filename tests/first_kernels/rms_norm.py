@@ -6,10 +6,12 @@ import triton.language as tl
 
 
 @triton.jit
-def rms_norm_kernel(x_ptr, y_ptr, N, stride_xm, stride_xn, stride_ym, stride_yn, eps, BLOCK: tl.constexpr):
-    """Program i normalises row i: y = x / sqrt(mean(x²) + eps), the mean taken over the row's N elements."""
-    # The whole kernel is yours. The mean has to be known before the first element can be written, so a row longer
-    # than BLOCK is read twice. Compute in float32, whatever X's dtype; store in Y's: y_ptr.dtype.element_ty.
+def rms_norm_kernel(x_ptr, y_ptr, N, stride_xm, stride_xn, stride_ym, stride_yn, eps,
+                    BLOCK: tl.constexpr):
+    """Program i normalises row i: y = x / sqrt(mean(x²) + eps), the mean over the row's N elements."""
+    # The whole kernel is yours. The mean has to be known before the first element can be written,
+    # so a row longer than BLOCK is read twice. Compute in float32, whatever X's dtype; store in Y's:
+    # y_ptr.dtype.element_ty.
     ### BEGIN SOLUTION
     row = tl.program_id(0)
     squares = tl.zeros((BLOCK,), dtype=tl.float32)
@@ -27,9 +29,9 @@ def rms_norm_kernel(x_ptr, y_ptr, N, stride_xm, stride_xn, stride_ym, stride_yn,
 
 
 def rms_norm(x, eps=1e-6, BLOCK=128):
-    """Each row divided by its root mean square. x: (M, N), M and N ≥ 1, float16 or float32, any strides.
+    """Each row divided by its root mean square. Returns (M, N) in x's dtype.
 
-    Returns (M, N) in x's dtype.
+    x: (M, N), M and N ≥ 1, float16 or float32, any strides.
     """
     M, N = x.shape
     y = torch.empty((M, N), dtype=x.dtype, device=x.device)

@@ -10,7 +10,7 @@ def silu_matmul_kernel(a_ptr, b_ptr, bias_ptr, d_ptr, M, N, K,
                        stride_am, stride_ak, stride_bk, stride_bn, stride_dm, stride_dn,
                        BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr):
     """Program (i, j) computes tile (i, j) of D = SiLU(A·B + bias). SiLU(x) = x · sigmoid(x)."""
-    # The whole kernel is yours: rows and columns, the K loop with its masks, the epilogue, one store.
+    # The whole kernel is yours: rows and columns, the K loop with its masks, the epilogue, a store.
     # bias has N elements, contiguous: element j is added to column j.
     ### BEGIN SOLUTION
     rows = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)

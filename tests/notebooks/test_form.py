@@ -31,7 +31,7 @@ def test_each_exercise_has_its_check_with_its_points_and_is_followed_by_hints(pa
         after = notebook.cells[notebook.cells.index(check) + 1]
         assert after.source.count("<details>") >= 3, f"{identifier}: three hints follow the check"
         heading = notebook.cells[notebook.cells.index(cells[identifier]) - 1].source
-        assert f"{registered.minutes} min, {registered.points} points" in heading, identifier
+        assert f"*{registered.minutes} minutes · {registered.points} points*" in heading, identifier
 
 
 def test_points_add_up_to_95_and_five_are_for_predictions(path):
@@ -47,7 +47,7 @@ def test_the_notebook_is_valid_and_its_cells_are_short(path):
     for cell in notebook.cells:
         assert len(cell.source.splitlines()) <= 45, cell.source.splitlines()[0]
         if cell.cell_type == "code":
-            assert max(map(len, cell.source.splitlines())) <= 120, cell.source.splitlines()[0]
+            assert max(map(len, cell.source.splitlines())) <= 100, cell.source.splitlines()[0]
 
 
 def test_the_course_s_address_is_that_of_pyproject(path):
@@ -63,7 +63,7 @@ def test_the_course_s_address_is_that_of_pyproject(path):
 def test_it_ends_with_the_summary_what_to_take_away_questions_and_reading(path):
     text = [cell.source for cell in read(path).cells]
     assert "check.summary()" in text[-2]
-    assert all(part in text[-1] for part in ("What to take away", "Questions", "Further reading", "<details>"))
+    assert all(part in text[-1] for part in ("To take away", "Questions", "Further reading", "<details>"))
 
 
 def test_hints_and_questions_are_folded_html_that_closes(path):
