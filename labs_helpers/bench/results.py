@@ -23,8 +23,11 @@ _LAUNCHER_PRIVATE = re.compile(r"OMPI_MCA_(orte_|ess|pmix|initial_wdir|shmem_RUN
 
 
 def results_dir() -> Path:
-    """The repository's results/, or the directory that LABS_RESULTS names."""
-    return Path(os.environ.get("LABS_RESULTS") or ROOT / "results")
+    """The repository's results/, what was installed of it without a checkout, or what LABS_RESULTS names."""
+    if named := os.environ.get("LABS_RESULTS"):
+        return Path(named)
+    checkout = ROOT / "results"
+    return checkout if checkout.is_dir() else Path(__file__).resolve().parents[1] / "recorded"
 
 
 def path_for(study: str, machine: str | None = None) -> Path:

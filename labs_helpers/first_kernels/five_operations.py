@@ -4,8 +4,8 @@
 def five_operations(n, itemsize, peak_flops, bandwidth):
     """FLOPs, DRAM bytes and bound of five operations. X, Y: n×n, v: n, V: n×32.
 
-    An element has `itemsize` bytes. Each operation reads its inputs once and writes its result once.
-    One addition is one FLOP, a multiply-add is two; a sum of n numbers counts as n additions.
+    An element has `itemsize` bytes. Each operation reads its inputs once and writes its result
+    once. One addition is one FLOP, a multiply-add is two; a sum of n numbers is n additions.
     peak_flops: FLOP/s. bandwidth: bytes/s.
     Returns a dict with the keys 'X + Y', 'row sums of X', 'X · v', 'X · V', 'X · Y', each
     (flops, bytes, 'memory' or 'compute'): the bound is what takes longer, moving or computing.

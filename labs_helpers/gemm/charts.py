@@ -23,11 +23,13 @@ def draw_speedup(frames: dict, prediction=None):
     fig, axes = figures.new("D = ReLU(A·B + C): speed over eager PyTorch", width=9.5, ncols=len(frames), squeeze=False)
     for ax, (machine, frame) in zip(axes[0], frames.items(), strict=True):
         wide = frame.pivot_table(index="M", columns="name", values="median_ms", aggfunc="last")
+        wide = wide[wide[EAGER].notna()]
         for name in [n for n in CURVES if n in wide and wide[n].notna().sum() > 1]:
             marker, color = CURVES[name]
             ax.plot(wide.index, wide[EAGER] / wide[name], marker=marker, color=figures.COLORS[color], label=name)
         ax.axhline(1, linestyle=":", color="gray", label="_eager")
-        ax.set(title=machine, xlabel="n (all matrices n×n)", xscale="log", ylim=(0, None))
+        ax.set(title=machine, xlabel="n (all matrices n×n)", xscale="log")
+        ax.set_ylim(0, 1.08 * ax.get_ylim()[1])
         ax.set_xticks(list(wide.index), [str(n) for n in wide.index])
         ax.minorticks_off()
     if prediction is not None and prediction.value is not None:

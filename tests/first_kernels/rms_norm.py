@@ -8,10 +8,10 @@ import triton.language as tl
 @triton.jit
 def rms_norm_kernel(x_ptr, y_ptr, N, stride_xm, stride_xn, stride_ym, stride_yn, eps,
                     BLOCK: tl.constexpr):
-    """Program i normalises row i: y = x / sqrt(mean(x²) + eps), the mean over the row's N elements."""
+    """Program i normalises row i: y = x / sqrt(mean(x²) + eps), the mean over its N elements."""
     # The whole kernel is yours. The mean has to be known before the first element can be written,
-    # so a row longer than BLOCK is read twice. Compute in float32, whatever X's dtype; store in Y's:
-    # y_ptr.dtype.element_ty.
+    # so a row longer than BLOCK is read twice. Compute in float32, whatever X's dtype; store in
+    # Y's: y_ptr.dtype.element_ty.
     ### BEGIN SOLUTION
     row = tl.program_id(0)
     squares = tl.zeros((BLOCK,), dtype=tl.float32)

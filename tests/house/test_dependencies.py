@@ -94,3 +94,9 @@ def test_every_import_is_declared(folders, declared):
         if not declared.keys() & {canonicalize_name(name) for name in distributions.get(package, [package])}
     }
     assert not undeclared
+
+
+def test_every_package_is_installed_and_the_records_with_them():
+    listed = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]
+    folders = {".".join(path.parent.relative_to(ROOT).parts) for path in (ROOT / "labs_helpers").rglob("__init__.py")}
+    assert set(listed) == folders | {"labs_helpers.recorded"} and list((ROOT / "results").glob("*.jsonl"))
