@@ -1,0 +1,133 @@
+"""Measure every configuration of a kernel on some shapes, and record what the compiler says of each.
+
+    python -m labs_helpers.gemm.tuning.sweep compile      # resources for T4, A100 and H100: no GPU needed
+    python -m labs_helpers.gemm.tuning.sweep measure      # times on this machine's GPU
+"""
+
+from __future__ import annotations
+
+import argparse
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+
+import torch
+from tqdm.auto import tqdm
+
+from labs_helpers import gemm
+from labs_helpers.bench import results
+from labs_helpers.bench.aot import CompileError, compile_all, job
+from labs_helpers.bench.launches import record_launches
+from labs_helpers.bench.machine import this_machine
+from labs_helpers.bench.timing import MeasurementError
+from labs_helpers.bench.timing import measure as time_it
+from labs_helpers.gemm.tuning.grid import grid
+
+# Square ones, and the layers of a LLaMA-7B: attention's and the feed-forward's two, on 4096 tokens.
+SHAPES = ((1024, 1024, 1024), (2048, 2048, 2048), (4096, 4096, 4096), (8192, 8192, 8192),
+          (4096, 4096, 1024), (4096, 11008, 4096), (4096, 4096, 11008))
+TARGETS = ("sm_75", "sm_80", "sm_90")
+TOLERANCE = 1e-3  # ‖D − reference‖ / ‖reference‖ of float16 with float32 accumulation stays well below
+
+
+def compile_table(targets=TARGETS, configs=None, batch: int = 12) -> list[dict]:
+    """A record for each configuration and target: shared memory in bytes, registers a thread, bytes spilled,
+    tensor-core instructions; `error` holds the compiler's message where it refuses."""
+    jobs = []
+    x = [torch.zeros(512, 512, dtype=torch.float16) for _ in range(3)]
+    for config in configs or grid():
+        with record_launches() as launches, _not_run():
+            gemm.fused_matmul(*x, config=config)
+        jobs += [(config, target, job(launches[-1], target)) for target in targets]
+    batches = [jobs[i:i + batch] for i in range(0, len(jobs), batch)]
+    with ThreadPoolExecutor(this_machine().cores) as pool:
+        done = list(tqdm(pool.map(_compile_batch, batches), total=len(batches), desc="batches compiled"))
+    return [record for records in done for record in records]
+
+
+def _compile_batch(batch) -> list[dict]:
+    records = []
+    for config, target, order in batch:
+        record = {"study": "gemm-tuning", "kind": "compiled", "target": target, **config.keywords()}
+        try:
+            compiled, = compile_all([order])
+        except CompileError as error:
+            records.append(record | {"error": str(error)[-300:]})
+            continue
+        records.append(record | {"shared": compiled.shared, "registers": compiled.registers,
+                                 "spills": compiled.spills, "tensor_core": sum(compiled.tensor_core.values())})
+    return records
+
+
+class _not_run:
+    """Inside the block a launch is recorded and not interpreted."""
+
+    def __enter__(self):
+        from triton.runtime.interpreter import GridExecutor
+
+        self.kind, self.call = GridExecutor, GridExecutor.__call__
+        GridExecutor.__call__ = lambda *args, **kwargs: None
+
+    def __exit__(self, *_):
+        self.kind.__call__ = self.call
+
+
+def measure_sweep(shapes=SHAPES, configs=None, dtype=torch.float16, repeat_ms: float = 25,
+                  kernel=gemm.fused_matmul, name: str = "fused_matmul") -> list[dict]:
+    """A record for each shape and configuration: median in ms, or why there is none (`error`).
+
+    Nothing is timed before its result is right against float64. A progress bar; an interrupt keeps what was
+    measured.
+    """
+    records = []
+    configs = configs or grid()
+    try:
+        for M, N, K in shapes:
+            a, b, c, reference = _operands(M, N, K, dtype)
+            for config in tqdm(configs, desc=f"{M}×{N}×{K}", mininterval=2):
+                record = {"study": "gemm-tuning", "kind": "measured", "kernel": name, "M": M, "N": N, "K": K,
+                          "dtype": str(dtype).removeprefix("torch."), **config.keywords()}
+                records.append(record | _measure_one(partial(kernel, a, b, c, config=config), reference, repeat_ms))
+    except KeyboardInterrupt:
+        print(f"interrupted: {len(records)} measurements are kept")
+    return records
+
+
+def _measure_one(function, reference, repeat_ms: float) -> dict:
+    try:
+        error = float((function().double() - reference).norm() / reference.norm())
+        if not error < TOLERANCE:
+            return {"error": f"wrong: relative error {error:.2g}"}
+        timing = time_it(function, warmup_ms=5, repeat_ms=repeat_ms)
+    except MeasurementError as error:
+        return {"error": str(error.__cause__)[:200]}
+    except Exception as error:  # a configuration that cannot run is a result of the sweep
+        return {"error": f"{type(error).__name__}: {error}"[:200]}
+    return {"median_ms": timing.median_ms, "p20_ms": timing.p20_ms, "p80_ms": timing.p80_ms, "runs": timing.runs,
+            "relative_error": error}
+
+
+def _operands(M, N, K, dtype):
+    generator = torch.Generator(this_machine().device).manual_seed(M + N + K)
+    a, b, c = (torch.randn(*shape, dtype=dtype, device=this_machine().device, generator=generator)
+               for shape in ((M, K), (K, N), (M, N)))
+    return a, b, c, torch.relu(a.double() @ b.double() + c.double())
+
+
+def main(arguments=None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("what", choices=("compile", "measure"))
+    parser.add_argument("--out", type=Path, help="JSON Lines file to append to; default: under results/")
+    given = parser.parse_args(arguments)
+    if given.what == "measure" and this_machine().device != "cuda":
+        parser.error("there is no GPU here, and the interpreter's time says nothing about a kernel")
+    records = compile_table() if given.what == "compile" else measure_sweep()
+    machine = "compiled" if given.what == "compile" else None
+    out = given.out or results.path_for("gemm-tuning", machine)
+    where = results.provenance()
+    results.append(out, [{**record, "on": where} for record in records])
+    print(f"{len(records)} records appended to {out}")
+
+
+if __name__ == "__main__":
+    main()
