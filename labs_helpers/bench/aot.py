@@ -24,6 +24,9 @@ TARGETS = {
     "gfx90a": "MI250X", "gfx942": "MI300X",
 }
 
+# Triton 3.3 and newer compile tl.dot for Turing without its tensor cores; `make setup` puts 3.2.0 here.
+TRITON_3_2 = Path(__file__).resolve().parents[2] / ".triton-3.2"
+
 
 class CompileError(Exception):
     """The kernel does not compile for the target; the message is the compiler's own."""
@@ -47,6 +50,7 @@ class Compiled:
     binary: int
     num_warps: int
     assembly: str
+    triton: str = ""  # the version that compiled it
 
     @property
     def uses_tensor_cores(self) -> bool:

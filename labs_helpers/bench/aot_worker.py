@@ -74,6 +74,7 @@ def compile_job(job: dict, folder: str) -> dict:
         "target": job["target"], "tensor_core": found, "float16_accumulators": bool(half),
         "shared": compiled.metadata.shared, "registers": registers, "spills": spills, "binary": len(binary),
         "num_warps": compiled.metadata.num_warps, "assembly": assembly,
+        "triton": triton.__version__,
     }
 
 

@@ -16,7 +16,7 @@ from tqdm.auto import tqdm
 
 from labs_helpers import gemm
 from labs_helpers.bench import results
-from labs_helpers.bench.aot import CompileError, compile_all, job
+from labs_helpers.bench.aot import TRITON_3_2, CompileError, compile_all, job
 from labs_helpers.bench.launches import record_launches
 from labs_helpers.bench.machine import this_machine
 from labs_helpers.bench.timing import MeasurementError
@@ -32,7 +32,13 @@ TOLERANCE = 1e-3  # ‖D − reference‖ / ‖reference‖ of float16 with floa
 
 def compile_table(targets=TARGETS, configs=None, batch: int = 12) -> list[dict]:
     """A record for each configuration and target: shared memory in bytes, registers a thread, bytes spilled,
-    tensor-core instructions; `error` holds the compiler's message where it refuses."""
+    tensor-core instructions, and the Triton that compiled it; `error` holds the compiler's message where it refuses.
+
+    sm_75 is compiled by Triton 3.2.0. Raises FileNotFoundError where that is not installed.
+    """
+    if "sm_75" in targets and not TRITON_3_2.is_dir():
+        raise FileNotFoundError(f"Triton 3.2.0 is not at {TRITON_3_2}, and newer ones do not use a T4's tensor cores; "
+                                f"pip install --target {TRITON_3_2.name} --no-deps triton==3.2.0")
     jobs = []
     x = [torch.zeros(512, 512, dtype=torch.float16) for _ in range(3)]
     for config in configs or grid():
@@ -50,12 +56,13 @@ def _compile_batch(batch) -> list[dict]:
     for config, target, order in batch:
         record = {"study": "gemm-tuning", "kind": "compiled", "target": target, **config.keywords()}
         try:
-            compiled, = compile_all([order])
+            compiled, = compile_all([order], triton_path=str(TRITON_3_2) if target == "sm_75" else None)
         except CompileError as error:
             records.append(record | {"error": str(error)[-300:]})
             continue
         records.append(record | {"shared": compiled.shared, "registers": compiled.registers,
-                                 "spills": compiled.spills, "tensor_core": sum(compiled.tensor_core.values())})
+                                 "spills": compiled.spills, "tensor_core": sum(compiled.tensor_core.values()),
+                                 "triton": compiled.triton})
     return records
 
 
