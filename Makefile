@@ -12,6 +12,9 @@ pytest = $(run_python) -m pytest -n 2 --dist loadfile
 # The stamp's name holds the path of the tree: a tree that was moved is set up again.
 stamp := $(VENV)/.set-up-$(shell printf %s "$(CURDIR)" | cksum | cut -d' ' -f1)
 newest = .venv-newest
+# Triton 3.2.0 compiles for a T4's tensor cores, and newer ones do not; it has wheels for these Pythons on x86-64.
+triton_3_2 = .triton-3.2
+has_triton_3_2 = "$(PYTHON)" -c 'import platform, sys; sys.exit(platform.machine() != "x86_64" or sys.version_info >= (3, 14))'
 newest_tests = $(wildcard tests/gemm tests/first_kernels tests/course)
 
 .DEFAULT_GOAL := help
@@ -48,7 +51,7 @@ test-newest: ## Run the kernels' tests under the newest Triton and numpy, in .ve
 	TRITON_DEFAULT_FP_FUSION=1 $(newest)/bin/python -m pytest -n 2 --dist loadfile $(newest_tests)
 
 clean: ## Remove build/, caches and the environments; my_labs/ stays
-	rm -rf build .pytest_cache .ruff_cache .hypothesis *.egg-info
+	rm -rf build $(triton_3_2) .pytest_cache .ruff_cache .hypothesis *.egg-info
 	find labs_helpers tests $(wildcard mpi_scripts) -name __pycache__ -type d -prune -exec rm -rf {} +
 	@for venv in "$(VENV)" $(newest); do if [ -f "$$venv/pyvenv.cfg" ]; then rm -rf "$$venv"; fi; done
 
@@ -66,4 +69,8 @@ $(stamp): pyproject.toml constraints.txt
 	@echo "Setting up $(VENV). This downloads PyTorch, Triton and JupyterLab, once; give it some minutes."
 	"$(PYTHON)" -m venv "$(VENV)"
 	$(run_python) -m pip install $(PIP_ARGS) --constraint constraints.txt --editable '.[test]'
+	@if $(has_triton_3_2); then \
+	  $(run_python) -m pip install $(PIP_ARGS) --upgrade --target $(triton_3_2) --no-deps triton==3.2.0; \
+	  else echo "Triton 3.2.0 has no wheel for this Python or processor (it needs x86-64 and Python 3.13 or older):" \
+	    "without it nothing compiles for a T4's tensor cores. All else works."; fi
 	@rm -f "$(VENV)"/.set-up-* && touch $@

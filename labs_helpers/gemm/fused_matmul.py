@@ -6,11 +6,10 @@ import torch
 import triton
 import triton.language as tl
 
-from labs_helpers.bench.machine import this_machine
-from labs_helpers.gemm.configs import Config, default_config
+from labs_helpers.gemm.configs import Config
+from labs_helpers.gemm.hopper import HopperConfig, hopper_matmul
+from labs_helpers.gemm.plan import plan
 from labs_helpers.gemm.tile_order import grouped_tile
-
-DTYPES = (torch.float16, torch.bfloat16, torch.float32)
 
 
 @triton.jit
@@ -48,19 +47,28 @@ def fused_matmul_kernel(a_ptr, b_ptr, c_ptr, d_ptr, M, N, K, stride_am, stride_a
     tl.store(d_tile, acc.to(d_ptr.dtype.element_ty), mask=inside)
 
 
-def fused_matmul(a, b, c, *, tf32: bool = False, config: Config | None = None):
+def fused_matmul(a, b, c, *, tf32: bool = False, config: Config | HopperConfig | None = None):
     """ReLU(A·B + C) in one kernel, accumulated in float32 and rounded once.
 
     a: (M, K), b: (K, N), c: (M, N), one dtype of float16, bfloat16, float32, one device, any sizes ≥ 1, any
     strides (transposed, sliced, expanded). Returns (M, N), contiguous, of the same dtype.
     tf32: multiply float32 on the tensor cores, with inputs rounded to 10 bits of mantissa (error near 1e-3 of the
-    magnitudes instead of 1e-7); without effect on other dtypes. config: block sizes instead of the default's.
+    magnitudes instead of 1e-7); without effect on other dtypes. config: this one instead of the plan's; a
+    HopperConfig asks for the Hopper kernel. `gemm.plan(a, b, c)` says which kernel runs, and why.
 
-    TypeError: not a tensor, mixed or unsupported dtypes. ValueError: shapes, devices, strides that cannot be.
+    TypeError: not a tensor, mixed or unsupported dtypes. ValueError: shapes or devices that do not fit, or a
+    HopperConfig for operands that its kernel cannot take.
     """
-    M, N, K = check_operands(a, b, c)
+    chosen = plan(a, b, c)
+    if isinstance(config, HopperConfig) and chosen.kernel != "hopper":
+        raise ValueError(f"config is for the Hopper kernel, but {chosen.why}")
+    config = config or chosen.config
+    return hopper_matmul(a, b, c, config) if isinstance(config, HopperConfig) else _general(a, b, c, tf32, config)
+
+
+def _general(a, b, c, tf32: bool, config: Config):
+    (M, K), N = a.shape, b.shape[1]
     d = torch.empty((M, N), dtype=a.dtype, device=a.device)
-    config = config or default_config(M, N, K, a.dtype, this_machine().architecture)
     grid = (triton.cdiv(M, config.BLOCK_M) * triton.cdiv(N, config.BLOCK_N),)
     fused_matmul_kernel[grid](
         a, b, c, d, M, N, K, *a.stride(), *b.stride(), *c.stride(), *d.stride(),
@@ -72,34 +80,3 @@ def fused_matmul(a, b, c, *, tf32: bool = False, config: Config | None = None):
 def last_offset(tensor) -> int:
     """The offset of the last element from the first, in elements."""
     return sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
-
-
-def check_operands(a, b, c) -> tuple[int, int, int]:
-    """(M, N, K) of valid operands; see fused_matmul for the errors."""
-    operands = {"a": a, "b": b, "c": c}
-    for name, tensor in operands.items():
-        if not isinstance(tensor, torch.Tensor):
-            raise TypeError(f"{name} is a {type(tensor).__name__}, not a torch.Tensor")
-        if tensor.ndim != 2:
-            raise ValueError(f"{name} has {tensor.ndim} dimensions, not 2: {tuple(tensor.shape)}")
-        if tensor.numel() == 0:
-            raise ValueError(f"{name} is empty: {tuple(tensor.shape)}")
-        if tensor.dtype not in DTYPES:
-            raise TypeError(f"{name} is {tensor.dtype}; float16, bfloat16 or float32 is needed")
-    (M, K), N = a.shape, b.shape[1]
-    if b.shape[0] != K:
-        raise ValueError(f"b has {b.shape[0]} rows, but a has {K} columns: {tuple(a.shape)} · {tuple(b.shape)}")
-    if tuple(c.shape) != (M, N):
-        raise ValueError(f"c is {tuple(c.shape)}, but A·B is {(M, N)}; c.expand(M, N) repeats a row or a column")
-    for name in ("b", "c"):
-        if operands[name].dtype != a.dtype:
-            raise TypeError(f"{name} is {operands[name].dtype}, but a is {a.dtype}: one dtype for all three")
-        if operands[name].device != a.device:
-            raise ValueError(f"{name} is on {operands[name].device}, but a is on {a.device}")
-    here = this_machine()
-    if not a.is_cuda and not here.interpreted:
-        raise ValueError("a is on the CPU, and kernels are compiled for the GPU here: move a, b and c to 'cuda'")
-    if a.dtype == torch.bfloat16 and not here.supports_bfloat16:
-        why = "the interpreter multiplies its raw bits" if here.interpreted else "this GPU has no bfloat16"
-        raise TypeError(f"a is bfloat16, and {why}: use float16 or float32")
-    return M, N, K

@@ -28,7 +28,9 @@ from labs_helpers.gemm.configs import default_config
 SIZES = (1024, 2048, 4096, 8192)
 ORDER_SIZES = (8192, 16384)
 EAGER, ALONE = "eager", "A·B alone"
-OURS = "fused_matmul"
+OURS, PORTABLE = "fused_matmul", "fused_matmul, portable kernel"
+# The linear layers of LLaMA models: their products on 4096 tokens.
+LAYERS = tuple((4096, n, k) for n in (1024, 4096, 11008, 14336) for k in (1024, 4096, 11008, 14336))
 
 
 def unfused_by_us(a, b, c):
@@ -45,25 +47,38 @@ def with_larger_tiles(matmul_add_relu):
     return larger
 
 
-def candidates(compile_: bool, autotune: bool) -> dict:
-    """Name → function of (a, b, c), peers first. `ALONE` leaves out the addition and the ReLU."""
-    def formula(a, b, c):
-        return torch.matmul(a, b).add(c).relu_()
+def portable(a, b, c):
+    """`fused_matmul` by the general kernel, whichever the plan would take."""
+    config = default_config(*c.shape, a.shape[1], a.dtype, this_machine().architecture)
+    return gemm.fused_matmul(a, b, c, config=config)
 
+
+def formula(a, b, c):
+    """What people write in PyTorch: three kernels in eager mode."""
+    return torch.matmul(a, b).add(c).relu_()
+
+
+def candidates(compile_: bool, autotune: bool, ladder: bool = True) -> dict:
+    """Name → function of (a, b, c), peers first. `ALONE` leaves out the addition and the ReLU."""
+    on_gpu = this_machine().device == "cuda"
     ways = {
         ALONE: lambda a, b, c: torch.matmul(a, b),
         EAGER: formula,
         "addmm + relu": lambda a, b, c: torch.addmm(c, a, b).relu_(),
     }
+    if on_gpu:
+        ways["_addmm_activation"] = lambda a, b, c: torch._addmm_activation(c, a, b)
     if compile_:
         ways["torch.compile"] = torch.compile(formula, dynamic=False)
     if autotune:
         ways["torch.compile, max-autotune"] = torch.compile(
             formula, dynamic=False, mode="max-autotune-no-cudagraphs")
-    if not this_machine().interpreted:
+    if on_gpu and ladder:
         ways["masked_matmul + add + relu"] = unfused_by_us
         ways["matmul_add_relu, 64×64×32"] = gemm.matmul_add_relu
         ways["matmul_add_relu, larger tiles"] = with_larger_tiles(gemm.matmul_add_relu)
+    if on_gpu:
+        ways[PORTABLE] = portable
         ways[OURS] = gemm.fused_matmul
     return ways
 
@@ -73,11 +88,14 @@ def relative_error(got, reference) -> float:
     return float((got.double() - reference).norm() / reference.norm())
 
 
-def measure(sizes=SIZES, dtype=None, rounds: int = 5, repeat_ms: float = 200, compile_: bool = True,
-            autotune: bool | None = None, extra: dict | None = None) -> list[dict]:
-    """A record for each size and candidate; times in ms, errors relative to float64. extra: more candidates.
+def measure(shapes=SIZES, dtype=None, rounds: int = 5, repeat_ms: float = 200, compile_: bool = True,
+            autotune: bool | None = None, extra: dict | None = None, ladder: bool = True, graph: bool = False
+            ) -> list[dict]:
+    """A record for each shape and candidate; times in ms, errors relative to float64.
 
-    ValueError when a candidate's result is wrong: nothing is timed before it is right.
+    shapes: n for n×n×n, or (M, N, K). extra: more candidates. ladder: with the lab's steps. graph: measure from
+    CUDA graphs as well, which makes a second record, `cold_l2` false. ValueError when a result is wrong: nothing is
+    timed before it is right.
     """
     here = this_machine()
     dtype = dtype or here.dtype
@@ -87,25 +105,29 @@ def measure(sizes=SIZES, dtype=None, rounds: int = 5, repeat_ms: float = 200, co
         print("torch.compile is left out: no C++ compiler here")
         compile_ = False
     records = []
-    for n in sizes:
+    for shape in shapes:
+        M, N, K = (shape,) * 3 if isinstance(shape, int) else shape
         torch._dynamo.reset()
-        generator = torch.Generator(here.device).manual_seed(n)
-        a, b, c = (torch.randn(n, n, dtype=dtype, device=here.device, generator=generator) for _ in range(3))
-        ways = candidates(compile_, autotune) | (extra or {})
+        generator = torch.Generator(here.device).manual_seed(M + N + K)
+        a, b, c = (torch.randn(*size, dtype=dtype, device=here.device, generator=generator)
+                   for size in ((M, K), (K, N), (M, N)))
+        ways = candidates(compile_, autotune, ladder) | (extra or {})
         errors = {}
         product = a.double() @ b.double()
         full = torch.relu(product + c.double())
         for name, function in ways.items():
             errors[name] = relative_error(function(a, b, c), product if name == ALONE else full)
-            if not errors[name] < 3e-3:
-                raise ValueError(f"{name} at {n}: relative error {errors[name]:.2g} against float64")
+            if not errors[name] < (1e-2 if dtype == torch.bfloat16 else 3e-3):
+                raise ValueError(f"{name} at {M}×{N}×{K}: relative error {errors[name]:.2g} against float64")
         bound = {name: partial(function, a, b, c) for name, function in ways.items()}
-        for name, timing in measure_rounds(bound, rounds=rounds, repeat_ms=repeat_ms).items():
-            records.append({
-                "study": "gemm", "name": name, "M": n, "N": n, "K": n, "dtype": str(dtype).removeprefix("torch."),
+        for from_graph in (False, True) if graph else (False,):
+            timings = measure_rounds(bound, rounds=rounds, repeat_ms=repeat_ms, graph=from_graph)
+            records += [{
+                "study": "gemm", "name": name, "M": M, "N": N, "K": K, "dtype": str(dtype).removeprefix("torch."),
                 "median_ms": timing.median_ms, "p20_ms": timing.p20_ms, "p80_ms": timing.p80_ms,
-                "runs": timing.runs, "rounds": rounds, "cold_l2": on_gpu, "relative_error": errors[name],
-            })
+                "runs": timing.runs, "rounds": rounds, "cold_l2": on_gpu and not from_graph, "graph": from_graph,
+                "relative_error": errors[name],
+            } for name, timing in timings.items()]
     return records
 
 
@@ -118,7 +140,7 @@ def measure_order(n: int, groups=(1, 2, 4, 8, 16, 32), rounds: int = 5, repeat_m
     ways = {group: partial(gemm.fused_matmul, a, b, c, config=replace(default, GROUP_M=group)) for group in groups}
     return [{"study": "gemm", "name": f"{OURS}, GROUP_M = {group}", "GROUP_M": group, "M": n, "N": n, "K": n,
              "dtype": "float16", "median_ms": timing.median_ms, "p20_ms": timing.p20_ms, "p80_ms": timing.p80_ms,
-             "runs": timing.runs, "rounds": rounds, "cold_l2": True}
+             "runs": timing.runs, "rounds": rounds, "cold_l2": True, "graph": False}
             for group, timing in measure_rounds(ways, rounds=rounds, repeat_ms=repeat_ms).items()]
 
 
@@ -139,13 +161,19 @@ def time_here(matmul_add_relu) -> dict:
 
 
 def table(records: list[dict]) -> str:
-    """A line a candidate: median, spread, rate, and times eager's speed where eager was measured."""
-    eager = {r["M"]: r["median_ms"] for r in records if r["name"] == EAGER}
+    """A line a candidate: median, spread, rate, and times eager's speed where eager was measured beside it."""
+    def group(r):
+        return r["M"], r["N"], r["K"], r["dtype"], r["graph"]
+
+    eager = {group(r): r["median_ms"] for r in records if r["name"] == EAGER}
     lines = []
     for r in records:
+        shape = str(r["M"]) if r["M"] == r["N"] == r["K"] else f"{r['M']}×{r['N']}×{r['K']}"
         spread, rate = (r["p80_ms"] - r["p20_ms"]) / r["median_ms"], 2 * r["M"] * r["N"] * r["K"] / r["median_ms"] / 1e9
-        line = f"{r['M']:>6}  {r['name']:<30} {r['median_ms']:>9.4f} ms  ±{spread:>4.0%}  {rate:>7.3g} TFLOP/s"
-        lines.append(line + (f"  {eager[r['M']] / r['median_ms']:>5.2f}× eager" if r["M"] in eager else ""))
+        line = (f"{shape:>6} {r['dtype'] if r['dtype'] != 'float16' else ''}{' graph' if r['graph'] else ''}  "
+                f"{r['name']:<30} {r['median_ms']:>9.4f} ms  ±{spread:>4.0%}  {rate:>7.3g} TFLOP/s")
+        beside = eager.get(group(r))
+        lines.append(line + (f"  {beside / r['median_ms']:>5.2f}× eager" if beside else ""))
     return "\n".join(lines)
 
 
@@ -154,17 +182,27 @@ def load(machine: str = "nvidia-h200"):
     return results.load(results.path_for("gemm", machine), command="python -m labs_helpers.gemm.study")
 
 
+def everything(rounds: int) -> list[dict]:
+    """The whole study on a GPU: squares in both 16-bit dtypes, cold and from graphs; layers; the order of tiles."""
+    records = measure(SIZES, torch.float16, rounds, graph=True)
+    if this_machine().supports_bfloat16:
+        records += measure(SIZES, torch.bfloat16, rounds, ladder=False, graph=True)
+    records += measure(LAYERS, torch.float16, rounds, compile_=False, autotune=False, ladder=False)
+    return records + [record for n in ORDER_SIZES for record in measure_order(n, rounds=rounds)]
+
+
 def main(arguments=None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--sizes", type=int, nargs="+", help=f"default: {SIZES} on a GPU, 256 512 1024 without")
+    parser.add_argument("--sizes", type=int, nargs="+", help="only these n×n×n; default on a GPU: the whole study")
     parser.add_argument("--dtype", choices=("float16", "bfloat16", "float32"), help="default: this machine's")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--out", type=Path, help="JSON Lines file to append to; default: results/gemm.MACHINE.jsonl")
     given = parser.parse_args(arguments)
-    sizes = given.sizes or (SIZES if this_machine().device == "cuda" else (256, 512, 1024))
-    records = measure(sizes, getattr(torch, given.dtype) if given.dtype else None, given.rounds)
     if this_machine().device == "cuda" and not given.sizes:
-        records += [record for n in ORDER_SIZES for record in measure_order(n, rounds=given.rounds)]
+        records = everything(given.rounds)
+    else:
+        dtype = getattr(torch, given.dtype) if given.dtype else None
+        records = measure(given.sizes or (256, 512, 1024), dtype, given.rounds)
     out = given.out or results.path_for("gemm")
     where = results.provenance()
     results.append(out, [{**record, "on": where} for record in records])

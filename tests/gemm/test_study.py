@@ -23,7 +23,7 @@ def test_a_measurement_has_a_record_for_each_size_and_candidate():
 
 def test_a_wrong_candidate_is_never_timed():
     wrong = {"no ReLU": lambda a, b, c: a @ b + c}
-    with pytest.raises(ValueError, match="no ReLU at 32: relative error"):
+    with pytest.raises(ValueError, match="no ReLU at 32×32×32: relative error"):
         study.measure((32,), rounds=1, repeat_ms=1, compile_=False, autotune=False, extra=wrong)
 
 

@@ -2,12 +2,14 @@
 
     python -m labs_helpers.gemm.tuning.sweep compile      # resources for T4, A100 and H100: no GPU needed
     python -m labs_helpers.gemm.tuning.sweep measure      # times on this machine's GPU
+    python -m labs_helpers.gemm.tuning.sweep waves        # one configuration, row of tiles by row of tiles
 """
 
 from __future__ import annotations
 
 import argparse
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -21,6 +23,7 @@ from labs_helpers.bench.launches import record_launches
 from labs_helpers.bench.machine import this_machine
 from labs_helpers.bench.timing import MeasurementError
 from labs_helpers.bench.timing import measure as time_it
+from labs_helpers.gemm.configs import Config
 from labs_helpers.gemm.tuning.grid import grid
 
 # Square ones, and the layers of a LLaMA-7B: attention's and the feed-forward's two, on 4096 tokens.
@@ -40,9 +43,9 @@ def compile_table(targets=TARGETS, configs=None, batch: int = 12) -> list[dict]:
         raise FileNotFoundError(f"Triton 3.2.0 is not at {TRITON_3_2}, and newer ones do not use a T4's tensor cores; "
                                 f"pip install --target {TRITON_3_2.name} --no-deps triton==3.2.0")
     jobs = []
-    x = [torch.zeros(512, 512, dtype=torch.float16) for _ in range(3)]
+    x = [torch.zeros(512, 512, dtype=torch.float16, device=this_machine().device) for _ in range(3)]
     for config in configs or grid():
-        with record_launches() as launches, _not_run():
+        with _not_run(), record_launches() as launches:
             gemm.fused_matmul(*x, config=config)
         jobs += [(config, target, job(launches[-1], target)) for target in targets]
     batches = [jobs[i:i + batch] for i in range(0, len(jobs), batch)]
@@ -66,33 +69,39 @@ def _compile_batch(batch) -> list[dict]:
     return records
 
 
-class _not_run:
-    """Inside the block a launch is recorded and not interpreted."""
+@contextmanager
+def _not_run():
+    """Inside the block a kernel that is started does nothing, compiled or interpreted."""
+    from triton.runtime.interpreter import InterpretedFunction
+    from triton.runtime.jit import JITFunction
 
-    def __enter__(self):
-        from triton.runtime.interpreter import GridExecutor
-
-        self.kind, self.call = GridExecutor, GridExecutor.__call__
-        GridExecutor.__call__ = lambda *args, **kwargs: None
-
-    def __exit__(self, *_):
-        self.kind.__call__ = self.call
+    originals = {kind: kind.run for kind in (InterpretedFunction, JITFunction)}
+    for kind in originals:
+        kind.run = lambda self, *args, **kwargs: None
+    try:
+        yield
+    finally:
+        for kind, run in originals.items():
+            kind.run = run
 
 
 def measure_sweep(shapes=SHAPES, configs=None, dtype=torch.float16, repeat_ms: float = 25,
-                  kernel=gemm.fused_matmul, name: str = "fused_matmul") -> list[dict]:
+                  kernel=gemm.fused_matmul, name: str = "fused_matmul", formula=None,
+                  kind: str = "measured") -> list[dict]:
     """A record for each shape and configuration: median in ms, or why there is none (`error`).
 
-    Nothing is timed before its result is right against float64. A progress bar; an interrupt keeps what was
+    kernel: called as kernel(a, b, c, config=…), with C of M×N. formula: the same in plain PyTorch, given float64;
+    by default ReLU(A·B + C). Nothing is timed before its result is right against float64. A progress bar; an interrupt keeps what was
     measured.
     """
     records = []
     configs = configs or grid()
     try:
         for M, N, K in shapes:
-            a, b, c, reference = _operands(M, N, K, dtype)
+            a, b, c = _operands(M, N, K, dtype)
+            reference = (formula or _relu_formula)(a.double(), b.double(), c.double())
             for config in tqdm(configs, desc=f"{M}×{N}×{K}", mininterval=2):
-                record = {"study": "gemm-tuning", "kind": "measured", "kernel": name, "M": M, "N": N, "K": K,
+                record = {"study": "gemm-tuning", "kind": kind, "kernel": name, "M": M, "N": N, "K": K,
                           "dtype": str(dtype).removeprefix("torch."), **config.keywords()}
                 records.append(record | _measure_one(partial(kernel, a, b, c, config=config), reference, repeat_ms))
     except KeyboardInterrupt:
@@ -116,19 +125,29 @@ def _measure_one(function, reference, repeat_ms: float) -> dict:
 
 def _operands(M, N, K, dtype):
     generator = torch.Generator(this_machine().device).manual_seed(M + N + K)
-    a, b, c = (torch.randn(*shape, dtype=dtype, device=this_machine().device, generator=generator)
-               for shape in ((M, K), (K, N), (M, N)))
-    return a, b, c, torch.relu(a.double() @ b.double() + c.double())
+    return [torch.randn(*shape, dtype=dtype, device=this_machine().device, generator=generator)
+            for shape in ((M, K), (K, N), (M, N))]
+
+
+def _relu_formula(a, b, c):
+    return torch.relu(a @ b + c)
+
+
+def measure_waves(rows: int = 66, N: int = 4096, K: int = 4096, repeat_ms: float = 60) -> list[dict]:
+    """Records of kind 'waves': one configuration, of which one program fits an SM, for M of 1, 2, … `rows` tiles."""
+    config = Config(128, 256, 64, num_warps=8, num_stages=3)
+    shapes = [(config.BLOCK_M * row, N, K) for row in range(1, rows + 1)]
+    return measure_sweep(shapes, [config], repeat_ms=repeat_ms, kind="waves")
 
 
 def main(arguments=None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=("compile", "measure"))
+    parser.add_argument("what", choices=("compile", "measure", "waves"))
     parser.add_argument("--out", type=Path, help="JSON Lines file to append to; default: under results/")
     given = parser.parse_args(arguments)
-    if given.what == "measure" and this_machine().device != "cuda":
+    if given.what != "compile" and this_machine().device != "cuda":
         parser.error("there is no GPU here, and the interpreter's time says nothing about a kernel")
-    records = compile_table() if given.what == "compile" else measure_sweep()
+    records = {"compile": compile_table, "measure": measure_sweep, "waves": measure_waves}[given.what]()
     machine = "compiled" if given.what == "compile" else None
     out = given.out or results.path_for("gemm-tuning", machine)
     where = results.provenance()

@@ -1,0 +1,88 @@
+"""Which kernel takes a product, with which configuration, and why."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+
+from labs_helpers.bench.machine import this_machine
+from labs_helpers.gemm.configs import Config, default_config
+from labs_helpers.gemm.hopper import HopperConfig, why_not
+from labs_helpers.gemm.tuned_configs import tuned
+
+DTYPES = (torch.float16, torch.bfloat16, torch.float32)
+_known: dict = {}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """`kernel` is 'hopper' or 'general', `config` what it is launched with, `why` the reason in words."""
+
+    kernel: str
+    config: Config | HopperConfig
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.kernel} kernel, {self.config}: {self.why}"
+
+
+def plan(a, b, c) -> Plan:
+    """What `fused_matmul(a, b, c)` will launch. Remembered for operands that look the same, because at 1024³ the
+    kernel takes 10 µs and looking at three tensors as long.
+
+    Raises as fused_matmul does.
+    """
+    try:
+        key = tuple((t.shape, t.stride(), t.dtype, t.device, t.data_ptr() % 16) for t in (a, b, c))
+    except (AttributeError, TypeError, RuntimeError):
+        key = None  # not tensors, or tensors without memory: check_operands names what is wrong
+    if key is None or key not in _known:
+        chosen = _decide(a, b, c, *check_operands(a, b, c))
+        _known[key] = chosen
+    return _known[key]
+
+
+def _decide(a, b, c, M: int, N: int, K: int) -> Plan:
+    architecture = this_machine().architecture
+    reason = why_not(a, b, c, architecture)
+    if reason is None:
+        # The nearest measured shape stands for this one: in tiles to share out, and in steps along K.
+        entry = min(tuned("hopper", a.dtype), key=lambda e: abs(math.log2(e["M"] * e["N"] / (M * N)))
+                    + abs(math.log2(e["K"] / K)))
+        near = (entry["M"], entry["N"], entry["K"])
+        how = "tuned for this shape" if near == (M, N, K) else f"tuned for the nearest shape, {near}"
+        return Plan("hopper", HopperConfig(**entry["config"]), f"{how} on {entry['gpu']}")
+    return Plan("general", default_config(M, N, K, a.dtype, architecture), reason)
+
+
+def check_operands(a, b, c) -> tuple[int, int, int]:
+    """(M, N, K) of valid operands; see fused_matmul for the errors."""
+    operands = {"a": a, "b": b, "c": c}
+    for name, tensor in operands.items():
+        if not isinstance(tensor, torch.Tensor):
+            raise TypeError(f"{name} is a {type(tensor).__name__}, not a torch.Tensor")
+        if tensor.ndim != 2:
+            raise ValueError(f"{name} has {tensor.ndim} dimensions, not 2: {tuple(tensor.shape)}")
+        if tensor.numel() == 0:
+            raise ValueError(f"{name} is empty: {tuple(tensor.shape)}")
+        if tensor.dtype not in DTYPES:
+            raise TypeError(f"{name} is {tensor.dtype}; float16, bfloat16 or float32 is needed")
+    (M, K), N = a.shape, b.shape[1]
+    if b.shape[0] != K:
+        raise ValueError(f"b has {b.shape[0]} rows, but a has {K} columns: {tuple(a.shape)} · {tuple(b.shape)}")
+    if tuple(c.shape) != (M, N):
+        raise ValueError(f"c is {tuple(c.shape)}, but A·B is {(M, N)}; c.expand(M, N) repeats a row or a column")
+    for name in ("b", "c"):
+        if operands[name].dtype != a.dtype:
+            raise TypeError(f"{name} is {operands[name].dtype}, but a is {a.dtype}: one dtype for all three")
+        if operands[name].device != a.device:
+            raise ValueError(f"{name} is on {operands[name].device}, but a is on {a.device}")
+    here = this_machine()
+    if not a.is_cuda and not here.interpreted:
+        raise ValueError("a is on the CPU, and kernels are compiled for the GPU here: move a, b and c to 'cuda'")
+    if a.dtype == torch.bfloat16 and not here.supports_bfloat16:
+        why = "the interpreter multiplies its raw bits" if here.interpreted else "this GPU has no bfloat16"
+        raise TypeError(f"a is bfloat16, and {why}: use float16 or float32")
+    return M, N, K

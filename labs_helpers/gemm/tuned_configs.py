@@ -1,0 +1,27 @@
+"""Configurations found by measuring (or, where a file says so, from compile-time facts alone), in tuned/*.json."""
+
+from __future__ import annotations
+
+import functools
+import json
+from pathlib import Path
+
+FOLDER = Path(__file__).with_name("tuned")
+
+
+@functools.cache
+def tuned(kernel: str, dtype, gpu: str = "nvidia-h200") -> tuple[dict, ...]:
+    """The entries for one kernel and GPU: dicts with M, N, K, config, measured, gpu, triton, dtype.
+
+    Those of `dtype`; of float16, which has the same tiles, where there are none. KeyError, naming what there is, for
+    a kernel or GPU without entries.
+    """
+    path = FOLDER / f"{gpu}.json"
+    if not path.is_file():
+        there = sorted(path.stem for path in FOLDER.glob("*.json"))
+        raise KeyError(f"no tuned configurations for {gpu!r}; there are {there}")
+    entries = [entry for entry in json.loads(path.read_text()) if entry["kernel"] == kernel]
+    if not entries:
+        raise KeyError(f"no tuned configurations of {kernel!r} in {path.name}")
+    wanted = str(dtype).removeprefix("torch.")
+    return tuple(e for e in entries if e["dtype"] == wanted) or tuple(e for e in entries if e["dtype"] == "float16")

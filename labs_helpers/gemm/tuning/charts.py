@@ -1,0 +1,188 @@
+"""The figures of lab 03: each is a function of a table of records (see recorded.py)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from labs_helpers.bench import figures
+from labs_helpers.bench.datasheet import DATASHEET
+from labs_helpers.bench.labels import label_lines
+from labs_helpers.gemm.study import ALONE, OURS
+from labs_helpers.gemm.tuning.recorded import FIELDS, Recorded, config_of, shapes
+from labs_helpers.gemm.tuning.waves import waves
+
+
+def tflops(M, N, K, ms):
+    """TFLOP/s of a product with 2·M·N·K FLOPs in ms."""
+    return 2 * M * N * K / ms / 1e9
+
+
+def short(config) -> str:
+    """'128×256×64 w8 s3'"""
+    return f"{config.BLOCK_M}×{config.BLOCK_N}×{config.BLOCK_K} w{config.num_warps} s{config.num_stages}"
+
+
+def draw_heat(measured, shape, kernel: str = "fused_matmul"):
+    """The best TFLOP/s of each BLOCK_M × BLOCK_N over everything else, a panel for each num_warps."""
+    rows = _at(measured, shape, kernel)
+    rows = rows.assign(rate=tflops(*shape, rows["median_ms"]))
+    warps = sorted(rows["num_warps"].unique())
+    fig, axes = figures.new(f"{_times(shape)}, {_machine(rows)} (recorded): best TFLOP/s of each tile", width=8.2,
+                            height=3.6, ncols=len(warps), squeeze=False)
+    top = rows["rate"].max()
+    for ax, count in zip(axes[0], warps, strict=True):
+        table = rows[rows["num_warps"] == count].pivot_table(
+            index="BLOCK_M", columns="BLOCK_N", values="rate", aggfunc="max")
+        ax.imshow(table.to_numpy(), cmap="viridis", vmin=0, vmax=top)
+        for (i, j), rate in np.ndenumerate(table.to_numpy()):
+            ax.text(j, i, "–" if np.isnan(rate) else f"{rate:.0f}", ha="center", va="center",
+                    color="white" if rate < 0.65 * top else "black")
+        ax.set_xticks(range(len(table.columns)), list(table.columns))
+        ax.set_yticks(range(len(table.index)), list(table.index))
+        ax.grid(False)
+        ax.set(title=f"{count} warps", xlabel="BLOCK_N", ylabel="BLOCK_M")
+    return fig
+
+
+def draw_shared(measured, compiled, shape, tile=(64, 64), num_warps: int = 4, chip=DATASHEET["H200"]):
+    """TFLOP/s of one tile against the shared memory its stages take, as compiled for sm_90, with the steps at which
+    one program fewer fits an SM."""
+    M, N, K = shape
+    keys = list(FIELDS)
+    table = compiled[compiled["target"] == "sm_90"][[*keys, "shared", "registers"]]
+    rows = _at(measured, shape).merge(table, on=keys)
+    rows = rows[(rows["BLOCK_M"] == tile[0]) & (rows["BLOCK_N"] == tile[1]) & (rows["num_warps"] == num_warps)]
+    rows = rows.assign(fit=[programs_per_sm(s, r, num_warps, chip) for s, r in
+                            zip(rows["shared"], rows["registers"], strict=True)])
+    fig, ax = figures.new(f"{tile[0]}×{tile[1]}, {num_warps} warps at {_times(shape)}, {_machine(rows)} (recorded)")
+    for block, group in rows.groupby("BLOCK_K"):
+        group = group.sort_values("shared")
+        ax.plot(group["shared"] / 1024, tflops(*shape, group["median_ms"]), label=f"BLOCK_K {block}")
+    for row in rows.itertuples():
+        ax.annotate(f"s{row.num_stages}, {row.fit} an SM", (row.shared / 1024, tflops(*shape, row.median_ms)),
+                    xytext=(0, -14), textcoords="offset points", ha="center", fontsize="small")
+    for fit in range(1, 9):
+        edge = chip.shared_bytes_per_sm / fit / 1024 - 1  # a program pays 1 KB more than it asks for
+        if rows["shared"].min() / 1024 < edge < rows["shared"].max() / 1024:
+            ax.axvline(edge, linestyle=":", color="gray", label=f"_{fit}")
+    ax.set(xlabel="shared memory a program, KB (dotted: one program fewer fits an SM)", ylabel="TFLOP/s")
+    ax.set_ylim(0, 1.1 * ax.get_ylim()[1])
+    label_lines(ax)
+    return fig
+
+
+def programs_per_sm(shared: int, registers: int, num_warps: int, chip) -> int:
+    """How many programs an SM holds at a time, by shared memory, registers and threads. CUDA C++ Programming Guide,
+    compute capabilities: 1 KB of shared memory is reserved a program, registers go by 256 a warp, 64 warps an SM."""
+    by_registers = chip.registers_per_sm // (num_warps * -(-registers * 32 // 256) * 256)
+    return max(0, min(chip.shared_bytes_per_sm // (shared + 1024), by_registers, 64 // num_warps))
+
+
+def draw_best(measured, kernel: str = "fused_matmul"):
+    """The fastest configuration of each shape, in TFLOP/s, with its name on the bar."""
+    found = [(shape, *Recorded(measured, kernel, shape).best()) for shape in shapes(measured, kernel)]
+    fig, ax = figures.new(f"The best configuration of each shape, {_machine(measured)} (recorded)", height=3.8)
+    bars = ax.barh([_times(shape) for shape, *_ in found], [tflops(*shape, ms) for shape, _, ms in found])
+    ax.bar_label(bars, [f"{tflops(*shape, ms):.0f}  {short(config)}" for shape, config, ms in found], padding=4)
+    ax.invert_yaxis()
+    ax.set(xlabel="TFLOP/s", xlim=(0, 1.55 * ax.get_xlim()[1]))
+    return fig
+
+
+def elsewhere(measured, kernel: str = "fused_matmul"):
+    """What tuning for one shape costs on another: DataFrame, row: tuned for, column: run at, value: time over that
+    of the best configuration there (NaN where it could not run)."""
+    import pandas
+
+    benches = {_times(shape): Recorded(measured, kernel, shape) for shape in shapes(measured, kernel)}
+    best = {name: bench.best() for name, bench in benches.items()}
+    return pandas.DataFrame({at: {tuned: bench.time(best[tuned][0]) / best[at][1] for tuned in benches}
+                             for at, bench in benches.items()})
+
+
+def draw_elsewhere(measured, kernel: str = "fused_matmul"):
+    """The table of `elsewhere` as a picture."""
+    table = elsewhere(measured, kernel)
+    fig, ax = figures.new(f"Time over the best there, {_machine(measured)} (recorded)", width=7.6, height=5)
+    ax.imshow(table.to_numpy(), cmap="Reds", vmin=1, vmax=max(1.5, float(np.nanmax(table.to_numpy()))))
+    for (i, j), ratio in np.ndenumerate(table.to_numpy()):
+        ax.text(j, i, f"{ratio:.2f}", ha="center", va="center", fontsize="small")
+    ax.set_xticks(range(len(table.columns)), table.columns, rotation=35, ha="right")
+    ax.set_yticks(range(len(table.index)), table.index)
+    ax.grid(False)
+    ax.set(xlabel="run at M×N×K", ylabel="tuned for")
+    return fig
+
+
+def draw_waves(frame, at_once: int = 132, prediction=None):
+    """TFLOP/s against M as recorded by `sweep.measure_waves`, over the share of places that the waves fill.
+
+    frame: rows of kind 'waves', one configuration. prediction: a Prediction of the M of the first dip.
+    """
+    frame = frame.sort_values("M")
+    config, N = config_of(frame.iloc[0]), int(frame.iloc[0]["N"])
+    fig, (rate, filled) = figures.new(f"{short(config)}, N = {N}, {_machine(frame)} (recorded)", height=5.4, nrows=2,
+                                      sharex=True)
+    rate.plot(frame["M"], tflops(frame["M"], frame["N"], frame["K"], frame["median_ms"]), markersize=4)
+    rate.set(ylabel="TFLOP/s", ylim=(0, None))
+    rows = np.arange(config.BLOCK_M, int(frame["M"].max()) + 1, config.BLOCK_M)
+    shares = [tiles / (count * at_once) for tiles, count, _ in (waves(int(m), N, config, at_once) for m in rows)]
+    filled.plot(rows, shares, marker="", drawstyle="steps-post", color=figures.COLORS["green"])
+    filled.set(xlabel="M", ylabel="places filled", ylim=(0, 1.05))
+    if prediction is not None and prediction.value is not None:
+        for ax in (rate, filled):
+            ax.axvline(prediction.value, linestyle="--", color=figures.COLORS["black"])
+        filled.text(prediction.value, 0.06, " your prediction", style="italic")
+    return fig
+
+
+def draw_regret(curves: dict, title: str):
+    """Regret against the number of measurements: the median over seeds, with the middle half shaded.
+
+    curves: name → array (seeds, measurements) of regrets, 0.02 for 2%.
+    """
+    fig, ax = figures.new(title)
+    for (name, values), color in zip(curves.items(), figures.COLORS.values(), strict=False):
+        values = 100 * np.asarray(values, dtype=float)
+        x = np.arange(1, values.shape[1] + 1)
+        low, middle, high = np.quantile(values, (0.25, 0.5, 0.75), axis=0, method="nearest")
+        ax.plot(x, middle, color=color, label=name, markersize=4)
+        ax.fill_between(x, low, high, color=color, alpha=0.15, linewidth=0)
+    ax.axhline(2, linestyle=":", color="gray", label="_goal")
+    ax.set(xlabel="measurements", ylabel="% slower than the best", ylim=(0, 40))
+    label_lines(ax)
+    return fig
+
+
+def draw_ladder(study_frame, measured, n: int, chip=DATASHEET["H200"]):
+    """From the first kernel to the sweep's best at n×n, in TFLOP/s, against the datasheet's roof."""
+    at = study_frame[study_frame["M"] == n].drop_duplicates("name", keep="last").set_index("name")["median_ms"]
+    best, ms = Recorded(measured, "fused_matmul", (n, n, n)).best()
+    steps = {"masked_matmul + add + relu": at["masked_matmul + add + relu"],
+             "matmul_add_relu, 64×64×32": at["matmul_add_relu, 64×64×32"],
+             "fused_matmul, default": at[OURS], f"fused_matmul, {short(best)}": ms,
+             "torch.compile, max-autotune": at["torch.compile, max-autotune"], ALONE + " (cuBLAS)": at[ALONE]}
+    fig, ax = figures.new(f"The ladder at n = {n}, {_machine(measured)} (recorded)")
+    ours = ("masked", "matmul_add", "fused")
+    bars = ax.barh(list(steps), [tflops(n, n, n, t) for t in steps.values()],
+                   color=[figures.COLORS["blue" if name.startswith(ours) else "sky"] for name in steps])
+    ax.bar_label(bars, [f"{tflops(n, n, n, t):.0f}" for t in steps.values()], padding=3)
+    ax.axvline(chip.fp16_flops / 1e12, linestyle="--", color=figures.COLORS["vermillion"])
+    ax.text(chip.fp16_flops / 1e12, -0.7, "datasheet", ha="center", fontsize="small")
+    ax.invert_yaxis()
+    ax.set_xlabel("TFLOP/s (2·n³ over the whole time)")
+    return fig
+
+
+def _at(measured, shape, kernel: str = "fused_matmul"):
+    M, N, K = shape
+    return measured[(measured["kernel"] == kernel) & (measured["M"] == M) & (measured["N"] == N)
+                    & (measured["K"] == K)]
+
+
+def _times(shape) -> str:
+    return "×".join(map(str, shape))
+
+
+def _machine(frame) -> str:
+    return str(frame["on.machine"].iloc[0])

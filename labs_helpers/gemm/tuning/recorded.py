@@ -1,0 +1,86 @@
+"""The recorded sweeps as tables, and one of them as a bench: what a search asks of a GPU, answered from the record."""
+
+from __future__ import annotations
+
+import math
+import re
+
+import torch
+
+from labs_helpers.bench import results
+from labs_helpers.gemm.configs import Config
+from labs_helpers.gemm.tuning.grid import grid
+
+FIELDS = ("BLOCK_M", "BLOCK_N", "BLOCK_K", "GROUP_M", "num_warps", "num_stages")
+_COMMAND = "python -m labs_helpers.gemm.tuning.sweep"
+
+
+def measured(machine: str = "nvidia-h200"):
+    """The recorded times of one machine, a row a kernel, shape and configuration; NaN where it did not run."""
+    frame = results.load(results.path_for("gemm-tuning", machine), command=f"{_COMMAND} measure")
+    return frame[frame["kind"] == "measured"].drop_duplicates(
+        ["kernel", "M", "N", "K", *FIELDS], keep="last").reset_index(drop=True)
+
+
+def compiled():
+    """What the compiler made of each configuration for sm_75, sm_80 and sm_90, a row each."""
+    frame = results.load(results.path_for("gemm-tuning", "compiled"), command=f"{_COMMAND} compile")
+    return frame.drop_duplicates(["target", *FIELDS], keep="last").reset_index(drop=True)
+
+
+def config_of(row) -> Config:
+    """The Config of a row of either table."""
+    return Config(**{field: int(row[field]) for field in FIELDS})
+
+
+def shapes(frame, kernel: str = "fused_matmul") -> list[tuple[int, int, int]]:
+    """The (M, N, K) at which a kernel was measured, in the order of the record."""
+    rows = frame[frame["kernel"] == kernel].drop_duplicates(["M", "N", "K"])
+    return [tuple(map(int, shape)) for shape in rows[["M", "N", "K"]].to_numpy()]
+
+
+class Recorded:
+    """The sweep of one kernel and shape, answered from the record: nothing runs, and every time is a recorded one.
+
+    run(config) gives a vector that is off from `expected` by the recorded error, and raises RuntimeError with the
+    recorded message where the kernel could not run; measure(config) gives the recorded median in ms, math.inf where
+    there is none. `ran` and `timed` list what was asked, in order.
+    """
+
+    def __init__(self, frame, kernel: str, shape: tuple[int, int, int]):
+        M, N, K = shape
+        rows = frame[(frame["kernel"] == kernel) & (frame["M"] == M) & (frame["N"] == N) & (frame["K"] == K)]
+        if rows.empty:
+            raise ValueError(f"{kernel} at {M}×{N}×{K} is not in the record; there are {shapes(frame, kernel)}")
+        self.kernel, self.shape = kernel, shape
+        self.rows = {config_of(row): row for row in rows.to_dict("records")}
+        self.expected = torch.linspace(1, 2, 16, dtype=torch.float64)
+        self.ran: list[Config] = []
+        self.timed: list[Config] = []
+
+    def run(self, config: Config):
+        self.ran.append(config)
+        error = self.rows[config].get("error")
+        if isinstance(error, str) and not error.startswith("wrong"):
+            raise RuntimeError(error)
+        return self.expected * (1 + self._relative_error(config))
+
+    def measure(self, config: Config) -> float:
+        self.timed.append(config)
+        return self.time(config)
+
+    def time(self, config: Config) -> float:
+        """The recorded median in ms, without being counted as a measurement."""
+        ms = self.rows[config].get("median_ms", math.nan)
+        return math.inf if math.isnan(ms) else float(ms)
+
+    def best(self) -> tuple[Config, float]:
+        """The fastest configuration and its time in ms."""
+        config = min(grid(), key=self.time)
+        return config, self.time(config)
+
+    def _relative_error(self, config: Config) -> float:
+        row = self.rows[config]
+        if isinstance(row.get("error"), str):
+            return float(re.search(r"[\d.e+-]+$|nan|inf", row["error"])[0])
+        return row["relative_error"]

@@ -1,0 +1,148 @@
+"""The Hopper kernel: which operands it takes and why not, that it builds, and on a Hopper GPU that it is right."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from labs_helpers import gemm
+from labs_helpers.bench.machine import this_machine
+from labs_helpers.course.compare import close, matmul_bound
+from labs_helpers.course.surroundings import Guarded
+from labs_helpers.gemm import hopper
+from labs_helpers.gemm.configs import Config
+from labs_helpers.gemm.hopper import HopperConfig, why_not
+from labs_helpers.gemm.tuned_configs import tuned
+
+on_hopper = pytest.mark.skipif(this_machine().architecture != "sm_90", reason="needs a Hopper GPU")
+SHARED_LIMIT = 232_448  # bytes a program on sm_90
+
+
+def half(*shape):
+    return torch.ones(shape, dtype=torch.float16)
+
+
+A, B, C = half(256, 512), half(512, 128), half(256, 128)
+REFUSED = {
+    "another chip": ((A, B, C), "sm_80", "needs sm_90, this is sm_80"),
+    "the interpreter": ((A, B, C), None, "this is the interpreter"),
+    "float32": ((A.float(), B.float(), C.float()), "sm_90", "16-bit floats, not torch.float32"),
+    "A transposed": ((half(512, 256).t(), B, C), "sm_90", "a is not row-major"),
+    "C expanded": ((A, B, half(1, 128).expand(256, 128)), "sm_90", "c is not row-major"),
+    "rows not aligned": ((half(256, 516)[:, :512], B, C), "sm_90", "a's rows do not start at multiples of 16 bytes"),
+    "start not aligned": ((half(256, 520)[:, 1:513], B, C), "sm_90", "a's rows do not start"),
+    "D not aligned": ((A, half(512, 136)[:, :124], half(256, 136)[:, :124]), "sm_90", "N is no multiple of 8"),
+    "short K": ((half(256, 128), half(128, 128), C), "sm_90", "K is at most 128"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_it_cannot_take_is_said(case):
+    operands, architecture, reason = REFUSED[case]
+    assert reason in why_not(*operands, architecture)
+
+
+def test_what_it_can_take():
+    assert why_not(A, B, C, "sm_90") is None
+    assert why_not(half(300, 520)[:, :512], B, half(300, 128), "sm_90") is None  # a slice with aligned rows
+    assert why_not(A.bfloat16(), B.bfloat16(), C.bfloat16(), "sm_90") is None
+
+
+def test_the_plan_says_which_kernel_runs_and_why():
+    device = this_machine().device
+    chosen = gemm.plan(torch.ones(64, 512, device=device), torch.ones(512, 64, device=device),
+                       torch.ones(64, 64, device=device))
+    assert chosen.kernel == "general" and isinstance(chosen.config, Config) and "general kernel" in str(chosen)
+    with pytest.raises(ValueError, match="config is for the Hopper kernel, but"):
+        gemm.fused_matmul(*(torch.ones(64, 64, device=device) for _ in range(3)), config=HopperConfig(128, 128, 64))
+    with pytest.raises(ValueError, match="b has 3 rows"):
+        gemm.plan(torch.ones(4, 5), torch.ones(3, 5), torch.ones(4, 5))
+
+
+def test_shipped_configurations_fit_a_program_s_shared_memory():
+    for entry in tuned("hopper", torch.float16):
+        config = HopperConfig(**entry["config"])
+        assert config.shared_bytes + 1024 < SHARED_LIMIT and config.BLOCK_M // config.CONSUMERS >= 64
+        assert entry["measured"] and entry["C_AFTER"] >= 1 if "C_AFTER" in entry else config.C_AFTER >= 1
+    assert tuned("hopper", torch.bfloat16) and tuned("hopper", torch.float16)
+    with pytest.raises(KeyError, match="nvidia-h200"):
+        tuned("hopper", torch.float16, "abacus")
+
+
+BUILD = """
+import importlib.util, json, sys
+import triton
+from triton.backends.compiler import GPUTarget
+from triton.experimental.gluon import language as gl
+from triton.experimental.gluon._runtime import GluonASTSource
+spec = importlib.util.spec_from_file_location("hopper_kernel", sys.argv[1])
+module = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(module)
+for c in json.loads(sys.argv[2]):
+    rows = c["BLOCK_M"] // c["CONSUMERS"]
+    blocks = {"a_desc": [rows, c["BLOCK_K"]], "b_desc": [c["BLOCK_K"], c["BLOCK_N"]],
+              "c_desc": [rows, c["BLOCK_N"]], "d_desc": [rows, c["BLOCK_N"]]}
+    signature = {n: f"tensordesc<fp16{s},{gl.NVMMASharedLayout.get_default_for(s, gl.float16)!r}>"
+                 for n, s in blocks.items()}
+    signature |= dict.fromkeys(("M", "N", "K", "group_m", "c_after"), "i32")
+    constants = {n: c[n] for n in ("BLOCK_N", "STAGES", "CONSUMERS")}
+    signature |= dict.fromkeys(constants, "constexpr")
+    built = triton.compile(GluonASTSource(module.hopper_matmul_kernel, signature, constants),
+                           target=GPUTarget("cuda", 90, 32), options={"num_warps": 4})
+    print(built.asm["ptx"].count("wgmma.mma_async"), built.asm["ptx"].count("cp.async.bulk.tensor"),
+          built.metadata.shared)
+"""
+
+
+def test_every_shipped_configuration_builds_with_wgmma_and_tma():
+    """Its CPU twin: ahead of time, in a process without the interpreter."""
+    import json
+    import os
+
+    configs = [entry["config"] for entry in tuned("hopper", torch.float16)]
+    environment = {k: v for k, v in os.environ.items() if k != "TRITON_INTERPRET"}
+    kernel = str(Path(hopper.__file__).with_name("hopper_kernel.py"))
+    answer = subprocess.run([sys.executable, "-c", BUILD, kernel, json.dumps(configs)], capture_output=True, text=True,
+                            timeout=120, env=environment)
+    assert answer.returncode == 0, answer.stderr[-2000:]
+    lines = [[int(n) for n in line.split()] for line in answer.stdout.splitlines()]
+    assert len(lines) == len(configs)
+    for (wgmma, tma, shared), config in zip(lines, configs, strict=True):
+        assert wgmma > 0 and tma >= 3 and HopperConfig(**config).shared_bytes <= shared < SHARED_LIMIT
+
+
+@on_hopper
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(M=st.integers(1, 700), N=st.integers(1, 90).map(lambda n: 8 * n), K=st.integers(17, 130).map(lambda n: 8 * n),
+       bf16=st.booleans(), pad=st.sampled_from([0, 8, 64]), which=st.integers(0, 5))
+def test_it_is_right_for_any_size_that_it_takes(M, N, K, bf16, pad, which):
+    dtype = torch.bfloat16 if bf16 else torch.float16
+    generator = torch.Generator().manual_seed(M * N + K)
+    configs = [HopperConfig(**entry["config"]) for entry in tuned("hopper", dtype)]
+    configs += [HopperConfig(128, 128, 64, 2, 4, 2, 1), HopperConfig(64, 256, 64, 3, 4, 1, 100)]
+    a, b, c = (torch.full((m, n + pad), torch.nan, dtype=dtype, device="cuda")[:, :n] for m, n in
+               ((M, K), (K, N), (M, N)))
+    for tensor in (a, b, c):
+        tensor.copy_(torch.randn(tensor.shape, generator=generator))
+    with Guarded() as guard:
+        d = gemm.fused_matmul(a, b, c, config=configs[which % len(configs)])
+        torch.cuda.synchronize()
+    exact = a.cpu().double() @ b.cpu().double() + c.cpu().double()
+    magnitude = a.cpu().double().abs() @ b.cpu().double().abs() + c.cpu().double().abs()
+    close(d, exact.relu(), matmul_bound(exact.relu(), magnitude, K, dtype), f"{M}×{N}×{K}", "float32 accumulation")
+    assert guard.overwritten() == 0
+
+
+@on_hopper
+def test_many_tiles_a_program_and_repeated_launches_agree():
+    """Persistent programs reuse their buffers: a race would make the runs differ."""
+    a, b, c = (torch.randn(3000, 3000, device="cuda").half()[:, :2960] for _ in range(3))
+    a, b, c = a[:, :2960], b[:2960, :2960], c[:, :2960]
+    first = gemm.fused_matmul(a, b, c)
+    assert gemm.plan(a, b, c).kernel == "hopper"
+    for _ in range(20):
+        assert torch.equal(gemm.fused_matmul(a, b, c), first)
