@@ -33,9 +33,10 @@ TARGETS = ("sm_75", "sm_80", "sm_90")
 TOLERANCE = 1e-3  # ‖D − reference‖ / ‖reference‖ of float16 with float32 accumulation stays well below
 
 
-def compile_table(targets=TARGETS, configs=None, batch: int = 12) -> list[dict]:
+def compile_table(targets=TARGETS, configs=None) -> list[dict]:
     """A record for each configuration and target: shared memory in bytes, registers a thread, bytes spilled,
     tensor-core instructions, and the Triton that compiled it; `error` holds the compiler's message where it refuses.
+    A progress bar; an interrupt keeps what was compiled.
 
     sm_75 is compiled by Triton 3.2.0. Raises FileNotFoundError where that is not installed.
     """
@@ -48,25 +49,25 @@ def compile_table(targets=TARGETS, configs=None, batch: int = 12) -> list[dict]:
         with _not_run(), record_launches() as launches:
             gemm.fused_matmul(*x, config=config)
         jobs += [(config, target, job(launches[-1], target)) for target in targets]
-    batches = [jobs[i:i + batch] for i in range(0, len(jobs), batch)]
-    with ThreadPoolExecutor(this_machine().cores) as pool:
-        done = list(tqdm(pool.map(_compile_batch, batches), total=len(batches), desc="batches compiled"))
-    return [record for records in done for record in records]
-
-
-def _compile_batch(batch) -> list[dict]:
     records = []
-    for config, target, order in batch:
-        record = {"study": "gemm-tuning", "kind": "compiled", "target": target, **config.keywords()}
+    with ThreadPoolExecutor(this_machine().cores) as pool:
         try:
-            compiled, = compile_all([order], triton_path=str(TRITON_3_2) if target == "sm_75" else None)
-        except CompileError as error:
-            records.append(record | {"error": str(error)[-300:]})
-            continue
-        records.append(record | {"shared": compiled.shared, "registers": compiled.registers,
-                                 "spills": compiled.spills, "tensor_core": sum(compiled.tensor_core.values()),
-                                 "triton": compiled.triton})
+            records += tqdm(pool.map(_compile_one, jobs), total=len(jobs), desc="configurations compiled")
+        except KeyboardInterrupt:
+            pool.shutdown(wait=False, cancel_futures=True)
+            print(f"interrupted: {len(records)} records are kept")
     return records
+
+
+def _compile_one(order) -> dict:
+    config, target, compilation = order
+    record = {"study": "gemm-tuning", "kind": "compiled", "target": target, **config.keywords()}
+    try:
+        compiled, = compile_all([compilation], triton_path=str(TRITON_3_2) if target == "sm_75" else None)
+    except CompileError as error:
+        return record | {"error": str(error)[-300:]}
+    return record | {"shared": compiled.shared, "registers": compiled.registers, "spills": compiled.spills,
+                     "tensor_core": sum(compiled.tensor_core.values()), "triton": compiled.triton}
 
 
 @contextmanager
