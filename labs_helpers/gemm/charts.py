@@ -7,7 +7,8 @@ from labs_helpers.bench.labels import label_lines
 from labs_helpers.gemm.study import ALONE, EAGER, OURS, PORTABLE
 
 CURVES = {  # name → marker, colour; 'yours' and 'reference' are the student's own two measurements
-    OURS: ("o", "blue"), PORTABLE: ("p", "purple"), "matmul_add_relu, larger tiles": ("s", "sky"), "matmul_add_relu, 64×64×32": ("P", "sky"),
+    OURS: ("o", "blue"), PORTABLE: ("p", "purple"),
+    "matmul_add_relu, larger tiles": ("s", "sky"), "matmul_add_relu, 64×64×32": ("P", "sky"),
     "torch.compile": ("D", "vermillion"), "torch.compile, max-autotune": ("^", "orange"),
     "addmm + relu": ("v", "green"), "yours, larger tiles": ("*", "black"), "yours, 64×64×32": ("X", "black"),
     "reference, larger tiles": ("*", "black"), "reference, 64×64×32": ("X", "black"),

@@ -6,6 +6,9 @@ from dataclasses import asdict, dataclass
 
 import torch
 
+from labs_helpers.bench.datasheet import DATASHEET
+from labs_helpers.gemm.tuned_configs import tuned
+
 
 @dataclass(frozen=True)
 class Config:
@@ -41,14 +44,25 @@ def default_config(M: int, N: int, K: int, dtype, architecture: str | None) -> C
     if dtype == torch.float32:
         return Config(64, 64, 32, num_stages=3 if capability >= 80 else 2)
     if capability < 80:
-        return Config(128, 64, 32, num_warps=4, num_stages=2)
+        return _for_t4(M, N, K)
     if capability < 90:
         return Config(128, 128, 32, num_stages=4) if _tiles(M, N, 128, 128) >= 80 else Config(64, 64, 32)
+    if capability >= 100 and _tiles(M, N, 128, 128) >= 96:
+        return Config(128, 128, 64, num_warps=8, num_stages=4)  # compiled, not measured: 128×256 spills
     if _tiles(M, N, 128, 256) >= 96:
         return Config(128, 256, 64, num_warps=8, num_stages=3)
     if _tiles(M, N, 128, 128) >= 96:
         return Config(128, 128, 64, num_warps=4, num_stages=3)
     return Config(64, 128, 64, num_warps=4, num_stages=5)
+
+
+def _for_t4(M: int, N: int, K: int) -> Config:
+    """The first in tuned/t4.json, largest tile first, that gives every SM a tile and does not spill; else the last."""
+    aligned = M % 16 == N % 16 == K % 16 == 0
+    entries = [e for e in tuned("fused_matmul", torch.float16, "t4") if aligned or not e["multiples_of_16"]]
+    configs = [Config(**e["config"]) for e in entries]
+    enough = DATASHEET["T4"].multiprocessors
+    return next((c for c in configs if _tiles(M, N, c.BLOCK_M, c.BLOCK_N) >= enough), configs[-1])
 
 
 def _tiles(M: int, N: int, BLOCK_M: int, BLOCK_N: int) -> int:

@@ -20,7 +20,6 @@ from labs_helpers.bench.launches import Launch, record_launches
 from labs_helpers.bench.machine import this_machine
 from labs_helpers.gemm.configs import Config, default_config
 
-
 BLOCKS = ("BLOCK_M", "BLOCK_N", "BLOCK_K")
 
 
@@ -50,20 +49,19 @@ def compile_everywhere(kernels: Iterable[str] | Mapping[str, Callable] | None = 
                        targets: Iterable[str] = tuple(TARGETS)):
     """What the compiler makes of each kernel for each target, in float16: a pandas.DataFrame with COLUMNS.
 
-    kernels: names in KERNELS, or a mapping such as KERNELS with functions of your own, whose kernels have the
-    constants BLOCK_M, BLOCK_N, BLOCK_K; None: fused_matmul.
+    kernels: names in KERNELS, or a mapping such as KERNELS with functions of your own; None: fused_matmul.
     targets: keys of `aot.TARGETS`. Each target gets `config_for` it; `tile` is BLOCK_M×BLOCK_N×BLOCK_K.
     instruction is the tensor-core instruction ('' for none) and count how often it stands in the assembly; shared,
     shared_limit, spills and binary are bytes, registers are per thread, spills None where nothing says it; threads
     is num_warps × 32, on AMD × 64. sm_75 is compiled by Triton 3.2.0 where that is installed beside.
 
-    ValueError for a kernel or target that is not known; CompileError, naming both, where one does not build.
+    ValueError for a kernel or target that is not known, or a function that starts no kernel; CompileError, naming both, where one does not build.
     """
     import pandas
 
     functions = _functions(kernels)
     targets = list(targets)
-    orders = [(name, target, job(_launch(function, config_for(target)), target))
+    orders = [(name, target, job(_launch(name, function, config_for(target)), target))
               for name, function in functions.items() for target in targets]
     if "sm_75" in targets and triton_for("sm_75") is None:
         print("sm_75 is compiled by this Triton, which may not use a T4's tensor cores: "
@@ -92,11 +90,13 @@ def _functions(kernels) -> Mapping[str, Callable]:
     return {name: KERNELS[name] for name in names}
 
 
-def _launch(function: Callable, config: Config) -> Launch:
+def _launch(name: str, function: Callable, config: Config) -> Launch:
     """The launch `function` makes with `config`, which is recorded and not run."""
     x = [torch.empty(512, 512, dtype=torch.float16, device=this_machine().device) for _ in range(3)]
     with _without_running(), record_launches() as launches:
         function(*x, config)
+    if not launches:
+        raise ValueError(f"{name} started no kernel")
     options = {"num_warps": config.num_warps, "num_stages": config.num_stages}
     return replace(launches[-1], options=options | launches[-1].options)
 
@@ -144,7 +144,7 @@ def _compile(orders: list[tuple], path: str | None) -> list[Compiled]:
 def _row(name: str, order: dict, compiled: Compiled) -> dict:
     return {
         "kernel": name, "target": compiled.target, "chip": TARGETS[compiled.target],
-        "tile": "×".join(str(order["constexprs"][block]) for block in BLOCKS),
+        "tile": "×".join(str(order["constexprs"][block]) for block in BLOCKS if block in order["constexprs"]),
         "instruction": ", ".join(compiled.tensor_core), "count": sum(compiled.tensor_core.values()),
         "shared": compiled.shared, "shared_limit": SHARED_LIMIT[compiled.target],
         "registers": compiled.registers, "spills": compiled.spills, "binary": compiled.binary,

@@ -46,7 +46,7 @@ def test_the_committed_record_is_whole_and_says_where_it_is_from(record):
 def test_figures_draw_the_record(record):
     drawn = charts.draw_speedup({"NVIDIA H200": record, "again": record}, Prediction("?", 1.3))
     lines = {line.get_label(): line for line in drawn.axes[0].get_lines()}
-    at_2048 = record[record["M"] == 2048].set_index("name")["median_ms"]
+    at_2048 = charts.squares(record).query("M == 2048").set_index("name")["median_ms"]
     assert lines[study.OURS].get_ydata()[1] == pytest.approx(at_2048[study.EAGER] / at_2048[study.OURS])
     assert len(drawn.axes) == 2
     for fig in (drawn, charts.draw_order(record), charts.draw_ladder(record, 2048)):

@@ -1,6 +1,7 @@
 """`make setup` with a Python that only notes what it is asked to do, and what make says when it cannot start."""
 
 import os
+import platform
 import re
 import shutil
 import sys
@@ -65,12 +66,34 @@ def test_help_is_the_default_and_names_every_target(tree):
     assert all(re.search(rf"^  {target} +\w", shown, re.MULTILINE) for target in targets)
 
 
+def set_ups(tree):
+    """How often the environment was set up."""
+    return sum("--editable" in line for line in pip_log(tree))
+
+
 def test_setup_installs_once_with_the_constraints(tree):
     make(tree, "setup", "PIP_ARGS=--extra-index-url https://example.org/cpu")
-    (line,) = pip_log(tree)
+    line = pip_log(tree)[0]
     assert line.startswith("-m pip install --extra-index-url https://example.org/cpu ")
     assert "--constraint constraints.txt" in line and "--editable .[test]" in line
     make(tree, "setup")
+    assert set_ups(tree) == 1
+
+
+TRITON_3_2 = "-m pip install --upgrade --target .triton-3.2 --no-deps triton==3.2.0"
+REFUSES = FAKE_PYTHON.replace("#!/bin/sh\n", '#!/bin/sh\ncase "$*" in *platform.machine*) exit 1 ;; esac\n')
+
+
+def test_setup_puts_triton_3_2_beside_the_environment_where_it_has_a_wheel(tree):
+    has_wheel = platform.machine() == "x86_64" and sys.version_info < (3, 14)
+    assert ("no wheel" in make(tree, "setup")) != has_wheel
+    assert (TRITON_3_2.split() in [line.split() for line in pip_log(tree)]) == has_wheel
+
+
+def test_setup_goes_on_where_triton_3_2_has_no_wheel(tree):
+    program(tree, "python3", REFUSES)
+    said = make(tree, "setup")
+    assert "Triton 3.2.0 has no wheel for this Python or processor" in said and ".venv is ready" in said
     assert len(pip_log(tree)) == 1
 
 
@@ -80,14 +103,14 @@ def test_setup_again_when_the_list_changes(tree, name):
     later = (tree / "pyproject.toml").stat().st_mtime + 1000
     os.utime(tree / name, (later, later))
     make(tree, "setup")
-    assert len(pip_log(tree)) == 2
+    assert set_ups(tree) == 2
 
 
 def test_setup_again_after_the_tree_was_moved(tree):
     make(tree, "setup")
     moved = tree.rename(tree.with_name("another tree"))
     make(moved, "setup")
-    assert len(pip_log(moved)) == 2
+    assert set_ups(moved) == 2
 
 
 def test_a_failed_setup_is_tried_again(tree):
@@ -96,7 +119,7 @@ def test_a_failed_setup_is_tried_again(tree):
         make(tree, "setup")
     (tree / "status").unlink()
     make(tree, "setup")
-    assert len(pip_log(tree)) == 2
+    assert set_ups(tree) == 2
 
 
 @pytest.mark.parametrize(
@@ -110,8 +133,8 @@ def test_a_failed_setup_is_tried_again(tree):
 )
 def test_targets_set_up_first_and_then_run(tree, target, expected):
     make(tree, target)
-    install, command = pip_log(tree)
-    assert install.startswith("-m pip install") and command.strip() == expected
+    *installs, command = pip_log(tree)
+    assert all(line.startswith("-m pip install") for line in installs) and command.strip() == expected
 
 
 def test_lab_passes_the_exercise_to_reset(tree):
@@ -133,11 +156,11 @@ def test_soak_without_tests_is_no_failure(tree, status, ends_well):
 def test_clean_removes_what_was_made_and_keeps_my_labs(tree):
     make(tree, "setup")
     (tree / ".venv" / "pyvenv.cfg").touch()
-    for folder in ("build", "my_labs", "labs_helpers/__pycache__", "tests"):
+    for folder in ("build", ".triton-3.2", "my_labs", "labs_helpers/__pycache__", "tests"):
         (tree / folder).mkdir(parents=True)
     make(tree, "clean")
     left = {path.name for path in tree.iterdir()}
-    assert "my_labs" in left and not left & {"build", ".venv"}
+    assert "my_labs" in left and not left & {"build", ".venv", ".triton-3.2"}
     assert not (tree / "labs_helpers/__pycache__").exists()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from functools import cache
 
 import torch
 
@@ -17,15 +18,32 @@ _COMMAND = "python -m labs_helpers.gemm.tuning.sweep"
 
 def measured(machine: str = "nvidia-h200"):
     """The recorded times of one machine, a row a kernel, shape and configuration; NaN where it did not run."""
-    frame = results.load(results.path_for("gemm-tuning", machine), command=f"{_COMMAND} measure")
+    frame = _table("gemm-tuning", machine, "measure")
     return frame[frame["kind"] == "measured"].drop_duplicates(
         ["kernel", "M", "N", "K", *FIELDS], keep="last").reset_index(drop=True)
 
 
+def wave_curve(machine: str = "nvidia-h200"):
+    """The times of one configuration, row of tiles by row of tiles, in order of M: what `sweep waves` records."""
+    frame = _table("gemm-tuning", machine, "waves")
+    return frame[frame["kind"] == "waves"].drop_duplicates(["M", "N", "K"], keep="last").sort_values(
+        "M", ignore_index=True)
+
+
 def compiled():
     """What the compiler made of each configuration for sm_75, sm_80 and sm_90, a row each."""
-    frame = results.load(results.path_for("gemm-tuning", "compiled"), command=f"{_COMMAND} compile")
+    frame = _table("gemm-tuning", "compiled", "compile")
     return frame.drop_duplicates(["target", *FIELDS], keep="last").reset_index(drop=True)
+
+
+def _table(study: str, machine: str, what: str):
+    path = results.path_for(study, machine)
+    return _read(path, path.stat().st_mtime_ns if path.exists() else 0, f"{_COMMAND} {what}")
+
+
+@cache
+def _read(path, changed: int, command: str):
+    return results.load(path, command=command)
 
 
 def config_of(row) -> Config:

@@ -91,9 +91,9 @@ def measure_sweep(shapes=SHAPES, configs=None, dtype=torch.float16, repeat_ms: f
                   kind: str = "measured") -> list[dict]:
     """A record for each shape and configuration: median in ms, or why there is none (`error`).
 
-    kernel: called as kernel(a, b, c, config=…), with C of M×N. formula: the same in plain PyTorch, given float64;
-    by default ReLU(A·B + C). Nothing is timed before its result is right against float64. A progress bar; an interrupt keeps what was
-    measured.
+    kernel: called as kernel(a, b, c, config=…), with C of M×N. formula: the same in plain PyTorch, given float64; by
+    default ReLU(A·B + C). Nothing is timed before its result is right against float64. A progress bar; an interrupt
+    keeps what was measured.
     """
     records = []
     configs = configs or grid()
