@@ -55,7 +55,8 @@ def compile_everywhere(kernels: Iterable[str] | Mapping[str, Callable] | None = 
     shared_limit, spills and binary are bytes, registers are per thread, spills None where nothing says it; threads
     is num_warps × 32, on AMD × 64. sm_75 is compiled by Triton 3.2.0 where that is installed beside.
 
-    ValueError for a kernel or target that is not known, or a function that starts no kernel; CompileError, naming both, where one does not build.
+    ValueError for a kernel or target that is not known, or a function that starts no kernel; CompileError, naming
+    kernel and target, where one does not build.
     """
     import pandas
 

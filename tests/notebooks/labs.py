@@ -14,9 +14,11 @@ ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("[0-9]*.ipynb"))
 
 # Where a lab's checks are registered, and the reference of its transfer exercise, which students do not get.
-CHECKS = {"00": "labs_helpers.first_kernels.check", "02": "labs_helpers.gemm.check"}
+CHECKS = {"00": "labs_helpers.first_kernels.check", "02": "labs_helpers.gemm.check",
+          "03": "labs_helpers.gemm.tuning.check"}
 TRANSFER = {"00-5": ("tests.first_kernels.rms_norm", "rms_norm"),
-            "02-7": ("tests.gemm.silu_matmul", "silu_matmul")}
+            "02-7": ("tests.gemm.silu_matmul", "silu_matmul"),
+            "03-7": ("tests.gemm.tuning.tune_silu", "tune_silu")}
 
 
 def read(path: Path):

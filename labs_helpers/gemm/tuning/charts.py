@@ -9,6 +9,7 @@ from labs_helpers.bench.datasheet import DATASHEET
 from labs_helpers.bench.labels import label_lines
 from labs_helpers.gemm.study import ALONE, OURS
 from labs_helpers.gemm.tuning.recorded import FIELDS, Recorded, config_of, shapes
+from labs_helpers.gemm.tuning.sweep import WAVE_CONFIG
 from labs_helpers.gemm.tuning.waves import waves
 
 
@@ -59,9 +60,9 @@ def draw_shared(measured, compiled, shape, tile=(64, 64), num_warps: int = 4, ch
         group = group.sort_values("shared")
         ax.plot(group["shared"] / 1024, tflops(*shape, group["median_ms"]), label=f"BLOCK_K {block}")
     for row in rows.itertuples():
-        ax.annotate(f"s{row.num_stages}, {row.fit} an SM", (row.shared / 1024, tflops(*shape, row.median_ms)),
+        ax.annotate(f"s{row.num_stages}: {row.fit} an SM", (row.shared / 1024, tflops(*shape, row.median_ms)),
                     xytext=(0, -14), textcoords="offset points", ha="center", fontsize="small")
-    for fit in range(1, 9):
+    for fit in range(1, int(rows["fit"].max()) + 1):
         edge = chip.shared_bytes_per_sm / fit / 1024 - 1  # a program pays 1 KB more than it asks for
         if rows["shared"].min() / 1024 < edge < rows["shared"].max() / 1024:
             ax.axvline(edge, linestyle=":", color="gray", label=f"_{fit}")
@@ -100,46 +101,56 @@ def elsewhere(measured, kernel: str = "fused_matmul"):
                              for at, bench in benches.items()})
 
 
-def draw_elsewhere(measured, kernel: str = "fused_matmul"):
-    """The table of `elsewhere` as a picture."""
+def draw_elsewhere(measured, prediction=None, kernel: str = "fused_matmul"):
+    """The table of `elsewhere` as a picture. prediction: a Prediction of its largest number."""
     table = elsewhere(measured, kernel)
     fig, ax = figures.new(f"Time over the best there, {_machine(measured)} (recorded)", width=7.6, height=5)
     ax.imshow(table.to_numpy(), cmap="Reds", vmin=1, vmax=max(1.5, float(np.nanmax(table.to_numpy()))))
     for (i, j), ratio in np.ndenumerate(table.to_numpy()):
-        ax.text(j, i, f"{ratio:.2f}", ha="center", va="center", fontsize="small")
+        ax.text(j, i, f"{ratio:.2f}", ha="center", va="center", fontsize="small",
+                color="white" if ratio > 1.6 else "black")
     ax.set_xticks(range(len(table.columns)), table.columns, rotation=35, ha="right")
     ax.set_yticks(range(len(table.index)), table.index)
     ax.grid(False)
     ax.set(xlabel="run at M×N×K", ylabel="tuned for")
+    if prediction is not None and prediction.value is not None:
+        worst = float(np.nanmax(table.to_numpy()))
+        ax.text(1.02, 0.5, f"at worst {worst:.2f};\nyour prediction: {prediction.value:g}", transform=ax.transAxes,
+                style="italic")
     return fig
 
 
-def draw_waves(frame, at_once: int = 132, prediction=None):
-    """TFLOP/s against M as recorded by `sweep.measure_waves`, over the share of places that the waves fill.
+def draw_waves(frame, prediction=None, at_once: int = 132):
+    """TFLOP/s against M as `sweep.measure_waves` recorded it, over the share of places that the waves fill.
 
-    frame: rows of kind 'waves', one configuration. prediction: a Prediction of the M of the first dip.
+    frame: rows of kind 'waves'; without any, the share alone is drawn. prediction: a Prediction of the M at which
+    the rate falls first.
     """
-    frame = frame.sort_values("M")
-    config, N = config_of(frame.iloc[0]), int(frame.iloc[0]["N"])
-    fig, (rate, filled) = figures.new(f"{short(config)}, N = {N}, {_machine(frame)} (recorded)", height=5.4, nrows=2,
-                                      sharex=True)
-    rate.plot(frame["M"], tflops(frame["M"], frame["N"], frame["K"], frame["median_ms"]), markersize=4)
-    rate.set(ylabel="TFLOP/s", ylim=(0, None))
-    rows = np.arange(config.BLOCK_M, int(frame["M"].max()) + 1, config.BLOCK_M)
+    config, N = (config_of(frame.iloc[0]), int(frame.iloc[0]["N"])) if len(frame) else (WAVE_CONFIG, 4096)
+    title = f"{short(config)}, N = {N}" + (f", {_machine(frame)} (recorded)" if len(frame) else "")
+    fig, axes = figures.new(title, height=5.4 if len(frame) else 3, nrows=2 if len(frame) else 1, sharex=True,
+                            squeeze=False)
+    filled = axes[-1][0]
+    if len(frame):
+        frame = frame.sort_values("M")
+        axes[0][0].plot(frame["M"], tflops(frame["M"], N, frame["K"], frame["median_ms"]), markersize=4)
+        axes[0][0].set(ylabel="TFLOP/s", ylim=(0, None))
+    rows = np.arange(1, 67) * config.BLOCK_M
     shares = [tiles / (count * at_once) for tiles, count, _ in (waves(int(m), N, config, at_once) for m in rows)]
-    filled.plot(rows, shares, marker="", drawstyle="steps-post", color=figures.COLORS["green"])
+    filled.plot(rows, shares, markersize=3, color=figures.COLORS["green"])
     filled.set(xlabel="M", ylabel="places filled", ylim=(0, 1.05))
     if prediction is not None and prediction.value is not None:
-        for ax in (rate, filled):
-            ax.axvline(prediction.value, linestyle="--", color=figures.COLORS["black"])
+        for (ax,) in axes:
+            ax.axvline(prediction.value, linestyle="--", color=figures.COLORS["black"], label="_prediction")
         filled.text(prediction.value, 0.06, " your prediction", style="italic")
     return fig
 
 
-def draw_regret(curves: dict, title: str):
+def draw_regret(curves: dict, title: str, prediction=None):
     """Regret against the number of measurements: the median over seeds, with the middle half shaded.
 
-    curves: name → array (seeds, measurements) of regrets, 0.02 for 2%.
+    curves: name → array (seeds, measurements) of regrets, 0.02 for 2%. prediction: a Prediction of the number of
+    measurements until 2%.
     """
     fig, ax = figures.new(title)
     for (name, values), color in zip(curves.items(), figures.COLORS.values(), strict=False):
@@ -150,6 +161,8 @@ def draw_regret(curves: dict, title: str):
         ax.fill_between(x, low, high, color=color, alpha=0.15, linewidth=0)
     ax.axhline(2, linestyle=":", color="gray", label="_goal")
     ax.set(xlabel="measurements", ylabel="% slower than the best", ylim=(0, 40))
+    if prediction is not None:
+        figures.mark_prediction(ax, prediction.value, 2)
     label_lines(ax)
     return fig
 

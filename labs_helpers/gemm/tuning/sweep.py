@@ -30,6 +30,7 @@ from labs_helpers.gemm.tuning.grid import grid
 SHAPES = ((1024, 1024, 1024), (2048, 2048, 2048), (4096, 4096, 4096), (8192, 8192, 8192),
           (4096, 4096, 1024), (4096, 11008, 4096), (4096, 4096, 11008))
 TARGETS = ("sm_75", "sm_80", "sm_90")
+WAVE_CONFIG = Config(128, 256, 64, num_warps=8, num_stages=3)  # of its programs one fits an SM of an H200
 TOLERANCE = 1e-3  # ‖D − reference‖ / ‖reference‖ of float16 with float32 accumulation stays well below
 
 
@@ -136,9 +137,8 @@ def _relu_formula(a, b, c):
 
 def measure_waves(rows: int = 66, N: int = 4096, K: int = 4096, repeat_ms: float = 60) -> list[dict]:
     """Records of kind 'waves': one configuration, of which one program fits an SM, for M of 1, 2, … `rows` tiles."""
-    config = Config(128, 256, 64, num_warps=8, num_stages=3)
-    shapes = [(config.BLOCK_M * row, N, K) for row in range(1, rows + 1)]
-    return measure_sweep(shapes, [config], repeat_ms=repeat_ms, kind="waves")
+    shapes = [(WAVE_CONFIG.BLOCK_M * row, N, K) for row in range(1, rows + 1)]
+    return measure_sweep(shapes, [WAVE_CONFIG], repeat_ms=repeat_ms, kind="waves")
 
 
 def main(arguments=None) -> None:

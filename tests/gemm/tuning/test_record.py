@@ -1,0 +1,113 @@
+"""The committed sweeps are whole, what the lab says of them is so, and its figures draw them."""
+
+import math
+
+import numpy as np
+import pytest
+
+from labs_helpers.bench import figures
+from labs_helpers.bench.datasheet import DATASHEET
+from labs_helpers.course.scoreboard import Prediction
+from labs_helpers.gemm import study, tuning
+from labs_helpers.gemm.tuning import charts, recorded, sweep
+
+
+@pytest.fixture(scope="module")
+def measured():
+    return recorded.measured()
+
+
+@pytest.fixture(scope="module")
+def compiled():
+    return recorded.compiled()
+
+
+def test_the_sweep_is_whole(measured):
+    assert recorded.shapes(measured) == list(sweep.SHAPES)
+    for shape in sweep.SHAPES:
+        assert set(recorded.Recorded(measured, "fused_matmul", shape).rows) == set(tuning.grid())
+    assert (measured["on.machine"] == "NVIDIA H200").all()
+    assert (measured["median_ms"].notna() != measured["error"].notna()).all()
+    assert (measured["relative_error"].dropna() < sweep.TOLERANCE).all()
+
+
+def test_the_compiled_table_is_whole_and_says_which_triton_made_it(compiled):
+    for target in sweep.TARGETS:
+        rows = compiled[compiled["target"] == target]
+        assert {recorded.config_of(row) for row in rows.to_dict("records")} == set(tuning.grid())
+        assert (rows["triton"].str.startswith("3.2") == (target == "sm_75")).all()
+        assert (rows["tensor_core"] > 0).all()
+
+
+@pytest.mark.parametrize(("chip", "equal"), [("T4", 132), ("A100", 136), ("H100", 144)])
+def test_the_rule_of_shared_memory_agrees_with_the_compiler(compiled, chip, equal):
+    sheet = DATASHEET[chip]
+    rows = compiled[compiled["target"] == sheet.architecture].to_dict("records")
+    answers = [(row, *tuning.resources(recorded.config_of(row), sheet)) for row in rows]
+    assert all(shared <= row["shared"] for row, shared, *_ in answers)
+    assert sum(shared == row["shared"] for row, shared, *_ in answers) == equal
+    assert all((verdict == "too large") == (row["shared"] > sheet.shared_bytes_per_block)
+               for row, _, _, verdict in answers)
+    assert all(row["spills"] > 0 for row, *_, verdict in answers if verdict == "spills")
+
+
+def test_what_is_too_large_is_what_did_not_run(measured):
+    for shape in sweep.SHAPES:
+        bench = recorded.Recorded(measured, "fused_matmul", shape)
+        for config in tuning.grid():
+            large = tuning.resources(config, DATASHEET["H200"])[2] == "too large"
+            assert math.isinf(bench.time(config)) == large
+            if large:
+                with pytest.raises(RuntimeError, match="shared memory"):
+                    bench.run(config)
+
+
+def test_a_recorded_bench_answers_with_the_recorded_error_and_time(measured):
+    bench = recorded.Recorded(measured, "fused_matmul", (1024, 1024, 1024))
+    config, row = next(iter(bench.rows.items()))
+    error = float((bench.run(config) - bench.expected).norm() / bench.expected.norm())
+    assert error == pytest.approx(row["relative_error"]) and bench.measure(config) == row["median_ms"]
+    assert bench.ran == bench.timed == [config]
+    with pytest.raises(ValueError, match="1×2×3 is not in the record"):
+        recorded.Recorded(measured, "fused_matmul", (1, 2, 3))
+
+
+@pytest.mark.parametrize("search", [tuning.random_search, tuning.random_over_all, tuning.learned_search])
+def test_searches_spend_their_budget_once_and_report_what_they_found(measured, search):
+    bench = recorded.Recorded(measured, "fused_matmul", (2048, 2048, 2048))
+    best, curve = search(tuning.grid(), *bench.shape, DATASHEET["H200"], bench.measure, 9, 3)
+    assert len(bench.timed) == len(set(bench.timed)) == len(curve) == 9
+    assert curve == sorted(curve, reverse=True) and bench.time(best) == curve[-1]
+    best, curve = search(tuning.grid(), *bench.shape, DATASHEET["H200"], lambda config: math.inf, 3, 0)
+    assert best is None and curve == [math.inf] * 3
+
+
+def test_the_learned_model_measures_what_it_believes_fastest(measured):
+    """From all 144, with a tenth of the measurements, it does better than chance."""
+    bench = recorded.Recorded(measured, "fused_matmul", (2048, 2048, 2048))
+    race = tuning.race({"learned": tuning.learned_search, "random": tuning.random_over_all}, bench,
+                       DATASHEET["H200"], 14, range(8))
+    assert np.median(race["learned"][:, -1]) < np.median(race["random"][:, -1])
+
+
+def test_figures_draw_the_record(measured, compiled):
+    shape, given = (4096, 4096, 4096), Prediction("?", 3.0)
+    best = recorded.Recorded(measured, "fused_matmul", shape).best()[1]
+    heat = charts.draw_heat(measured, shape)
+    assert max(float(t.get_text()) for ax in heat.axes for t in ax.texts) == round(charts.tflops(*shape, best))
+    table = charts.elsewhere(measured)
+    assert (np.diag(table) == 1).all() and (table.min() >= 1).all()
+    race = {"one": np.array([[0.3, 0.1], [0.2, 0.0]])}
+    drawn = [heat, charts.draw_shared(measured, compiled, shape, (128, 128)), charts.draw_best(measured),
+             charts.draw_elsewhere(measured, given), charts.draw_regret(race, "Regret", given),
+             charts.draw_waves(recorded.wave_curve(), given), charts.draw_waves(recorded.wave_curve().iloc[:0]),
+             charts.draw_ladder(study.load("nvidia-h200"), measured, 4096)]
+    assert all(len(figures.png(fig)) < 100_000 for fig in drawn)
+
+
+def test_programs_per_sm():
+    chip = DATASHEET["H200"]
+    assert charts.programs_per_sm(98304, 168, 4, chip) == 2  # shared memory: 2 · 97 KB of 228
+    assert charts.programs_per_sm(115 * 1024, 32, 4, chip) == 1
+    assert charts.programs_per_sm(8192, 255, 8, chip) == 1  # registers: 255 are given as 256
+    assert charts.programs_per_sm(1024, 32, 8, chip) == 8  # threads

@@ -1,0 +1,88 @@
+"""The sweep times what is right, keeps what it has when interrupted, and compiles without running."""
+
+import pytest
+import torch
+
+from labs_helpers import gemm
+from labs_helpers.bench import results
+from labs_helpers.gemm.configs import Config
+from labs_helpers.gemm.tuning import sweep
+from tests.gemm.tuning.silu_sweep import formula, silu_matmul
+
+SMALL = Config(32, 32, 16, num_warps=4, num_stages=2)
+
+
+def measure(**changes):
+    return sweep.measure_sweep(**{"shapes": [(40, 33, 20)], "configs": [SMALL], "dtype": torch.float32,
+                                  "repeat_ms": 1} | changes)
+
+
+def test_a_measurement_says_what_was_measured():
+    record, = measure()
+    assert record["kind"] == "measured" and record["kernel"] == "fused_matmul" and record["relative_error"] < 1e-6
+    assert record["median_ms"] > 0 and SMALL.keywords().items() <= record.items()
+
+
+def test_another_kernel_has_its_own_formula():
+    record, = measure(kernel=silu_matmul, name="silu_matmul", formula=formula)
+    assert record["relative_error"] < 1e-6 and record["kernel"] == "silu_matmul"
+    assert "wrong: relative error" in measure(kernel=silu_matmul)[0]["error"]
+
+
+def test_what_is_wrong_is_not_timed_and_what_fails_is_recorded():
+    def half(a, b, c, config):
+        return torch.relu(a[:, :10] @ b[:10] + c)
+
+    def not_a_number(a, b, c, config):
+        return torch.full_like(c, torch.nan)
+
+    for kernel in (half, not_a_number):
+        record, = measure(kernel=kernel)
+        assert "median_ms" not in record and record["error"].startswith("wrong")
+    assert "ZeroDivisionError" in measure(kernel=lambda a, b, c, config: 1 / 0)[0]["error"]
+
+
+def test_an_interrupt_keeps_what_was_measured(capsys):
+    calls = []
+
+    def kernel(a, b, c, config):
+        calls.append(config)
+        if config.num_stages == 4:
+            raise KeyboardInterrupt
+        return torch.relu(a @ b + c)
+
+    configs = [Config(32, 32, 16, num_stages=stages) for stages in (2, 3, 4, 5)]
+    assert [r["num_stages"] for r in measure(kernel=kernel, configs=configs)] == [2, 3]
+    assert "2 measurements are kept" in capsys.readouterr().out
+
+
+def test_compiling_runs_no_kernel_and_reports_resources(monkeypatch):
+    from triton.runtime.interpreter import GridExecutor
+
+    monkeypatch.setattr(GridExecutor, "__call__", lambda *_, **__: pytest.fail("a kernel ran"))
+    record, = sweep.compile_table(("sm_90",), [Config(64, 64, 32, num_stages=3)])
+    assert record["shared"] == 3 * (64 * 32 + 32 * 64) * 2 and record["tensor_core"] > 0 and record["spills"] == 0
+    monkeypatch.undo()
+    x = torch.ones(32, 32)
+    assert torch.equal(gemm.fused_matmul(x, x, x, config=SMALL), torch.full((32, 32), 33.0))
+
+
+def test_turing_without_its_triton_is_refused(monkeypatch, tmp_path):
+    monkeypatch.setattr(sweep, "TRITON_3_2", tmp_path / "none")
+    with pytest.raises(FileNotFoundError, match="pip install --target"):
+        sweep.compile_table(("sm_75",), [SMALL])
+
+
+def test_the_command_refuses_to_time_without_a_gpu(capsys):
+    if sweep.this_machine().device == "cuda":
+        pytest.skip("there is a GPU")
+    with pytest.raises(SystemExit):
+        sweep.main(["waves"])
+    assert "there is no GPU here" in capsys.readouterr().err
+
+
+def test_the_command_appends_records_with_where_they_came_from(tmp_path, monkeypatch):
+    monkeypatch.setattr(sweep, "compile_table", lambda: [{"kind": "compiled"}])
+    out = tmp_path / "compiled.jsonl"
+    sweep.main(["compile", "--out", str(out)])
+    assert results.load(out)["on.torch"].notna().all()
