@@ -84,5 +84,8 @@ def _region(bad) -> str:
     if bad.ndim != 2 or bool(bad.all()):
         return ""
     rows, columns = bad.any(1).nonzero().flatten(), bad.any(0).nonzero().flatten()
-    return (f" lie in rows {int(rows[0])} to {int(rows[-1])} and columns {int(columns[0])} to "
-            f"{int(columns[-1])} of {bad.shape[0]}×{bad.shape[1]}")
+    first, last = (int(rows[0]), int(columns[0])), (int(rows[-1]) + 1, int(columns[-1]) + 1)
+    if first == (0, 0) and last == tuple(bad.shape):  # everywhere: that says nothing
+        return ""
+    return (f" lie in rows {first[0]} to {last[0] - 1} and columns {first[1]} to {last[1] - 1} of "
+            f"{bad.shape[0]}×{bad.shape[1]}")

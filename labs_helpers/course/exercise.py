@@ -36,32 +36,21 @@ class Exercise:
             raise TypeError(f"check {self.id} takes your function, not {student!r}")
         if student is self.reference or not attempted(student):
             return self._not_attempted(student)
-        name = plain(student).__name__
         try:
             for line in self._trials(student):
                 print(f"{RIGHT} {line}")
-        except Wrong as wrong:
-            raise self._wrong(name, wrong) from None
-        except KeyboardInterrupt:
-            raise
-        except Exception as error:
-            files = {plain(part).__code__.co_filename for part in reachable(student).values()}
-            wrong = wrong_from(error, files)
-            if places := still_open(student):
-                wrong = Wrong("", f"{wrong}\n`...` still stands in {', '.join(places)}.")
-            raise self._wrong(name, wrong) from None
+        except (Exception, KeyboardInterrupt) as error:
+            raise self._wrong(plain(student).__name__, told(student, error)) from None
         SCORES.status[self.id] = RIGHT
+        print(f"{RIGHT} {self.id} passed: {self.points} of {self.points} points")
         return student
 
     def verify(self, student) -> list[str]:
         """Every line of the check, without printing; raises Wrong. For tests and for other processes."""
         try:
             return list(self._trials(student))
-        except Wrong:
-            raise
         except Exception as error:
-            files = {plain(part).__code__.co_filename for part in reachable(student).values()}
-            raise wrong_from(error, files) from error
+            raise told(student, error) from error
 
     def _trials(self, student) -> Iterator[str]:
         from labs_helpers.bench.machine import this_machine
@@ -78,13 +67,17 @@ class Exercise:
             yield from self.trial(student)
 
     def _not_attempted(self, student):
-        SCORES.status.setdefault(self.id, OPEN)
+        state = SCORES.status.setdefault(self.id, OPEN)
         if os.environ.get("LABS_GRADING") == "1":
             raise Wrong(self.id, "not attempted")
         if self.reference is None:
             print(f"{OPEN} {self.id} {self.title}: not attempted yet")
             return student
-        print(f"{OPEN} {self.id} {self.title}: not attempted yet; the lab goes on with the reference")
+        name = plain(self.reference).__name__
+        if student is not self.reference or state == OPEN:
+            print(f"{state} {self.id} {self.title}: not attempted yet; the lab goes on with the reference")
+        else:  # only the check was run again, or the exercise's cell had an error
+            print(f"{state} {self.id} {self.title}: `{name}` is the reference now; run your own cell above first")
         return self.reference
 
     def _wrong(self, name: str, wrong: Wrong) -> Wrong:
@@ -112,6 +105,14 @@ def exercise(id: str, title: str, *, points: int, minutes: int, reference=None, 
         return made
 
     return register
+
+
+def told(student, error: BaseException) -> Wrong:
+    """`error`, raised while `student` was tried, as a Wrong that names the student's line and what is unfinished."""
+    if not isinstance(error, Wrong):
+        error = wrong_from(error, {plain(part).__code__.co_filename for part in reachable(student).values()})
+    places = still_open(student)
+    return Wrong(error.case, f"{error.message}\n`...` still stands in {', '.join(places)}.") if places else error
 
 
 def whose(function) -> str:

@@ -47,6 +47,12 @@ class Run:
             raise Wrong(self.case, f"returned {type(self.value).__name__} {self.value!r}, not a tensor")
         counts = self.meter.of(self.value)
         never, often = counts.writers == 0, counts.writers > 1
+        if not self.meter.knows(self.value):
+            raise Wrong(self.case, f"no kernel was given {name}: PyTorch made it from what the kernel wrote.\n"
+                        "Likely cause: a part, the ReLU say, is still a kernel of its own.")
+        if never.all():
+            raise Wrong(self.case, f"nothing is ever stored to {name}.\nLikely cause: the kernel has no tl.store, "
+                        "or its mask is False everywhere.")
         if never.any() and often.any():
             raise Wrong(self.case, f"{_where(never, name)} never written, {_where(often, name)} written by several "
                         f"programs.\nLikely cause: the programs' {_overlapping(counts.writers.ndim)}")

@@ -100,6 +100,10 @@ class Meter:
                 ("loads", "stores", "writers", "last_writer")}
         return Counts(storage.views.get((offset, shape, strides), ""), storage.itemsize, **view)
 
+    def knows(self, tensor) -> bool:
+        """Whether some kernel was given `tensor` or another view of its memory."""
+        return tensor.untyped_storage().data_ptr() in self.storages
+
     @property
     def bytes_moved(self) -> int:
         """Bytes loaded plus bytes stored, over all tensors."""

@@ -7,6 +7,21 @@ import math
 from labs_helpers.course.scoreboard import SCORES, Prediction
 
 
+class _Short:
+    """Shown in a notebook without the frames of this file."""
+
+    def _render_traceback_(self) -> list[str]:
+        return [f"✗ {self}"]
+
+
+class NotANumber(_Short, TypeError):
+    """A prediction that is neither a number nor None."""
+
+
+class NotFinite(_Short, ValueError):
+    """A prediction that is NaN or infinite."""
+
+
 def predict(question: str, value: float | None) -> Prediction:
     """Keeps `value` for the summary and for the plot; None means 'not yet' and draws nothing.
 
@@ -14,9 +29,9 @@ def predict(question: str, value: float | None) -> Prediction:
     """
     if value is not None:
         if isinstance(value, bool) or not isinstance(value, (int, float)):
-            raise TypeError(f"predict({question!r}, …) takes a number or None, not {value!r}")
+            raise NotANumber(f"predict({question!r}, …) takes a number or None, not {value!r}")
         if not math.isfinite(value):
-            raise ValueError(f"predict({question!r}, …) takes a finite number, not {value!r}")
+            raise NotFinite(f"predict({question!r}, …) takes a finite number, not {value!r}")
     prediction = SCORES.predictions[question] = Prediction(question, value)
     print(f"○ {question}: no prediction yet; put your number in place of None" if value is None
           else f"✓ {question}: you predict {value:g}")

@@ -31,6 +31,9 @@ def wrong_from(error: BaseException, files: set[str], case: str = "") -> Wrong:
     if isinstance(innermost, StrayAccess):  # brings its own line
         return Wrong(case, f"{innermost}\nLikely cause: a mask is missing or too wide on that access, or an offset "
                      "uses the wrong stride or index.")
+    if isinstance(error, KeyboardInterrupt):
+        return Wrong(case, f"interrupted{_own_line(error, files)}\nLikely cause, if it did not end by itself: a loop "
+                     "whose end is never reached.")
     text = f"{type(innermost).__name__}: {str(innermost) or _asserted(innermost)}"
     text += _own_line(innermost, files) or _own_line(error, files)
     return Wrong(case, text + _hint(text))
@@ -55,6 +58,15 @@ def _hint(text: str) -> str:
     """A likely cause for the errors that beginners meet most."""
     if "acc.type" in text:
         return "\nLikely cause: tl.dot's accumulator is not float32, or not BLOCK_M × BLOCK_N."
+    if "reduction dimension" in text:
+        return ("\nLikely cause: tl.dot takes BLOCK_M × BLOCK_K and BLOCK_K × BLOCK_N. In A's pointers k goes along "
+                "the columns, [None, :]; in B's along the rows, [:, None].")
+    if "no attribute 'handle'" in text:
+        return "\nLikely cause: a function of torch inside a kernel. There it is tl: tl.zeros, tl.arange, tl.maximum."
+    if "for @" in text:
+        return "\nLikely cause: a matrix product inside a kernel is tl.dot(a, b, acc), not a @ b."
+    if "is not string" in text:
+        return "\nLikely cause: print inside a kernel. Take it out, or use tl.device_print(\"a\", a)."
     if "broadcast" in text or "shape" in text:
         return ("\nLikely cause: two blocks of different shapes meet; [:, None] makes a column of rows, "
                 "[None, :] a row of columns.")

@@ -239,12 +239,19 @@ def _loop_suspects(a, b, block: int) -> dict:
     K = a.shape[1]
     first, last = _product(a[:, :block], b[:block]), _product(a[:, K - block:], b[K - block:])
     return {
+        "A is read as if its strides were K and 1: a transposed A has others": _product(_plain_strides(a), b),
         "every step multiplies the same tiles: the loop's start has to enter k": K // block * first,
         "only the last step is left: the product has to be added to the accumulator": last,
         "only the first step is done": first,
         "the last step is missing": _product(a[:, :K - block], b[:K - block]),
         "the first step is missing": _product(a[:, block:], b[block:]),
     }
+
+
+def _plain_strides(x):
+    """x's memory read as contiguous rows, where that stays inside; else x."""
+    room = x.untyped_storage().nbytes() // x.element_size() - x.storage_offset()
+    return torch.as_strided(x, x.shape, (x.shape[1], 1)) if x.numel() <= room else x
 
 
 def _expect_reuse(run, a, b) -> None:

@@ -29,6 +29,13 @@ def wrong(x):
     return x * x
 
 
+def half(x):
+    ### BEGIN SOLUTION
+    x = 2 * x
+    ...
+    ### END SOLUTION
+
+
 def broken(x):
     return x[0]
 
@@ -59,7 +66,7 @@ def test_not_attempted_goes_on_with_the_reference(check, capsys):
 
 def test_right_prints_a_line_a_case_and_returns_the_students(check, capsys):
     assert check(right) is right
-    assert capsys.readouterr().out == "✓ x = 2\n✓ x = 3\n"
+    assert capsys.readouterr().out == "✓ x = 2\n✓ x = 3\n✓ 99/1 passed: 10 of 10 points\n"
     assert whose(right) == "yours" and whose(double) == "reference"
 
 
@@ -84,12 +91,26 @@ def test_an_exception_is_told_with_the_students_line(check):
         check(broken)
 
 
-def test_an_interrupt_stays_an_interrupt(check):
+def test_an_interrupt_names_the_line_and_leaves_the_reference(check):
     def stopped(x):
         raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(Wrong, match=r"interrupted\n  line \d+: raise KeyboardInterrupt\nLikely cause") as caught:
         check(stopped)
+    assert "bound to it until this check passes" in str(caught.value)
+
+
+def test_a_check_that_is_run_again_alone_does_not_forget_what_it_found(check, capsys):
+    with pytest.raises(Wrong):
+        check(wrong)
+    capsys.readouterr()
+    assert check(double) is double
+    assert capsys.readouterr().out.startswith("✗ 99/1 doubling: `double` is the reference now; run your own cell")
+
+
+def test_half_an_answer_is_told_what_is_left(check):
+    with pytest.raises(Wrong, match=r"`\.\.\.` still stands in half"):
+        check(half)
 
 
 def test_grading_refuses_what_was_not_attempted(check, monkeypatch):

@@ -67,6 +67,16 @@ BUGS = [
      "no tensor-core instruction"),
     ("tile_matmul", "a program for half of the tiles", [("(M // BLOCK_M, N // BLOCK_N)", "(M // BLOCK_M, 1)")],
      "never written"),
+    ("tile_matmul", "A's strides taken as K and 1", [("rows[:, None] * stride_am + k[None, :] * stride_ak",
+                                                       "rows[:, None] * K + k[None, :]")], "strides were K and 1"),
+    ("tile_matmul", "no store", [("    tl.store(d_tile, acc.to(d_ptr.dtype.element_ty))", "    d_tile")],
+     "nothing is ever stored"),
+    ("tile_matmul", "@", [(DOT, "acc += a @ b")], "tl.dot"),
+    ("tile_matmul", "torch in a kernel", [("tl.zeros(", "torch.zeros("), ("tl.float32", "torch.float32")],
+     "function of torch inside a kernel|it is tl"),
+    ("tile_matmul", "B's block turned", [("k[:, None] * stride_bk + columns[None, :] * stride_bn",
+                                          "k[None, :] * stride_bk + columns[:, None] * stride_bn")],
+     "tl.dot takes BLOCK_M × BLOCK_K"),
     # masked_matmul
     ("masked_matmul", "no K mask on A", [(MASK_A, "mask=rows[:, None] < M, other=0.0")],
      r"load outside a_ptr: row 0, column 70 of 100×70"),
@@ -104,7 +114,7 @@ BUGS = [
                                         "stride_dn\n    tl.store(d_tile, acc.to(d_ptr.dtype.element_ty), mask=inside)\n"
                                         "    acc = tl.maximum(acc + c, 0.0)\n")], "goes through memory"),
     ("matmul_add_relu", "ReLU in PyTorch", [("tl.maximum(acc + c, 0.0)", "acc + c"),
-                                            ("    return d", "    return d.relu()")], "relu|never written"),
+                                            ("    return d", "    return d.relu()")], "PyTorch made it|relu"),
     # tile_order
     ("tile_order", "last group too tall", [("tl.minimum(tiles_m - first_row, GROUP_M)", "GROUP_M")],
      "fewer rows than GROUP_M"),

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import torch
 
 from labs_helpers.bench import figures
 from labs_helpers.bench.datasheet import DATASHEET
 from labs_helpers.bench.labels import label_lines
-from labs_helpers.gemm.study import ALONE, OURS
+from labs_helpers.gemm.configs import default_config
 from labs_helpers.gemm.tuning.recorded import FIELDS, Recorded, config_of, shapes
 from labs_helpers.gemm.tuning.sweep import WAVE_CONFIG
 from labs_helpers.gemm.tuning.waves import waves
@@ -167,23 +168,22 @@ def draw_regret(curves: dict, title: str, prediction=None):
     return fig
 
 
-def draw_ladder(study_frame, measured, n: int, chip=DATASHEET["H200"]):
-    """From the first kernel to the sweep's best at n×n, in TFLOP/s, against the datasheet's roof."""
-    at = study_frame[study_frame["M"] == n].drop_duplicates("name", keep="last").set_index("name")["median_ms"]
-    best, ms = Recorded(measured, "fused_matmul", (n, n, n)).best()
-    steps = {"masked_matmul + add + relu": at["masked_matmul + add + relu"],
-             "matmul_add_relu, 64×64×32": at["matmul_add_relu, 64×64×32"],
-             "fused_matmul, default": at[OURS], f"fused_matmul, {short(best)}": ms,
-             "torch.compile, max-autotune": at["torch.compile, max-autotune"], ALONE + " (cuBLAS)": at[ALONE]}
-    fig, ax = figures.new(f"The ladder at n = {n}, {_machine(measured)} (recorded)")
-    ours = ("masked", "matmul_add", "fused")
-    bars = ax.barh(list(steps), [tflops(n, n, n, t) for t in steps.values()],
-                   color=[figures.COLORS["blue" if name.startswith(ours) else "sky"] for name in steps])
-    ax.bar_label(bars, [f"{tflops(n, n, n, t):.0f}" for t in steps.values()], padding=3)
-    ax.axvline(chip.fp16_flops / 1e12, linestyle="--", color=figures.COLORS["vermillion"])
-    ax.text(chip.fp16_flops / 1e12, -0.7, "datasheet", ha="center", fontsize="small")
+def draw_gain(measured, kernel: str = "fused_matmul"):
+    """What tuning gained in the sweep itself: the untuned `default_config` and the best, in TFLOP/s, a pair a shape."""
+    found = shapes(measured, kernel)
+    fig, ax = figures.new(f"Untuned and tuned, {_machine(measured)} (recorded)")
+    for offset, (name, color) in zip((-0.2, 0.2), (("default_config", "sky"), ("best of 144", "blue")), strict=True):
+        rates = []
+        for shape in found:
+            bench = Recorded(measured, kernel, shape)
+            ms = bench.best()[1] if offset > 0 else bench.time(default_config(*shape, torch.float16, "sm_90"))
+            rates.append(tflops(*shape, ms))
+        bars = ax.barh(np.arange(len(found)) + offset, rates, height=0.36, color=figures.COLORS[color], label=name)
+        ax.bar_label(bars, [f"{rate:.0f}" for rate in rates], padding=3, fontsize="small")
+    ax.set_yticks(range(len(found)), map(_times, found))
     ax.invert_yaxis()
-    ax.set_xlabel("TFLOP/s (2·n³ over the whole time)")
+    ax.set_xlabel("TFLOP/s")
+    ax.legend(loc="lower left", bbox_to_anchor=(0, -0.32), ncols=2)
     return fig
 
 
