@@ -11,10 +11,10 @@ def random_search(configs, M, N, K, chip, measure, budget, seed):
 
     measure(config) gives ms, math.inf where the configuration cannot run; it is called `budget`
     times, never twice for the same one. curve[i]: the fastest time of the first i + 1. The same
-    seed draws the same configurations, another seed others, and `random`'s own state stays as it is.
+    seed draws the same ones, another seed others, and `random`'s own state stays as it is.
     """
     # 1. Draw from what `prune` keeps of configs, not from everything: why waste a measurement?
-    # 2. A generator of your own, random.Random(seed); its method `sample` draws without replacement.
+    # 2. A generator of your own, random.Random(seed); `sample` draws without replacement.
     # 3. Measure what was drawn, remember the fastest so far, and write it into the curve each time.
     ### BEGIN SOLUTION
     candidates = prune(configs, M, N, K, chip)

@@ -11,7 +11,7 @@ def cache_key(kernel, source, M, N, K, dtype, gpu, triton):
     to and including the same power of two (513 … 1024). dtype: 'float16'. gpu: 'NVIDIA H200'.
     triton: '3.6.0'. The same in every process.
     """
-    # 1. The bucket of each of M, N and K: the power of two that it reaches; 1024 → 1024, 1025 → 2048.
+    # 1. The bucket of each of M, N, K: the power of two that it reaches: 1024 → 1024, 1025 → 2048.
     # 2. The source as a short digest: hashlib.sha256(source.encode()).hexdigest()[:12].
     # 3. Everything that the best configuration depends on, with something between the parts.
     ### BEGIN SOLUTION

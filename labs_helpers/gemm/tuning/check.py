@@ -36,7 +36,7 @@ def resources(student):
         large = sum(verdict == "too large" for *_, verdict in answers.values())
         spill = sum(verdict == "spills" for *_, verdict in answers.values())
         yield (f"{name}: {agree} of {len(rows)} as the compiler reported"
-               + ("" if agree == len(rows) else "; in the others D's rearrangement at the end takes more than them")
+               + ("" if agree == len(rows) else "; in the others it needs more than the buffers")
                + f"; {large} too large, {spill} spill")
     for (config, target), shared in compiled_live().items():
         chip = next(DATASHEET[name] for name in CHIPS if DATASHEET[name].architecture == target)

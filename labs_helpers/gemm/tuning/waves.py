@@ -2,7 +2,7 @@
 
 
 def waves(M, N, config, at_once):
-    """(tiles, waves, last): the programs of an M×N result, their waves, and how full the last one is.
+    """(tiles, waves, last): the programs of an M×N result, their waves, how full the last is.
 
     config: a Config. at_once: how many programs the GPU runs at a time, ≥ 1. `last` is a fraction
     in (0, 1]: 1.0 when the last wave leaves no place empty.

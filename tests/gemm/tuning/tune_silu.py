@@ -9,8 +9,8 @@ def tune_silu(shapes, bench_of, chip, cache, key_of, budget):
     """(M, N, K) → Config: the fastest right configuration of SiLU(A·B + bias) for each of `shapes`.
 
     bench_of(M, N, K): a bench with run(config), expected and measure(config), as in exercise 4.
-    chip: a Datasheet. cache: a TuningCache, with get(key) and put(key, config, ms). key_of(M, N, K):
-    the key. budget: the most measurements a shape. What the cache remembers is neither run nor
+    chip: a Datasheet. cache: a TuningCache, with get(key) and put(key, config, ms). key_of(M, N, K)
+    gives the key. budget: the most measurements a shape. What the cache remembers is not run or
     measured again. Where nothing is right: None, and nothing is remembered.
     """
     # Everything that you need stands in this lab: grid(), prune, grid_search, the cache.
