@@ -1,11 +1,14 @@
 """A student's own copies of the labs, which a newer version of the course never writes over."""
 
 import hashlib
+import json
 import os
 import tempfile
 from pathlib import Path
 
 import nbformat
+from ipykernel.ipkernel import IPythonKernel
+from ipykernel.kernelspec import KERNEL_NAME, get_kernel_dict
 from nbformat.notebooknode import NotebookNode
 
 SHIPPED = "shipped_version"  # in a copy's metadata: the version it was copied from; it survives a renaming
@@ -46,14 +49,37 @@ def _place_beside(lab: Path, own: Path) -> str:
 
 
 def place(lab: Path, target: Path) -> None:
-    """Write a copy of `lab` to `target` that says which version it is."""
+    """Write a copy of `lab` to `target` that says which version it is, as if none of its cells had been run.
+
+    The outputs would give every prediction away.
+    """
     notebook = read(lab)
-    notebook.metadata[SHIPPED] = version(lab)
+    clear(*notebook.cells)
+    notebook.metadata.update(this_kernel(), **{SHIPPED: version(lab)})
     write(notebook, target)
 
 
+def clear(*cells: NotebookNode) -> None:
+    """Take outputs and execution counts out of the code cells among `cells`."""
+    for cell in cells:
+        if cell.cell_type == "code":
+            cell.outputs, cell.execution_count = [], None
+
+
+def this_kernel() -> dict:
+    """The metadata that JupyterLab writes for this environment's kernel: with others it marks a lab as changed
+    as soon as it is opened."""
+    spec = get_kernel_dict()
+    return {
+        "kernelspec": {"display_name": spec["display_name"], "language": spec["language"], "name": KERNEL_NAME},
+        "language_info": dict(IPythonKernel.language_info),
+    }
+
+
 def version(lab: Path) -> str:
-    return hashlib.sha256(lab.read_bytes()).hexdigest()
+    """A hash of what the cells say. Outputs do not count: they change each time the lab is executed."""
+    cells = [(cell.cell_type, cell.source, cell.metadata) for cell in read(lab).cells]
+    return hashlib.sha256(json.dumps(cells, sort_keys=True).encode()).hexdigest()
 
 
 def version_of_copy(own: Path) -> str | None:

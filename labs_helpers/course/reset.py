@@ -7,13 +7,14 @@ from pathlib import Path
 from nbformat.notebooknode import NotebookNode
 from nbformat.v4 import new_raw_cell
 
-from labs_helpers.course.own_copies import labs, place, read, write
+from labs_helpers.course.own_copies import clear, labs, place, read, write
 
 
 def reset(which: str, shipped: Path, mine: Path) -> str:
     """Put the stub of exercise `which` ('02/3': exercise 3 of lab 02) back into the copy in `mine`.
 
-    Its old cell stays below the stub, as a raw cell. Returns a line that says what was done. Raises
+    Its old cell stays below the stub, as a raw cell, and its check is as if it had not been run. Returns what
+    was done and what to do next. Raises
     ValueError, which lists what there is, for an unknown lab or exercise.
     """
     lab, original, stub = _find(which, shipped)
@@ -27,7 +28,8 @@ def reset(which: str, shipped: Path, mine: Path) -> str:
     write(notebook, own)
     return (
         f"Exercise {which} in {own} is the stub again; your old cell is kept below it. "
-        "Is the lab open in JupyterLab? Then: File, Reload Notebook from Disk"
+        "Is the lab open in JupyterLab? Then: File, Reload Notebook from Disk, and run the stub's cell and the check "
+        "below it; the running notebook still has your old function"
     )
 
 
@@ -66,7 +68,9 @@ def put_back(stub: NotebookNode, notebook: NotebookNode, original: NotebookNode)
     now = datetime.now().strftime("%Y-%m-%d %H:%M")
     for i in places:
         cells[i] = new_raw_cell(f"# Your code before the stub was put back, {now}\n{cells[i].source}")
-    cells.insert(places[0] if places else _place_of(stub, notebook, original), deepcopy(stub))
+    fresh = deepcopy(stub)
+    clear(fresh, *(cell for cell in cells if grade_id(cell) == f"{grade_id(stub)}-check"))
+    cells.insert(places[0] if places else _place_of(stub, notebook, original), fresh)
     return True
 
 

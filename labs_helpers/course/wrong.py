@@ -35,8 +35,8 @@ def wrong_from(error: BaseException, files: set[str], case: str = "") -> Wrong:
         return Wrong(case, f"interrupted{_own_line(error, files)}\nLikely cause, if it did not end by itself: a loop "
                      "whose end is never reached.")
     text = f"{type(innermost).__name__}: {str(innermost) or _asserted(innermost)}"
-    text += _own_line(innermost, files) or _own_line(error, files)
-    return Wrong(case, text + _hint(text))
+    line = _own_line(innermost, files) or _own_line(error, files)
+    return Wrong(case, text + line + _hint(text))
 
 
 def _asserted(error: BaseException) -> str:

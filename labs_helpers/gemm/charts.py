@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from labs_helpers.bench import figures
+from labs_helpers.bench.datasheet import lookup
 from labs_helpers.bench.labels import label_lines
 from labs_helpers.gemm.study import ALONE, EAGER, OURS, PORTABLE
 
@@ -66,7 +67,7 @@ def draw_order(frame):
 
 
 def draw_ladder(frame, n: int):
-    """The ladder at one size: a bar a step, in TFLOP/s, with cuBLAS on A·B alone as a line."""
+    """The ladder at one size: a bar a step, in TFLOP/s, with cuBLAS on A·B alone and the datasheet's roof as lines."""
     at = squares(frame).query("M == @n").set_index("name")
     rate = 2 * n**3 / at["median_ms"] / 1e9
     ours = ("masked_matmul + add + relu", "matmul_add_relu, 64×64×32", "matmul_add_relu, larger tiles", PORTABLE, OURS)
@@ -76,8 +77,14 @@ def draw_ladder(frame, n: int):
     colors = [figures.COLORS["blue"] if s in ours else figures.COLORS["sky"] for s in steps]
     bars = ax.barh(steps, [rate[s] for s in steps], color=colors)
     ax.bar_label(bars, [f"{rate[s]:.0f}" for s in steps], padding=3)
-    ax.axvline(rate[ALONE], linestyle="--", color=figures.COLORS["vermillion"])
-    ax.text(rate[ALONE], -0.9, ALONE, ha="center", fontsize="small")
+    for text in ax.texts:
+        text.set_bbox({"facecolor": figures.PAPER, "edgecolor": "none", "pad": 1})
+    roofs = {ALONE: rate[ALONE]}
+    if chip := lookup(frame["on.machine"].iloc[0]):
+        roofs["datasheet's roof"] = chip.fp16_flops / 1e12
+    for name, roof in roofs.items():
+        ax.axvline(roof, linestyle="--", color=figures.COLORS["vermillion"], zorder=0)
+        ax.text(roof, -0.75, name, ha="center", fontsize="small")
     ax.invert_yaxis()
     ax.set_xlabel("TFLOP/s (2·n³ over the whole time)")
     return fig

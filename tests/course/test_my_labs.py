@@ -5,7 +5,9 @@ import nbformat
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+from jupyter_client.kernelspec import KernelSpecManager
+from jupyter_client.manager import run_kernel
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from labs_helpers.course import my_labs, own_copies
 from labs_helpers.course.own_copies import copy_labs
@@ -24,8 +26,24 @@ def exercise(number, source):
 
 
 def lab(title="Lab"):
-    cells = [new_markdown_cell(f"# {title}"), exercise(1, "def one(): ..."), new_code_cell("check.one(one)")]
-    return new_notebook(cells=[*cells, exercise(2, "def two(): ..."), new_code_cell("check.two(two)")])
+    cells = [new_markdown_cell(f"# {title}"), exercise(1, "def one(): ..."), check(1, "check.one(one)")]
+    return executed(new_notebook(cells=[*cells, exercise(2, "def two(): ..."), check(2, "check.two(two)")]))
+
+
+def check(number, source):
+    return new_code_cell(source, metadata={"nbgrader": {"grade_id": f"02-{number}-check", "grade": True}})
+
+
+def executed(notebook, said="○ not attempted"):
+    for count, cell in enumerate((c for c in notebook.cells if c.cell_type == "code"), start=1):
+        cell.execution_count, cell.outputs = count, [new_output("stream", text=said)]
+    return notebook
+
+
+def run_cells(path):
+    """The sources of the cells that look as if they had been run."""
+    code = [cell for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code"]
+    return [cell.source for cell in code if cell.outputs or cell.execution_count]
 
 
 @pytest.fixture
@@ -48,9 +66,13 @@ def sources(path):
     return [cell.source for cell in nbformat.read(path, as_version=4).cells]
 
 
-def test_a_copy_holds_the_cells_of_the_lab(folders):
+def test_a_copy_holds_the_cells_of_the_lab_as_if_none_had_been_run(folders):
     shipped, mine = folders
     ours, theirs = (nbformat.read(f / "02_fused.ipynb", as_version=4) for f in folders)
+    for cell in ours.cells:
+        if cell.cell_type == "code":
+            assert cell.execution_count and cell.outputs  # the shipped lab keeps them, for nbval
+            cell.execution_count, cell.outputs = None, []
     assert ours.cells == theirs.cells
     nbformat.validate(theirs)
     assert [path.name for path in mine.iterdir()] == ["02_fused.ipynb"]
@@ -64,6 +86,23 @@ def test_copying_again_changes_nothing(folders):
     assert (mine / "02_fused.ipynb").read_bytes() == before
 
 
+def test_a_copy_names_the_kernel_as_jupyterlab_does(folders):
+    """Else JupyterLab would write its own metadata on opening, and mark the lab as changed."""
+    metadata = nbformat.read(folders[1] / "02_fused.ipynb", as_version=4).metadata
+    spec = KernelSpecManager().get_kernel_spec("python3")
+    assert metadata.kernelspec == {"name": "python3", "display_name": spec.display_name, "language": spec.language}
+    with run_kernel(kernel_name="python3", startup_timeout=30) as client:
+        client.kernel_info()
+        reply = client.get_shell_msg(timeout=30)
+    assert metadata.language_info == reply["content"]["language_info"]
+
+
+def test_a_lab_that_was_only_executed_again_has_not_changed(folders):
+    shipped, mine = folders
+    nbformat.write(executed(nbformat.read(shipped / "02_fused.ipynb", as_version=4), "other"), shipped / "02_fused.ipynb")
+    assert copy_labs(shipped, mine) == []
+
+
 def test_a_changed_lab_is_put_beside_the_copy(folders):
     shipped, mine = folders
     before = (mine / "02_fused.ipynb").read_bytes()
@@ -72,6 +111,7 @@ def test_a_changed_lab_is_put_beside_the_copy(folders):
     assert "changed" in said and "02_fused.new.ipynb" in said
     assert (mine / "02_fused.ipynb").read_bytes() == before
     assert sources(mine / "02_fused.new.ipynb")[0] == "# Better"
+    assert run_cells(mine / "02_fused.new.ipynb") == []
 
 
 def test_a_new_version_that_was_worked_in_is_not_written_over(folders):
@@ -111,13 +151,16 @@ def test_reset_puts_the_stub_back_and_keeps_the_code(folders):
         mine / "02_fused.ipynb",
         lambda cells: cells[3].update(source="def two(): return 2", execution_count=7),
     )
-    assert "old cell is kept" in reset("2/2", shipped, mine)
+    edit(mine / "02_fused.ipynb", lambda cells: executed(new_notebook(cells=cells)))
+    said = reset("2/2", shipped, mine)
+    assert "old cell is kept" in said and "run the stub's cell" in said and "old function" in said
     notebook = nbformat.read(mine / "02_fused.ipynb", as_version=4)
     nbformat.validate(notebook)
     stub, kept, check = notebook.cells[3:6]
     assert stub.source == "def two(): ..." and stub.metadata.nbgrader.grade_id == "02-2"
     assert kept.cell_type == "raw" and kept.source.endswith("\ndef two(): return 2")
     assert check.source == "check.two(two)" and len(notebook.cells) == 6
+    assert run_cells(mine / "02_fused.ipynb") == ["def one(): ...", "check.one(one)"]
 
 
 def test_reset_of_a_stub_changes_nothing(folders):
