@@ -65,6 +65,8 @@ STYLE = {
     "axes.axisbelow": True,
     "grid.color": RULE,
     "grid.linewidth": 0.8,
+    "figure.constrained_layout.w_pad": 0.1,
+    "figure.constrained_layout.h_pad": 0.08,
     "lines.linewidth": 2,
     "lines.markersize": 6,
     "legend.frameon": False,
@@ -151,14 +153,11 @@ def set_unit(axis, unit: str) -> None:
 def mark_prediction(ax, x, y, text: str = "your prediction"):
     """Draw a predicted point, hollow and labelled, over the measurements. y (or x) None draws nothing.
 
-    Returns the label, or None.
+    Call it last: the label goes where it covers no curve, point or other text. Returns the label, or None; an
+    empty text is no label.
     """
     if x is None or y is None:
         return None
     ax.plot([x], [y], marker="D", markersize=10, markerfacecolor="none", markeredgewidth=2,
             color=COLORS["black"], linestyle="none", zorder=5)  # fmt: skip
-    # Towards the middle, so that the label of a point at the right edge stays inside.
-    across = ax.transAxes.inverted().transform(ax.transData.transform((x, y)))[0]
-    dx, side = (-10, "right") if across > 0.6 else (10, "left")
-    ground = {"facecolor": PAPER, "edgecolor": "none", "alpha": 0.85, "pad": 1}
-    return ax.annotate(text, (x, y), xytext=(dx, 12), textcoords="offset points", ha=side, style="italic", bbox=ground)
+    return label_points(ax, {text: (x, y)}, style="italic")[0] if text else None

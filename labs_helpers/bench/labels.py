@@ -36,11 +36,11 @@ def label_lines(ax, gap: float = 1.35) -> None:
         )  # fmt: skip
 
 
-def label_points(ax, points: dict[str, tuple[float, float]]) -> None:
-    """Write each point's name beside it, where no curve, point or other text is in the way.
+def label_points(ax, points: dict[str, tuple[float, float]], **style) -> list:
+    """Write each point's name beside it, where no curve, point or other text is in the way; returns the texts.
 
-    points: name → (x, y). Call it last. Where a place free of everything is not found, the one with the
-    least in the way is taken.
+    points: name → (x, y). style: of the text, as `Axes.annotate` takes it. Call it last. Where a place free of
+    everything is not found, the one with the least in the way is taken.
     """
     ax.figure.draw_without_rendering()
     frame = ax.get_window_extent()
@@ -50,9 +50,14 @@ def label_points(ax, points: dict[str, tuple[float, float]]) -> None:
     for line in ax.get_lines():
         path = line.get_path().transformed(line.get_transform())
         if len(path.vertices) > 1:
-            taken += [_around(vertex, 2, 2) for vertex in path.interpolated(60).vertices]
+            taken += [_around(vertex, 4, 4) for vertex in path.interpolated(100).vertices]
+        if line.get_marker() not in ("", "None", None):
+            reach = 0.75 * line.get_markersize() * ax.figure.dpi / 72 + 1  # a diamond's corners, and its edge
+            taken += [_around(vertex, reach, reach) for vertex in path.vertices]
+    written = []
     for name, point in points.items():
-        text = ax.annotate(name, point, xytext=(0, 0), textcoords="offset points", ha="center", va="center")
+        text = ax.annotate(name, point, xytext=(0, 0), textcoords="offset points", ha="center", va="center",
+                           **style)
         box = text.get_window_extent()
         x, y = ax.transData.transform(point)
         places = [(_around((x + dx, y + dy), box.width / 2 + 1, box.height / 2), (dx, dy))
@@ -60,11 +65,13 @@ def label_points(ax, points: dict[str, tuple[float, float]]) -> None:
         place, (dx, dy) = min(places, key=lambda place: _in_the_way(place[0], taken, frame))
         text.set_position((dx * 72 / ax.figure.dpi, dy * 72 / ax.figure.dpi))
         taken.append(place)
+        written.append(text)
+    return written
 
 
 def _offsets(half_width: float, half_height: float):
     """Where a label's centre may go, nearest first: right, left, above, below, the corners, then farther."""
-    for distance in (10, 18, 28):
+    for distance in (10, 14, 18, 28, 40, 54):
         right, up = half_width + distance, half_height + distance
         yield from [(right, 0), (-right, 0), (0, up), (0, -up)]
         yield from [(right, -up), (-right, up), (right, up), (-right, -up)]

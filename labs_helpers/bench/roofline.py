@@ -71,22 +71,16 @@ def predicted_ms(work: Work, roofs: Roofs) -> float:
     return max(work.flops / roofs.flops, work.bytes / roofs.bandwidth) * 1e3
 
 
-def plot_roofline(
-    roofs: Roofs,
-    points: dict[str, tuple[float, float]],
-    ax=None,
-    label: str | None = None,
-    color: str | None = None,
-):
-    """Draw the two roofs, their ridge, and operations on them; returns the axes.
+def plot_roofline(machines: dict[str, tuple[Roofs, dict[str, tuple[float, float]]]], ax=None):
+    """Draw each machine's two roofs, their ridge, and operations on them; returns the axes.
 
-    points: name → (intensity in FLOP a byte, achieved FLOP/s). Both have to be above 0, since the
-    scales are logarithmic; ValueError otherwise. label: names the machine; call again with the same `ax`
-    for a second one.
+    machines: label → (roofs, points), and points: name → (intensity in FLOP a byte, achieved FLOP/s). Both have to
+    be above 0, since the scales are logarithmic; ValueError otherwise.
     """
     from labs_helpers.bench import figures
 
-    for name, (intensity, achieved) in points.items():
+    every = [named for _, points in machines.values() for named in points.items()]
+    for name, (intensity, achieved) in every:
         if not (intensity > 0 and achieved > 0):
             raise ValueError(
                 f"{name}: intensity {intensity} and rate {achieved} cannot stand on logarithmic scales; "
@@ -94,24 +88,25 @@ def plot_roofline(
             )
     if ax is None:
         _, ax = figures.new("Roofline", height=4.6)
-    color = color or figures.COLORS["blue"]
-    intensities = [x for x, _ in points.values()] + [roofs.ridge]
-    low, high = min(intensities) / 4, max(intensities) * 6
-    ax.plot(
-        [low, roofs.ridge, high], [attainable(x, roofs) for x in (low, roofs.ridge, high)],
-        color=color, marker="", label="_roof", zorder=1,
-    )  # fmt: skip
     ax.set(xscale="log", yscale="log", xlabel="arithmetic intensity, FLOP a byte", ylabel="achieved")
     ax.xaxis.set_major_formatter("{x:g}")
     figures.set_unit(ax.yaxis, "FLOP/s")
-    ax.set_ylim(top=max(ax.get_ylim()[1], 3 * roofs.flops))
-    ax.plot([roofs.ridge], [roofs.flops], marker="|", markersize=14, color=color, label="_ridge")
-    ax.annotate(f"ridge: {roofs.ridge:.3g} FLOP a byte", (roofs.ridge, roofs.flops), xytext=(-12, 0),
-                textcoords="offset points", ha="right", va="center", color=color)  # fmt: skip
-    if label:
-        ax.annotate(label, (high, roofs.flops), xytext=(0, 9), textcoords="offset points", ha="right",
-                    va="bottom", color=color, fontweight="bold")  # fmt: skip
-    for x, y in points.values():
-        ax.plot([x], [y], marker="o", linestyle="none", color=color, label="_point", zorder=3)
-    figures.label_points(ax, points)
+    colors = dict(zip(machines, figures.COLORS.values(), strict=False))
+    intensities = [x for _, (x, _) in every] + [roofs.ridge for roofs, _ in machines.values()]
+    low, high = min(intensities) / 4, max(intensities) * 6
+    for machine, (roofs, points) in machines.items():
+        color, bends = colors[machine], (low, roofs.ridge, high)
+        ax.plot(bends, [attainable(x, roofs) for x in bends], color=color, marker="", label="_roof", zorder=1)
+        ax.scatter([roofs.ridge], [roofs.flops], marker="|", s=14**2, color=color, linewidth=1)
+        for x, y in points.values():
+            ax.plot([x], [y], marker="o", linestyle="none", color=color, label="_point", zorder=3)
+    ax.set_ylim(top=max(ax.get_ylim()[1], *(6 * roofs.flops for roofs, _ in machines.values())))
+    # Names come when every roof is drawn, so that none is written over another machine's.
+    for machine, (roofs, _) in machines.items():
+        figures.label_points(ax, {machine: (high, roofs.flops)}, color=colors[machine], fontweight="bold")
+    for _, points in machines.values():
+        figures.label_points(ax, points)
+    for machine, (roofs, _) in machines.items():
+        ridge = {f"ridge: {roofs.ridge:.3g} FLOP a byte": (roofs.ridge, roofs.flops)}
+        figures.label_points(ax, ridge, color=colors[machine])
     return ax

@@ -1,7 +1,8 @@
 """Work through the labs headless: python -m labs_helpers.course.run_labs [notebooks ...] --out build
 
 Each notebook is executed as a copy in a folder of its own, on whatever this machine has. OUT gets, for each
-lab, the executed notebook and an HTML page, its figures as SVG under figures/, and index.html over all of it.
+lab, the executed notebook and an HTML page, its figures as SVG under figures/, and index.html over all of it,
+labs of earlier runs included.
 A lab that fails is named with its cell and the end of its error; the others still run, and the exit status
 is 1.
 """
@@ -11,7 +12,7 @@ import os
 import re
 import sys
 import time
-from dataclasses import dataclass, field
+from dataclasses import asdict
 from pathlib import Path
 
 import nbformat
@@ -20,19 +21,16 @@ from nbformat.notebooknode import NotebookNode
 from tqdm import tqdm
 
 from labs_helpers.course.execute import execute
-from labs_helpers.course.index_page import write_index
+from labs_helpers.course.index_page import RESULT, Result, write_index
 
 ROOT = Path(__file__).parents[2]
-
-
-@dataclass
-class Result:
-    """How one lab went: `error` is empty if it ran through; figures are file names."""
-
-    lab: str
-    seconds: float = 0.0
-    error: str = ""
-    figures: list[str] = field(default_factory=list)
+# A row of a table keeps its line, and the table scrolls: on a phone numbers would break in the middle.
+TABLES_SCROLL = """<style>
+.jp-OutputArea-output pre { white-space: pre; word-break: normal; overflow-x: auto; }
+.jp-RenderedHTMLCommon table { display: block; max-width: 100%; overflow-x: auto; }
+.jp-RenderedHTML th, .jp-RenderedHTML td { white-space: nowrap; }
+</style>
+"""
 
 
 def headings(notebook: NotebookNode) -> list[str]:
@@ -47,7 +45,7 @@ def headings(notebook: NotebookNode) -> list[str]:
 
 
 class Progress:
-    """'lab 02 · cell 14/41 · K loop': one line that is rewritten on a terminal, else a line a cell."""
+    """'lab 02 · cell 14/41 · K loop': a line that is rewritten, on a terminal; elsewhere nothing is printed."""
 
     def __init__(self, lab: str, notebook: NotebookNode):
         self.name = f"lab {lab.partition('_')[0]}"
@@ -61,9 +59,7 @@ class Progress:
             return
         parts = [self.name, f"cell {cell_index + 1}/{self.count}", self.headings[cell_index]]
         self.where = " · ".join(part for part in parts if part)
-        if self.bar.disable:
-            print(self.where, flush=True)
-        else:
+        if not self.bar.disable:
             self.bar.set_description_str(self.where, refresh=False)
             self.bar.update(cell_index - self.bar.n)
             self.bar.refresh()
@@ -83,16 +79,18 @@ def run_lab(path: Path, out: Path, cell_timeout: float) -> Result:
         result.error = f"{path} is not a notebook: {error}"
         return result
     before = _figures(out)
+    result.title = next(filter(None, headings(notebook)), "")
     progress = Progress(path.stem, notebook)
     try:
         with progress.bar:
             if error := execute(notebook, cell_timeout, on_cell=progress):
                 result.error = f"{progress.where}\n{error}"
+        result.seconds = time.monotonic() - began
+        result.figures = [name for when, name in sorted(_figures(out) - before)]
+        notebook.metadata[RESULT] = asdict(result)
     finally:
         nbformat.write(notebook, out / path.name)
     (out / f"{path.stem}.html").write_text(to_html(notebook, path.stem), encoding="utf-8")
-    result.seconds = time.monotonic() - began
-    result.figures = sorted(name for name, when in _figures(out) - before)
     return result
 
 
@@ -100,11 +98,12 @@ def to_html(notebook: NotebookNode, title: str) -> str:
     """A page that needs no network, but for formulae, which stay LaTeX without one."""
     exporter = HTMLExporter(embed_images=True, require_js_url="")
     page, _ = exporter.from_notebook_node(notebook, resources={"metadata": {"name": title}})
-    return page
+    return page.replace("</head>", f"{TABLES_SCROLL}</head>", 1)
 
 
-def _figures(out: Path) -> set[tuple[str, int]]:
-    return {(file.name, file.stat().st_mtime_ns) for file in (out / "figures").glob("*.svg")}
+def _figures(out: Path) -> set[tuple[int, str]]:
+    """(when it was written, name) of each figure."""
+    return {(file.stat().st_mtime_ns, file.name) for file in (out / "figures").glob("*.svg")}
 
 
 def main(arguments: list[str] | None = None) -> int:

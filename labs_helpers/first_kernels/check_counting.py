@@ -11,7 +11,7 @@ from labs_helpers.course.torch_traffic import TorchTraffic
 from labs_helpers.course.wrong import Wrong
 
 
-@exercise("00/0", "warm-up: programs needed", points=5, minutes=3, reference=first_kernels.programs_needed)
+@exercise("00/0", "how many programs?", points=5, minutes=3, reference=first_kernels.programs_needed)
 def programs_needed(student):
     for n, BLOCK, expected in ((1000, 128, 8), (1024, 128, 8), (1, 128, 1), (129, 128, 2), (10**9, 1024, 976563)):
         case, got = f"n = {n}, BLOCK = {BLOCK}", student(n, BLOCK)
@@ -32,7 +32,7 @@ def programs_needed(student):
         yield f"{case}: {got}"
 
 
-@exercise("00/4", "arithmetic intensity", points=15, minutes=15, reference=first_kernels.five_operations)
+@exercise("00/4", "five operations", points=15, minutes=15, reference=first_kernels.five_operations)
 def five_operations(student):
     n, itemsize = 64, 4
     x, y, v, V = torch.ones(n, n), torch.ones(n, n), torch.ones(n), torch.ones(n, 32)

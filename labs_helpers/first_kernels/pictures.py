@@ -92,7 +92,7 @@ def draw_warp(strides, itemsize: int, sector: int = 32, lanes: int = 32):
         every = (fetched[:, None] * per_sector + np.arange(per_sector)).ravel()
         picture[every // strides[0], every % strides[0]] = 1
         picture[elements // strides[0], elements % strides[0]] = 2
-        ax.imshow(picture, cmap=ListedColormap([WHITE, SKY, VERMILLION]), vmin=0, vmax=2, aspect="auto",
+        ax.imshow(picture, cmap=ListedColormap([figures.PAPER, SKY, VERMILLION]), vmin=0, vmax=2, aspect="auto",
                   interpolation="nearest")
         used, moved = lanes * itemsize, len(fetched) * sector
         ax.set(title=f"{title}: {len(fetched)} sectors\n{moved:,} bytes fetched, {used} used", xlabel="column",
@@ -121,13 +121,13 @@ def draw_strides(tables: dict, prediction=None, lines=(32, 64)):
     for (machine, records), color, marker in zip(tables.items(), (BLUE, VERMILLION), "os", strict=False):
         ax.plot([r["stride"] for r in records], [100 * records[0]["median_ms"] / r["median_ms"] for r in records],
                 color=color, marker=marker, label=machine)
-    if prediction is not None:
-        figures.mark_prediction(ax, 8, prediction.value)
     ax.set(xscale="log", xlabel="every how many-th element is copied (float32)",
            ylabel="useful bandwidth, % of stride 1", ylim=(0, 105))
     ax.set_xticks(strides, [str(s) for s in strides])
     ax.minorticks_off()
     figures.label_lines(ax)
+    if prediction is not None:
+        figures.mark_prediction(ax, 8, prediction.value)
     return fig
 
 
@@ -142,16 +142,20 @@ def draw_roofline(tables: dict, predictions: dict | None = None):
     in ms, for the first machine.
     """
     fig, ax = figures.new("Five operations under two roofs", height=5.0)
-    for (machine, records), color in zip(tables.items(), (BLUE, VERMILLION), strict=False):
+    machines = {}
+    for machine, records in tables.items():
         roofs = Roofs(records[0]["roof_bandwidth"], records[0]["roof_flops"], records[0]["dtype"])
         points = {r["name"]: (r["flops"] / r["bytes"], r["flops"] / r["median_ms"] * 1e3) for r in records}
-        plot_roofline(roofs, points, ax, label=machine, color=color)
-    text = "your predictions"
+        machines[machine] = roofs, points
+    guessed = []
     for record in next(iter(tables.values())) if predictions else ():
         ms = predictions[record["name"]].value
         if ms is not None and ms > 0:
-            figures.mark_prediction(ax, record["flops"] / record["bytes"], record["flops"] / ms * 1e3, text)
-            text = ""  # one label for all of them
+            guessed.append((record["flops"] / record["bytes"], record["flops"] / ms * 1e3))
+            figures.mark_prediction(ax, *guessed[-1], text="")
+    plot_roofline(machines, ax)
+    if guessed:  # one label for all of them
+        figures.label_points(ax, {"your predictions": guessed[0]}, style="italic")
     return fig
 
 

@@ -28,41 +28,55 @@ def draw_speedup(frames: dict, prediction=None):
     """Speed over eager against n, a panel a machine.
 
     frames: machine's label → DataFrame as `results.load` gives it. prediction: a Prediction for n = 2048, drawn in
-    the first panel; one without a number draws nothing.
+    the first panel; one without a number draws nothing. Bars: eager's median over the candidate's 80th and 20th
+    percentile.
     """
-    fig, axes = figures.new("D = ReLU(A·B + C): speed over eager PyTorch", width=9.5, ncols=len(frames), squeeze=False)
+    fig, axes = figures.new("D = ReLU(A·B + C): speed over eager PyTorch", width=10.5, ncols=len(frames), squeeze=False)
+    fig.get_layout_engine().set(wspace=0.04)
     for ax, (machine, frame) in zip(axes[0], frames.items(), strict=True):
-        wide = squares(frame).pivot_table(index="M", columns="name", values="median_ms", aggfunc="last")
+        table = squares(frame).pivot_table(index="M", columns="name", aggfunc="last",
+                                           values=["median_ms", "p20_ms", "p80_ms"])
+        wide, fast, slow = (table[percentile] for percentile in ("median_ms", "p20_ms", "p80_ms"))
         for name in [n for n in CURVES if n in wide and wide[n].notna().sum() > 1]:
             marker, color = CURVES[name]
             ax.plot(wide.index, wide[EAGER] / wide[name], marker=marker, color=figures.COLORS[color], label=name)
+            ax.vlines(wide.index, wide[EAGER] / slow[name], wide[EAGER] / fast[name], color=figures.COLORS[color],
+                      linewidth=1.2, alpha=0.5)
         ax.axhline(1, linestyle=":", color="gray", label="_eager")
         ax.set(title=machine, xlabel="n (all matrices n×n)", xscale="log")
         ax.set_ylim(0, 1.08 * ax.get_ylim()[1])
         ax.set_xticks(list(wide.index), [str(n) for n in wide.index])
         ax.minorticks_off()
-    if prediction is not None and prediction.value is not None:
-        figures.mark_prediction(axes[0][0], 2048, prediction.value)
+    first = axes[0][0]
+    first.set_ylabel("times eager's speed")
+    predicted = prediction.value if prediction is not None else None
+    first.set_ylim(top=max(first.get_ylim()[1], 1.08 * (predicted or 0)))
     for ax in axes[0]:
         label_lines(ax)
-    axes[0][0].set_ylabel("times eager's speed")
+    figures.mark_prediction(first, 2048, predicted)
     return fig
 
 
 def draw_order(frame):
-    """`fused_matmul`'s time against GROUP_M, a panel a size, as `measure_order` recorded it, with the runs' spread."""
+    """`fused_matmul`'s time against GROUP_M, a panel a size, as `measure_order` recorded it, with the runs' spread.
+
+    The axes begin and end in the same ratio to the panel's least time, so that a step up is as many percent in each.
+    """
     orders = frame[frame["GROUP_M"].notna()].drop_duplicates(["M", "GROUP_M"], keep="last")
     sizes = sorted(orders["M"].unique())
     fig, axes = figures.new(f"The order of the tiles on {orders['on.machine'].iloc[0]} (recorded)", width=8.5,
                             ncols=len(sizes), squeeze=False)
+    least, most = orders.groupby("M")["p20_ms"].min(), orders.groupby("M")["p80_ms"].max()
+    ratio = (most / least).max()
     for ax, n in zip(axes[0], sizes, strict=True):
         order = orders[orders["M"] == n].sort_values("GROUP_M")
         below, above = order["median_ms"] - order["p20_ms"], order["p80_ms"] - order["median_ms"]
         ax.errorbar(order["GROUP_M"], order["median_ms"], yerr=[below, above], marker="o", capsize=4)
-        ax.set(title=f"n = {n}", xlabel="GROUP_M", xscale="log")
+        ax.set(title=f"n = {n}", xlabel="GROUP_M", xscale="log",
+               ylim=(least[n] * (1 - 0.1 * (ratio - 1)), least[n] * (ratio + 0.1 * (ratio - 1))))
         ax.set_xticks(list(order["GROUP_M"]), [f"{g:.0f}" for g in order["GROUP_M"]])
         ax.minorticks_off()
-    axes[0][0].set_ylabel("ms (median, 20th to 80th percentile)")
+    fig.supylabel("ms (median, 20th to 80th percentile)", fontsize="medium")
     return fig
 
 

@@ -33,32 +33,34 @@ def draw_reuse(n: int, blocks, counted, itemsize: int, prediction=None):
     ax.plot(fine, 2 * n * n * itemsize * n / fine / 1e3, marker="", color=figures.COLORS["sky"],
             label="2·n²·(n / BLOCK)")
     ax.plot(blocks, np.array(counted) / 1e3, linestyle="none", color=figures.COLORS["blue"], label="counted")
-    if prediction is not None:
-        figures.mark_prediction(ax, blocks[-1], prediction.value)
     ax.set(xscale="log", yscale="log", xlabel="BLOCK_M = BLOCK_N", ylabel="KB of A and B loaded")
     ax.set_xticks(blocks, [str(b) for b in blocks])
     ax.set_yticks([count / 1e3 for count in counted], [f"{count / 1e3:.0f}" for count in counted])
     ax.minorticks_off()
-    ax.legend()
+    ax.legend(loc="lower left")
+    if prediction is not None:
+        figures.mark_prediction(ax, blocks[-1], prediction.value)
     return fig
 
 
 def draw_orders(orders: dict, tiles_m: int, tiles_n: int, wave: int):
-    """When each tile is computed, a panel an order: dark tiles run first, the outlined ones together in wave 0.
+    """When each tile is computed, a panel an order: dark tiles come first, the outlined ones together in wave 0.
 
     orders: name → sequence of (tile row, tile column).
     """
     fig, axes = figures.new("When each tile is computed (outlined: the first that run together)", width=7.2,
-                            height=4.0, ncols=len(orders), squeeze=False)
+                            height=4.2, ncols=len(orders), squeeze=False)
     for ax, (name, order) in zip(axes[0], orders.items(), strict=True):
         when = np.full((tiles_m, tiles_n), np.nan)
         for pid, (i, j) in enumerate(order):
             when[int(i), int(j)] = pid
-        ax.imshow(when, cmap="viridis")
+        image = ax.imshow(when, cmap="viridis")
         for i, j in list(order)[:wave]:
             ax.add_patch(_outline(int(i), int(j)))
         ax.set(title=name, xlabel="tile column", ylabel="tile row", xticks=[], yticks=[])
         ax.grid(False)
+    key = fig.colorbar(image, ax=axes, shrink=0.6, aspect=16)
+    key.set_ticks([0, tiles_m * tiles_n - 1], labels=["first", "last"])
     return fig
 
 
@@ -67,13 +69,14 @@ def draw_misses(groups, misses, by_rows: int, prediction=None):
     fig, ax = figures.new("Strips fetched from DRAM, simulated")
     ax.plot(groups, misses, marker="o")
     ax.axhline(by_rows, linestyle=":", color=figures.COLORS["vermillion"])
-    ax.text(groups[-1], by_rows, "row by row", ha="right", va="bottom", color=figures.COLORS["vermillion"])
-    if prediction is not None and prediction.value is not None and prediction.value > 0:
-        best = groups[int(np.argmin(misses))]
-        figures.mark_prediction(ax, best, prediction.value)
-    ax.set(xlabel="GROUP_M", ylabel="misses", xscale="log", ylim=(0, None))
+    predicted = prediction.value if prediction is not None and (prediction.value or 0) > 0 else None
+    ax.set(xlabel="GROUP_M", ylabel="misses", xscale="log", ylim=(0, 1.15 * max(*misses, by_rows, predicted or 0)))
     ax.set_xticks(groups, [str(g) for g in groups])
     ax.minorticks_off()
+    # In the middle of the line: the ends of the curve are on it.
+    ax.annotate("row by row", (0.5, by_rows), xycoords=ax.get_yaxis_transform(), xytext=(0, 4),
+                textcoords="offset points", ha="center", va="bottom", color=figures.COLORS["vermillion"])
+    figures.mark_prediction(ax, groups[int(np.argmin(misses))], predicted)
     return fig
 
 

@@ -85,6 +85,18 @@ def test_a_prediction_is_drawn_and_none_draws_nothing():
     assert tuple(ax.get_lines()[-1].get_xydata()[0]) == (8, 3.5) and label.get_text() == "yours"
     fig.draw_without_rendering()
     assert label.get_window_extent().x1 < ax.get_window_extent().x1
+    assert figures.mark_prediction(ax, 4, 3.5, "") is None  # a mark without a label
+
+
+@pytest.mark.parametrize("x, y", [(1, 1), (8, 8), (4.5, 4.5), (8, 1), (4, 5)])
+def test_the_label_of_a_prediction_covers_no_curve_and_no_mark(x, y):
+    fig, ax = figures.new("One curve")
+    line, = ax.plot([1, 8], [1, 8])
+    label = figures.mark_prediction(ax, x, y)
+    fig.draw_without_rendering()
+    box, mark = label.get_window_extent(), ax.transData.transform((x, y))
+    path = line.get_path().transformed(line.get_transform())
+    assert not path.intersects_bbox(box, filled=False) and not box.contains(*mark)
 
 
 def test_ticks_carry_their_unit():

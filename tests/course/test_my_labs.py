@@ -5,8 +5,7 @@ import nbformat
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from jupyter_client.kernelspec import KernelSpecManager
-from jupyter_client.manager import run_kernel
+from nbclient import NotebookClient
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from labs_helpers.course import my_labs, own_copies
@@ -89,17 +88,16 @@ def test_copying_again_changes_nothing(folders):
 def test_a_copy_names_the_kernel_as_jupyterlab_does(folders):
     """Else JupyterLab would write its own metadata on opening, and mark the lab as changed."""
     metadata = nbformat.read(folders[1] / "02_fused.ipynb", as_version=4).metadata
-    spec = KernelSpecManager().get_kernel_spec("python3")
+    client = NotebookClient(new_notebook(), kernel_name="python3", startup_timeout=30)
+    spec = client.create_kernel_manager().kernel_spec
+    client.execute()  # takes language_info from the kernel's own reply
     assert metadata.kernelspec == {"name": "python3", "display_name": spec.display_name, "language": spec.language}
-    with run_kernel(kernel_name="python3", startup_timeout=30) as client:
-        client.kernel_info()
-        reply = client.get_shell_msg(timeout=30)
-    assert metadata.language_info == reply["content"]["language_info"]
+    assert metadata.language_info == client.nb.metadata.language_info
 
 
 def test_a_lab_that_was_only_executed_again_has_not_changed(folders):
     shipped, mine = folders
-    nbformat.write(executed(nbformat.read(shipped / "02_fused.ipynb", as_version=4), "other"), shipped / "02_fused.ipynb")
+    edit(shipped / "02_fused.ipynb", lambda cells: executed(new_notebook(cells=cells), "other"))
     assert copy_labs(shipped, mine) == []
 
 

@@ -1,3 +1,5 @@
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -8,7 +10,8 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
-from labs_helpers.course.run_labs import headings
+from labs_helpers.course.index_page import Result, write_index
+from labs_helpers.course.run_labs import headings, run_lab, to_html
 from labs_helpers.launch.process import ProcessFailed, run
 
 ROOT = Path(__file__).parents[2]
@@ -19,6 +22,7 @@ from labs_helpers.bench import figures
 fig, ax = figures.new("Sums")
 ax.plot([1, 2])
 figures.finish(fig, "00-sums")
+figures.finish(fig, "00-after")
 open("left-behind.txt", "w").close()
 """
 
@@ -47,8 +51,9 @@ def ran(tmp_path_factory):
     return labs, out, caught.value.output
 
 
-def test_progress_names_lab_cell_and_heading(ran):
-    assert "lab 00 · cell 2/4 · Start here\nlab 00 · cell 4/4 · Sums\n" in ran[2]
+def test_a_lab_that_runs_through_has_one_line(ran):
+    first = ran[2].splitlines()[0]
+    assert first.startswith("✓ 00_start  ") and first.endswith(" s, 2 figures") and "lab 00" not in ran[2]
 
 
 def test_each_lab_is_judged(ran):
@@ -101,6 +106,26 @@ def test_index_lists_labs_errors_and_figures(ran):
     assert page.count("✗ failed") == 4 and page.count("✓ ran through") == 2
     assert "Division &lt;by 0&gt;" in page and "04_damaged.html" not in page
     assert "http" not in page
+    assert "<h2>Start here</h2>" in page and "<h2>05_last</h2>" in page  # which has no heading
+    assert page.index("figures/00-sums.svg") < page.index("figures/00-after.svg")
+
+
+def test_a_run_of_one_lab_keeps_the_others_in_the_index(ran, tmp_path):
+    shutil.copytree(ran[1], out := tmp_path / "out")
+    write(tmp_path / "01_error.ipynb", "# Mended", "x = 1")
+    result = run_lab(tmp_path / "01_error.ipynb", out, cell_timeout=60)
+    page = write_index([result], out).read_text()
+    # 04 is not in it: without a page there is nothing to show of an earlier run.
+    assert re.findall("<h2>(.*)</h2>", page) == ["Start here", "Mended", "02_dies", "Slow", "05_last"]
+    assert "Division" not in page and page.count("✗ failed") == 2 and "figures/00-sums.svg" in page
+    (out / "05_last.html").unlink()
+    assert "05_last" not in write_index([], out).read_text()
+    assert "Lab &lt;6&gt;" in write_index([Result("06_other", "Lab <6>")], out).read_text()
+
+
+def test_the_rows_of_a_table_do_not_break():
+    style = to_html(new_notebook(), "x").partition("</head>")[0].rpartition("<style>")[2]
+    assert "white-space: nowrap" in style and "overflow-x: auto" in style
 
 
 def test_an_interrupt_ends_the_kernel(tmp_path):

@@ -53,6 +53,11 @@ def test_figures_draw_the_record(record):
         assert len(figures.png(fig)) < 100_000
 
 
+def test_the_panels_of_two_sizes_span_the_same_percentage(record):
+    first, second = (ax.get_ylim() for ax in charts.draw_order(record).axes)
+    assert first[1] / first[0] == pytest.approx(second[1] / second[0])
+
+
 def test_a_prediction_that_was_not_given_is_not_drawn(record):
     with_it = charts.draw_speedup({"H200": record}, Prediction("?", 1.3))
     without = charts.draw_speedup({"H200": record}, Prediction("?"))
@@ -70,6 +75,7 @@ def test_pictures_draw_what_was_counted():
     assert counted.get_ydata() == pytest.approx([formula.get_ydata()[0], formula.get_ydata()[-1]])
     orders = pictures.draw_orders({"rows": [(0, 0), (0, 1)], "columns": [(0, 0), (0, 1)]}, 1, 2, wave=1)
     assert orders.axes[0].images[0].get_array().tolist() == [[0, 1]]
+    assert [tick.get_text() for tick in orders.axes[-1].get_yticklabels()] == ["first", "last"]
     assert pictures.draw_misses([1, 2], [9, 4], 9).axes[0].get_lines()[0].get_ydata().tolist() == [9, 4]
 
 

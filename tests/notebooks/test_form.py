@@ -1,5 +1,6 @@
 """Each lab is shipped as a student should get it: stubs of the tested references, sound metadata, one address."""
 
+import re
 import tomllib
 
 import nbformat
@@ -32,6 +33,8 @@ def test_each_exercise_has_its_check_with_its_points_and_is_followed_by_hints(pa
         assert after.source.count("<details>") >= 3, f"{identifier}: three hints follow the check"
         heading = notebook.cells[notebook.cells.index(cells[identifier]) - 1].source
         assert f"*{registered.minutes} minutes · {registered.points} points*" in heading, identifier
+        title = re.search(rf"^### Exercise {identifier[3:]} · (.+)$", heading, re.MULTILINE)
+        assert title and registered.title.lower().startswith(title[1].lower()), f"{identifier}: {registered.title}"
 
 
 def test_points_add_up_to_95_and_five_are_for_predictions(path):
