@@ -115,8 +115,14 @@ def measure(shapes=SIZES, dtype=None, rounds: int = 5, repeat_ms: float = 200, c
         errors = {}
         product = a.double() @ b.double()
         full = torch.relu(product + c.double())
-        for name, function in ways.items():
-            errors[name] = relative_error(function(a, b, c), product if name == ALONE else full)
+        for name, function in list(ways.items()):
+            try:
+                got = function(a, b, c)
+            except torch._dynamo.exc.BackendCompilerFailed as error:  # as in a folder with a space in its path
+                print(f"{name} is left out: its compiler failed here: {str(error).splitlines()[0]}")
+                del ways[name]
+                continue
+            errors[name] = relative_error(got, product if name == ALONE else full)
             if not errors[name] < (1e-2 if dtype == torch.bfloat16 else 3e-3):
                 raise ValueError(f"{name} at {M}×{N}×{K}: relative error {errors[name]:.2g} against float64")
         bound = {name: partial(function, a, b, c) for name, function in ways.items()}

@@ -27,6 +27,15 @@ def test_a_wrong_candidate_is_never_timed():
         study.measure((32,), rounds=1, repeat_ms=1, compile_=False, autotune=False, extra=wrong)
 
 
+def test_a_compiler_that_fails_leaves_its_candidate_out_with_a_word(capsys):
+    def broken(a, b, c):
+        raise torch._dynamo.exc.BackendCompilerFailed(lambda: None, RuntimeError("no linker"), None)
+
+    records = study.measure((32,), rounds=1, repeat_ms=1, compile_=False, autotune=False, extra={"broken": broken})
+    assert "broken" not in {r["name"] for r in records} and study.EAGER in {r["name"] for r in records}
+    assert "broken is left out" in capsys.readouterr().out
+
+
 def test_the_command_appends_records_with_where_they_came_from(tmp_path, capsys):
     out = tmp_path / "gemm.jsonl"
     study.main(["--sizes", "32", "--rounds", "1", "--out", str(out)])
