@@ -61,7 +61,7 @@ def _hint(text: str) -> str:
     if "reduction dimension" in text:
         return ("\nLikely cause: tl.dot takes BLOCK_M × BLOCK_K and BLOCK_K × BLOCK_N. In A's pointers k goes along "
                 "the columns, [None, :]; in B's along the rows, [:, None].")
-    if "no attribute 'handle'" in text:
+    if "no attribute 'handle'" in text or "no attribute 'element_ty'" in text:
         return "\nLikely cause: a function of torch inside a kernel. There it is tl: tl.zeros, tl.arange, tl.maximum."
     if "for @" in text:
         return "\nLikely cause: a matrix product inside a kernel is tl.dot(a, b, acc), not a @ b."

@@ -7,6 +7,8 @@ from dataclasses import asdict, dataclass
 
 import torch
 
+from labs_helpers.bench.machine import this_machine
+
 
 @dataclass(frozen=True)
 class HopperConfig:
@@ -47,7 +49,14 @@ def why_not(a, b, c, architecture: str | None) -> str | None:
         return "D's rows would not start at multiples of 16 bytes, which TMA needs: N is no multiple of 8"
     if a.shape[1] <= 128:
         return "K is at most 128: too few steps for a ring of buffers"
+    if not gluon_fits():
+        return f"the Hopper kernel's Gluon is that of Triton 3.6 and 3.7, here is {this_machine().triton}"
     return None
+
+
+def gluon_fits() -> bool:
+    """Whether this Triton has the Gluon that the kernel is written in; it is experimental, and differs in 3.9."""
+    return (this_machine().triton or "").startswith(("3.6.", "3.7."))
 
 
 def hopper_matmul(a, b, c, config: HopperConfig):

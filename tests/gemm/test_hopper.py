@@ -19,6 +19,7 @@ from labs_helpers.gemm.hopper import HopperConfig, why_not
 from labs_helpers.gemm.tuned_configs import tuned
 
 on_hopper = pytest.mark.skipif(this_machine().architecture != "sm_90", reason="needs a Hopper GPU")
+with_its_gluon = pytest.mark.skipif(not hopper.gluon_fits(), reason="this Triton's Gluon is another")
 SHARED_LIMIT = 232_448  # bytes a program on sm_90
 
 
@@ -46,6 +47,12 @@ def test_what_it_cannot_take_is_said(case):
     assert reason in why_not(*operands, architecture)
 
 
+def test_a_triton_with_another_gluon_is_refused(monkeypatch):
+    monkeypatch.setattr(hopper, "gluon_fits", lambda: False)
+    assert "that of Triton 3.6 and 3.7" in why_not(A, B, C, "sm_90")
+
+
+@with_its_gluon
 def test_what_it_can_take():
     assert why_not(A, B, C, "sm_90") is None
     assert why_not(half(300, 520)[:, :512], B, half(300, 128), "sm_90") is None  # a slice with aligned rows
@@ -98,6 +105,7 @@ for c in json.loads(sys.argv[2]):
 """
 
 
+@with_its_gluon
 def test_every_shipped_configuration_builds_with_wgmma_and_tma():
     """Its CPU twin: ahead of time, in a process without the interpreter."""
     import json
