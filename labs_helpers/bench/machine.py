@@ -26,6 +26,10 @@ WHERE_TRITON_RUNS = (
 class TritonMissing(ImportError):
     """Triton has no wheel for this platform, or is not installed."""
 
+    def _render_traceback_(self) -> list[str]:
+        """IPython shows these lines instead of a traceback: what to do, and no frames of the course."""
+        return [f"✗ {self}"]
+
 
 @functools.cache
 def has_gpu() -> bool:

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from labs_helpers.bench import machine
-from labs_helpers.bench.machine import Machine, this_machine
+from labs_helpers.bench.machine import WHERE_TRITON_RUNS, Machine, TritonMissing, this_machine
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -109,6 +109,7 @@ def test_with_a_gpu_and_the_interpreter_asked_for_the_device_is_the_processor():
 def test_without_triton_the_message_says_where_it_runs():
     # -S leaves out site-packages, where Triton is.
     out = fresh("from labs_helpers.bench.machine import prepare_triton; prepare_triton()", "-S")
+    assert TritonMissing(WHERE_TRITON_RUNS)._render_traceback_() == [f"✗ {WHERE_TRITON_RUNS}"]
     assert "TritonMissing" in out
     assert all(word in out for word in ("Linux", "aarch64", "macOS", "devcontainer", "WSL"))
 
