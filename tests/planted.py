@@ -36,3 +36,32 @@ def rejects(check, function, message: str) -> None:
     """Asserts that `check` finds `function` wrong with a text that matches the regex `message`."""
     with pytest.raises(Wrong, match=message):
         check.verify(function)
+
+
+class PlantedBugs:
+    """The tests of a lab's checks. A subclass has `check` (the module), `REFERENCES` (name → reference), `BUGS`
+    (name, bug, changes, regex of the message) and `DIFFERENT` (name, changes that leave the answer right)."""
+
+    def pytest_generate_tests(self, metafunc):
+        needed = set(metafunc.fixturenames)
+        if "message" in needed:
+            metafunc.parametrize(("name", "changes", "message"), [(b[0], *b[2:]) for b in self.BUGS],
+                                 ids=[f"{b[0]}: {b[1]}" for b in self.BUGS])
+        elif "changes" in needed:
+            metafunc.parametrize(("name", "changes"), self.DIFFERENT,
+                                 ids=[f"{d[0]}: {d[1][0][1][:40]}" for d in self.DIFFERENT])
+        elif "name" in needed:
+            metafunc.parametrize("name", self.REFERENCES)
+
+    def test_rejects(self, name, changes, message, tmp_path):
+        rejects(getattr(self.check, name), planted(self.REFERENCES[name], tmp_path, *changes), message)
+
+    def test_accepts_written_differently(self, name, changes, tmp_path):
+        assert getattr(self.check, name).verify(planted(self.REFERENCES[name], tmp_path, *changes))
+
+    def test_accepts_the_reference(self, name):
+        assert getattr(self.check, name).verify(self.REFERENCES[name])
+
+    def test_at_least_five_bugs_and_two_right_answers(self, name):
+        assert sum(bug[0] == name for bug in self.BUGS) >= 5
+        assert sum(right[0] == name for right in self.DIFFERENT) >= 2

@@ -1,11 +1,10 @@
 """Each check of lab 02 names the mistakes that people make, and accepts right answers written differently."""
 
-import pytest
 
 from labs_helpers import gemm
 from labs_helpers.gemm import check
 from tests.gemm.silu_matmul import silu_matmul
-from tests.planted import planted, rejects
+from tests.planted import PlantedBugs
 
 LOOP_START = "        k = start + tl.arange(0, BLOCK_K)\n"
 DOT = 'acc = tl.dot(a, b, acc, input_precision="ieee")'
@@ -174,22 +173,5 @@ DIFFERENT = [
 ]
 
 
-@pytest.mark.parametrize(("name", "bug", "changes", "message"), BUGS, ids=[f"{b[0]}: {b[1]}" for b in BUGS])
-def test_rejects(name, bug, changes, message, tmp_path):
-    rejects(getattr(check, name), planted(REFERENCES[name], tmp_path, *changes), message)
-
-
-@pytest.mark.parametrize(("name", "changes"), DIFFERENT, ids=[f"{d[0]}: {d[1][0][1][:40]}" for d in DIFFERENT])
-def test_accepts_written_differently(name, changes, tmp_path):
-    assert getattr(check, name).verify(planted(REFERENCES[name], tmp_path, *changes))
-
-
-@pytest.mark.parametrize("name", REFERENCES)
-def test_accepts_the_reference(name):
-    assert getattr(check, name).verify(REFERENCES[name])
-
-
-@pytest.mark.parametrize("name", REFERENCES)
-def test_at_least_five_bugs_and_two_right_answers(name):
-    assert sum(bug[0] == name for bug in BUGS) >= 5
-    assert sum(right[0] == name for right in DIFFERENT) >= 2
+class TestLab02(PlantedBugs):
+    check, REFERENCES, BUGS, DIFFERENT = check, REFERENCES, BUGS, DIFFERENT

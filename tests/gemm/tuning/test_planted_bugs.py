@@ -1,11 +1,10 @@
 """Each check of lab 03 names the mistakes that people make, and accepts right answers written differently."""
 
-import pytest
 
 from labs_helpers.gemm import tuning
 from labs_helpers.gemm.tuning import check
 from tests.gemm.tuning.tune_silu import tune_silu
-from tests.planted import planted, rejects
+from tests.planted import PlantedBugs
 
 GATE = "            if error < tolerance:\n                times[config] = measure(config)\n"
 DRAW = "random.Random(seed).sample(candidates, min(budget, len(candidates)))"
@@ -176,22 +175,5 @@ DIFFERENT = [
 ]
 
 
-@pytest.mark.parametrize(("name", "bug", "changes", "message"), BUGS, ids=[f"{b[0]}: {b[1]}" for b in BUGS])
-def test_rejects(name, bug, changes, message, tmp_path):
-    rejects(getattr(check, name), planted(REFERENCES[name], tmp_path, *changes), message)
-
-
-@pytest.mark.parametrize(("name", "changes"), DIFFERENT, ids=[f"{d[0]}: {d[1][0][1][:40]}" for d in DIFFERENT])
-def test_accepts_written_differently(name, changes, tmp_path):
-    assert getattr(check, name).verify(planted(REFERENCES[name], tmp_path, *changes))
-
-
-@pytest.mark.parametrize("name", REFERENCES)
-def test_accepts_the_reference(name):
-    assert getattr(check, name).verify(REFERENCES[name])
-
-
-@pytest.mark.parametrize("name", REFERENCES)
-def test_at_least_five_bugs_and_two_right_answers(name):
-    assert sum(bug[0] == name for bug in BUGS) >= 5
-    assert sum(right[0] == name for right in DIFFERENT) >= 2
+class TestLab03(PlantedBugs):
+    check, REFERENCES, BUGS, DIFFERENT = check, REFERENCES, BUGS, DIFFERENT
