@@ -1,0 +1,72 @@
+"""softmax(scale · q·kᵀ)·v without the Lq × Lk matrix, and its gradient: the public functions."""
+
+from __future__ import annotations
+
+import torch
+
+from labs_helpers.attention import general, hopper
+from labs_helpers.attention.operands import score_scale
+from labs_helpers.attention.plan import plan, plan_backward
+
+
+def flash_attention(q, k, v, causal: bool = False, scale: float | None = None):
+    """softmax(scale · q·kᵀ)·v, differentiable in q, k and v; memory linear in the lengths.
+
+    q: (B, H, Lq, D), k and v: (B, Hkv, Lk, D); any lengths ≥ 1, D from 16 to 128, H a multiple of Hkv (query head h
+    reads K/V head h // (H // Hkv)); float16, bfloat16 or float32, one device, any strides. Returns o like q.
+    causal: query i sees the keys j ≤ i + Lk − Lq. The diagonal starts from the bottom right corner: the last query
+    sees every key, as a decoder needs that keeps the keys of earlier tokens. FlashAttention does so from 2.1 on;
+    `scaled_dot_product_attention(is_causal=True)` starts from the top left. A query that sees no key gets 0.
+    scale: default 1/sqrt(D). `attention.plan(q, k, v, causal)` says which kernel runs, and why.
+
+    TypeError: not a tensor, mixed or unsupported dtypes, a scale that is no number. ValueError: shapes, head dim or
+    devices that do not fit, a scale that is not finite. Each names its argument.
+    """
+    return _FlashAttention.apply(q, k, v, causal, scale)
+
+
+def attention_forward(q, k, v, causal: bool = False, scale: float | None = None):
+    """(o, lse): flash_attention's result and the log-sum-exp of each row's scores, (B, H, Lq) in float32, natural
+    logarithm, −inf for a query that sees no key. Operands and errors as flash_attention's; not differentiable.
+
+    Dao, FlashAttention-2, 2023, algorithm 1.
+    """
+    chosen = plan(q, k, v, causal)
+    scale = score_scale(scale, q.shape[-1])
+    return (hopper if chosen.kernel == "hopper" else general).forward(q, k, v, causal, scale)
+
+
+def attention_backward(q, k, v, o, lse, do, causal: bool = False, scale: float | None = None):
+    """(dq, dk, dv), contiguous, like q, k and v. o, lse: from attention_forward on the same operands; do: the gradient
+    of o, any strides. dk and dv are summed over the query heads that share a K/V head.
+
+    Under `torch.use_deterministic_algorithms(True)` the result is the same, bit for bit, every time. Errors as
+    flash_attention's, and of o, lse and do in the same manner. Dao, FlashAttention-2, 2023, algorithm 2.
+    """
+    return _backward(q, k, v, o, lse, do, causal, scale)
+
+
+def _backward(q, k, v, o, lse, do, causal, scale, needs=(True, True, True)):
+    chosen = plan_backward(q, k, v, o, lse, do, causal)
+    scale = score_scale(scale, q.shape[-1])
+    if chosen.kernel == "hopper":
+        return hopper.backward(q, k, v, o, lse, do, causal, scale)
+    return general.backward(q, k, v, o, lse, do, causal, scale, needs)
+
+
+class _FlashAttention(torch.autograd.Function):
+    """Saves q, k, v, o and lse, which grow with the length and not with its square."""
+
+    @staticmethod
+    def forward(ctx, q, k, v, causal, scale):
+        o, lse = attention_forward(q, k, v, causal, scale)
+        ctx.save_for_backward(q, k, v, o, lse)
+        ctx.causal, ctx.scale = causal, scale
+        return o
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx, do):
+        needs = ctx.needs_input_grad[:3]
+        gradients = _backward(*ctx.saved_tensors, do, ctx.causal, ctx.scale, needs)
+        return *(g if needed else None for g, needed in zip(gradients, needs, strict=True)), None, None

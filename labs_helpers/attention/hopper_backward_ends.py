@@ -1,0 +1,44 @@
+"""What runs before and after the Hopper backward kernel: the rows' statistics and a zeroed dQ, then dQ's rounding."""
+
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def prepare_kernel(o_ptr, do_ptr, lse_ptr, stats_ptr, dq_ptr, H, L, q_blocks, first_delta, scale,
+                   stride_ob, stride_oh, stride_ol, stride_od, stride_gb, stride_gh, stride_gl, stride_gd, D,
+                   BLOCK_M: tl.constexpr, BLOCK_D: tl.constexpr):
+    """−lse/scale and −delta of a block of queries, delta = rowsum(o∘do), and zeros for its part of dq.
+
+    stats: (2 · B · H · q_blocks, BLOCK_M) float32, delta from row first_delta on. A row that sees no key, or lies
+    past the end, gets −inf, which makes its P zero. lse: (B, H, L) contiguous.
+    """
+    block, head = tl.program_id(0), tl.program_id(1).to(tl.int64)
+    rows = block * BLOCK_M + tl.arange(0, BLOCK_M)
+    columns = tl.arange(0, BLOCK_D)
+    inside = (rows[:, None] < L) & (columns[None, :] < D)
+    o_tile = o_ptr + head // H * stride_ob + head % H * stride_oh + rows[:, None] * stride_ol
+    do_tile = do_ptr + head // H * stride_gb + head % H * stride_gh + rows[:, None] * stride_gl
+    o = tl.load(o_tile + columns[None, :] * stride_od, mask=inside, other=0.0).to(tl.float32)
+    do = tl.load(do_tile + columns[None, :] * stride_gd, mask=inside, other=0.0).to(tl.float32)
+    lse = tl.load(lse_ptr + head * L + rows, mask=rows < L, other=float("-inf"))
+    at = head * q_blocks + block
+    places = tl.arange(0, BLOCK_M)
+    tl.store(stats_ptr + at * BLOCK_M + places, tl.where(lse == float("-inf"), lse, -lse / scale))
+    tl.store(stats_ptr + (first_delta + at) * BLOCK_M + places, -tl.sum(o * do, 1))
+    dq_tile = dq_ptr + (at * BLOCK_M + places)[:, None] * BLOCK_D + columns[None, :]
+    tl.store(dq_tile, tl.zeros((BLOCK_M, BLOCK_D), tl.float32))
+
+
+@triton.jit
+def round_kernel(sum_ptr, dq_ptr, H, L, q_blocks, scale, D, BLOCK_M: tl.constexpr, BLOCK_D: tl.constexpr):
+    """dq = scale · sum, rounded once. sum: float32, each head padded to q_blocks · BLOCK_M rows of BLOCK_D; dq:
+    (B, H, L, D) contiguous."""
+    block, head = tl.program_id(0), tl.program_id(1).to(tl.int64)
+    places = tl.arange(0, BLOCK_M)
+    rows = block * BLOCK_M + places
+    columns = tl.arange(0, BLOCK_D)
+    sums = tl.load(sum_ptr + ((head * q_blocks + block) * BLOCK_M + places)[:, None] * BLOCK_D + columns[None, :])
+    inside = (rows[:, None] < L) & (columns[None, :] < D)
+    tl.store(dq_ptr + (head * L + rows[:, None]) * D + columns[None, :], (sums * scale).to(dq_ptr.dtype.element_ty),
+             mask=inside)

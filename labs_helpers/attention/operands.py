@@ -1,0 +1,91 @@
+"""What an attention call accepts, for the kernels and for their twin in PyTorch: every refusal names its argument."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+
+from labs_helpers.bench.machine import this_machine
+
+DTYPES = (torch.float16, torch.bfloat16, torch.float32)
+HEAD_DIMS = range(16, 129)
+
+
+def check_operands(q, k, v, kernels: bool = True) -> None:
+    """Raises unless q, k and v are operands of flash_attention; with `kernels=False`, of its twin, which takes
+    float64, any head dim and any device as well.
+
+    TypeError: not a tensor, an unsupported dtype, mixed dtypes. ValueError: shapes or devices that do not fit.
+    """
+    for name, tensor in (("q", q), ("k", k), ("v", v)):
+        if not isinstance(tensor, torch.Tensor):
+            raise TypeError(f"{name} is a {type(tensor).__name__}, not a torch.Tensor")
+        if tensor.ndim != 4:
+            raise ValueError(f"{name} has {tensor.ndim} dimensions, not 4 (batch, heads, length, head dim): "
+                             f"{tuple(tensor.shape)}")
+        if tensor.numel() == 0:
+            raise ValueError(f"{name} is empty: {tuple(tensor.shape)}")
+        if tensor.dtype not in DTYPES and (kernels or tensor.dtype != torch.float64):
+            raise TypeError(f"{name} is {tensor.dtype}; float16, bfloat16 or float32 is needed")
+    _same_kind("k", k, q)
+    _same_kind("v", v, q)
+    if v.shape != k.shape:
+        raise ValueError(f"v is {tuple(v.shape)}, but k is {tuple(k.shape)}: each key has its value")
+    (B, H, _, D), (key_batch, Hkv, _, key_dim) = q.shape, k.shape
+    if key_batch != B:
+        raise ValueError(f"k and v have batch {key_batch}, but q has batch {B}")
+    if key_dim != D:
+        raise ValueError(f"k and v have head dim {key_dim}, but q has head dim {D}")
+    if H % Hkv:
+        raise ValueError(f"q has {H} heads, which is no multiple of the {Hkv} heads of k and v")
+    if kernels:
+        _check_for_kernels(q)
+
+
+def _check_for_kernels(q) -> None:
+    here, D = this_machine(), q.shape[-1]
+    if D not in HEAD_DIMS:
+        raise ValueError(f"q has head dim {D}; the kernels take {HEAD_DIMS[0]} to {HEAD_DIMS[-1]}")
+    if not q.is_cuda and not (here.interpreted and q.device.type == "cpu"):
+        if here.interpreted:
+            raise ValueError(f"q is on {q.device}, where no kernel runs")
+        where = "the CPU" if q.device.type == "cpu" else str(q.device)
+        raise ValueError(f"q is on {where}, and kernels are compiled for the GPU here: move q, k and v to 'cuda'")
+    if q.dtype == torch.bfloat16 and not here.supports_bfloat16:
+        why = "the interpreter multiplies its raw bits" if here.interpreted else "this GPU has no bfloat16"
+        raise TypeError(f"q is bfloat16, and {why}: use float16 or float32")
+
+
+def check_gradient_operands(q, o, lse, do) -> None:
+    """Raises unless o, lse and do belong to q, which is checked already: o and do like q, lse (B, H, Lq) in float32,
+    of float64 operands in float64."""
+    statistics = torch.float64 if q.dtype == torch.float64 else torch.float32
+    for name, tensor, shape, dtype in (("o", o, q.shape, q.dtype), ("lse", lse, q.shape[:3], statistics),
+                                       ("do", do, q.shape, q.dtype)):
+        if not isinstance(tensor, torch.Tensor):
+            raise TypeError(f"{name} is a {type(tensor).__name__}, not a torch.Tensor")
+        if tensor.shape != shape:
+            raise ValueError(f"{name} is {tuple(tensor.shape)}, expected {tuple(shape)} for this q")
+        if tensor.dtype != dtype:
+            raise TypeError(f"{name} is {tensor.dtype}, expected {dtype}")
+        if tensor.device != q.device:
+            raise ValueError(f"{name} is on {tensor.device}, but q is on {q.device}")
+
+
+def score_scale(scale, D: int) -> float:
+    """`scale` as a float; None: 1/sqrt(D). TypeError unless it is a number, ValueError unless it is finite."""
+    if scale is None:
+        return D**-0.5
+    if isinstance(scale, bool) or not isinstance(scale, (int, float)):
+        raise TypeError(f"scale is {scale!r}, not a number")
+    if not math.isfinite(scale):
+        raise ValueError(f"scale is {scale!r}; it has to be finite")
+    return float(scale)
+
+
+def _same_kind(name: str, tensor, q) -> None:
+    if tensor.dtype != q.dtype:
+        raise TypeError(f"{name} is {tensor.dtype}, but q is {q.dtype}: one dtype for all three")
+    if tensor.device != q.device:
+        raise ValueError(f"{name} is on {tensor.device}, but q is on {q.device}")

@@ -1,0 +1,72 @@
+"""Which kernels take an attention call, and why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from labs_helpers.attention import hopper
+from labs_helpers.attention.operands import check_gradient_operands, check_operands
+from labs_helpers.bench.machine import this_machine
+
+_known: dict = {}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """`kernel` is 'hopper' or 'general', `why` the reason in words."""
+
+    kernel: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.kernel} kernel: {self.why}"
+
+
+def plan(q, k, v, causal: bool = False) -> Plan:
+    """What `attention_forward(q, k, v, causal)` will launch. Remembered for operands that look the same, because a
+    short sequence takes the kernel 10 µs and looking at three tensors as long.
+
+    Raises as attention_forward does.
+    """
+    return _remembered((q, k, v), causal, lambda: _decide_forward(q, k, v))
+
+
+def plan_backward(q, k, v, o, lse, do, causal: bool = False) -> Plan:
+    """What `attention_backward` will launch. The Hopper kernel adds dQ with atomics, in an order that varies, so
+    `torch.use_deterministic_algorithms(True)` asks for the general kernels.
+
+    Raises as attention_backward does.
+    """
+    chosen = _remembered((q, k, v, o, lse, do), causal, lambda: _decide_backward(q, k, v, o, lse, do))
+    if chosen.kernel == "hopper" and torch.are_deterministic_algorithms_enabled():
+        return Plan("general", "deterministic algorithms are asked for, and the Hopper kernel adds dQ with atomics")
+    return chosen
+
+
+def _remembered(tensors, causal: bool, decide) -> Plan:
+    try:
+        key = (causal, *((t.shape, t.stride(), t.dtype, t.device, t.data_ptr() % 16) for t in tensors))
+    except (AttributeError, TypeError, RuntimeError):
+        return decide()  # not tensors, or tensors without memory: check_operands names what is wrong
+    if key not in _known:
+        _known[key] = decide()
+    return _known[key]
+
+
+def _decide_forward(q, k, v) -> Plan:
+    check_operands(q, k, v)
+    return _plan(hopper.why_not(q, k, v, this_machine().architecture))
+
+
+def _decide_backward(q, k, v, o, lse, do) -> Plan:
+    check_operands(q, k, v)
+    check_gradient_operands(q, o, lse, do)
+    return _plan(hopper.why_not(q, k, v, this_machine().architecture))
+
+
+def _plan(reason: str | None) -> Plan:
+    if reason is None:
+        return Plan("hopper", "16-bit operands on sm_90 that its tensor memory accelerator can read")
+    return Plan("general", reason)
