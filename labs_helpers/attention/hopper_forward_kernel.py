@@ -142,11 +142,13 @@ def load(q_desc, k_desc, v_desc, counter_ptr, q_buffers, q_full, q_empty, k_ring
 
 
 @gluon.jit
-def next_block(q, k_ring, v_ring, mine, others, step, turn, p, m, l, acc, first_row, first_key, problem,
+def next_block(q, k_ring, v_ring, mine, others, step, turn, e, m, l, acc, first_row, first_key, problem,
                MASK: gl.constexpr, BY_TURNS: gl.constexpr, layout: gl.constexpr, o_layout: gl.constexpr):
-    """The scores of this block and acc += P·V of the block before; then this block's P, m and l."""
+    """The scores of this block and acc += P·V of the block before; then this block's P (e, still float32), m and l."""
     ROWS: gl.constexpr = q.type.shape[0]
+    D: gl.constexpr = q.type.shape[1]
     BLOCK_N: gl.constexpr = k_ring.buffers.type.shape[3]
+    p = gl.convert_layout(e.to(q.dtype), gl.DotOperandLayout(0, o_layout, 2))
     k_ring.wait_full(step)
     if BY_TURNS:
         mbarrier.wait(mine, turn & 1)
@@ -170,8 +172,9 @@ def next_block(q, k_ring, v_ring, mine, others, step, turn, p, m, l, acc, first_
     acc, p = warpgroup_mma_wait(0, (acc, p))
     v_ring.release(step - 1)
     acc = acc * gl.convert_layout(alpha, gl.SliceLayout(1, o_layout))[:, None]
-    p = gl.convert_layout(e.to(q.dtype), p.type.layout)
-    return p, m_new, l, acc
+    if D == 64:
+        e = e.to(q.dtype)  # a tile of three consumers has no registers to take P round the loop in float32
+    return e, m_new, l, acc
 
 
 @gluon.jit
@@ -220,7 +223,8 @@ def consume(me: gl.constexpr, o_desc, lse_ptr, q_buffers, q_full, q_empty, k_rin
         m = gl.max(s, 1)
         e = gl.exp2(s * problem.c - gl.where(m == float("-inf"), 0.0, m * problem.c)[:, None])
         l = gl.sum(e, 1)
-        p = gl.convert_layout(e.to(q.dtype), gl.DotOperandLayout(0, o_layout, 2))
+        if D == 64:
+            e = e.to(q.dtype)
         acc = gl.zeros((ROWS, D), gl.float32, o_layout)
         step += 1
         # Blocks before `whole` need no mask.
@@ -230,16 +234,17 @@ def consume(me: gl.constexpr, o_desc, lse_ptr, q_buffers, q_full, q_empty, k_rin
         whole = min(whole, blocks - 1)
         for i in range(whole, blocks - 1):
             key = (whole + blocks - 2 - i) * BLOCK_N
-            p, m, l, acc = next_block(q, k_ring, v_ring, mine, others, step, rounds, p, m, l, acc, first_row, key,
+            e, m, l, acc = next_block(q, k_ring, v_ring, mine, others, step, rounds, e, m, l, acc, first_row, key,
                                       problem, True, BY_TURNS, layout, o_layout)
             step += 1
             rounds += 1
         for _ in range(0, whole):
-            p, m, l, acc = next_block(q, k_ring, v_ring, mine, others, step, rounds, p, m, l, acc, first_row, 0,
+            e, m, l, acc = next_block(q, k_ring, v_ring, mine, others, step, rounds, e, m, l, acc, first_row, 0,
                                       problem, False, BY_TURNS, layout, o_layout)
             step += 1
             rounds += 1
         mbarrier.arrive(q_empty.index(0), count=1)
+        p = gl.convert_layout(e.to(q.dtype), gl.DotOperandLayout(0, o_layout, 2))
         v_ring.wait_full(step - 1)
         acc = warpgroup_mma(p, v_ring.buffer(step - 1), acc, is_async=True)
         acc = warpgroup_mma_wait(0, (acc,))

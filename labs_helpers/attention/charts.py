@@ -1,0 +1,168 @@
+"""The figures of labs 04 and 05 that draw measurements: each is a function of a table of records (see study.py)."""
+
+from __future__ import annotations
+
+from labs_helpers.attention.error_study import QUANTITIES, ROUNDED
+from labs_helpers.attention.peers import CUDNN, EFFICIENT, FLASH, FLEX, OURS, PLAIN
+from labs_helpers.attention.study import DIRECTIONS, flops, score_bytes, tiled_bytes
+from labs_helpers.bench import figures
+
+CURVES = {  # name → marker, colour: the same in every figure
+    OURS: ("o", "blue"), FLASH: ("s", "vermillion"), CUDNN: ("D", "green"), FLEX: ("^", "orange"),
+    EFFICIENT: ("v", "sky"), PLAIN: ("X", "black"), ROUNDED: ("P", "purple"),
+}  # fmt: skip
+PEERS = (FLASH, CUDNN, FLEX, OURS)  # ours last, on top
+RATE = "TFLOP/s (median, 20th to 80th percentile)"
+LENGTH = "sequence length"
+
+
+def chosen(rows, kind: str, **wanted):
+    """The latest record of each length and candidate of a kind, where the columns have the values `wanted`.
+
+    Float16 unless `wanted` says otherwise, and from a cold L2. ValueError when nothing is left to draw.
+    """
+    wanted = {"kind": kind, "dtype": "float16"} | ({"graph": False} if kind == "speed" else {}) | wanted
+    for column, value in wanted.items():
+        rows = rows[rows[column] == value]
+    if rows.empty:
+        raise ValueError(f"no records with {', '.join(f'{column} = {value}' for column, value in wanted.items())}")
+    return rows.drop_duplicates(["L", "name"], keep="last").sort_values("L")
+
+
+def draw_speed(rows, direction: str = "forward", causal: bool = True):
+    """TFLOP/s against the sequence length, a panel a head dim, ours and the peers.
+
+    rows: DataFrame as study.load gives it. direction: 'forward' or 'backward'. `study.flops` counts the operations.
+    """
+    fig, axes = figures.new(f"Attention {direction}, {_mask(causal)}, float16, 16,384 tokens a batch{_on(rows)}",
+                            width=10.5, ncols=2, sharey=True)
+    for ax, head_dim in zip(axes, (64, 128), strict=True):
+        panel = chosen(rows, "speed", direction=direction, causal=causal, D=head_dim)
+        for name, curve in _curves(panel, PEERS):
+            work = [flops(direction, *shape, causal) / 1e9 for shape in zip(*(curve[c] for c in "BHLD"), strict=True)]
+            _plot(ax, curve["L"], work / curve["median_ms"], name)
+            ax.vlines(curve["L"], work / curve["p80_ms"], work / curve["p20_ms"], color=_color(name), alpha=0.5)
+        _lengths(ax, panel["L"], f"head dim {head_dim}")
+    axes[0].set(ylabel=RATE)
+    axes[0].set_ylim(0, 1.05 * axes[0].get_ylim()[1])
+    _label(axes)
+    return fig
+
+
+def draw_time(rows, direction: str = "forward"):
+    """Time against the sequence length, both logarithmic: plain attention, ours, the peers; full, head dim 128."""
+    fig, ax = figures.new(f"Attention {direction}, full, float16, head dim 128, 16,384 tokens{_on(rows)}", width=8.4)
+    panel = chosen(rows, "speed", direction=direction, causal=False, D=128)
+    for name, curve in _curves(panel, (PLAIN, EFFICIENT, *PEERS)):
+        _plot(ax, curve["L"], curve["median_ms"], name)
+    ax.set(ylabel="ms (median)", yscale="log")
+    _lengths(ax, panel["L"])
+    figures.label_lines(ax)
+    return fig
+
+
+def draw_memory(rows):
+    """Extra bytes at the peak against the sequence length, both logarithmic, forward and with the backward.
+
+    Dotted: what cannot be done without, o and lse and the gradients, and one L × L matrix of scores a head.
+    """
+    fig, axes = figures.new(f"Peak memory beyond the inputs, one sequence{_on(rows)}", width=10.5, ncols=2, sharey=True)
+    titles = "forward", "forward and backward"
+    for ax, direction, title in zip(axes, DIRECTIONS, titles, strict=True):
+        panel = chosen(rows, "memory", direction=direction)
+        for name, curve in _curves(panel, (PLAIN, FLASH, OURS)):
+            _plot(ax, curve["L"], curve["extra_bytes"], name)
+        first, lengths = panel.iloc[0], panel["L"].unique()
+        B, H, D = (int(first[column]) for column in "BHD")
+        needed = "o, lse" if direction == "forward" else "o, lse, dq, dk, dv"
+        for label, count in (("L × L scores", [score_bytes(B, H, int(L)) for L in lengths]),
+                             (needed, [tiled_bytes(direction, B, H, int(L), D) for L in lengths])):
+            ax.plot(lengths, count, ":", marker="", color="gray", label=label)
+        ax.set_yscale("log")
+        figures.set_unit(ax.yaxis, "B")
+        _lengths(ax, panel["L"], f"{title}, {H} heads × {D}")
+    axes[0].set_ylabel("extra bytes at the peak")
+    _label(axes)
+    return fig
+
+
+def draw_error(rows, of: str = "o"):
+    """Root mean square error over that of the exact result against the length, a panel a dtype; one head of 128.
+
+    of: 'o', 'dq', 'dk' or 'dv'.
+    """
+    if of not in QUANTITIES:
+        raise ValueError(f"of is {of!r}; one of {', '.join(QUANTITIES)} was measured")
+    recorded = rows[rows["kind"] == "error"]["dtype"].unique()
+    dtypes = [dtype for dtype in ("float16", "bfloat16", "float32") if dtype in recorded] or ["float16"]
+    fig, axes = figures.new(f"Error of {of} against a float64 reference{_on(rows)}", width=5.25 * len(dtypes),
+                            ncols=len(dtypes), squeeze=False, sharey=True)
+    for ax, dtype in zip(axes[0], dtypes, strict=True):
+        panel = chosen(rows, "error", dtype=dtype, of=of)
+        for name, curve in _curves(panel, (PLAIN, FLASH, OURS, ROUNDED)):
+            _plot(ax, curve["L"], curve["rms_error"] / curve["reference_rms"], name)
+        ax.set_yscale("log")
+        _lengths(ax, panel["L"], dtype)
+    axes[0][0].set_ylabel(f"rms error / rms of {of}")
+    _label(axes[0])
+    return fig
+
+
+def draw_causal(rows, direction: str = "forward", prediction=None):
+    """How much faster causal attention is than full, in time, against the length; head dim 128.
+
+    Half the scores are needed, so the limit is 2. prediction: a Prediction for the last length, drawn there; one
+    without a number draws nothing.
+    """
+    fig, ax = figures.new(f"Attention {direction}: full time over causal time{_on(rows)}", width=8.4)
+    full, causal = (chosen(rows, "speed", direction=direction, causal=c, D=128) for c in (False, True))
+    for name, curve in _curves(causal, PEERS):
+        beside = full[full["name"] == name].set_index("L")["median_ms"]
+        ratio = (beside / curve.set_index("L")["median_ms"]).dropna()
+        if len(ratio):
+            _plot(ax, ratio.index, ratio, name)
+    lengths = sorted(causal["L"].unique())
+    ax.plot(lengths, [2] * len(lengths), ":", marker="", color="gray", label="half the scores")
+    value = prediction.value if prediction is not None else None
+    ax.set(ylabel="times as fast", ylim=(min(0.9, 0.9 * (value or 1)), max(2.15, 1.08 * (value or 0))))
+    _lengths(ax, lengths)
+    figures.label_lines(ax)
+    figures.mark_prediction(ax, int(lengths[-1]), value)
+    return fig
+
+
+def _curves(panel, names):
+    """(name, its rows) of those of `names` that were measured, in that order."""
+    return [(name, panel[panel["name"] == name]) for name in names if name in set(panel["name"])]
+
+
+def _plot(ax, x, y, name: str) -> None:
+    ax.plot(list(x), list(y), marker=CURVES[name][0], color=_color(name), label=name)
+
+
+def _color(name: str) -> str:
+    return figures.COLORS[CURVES[name][1]]
+
+
+def _lengths(ax, lengths, title: str | None = None) -> None:
+    ticks = sorted(set(map(int, lengths)))
+    ax.set_xscale("log", base=2)
+    ax.set_xticks(ticks, [f"{n // 1024}k" if n % 1024 == 0 else str(n) for n in ticks])
+    ax.minorticks_off()
+    ax.set_xlabel(LENGTH)
+    if title:
+        ax.set_title(title, fontsize="medium")
+
+
+def _label(axes) -> None:
+    for ax in axes:
+        figures.label_lines(ax)
+
+
+def _mask(causal: bool) -> str:
+    return "causal" if causal else "full"
+
+
+def _on(rows) -> str:
+    """', NVIDIA H200 (recorded)' where the records say so."""
+    return f", {rows['on.machine'].iloc[0]} (recorded)" if "on.machine" in rows and len(rows) else ""

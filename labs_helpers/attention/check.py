@@ -1,0 +1,95 @@
+"""What proves an exercise of lab 04 right: the kernels here, the others by name."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import torch
+
+from labs_helpers import attention
+from labs_helpers.attention.check_counts import attention_costs
+from labs_helpers.attention.check_softmax import merge, row_softmax
+from labs_helpers.attention.check_tiles import attend
+from labs_helpers.attention.mask_slips import mask_slips
+from labs_helpers.attention.tile_map import tile_states, visible
+from labs_helpers.course.exercise import exercise
+from labs_helpers.course.inputs import numbers
+from labs_helpers.course.kernel_trial import check_tensor_cores
+from labs_helpers.course.scoreboard import summary
+from labs_helpers.course.surroundings import surrounded
+
+__all__ = ["attention_costs", "causal_attention", "merge", "row_softmax", "summary", "tile_attention",
+           "window_attention"]
+
+
+def operands(B: int, H: int, Lq: int, Lk: int, D: int) -> list[torch.Tensor]:
+    """q, k, v, normally distributed."""
+    return [numbers(B, H, L, D, seed=seed) for seed, L in enumerate((Lq, Lk, Lk))]
+
+
+def heads_last(tensor: torch.Tensor) -> torch.Tensor:
+    """The same values, stored as (B, L, H, D), as a projection leaves them."""
+    return tensor.transpose(1, 2).contiguous().transpose(1, 2)
+
+
+def shifted(q, k, v, score: float, scale: float):
+    """q, k, v with every scaled score moved by about `score`."""
+    q, k = q.clone(), k.clone()
+    q[..., 0], k[..., 0] = 16.0, score / scale / 16.0
+    return q, k, v
+
+
+@exercise("04/4", "forward", points=20, minutes=25, reference=attention.tile_attention, kernel=True)
+def tile_attention(student):
+    q, k, v = operands(1, 2, 64, 96, 32)
+    half = [heads_last(t).half() for t in operands(2, 2, 32, 64, 32)]
+    for case, tensors, scale, BLOCK_M, BLOCK_N in (
+        ("64 queries, 96 keys, D = 32, NaN around", [surrounded(t) for t in (q, k, v)], 0.3, 32, 16),
+        ("all scores near +200", shifted(q, k, v, 200.0, 0.3), 0.3, 32, 32),
+        ("all scores near −200", shifted(q, k, v, -200.0, 0.3), 0.3, 32, 32),
+        ("float16, stored as (B, L, H, D)", half, 0.3, 16, 32),
+    ):
+        seen = visible(tensors[0].shape[2], tensors[1].shape[2], causal=False)
+        run = attend(case, student, seen, *tensors, scale=scale, BLOCK_M=BLOCK_M, BLOCK_N=BLOCK_N)
+        yield case
+    yield "Q read once, K and V once a row of tiles, only O and the log-sum-exp written: nothing of size L²"
+    yield check_tensor_cores("compiled", run.launches[-1])
+
+
+@exercise("04/5", "causal", points=20, minutes=20, reference=attention.causal_attention, kernel=True)
+def causal_attention(student):
+    yield from _masked(student, (
+        ("70 queries and keys, NaN around", 70, 70, 32, 16, ()),
+        ("33 queries, 80 keys", 33, 80, 32, 16, ()),
+        ("80 queries, 33 keys: 47 queries see no key", 80, 33, 16, 32, ()),
+        ("1 query, 50 keys", 1, 50, 16, 32, ()),
+        ("float16, 70 queries and keys", 70, 70, 16, 16, ()),
+    ))
+
+
+@exercise("04/6", "transfer: a sliding window", points=30, minutes=15, kernel=True)
+def window_attention(student):
+    yield from _masked(student, (
+        ("window of 20, 70 queries and keys, NaN around", 70, 70, 32, 16, (20,)),
+        ("window of 1: each query sees one key", 40, 40, 32, 16, (1,)),
+        ("window of 16, 33 queries, 80 keys", 33, 80, 16, 32, (16,)),
+        ("window of 100, longer than the sequence", 70, 70, 16, 32, (100,)),
+        ("window of 9, 80 queries, 33 keys: 47 queries see no key", 80, 33, 16, 16, (9,)),
+        ("float16, window of 20, 70 queries and keys", 70, 70, 16, 16, (20,)),
+    ))
+
+
+def _masked(student, cases):
+    """The trial of a kernel with a mask. A case: name, Lq, Lk, BLOCK_M, BLOCK_N, (window,) or ()."""
+    tiles = visited = 0
+    for case, Lq, Lk, BLOCK_M, BLOCK_N, window in cases:
+        q, k, v = operands(1, 2, Lq, Lk, 32)
+        q, k, v = ((heads_last(t).half() if "float16" in case else surrounded(t)) for t in (q, k, v))
+        seen = visible(Lq, Lk, True, *window)
+        run = attend(case, student, seen, q, k, v, *window, scale=0.3, BLOCK_M=BLOCK_M, BLOCK_N=BLOCK_N,
+                     own_slips=partial(mask_slips, window=window, BLOCK_M=BLOCK_M, BLOCK_N=BLOCK_N))
+        states = tile_states(seen, BLOCK_M, BLOCK_N)
+        tiles, visited = tiles + states.size, visited + int((states > 0).sum())
+        yield case
+    yield f"visited are {visited} of {tiles} tiles, those that a query sees, each once"
+    yield check_tensor_cores("compiled", run.launches[-1])

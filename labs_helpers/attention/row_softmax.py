@@ -1,0 +1,44 @@
+"""Lab 04, exercise 3: the softmax of each row, in blocks, with a running maximum and a running sum."""
+
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def row_softmax_kernel(x_ptr, y_ptr, N, stride_xm, stride_xn, stride_ym, stride_yn,
+                       BLOCK: tl.constexpr):
+    """Program i computes the softmax of row i of X, which it reads twice."""
+    x_row = x_ptr + tl.program_id(0) * stride_xm
+    y_row = y_ptr + tl.program_id(0) * stride_ym
+    m_i = -float("inf")  # the largest element so far
+    l_i = 0.0  # Σ exp(x − m_i) over the elements so far
+    for start in range(0, N, BLOCK):
+        columns = start + tl.arange(0, BLOCK)
+        # 1. Load the block in float32. Which value is past the end, so that exp makes it 0?
+        # 2. The new maximum: tl.max of the block, tl.maximum with the old one.
+        # 3. Rescale l_i to it, add the block's Σ exp, and keep the new maximum. As long as every
+        #    element was −inf, subtract 0 instead of the maximum: −inf − (−inf) is NaN.
+        ### BEGIN SOLUTION
+        x = tl.load(x_row + columns * stride_xn, mask=columns < N, other=-float("inf")).to(tl.float32)
+        m_new = tl.maximum(m_i, tl.max(x))
+        shift = tl.where(m_new == -float("inf"), 0.0, m_new)
+        l_i = l_i * tl.exp(m_i - shift) + tl.sum(tl.exp(x - shift))
+        m_i = m_new
+        ### END SOLUTION
+    for start in range(0, N, BLOCK):
+        columns = start + tl.arange(0, BLOCK)
+        # 4. The second reading: exp(x − m_i) / l_i, stored masked, in Y's dtype.
+        ### BEGIN SOLUTION
+        x = tl.load(x_row + columns * stride_xn, mask=columns < N, other=-float("inf")).to(tl.float32)
+        y = tl.exp(x - m_i) / l_i
+        tl.store(y_row + columns * stride_yn, y.to(y_ptr.dtype.element_ty), mask=columns < N)
+        ### END SOLUTION
+
+
+def row_softmax(x, BLOCK=128):
+    """The softmax of each row. x: (M, N), any sizes ≥ 1, any strides. Returns (M, N)."""
+    M, N = x.shape
+    y = torch.empty((M, N), dtype=x.dtype, device=x.device)
+    row_softmax_kernel[(M,)](x, y, N, *x.stride(), *y.stride(), BLOCK=BLOCK)
+    return y

@@ -1,0 +1,221 @@
+"""Time attention, forward and backward, beside PyTorch's ways; measure its memory and its error against the length.
+
+    python -m labs_helpers.attention.study                       # this GPU, to results/
+    python -m labs_helpers.attention.study --quick               # 4k and 16k in float16: a table, nothing recorded
+
+Forward is a call whose inputs want gradients, so that everyone also keeps what a backward needs. Backward is
+`torch.autograd.grad` of that call's result, again and again from the same graph, for everyone. Before a candidate is
+timed, its first and last head are compared with a float64 reference. Needs a GPU: the interpreter's time says nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+
+import torch
+
+from labs_helpers.attention.error_study import measure_errors, reference, relative_error
+from labs_helpers.attention.peak_memory import peak_memory
+from labs_helpers.attention.peers import (
+    CUDNN,
+    EFFICIENT,
+    FLASH,
+    FLEX,
+    NAMES,
+    OURS,
+    PLAIN,
+    PORTABLE,
+    TOKENS,
+    WIDTH,
+    candidate,
+    compile_beforehand,
+    gradients,
+    operands,
+)
+from labs_helpers.bench import results
+from labs_helpers.bench.machine import this_machine
+from labs_helpers.bench.timing import MeasurementError, measure_rounds
+
+LENGTHS = (1024, 2048, 4096, 8192, 16384)
+QUICK_LENGTHS = (4096, 16384)
+HEAD_DIMS = (64, 128)
+DIRECTIONS = ("forward", "backward")
+GRAPH_LENGTHS = (1024, 2048)  # where a launch could weigh
+BOUNDS = {"float16": 5e-3, "bfloat16": 4e-2, "float32": 1e-5}  # ‖error‖ / ‖reference‖: what rounding P and dS costs
+
+
+def flops(direction: str, B: int, H: int, L: int, D: int, causal: bool) -> float:
+    """Operations as FlashAttention's papers count them: two products forward, five backward, half of it if causal."""
+    forward = 4 * B * H * L**2 * D / (2 if causal else 1)
+    return {"forward": 1, "backward": 2.5}[direction] * forward
+
+
+def tiled_bytes(direction: str, B: int, H: int, L: int, D: int, itemsize: int = 2) -> int:
+    """Extra bytes that tiled attention cannot do without: o and lse, and after a backward dq, dk, dv as well."""
+    tensor = B * H * L * D * itemsize
+    return B * H * L * 4 + tensor * {"forward": 1, "backward": 4}[direction]
+
+
+def score_bytes(B: int, H: int, L: int, itemsize: int = 2) -> int:
+    """Bytes of one matrix of scores for each head, which plain attention keeps."""
+    return B * H * L**2 * itemsize
+
+
+def measure_speed(length: int, head_dim: int, causal: bool, names: dict = NAMES, rounds: int = 3, repeat_ms: float = 60,
+                  graph: bool = False, **sizes) -> list[dict]:
+    """A record for each dtype, candidate and direction; times in ms, all candidates and dtypes in the same rounds.
+
+    names: dtype → candidates. graph: measure the forward from CUDA graphs too (a second record, `cold_l2` false).
+    Nothing is timed before it is right: a peer that fails or is wrong is left out with a word, and for our own ways
+    the error goes on, a ValueError where a result is wrong.
+    sizes: tokens and width of `operands`.
+    """
+    on_gpu = this_machine().device == "cuda"
+    torch._dynamo.reset()
+    calls, errors = {direction: {} for direction in DIRECTIONS}, {}
+    for dtype, chosen in names.items():
+        q, k, v, do = operands(length, head_dim, getattr(torch, dtype), this_machine().device, **sizes)
+        corners = ([0, -1], [0, -1])
+        exact = reference(*(t[corners][None] for t in (q, k, v, do)), causal)
+        for name in chosen:
+            try:
+                function = candidate(name, length, causal)
+                o = function(q, k, v)
+                got = [o.detach(), *gradients(o, q, k, v, do)]
+                wrong = [relative_error(result[corners][None], right) for result, right in zip(got, exact, strict=True)]
+                if not max(wrong) < BOUNDS[dtype]:
+                    raise ValueError("relative errors of o, dq, dk, dv against float64: " + ", ".join(
+                        f"{error:.2g}" for error in wrong))
+            except Exception as error:
+                what = f"L = {length}, d = {head_dim}, {'causal' if causal else 'full'}, {dtype}"
+                if name in (OURS, PORTABLE):
+                    error.add_note(f"{name} at {what}")
+                    raise
+                first = (str(error).splitlines() or [""])[0]
+                print(f"{name} is left out at {what}: {type(error).__name__}: {first}")
+                continue
+            calls["forward"][name, dtype] = partial(function, q, k, v)
+            calls["backward"][name, dtype] = partial(gradients, o, q, k, v, do)
+            errors["forward", name, dtype], errors["backward", name, dtype] = wrong[0], max(wrong[1:])
+        B, H = q.shape[:2]
+    records = []
+    for direction, from_graph in [(d, False) for d in DIRECTIONS] + [("forward", True)] * graph:
+        try:
+            timings = measure_rounds(calls[direction], rounds=rounds, repeat_ms=repeat_ms, warmup_ms=8,
+                                     min_runs=rounds, graph=from_graph)
+        except MeasurementError as error:
+            if not from_graph:
+                raise
+            print(f"no times from CUDA graphs at length {length}: {error}")
+            continue
+        records += [{
+            "study": "attention", "kind": "speed", "name": name, "direction": direction, "dtype": dtype,
+            "B": B, "H": H, "L": length, "D": head_dim, "causal": causal,
+            "median_ms": timing.median_ms, "p20_ms": timing.p20_ms, "p80_ms": timing.p80_ms, "runs": timing.runs,
+            "rounds": rounds, "cold_l2": on_gpu and not from_graph, "graph": from_graph,
+            "relative_error": errors[direction, name, dtype],
+        } for (name, dtype), timing in timings.items()]
+    return records
+
+
+def measure_memory(lengths=LENGTHS, head_dim: int = 128, names=(OURS, FLASH, PLAIN), width: int = WIDTH) -> list[dict]:
+    """A record for each length, candidate and direction: bytes at the peak beyond q, k, v and do.
+
+    Float16, not causal, one sequence. 'backward' is forward and backward together, with what lies between them.
+    """
+    records = []
+    for length in lengths:
+        q, k, v, do = operands(length, head_dim, torch.float16, this_machine().device, tokens=length, width=width)
+        for name in names:
+            function = candidate(name, length, False)
+            steps = {"forward": function,
+                     "backward": lambda q, k, v, do, f=function: torch.autograd.grad(f(q, k, v), (q, k, v), do)}
+            for direction, given in (("forward", (q, k, v)), ("backward", (q, k, v, do))):
+                extra = peak_memory(steps[direction], *given)[1]
+                records.append({
+                    "study": "attention", "kind": "memory", "name": name, "direction": direction, "dtype": "float16",
+                    "B": 1, "H": q.shape[1], "L": length, "D": head_dim, "causal": False, "extra_bytes": extra})
+    return records
+
+
+def table(records: list[dict]) -> str:
+    """A line a direction, head dim, mask and length: our rate, and times each peer's speed where it was measured."""
+    peers = {FLASH: "flash", CUDNN: "cuDNN", FLEX: "flex", PORTABLE: "portable"}
+    keys = ("graph", "dtype", "direction", "D", "causal", "L")
+    rows = {}
+    for r in records:
+        if r["kind"] == "speed":
+            rows.setdefault(tuple(r[key] for key in keys), {})[r["name"]] = r
+    lines = [f"{'':<36} {'ours':>13} {'spread':>6}" + "".join(f"{'× ' + short:>11}" for short in peers.values())]
+    for (graph, dtype, direction, D, causal, L), row in sorted(rows.items()):
+        what = f"{direction:<8} {D:>4} {'causal' if causal else 'full':<6} {L:>6} {dtype:<8}"
+        line = f"{what[:36]:<36}" if not graph else f"{what:<34} g"
+        if OURS in row:
+            ours = row[OURS]
+            rate = flops(direction, ours["B"], ours["H"], L, D, causal) / ours["median_ms"] / 1e9
+            spread = (ours["p80_ms"] - ours["p20_ms"]) / ours["median_ms"]
+            line += f" {rate:>5.0f} TFLOP/s {spread:>6.0%}"
+            line += "".join(f"{row[name]['median_ms'] / ours['median_ms']:>11.3f}" if name in row else f"{'–':>11}"
+                            for name in peers)
+        lines.append(line)
+    return "\n".join(lines)
+
+
+def load(machine: str = "nvidia-h200"):
+    """The recorded measurements of one machine, as a DataFrame."""
+    return results.load(results.path_for("attention", machine), command="python -m labs_helpers.attention.study")
+
+
+def everything(rounds: int, quick: bool = False) -> list[dict]:
+    """The study on a GPU: speed at every shape, then memory and error; quick: speed at two lengths in float16."""
+    here = this_machine()
+    names = dict(NAMES)
+    if quick or not here.supports_bfloat16:
+        del names["bfloat16"]
+    shapes = [(length, head_dim, causal) for length in (QUICK_LENGTHS if quick else LENGTHS)
+              for head_dim in HEAD_DIMS for causal in (True, False)]
+    with ThreadPoolExecutor(max(here.cores // 2, 1)) as pool:
+        compile_beforehand(shapes, list(names), pool)
+        # Bytes and errors do not mind company. The times wait until all compilers have ended.
+        records = [] if quick else measure_memory() + measure_errors(dtypes=list(names))
+    for length, head_dim, causal in shapes:
+        torch.cuda.empty_cache()
+        chosen = names
+        if head_dim == max(HEAD_DIMS) and not causal and not quick:  # for the figure of the time
+            slow = [EFFICIENT] + [PLAIN] * _fits(length, head_dim)
+            chosen = names | {"float16": (*names["float16"], *slow)}
+        records += measure_speed(length, head_dim, causal, chosen, rounds, 30 if quick else 80,
+                                 graph=length in GRAPH_LENGTHS)
+    return records
+
+
+def _fits(length: int, head_dim: int) -> bool:
+    """Whether plain attention's matrices of scores, six of them at a time in its backward, find room on the GPU."""
+    return 6 * score_bytes(TOKENS // length, WIDTH // head_dim, length) < torch.cuda.mem_get_info()[0]
+
+
+def main(arguments=None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="4k and 16k in float16; recorded only with --out")
+    parser.add_argument("--rounds", type=int, help="default: 3, and 2 with --quick")
+    parser.add_argument("--out", type=Path, help="JSON Lines file to append to; default: in results/")
+    given = parser.parse_args(arguments)
+    if this_machine().device != "cuda":
+        raise SystemExit("attention is timed on a GPU, and there is none here: in the interpreter a kernel's time says "
+                         "nothing. Recorded measurements: labs_helpers.attention.study.load('nvidia-h200')")
+    records = everything(given.rounds or (2 if given.quick else 3), given.quick)
+    print(f"\n{table(records)}\n")
+    out = given.out or (None if given.quick else results.path_for("attention"))
+    if out is None:
+        print(f"{len(records)} records, not kept: name a file with --out to keep them")
+        return
+    where = results.provenance()
+    results.append(out, [{**record, "on": where} for record in records])
+    print(f"{len(records)} records appended to {out}")
+
+
+if __name__ == "__main__":
+    main()
