@@ -31,9 +31,11 @@ class ForwardConfig:
 
 def forward_config(D: int, Lk: int) -> ForwardConfig:
     """The fastest measured on an H200 (Triton 3.6.0, float16) at lengths of 1,024 to 16,384."""
-    if D <= 64:
-        return ForwardConfig(2, 128, 4, True) if Lk <= 1024 else ForwardConfig(3, 128, 2, True)
-    return ForwardConfig(2, 128, 2, BY_TURNS=Lk < 8192)
+    if D > 64:
+        return ForwardConfig(CONSUMERS=2, BLOCK_N=128, STAGES=2, BY_TURNS=False)
+    if Lk <= 1024:
+        return ForwardConfig(CONSUMERS=2, BLOCK_N=128, STAGES=4, BY_TURNS=True)
+    return ForwardConfig(CONSUMERS=3, BLOCK_N=128, STAGES=2, BY_TURNS=True)
 
 
 def heads_in_l2(budget: float, bytes_a_head: int, heads: int) -> int:

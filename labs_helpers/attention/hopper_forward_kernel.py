@@ -3,7 +3,8 @@
 One persistent program an SM. Its warps have roles: one warp loads tiles of q, K and V with the tensor memory
 accelerator (TMA); CONSUMERS warpgroups have 64 rows of queries each. A consumer starts the scores of a block of keys
 on the tensor cores (`wgmma`), behind them P·V of the block before, and computes the softmax of the scores while P·V
-still runs; by turns, so that one consumer's softmax falls under the others' products (FlashAttention-3, 2024).
+still runs; BY_TURNS makes it wait until the consumer before has started its products, so that one's softmax falls
+under the others' products (both ideas: FlashAttention-3, 2024).
 Key blocks are taken from the last to the first: what needs a mask comes first.
 """
 # ruff: noqa: E741 - l is the paper's name for the running sum
@@ -123,7 +124,7 @@ def load(q_desc, k_desc, v_desc, counter_ptr, q_buffers, q_full, q_empty, k_ring
         kv_head = head // problem.group_size
         tile = gl.num_programs(0) + gl.atomic_add(counter_ptr, 1, sem="relaxed")
         mbarrier.wait(q_empty.index(0), turn & 1 ^ 1)
-        queue.put(turn, tile)  # the consumers have begun this tile, so its slot of two turns ago has been read
+        queue.put(turn, tile)  # q is free: every consumer has read the slot of two turns ago
         mbarrier.expect(q_full.index(0), BLOCK_M * D * 2)
         for i in gl.static_range(CONSUMERS):
             tma.async_copy_global_to_shared(q_desc, [batch, head, row * BLOCK_M + i * ROWS, 0], q_full.index(0),
@@ -144,10 +145,12 @@ def load(q_desc, k_desc, v_desc, counter_ptr, q_buffers, q_full, q_empty, k_ring
 @gluon.jit
 def next_block(q, k_ring, v_ring, mine, others, step, turn, e, m, l, acc, first_row, first_key, problem,
                MASK: gl.constexpr, BY_TURNS: gl.constexpr, layout: gl.constexpr, o_layout: gl.constexpr):
-    """The scores of this block and acc += P·V of the block before; then this block's P (e, still float32), m and l."""
+    """The scores of this block and acc += P·V of the block before, whose P is e; then this block's e, m and l."""
     ROWS: gl.constexpr = q.type.shape[0]
     D: gl.constexpr = q.type.shape[1]
     BLOCK_N: gl.constexpr = k_ring.buffers.type.shape[3]
+    # With D = 128, P goes round the loop in float32: rounded, its halves of registers are put together anew each time.
+    # With D = 64 and three consumers there are no registers for that.
     p = gl.convert_layout(e.to(q.dtype), gl.DotOperandLayout(0, o_layout, 2))
     k_ring.wait_full(step)
     if BY_TURNS:
@@ -159,7 +162,6 @@ def next_block(q, k_ring, v_ring, mine, others, step, turn, e, m, l, acc, first_
     if BY_TURNS:
         mbarrier.arrive(others, count=1)
     s = warpgroup_mma_wait(1, (s,))
-    k_ring.release(step)
     if MASK:
         s = problem.masked(s, first_row, first_key, layout)
     m_new = gl.maximum(m, gl.max(s, 1))
@@ -170,10 +172,11 @@ def next_block(q, k_ring, v_ring, mine, others, step, turn, e, m, l, acc, first_
     e = gl.exp2(s * problem.c - shift[:, None])
     l = l * alpha + gl.sum(e, 1)
     acc, p = warpgroup_mma_wait(0, (acc, p))
+    k_ring.release(step)
     v_ring.release(step - 1)
     acc = acc * gl.convert_layout(alpha, gl.SliceLayout(1, o_layout))[:, None]
     if D == 64:
-        e = e.to(q.dtype)  # a tile of three consumers has no registers to take P round the loop in float32
+        e = e.to(q.dtype)
     return e, m_new, l, acc
 
 

@@ -49,7 +49,9 @@ def visits_elsewhere(function, q, k, v, *rest, **keywords) -> np.ndarray:
     with tempfile.TemporaryDirectory() as folder:
         source, order, answer = (Path(folder, name) for name in ("answer.py", "order.pkl", "visits.npy"))
         source.write_text(portable_source(function))
-        order.write_bytes(pickle.dumps(([q.cpu(), k.cpu(), v.cpu(), *rest], keywords)))
+        arguments = [x.cpu() if hasattr(x, "cpu") else x for x in (q, k, v, *rest)]
+        keywords = {name: x.cpu() if hasattr(x, "cpu") else x for name, x in keywords.items()}
+        order.write_bytes(pickle.dumps((arguments, keywords)))
         run([sys.executable, "-m", "labs_helpers.attention.tile_map", str(source), plain(function).__name__,
              str(order), str(answer)], timeout=120, env={**os.environ, "TRITON_INTERPRET": "1", "LABS_DEVICE": "cpu"})
         return np.load(answer)

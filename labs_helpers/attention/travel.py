@@ -4,24 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 
 import torch
 
 from labs_helpers.attention import general
 from labs_helpers.attention.configs import DIRECTIONS, default_config
-from labs_helpers.bench.aot import TARGETS, TRITON_3_2, CompileError, compile_all, job
-from labs_helpers.bench.datasheet import DATASHEET, KB
+from labs_helpers.bench.aot import SHARED_LIMIT, TARGETS, CompileError, compile_all, job, triton_for
 from labs_helpers.bench.launches import Launch, record_launches
 from labs_helpers.bench.machine import this_machine
 
 KERNELS = tuple(f"{name}_kernel" for name in ("attention_forward", *DIRECTIONS[1:]))
 
-# The most shared memory (on AMD, LDS) one program may have, in bytes.
-SHARED_LIMIT = {entry.architecture: entry.shared_bytes_per_block for entry in DATASHEET.values()} | {
-    "sm_100": 227 * KB,  # CUDA C++ Programming Guide, compute capability 10.0
-    "gfx90a": 64 * KB,  # AMD Instinct MI200 Instruction Set Architecture, LDS of a compute unit
-}
 COLUMNS = ("kernel", "target", "chip", "head_dim", "tile", "instruction", "count", "shared", "shared_limit",
            "registers", "spills", "num_warps", "triton")
 
@@ -48,35 +41,15 @@ def compile_everywhere(targets: Iterable[str] = tuple(TARGETS), head_dims: Itera
     return pandas.DataFrame(rows, columns=list(COLUMNS))
 
 
-def triton_for(target: str) -> str | None:
-    """The folder of the Triton that compiles for `target`; None for the environment's own."""
-    return str(TRITON_3_2) if target == "sm_75" and (TRITON_3_2 / "triton").is_dir() else None
-
-
 def _launches(D: int, dtype, causal: bool, target: str) -> list[Launch]:
     """The launches of one forward and backward pass over 1024 tokens, recorded and not run."""
     q, k, v, o = (torch.empty(1, 2, 1024, D, dtype=dtype, device=this_machine().device) for _ in range(4))
     lse = torch.empty(1, 2, 1024, device=q.device)
     forward, keys, queries = (default_config(direction, D, dtype, target) for direction in DIRECTIONS)
-    with _without_running(), record_launches() as launches:
+    with record_launches(run=False) as launches:
         general.forward(q, k, v, causal, 0.125, forward)
         general.backward(q, k, v, o, lse, o, causal, 0.125, key_value_config=keys, query_config=queries)
     return [launch for launch in launches if launch.name in KERNELS]
-
-
-@contextmanager
-def _without_running():
-    from triton.runtime.interpreter import InterpretedFunction
-    from triton.runtime.jit import JITFunction
-
-    originals = {kind: kind.run for kind in (InterpretedFunction, JITFunction)}
-    for kind in originals:
-        kind.run = lambda *args, **keywords: None
-    try:
-        yield
-    finally:
-        for kind, run in originals.items():
-            kind.run = run
 
 
 def _compile(target: str, orders: list) -> list:

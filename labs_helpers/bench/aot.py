@@ -13,6 +13,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from labs_helpers.bench.datasheet import DATASHEET, KB
 from labs_helpers.bench.source import portable_source
 from labs_helpers.launch.process import ProcessFailed, run
 
@@ -22,6 +23,12 @@ WORKER = Path(__file__).with_name("aot_worker.py")
 TARGETS = {
     "sm_75": "T4", "sm_80": "A100", "sm_90": "H100, H200", "sm_100": "B200",
     "gfx90a": "MI250X", "gfx942": "MI300X",
+}
+
+# The most shared memory (on AMD, LDS) one program may have, in bytes.
+SHARED_LIMIT = {entry.architecture: entry.shared_bytes_per_block for entry in DATASHEET.values()} | {
+    "sm_100": 227 * KB,  # CUDA C++ Programming Guide, compute capability 10.0
+    "gfx90a": 64 * KB,  # AMD Instinct MI200 Instruction Set Architecture, LDS of a compute unit
 }
 
 # Triton 3.3 and newer compile tl.dot for Turing without its tensor cores; `make setup` puts 3.2.0 here.
@@ -61,6 +68,11 @@ class Compiled:
         registers = "" if self.registers is None else f", {self.registers} registers a thread"
         spills = f", {self.spills} B spilled" if self.spills else ""
         return f"{self.target}: tensor-core instructions: {found}; {self.shared:,} B shared{registers}{spills}"
+
+
+def triton_for(target: str) -> str | None:
+    """The folder of the Triton that compiles for `target`, for `compile_all`; None for the environment's own."""
+    return str(TRITON_3_2) if target == "sm_75" and (TRITON_3_2 / "triton").is_dir() else None
 
 
 def compile_launch(launch, target: str = "sm_90", dtype=None) -> Compiled:

@@ -61,28 +61,28 @@ class Launch:
 
 
 @contextmanager
-def record_launches():
-    """Yields a list that gains a `Launch` for each kernel started inside the block."""
+def record_launches(run: bool = True):
+    """Yields a list that gains a `Launch` for each kernel started inside the block; with `run=False` none runs."""
     from triton.runtime.interpreter import InterpretedFunction
     from triton.runtime.jit import JITFunction
 
     launches: list[Launch] = []
 
-    def recorded(run):
+    def recorded(original):
         def wrapper(self, *args, grid, warmup, **kwargs):
             launches.append(_launch(self.fn, grid, args, kwargs))
-            return run(self, *args, grid=grid, warmup=warmup, **kwargs)
+            return original(self, *args, grid=grid, warmup=warmup, **kwargs) if run else None
 
         return wrapper
 
     originals = {kind: kind.run for kind in (InterpretedFunction, JITFunction)}
-    for kind, run in originals.items():
-        kind.run = recorded(run)
+    for kind, original in originals.items():
+        kind.run = recorded(original)
     try:
         yield launches
     finally:
-        for kind, run in originals.items():
-            kind.run = run
+        for kind, original in originals.items():
+            kind.run = original
 
 
 def _launch(kernel, grid, args, kwargs) -> Launch:

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import replace
 
 import torch
 
 from labs_helpers import gemm
-from labs_helpers.bench.aot import TARGETS, TRITON_3_2, Compiled, CompileError, compile_all, job
-from labs_helpers.bench.datasheet import DATASHEET, KB
+from labs_helpers.bench.aot import SHARED_LIMIT, TARGETS, Compiled, CompileError, compile_all, job, triton_for
 from labs_helpers.bench.launches import Launch, record_launches
 from labs_helpers.bench.machine import this_machine
 from labs_helpers.gemm.configs import Config, default_config
@@ -33,12 +31,6 @@ KERNELS: dict[str, Callable] = {
     "masked_matmul": lambda a, b, c, config: gemm.masked_matmul(a, b, **_blocks(config)),
     "matmul_add_relu": lambda a, b, c, config: gemm.matmul_add_relu(a, b, c, **_blocks(config)),
     "fused_matmul": lambda a, b, c, config: gemm.fused_matmul(a, b, c, config=config),
-}
-
-# The most shared memory (on AMD, LDS) one program may have, in bytes.
-SHARED_LIMIT = {entry.architecture: entry.shared_bytes_per_block for entry in DATASHEET.values()} | {
-    "sm_100": 227 * KB,  # CUDA C++ Programming Guide, compute capability 10.0
-    "gfx90a": 64 * KB,  # AMD Instinct MI200 Instruction Set Architecture, LDS of a compute unit
 }
 
 COLUMNS = ("kernel", "target", "chip", "tile", "instruction", "count", "shared", "shared_limit", "registers", "spills",
@@ -77,11 +69,6 @@ def config_for(target: str) -> Config:
     return default_config(4096, 4096, 4096, torch.float16, target)
 
 
-def triton_for(target: str) -> str | None:
-    """The folder of the Triton that compiles for `target`; None for the environment's own."""
-    return str(TRITON_3_2) if target == "sm_75" and (TRITON_3_2 / "triton").is_dir() else None
-
-
 def _functions(kernels) -> Mapping[str, Callable]:
     if isinstance(kernels, Mapping):
         return kernels
@@ -94,27 +81,12 @@ def _functions(kernels) -> Mapping[str, Callable]:
 def _launch(name: str, function: Callable, config: Config) -> Launch:
     """The launch `function` makes with `config`, which is recorded and not run."""
     x = [torch.empty(512, 512, dtype=torch.float16, device=this_machine().device) for _ in range(3)]
-    with _without_running(), record_launches() as launches:
+    with record_launches(run=False) as launches:
         function(*x, config)
     if not launches:
         raise ValueError(f"{name} started no kernel")
     options = {"num_warps": config.num_warps, "num_stages": config.num_stages}
     return replace(launches[-1], options=options | launches[-1].options)
-
-
-@contextmanager
-def _without_running():
-    from triton.runtime.interpreter import InterpretedFunction
-    from triton.runtime.jit import JITFunction
-
-    originals = {kind: kind.run for kind in (InterpretedFunction, JITFunction)}
-    for kind in originals:
-        kind.run = lambda *args, **keywords: None
-    try:
-        yield
-    finally:
-        for kind, run in originals.items():
-            kind.run = run
 
 
 def _compile_in_parallel(orders: list[tuple]) -> list[Compiled]:

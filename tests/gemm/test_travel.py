@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from labs_helpers import gemm
+from labs_helpers.bench import aot
 from labs_helpers.bench.aot import TARGETS, CompileError
 from labs_helpers.bench.datasheet import DATASHEET
 from labs_helpers.bench.machine import this_machine
@@ -117,7 +118,7 @@ def test_an_unknown_kernel_or_target_is_refused_with_the_list():
 
 
 def test_without_triton_3_2_this_one_compiles_for_a_t4_and_a_line_says_so(monkeypatch, tmp_path, capsys):
-    monkeypatch.setattr(travel, "TRITON_3_2", tmp_path)
+    monkeypatch.setattr(aot, "TRITON_3_2", tmp_path)
     (row,) = travel.compile_everywhere(targets=["sm_75"]).to_dict("records")
     assert row["triton"] == this_machine().triton and "3.2.0 is not installed" in capsys.readouterr().out
 

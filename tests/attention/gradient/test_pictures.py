@@ -10,6 +10,7 @@ from labs_helpers.attention import gradient
 from labs_helpers.attention.gradient import charts, check, here, pictures
 from labs_helpers.attention.gradient.trial import Case
 from labs_helpers.attention.tile_map import visits
+from labs_helpers.bench.machine import this_machine
 from labs_helpers.course.predict import predict
 
 
@@ -57,10 +58,11 @@ def test_the_one_kernel_version_gives_the_same_gradients_and_another_dq_in_anoth
 
 def test_on_a_gpu_two_kernels_are_timed_beside_one(monkeypatch, capsys):
     query_gradient = check.query_gradient.reference
+    monkeypatch.setattr(here, "this_machine", lambda: SimpleNamespace(interpreted=True))
     here.two_kernels_or_one(query_gradient, gradient.key_value_gradients)
     assert "no GPU here" in capsys.readouterr().out
     monkeypatch.setattr(here, "this_machine", lambda: SimpleNamespace(
-        interpreted=False, device="cpu", dtype=torch.float32))
+        interpreted=False, device=this_machine().device, dtype=torch.float32))
     monkeypatch.setattr(here, "measure_rounds", lambda ways: {name: len(way()) for name, way in ways.items()})
     here.two_kernels_or_one(query_gradient, gradient.key_value_gradients, L=64)
     told = capsys.readouterr().out

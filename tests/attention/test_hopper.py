@@ -1,0 +1,141 @@
+"""The Hopper kernels: what operands they take and why not, that they build, and on a Hopper GPU that they are right."""
+
+import json
+import os
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from labs_helpers import attention
+from labs_helpers.attention import hopper, twin
+from labs_helpers.attention.hopper import forward_config, heads_in_l2, why_not
+from labs_helpers.bench.machine import this_machine
+from labs_helpers.course.surroundings import Guarded
+from labs_helpers.launch.process import run
+
+on_hopper = pytest.mark.skipif(this_machine().architecture != "sm_90", reason="needs a Hopper GPU")
+with_its_gluon = pytest.mark.skipif(not hopper.gluon_fits(), reason="this Triton's Gluon is another")
+SHARED_LIMIT = 232_448  # bytes a program on sm_90
+
+
+def half(*shape):
+    return torch.ones(shape, dtype=torch.float16)
+
+
+Q, K = half(2, 4, 100, 64), half(2, 2, 130, 64)
+REFUSED = {
+    "another chip": ((Q, K, K), "sm_80", "need sm_90, this is sm_80"),
+    "the interpreter": ((Q, K, K), None, "this is the interpreter"),
+    "float32": ((Q.float(), K.float(), K.float()), "sm_90", "16-bit floats, not torch.float32"),
+    "a small head dim": ((half(1, 1, 9, 32),) * 3, "sm_90", "head dim 32"),
+    "a head dim that no row of o could end with": ((half(1, 1, 9, 68),) * 3, "sm_90", "head dim 68"),
+    "columns apart": ((Q, half(2, 2, 64, 130).mT, K), "sm_90", "k's head dim is not consecutive"),
+    "expanded": ((Q, K, half(2, 1, 130, 64).expand(2, 2, 130, 64)), "sm_90", "v's rows do not start"),
+    "rows not aligned": ((half(2, 4, 100, 68)[..., :64], K, K), "sm_90", "q's rows do not start at multiples of 16"),
+    "start not aligned": ((half(2, 4, 100, 72)[..., 1:65], K, K), "sm_90", "q's rows do not start"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_they_cannot_take_is_said(case):
+    operands, architecture, reason = REFUSED[case]
+    assert reason in why_not(*operands, architecture)
+
+
+def test_a_triton_with_another_gluon_is_refused(monkeypatch):
+    monkeypatch.setattr(hopper, "gluon_fits", lambda: False)
+    assert "that of Triton 3.6 and 3.7" in why_not(Q, K, K, "sm_90")
+
+
+@with_its_gluon
+def test_what_they_can_take():
+    assert why_not(Q, K, K, "sm_90") is None
+    assert why_not(half(2, 100, 4, 64).transpose(1, 2), K, K, "sm_90") is None  # as a projection leaves it
+    assert why_not(*(half(1, 2, 5, 128)[..., :80] for _ in range(3)), "sm_90") is None
+    assert why_not(Q.bfloat16(), K.bfloat16(), K.bfloat16(), "sm_90") is None
+
+
+def test_heads_that_fit_into_the_cache():
+    assert heads_in_l2(12 * 2**20, 8 * 2**20, 16) == 1 and heads_in_l2(48 * 2**20, 2**20, 16) == 16
+    assert heads_in_l2(2**20, 2**30, 16) == 1
+
+
+CONFIGS = [{"pass": "forward", "block_d": 128, "kind": "bf16", "causal": False, **asdict(forward_config(128, 4096))},
+           {"pass": "forward", "block_d": 64, "kind": "fp16", "causal": True, **asdict(forward_config(64, 4096))},
+           {"pass": "forward", "block_d": 64, "kind": "fp16", "causal": False, **asdict(forward_config(64, 512))},
+           {"pass": "backward", "block_d": 128, "kind": "fp16", "causal": True},
+           {"pass": "backward", "block_d": 64, "kind": "bf16", "causal": False}]
+
+
+@with_its_gluon
+def test_every_configuration_builds_with_wgmma_and_tma():
+    """The CPU twin of what follows: ahead of time, in a process without the interpreter."""
+    environment = {k: v for k, v in os.environ.items() if k != "TRITON_INTERPRET"}
+    environment["PYTHONPATH"] = str(Path(__file__).parents[2])
+    answer = run([sys.executable, str(Path(__file__).with_name("hopper_build.py")), json.dumps(CONFIGS)],
+                 timeout=120, env=environment)
+    for config, built in zip(CONFIGS, json.loads(answer), strict=True):
+        assert built["wgmma"] > 0 and built["loads"] > 0 and built["shared"] < SHARED_LIMIT, (config, built)
+        assert (built["adds"] > 0) == (config["pass"] == "backward")
+
+
+length = st.one_of(st.integers(1, 40), st.sampled_from([63, 64, 65, 127, 128, 129, 200, 257, 384, 700]))
+
+
+@on_hopper
+@settings(max_examples=80, deadline=None, derandomize=True)
+@given(B=st.integers(1, 2), Hkv=st.integers(1, 3), group=st.integers(1, 3), Lq=length, Lk=length,
+       D=st.sampled_from([40, 64, 80, 128]), causal=st.booleans(), bf16=st.booleans(), seed=st.integers(0, 9),
+       factor=st.sampled_from([1, 20]))
+def test_they_are_right_for_any_size_that_they_take(B, Hkv, group, Lq, Lk, D, causal, bf16, seed, factor):
+    dtype = torch.bfloat16 if bf16 else torch.float16
+    generator = torch.Generator().manual_seed(seed)
+    q, k, v, do = (torch.full((B, L, H, D + 8), torch.nan, dtype=dtype, device="cuda")[..., :D].transpose(1, 2)
+                   for H, L in ((Hkv * group, Lq), (Hkv, Lk), (Hkv, Lk), (Hkv * group, Lq)))
+    for tensor in (q, k, v, do):
+        tensor.copy_(torch.randn(tensor.shape, generator=generator))
+    q.mul_(factor)
+    assert attention.plan(q, k, v, causal).kernel == "hopper"
+    with Guarded() as guard:
+        o, lse = attention.attention_forward(q, k, v, causal)
+        dq, dk, dv = attention.attention_backward(q, k, v, o, lse, do, causal)
+        torch.cuda.synchronize()
+    assert guard.overwritten() == 0
+    exact = [t.double() for t in (q, k, v)]
+    o_exact, lse_exact = twin.attention_forward(*exact, causal)
+    wanted = twin.attention_backward(*exact, o_exact, lse_exact, do.double(), causal)
+    assert torch.equal(lse.isinf(), lse_exact.isinf())
+    assert ((lse - lse_exact)[lse_exact.isfinite()].abs() <= 1e-5 * (1 + lse_exact[lse_exact.isfinite()].abs())).all()
+    # P and dS are rounded to the dtype before their products: a few units in its last place of the largest summand.
+    unit = torch.finfo(dtype).eps
+    for got, want in zip((o, dq, dk, dv), (o_exact, *wanted), strict=True):
+        assert got.isfinite().all() and (got - want).abs().max() <= 4 * unit * max(want.abs().max(), factor)
+
+
+@on_hopper
+def test_many_tiles_a_program_and_repeated_launches_agree():
+    """Persistent programs reuse their buffers: a race would make the runs differ. dQ's order of additions varies."""
+    q, k, v, do = (torch.randn(4, 16, 2000, 64, device="cuda").half() for _ in range(4))
+    o, lse = attention.attention_forward(q, k, v, True)
+    first = attention.attention_backward(q, k, v, o, lse, do, True)
+    for _ in range(10):
+        again = attention.attention_forward(q, k, v, True)
+        assert torch.equal(again[0], o) and torch.equal(again[1], lse)
+        dq, dk, dv = attention.attention_backward(q, k, v, o, lse, do, True)
+        assert torch.equal(dk, first[1]) and torch.equal(dv, first[2])
+        assert (dq - first[0]).abs().max() <= 2 * torch.finfo(torch.float16).eps * first[0].abs().max()
+
+
+@on_hopper
+def test_an_expanded_gradient_and_scales_that_change_the_maximum():
+    q, k, v = (torch.randn(1, 2, 150, 64, device="cuda").half().requires_grad_() for _ in range(3))
+    for scale in (None, 0.0, -0.1):
+        wanted = torch.autograd.grad(twin.flash_attention(q, k, v, True, scale).sum(), (q, k, v))
+        got = torch.autograd.grad(attention.flash_attention(q, k, v, True, scale).sum(), (q, k, v))
+        for a, b in zip(got, wanted, strict=True):
+            assert (a - b).abs().max() <= 0.01 * max(1, b.abs().max())
