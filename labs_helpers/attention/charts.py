@@ -91,6 +91,8 @@ def draw_error(rows, of: str = "o"):
 
     of: 'o', 'dq', 'dk' or 'dv'.
     """
+    from matplotlib.ticker import LogLocator
+
     if of not in QUANTITIES:
         raise ValueError(f"of is {of!r}; one of {', '.join(QUANTITIES)} was measured")
     recorded = rows[rows["kind"] == "error"]["dtype"].unique()
@@ -101,8 +103,11 @@ def draw_error(rows, of: str = "o"):
         panel = chosen(rows, "error", dtype=dtype, of=of)
         for name, curve in _curves(panel, (PLAIN, FLASH, OURS, ROUNDED)):
             _plot(ax, curve["L"], curve["rms_error"] / curve["reference_rms"], name)
-        ax.set_yscale("log")
         _lengths(ax, panel["L"], dtype)
+        ax.set_yscale("log")
+        ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        ax.yaxis.set_major_formatter("{x:g}")
+        ax.minorticks_off()
     axes[0][0].set_ylabel(f"rms error / rms of {of}")
     _label(axes[0])
     return fig

@@ -49,7 +49,7 @@ class Run:
         never, often = counts.writers == 0, counts.writers > 1
         if not self.meter.knows(self.value):
             raise Wrong(self.case, f"no kernel was given {name}: PyTorch made it from what the kernel wrote.\n"
-                        "Likely cause: a part, the ReLU say, is still a kernel of its own.")
+                        "Likely cause: a part of the work is still a kernel of its own.")
         if never.all():
             raise Wrong(self.case, f"nothing is ever stored to {name}.\nLikely cause: the kernel has no tl.store, "
                         "or its mask is False everywhere.")
