@@ -10,8 +10,9 @@ FOR = ("sm_75", "sm_80", "sm_90", "sm_100", "gfx942")
 
 def look_at(function, *tensors, targets=FOR) -> None:
     """Prints for each target whether the last kernel that `function(*tensors)` launches uses tensor cores, and its
-    shared memory, registers and spills. Raises CompileError where a target's compiler refuses the kernel."""
-    with record_launches() as launches:
+    shared memory, registers and spills. The kernel is not run: it may be one that no GPU here could start.
+    Raises CompileError where a target's compiler refuses it."""
+    with record_launches(run=False) as launches:
         function(*tensors)
     for compiled in compile_all([job(launches[-1], target) for target in targets]):
         answer = "yes" if compiled.uses_tensor_cores else "no"
