@@ -18,6 +18,7 @@ from labs_helpers.course.wrong import Wrong
 
 CASES = (
     Case("128 queries, 128 keys", 128, 128),
+    Case("50 queries, 40 keys", 50, 40),  # small scores: what is past the end shows here only if it is NaN
     Case("100 queries, 70 keys, scores near −200", 100, 70, near=-200.0),
     Case("192 queries, 192 keys, causal", 192, 192, causal=True),
     Case("70 queries, 150 keys, causal, float16", 70, 150, causal=True, dtype=torch.float16),

@@ -94,6 +94,14 @@ class Exact:
     def dv(self) -> torch.Tensor:
         return self.p.mT @ self.do
 
+    def gradient(self, name: str, p, ds=None, scale=None) -> torch.Tensor:
+        """dq, dk or dv ('dq', …) from another P; dS follows from it unless given."""
+        if name == "dv":
+            return p.mT @ self.do
+        ds = p * (self.dp - self.delta[..., None]) * self.slope if ds is None else ds
+        scale = self.scale if scale is None else scale
+        return scale * (ds @ self.k if name == "dq" else ds.mT @ self.q)
+
     def bounds(self, dtype) -> dict[str, torch.Tensor]:
         """name → largest error an element of dq, dk and dv, for tiles computed in float32 from operands of `dtype`.
 

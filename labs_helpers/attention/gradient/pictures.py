@@ -50,7 +50,7 @@ def draw_writers(writers, prediction=None):
     tiles = np.arange(len(writers))
     ax.bar(tiles, writers, width=0.7, color="#B7D4E8", label="one kernel, counted")
     ax.axhline(1, linestyle=":", color=figures.COLORS["vermillion"], label="dQ in a kernel of its own")
-    ax.legend(loc="upper left")
+    fig.legend(loc="outside lower center", ncols=2)
     value = prediction.value if prediction is not None else None
     ax.set(xlabel="query tile", ylabel="programs", xticks=tiles, ylim=(0, 1.2 * max(*writers, value or 0)))
     ax.grid(False, axis="x")

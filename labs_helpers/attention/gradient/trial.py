@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 
+from labs_helpers.attention.gradient.bare_loads import loads_without_other
 from labs_helpers.attention.gradient.exact import Exact
 from labs_helpers.attention.gradient.suspects import suspects
 from labs_helpers.course.compare import close
@@ -62,7 +63,8 @@ def expect_gradient(run: Run, name: str, value, exact: Exact, dtype) -> None:
     if value.shape == expected.shape and bool(((value.cpu().double() - expected).abs() <= bound).all()):
         return  # what the suspects would have given is computed for a wrong answer only
     blocks = {edge: run.launches[-1].constexprs.get(edge, 64) for edge in ("BLOCK_M", "BLOCK_N")}
-    close(value, expected, bound, f"{run.case}: {NAMES[name]}", BOUND, suspects(exact, name, **blocks))
+    close(value, expected, bound, f"{run.case}: {NAMES[name]}", BOUND,
+          suspects(exact, name, **blocks, bare=loads_without_other(run.launches[-1].kernel)))
 
 
 def expect_loads_between(run: Run, name: str, tensor, least: np.ndarray, most: np.ndarray, surplus: str) -> None:

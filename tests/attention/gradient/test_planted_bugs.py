@@ -18,6 +18,15 @@ STORE_DK = "(scale * dk).to(dk_ptr.dtype.element_ty)"
 DIAGONAL = "columns[None, :] <= rows[:, None] + Lk - Lq"
 END = "end = tl.minimum(Lk, first + BLOCK_M + Lk - Lq)"
 BEGIN = "begin = tl.maximum(first - (Lk - Lq), 0) // BLOCK_M * BLOCK_M"
+DIAGONAL_TURNED = DIAGONAL.replace("Lk - Lq", "Lq - Lk")
+KEYS = "keys = (head * Lk + columns)[:, None] * D + d[None, :]"
+KEYS_AT_LQ, KEYS_AT_0 = (KEYS[7:].replace("head * Lk + ", place) for place in ("head * Lq + ", ""))
+QUERIES = "queries = (head * Lq + rows)[:, None] * D + d[None, :]"
+QUERIES_AT_LK, QUERIES_AT_0 = (QUERIES[10:].replace("head * Lq + ", place) for place in ("head * Lk + ", ""))
+LOAD_K, LOAD_V = (f"{x} = tl.load({x}_ptr + keys, mask=columns[:, None] < Lk, other=0.0)" for x in ("k", "v"))
+LOAD_Q, LOAD_DO = (f"{x} = tl.load({x}_ptr + queries, mask=rows[:, None] < Lq, other=0.0)" for x in ("q", "do"))
+LOAD_LSE, LOAD_DELTA = (f"{x} = tl.load({x}_ptr + head * Lq + rows, mask=rows < Lq, other=0.0)"
+                        for x in ("lse", "delta"))
 SLOPE = "* (1.0 - bent * bent)"
 
 BUGS = [
@@ -78,6 +87,31 @@ BUGS = [
     ("query_gradient", "Q in the loop", [("        s = tl.dot(", "        q = tl.load(q_ptr + tile, "
                                           "mask=real[:, None], other=0.0)\n        s = tl.dot(")],
      "belongs to one program"),
+    ("query_gradient", "K without other", [(LOAD_K, LOAD_K.replace(", other=0.0", ""))], "0 · NaN .* load of k other"),
+    ("query_gradient", "V without other", [(LOAD_V, LOAD_V.replace(", other=0.0", ""))], "0 · NaN .* load of v other"),
+    ("query_gradient", "neither with other, nor keys masked", [
+        (LOAD_K, LOAD_K.replace(", other=0.0", "")), (LOAD_V, LOAD_V.replace(", other=0.0", "")),
+        ("seen = columns[None, :] < Lk", "seen = columns[None, :] >= 0")], "0 · NaN .* loads of k, v other"),
+    ("query_gradient", "P masked by a product", [(MASK, "p *= seen")], r"tl.where, for ∞ · 0"),
+    ("query_gradient", "delta as a row", [("delta[:, None]", "delta[None, :]")], r"delta\[:, None\], not"),
+    ("query_gradient", "lse as a row", [("lse[:, None]", "lse[None, :]")], r"lse\[:, None\], not"),
+    ("query_gradient", "lse and delta as rows", [("lse[:, None]", "lse[None, :]"),
+                                                  ("delta[:, None]", "delta[None, :]")],
+     "one lse and one delta"),
+    ("query_gradient", "Lk − Lq turned in the mask", [(DIAGONAL, DIAGONAL_TURNED)], "sign of Lk − Lq is turned"),
+    ("query_gradient", "Lk − Lq turned in the end", [(END, END.replace("Lk - Lq", "Lq - Lk"))],
+     "sign of Lk − Lq is turned"),
+    ("query_gradient", "Lk − Lq turned", [(DIAGONAL, DIAGONAL_TURNED), (END, END.replace("Lk - Lq", "Lq - Lk"))],
+     "sign of Lk − Lq is turned"),
+    ("query_gradient", "end without Lk − Lq", [(END, "end = tl.minimum(Lk, first + BLOCK_M)")],
+     "loop's end forgets Lk − Lq"),
+    ("query_gradient", "mask turned round", [(DIAGONAL, DIAGONAL.replace("<=", ">="))], "mask is turned round"),
+    ("query_gradient", "mask inverted", [(DIAGONAL, DIAGONAL.replace("<=", ">"))], "mask is turned round.* no others"),
+    ("query_gradient", "keys at queries' places", [(KEYS, KEYS.replace("Lk", "Lq"))], "load outside k_ptr"),
+    ("query_gradient", "values at queries' places", [(LOAD_V, LOAD_V.replace("keys", KEYS_AT_LQ))],
+     "load outside v_ptr"),
+    ("query_gradient", "the head forgotten at V", [(LOAD_V, LOAD_V.replace("keys", KEYS_AT_0))],
+     r"rows of v start at head \* Lk, not at 0"),
     ("query_gradient", "TF32", [(DQ, "dq = tl.dot(ds.to(k.dtype), k, dq)")], "TF32"),
     # key_value_gradients
     ("key_value_gradients", "dK unscaled", [(STORE_DK, STORE_DK.replace("scale * ", ""))],
@@ -116,6 +150,37 @@ BUGS = [
                                                      "dv = tl.zeros((BLOCK_N, D), dtype=tl.float16)"),
                                                     (DV, "dv += tl.dot(tl.trans(p.to(do.dtype)), do)")],
      "changes its dtype|are off"),
+    ("key_value_gradients", "Q without other", [(LOAD_Q, LOAD_Q.replace(", other=0.0", ""))], "0 · NaN .* of q other"),
+    ("key_value_gradients", "dO without other", [(LOAD_DO, LOAD_DO.replace(", other=0.0", ""))],
+     "0 · NaN .* of do other"),
+    ("key_value_gradients", "delta without other", [(LOAD_DELTA, LOAD_DELTA.replace(", other=0.0", ""))],
+     "0 · NaN .* of delta other"),
+    ("key_value_gradients", "dO, lse and delta without other", [
+        (load, load.replace(", other=0.0", "")) for load in (LOAD_DO, LOAD_LSE, LOAD_DELTA)],
+     "0 · NaN .* loads of do, delta other"),
+    ("key_value_gradients", "starts without Lk − Lq", [(BEGIN, "begin = first // BLOCK_M * BLOCK_M")],
+     "loop's start forgets Lk − Lq"),
+    ("key_value_gradients", "Lk − Lq turned in the mask", [(DIAGONAL, DIAGONAL_TURNED)], "sign of Lk − Lq is turned"),
+    ("key_value_gradients", "Lk − Lq turned in the start", [(BEGIN, BEGIN.replace("- (Lk", "+ (Lk"))],
+     "sign of Lk − Lq is turned"),
+    ("key_value_gradients", "Lk − Lq turned", [(DIAGONAL, DIAGONAL_TURNED), (BEGIN, BEGIN.replace("- (Lk", "+ (Lk"))],
+     "sign of Lk − Lq is turned"),
+    ("key_value_gradients", "mask turned round", [(DIAGONAL, DIAGONAL.replace("<=", ">="))], "mask is turned round"),
+    ("key_value_gradients", "mask inverted", [(DIAGONAL, DIAGONAL.replace("<=", ">"))], "turned round.* no others"),
+    ("key_value_gradients", "outputs exchanged", [("tl.store(dk_ptr", "tl.store(there"), ("tl.store(dv_ptr",
+     "tl.store(dk_ptr"), ("tl.store(there", "tl.store(dv_ptr")], "stored into each other"),
+    ("key_value_gradients", "delta as a row", [("delta[:, None]", "delta[None, :]")], r"delta\[:, None\], not"),
+    ("key_value_gradients", "lse as a row", [("lse[:, None]", "lse[None, :]")], r"lse\[:, None\], not"),
+    ("key_value_gradients", "queries at keys' places", [(QUERIES, QUERIES.replace("Lq", "Lk"))],
+     r"rows of q and do start at head \* Lq, not at head \* Lk"),
+    ("key_value_gradients", "all of the queries at keys' places", [
+        (QUERIES, QUERIES.replace("Lq", "Lk")), ("head * Lq + rows, mask", "head * Lk + rows, mask")],
+     r"rows of q, do and lse start at head \* Lq, not at head \* Lk"),
+    *(("key_value_gradients", f"{name} at keys' places", [(load, load.replace("queries", QUERIES_AT_LK).replace(
+        "head * Lq", "head * Lk"))], rf"rows of {name} start at head \* Lq, not at head \* Lk")
+      for name, load in (("q", LOAD_Q), ("do", LOAD_DO), ("lse", LOAD_LSE), ("delta", LOAD_DELTA))),
+    ("key_value_gradients", "the head forgotten at dO", [(LOAD_DO, LOAD_DO.replace("queries", QUERIES_AT_0))],
+     r"rows of do start at head \* Lq, not at 0"),
     # dq_conflicts
     ("dq_conflicts", "last key tile forgotten", [("-(-Lk // BLOCK_N)", "Lk // BLOCK_N")], "partly filled"),
     ("dq_conflicts", "query tiles counted", [("[key_tiles] * query_tiles", "[query_tiles] * query_tiles")],
@@ -144,6 +209,10 @@ BUGS = [
      "cap is missing in the scores"),
     ("softcap_gradients", "kernel: keys past the end", [("        p = tl.where(columns[None, :] < Lk, p, 0.0)\n", "")],
      "keys past the end"),
+    ("softcap_gradients", "kernel: K without other", [(LOAD_K, LOAD_K.replace(", other=0.0", ""))],
+     "0 · NaN .* load of k other"),
+    ("softcap_gradients", "kernel: queries at keys' places", [("load(q_ptr + tile", f"load(q_ptr + {QUERIES_AT_LK}")],
+     r"rows of q start at head \* Lq, not at head \* Lk"),
     ("softcap_gradients", "kernel: dQ unscaled", [(STORE_DQ, STORE_DQ.replace("scale * ", ""))], "scale is missing"),
     ("softcap_gradients", "kernel: dQ from PyTorch", [("dq = torch.empty_like(q)", "spare = torch.empty_like(q)"),
                                                       ("do, lse, delta, dq, Lq", "do, lse, delta, spare, Lq")],
