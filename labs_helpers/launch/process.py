@@ -15,7 +15,7 @@ import tempfile
 import threading
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -50,13 +50,15 @@ def run(
     env: Mapping[str, str] | None = None,
     cwd: str | os.PathLike | None = None,
     input: str | bytes | None = None,
+    before_end: Callable[[], None] | None = None,
 ) -> str:
     """Run `command` (a list, no shell) and return its stdout and stderr together, as text.
 
     `timeout` is in seconds. `env` is the whole environment, as in `subprocess`; None inherits this process's.
     The folder of this Python is put on its PATH, so that `mpirun` and `torchrun` of a virtual environment are
     found although it is not activated. stdin is empty unless `input` is given. Beyond `OUTPUT_LIMIT` bytes
-    the middle of the output is left out, with a line that says how much.
+    the middle of the output is left out, with a line that says how much. `before_end` is called when the time
+    limit or an interrupt is about to end the command: the last moment to ask it where it stands.
 
     Raises `ProcessFailed` (status not 0), `ProcessTimeout`, FileNotFoundError (no such command or folder),
     TypeError or ValueError (a command that is no list of strings, a time limit that is not positive).
@@ -68,9 +70,8 @@ def run(
     if cwd is not None and not os.path.isdir(cwd):
         raise FileNotFoundError(f"the folder to run in does not exist: {os.fspath(cwd)}")
     command = [os.fspath(part) for part in command]
-    mark = uuid.uuid4().hex
     environment = dict(os.environ if env is None else env)
-    environment[_MARK] = f"{environment.get(_MARK, '')}/{mark}"
+    mark = put_mark(environment)
     environment["PATH"] = _with_own_folder(environment.get("PATH", os.defpath))
     program = _find(command[0], environment["PATH"], cwd)
 
@@ -93,7 +94,11 @@ def run(
         except subprocess.TimeoutExpired:
             timed_out = True
         finally:
-            _end(process, mark)
+            try:
+                if before_end is not None and process.poll() is None:
+                    before_end()
+            finally:
+                _end(process, mark)
     reader.join(GRACE_S)
     if timed_out:
         what = f"did not end within {timeout:g} s and was stopped"
@@ -157,16 +162,29 @@ def _die_with_parent() -> list[str]:
     return [setpriv, "--pdeathsig", "KILL", "--"] if setpriv else []
 
 
-def _end(process: subprocess.Popen, mark: str) -> None:
+def put_mark(environment: dict[str, str]) -> str:
+    """Mark the processes that will be started with this environment; `end_marked` ends them and all they started."""
+    mark = uuid.uuid4().hex
+    environment[_MARK] = f"{environment.get(_MARK, os.environ.get(_MARK, ''))}/{mark}"
+    return mark
+
+
+def end_marked(mark: str) -> None:
+    """End what `put_mark` marked: SIGTERM, and SIGKILL for what is left after GRACE_S."""
+    _end(None, mark)
+
+
+def _end(process: subprocess.Popen | None, mark: str) -> None:
     """End all that is left of a run; a second interrupt while it has its grace kills it at once."""
     try:
         _signal_until_gone(process, mark, signal.SIGTERM, GRACE_S)
     finally:
         _signal_until_gone(process, mark, signal.SIGKILL, GRACE_S)
-        process.poll()
+        if process is not None:
+            process.poll()
 
 
-def _signal_until_gone(process: subprocess.Popen, mark: str, number: signal.Signals, seconds: float) -> None:
+def _signal_until_gone(process: subprocess.Popen | None, mark: str, number: signal.Signals, seconds: float) -> None:
     signalled = set()
     deadline = time.monotonic() + seconds
     while members := _members(process, mark):
@@ -179,15 +197,16 @@ def _signal_until_gone(process: subprocess.Popen, mark: str, number: signal.Sign
         time.sleep(0.01)
 
 
-def _members(process: subprocess.Popen, mark: str) -> set[int]:
+def _members(process: subprocess.Popen | None, mark: str) -> set[int]:
     """The living processes of a run: its session's, and those that carry its mark (torchrun's workers have
     sessions of their own)."""
-    members = set() if process.poll() is not None else {process.pid}
+    leader = None if process is None else process.pid
+    members = set() if process is None or process.poll() is not None else {leader}
     for folder in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             state, _, _, session = (folder / "stat").read_text().rpartition(")")[2].split()[:4]
             if state not in "ZX" and (
-                int(session) == process.pid or mark.encode() in (folder / "environ").read_bytes()
+                int(session) == leader or mark.encode() in (folder / "environ").read_bytes()
             ):
                 members.add(int(folder.name))
     return members

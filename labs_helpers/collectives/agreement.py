@@ -1,0 +1,67 @@
+"""Do all ranks mean the same call? One small exchange before a collective, so that a difference is told, not hung on.
+
+Every rank's description of its call (RECORD_BYTES) goes to every other rank in ⌈log₂N⌉ messages a rank.
+"""
+
+import json
+from collections import Counter
+
+import numpy as np
+
+from labs_helpers.collectives.messages import exchange
+
+RECORD_BYTES = 256
+_REFUSED = "refused"
+
+
+def agree(comm, call: dict) -> None:
+    """Raises ValueError on every rank alike if the `call`s differ, naming the argument and the odd ranks.
+
+    call: argument → value (numbers and short strings), the same keys in the same order on each rank; or what
+    `refusal` makes on a rank that found fault with its own arguments.
+    """
+    calls = [json.loads(record.tobytes().rstrip(b"\0")) for record in _everybody(comm, _record(call))]
+    refused = [rank for rank, other in enumerate(calls) if _REFUSED in other]
+    if refused:
+        reasons = "; ".join(f"{_ranks([rank])}: {calls[rank][_REFUSED]}" for rank in refused[:3])
+        raise ValueError(f"{_ranks(refused)} refused the arguments. {reasons}")
+    for argument in call:
+        values = [other.get(argument) for other in calls]
+        usual = Counter(values).most_common(1)[0][0]  # of equally many, the lowest rank's
+        odd = {value: [r for r in range(len(values)) if values[r] == value] for value in values if value != usual}
+        if odd:
+            told = "; ".join(_have(ranks, value) for value, ranks in odd.items())
+            others = [r for r in range(len(values)) if values[r] == usual]
+            raise ValueError(f"{argument} differs between ranks: {told}; but {_have(others, usual)}")
+
+
+def refusal(error: Exception) -> dict:
+    return {_REFUSED: str(error)[:80]}
+
+
+def _record(call: dict) -> np.ndarray:
+    text = json.dumps(call).encode()
+    if len(text) > RECORD_BYTES:  # only a refusal has free text in it; outside ASCII it grows
+        text = json.dumps({_REFUSED: "its arguments"}).encode()
+    return np.frombuffer(text.ljust(RECORD_BYTES, b"\0"), np.uint8)
+
+
+def _everybody(comm, record) -> np.ndarray:
+    """All-gather by Bruck's algorithm (1997): the table doubles in every step. (ranks, RECORD_BYTES)."""
+    size, rank = comm.Get_size(), comm.Get_rank()
+    table = np.empty((size, RECORD_BYTES), np.uint8)  # row i: the record of rank + i
+    table[0] = record
+    have = 1
+    while have < size:
+        more = min(have, size - have)
+        exchange(comm, table[:more], (rank - have) % size, table[have : have + more], (rank + have) % size)
+        have += more
+    return np.roll(table, rank, axis=0)
+
+
+def _ranks(ranks: list[int]) -> str:
+    return f"rank {ranks[0]}" if len(ranks) == 1 else "ranks " + ", ".join(map(str, ranks))
+
+
+def _have(ranks: list[int], value) -> str:
+    return f"{_ranks(ranks)} {'has' if len(ranks) == 1 else 'have'} {value}"

@@ -1,0 +1,69 @@
+"""What a buffer has to be: a C-contiguous NumPy array of numbers, of the right size and dtype.
+
+Each function returns flat views (n,) of the buffers and raises TypeError or ValueError naming the argument.
+"""
+
+import numpy as np
+
+from labs_helpers.collectives.chunks import chunk_bounds
+from labs_helpers.collectives.operations import find_mpi
+
+
+def flat(name: str, array, written: bool = False) -> np.ndarray:
+    """The array as (n,), without a copy."""
+    if not isinstance(array, np.ndarray):
+        raise TypeError(f"{name} must be a NumPy array, not {type(array).__name__}")
+    dtype = array.dtype
+    if dtype.kind not in "fiuc" or not dtype.isnative:
+        raise TypeError(f"{name} must hold numbers in this machine's byte order, but its dtype is {dtype!r}")
+    if not array.flags.c_contiguous:
+        raise ValueError(f"{name} must be contiguous, but has shape {array.shape} and strides {array.strides}")
+    if written and not array.flags.writeable:
+        raise ValueError(f"{name} is written to, but is read-only")
+    return array if array.ndim == 1 else array.reshape(-1)
+
+
+def is_in_place(send) -> bool:
+    MPI = find_mpi()
+    return MPI is not None and send is MPI.IN_PLACE
+
+
+def allreduce_buffers(comm, send, recv, thorough: bool):
+    """`thorough`: look for an overlap too. In place, both views are the same object."""
+    target = flat("recv", recv, written=True)
+    if is_in_place(send):
+        return target, target
+    source = flat("send", send)
+    _expect("recv", target, source, source.size, "as many as send", thorough)
+    return source, target
+
+
+def reduce_scatter_buffers(comm, send, recv, thorough: bool):
+    source, target = flat("send", send), flat("recv", recv, written=True)
+    start, stop = chunk_bounds(source.size, comm.Get_size())[comm.Get_rank()]
+    _expect("recv", target, source, stop - start, f"rank {comm.Get_rank()}'s chunk of {source.size}", thorough)
+    return source, target
+
+
+def allgather_buffers(comm, send, recv, thorough: bool):
+    source, target = flat("send", send), flat("recv", recv, written=True)
+    size = comm.Get_size()
+    _expect("recv", target, source, size * source.size, f"{size} ranks × {source.size} of send", thorough)
+    return source, target
+
+
+def alltoall_buffers(comm, send, recv, thorough: bool):
+    source, target = flat("send", send), flat("recv", recv, written=True)
+    if source.size % comm.Get_size():
+        raise ValueError(f"send has {source.size} elements, which {comm.Get_size()} ranks do not divide")
+    _expect("recv", target, source, source.size, "as many as send", thorough)
+    return source, target
+
+
+def _expect(name: str, target, source, count: int, why: str, thorough: bool) -> None:
+    if target.dtype != source.dtype:
+        raise TypeError(f"{name} has dtype {target.dtype}, but send has {source.dtype}")
+    if target.size != count:
+        raise ValueError(f"{name} has {target.size} elements and should have {count} ({why})")
+    if thorough and np.may_share_memory(source, target):  # exact for contiguous arrays
+        raise ValueError(f"{name} overlaps send in memory; to reduce in place, pass send=MPI.IN_PLACE")

@@ -1,0 +1,174 @@
+"""The figures of lab 06 that draw measurements: each is a function of a table of records (see study.py)."""
+
+from __future__ import annotations
+
+import numpy as np
+from matplotlib.ticker import LogLocator
+
+from labs_helpers.bench import figures
+from labs_helpers.collectives.cost_model import Costs, cost, crossover
+from labs_helpers.collectives.native_settings import DEFAULT
+from labs_helpers.collectives.records import NATIVE, costs_of, latest
+
+BEST = "native, best setting"
+PLAIN = "native, default"
+CURVES = {  # name → marker, colour: the same in every figure
+    "naive": ("X", "purple"), "ring": ("s", "vermillion"), "recursive_doubling": ("^", "orange"),
+    "recursive_halving": ("^", "orange"), "rabenseifner": ("D", "green"), "pairwise": ("s", "vermillion"),
+    "binomial": ("D", "green"), "hierarchical": ("v", "yellow"), "shared_memory": ("o", "blue"), "auto": ("*", "blue"),
+    PLAIN: ("P", "sky"), BEST: ("p", "black"),
+}  # fmt: skip
+TITLES = {"allreduce": "All-reduce", "alltoall": "All-to-all", "reduce_scatter": "Reduce-scatter",
+          "allgather": "All-gather", "broadcast": "Broadcast"}  # fmt: skip
+
+
+def draw_race(rows, function: str = "allreduce"):
+    """Time against size, both logarithmic, a panel a rank count: ours, and native by default and at its best.
+
+    rows: DataFrame as study.load gives it. Names stand right of the last panel. ValueError without such records.
+    """
+    race = latest(rows, "race", function=function)
+    counts = sorted(map(int, race["ranks"].unique()))
+    fig, axes = figures.new(f"{TITLES[function]}{_on(rows)}", width=3 + 2.9 * len(counts), height=4.6,
+                            ncols=len(counts), sharey=True, squeeze=False)
+    for ax, ranks in zip(axes[0], counts, strict=True):
+        for name, curve in _curves(race[race["ranks"] == ranks]):
+            _plot(ax, curve["bytes"], curve["median_us"] / 1e6, name)
+        _sizes(ax, race["bytes"])
+        ax.set_title(f"{ranks} ranks", fontsize="medium")
+    axes[0][0].set(yscale="log", ylabel="time (slowest rank's median)")
+    figures.set_unit(axes[0][0].yaxis, "s")
+    axes[0][0].minorticks_off()
+    figures.label_lines(axes[0][-1])
+    return fig
+
+
+def draw_bandwidth(rows, function: str = "allreduce", ranks: int = 8):
+    """Bus bandwidth against size: what each link carries at the least, whatever the number of ranks."""
+    race = latest(rows, "race", function=function, ranks=ranks)
+    fig, ax = figures.new(f"{TITLES[function]}, {ranks} ranks: bus bandwidth{_on(rows)}", width=8.4)
+    for name, curve in _curves(race):
+        _plot(ax, curve["bytes"], 1e9 * curve["busbw_GBps"], name)
+    _sizes(ax, race["bytes"])
+    ax.set(ylabel="busbw", ylim=(0, None))
+    figures.set_unit(ax.yaxis, "B/s")
+    figures.label_lines(ax)
+    return fig
+
+
+def draw_crossover(rows, ranks: int = 8, function: str = "allreduce",
+                   algorithms: tuple[str, str] = ("recursive_doubling", "ring"), costs: Costs | None = None,
+                   prediction=None):
+    """Measured (points) and predicted (dashed) time of two algorithms against size, and where each pair crosses.
+
+    algorithms: the one with fewer messages first. costs: of a fit, by default that of the same records' ping-pong.
+    prediction: a Prediction of the crossing in bytes; one without a number draws nothing.
+    """
+    costs = costs or costs_of(rows, ranks)
+    race = latest(rows, "race", function=function, ranks=ranks)
+    fig, ax = figures.new(f"{TITLES[function]}, {ranks} ranks: predicted and measured{_on(rows)}", width=8.4)
+    smooth = np.geomspace(race["bytes"].min(), race["bytes"].max(), 24)  # mark_prediction looks at every piece
+    measured = {}
+    for name in algorithms:
+        curve = race[race["algorithm"] == name]
+        measured[name] = curve.set_index("bytes")["median_us"] / 1e6
+        ax.plot(curve["bytes"], measured[name], CURVES[name][0], color=_color(name), label="_points")
+        predicted = [cost(function, name, ranks, size, costs) for size in smooth]
+        ax.plot(smooth, predicted, "--", marker="", color=_color(name), label=name)
+    ax.set(yscale="log", ylabel="time")
+    figures.set_unit(ax.yaxis, "s")
+    _sizes(ax, race["bytes"])
+    figures.label_lines(ax)
+    expected = crossover(function, *algorithms, ranks, costs)
+    if expected:
+        seconds = cost(function, algorithms[0], ranks, expected, costs)
+        _mark(ax, expected, seconds, f"predicted: {_bytes(expected)}", below=True)
+    if found := measured_crossover(*(measured[name] for name in algorithms)):
+        _mark(ax, *found, f"measured: {_bytes(found[0])}", below=False)
+    value = prediction.value if prediction is not None else None
+    figures.mark_prediction(ax, value, cost(function, algorithms[0], ranks, value, costs) if value else None)
+    return fig
+
+
+def draw_ping_pong(rows, ranks: int = 8):
+    """Half a round trip against size, measured and as α + nβ: one pair of ranks alone, and all pairs at once."""
+    fig, ax = figures.new(f"A message of n bytes takes α + nβ{_on(rows)}", width=8.4)
+    for together, label, marker, color in ((False, "one pair", "o", "blue"), (True, "all pairs", "s", "vermillion")):
+        played = latest(rows, "ping_pong", ranks=ranks, together=together)
+        costs = costs_of(rows, ranks, together)
+        sizes, color = played["bytes"], figures.COLORS[color]
+        ax.plot(sizes, played["median_us"] / 1e6, marker, color=color, label="_points")
+        smooth = np.geomspace(sizes.min(), sizes.max(), 100)
+        text = f"{label}:\nα = {1e6 * costs.alpha:.2g} µs\n1/β = {1e-9 / costs.beta:.2g} GB/s"
+        ax.plot(smooth, costs.alpha + smooth * costs.beta, marker="", color=color, label=text)
+    ax.set(yscale="log", ylabel="half a round trip")
+    figures.set_unit(ax.yaxis, "s")
+    _sizes(ax, sizes)
+    figures.label_lines(ax, gap=4.2)
+    return fig
+
+
+def measured_crossover(few_messages, few_bytes) -> tuple[float, float] | None:
+    """(bytes, seconds) where the second of two series, indexed by bytes, becomes the faster for good; else None.
+
+    Between two sizes both are taken as straight in the logarithms.
+    """
+    sizes = sorted(set(few_messages.index) & set(few_bytes.index))
+    ahead = [float(np.log(few_bytes[size] / few_messages[size])) for size in sizes]
+    slower = [i for i, lead in enumerate(ahead) if lead > 0]
+    if not slower or slower[-1] + 1 == len(sizes):
+        return None
+    i = slower[-1]
+    part = ahead[i] / (ahead[i] - ahead[i + 1])
+    pairs = (sizes[i], sizes[i + 1]), (few_messages[sizes[i]], few_messages[sizes[i + 1]])
+    return tuple(float(low ** (1 - part) * high**part) for low, high in pairs)
+
+
+def _curves(race):
+    """(name, its rows by size) in the order of `CURVES`, native last: by default, and its fastest setting at each size.
+    """
+    ours, native = race[race["algorithm"] != NATIVE], race[race["algorithm"] == NATIVE]
+    curves = [(name, ours[ours["algorithm"] == name]) for name in CURVES if name in set(ours["algorithm"])]
+    plain = native[native["setting"] == DEFAULT]
+    best = native.loc[native.groupby(["ranks", "bytes"])["median_us"].idxmin()]
+    curves.append((PLAIN, plain))
+    if set(native["setting"]) != {DEFAULT}:
+        curves.append((BEST, best))
+    return [(name, curve) for name, curve in curves if len(curve)]
+
+
+def _mark(ax, x: float, y: float, text: str, below: bool) -> None:
+    """A ring around a crossing, and its name where rising curves leave room: right of it below, or left above."""
+    black = figures.COLORS["black"]
+    ax.plot([x], [y], "o", markersize=11, markerfacecolor="none", color=black, label="_crossing")
+    side, align = (1, "left") if below else (-1, "right")
+    ax.annotate(text, (x, y), xytext=(14 * side, -18 * side), textcoords="offset points", ha=align, va="center")
+
+
+def _plot(ax, x, y, name: str) -> None:
+    ax.plot(list(x), list(y), marker=CURVES[name][0], markersize=4.5, linewidth=1.6, color=_color(name), label=name)
+
+
+def _color(name: str) -> str:
+    return figures.COLORS[CURVES[name][1]]
+
+
+def _sizes(ax, sizes) -> None:
+    ax.set(xscale="log", xlabel="bytes")
+    ax.xaxis.set_major_locator(LogLocator(base=16, numticks=12))
+    ax.xaxis.set_major_formatter(lambda size, _: _bytes(size))
+    ax.minorticks_off()
+    ax.set_xlim(min(sizes) / 1.6, max(sizes) * 1.6)
+
+
+def _bytes(size: float) -> str:
+    """'64 KB': powers of two, as the sizes are."""
+    power = 0
+    while size >= 1000 and power < 3:
+        size, power = size / 1024, power + 1
+    return f"{size:.3g} {('B', 'KB', 'MB', 'GB')[power]}"
+
+
+def _on(rows) -> str:
+    """', 16-core CPU (recorded)' where the records say so."""
+    return f", {rows['on.machine'].iloc[0]} (recorded)" if "on.machine" in rows and len(rows) else ""

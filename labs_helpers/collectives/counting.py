@@ -1,0 +1,57 @@
+"""A communicator that counts what its rank really sends, to be held against an algorithm's formula."""
+
+from __future__ import annotations
+
+from labs_helpers.collectives.message_buffer import elements
+from labs_helpers.collectives.practice_comm import constant
+
+_COUNTED = ("Send", "Ssend", "Isend", "Issend", "Sendrecv")
+_PASSED_ON = ("Get_rank", "Get_size", "rank", "size", "Recv", "Irecv", "Barrier")
+
+
+class CountingComm:
+    """Wraps a communicator, an mpi4py one or that of a practice rank, and has its point-to-point methods.
+
+    `bytes_sent` and `messages_sent` of this rank since it was made, or since `reset()`. What goes to MPI.PROC_NULL
+    is not sent; what a rank sends to itself is. MPI's own collectives, whose messages nobody sees, raise
+    AttributeError.
+    """
+
+    def __init__(self, comm):
+        self.comm = comm
+        self.reset()
+
+    def reset(self) -> None:
+        self.bytes_sent = self.messages_sent = 0
+
+    def Send(self, buf, dest, tag=0):
+        self._count(buf, dest)
+        return self.comm.Send(buf, dest, tag)
+
+    def Ssend(self, buf, dest, tag=0):
+        self._count(buf, dest)
+        return self.comm.Ssend(buf, dest, tag)
+
+    def Isend(self, buf, dest, tag=0):
+        self._count(buf, dest)
+        return self.comm.Isend(buf, dest, tag)
+
+    def Issend(self, buf, dest, tag=0):
+        self._count(buf, dest)
+        return self.comm.Issend(buf, dest, tag)
+
+    def Sendrecv(self, sendbuf, dest, *receive, **named):
+        self._count(sendbuf, dest)
+        return self.comm.Sendrecv(sendbuf, dest, *receive, **named)
+
+    def __getattr__(self, name: str):
+        if name in _PASSED_ON:
+            return getattr(self.comm, name)
+        raise AttributeError(f"a counting communicator knows {', '.join(_COUNTED + _PASSED_ON)}, not {name!r}, whose "
+                             "messages it could not count")
+
+    def _count(self, buf, dest) -> None:
+        nbytes = elements(buf).nbytes
+        if dest != constant("PROC_NULL"):
+            self.bytes_sent += nbytes
+            self.messages_sent += 1

@@ -1,0 +1,159 @@
+"""The collectives of this course, called as in mpi4py, with an algorithm to choose.
+
+Buffers are C-contiguous NumPy arrays of numbers, any count from 0 up; comm is an MPI communicator or one of
+practice ranks (practice.py), with any number of ranks. `op` is MPI.SUM, MIN, MAX, PROD, an operation made by
+MPI.Op.Create, or None for MPI.SUM. All messages carry the tag messages.TAG: keep it free on comm.
+
+Errors are TypeError and ValueError and name the argument. With validate=True a small exchange comes first
+(agreement.py): when calls differ between ranks, or a rank refuses its arguments, every rank raises. With
+validate=False such a difference may hang; a rank's own arguments are looked at either way.
+"""
+
+import functools
+
+import numpy as np
+
+from labs_helpers.collectives import (
+    binomial,
+    buffers,
+    hierarchical,
+    naive,
+    native,
+    pairwise,
+    rabenseifner,
+    recursive_doubling,
+    recursive_halving,
+    ring,
+    shared_memory,
+)
+from labs_helpers.collectives.agreement import agree, refusal
+from labs_helpers.collectives.choose import choose
+from labs_helpers.collectives.nodes import is_mpi_type, nodes_of
+from labs_helpers.collectives.operations import find_ufunc, is_commutative, operation_name
+
+_KNOWN = {
+    "allreduce": {
+        "naive": naive.allreduce,
+        "ring": ring.allreduce,
+        "recursive_doubling": recursive_doubling.allreduce,
+        "rabenseifner": rabenseifner.allreduce,
+        "shared_memory": shared_memory.allreduce,
+        "hierarchical": hierarchical.allreduce,
+        "native": native.allreduce,
+    },
+    "reduce_scatter": {
+        "ring": ring.reduce_scatter,
+        "recursive_halving": recursive_halving.reduce_scatter,
+        "native": native.reduce_scatter,
+    },
+    "allgather": {"ring": ring.allgather, "native": native.allgather},
+    "broadcast": {"binomial": binomial.broadcast, "native": native.broadcast},
+    "alltoall": {"pairwise": pairwise.alltoall, "shared_memory": shared_memory.alltoall, "native": native.alltoall},
+}
+ALGORITHMS = {function: (*known, "auto") for function, known in _KNOWN.items()}
+REORDERS = {"ring", "recursive_halving"}  # a ∘ b may become b ∘ a
+MPI_ONLY = {"shared_memory", "hierarchical", "native"}
+
+
+def allreduce(comm, send, recv, op=None, algorithm="ring", validate=True) -> None:
+    """recv ← send of rank 0 ∘ send of rank 1 ∘ …, on every rank.
+
+    send: (n,) or any shape, not changed; MPI.IN_PLACE: recv holds this rank's input. recv: as send.
+    """
+    source, target = _check("allreduce", comm, buffers.allreduce_buffers, (send, recv), op, algorithm, validate)
+    _find("allreduce", comm, algorithm, source, op)(comm, source, target, op)
+
+
+def reduce_scatter(comm, send, recv, op=None, algorithm="ring", validate=True) -> None:
+    """recv ← this rank's chunk of the reduction of all ranks' send.
+
+    send: n elements, not changed. recv: as many as chunk `rank` of `chunk_bounds(n, size)` has.
+    """
+    check = buffers.reduce_scatter_buffers
+    source, target = _check("reduce_scatter", comm, check, (send, recv), op, algorithm, validate)
+    _find("reduce_scatter", comm, algorithm, source, op)(comm, source, target, op)
+
+
+def allgather(comm, send, recv, algorithm="ring", validate=True) -> None:
+    """recv ← send of rank 0, then of rank 1 … send: n elements on every rank. recv: size · n elements."""
+    source, target = _check("allgather", comm, buffers.allgather_buffers, (send, recv), None, algorithm, validate)
+    _find("allgather", comm, algorithm, source, None)(comm, source, target)
+
+
+def broadcast(comm, buffer, root=0, algorithm="binomial", validate=True) -> None:
+    """buffer ← buffer of rank `root`, on every rank. buffer: n elements."""
+    def check(comm, buffer, thorough):
+        if not isinstance(root, int | np.integer) or isinstance(root, bool):
+            raise TypeError(f"root must be a rank, not {root!r}")
+        if not 0 <= root < comm.Get_size():
+            raise ValueError(f"root is {root}, but comm has ranks 0 to {comm.Get_size() - 1}")
+        return buffers.flat("buffer", buffer, written=True), root
+
+    data, _ = _check("broadcast", comm, check, (buffer,), None, algorithm, validate, root)
+    _find("broadcast", comm, algorithm, data, None)(comm, data, int(root))
+
+
+def alltoall(comm, send, recv, algorithm="pairwise", validate=True) -> None:
+    """Block s of recv ← block `rank` of rank s's send. send, recv: size · m elements, blocks of m."""
+    source, target = _check("alltoall", comm, buffers.alltoall_buffers, (send, recv), None, algorithm, validate)
+    _find("alltoall", comm, algorithm, source, None)(comm, source, target)
+
+
+def _check(function, comm, check, arrays, op, algorithm, validate, root=None):
+    """The flat buffers, once this rank's arguments are found good, and all ranks' alike if `validate`."""
+    if not comm:
+        raise ValueError("comm has been freed (it is MPI.COMM_NULL)")
+    try:
+        _check_names(function, type(comm), str(algorithm))
+        if find_ufunc(op) is None and not op.is_commutative:
+            _check_order(function, algorithm)
+        flat = check(comm, *arrays, validate)
+    except (TypeError, ValueError) as error:
+        if validate:
+            _refuse(comm, error)
+        raise
+    if validate:
+        # The sizes of what arrives follow from those of what is sent, checked above.
+        name = "buffer" if function == "broadcast" else "recv" if buffers.is_in_place(arrays[0]) else "send"
+        agree(comm, {"function": function, "algorithm": algorithm, "op": operation_name(op),
+                     "root": None if root is None else int(root),
+                     f"dtype of {name}": str(flat[0].dtype), f"size of {name}": flat[0].size})
+    return flat
+
+
+def _refuse(comm, error) -> None:
+    """Let the others know; here the error itself says more."""
+    try:
+        agree(comm, refusal(error))
+    except ValueError as told:
+        error.add_note(str(told))
+
+
+@functools.cache
+def _check_names(function: str, kind: type, algorithm: str) -> None:
+    if algorithm not in ALGORITHMS[function]:
+        raise ValueError(f"algorithm {algorithm!r} is not known to {function}; "
+                         f"it knows {', '.join(ALGORITHMS[function])}")
+    if kind.__name__ == "Intercomm":
+        raise TypeError("comm must have one group of ranks, but is an inter-communicator")
+    if algorithm in MPI_ONLY and not is_mpi_type(kind):
+        raise TypeError(f"comm must be an MPI communicator for algorithm {algorithm!r}, not a {kind.__name__}")
+
+
+def _check_order(function: str, algorithm: str) -> None:
+    if algorithm in REORDERS or algorithm == "auto" and function == "reduce_scatter":
+        raise ValueError(f"op is not commutative, and algorithm {algorithm!r} changes the order of operands")
+
+
+def _find(function, comm, algorithm, source, op):
+    if algorithm == "auto":
+        kind = type(comm)
+        nodes = nodes_of(comm).number_of_nodes if is_mpi_type(kind) else None
+        algorithm = _choose(function, comm.Get_size(), source.nbytes, nodes, is_commutative(op))
+    return _KNOWN[function][algorithm]
+
+
+@functools.lru_cache(maxsize=1024)
+def _choose(function: str, ranks: int, nbytes: int, nodes: int | None, commutative: bool) -> str:
+    known = {name for name in _KNOWN[function] if nodes or name not in MPI_ONLY}
+    return choose(function, ranks, nbytes, nodes, known if commutative else known - REORDERS)

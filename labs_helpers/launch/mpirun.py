@@ -1,0 +1,100 @@
+"""Run a script or a function on MPI ranks: with a time limit, an output a rank, and nothing left behind.
+
+    mpirun("mpi_scripts/hello.py", 4, timeout=30)      # the text that each rank printed, in rank order
+    run_on_ranks(lambda comm: comm.rank, 4, timeout=30)   # [0, 1, 2, 3]
+
+Works with Open MPI 4.1 and 5 and with MPICH, as root or not, with more ranks than cores. Within 5 s of the time
+limit, of an interrupt or of the death of a rank every process is gone, and the error says where each rank stood.
+"""
+
+import linecache
+import os
+import pickle
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
+from pathlib import Path
+
+import cloudpickle
+
+from labs_helpers.launch import worker
+from labs_helpers.launch.failure import RanksFailed, RanksTimeout, failure, read_outputs
+from labs_helpers.launch.flavour import find_flavour, shared_memory
+from labs_helpers.launch.process import ProcessFailed, ProcessTimeout, run
+from labs_helpers.launch.scratch import scratch
+
+__all__ = ["RanksFailed", "RanksTimeout", "mpirun", "run_on_ranks"]
+
+
+def mpirun(
+    script: str | os.PathLike,
+    ranks: int,
+    *arguments,
+    timeout: float,
+    env: Mapping[str, str] | None = None,
+    hostfile: str | os.PathLike | None = None,
+) -> list[str]:
+    """Run a Python script with `arguments` on `ranks` ranks; return what each printed, in rank order.
+
+    `timeout` is in seconds. `env` is set for the ranks in addition to this process's environment. With a
+    `hostfile` (in the form that the installed mpirun reads) the ranks are spread over its hosts, which must all
+    see this folder and the script's at the same paths; the ranks' output then passes through this folder.
+
+    Raises RanksFailed, RanksTimeout, FileNotFoundError (no such script, host file or mpirun), ValueError
+    (ranks below 1, a time limit that is not positive).
+    """
+    script = _existing(script, "script")
+    hostfile = None if hostfile is None else _existing(hostfile, "hostfile")
+    # What the ranks leave for this process: on several hosts it has to be where all of them see it.
+    with scratch("ranks-", os.getcwd() if hostfile else None) as folder:
+        _run(folder, ranks, [script, *map(str, arguments)], script.name, timeout, dict(env or {}), hostfile)
+        return read_outputs(folder, ranks)
+
+
+def run_on_ranks(function: Callable, ranks: int, *args, timeout: float, env: Mapping[str, str] | None = None) -> list:
+    """Call `function(comm, *args)` with comm = MPI.COMM_WORLD on `ranks` ranks; return the results in rank order.
+
+    The function travels by cloudpickle: it may be defined in a notebook cell, with what it uses from other cells.
+    What the ranks print is printed here, in rank order. `timeout`, `env` and the errors are those of `mpirun`;
+    TypeError says that something cannot be pickled.
+    """
+    with scratch("ranks-") as folder:
+        with (folder / "call").open("wb") as file:
+            # The ranks import what this process imports, and show a cell's lines in their tracebacks.
+            cells = {name: entry for name, entry in linecache.cache.items() if len(entry) == 4 and entry[1] is None}
+            pickle.dump((sys.path, ranks, cells), file)
+            cloudpickle.dump((function, args), file)
+        _run(folder, ranks, [], getattr(function, "__name__", repr(function)), timeout, dict(env or {}))
+        for text in read_outputs(folder, ranks):
+            print(text, end="")
+        return [pickle.loads((folder / f"{rank}.done").read_bytes()) for rank in range(ranks)]
+
+
+def _run(folder: Path, ranks, program: list, name: str, timeout, env: dict, hostfile: Path | None = None) -> None:
+    if not isinstance(ranks, int) or ranks < 1:
+        raise ValueError(f"ranks must be a positive whole number, not {ranks!r}")
+    flavour = find_flavour()
+    command = flavour.command(ranks, hostfile, export=env if hostfile else ())
+    command += [sys.executable, worker.__file__, folder, *program]
+    session = None if hostfile else str(folder)
+    said = ""
+    try:
+        with shared_memory(flavour) if hostfile is None else nullcontext() as memory:
+            environment = flavour.environment(session, memory) | os.environ | env
+            said = run(command, timeout=timeout, env=environment, before_end=lambda: worker.ask_where(folder))
+    except KeyboardInterrupt as interrupt:
+        interrupt.add_note(str(failure(folder, ranks, f"{name} on {ranks} ranks was interrupted.")))
+        raise
+    except ProcessTimeout as error:
+        headline = f"{name} on {ranks} ranks did not end within {timeout:g} s and was stopped."
+        raise failure(folder, ranks, headline, error.output, RanksTimeout) from None
+    except ProcessFailed as error:
+        said = error.output
+    if not all((folder / f"{rank}.done").exists() for rank in range(ranks)):
+        raise failure(folder, ranks, f"{name} failed on {ranks} ranks.", said)
+
+
+def _existing(path: str | os.PathLike, name: str) -> Path:
+    if not Path(path).is_file():
+        raise FileNotFoundError(f"the {name} does not exist: {os.fspath(path)}")
+    return Path(path).resolve()

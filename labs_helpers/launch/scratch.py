@@ -1,0 +1,26 @@
+"""A temporary folder that is removed at the end, and also when this process is killed before."""
+
+import subprocess
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+
+# It waits for the end of its stdin: the pipe closes when the block ends, or with the death of this process.
+_GUARD = 'trap "" HUP INT TERM; cat >/dev/null; rm -rf -- "$1"'
+
+
+@contextmanager
+def scratch(prefix: str, where: str | Path | None = None):
+    """Yields the folder's Path. `where`: the folder to make it in, by default that of temporary files."""
+    folder = tempfile.mkdtemp(prefix=prefix, dir=where)
+    guard = subprocess.Popen(
+        ["sh", "-c", _GUARD, "sh", folder],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        yield Path(folder)
+    finally:
+        guard.communicate()

@@ -1,0 +1,80 @@
+"""Where each rank stood when it was ended: faulthandler's dumps, read and told in a line a place."""
+
+import linecache
+import re
+import sys
+import sysconfig
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+_FRAME = re.compile(r'  File "(.*)", line (\d+) in (.*)')
+_HEAD = "(most recent call first):"
+_INSTALLED = (sysconfig.get_path("stdlib"), sysconfig.get_path("purelib"), "<frozen")
+_COURSE = str(Path(__file__).parents[1])  # may itself be installed
+_WORKER = str(Path(__file__).with_name("worker.py"))
+
+
+@dataclass(frozen=True)
+class Frame:
+    """One call: the function's name, the file (of a notebook cell: its pseudo file), the line from 1."""
+
+    function: str
+    file: str
+    line: int
+
+    def __str__(self):
+        """Such as: shift, line 3 of cell [5]: comm.Send(block, right)"""
+        source = linecache.getline(self.file, self.line).strip()
+        text = f"{self.function}, line {self.line} of {_cell(self.file) or Path(self.file).name}"
+        return f"{text}: {source}" if source else text
+
+
+def read_frames(dump: str) -> tuple[Frame, ...]:
+    """The calls of the first faulthandler dump in a text, innermost first, down to the user's function or script,
+    without those inside the standard library and installed packages."""
+    frames = []
+    first = dump.partition(_HEAD)[2].partition(_HEAD)[0]
+    for name, line, function in _FRAME.findall(first):
+        if name in (_WORKER, "<frozen runpy>"):
+            break
+        if name.startswith(_COURSE) or not name.startswith(_INSTALLED):
+            frames.append(Frame(function, name, int(line)))
+    return tuple(frames)
+
+
+def tell(stuck: Mapping[int, tuple[Frame, ...]]) -> str:
+    """A line for each place: the ranks there, the innermost call, and the call of the user's own function."""
+    places = {}
+    for rank, frames in sorted(stuck.items()):
+        places.setdefault(_place(frames), []).append(rank)
+    return "\n".join(f"{name_ranks(ranks)}: {place}" for place, ranks in places.items())
+
+
+def name_ranks(ranks: list[int]) -> str:
+    """'rank 2', 'ranks 0-3', 'ranks 0, 2, 3'."""
+    ranks = sorted(ranks)
+    if len(ranks) > 2 and ranks == list(range(ranks[0], ranks[-1] + 1)):
+        return f"ranks {ranks[0]}-{ranks[-1]}"
+    return f"rank{'s' if len(ranks) > 1 else ''} {', '.join(map(str, ranks))}"
+
+
+def name_cells(text: str) -> str:
+    """A traceback with 'cell [5]' in place of the pseudo files of notebook cells."""
+    return re.sub(r'File "([^"]+)"', lambda match: _cell(match[1]) or match[0], text)
+
+
+def _place(frames: tuple[Frame, ...]) -> str:
+    if not frames:
+        return "outside your code (starting, or at its end)"
+    inner, outer = frames[0], frames[-1]
+    return f"in {inner}" if inner == outer else f"in {inner}\n    called from {outer}"
+
+
+def _cell(file: str) -> str | None:
+    """'cell [5]' if IPython compiled a cell under this name, 'a cell' if some other kernel did, else None."""
+    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    number = getattr(getattr(shell, "compile", None), "_filename_map", {}).get(file)
+    if number is not None:
+        return f"cell [{number}]"
+    return "a cell" if Path(file).parent.name.startswith("ipykernel_") else None

@@ -1,0 +1,129 @@
+"""What every rank runs: python worker.py FOLDER [SCRIPT ARGUMENT...]   (started by mpirun.py, a file, not a module)
+
+It leaves in FOLDER, with the rank in place of R: R.output (what it printed), R.pid, R.where (where it stood when it
+was ended), R.error (why it failed), R.done (its result, pickled). Without SCRIPT it calls the function in FOLDER/call.
+It imports nothing of this package: a rank that cannot import the package can still say so.
+"""
+
+import faulthandler
+import os
+import pickle
+import runpy
+import signal
+import sys
+import time
+import traceback
+from contextlib import suppress
+from pathlib import Path
+
+RANK_VARIABLES = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID")
+OUTERMOST = (b" in <module>\n", b" in _run_module_as_main\n")  # the last line of a whole answer
+OTHERS_MAY_FAIL_TOO_S = 0.5  # so that the same error on every rank is reported as such, not as a race's winner
+
+
+def main() -> None:
+    folder, script = Path(sys.argv[1]), sys.argv[2:]
+    rank = next((os.environ[name] for name in RANK_VARIABLES if name in os.environ), "0")
+    _print_to(folder / f"{rank}.output")
+    say_where_when_asked(folder, rank)
+    try:
+        result = _run_script(script) if script else _call(folder / "call")
+        _write(folder / f"{rank}.done", result)
+    except BaseException as error:
+        if isinstance(error, SystemExit) and not error.code:
+            return _write(folder / f"{rank}.done", b"")
+        _write(folder / f"{rank}.error", _told(error).encode())
+        _end_all_ranks(folder)
+
+
+def _run_script(script: list[str]) -> bytes:
+    sys.argv[:] = script
+    here = Path(__file__).resolve().parent
+    sys.path[:] = [str(Path(script[0]).parent), *(path for path in sys.path if path != str(here)), str(here.parents[1])]
+    runpy.run_path(script[0], run_name="__main__")
+    return b""
+
+
+def _call(file: Path) -> bytes:
+    import linecache
+
+    with file.open("rb") as stream:
+        sys.path[:], ranks, cells = pickle.load(stream)
+        linecache.cache.update(cells)  # notebook cells are no files: tracebacks shall show their lines
+        import cloudpickle
+        from mpi4py import MPI
+
+        if MPI.COMM_WORLD.size != ranks:
+            raise RuntimeError(
+                f"mpirun started {ranks} programs of {MPI.COMM_WORLD.size} rank: mpirun and mpi4py's MPI differ. "
+                "Take another MPI's folder out of PATH and LD_LIBRARY_PATH"
+            )
+        function, args = pickle.load(stream)
+    return cloudpickle.dumps(function(MPI.COMM_WORLD, *args))
+
+
+def _print_to(file: Path) -> None:
+    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    for stream in (sys.stdout, sys.stderr):
+        os.dup2(descriptor, stream.fileno())
+        stream.reconfigure(line_buffering=True, encoding="utf-8", errors="replace")
+
+
+def _write(file: Path, content: bytes) -> None:
+    part = file.with_suffix(".part")
+    part.write_bytes(content)
+    part.rename(file)  # whoever sees the file sees all of it
+
+
+def _told(error: BaseException) -> str:
+    """The traceback, without the frames of this file."""
+    place, ours = error.__traceback__, (__file__, runpy.__file__, "<frozen runpy>")
+    while place is not None and place.tb_frame.f_code.co_filename in ours:
+        place = place.tb_next
+    return "".join(traceback.format_exception(type(error), error, place)).strip()
+
+
+def say_where_when_asked(folder: Path, rank: int | str) -> None:
+    """From now on this process answers SIGCONT, and a crash, by writing to R.where where it stands."""
+    where = open(folder / f"{rank}.where", "w")
+    faulthandler.enable(where, all_threads=False)
+    faulthandler.register(signal.SIGCONT, where, all_threads=False)  # Open MPI sends it before it ends a rank
+    _write(folder / f"{rank}.pid", f"{os.getpid()} {os.uname().nodename}".encode())
+
+
+def ask_where(folder: Path) -> None:
+    """Ask the ranks on this host that are still at work where they stand, and wait for their answers, 1 s at most."""
+    asked = []
+    for file in folder.glob("*.pid"):
+        pid, host = file.read_text().split()
+        if host == os.uname().nodename and not _ended(file):
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(int(pid), signal.SIGCONT)
+                asked.append(file.with_suffix(".where"))
+    deadline = time.monotonic() + 1
+    while time.monotonic() < deadline and not all(file.read_bytes().endswith(OUTERMOST) for file in asked):
+        time.sleep(0.01)
+
+
+def _ended(file: Path) -> bool:
+    return file.with_suffix(".done").exists() or file.with_suffix(".error").exists()
+
+
+def _end_all_ranks(folder: Path) -> None:
+    """Without this the other ranks would wait for ever for the one that failed."""
+    mpi = sys.modules.get("mpi4py.MPI")
+    if mpi is None or not mpi.Is_initialized() or mpi.Is_finalized():
+        sys.exit(1)
+    deadline = time.monotonic() + OTHERS_MAY_FAIL_TOO_S
+    while time.monotonic() < deadline and not all(_ended(file) for file in folder.glob("*.pid")):
+        time.sleep(0.01)
+    ask_where(folder)
+    sys.stdout.flush()
+    silence = os.open(os.devnull, os.O_WRONLY)
+    for descriptor in (1, 2):
+        os.dup2(silence, descriptor)  # the error is told; MPI's notice that it aborts would only repeat it
+    mpi.COMM_WORLD.Abort(1)
+
+
+if __name__ == "__main__":
+    main()

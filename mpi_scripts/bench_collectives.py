@@ -1,0 +1,81 @@
+"""Time collectives on the ranks this is started with: ours beside native, from 8 B to 64 MB.
+
+    mpirun -n 8 python -m mpi4py mpi_scripts/bench_collectives.py
+    mpirun -n 16 --hostfile hosts python -m mpi4py mpi_scripts/bench_collectives.py --functions allreduce
+    srun -n 16 python -m mpi4py mpi_scripts/bench_collectives.py --algorithms native ring --out nodes.jsonl
+    python mpi_scripts/bench_collectives.py --native-settings 8      # no mpirun: starts 8 ranks for each setting
+
+`-m mpi4py` ends all ranks when one fails. New buffers in every run; the slowest rank's median; algbw is bytes over
+time, busbw what the busiest link carries (algbw · 2(N−1)/N for all-reduce). Records, with every OMPI_MCA_*, go to
+results/ as JSON Lines.
+"""
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from labs_helpers.bench import results  # noqa: E402
+from labs_helpers.collectives import study  # noqa: E402
+from labs_helpers.collectives.cost_model import BUS_FACTOR  # noqa: E402
+from labs_helpers.collectives.race import SIZES, race  # noqa: E402
+
+
+def main() -> None:
+    given = arguments()
+    if given.native_settings:
+        out = ["--out", str(given.out)] if given.out else []
+        functions = [name for name in given.functions if name in study.FUNCTIONS]
+        return study.main(["--ranks", str(given.native_settings), "--functions", *functions, *out])
+    from mpi4py import MPI
+
+    from labs_helpers.collectives.interface import ALGORITHMS
+    from labs_helpers.collectives.ping_pong import local_work, ping_pong
+
+    comm = MPI.COMM_WORLD
+    sizes = [size for size in SIZES if given.smallest <= size <= given.largest]
+    records = []
+    if given.ping_pong:
+        records += ping_pong(comm, together=False) + ping_pong(comm, together=True) + local_work(comm)
+    for function in given.functions:
+        known = (*(name for name in ALGORITHMS[function] if name != "native"), "native")
+        algorithms = [name for name in known if name in (given.algorithms or known)]
+        records += race(comm, function, algorithms, sizes, given.seconds)
+    if comm.rank == 0:
+        report(records, given.out)
+
+
+def report(records: list[dict], out: Path | None) -> None:
+    """Print a line a race, and append the records to a file."""
+    os.environ["LABS_DEVICE"] = "cpu"
+    machine = study.machine_label()
+    out = out or results.path_for("collectives", machine)
+    setting = {"study": "collectives", "setting": "default"}
+    results.append(out, study.complete([setting | record | {"on": {}} for record in records], machine))
+    print(f"{'function':<15} {'algorithm':<19} {'bytes':>10} {'µs':>10} {'algbw GB/s':>11} {'busbw GB/s':>11}")
+    for r in (r for r in records if r["kind"] == "race"):
+        print(f"{r['function']:<15} {r['algorithm']:<19} {r['bytes']:>10} {r['median_us']:>10.4g} "
+              f"{r['algbw_GBps']:>11.4g} {r['busbw_GBps']:>11.4g}")
+    print(f"{len(records)} records appended to {out}")
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--functions", nargs="+", choices=BUS_FACTOR, metavar="NAME", default=["allreduce", "alltoall"],
+                        help=f"of {', '.join(BUS_FACTOR)}; default: allreduce alltoall")
+    parser.add_argument("--algorithms", nargs="+", metavar="NAME",
+                        help="default: all that each function knows, native last")
+    parser.add_argument("--smallest", type=int, default=SIZES[0], metavar="BYTES")
+    parser.add_argument("--largest", type=int, default=SIZES[-1], metavar="BYTES")
+    parser.add_argument("--seconds", type=float, default=0.06, help="per size and algorithm; default: %(default)s")
+    parser.add_argument("--ping-pong", action="store_true", help="also what the cost model is fitted to")
+    parser.add_argument("--native-settings", type=int, metavar="RANKS",
+                        help="race the best setting of the native collectives: each in runs of its own")
+    parser.add_argument("--out", type=Path, help="default: results/collectives.MACHINE.jsonl")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

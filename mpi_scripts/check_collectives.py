@@ -1,0 +1,41 @@
+"""Check every algorithm of labs_helpers.collectives against the MPI library's own.
+
+    mpirun -n 8 python -m mpi4py mpi_scripts/check_collectives.py
+
+Ends with status 1 and the failing case if a result differs. Works under Slurm (srun) and with a host file too.
+"""
+
+import argparse
+import sys
+
+from mpi4py import MPI
+
+from labs_helpers.collectives.interface import ALGORITHMS
+from labs_helpers.collectives.nodes import pretend_nodes
+from labs_helpers.collectives.verify import DTYPES, SIZES, verify
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--functions", nargs="+", choices=ALGORITHMS, default=list(ALGORITHMS), metavar="NAME",
+                        help=f"of {', '.join(ALGORITHMS)}")
+    parser.add_argument("--sizes", nargs="+", type=int, default=SIZES, metavar="N", help="elements a rank sends")
+    parser.add_argument("--dtypes", nargs="+", default=DTYPES, metavar="DTYPE")
+    parser.add_argument("--validate", action="store_true", help="with the exchange that compares the ranks' calls")
+    parser.add_argument("--ranks-per-node", type=int, metavar="R",
+                        help="let R consecutive ranks count as a node; all-reduce within and between them only")
+    options = parser.parse_args()
+    comm, functions = MPI.COMM_WORLD, options.functions
+    left_out = ()
+    if options.ranks_per_node:
+        pretend_nodes(comm, options.ranks_per_node)
+        functions, left_out = ["allreduce"], ("shared_memory",)
+    count, failure = verify(comm, functions, options.sizes, options.dtypes, options.validate, left_out)
+    if comm.Get_rank() == 0:
+        print(failure or f"{comm.Get_size()} ranks: {count} cases agree with {MPI.Get_library_version()[:24].strip()}",
+              flush=True)
+    return 1 if failure else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,28 @@
+"""Say hello from every rank.
+
+    mpirun -n 4 python mpi_scripts/hello.py
+    mpirun -n 8 --hostfile hosts python mpi_scripts/hello.py --barrier
+    srun -n 8 python mpi_scripts/hello.py
+"""
+
+import argparse
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--barrier", action="store_true", help="say it in rank order")
+    options = parser.parse_args()
+
+    from mpi4py import MPI  # after the options: --help needs no MPI
+
+    comm = MPI.COMM_WORLD
+    for turn in range(comm.size):
+        if turn == comm.rank:
+            library = MPI.Get_library_version().split(",")[0].splitlines()[0]
+            print(f"Hello from rank {comm.rank} of {comm.size} on {MPI.Get_processor_name()} ({library})", flush=True)
+        if options.barrier:
+            comm.Barrier()
+
+
+if __name__ == "__main__":
+    main()
