@@ -51,12 +51,13 @@ def draw_speed(rows, direction: str = "forward", causal: bool = True):
 
 def draw_time(rows, direction: str = "forward"):
     """Time against the sequence length, both logarithmic: plain attention, ours, the peers; full, head dim 128."""
-    fig, ax = figures.new(f"Attention {direction}, full, float16, head dim 128, 16,384 tokens{_on(rows)}", width=8.4)
+    fig, ax = figures.new(f"Attention {direction}, full, float16, head dim 128{_on(rows)}", width=8.4)
     panel = chosen(rows, "speed", direction=direction, causal=False, D=128)
     for name, curve in _curves(panel, (PLAIN, EFFICIENT, *PEERS)):
         _plot(ax, curve["L"], curve["median_ms"], name)
     ax.set(ylabel="ms (median)", yscale="log")
     _lengths(ax, panel["L"])
+    ax.set_xlabel(f"{LENGTH} (a batch has 16,384 tokens: fewer sequences as they grow)")
     figures.label_lines(ax)
     return fig
 

@@ -8,7 +8,8 @@ import torch
 
 from labs_helpers import attention
 from labs_helpers.attention.check_counts import attention_costs
-from labs_helpers.attention.check_softmax import merge, row_softmax
+from labs_helpers.attention.check_merge import merge
+from labs_helpers.attention.check_softmax import row_softmax
 from labs_helpers.attention.check_tiles import attend
 from labs_helpers.attention.mask_slips import mask_slips
 from labs_helpers.attention.tile_map import tile_states, visible
@@ -22,6 +23,9 @@ __all__ = ["attention_costs", "causal_attention", "merge", "row_softmax", "summa
            "window_attention"]
 
 
+MARGIN = 4  # of NaN on each side of each dimension
+
+
 def operands(B: int, H: int, Lq: int, Lk: int, D: int) -> list[torch.Tensor]:
     """q, k, v, normally distributed."""
     return [numbers(B, H, L, D, seed=seed) for seed, L in enumerate((Lq, Lk, Lk))]
@@ -30,6 +34,13 @@ def operands(B: int, H: int, Lq: int, Lk: int, D: int) -> list[torch.Tensor]:
 def heads_last(tensor: torch.Tensor) -> torch.Tensor:
     """The same values, stored as (B, L, H, D), as a projection leaves them."""
     return tensor.transpose(1, 2).contiguous().transpose(1, 2)
+
+
+def apart(q, k, v) -> list[torch.Tensor]:
+    """The same values, each stored in a way of its own: Q as (B, L, H, D), K as (B, H, L, D), V as (B, L, 2, H, D),
+    as a projection of two leaves it. No stride of one does for another."""
+    both = torch.stack((torch.full_like(v, torch.nan), v)).permute(1, 3, 0, 2, 4).contiguous()
+    return [heads_last(q), k, both[:, :, 1].transpose(1, 2)]
 
 
 def shifted(q, k, v, score: float, scale: float):
@@ -42,12 +53,12 @@ def shifted(q, k, v, score: float, scale: float):
 @exercise("04/4", "forward", points=20, minutes=25, reference=attention.tile_attention, kernel=True)
 def tile_attention(student):
     q, k, v = operands(1, 2, 64, 96, 32)
-    half = [heads_last(t).half() for t in operands(2, 2, 32, 64, 32)]
+    half = apart(*(t.half() for t in operands(2, 2, 32, 64, 32)))
     for case, tensors, scale, BLOCK_M, BLOCK_N in (
-        ("64 queries, 96 keys, D = 32, NaN around", [surrounded(t) for t in (q, k, v)], 0.3, 32, 16),
+        ("64 queries, 192 keys, NaN around", [surrounded(t, MARGIN) for t in operands(1, 2, 64, 192, 32)], 0.3, 16, 64),
         ("all scores near +200", shifted(q, k, v, 200.0, 0.3), 0.3, 32, 32),
         ("all scores near −200", shifted(q, k, v, -200.0, 0.3), 0.3, 32, 32),
-        ("float16, stored as (B, L, H, D)", half, 0.3, 16, 32),
+        ("float16, Q, K and V with strides of their own", half, 0.3, 16, 32),
     ):
         seen = visible(tensors[0].shape[2], tensors[1].shape[2], causal=False)
         run = attend(case, student, seen, *tensors, scale=scale, BLOCK_M=BLOCK_M, BLOCK_N=BLOCK_N)
@@ -63,7 +74,8 @@ def causal_attention(student):
         ("33 queries, 80 keys", 33, 80, 32, 16, ()),
         ("80 queries, 33 keys: 47 queries see no key", 80, 33, 16, 32, ()),
         ("1 query, 50 keys", 1, 50, 16, 32, ()),
-        ("float16, 70 queries and keys", 70, 70, 16, 16, ()),
+        ("64 queries, 78 keys", 64, 78, 32, 16, ()),
+        ("float16, 60 queries, 70 keys, strides of their own", 60, 70, 16, 16, ()),
     ))
 
 
@@ -75,7 +87,8 @@ def window_attention(student):
         ("window of 16, 33 queries, 80 keys", 33, 80, 16, 32, (16,)),
         ("window of 100, longer than the sequence", 70, 70, 16, 32, (100,)),
         ("window of 9, 80 queries, 33 keys: 47 queries see no key", 80, 33, 16, 16, (9,)),
-        ("float16, window of 20, 70 queries and keys", 70, 70, 16, 16, (20,)),
+        ("window of 61, 64 queries, 78 keys", 64, 78, 32, 16, (61,)),
+        ("float16, window of 20, 60 queries, 70 keys, strides of their own", 60, 70, 16, 16, (20,)),
     ))
 
 
@@ -83,8 +96,10 @@ def _masked(student, cases):
     """The trial of a kernel with a mask. A case: name, Lq, Lk, BLOCK_M, BLOCK_N, (window,) or ()."""
     tiles = visited = 0
     for case, Lq, Lk, BLOCK_M, BLOCK_N, window in cases:
-        q, k, v = operands(1, 2, Lq, Lk, 32)
-        q, k, v = ((heads_last(t).half() if "float16" in case else surrounded(t)) for t in (q, k, v))
+        if "float16" in case:
+            q, k, v = apart(*(t.half() for t in operands(2, 2, Lq, Lk, 64)))
+        else:
+            q, k, v = (surrounded(t, MARGIN) for t in operands(1, 2, Lq, Lk, 64))
         seen = visible(Lq, Lk, True, *window)
         run = attend(case, student, seen, q, k, v, *window, scale=0.3, BLOCK_M=BLOCK_M, BLOCK_N=BLOCK_N,
                      own_slips=partial(mask_slips, window=window, BLOCK_M=BLOCK_M, BLOCK_N=BLOCK_N))

@@ -83,7 +83,8 @@ def _number(name: str, got, expected: int, suspects: dict) -> None:
         return
     causes = [text for text, value in suspects.items() if got == value]
     cause = f"\nLikely cause: {causes[0]}." if causes else ""
-    raise Wrong("", f"{name} is {got!r}, counted were {expected:,}{cause}")
+    shown = f"{got:,}" if isinstance(got, (int, float)) else repr(got)
+    raise Wrong("", f"{name} is {shown}, counted were {expected:,}{cause}")
 
 
 def _tiled(q, k, v, BLOCK_M: int) -> tuple[int, int]:

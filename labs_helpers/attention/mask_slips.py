@@ -52,7 +52,27 @@ def _wrong_masks(exact: Exact, window: tuple, BLOCK_M: int, BLOCK_N: int) -> dic
     everywhere = {text: exact.but(seen=mask & visited) for text, mask in masks.items()}
     at_edges = {f"{text} (in the tiles that are masked)": exact.but(seen=(mask | (states == WHOLE)) & visited)
                 for text, mask in masks.items()}
-    return everywhere | at_edges | {"a score that is not seen is 0; exp makes 0 of −inf only": zeros}
+    early = {text: exact.but(seen=((causal & near) | tiles) & visited)
+             for text, tiles in _wrongly_whole(Lq, Lk, exact.k.shape[2], window, BLOCK_M, BLOCK_N).items()}
+    return everywhere | at_edges | early | {"a score that is not seen is 0; exp makes 0 of −inf only": zeros}
+
+
+def _wrongly_whole(Lq: int, Lk: int, padded: int, window: tuple, BLOCK_M: int, BLOCK_N: int) -> dict:
+    """Cause → bool (Lq, padded): the scores in tiles that are taken without a mask."""
+    first, begins = torch.arange(Lq)[:, None] // BLOCK_M * BLOCK_M, torch.arange(padded) // BLOCK_N * BLOCK_N
+    ends, full, end = begins + BLOCK_N, first + 1 + Lk - Lq, (first + BLOCK_M + Lk - Lq).clamp(max=Lk)
+    inside = begins >= end - window[0] if window else torch.tensor(True)
+    tiles = {
+        "`full` is too large by one: the program's first row sees the keys below first + 1 + Lk − Lq":
+            (ends <= full + 1) & inside,
+        "`full` is where the last row's keys end; before it the first row has to see everything too":
+            (ends <= end) & inside,
+    }
+    if window:
+        tiles |= {"the tiles on the window's first edge need the mask too": ends <= full,
+                  "the window's first edge is one too far left: the last row of a program does not see that key":
+                      (ends <= full) & (begins >= end - window[0] - 1)}
+    return tiles
 
 
 def _nan_rows(exact: Exact, BLOCK_M: int, BLOCK_N: int) -> dict:

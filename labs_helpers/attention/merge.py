@@ -9,6 +9,7 @@ def merge(m1, l1, o1, m2, l2, o2):
     A part has seen some of the keys, with scores s (a row a query) and values v. It holds
     m: (rows,), the largest s; l: (rows,), Σ exp(s − m); and o: (rows, D), Σ exp(s − m)·v, which
     is not yet divided by l. A part that has seen no key is m = −inf, l = 0, o = 0.
+    The six tensors stay as they are; the result is three new ones.
     """
     # 1. The maximum over both parts.
     # 2. Each part's factor: what turns its exp(s − m1), or exp(s − m2), into exp(s − m).

@@ -70,8 +70,8 @@ def draw_tile_map(maps: dict, BLOCK_M: int, BLOCK_N: int):
     from matplotlib.colors import ListedColormap
     from matplotlib.patches import Patch
 
-    kinds = {SKIPPED: ("skipped", figures.RULE), WHOLE: ("computed", figures.COLORS["blue"]),
-             MASKED: ("computed and masked", figures.COLORS["orange"]),
+    kinds = {SKIPPED: ("skipped", figures.RULE), WHOLE: ("computed (counted)", figures.COLORS["blue"]),
+             MASKED: ("on the diagonal (masked)", figures.COLORS["orange"]),
              NEEDLESS: ("computed for nothing", figures.COLORS["vermillion"])}
     fig, axes = figures.new("Tiles of the score matrix, as counted", width=9.6, height=4.4, ncols=len(maps),
                             squeeze=False)

@@ -17,8 +17,8 @@ def row_softmax_kernel(x_ptr, y_ptr, N, stride_xm, stride_xn, stride_ym, stride_
         columns = start + tl.arange(0, BLOCK)
         # 1. Load the block in float32. Which value is past the end, so that exp makes it 0?
         # 2. The new maximum: tl.max of the block, tl.maximum with the old one.
-        # 3. Rescale l_i to it, add the block's Σ exp, and keep the new maximum. As long as every
-        #    element was −inf, subtract 0 instead of the maximum: −inf − (−inf) is NaN.
+        # 3. Rescale l_i to it, add the block's Σ exp, and keep the new maximum. While all
+        #    elements so far are −inf, subtract 0 instead of the maximum: −inf − (−inf) is NaN.
         ### BEGIN SOLUTION
         x = tl.load(x_row + columns * stride_xn, mask=columns < N, other=-float("inf")).to(tl.float32)
         m_new = tl.maximum(m_i, tl.max(x))

@@ -134,4 +134,6 @@ def slips(exact: Exact, BLOCK_N: int) -> tuple[dict, dict]:
         if bool((sign * exact.largest > 80).all()):
             of_o[cause] = torch.full_like(exact.o, torch.nan)
             of_lse[cause] = torch.full_like(exact.lse, sign * torch.inf)
-    return of_o, {text: wrong.lse for text, wrong in changed.items()} | of_lse
+    not_kept = {"the new maximum is not kept: m_i = m_new at the end of the step":
+                torch.full_like(exact.lse, MINUS_INF)}
+    return of_o, {text: wrong.lse for text, wrong in changed.items()} | of_lse | not_kept

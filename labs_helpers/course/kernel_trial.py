@@ -39,8 +39,11 @@ class Run:
         found = f"{most} times" if least == most else f"between {least} and {most} times"
         raise Wrong(self.case, f"each element of {name} is loaded {found}, expected {times} ({why})")
 
-    def expect_written_once(self, name: str = "D") -> None:
-        """Raises Wrong unless every element of the result was stored exactly once. Nothing on a GPU."""
+    def expect_written_once(self, name: str = "D", overlapping: str = "") -> None:
+        """Raises Wrong unless every element of the result was stored exactly once. Nothing on a GPU.
+
+        overlapping: the likely cause where programs store to the same elements and to others none does.
+        """
         if self.meter is None:
             return
         if not isinstance(self.value, torch.Tensor):
@@ -55,7 +58,7 @@ class Run:
                         "or its mask is False everywhere.")
         if never.any() and often.any():
             raise Wrong(self.case, f"{_where(never, name)} never written, {_where(often, name)} written by several "
-                        f"programs.\nLikely cause: the programs' {_overlapping(counts.writers.ndim)}")
+                        f"programs.\nLikely cause: {overlapping or _overlapping(counts.writers.ndim)}")
         if never.any():
             raise Wrong(self.case, f"{_where(never, name)} never written.\nLikely cause: a tile has no program (the "
                         "grid rounds down), or the mask of the store is too narrow.")
@@ -103,12 +106,22 @@ def compiled_for(case: str, launch: Launch, target: str, dtype):
         return compile_launch(launch, target, dtype)
     except CompileError as error:
         text = str(error).strip()
-        cause = ""
-        if "oop-carried" in text or "accumulator" in text or "acc" in text.rsplit("\n", 1)[-1]:
-            cause = ("\nLikely cause: the accumulator changes its dtype inside the loop. Start it as tl.float32 and "
-                     "leave it so; the interpreter promotes it silently, a GPU does not.")
+        cause = f"\nLikely cause: {why}" if (why := _why_refused(text)) else ""
         last = "\n".join(text.splitlines()[-6:])
         raise Wrong(case, f"does not compile for {target}, although the interpreter runs it:\n{last}{cause}") from error
+
+
+def _why_refused(text: str) -> str:
+    """What in the kernel makes the compiler refuse, from its message; '' where that is not known."""
+    last = text.rsplit("\n", 1)[-1]
+    if "NameError" in last:
+        return "a kernel may use only tl, its arguments and tl.constexpr; infinity is float(\"inf\") there."
+    if "AST node type: Break" in last or "AST node type: Continue" in last:
+        return "Triton has no break and no continue. Put the end into the loop's bounds."
+    if "oop-carried" in text or "accumulator" in text or "acc" in last:
+        return ("the accumulator changes its dtype inside the loop. Start it as tl.float32 and leave it so; the "
+                "interpreter promotes it silently, a GPU does not.")
+    return ""
 
 
 def check_tensor_cores(case: str, launch: Launch) -> str:
@@ -131,9 +144,9 @@ def check_tensor_cores(case: str, launch: Launch) -> str:
 
 def _overlapping(dimensions: int) -> str:
     if dimensions == 1:
-        return "blocks overlap. A block starts at program id × block size."
-    return ("tiles overlap. A tile starts at program id × block size: rows from axis 0 with BLOCK_M, columns from "
-            "axis 1 with BLOCK_N.")
+        return "the programs' blocks overlap. A block starts at program id × block size."
+    return ("the programs' tiles overlap. A tile starts at program id × block size: rows from axis 0 with BLOCK_M, "
+            "columns from axis 1 with BLOCK_N.")
 
 
 def _where(mask: np.ndarray, name: str) -> str:
@@ -141,5 +154,9 @@ def _where(mask: np.ndarray, name: str) -> str:
         index = np.flatnonzero(mask)
         return f"{index.size} of {mask.size} elements of {name} (from {index[0]} to {index[-1]}) are"
     rows, columns = np.flatnonzero(mask.any(1)), np.flatnonzero(mask.any(0))
-    return (f"{int(mask.sum())} of {mask.size} elements of {name} (rows {rows[0]} to {rows[-1]}, columns {columns[0]} "
-            f"to {columns[-1]}) are")
+    return (f"{int(mask.sum())} of {mask.size} elements of {name} ({_span('row', rows)}, {_span('column', columns)}) "
+            "are")
+
+
+def _span(name: str, indices) -> str:
+    return f"{name} {indices[0]}" if indices[0] == indices[-1] else f"{name}s {indices[0]} to {indices[-1]}"

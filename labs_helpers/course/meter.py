@@ -47,13 +47,14 @@ class Storage:
         (offset, shape, strides), name = min(
             self.views.items(), key=lambda view: abs(index - view[0][0]) if index >= view[0][0] else float("inf"))
         position = []
-        rest = index - offset
+        rest, size = index - offset, "×".join(map(str, shape))
+        if rest < 0:
+            return name, f"{_before(-rest)} ({size})"
         for stride in sorted({s for s in strides if s > 0}, reverse=True):
             position.append((stride, *divmod(rest, stride)))
             rest = rest % stride
         steps = {stride: count for stride, count, _ in position}
         coordinates = [steps.get(stride, 0) for stride in strides]
-        size = "×".join(map(str, shape))
         if len(shape) == 2:
             return name, f"row {coordinates[0]}, column {coordinates[1]} of {size}"
         return name, f"element {', '.join(map(str, coordinates))} of {size}"
@@ -149,12 +150,17 @@ class Meter:
         nearest = min(self.storages.values(), key=lambda s: min(abs(address - s.address), abs(address - s.end)))
         index = (address - nearest.address) // nearest.itemsize
         view, name = next(iter(nearest.views.items()))
-        size = "×".join(map(str, view[1]))
-        raise self.stray(kind, name, f"element {index - view[0]} of {int(np.prod(view[1]))} ({size})", grid_idx)
+        place, size = index - view[0], "×".join(map(str, view[1]))
+        beside = f", {_before(-place)}" if place < 0 else ""
+        raise self.stray(kind, name, f"element {place} of {int(np.prod(view[1]))} ({size}){beside}", grid_idx)
 
     def stray(self, kind, tensor, where, grid_idx) -> StrayAccess:
         number, line = student_line({launch.kernel.__code__.co_filename for launch in self.launches})
         return StrayAccess(kind, tensor, where, tuple(int(i) for i in grid_idx), number, line)
+
+
+def _before(elements: int) -> str:
+    return f"{elements:,} element{'s' * (elements > 1)} before the tensor's beginning"
 
 
 def as_view(flat: np.ndarray, offset: int, shape, strides) -> np.ndarray:

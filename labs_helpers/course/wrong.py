@@ -25,9 +25,10 @@ def wrong_from(error: BaseException, files: set[str], case: str = "") -> Wrong:
 
     `files` are the files (or notebook cells) that hold the student's functions.
     """
-    innermost = error
-    while innermost.__cause__ is not None:
-        innermost = innermost.__cause__
+    chain = [error]
+    while chain[0].__cause__ is not None:
+        chain.insert(0, chain[0].__cause__)
+    innermost = chain[0]
     if isinstance(innermost, StrayAccess):  # brings its own line
         return Wrong(case, f"{innermost}\nLikely cause: a mask is missing or too wide on that access, or an offset "
                      "uses the wrong stride or index.")
@@ -35,8 +36,9 @@ def wrong_from(error: BaseException, files: set[str], case: str = "") -> Wrong:
         return Wrong(case, f"interrupted{_own_line(error, files)}\nLikely cause, if it did not end by itself: a loop "
                      "whose end is never reached.")
     text = f"{type(innermost).__name__}: {str(innermost) or _asserted(innermost)}"
-    line = _own_line(innermost, files) or _own_line(error, files)
-    return Wrong(case, text + line + _hint(text))
+    # The interpreter raises anew at each level: the innermost exception that passed the student's code has the line.
+    line = next((line for link in chain if (line := _own_line(link, files))), "")
+    return Wrong(case, text + line + _hint(text, _dot_shapes(innermost)))
 
 
 def _asserted(error: BaseException) -> str:
@@ -54,13 +56,26 @@ def _own_line(error: BaseException, files: set[str]) -> str:
     return f"\n  line {own[-1].lineno}: {text.strip()}"
 
 
-def _hint(text: str) -> str:
+def _dot_shapes(error: BaseException) -> str:
+    """', here 32×16 and 64×16' where tl.dot refused its operands, from the frame that refused; else ''."""
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    shapes = [frames[-1].f_locals.get(name) if frames else None for name in ("a_shape", "b_shape")]
+    if not all(isinstance(shape, list) for shape in shapes):
+        return ""
+    return ", here " + " and ".join("×".join(str(getattr(n, "value", n)) for n in shape) for shape in shapes)
+
+
+def _hint(text: str, dot_shapes: str = "") -> str:
     """A likely cause for the errors that beginners meet most."""
     if "acc.type" in text:
         return "\nLikely cause: tl.dot's accumulator is not float32, or not BLOCK_M × BLOCK_N."
     if "reduction dimension" in text:
-        return ("\nLikely cause: tl.dot takes BLOCK_M × BLOCK_K and BLOCK_K × BLOCK_N. In A's pointers k goes along "
-                "the columns, [None, :]; in B's along the rows, [:, None].")
+        return (f"\nLikely cause: tl.dot takes M × K and K × N{dot_shapes}: the inner sizes differ. One of the two is "
+                "turned around: a tl.trans is missing or too many, or [:, None] and [None, :] are swapped.")
+    if "same dtype" in text:
+        return "\nLikely cause: tl.dot takes two blocks of one dtype: convert one to the other's, as in p.to(v.dtype)."
+    if "unexpected keyword argument 'dim'" in text:
+        return "\nLikely cause: dim= is PyTorch's word; Triton's reductions take axis=."
     if "no attribute 'handle'" in text or "no attribute 'element_ty'" in text:
         return "\nLikely cause: a function of torch inside a kernel. There it is tl: tl.zeros, tl.arange, tl.maximum."
     if "for @" in text:

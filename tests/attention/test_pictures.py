@@ -52,7 +52,7 @@ def test_the_tile_map_counts_and_names_what_is_computed_for_nothing():
     fig = pictures.draw_tile_map({"causal": (counted, seen)}, 16, 16)
     assert "10 of 16 tiles" in texts(fig)
     legend = [text.get_text() for text in fig.legends[0].get_texts()]
-    assert legend == ["skipped", "computed", "computed and masked"]
+    assert legend == ["skipped", "computed (counted)", "on the diagonal (masked)"]
     everything = pictures.draw_tile_map({"all": (np.ones_like(counted), seen)}, 16, 16)
     assert "computed for nothing" in [text.get_text() for text in everything.legends[0].get_texts()]
 

@@ -75,7 +75,7 @@ BUGS = [
      "function of torch inside a kernel|it is tl"),
     ("tile_matmul", "B's block turned", [("k[:, None] * stride_bk + columns[None, :] * stride_bn",
                                           "k[None, :] * stride_bk + columns[:, None] * stride_bn")],
-     "tl.dot takes BLOCK_M × BLOCK_K"),
+     "tl.dot takes M × K and K × N, here"),
     # masked_matmul
     ("masked_matmul", "no K mask on A", [(MASK_A, "mask=rows[:, None] < M, other=0.0")],
      r"load outside a_ptr: row 0, column 70 of 100×70"),
