@@ -25,7 +25,7 @@ BLOCK_BYTES = 512 * 2**10  # as much as stays in a core's L2 cache with what is 
 MOST_BYTES = 64 * 2**20  # of all slots together; containers often have little shared memory
 LINE = 64  # bytes of a cache line: flags on one line would slow each other down
 PAGE = 4096
-POLLS = 200  # looks at a flag before the core is offered to others; 1 with more ranks than cores
+POLLS = 200  # looks at a flag before the core is offered to others
 YIELDS = 16  # offers before MPI may move its own messages
 
 
@@ -50,7 +50,7 @@ class Segment:
         self._others = [(self.rank + away) % self.size * LINE // 8 for away in range(1, self.size)]
         self._reached = 0
         cores = set().union(*comm.allgather(_cores()))
-        self._polls = POLLS if len(cores) >= self.size else 1
+        self._crowded = len(cores) < self.size
         self._views = {}
         self.neighbours = Neighbours(comm)
         self._window.Sync()
@@ -61,15 +61,18 @@ class Segment:
         flags, turn = self._flags, self._reached + 1
         self._reached = turn
         self._window.Sync()
-        flags[self._own] = turn
-        for other in self._others:
-            if flags[other] < turn:
-                self._wait(other, turn)
+        if self._crowded:  # ranks that take turns on a core: MPI's own barrier hands it on more quickly
+            self.comm.Barrier()
+        else:
+            flags[self._own] = turn
+            for other in self._others:
+                if flags[other] < turn:
+                    self._wait(other, turn)
         self._window.Sync()
 
     def _wait(self, other: int, turn: int) -> None:
         flags = self._flags
-        for _ in range(self._polls):
+        for _ in range(POLLS):
             if flags[other] >= turn:
                 return
         for offers in itertools.count(1):
