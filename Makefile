@@ -12,13 +12,14 @@ pytest = $(run_python) -m pytest -n 2 --dist loadfile
 # The stamp's name holds the path of the tree: a tree that was moved is set up again.
 stamp := $(VENV)/.set-up-$(shell printf %s "$(CURDIR)" | cksum | cut -d' ' -f1)
 newest = .venv-newest
+mpich = .venv-mpich
 # Triton 3.2.0 compiles for a T4's tensor cores, and newer ones do not; it has wheels for these Pythons on x86-64.
 triton_3_2 = .triton-3.2
 has_triton_3_2 = "$(PYTHON)" -c 'import platform, sys; sys.exit(platform.machine() != "x86_64" or sys.version_info >= (3, 14))'
 newest_tests = $(wildcard tests/gemm tests/attention tests/first_kernels tests/course)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lab first-aid clean test-newest soak
+.PHONY: help setup run test lab first-aid clean test-newest soak mpich
 
 help: ## List the targets
 	@echo "Tile to Cluster. make <target>:"
@@ -44,6 +45,10 @@ soak: $(stamp) ## Run the tests that are exhaustive or long (at most 30 minutes)
 	@$(pytest) tests -m soak --timeout=1700; status=$$?; \
 	  if [ $$status = 5 ]; then echo "No test is marked soak yet."; else exit $$status; fi
 
+mpich: ## Make .venv-mpich, an environment with MPICH, in which make soak tries the collectives too
+	"$(PYTHON)" -m venv $(mpich)
+	$(mpich)/bin/python -m pip install --quiet $(PIP_ARGS) mpich mpi4py numpy cloudpickle
+
 test-newest: ## Run the kernels' tests under the newest Triton and numpy, in .venv-newest
 	@$(MAKE) --no-print-directory setup VENV=$(newest)
 	$(newest)/bin/python -m pip install --quiet $(PIP_ARGS) --upgrade --no-deps triton numpy
@@ -53,7 +58,7 @@ test-newest: ## Run the kernels' tests under the newest Triton and numpy, in .ve
 clean: ## Remove build/, caches and the environments; my_labs/ stays
 	rm -rf build $(triton_3_2) .pytest_cache .ruff_cache .hypothesis *.egg-info
 	find labs_helpers tests $(wildcard mpi_scripts) -name __pycache__ -type d -prune -exec rm -rf {} +
-	@for venv in "$(VENV)" $(newest); do if [ -f "$$venv/pyvenv.cfg" ]; then rm -rf "$$venv"; fi; done
+	@for venv in "$(VENV)" $(newest) $(mpich); do if [ -f "$$venv/pyvenv.cfg" ]; then rm -rf "$$venv"; fi; done
 
 $(stamp): pyproject.toml constraints.txt
 	@case "$$(uname -s)" in Linux) ;; \

@@ -1,0 +1,24 @@
+"""Lab 06, exercise 1: everybody passes a block to the right, and nobody waits for ever."""
+
+
+def ring_shift(comm, send, recv):
+    """Passes each rank's block to the rank on its right; the last rank's goes to rank 0.
+
+    comm: a communicator with comm.rank and comm.size ≥ 1. send, recv: contiguous arrays of the
+    same length and dtype. Afterwards recv holds what the rank on the left has in send.
+    """
+    # 1. Who is on the right, who is on the left? Both are ranks from 0 to comm.size - 1.
+    # 2. comm.Send(send, dest=…) and comm.Recv(recv, source=…). Both wait for the other side, so
+    #    some ranks have to receive first: the odd ones.
+    # 3. What should happen on a single rank, which is its own neighbour?
+    ### BEGIN SOLUTION
+    right, left = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
+    if comm.size == 1:
+        recv[:] = send
+    elif comm.rank % 2 == 0:
+        comm.Send(send, dest=right)
+        comm.Recv(recv, source=left)
+    else:
+        comm.Recv(recv, source=left)
+        comm.Send(send, dest=right)
+    ### END SOLUTION

@@ -1,0 +1,313 @@
+"""The bugs planted into lab 06's references, each with what its check says of it; and right answers written anew."""
+
+IN_TURNS = """    if comm.size == 1:
+        recv[:] = send
+    elif comm.rank % 2 == 0:
+        comm.Send(send, dest=right)
+        comm.Recv(recv, source=left)
+    else:
+        comm.Recv(recv, source=left)
+        comm.Send(send, dest=right)
+"""
+# Even ranks send and odd ranks receive, then all together the other way round: with an odd number two even ranks meet.
+IN_PHASES = """    if comm.size == 1:
+        recv[:] = send
+    elif comm.rank % 2 == 0:
+        comm.Send(send, dest=right)
+        comm.Barrier()
+        comm.Recv(recv, source=left)
+    else:
+        comm.Recv(recv, source=left)
+        comm.Barrier()
+        comm.Send(send, dest=right)
+"""
+RING_STEP = "        comm.Sendrecv(data[start:stop], dest=right, recvbuf=part, source=left)\n"
+EXCHANGE = "        comm.Sendrecv(blocks[dest], dest=dest, recvbuf=arriving[source], source=source)\n"
+GATHER = "        comm.Sendrecv(mine, dest=right, recvbuf=next_one, source=left)\n"
+HALVE = "        comm.Sendrecv(data[give], dest=rank ^ distance, recvbuf=part, source=rank ^ distance)\n"
+LSTSQ = """    rows = np.column_stack([1 / seconds, nbytes / seconds])
+    alpha, beta = map(float, np.linalg.lstsq(rows, np.ones(len(seconds)), rcond=None)[0])
+"""
+ROWS = """    for row in range(comm.size):
+        if row != comm.rank:
+            # Chunk r of row r is read by rank r alone, so the result may lie there.
+            op(shared[comm.rank, mine], shared[row, mine], out=shared[comm.rank, mine])
+"""
+ALL_AT_ONCE = """    requests = []
+    for dest in range(size):
+        if dest != rank:
+            requests.append(comm.Isend(blocks[dest], dest=dest))
+    for source in range(size):
+        if source != rank:
+            comm.Recv(arriving[source], source=source)
+    for request in requests:
+        request.Wait()
+"""
+
+BUGS = [
+    # ring_shift
+    ("ring_shift", "everybody sends first", [("elif comm.rank % 2 == 0:", "elif comm.rank >= 0:")],
+     "rank 0 waits to send to 1, which waits to send to 0(.|\n)*ring_shift, line(.|\n)*everybody sends first"),
+    ("ring_shift", "everybody receives first", [("elif comm.rank % 2 == 0:", "elif comm.rank < 0:")],
+     "everybody receives first"),
+    ("ring_shift", "deadlocks for odd ranks", [(IN_TURNS, IN_PHASES)], "^3 ranks: a deadlock"),
+    ("ring_shift", "sends to itself", [("    if comm.size == 1:\n        recv[:] = send\n    elif", "    if")],
+     "1 rank(.|\n)*itself"),
+    ("ring_shift", "the wrong way", [("(comm.rank + 1)", "(comm.rank - 1)"),
+                                     ("left = (comm.rank + 1) % comm.size, (comm.rank - 1)",
+                                      "left = (comm.rank - 1) % comm.size, (comm.rank + 1)")][:1] + [
+        ("(comm.rank - 1) % comm.size, (comm.rank - 1)", "(comm.rank - 1) % comm.size, (comm.rank + 1)")],
+     "travel the wrong way"),
+    ("ring_shift", "no wrap-around", [("right, left = (comm.rank + 1) % comm.size", "right, left = comm.rank + 1")],
+     "the ranks are 0 to 1(.|\n)*% comm.size"),
+    ("ring_shift", "its own block", [(IN_TURNS, "    recv[:] = send\n")], "the rank's own block"),
+    ("ring_shift", "a row, not a ring", [(IN_TURNS, """    if comm.rank + 1 < comm.size:
+        comm.Send(send, dest=right)
+    if comm.rank > 0:
+        comm.Recv(recv, source=left)
+""")], "nothing was received"),
+    ("ring_shift", "passed on until the end", [(IN_TURNS, """    recv[:] = send
+    for _ in range(comm.size + 1):
+        comm.Sendrecv(recv.copy(), dest=right, recvbuf=recv, source=left)
+""")], "one each is enough"),
+    # naive_allreduce
+    ("naive_allreduce", "the root forgets itself", [("recv[:] = send", "recv[:] = 0")], "root's own part is forgotten"),
+    ("naive_allreduce", "the root counts twice", [("part = np.empty_like(send)", "part = send.copy()"),
+                                                  ("        for source", "        op(recv, part, out=recv)\n"
+                                                   "        for source")], "own part is added twice"),
+    ("naive_allreduce", "MAX as SUM", [("op(recv, part, out=recv)", "recv += part")], "a sum, whatever op is"),
+    ("naive_allreduce", "starts from zeros", [("recv[:] = send", "recv[:] = 0; op(recv, send, out=recv)")],
+     "a zero is in it"),
+    ("naive_allreduce", "never sent back", [("            comm.Send(recv, dest=dest)", "            pass"),
+                                            ("        comm.Recv(recv, source=0)\n", "")], "not sent back"),
+    ("naive_allreduce", "nobody waits for it", [("        comm.Recv(recv, source=0)\n", "")], "which has ended"),
+    ("naive_allreduce", "the last rank forgotten", [("range(1, comm.size):\n            comm.Recv",
+                                                     "range(1, comm.size - 1):\n            comm.Recv")],
+     "deadlock: rank"),
+    ("naive_allreduce", "receives from itself", [("for source in range(1, ", "for source in range(0, ")],
+     "waits for a message from 0, itself"),
+    ("naive_allreduce", "each vector replaces the one before", [("op(recv, part, out=recv)", "recv[:] = part")],
+     "replaces the one before"),
+    ("naive_allreduce", "send overwritten", [("recv[:] = send", "recv[:] = send; mine = send"),
+                                             ("op(recv, part, out=recv)", "op(mine, part, out=mine)"),
+                                             ("comm.Send(recv, dest=dest)", "comm.Send(mine, dest=dest)"),
+                                             ("        for dest", "        recv[:] = mine\n        for dest")],
+     "send was overwritten"),
+    ("naive_allreduce", "everybody is told twice", [("            comm.Send(recv, dest=dest)",
+                                                     "            comm.Send(recv, dest=dest)\n" * 2),
+                                                    ("        comm.Recv(recv, source=0)\n",
+                                                     "        comm.Recv(recv, source=0)\n" * 2)], "expected 32,000"),
+    # ring_reduce_scatter
+    ("ring_reduce_scatter", "chunk index off by one", [("rank - step - 1", "rank - step"),
+                                                       ("rank - step - 2", "rank - step - 1")],
+     r"chunk rank \+ 1, not with its own"),
+    ("ring_reduce_scatter", "off by one the other way", [("rank - step - 2", "rank - step - 3"),
+                                                         ("rank - step - 1", "rank - step - 2")],
+     "chunk rank − 1, not with its own"),
+    ("ring_reduce_scatter", "receives what it sends", [("rank - step - 2", "rank - step - 1")],
+     "same chunk that it sends"),
+    ("ring_reduce_scatter", "the last uneven chunk lost", [
+        ("chunk_bounds(len(data), size)", "[(i * (len(data) // size), (i + 1) * (len(data) // size)) "
+                                          "for i in range(size)]")], "n // size lose the last"),
+    ("ring_reduce_scatter", "all chunks of the first one's length", [
+        ("np.empty_like(own)", "np.empty_like(data[:len(data) // size])")], "may differ by one|message truncated"),
+    ("ring_reduce_scatter", "a step too few", [("range(size - 1)", "range(size - 2)")], "a step too few"),
+    ("ring_reduce_scatter", "a step too many", [("range(size - 1)", "range(size)")], "a step too many"),
+    ("ring_reduce_scatter", "nothing is reduced", [("op(own, part, out=own)", "op(own, part)")], "never reduced into"),
+    ("ring_reduce_scatter", "the part replaces", [("op(own, part, out=own)", "own[:] = part")],
+     "replaces the chunk"),
+    ("ring_reduce_scatter", "MAX as SUM", [("op(own, part, out=own)", "own += part")], "a sum, whatever op is"),
+    ("ring_reduce_scatter", "the wrong way round", [("right, left = (rank + 1) % size, (rank - 1) % size",
+                                                     "left, right = (rank + 1) % size, (rank - 1) % size")],
+     "the wrong way round"),
+    ("ring_reduce_scatter", "the same chunk in each step", [("rank - step - 1", "rank - 1")], "two different chunks"),
+    ("ring_reduce_scatter", "the whole vector travels", [
+        ("        part = np.empty_like(own)\n", "        part = np.empty_like(data)\n"),
+        ("comm.Sendrecv(data[start:stop],", "comm.Sendrecv(data,"),
+        ("op(own, part, out=own)", "op(own, part[slice(*bounds[(rank - step - 2) % size])], out=own)")],
+     "sends the whole vector"),
+    ("ring_reduce_scatter", "Send, then Recv", [(RING_STEP, "        comm.Send(data[start:stop], dest=right)\n"
+                                                 "        comm.Recv(part, source=left)\n")], "everybody sends first"),
+    ("ring_reduce_scatter", "changed while it is sent", [
+        (RING_STEP, "        request = comm.Isend(data[start:stop], dest=right)\n        data[start:stop] = 0\n"
+         "        comm.Recv(part, source=left)\n        request.Wait()\n")], "send buffer overwritten"),
+    ("ring_reduce_scatter", "powers of two only", [("(rank + 1) % size, (rank - 1) % size", "rank ^ 1, rank ^ 1")],
+     "% comm.size; rank . step pairs"),
+    ("ring_reduce_scatter", "receives into the vector", [("recvbuf=part", "recvbuf=data[start:stop]")], "overlap"),
+    # ring_allreduce
+    ("ring_allreduce", "all-gather off by one", [("(rank - step) % size", "(rank - step + 1) % size"),
+                                                 ("(rank - step - 1) % size", "(rank - step) % size")],
+     "the all-gather writes into them|not finished"),
+    ("ring_allreduce", "the same chunk in each step", [("(rank - step) % size", "rank")],
+     "another chunk's place|not finished"),
+    ("ring_allreduce", "no all-gather", [("    ring_allgather(comm, recv)\n", "")], "only the ranks' own chunks"),
+    ("ring_allreduce", "all-gather into a copy", [("recvbuf=next_one", "recvbuf=next_one.copy()")],
+     "only the ranks' own chunks"),
+    ("ring_allreduce", "no reduce-scatter", [("    ring_reduce_scatter(comm, recv, op)\n", "")],
+     "not even the ranks' own"),
+    ("ring_allreduce", "works in send", [("ring_reduce_scatter(comm, recv", "ring_reduce_scatter(comm, send")],
+     "send was overwritten"),
+    ("ring_allreduce", "recv is another name for send", [("    recv[:] = send\n", "    recv = send\n")],
+     "send was overwritten"),
+    ("ring_allreduce", "recv never filled", [("    recv[:] = send\n", "")], "recv is never filled"),
+    ("ring_allreduce", "a step too few", [("range(size - 1)", "range(size - 2)")], "a step is missing|only the ranks"),
+    ("ring_allreduce", "a step too many", [("range(size - 1)", "range(size)")], "a step too many"),
+    ("ring_allreduce", "the last uneven chunk lost", [
+        ("chunk_bounds(len(data), size)", "[(i * (len(data) // size), (i + 1) * (len(data) // size)) "
+                                          "for i in range(size)]")], "n // size lose the last"),
+    ("ring_allreduce", "sums a chunk twice", [
+        (GATHER, "        part = next_one.copy()\n        comm.Sendrecv(mine, dest=right, recvbuf=part, source=left)\n"
+         "        next_one += part\n")], "not reduced into it a second time"),
+    ("ring_allreduce", "Recv, then Send", [(GATHER, "        comm.Recv(next_one, source=left)\n"
+                                            "        comm.Send(mine, dest=right)\n")], "everybody receives first"),
+    # pairwise_alltoall
+    ("pairwise_alltoall", "own block forgotten", [("    arriving[rank] = blocks[rank]\n", "")],
+     "one's own block is forgotten"),
+    ("pairwise_alltoall", "works only for powers of two", [
+        ("(rank + step) % size, (rank - step) % size", "rank ^ step, rank ^ step")], "powers of two only"),
+    ("pairwise_alltoall", "deadlocks where both send first", [(EXCHANGE, """        if rank % 2:
+            comm.Recv(arriving[source], source=source)
+            comm.Send(blocks[dest], dest=dest)
+        else:
+            comm.Send(blocks[dest], dest=dest)
+            comm.Recv(arriving[source], source=source)
+""")], "4 ranks(.|\n)*deadlock"),
+    ("pairwise_alltoall", "its own block to everybody", [("comm.Sendrecv(blocks[dest]", "comm.Sendrecv(blocks[rank]")],
+     "the wrong block is sent"),
+    ("pairwise_alltoall", "blocks in the wrong place", [("arriving[source]", "arriving[dest]")], "in the wrong place"),
+    ("pairwise_alltoall", "a step too few", [("range(1, size)", "range(1, size - 1)")], "never written"),
+    ("pairwise_alltoall", "a message to itself", [("range(1, size)", "range(size)")], "sends itself a message"),
+    ("pairwise_alltoall", "steps that do not fit", [("(rank - step) % size", "(rank + step) % size")], "deadlock"),
+    ("pairwise_alltoall", "columns for rows", [("send.reshape(size, -1)", "send.reshape(-1, size).T")],
+     "a transposed or strided view"),
+    ("pairwise_alltoall", "everybody sends to 0 first", [("    for step in range(1, size):\n        dest, source = "
+                                                          "(rank + step) % size, (rank - step) % size\n" + EXCHANGE,
+                                                          ALL_AT_ONCE)], "queue up for one receiver"),
+    ("pairwise_alltoall", "everything to everybody", [(EXCHANGE, """        everything = np.empty_like(send)
+        comm.Sendrecv(send, dest=dest, recvbuf=everything, source=source)
+        arriving[source] = everything.reshape(size, -1)[rank]
+"""), ("def pairwise", "import numpy as np\ndef pairwise")], "everything is sent to everybody"),
+    # fit_cost
+    ("fit_cost", "absolute errors", [(LSTSQ, "    beta, alpha = map(float, np.polyfit(nbytes, seconds, 1))\n")],
+     "largest messages alone decide"),
+    ("fit_cost", "logarithms", [(LSTSQ, "    beta, alpha = np.polyfit(np.log(nbytes), np.log(seconds), 1)\n"
+                                 "    alpha, beta = float(np.exp(alpha)), float(beta)\n")], "in logarithms"),
+    ("fit_cost", "bytes a second", [("return alpha, beta", "return alpha, 1 / beta")], "not bytes a second"),
+    ("fit_cost", "half", [("return alpha, beta", "return alpha / 2, beta / 2")], "one way already"),
+    ("fit_cost", "elements", [("np.column_stack([1 / seconds, nbytes / seconds])",
+                               "np.column_stack([1 / seconds, nbytes / 8 / seconds])")], "not elements"),
+    ("fit_cost", "swapped", [("return alpha, beta", "return beta, alpha")], "swapped"),
+    ("fit_cost", "one ring", [("more_messages = 2 * (ranks - 1)", "more_messages = (ranks - 1)"),
+                              ("- 2 * (ranks - 1) / ranks", "- (ranks - 1) / ranks")], "goes round twice"),
+    ("fit_cost", "whole vectors round the ring", [("- 2 * (ranks - 1) / ranks", "- 2 * (ranks - 1)"),
+                                                  (" if fewer_vectors > 0 else math.inf", "")], "sends a chunk"),
+    ("fit_cost", "natural logarithm", [("math.log2", "math.log")], "to base 2"),
+    ("fit_cost", "2 ranks", [(" if fewer_vectors > 0 else math.inf", "")], "2 ranks|ZeroDivisionError"),
+    ("fit_cost", "two numbers", [("return alpha, beta, crossover", "return alpha, beta")], "three numbers"),
+    # shared_memory_allreduce
+    ("shared_memory_allreduce", "no barrier after writing", [("    comm.Barrier()  # all rows are there\n", "")],
+     "before all have put their rows there"),
+    ("shared_memory_allreduce", "no barrier after reducing", [("    comm.Barrier()  # all chunks are reduced\n", "")],
+     "collects chunks that are not reduced yet"),
+    ("shared_memory_allreduce", "no barrier at the end", [("    comm.Barrier()  # all have read, so the next call may "
+                                                           "write\n", "")], "barrier is missing at the end"),
+    ("shared_memory_allreduce", "a barrier of one", [("    comm.Barrier()  # all chunks", "    if comm.rank == 0:\n"
+                                                      "        comm.Barrier()  # all chunks")], "a deadlock"),
+    ("shared_memory_allreduce", "everybody reduces everything", [
+        (ROWS, "    reduced = op.reduce(shared, axis=0)\n    comm.Barrier()\n    shared[comm.rank] = reduced\n")],
+     "every rank reduces the whole vector"),
+    ("shared_memory_allreduce", "MAX as SUM", [(ROWS, "    shared[comm.rank, mine] = shared[:, mine].sum(0)\n")],
+     "a sum, whatever op is"),
+    ("shared_memory_allreduce", "a row left out", [("range(comm.size):\n        if", "range(1, comm.size):\n"
+                                                    "        if")], "leaves out a row, or takes one twice"),
+    ("shared_memory_allreduce", "its own row twice", [("        if row != comm.rank:\n", "        if True:\n")],
+     "leaves out a row, or takes one twice"),
+    ("shared_memory_allreduce", "collects its own row", [("shared[rank, start:stop]", "shared[comm.rank, start:stop]")],
+     "collects from its own row"),
+    ("shared_memory_allreduce", "the last uneven chunk lost", [
+        ("chunk_bounds(len(send), comm.size)", "[(i * (len(send) // comm.size), (i + 1) * (len(send) // comm.size)) "
+                                               "for i in range(comm.size)]")], "n // size lose the last"),
+    ("shared_memory_allreduce", "reduces into send", [
+        ("op(shared[comm.rank, mine], shared[row, mine], out=shared[comm.rank, mine])",
+         "op(send[mine], shared[row, mine], out=send[mine])"),
+        ("    comm.Barrier()  # all chunks", "    shared[comm.rank, mine] = send[mine]\n"
+         "    comm.Barrier()  # all chunks")], "send was overwritten"),
+    # recursive_halving
+    ("recursive_halving", "the nearest partner first", [
+        ("first, distance = 0, comm.size // 2", "first, distance, span = 0, 1, comm.size // 2"),
+        ("    while distance:", "    while distance < comm.size:"),
+        ("bounds[first + distance - 1]", "bounds[first + span - 1]"),
+        ("bounds[first + distance]", "bounds[first + span]"),
+        ("bounds[first + 2 * distance - 1]", "bounds[first + 2 * span - 1]"),
+        ("first += rank & distance", "first += span if rank & distance else 0"),
+        ("distance //= 2", "distance, span = 2 * distance, span // 2")], "in the wrong order"),
+    ("recursive_halving", "the partner's half", [("(upper, lower) if rank & distance else (lower, upper)",
+                                                  "(lower, upper) if rank & distance else (upper, lower)"),
+                                                 ("first += rank & distance", "first += distance - (rank & distance)")],
+     "half that its partner should have"),
+    ("recursive_halving", "halved in elements", [
+        ("    first, distance", "    n = len(data) // comm.size\n    bounds = [(i * n, (i + 1) * n) for i in "
+         "range(comm.size)]\n    first, distance")], "where chunk_bounds says"),
+    ("recursive_halving", "the last step missing", [("while distance:", "while distance > 1:")],
+     "a step is missing|never reduced"),
+    ("recursive_halving", "nothing is reduced", [("op(data[keep], part, out=data[keep])", "pass")], "never reduced"),
+    ("recursive_halving", "MAX as SUM", [("op(data[keep], part, out=data[keep])", "data[keep] += part")],
+     "a sum, whatever op is"),
+    ("recursive_halving", "Send, then Recv", [(HALVE, "        comm.Send(data[give], dest=rank ^ distance)\n"
+                                               "        comm.Recv(part, source=rank ^ distance)\n")],
+     "everybody sends first"),
+    ("recursive_halving", "the whole range travels", [
+        (HALVE, "        both = slice(lower.start, upper.stop)\n        arrived = np.empty_like(data[both])\n"
+         "        comm.Sendrecv(data[both], dest=rank ^ distance, recvbuf=arrived, source=rank ^ distance)\n"
+         "        part = arrived[keep.start - both.start:keep.stop - both.start]\n")], "bytes in(.|\n)*needed"),
+    ("recursive_halving", "receives where it reduces", [("part = np.empty_like(data[keep])", "part = data[keep]")],
+     "a buffer of its own"),
+    ("recursive_halving", "round a ring", [("    first, distance = 0, comm.size // 2", """    size = comm.size
+    for step in range(size - 1):
+        start, stop = bounds[(rank - step - 1) % size]
+        own = data[slice(*bounds[(rank - step - 2) % size])]
+        part = np.empty_like(own)
+        comm.Sendrecv(data[start:stop], dest=(rank + 1) % size, recvbuf=part, source=(rank - 1) % size)
+        op(own, part, out=own)
+    first, distance = 0, 0""")], "a ring"),
+]
+
+DIFFERENT = [
+    ("ring_shift", [(IN_TURNS, "    comm.Sendrecv(send, dest=right, recvbuf=recv, source=left)\n")]),
+    ("ring_shift", [(IN_TURNS, "    request = comm.Isend(send, dest=right)\n    comm.Recv(recv, source=left)\n"
+                     "    request.Wait()\n")]),
+    ("naive_allreduce", [("        for source in range(1, comm.size):\n            comm.Recv(part, source=source)",
+                          "        for _ in range(1, comm.size):\n            comm.Recv(part)")]),
+    ("naive_allreduce", [("recv[:] = send", "np.copyto(recv, send)"), ("op(recv, part, out=recv)",
+                                                                       "recv[:] = op(recv, part)")]),
+    ("ring_reduce_scatter", [(RING_STEP, "        request = comm.Irecv(part, source=left)\n"
+                              "        comm.Send(data[start:stop], dest=right)\n        request.Wait()\n")]),
+    # The ring goes the other way round.
+    ("ring_reduce_scatter", [("right, left = (rank + 1) % size, (rank - 1) % size",
+                              "left, right = (rank + 1) % size, (rank - 1) % size"),
+                             ("rank - step - 1", "rank + step + 1"), ("rank - step - 2", "rank + step + 2")]),
+    ("ring_allreduce", [(GATHER, "        request = comm.Isend(mine, dest=right)\n"
+                         "        comm.Recv(next_one, source=left)\n        request.Wait()\n")]),
+    ("ring_allreduce", [("right, left = (rank + 1) % size, (rank - 1) % size",
+                         "left, right = (rank + 1) % size, (rank - 1) % size"),
+                        ("(rank - step) % size", "(rank + step) % size"),
+                        ("(rank - step - 1) % size", "(rank + step + 1) % size")]),
+    # Pairs: in step s ranks i and j with i + j = s exchange; a rank that meets itself rests.
+    ("pairwise_alltoall", [("    for step in range(1, size):\n        dest, source = (rank + step) % size, "
+                            "(rank - step) % size\n", "    for step in range(size):\n        dest = source = (step "
+                            "- rank) % size\n        if dest == rank:\n            continue\n")]),
+    ("pairwise_alltoall", [("dest, source = (rank + step)", "source, dest = (rank + step)")]),
+    ("fit_cost", [(LSTSQ, "    beta, alpha = map(float, np.polyfit(nbytes, seconds, 1, w=1 / seconds))\n")]),
+    ("fit_cost", [("np.column_stack([1 / seconds, nbytes / seconds])", "np.array([1 / seconds, nbytes / seconds]).T")]),
+    ("shared_memory_allreduce", [(ROWS, "    shared[comm.rank, mine] = op.reduce(shared[:, mine], axis=0)\n")]),
+    # The barrier at the end stands at the beginning instead.
+    ("shared_memory_allreduce", [("    shared[comm.rank] = send", "    comm.Barrier()\n    shared[comm.rank] = send"),
+                                 ("    comm.Barrier()  # all have read, so the next call may write\n", "")]),
+    ("shared_memory_allreduce", [(ROWS, ROWS.replace("op(shared[comm.rank, mine], shared[row, mine], "
+                                                     "out=shared[comm.rank, mine])",
+                                                     "shared[comm.rank, mine] = op(shared[comm.rank, mine], "
+                                                     "shared[row, mine])"))]),
+    ("recursive_halving", [(HALVE, "        request = comm.Isend(data[give], dest=rank ^ distance)\n"
+                            "        comm.Recv(part, source=rank ^ distance)\n        request.Wait()\n")]),
+    ("recursive_halving", [("rank ^ distance", "(rank + distance if not rank & distance else rank - distance)")]),
+]
