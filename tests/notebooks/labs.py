@@ -16,12 +16,13 @@ NOTEBOOKS = sorted((ROOT / "notebooks").glob("[0-9]*.ipynb"))
 # Where a lab's checks are registered, and the reference of its transfer exercise, which students do not get.
 CHECKS = {"00": "labs_helpers.first_kernels.check", "02": "labs_helpers.gemm.check",
           "03": "labs_helpers.gemm.tuning.check", "04": "labs_helpers.attention.check",
-          "05": "labs_helpers.attention.gradient.check"}
+          "05": "labs_helpers.attention.gradient.check", "06": "labs_helpers.collectives.check"}
 TRANSFER = {"00-5": ("tests.first_kernels.rms_norm", "rms_norm"),
             "02-7": ("tests.gemm.silu_matmul", "silu_matmul"),
             "03-7": ("tests.gemm.tuning.tune_silu", "tune_silu"),
             "04-6": ("tests.attention.window_attention", "window_attention"),
-            "05-5": ("tests.attention.gradient.softcap_attention", "softcap_gradients")}
+            "05-5": ("tests.attention.gradient.softcap_attention", "softcap_gradients"),
+            "06-8": ("tests.collectives.lesson.recursive_halving", "recursive_halving")}
 
 
 def read(path: Path):
