@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextvars
 import ctypes
+import gc
 import queue
 import sys
 import threading
@@ -92,7 +93,13 @@ class Baton:
 
     def frames(self) -> dict:
         """Rank → the frame it stands in."""
-        current = sys._current_frames()
+        collecting = gc.isenabled()
+        gc.disable()  # a collection inside this call may hang Python 3.11 and 3.12 (CPython issue 106883)
+        try:
+            current = sys._current_frames()
+        finally:
+            if collecting:
+                gc.enable()
         return {rank: current[thread.ident] for rank, thread in enumerate(self._threads) if thread.ident in current}
 
     def _run(self, rank: int, function: Callable) -> None:
