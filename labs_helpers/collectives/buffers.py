@@ -8,22 +8,31 @@ import numpy as np
 from labs_helpers.collectives.chunks import chunk_bounds
 from labs_helpers.collectives.operations import find_mpi
 
+_NUMBERS = {np.dtype(code) for code in np.typecodes["AllInteger"] + np.typecodes["AllFloat"]}  # of native byte order
+
 
 def flat(name: str, array, written: bool = False) -> np.ndarray:
     """The array as (n,), without a copy."""
+    if isinstance(array, np.ndarray):
+        flags = array.flags
+        if array.dtype in _NUMBERS and flags.c_contiguous and (not written or flags.writeable):
+            return array if array.ndim == 1 else array.reshape(-1)
+    raise _refusal(name, array)
+
+
+def _refusal(name: str, array) -> Exception:
     if not isinstance(array, np.ndarray):
-        raise TypeError(f"{name} must be a NumPy array, not {type(array).__name__}")
-    dtype = array.dtype
-    if dtype.kind not in "fiuc" or not dtype.isnative:
-        raise TypeError(f"{name} must hold numbers in this machine's byte order, but its dtype is {dtype!r}")
+        return TypeError(f"{name} must be a NumPy array, not {type(array).__name__}")
+    if array.dtype not in _NUMBERS:
+        return TypeError(f"{name} must hold numbers in this machine's byte order, but its dtype is {array.dtype!r}")
     if not array.flags.c_contiguous:
-        raise ValueError(f"{name} must be contiguous, but has shape {array.shape} and strides {array.strides}")
-    if written and not array.flags.writeable:
-        raise ValueError(f"{name} is written to, but is read-only")
-    return array if array.ndim == 1 else array.reshape(-1)
+        return ValueError(f"{name} must be contiguous, but has shape {array.shape} and strides {array.strides}")
+    return ValueError(f"{name} is written to, but is read-only")
 
 
 def is_in_place(send) -> bool:
+    if isinstance(send, np.ndarray):
+        return False
     MPI = find_mpi()
     return MPI is not None and send is MPI.IN_PLACE
 

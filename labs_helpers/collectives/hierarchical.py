@@ -6,10 +6,10 @@ elements (segment.py) make n/B·2·log₂M messages.
 """
 
 from labs_helpers.collectives import rabenseifner
-from labs_helpers.collectives.chunks import chunk_bounds
 from labs_helpers.collectives.nodes import nodes_of
 from labs_helpers.collectives.operations import is_commutative, reduce_rows
 from labs_helpers.collectives.segment import segment_of
+from labs_helpers.collectives.shared_allreduce import show_slices
 
 
 def allreduce(comm, source, target, op) -> None:
@@ -22,19 +22,16 @@ def allreduce(comm, source, target, op) -> None:
         raise ValueError("op is not commutative, and algorithm 'hierarchical' changes the order of operands here: "
                          "the ranks of a node are not consecutive")
     segment = segment_of(nodes.node)
-    longest = segment.block // target.itemsize
-    for start in range(0, target.size, longest):
-        part = slice(start, min(start + longest, target.size))
+    for part in segment.parts(target):
         _allreduce_block(segment, nodes.leaders, source[part], target[part], op)
 
 
 def _allreduce_block(segment, leaders, source, target, op) -> None:
-    own, every, result = segment.views(target.dtype, target.shape)
+    own, slices, mine, result, _ = segment.next_block(show_slices, target.dtype, target.shape)
     own[...] = source
     segment.barrier()
-    first, last = chunk_bounds(target.size, segment.size)[segment.rank]
-    if last > first:
-        reduce_rows(op, every[:, first:last], result[first:last])
+    if mine.size:
+        reduce_rows(op, slices, mine)
     segment.barrier()
     if leaders is not None:
         rabenseifner.allreduce(leaders, result, result, op)

@@ -24,7 +24,8 @@ from labs_helpers.collectives import (
     recursive_doubling,
     recursive_halving,
     ring,
-    shared_memory,
+    shared_allreduce,
+    shared_alltoall,
 )
 from labs_helpers.collectives.agreement import agree, refusal
 from labs_helpers.collectives.choose import choose
@@ -37,7 +38,7 @@ _KNOWN = {
         "ring": ring.allreduce,
         "recursive_doubling": recursive_doubling.allreduce,
         "rabenseifner": rabenseifner.allreduce,
-        "shared_memory": shared_memory.allreduce,
+        "shared_memory": shared_allreduce.allreduce,
         "hierarchical": hierarchical.allreduce,
         "native": native.allreduce,
     },
@@ -48,7 +49,11 @@ _KNOWN = {
     },
     "allgather": {"ring": ring.allgather, "native": native.allgather},
     "broadcast": {"binomial": binomial.broadcast, "native": native.broadcast},
-    "alltoall": {"pairwise": pairwise.alltoall, "shared_memory": shared_memory.alltoall, "native": native.alltoall},
+    "alltoall": {
+        "pairwise": pairwise.alltoall,
+        "shared_memory": shared_alltoall.alltoall,
+        "native": native.alltoall,
+    },
 }
 ALGORITHMS = {function: (*known, "auto") for function, known in _KNOWN.items()}
 REORDERS = {"ring", "recursive_halving"}  # a ∘ b may become b ∘ a
@@ -60,8 +65,9 @@ def allreduce(comm, send, recv, op=None, algorithm="ring", validate=True) -> Non
 
     send: (n,) or any shape, not changed; MPI.IN_PLACE: recv holds this rank's input. recv: as send.
     """
-    source, target = _check("allreduce", comm, buffers.allreduce_buffers, (send, recv), op, algorithm, validate)
-    _find("allreduce", comm, algorithm, source, op)(comm, source, target, op)
+    check = buffers.allreduce_buffers
+    run, (source, target) = _prepare("allreduce", comm, check, (send, recv), op, algorithm, validate)
+    run(comm, source, target, op)
 
 
 def reduce_scatter(comm, send, recv, op=None, algorithm="ring", validate=True) -> None:
@@ -70,14 +76,15 @@ def reduce_scatter(comm, send, recv, op=None, algorithm="ring", validate=True) -
     send: n elements, not changed. recv: as many as chunk `rank` of `chunk_bounds(n, size)` has.
     """
     check = buffers.reduce_scatter_buffers
-    source, target = _check("reduce_scatter", comm, check, (send, recv), op, algorithm, validate)
-    _find("reduce_scatter", comm, algorithm, source, op)(comm, source, target, op)
+    run, (source, target) = _prepare("reduce_scatter", comm, check, (send, recv), op, algorithm, validate)
+    run(comm, source, target, op)
 
 
 def allgather(comm, send, recv, algorithm="ring", validate=True) -> None:
     """recv ← send of rank 0, then of rank 1 … send: n elements on every rank. recv: size · n elements."""
-    source, target = _check("allgather", comm, buffers.allgather_buffers, (send, recv), None, algorithm, validate)
-    _find("allgather", comm, algorithm, source, None)(comm, source, target)
+    check = buffers.allgather_buffers
+    run, (source, target) = _prepare("allgather", comm, check, (send, recv), None, algorithm, validate)
+    run(comm, source, target)
 
 
 def broadcast(comm, buffer, root=0, algorithm="binomial", validate=True) -> None:
@@ -89,23 +96,25 @@ def broadcast(comm, buffer, root=0, algorithm="binomial", validate=True) -> None
             raise ValueError(f"root is {root}, but comm has ranks 0 to {comm.Get_size() - 1}")
         return buffers.flat("buffer", buffer, written=True), root
 
-    data, _ = _check("broadcast", comm, check, (buffer,), None, algorithm, validate, root)
-    _find("broadcast", comm, algorithm, data, None)(comm, data, int(root))
+    run, (data, _) = _prepare("broadcast", comm, check, (buffer,), None, algorithm, validate, root)
+    run(comm, data, int(root))
 
 
 def alltoall(comm, send, recv, algorithm="pairwise", validate=True) -> None:
     """Block s of recv ← block `rank` of rank s's send. send, recv: size · m elements, blocks of m."""
-    source, target = _check("alltoall", comm, buffers.alltoall_buffers, (send, recv), None, algorithm, validate)
-    _find("alltoall", comm, algorithm, source, None)(comm, source, target)
+    check = buffers.alltoall_buffers
+    run, (source, target) = _prepare("alltoall", comm, check, (send, recv), None, algorithm, validate)
+    run(comm, source, target)
 
 
-def _check(function, comm, check, arrays, op, algorithm, validate, root=None):
-    """The flat buffers, once this rank's arguments are found good, and all ranks' alike if `validate`."""
+def _prepare(function, comm, check, arrays, op, algorithm, validate, root=None):
+    """(the algorithm's function, the flat buffers), once this rank's arguments are found good, and all ranks' alike
+    if `validate`. Short: this is on the way of an all-reduce of 8 bytes, too."""
     if not comm:
         raise ValueError("comm has been freed (it is MPI.COMM_NULL)")
     try:
-        _check_names(function, type(comm), str(algorithm))
-        if find_ufunc(op) is None and not op.is_commutative:
+        run = _look_up(function, type(comm), algorithm if type(algorithm) is str else str(algorithm))
+        if op is not None and find_ufunc(op) is None and not op.is_commutative:
             _check_order(function, algorithm)
         flat = check(comm, *arrays, validate)
     except (TypeError, ValueError) as error:
@@ -118,7 +127,7 @@ def _check(function, comm, check, arrays, op, algorithm, validate, root=None):
         agree(comm, {"function": function, "algorithm": algorithm, "op": operation_name(op),
                      "root": None if root is None else int(root),
                      f"dtype of {name}": str(flat[0].dtype), f"size of {name}": flat[0].size})
-    return flat
+    return run or _automatic(function, comm, flat[0].nbytes, op), flat
 
 
 def _refuse(comm, error) -> None:
@@ -130,7 +139,8 @@ def _refuse(comm, error) -> None:
 
 
 @functools.cache
-def _check_names(function: str, kind: type, algorithm: str) -> None:
+def _look_up(function: str, kind: type, algorithm: str):
+    """The algorithm's function, None for 'auto'. Raises ValueError or TypeError for what cannot be on such a comm."""
     if algorithm not in ALGORITHMS[function]:
         raise ValueError(f"algorithm {algorithm!r} is not known to {function}; "
                          f"it knows {', '.join(ALGORITHMS[function])}")
@@ -138,6 +148,7 @@ def _check_names(function: str, kind: type, algorithm: str) -> None:
         raise TypeError("comm must have one group of ranks, but is an inter-communicator")
     if algorithm in MPI_ONLY and not is_mpi_type(kind):
         raise TypeError(f"comm must be an MPI communicator for algorithm {algorithm!r}, not a {kind.__name__}")
+    return _KNOWN[function].get(algorithm)
 
 
 def _check_order(function: str, algorithm: str) -> None:
@@ -145,12 +156,9 @@ def _check_order(function: str, algorithm: str) -> None:
         raise ValueError(f"op is not commutative, and algorithm {algorithm!r} changes the order of operands")
 
 
-def _find(function, comm, algorithm, source, op):
-    if algorithm == "auto":
-        kind = type(comm)
-        nodes = nodes_of(comm).number_of_nodes if is_mpi_type(kind) else None
-        algorithm = _choose(function, comm.Get_size(), source.nbytes, nodes, is_commutative(op))
-    return _KNOWN[function][algorithm]
+def _automatic(function: str, comm, nbytes: int, op):
+    nodes = nodes_of(comm).number_of_nodes if is_mpi_type(type(comm)) else None
+    return _KNOWN[function][_choose(function, comm.Get_size(), nbytes, nodes, is_commutative(op))]
 
 
 @functools.lru_cache(maxsize=1024)

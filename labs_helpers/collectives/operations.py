@@ -80,13 +80,26 @@ def combine(op, theirs, mine, theirs_first: bool) -> None:
         mine[...] = theirs
 
 
+def reduce_two(op, first, second, out) -> None:
+    """out ← first ∘ second; out may be one of them."""
+    ufunc = find_ufunc(op)
+    if ufunc is not None:
+        ufunc(first, second, out)
+        return
+    result = second.copy()
+    reduce_local(op, first, result)
+    out[...] = result
+
+
 def reduce_rows(op, rows, out) -> None:
     """out ← rows[0] ∘ rows[1] ∘ …, in this order. rows: (ranks, n), each row contiguous; out: (n,)."""
     ufunc = find_ufunc(op)
-    if ufunc is not None:
+    if ufunc is None:
+        out[...] = rows[-1]
+        for row in rows[-2::-1]:
+            reduce_local(op, row, out)
+    elif out.size <= PIECE:
+        ufunc.reduce(rows, 0, out.dtype, out)
+    else:
         for start in range(0, out.size, PIECE):
             ufunc.reduce(rows[:, start : start + PIECE], 0, out.dtype, out[start : start + PIECE])
-        return
-    out[...] = rows[-1]
-    for row in rows[-2::-1]:
-        reduce_local(op, row, out)

@@ -1,19 +1,19 @@
-"""Memory that all ranks of a node share, and a barrier of flags in it.
+"""Memory that all ranks of a node share, and flags in it to wait for each other.
 
 Rank 0 allocates one window (MPI.Win.Allocate_shared) for all:
 
-    flags     one cache line a rank: how many barriers it has reached
+    flags     one cache line a rank: how often it has met the others
     results   2 × BLOCK, for what the ranks compute together
     slots     2 × BLOCK a rank, for what it shows the others
 
-Why two of each: with e the number of the coming barrier, a rank writes only to slot and result e % 2. What is read
-after barrier e is read before the reader reaches barrier e + 1, and not written again before barrier e + 1 has
-passed. So one barrier between writing and reading is enough; none is needed before the next writing.
+Why two of each: block number b of a rank's work lies in slot and result b % 2. In every block each rank hears from
+all the others, directly or through others. So whoever begins block b + 2 knows that nobody reads block b any more,
+and nobody has to wait before writing.
 """
 
 import itertools
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from labs_helpers.collectives.nodes import kept_with, nodes_of
 from labs_helpers.collectives.operations import find_mpi
 from labs_helpers.collectives.single_copy import Neighbours
 
-BLOCK_BYTES = 512 * 2**10  # as much as stays in a core's L2 cache with what is computed from it
+BLOCK_BYTES = 2**20  # as much as stays in a core's L2 cache with what is computed from it
 MOST_BYTES = 64 * 2**20  # of all slots together; containers often have little shared memory
 LINE = 64  # bytes of a cache line: flags on one line would slow each other down
 PAGE = 4096
@@ -42,37 +42,50 @@ class Segment:
         self._slots = self._results + 2 * self._stride
         total = self._slots + 2 * self.size * self._stride
         self._window = MPI.Win.Allocate_shared(total if self.rank == 0 else 0, 1, comm=comm)
-        self._window.Lock_all()  # makes `Sync` order this rank's memory accesses (MPI 4.1, §12.7)
+        self._window.Lock_all()
+        self._sync = self._window.Sync  # orders this rank's memory accesses (MPI 4.1, §12.7)
         self.memory = self._window.Shared_query(0)[0]
         self._flags = memoryview(self.memory).cast("B")[: self.size * LINE].cast("q")
-        self._own = self.rank * LINE // 8
+        self._flag_of = [rank * LINE // 8 for rank in range(self.size)]
+        self._own = self._flag_of[self.rank]
         self._flags[self._own] = 0
-        self._others = [(self.rank + away) % self.size * LINE // 8 for away in range(1, self.size)]
-        self._reached = 0
-        cores = set().union(*comm.allgather(_cores()))
-        self._crowded = len(cores) < self.size
-        self._views = {}
+        self._others = self._flag_of[self.rank + 1 :] + self._flag_of[: self.rank]
+        self._met = 0
+        self._block_is_odd = False
+        self._made = {}
+        cores = len(set().union(*comm.allgather(_cores())))
+        self.crowded = cores < self.size
+        self.has_idle_cores = cores >= 2 * self.size
         self.neighbours = Neighbours(comm)
-        self._window.Sync()
+        self._sync()
         comm.Barrier()
 
     def barrier(self) -> None:
         """Wait until everybody is here; what they wrote before can be read after."""
-        flags, turn = self._flags, self._reached + 1
-        self._reached = turn
-        self._window.Sync()
-        if self._crowded:  # ranks that take turns on a core: MPI's own barrier hands it on more quickly
+        if self.crowded:  # ranks that take turns on a core: MPI's own barrier hands it on more quickly
+            self._sync()
             self.comm.Barrier()
+            self._sync()
         else:
-            flags[self._own] = turn
-            for other in self._others:
-                if flags[other] < turn:
-                    self._wait(other, turn)
-        self._window.Sync()
+            self._meet(self._others)
+
+    def meet(self, partner: int) -> None:
+        """Wait until rank `partner` is here. All ranks have to meet as often, each whom it likes."""
+        self._meet((self._flag_of[partner],))
+
+    def _meet(self, others) -> None:
+        flags = self._flags
+        self._met = turn = self._met + 1
+        self._sync()
+        flags[self._own] = turn
+        for other in others:
+            if flags[other] < turn:
+                self._wait(other, turn)
+        self._sync()
 
     def _wait(self, other: int, turn: int) -> None:
         flags = self._flags
-        for _ in range(POLLS):
+        for _ in range(0 if self.crowded else POLLS):
             if flags[other] >= turn:
                 return
         for offers in itertools.count(1):
@@ -83,28 +96,39 @@ class Segment:
             if offers % YIELDS == 0:
                 self.comm.Iprobe()
 
-    def views(self, dtype, shape: Sequence[int]):
-        """(own, every, result) of the coming barrier, for arrays of this dtype and shape, at most a block long.
+    def next_block(self, make: Callable, dtype, shape: tuple[int, ...]):
+        """What `make(segment, odd, dtype, shape)` gives for the next block: views of its slots; made once and kept.
 
-        own: this rank's slot, `shape`. every: all slots, (ranks, *shape). result: `shape`.
+        odd: whether the block's number is. Every rank has to call it alike, and to hear from all others before the
+        next call: by a barrier, or by meeting log₂ N partners at the distances 1, 2, 4 …
         """
-        pair = self._views.get((dtype, shape))
+        self._block_is_odd = odd = not self._block_is_odd
+        key = make, dtype, shape
+        pair = self._made.get(key)
         if pair is None:
-            if len(self._views) > 99:
-                self._views.clear()
-            pair = self._views[dtype, shape] = [self._make_views(dtype, shape, which) for which in (0, 1)]
-        return pair[(self._reached + 1) & 1]
+            if len(self._made) > 99:
+                self._made.clear()
+            pair = self._made[key] = [make(self, which, dtype, shape) for which in (False, True)]
+        return pair[odd]
 
-    def _make_views(self, dtype, shape, which: int):
-        # Slot by slot: first everybody's slot 0, then everybody's slot 1.
-        start = self._slots + which * self.size * self._stride
+    def parts(self, array: np.ndarray) -> Iterator[slice]:
+        """The parts of a vector that are at most a block."""
+        longest = self.block // array.itemsize
+        return (slice(start, start + longest) for start in range(0, array.size, longest))
+
+    def slots(self, odd: bool, dtype, shape: tuple[int, ...]) -> np.ndarray:
+        """All slots, (ranks, *shape); at most a block each."""
+        # Slot by slot: first everybody's even ones, then everybody's odd ones.
+        start = self._slots + odd * self.size * self._stride
         inner = np.empty(shape, dtype).strides
-        every = np.ndarray((self.size, *shape), dtype, self.memory, start, (self._stride, *inner))
-        result = np.ndarray(shape, dtype, self.memory, self._results + which * self._stride)
-        return every[self.rank], every, result
+        return np.ndarray((self.size, *shape), dtype, self.memory, start, (self._stride, *inner))
+
+    def result(self, odd: bool, dtype, shape: tuple[int, ...]) -> np.ndarray:
+        """The result, `shape`; at most a block."""
+        return np.ndarray(shape, dtype, self.memory, self._results + odd * self._stride)
 
     def free(self) -> None:
-        self._views.clear()
+        self._made.clear()
         self._flags.release()
         self._window.Unlock_all()
         self._window.Free()

@@ -10,12 +10,6 @@ import os
 import numpy as np
 
 
-class _Span(ctypes.Structure):
-    """struct iovec: where, and how many bytes."""
-
-    _fields_ = [("address", ctypes.c_void_p), ("nbytes", ctypes.c_size_t)]
-
-
 class Neighbours:
     """The other ranks of `comm` as processes of this machine. Collective."""
 
@@ -27,16 +21,25 @@ class Neighbours:
         good = all(self._reads(rank, *told[rank][1:]) for rank in range(comm.Get_size()))
         self.allowed = all(comm.allgather(good))  # comes after everybody's reading, so that all tokens live as long
 
-    def read(self, rank: int, address: int, into: np.ndarray) -> None:
-        """Fill the contiguous array `into` from `rank`'s memory. Raises OSError."""
-        start, done = address_of(into), 0
-        while done < into.nbytes:  # the kernel moves at most 2 GiB at once
-            here, there = _Span(start + done, into.nbytes - done), _Span(address + done, into.nbytes - done)
-            count = self._call(self._pids[rank], ctypes.byref(here), 1, ctypes.byref(there), 1, 0)
-            if count <= 0:
-                error = ctypes.get_errno()
-                raise OSError(error, f"memory of rank {rank} cannot be read: {os.strerror(error)}")
-            done += count
+    def read(self, blocks, nbytes: int) -> None:
+        """Copy `nbytes` for each (rank, address there, address here) of `blocks`. Raises OSError.
+
+        The addresses are not checked: here, `nbytes` from there on have to belong to an array that is written to.
+        """
+        call = self._call
+        # Two struct iovec, each an address and a number of bytes: ours and theirs.
+        memory = (ctypes.c_size_t * 4)()
+        here, there = ctypes.addressof(memory), ctypes.addressof(memory) + ctypes.sizeof(memory) // 2
+        spans = memoryview(memory).cast("B").cast("N")
+        for rank, origin, goal in blocks:
+            left = nbytes
+            while left:  # the kernel moves at most 2 GiB at once
+                spans[0], spans[1], spans[2], spans[3] = goal, left, origin, left
+                count = call(self._pids[rank], here, 1, there, 1, 0)
+                if count <= 0:
+                    error = ctypes.get_errno()
+                    raise OSError(error, f"memory of rank {rank} cannot be read: {os.strerror(error)}")
+                goal, origin, left = goal + count, origin + count, left - count
 
     def _reads(self, rank: int, address: int, token: bytes) -> bool:
         """Whether what stands there is what that rank says: in another PID namespace it is another process."""
@@ -44,7 +47,7 @@ class Neighbours:
             return False
         copy = np.zeros(len(token), np.uint8)
         try:
-            self.read(rank, address, copy)
+            self.read([(rank, address, address_of(copy))], len(token))
         except OSError:
             return False
         return copy.tobytes() == token
@@ -58,6 +61,6 @@ def _process_vm_readv():
     function = getattr(ctypes.CDLL(None, use_errno=True), "process_vm_readv", None)
     if function is not None:
         function.restype = ctypes.c_ssize_t
-        span = ctypes.POINTER(_Span)
-        function.argtypes = [ctypes.c_int, span, ctypes.c_ulong, span, ctypes.c_ulong, ctypes.c_ulong]
+        pointer, count = ctypes.c_void_p, ctypes.c_ulong
+        function.argtypes = [ctypes.c_int, pointer, count, pointer, count, count]
     return function

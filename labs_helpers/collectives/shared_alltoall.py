@@ -1,0 +1,87 @@
+"""All-to-all through memory that the ranks of a node share (segment.py): no messages at all.
+
+Everybody shows what it sends, and after a barrier takes its own block from all slots. Long blocks are read from the
+other's memory directly where the system allows it (single_copy.py), with a second thread where cores are idle: one
+core alone does not use all of the memory's bandwidth.
+"""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+
+from labs_helpers.collectives.segment import segment_of
+from labs_helpers.collectives.single_copy import address_of
+
+AT_ONCE_BYTES = 64 * 2**10  # up to here one copy of all blocks costs less than a copy for each of them
+SINGLE_COPY_BYTES = 64 * 2**10  # of a block: from here on one copy by the kernel is quicker than two of our own
+THREAD_BYTES = 128 * 2**10  # of a block: from here on a second thread is worth its waking
+
+_helper = ThreadPoolExecutor(1, "alltoall")  # its thread starts at the first use
+
+
+def alltoall(comm, source, target) -> None:
+    """source: (n,), block r of n/N elements is for rank r. target: (n,), block r comes from rank r."""
+    segment = segment_of(comm)
+    size = segment.size
+    if size == 1 or target.size == 0:
+        target[...] = source
+    elif target.nbytes < size * SINGLE_COPY_BYTES or not segment.neighbours.allowed:
+        outgoing, incoming = source.reshape(size, -1), target.reshape(size, -1)
+        longest = segment.block // (size * target.itemsize)
+        for start in range(0, outgoing.shape[1], longest):
+            part = slice(start, start + longest)
+            _show_blocks(segment, outgoing[:, part], incoming[:, part])
+    else:
+        _read_blocks(segment, source, target)
+
+
+def _show_blocks(segment, outgoing, incoming) -> None:
+    rank = segment.rank
+    own, mine = segment.next_block(_show, outgoing.dtype, outgoing.shape)
+    if own.nbytes <= AT_ONCE_BYTES:
+        own[...] = outgoing
+        segment.barrier()
+        incoming[...] = mine
+    else:
+        own[:rank], own[rank + 1 :] = outgoing[:rank], outgoing[rank + 1 :]
+        segment.barrier()
+        for origin in _from(rank, segment.size)[1:]:
+            incoming[origin] = mine[origin]
+        incoming[rank] = outgoing[rank]
+
+
+def _show(segment, odd: bool, dtype, shape):
+    """The own slot (N, m), and in all slots the blocks for this rank (N, m)."""
+    every = segment.slots(odd, dtype, shape)
+    return every[segment.rank], every[:, segment.rank]
+
+
+def _read_blocks(segment, source, target) -> None:
+    """Everybody shows where its data lies, and waits at the end until all have read it."""
+    rank, size, nbytes = segment.rank, segment.size, target.nbytes // segment.size
+    own, everywhere = segment.next_block(_show_address, np.dtype(np.int64), (1,))
+    own[0] = address_of(source)
+    segment.barrier()
+    addresses, here = everywhere.tolist(), address_of(target)
+    blocks = [(origin, addresses[origin] + rank * nbytes, here + origin * nbytes) for origin in _from(rank, size)[1:]]
+    mine = slice(rank * target.size // size, (rank + 1) * target.size // size)
+    if segment.has_idle_cores and nbytes >= THREAD_BYTES:
+        half = size // 2  # this thread copies its own block too
+        rest = _helper.submit(segment.neighbours.read, blocks[:half], nbytes)
+        segment.neighbours.read(blocks[half:], nbytes)
+        target[mine] = source[mine]
+        rest.result()
+    else:
+        segment.neighbours.read(blocks, nbytes)
+        target[mine] = source[mine]
+    segment.barrier()
+
+
+def _show_address(segment, odd: bool, dtype, shape):
+    every = segment.slots(odd, dtype, shape)
+    return every[segment.rank], every[:, 0]
+
+
+def _from(rank: int, size: int) -> list[int]:
+    """All ranks from this one on, so that not all read from the same one at once."""
+    return [(rank + away) % size for away in range(size)]
