@@ -1,6 +1,6 @@
 """What the study's records say: who is fastest, by how much, and what the machine's α, β and γ are.
 
-All functions take the DataFrame that `study.load` gives; of two records of the same thing the later counts.
+All but `middle` take the DataFrame that `study.load` gives; of two records of the same thing the later counts.
 """
 
 from __future__ import annotations
@@ -12,6 +12,16 @@ from labs_helpers.collectives.native_settings import DEFAULT
 
 NATIVE = "native"
 KEEP = 0.05  # how much slower than the fastest `auto` may be to stay with its algorithm
+_WHAT = ("function", "algorithm", "setting", "ranks", "together", "operation", "bytes")  # with the kind: what is timed
+
+
+def middle(records: list[dict]) -> list[dict]:
+    """Of all records that measured the same, in different turns, the one with the middle time; of two, the slower."""
+    same = {}
+    for record in records:
+        same.setdefault((record["kind"], *(record.get(name) for name in _WHAT)), []).append(record)
+    chosen = [sorted(turns, key=lambda record: record["median_us"])[len(turns) // 2] for turns in same.values()]
+    return [record | {"turns": len(turns)} for record, turns in zip(chosen, same.values(), strict=True)]
 
 
 def frame(records: list[dict]):
@@ -42,7 +52,7 @@ def latest(rows, kind: str, **wanted):
         rows = rows[rows[column] == value] if column in rows else rows[:0]
     if rows.empty:
         raise ValueError(f"no records with {', '.join(f'{column} = {value}' for column, value in wanted.items())}")
-    keys = [c for c in ("function", "algorithm", "setting", "ranks", "together", "operation", "bytes") if c in rows]
+    keys = [name for name in _WHAT if name in rows]
     return rows.drop_duplicates(keys, keep="last").sort_values("bytes", kind="stable")
 
 

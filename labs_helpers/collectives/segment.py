@@ -13,7 +13,7 @@ and nobody has to wait before writing.
 
 import itertools
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from labs_helpers.collectives.single_copy import Neighbours
 BLOCK_BYTES = 2**20  # as much as stays in a core's L2 cache with what is computed from it
 MOST_BYTES = 64 * 2**20  # of all slots together; containers often have little shared memory
 LINE = 64  # bytes of a cache line: flags on one line would slow each other down
+STEP = LINE // 8  # from flag to flag
 PAGE = 4096
 POLLS = 200  # looks at a flag before the core is offered to others
 YIELDS = 16  # offers before MPI may move its own messages
@@ -46,10 +47,9 @@ class Segment:
         self._sync = self._window.Sync  # orders this rank's memory accesses (MPI 4.1, §12.7)
         self.memory = self._window.Shared_query(0)[0]
         self._flags = memoryview(self.memory).cast("B")[: self.size * LINE].cast("q")
-        self._flag_of = [rank * LINE // 8 for rank in range(self.size)]
-        self._own = self._flag_of[self.rank]
+        self._own = self.rank * STEP
         self._flags[self._own] = 0
-        self._others = self._flag_of[self.rank + 1 :] + self._flag_of[: self.rank]
+        self.others = [(self.rank + away) % self.size for away in range(1, self.size)]  # nearest first
         self._met = 0
         self._block_is_odd = False
         self._made = {}
@@ -67,30 +67,27 @@ class Segment:
             self.comm.Barrier()
             self._sync()
         else:
-            self._meet(self._others)
+            self.meet(self.others)
 
-    def meet(self, partner: int) -> None:
-        """Wait until rank `partner` is here. All ranks have to meet as often, each whom it likes."""
-        self._meet((self._flag_of[partner],))
-
-    def _meet(self, others) -> None:
+    def meet(self, others: Sequence[int]) -> None:
+        """Wait until the ranks `others` are here. All ranks have to meet as often, each whom it likes."""
         flags = self._flags
         self._met = turn = self._met + 1
         self._sync()
         flags[self._own] = turn
         for other in others:
-            if flags[other] < turn:
-                self._wait(other, turn)
+            if flags[other * STEP] < turn:
+                self._wait(other * STEP, turn)
         self._sync()
 
-    def _wait(self, other: int, turn: int) -> None:
+    def _wait(self, flag: int, turn: int) -> None:
         flags = self._flags
         for _ in range(0 if self.crowded else POLLS):
-            if flags[other] >= turn:
+            if flags[flag] >= turn:
                 return
         for offers in itertools.count(1):
             os.sched_yield()
-            if flags[other] >= turn:
+            if flags[flag] >= turn:
                 return
             # The other may be held up by a message to this rank, which only a call of MPI lets arrive.
             if offers % YIELDS == 0:

@@ -45,7 +45,7 @@ def _show_blocks(segment, outgoing, incoming) -> None:
     else:
         own[:rank], own[rank + 1 :] = outgoing[:rank], outgoing[rank + 1 :]
         segment.barrier()
-        for origin in _from(rank, segment.size)[1:]:
+        for origin in segment.others:  # so that not all read from the same one at once
             incoming[origin] = mine[origin]
         incoming[rank] = outgoing[rank]
 
@@ -63,7 +63,7 @@ def _read_blocks(segment, source, target) -> None:
     own[0] = address_of(source)
     segment.barrier()
     addresses, here = everywhere.tolist(), address_of(target)
-    blocks = [(origin, addresses[origin] + rank * nbytes, here + origin * nbytes) for origin in _from(rank, size)[1:]]
+    blocks = [(origin, addresses[origin] + rank * nbytes, here + origin * nbytes) for origin in segment.others]
     mine = slice(rank * target.size // size, (rank + 1) * target.size // size)
     if segment.has_idle_cores and nbytes >= THREAD_BYTES:
         half = size // 2  # this thread copies its own block too
@@ -81,7 +81,3 @@ def _show_address(segment, odd: bool, dtype, shape):
     every = segment.slots(odd, dtype, shape)
     return every[segment.rank], every[:, 0]
 
-
-def _from(rank: int, size: int) -> list[int]:
-    """All ranks from this one on, so that not all read from the same one at once."""
-    return [(rank + away) % size for away in range(size)]

@@ -16,15 +16,15 @@ def allreduce_halves(segment, source, target, op) -> None:
     # other not back through the slot.
     mine, theirs, shown, wanted = halves
     shown[...] = source[given]
-    segment.meet(partner)
+    segment.meet((partner,))
     _reduce(op, segment.rank, partner, source[kept], theirs, mine)
     for other, _, _, (mine_now, theirs_now, _, _) in later:
-        segment.meet(other)
+        segment.meet((other,))
         _reduce(op, segment.rank, other, mine_now, theirs_now, mine_now)
     for other, _, _, (_, _, gap, missing) in reversed(later):
-        segment.meet(other)
+        segment.meet((other,))
         gap[...] = missing
-    segment.meet(partner)
+    segment.meet((partner,))
     target[given] = wanted
     target[kept] = mine
 

@@ -19,7 +19,7 @@ from labs_helpers.bench import results
 from labs_helpers.collectives import native_settings
 from labs_helpers.collectives.native_settings import DEFAULT, SINGLE_COPY, Setting
 from labs_helpers.collectives.race import SIZES
-from labs_helpers.collectives.records import NATIVE, costs_of, fastest, frame, table
+from labs_helpers.collectives.records import NATIVE, costs_of, fastest, frame, middle, table
 from labs_helpers.launch.flavour import find_flavour
 
 FUNCTIONS = ("allreduce", "alltoall")
@@ -43,12 +43,19 @@ def race_on(comm, function_algorithms: dict, sizes, seconds: float, ping_pong: b
 
 
 def measure(ranks: int, functions=FUNCTIONS, sizes=SIZES, seconds: float = 0.06, timeout: float = 120,
-            every_setting: bool = True) -> list[dict]:
+            every_setting: bool = True, turns: int = 1) -> list[dict]:
     """Records of a whole race on `ranks` ranks: ours, native under every setting (or by default alone), ping-pong.
 
     Ours and native by default run side by side in one start of the ranks; every other native setting has a start of
     its own. One that fails or does not end is left out with a word. Raises what `run_on_ranks` does if ours fails.
+    turns: how often all of this is gone through. Of each measurement the middle one is kept, so that a machine that
+    slows down or speeds up meanwhile does so for all candidates.
     """
+    return middle([record for _ in range(turns) for record in
+                   _measure_once(ranks, functions, sizes, seconds, timeout, every_setting)])
+
+
+def _measure_once(ranks: int, functions, sizes, seconds: float, timeout: float, every_setting: bool) -> list[dict]:
     from labs_helpers.collectives.interface import ALGORITHMS
     from labs_helpers.launch.mpirun import RanksFailed, run_on_ranks
 
@@ -97,6 +104,7 @@ def main(arguments=None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--ranks", type=int, nargs="+", help="default: 2 4 8, with --quick 8")
     parser.add_argument("--functions", nargs="+", choices=FUNCTIONS, default=FUNCTIONS)
+    parser.add_argument("--turns", type=int, help="how often to measure; the middle counts; default: 3, with --quick 1")
     parser.add_argument("--quick", action="store_true", help="eight sizes; kept only with --out")
     parser.add_argument("--out", type=Path, help="JSON Lines file; default: results/collectives.MACHINE.jsonl")
     parser.add_argument("--table", type=Path, help="write the data of algorithm='auto' to this JSON file")
@@ -105,10 +113,11 @@ def main(arguments=None) -> None:
     os.environ["LABS_DEVICE"] = "cpu"
     machine = machine_label()
     out = given.out or (None if given.quick else results.path_for("collectives", machine))
-    sizes, seconds = (QUICK_SIZES, 0.03) if given.quick else (SIZES, 0.06)
+    sizes, seconds, turns = (QUICK_SIZES, 0.03, 1) if given.quick else (SIZES, 0.06, 3)
+    turns = given.turns or turns
     records = []
     for ranks in given.ranks or ((8,) if given.quick else (2, 4, 8)):
-        got = complete(measure(ranks, given.functions, sizes, seconds), machine)
+        got = complete(measure(ranks, given.functions, sizes, seconds, turns=turns), machine)
         if out:
             results.append(out, got)
         records += got

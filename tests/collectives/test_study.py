@@ -12,7 +12,7 @@ from labs_helpers.collectives import charts, choose, interface, native_settings,
 from labs_helpers.collectives.arena import LEAST, LINE, Arena
 from labs_helpers.collectives.cost_model import BUS_FACTOR, Costs, cost, crossover
 from labs_helpers.collectives.race import SIZES, contender, counts
-from labs_helpers.collectives.records import compare, costs_of, fastest, frame, table
+from labs_helpers.collectives.records import compare, costs_of, fastest, frame, middle, table
 from labs_helpers.course.scoreboard import Prediction
 from labs_helpers.launch.mpirun import RanksFailed, mpirun, run_on_ranks
 
@@ -171,9 +171,9 @@ def pretended(monkeypatch):
 def test_the_command_races_every_setting_and_ends_with_a_table(pretended, tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("LABS_DEVICE", "cpu")
     out, auto = tmp_path / "race.jsonl", tmp_path / "auto.json"
-    study.main(["--ranks", "2", "4", "--out", str(out), "--table", str(auto)])
+    study.main(["--ranks", "2", "4", "--turns", "2", "--out", str(out), "--table", str(auto)])
     kept, said = results.load(out), capsys.readouterr().out
-    assert len(pretended) == 2 * 11 and "2 ranks: native, tuned: ring / tuned: linear, synchronised" in said.replace(
+    assert len(pretended) == 2 * 2 * 11 and "2 ranks: native, tuned: ring / tuned: linear, synchronised" in said.replace(
         "tuned: linear, synchronised / tuned: ring", "tuned: ring / tuned: linear, synchronised")
     native = kept[kept["algorithm"] == "native"]
     assert {"default", "single copy", "tuned: linear", "han"} <= set(native["setting"])
@@ -213,6 +213,11 @@ def test_the_table_sets_the_best_of_ours_against_the_best_native(rows):
     assert (small["ratio"], large["ratio"]) == pytest.approx((1 / 1.5, 1 / 0.8))
     assert large["native"] == pytest.approx(1.5 * large["ours"])
     assert table(rows, "alltoall", 8).splitlines()[-1].split()[-3:] == ["tuned:", "ring", "1.25"]
+
+
+def test_of_the_turns_the_middle_one_counts():
+    turns = [raced("allreduce", "ring", 8, 64, us) for us in (5.0, 1.0, 2.0)] + [raced("allreduce", "ring", 8, 128, 3.0)]
+    assert [(r["bytes"], r["median_us"], r["turns"]) for r in middle(turns)] == [(64, 2.0, 3), (128, 3.0, 1)]
 
 
 def test_the_newest_record_counts(rows):
