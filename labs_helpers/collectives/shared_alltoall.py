@@ -9,12 +9,13 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
+from labs_helpers.collectives.operations import find_mpi
 from labs_helpers.collectives.segment import segment_of
-from labs_helpers.collectives.single_copy import address_of
 
 AT_ONCE_BYTES = 64 * 2**10  # up to here one copy of all blocks costs less than a copy for each of them
 SINGLE_COPY_BYTES = 64 * 2**10  # of a block: from here on one copy by the kernel is quicker than two of our own
 THREAD_BYTES = 128 * 2**10  # of a block: from here on a second thread is worth its waking
+PIECE_BYTES = 2**20  # what a thread takes at once
 
 _helper = ThreadPoolExecutor(1, "alltoall")  # its thread starts at the first use
 
@@ -58,22 +59,24 @@ def _show(segment, odd: bool, dtype, shape):
 
 def _read_blocks(segment, source, target) -> None:
     """Everybody shows where its data lies, and waits at the end until all have read it."""
-    rank, size, nbytes = segment.rank, segment.size, target.nbytes // segment.size
+    rank, nbytes = segment.rank, target.nbytes // segment.size
+    address_of = find_mpi().Get_address  # takes a seventh of the time of NumPy's own way
     own, everywhere = segment.next_block(_show_address, np.dtype(np.int64), (1,))
     own[0] = address_of(source)
     segment.barrier()
-    addresses, here = everywhere.tolist(), address_of(target)
-    blocks = [(origin, addresses[origin] + rank * nbytes, here + origin * nbytes) for origin in segment.others]
-    mine = slice(rank * target.size // size, (rank + 1) * target.size // size)
-    if segment.has_idle_cores and nbytes >= THREAD_BYTES:
-        half = size // 2  # this thread copies its own block too
-        rest = _helper.submit(segment.neighbours.read, blocks[:half], nbytes)
-        segment.neighbours.read(blocks[half:], nbytes)
-        target[mine] = source[mine]
-        rest.result()
-    else:
-        segment.neighbours.read(blocks, nbytes)
-        target[mine] = source[mine]
+    start, goal, addresses = rank * nbytes, address_of(target), everywhere.tolist()
+    pieces = iter([
+        (origin, addresses[origin] + start + away, goal + origin * nbytes + away, min(PIECE_BYTES, nbytes - away))
+        for origin in segment.others for away in range(0, nbytes, PIECE_BYTES)
+    ])  # fmt: skip
+    helped = segment.has_idle_cores and nbytes >= THREAD_BYTES
+    if helped:  # both threads take from the same pieces, so that the slower one takes fewer
+        help_ends = _helper.submit(segment.neighbours.read, pieces)
+    mine = slice(start // target.itemsize, (start + nbytes) // target.itemsize)
+    target[mine] = source[mine]
+    segment.neighbours.read(pieces)
+    if helped:
+        help_ends.result()
     segment.barrier()
 
 

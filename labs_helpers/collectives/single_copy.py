@@ -6,6 +6,7 @@ and the kernel's ptrace settings may forbid it: whether it works is tried, not g
 
 import ctypes
 import os
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -21,18 +22,17 @@ class Neighbours:
         good = all(self._reads(rank, *told[rank][1:]) for rank in range(comm.Get_size()))
         self.allowed = all(comm.allgather(good))  # comes after everybody's reading, so that all tokens live as long
 
-    def read(self, blocks, nbytes: int) -> None:
-        """Copy `nbytes` for each (rank, address there, address here) of `blocks`. Raises OSError.
+    def read(self, pieces: Iterable[tuple[int, int, int, int]]) -> None:
+        """Copy each (rank, address there, address here, bytes) of `pieces`. Raises OSError.
 
-        The addresses are not checked: here, `nbytes` from there on have to belong to an array that is written to.
+        Nothing is checked: the bytes from `address here` on have to belong to an array that may be written to.
         """
         call = self._call
         # Two struct iovec, each an address and a number of bytes: ours and theirs.
         memory = (ctypes.c_size_t * 4)()
         here, there = ctypes.addressof(memory), ctypes.addressof(memory) + ctypes.sizeof(memory) // 2
         spans = memoryview(memory).cast("B").cast("N")
-        for rank, origin, goal in blocks:
-            left = nbytes
+        for rank, origin, goal, left in pieces:
             while left:  # the kernel moves at most 2 GiB at once
                 spans[0], spans[1], spans[2], spans[3] = goal, left, origin, left
                 count = call(self._pids[rank], here, 1, there, 1, 0)
@@ -47,7 +47,7 @@ class Neighbours:
             return False
         copy = np.zeros(len(token), np.uint8)
         try:
-            self.read([(rank, address, address_of(copy))], len(token))
+            self.read([(rank, address, address_of(copy), len(token))])
         except OSError:
             return False
         return copy.tobytes() == token

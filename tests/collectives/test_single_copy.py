@@ -48,9 +48,9 @@ def test_memory_that_is_not_there_is_an_error_and_no_crash():
     neighbours = single_copy.Neighbours(Alone())
     if neighbours.allowed:
         into = np.zeros(4)
-        neighbours.read([(0, single_copy.address_of(np.arange(4.0)), single_copy.address_of(into))], into.nbytes)
+        neighbours.read([(0, single_copy.address_of(np.arange(4.0)), single_copy.address_of(into), into.nbytes)])
         try:
-            neighbours.read([(0, 8, single_copy.address_of(into))], into.nbytes)
+            neighbours.read([(0, 8, single_copy.address_of(into), into.nbytes)])
         except OSError as error:
             assert "memory of rank 0 cannot be read" in str(error)
         else:

@@ -173,7 +173,8 @@ def test_the_command_races_every_setting_and_ends_with_a_table(pretended, tmp_pa
     out, auto = tmp_path / "race.jsonl", tmp_path / "auto.json"
     study.main(["--ranks", "2", "4", "--turns", "2", "--out", str(out), "--table", str(auto)])
     kept, said = results.load(out), capsys.readouterr().out
-    assert len(pretended) == 2 * 2 * 11 and "2 ranks: native, tuned: ring / tuned: linear, synchronised" in said.replace(
+    assert len(pretended) == 2 * 2 * 11
+    assert "2 ranks: native, tuned: ring / tuned: linear, synchronised" in said.replace(
         "tuned: linear, synchronised / tuned: ring", "tuned: ring / tuned: linear, synchronised")
     native = kept[kept["algorithm"] == "native"]
     assert {"default", "single copy", "tuned: linear", "han"} <= set(native["setting"])
@@ -216,7 +217,7 @@ def test_the_table_sets_the_best_of_ours_against_the_best_native(rows):
 
 
 def test_of_the_turns_the_middle_one_counts():
-    turns = [raced("allreduce", "ring", 8, 64, us) for us in (5.0, 1.0, 2.0)] + [raced("allreduce", "ring", 8, 128, 3.0)]
+    turns = [raced("allreduce", "ring", 8, size, us) for size, us in ((64, 5.0), (64, 1.0), (128, 3.0), (64, 2.0))]
     assert [(r["bytes"], r["median_us"], r["turns"]) for r in middle(turns)] == [(64, 2.0, 3), (128, 3.0, 1)]
 
 
