@@ -55,6 +55,7 @@ class Segment:
         self._made = {}
         cores = len(set().union(*comm.allgather(_cores())))
         self.crowded = cores < self.size
+        self._polls = 0 if self.crowded else POLLS
         self.has_idle_cores = cores >= 2 * self.size
         self.neighbours = Neighbours(comm)
         self._sync()
@@ -62,36 +63,55 @@ class Segment:
 
     def barrier(self) -> None:
         """Wait until everybody is here; what they wrote before can be read after."""
-        if self.crowded:  # ranks that take turns on a core: MPI's own barrier hands it on more quickly
-            self._sync()
-            self.comm.Barrier()
-            self._sync()
-        else:
-            self.meet(self.others)
+        self.meet(self.others)
 
     def meet(self, others: Sequence[int]) -> None:
         """Wait until the ranks `others` are here. All ranks have to meet as often, each whom it likes."""
-        flags = self._flags
-        self._met = turn = self._met + 1
-        self._sync()
-        flags[self._own] = turn
+        flags, turn = self._flags, self._arrive()
         for other in others:
             if flags[other * STEP] < turn:
                 self._wait(other * STEP, turn)
         self._sync()
 
+    def arrivals(self) -> Iterator[int]:
+        """A barrier that gives each other rank as soon as it is here. Has to be gone through to the end."""
+        flags, turn = self._flags, self._arrive()
+        late, looks = self.others, 0
+        while late:
+            still_late = []
+            for other in late:
+                if flags[other * STEP] >= turn:
+                    self._sync()
+                    yield other
+                else:
+                    still_late.append(other)
+            if len(still_late) == len(late):
+                looks += 1
+                if looks > self._polls:
+                    self._give_way(looks)
+            late = still_late
+
+    def _arrive(self) -> int:
+        self._met += 1
+        self._sync()
+        self._flags[self._own] = self._met
+        return self._met
+
     def _wait(self, flag: int, turn: int) -> None:
         flags = self._flags
-        for _ in range(0 if self.crowded else POLLS):
+        for _ in range(self._polls):
             if flags[flag] >= turn:
                 return
-        for offers in itertools.count(1):
-            os.sched_yield()
+        for times in itertools.count(1):
+            self._give_way(times)
             if flags[flag] >= turn:
                 return
-            # The other may be held up by a message to this rank, which only a call of MPI lets arrive.
-            if offers % YIELDS == 0:
-                self.comm.Iprobe()
+
+    def _give_way(self, times: int) -> None:
+        os.sched_yield()
+        # The other may be held up by a message to this rank, which only a call of MPI lets arrive.
+        if times % YIELDS == 0:
+            self.comm.Iprobe()
 
     def next_block(self, make: Callable, dtype, shape: tuple[int, ...]):
         """What `make(segment, odd, dtype, shape)` gives for the next block: views of its slots; made once and kept.

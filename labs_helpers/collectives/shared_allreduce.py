@@ -5,7 +5,8 @@ from every core that has read it. So there are three ways, for three lengths of 
 
     whole    everybody shows its vector and, after one barrier, reduces all of them itself
     slices   everybody shows its vector, reduces a slice of all of them, and fetches the slices of the others
-    halves   by recursive halving and doubling (shared_halves.py), so that few read the same line: for powers of two
+    halves   by recursive halving and doubling (shared_halves.py), so that few read the same line: for powers of
+             two, and not where ranks take turns on a core, for whom it is too many meetings
 
 Long vectors go block by block, so that slots stay in the cache: main memory sees each vector once in and once out.
 Operands keep their ranks' order, so that all ranks get the same bits and op need not be commutative.
@@ -28,7 +29,7 @@ def allreduce(comm, source, target, op) -> None:
         target[...] = source
     elif nbytes <= WHOLE_BYTES:
         _allreduce_whole(segment, source, target, op)
-    elif nbytes <= SLICES_BYTES or segment.size & (segment.size - 1):
+    elif nbytes <= SLICES_BYTES or segment.crowded or segment.size & (segment.size - 1):
         _allreduce_slices(segment, source, target, op)
     else:
         for part in segment.parts(target):

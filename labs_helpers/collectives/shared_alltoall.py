@@ -13,8 +13,7 @@ from labs_helpers.collectives.operations import find_mpi
 from labs_helpers.collectives.segment import segment_of
 
 AT_ONCE_BYTES = 64 * 2**10  # up to here one copy of all blocks costs less than a copy for each of them
-SINGLE_COPY_BYTES = 64 * 2**10  # of a block: from here on one copy by the kernel is quicker than two of our own
-THREAD_BYTES = 128 * 2**10  # of a block: from here on a second thread is worth its waking
+SINGLE_COPY_BYTES = 128 * 2**10  # of a block: from here on one copy by the kernel is quicker than two of our own
 PIECE_BYTES = 2**20  # what a thread takes at once
 
 _helper = ThreadPoolExecutor(1, "alltoall")  # its thread starts at the first use
@@ -45,10 +44,9 @@ def _show_blocks(segment, outgoing, incoming) -> None:
         incoming[...] = mine
     else:
         own[:rank], own[rank + 1 :] = outgoing[:rank], outgoing[rank + 1 :]
-        segment.barrier()
-        for origin in segment.others:  # so that not all read from the same one at once
-            incoming[origin] = mine[origin]
         incoming[rank] = outgoing[rank]
+        for origin in segment.arrivals():
+            incoming[origin] = mine[origin]
 
 
 def _show(segment, odd: bool, dtype, shape):
@@ -58,25 +56,26 @@ def _show(segment, odd: bool, dtype, shape):
 
 
 def _read_blocks(segment, source, target) -> None:
-    """Everybody shows where its data lies, and waits at the end until all have read it."""
-    rank, nbytes = segment.rank, target.nbytes // segment.size
+    """Everybody shows where its data lies, reads from whoever is there, and waits until all have read its own."""
+    rank, nbytes, read = segment.rank, target.nbytes // segment.size, segment.neighbours.read
     address_of = find_mpi().Get_address  # takes a seventh of the time of NumPy's own way
-    own, everywhere = segment.next_block(_show_address, np.dtype(np.int64), (1,))
-    own[0] = address_of(source)
-    segment.barrier()
-    start, goal, addresses = rank * nbytes, address_of(target), everywhere.tolist()
-    pieces = iter([
-        (origin, addresses[origin] + start + away, goal + origin * nbytes + away, min(PIECE_BYTES, nbytes - away))
-        for origin in segment.others for away in range(0, nbytes, PIECE_BYTES)
-    ])  # fmt: skip
-    helped = segment.has_idle_cores and nbytes >= THREAD_BYTES
-    if helped:  # both threads take from the same pieces, so that the slower one takes fewer
-        help_ends = _helper.submit(segment.neighbours.read, pieces)
-    mine = slice(start // target.itemsize, (start + nbytes) // target.itemsize)
+    own, addresses = segment.next_block(_show_address, np.dtype(np.int64), (1,))
+    own[0], goal = address_of(source), address_of(target)
+    mine = slice(rank * target.size // segment.size, (rank + 1) * target.size // segment.size)
     target[mine] = source[mine]
-    segment.neighbours.read(pieces)
-    if helped:
+
+    def pieces_from(origin):
+        there, here = int(addresses[origin]) + rank * nbytes, goal + origin * nbytes
+        return [(origin, there + at, here + at, min(PIECE_BYTES, nbytes - at)) for at in range(0, nbytes, PIECE_BYTES)]
+
+    pieces = (piece for origin in segment.arrivals() for piece in pieces_from(origin))
+    if segment.has_idle_cores:
+        pieces = iter(list(pieces))  # both threads take the next one, so that the slower one takes fewer
+        help_ends = _helper.submit(read, pieces)
+        read(pieces)
         help_ends.result()
+    else:
+        read(pieces)
     segment.barrier()
 
 
