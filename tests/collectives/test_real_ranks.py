@@ -7,7 +7,7 @@ import pytest
 
 from labs_helpers.collectives import segment, verify
 from labs_helpers.collectives.counting import CountingComm
-from labs_helpers.collectives.interface import allreduce, alltoall, reduce_scatter
+from labs_helpers.collectives.interface import ALGORITHMS, allreduce, alltoall, reduce_scatter
 from labs_helpers.collectives.nodes import pretend_nodes
 from labs_helpers.launch.mpirun import RanksFailed, mpirun, run_on_ranks
 
@@ -58,20 +58,33 @@ def test_the_script_explains_itself():
     assert "--ranks-per-node" in mpirun(SCRIPT, 1, "--help", timeout=60)[0]
 
 
-@pytest.mark.parametrize("cores", [1, 99])
-def test_shared_memory_over_many_calls_and_sizes(cores):
-    """Calls of all kinds one after the other: nothing is overwritten while another rank still reads it.
+@pytest.mark.parametrize("ranks", [4, 8])
+def test_shared_memory_agrees_with_native_where_every_rank_has_cores_of_its_own(ranks):
+    """There powers of two reduce by halves, and a second thread copies. All operations, commutative or not."""
 
-    With as many cores as ranks they wait at flags, else at MPI's barrier.
-    """
+    def agree(comm):
+        segment._cores = lambda: set(range(99))
+        others = [name for names in ALGORITHMS.values() for name in names if name != "shared_memory"]
+        return verify.verify(comm, ("allreduce", "alltoall"), (1000, 9001, 300_007), ("float64", "complex128"),
+                             left_out=others)
+
+    count, first_that_differs = run_on_ranks(agree, ranks, timeout=60)[0]
+    assert count > 30 and first_that_differs is None
+
+
+@pytest.mark.parametrize("cores", [1, 99])
+@pytest.mark.parametrize("ranks", [3, 4])
+def test_shared_memory_over_many_calls_and_sizes(ranks, cores):
+    """Calls of all kinds one after the other: nothing is overwritten while another rank still reads it."""
 
     def many(comm):
         segment._cores = lambda: set(range(cores))
         wrong = []
         random = np.random.default_rng(0)  # the same on every rank
-        sizes = [1, 5, 600, segment.BLOCK_BYTES // 8 - 1, segment.BLOCK_BYTES // 8 + 3, 3 * segment.BLOCK_BYTES // 8]
-        for turn in range(150):
-            n = int(random.choice(sizes, p=[0.3, 0.2, 0.2, 0.1, 0.1, 0.1]))
+        block = segment.BLOCK_BYTES // 8
+        sizes = [1, 600, 3000, 5000, block // 4, block - 1, block + 3, 3 * block]  # the short ones more often
+        for turn in range(120):
+            n = int(random.choice(sizes, p=[0.2, 0.2, 0.2, 0.2, 0.05, 0.05, 0.05, 0.05]))
             send = np.arange(n) + comm.Get_rank() * turn
             recv = np.empty_like(send)
             if random.integers(2):
@@ -85,7 +98,7 @@ def test_shared_memory_over_many_calls_and_sizes(cores):
                 wrong.append((turn, n))  # and go on: the other ranks wait for this one
         return wrong
 
-    assert run_on_ranks(many, 3, timeout=60) == [[], [], []]
+    assert run_on_ranks(many, ranks, timeout=60) == [[]] * ranks
 
 
 def test_a_message_on_its_way_does_not_hold_up_shared_memory():
