@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import pickle
-import sys
-import tempfile
-from pathlib import Path
-
 import numpy as np
 
-from labs_helpers.bench.machine import prepare_triton, this_machine
-from labs_helpers.bench.source import plain, portable_source
+from labs_helpers.bench.machine import this_machine
+from labs_helpers.course.interpreter_process import call_interpreted
 from labs_helpers.course.meter import metered
-from labs_helpers.launch.process import run
 
 SKIPPED, WHOLE, MASKED = 0, 1, 2
 
@@ -46,15 +39,7 @@ def visits(function, q, k, v, *rest, **keywords) -> np.ndarray:
 
 def visits_elsewhere(function, q, k, v, *rest, **keywords) -> np.ndarray:
     """The same, always in the interpreter of another process."""
-    with tempfile.TemporaryDirectory() as folder:
-        source, order, answer = (Path(folder, name) for name in ("answer.py", "order.pkl", "visits.npy"))
-        source.write_text(portable_source(function))
-        arguments = [x.cpu() if hasattr(x, "cpu") else x for x in (q, k, v, *rest)]
-        keywords = {name: x.cpu() if hasattr(x, "cpu") else x for name, x in keywords.items()}
-        order.write_bytes(pickle.dumps((arguments, keywords)))
-        run([sys.executable, "-m", "labs_helpers.attention.tile_map", str(source), plain(function).__name__,
-             str(order), str(answer)], timeout=120, env={**os.environ, "TRITON_INTERPRET": "1", "LABS_DEVICE": "cpu"})
-        return np.load(answer)
+    return call_interpreted(_visits, function, q, k, v, *rest, **keywords)
 
 
 def _visits(function, q, k, v, *rest, **keywords) -> np.ndarray:
@@ -75,17 +60,3 @@ def _visits(function, q, k, v, *rest, **keywords) -> np.ndarray:
         function(q, k, v, *rest, **keywords)
     return np.array([found[i] for i in sorted(found)])
 
-
-def main(source: str, name: str, order: str, answer: str) -> None:
-    import importlib.util
-
-    prepare_triton()
-    spec = importlib.util.spec_from_file_location("answer", source)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    arguments, keywords = pickle.loads(Path(order).read_bytes())
-    np.save(answer, _visits(getattr(module, name), *arguments, **keywords))
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

@@ -94,7 +94,7 @@ class Baton:
     def frames(self) -> dict:
         """Rank → the frame it stands in."""
         collecting = gc.isenabled()
-        gc.disable()  # a collection inside this call may hang Python 3.11 and 3.12 (CPython issue 106883)
+        gc.disable()  # before 3.11.6 and 3.12.0 a collection inside this call may hang (CPython issue 106883)
         try:
             current = sys._current_frames()
         finally:

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import pickle
-import sys
-import tempfile
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
-from labs_helpers.bench.machine import prepare_triton, this_machine
-from labs_helpers.bench.source import plain, portable_source
+from labs_helpers.bench.machine import this_machine
+from labs_helpers.course.interpreter_process import call_interpreted
 from labs_helpers.course.meter import metered
-from labs_helpers.launch.process import run
 
 
 @dataclass(frozen=True)
@@ -48,13 +42,7 @@ def tally(function, *tensors, **keywords) -> Tally:
 
 def tally_elsewhere(function, *tensors, **keywords) -> Tally:
     """The same, always in the interpreter of another process."""
-    with tempfile.TemporaryDirectory() as folder:
-        source, order, answer = (Path(folder, name) for name in ("answer.py", "order.pkl", "tally.pkl"))
-        source.write_text(portable_source(function))
-        order.write_bytes(pickle.dumps(([t.cpu() for t in tensors], keywords)))
-        run([sys.executable, "-m", "labs_helpers.course.tally", str(source), plain(function).__name__, str(order),
-             str(answer)], timeout=120, env={**os.environ, "TRITON_INTERPRET": "1", "LABS_DEVICE": "cpu"})
-        return pickle.loads(answer.read_bytes())
+    return call_interpreted(_tally, function, tensors, keywords)
 
 
 def _tally(function, tensors, keywords) -> Tally:
@@ -65,20 +53,3 @@ def _tally(function, tensors, keywords) -> Tally:
                  sum(c.bytes_loaded for c in inputs), meter.bytes_moved - sum(c.bytes_loaded for c in inputs),
                  len(meter.launches))
 
-
-def main(source: str, name: str, order: str, answer: str) -> None:
-    import importlib.util
-
-    prepare_triton()
-    spec = importlib.util.spec_from_file_location("answer", source)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    tensors, keywords = pickle.loads(Path(order).read_bytes())
-    # Called under its imported name, so that the pickle is one of labs_helpers.course.tally, not of __main__.
-    from labs_helpers.course import tally as imported
-
-    Path(answer).write_bytes(pickle.dumps(imported._tally(getattr(module, name), tensors, keywords)))
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])
