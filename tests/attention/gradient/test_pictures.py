@@ -7,7 +7,7 @@ import pandas
 import torch
 
 from labs_helpers.attention import gradient
-from labs_helpers.attention.gradient import charts, check, here, pictures
+from labs_helpers.attention.gradient import charts, check, pictures, two_kernels_or_one
 from labs_helpers.attention.gradient.trial import Case
 from labs_helpers.attention.tile_map import visits
 from labs_helpers.bench.machine import this_machine
@@ -58,12 +58,13 @@ def test_the_one_kernel_version_gives_the_same_gradients_and_another_dq_in_anoth
 
 def test_on_a_gpu_two_kernels_are_timed_beside_one(monkeypatch, capsys):
     query_gradient = check.query_gradient.reference
-    monkeypatch.setattr(here, "this_machine", lambda: SimpleNamespace(interpreted=True))
-    here.two_kernels_or_one(query_gradient, gradient.key_value_gradients)
+    monkeypatch.setattr(two_kernels_or_one, "this_machine", lambda: SimpleNamespace(interpreted=True))
+    two_kernels_or_one.two_kernels_or_one(query_gradient, gradient.key_value_gradients)
     assert "no GPU here" in capsys.readouterr().out
-    monkeypatch.setattr(here, "this_machine", lambda: SimpleNamespace(
+    monkeypatch.setattr(two_kernels_or_one, "this_machine", lambda: SimpleNamespace(
         interpreted=False, device=this_machine().device, dtype=torch.float32))
-    monkeypatch.setattr(here, "measure_rounds", lambda ways: {name: len(way()) for name, way in ways.items()})
-    here.two_kernels_or_one(query_gradient, gradient.key_value_gradients, L=64)
+    monkeypatch.setattr(two_kernels_or_one, "measure_rounds",
+                        lambda ways: {name: len(way()) for name, way in ways.items()})
+    two_kernels_or_one.two_kernels_or_one(query_gradient, gradient.key_value_gradients, L=64)
     told = capsys.readouterr().out
     assert "two kernels (reference)" in told and "one kernel" in told and "0 of 32,768" in told
