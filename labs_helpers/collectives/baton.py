@@ -122,21 +122,25 @@ class Baton:
                 self._pass_on()
 
     def _pass_on(self) -> int | None:
-        """Hands the baton to the rank that can go on and whose clock is least; returns it."""
+        """Hands the baton to the rank that can go on and whose clock is least; returns it.
+
+        From `put` on that rank runs: what this one reads of the common state after that may be of a later turn.
+        """
         before, self._holder = self._holder, None
         if self._failure is not None:
             return None
         able = [rank for rank in range(self.size)
                 if rank not in self.ended and all(one.done is not None for one in self.waiting[rank])]
         if able:
-            self._holder = min(able, key=lambda rank: (self._time(rank, self.waiting[rank]), rank))
-            if self._holder != before:
-                self._turns[self._holder].put(None)
-        elif len(self.ended) < self.size:
+            self._holder = holder = min(able, key=lambda rank: (self._time(rank, self.waiting[rank]), rank))
+            if holder != before:
+                self._turns[holder].put(None)
+            return holder
+        if len(self.ended) < self.size:
             self._fail(Deadlock(tell(self)))
         else:
             self._over.set()
-        return self._holder
+        return None
 
     def _time(self, rank: int, operations: list[Operation]) -> int:
         return max([self.clock[rank], *(one.done for one in operations)])

@@ -32,6 +32,19 @@ from labs_helpers.collectives.choose import choose
 from labs_helpers.collectives.nodes import is_mpi_type, nodes_of
 from labs_helpers.collectives.operations import find_ufunc, is_commutative, operation_name
 
+
+def _run_automatic(function: str, comm, source, target, *op) -> None:
+    nodes = nodes_of(comm).number_of_nodes if is_mpi_type(type(comm)) else None
+    algorithm = _choose(function, comm.Get_size(), source.nbytes, nodes, not op or is_commutative(*op))
+    _KNOWN[function][algorithm](comm, source, target, *op)
+
+
+@functools.lru_cache(maxsize=1024)
+def _choose(function: str, ranks: int, nbytes: int, nodes: int | None, commutative: bool) -> str:
+    known = {name for name in _KNOWN[function] if nodes or name not in MPI_ONLY} - {"auto"}
+    return choose(function, ranks, nbytes, nodes, known if commutative else known - REORDERS)
+
+
 _KNOWN = {
     "allreduce": {
         "naive": naive.allreduce,
@@ -55,7 +68,9 @@ _KNOWN = {
         "native": native.alltoall,
     },
 }
-ALGORITHMS = {function: (*known, "auto") for function, known in _KNOWN.items()}
+for _function, _known in _KNOWN.items():
+    _known["auto"] = functools.partial(_run_automatic, _function)
+ALGORITHMS = {function: tuple(known) for function, known in _KNOWN.items()}
 REORDERS = {"ring", "recursive_halving"}  # a ∘ b may become b ∘ a
 MPI_ONLY = {"shared_memory", "hierarchical", "native"}
 
@@ -117,8 +132,7 @@ def _prepare(function, comm, check, arrays, op, algorithm, validate, root=None):
     run = _look_up(function, type(comm), algorithm if type(algorithm) is str else str(algorithm))
     if op is not None and find_ufunc(op) is None and not op.is_commutative:
         _check_order(function, algorithm)
-    flat = check(comm, *arrays)
-    return run or _automatic(function, comm, flat[0].nbytes, op), flat
+    return run, check(comm, *arrays)
 
 
 def _agree(function, comm, check, arrays, op, algorithm, root) -> None:
@@ -147,7 +161,7 @@ def _refuse(comm, error) -> None:
 
 @functools.cache
 def _look_up(function: str, kind: type, algorithm: str):
-    """The algorithm's function, None for 'auto'. Raises ValueError or TypeError for what cannot be on such a comm."""
+    """The algorithm's function. Raises ValueError or TypeError for what cannot be on such a comm."""
     if algorithm not in ALGORITHMS[function]:
         raise ValueError(f"algorithm {algorithm!r} is not known to {function}; "
                          f"it knows {', '.join(ALGORITHMS[function])}")
@@ -155,20 +169,9 @@ def _look_up(function: str, kind: type, algorithm: str):
         raise TypeError("comm must have one group of ranks, but is an inter-communicator")
     if algorithm in MPI_ONLY and not is_mpi_type(kind):
         raise TypeError(f"comm must be an MPI communicator for algorithm {algorithm!r}, not a {kind.__name__}")
-    return _KNOWN[function].get(algorithm)
+    return _KNOWN[function][algorithm]
 
 
 def _check_order(function: str, algorithm: str) -> None:
     if algorithm in REORDERS or algorithm == "auto" and function == "reduce_scatter":
         raise ValueError(f"op is not commutative, and algorithm {algorithm!r} changes the order of operands")
-
-
-def _automatic(function: str, comm, nbytes: int, op):
-    nodes = nodes_of(comm).number_of_nodes if is_mpi_type(type(comm)) else None
-    return _KNOWN[function][_choose(function, comm.Get_size(), nbytes, nodes, is_commutative(op))]
-
-
-@functools.lru_cache(maxsize=1024)
-def _choose(function: str, ranks: int, nbytes: int, nodes: int | None, commutative: bool) -> str:
-    known = {name for name in _KNOWN[function] if nodes or name not in MPI_ONLY}
-    return choose(function, ranks, nbytes, nodes, known if commutative else known - REORDERS)

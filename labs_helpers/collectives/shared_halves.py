@@ -6,41 +6,53 @@ rank reduces a slice of all and all others read it from there, the line has to b
 the next block: a sixth of the whole time at 256 KB on 8 ranks of a 16-core machine.
 """
 
+from typing import NamedTuple
+
+import numpy as np
+
 from labs_helpers.collectives.operations import reduce_two
+
+
+class Step(NamedTuple):
+    """Of the vector that both ranks still hold, this rank keeps one half and gives the other to its partner."""
+
+    partner: int
+    kept: slice
+    given: slice
+    mine: np.ndarray  # the half that is kept, in the own slot
+    theirs: np.ndarray  # the same in the partner's
+    gap: np.ndarray  # the half that is given away, in the own slot
+    missing: np.ndarray  # the same in the partner's
 
 
 def allreduce_halves(segment, source, target, op) -> None:
     """source: (n,), target: (n,), at most a block; the two may be one array."""
-    (partner, kept, given, halves), *later = segment.next_block(_steps, target.dtype, target.shape)
+    first, *later = segment.next_block(_steps, target.dtype, target.shape)
     # Nobody asks for the kept half before it is reduced, nor for the given half again: one is not copied in, the
     # other not back through the slot.
-    mine, theirs, shown, wanted = halves
-    shown[...] = source[given]
-    segment.meet((partner,))
-    _reduce(op, segment.rank, partner, source[kept], theirs, mine)
-    for other, _, _, (mine_now, theirs_now, _, _) in later:
-        segment.meet((other,))
-        _reduce(op, segment.rank, other, mine_now, theirs_now, mine_now)
-    for other, _, _, (_, _, gap, missing) in reversed(later):
-        segment.meet((other,))
-        gap[...] = missing
-    segment.meet((partner,))
-    target[given] = wanted
-    target[kept] = mine
+    first.gap[...] = source[first.given]
+    segment.meet((first.partner,))
+    _reduce(op, segment.rank, first, source[first.kept])
+    for step in later:
+        segment.meet((step.partner,))
+        _reduce(op, segment.rank, step, step.mine)
+    for step in reversed(later):
+        segment.meet((step.partner,))
+        step.gap[...] = step.missing
+    segment.meet((first.partner,))
+    target[first.given] = first.missing
+    target[first.kept] = first.mine
 
 
-def _reduce(op, rank: int, other: int, mine, theirs, out) -> None:
-    if rank < other:
-        reduce_two(op, mine, theirs, out)
+def _reduce(op, rank: int, step: Step, mine) -> None:
+    if rank < step.partner:
+        reduce_two(op, mine, step.theirs, step.mine)
     else:
-        reduce_two(op, theirs, mine, out)
+        reduce_two(op, step.theirs, mine, step.mine)
 
 
-def _steps(segment, odd: bool, dtype, shape) -> list[tuple]:
-    """A tuple a step: the partner's rank, what is kept and what is given away, as slices of the vector, and views:
-    (kept in the own slot, kept in the partner's, given in the own slot, given in the partner's)."""
+def _steps(segment, odd: bool, dtype, shape) -> list[Step]:
     every = segment.slots(odd, dtype, shape)
-    own = every[segment.rank]
     low, high = 0, shape[0]
     steps = []
     distance = 1
@@ -50,7 +62,8 @@ def _steps(segment, odd: bool, dtype, shape) -> list[tuple]:
         kept, given = slice(low, middle), slice(middle, high)
         if segment.rank & distance:
             kept, given = given, kept
-        steps.append((partner, kept, given, (own[kept], every[partner][kept], own[given], every[partner][given])))
+        own, other = every[segment.rank], every[partner]
+        steps.append(Step(partner, kept, given, own[kept], other[kept], own[given], other[given]))
         low, high = kept.start, kept.stop
         distance *= 2
     return steps

@@ -1,5 +1,6 @@
 """Practice ranks behave as mpi4py's do, always the same way, and say what is wrong the moment it is."""
 
+import queue
 import threading
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from labs_helpers.collectives import baton
 from labs_helpers.collectives.practice import (
     Deadlock,
     PracticeTimeout,
@@ -278,3 +280,34 @@ def test_errstate_holds_inside_the_ranks():
     with np.errstate(all="raise"):
         error = failure(RankFailed, lambda comm: np.float64(1) / np.float64(0), 2)
     assert isinstance(error.error, FloatingPointError)
+
+
+def test_one_rank_runs_at_a_time_however_slowly_it_lets_go(monkeypatch):
+    """A rank that is held up just after it has handed the baton on finds it in its own hands again, or does not."""
+    handed_on, quick = threading.Event(), queue.SimpleQueue
+
+    class Slow:
+        def __init__(self):
+            self._turns = quick()
+            self.get = self._turns.get
+
+        def put(self, turn):
+            handed_on.set()
+            handed_on.clear()
+            self._turns.put(turn)
+            handed_on.wait(0.005)  # until the next rank has handed it on in its turn
+
+    monkeypatch.setattr(baton.queue, "SimpleQueue", Slow)
+    running, together = set(), []
+
+    def call(comm):
+        for turn in range(10):
+            running.add(comm.rank)
+            for _ in range(300):
+                if len(running) > 1:
+                    together.append(set(running))
+            running.discard(comm.rank)
+            shift(comm, np.array([turn]))
+
+    practice(call, 3)
+    assert not together

@@ -193,6 +193,20 @@ def test_errors():
             assert message.startswith(beginning)
 
 
+def test_a_refusal_stops_the_others_before_anything_is_chosen():
+    """'auto' looks at the nodes, which is a collective call itself: nobody may be left in it."""
+
+    def call(comm):
+        send, recv = np.zeros(8), np.empty(8 if comm.rank else 7)
+        try:
+            allreduce(comm.Dup(), send, recv, algorithm="auto")
+        except ValueError as error:
+            return str(error)
+
+    first, second = run_on_ranks(call, 2, timeout=30)
+    assert first.startswith("recv has 7 elements") and second.startswith("rank 0 refused the arguments")
+
+
 def test_messages_on_real_ranks_are_those_of_practice_ranks():
     def count(comm):
         counting = CountingComm(comm)
