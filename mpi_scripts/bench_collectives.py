@@ -5,9 +5,9 @@
     srun -n 16 python -m mpi4py mpi_scripts/bench_collectives.py --algorithms native ring --out nodes.jsonl
     python mpi_scripts/bench_collectives.py --native-settings 8      # no mpirun: starts 8 ranks for each setting
 
-`-m mpi4py` ends all ranks when one fails. New buffers in every run; the slowest rank's median; algbw is bytes over
-time, busbw what the busiest link carries (algbw · 2(N−1)/N for all-reduce). Records, with every OMPI_MCA_*, go to
-results/ as JSON Lines.
+`-m mpi4py` ends all ranks when one fails; with more ranks than cores, Open MPI wants `--oversubscribe`. New buffers in
+every run; the slowest rank's median; algbw is bytes over time, busbw what the busiest link carries (algbw · 2(N−1)/N
+for all-reduce). Records, with every OMPI_MCA_*, go to results/ as JSON Lines.
 """
 
 import argparse
@@ -20,10 +20,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from labs_helpers.bench import results  # noqa: E402
 from labs_helpers.collectives import study  # noqa: E402
 from labs_helpers.collectives.cost_model import BUS_FACTOR  # noqa: E402
+from labs_helpers.collectives.interface import ALGORITHMS  # noqa: E402
 from labs_helpers.collectives.race import SIZES, race  # noqa: E402
 
 
 def main() -> None:
+    os.environ.setdefault("OMPI_MCA_osc", "^ucx")  # where it finds no InfiniBand, it says so once a rank
     given = arguments()
     if given.native_settings:
         out = ["--out", str(given.out)] if given.out else []
@@ -31,7 +33,6 @@ def main() -> None:
         return study.main(["--ranks", str(given.native_settings), "--functions", *functions, *out])
     from mpi4py import MPI
 
-    from labs_helpers.collectives.interface import ALGORITHMS
     from labs_helpers.collectives.ping_pong import local_work, ping_pong
 
     comm = MPI.COMM_WORLD
@@ -74,7 +75,13 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--native-settings", type=int, metavar="RANKS",
                         help="race the best setting of the native collectives: each in runs of its own")
     parser.add_argument("--out", type=Path, help="default: results/collectives.MACHINE.jsonl")
-    return parser.parse_args()
+    given = parser.parse_args()
+    known = {name for function in given.functions for name in ALGORITHMS[function]}
+    if unknown := set(given.algorithms or ()) - known:
+        parser.error(f"--algorithms: {', '.join(sorted(unknown))}: not among {', '.join(sorted(known))}")
+    if not any(given.smallest <= size <= given.largest for size in SIZES):
+        parser.error(f"no size from --smallest {given.smallest} to --largest {given.largest} bytes")
+    return given
 
 
 if __name__ == "__main__":

@@ -2,17 +2,21 @@
 
     mpirun -n 8 python -m mpi4py mpi_scripts/check_collectives.py
 
-Ends with status 1 and the failing case if a result differs. Works under Slurm (srun) and with a host file too.
+Ends with status 1 and the failing case if a result differs. Works under Slurm (srun) and with a host file too; with
+more ranks than cores, Open MPI wants `--oversubscribe`.
 """
 
 import argparse
+import os
 import sys
 
-from mpi4py import MPI
+os.environ.setdefault("OMPI_MCA_osc", "^ucx")  # where it finds no InfiniBand, it says so once a rank
+import numpy as np  # noqa: E402
+from mpi4py import MPI  # noqa: E402
 
-from labs_helpers.collectives.interface import ALGORITHMS
-from labs_helpers.collectives.nodes import pretend_nodes
-from labs_helpers.collectives.verify import DTYPES, SIZES, verify
+from labs_helpers.collectives.interface import ALGORITHMS  # noqa: E402
+from labs_helpers.collectives.nodes import pretend_nodes  # noqa: E402
+from labs_helpers.collectives.verify import DTYPES, SIZES, verify  # noqa: E402
 
 
 def main() -> int:
@@ -20,7 +24,7 @@ def main() -> int:
     parser.add_argument("--functions", nargs="+", choices=ALGORITHMS, default=list(ALGORITHMS), metavar="NAME",
                         help=f"of {', '.join(ALGORITHMS)}")
     parser.add_argument("--sizes", nargs="+", type=int, default=SIZES, metavar="N", help="elements a rank sends")
-    parser.add_argument("--dtypes", nargs="+", default=DTYPES, metavar="DTYPE")
+    parser.add_argument("--dtypes", nargs="+", type=np.dtype, default=DTYPES, metavar="DTYPE")
     parser.add_argument("--validate", action="store_true", help="with the exchange that compares the ranks' calls")
     parser.add_argument("--ranks-per-node", type=int, metavar="R",
                         help="let R consecutive ranks count as a node; all-reduce within and between them only")
@@ -32,8 +36,8 @@ def main() -> int:
         functions, left_out = ["allreduce"], ("shared_memory",)
     count, failure = verify(comm, functions, options.sizes, options.dtypes, options.validate, left_out)
     if comm.Get_rank() == 0:
-        print(failure or f"{comm.Get_size()} ranks: {count} cases agree with {MPI.Get_library_version()[:24].strip()}",
-              flush=True)
+        library = MPI.Get_library_version().split(",")[0].splitlines()[0].strip()
+        print(failure or f"{comm.Get_size()} ranks: {count} cases agree with {library}", flush=True)
     return 1 if failure else 0
 
 

@@ -125,6 +125,8 @@ def alltoall(comm, send, recv, algorithm="pairwise", validate=True) -> None:
 def _prepare(function, comm, check, arrays, op, algorithm, validate, root=None):
     """(the algorithm's function, the flat buffers), once this rank's arguments are found good, and all ranks' alike
     if `validate`. Without that it has to be quick: an all-reduce of 8 bytes takes 5 µs."""
+    if not getattr(comm, "Get_rank", None):
+        raise TypeError(f"comm must be a communicator, not a {type(comm).__name__}")
     if not comm:
         raise ValueError("comm has been freed (it is MPI.COMM_NULL)")
     if validate:

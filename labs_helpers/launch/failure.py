@@ -35,7 +35,7 @@ class RanksTimeout(RanksFailed):
 
 
 def failure(folder: Path, ranks: int, headline: str, said: str = "", kind: type = RanksFailed) -> RanksFailed:
-    """The error to raise. `said` is what mpirun itself printed: shown when no rank could say anything."""
+    """The error to raise. `said` is what mpirun itself printed: shown where the ranks say nothing of the reason."""
     errors, stuck, crashes, silent = {}, {}, {}, []
     for rank in range(ranks):
         dump = read_text(folder / f"{rank}.where")
@@ -56,7 +56,7 @@ def failure(folder: Path, ranks: int, headline: str, said: str = "", kind: type 
         parts.append(f"{name_ranks(silent)} ended without a word: killed, or by os._exit.")
     if stuck:
         parts.append(f"When they were ended:\n{tell(stuck)}")
-    if said.strip() and not (errors or stuck):
+    if said.strip() and not (errors or crashes or stuck and kind is RanksTimeout):
         parts.append(f"mpirun said:\n{_last_lines(said, 15)}")
     outputs = read_outputs(folder, ranks)
     parts += [f"rank {rank} printed:\n{_last_lines(text, 10)}" for rank, text in enumerate(outputs) if text.strip()]

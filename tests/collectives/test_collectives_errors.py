@@ -28,6 +28,7 @@ SWAPPED = np.zeros(8, np.dtype("f8").newbyteorder())
 
 @pytest.mark.parametrize("validate", [True, False])
 @pytest.mark.parametrize("call, expected", [
+    (lambda comm, **v: allreduce(A, comm, B, **v), "TypeError: comm must be a communicator, not a ndarray"),
     (lambda comm, **v: allreduce(comm, [1.0], B, **v), "TypeError: send must be a NumPy array, not list"),
     (lambda comm, **v: allreduce(comm, A, None, **v), "TypeError: recv must be a NumPy array, not NoneType"),
     (lambda comm, **v: allreduce(comm, np.zeros(16)[::2], B, **v), "ValueError: send must be contiguous"),
