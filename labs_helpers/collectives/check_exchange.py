@@ -18,8 +18,8 @@ def pairwise_alltoall(student):
         case = f"{size} rank{'s' * (size > 1)}, blocks of {length}"
         sends, recvs = _blocks(size, length), [unwritten(size * length) for _ in range(size)]
         run = on_practice_ranks(case, student, arguments(sends, recvs))
-        _expect_exchanged(case, recvs, size, length)
         expect_unchanged(case, sends, _blocks(size, length))
+        _expect_exchanged(case, recvs, size, length)
         _expect_pairwise(case, run, size, 8 * length)
         yield f"{case}: {told_sent(run)}"
     case = "the same function on 3 real ranks"
@@ -40,32 +40,62 @@ def _expect_exchanged(case: str, recvs, size: int, length: int) -> None:
         for block, got in enumerate(recv.reshape(size, length)):
             if np.array_equal(got, whole[block, rank]):
                 continue
-            if np.isnan(got).any():
-                raise Wrong(case, f"block {block} of rank {rank} was never written.\nLikely cause: " + (
-                    "one's own block is forgotten; it needs no message, but it has to be copied." if block == rank
-                    else "a step too few, or blocks that land on top of one another."))
-            source, of = divmod(int(got[0]), 100)
-            raise Wrong(case, f"block {block} of rank {rank} holds rank {source}'s block {of}, expected rank {block}'s "
-                        f"block {rank}.\nLikely cause: {_why_not_exchanged(rank, block, source, of)}")
+            cause = _why_not_exchanged(recvs, size, length)
+            if cause is None and np.isnan(got).any():
+                cause = ("one's own block is forgotten; it needs no message, but it has to be copied." if block == rank
+                         else "a step too few, or blocks that land on top of one another.")
+            element = int(np.flatnonzero(got != whole[block, rank])[0])
+            raise Wrong(case, f"block {block} of rank {rank}, element {element}, {_told(got[element])}; expected rank "
+                        f"{block}'s block {rank}, element {element}." + (f"\nLikely cause: {cause}" if cause else ""))
 
 
-def _why_not_exchanged(rank: int, block: int, source: int, of: int) -> str:
-    if source == block:
-        return "the wrong block is sent: block j of send is for rank j."
-    if of == rank:
-        return "the block arrives in the wrong place: what comes from rank i is block i of recv."
-    return "sender and receiver do not mean the same step."
+def _told(value: float) -> str:
+    """Where `value` comes from."""
+    if np.isnan(value):
+        return "was never written"
+    source, of = divmod(int(value), 100)
+    return f"is rank {source}'s block {of}, element {round(value % 1 * 1024)}"
+
+
+def _why_not_exchanged(recvs, size: int, length: int) -> str | None:
+    """The mistake that gives all of `recvs`, if it is one of these."""
+    sends = np.stack(_blocks(size, length))
+    rows, columns = sends.reshape(size, size, length), sends.reshape(size, length, size).swapaxes(1, 2)
+    exchanged = columns.swapaxes(0, 1)  # whose columns are blocks
+    own_block = np.broadcast_to(rows[np.arange(size), np.arange(size)], rows.shape)
+    mistakes = {
+        "the blocks are columns: block j is elements j·length to (j + 1)·length − 1, row j of reshape(size, -1).":
+            (exchanged, exchanged.swapaxes(1, 2)),
+        "the wrong block is sent: block j of send is for rank j.": (own_block,),
+        "the block arrives in the wrong place: what comes from rank i is block i of recv.":
+            ([[rows[(2 * rank - block) % size, rank] for block in range(size)] for rank in range(size)],),
+    }  # fmt: skip
+    for cause, outcomes in mistakes.items():
+        if any(np.array_equal(np.ravel(recvs), np.ravel(outcome)) for outcome in outcomes):
+            return cause
+    return None
 
 
 def _expect_pairwise(case: str, run, size: int, nbytes: int) -> None:
     for rank in range(size):
-        sent = sorted((m for m in run.messages if m.source == rank), key=lambda m: m.send_time)
-        if any(m.dest == rank for m in sent):
+        sent = [m.nbytes for m in run.messages if m.source == rank]
+        if any(m.dest == m.source == rank for m in run.messages):
             raise Wrong(case, f"rank {rank} sends itself a message; its own block is copied")
-        if len(sent) != size - 1 or sum(m.nbytes for m in sent) != (size - 1) * nbytes:
-            raise Wrong(case, f"rank {rank} sends {len(sent)} messages, {sum(m.nbytes for m in sent)} bytes; "
-                        f"{size - 1} of {nbytes} bytes are needed.\nLikely cause: everything is sent to everybody, "
-                        "or blocks travel by way of another rank.")
+        if len(sent) != size - 1:
+            empty = f", {sent.count(0)} of them empty" if nbytes and 0 in sent else ""
+            raise Wrong(case, f"rank {rank} sends {_messages(len(sent))}{empty}; a block for each other rank makes "
+                        f"{_messages(size - 1)}")
+        if set(sent) - {nbytes}:
+            cause = ("\nLikely cause: everything is sent to everybody." if set(sent) == {size * nbytes} else "")
+            raise Wrong(case, f"rank {rank} sends {_messages(len(sent))} of {', '.join(map(str, sent))} bytes; a block "
+                        f"has {nbytes}, {nbytes // 8} elements of 8{cause}")
     if run.steps > size:  # in pairs i + j = step a rank that meets itself rests
-        raise Wrong(case, f"it takes {run.steps} steps, {size - 1} are enough.\nLikely cause: everybody sends to rank "
-                    "0 first, then to rank 1, so that they queue up for one receiver; each has to start elsewhere.")
+        firsts = {min((m for m in run.messages if m.source == rank), key=lambda m: m.send_time).dest
+                  for rank in range(1, size)}
+        raise Wrong(case, f"it takes {run.steps} steps, {size - 1} are enough: a rank cannot receive two messages at a "
+                    "time" + ("\nLikely cause: everybody sends to rank 0 first, then to rank 1, so that they queue up "
+                              "for one receiver; each has to start elsewhere." if firsts == {0} else ""))
+
+
+def _messages(count: int) -> str:
+    return f"{count} message{'s' * (count != 1)}"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from labs_helpers.bench.source import plain, reachable
+import re
+
+from labs_helpers.bench.source import names_used, plain, reachable
 from labs_helpers.collectives.practice import (
     Deadlock,
     Practice,
@@ -27,17 +29,17 @@ def called(student, comm, *own) -> None:
 def on_practice_ranks(case: str, student, arguments: list[tuple], call=called) -> Practice:
     """`call(student, comm, *arguments[rank])` on as many practice ranks as there are arguments, which it works on.
 
-    Raises Wrong for a deadlock, an error of a rank, a loop that does not end, a message that nobody received.
+    Raises Wrong for a deadlock, an error of a rank, a loop that does not end, a message that nobody received, a
+    request that nobody waited for.
     """
     def on_rank(comm):
         return call(student, comm, *arguments[comm.rank])
 
-    size = len(arguments)
     try:
-        run = practice(on_rank, size, timeout=PRACTICE_LIMIT_S)
+        run = practice(on_rank, len(arguments), timeout=PRACTICE_LIMIT_S)
     except Deadlock as error:
         text = str(error).removeprefix("deadlock: ")
-        raise Wrong(case, f"a deadlock: {text}\nLikely cause: {_why_stuck(text, size)}") from None
+        raise Wrong(case, f"a deadlock: {text}\n{_why_stuck(text, error.practice)}") from None
     except RankFailed as error:
         raise Wrong(case, f"rank {error.rank} raised {_told(student, error.error)}") from None
     except PracticeTimeout as error:
@@ -46,6 +48,8 @@ def on_practice_ranks(case: str, student, arguments: list[tuple], call=called) -
         lost = run.unreceived[0]
         raise Wrong(case, f"a message from rank {lost.source} to rank {lost.dest}, {lost.nbytes} bytes, was sent and "
                     "never received")
+    if run.never_waited:
+        raise Wrong(case, _not_waited_for(run.never_waited))
     return run
 
 
@@ -60,6 +64,10 @@ def on_real_ranks(case: str, student, arguments: list[tuple], call=called) -> li
                     "all ranks make the same calls whatever order they come in?") from None
     except RanksFailed as error:
         raise Wrong(case, str(error)) from None
+    except Exception as error:
+        if "pickle" not in f"{type(error).__name__} {error}":
+            raise
+        raise Wrong(case, _not_sent(student, error)) from None
 
 
 def _on_rank(comm, student, arguments, call):
@@ -70,9 +78,15 @@ def _on_rank(comm, student, arguments, call):
 
 def _told(student, error: BaseException) -> str:
     wrong = wrong_from(error, {plain(part).__code__.co_filename for part in reachable(student).values()})
+    said = wrong.message.partition("\nLikely cause")[0]
+    if isinstance(error, Truncated):
+        return (f"{said}\nThe buffer was made for another message: for a chunk of another length (they may differ by "
+                "one element), or for one of another step, because a rank has left a message out; an empty chunk is a "
+                "message too.")
+    if "Cannot convert PracticeRequest" in str(error):
+        return (f"{said}\nMPI.Request's functions take requests of real ranks alone. On both kinds works\n"
+                "    for request in requests: request.Wait()")
     causes = {
-        Truncated: "the buffer has the length of another chunk than the one that arrives; chunks may differ by one "
-                   "element.",
         SendBufferOverwritten: "the same vector is sent and written; receive into a buffer of its own.",
         BufferError: "a transposed or strided view; a message is one run of memory.",
         IndexError: ROUND,
@@ -80,20 +94,58 @@ def _told(student, error: BaseException) -> str:
     cause = next((text for kind, text in causes.items() if isinstance(error, kind)), None)
     if "but the ranks are 0 to" in str(error):
         cause = ROUND
-    said = wrong.message.partition("\nLikely cause")[0]
     return f"{said}\nLikely cause: {cause}" if cause else wrong.message
 
 
-def _why_stuck(text: str, size: int) -> str:
-    first = text.splitlines()[0]
+def _not_waited_for(requests: list[str]) -> str:
+    """requests: as `Practice.never_waited`."""
+    more = f" (and {len(requests) - 1} more)" if len(requests) > 1 else ""
+    why = ("MPI may still read the buffer, so the message is not safe" if "Isend" in requests[0] else
+           "what it receives need not be in its buffer yet")
+    return (f"{requests[0]} is never waited for{more}: until its Wait returns, {why}. Keep what it returns, and call "
+            "request.Wait().")
+
+
+def _not_sent(student, error: Exception) -> str:
+    """`error`: why `student` could not be sent to other processes, with the names that it refers to and cannot take."""
+    import cloudpickle
+
+    names = []
+    for part in reachable(student).values():
+        for name, value in names_used(part).items():
+            try:
+                cloudpickle.dumps(value)
+            except Exception:  # whatever it is: this one does not travel
+                names.append(f"`{name}`")
+    what = ", ".join(dict.fromkeys(names)) or "something"
+    return (f"{type(error).__name__}: {error}\nThe function is sent to other processes with all that it refers to, and "
+            f"{what} cannot be sent: keep no communicator, request or lock in a global variable.")
+
+
+def _why_stuck(text: str, run: Practice) -> str:
+    """What the lines of a deadlock let one say: a cause where they leave no other."""
+    first, *lines = text.splitlines()
+    lines = [line.strip() for line in lines]
+    if "; one with tag" in text:
+        return ("A message is there, with another tag than the receive asks for: the tags of both sides have to be the "
+                "same, and come in the same order.")
     if "has ended" in first:
-        return "one rank does less than the other expects: a step, a message or a barrier is missing on its side."
+        return ("One side does less than the other expects: a step, a message or a barrier is missing there, or the "
+                "rank waited for is not the one that was meant.")
+    if re.search(r"waits to send to .* and for a message from", text):
+        return ("Who sends and who receives do not fit: when one rank's dest is another, that one's source has to be "
+                "the first, in the same step. Look at the lines above.")
     if "itself" in first:
-        return "a blocking Send or Recv whose other side is the rank itself waits for ever; copy instead."
+        return ("Likely cause: a blocking Send or Recv whose other side is the rank itself waits for ever; copy "
+                "instead.")
     if "barrier" in first:
-        return "not all ranks come to the same barriers."
-    if first.count("to send to") >= min(size, 3):
-        return "everybody sends first, and nobody receives. Sendrecv does both at once; or some ranks receive first."
-    if "to send to" not in first:
-        return "everybody receives first, and nobody sends."
-    return "a rank sends to one that waits for another message first: look at who expects whom in the lines above."
+        return "Some ranks wait in a barrier that another cannot reach before they have gone on."
+    if "Sendrecv(" not in text and not any("Irecv" in request for request in run.never_waited):
+        if all(re.match(r"rank \d+ waits to send to", line) for line in lines):
+            return ("Likely cause: everybody sends first, and nobody receives. Sendrecv does both at once; or some "
+                    "ranks receive first.")
+        if not run.unreceived and all(re.match(r"rank \d+ waits for a message", line) for line in lines):
+            return "Likely cause: everybody receives first, and nobody sends."
+    requests = run.never_waited
+    also = (f" Not waited for so far: {'; '.join(requests[:4])}{'; …' * (len(requests) > 4)}." if requests else "")
+    return f"Each waits for another: look at who expects whom in the lines above.{also}"

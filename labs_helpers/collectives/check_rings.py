@@ -6,10 +6,10 @@ import numpy as np
 
 from labs_helpers.collectives import lesson
 from labs_helpers.collectives.check_ranks import on_practice_ranks, on_real_ranks
+from labs_helpers.collectives.check_ring_slips import why_not_gathered, why_not_scattered
 from labs_helpers.collectives.check_values import (
     arguments,
     below_zero,
-    complete,
     expect_maximum,
     expect_sum,
     expect_unchanged,
@@ -30,6 +30,8 @@ def ring_reduce_scatter(student):
     for case, size, n in CASES:
         data = tagged(size, n)
         run = on_practice_ranks(case, student, arguments(data, np.add))
+        _expect_ring(case, run)
+        _expect_float64(case, run, size - 1, n)
         expect_sum(case, data, chunk_bounds(n, size), why_not_scattered)
         expect_bytes_but_one_chunk(case, run, n)
         yield f"{case}: {told_sent(run)}"
@@ -49,13 +51,17 @@ def ring_allreduce(student):
     for case, size, n in CASES:
         sends, recvs = tagged(size, n), [unwritten(n) for _ in range(size)]
         run = on_practice_ranks(case, student, arguments(sends, recvs, np.add))
+        _expect_not_naive(case, run, n)
+        _expect_ring(case, run)
+        _expect_float64(case, run, 2 * (size - 1), n)
         expect_unchanged(case, sends, tagged(size, n))
-        expect_sum(case, recvs, [(0, n)] * size, _why_not_gathered)
+        expect_sum(case, recvs, [(0, n)] * size, why_not_gathered)
         sent, needed = sum(run.bytes_sent), 2 * (size - 1) * 8 * n
         if sent != needed:
             raise Wrong(case, f"the ranks sent {sent:,} bytes in all, 2·(N − 1) times the vector are {needed:,}.\n"
-                        "Likely cause: " + ("a step sends the whole vector; one chunk is enough." if sent > 1.5 * needed
-                                            else "a step too many, or a chunk that the other side has already."))
+                        + ("Likely cause: each step sends the whole vector; one chunk is enough."
+                           if {m.nbytes for m in run.messages} == {8 * n} else
+                           "A step too many, or a chunk that the other side has already." if sent > needed else ""))
         yield f"{case}: {sent:,} bytes in all, {run.steps} steps"
     case = "np.maximum, int32, all below zero"
     sends, recvs = below_zero(4, 10), [unwritten(10, np.int32) for _ in range(4)]
@@ -71,8 +77,33 @@ def ring_allreduce(student):
         yield f"{case}: each rank sends {run.bytes_sent[0]:,} = 2·{size - 1}/{size} of them"
     case = "the same function on 4 real ranks"
     left = on_real_ranks(case, student, arguments(tagged(4, 1001), unwritten(1001), np.add))
-    expect_sum(case, [recv for _, recv, _ in left], [(0, 1001)] * 4, _why_not_gathered)
+    expect_sum(case, [recv for _, recv, _ in left], [(0, 1001)] * 4, why_not_gathered)
     yield case
+
+
+def _expect_ring(case: str, run) -> None:
+    """Raises Wrong if a message does not go to a neighbour."""
+    for m in run.messages:
+        if (m.dest - m.source) % run.size not in (1, run.size - 1):
+            raise Wrong(case, f"rank {m.source} sends to rank {m.dest}; round a ring it sends to its neighbours alone, "
+                        f"ranks {(m.source - 1) % run.size} and {(m.source + 1) % run.size}")
+
+
+def _expect_float64(case: str, run, steps: int, n: int) -> None:
+    """Raises Wrong if the ranks send as many messages as they should, `steps` each, of half the bytes."""
+    sent, needed = sum(run.bytes_sent), steps * 8 * n
+    if sent and run.messages_sent == [steps] * run.size and 2 * sent == needed:
+        raise Wrong(case, f"the ranks sent {sent} bytes in all, half of {needed}: the elements have 8 bytes, and 4 of "
+                    "each travel; send and receive in the vector's own dtype")
+
+
+def _expect_not_naive(case: str, run, n: int) -> None:
+    """Raises Wrong if all messages go to one rank or come from it, as round no ring of three or more."""
+    roots = [root for root in range(run.size) if all(root in (m.source, m.dest) for m in run.messages)]
+    if run.size > 2 and run.messages and roots:
+        raise Wrong(case, f"the ranks sent {run.bytes_sent} bytes, every message to rank {roots[0]} or from it: the "
+                    "naive all-reduce. Round a ring each sends 2·(N − 1) chunks, here about "
+                    f"{16 * (run.size - 1) * n // run.size} bytes")
 
 
 def told_sent(run) -> str:
@@ -92,74 +123,6 @@ def expect_bytes_but_one_chunk(case: str, run, n: int) -> None:
         if sent == 8 * n * run.messages_sent[rank]:
             cause = "\nLikely cause: each step sends the whole vector; one chunk is enough."
         elif sent > needed:
-            cause = "\nLikely cause: a step too many, or a part of the vector that the other side has no use for."
+            cause = "\nA step too many, or a part of the vector that the other side has no use for."
         raise Wrong(case, f"rank {rank} sent {sent} bytes in {run.messages_sent[rank]} messages, {needed} are needed: "
                     f"all chunks but one{cause}")
-
-
-def why_not_scattered(faults, results) -> str:
-    """The likely cause of a reduce-scatter's faults."""
-    size, n = len(results), len(results[0])
-    for cause, slip in ring_slips(size, n).items():
-        if all(np.array_equal(got, wrong) for got, wrong in zip(results, slip, strict=True)):
-            return cause
-    if n % size and n > size:
-        return ("equal chunks are right, these are uneven; chunks of n // size lose the last elements, chunk_bounds "
-                "gives them to the first chunks.")
-    if faults[0].repeated:
-        return "a chunk is reduced twice: a step too many, or it goes round a second time."
-    if faults[0].kind == "elsewhere":
-        return "the parts of two different chunks were reduced into one another."
-    return ("the chunk that is sent is not the one reduced in the step before; the index of both goes back by one in "
-            "each step." if faults[0].missing else "")
-
-
-def ring_slips(size: int, n: int) -> dict:
-    """Cause → what all ranks' vectors would be after a ring reduce-scatter with that mistake; of equal chunks."""
-    if n % size or size == 1:
-        return {}
-    slips = {"what arrives is never reduced into the vector: op(own, part, out=own).": _ring(size, n, steps=0),
-             "a step too few: with N ranks there are N − 1.": _ring(size, n, steps=size - 2),
-             "a step too many: with N ranks there are N − 1.": _ring(size, n, steps=size),
-             "what arrives replaces the chunk instead of being reduced into it.": _ring(size, n, adds=False),
-             "a step receives the same chunk that it sends; what arrives is the one before.":
-                 _ring(size, n, received=-1),
-             "the wrong way round the ring: data[…] goes to the right, what arrives comes from the left.":
-                 _ring(size, n, way=-1)}
-    for by in range(1, size):
-        sign, far = ("+", by) if by <= size // 2 else ("−", size - by)
-        slips[f"each rank ends with chunk rank {sign} {far}, not with its own: all chunk indices are off by {far}."] = (
-            _ring(size, n, sent=by - 1, received=by - 2))
-    return slips
-
-
-def _ring(size: int, n: int, steps=None, sent: int = -1, received: int = -2, way: int = 1, adds: bool = True) -> list:
-    """What all ranks hold after `steps`: in each, rank r sends chunk r + sent − step, receives r + received − step."""
-    data, bounds = tagged(size, n), chunk_bounds(n, size)
-    for step in range(size - 1 if steps is None else steps):
-        parts = [data[rank][slice(*bounds[(rank + sent - step) % size])].copy() for rank in range(size)]
-        for rank in range(size):
-            own = data[rank][slice(*bounds[(rank + received - step) % size])]
-            own[:] = parts[(rank - way) % size] + (own if adds else 0)
-    return data
-
-
-def _why_not_gathered(faults, results) -> str:
-    whole, first = complete(results), faults[0]
-    size, n = whole.shape
-    own = [whole[rank, slice(*bounds)].all() for rank, bounds in enumerate(chunk_bounds(n, size))]
-    if first.kind == "unwritten" and not whole.any():
-        return "recv is never filled: it starts as a copy of send, and both functions work in it."
-    if n % size and n > size:
-        return "equal chunks are right, these are uneven; chunks of n // size lose the last elements."
-    if first.repeated:
-        return "what arrives replaces the chunk; it is not reduced into it a second time."
-    if not all(own):
-        return ("not even the ranks' own chunks are finished: the all-gather writes into them, or the reduce-scatter "
-                "did not run, or worked in another vector.")
-    if n >= size and (whole.mean(1) < 1.5 / size).all():
-        return "only the ranks' own chunks are finished: what the all-gather receives gets nowhere."
-    if first.kind == "elsewhere":
-        return "a chunk arrives in another chunk's place."
-    return ("the all-gather sends chunks that are not finished yet, or a step is missing: begin with chunk `rank`, and "
-            "go on with the one that has just arrived.")

@@ -39,9 +39,9 @@ def shared_memory_allreduce(student):
         run = on_practice_ranks(case, student, arguments([shared] * size, sends, recvs, ops), _calls)
         if run.messages:
             raise Wrong(case, f"{len(run.messages)} messages were sent; the vectors go through `shared`")
-        _expect_results(case, recvs, size, n)
         for rank in range(size):
             expect_unchanged(case, sends[rank], _sends(size, n)[rank])
+        _expect_results(case, recvs, size, n, shared)
         _expect_shared_work(case, ops, size, n)
         yield f"{case}: {len(run.barriers) / CALLS:g} barriers each"
     case = "np.maximum, int32, all below zero"
@@ -83,8 +83,11 @@ def _late_calls(student, comm, sends, recvs) -> None:
     window.Free()
 
 
-def _expect_results(case: str, recvs, size: int, n: int) -> None:
-    """recvs: for each rank the result of each call. Each rank's own chunk comes first: it tells about the reduction."""
+def _expect_results(case: str, recvs, size: int, n: int, shared=None) -> None:
+    """recvs: for each rank the result of each call. Each rank's own chunk comes first: it tells about the reduction.
+
+    shared: as the last call of practice ranks, which take turns in their order, left it.
+    """
     bounds = chunk_bounds(n, size)
     own = [(rank, rank) for rank in range(size)]
     places = own + [(rank, chunk) for rank in range(size) for chunk in range(size) if rank != chunk]
@@ -97,29 +100,63 @@ def _expect_results(case: str, recvs, size: int, n: int) -> None:
                 element = start + int(wrong[0])
                 value = recvs[rank][call][element]
                 said = read(value / 2.0**call, size, element)[1]
-                raise Wrong(case, f"call {call}, rank {rank}, element {element} (chunk {chunk}): {said}.\n"
-                            f"Likely cause: {_why(call, rank, chunk, element, value, size, n)}")
+                why = None
+                if shared is not None and chunk == rank:
+                    why = _why_overwritten(recvs, size, n) or _why_in_another_row(shared, chunk, size, n)
+                why = why or _why(call, rank, chunk, element, value, size, n)
+                raise Wrong(case, f"call {call}, rank {rank}, element {element} (chunk {chunk}): {said}.\n{why}")
+
+
+def _why_overwritten(recvs, size: int, n: int) -> str | None:
+    """Whether each rank, in its turn, put its sum of whole rows over the row that the next ones still read."""
+    rows = np.array(tagged(size, n))
+    for rank in range(size):
+        rows[rank] = rows.sum(0)
+    own = [(rank, slice(*bounds)) for rank, bounds in enumerate(chunk_bounds(n, size))]
+    if size > 1 and all(np.array_equal(recvs[rank][0][mine], rows[rank, mine]) for rank, mine in own):
+        return ("Likely cause: each rank writes its result over its whole row, which the others still read for their "
+                "chunks; in row r only chunk r is free.")
+    return None
+
+
+def _why_in_another_row(shared, chunk: int, size: int, n: int) -> str | None:
+    """Whether the reduced chunk lies in shared, in the row of its number or in another."""
+    mine = slice(*chunk_bounds(n, size)[chunk])
+    expected = 2.0 ** (CALLS - 1) * sum(tagged(size, n))[mine]
+    found = [row for row in range(size) if np.array_equal(shared[row, mine], expected)]
+    if not found:
+        return None
+    if chunk in found:
+        return f"Chunk {chunk} lies finished in row {chunk} of shared, and was not collected from there."
+    return (f"Chunk {chunk} lies finished in row {found[0]} of shared, and is collected from another: put a result "
+            "where it is collected.")
 
 
 def _why(call: int, rank: int, chunk: int, element: int, value: float, size: int, n: int) -> str:
     rows = 2.0**call * np.array([vector[element] for vector in tagged(size, n)])
-    uneven = "equal chunks are right, these are uneven; chunks of n // size lose the last elements."
+    uneven = "Likely cause: equal chunks are right, these are uneven; chunks of n // size lose the last elements."
     if np.isnan(value):
-        return uneven if n % size and n > size else "it is not collected into recv."
+        return uneven if n % size and n > size else "It is not collected into recv."
     if chunk == rank:
         if not _is_sum(value, rows):
-            return "a rank reduces before all have put their rows there: a barrier is missing before the reduction."
-        return "the reduction leaves out a row, or takes one twice."
+            return ("Likely cause: a rank reduces before all have put their rows there: a barrier is missing before "
+                    "the reduction.")
+        if value == rows[rank]:
+            return (f"It is rank {rank}'s own element: no other row was reduced into it, or the result was put "
+                    "somewhere else than where it is collected.")
+        return ("The sum leaves out a row, or takes one twice: the loop over the rows does, or a row was written while "
+                "another rank was still to read it.")
     if value in (2 * rows[chunk], 2 * rows.sum()):
-        return ("the next call wrote a row while others were still collecting: a barrier is missing at the end of a "
-                "call.")
+        return ("Likely cause: the next call wrote a row while others were still collecting: a barrier is missing at "
+                "the end of a call.")
     if n % size and n > size:
         return uneven
     if value == rows[rank]:
-        return "each rank collects from its own row; chunk r lies in row r."
+        return "Likely cause: each rank collects from its own row; chunk r lies in row r."
     if value == rows[chunk] or _is_sum(value, rows):
-        return "a rank collects chunks that are not reduced yet: a barrier is missing after the reduction."
-    return "the chunk was not collected from its rank's row, or what lay there was overwritten."
+        return ("Likely cause: a rank collects chunks that are not reduced yet: a barrier is missing after the "
+                "reduction.")
+    return "The chunk was not collected from its rank's row, or what lay there was overwritten."
 
 
 def _is_sum(value: float, rows) -> bool:

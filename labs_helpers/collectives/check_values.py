@@ -64,7 +64,8 @@ def read(value: float, size: int, element: int) -> tuple:
     if number < 0 or not total or place % total or number % _PLACE >> 4 * size:
         return "strange", f"{value:g}, which is no sum of the ranks' elements"
     if place != total * (element + 1):
-        return "elsewhere", f"a sum of element {place // total - 1}"
+        return "elsewhere", (f"rank {counts.index(1)}'s element {place - 1}" if total == 1 else
+                             "a sum with parts of other elements in it")
     missing = tuple(rank for rank in range(size) if counts[rank] == 0)
     repeated = tuple(rank for rank in range(size) if counts[rank] > 1)
     said = [f"rank {rank}'s part is missing" for rank in missing]
@@ -117,7 +118,10 @@ def expect_equal(case: str, rank: int, got, expected, suspects: dict) -> None:
     element = int(np.flatnonzero(got != expected)[0])
     causes = [text for text, value in suspects.items()
               if np.array_equal(got, value, equal_nan=got.dtype.kind == "f")]
-    raise Wrong(case, f"rank {rank}, element {element} is {got[element]:g}, expected {expected[element]:g}"
+    texts = [f"{value[element]:g}" for value in (got, expected)]
+    if texts[0] == texts[1]:
+        texts = [repr(value[element].item()) for value in (got, expected)]
+    raise Wrong(case, f"rank {rank}, element {element} is {texts[0]}, expected {texts[1]}"
                 + (f"\nLikely cause: {causes[0]}" if causes else ""))
 
 
@@ -126,8 +130,8 @@ def expect_unchanged(case: str, sends, before) -> None:
     for rank, (send, was) in enumerate(zip(sends, before, strict=True)):
         if not np.array_equal(send, was):
             raise Wrong(case, f"rank {rank}'s send was overwritten: element {np.flatnonzero(send != was)[0]} is "
-                        "another.\nLikely cause: `work = send` gives the vector another name and copies nothing; "
-                        "copy into recv, `recv[:] = send`, and work there.")
+                        "another. Nothing may be written or received into send; `work = send` gives it another "
+                        "name and copies nothing.")
 
 
 def _ranks(ranks: list[int]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import linecache
 from pathlib import Path
 
-from labs_helpers.collectives.mailbox import ANY, BARRIER, SEND, Operation
+from labs_helpers.collectives.mailbox import ANY, BARRIER, RECV, SEND, Operation
 
 OWN_FILES = {str(Path(__file__).with_name(f"{name}.py"))
              for name in ("baton", "counting", "deadlock", "mailbox", "message_buffer", "messages", "practice",
@@ -30,7 +30,7 @@ def tell(baton) -> str:
             lines.append(f"rank {rank} has ended")
         else:
             where = f", in {place(frames[rank])}" if rank in frames else ""
-            lines.append(f"rank {rank} {_waits(baton, rank)}{where}")
+            lines.append(f"rank {rank} {_waits_for_both(baton, rank)}{where}")
     more = [f"… and {baton.size - SHOWN} more ranks"] if baton.size > SHOWN else []
     return "\n  ".join([_sentence(baton, _chain(baton)), *lines[:SHOWN], *more])
 
@@ -75,6 +75,27 @@ def _awaited(baton, rank: int) -> int | None:
     else:
         return operation.peer
     return min(candidates, key=lambda other: (other in baton.ended, other), default=None)
+
+
+def _waits_for_both(baton, rank: int) -> str:
+    """As `_waits`; of a Sendrecv with both halves open, both, and to whom the one sends from whom it expects."""
+    receive = next((one for one in baton.waiting[rank] if one.done is None and one.kind == RECV), None)
+    if receive is None or receive is _pending(baton, rank):
+        return _waits(baton, rank)
+    tag, source = _tag(baton, receive), receive.peer
+    if source is ANY:
+        return f"{_waits(baton, rank)} and for a message{tag} from any rank"
+    return f"{_waits(baton, rank)} and for a message from {source}{tag or _instead(baton, rank, source)}"
+
+
+def _instead(baton, rank: int, source: int) -> str:
+    """What `source` does while `rank` waits for its message."""
+    if source in baton.ended:
+        return " (which has ended)"
+    dests = [str(send.peer) for send in baton.mailbox.sends if send.rank == source]
+    if str(rank) in dests:
+        return ""
+    return f" (which sends to {' and '.join(dests)})" if dests else " (which sends nothing)"
 
 
 def _waits(baton, rank: int) -> str:

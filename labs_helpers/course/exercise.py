@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from labs_helpers.bench.source import plain, reachable
+from labs_helpers.bench.source import plain, reachable, source_of
 from labs_helpers.course.scoreboard import OPEN, RIGHT, SCORES, WRONG
-from labs_helpers.course.stub import attempted, still_open
+from labs_helpers.course.stub import BEGIN, attempted, still_open
 from labs_helpers.course.wrong import Wrong, wrong_from
 
 
@@ -75,7 +75,8 @@ class Exercise:
             return student
         name = plain(self.reference).__name__
         if student is not self.reference or state == OPEN:
-            print(f"{state} {self.id} {self.title}: not attempted yet; the lab goes on with the reference")
+            what = _what_is_open(student, self.reference)
+            print(f"{OPEN} {self.id} {self.title}: {what}; the lab goes on with the reference")
         else:  # only the check was run again, or the exercise's cell had an error
             print(f"{state} {self.id} {self.title}: `{name}` is the reference now; run your own cell above first")
         return self.reference
@@ -113,6 +114,21 @@ def told(student, error: BaseException) -> Wrong:
         error = wrong_from(error, {plain(part).__code__.co_filename for part in reachable(student).values()})
     places = still_open(student)
     return Wrong(error.case, f"{error.message}\n`...` still stands in {', '.join(places)}.") if places else error
+
+
+def _what_is_open(student, reference) -> str:
+    """'not attempted yet'; or which function is open, where others of the same cell have been written."""
+    own = plain(student)
+    if student is reference:
+        return "not attempted yet"
+    parts = {name: plain(own.__globals__.get(name)) for name, part in reachable(reference).items()
+             if part is not reference and BEGIN in source_of(part)}
+    written = [f"`{name}`" for name, part in parts.items()
+               if inspect.isfunction(part) and part is not own
+               and part.__code__.co_filename == own.__code__.co_filename and attempted(own.__globals__[name])]
+    if not written:
+        return "not attempted yet"
+    return f"{' and '.join(written)} {'are' if len(written) > 1 else 'is'} written, `{own.__name__}` is still open"
 
 
 def whose(function) -> str:

@@ -39,6 +39,12 @@ def everybody_sends_first(comm, block):
     return received.tolist()
 
 
+def both(comm, dest, source, sendtag=0, recvtag=None):
+    """Sends to the rank `dest` further on and receives from the one `source` further on, or from any."""
+    source = None if source is None else (comm.rank + source) % comm.size
+    comm.Sendrecv(np.zeros(1), (comm.rank + dest) % comm.size, sendtag, np.zeros(1), source, recvtag)
+
+
 def failure(kind, function, size, *args, **limits):
     with pytest.raises(kind) as caught:
         practice(function, size, *args, **limits)
@@ -127,6 +133,21 @@ def test_an_eager_limit_hides_it_for_short_messages(nbytes, works):
 ])  # fmt: skip
 def test_who_waits_for_whom(function, size, told):
     assert told in str(failure(Deadlock, function, size, eager_limit=8)).splitlines()[0]
+
+
+@pytest.mark.parametrize(("function", "size", "told"), [
+    (lambda comm: both(comm, 1, 1), 4, "waits to send to 1 and for a message from 1 (which sends to 2), in both, line"),
+    (lambda comm: both(comm, 1, -1, 1, 2), 3,
+     "waits to send to 1 (tag 1) and for a message from 2 (tag 2; one with tag 1 is there), in both, line"),
+    (lambda comm: comm.rank or both(comm, 1, 2), 3,
+     "waits to send to 1 and for a message from 2 (which has ended), in both, line"),
+    (lambda comm: comm.Barrier() if comm.rank else both(comm, 1, 2), 3,
+     "waits to send to 1 and for a message from 2 (which sends nothing), in both, line"),
+    (lambda comm: both(comm, 1, None, 1, 2), 2,
+     "waits to send to 1 (tag 1) and for a message (tag 2; one with tag 1 is there) from any rank, in both, line"),
+])  # fmt: skip
+def test_both_halves_of_a_sendrecv_are_told(function, size, told):
+    assert str(failure(Deadlock, function, size)).splitlines()[1].startswith(f"  rank 0 {told}")
 
 
 def test_a_rank_that_raises_ends_the_others():

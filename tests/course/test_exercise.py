@@ -1,11 +1,16 @@
 """Not attempted, right, wrong: what a check prints, binds and raises."""
 
+import importlib
+from pathlib import Path
+
 import pytest
 
+from labs_helpers.collectives.lesson import ring_allreduce
 from labs_helpers.course.exercise import Exercise, exercise, whose
 from labs_helpers.course.predict import predict
 from labs_helpers.course.reveal import reveal
 from labs_helpers.course.scoreboard import SCORES, summary
+from labs_helpers.course.stub import stub_of
 from labs_helpers.course.wrong import Wrong
 
 
@@ -62,6 +67,28 @@ def test_not_attempted_goes_on_with_the_reference(check, capsys):
     assert capsys.readouterr().out.startswith("○ 99/1 doubling: not attempted yet")
     assert check(double) is double and "✓" not in capsys.readouterr().out
     assert SCORES.status["99/1"] == "○"
+
+
+def test_a_stub_after_a_right_answer_is_open(check, capsys):
+    check(right)
+    capsys.readouterr()
+    assert check(stub) is double
+    assert capsys.readouterr().out.startswith("○ 99/1 doubling: not attempted yet")
+
+
+def test_half_an_exercise_of_two_functions_says_which_one_is_open(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(SCORES, "status", {"06/4": "✓"})
+    text = Path(ring_allreduce.__code__.co_filename).read_text()
+    second = text.index("def ring_allreduce")
+    (tmp_path / "half.py").write_text(text[:second] + stub_of(text[second:]))
+    monkeypatch.syspath_prepend(tmp_path)
+    made = Exercise("06/4", "all-gather, and compose", 10, 15, ring_allreduce, trial)
+    assert made(importlib.import_module("half").ring_allreduce) is ring_allreduce
+    assert capsys.readouterr().out == ("○ 06/4 all-gather, and compose: `ring_allgather` is written, `ring_allreduce` "
+                                       "is still open; the lab goes on with the reference\n")
+    monkeypatch.setattr(SCORES, "status", {})
+    made(ring_allreduce)
+    assert capsys.readouterr().out.startswith("○ 06/4 all-gather, and compose: not attempted yet")
 
 
 def test_right_prints_a_line_a_case_and_returns_the_students(check, capsys):

@@ -44,6 +44,12 @@ ALL_AT_ONCE = """    requests = []
         request.Wait()
 """
 
+BOTH_RINGS = "    ring_reduce_scatter(comm, recv, op)\n    ring_allgather(comm, recv)\n"
+SHIFT = "    comm.Sendrecv(send, dest=right, recvbuf=recv, source=left)\n"
+ISEND = "    comm.Isend(send, dest=right)\n    comm.Recv(recv, source=left)\n"
+POLYFIT = "    beta, alpha = map(float, np.polyfit(nbytes, seconds, 1, w={}))\n"
+NO_GUARD = (" if fewer_vectors > 0 else math.inf", "")
+
 BUGS = [
     # ring_shift
     ("ring_shift", "everybody sends first", [("elif comm.rank % 2 == 0:", "elif comm.rank >= 0:")],
@@ -70,6 +76,37 @@ BUGS = [
     for _ in range(comm.size + 1):
         comm.Sendrecv(recv.copy(), dest=right, recvbuf=recv, source=left)
 """)], "one each is enough"),
+    ("ring_shift", "never waited for", [(IN_TURNS, ISEND)], "Isend to 1 is never waited for .and 1 more.: until"),
+    ("ring_shift", "never waited for, and overwritten", [(IN_TURNS, ISEND + "    send = send.copy()\n")],
+     "Isend to 1 is never waited for"),
+    ("ring_shift", "never waited for what arrives", [(IN_TURNS, """    comm.Irecv(recv, source=left, tag=1)
+    part = recv.copy()
+    comm.Sendrecv(send, dest=right, recvbuf=part, source=left)
+    recv[:] = part
+""")], "Irecv from 1 is never waited for"),
+    ("ring_shift", "an Irecv takes the message", [(IN_TURNS, """    comm.Irecv(recv, source=left)
+""" + SHIFT)], "a deadlock(.|\n)*Not waited for so far: rank 0: Irecv from 1"),
+    ("ring_shift", "as float32", [(IN_TURNS, """    import numpy as np
+    sent, part = send.astype(np.float32), np.empty(len(recv), np.float32)
+    comm.Sendrecv(sent, dest=right, recvbuf=part, source=left)
+    recv[:] = part
+""")], "beyond 2..53: rank 0, element . is 1\\d{18}, expected 1\\d{18}\nLikely cause: (.|\n)*float32"),
+    ("ring_shift", "as float64", [(IN_TURNS, """    sent, part = send.astype(float), recv.astype(float)
+    comm.Sendrecv(sent, dest=right, recvbuf=part, source=left)
+    recv[:] = part
+""")], "beyond 2..53(.|\n)*as float64"),
+    ("ring_shift", "in pairs", [("(comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size",
+                                 "comm.rank ^ 1, comm.rank ^ 1")], "^4 ranks(.|\n)*two ranks each exchange"),
+    ("ring_shift", "send and recv swapped", [
+        (IN_TURNS, "    comm.Sendrecv(recv, dest=right, recvbuf=send, source=left)\n")],
+     "send was overwritten, and recv is as it was(.|\n)*swapped"),
+    ("ring_shift", "two tags", [(IN_TURNS, SHIFT.replace("dest=right", "dest=right, sendtag=1, recvtag=2"))],
+     "waits to send to 1 .tag 1. and for a message from 1 .tag 2; one with tag 1 is there.(.|\n)*the tags of"),
+    ("ring_shift", "dest and source the same", [(IN_TURNS, SHIFT.replace("=left", "=right"))],
+     "^4 ranks(.|\n)*rank 0 waits to send to 1 and for a message from 1 .which sends to 2.(.|\n)*do not fit"),
+    ("ring_shift", "Waitall", [(IN_TURNS, """    from mpi4py import MPI
+    MPI.Request.Waitall([comm.Isend(send, dest=right), comm.Irecv(recv, source=left)])
+""")], "Cannot convert PracticeRequest(.|\n)*for request in requests: request.Wait"),
     # naive_allreduce
     ("naive_allreduce", "the root forgets itself", [("recv[:] = send", "recv[:] = 0")], "root's own part is forgotten"),
     ("naive_allreduce", "the root counts twice", [("part = np.empty_like(send)", "part = send.copy()"),
@@ -97,6 +134,10 @@ BUGS = [
                                                      "            comm.Send(recv, dest=dest)\n" * 2),
                                                     ("        comm.Recv(recv, source=0)\n",
                                                      "        comm.Recv(recv, source=0)\n" * 2)], "expected 32,000"),
+    ("naive_allreduce", "op's result goes nowhere", [("op(recv, part, out=recv)", "op(recv, part)")],
+     "recv holds the root's own vector alone"),
+    ("naive_allreduce", "never waited for", [("comm.Send(recv, dest=dest)", "comm.Isend(recv, dest=dest)")],
+     "rank 0: Isend to 1 is never waited for"),
     # ring_reduce_scatter
     ("ring_reduce_scatter", "chunk index off by one", [("rank - step - 1", "rank - step"),
                                                        ("rank - step - 2", "rank - step - 1")],
@@ -112,8 +153,9 @@ BUGS = [
     ("ring_reduce_scatter", "all chunks of the first one's length", [
         ("np.empty_like(own)", "np.empty_like(data[:len(data) // size])")], "may differ by one|message truncated"),
     ("ring_reduce_scatter", "a step too few", [("range(size - 1)", "range(size - 2)")], "a step too few"),
-    ("ring_reduce_scatter", "a step too many", [("range(size - 1)", "range(size)")], "a step too many"),
-    ("ring_reduce_scatter", "nothing is reduced", [("op(own, part, out=own)", "op(own, part)")], "never reduced into"),
+    ("ring_reduce_scatter", "a step too many", [("range(size - 1)", "range(size)")], "A step too many"),
+    ("ring_reduce_scatter", "nothing is reduced", [("op(own, part, out=own)", "op(own, part)")],
+     "data is as it was"),
     ("ring_reduce_scatter", "the part replaces", [("op(own, part, out=own)", "own[:] = part")],
      "replaces the chunk"),
     ("ring_reduce_scatter", "MAX as SUM", [("op(own, part, out=own)", "own += part")], "a sum, whatever op is"),
@@ -134,6 +176,28 @@ BUGS = [
     ("ring_reduce_scatter", "powers of two only", [("(rank + 1) % size, (rank - 1) % size", "rank ^ 1, rank ^ 1")],
      "% comm.size; rank . step pairs"),
     ("ring_reduce_scatter", "receives into the vector", [("recvbuf=part", "recvbuf=data[start:stop]")], "overlap"),
+    ("ring_reduce_scatter", "never waited for", [(RING_STEP, "        comm.Isend(data[start:stop], dest=right)\n"
+                                                  "        comm.Recv(part, source=left)\n")], "is never waited for"),
+    ("ring_reduce_scatter", "as float32", [
+        ("np.empty_like(own)", "np.empty(len(own), np.float32)"),
+        ("data[start:stop],", "data[start:stop].astype(np.float32),")], "sent 96 bytes in all, half of 192: the elem"),
+    ("ring_reduce_scatter", "straight to the owner", [(
+        "    for step in range(size - 1):\n        start, stop = bounds[(rank - step - 1) % size]\n        own = "
+        "data[slice(*bounds[(rank - step - 2) % size])]\n", "    for step in range(1, size):\n        right, left = "
+        "(rank + step) % size, (rank - step) % size\n        start, stop = bounds[right]\n        own = "
+        "data[slice(*bounds[rank])]\n")], "rank 0 sends to rank 2; round a ring(.|\n)*ranks 4 and 1"),
+    ("ring_reduce_scatter", "empty chunks left out", [(RING_STEP, """        if start < stop:
+            comm.Sendrecv(data[start:stop], dest=right, recvbuf=part, source=left)
+""")], "^4 ranks, 2 elements(.|\n)*has left a message out|^4 ranks, 2 elements(.|\n)*deadlock"),
+    ("ring_reduce_scatter", "in a copy", [("    rank, size = comm.rank, comm.size\n", "    data = data.copy()\n"
+                                           "    rank, size = comm.rank, comm.size\n")], "data is as it was"),
+    ("ring_reduce_scatter", "op's result under the same name", [("op(own, part, out=own)", "own = op(own, part)")],
+     "a copy of it was worked on, or what op returns was not written back"),
+    ("ring_reduce_scatter", "twice round", [("range(size - 1)", "range(2 * (size - 1))")],
+     "sent 128 bytes in 4 messages, 64 are needed(.|\n)*A step too many"),
+    ("ring_reduce_scatter", "tags of the steps", [
+        ("dest=right, recvbuf=part,", "dest=right, sendtag=step, recvbuf=part, recvtag=step + 1,")],
+     "one with tag 0 is there(.|\n)*another tag"),
     # ring_allreduce
     ("ring_allreduce", "all-gather off by one", [("(rank - step) % size", "(rank - step + 1) % size"),
                                                  ("(rank - step - 1) % size", "(rank - step) % size")],
@@ -151,7 +215,7 @@ BUGS = [
      "send was overwritten"),
     ("ring_allreduce", "recv never filled", [("    recv[:] = send\n", "")], "recv is never filled"),
     ("ring_allreduce", "a step too few", [("range(size - 1)", "range(size - 2)")], "a step is missing|only the ranks"),
-    ("ring_allreduce", "a step too many", [("range(size - 1)", "range(size)")], "a step too many"),
+    ("ring_allreduce", "a step too many", [("range(size - 1)", "range(size)")], "A step too many"),
     ("ring_allreduce", "the last uneven chunk lost", [
         ("chunk_bounds(len(data), size)", "[(i * (len(data) // size), (i + 1) * (len(data) // size)) "
                                           "for i in range(size)]")], "n // size lose the last"),
@@ -160,6 +224,22 @@ BUGS = [
          "        next_one += part\n")], "not reduced into it a second time"),
     ("ring_allreduce", "Recv, then Send", [(GATHER, "        comm.Recv(next_one, source=left)\n"
                                             "        comm.Send(mine, dest=right)\n")], "everybody receives first"),
+    ("ring_allreduce", "reduce-scatter twice", [("    ring_reduce_scatter(comm, recv, op)\n",
+                                                 "    ring_reduce_scatter(comm, recv, op)\n" * 2)],
+     "the reduce-scatter runs twice"),
+    ("ring_allreduce", "the wrong order", [(BOTH_RINGS, "    ring_allgather(comm, recv)\n"
+                                            "    ring_reduce_scatter(comm, recv, op)\n")],
+     "the all-gather runs before the reduce-scatter"),
+    ("ring_allreduce", "the naive one", [(BOTH_RINGS, """    from labs_helpers.collectives.lesson import naive_allreduce
+    naive_allreduce(comm, send, recv, op)
+""")],
+     r"^3 ranks(.|\n)*sent \[192, 96, 96\] bytes(.|\n)*naive all-reduce(.|\n)*about 128 bytes"),
+    ("ring_allreduce", "straight to everybody", [
+        ("(rank - step) % size", "rank"),
+        ("        mine", "        right, left = (rank + step + 1) % size, (rank - step - 1) % size\n        mine")],
+     "rank 0 sends to rank 2; round"),
+    ("ring_allreduce", "never waited for", [(GATHER, "        comm.Isend(mine, dest=right)\n"
+                                             "        comm.Recv(next_one, source=left)\n")], "is never waited for"),
     # pairwise_alltoall
     ("pairwise_alltoall", "own block forgotten", [("    arriving[rank] = blocks[rank]\n", "")],
      "one's own block is forgotten"),
@@ -186,7 +266,27 @@ BUGS = [
     ("pairwise_alltoall", "everything to everybody", [(EXCHANGE, """        everything = np.empty_like(send)
         comm.Sendrecv(send, dest=dest, recvbuf=everything, source=source)
         arriving[source] = everything.reshape(size, -1)[rank]
-"""), ("def pairwise", "import numpy as np\ndef pairwise")], "everything is sent to everybody"),
+"""), ("def pairwise", "import numpy as np\ndef pairwise")], "1 message of 48 bytes; a block has 24(.|\n)*everything"),
+    ("pairwise_alltoall", "never waited for", [(EXCHANGE, "        comm.Isend(blocks[dest], dest=dest)\n"
+                                                "        comm.Recv(arriving[source], source=source)\n")],
+     "is never waited for"),
+    ("pairwise_alltoall", "source is dest", [("source=source", "source=dest"), ("arriving[source]", "arriving[dest]")],
+     "rank 0 waits to send to 1 and for a message from 1 .which sends to 2.(.|\n)*do not fit"),
+    ("pairwise_alltoall", "columns", [
+        ("send.reshape(size, -1), recv.reshape(size, -1)", "send.reshape(-1, size).T.copy(), np.empty((size, "
+         "len(recv) // size))"), (EXCHANGE, EXCHANGE + "    recv.reshape(-1, size)[:] = arriving.T\n"),
+        ("def pairwise", "import numpy as np\ndef pairwise")],
+     "element 1, is rank 1's block 0, element 0; expected rank 0's block 0, element 1(.|\n)*columns"),
+    ("pairwise_alltoall", "float32", [
+        (EXCHANGE, """        part = np.empty(len(recv) // size, np.float32)
+        comm.Sendrecv(blocks[dest].astype(np.float32), dest=dest, recvbuf=part, source=source)
+        arriving[source] = part
+"""), ("def pairwise", "import numpy as np\ndef pairwise")],
+     "rank 0 sends 1 message of 12 bytes; a block has 24, 3 elements of 8$"),
+    ("pairwise_alltoall", "an empty message more", [
+        (EXCHANGE, EXCHANGE + "    comm.Sendrecv(send[:0], dest=(rank + 1) % size, recvbuf=recv[:0], "
+         "source=(rank - 1) % size)\n")],
+     "rank 0 sends 2 messages, 1 of them empty; a block for each other rank makes 1 message$"),
     # fit_cost
     ("fit_cost", "absolute errors", [(LSTSQ, "    beta, alpha = map(float, np.polyfit(nbytes, seconds, 1))\n")],
      "largest messages alone decide"),
@@ -204,6 +304,21 @@ BUGS = [
     ("fit_cost", "natural logarithm", [("math.log2", "math.log")], "to base 2"),
     ("fit_cost", "2 ranks", [(" if fewer_vectors > 0 else math.inf", "")], "2 ranks|ZeroDivisionError"),
     ("fit_cost", "two numbers", [("return alpha, beta, crossover", "return alpha, beta")], "three numbers"),
+    ("fit_cost", "roots as weights", [(LSTSQ, POLYFIT.format("1 / np.sqrt(seconds)"))],
+     "squares of the relative errors(.|\n)*sum up to 0.0178; the least possible is 0.00718(.|\n)*squares w as well"),
+    ("fit_cost", "two points", [(LSTSQ, """    beta = float((seconds[-1] - seconds[0]) / (nbytes[-1] - nbytes[0]))
+    alpha = float(seconds[0] - beta * nbytes[0])
+""")], "sum up to (.|\n)*first and the last point alone"),
+    ("fit_cost", "weights of the sizes", [(LSTSQ, POLYFIT.format("1 / nbytes"))], "sum up to (.|\n)*divided by nbytes"),
+    ("fit_cost", "seconds overwritten", [
+        (LSTSQ, "    seconds **= -1\n" + LSTSQ.replace("1 / seconds, nbytes /", "seconds, nbytes *"))],
+     "seconds was overwritten: element 0 was 2.0008e-06 and is"),
+    ("fit_cost", "0 for never", [("else math.inf", "else 0")], "crossover is 0, expected inf\nOn 2 ranks"),
+    ("fit_cost", "divides by zero", [NO_GUARD], "ZeroDivisionError(.|\n)*line(.|\n)*On 2 ranks both"),
+    ("fit_cost", "natural logarithm, no guard", [("math.log2", "math.log"), NO_GUARD], "Likely cause(.|\n)*to base 2"),
+    ("fit_cost", "a chunk", [("return alpha, beta, crossover", "return alpha, beta, crossover / ranks")],
+     "not of one of its chunks"),
+    ("fit_cost", "megabytes", [("return alpha, beta,", "return alpha, 1e6 * beta,")], "not a megabyte"),
     # shared_memory_allreduce
     ("shared_memory_allreduce", "no barrier after writing", [("    comm.Barrier()  # all rows are there\n", "")],
      "before all have put their rows there"),
@@ -219,7 +334,7 @@ BUGS = [
     ("shared_memory_allreduce", "MAX as SUM", [(ROWS, "    shared[comm.rank, mine] = shared[:, mine].sum(0)\n")],
      "a sum, whatever op is"),
     ("shared_memory_allreduce", "a row left out", [("range(comm.size):\n        if", "range(1, comm.size):\n"
-                                                    "        if")], "leaves out a row, or takes one twice"),
+                                                    "        if")], "no other row was reduced into it"),
     ("shared_memory_allreduce", "its own row twice", [("        if row != comm.rank:\n", "        if True:\n")],
      "leaves out a row, or takes one twice"),
     ("shared_memory_allreduce", "collects its own row", [("shared[rank, start:stop]", "shared[comm.rank, start:stop]")],
@@ -232,6 +347,12 @@ BUGS = [
          "op(send[mine], shared[row, mine], out=send[mine])"),
         ("    comm.Barrier()  # all chunks", "    shared[comm.rank, mine] = send[mine]\n"
          "    comm.Barrier()  # all chunks")], "send was overwritten"),
+    ("shared_memory_allreduce", "whole rows overwritten", [
+        (ROWS, "    shared[comm.rank] = op.reduce(shared, axis=0)\n")], "its whole row, which the others still read"),
+    ("shared_memory_allreduce", "collects row 0", [("shared[rank, start:stop]", "shared[0, start:stop]")],
+     "Chunk 1 lies finished in row 1 of shared, and was not"),
+    ("shared_memory_allreduce", "into row 0", [(ROWS, "    shared[0, mine] = op.reduce(shared[:, mine], axis=0)\n")],
+     "Chunk 1 lies finished in row 0 of shared"),
     # recursive_halving
     ("recursive_halving", "the nearest partner first", [
         ("first, distance = 0, comm.size // 2", "first, distance, span = 0, 1, comm.size // 2"),
@@ -249,8 +370,9 @@ BUGS = [
         ("    first, distance", "    n = len(data) // comm.size\n    bounds = [(i * n, (i + 1) * n) for i in "
          "range(comm.size)]\n    first, distance")], "where chunk_bounds says"),
     ("recursive_halving", "the last step missing", [("while distance:", "while distance > 1:")],
-     "a step is missing|never reduced"),
-    ("recursive_halving", "nothing is reduced", [("op(data[keep], part, out=data[keep])", "pass")], "never reduced"),
+     "rank 0 sends 0 messages, log2.2. = 1 are asked for: a step is missing"),
+    ("recursive_halving", "nothing is reduced", [("op(data[keep], part, out=data[keep])", "pass")],
+     "data is as it was"),
     ("recursive_halving", "MAX as SUM", [("op(data[keep], part, out=data[keep])", "data[keep] += part")],
      "a sum, whatever op is"),
     ("recursive_halving", "Send, then Recv", [(HALVE, "        comm.Send(data[give], dest=rank ^ distance)\n"
@@ -259,7 +381,8 @@ BUGS = [
     ("recursive_halving", "the whole range travels", [
         (HALVE, "        both = slice(lower.start, upper.stop)\n        arrived = np.empty_like(data[both])\n"
          "        comm.Sendrecv(data[both], dest=rank ^ distance, recvbuf=arrived, source=rank ^ distance)\n"
-         "        part = arrived[keep.start - both.start:keep.stop - both.start]\n")], "bytes in(.|\n)*needed"),
+         "        part = arrived[keep.start - both.start:keep.stop - both.start]\n")],
+     "rank 0 sends 8 elements, the whole vector; half of the vector(.|\n)*: 4"),
     ("recursive_halving", "receives where it reduces", [("part = np.empty_like(data[keep])", "part = data[keep]")],
      "a buffer of its own"),
     ("recursive_halving", "round a ring", [("    first, distance = 0, comm.size // 2", """    size = comm.size
@@ -269,7 +392,24 @@ BUGS = [
         part = np.empty_like(own)
         comm.Sendrecv(data[start:stop], dest=(rank + 1) % size, recvbuf=part, source=(rank - 1) % size)
         op(own, part, out=own)
-    first, distance = 0, 0""")], "a ring"),
+    first, distance = 0, 0""")], "rank 0 sends 3 messages, log2.4. = 2 are asked for: it is a ring"),
+    ("recursive_halving", "never waited for", [(HALVE, "        comm.Isend(data[give], dest=rank ^ distance)\n"
+                                                "        comm.Recv(part, source=rank ^ distance)\n")],
+     "is never waited for"),
+    ("recursive_halving", "round instead of across", [("rank ^ distance", "(rank + distance) % comm.size")],
+     "^4 ranks(.|\n)*rank 0 waits to send to 1 and for a message from 1 .which sends to 2.(.|\n)*do not fit"),
+    ("recursive_halving", "the last of more steps missing", [("while distance:", "while distance > comm.size // 8:")],
+     "^8 ranks(.|\n)*sends 2 messages, log2.8. = 3 are asked for: a step is missing"),
+    ("recursive_halving", "the kept half is sent", [("comm.Sendrecv(data[give]", "comm.Sendrecv(data[keep]")],
+     "the half that is kept is sent"),
+    ("recursive_halving", "received into the kept half", [("recvbuf=part", "recvbuf=data[keep]"),
+                                                          ("op(data[keep], part, out=data[keep])", "pass")],
+     "what arrives replaces the half that is kept: it needs"),
+    ("recursive_halving", "received into the kept half, and reduced", [
+        ("recvbuf=part", "recvbuf=data[keep]"), ("op(data[keep], part,", "op(data[keep], data[keep],")],
+     "replaces the half that is kept, and is reduced with itself"),
+    ("recursive_halving", "the neighbour in each step", [("rank ^ distance", "rank ^ 1")],
+     "^4 ranks(.|\n)*rank 0 sends to rank 1, then 1; the first partner is size / 2 away(.|\n)*rank 2, then 1"),
 ]
 
 DIFFERENT = [
@@ -310,4 +450,21 @@ DIFFERENT = [
     ("recursive_halving", [(HALVE, "        request = comm.Isend(data[give], dest=rank ^ distance)\n"
                             "        comm.Recv(part, source=rank ^ distance)\n        request.Wait()\n")]),
     ("recursive_halving", [("rank ^ distance", "(rank + distance if not rank & distance else rank - distance)")]),
+    ("fit_cost", [(LSTSQ, """    from scipy.optimize import curve_fit
+    alpha, beta = map(float, curve_fit(lambda n, a, b: 1e-6 * a + 1e-10 * b * n, nbytes, seconds, p0=(1, 1),
+                                       sigma=seconds)[0] * (1e-6, 1e-10))
+""")]),
+    # Many requests, which both kinds of ranks know to wait for.
+    ("ring_shift", [(IN_TURNS, """    requests = [comm.Irecv(recv, source=left), comm.Isend(send, dest=right)]
+    requests[0].Waitall(requests)
+""")]),
+    # Empty messages left out, on both sides.
+    ("recursive_halving", [(HALVE, """        requests = []
+        if data[give].size:
+            requests.append(comm.Isend(data[give], dest=rank ^ distance))
+        if part.size:
+            comm.Recv(part, source=rank ^ distance)
+        for request in requests:
+            request.Wait()
+""")]),
 ]

@@ -67,3 +67,12 @@ def test_an_error_of_a_real_rank_is_told(tmp_path):
     wrong = planted(lesson.ring_shift, tmp_path, ("recv[:] = send", "recv[:] = nothing"))
     with pytest.raises(Wrong, match="NameError: name 'nothing' is not defined"):
         check_ranks.on_real_ranks("1 real rank", wrong, [(np.zeros(1), np.zeros(1))])
+
+
+def test_what_cannot_be_sent_to_other_processes_is_told_by_its_name(tmp_path):
+    wrong = planted(lesson.ring_shift, tmp_path, ("def ring_shift", "SEEN, KEPT = [], []\n\n\ndef ring_shift"),
+                    ("    if comm.size", "    SEEN.append(comm)\n    KEPT.append(comm.rank)\n    if comm.size"))
+    blocks = [(np.zeros(1), np.zeros(1))]
+    check_ranks.on_practice_ranks("1 rank", wrong, blocks)
+    with pytest.raises(Wrong, match="cannot pickle(.|\n)*with all that it refers to, and `SEEN` cannot be sent"):
+        check_ranks.on_real_ranks("1 real rank", wrong, blocks)
