@@ -106,6 +106,7 @@ def main(arguments=None) -> None:
     parser.add_argument("--functions", nargs="+", choices=FUNCTIONS, default=FUNCTIONS)
     parser.add_argument("--turns", type=int, help="how often to measure; the middle counts; default: 3, with --quick 1")
     parser.add_argument("--quick", action="store_true", help="eight sizes; kept only with --out")
+    parser.add_argument("--default-only", action="store_true", help="native by default alone, not under every setting")
     parser.add_argument("--out", type=Path, help="JSON Lines file; default: results/collectives.MACHINE.jsonl")
     parser.add_argument("--table", type=Path, help="write the data of algorithm='auto' to this JSON file")
     given = parser.parse_args(arguments)
@@ -117,7 +118,8 @@ def main(arguments=None) -> None:
     turns = given.turns or turns
     records = []
     for ranks in given.ranks or ((8,) if given.quick else (2, 4, 8)):
-        got = complete(measure(ranks, given.functions, sizes, seconds, turns=turns), machine)
+        got = complete(measure(ranks, given.functions, sizes, seconds, turns=turns,
+                               every_setting=not given.default_only), machine)
         if out:
             results.append(out, got)
         records += got
