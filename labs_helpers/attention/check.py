@@ -31,16 +31,19 @@ def operands(B: int, H: int, Lq: int, Lk: int, D: int) -> list[torch.Tensor]:
     return [numbers(B, H, L, D, seed=seed) for seed, L in enumerate((Lq, Lk, Lk))]
 
 
-def heads_last(tensor: torch.Tensor) -> torch.Tensor:
-    """The same values, stored as (B, L, H, D), as a projection leaves them."""
-    return tensor.transpose(1, 2).contiguous().transpose(1, 2)
-
-
 def apart(q, k, v) -> list[torch.Tensor]:
     """The same values, each stored in a way of its own: Q as (B, L, H, D), K as (B, H, L, D), V as (B, L, 2, H, D),
     as a projection of two leaves it. No stride of one does for another."""
-    both = torch.stack((torch.full_like(v, torch.nan), v)).permute(1, 3, 0, 2, 4).contiguous()
-    return [heads_last(q), k, both[:, :, 1].transpose(1, 2)]
+    both = torch.stack((torch.full_like(v, torch.nan), v)).permute(1, 3, 0, 2, 4)
+    q, k, both = (_with_room(t.contiguous()) for t in (q.transpose(1, 2), k, both))
+    return [q.transpose(1, 2), k, both[:, :, 1].transpose(1, 2)]
+
+
+def _with_room(t):
+    """The same in the middle of three times its memory, so that a stray load is not counted as another's."""
+    room = t.new_full((3, *t.shape), torch.nan)
+    room[1] = t
+    return room[1]
 
 
 def shifted(q, k, v, score: float, scale: float):
