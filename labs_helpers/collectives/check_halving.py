@@ -6,10 +6,10 @@ from functools import partial
 
 import numpy as np
 
-from labs_helpers.collectives.check_ranks import on_practice_ranks, on_real_ranks
+from labs_helpers.collectives.check_ranks import on_practice_ranks
 from labs_helpers.collectives.check_ring_slips import UNCHANGED
-from labs_helpers.collectives.check_rings import told_sent
-from labs_helpers.collectives.check_values import arguments, below_zero, complete, expect_maximum, expect_sum, tagged
+from labs_helpers.collectives.check_rings import maxima_and_real_ranks, told_sent
+from labs_helpers.collectives.check_values import arguments, complete, expect_sum, tagged
 from labs_helpers.collectives.chunks import chunk_bounds
 from labs_helpers.course.exercise import exercise
 from labs_helpers.course.wrong import Wrong
@@ -26,15 +26,7 @@ def recursive_halving(student):
         expect_sum(case, data, chunk_bounds(n, size), partial(_why, run=run))
         _expect_halves(case, run, n)
         yield f"{case}: {told_sent(run)}"
-    case = "np.maximum, int32, all below zero"
-    data = below_zero(4, 10)
-    on_practice_ranks(case, student, arguments(data, np.maximum))
-    expect_maximum(case, data, below_zero(4, 10), chunk_bounds(10, 4))
-    yield case
-    case = "the same function on 4 real ranks"
-    left = on_real_ranks(case, student, arguments(tagged(4, 1001), np.add))
-    expect_sum(case, [data for data, _ in left], chunk_bounds(1001, 4), _why)
-    yield case
+    yield from maxima_and_real_ranks(student, 4, 1001, _why)
 
 
 def _expect_steps(case: str, run, n: int) -> None:

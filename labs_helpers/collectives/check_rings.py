@@ -35,14 +35,19 @@ def ring_reduce_scatter(student):
         expect_sum(case, data, chunk_bounds(n, size), why_not_scattered)
         expect_bytes_but_one_chunk(case, run, n)
         yield f"{case}: {told_sent(run)}"
+    yield from maxima_and_real_ranks(student, 3, 1000, why_not_scattered)
+
+
+def maxima_and_real_ranks(student, size: int, n: int, why):
+    """The last cases of a reduce-scatter: a maximum, and `size` real ranks with n elements."""
     case = "np.maximum, int32, all below zero"
     data = below_zero(4, 10)
     on_practice_ranks(case, student, arguments(data, np.maximum))
     expect_maximum(case, data, below_zero(4, 10), chunk_bounds(10, 4))
     yield case
-    case = "the same function on 3 real ranks"
-    left = on_real_ranks(case, student, arguments(tagged(3, 1000), np.add))
-    expect_sum(case, [data for data, _ in left], chunk_bounds(1000, 3), why_not_scattered)
+    case = f"the same function on {size} real ranks"
+    left = on_real_ranks(case, student, arguments(tagged(size, n), np.add))
+    expect_sum(case, [data for data, _ in left], chunk_bounds(n, size), why)
     yield case
 
 

@@ -66,7 +66,7 @@ class Segment:
         self.meet(self.others)
 
     def meet(self, others: Sequence[int]) -> None:
-        """Wait until the ranks `others` are here. All ranks have to meet as often, each whom it likes."""
+        """Wait until the ranks `others` are here. Every rank has to call this as often as all the others."""
         flags, turn = self._flags, self._arrive()
         for other in others:
             if flags[other * STEP] < turn:

@@ -72,8 +72,10 @@ def _read_blocks(segment, source, target) -> None:
     if segment.has_idle_cores:
         pieces = iter(list(pieces))  # both threads take the next one, so that the slower one takes fewer
         help_ends = _helper.submit(read, pieces)
-        read(pieces)
-        help_ends.result()
+        try:
+            read(pieces)
+        finally:
+            help_ends.result()  # whatever happens here: it must not write into a target that is gone
     else:
         read(pieces)
     segment.barrier()
