@@ -11,8 +11,9 @@ import pytest
 from labs_helpers.collectives import check, check_ranks, lesson
 from labs_helpers.collectives.practice import practice
 from labs_helpers.course.wrong import Wrong
-from tests.collectives.lesson.bugs import BUGS, DIFFERENT
+from tests.collectives.lesson import bugs_1_to_5, bugs_6_to_8
 from tests.collectives.lesson.recursive_halving import recursive_halving
+from tests.collectives.lesson.right_answers import DIFFERENT
 from tests.planted import PlantedBugs, planted, rejects
 
 mpi4py.rc(initialize=False, finalize=False)  # an answer imports mpi4py.MPI into this process: that starts no MPI here
@@ -34,7 +35,7 @@ class TestLab06(PlantedBugs):
         "shared_memory_allreduce": lesson.shared_memory_allreduce,
         "recursive_halving": recursive_halving,
     }
-    BUGS = BUGS
+    BUGS = bugs_1_to_5.BUGS + bugs_6_to_8.BUGS
     DIFFERENT = DIFFERENT
 
     @pytest.fixture(autouse=True)
