@@ -60,7 +60,7 @@ clean: ## Remove build/, caches and the environments; my_labs/ stays
 	find labs_helpers tests $(wildcard mpi_scripts) -name __pycache__ -type d -prune -exec rm -rf {} +
 	@for venv in "$(VENV)" $(newest) $(mpich); do if [ -f "$$venv/pyvenv.cfg" ]; then rm -rf "$$venv"; fi; done
 
-$(stamp): pyproject.toml constraints.txt
+$(stamp): pyproject.toml setup.py constraints.txt
 	@case "$$(uname -s)" in Linux) ;; \
 	  Darwin) echo "Triton has no macOS wheel: open this folder in its devcontainer (see README.md)." >&2; exit 1 ;; \
 	  *) echo "Triton runs on Linux: on Windows work inside WSL (see README.md)." >&2; exit 1 ;; esac

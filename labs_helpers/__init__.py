@@ -1,1 +1,1 @@
-"""The library behind the labs: foundations (bench, course, launch) and one room a topic."""
+"""The library behind the labs: foundations, one room a topic, and beside each topic the labs that teach it."""

@@ -17,11 +17,11 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from labs_helpers.bench import results  # noqa: E402
 from labs_helpers.collectives import study  # noqa: E402
 from labs_helpers.collectives.cost_model import BUS_FACTOR  # noqa: E402
 from labs_helpers.collectives.interface import ALGORITHMS  # noqa: E402
-from labs_helpers.collectives.race import SIZES, race  # noqa: E402
+from labs_helpers.collectives.racing.race import SIZES, race  # noqa: E402
+from labs_helpers.measure import results  # noqa: E402
 
 
 def main() -> None:
@@ -33,7 +33,7 @@ def main() -> None:
         return study.main(["--ranks", str(given.native_settings), "--functions", *functions, *out])
     from mpi4py import MPI
 
-    from labs_helpers.collectives.ping_pong import local_work, ping_pong
+    from labs_helpers.collectives.racing.ping_pong import local_work, ping_pong
 
     comm = MPI.COMM_WORLD
     sizes = [size for size in SIZES if given.smallest <= size <= given.largest]

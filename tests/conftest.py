@@ -1,5 +1,5 @@
 """Before any test imports Triton: interpreter or compiler, as this machine has it."""
 
-from labs_helpers.bench.machine import prepare_triton
+from labs_helpers.measure.machine import prepare_triton
 
 prepare_triton()

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from labs_helpers.bench.source import plain
-from labs_helpers.course.wrong import Wrong
+from labs_helpers.compile.source import plain
+from labs_helpers.course.verdict.wrong import Wrong
 
 _serial = itertools.count()
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from labs_helpers.attention.baselines import CUDNN, EFFICIENT, FLASH, FLEX, OURS, PLAIN
 from labs_helpers.attention.error_study import QUANTITIES, ROUNDED
-from labs_helpers.attention.peers import CUDNN, EFFICIENT, FLASH, FLEX, OURS, PLAIN
 from labs_helpers.attention.study import DIRECTIONS, flops, score_bytes, tiled_bytes
-from labs_helpers.bench import figures
+from labs_helpers.draw import figures
 
 CURVES = {  # name → marker, colour: the same in every figure
     OURS: ("o", "blue"), FLASH: ("s", "vermillion"), CUDNN: ("D", "green"), FLEX: ("^", "orange"),
     EFFICIENT: ("v", "sky"), PLAIN: ("X", "black"), ROUNDED: ("P", "purple"),
 }  # fmt: skip
-PEERS = (FLASH, CUDNN, FLEX, OURS)  # ours last, on top
+BASELINES = (FLASH, CUDNN, FLEX, OURS)  # ours last, on top
 RATE = "TFLOP/s (median, 20th to 80th percentile)"
 LENGTH = "sequence length"
 
@@ -30,7 +30,7 @@ def chosen(rows, kind: str, **wanted):
 
 
 def draw_speed(rows, direction: str = "forward", causal: bool = True):
-    """TFLOP/s against the sequence length, a panel a head dim, ours and the peers.
+    """TFLOP/s against the sequence length, a panel a head dim, ours and the baselines.
 
     rows: DataFrame as study.load gives it. direction: 'forward' or 'backward'. `study.flops` counts the operations.
     """
@@ -38,7 +38,7 @@ def draw_speed(rows, direction: str = "forward", causal: bool = True):
                             width=10.5, ncols=2, sharey=True)
     for ax, head_dim in zip(axes, (64, 128), strict=True):
         panel = chosen(rows, "speed", direction=direction, causal=causal, D=head_dim)
-        for name, curve in _curves(panel, PEERS):
+        for name, curve in _curves(panel, BASELINES):
             work = [flops(direction, *shape, causal) / 1e9 for shape in zip(*(curve[c] for c in "BHLD"), strict=True)]
             _plot(ax, curve["L"], work / curve["median_ms"], name)
             ax.vlines(curve["L"], work / curve["p80_ms"], work / curve["p20_ms"], color=_color(name), alpha=0.5)
@@ -50,10 +50,10 @@ def draw_speed(rows, direction: str = "forward", causal: bool = True):
 
 
 def draw_time(rows, direction: str = "forward"):
-    """Time against the sequence length, both logarithmic: plain attention, ours, the peers; full, head dim 128."""
+    """Time against the sequence length, both logarithmic: plain attention, ours, the baselines; full, head dim 128."""
     fig, ax = figures.new(f"Attention {direction}, full, float16, head dim 128{_on(rows)}", width=8.4)
     panel = chosen(rows, "speed", direction=direction, causal=False, D=128)
-    for name, curve in _curves(panel, (PLAIN, EFFICIENT, *PEERS)):
+    for name, curve in _curves(panel, (PLAIN, EFFICIENT, *BASELINES)):
         _plot(ax, curve["L"], curve["median_ms"], name)
     ax.set(ylabel="ms (median)", yscale="log")
     _lengths(ax, panel["L"])
@@ -122,7 +122,7 @@ def draw_causal(rows, direction: str = "forward", prediction=None):
     """
     fig, ax = figures.new(f"Attention {direction}: full time over causal time{_on(rows)}", width=8.4)
     full, causal = (chosen(rows, "speed", direction=direction, causal=c, D=128) for c in (False, True))
-    for name, curve in _curves(causal, PEERS):
+    for name, curve in _curves(causal, BASELINES):
         beside = full[full["name"] == name].set_index("L")["median_ms"]
         ratio = (beside / curve.set_index("L")["median_ms"]).dropna()
         if len(ratio):

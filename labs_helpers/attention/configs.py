@@ -25,7 +25,7 @@ class Config:
 
 
 # Family → (head dim up to 64, up to 128), each with a Config for forward, dK/dV and dQ in 16-bit floats: tiles that fit
-# the shared memory and spill nothing or few registers, by the compiler's word (travel.py). sm_90 starts from a first
+# the shared memory and spill nothing or few registers, by the compile report. sm_90 starts from a first
 # probe on an H200; the others are compiled, not measured.
 _HALF = {
     "sm_75": ((Config(64, 64), Config(64, 64, 8), Config(64, 64)),

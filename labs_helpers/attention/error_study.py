@@ -1,14 +1,14 @@
 """How wrong attention is: against a float64 reference, and against the length.
 
-The reference is this folder's PyTorch twin in float64, a block of query rows at a time, so that 16,384 tokens fit.
+The reference is this folder's PyTorch reference in float64, a block of query rows at a time, so that 16,384 tokens fit.
 """
 
 from __future__ import annotations
 
 import torch
 
-from labs_helpers.attention.peers import FLASH, OURS, PLAIN, candidate, gradients, operands
-from labs_helpers.bench.machine import this_machine
+from labs_helpers.attention.baselines import FLASH, OURS, PLAIN, candidate, gradients, operands
+from labs_helpers.measure.machine import this_machine
 
 ROUNDED = "float64, rounded once"
 QUANTITIES = ("o", "dq", "dk", "dv")
@@ -17,7 +17,7 @@ LENGTHS = (128, 256, 512, 1024, 2048, 4096, 8192, 16384)
 
 def reference(q, k, v, do, causal: bool, rows: int = 1024) -> list:
     """[o, dq, dk, dv] in float64, from `rows` query rows at a time. q and k have the same length."""
-    from labs_helpers.attention import twin
+    from labs_helpers.attention import torch_reference
 
     q, k, v, do = (t.detach().double() for t in (q, k, v, do))
     o, dq, dk, dv = (torch.zeros_like(t) for t in (q, q, k, v))
@@ -26,9 +26,9 @@ def reference(q, k, v, do, causal: bool, rows: int = 1024) -> list:
         # The diagonal starts from the bottom-right corner, so these rows see just the keys up to their own.
         seen = slice(0, block.stop if causal else None)
         some, keys, values = q[:, :, block], k[:, :, seen], v[:, :, seen]
-        out, lse = twin.attention_forward(some, keys, values, causal)
+        out, lse = torch_reference.attention_forward(some, keys, values, causal)
         o[:, :, block] = out
-        steps = twin.attention_backward(some, keys, values, out, lse, do[:, :, block], causal)
+        steps = torch_reference.attention_backward(some, keys, values, out, lse, do[:, :, block], causal)
         dq[:, :, block] = steps[0]
         dk[:, :, seen] += steps[1]
         dv[:, :, seen] += steps[2]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import torch
 
-from labs_helpers.attention import general, hopper
 from labs_helpers.attention.operands import score_scale
 from labs_helpers.attention.plan import plan, plan_backward
 
@@ -17,7 +16,7 @@ def flash_attention(q, k, v, causal: bool = False, scale: float | None = None):
     causal: query i sees the keys j ≤ i + Lk − Lq. The diagonal starts from the bottom right corner: the last query
     sees every key, as a decoder needs that keeps the keys of earlier tokens. FlashAttention does so from 2.1 on;
     `scaled_dot_product_attention(is_causal=True)` starts from the top left. A query that sees no key gets 0.
-    scale: default 1/sqrt(D). `attention.plan(q, k, v, causal)` says which kernel runs, and why.
+    scale: default 1/sqrt(D). `plan(q, k, v, causal)` says which kernel runs, and why.
 
     TypeError: not a tensor, mixed or unsupported dtypes, a scale that is no number. ValueError: shapes, head dim or
     devices that do not fit, a scale that is not finite. Each names its argument.
@@ -32,8 +31,7 @@ def attention_forward(q, k, v, causal: bool = False, scale: float | None = None)
     Dao, FlashAttention-2, 2023, algorithm 1.
     """
     chosen = plan(q, k, v, causal)
-    scale = score_scale(scale, q.shape[-1])
-    return (hopper if chosen.kernel == "hopper" else general).forward(q, k, v, causal, scale)
+    return chosen.forward(q, k, v, causal, score_scale(scale, q.shape[-1]))
 
 
 def attention_backward(q, k, v, o, lse, do, causal: bool = False, scale: float | None = None):
@@ -48,10 +46,7 @@ def attention_backward(q, k, v, o, lse, do, causal: bool = False, scale: float |
 
 def _backward(q, k, v, o, lse, do, causal, scale, needs=(True, True, True)):
     chosen = plan_backward(q, k, v, o, lse, do, causal)
-    scale = score_scale(scale, q.shape[-1])
-    if chosen.kernel == "hopper":
-        return hopper.backward(q, k, v, o, lse, do, causal, scale)
-    return general.backward(q, k, v, o, lse, do, causal, scale, needs)
+    return chosen.backward(q, k, v, o, lse, do, causal, score_scale(scale, q.shape[-1]), needs)
 
 
 class _FlashAttention(torch.autograd.Function):

@@ -1,4 +1,4 @@
-"""What an attention call accepts, for the kernels and for their twin in PyTorch: every refusal names its argument."""
+"""What an attention call accepts, for the kernels and for the PyTorch reference: every refusal names its argument."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import math
 
 import torch
 
-from labs_helpers.bench.machine import this_machine
+from labs_helpers.measure.machine import this_machine
 
 DTYPES = (torch.float16, torch.bfloat16, torch.float32)
 HEAD_DIMS = range(16, 129)
 
 
 def check_operands(q, k, v, kernels: bool = True) -> None:
-    """Raises unless q, k and v are operands of flash_attention; with `kernels=False`, of its twin, which takes
-    float64, any head dim and any device as well.
+    """Raises unless q, k and v are operands of flash_attention; with `kernels=False`, of the PyTorch
+    reference, which takes float64, any head dim and any device as well.
 
     TypeError: not a tensor, an unsupported dtype, mixed dtypes. ValueError: shapes or devices that do not fit.
     """

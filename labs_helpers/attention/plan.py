@@ -6,19 +6,28 @@ from dataclasses import dataclass
 
 import torch
 
-from labs_helpers.attention import hopper
+from labs_helpers.attention.kernels import hopper, portable
 from labs_helpers.attention.operands import check_gradient_operands, check_operands
-from labs_helpers.bench.machine import this_machine
+from labs_helpers.measure.machine import this_machine
 
+KERNELS = {"hopper": hopper, "portable": portable}
 _known: dict = {}
 
 
 @dataclass(frozen=True)
 class Plan:
-    """`kernel` is 'hopper' or 'general', `why` the reason in words."""
+    """`kernel` is 'hopper' or 'portable', `why` the reason in words."""
 
     kernel: str
     why: str
+
+    def forward(self, q, k, v, causal: bool, scale: float):
+        """(o, lse) by these kernels; operands as those the plan was made for."""
+        return KERNELS[self.kernel].forward(q, k, v, causal, scale)
+
+    def backward(self, q, k, v, o, lse, do, causal: bool, scale: float, needs=(True, True, True)):
+        """(dq, dk, dv) by these kernels; what `needs` leaves out may be None."""
+        return KERNELS[self.kernel].backward(q, k, v, o, lse, do, causal, scale, needs)
 
     def __str__(self) -> str:
         return f"{self.kernel} kernel: {self.why}"
@@ -35,13 +44,13 @@ def plan(q, k, v, causal: bool = False) -> Plan:
 
 def plan_backward(q, k, v, o, lse, do, causal: bool = False) -> Plan:
     """What `attention_backward` will launch. The Hopper kernel adds dQ with atomics, in an order that varies, so
-    `torch.use_deterministic_algorithms(True)` asks for the general kernels.
+    `torch.use_deterministic_algorithms(True)` asks for the portable kernels.
 
     Raises as attention_backward does.
     """
     chosen = _remembered((q, k, v, o, lse, do), causal, lambda: _decide_backward(q, k, v, o, lse, do))
     if chosen.kernel == "hopper" and torch.are_deterministic_algorithms_enabled():
-        return Plan("general", "deterministic algorithms are asked for, and the Hopper kernel adds dQ with atomics")
+        return Plan("portable", "deterministic algorithms are asked for, and the Hopper kernel adds dQ with atomics")
     return chosen
 
 
@@ -69,4 +78,4 @@ def _decide_backward(q, k, v, o, lse, do) -> Plan:
 def _plan(reason: str | None) -> Plan:
     if reason is None:
         return Plan("hopper", "16-bit operands on sm_90 that its tensor memory accelerator can read")
-    return Plan("general", reason)
+    return Plan("portable", reason)

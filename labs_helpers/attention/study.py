@@ -17,9 +17,7 @@ from pathlib import Path
 
 import torch
 
-from labs_helpers.attention.error_study import measure_errors, reference, relative_error
-from labs_helpers.attention.peak_memory import peak_memory
-from labs_helpers.attention.peers import (
+from labs_helpers.attention.baselines import (
     CUDNN,
     EFFICIENT,
     FLASH,
@@ -35,9 +33,11 @@ from labs_helpers.attention.peers import (
     gradients,
     operands,
 )
-from labs_helpers.bench import results
-from labs_helpers.bench.machine import this_machine
-from labs_helpers.bench.timing import MeasurementError, measure_rounds
+from labs_helpers.attention.error_study import measure_errors, reference, relative_error
+from labs_helpers.measure import results
+from labs_helpers.measure.machine import this_machine
+from labs_helpers.measure.peak_memory import peak_memory
+from labs_helpers.measure.timing import MeasurementError, measure_rounds
 
 LENGTHS = (1024, 2048, 4096, 8192, 16384)
 QUICK_LENGTHS = (4096, 16384)
@@ -143,13 +143,13 @@ def measure_memory(lengths=LENGTHS, head_dim: int = 128, names=(OURS, FLASH, PLA
 
 def table(records: list[dict]) -> str:
     """A line a direction, head dim, mask and length: our rate, and times each peer's speed where it was measured."""
-    peers = {FLASH: "flash", CUDNN: "cuDNN", FLEX: "flex", PORTABLE: "portable"}
+    baselines = {FLASH: "flash", CUDNN: "cuDNN", FLEX: "flex", PORTABLE: "portable"}
     keys = ("graph", "dtype", "direction", "D", "causal", "L")
     rows = {}
     for r in records:
         if r["kind"] == "speed":
             rows.setdefault(tuple(r[key] for key in keys), {})[r["name"]] = r
-    lines = [f"{'':<36} {'ours':>13} {'spread':>6}" + "".join(f"{'× ' + short:>11}" for short in peers.values())]
+    lines = [f"{'':<36} {'ours':>13} {'spread':>6}" + "".join(f"{'× ' + short:>11}" for short in baselines.values())]
     for (graph, dtype, direction, D, causal, L), row in sorted(rows.items()):
         what = f"{direction:<8} {D:>4} {'causal' if causal else 'full':<6} {L:>6} {dtype:<8}"
         line = f"{what[:36]:<36}" if not graph else f"{what:<34} g"
@@ -159,7 +159,7 @@ def table(records: list[dict]) -> str:
             spread = (ours["p80_ms"] - ours["p20_ms"]) / ours["median_ms"]
             line += f" {rate:>5.0f} TFLOP/s {spread:>6.0%}"
             line += "".join(f"{row[name]['median_ms'] / ours['median_ms']:>11.3f}" if name in row else f"{'–':>11}"
-                            for name in peers)
+                            for name in baselines)
         lines.append(line)
     return "\n".join(lines)
 

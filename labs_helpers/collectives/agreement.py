@@ -8,7 +8,7 @@ from collections import Counter
 
 import numpy as np
 
-from labs_helpers.collectives.messages import exchange
+from labs_helpers.collectives.algorithms.messages import exchange
 
 RECORD_BYTES = 256
 _REFUSED = "refused"

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.ticker import LogLocator
 
-from labs_helpers.bench import figures
 from labs_helpers.collectives.cost_model import Costs, cost, crossover
-from labs_helpers.collectives.native_settings import DEFAULT
-from labs_helpers.collectives.records import NATIVE, costs_of, latest
+from labs_helpers.collectives.racing.native_settings import DEFAULT
+from labs_helpers.collectives.racing.records import NATIVE, costs_of, latest
+from labs_helpers.draw import figures
 
 BEST = "native, best setting"
 PLAIN = "native, default"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from labs_helpers.collectives.message_buffer import elements
-from labs_helpers.collectives.practice_comm import constant
+from labs_helpers.collectives.practice.communicator import constant
+from labs_helpers.collectives.practice.message_buffer import elements
 
 _COUNTED = ("Send", "Ssend", "Isend", "Issend", "Sendrecv")
 _PASSED_ON = ("Get_rank", "Get_size", "rank", "size", "Recv", "Irecv", "Barrier")

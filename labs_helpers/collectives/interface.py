@@ -13,9 +13,10 @@ import functools
 
 import numpy as np
 
-from labs_helpers.collectives import (
+from labs_helpers.collectives import buffers
+from labs_helpers.collectives.agreement import agree, refusal
+from labs_helpers.collectives.algorithms import (
     binomial,
-    buffers,
     hierarchical,
     naive,
     native,
@@ -24,13 +25,12 @@ from labs_helpers.collectives import (
     recursive_doubling,
     recursive_halving,
     ring,
-    shared_allreduce,
-    shared_alltoall,
 )
-from labs_helpers.collectives.agreement import agree, refusal
 from labs_helpers.collectives.choose import choose
 from labs_helpers.collectives.nodes import is_mpi_type, nodes_of
 from labs_helpers.collectives.operations import find_ufunc, is_commutative, operation_name
+from labs_helpers.collectives.shared_memory import allreduce as shared_allreduce
+from labs_helpers.collectives.shared_memory import alltoall as shared_alltoall
 
 
 def _run_automatic(function: str, comm, source, target, *op) -> None:

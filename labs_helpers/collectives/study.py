@@ -15,12 +15,12 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
-from labs_helpers.bench import results
-from labs_helpers.collectives import native_settings
-from labs_helpers.collectives.native_settings import DEFAULT, SINGLE_COPY, Setting
-from labs_helpers.collectives.race import SIZES
-from labs_helpers.collectives.records import NATIVE, costs_of, fastest, frame, middle, table
+from labs_helpers.collectives.racing import native_settings
+from labs_helpers.collectives.racing.native_settings import DEFAULT, SINGLE_COPY, Setting
+from labs_helpers.collectives.racing.race import SIZES
+from labs_helpers.collectives.racing.records import NATIVE, costs_of, fastest, frame, middle, table
 from labs_helpers.launch.flavour import find_flavour
+from labs_helpers.measure import results
 
 FUNCTIONS = ("allreduce", "alltoall")
 QUICK_SIZES = tuple(2**i for i in (3, 6, 10, 13, 16, 20, 23, 26))
@@ -31,8 +31,8 @@ def race_on(comm, function_algorithms: dict, sizes, seconds: float, ping_pong: b
     wanted; [] elsewhere."""
     from mpi4py import MPI
 
-    from labs_helpers.collectives import ping_pong as local
-    from labs_helpers.collectives.race import race
+    from labs_helpers.collectives.racing import ping_pong as local
+    from labs_helpers.collectives.racing.race import race
 
     records = []
     if ping_pong and comm.size > 1:

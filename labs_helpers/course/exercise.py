@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from labs_helpers.bench.source import plain, reachable, source_of
+from labs_helpers.compile.source import plain, reachable, source_of
 from labs_helpers.course.scoreboard import OPEN, RIGHT, SCORES, WRONG
 from labs_helpers.course.stub import BEGIN, attempted, still_open
-from labs_helpers.course.wrong import Wrong, wrong_from
+from labs_helpers.course.verdict.wrong import Wrong, wrong_from
 
 
 @dataclass(frozen=True)
@@ -53,11 +53,11 @@ class Exercise:
             raise told(student, error) from error
 
     def _trials(self, student) -> Iterator[str]:
-        from labs_helpers.bench.machine import this_machine
+        from labs_helpers.measure.machine import this_machine
 
         if self.kernel and not this_machine().interpreted:
             # First where every access is counted and a stray one is harmless, then on the GPU.
-            from labs_helpers.course.interpreted import verify_interpreted
+            from labs_helpers.course.verdict.interpreted import verify_interpreted
 
             yield from verify_interpreted(self, student)
         yield from self._lines(student)

@@ -16,7 +16,7 @@ from labs_helpers.launch.process import ProcessFailed, run
 
 SET_UP = "make setup"
 KERNEL = """
-from labs_helpers.bench.machine import prepare_triton, this_machine
+from labs_helpers.measure.machine import prepare_triton, this_machine
 interpreted = prepare_triton()
 import torch, triton, triton.language as tl
 
@@ -72,7 +72,7 @@ def triton() -> str:
 
 
 def gpu() -> str:
-    look = "from labs_helpers.bench.machine import *; print(this_machine() if has_gpu() else '')"
+    look = "from labs_helpers.measure.machine import *; print(this_machine() if has_gpu() else '')"
     found = _python(look).strip()
     if not found and shutil.which("nvidia-smi"):
         raise Trouble(
@@ -83,7 +83,7 @@ def gpu() -> str:
 
 
 def tensor_cores() -> str:
-    look = "from labs_helpers.bench.machine import *; print(this_machine().tensor_core_warning or '')"
+    look = "from labs_helpers.measure.machine import *; print(this_machine().tensor_core_warning or '')"
     if _python(look).strip():
         wrong = "this Triton does not use this GPU's tensor cores"
         raise Trouble(wrong, "pip install triton==3.2.0", optional=True)

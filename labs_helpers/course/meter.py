@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from labs_helpers.bench.launches import Launch, record_launches
+from labs_helpers.compile.launches import Launch, record_launches
 
 
 class StrayAccess(Exception):

@@ -17,7 +17,7 @@ import re
 import textwrap
 from pathlib import Path
 
-from labs_helpers.bench.source import plain, reachable, source_of
+from labs_helpers.compile.source import plain, reachable, source_of
 
 BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"
 _REGION = re.compile(rf"^([ \t]*){BEGIN}\n(.*?)^[ \t]*{END}$", re.MULTILINE | re.DOTALL)

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from labs_helpers.bench.machine import this_machine
-from labs_helpers.course.interpreter_process import call_interpreted
+from labs_helpers.compile.interpreter_process import call_interpreted
 from labs_helpers.course.meter import metered
+from labs_helpers.measure.machine import this_machine
 
 
 @dataclass(frozen=True)

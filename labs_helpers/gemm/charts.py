@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from labs_helpers.bench import figures
-from labs_helpers.bench.datasheet import lookup
-from labs_helpers.bench.labels import label_lines
+from labs_helpers.draw import figures
+from labs_helpers.draw.labels import label_lines
 from labs_helpers.gemm.study import ALONE, EAGER, OURS, PORTABLE
+from labs_helpers.measure.datasheet import lookup
 
 CURVES = {  # name → marker, colour; 'yours' and 'reference' are the student's own two measurements
     OURS: ("o", "blue"), PORTABLE: ("p", "purple"),
@@ -85,8 +85,8 @@ def draw_ladder(frame, n: int):
     at = squares(frame).query("M == @n").set_index("name")
     rate = 2 * n**3 / at["median_ms"] / 1e9
     ours = ("masked_matmul + add + relu", "matmul_add_relu, 64×64×32", "matmul_add_relu, larger tiles", PORTABLE, OURS)
-    peers = (EAGER, "addmm + relu", "_addmm_activation", "torch.compile", "torch.compile, max-autotune")
-    steps = [step for step in ours + peers if step in rate]
+    baselines = (EAGER, "addmm + relu", "_addmm_activation", "torch.compile", "torch.compile, max-autotune")
+    steps = [step for step in ours + baselines if step in rate]
     fig, ax = figures.new(f"The ladder at n = {n}")
     colors = [figures.COLORS["blue"] if s in ours else figures.COLORS["sky"] for s in steps]
     bars = ax.barh(steps, [rate[s] for s in steps], color=colors)

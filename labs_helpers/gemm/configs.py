@@ -6,8 +6,8 @@ from dataclasses import asdict, dataclass
 
 import torch
 
-from labs_helpers.bench.datasheet import DATASHEET
 from labs_helpers.gemm.tuned_configs import tuned
+from labs_helpers.measure.datasheet import DATASHEET
 
 
 @dataclass(frozen=True)

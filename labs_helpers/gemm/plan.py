@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
-from labs_helpers.bench.machine import this_machine
 from labs_helpers.gemm.configs import Config, default_config
-from labs_helpers.gemm.hopper import HopperConfig, why_not
+from labs_helpers.gemm.kernels.hopper import HopperConfig, hopper_matmul, why_not
+from labs_helpers.gemm.kernels.portable import portable_matmul
 from labs_helpers.gemm.tuned_configs import tuned
+from labs_helpers.measure.machine import this_machine
 
 DTYPES = (torch.float16, torch.bfloat16, torch.float32)
 _known: dict = {}
@@ -18,11 +19,24 @@ _known: dict = {}
 
 @dataclass(frozen=True)
 class Plan:
-    """`kernel` is 'hopper' or 'general', `config` what it is launched with, `why` the reason in words."""
+    """`kernel` is 'hopper' or 'portable', `config` what it is launched with, `why` the reason in words."""
 
     kernel: str
     config: Config | HopperConfig
     why: str
+
+    def launch(self, a, b, c, tf32: bool = False):
+        """ReLU(A·B + C) by this kernel with this configuration; returns (M, N). Operands as those it was made for."""
+        if self.kernel == "hopper":
+            return hopper_matmul(a, b, c, self.config)
+        return portable_matmul(a, b, c, self.config, tf32)
+
+    def with_config(self, config: Config | HopperConfig) -> Plan:
+        """The plan that launches `config` instead. ValueError for a HopperConfig where that kernel cannot run."""
+        kernel = "hopper" if isinstance(config, HopperConfig) else "portable"
+        if kernel == "hopper" and self.kernel != "hopper":
+            raise ValueError(f"config is for the Hopper kernel, but {self.why}")
+        return replace(self, kernel=kernel, config=config)
 
     def __str__(self) -> str:
         return f"{self.kernel} kernel, {self.config}: {self.why}"
@@ -54,7 +68,7 @@ def _decide(a, b, c, M: int, N: int, K: int) -> Plan:
         near = (entry["M"], entry["N"], entry["K"])
         how = "tuned for this shape" if near == (M, N, K) else f"tuned for the nearest shape, {near}"
         return Plan("hopper", HopperConfig(**entry["config"]), f"{how} on {entry['gpu']}")
-    return Plan("general", default_config(M, N, K, a.dtype, architecture), reason)
+    return Plan("portable", default_config(M, N, K, a.dtype, architecture), reason)
 
 
 def check_operands(a, b, c) -> tuple[int, int, int]:

@@ -1,4 +1,4 @@
-"""Time D = ReLU(A·B + C): the ladder of this folder beside PyTorch's ways.
+"""Time D = ReLU(A·B + C): `fused_matmul` beside PyTorch's ways. Lab 02's ladder adds its own steps.
 
     python -m labs_helpers.gemm.study                     # this machine, to results/
     python -m labs_helpers.gemm.study --sizes 1024 2048 --rounds 3 --out /tmp/gemm.jsonl
@@ -15,15 +15,13 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-import pandas
 import torch
 
-from labs_helpers import gemm
-from labs_helpers.bench import results
-from labs_helpers.bench.machine import this_machine
-from labs_helpers.bench.timing import measure_rounds
-from labs_helpers.course.exercise import whose
 from labs_helpers.gemm.configs import default_config
+from labs_helpers.gemm.fused_matmul import fused_matmul
+from labs_helpers.measure import results
+from labs_helpers.measure.machine import this_machine
+from labs_helpers.measure.timing import measure_rounds
 
 SIZES = (1024, 2048, 4096, 8192)
 ORDER_SIZES = (8192, 16384)
@@ -33,24 +31,10 @@ OURS, PORTABLE = "fused_matmul", "fused_matmul, portable kernel"
 LAYERS = tuple((4096, n, k) for n in (1024, 4096, 11008, 14336) for k in (1024, 4096, 11008, 14336))
 
 
-def unfused_by_us(a, b, c):
-    """The ladder before fusing: our masked matmul, then PyTorch's addition and ReLU."""
-    return gemm.masked_matmul(a, b).add_(c).relu_()
-
-
-def with_larger_tiles(matmul_add_relu):
-    """The same function with the block sizes, warps and stages that `fused_matmul` takes on this machine."""
-    def larger(a, b, c):
-        config = default_config(*c.shape, a.shape[1], a.dtype, this_machine().architecture)
-        return matmul_add_relu(a, b, c, **config.without_order())
-
-    return larger
-
-
 def portable(a, b, c):
-    """`fused_matmul` by the general kernel, whichever the plan would take."""
+    """`fused_matmul` by the portable kernel, whichever the plan would take."""
     config = default_config(*c.shape, a.shape[1], a.dtype, this_machine().architecture)
-    return gemm.fused_matmul(a, b, c, config=config)
+    return fused_matmul(a, b, c, config=config)
 
 
 def formula(a, b, c):
@@ -58,8 +42,8 @@ def formula(a, b, c):
     return torch.matmul(a, b).add(c).relu_()
 
 
-def candidates(compile_: bool, autotune: bool, ladder: bool = True) -> dict:
-    """Name → function of (a, b, c), peers first. `ALONE` leaves out the addition and the ReLU."""
+def candidates(compile_: bool, autotune: bool) -> dict:
+    """Name → function of (a, b, c), the baselines first. `ALONE` leaves out the addition and the ReLU."""
     on_gpu = this_machine().device == "cuda"
     ways = {
         ALONE: lambda a, b, c: torch.matmul(a, b),
@@ -73,13 +57,9 @@ def candidates(compile_: bool, autotune: bool, ladder: bool = True) -> dict:
     if autotune:
         ways["torch.compile, max-autotune"] = torch.compile(
             formula, dynamic=False, mode="max-autotune-no-cudagraphs")
-    if on_gpu and ladder:
-        ways["masked_matmul + add + relu"] = unfused_by_us
-        ways["matmul_add_relu, 64×64×32"] = gemm.matmul_add_relu
-        ways["matmul_add_relu, larger tiles"] = with_larger_tiles(gemm.matmul_add_relu)
     if on_gpu:
         ways[PORTABLE] = portable
-        ways[OURS] = gemm.fused_matmul
+        ways[OURS] = fused_matmul
     return ways
 
 
@@ -89,12 +69,12 @@ def relative_error(got, reference) -> float:
 
 
 def measure(shapes=SIZES, dtype=None, rounds: int = 5, repeat_ms: float = 200, compile_: bool = True,
-            autotune: bool | None = None, extra: dict | None = None, ladder: bool = True, graph: bool = False
+            autotune: bool | None = None, extra: dict | None = None, graph: bool = False
             ) -> list[dict]:
     """A record for each shape and candidate; times in ms, errors relative to float64.
 
-    shapes: n for n×n×n, or (M, N, K). extra: more candidates. ladder: with the lab's steps. graph: measure from
-    CUDA graphs as well, which makes a second record, `cold_l2` false. ValueError when a result is wrong: nothing is
+    shapes: n for n×n×n, or (M, N, K). extra: more candidates. graph: measure from CUDA
+    graphs as well, which makes a second record, `cold_l2` false. ValueError when a result is wrong: nothing is
     timed before it is right.
     """
     here = this_machine()
@@ -111,7 +91,7 @@ def measure(shapes=SIZES, dtype=None, rounds: int = 5, repeat_ms: float = 200, c
         generator = torch.Generator(here.device).manual_seed(M + N + K)
         a, b, c = (torch.randn(*size, dtype=dtype, device=here.device, generator=generator)
                    for size in ((M, K), (K, N), (M, N)))
-        ways = candidates(compile_, autotune, ladder) | (extra or {})
+        ways = candidates(compile_, autotune) | (extra or {})
         errors = {}
         product = a.double() @ b.double()
         full = torch.relu(product + c.double())
@@ -143,27 +123,11 @@ def measure_order(n: int, groups=(1, 2, 4, 8, 16, 32), rounds: int = 5, repeat_m
     dtype = torch.float16
     a, b, c = (torch.randn(n, n, dtype=dtype, device=here.device) for _ in range(3))
     default = default_config(n, n, n, dtype, here.architecture)
-    ways = {group: partial(gemm.fused_matmul, a, b, c, config=replace(default, GROUP_M=group)) for group in groups}
+    ways = {group: partial(fused_matmul, a, b, c, config=replace(default, GROUP_M=group)) for group in groups}
     return [{"study": "gemm", "name": f"{OURS}, GROUP_M = {group}", "GROUP_M": group, "M": n, "N": n, "K": n,
              "dtype": "float16", "median_ms": timing.median_ms, "p20_ms": timing.p20_ms, "p80_ms": timing.p80_ms,
              "runs": timing.runs, "rounds": rounds, "cold_l2": True, "graph": False}
             for group, timing in measure_rounds(ways, rounds=rounds, repeat_ms=repeat_ms).items()]
-
-
-def time_here(matmul_add_relu) -> dict:
-    """This machine's label → DataFrame for `draw_speedup`, in a few seconds, with `matmul_add_relu` as 'yours'.
-
-    Without a GPU PyTorch alone, at sizes that a CPU does in time.
-    """
-    here = this_machine()
-    sizes, rounds, repeat_ms = ((1024, 2048, 4096), 3, 100) if here.device == "cuda" else ((256, 512, 1024), 2, 40)
-    extra = {}
-    if here.device == "cuda":
-        who = whose(matmul_add_relu)
-        extra = {f"{who}, 64×64×32": matmul_add_relu, f"{who}, larger tiles": with_larger_tiles(matmul_add_relu)}
-    records = measure(sizes, rounds=rounds, repeat_ms=repeat_ms, compile_=False, autotune=False, extra=extra)
-    print(table(records))
-    return {here.label if extra else f"{here.cores}-core CPU, PyTorch only": pandas.DataFrame(records)}
 
 
 def table(records: list[dict]) -> str:
@@ -188,16 +152,17 @@ def load(machine: str = "nvidia-h200"):
     return results.load(results.path_for("gemm", machine), command="python -m labs_helpers.gemm.study")
 
 
-def everything(rounds: int) -> list[dict]:
+def everything(rounds: int, ladder: dict) -> list[dict]:
     """The whole study on a GPU: squares in both 16-bit dtypes, cold and from graphs; layers; the order of tiles."""
-    records = measure(SIZES, torch.float16, rounds, graph=True)
+    records = measure(SIZES, torch.float16, rounds, extra=ladder, graph=True)
     if this_machine().supports_bfloat16:
-        records += measure(SIZES, torch.bfloat16, rounds, ladder=False, graph=True)
-    records += measure(LAYERS, torch.float16, rounds, compile_=False, autotune=False, ladder=False)
+        records += measure(SIZES, torch.bfloat16, rounds, graph=True)
+    records += measure(LAYERS, torch.float16, rounds, compile_=False, autotune=False)
     return records + [record for n in ORDER_SIZES for record in measure_order(n, rounds=rounds)]
 
 
-def main(arguments=None) -> None:
+def main(arguments=None, ladder: dict | None = None) -> None:
+    """ladder: more candidates on a GPU, name → function of (a, b, c)."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sizes", type=int, nargs="+", help="only these n×n×n; default on a GPU: the whole study")
     parser.add_argument("--dtype", choices=("float16", "bfloat16", "float32"), help="default: this machine's")
@@ -205,10 +170,11 @@ def main(arguments=None) -> None:
     parser.add_argument("--out", type=Path, help="JSON Lines file to append to; default: results/gemm.MACHINE.jsonl")
     given = parser.parse_args(arguments)
     if this_machine().device == "cuda" and not given.sizes:
-        records = everything(given.rounds)
+        records = everything(given.rounds, ladder or {})
     else:
         dtype = getattr(torch, given.dtype) if given.dtype else None
-        records = measure(given.sizes or (256, 512, 1024), dtype, given.rounds)
+        records = measure(given.sizes or (256, 512, 1024), dtype, given.rounds,
+                          extra=ladder if this_machine().device == "cuda" else None)
     out = given.out or results.path_for("gemm")
     where = results.provenance()
     results.append(out, [{**record, "on": where} for record in records])

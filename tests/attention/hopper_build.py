@@ -2,23 +2,14 @@
 
 import json
 import sys
-import types
-from pathlib import Path
 
-import labs_helpers
+import triton
+from triton.backends.compiler import GPUTarget
+from triton.experimental.gluon import language as gl
+from triton.experimental.gluon._runtime import GluonASTSource
 
-# The package without its __init__, which would prepare Triton for the interpreter.
-package = types.ModuleType("labs_helpers.attention")
-package.__path__ = [str(Path(labs_helpers.__file__).with_name("attention"))]
-sys.modules[package.__name__] = package
-
-import triton  # noqa: E402
-from triton.backends.compiler import GPUTarget  # noqa: E402
-from triton.experimental.gluon import language as gl  # noqa: E402
-from triton.experimental.gluon._runtime import GluonASTSource  # noqa: E402
-
-from labs_helpers.attention.hopper_backward_kernel import hopper_backward_kernel  # noqa: E402
-from labs_helpers.attention.hopper_forward_kernel import hopper_forward_kernel  # noqa: E402
+from labs_helpers.attention.kernels.hopper_backward import hopper_backward_kernel
+from labs_helpers.attention.kernels.hopper_forward import hopper_forward_kernel
 
 
 def descriptor(*block, kind="fp16", swizzle=None):

@@ -1,18 +1,19 @@
-"""flash_attention agrees with its twin in float64 for any shape, stride and dtype, and refuses what it cannot do."""
+"""flash_attention agrees with its PyTorch reference for any shape, stride and dtype, and refuses what it cannot do."""
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labs_helpers import attention
-from labs_helpers.attention import general, hopper, twin
+from labs_helpers.attention import torch_reference
 from labs_helpers.attention.configs import DIRECTIONS, Config, default_config, family
-from labs_helpers.attention.plan import plan_backward
-from labs_helpers.bench.launches import record_launches
-from labs_helpers.bench.machine import this_machine
-from labs_helpers.course.compare import close
-from labs_helpers.course.surroundings import guarded_outputs, surrounded
+from labs_helpers.attention.flash_attention import attention_backward, attention_forward, flash_attention
+from labs_helpers.attention.kernels import hopper, portable
+from labs_helpers.attention.plan import plan, plan_backward
+from labs_helpers.compile.launches import record_launches
+from labs_helpers.course.verdict.compare import close
+from labs_helpers.course.verdict.surroundings import guarded_outputs, surrounded
+from labs_helpers.measure.machine import this_machine
 
 HERE = this_machine()
 UNIT = {torch.float16: 2.0**-11, torch.float32: 2.0**-24}  # half the spacing of numbers near 1
@@ -58,7 +59,7 @@ def exact(q, k, v, lse, causal, scale):
 
 def check_forward(o, lse, q, k, v, causal, scale, case):
     D, Lk, dtype = q.shape[-1], k.shape[2], q.dtype
-    expected, expected_lse = twin.attention_forward(*wide(q, k, v), causal, scale)
+    expected, expected_lse = torch_reference.attention_forward(*wide(q, k, v), causal, scale)
     _, largest, p, _, v_each = exact(q, k, v, expected_lse, causal, scale)
     off = (D + 8) * ROUNDING * (largest + 1)  # of each score, so relative of each P
     weight = p @ v_each.abs()
@@ -72,10 +73,10 @@ def check_forward(o, lse, q, k, v, causal, scale, case):
 
 
 def check_backward(gradients, q, k, v, o, lse, do, causal, scale, case):
-    """Against the twin on the same o and lse, so that their own rounding does not count."""
+    """Against the PyTorch reference on the same o and lse, so that their own rounding does not count."""
     D, dtype, group = q.shape[-1], q.dtype, q.shape[1] // k.shape[1]
     u, tiny, total = UNIT[dtype], TINY[dtype], (max(q.shape[2], k.shape[2]) * group + 4) * ROUNDING
-    expected = twin.attention_backward(*wide(q, k, v, o, lse, do), causal, scale)
+    expected = torch_reference.attention_backward(*wide(q, k, v, o, lse, do), causal, scale)
     scale, largest, p, k_each, v_each = exact(q, k, v, lse, causal, scale)
     q, o, do = wide(q, o, do)
     off = (D + 8) * ROUNDING * (largest + 1) + 8 * ROUNDING * lse.cpu().double().abs().nan_to_num(posinf=0)[..., None]
@@ -95,9 +96,9 @@ def check_backward(gradients, q, k, v, o, lse, do, causal, scale, case):
 
 def agrees(q, k, v, do, causal, scale=None):
     case = f"{tuple(q.shape)} on {tuple(k.shape)}, {q.dtype}, causal={causal}"
-    o, lse = attention.attention_forward(q, k, v, causal, scale)
+    o, lse = attention_forward(q, k, v, causal, scale)
     check_forward(o, lse, q, k, v, causal, scale, case)
-    gradients = attention.attention_backward(q, k, v, o, lse, do, causal, scale)
+    gradients = attention_backward(q, k, v, o, lse, do, causal, scale)
     check_backward(gradients, q, k, v, o, lse, do, causal, scale, case)
 
 
@@ -119,9 +120,9 @@ def test_any_shape_and_stride(B, Hkv, group, Lq, Lk, D, causal, half, layouts, m
 @pytest.mark.parametrize("causal", [False, True])
 def test_any_configuration(config, Lq, Lk, causal):
     q, k, v, do = operands(1, 2, 1, Lq, Lk, 24, torch.float16)
-    o, lse = general.forward(q, k, v, causal, 0.2, config)
+    o, lse = portable.forward(q, k, v, causal, 0.2, config)
     check_forward(o, lse, q, k, v, causal, 0.2, str(config))
-    gradients = general.backward(q, k, v, o, lse, do, causal, 0.2, (True,) * 3, config, config)
+    gradients = portable.backward(q, k, v, o, lse, do, causal, 0.2, (True,) * 3, config, config)
     check_backward(gradients, q, k, v, o, lse, do, causal, 0.2, str(config))
 
 
@@ -133,7 +134,7 @@ def test_scores_near_200_neither_overflow_nor_vanish(dtype, score, Lk):
     q, k = torch.full_like(q, score / 16), k.abs().clamp(0.9, 1.1)
     agrees(q, k, v, do, causal=True, scale=1.0)
     agrees(q, k, v, do, causal=False, scale=1.0)
-    assert attention.attention_forward(q, k, v, scale=1.0)[1].abs().min() > 150
+    assert attention_forward(q, k, v, scale=1.0)[1].abs().min() > 150
 
 
 def test_a_negative_scale_keeps_the_largest_score_as_the_maximum():
@@ -142,36 +143,36 @@ def test_a_negative_scale_keeps_the_largest_score_as_the_maximum():
 
 def test_a_query_that_sees_no_key_gives_zeros_and_minus_infinity():
     q, k, v, do = operands(1, 2, 1, 100, 30, 16)
-    o, lse = attention.attention_forward(q, k, v, causal=True)
+    o, lse = attention_forward(q, k, v, causal=True)
     assert (o[:, :, :70] == 0).all() and (lse[:, :, :70] == -torch.inf).all() and lse[:, :, 70:].isfinite().all()
-    dq, dk, dv = attention.attention_backward(q, k, v, o, lse, do, causal=True)
+    dq, dk, dv = attention_backward(q, k, v, o, lse, do, causal=True)
     assert (dq[:, :, :70] == 0).all() and dk.isfinite().all() and dv.isfinite().all()
 
 
 def test_the_last_query_sees_every_key_and_the_first_ones_fewer():
     q, k, v, _ = operands(1, 1, 1, 3, 8, 16)
-    o, whole = attention.attention_forward(q, k, v, True)[0], attention.attention_forward(q, k, v)[0]
+    o, whole = attention_forward(q, k, v, True)[0], attention_forward(q, k, v)[0]
     assert torch.equal(o[:, :, 2], whole[:, :, 2])
     for i in range(3):
-        alone = attention.attention_forward(q[:, :, i:i + 1], k[:, :, :6 + i], v[:, :, :6 + i])[0]
+        alone = attention_forward(q[:, :, i:i + 1], k[:, :, :6 + i], v[:, :, :6 + i])[0]
         torch.testing.assert_close(o[:, :, i:i + 1], alone)
 
 
 def test_autograd_gives_the_gradients_of_attention_backward():
     *inputs, do = operands(2, 4, 2, 20, 33, 32)
-    o, lse = attention.attention_forward(*inputs, causal=True)
-    expected = attention.attention_backward(*inputs, o, lse, do, causal=True)
+    o, lse = attention_forward(*inputs, causal=True)
+    expected = attention_backward(*inputs, o, lse, do, causal=True)
     for x in inputs:
         x.requires_grad_()
-    attention.flash_attention(*inputs, causal=True).backward(do)
+    flash_attention(*inputs, causal=True).backward(do)
     assert all(torch.equal(x.grad, wanted) for x, wanted in zip(inputs, expected, strict=True))
 
 
 def test_the_gradient_of_a_sum_is_an_expanded_one():
     inputs = [x.requires_grad_() for x in operands(1, 2, 1, 20, 33, 16)[:3]]
-    attention.flash_attention(*inputs).sum().backward()
+    flash_attention(*inputs).sum().backward()
     reference = [x.requires_grad_() for x in wide(*(x.detach() for x in inputs))]
-    twin.flash_attention(*reference).sum().backward()
+    torch_reference.flash_attention(*reference).sum().backward()
     for x, wanted in zip(inputs, reference, strict=True):
         torch.testing.assert_close(x.grad.cpu().double(), wanted.grad, rtol=1e-4, atol=1e-5)
 
@@ -183,7 +184,7 @@ def test_only_the_gradients_that_are_asked_for_are_computed(wanted, kernels):
     inputs = operands(1, 1, 1, 20, 20, 16)[:3]
     for x, name in zip(inputs, "qkv", strict=True):
         x.requires_grad_(name in wanted)
-    o = attention.flash_attention(*inputs)
+    o = flash_attention(*inputs)
     with record_launches() as launches:
         o.sum().backward()
     assert {launch.name for launch in launches} - {"delta_kernel"} == kernels
@@ -192,7 +193,7 @@ def test_only_the_gradients_that_are_asked_for_are_computed(wanted, kernels):
 
 def test_a_second_derivative_is_refused():
     *inputs, do = (x.requires_grad_() for x in operands(1, 1, 1, 4, 4, 16))
-    (gradient,) = torch.autograd.grad(attention.flash_attention(*inputs), inputs[:1], do, create_graph=True)
+    (gradient,) = torch.autograd.grad(flash_attention(*inputs), inputs[:1], do, create_graph=True)
     with pytest.raises(RuntimeError, match="once_differentiable"):
         gradient.sum().backward()
 
@@ -201,7 +202,7 @@ def test_it_saves_nothing_that_grows_with_the_square_of_the_length():
     q, k, v, _ = (x.requires_grad_() for x in operands(1, 4, 2, 20, 33, 16))
     saved = []
     with torch.autograd.graph.saved_tensors_hooks(lambda t: saved.append(t.shape) or t, lambda t: t):
-        o = attention.flash_attention(q, k, v)
+        o = flash_attention(q, k, v)
     assert saved == [q.shape, k.shape, v.shape, o.shape, o.shape[:3]]
 
 
@@ -218,7 +219,7 @@ def test_forward_stores_o_and_lse_once_and_nothing_else(causal):
 
     q, k, v, _ = operands(2, 4, 2, 100, 130, 24, torch.float16, ("slice between NaN",) * 4)
     with guarded_outputs() as guard, metered() as meter:
-        o, lse = attention.attention_forward(q, k, v, causal)
+        o, lse = attention_forward(q, k, v, causal)
     assert (meter.of(o).stores == 1).all() and (meter.of(lse).stores == 1).all()
     assert sum(int(storage.stores.sum()) for storage in meter.storages.values()) == o.numel() + lse.numel()
     assert allocated(guard) == sorted([o.numel(), lse.numel()])
@@ -231,9 +232,9 @@ def test_backward_has_one_writer_for_each_element(causal):
     from labs_helpers.course.meter import metered
 
     q, k, v, do = operands(1, 4, 2, 100, 130, 24, torch.float16, ("slice between NaN",) * 4)
-    o, lse = attention.attention_forward(q, k, v, causal)
+    o, lse = attention_forward(q, k, v, causal)
     with guarded_outputs() as guard, metered() as meter:
-        gradients = attention.attention_backward(q, k, v, o, lse, do, causal)
+        gradients = attention_backward(q, k, v, o, lse, do, causal)
     for gradient in gradients:
         assert (meter.of(gradient).writers == 1).all() and (meter.of(gradient).stores == 1).all()
     sizes = [*(g.numel() for g in gradients), lse.numel()]  # the last is delta
@@ -247,13 +248,13 @@ def test_causal_loads_only_the_tiles_that_some_query_sees(Lq, Lk):
     from labs_helpers.course.meter import metered
 
     config, (q, k, v, do) = Config(32, 16), operands(1, 1, 1, Lq, Lk, 16)
-    o, lse = attention.attention_forward(q, k, v, True)
+    o, lse = attention_forward(q, k, v, True)
     with metered() as forward:
-        general.forward(q, k, v, True, 0.25, config)
+        portable.forward(q, k, v, True, 0.25, config)
     with metered() as keys:
-        general.backward(q, k, v, o, lse, do, True, 0.25, (False, True, True), config, config)
+        portable.backward(q, k, v, o, lse, do, True, 0.25, (False, True, True), config, config)
     with metered() as queries:
-        general.backward(q, k, v, o, lse, do, True, 0.25, (True, False, False), config, config)
+        portable.backward(q, k, v, o, lse, do, True, 0.25, (True, False, False), config, config)
     seen = torch.ones(Lq, Lk, dtype=torch.bool).tril(Lk - Lq)
     tiles = torch.stack([torch.stack([part.any() for part in rows.split(16, dim=1)]) for rows in seen.split(32)])
     key_loads = tiles.sum(0).repeat_interleave(16)[:Lk]  # one load for each tile of queries that sees it
@@ -269,7 +270,7 @@ def test_rows_too_far_apart_for_32_bits_within_a_tile_are_copied():
     far = torch.empty_strided((1, 1, 2, 16), (2**24, 2**24, 2**23, 1), dtype=torch.float16, device=HERE.device)
     q, k, v, do = operands(1, 1, 1, 2, 2, 16, torch.float16)
     far.copy_(k)
-    assert torch.equal(attention.flash_attention(q, far, v), attention.flash_attention(q, k, v))
+    assert torch.equal(flash_attention(q, far, v), flash_attention(q, k, v))
 
 
 q, k, v = (torch.ones(2, heads, length, 16) for heads, length in ((4, 5), (2, 7), (2, 7)))
@@ -295,7 +296,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("case", BAD)
-@pytest.mark.parametrize("function", [attention.flash_attention, attention.attention_forward])
+@pytest.mark.parametrize("function", [flash_attention, attention_forward])
 def test_bad_operands_are_named(case, function):
     arguments, error, message = BAD[case]
     at_home = [x.to(HERE.device) if isinstance(x, torch.Tensor) and x.device.type == "cpu" else x for x in arguments]
@@ -313,20 +314,20 @@ def test_bad_operands_are_named(case, function):
 ])
 def test_bad_operands_of_the_backward_pass_are_named(name, change, error, message):
     x, y, z = (t.to(HERE.device) for t in (q, k, v))
-    o, lse = attention.attention_forward(x, y, z)
+    o, lse = attention_forward(x, y, z)
     arguments = {"o": o, "lse": lse, "do": o}
     with pytest.raises(error, match=message):
-        attention.attention_backward(x, y, z, **arguments | {name: change(arguments[name])})
+        attention_backward(x, y, z, **arguments | {name: change(arguments[name])})
 
 
 def test_bfloat16_works_where_the_hardware_has_it_and_is_refused_elsewhere():
     x = [t.bfloat16().to(HERE.device) for t in (q, k, v)]
     if not HERE.supports_bfloat16:
         with pytest.raises(TypeError, match="q is bfloat16, and"):
-            attention.flash_attention(*x)
+            flash_attention(*x)
     else:
-        expected = twin.flash_attention(*(t.double() for t in x))
-        torch.testing.assert_close(attention.flash_attention(*x).double(), expected, rtol=2**-7, atol=2**-8)
+        expected = torch_reference.flash_attention(*(t.double() for t in x))
+        torch.testing.assert_close(flash_attention(*x).double(), expected, rtol=2**-7, atol=2**-8)
 
 
 def test_a_cpu_tensor_is_refused_where_kernels_are_compiled(monkeypatch):
@@ -341,15 +342,15 @@ def test_a_cpu_tensor_is_refused_where_kernels_are_compiled(monkeypatch):
 
 def test_the_plan_says_why_and_determinism_asks_for_the_general_kernels(monkeypatch):
     if HERE.interpreted:
-        assert str(attention.plan(q, k, v)).startswith("general kernel: the Hopper kernels need sm_90")
+        assert str(plan(q, k, v)).startswith("portable kernel: the Hopper kernels need sm_90")
     monkeypatch.setattr(hopper, "why_not", lambda *operands: None)
     x, y, z = (torch.ones(2, 2, 11, 16, device=HERE.device) for _ in range(3))  # a shape that no other test has
-    o, lse = general.forward(x, y, z, False, 0.25)
-    assert attention.plan(x, y, z).kernel == "hopper" == plan_backward(x, y, z, o, lse, o).kernel
+    o, lse = portable.forward(x, y, z, False, 0.25)
+    assert plan(x, y, z).kernel == "hopper" == plan_backward(x, y, z, o, lse, o).kernel
     torch.use_deterministic_algorithms(True)
     try:
         chosen = plan_backward(x, y, z, o, lse, o)
-        assert chosen.kernel == "general" and "deterministic" in chosen.why
+        assert chosen.kernel == "portable" and "deterministic" in chosen.why
     finally:
         torch.use_deterministic_algorithms(False)
 

@@ -11,12 +11,14 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labs_helpers import attention
-from labs_helpers.attention import hopper, twin
-from labs_helpers.attention.hopper import forward_config, heads_in_l2, why_not
-from labs_helpers.bench.machine import this_machine
-from labs_helpers.course.surroundings import Guarded
+from labs_helpers.attention import torch_reference
+from labs_helpers.attention.flash_attention import attention_backward, attention_forward, flash_attention
+from labs_helpers.attention.kernels import hopper
+from labs_helpers.attention.kernels.hopper import forward_config, heads_in_l2, why_not
+from labs_helpers.attention.plan import plan
+from labs_helpers.course.verdict.surroundings import Guarded
 from labs_helpers.launch.process import run
+from labs_helpers.measure.machine import this_machine
 
 on_hopper = pytest.mark.skipif(this_machine().architecture != "sm_90", reason="needs a Hopper GPU")
 with_its_gluon = pytest.mark.skipif(not hopper.gluon_fits(), reason="this Triton's Gluon is another")
@@ -101,15 +103,15 @@ def test_they_are_right_for_any_size_that_they_take(B, Hkv, group, Lq, Lk, D, ca
     for tensor in (q, k, v, do):
         tensor.copy_(torch.randn(tensor.shape, generator=generator))
     q.mul_(factor)
-    assert attention.plan(q, k, v, causal).kernel == "hopper"
+    assert plan(q, k, v, causal).kernel == "hopper"
     with Guarded() as guard:
-        o, lse = attention.attention_forward(q, k, v, causal)
-        dq, dk, dv = attention.attention_backward(q, k, v, o, lse, do, causal)
+        o, lse = attention_forward(q, k, v, causal)
+        dq, dk, dv = attention_backward(q, k, v, o, lse, do, causal)
         torch.cuda.synchronize()
     assert guard.overwritten() == 0
     exact = [t.double() for t in (q, k, v)]
-    o_exact, lse_exact = twin.attention_forward(*exact, causal)
-    wanted = twin.attention_backward(*exact, o_exact, lse_exact, do.double(), causal)
+    o_exact, lse_exact = torch_reference.attention_forward(*exact, causal)
+    wanted = torch_reference.attention_backward(*exact, o_exact, lse_exact, do.double(), causal)
     assert torch.equal(lse.isinf(), lse_exact.isinf())
     assert ((lse - lse_exact)[lse_exact.isfinite()].abs() <= 1e-5 * (1 + lse_exact[lse_exact.isfinite()].abs())).all()
     # P and dS are rounded to the dtype before their products: a few units in its last place of the largest summand.
@@ -122,12 +124,12 @@ def test_they_are_right_for_any_size_that_they_take(B, Hkv, group, Lq, Lk, D, ca
 def test_many_tiles_a_program_and_repeated_launches_agree():
     """Persistent programs reuse their buffers: a race would make the runs differ. dQ's order of additions varies."""
     q, k, v, do = (torch.randn(4, 16, 2000, 64, device="cuda").half() for _ in range(4))
-    o, lse = attention.attention_forward(q, k, v, True)
-    first = attention.attention_backward(q, k, v, o, lse, do, True)
+    o, lse = attention_forward(q, k, v, True)
+    first = attention_backward(q, k, v, o, lse, do, True)
     for _ in range(10):
-        again = attention.attention_forward(q, k, v, True)
+        again = attention_forward(q, k, v, True)
         assert torch.equal(again[0], o) and torch.equal(again[1], lse)
-        dq, dk, dv = attention.attention_backward(q, k, v, o, lse, do, True)
+        dq, dk, dv = attention_backward(q, k, v, o, lse, do, True)
         assert torch.equal(dk, first[1]) and torch.equal(dv, first[2])
         assert (dq - first[0]).abs().max() <= 2 * torch.finfo(torch.float16).eps * first[0].abs().max()
 
@@ -136,7 +138,7 @@ def test_many_tiles_a_program_and_repeated_launches_agree():
 def test_an_expanded_gradient_and_scales_that_change_the_maximum():
     q, k, v = (torch.randn(1, 2, 150, 64, device="cuda").half().requires_grad_() for _ in range(3))
     for scale in (None, 0.0, -0.1):
-        wanted = torch.autograd.grad(twin.flash_attention(q, k, v, True, scale).sum(), (q, k, v))
-        got = torch.autograd.grad(attention.flash_attention(q, k, v, True, scale).sum(), (q, k, v))
+        wanted = torch.autograd.grad(torch_reference.flash_attention(q, k, v, True, scale).sum(), (q, k, v))
+        got = torch.autograd.grad(flash_attention(q, k, v, True, scale).sum(), (q, k, v))
         for a, b in zip(got, wanted, strict=True):
             assert (a - b).abs().max() <= 0.01 * max(1, b.abs().max())

@@ -7,9 +7,10 @@ import pandas
 import pytest
 import torch
 
-from labs_helpers.attention import charts, error_study, peers, study
-from labs_helpers.bench import figures, results
+from labs_helpers.attention import baselines, charts, error_study, study
 from labs_helpers.course.scoreboard import Prediction
+from labs_helpers.draw import figures
+from labs_helpers.measure import results
 
 SMALL = {"tokens": 64, "width": 32}
 RATES = {study.OURS: 620, study.FLASH: 350, study.CUDNN: 600, study.FLEX: 420, study.PORTABLE: 480}
@@ -28,8 +29,8 @@ def invented() -> list[dict]:
     """Records of every kind in the shape that a run on a GPU has, with made-up numbers."""
     shapes = list(itertools.product(study.DIRECTIONS, study.LENGTHS, study.HEAD_DIMS, (True, False)))
     records = [speed(name, direction, L, D, causal, rate * (0.85 if causal else 1) * (0.8 if D == 64 else 1), dtype)
-               for direction, L, D, causal in shapes for dtype in peers.NAMES
-               for name, rate in RATES.items() if name in peers.NAMES[dtype]]
+               for direction, L, D, causal in shapes for dtype in baselines.NAMES
+               for name, rate in RATES.items() if name in baselines.NAMES[dtype]]
     records += [speed(name, "forward", 1024, 128, True, rate, graph=True) for name, rate in RATES.items()]
     records += [speed(study.PLAIN, direction, L, 128, False, 40)
                 for direction in study.DIRECTIONS for L in study.LENGTHS]
@@ -40,7 +41,7 @@ def invented() -> list[dict]:
         records.append({"study": "attention", "kind": "memory", "name": name, "direction": direction, "B": 1, "H": 16,
                         "L": L, "D": 128, "causal": False, "dtype": "float16", "extra_bytes": int(extra)})
     sizes = {error_study.ROUNDED: 2e-4, study.OURS: 3e-4, study.FLASH: 3.1e-4, study.PLAIN: 5e-4}
-    for dtype, L, (name, size), of in itertools.product(peers.NAMES, error_study.LENGTHS, sizes.items(),
+    for dtype, L, (name, size), of in itertools.product(baselines.NAMES, error_study.LENGTHS, sizes.items(),
                                                         error_study.QUANTITIES):
         rms = (2.7 / L) ** 0.5
         records.append({"study": "attention", "kind": "error", "name": name, "of": of, "dtype": dtype, "B": 1, "H": 1,
@@ -68,17 +69,17 @@ def test_operations_and_bytes_are_counted_as_the_papers_do():
 
 
 def test_operands_hold_the_tokens_and_the_width_of_a_batch():
-    q, k, v, do = peers.operands(16, 8, torch.float16, "cpu", **SMALL)
+    q, k, v, do = baselines.operands(16, 8, torch.float16, "cpu", **SMALL)
     assert q.shape == k.shape == v.shape == do.shape == (4, 4, 16, 8)
     assert q.requires_grad and k.requires_grad and v.requires_grad and not do.requires_grad
-    assert torch.equal(q, peers.operands(16, 8, torch.float16, "cpu", **SMALL)[0]) and not torch.equal(q, k)
+    assert torch.equal(q, baselines.operands(16, 8, torch.float16, "cpu", **SMALL)[0]) and not torch.equal(q, k)
 
 
 @pytest.mark.parametrize("causal", [False, True])
 def test_the_reference_by_blocks_is_attention_and_its_gradients(causal):
-    q, k, v, do = peers.operands(21, 8, torch.float64, "cpu", tokens=42, width=16)
+    q, k, v, do = baselines.operands(21, 8, torch.float64, "cpu", tokens=42, width=16)
     o = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=causal)
-    right = [o, *peers.gradients(o, q, k, v, do)]
+    right = [o, *baselines.gradients(o, q, k, v, do)]
     for rows in (8, 21, 64):
         for got, exact in zip(error_study.reference(q, k, v, do, causal, rows), right, strict=True):
             torch.testing.assert_close(got, exact, rtol=1e-12, atol=1e-12)
@@ -86,16 +87,16 @@ def test_the_reference_by_blocks_is_attention_and_its_gradients(causal):
 
 @pytest.mark.parametrize("causal", [False, True])
 def test_plain_attention_is_attention(causal):
-    q, k, v, _ = peers.operands(13, 8, torch.float64, "cpu", tokens=26, width=16)
+    q, k, v, _ = baselines.operands(13, 8, torch.float64, "cpu", tokens=26, width=16)
     exact = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=causal)
-    torch.testing.assert_close(peers.plain_attention(q, k, v, causal), exact)
+    torch.testing.assert_close(baselines.plain_attention(q, k, v, causal), exact)
 
 
 @pytest.mark.parametrize("name", [study.OURS, study.PORTABLE])
 def test_the_kernels_by_their_public_way_have_the_gradients(name):
-    q, k, v, do = peers.operands(24, 16, torch.float32, study.this_machine().device, tokens=24, width=32)
-    o = peers.candidate(name, 24, True)(q, k, v)
-    for got, exact in zip([o.detach(), *peers.gradients(o, q, k, v, do)],
+    q, k, v, do = baselines.operands(24, 16, torch.float32, study.this_machine().device, tokens=24, width=32)
+    o = baselines.candidate(name, 24, True)(q, k, v)
+    for got, exact in zip([o.detach(), *baselines.gradients(o, q, k, v, do)],
                           error_study.reference(q, k, v, do, True), strict=True):
         assert error_study.relative_error(got, exact) < 1e-5
 
@@ -123,7 +124,7 @@ def test_memory_is_that_of_the_tensors_alive_at_the_peak():
 
 
 def test_a_measurement_has_a_record_for_each_candidate_and_direction(monkeypatch):
-    monkeypatch.setattr(study, "candidate", lambda name, length, causal: lambda q, k, v: peers.plain_attention(
+    monkeypatch.setattr(study, "candidate", lambda name, length, causal: lambda q, k, v: baselines.plain_attention(
         q, k, v, causal))
     records = study.measure_speed(16, 8, True, {"float32": (study.OURS, study.FLASH)}, 1, 1, **SMALL)
     assert {(r["name"], r["direction"]) for r in records} == set(
@@ -132,7 +133,7 @@ def test_a_measurement_has_a_record_for_each_candidate_and_direction(monkeypatch
 
 
 def test_a_wrong_candidate_is_never_timed(monkeypatch):
-    monkeypatch.setattr(study, "candidate", lambda *_: peers.plain_attention)
+    monkeypatch.setattr(study, "candidate", lambda *_: baselines.plain_attention)
     monkeypatch.setattr(study, "measure_rounds", lambda *_, **__: pytest.fail("timed"))
     with pytest.raises(ValueError, match="relative errors of o, dq, dk, dv against float64: 0.") as caught:
         study.measure_speed(16, 8, True, {"float32": (study.PORTABLE,)}, 1, 1, **SMALL)
@@ -142,7 +143,7 @@ def test_a_wrong_candidate_is_never_timed(monkeypatch):
 def test_a_peer_that_fails_is_left_out_with_a_word_and_ours_is_not(monkeypatch, capsys):
     def some(name, length, causal):
         if name == study.PLAIN:
-            return lambda q, k, v: peers.plain_attention(q, k, v, causal)
+            return lambda q, k, v: baselines.plain_attention(q, k, v, causal)
         if name == study.CUDNN:
             return lambda q, k, v: 2 * v
         raise RuntimeError("no kernel here\nand more")
@@ -220,11 +221,11 @@ def test_compiling_beforehand_runs_one_process_a_shape(monkeypatch, capsys):
     def run(command, **_):
         commands.append(command)
         if "--causal" in command:
-            raise peers.ProcessFailed(command, 1, "out of memory")
+            raise baselines.ProcessFailed(command, 1, "out of memory")
 
-    monkeypatch.setattr(peers, "run", run)
-    with peers.ThreadPoolExecutor(1) as pool:
-        peers.compile_beforehand([(16, 64, True), (32, 128, False)], ["float16"], pool)
+    monkeypatch.setattr(baselines, "run", run)
+    with baselines.ThreadPoolExecutor(1) as pool:
+        baselines.compile_beforehand([(16, 64, True), (32, 128, False)], ["float16"], pool)
     assert [command[3] for command in commands] == ["16", "32"] and commands[0][0] == sys.executable
     assert "out of memory" in capsys.readouterr().out
 
@@ -234,12 +235,12 @@ def test_the_process_that_compiles_runs_what_has_to_be_compiled(monkeypatch):
 
     def some(name, length, causal):
         ran.append((name, length, causal))
-        return lambda q, k, v: peers.plain_attention(q, k, v, causal)
+        return lambda q, k, v: baselines.plain_attention(q, k, v, causal)
 
-    monkeypatch.setattr(peers, "candidate", some)
-    monkeypatch.setattr(peers, "TOKENS", 16)
-    monkeypatch.setattr(peers.operands, "__defaults__", (16, 16))
-    peers.main(["16", "--head-dim", "16", "--causal", "--dtypes", "float16", "bfloat16"])
+    monkeypatch.setattr(baselines, "candidate", some)
+    monkeypatch.setattr(baselines, "TOKENS", 16)
+    monkeypatch.setattr(baselines.operands, "__defaults__", (16, 16))
+    baselines.main(["16", "--head-dim", "16", "--causal", "--dtypes", "float16", "bfloat16"])
     assert ran == [(name, 16, True) for name in (study.OURS, study.PORTABLE, study.FLEX, study.OURS)]
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from labs_helpers import attention
+from labs_helpers.attention.lab04 import exercises
 from labs_helpers.attention.tile_map import MASKED, SKIPPED, WHOLE, tile_states, visible, visits, visits_elsewhere
 
 SIZES = {"BLOCK_M": 32, "BLOCK_N": 16}
@@ -30,12 +30,12 @@ def test_a_tile_is_whole_masked_or_skipped():
 
 @pytest.mark.parametrize(("Lq", "Lk"), [(70, 70), (33, 80), (80, 33), (1, 50)])
 def test_causal_attention_visits_each_tile_that_is_seen_once_and_no_other(Lq, Lk):
-    counted = visits(attention.causal_attention, *operands(Lq, Lk), 0.25, **SIZES)
+    counted = visits(exercises.causal_attention, *operands(Lq, Lk), 0.25, **SIZES)
     needed = tile_states(visible(Lq, Lk), SIZES["BLOCK_M"], SIZES["BLOCK_N"]) != SKIPPED
     assert np.array_equal(counted, np.repeat(needed, SIZES["BLOCK_N"], axis=1)[:, :Lk])
 
 
 def test_another_process_counts_the_same():
     tensors = operands(64, 40)
-    here = visits(attention.causal_attention, *tensors, 0.25, **SIZES)
-    assert np.array_equal(visits_elsewhere(attention.causal_attention, *tensors, 0.25, **SIZES), here)
+    here = visits(exercises.causal_attention, *tensors, 0.25, **SIZES)
+    assert np.array_equal(visits_elsewhere(exercises.causal_attention, *tensors, 0.25, **SIZES), here)

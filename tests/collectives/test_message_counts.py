@@ -9,7 +9,7 @@ from labs_helpers.collectives.agreement import RECORD_BYTES
 from labs_helpers.collectives.chunks import chunk_bounds
 from labs_helpers.collectives.counting import CountingComm
 from labs_helpers.collectives.interface import allgather, allreduce, alltoall, broadcast, reduce_scatter
-from labs_helpers.collectives.practice import practice
+from labs_helpers.collectives.practice.ranks import practice
 
 SIZES = (1, 2, 3, 4, 5, 7, 8)
 COUNTS = (0, 1, 7, 1000)

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labs_helpers.collectives import baton
 from labs_helpers.collectives.practice import (
     Deadlock,
     PracticeTimeout,
     RankFailed,
     SendBufferOverwritten,
     Truncated,
+    baton,
     practice,
 )
 

@@ -5,10 +5,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from labs_helpers.collectives import segment, verify
+from labs_helpers.collectives import verify
 from labs_helpers.collectives.counting import CountingComm
 from labs_helpers.collectives.interface import ALGORITHMS, allreduce, alltoall, reduce_scatter
 from labs_helpers.collectives.nodes import pretend_nodes
+from labs_helpers.collectives.shared_memory import segment
 from labs_helpers.launch.mpirun import RanksFailed, mpirun, run_on_ranks
 
 SCRIPT = Path(__file__).parents[2] / "mpi_scripts/check_collectives.py"

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from labs_helpers.collectives import single_copy
 from labs_helpers.collectives.interface import alltoall
-from labs_helpers.collectives.shared_alltoall import SINGLE_COPY_BYTES
+from labs_helpers.collectives.shared_memory import single_copy
+from labs_helpers.collectives.shared_memory.alltoall import SINGLE_COPY_BYTES
 from labs_helpers.launch.mpirun import run_on_ranks
 
 

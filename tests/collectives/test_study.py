@@ -7,14 +7,16 @@ import numpy as np
 import pandas
 import pytest
 
-from labs_helpers.bench import figures, results
-from labs_helpers.collectives import charts, choose, interface, native_settings, study
-from labs_helpers.collectives.arena import LEAST, LINE, Arena
+from labs_helpers.collectives import charts, choose, interface, study
 from labs_helpers.collectives.cost_model import BUS_FACTOR, Costs, cost, crossover
-from labs_helpers.collectives.race import SIZES, contender, counts
-from labs_helpers.collectives.records import compare, costs_of, fastest, frame, middle, table
+from labs_helpers.collectives.racing import native_settings
+from labs_helpers.collectives.racing.arena import LEAST, LINE, Arena
+from labs_helpers.collectives.racing.race import SIZES, contender, counts
+from labs_helpers.collectives.racing.records import compare, costs_of, fastest, frame, middle, table
 from labs_helpers.course.scoreboard import Prediction
+from labs_helpers.draw import figures
 from labs_helpers.launch.mpirun import RanksFailed, mpirun, run_on_ranks
+from labs_helpers.measure import results
 
 SCRIPT = Path(__file__).parents[2] / "mpi_scripts" / "bench_collectives.py"
 MACHINE = Costs(alpha=1e-6, beta=1e-10, gamma=1.5e-10, copy=8e-11)
@@ -124,7 +126,7 @@ def test_real_ranks_are_raced_and_play_ping_pong():
 
 def test_every_native_function_can_be_raced_and_ours_that_is_wrong_is_not_timed():
     def everything(comm):
-        from labs_helpers.collectives import race
+        from labs_helpers.collectives.racing import race
 
         ran = {function: race.race(comm, function, ("native",), (48,), 0.001, 1) for function in BUS_FACTOR}
         true = race.contender

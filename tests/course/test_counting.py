@@ -7,15 +7,15 @@ import torch
 import triton
 import triton.language as tl
 
-from labs_helpers import gemm
-from labs_helpers.bench.machine import this_machine
-from labs_helpers.course.interpreted import verify_interpreted
-from labs_helpers.course.look import look_at
-from labs_helpers.course.sanitizer import sanitize
+from labs_helpers.compile.report import print_compile_report
 from labs_helpers.course.tally import tally, tally_elsewhere
 from labs_helpers.course.torch_traffic import TorchTraffic
-from labs_helpers.course.wrong import Wrong
-from labs_helpers.gemm import check
+from labs_helpers.course.verdict.interpreted import verify_interpreted
+from labs_helpers.course.verdict.sanitizer import sanitize
+from labs_helpers.course.verdict.wrong import Wrong
+from labs_helpers.gemm.lab02 import checks as check
+from labs_helpers.gemm.lab02 import exercises
+from labs_helpers.measure.machine import this_machine
 from tests.planted import planted
 
 
@@ -41,7 +41,7 @@ def unmasked(x):
 
 
 def test_a_tally_counts_inputs_and_result():
-    counted = tally(gemm.copy_tiles, torch.randn(64, 128))
+    counted = tally(exercises.copy_tiles, torch.randn(64, 128))
     assert counted.launches == 1 and counted.bytes_loaded == counted.bytes_stored == 64 * 128 * 4
     assert counted.bytes_moved == 2 * 64 * 128 * 4 and (counted.loads[0] == 1).all()
     assert counted.writer[::32, ::64].tolist() == [[0, 1], [2, 3]] and (counted.stores == 1).all()
@@ -49,7 +49,7 @@ def test_a_tally_counts_inputs_and_result():
 
 def test_keywords_reach_the_function():
     a, b = torch.randn(64, 64), torch.randn(64, 64)
-    assert tally(gemm.tile_matmul, a, b, BLOCK_M=16, BLOCK_N=16).bytes_loaded == 2 * 4 * 64 * 64 * 4
+    assert tally(exercises.tile_matmul, a, b, BLOCK_M=16, BLOCK_N=16).bytes_loaded == 2 * 4 * 64 * 64 * 4
 
 
 def test_torch_traffic_counts_each_operation_and_no_view():
@@ -69,9 +69,9 @@ def test_the_sanitizer_names_the_tensor_and_the_line():
     assert sanitize("masked", masked, torch.randn(100)) == ""
 
 
-def test_look_at_says_yes_or_no_for_each_target(capsys):
+def test_print_compile_report_says_yes_or_no_for_each_target(capsys):
     half = torch.zeros(64, 64, dtype=torch.float16, device=this_machine().device)
-    look_at(gemm.tile_matmul, half, half, targets=("sm_75", "sm_90"))
+    print_compile_report(exercises.tile_matmul, half, half, targets=("sm_75", "sm_90"))
     turing, hopper = capsys.readouterr().out.splitlines()
     assert turing.startswith("sm_75") and hopper.startswith("sm_90")
     assert "tensor cores? yes" in hopper and "wgmma" in hopper and "B shared" in hopper
@@ -80,15 +80,15 @@ def test_look_at_says_yes_or_no_for_each_target(capsys):
 def test_counting_in_another_process_gives_the_same():
     """What a machine with a GPU does."""
     x = torch.randn(64, 128)
-    here, there = tally(gemm.copy_tiles, x), tally_elsewhere(gemm.copy_tiles, x)
+    here, there = tally(exercises.copy_tiles, x), tally_elsewhere(exercises.copy_tiles, x)
     assert (here.bytes_moved, here.launches) == (there.bytes_moved, there.launches)
     assert (here.writer == there.writer).all() and (here.loads[0] == there.loads[0]).all()
 
 
 def test_a_check_in_another_process_says_the_same(tmp_path):
     """What a machine with a GPU does first, before it runs the answer there."""
-    lines = list(verify_interpreted(check.copy_tiles, gemm.copy_tiles))
-    assert lines == [f"{line}  (interpreter)" for line in check.copy_tiles.verify(gemm.copy_tiles)]
-    bug = planted(gemm.copy_tiles, tmp_path, ("tl.program_id(0) * BLOCK_M", "tl.program_id(0)"))
+    lines = list(verify_interpreted(check.copy_tiles, exercises.copy_tiles))
+    assert lines == [f"{line}  (interpreter)" for line in check.copy_tiles.verify(exercises.copy_tiles)]
+    bug = planted(exercises.copy_tiles, tmp_path, ("tl.program_id(0) * BLOCK_M", "tl.program_id(0)"))
     with pytest.raises(Wrong, match="tiles overlap"):
         list(verify_interpreted(check.copy_tiles, bug))

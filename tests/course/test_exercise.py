@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from labs_helpers.collectives.lesson import ring_allreduce
+from labs_helpers.collectives.lab06.exercises import ring_allreduce
 from labs_helpers.course.exercise import Exercise, exercise, whose
-from labs_helpers.course.predict import predict
-from labs_helpers.course.reveal import reveal
+from labs_helpers.course.prediction import predict
+from labs_helpers.course.revealed import reveal
 from labs_helpers.course.scoreboard import SCORES, summary
 from labs_helpers.course.stub import stub_of
-from labs_helpers.course.wrong import Wrong
+from labs_helpers.course.verdict.wrong import Wrong
 
 
 def double(x):

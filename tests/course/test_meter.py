@@ -7,9 +7,9 @@ import triton.language as tl
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labs_helpers import gemm
 from labs_helpers.course.meter import StrayAccess, metered
-from labs_helpers.course.surroundings import surrounded
+from labs_helpers.course.verdict.surroundings import surrounded
+from labs_helpers.gemm.lab02 import exercises
 
 
 @triton.jit
@@ -42,7 +42,7 @@ def stray_of(call) -> StrayAccess:
 def test_a_tiled_product_loads_a_once_a_column_of_tiles_and_b_once_a_row(tiles_m, tiles_n, steps):
     a, b = torch.randn(16 * tiles_m, 16 * steps), torch.randn(16 * steps, 16 * tiles_n)
     with metered() as meter:
-        d = gemm.tile_matmul(a, b, BLOCK_M=16, BLOCK_N=16, BLOCK_K=16)
+        d = exercises.tile_matmul(a, b, BLOCK_M=16, BLOCK_N=16, BLOCK_K=16)
     assert (meter.of(a).loads == tiles_n).all() and (meter.of(b).loads == tiles_m).all()
     assert (meter.of(d).stores == 1).all() and (meter.of(d).writers == 1).all()
     assert meter.bytes_moved == 4 * (a.numel() * tiles_n + b.numel() * tiles_m + d.numel())
@@ -50,7 +50,7 @@ def test_a_tiled_product_loads_a_once_a_column_of_tiles_and_b_once_a_row(tiles_m
 
 def test_an_element_outside_a_view_is_stray_although_it_is_allocated():
     a = surrounded(torch.randn(64, 40))
-    error = stray_of(lambda: gemm.tile_matmul(a, torch.randn(64, 64)))
+    error = stray_of(lambda: exercises.tile_matmul(a, torch.randn(64, 64)))
     assert (error.kind, error.tensor, error.where) == ("load", "a_ptr", "row 0, column 40 of 64×40")
     assert error.program == (0, 0, 0) and "tl.load(a_ptr" in error.line
 
@@ -81,7 +81,7 @@ def test_masked_elements_are_not_counted_and_are_undefined_without_other():
 def test_expanded_and_transposed_views_are_counted_by_element():
     a, b, c = torch.randn(16, 16).t(), torch.randn(16, 32), torch.randn(1, 32).expand(16, 32)
     with metered() as meter:
-        gemm.matmul_add_relu(a, b, c, BLOCK_M=16, BLOCK_N=16, BLOCK_K=16)
+        exercises.matmul_add_relu(a, b, c, BLOCK_M=16, BLOCK_N=16, BLOCK_K=16)
     assert (meter.of(a).loads == 2).all() and meter.of(a).loads.shape == (16, 16)
     assert (meter.of(c).loads == 16).all()  # one row, read by 16 rows of D
 

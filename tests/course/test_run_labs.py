@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 COMMAND = [sys.executable, "-m", "labs_helpers.course.run_labs"]
 FIGURE = """
 import os
-from labs_helpers.bench import figures
+from labs_helpers.draw import figures
 fig, ax = figures.new("Sums")
 ax.plot([1, 2])
 figures.finish(fig, "00-sums")

@@ -1,15 +1,13 @@
 """The set-up cell: what it prints, refuses, and what it installs on Colab."""
 
-import importlib
 import importlib.metadata
 from pathlib import Path
 
 import pytest
 
-from labs_helpers.course import setup as set_up  # pytest would call a module's own `setup` before each test
+from labs_helpers.course import lab_setup as module
+from labs_helpers.course import setup as set_up
 from labs_helpers.course.scoreboard import SCORES
-
-module = importlib.import_module("labs_helpers.course.setup")
 
 
 @pytest.fixture(autouse=True)

@@ -4,8 +4,8 @@ import textwrap
 
 import pytest
 
-from labs_helpers import gemm
 from labs_helpers.course.stub import BEGIN, END, attempted, cell_of, still_open, stub_of
+from labs_helpers.gemm.lab02 import exercises
 from tests.planted import planted
 
 
@@ -34,7 +34,7 @@ def stub_function(reference, tmp_path):
     return getattr(module, reference.__name__)
 
 
-@pytest.mark.parametrize("reference", [gemm.traffic, gemm.copy_tiles, gemm.masked_matmul, gemm.tile_order])
+@pytest.mark.parametrize("reference", [exercises.traffic, exercises.copy_tiles, exercises.masked_matmul, exercises.tile_order])
 def test_a_stub_is_not_attempted_and_its_reference_is(reference, tmp_path):
     assert attempted(reference) and not still_open(reference)
     stub = stub_function(reference, tmp_path)
@@ -42,7 +42,7 @@ def test_a_stub_is_not_attempted_and_its_reference_is(reference, tmp_path):
 
 
 def test_a_stub_keeps_signature_docstring_and_steps_and_nothing_of_the_solution():
-    cell = cell_of(gemm.masked_matmul)
+    cell = cell_of(exercises.masked_matmul)
     stub = stub_of(cell)
     assert "import" not in cell.split("def ")[0]
     assert stub.count("...") >= 2 and "mask=(rows" not in stub and "# 1. Load a and b" in stub
@@ -50,7 +50,7 @@ def test_a_stub_keeps_signature_docstring_and_steps_and_nothing_of_the_solution(
 
 
 def test_one_of_two_places_is_an_attempt(tmp_path):
-    half = planted(gemm.masked_matmul, tmp_path, (
+    half = planted(exercises.masked_matmul, tmp_path, (
         "    tl.store(d_tile, acc.to(d_ptr.dtype.element_ty), mask=(rows[:, None] < M) & (columns[None, :] < N))",
         "    ..."))
     assert attempted(half) and still_open(half) == ["masked_matmul_kernel"]

@@ -5,12 +5,12 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labs_helpers import gemm
-from labs_helpers.bench.machine import this_machine
-from labs_helpers.course.compare import close, matmul_bound
-from labs_helpers.course.surroundings import surrounded
+from labs_helpers.course.verdict.compare import close, matmul_bound
+from labs_helpers.course.verdict.surroundings import surrounded
 from labs_helpers.gemm.configs import Config, default_config
-from labs_helpers.gemm.fused_matmul import last_offset
+from labs_helpers.gemm.fused_matmul import fused_matmul
+from labs_helpers.gemm.kernels.portable import last_offset
+from labs_helpers.measure.machine import this_machine
 
 DEVICE = this_machine().device
 LAYOUTS = {
@@ -34,7 +34,7 @@ def agrees(a, b, c, **keywords):
     exact = a.cpu().double() @ b.cpu().double() + c.cpu().double()
     magnitude = a.cpu().double().abs() @ b.cpu().double().abs() + c.cpu().double().abs()
     expected = exact.relu()
-    close(gemm.fused_matmul(a, b, c, **keywords), expected, matmul_bound(expected, magnitude, a.shape[1], a.dtype),
+    close(fused_matmul(a, b, c, **keywords), expected, matmul_bound(expected, magnitude, a.shape[1], a.dtype),
           f"{tuple(a.shape)}·{tuple(b.shape)}", "float32 accumulation")
 
 
@@ -59,14 +59,14 @@ def test_nothing_beside_the_result_is_written_and_each_element_once():
         pytest.skip("counted in the interpreter")
     from labs_helpers.course.tally import tally
 
-    counted = tally(gemm.fused_matmul, *operands(100, 130, 70, torch.float32, ("slice between NaN",) * 3))
+    counted = tally(fused_matmul, *operands(100, 130, 70, torch.float32, ("slice between NaN",) * 3))
     assert (counted.stores == 1).all() and (counted.loads[2] == 1).all()
 
 
 def test_nan_and_infinity_pass_through_as_in_torch():
     a, b, c = operands(5, 6, 7, torch.float32, ("contiguous",) * 3)
     c[0, 0], c[1, 1], c[2, 2] = torch.inf, -torch.inf, 1e30
-    assert torch.equal(gemm.fused_matmul(a, b, c).isinf(), torch.relu(a @ b + c).isinf())
+    assert torch.equal(fused_matmul(a, b, c).isinf(), torch.relu(a @ b + c).isinf())
 
 
 a, b, c = torch.ones(4, 3), torch.ones(3, 5), torch.ones(4, 5)
@@ -88,7 +88,7 @@ BAD = {
 def test_bad_operands_are_named(case):
     operands, error, message = BAD[case]
     with pytest.raises(error, match=message):
-        gemm.fused_matmul(*operands)
+        fused_matmul(*operands)
 
 
 def test_bfloat16_works_where_the_hardware_has_it_and_is_refused_elsewhere():
@@ -97,7 +97,7 @@ def test_bfloat16_works_where_the_hardware_has_it_and_is_refused_elsewhere():
         agrees(*x)
     else:
         with pytest.raises(TypeError, match="bfloat16"):
-            gemm.fused_matmul(*x)
+            fused_matmul(*x)
 
 
 @pytest.mark.parametrize("architecture", [None, "sm_75", "sm_80", "sm_90", "sm_100", "gfx942"])

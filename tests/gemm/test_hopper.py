@@ -9,14 +9,15 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labs_helpers import gemm
-from labs_helpers.bench.machine import this_machine
-from labs_helpers.course.compare import close, matmul_bound
-from labs_helpers.course.surroundings import Guarded
-from labs_helpers.gemm import hopper
+from labs_helpers.course.verdict.compare import close, matmul_bound
+from labs_helpers.course.verdict.surroundings import Guarded
 from labs_helpers.gemm.configs import Config
-from labs_helpers.gemm.hopper import HopperConfig, why_not
+from labs_helpers.gemm.fused_matmul import fused_matmul
+from labs_helpers.gemm.kernels import hopper
+from labs_helpers.gemm.kernels.hopper import HopperConfig, why_not
+from labs_helpers.gemm.plan import plan
 from labs_helpers.gemm.tuned_configs import tuned
+from labs_helpers.measure.machine import this_machine
 
 on_hopper = pytest.mark.skipif(this_machine().architecture != "sm_90", reason="needs a Hopper GPU")
 with_its_gluon = pytest.mark.skipif(not hopper.gluon_fits(), reason="this Triton's Gluon is another")
@@ -61,13 +62,13 @@ def test_what_it_can_take():
 
 def test_the_plan_says_which_kernel_runs_and_why():
     device = this_machine().device
-    chosen = gemm.plan(torch.ones(64, 512, device=device), torch.ones(512, 64, device=device),
+    chosen = plan(torch.ones(64, 512, device=device), torch.ones(512, 64, device=device),
                        torch.ones(64, 64, device=device))
-    assert chosen.kernel == "general" and isinstance(chosen.config, Config) and "general kernel" in str(chosen)
+    assert chosen.kernel == "portable" and isinstance(chosen.config, Config) and "portable kernel" in str(chosen)
     with pytest.raises(ValueError, match="config is for the Hopper kernel, but"):
-        gemm.fused_matmul(*(torch.ones(64, 64, device=device) for _ in range(3)), config=HopperConfig(128, 128, 64))
+        fused_matmul(*(torch.ones(64, 64, device=device) for _ in range(3)), config=HopperConfig(128, 128, 64))
     with pytest.raises(ValueError, match="b has 3 rows"):
-        gemm.plan(torch.ones(4, 5), torch.ones(3, 5), torch.ones(4, 5))
+        plan(torch.ones(4, 5), torch.ones(3, 5), torch.ones(4, 5))
 
 
 def test_shipped_configurations_fit_a_program_s_shared_memory():
@@ -137,7 +138,7 @@ def test_it_is_right_for_any_size_that_it_takes(M, N, K, bf16, pad, which):
     for tensor in (a, b, c):
         tensor.copy_(torch.randn(tensor.shape, generator=generator))
     with Guarded() as guard:
-        d = gemm.fused_matmul(a, b, c, config=configs[which % len(configs)])
+        d = fused_matmul(a, b, c, config=configs[which % len(configs)])
         torch.cuda.synchronize()
     exact = a.cpu().double() @ b.cpu().double() + c.cpu().double()
     magnitude = a.cpu().double().abs() @ b.cpu().double().abs() + c.cpu().double().abs()
@@ -150,7 +151,7 @@ def test_many_tiles_a_program_and_repeated_launches_agree():
     """Persistent programs reuse their buffers: a race would make the runs differ."""
     a, b, c = (torch.randn(3000, 3000, device="cuda").half()[:, :2960] for _ in range(3))
     a, b, c = a[:, :2960], b[:2960, :2960], c[:, :2960]
-    first = gemm.fused_matmul(a, b, c)
-    assert gemm.plan(a, b, c).kernel == "hopper"
+    first = fused_matmul(a, b, c)
+    assert plan(a, b, c).kernel == "hopper"
     for _ in range(20):
-        assert torch.equal(gemm.fused_matmul(a, b, c), first)
+        assert torch.equal(fused_matmul(a, b, c), first)

@@ -4,9 +4,12 @@ import pandas
 import pytest
 import torch
 
-from labs_helpers.bench import figures, results
 from labs_helpers.course.scoreboard import Prediction
-from labs_helpers.gemm import charts, pictures, study
+from labs_helpers.draw import figures
+from labs_helpers.gemm import charts, study
+from labs_helpers.gemm.lab02 import pictures
+from labs_helpers.gemm.lab02.time_here import time_here
+from labs_helpers.measure import results
 
 
 @pytest.fixture(scope="module")
@@ -89,5 +92,5 @@ def test_pictures_draw_what_was_counted():
 
 
 def test_time_here_labels_the_machine():
-    (label, frame), = study.time_here(lambda a, b, c: torch.relu(a @ b + c)).items()
+    (label, frame), = time_here(lambda a, b, c: torch.relu(a @ b + c)).items()
     assert isinstance(frame, pandas.DataFrame) and label

@@ -30,7 +30,7 @@ fi
 def tree(tmp_path):
     """A folder with a space in its name that holds what set-up reads, and the fake python3 in bin/."""
     tree = tmp_path / "a tree"
-    for name in ("Makefile", "pyproject.toml", "constraints.txt"):
+    for name in ("Makefile", "pyproject.toml", "setup.py", "constraints.txt"):
         (tree / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, tree / name)
     program(tree, "python3", FAKE_PYTHON)

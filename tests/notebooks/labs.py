@@ -14,15 +14,15 @@ ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("[0-9]*.ipynb"))
 
 # Where a lab's checks are registered, and the reference of its transfer exercise, which students do not get.
-CHECKS = {"00": "labs_helpers.first_kernels.check", "02": "labs_helpers.gemm.check",
-          "03": "labs_helpers.gemm.tuning.check", "04": "labs_helpers.attention.check",
-          "05": "labs_helpers.attention.gradient.check", "06": "labs_helpers.collectives.check"}
-TRANSFER = {"00-5": ("tests.first_kernels.rms_norm", "rms_norm"),
-            "02-7": ("tests.gemm.silu_matmul", "silu_matmul"),
-            "03-7": ("tests.gemm.tuning.tune_silu", "tune_silu"),
-            "04-6": ("tests.attention.window_attention", "window_attention"),
-            "05-5": ("tests.attention.gradient.softcap_attention", "softcap_gradients"),
-            "06-8": ("tests.collectives.lesson.recursive_halving", "recursive_halving")}
+CHECKS = {"00": "labs_helpers.first_kernels.lab00.checks.kernels", "02": "labs_helpers.gemm.lab02.checks.products",
+          "03": "labs_helpers.gemm.lab03.checks.pruning", "04": "labs_helpers.attention.lab04.checks.kernels",
+          "05": "labs_helpers.attention.lab05.checks.function", "06": "labs_helpers.collectives.lab06.checks.first_two"}
+TRANSFER = {"00-5": ("tests.first_kernels.lab00.rms_norm", "rms_norm"),
+            "02-7": ("tests.gemm.lab02.silu_matmul", "silu_matmul"),
+            "03-7": ("tests.gemm.lab03.tune_silu", "tune_silu"),
+            "04-6": ("tests.attention.lab04.window_attention", "window_attention"),
+            "05-5": ("tests.attention.lab05.softcap_attention", "softcap_gradients"),
+            "06-8": ("tests.collectives.lab06.recursive_halving", "recursive_halving")}
 
 
 def read(path: Path):

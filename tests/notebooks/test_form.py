@@ -6,7 +6,7 @@ import tomllib
 import nbformat
 import pytest
 
-from labs_helpers.bench.source import plain
+from labs_helpers.compile.source import plain
 from labs_helpers.course.stub import stub_of
 from tests.notebooks.labs import NOTEBOOKS, ROOT, exercise, exercises, grade_id, read, solved_cell
 

@@ -8,9 +8,9 @@ from functools import cache
 
 import torch
 
-from labs_helpers.bench import results
 from labs_helpers.gemm.configs import Config
-from labs_helpers.gemm.tuning.grid import grid
+from labs_helpers.gemm.tuning.space import grid
+from labs_helpers.measure import results
 
 FIELDS = ("BLOCK_M", "BLOCK_N", "BLOCK_K", "GROUP_M", "num_warps", "num_stages")
 _COMMAND = "python -m labs_helpers.gemm.tuning.sweep"

@@ -16,15 +16,15 @@ from pathlib import Path
 import torch
 from tqdm.auto import tqdm
 
-from labs_helpers import gemm
-from labs_helpers.bench import results
-from labs_helpers.bench.aot import TRITON_3_2, CompileError, compile_all, job
-from labs_helpers.bench.launches import record_launches
-from labs_helpers.bench.machine import this_machine
-from labs_helpers.bench.timing import MeasurementError
-from labs_helpers.bench.timing import measure as time_it
+from labs_helpers.compile.ahead_of_time import TRITON_3_2, CompileError, compile_all, job
+from labs_helpers.compile.launches import record_launches
 from labs_helpers.gemm.configs import Config
-from labs_helpers.gemm.tuning.grid import grid
+from labs_helpers.gemm.fused_matmul import fused_matmul
+from labs_helpers.gemm.tuning.space import grid
+from labs_helpers.measure import results
+from labs_helpers.measure.machine import this_machine
+from labs_helpers.measure.timing import MeasurementError
+from labs_helpers.measure.timing import measure as time_it
 
 # Square ones, and the layers of a LLaMA-7B: attention's and the feed-forward's two, on 4096 tokens.
 SHAPES = ((1024, 1024, 1024), (2048, 2048, 2048), (4096, 4096, 4096), (8192, 8192, 8192),
@@ -48,7 +48,7 @@ def compile_table(targets=TARGETS, configs=None) -> list[dict]:
     x = [torch.zeros(512, 512, dtype=torch.float16, device=this_machine().device) for _ in range(3)]
     for config in configs or grid():
         with _not_run(), record_launches() as launches:
-            gemm.fused_matmul(*x, config=config)
+            fused_matmul(*x, config=config)
         jobs += [(config, target, job(launches[-1], target)) for target in targets]
     records = []
     with ThreadPoolExecutor(this_machine().cores) as pool:
@@ -88,7 +88,7 @@ def _not_run():
 
 
 def measure_sweep(shapes=SHAPES, configs=None, dtype=torch.float16, repeat_ms: float = 25,
-                  kernel=gemm.fused_matmul, name: str = "fused_matmul", formula=None,
+                  kernel=fused_matmul, name: str = "fused_matmul", formula=None,
                   kind: str = "measured") -> list[dict]:
     """A record for each shape and configuration: median in ms, or why there is none (`error`).
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labs_helpers.bench.results import ROOT
 from labs_helpers.gemm.configs import Config
 from labs_helpers.gemm.tuning.cache import TuningCache
+from labs_helpers.measure.results import ROOT
 
 configs = st.builds(Config, *[st.sampled_from(values) for values in ((64, 128), (64, 256), (32, 64), (1, 8), (4, 8),
                                                                      (2, 5))])

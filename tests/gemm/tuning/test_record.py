@@ -5,11 +5,12 @@ import math
 import numpy as np
 import pytest
 
-from labs_helpers.bench import figures
-from labs_helpers.bench.datasheet import DATASHEET
 from labs_helpers.course.scoreboard import Prediction
-from labs_helpers.gemm import tuning
-from labs_helpers.gemm.tuning import charts, recorded, sweep
+from labs_helpers.draw import figures
+from labs_helpers.gemm.lab03 import charts, exercises, rivals
+from labs_helpers.gemm.tuning import recorded, sweep
+from labs_helpers.gemm.tuning.space import grid
+from labs_helpers.measure.datasheet import DATASHEET
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +26,7 @@ def compiled():
 def test_the_sweep_is_whole(measured):
     assert set(recorded.shapes(measured)) == set(sweep.SHAPES)
     for shape in sweep.SHAPES:
-        assert set(recorded.Recorded(measured, "fused_matmul", shape).rows) == set(tuning.grid())
+        assert set(recorded.Recorded(measured, "fused_matmul", shape).rows) == set(grid())
     assert (measured["on.machine"] == "NVIDIA H200").all()
     assert (measured["median_ms"].notna() != measured["error"].notna()).all()
     assert (measured["relative_error"].dropna() < sweep.TOLERANCE).all()
@@ -34,7 +35,7 @@ def test_the_sweep_is_whole(measured):
 def test_the_compiled_table_is_whole_and_says_which_triton_made_it(compiled):
     for target in sweep.TARGETS:
         rows = compiled[compiled["target"] == target]
-        assert {recorded.config_of(row) for row in rows.to_dict("records")} == set(tuning.grid())
+        assert {recorded.config_of(row) for row in rows.to_dict("records")} == set(grid())
         assert (rows["triton"].str.startswith("3.2") == (target == "sm_75")).all()
         assert (rows["tensor_core"] > 0).all()
 
@@ -43,7 +44,7 @@ def test_the_compiled_table_is_whole_and_says_which_triton_made_it(compiled):
 def test_the_rule_of_shared_memory_agrees_with_the_compiler(compiled, chip, equal):
     sheet = DATASHEET[chip]
     rows = compiled[compiled["target"] == sheet.architecture].to_dict("records")
-    answers = [(row, *tuning.resources(recorded.config_of(row), sheet)) for row in rows]
+    answers = [(row, *exercises.resources(recorded.config_of(row), sheet)) for row in rows]
     assert all(shared <= row["shared"] for row, shared, *_ in answers)
     assert sum(shared == row["shared"] for row, shared, *_ in answers) == equal
     assert all((verdict == "too large") == (row["shared"] > sheet.shared_bytes_per_block)
@@ -54,8 +55,8 @@ def test_the_rule_of_shared_memory_agrees_with_the_compiler(compiled, chip, equa
 def test_what_is_too_large_is_what_did_not_run(measured):
     for shape in sweep.SHAPES:
         bench = recorded.Recorded(measured, "fused_matmul", shape)
-        for config in tuning.grid():
-            large = tuning.resources(config, DATASHEET["H200"])[2] == "too large"
+        for config in grid():
+            large = exercises.resources(config, DATASHEET["H200"])[2] == "too large"
             assert math.isinf(bench.time(config)) == large
             if large:
                 with pytest.raises(RuntimeError, match="shared memory"):
@@ -72,20 +73,20 @@ def test_a_recorded_bench_answers_with_the_recorded_error_and_time(measured):
         recorded.Recorded(measured, "fused_matmul", (1, 2, 3))
 
 
-@pytest.mark.parametrize("search", [tuning.random_search, tuning.random_over_all, tuning.learned_search])
+@pytest.mark.parametrize("search", [exercises.random_search, rivals.random_over_all, rivals.learned_search])
 def test_searches_spend_their_budget_once_and_report_what_they_found(measured, search):
     bench = recorded.Recorded(measured, "fused_matmul", (2048, 2048, 2048))
-    best, curve = search(tuning.grid(), *bench.shape, DATASHEET["H200"], bench.measure, 9, 3)
+    best, curve = search(grid(), *bench.shape, DATASHEET["H200"], bench.measure, 9, 3)
     assert len(bench.timed) == len(set(bench.timed)) == len(curve) == 9
     assert curve == sorted(curve, reverse=True) and bench.time(best) == curve[-1]
-    best, curve = search(tuning.grid(), *bench.shape, DATASHEET["H200"], lambda config: math.inf, 3, 0)
+    best, curve = search(grid(), *bench.shape, DATASHEET["H200"], lambda config: math.inf, 3, 0)
     assert best is None and curve == [math.inf] * 3
 
 
 def test_the_learned_model_measures_what_it_believes_fastest(measured):
     """From all 144, with a tenth of the measurements, it does better than chance."""
     bench = recorded.Recorded(measured, "fused_matmul", (2048, 2048, 2048))
-    race = tuning.race({"learned": tuning.learned_search, "random": tuning.random_over_all}, bench,
+    race = rivals.race({"learned": rivals.learned_search, "random": rivals.random_over_all}, bench,
                        DATASHEET["H200"], 14, range(8))
     assert np.median(race["learned"][:, -1]) < np.median(race["random"][:, -1])
 

@@ -3,11 +3,11 @@
 import pytest
 import torch
 
-from labs_helpers import gemm
-from labs_helpers.bench import results
 from labs_helpers.gemm.configs import Config
+from labs_helpers.gemm.fused_matmul import fused_matmul
 from labs_helpers.gemm.tuning import sweep
-from tests.gemm.tuning.silu_sweep import formula, silu_matmul
+from labs_helpers.measure import results
+from tests.gemm.lab03.silu_sweep import formula, silu_matmul
 
 SMALL = Config(32, 32, 16, num_warps=4, num_stages=2)
 
@@ -64,7 +64,7 @@ def test_compiling_runs_no_kernel_and_reports_resources(monkeypatch):
     assert record["shared"] == 3 * (64 * 32 + 32 * 64) * 2 and record["tensor_core"] > 0 and record["spills"] == 0
     monkeypatch.undo()
     x = torch.ones(32, 32)
-    assert torch.equal(gemm.fused_matmul(x, x, x, config=SMALL), torch.full((32, 32), 33.0))
+    assert torch.equal(fused_matmul(x, x, x, config=SMALL), torch.full((32, 32), 33.0))
 
 
 def test_turing_without_its_triton_is_refused(monkeypatch, tmp_path):

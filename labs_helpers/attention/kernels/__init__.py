@@ -1,0 +1,1 @@
+"""The kernels behind `flash_attention`: portable ones, and those for Hopper."""

@@ -1,0 +1,295 @@
+"""FlashAttention backward for Hopper, written in Gluon: one kernel, five matrix products a tile.
+
+A program has a tile of 128 keys and goes through the queries that see them. One warp loads tiles of q and dO with
+their rows' statistics by TMA; two warpgroups have 64 keys each, with dK and dV in registers. All products are
+transposed, so that P and dS come out of one product in the registers in which the next one takes them:
+
+    Sᵀ = K·qᵀ      dPᵀ = V·dOᵀ      dV += Pᵀ·dO      dK += dSᵀ·q      dQ += dS·K
+
+Only dS goes through shared memory: dQ is a sum over all 128 keys, and each warpgroup computes half of its columns.
+TMA adds the result to dQ in memory, in float32, while the next products run.
+"""
+
+from triton.experimental import gluon
+from triton.experimental.gluon import language as gl
+from triton.experimental.gluon.language.nvidia.hopper import (
+    fence_async_shared,
+    mbarrier,
+    tma,
+    warpgroup_mma,
+    warpgroup_mma_init,
+    warpgroup_mma_wait,
+)
+from triton.language.core import _aggregate as aggregate
+
+from labs_helpers.attention.kernels.hopper_ring import Ring, add_shared_to_global, barriers, ring_of
+
+
+@aggregate
+class Problem:
+    """Sizes, and which keys this program has. c = scale · log2(e). Programs are counted in groups of `head_group` K/V
+    heads, whose q, dO and dQ fit into L2 together; within a group the first keys, which most queries see, come first.
+    """
+
+    kv_heads: gl.tensor  # of one batch entry
+    group_size: gl.tensor  # query heads a K/V head
+    Lq: gl.tensor
+    Lk: gl.tensor
+    q_blocks: gl.tensor  # blocks of BLOCK_M queries a head
+    tiles_n: gl.tensor  # tiles of BLOCK_N keys a head
+    all_kv_heads: gl.tensor  # of the whole batch
+    head_group: gl.tensor
+    c: gl.tensor
+    scale: gl.tensor
+    CAUSAL: gl.constexpr
+
+    @gluon.constexpr_function
+    def __init__(self, kv_heads, group_size, Lq, Lk, q_blocks, tiles_n, all_kv_heads, head_group, c, scale, CAUSAL):
+        self.kv_heads, self.group_size, self.Lq, self.Lk, self.q_blocks = kv_heads, group_size, Lq, Lk, q_blocks
+        self.tiles_n, self.all_kv_heads, self.head_group, self.c, self.scale = (
+            tiles_n, all_kv_heads, head_group, c, scale)
+        self.CAUSAL = gl.constexpr(CAUSAL)
+
+    @gluon.jit
+    def place(self):
+        """(tile of keys, K/V head of the whole batch) of this program."""
+        program = gl.program_id(0)
+        group = program // (self.head_group * self.tiles_n)
+        first = group * self.head_group
+        size = min(self.all_kv_heads - first, self.head_group)
+        rest = program - first * self.tiles_n
+        return rest // size, first + rest % size
+
+    @gluon.jit
+    def first_block(self, first_key, BLOCK_M: gl.constexpr):
+        """The first block of queries that sees a key from first_key on."""
+        first = 0
+        if self.CAUSAL:
+            first = max(first_key - (self.Lk - self.Lq), 0) // BLOCK_M
+        return min(first, self.q_blocks)
+
+    @gluon.jit
+    def first_whole_block(self, first_key, BLOCK_M: gl.constexpr, BLOCK_N: gl.constexpr):
+        """The first block of queries that sees all keys of the tile; none where the tile sticks out."""
+        first = self.first_block(first_key + BLOCK_N - 1 + BLOCK_M - 1, BLOCK_M)
+        if first_key + BLOCK_N > self.Lk:
+            first = self.q_blocks
+        return first
+
+    @gluon.jit
+    def block(self, turn, tile):
+        """The block of queries in the turn-th turn. Without a mask tiles start apart, so that they seldom add to the
+        same rows of dQ at the same time; with one they do so anyhow."""
+        if not self.CAUSAL:
+            turn = (turn + 2 * tile) % self.q_blocks
+        return turn
+
+    @gluon.jit
+    def masked(self, x, first_key, first_row, layout: gl.constexpr):
+        """xᵀ, keys by queries, with −inf where the query does not see the key."""
+        ROWS: gl.constexpr = x.type.shape[0]
+        BLOCK_M: gl.constexpr = x.type.shape[1]
+        keys = first_key + gl.arange(0, ROWS, gl.SliceLayout(1, layout))
+        rows = first_row + gl.arange(0, BLOCK_M, gl.SliceLayout(0, layout))
+        last = gl.full_like(rows, self.Lk - 1)
+        if self.CAUSAL:
+            last = gl.minimum(rows + self.Lk - self.Lq, self.Lk - 1)
+        return gl.where(keys[:, None] <= last[None, :], x, float("-inf"))
+
+
+@aggregate
+class Shared:
+    """What the warps share: K and V of the tile, rings of q and dO with their statistics, dS (twice), dQ."""
+
+    k: gl.shared_memory_descriptor
+    v: gl.shared_memory_descriptor
+    kv_full: gl.shared_memory_descriptor
+    q_ring: Ring
+    do_ring: Ring
+    lse: gl.shared_memory_descriptor
+    delta: gl.shared_memory_descriptor
+    ds: gl.shared_memory_descriptor
+    ds_full: gl.shared_memory_descriptor
+    dq: gl.shared_memory_descriptor
+
+    @gluon.constexpr_function
+    def __init__(self, k, v, kv_full, q_ring, do_ring, lse, delta, ds, ds_full, dq):
+        self.k, self.v, self.kv_full, self.q_ring, self.do_ring = k, v, kv_full, q_ring, do_ring
+        self.lse, self.delta, self.ds, self.ds_full, self.dq = lse, delta, ds, ds_full, dq
+
+
+@gluon.jit
+def load(q_desc, do_desc, stats_desc, k_desc, v_desc, shared, problem, first_delta):
+    """The loading warp: K and V once, then q with −lse/scale and dO with −delta, block by block."""
+    BLOCK_M: gl.constexpr = q_desc.block_type.shape[2]
+    D: gl.constexpr = q_desc.block_type.shape[3]
+    CONSUMERS: gl.constexpr = shared.k.type.shape[0]
+    ROWS: gl.constexpr = k_desc.block_type.shape[2]
+    BLOCK_N: gl.constexpr = ROWS * CONSUMERS
+    BYTES: gl.constexpr = BLOCK_M * D * 2 + BLOCK_M * 4
+    tile, place = problem.place()
+    batch, kv_head = place // problem.kv_heads, place % problem.kv_heads
+    mbarrier.expect(shared.kv_full.index(0), 2 * BLOCK_N * D * 2)
+    for i in gl.static_range(CONSUMERS):
+        key = tile * BLOCK_N + i * ROWS
+        tma.async_copy_global_to_shared(k_desc, [batch, kv_head, key, 0], shared.kv_full.index(0), shared.k.index(i))
+        tma.async_copy_global_to_shared(v_desc, [batch, kv_head, key, 0], shared.kv_full.index(0), shared.v.index(i))
+    first = problem.first_block(tile * BLOCK_N, BLOCK_M)
+    step = 0
+    for i in range(0, problem.group_size):
+        head = kv_head * problem.group_size + i
+        stats = (batch * problem.kv_heads * problem.group_size + head) * problem.q_blocks
+        for turn in range(first, problem.q_blocks):
+            block = problem.block(turn, tile)
+            stage = shared.q_ring.stage(step)
+            full = shared.q_ring.wait_empty(step, BYTES)
+            tma.async_copy_global_to_shared(q_desc, [batch, head, block * BLOCK_M, 0], full,
+                                            shared.q_ring.buffers.index(stage))
+            tma.async_copy_global_to_shared(stats_desc, [stats + block, 0], full, shared.lse.index(stage))
+            full = shared.do_ring.wait_empty(step, BYTES)
+            tma.async_copy_global_to_shared(do_desc, [batch, head, block * BLOCK_M, 0], full,
+                                            shared.do_ring.buffers.index(stage))
+            tma.async_copy_global_to_shared(stats_desc, [first_delta + stats + block, 0], full,
+                                            shared.delta.index(stage))
+            step += 1
+
+
+@gluon.jit
+def one_block(me: gl.constexpr, dk, dv, step, block, first_key, dq_desc, dq_row, shared, problem, MASK: gl.constexpr,
+              layout: gl.constexpr, acc_layout: gl.constexpr, dq_layout: gl.constexpr):
+    """All five products of one block of queries and this warpgroup's keys."""
+    CONSUMERS: gl.constexpr = shared.k.type.shape[0]
+    ROWS: gl.constexpr = shared.k.type.shape[3]
+    D: gl.constexpr = shared.k.type.shape[4]
+    BLOCK_M: gl.constexpr = shared.q_ring.buffers.type.shape[3]
+    COLUMNS: gl.constexpr = D // CONSUMERS
+    operand: gl.constexpr = gl.DotOperandLayout(0, acc_layout, 2)
+    stage = shared.q_ring.stage(step)
+    q, do = shared.q_ring.buffer(step), shared.do_ring.buffer(step)
+    k, v = shared.k.index(me).reshape([ROWS, D]), shared.v.index(me).reshape([ROWS, D])
+    # Sums need not start at 0: with −lse/scale and −delta the products below come out as S − lse/scale and dP − delta.
+    shared.q_ring.wait_full(step)
+    s = shared.lse.index(stage).reshape([BLOCK_M]).load(gl.SliceLayout(0, layout))
+    shared.do_ring.wait_full(step)
+    dp = shared.delta.index(stage).reshape([BLOCK_M]).load(gl.SliceLayout(0, layout))
+    s = warpgroup_mma(k, q.permute((1, 0)), s[None, :].broadcast_to([ROWS, BLOCK_M]), is_async=True)
+    dp = warpgroup_mma(v, do.permute((1, 0)), dp[None, :].broadcast_to([ROWS, BLOCK_M]), is_async=True)
+    s = warpgroup_mma_wait(1, (s,))
+    x = s * problem.c
+    if MASK:
+        x = problem.masked(x, first_key, block * BLOCK_M, layout)
+    p = gl.exp2(x)
+    p_operand = gl.convert_layout(p.to(q.dtype), operand)
+    dv = warpgroup_mma(p_operand, do, dv, is_async=True)
+    dp = warpgroup_mma_wait(1, (dp,))
+    ds = (p * dp).to(q.dtype)
+    # Two buffers for dS: a warpgroup that is one block ahead must not write over what the other still multiplies.
+    half = (step & 1) * CONSUMERS
+    shared.ds.index(half + me).store(ds)
+    fence_async_shared()
+    mbarrier.arrive(shared.ds_full.index(0), count=1)
+    ds_operand = gl.convert_layout(ds, operand)
+    dk = warpgroup_mma(ds_operand, q, dk, is_async=True)
+    mbarrier.wait(shared.ds_full.index(0), step & 1)
+    dq = warpgroup_mma_init(gl.zeros((BLOCK_M, COLUMNS), gl.float32, dq_layout))
+    for i in gl.static_range(CONSUMERS):
+        columns = shared.k.index(i).reshape([ROWS, D]).slice(me * COLUMNS, COLUMNS, dim=1)
+        dq = warpgroup_mma(shared.ds.index(half + i).permute((1, 0)), columns, dq, use_acc=i > 0, is_async=True)
+    dk, dv, dq, p_operand, ds_operand = warpgroup_mma_wait(0, (dk, dv, dq, p_operand, ds_operand))
+    shared.q_ring.release(step)
+    shared.do_ring.release(step)
+    tma.store_wait(0)  # the block before has been read out of the buffer
+    shared.dq.index(me).store(dq)
+    fence_async_shared()
+    add_shared_to_global(dq_desc, [dq_row + block * BLOCK_M, me * COLUMNS], shared.dq.index(me))
+    return dk, dv
+
+
+@gluon.jit
+def consume(me: gl.constexpr, dk_desc, dv_desc, dq_desc, shared, problem):
+    """Warpgroup `me`: its 64 keys against all queries that see them."""
+    CONSUMERS: gl.constexpr = shared.k.type.shape[0]
+    ROWS: gl.constexpr = shared.k.type.shape[3]
+    D: gl.constexpr = shared.k.type.shape[4]
+    BLOCK_M: gl.constexpr = shared.q_ring.buffers.type.shape[3]
+    BLOCK_N: gl.constexpr = ROWS * CONSUMERS
+    layout: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, BLOCK_M, 16])
+    acc_layout: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, D, 16])
+    dq_layout: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, D // CONSUMERS, 16])
+    tile, place = problem.place()
+    batch, kv_head = place // problem.kv_heads, place % problem.kv_heads
+    first_key = tile * BLOCK_N + me * ROWS
+    first = problem.first_block(tile * BLOCK_N, BLOCK_M)
+    whole = problem.first_whole_block(tile * BLOCK_N, BLOCK_M, BLOCK_N)
+    dk = gl.zeros((ROWS, D), gl.float32, acc_layout)
+    dv = gl.zeros((ROWS, D), gl.float32, acc_layout)
+    mbarrier.wait(shared.kv_full.index(0), 0)
+    step = 0
+    for i in range(0, problem.group_size):
+        head = (batch * problem.kv_heads + kv_head) * problem.group_size + i
+        dq_row = head * problem.q_blocks * BLOCK_M
+        for turn in range(first, whole):
+            dk, dv = one_block(me, dk, dv, step, problem.block(turn, tile), first_key, dq_desc, dq_row, shared,
+                               problem, True, layout, acc_layout, dq_layout)
+            step += 1
+        for turn in range(whole, problem.q_blocks):
+            dk, dv = one_block(me, dk, dv, step, problem.block(turn, tile), first_key, dq_desc, dq_row, shared,
+                               problem, False, layout, acc_layout, dq_layout)
+            step += 1
+    tma.store_wait(0)
+    # This warpgroup alone reads its part of V, and has done so: dV and then dK leave through it.
+    out = shared.v.index(me)
+    out.reshape([ROWS, D]).store(dv.to(dv_desc.dtype))
+    fence_async_shared()
+    tma.async_copy_shared_to_global(dv_desc, [batch, kv_head, first_key, 0], out)
+    tma.store_wait(0)
+    out.reshape([ROWS, D]).store((dk * problem.scale).to(dk_desc.dtype))
+    fence_async_shared()
+    tma.async_copy_shared_to_global(dk_desc, [batch, kv_head, first_key, 0], out)
+    tma.store_wait(0)
+
+
+@gluon.jit
+def consume_0(dk_desc, dv_desc, dq_desc, shared, problem):
+    consume(0, dk_desc, dv_desc, dq_desc, shared, problem)
+
+
+@gluon.jit
+def consume_1(dk_desc, dv_desc, dq_desc, shared, problem):
+    consume(1, dk_desc, dv_desc, dq_desc, shared, problem)
+
+
+SIZES = ["kv_heads", "group_size", "Lq", "Lk", "q_blocks", "tiles_n", "all_kv_heads", "head_group", "first_delta"]
+
+
+@gluon.jit(do_not_specialize=SIZES)  # a size of 1 stays a number that a Problem can hold
+def hopper_backward_kernel(q_desc, do_desc, stats_desc, k_desc, v_desc, dk_desc, dv_desc, dq_desc, kv_heads,
+                           group_size, Lq, Lk, q_blocks, tiles_n, all_kv_heads, head_group, first_delta, c, scale,
+                           STAGES: gl.constexpr, CAUSAL: gl.constexpr):
+    """Descriptors of (B, H, L, D) tensors: q and dO in blocks of BLOCK_M rows; K, V, dK, dV of 64. stats: float32,
+    BLOCK_M a row, one row a block of queries: −lse/scale (−inf for a row without keys or past the end) of all heads,
+    then from row first_delta on −delta. dq: float32, one row a query, every head padded to whole blocks; 0 at launch,
+    then dQ/scale. Launch with num_warps=4 and one program a tile of 128 keys and K/V head."""
+    CONSUMERS: gl.constexpr = 2
+    BLOCK_M: gl.constexpr = q_desc.block_type.shape[2]
+    ROWS: gl.constexpr = k_desc.block_type.shape[2]
+    problem = Problem(kv_heads, group_size, Lq, Lk, q_blocks, tiles_n, all_kv_heads, head_group, c, scale, CAUSAL)
+    kv_shape: gl.constexpr = [CONSUMERS] + k_desc.block_type.shape
+    ds_layout: gl.constexpr = gl.NVMMASharedLayout.get_default_for([ROWS, BLOCK_M], q_desc.dtype)
+    shared = Shared(
+        gl.allocate_shared_memory(k_desc.dtype, kv_shape, k_desc.layout),
+        gl.allocate_shared_memory(v_desc.dtype, kv_shape, v_desc.layout),
+        barriers(1, 1),
+        ring_of(q_desc, STAGES, CONSUMERS),
+        ring_of(do_desc, STAGES, CONSUMERS),
+        gl.allocate_shared_memory(gl.float32, [STAGES, 1, BLOCK_M], stats_desc.layout),
+        gl.allocate_shared_memory(gl.float32, [STAGES, 1, BLOCK_M], stats_desc.layout),
+        gl.allocate_shared_memory(q_desc.dtype, [2 * CONSUMERS, ROWS, BLOCK_M], ds_layout),
+        barriers(1, CONSUMERS),
+        gl.allocate_shared_memory(gl.float32, [CONSUMERS] + dq_desc.block_type.shape, dq_desc.layout),
+    )
+    gl.warp_specialize([
+        (consume_0, (dk_desc, dv_desc, dq_desc, shared, problem)),
+        (consume_1, (dk_desc, dv_desc, dq_desc, shared, problem)),
+        (load, (q_desc, do_desc, stats_desc, k_desc, v_desc, shared, problem, first_delta)),
+    ], [4, 1], [240, 24])

@@ -1,0 +1,1 @@
+"""Lab 04: FlashAttention-2, forward."""

@@ -1,0 +1,34 @@
+"""Plain attention, PyTorch's own and a student's, timed on this machine in a few seconds."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import torch
+
+from labs_helpers.attention.lab04.checks.counts import plain_attention
+from labs_helpers.course.exercise import whose
+from labs_helpers.measure.machine import this_machine
+from labs_helpers.measure.peak_memory import peak_memory
+from labs_helpers.measure.timing import measure_rounds
+
+
+def time_here(tile_attention) -> None:
+    """Prints ms and extra bytes at the peak of each way at two lengths, 8 heads of 64, full attention.
+
+    Without a GPU PyTorch alone: what the interpreter takes says nothing about a kernel.
+    """
+    here = this_machine()
+    on_gpu = here.device == "cuda"
+    ways = {"plain, three kernels": plain_attention,
+            "PyTorch's scaled_dot_product_attention": partial(
+                torch.nn.functional.scaled_dot_product_attention, scale=1.0)}
+    if on_gpu:
+        ways[f"{whose(tile_attention)}, 64×64 tiles"] = lambda q, k, v: tile_attention(q, k, v, 1.0)[0]
+    print(f"{here.label}, {'float16' if on_gpu else 'float32, PyTorch only'}")
+    for L in (2048, 8192) if on_gpu else (256, 1024):
+        q, k, v = (torch.randn(1, 8, L, 64, dtype=here.dtype, device=here.device) / 8 for _ in range(3))
+        calls = {name: partial(way, q, k, v) for name, way in ways.items()}
+        extra = {name: peak_memory(way, q, k, v)[1] - q.nbytes for name, way in ways.items()}
+        for name, timing in measure_rounds(calls, rounds=2, repeat_ms=100 if on_gpu else 40).items():
+            print(f"  L = {L:>5}  {name:<40} {timing.median_ms:>8.3f} ms  {extra[name] / 1e6:>9.3f} MB extra")

@@ -1,0 +1,1 @@
+"""Lab 05: FlashAttention-2, backward."""

@@ -1,1 +1,0 @@
-"""Foundations: this machine, timing, the roofline, recorded results and figures."""

@@ -1,0 +1,1 @@
+"""The collectives as messages, an algorithm a file."""

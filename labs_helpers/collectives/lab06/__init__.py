@@ -1,0 +1,1 @@
+"""Lab 06: MPI collectives from scratch."""

@@ -1,0 +1,15 @@
+"""Ranks to practise on: threads of this process that run the same way every time."""
+
+from labs_helpers.collectives.practice.errors import (
+    Deadlock,
+    PracticeError,
+    PracticeTimeout,
+    RankFailed,
+    SendBufferOverwritten,
+    Truncated,
+)
+from labs_helpers.collectives.practice.ranks import practice
+from labs_helpers.collectives.practice.schedule import Message, Practice
+
+__all__ = ["Deadlock", "Message", "Practice", "PracticeError", "PracticeTimeout", "RankFailed", "SendBufferOverwritten",
+           "Truncated", "practice"]

@@ -1,0 +1,61 @@
+"""Practice ranks: a function of a communicator runs on threads of this process, in milliseconds, always the same way.
+
+    ran = practice(ring_shift, 4)            # ring_shift(comm) on four ranks
+    ran.results, ran.messages, ran.bytes_sent
+
+The same function then runs on real ranks (`labs_helpers.launch.mpirun.run_on_ranks`). A send waits until its message
+is received, as a standard MPI may do for any size; a program that relies on less is not a correct one. A deadlock is
+told the moment it exists. No MPI is needed or loaded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+
+from labs_helpers.collectives.practice.baton import Baton
+from labs_helpers.collectives.practice.communicator import PracticeComm
+from labs_helpers.collectives.practice.errors import (
+    Deadlock,
+    PracticeError,
+    PracticeTimeout,
+    RankFailed,
+    SendBufferOverwritten,
+    Truncated,
+)
+from labs_helpers.collectives.practice.schedule import Message, Practice
+
+__all__ = ["Deadlock", "Message", "Practice", "PracticeError", "PracticeTimeout", "RankFailed",
+           "SendBufferOverwritten", "Truncated", "practice"]  # fmt: skip
+
+
+def practice(function: Callable, size: int, *args, timeout: float = 10.0, eager_limit: int | None = None) -> Practice:
+    """Run function(comm, *args) on `size` ranks and return their results, messages and bytes.
+
+    args: a list holds one value for each rank, which gets its own; of an array each rank gets a copy; anything else
+    goes to all as it is. timeout: seconds for the whole run. eager_limit: messages of at most this many bytes leave
+    without waiting for the receiver (Open MPI in shared memory: 4,000 do, 4,096 do not); None: no message does.
+
+    Ranks run one at a time, the one with the earliest logical clock first, so a run does not depend on the machine.
+
+    Raises Deadlock, RankFailed (a rank raised; its error is the cause) or PracticeTimeout, each with what had
+    happened so far as `.practice`; TypeError or ValueError (size, or a list of another length).
+    """
+    if not isinstance(size, int | np.integer) or isinstance(size, bool) or size < 1:
+        raise ValueError(f"size must be a number of ranks, 1 or more, not {size!r}")
+    for arg in args:
+        if isinstance(arg, list) and len(arg) != size:
+            raise ValueError(f"a list among the arguments holds one value for each rank: {size}, not {len(arg)}")
+    size = int(size)
+    baton = Baton(size, eager_limit)
+    return baton.run([partial(function, PracticeComm(baton, rank), *(_of(arg, rank) for arg in args))
+                      for rank in range(size)], timeout)
+
+
+def _of(arg, rank: int):
+    """What `rank` gets of an argument."""
+    if isinstance(arg, list):
+        return arg[rank]
+    return arg.copy() if isinstance(arg, np.ndarray) else arg

@@ -1,0 +1,1 @@
+"""Ours against the MPI library's: the race, its settings, its records."""

@@ -1,0 +1,122 @@
+"""Compile a kernel ahead of time for a named GPU, on any machine, and say what came out.
+
+The compiler runs in a process of its own: Triton's interpreter and its compiler cannot share one. What the
+interpreter accepts and a GPU refuses is found this way, and 'uses tensor cores' becomes a fact.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from labs_helpers.compile.source import portable_source
+from labs_helpers.launch.process import ProcessFailed, run
+from labs_helpers.measure.datasheet import DATASHEET, KB
+
+WORKER = Path(__file__).with_name("ahead_of_time_worker.py")
+
+# Compute capability or AMD architecture, and the tensor-core instruction its matrix products become.
+TARGETS = {
+    "sm_75": "T4", "sm_80": "A100", "sm_90": "H100, H200", "sm_100": "B200",
+    "gfx90a": "MI250X", "gfx942": "MI300X",
+}
+
+# The most shared memory (on AMD, LDS) one program may have, in bytes.
+SHARED_LIMIT = {entry.architecture: entry.shared_bytes_per_block for entry in DATASHEET.values()} | {
+    "sm_100": 227 * KB,  # CUDA C++ Programming Guide, compute capability 10.0
+    "gfx90a": 64 * KB,  # AMD Instinct MI200 Instruction Set Architecture, LDS of a compute unit
+}
+
+# Triton 3.3 and newer compile tl.dot for Turing without its tensor cores; `make setup` puts 3.2.0 here.
+TRITON_3_2 = Path(__file__).resolve().parents[2] / ".triton-3.2"
+
+
+class CompileError(Exception):
+    """The kernel does not compile for the target; the message is the compiler's own."""
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """What the compiler made of one kernel for one target. Bytes are bytes; registers are per thread.
+
+    `tensor_core` maps each tensor-core instruction found to how often it stands in the assembly;
+    `float16_accumulators` says whether one of them accumulates in float16. `registers` and `spills` are None
+    where no disassembler is at hand.
+    """
+
+    target: str
+    tensor_core: dict
+    float16_accumulators: bool
+    shared: int
+    registers: int | None
+    spills: int | None
+    binary: int
+    num_warps: int
+    assembly: str
+    triton: str = ""  # the version that compiled it
+
+    @property
+    def uses_tensor_cores(self) -> bool:
+        return bool(self.tensor_core)
+
+    def __str__(self) -> str:
+        found = ", ".join(f"{n} × {name}" for name, n in self.tensor_core.items()) or "none"
+        registers = "" if self.registers is None else f", {self.registers} registers a thread"
+        spills = f", {self.spills} B spilled" if self.spills else ""
+        return f"{self.target}: tensor-core instructions: {found}; {self.shared:,} B shared{registers}{spills}"
+
+
+def triton_for(target: str) -> str | None:
+    """The folder of the Triton that compiles for `target`, for `compile_all`; None for the environment's own."""
+    return str(TRITON_3_2) if target == "sm_75" and (TRITON_3_2 / "triton").is_dir() else None
+
+
+def compile_launch(launch, target: str = "sm_90", dtype=None) -> Compiled:
+    """Compile what `launch` (see `record_launches`) started, for `target`; `dtype` replaces the tensors'.
+
+    Raises CompileError with the compiler's message, ValueError for an unknown target.
+    """
+    return compile_all([job(launch, target, dtype)])[0]
+
+
+def job(launch, target: str = "sm_90", dtype=None) -> dict:
+    """The compiler's order for one launch, as plain data."""
+    if target not in TARGETS:
+        raise ValueError(f"target {target!r} is not one of {', '.join(TARGETS)}")
+    signature = launch.signature(dtype)
+    constants = {name: launch.arguments[name] for name, kind in signature.items() if kind == "constexpr"}
+    return {
+        "kernel": launch.name,
+        "source": portable_source(launch.kernel, kernels_only=True),
+        "signature": signature,
+        "constexprs": {k: getattr(v, "value", v) for k, v in constants.items()},
+        # Pointers and multiples of 16 are what a launch tells the compiler as well; without it loads are narrow.
+        "aligned": [k for k, v in launch.arguments.items()
+                    if hasattr(v, "data_ptr") or (type(v) is int and v % 16 == 0 and k not in constants)],
+        "options": launch.options,
+        "target": target,
+    }
+
+
+def compile_all(jobs: list[dict], timeout: float = 120, python: str = sys.executable,
+                triton_path: str | None = None) -> list[Compiled]:
+    """Compile several jobs in one process. `triton_path` puts another Triton first on the import path."""
+    environment = {k: v for k, v in os.environ.items() if k != "TRITON_INTERPRET"}
+    environment["PYTHONPATH"] = triton_path or ""
+    environment["TRITON_DEFAULT_FP_FUSION"] = "1"  # Triton 3.9 warns on stderr when it is unset
+    with tempfile.TemporaryDirectory() as folder:
+        order, answer = Path(folder, "order.json"), Path(folder, "answer.json")
+        order.write_text(json.dumps(jobs))
+        try:
+            run([python, str(WORKER), str(order), str(answer)], timeout=timeout, env=environment)
+        except ProcessFailed as error:
+            raise CompileError(f"the compiler's process ended: {error}") from error
+        results = json.loads(answer.read_text())
+    for result in results:
+        if "error" in result:
+            raise CompileError(result["error"])
+    return [Compiled(**result) for result in results]

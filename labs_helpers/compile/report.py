@@ -1,0 +1,111 @@
+"""The compile report: what compilers make of kernels for GPUs none of which has to be here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+from labs_helpers.compile.ahead_of_time import (
+    SHARED_LIMIT,
+    TARGETS,
+    Compiled,
+    CompileError,
+    compile_all,
+    job,
+    triton_for,
+)
+from labs_helpers.compile.launches import Launch, record_launches
+from labs_helpers.measure.machine import this_machine
+
+BLOCKS = ("BLOCK_M", "BLOCK_N", "BLOCK_K")
+COLUMNS = ("kernel", "target", "chip", "tile", "instruction", "count", "shared", "shared_limit", "registers", "spills",
+           "binary", "num_warps", "threads", "triton")
+PRINTED = ("sm_75", "sm_80", "sm_90", "sm_100", "gfx942")
+
+
+@dataclass(frozen=True)
+class Build:
+    """A launch, recorded and not run, to be compiled for a target. `columns`: what else its row says."""
+
+    kernel: str
+    launch: Launch
+    target: str
+    columns: dict = field(default_factory=dict)
+
+
+def compile_report(builds: Iterable[Build]):
+    """A row for each build, in order: a pandas.DataFrame with COLUMNS, and those of `Build.columns` behind.
+
+    `tile` is BLOCK_M×BLOCK_N(×BLOCK_K); instruction is the tensor-core instruction ('' for none) and count how often
+    it stands in the assembly; shared, shared_limit, spills and binary are bytes, registers are per thread, spills None
+    where nothing says it; threads is num_warps × 32, on AMD × 64. sm_75 is compiled by Triton 3.2.0 where that is
+    installed beside.
+
+    ValueError for an unknown target; CompileError, naming kernel and target, where one does not build.
+    """
+    import pandas
+
+    orders = [(build, job(build.launch, build.target)) for build in builds]
+    if any(build.target == "sm_75" for build, _ in orders) and triton_for("sm_75") is None:
+        print("sm_75 is compiled by this Triton, which may not use a T4's tensor cores: "
+              "3.2.0 is not installed beside the environment (make setup does it).")
+    rows = [_row(build, order, compiled)
+            for (build, order), compiled in zip(orders, _compile_in_parallel(orders), strict=True)]
+    return pandas.DataFrame(rows, columns=None if rows else list(COLUMNS))
+
+
+def print_compile_report(function, *tensors, targets=PRINTED) -> None:
+    """Prints for each target whether the last kernel that `function(*tensors)` launches uses tensor cores, and its
+    shared memory, registers and spills. The kernel is not run: it may be one that no GPU here could start.
+    Raises CompileError where a target's compiler refuses it."""
+    with record_launches(run=False) as launches:
+        function(*tensors)
+    for compiled in compile_all([job(launches[-1], target) for target in targets]):
+        answer = "yes" if compiled.uses_tensor_cores else "no"
+        found = ", ".join(f"{count} × {name}" for name, count in compiled.tensor_core.items()) or "plain arithmetic"
+        spilled = f", {compiled.spills} B spilled" if compiled.spills else ""
+        print(f"{compiled.target:7} {TARGETS[compiled.target]:10}  tensor cores? {answer:3}  {found}; "
+              f"{compiled.shared:,} B shared, {compiled.registers} registers{spilled}")
+
+
+def warp_size(target: str) -> int:
+    """Threads in a warp (NVIDIA, 32) or a wavefront (AMD's CDNA, 64)."""
+    return 32 if target.startswith("sm_") else 64
+
+
+def _compile_in_parallel(orders: list[tuple]) -> list[Compiled]:
+    """What became of each (build, job), in the same order: a process for each core and Triton."""
+    cores = this_machine().cores
+    batches = []
+    for path in {triton_for(build.target): None for build, _ in orders}:
+        mine = [i for i, (build, _) in enumerate(orders) if triton_for(build.target) == path]
+        batches += [(path, mine[start::cores]) for start in range(cores) if mine[start::cores]]
+    done: dict[int, Compiled] = {}
+    with ThreadPoolExecutor(cores) as pool:
+        for (_, places), results in zip(batches, pool.map(
+                lambda batch: _compile([orders[i] for i in batch[1]], batch[0]), batches), strict=True):
+            done.update(zip(places, results, strict=True))
+    return [done[i] for i in range(len(orders))]
+
+
+def _compile(orders: list[tuple], path: str | None) -> list[Compiled]:
+    try:
+        return compile_all([order for _, order in orders], triton_path=path)
+    except CompileError as error:
+        if len(orders) > 1:  # one by one, to name the one that does not build
+            return [_compile([order], path)[0] for order in orders]
+        (build, _), = orders
+        raise CompileError(f"{build.kernel} does not build for {build.target}: {error}") from error
+
+
+def _row(build: Build, order: dict, compiled: Compiled) -> dict:
+    return {
+        "kernel": build.kernel, "target": compiled.target, "chip": TARGETS[compiled.target],
+        "tile": "×".join(str(order["constexprs"][block]) for block in BLOCKS if block in order["constexprs"]),
+        "instruction": ", ".join(compiled.tensor_core), "count": sum(compiled.tensor_core.values()),
+        "shared": compiled.shared, "shared_limit": SHARED_LIMIT[compiled.target],
+        "registers": compiled.registers, "spills": compiled.spills, "binary": compiled.binary,
+        "num_warps": compiled.num_warps, "threads": compiled.num_warps * warp_size(compiled.target),
+        "triton": compiled.triton, **build.columns,
+    }

@@ -1,0 +1,74 @@
+"""The set-up cell: one line at the top of every lab."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import re
+import sys
+import tempfile
+
+from labs_helpers.course.scoreboard import SCORES
+from labs_helpers.launch.process import run
+
+# Colab ships these, built for its driver and its front end; another version of one breaks the runtime.
+COLABS_OWN = ("torch", "triton", "ipykernel", "numpy", "jupyter-client", "ipython")
+# Colab is itself what these do.
+NOT_ON_COLAB = {"jupyterlab", "nbclient", "nbconvert", "nbval"}
+
+
+def setup(lab: str) -> None:
+    """Makes this notebook ready for lab `lab` ('02') and prints what it runs on.
+
+    Without a GPU, chooses Triton's interpreter, which has to happen before Triton is imported. On Colab,
+    installs what the course needs beside Colab's own torch, Triton and ipykernel. Raises RuntimeError with the
+    way out where Triton cannot run.
+    """
+    if not (isinstance(lab, str) and len(lab) == 2 and lab.isdigit()):
+        raise ValueError(f"setup takes the lab's two digits as text, such as '02', not {lab!r}")
+    if "COLAB_RELEASE_TAG" in os.environ:
+        complete_colab()
+    from labs_helpers.draw import figures
+    from labs_helpers.measure import machine
+
+    machine.prepare_triton()
+    figures.use_style()
+    SCORES.lab = lab
+    here = machine.this_machine()
+    print(f"Lab {lab} · ran on {here}")
+    if here.tensor_core_warning:
+        print(here.tensor_core_warning)
+
+
+def missing_requirements() -> list[str]:
+    """The course's own requirements that are not installed here, as pip takes them."""
+    from packaging.requirements import Requirement
+
+    missing = []
+    for text in importlib.metadata.requires("tile-to-cluster") or []:
+        requirement = Requirement(text)
+        if requirement.marker and not requirement.marker.evaluate({"extra": ""}):
+            continue
+        try:
+            importlib.metadata.version(requirement.name)
+        except importlib.metadata.PackageNotFoundError:
+            missing.append(f"{requirement.name}{requirement.specifier}")
+    return missing
+
+
+def complete_colab() -> None:
+    """Installs the missing requirements with every package of COLABS_OWN held at the version that is there."""
+    missing = [text for text in missing_requirements() if re.match(r"[\w-]+", text)[0] not in NOT_ON_COLAB]
+    if not missing:
+        return
+    held = []
+    for name in COLABS_OWN:
+        try:
+            held.append(f"{name}=={importlib.metadata.version(name)}")
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    with tempfile.NamedTemporaryFile("w", suffix=".txt") as constraints:
+        constraints.write("\n".join(held))
+        constraints.flush()
+        run([sys.executable, "-m", "pip", "install", "--quiet", "--constraint", constraints.name, *missing],
+            timeout=600)

@@ -1,0 +1,1 @@
+"""How a check says right or wrong: what it compares, which causes it tries, and the words it uses."""

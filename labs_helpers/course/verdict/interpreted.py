@@ -1,0 +1,27 @@
+"""Try an answer in Triton's interpreter from a process that drives a GPU: another process does it."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator
+
+from labs_helpers.compile.interpreter_process import call_interpreted
+from labs_helpers.course.verdict.wrong import Wrong
+
+
+def verify_interpreted(exercise, student, timeout: float = 120) -> Iterator[str]:
+    """Yields the lines of `exercise.verify(student)` from a process with the interpreter; raises its Wrong."""
+    lines, wrong = call_interpreted(_verify, student, exercise.trial.__module__, exercise.id, timeout=timeout)
+    yield from (f"{line}  (interpreter)" for line in lines)
+    if wrong is not None:
+        raise Wrong(*wrong)
+
+
+def _verify(student, module: str, exercise_id: str) -> tuple[list[str], tuple[str, str] | None]:
+    from labs_helpers.course.scoreboard import SCORES
+
+    importlib.import_module(module)
+    try:
+        return SCORES.exercises[exercise_id].verify(student), None
+    except Wrong as error:
+        return [], (error.case, error.message)

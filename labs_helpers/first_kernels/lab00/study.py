@@ -1,0 +1,142 @@
+"""Time what lab 00 draws: five operations on this machine's roofline, and what a stride costs.
+
+    python -m labs_helpers.first_kernels.lab00.study          # this machine, to results/
+
+Both are PyTorch's operations, which run at full speed on a CPU as well.
+"""
+
+from __future__ import annotations
+
+import argparse
+from functools import partial
+from pathlib import Path
+
+import torch
+
+from labs_helpers.first_kernels.lab00.exercises.ex4_five_operations import five_operations
+from labs_helpers.measure import results
+from labs_helpers.measure.machine import this_machine
+from labs_helpers.measure.roofs import Roofs, measure_roofs
+from labs_helpers.measure.timing import measure_rounds
+
+STUDY = "first_kernels"
+STRIDES = (1, 2, 4, 8, 16, 32)
+ROUNDS = 3
+
+
+def label(cores: int | None = None) -> str:
+    """How this machine's measurements are labelled: on a CPU they are PyTorch's, on so many of its cores."""
+    here = this_machine()
+    return here.name if here.device == "cuda" else f"{cores or here.cores}-core CPU, PyTorch"
+
+
+def sizes() -> dict[str, int]:
+    """n of each of the five operations: matrices beyond the caches, and a product that a CPU does in time."""
+    on_gpu = this_machine().device == "cuda"
+    n = dict.fromkeys(("X + Y", "row sums of X", "X · v", "X · V", "X · Y"), 8192)
+    return n if on_gpu else {**n, "X · Y": 1024 if this_machine().cores <= 4 else 2048}
+
+
+def measure_operations(roofs: Roofs, count=five_operations) -> list[dict]:
+    """A record for each operation at its size, in this machine's dtype: FLOPs, bytes, times in ms, and the roofs.
+
+    count: gives FLOPs, bytes and bound, as exercise 4 does. Results go to tensors that are there already: for a
+    fresh one a CPU first asks the system for its pages.
+    """
+    here, n = this_machine(), sizes()
+    timings = measure_rounds(_operations(n, here.device, here.dtype), rounds=ROUNDS, warmup_ms=10)
+    records = []
+    for name, timing in timings.items():
+        flops, moved, bound = count(n[name], here.dtype.itemsize, roofs.flops, roofs.bandwidth)[name]
+        records.append({
+            "study": STUDY, "kind": "operation", "name": name, "n": n[name],
+            "dtype": str(here.dtype).removeprefix("torch."), "flops": flops, "bytes": moved, "bound": bound,
+            "median_ms": timing.median_ms, "p20_ms": timing.p20_ms, "p80_ms": timing.p80_ms, "runs": timing.runs,
+            "roof_bandwidth": roofs.bandwidth, "roof_flops": roofs.flops,
+        })
+    return records
+
+
+def _operations(n: dict[str, int], device: str, dtype) -> dict:
+    generator = torch.Generator(device).manual_seed(0)
+
+    def numbers(*shape):
+        return torch.randn(*shape, generator=generator, device=device, dtype=dtype)
+
+    large = n["X + Y"]
+    X, Y, out = numbers(large, large), numbers(large, large), torch.empty(large, large, device=device, dtype=dtype)
+    v, V = numbers(large), numbers(large, 32)
+    one, many = torch.empty_like(v), torch.empty_like(V)
+    A, B = (m[:n["X · Y"], :n["X · Y"]].contiguous() for m in (X, Y))
+    product = torch.empty_like(A)
+    return {
+        "X + Y": lambda: torch.add(X, Y, out=out),
+        "row sums of X": lambda: torch.sum(X, 1, out=one),
+        "X · v": lambda: torch.mv(X, v, out=one),
+        "X · V": lambda: torch.mm(X, V, out=many),
+        "X · Y": lambda: torch.mm(A, B, out=product),
+    }
+
+
+def measure_strides(strides=STRIDES) -> list[dict]:
+    """A record for each stride: the time to copy as many float32, every `stride`-th of a buffer, side by side.
+
+    On a CPU by one core: what a core fetches is asked for, and the others would add their waiting.
+    """
+    here = this_machine()
+    count = 2**25 if here.device == "cuda" else 2**20
+    buffer = torch.ones(count * max(strides), device=here.device)
+    out = torch.empty(count, device=here.device)
+    copies = {stride: partial(out.copy_, buffer[:count * stride:stride]) for stride in strides}
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        timings = measure_rounds(copies, rounds=ROUNDS, warmup_ms=10)
+    finally:
+        torch.set_num_threads(threads)
+    return [{
+        "study": STUDY, "kind": "stride", "name": f"stride {stride}", "stride": stride, "elements": count,
+        "itemsize": 4, "median_ms": timing.median_ms, "p20_ms": timing.p20_ms,
+        "p80_ms": timing.p80_ms, "runs": timing.runs,
+    } for stride, timing in timings.items()]
+
+
+def share_by_lines(stride: int, itemsize: int, line: int) -> float:
+    """Useful bandwidth of a strided copy against that of stride 1, if fetching whole lines is all that costs.
+
+    itemsize and line in bytes. Stride 1 reads and writes `itemsize` bytes an element; a stride reads
+    stride · itemsize, at most a line.
+    """
+    return 2 * itemsize / (min(stride * itemsize, line) + itemsize)
+
+
+def recorded(kind: str, machine: str = "nvidia-h200") -> dict[str, list[dict]]:
+    """Label → the records of one kind ('operation' or 'stride') of the machine's last recorded run.
+
+    Where the recorded measurements are not at hand (the package alone was installed), says so; then {}.
+    """
+    path = results.path_for(STUDY, machine)
+    if not path.exists():
+        print(f"{path.name} is not here: this machine is drawn alone")
+        return {}
+    table = results.load(path)
+    last = table[table["on.time"] == table["on.time"].max()]
+    return {f"{last['on.machine'].iloc[0]}, recorded": last[last["kind"] == kind].to_dict("records")}
+
+
+def main(arguments=None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--out", type=Path,
+                        help="JSON Lines file to append to; default: results/first_kernels.MACHINE.jsonl")
+    given = parser.parse_args(arguments)
+    records = measure_operations(measure_roofs()) + measure_strides()
+    out = given.out or results.path_for(STUDY)
+    where = results.provenance()
+    results.append(out, [{**record, "on": where} for record in records])
+    for record in records:
+        print(f"{record['name']:<20} {record['median_ms']:>9.4f} ms")
+    print(f"{len(records)} records appended to {out}")
+
+
+if __name__ == "__main__":
+    main()

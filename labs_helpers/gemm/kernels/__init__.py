@@ -1,0 +1,1 @@
+"""The kernels behind `fused_matmul`: a portable one, and one for Hopper."""

@@ -1,0 +1,62 @@
+"""D = ReLU(A·B + C) for every GPU, shape and stride, in plain Triton."""
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+
+from labs_helpers.gemm.configs import Config
+from labs_helpers.gemm.kernels.tile_order import grouped_tile
+
+
+@triton.jit
+def fused_matmul_kernel(a_ptr, b_ptr, c_ptr, d_ptr, M, N, K, stride_am, stride_ak, stride_bk, stride_bn,
+                        stride_cm, stride_cn, stride_dm, stride_dn,
+                        BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
+                        GROUP_M: tl.constexpr, PRECISION: tl.constexpr, EVEN_K: tl.constexpr,
+                        WIDE: tl.constexpr):
+    """One tile of D = ReLU(A·B + C). PRECISION is tl.dot's input_precision, EVEN_K: BLOCK_K divides K,
+    WIDE: some offset needs 64 bits."""
+    row, column = grouped_tile(tl.program_id(0), tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N), GROUP_M)
+    rows = row * BLOCK_M + tl.arange(0, BLOCK_M)
+    columns = column * BLOCK_N + tl.arange(0, BLOCK_N)
+    k = tl.arange(0, BLOCK_K)
+    if WIDE:
+        rows, columns, k = rows.to(tl.int64), columns.to(tl.int64), k.to(tl.int64)
+    # Rows past the edge read row 0 .. again and are never stored: the loop needs no mask along M and N.
+    a_tile = a_ptr + (rows % M)[:, None] * stride_am + k[None, :] * stride_ak
+    b_tile = b_ptr + k[:, None] * stride_bk + (columns % N)[None, :] * stride_bn
+    acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
+    for start in range(0, K, BLOCK_K):
+        if EVEN_K:
+            a = tl.load(a_tile)
+            b = tl.load(b_tile)
+        else:
+            a = tl.load(a_tile, mask=k[None, :] < K - start, other=0.0)
+            b = tl.load(b_tile, mask=k[:, None] < K - start, other=0.0)
+        acc = tl.dot(a, b, acc, input_precision=PRECISION)
+        a_tile += BLOCK_K * stride_ak
+        b_tile += BLOCK_K * stride_bk
+    inside = (rows[:, None] < M) & (columns[None, :] < N)
+    c = tl.load(c_ptr + rows[:, None] * stride_cm + columns[None, :] * stride_cn, mask=inside, other=0.0)
+    acc = tl.maximum(acc + c.to(tl.float32), 0.0)
+    d_tile = d_ptr + rows[:, None] * stride_dm + columns[None, :] * stride_dn
+    tl.store(d_tile, acc.to(d_ptr.dtype.element_ty), mask=inside)
+
+
+def portable_matmul(a, b, c, config: Config, tf32: bool = False):
+    """ReLU(A·B + C) by the portable kernel. Operands as `plan.check_operands` accepts them; returns (M, N)."""
+    (M, K), N = a.shape, b.shape[1]
+    d = torch.empty((M, N), dtype=a.dtype, device=a.device)
+    grid = (triton.cdiv(M, config.BLOCK_M) * triton.cdiv(N, config.BLOCK_N),)
+    fused_matmul_kernel[grid](
+        a, b, c, d, M, N, K, *a.stride(), *b.stride(), *c.stride(), *d.stride(),
+        PRECISION="tf32" if tf32 else "ieee", EVEN_K=K % config.BLOCK_K == 0,
+        WIDE=any(last_offset(t) + 2**20 >= 2**31 for t in (a, b, c, d)), **config.keywords())
+    return d
+
+
+def last_offset(tensor) -> int:
+    """The offset of the last element from the first, in elements."""
+    return sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))

@@ -1,0 +1,1 @@
+"""Lab 02: one kernel instead of three."""

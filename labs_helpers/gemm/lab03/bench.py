@@ -1,0 +1,38 @@
+"""What a search asks of a GPU: run a configuration, and measure it. Live on a GPU, else from the record."""
+
+from __future__ import annotations
+
+import torch
+
+from labs_helpers.gemm.configs import Config
+from labs_helpers.gemm.fused_matmul import fused_matmul
+from labs_helpers.gemm.tuning.recorded import Recorded, measured
+from labs_helpers.measure.machine import this_machine
+from labs_helpers.measure.timing import measure as time_it
+
+
+class Live:
+    """D = ReLU(A·B + C) at one shape in float16 on this machine's GPU, with the interface of `Recorded`."""
+
+    def __init__(self, shape: tuple[int, int, int]):
+        M, N, K = self.shape = shape
+        generator = torch.Generator(this_machine().device).manual_seed(M + N + K)
+        self.operands = [torch.randn(*size, dtype=torch.float16, device=this_machine().device, generator=generator)
+                         for size in ((M, K), (K, N), (M, N))]
+        a, b, c = (operand.double() for operand in self.operands)
+        self.expected = torch.relu(a @ b + c)
+
+    def run(self, config: Config):
+        return fused_matmul(*self.operands, config=config)
+
+    def measure(self, config: Config) -> float:
+        """The median in ms."""
+        return time_it(lambda: self.run(config), warmup_ms=5, repeat_ms=25).median_ms
+
+
+def bench_here(shape: tuple[int, int, int]):
+    """(bench, where its times are from): this machine's GPU, or without one the sweep recorded on an H200."""
+    if this_machine().device == "cuda":
+        return Live(shape), this_machine().label
+    frame = measured()
+    return Recorded(frame, "fused_matmul", shape), f"{frame['on.machine'].iloc[0]}, recorded"

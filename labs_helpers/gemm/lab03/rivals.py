@@ -1,0 +1,67 @@
+"""A learned cost model: it measures, fits, and measures next what it believes to be fastest."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import numpy as np
+
+from labs_helpers.gemm.configs import Config
+from labs_helpers.gemm.lab03.exercises.ex2_waves import waves
+from labs_helpers.gemm.tuning.space import grid
+
+FIRST = 4  # measured at random before the model has anything to learn from
+
+
+def features(config: Config, M: int, N: int, at_once: int) -> list[float]:
+    """What the model sees of a configuration, most of it in powers of two."""
+    tiles, count, last = waves(M, N, config, at_once)
+    accumulators = config.BLOCK_M * config.BLOCK_N / (32 * config.num_warps)
+    stage = (config.BLOCK_M + config.BLOCK_N) * config.BLOCK_K * 2
+    return [math.log2(config.BLOCK_M), math.log2(config.BLOCK_N), math.log2(config.BLOCK_K), config.num_warps,
+            config.num_stages, math.log2(accumulators), math.log2(stage * config.num_stages),
+            1 / config.BLOCK_M + 1 / config.BLOCK_N, (count - 1 + last) / count, math.log2(tiles)]
+
+
+def learned_search(configs, M: int, N: int, K: int, chip, measure, budget: int, seed: int):
+    """(best, curve) as `random_search` gives them, but from all of `configs`, each chosen by a model.
+
+    The first few are random. From then on gradient-boosted trees (Friedman, Annals of Statistics 2001) are fitted to
+    the logarithm of the times after each measurement, and the configuration with the lowest prediction is next.
+    What could not run is learned from as four times the slowest.
+    """
+    from sklearn.ensemble import GradientBoostingRegressor
+
+    left = list(configs)
+    random.Random(seed).shuffle(left)
+    seen: list[tuple[Config, float]] = []
+    while left and len(seen) < budget:
+        ran = [ms for _, ms in seen if math.isfinite(ms)]
+        chosen = len(left) - 1
+        if len(seen) >= FIRST and ran:
+            times = np.log([ms if math.isfinite(ms) else 4 * max(ran) for _, ms in seen])
+            model = GradientBoostingRegressor(n_estimators=40, max_depth=3, random_state=seed)
+            model.fit([features(config, M, N, chip.multiprocessors) for config, _ in seen], times)
+            chosen = int(np.argmin(model.predict([features(config, M, N, chip.multiprocessors) for config in left])))
+        config = left.pop(chosen)
+        seen.append((config, measure(config)))
+    best = min(seen, key=lambda pair: pair[1], default=(None, math.inf))
+    curve = np.minimum.accumulate([ms for _, ms in seen]).tolist() if seen else []
+    return (best[0] if math.isfinite(best[1]) else None), curve
+
+
+def random_over_all(configs, M: int, N: int, K: int, chip, measure, budget: int, seed: int):
+    """(best, curve) of a random search that prunes nothing, to race against."""
+    drawn = random.Random(seed).sample(list(configs), min(budget, len(configs)))
+    times = [measure(config) for config in drawn]
+    curve = np.minimum.accumulate(times).tolist() if times else []
+    return (drawn[int(np.argmin(times))] if times and math.isfinite(min(times)) else None), curve
+
+
+def race(searches: dict, bench, chip, budget: int, seeds) -> dict:
+    """name → array (seeds, budget) of regrets: by how much the fastest so far is slower than the bench's best,
+    0.02 for 2%. searches: name → function with `random_search`'s signature. bench: a Recorded."""
+    best_ms = bench.best()[1]
+    return {name: np.array([search(grid(), *bench.shape, chip, bench.measure, budget, seed)[1] for seed in seeds])
+            / best_ms - 1 for name, search in searches.items()}

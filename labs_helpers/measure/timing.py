@@ -1,0 +1,154 @@
+"""How long a function takes: warm-up, many runs, the median and the spread.
+
+On a GPU the time is the device's, between events, with a cold L2 cache before each run
+(`triton.testing.do_bench`). On a CPU it is `time.perf_counter`.
+"""
+
+import functools
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+class MeasurementError(RuntimeError):
+    """The function measured raised; `__cause__` is what it raised."""
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Times of one call, in milliseconds, over `runs` runs: the median, 20th and 80th percentile."""
+
+    median_ms: float
+    p20_ms: float
+    p80_ms: float
+    runs: int
+
+    @classmethod
+    def of(cls, samples_ms: list[float]) -> "Timing":
+        """Summarise samples in milliseconds, interpolating linearly between them."""
+        import numpy
+
+        p20, median, p80 = (float(q) for q in numpy.quantile(samples_ms, (0.2, 0.5, 0.8)))
+        return cls(median, p20, p80, len(samples_ms))
+
+    @property
+    def spread(self) -> float:
+        """Width of the middle 60% of runs, as a fraction of the median; NaN if that is 0."""
+        return (self.p80_ms - self.p20_ms) / self.median_ms if self.median_ms else math.nan
+
+    def __str__(self) -> str:
+        return f"{self.median_ms:.4g} ms (spread {self.spread:.0%}, {self.runs} runs)"
+
+
+def measure(
+    fn: Callable[[], object],
+    *,
+    warmup_ms: float = 25,
+    repeat_ms: float = 100,
+    min_runs: int = 5,
+    device: str | None = None,
+    graph: bool = False,
+) -> Timing:
+    """Time `fn()`: first about `warmup_ms` unmeasured, then about `repeat_ms` and at least `min_runs` runs.
+
+    device: 'cuda' or 'cpu', by default this machine's. `fn` takes no arguments; times of a microsecond
+    and less are mostly those of calling it. graph: replay it from a CUDA graph, back to back: no launch
+    overhead, and an L2 cache that is warm with whatever fits.
+
+    Raises TypeError if `fn` cannot be called, ValueError for settings that make no sense, and
+    MeasurementError if `fn` raises.
+    """
+    return Timing.of(_samples(_name(fn), fn, warmup_ms, repeat_ms, min_runs, device, graph))
+
+
+def measure_rounds(
+    functions: dict[str, Callable[[], object]],
+    *,
+    rounds: int = 5,
+    warmup_ms: float = 25,
+    repeat_ms: float = 100,
+    min_runs: int = 5,
+    device: str | None = None,
+    graph: bool = False,
+) -> dict[str, Timing]:
+    """Time baselines against each other, round by round, so that a drift of the machine hits all alike.
+
+    Each round measures every function once, in the order given. `repeat_ms` and `min_runs` are a
+    function's share over all rounds, `warmup_ms` is spent again in each round, since the baselines have
+    cooled the caches. Raises as `measure` does.
+    """
+    if rounds < 1:
+        raise ValueError(f"rounds is {rounds}; at least 1 is needed")
+    runs = math.ceil(min_runs / rounds)
+    samples = {name: [] for name in functions}
+    for _ in range(rounds):
+        for name, fn in functions.items():
+            samples[name] += _samples(name, fn, warmup_ms, repeat_ms / rounds, runs, device, graph)
+    return {name: Timing.of(times) for name, times in samples.items()}
+
+
+def _samples(name, fn, warmup_ms, repeat_ms, min_runs, device, graph) -> list[float]:
+    if not callable(fn):
+        raise TypeError(
+            f"{name}: a function without arguments is measured, not a {type(fn).__name__}; "
+            "pass a lambda, as in measure(lambda: torch.matmul(a, b))"
+        )
+    if min(warmup_ms, repeat_ms) < 0 or min_runs < 1:
+        raise ValueError(
+            f"warmup_ms={warmup_ms} and repeat_ms={repeat_ms} may not be negative, "
+            f"and min_runs={min_runs} has to be 1 or more"
+        )
+    if device is None:
+        from labs_helpers.measure.machine import this_machine
+
+        device = this_machine().device
+    if device not in ("cuda", "cpu"):
+        raise ValueError(f"device is {device!r}; it may be 'cuda' or 'cpu'")
+    if graph and device != "cuda":
+        raise ValueError("graph=True needs a GPU: there are no CUDA graphs on a CPU")
+    clock = _graph_samples if graph else _device_samples if device == "cuda" else _cpu_samples
+    try:
+        return clock(fn, warmup_ms, repeat_ms, min_runs)
+    except Exception as error:
+        what = f"{type(error).__name__}: {error}"
+        raise MeasurementError(f"{name} failed while it was measured: {what}") from error
+
+
+def _cpu_samples(fn, warmup_ms, repeat_ms, min_runs) -> list[float]:
+    started = time.perf_counter()
+    fn()
+    while (time.perf_counter() - started) * 1e3 < warmup_ms:
+        fn()
+    samples, total = [], 0.0
+    while total < repeat_ms or len(samples) < min_runs:
+        started = time.perf_counter()
+        fn()
+        samples.append((time.perf_counter() - started) * 1e3)
+        # 1 ns a turn at the least, so that a clock of coarse steps cannot keep the loop going for ever.
+        total += max(samples[-1], 1e-6)
+    return samples
+
+
+def _device_samples(fn, warmup_ms, repeat_ms, min_runs) -> list[float]:
+    from triton.testing import do_bench
+
+    samples = do_bench(fn, warmup=warmup_ms, rep=repeat_ms, return_mode="all")
+    # do_bench sizes the number of runs by time alone; a slow function may get a single one.
+    while len(samples) < min_runs:
+        repeat_ms = 2 * max(repeat_ms, min_runs * max(samples))
+        samples = do_bench(fn, warmup=0, rep=repeat_ms, return_mode="all")
+    return samples
+
+
+def _graph_samples(fn, warmup_ms, repeat_ms, min_runs) -> list[float]:
+    from triton.testing import do_bench_cudagraph
+
+    # Triton puts `rep` ms of calls into one graph, replays it ten times, and gives the mean call of each replay.
+    return do_bench_cudagraph(fn, rep=max(repeat_ms / 10, 1), return_mode="all")
+
+
+def _name(fn) -> str:
+    while isinstance(fn, functools.partial):
+        fn = fn.func
+    return getattr(fn, "__qualname__", None) or type(fn).__name__

@@ -1,0 +1,58 @@
+import pytest
+
+from labs_helpers.course.scoreboard import Prediction
+from labs_helpers.draw import figures
+from labs_helpers.first_kernels.lab00 import pictures
+from labs_helpers.measure.datasheet import DATASHEET
+
+
+def texts(fig) -> str:
+    fig.draw_without_rendering()
+    return "\n".join(text.get_text() for ax in fig.axes for text in [*ax.texts, ax.title])
+
+
+@pytest.mark.parametrize("name", DATASHEET)
+def test_the_gpu_shows_its_own_numbers(name):
+    sheet, fig = DATASHEET[name], pictures.draw_gpu(name)
+    shown = texts(fig)
+    for number in (f"{sheet.multiprocessors} ", f"registers: {sheet.registers_per_sm * 4 // 1024} KB",
+                   f"shared memory: {sheet.shared_bytes_per_sm // 1024} KB", f": {sheet.l2_bytes // 2**20} MB",
+                   f"{sheet.bandwidth / 1e12:.3g} TB/s", f"{sheet.fp16_flops / 1e12:,.0f} TFLOP/s",
+                   f"{sheet.warp_size} threads"):
+        assert number in shown
+    small = [p for p in fig.axes[0].patches if p.get_width() < 10]
+    assert len(small) == sheet.multiprocessors
+
+
+def test_without_a_known_gpu_the_h200_is_drawn(monkeypatch):
+    machine = pictures.this_machine()
+    for name, drawn in ((machine.name if machine.device == "cpu" else "a CPU", "H200"), ("Tesla T4", "T4")):
+        monkeypatch.setattr(pictures, "this_machine", lambda name=name: type("M", (), {"name": name}))
+        assert pictures.chip() == drawn
+
+
+def test_every_program_is_in_one_wave_and_the_rest_is_idle():
+    fig = pictures.draw_waves(20, 8)
+    shown = {text.get_text() for text in fig.axes[0].texts}
+    assert shown == {*map(str, range(20)), "4 SMs idle"}
+    assert "idle" not in texts(pictures.draw_waves(16, 8))
+
+
+def test_a_warp_fetches_4_sectors_of_a_row_and_32_of_a_column():
+    fig = pictures.draw_warp((64, 1), 4)
+    titles = [ax.get_title() or ax.get_title("left") for ax in fig.axes]
+    assert "4 sectors\n128 bytes" in titles[0] and "32 sectors\n1,024 bytes" in titles[1]
+    touched = [int((ax.images[0].get_array() == 2).sum()) for ax in fig.axes]
+    assert touched == [32, 32]
+
+
+def test_predictions_are_drawn_where_they_were_given():
+    operation = {"name": "X + Y", "flops": 1e9, "bytes": 1e10, "median_ms": 5.0, "roof_bandwidth": 1e12,
+                 "roof_flops": 1e13, "dtype": "float32"}
+    stride = {"stride": 1, "median_ms": 1.0, "itemsize": 4}
+    for value, marks in ((2.0, 1), (None, 0)):
+        for fig in (pictures.draw_roofline({"here": [operation]}, {"X + Y": Prediction("", value)}),
+                    pictures.draw_strides({"here": [stride, {**stride, "stride": 2}]}, Prediction("", value))):
+            hollow = [line for line in fig.axes[0].lines if line.get_markerfacecolor() == "none"]
+            assert len(hollow) == marks
+            assert figures.png(fig)

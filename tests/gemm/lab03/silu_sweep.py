@@ -1,0 +1,32 @@
+"""Measure the SiLU kernel of lab 02 at two layers of a LLaMA-7B: the record that lab 03's transfer exercise asks.
+
+    python -m tests.gemm.tuning.silu_sweep       # on a GPU; appends to results/
+"""
+
+import torch
+
+from labs_helpers.gemm.tuning.sweep import measure_sweep
+from labs_helpers.measure import results
+from tests.gemm.lab02.silu_matmul import silu_matmul_kernel
+
+SHAPES = ((4096, 11008, 4096), (4096, 4096, 11008))
+
+
+def silu_matmul(a, b, c, config):
+    """SiLU(A·B + bias), with the first row of C as the bias."""
+    (M, K), N = a.shape, b.shape[1]
+    d = torch.empty((M, N), dtype=a.dtype, device=a.device)
+    grid = (-(-M // config.BLOCK_M), -(-N // config.BLOCK_N))
+    silu_matmul_kernel[grid](a, b, c[0], d, M, N, K, *a.stride(), *b.stride(), *d.stride(),
+                             **config.without_order())
+    return d
+
+
+def formula(a, b, c):
+    return torch.nn.functional.silu(a @ b + c[0])
+
+
+if __name__ == "__main__":
+    records = measure_sweep(SHAPES, kernel=silu_matmul, name="silu_matmul", formula=formula)
+    where = results.provenance()
+    results.append(results.path_for("gemm-tuning"), [{**record, "on": where} for record in records])
