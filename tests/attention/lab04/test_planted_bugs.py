@@ -3,7 +3,7 @@
 
 from labs_helpers.attention.lab04 import checks as check
 from labs_helpers.attention.lab04 import exercises
-from tests.attention.lab04.window_attention import window_attention
+from tests.attention.lab04.exercises.ex6_window_attention import window_attention
 from tests.planted import PlantedBugs
 
 INF = '-float("inf")'

@@ -2,7 +2,7 @@
 
 from labs_helpers.attention.lab05 import checks as check
 from labs_helpers.attention.lab05 import exercises
-from tests.attention.lab05.softcap_attention import softcap_gradients
+from tests.attention.lab05.exercises.ex5_softcap_gradients import softcap_gradients
 from tests.planted import PlantedBugs
 
 SAVE = "ctx.save_for_backward(q, k, v, o, lse)"

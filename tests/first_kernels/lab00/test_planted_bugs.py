@@ -4,7 +4,7 @@
 from labs_helpers.course.stub import BEGIN, END, cell_of
 from labs_helpers.first_kernels.lab00 import checks as check
 from labs_helpers.first_kernels.lab00 import exercises
-from tests.first_kernels.lab00.rms_norm import rms_norm
+from tests.first_kernels.lab00.exercises.ex5_rms_norm import rms_norm
 from tests.planted import PlantedBugs
 
 CEIL = "return (n + BLOCK - 1) // BLOCK"

@@ -3,7 +3,7 @@
 
 from labs_helpers.gemm.lab02 import checks as check
 from labs_helpers.gemm.lab02 import exercises
-from tests.gemm.lab02.silu_matmul import silu_matmul
+from tests.gemm.lab02.exercises.ex7_silu_matmul import silu_matmul
 from tests.planted import PlantedBugs
 
 LOOP_START = "        k = start + tl.arange(0, BLOCK_K)\n"

@@ -7,7 +7,7 @@ import torch
 
 from labs_helpers.gemm.tuning.sweep import measure_sweep
 from labs_helpers.measure import results
-from tests.gemm.lab02.silu_matmul import silu_matmul_kernel
+from tests.gemm.lab02.exercises.ex7_silu_matmul import silu_matmul_kernel
 
 SHAPES = ((4096, 11008, 4096), (4096, 4096, 11008))
 

@@ -3,7 +3,7 @@
 
 from labs_helpers.gemm.lab03 import checks as check
 from labs_helpers.gemm.lab03 import exercises
-from tests.gemm.lab03.tune_silu import tune_silu
+from tests.gemm.lab03.exercises.ex7_tune_silu import tune_silu
 from tests.planted import PlantedBugs
 
 GATE = "            if error < tolerance:\n                times[config] = measure(config)\n"
