@@ -57,23 +57,36 @@ def report(records: list[dict], out: Path | None) -> None:
     results.append(out, study.complete([setting | record | {"on": {}} for record in records], machine))
     print(f"{'function':<15} {'algorithm':<19} {'bytes':>10} {'µs':>10} {'algbw GB/s':>11} {'busbw GB/s':>11}")
     for r in (r for r in records if r["kind"] == "race"):
-        print(f"{r['function']:<15} {r['algorithm']:<19} {r['bytes']:>10} {r['median_us']:>10.4g} "
-              f"{r['algbw_GBps']:>11.4g} {r['busbw_GBps']:>11.4g}")
+        print(
+            f"{r['function']:<15} {r['algorithm']:<19} {r['bytes']:>10} {r['median_us']:>10.4g} "
+            f"{r['algbw_GBps']:>11.4g} {r['busbw_GBps']:>11.4g}"
+        )
     print(f"{len(records)} records appended to {out}")
 
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--functions", nargs="+", choices=BUS_FACTOR, metavar="NAME", default=["allreduce", "alltoall"],
-                        help=f"of {', '.join(BUS_FACTOR)}; default: allreduce alltoall")
-    parser.add_argument("--algorithms", nargs="+", metavar="NAME",
-                        help="default: all that each function knows, native last")
+    parser.add_argument(
+        "--functions",
+        nargs="+",
+        choices=BUS_FACTOR,
+        metavar="NAME",
+        default=["allreduce", "alltoall"],
+        help=f"of {', '.join(BUS_FACTOR)}; default: allreduce alltoall",
+    )
+    parser.add_argument(
+        "--algorithms", nargs="+", metavar="NAME", help="default: all that each function knows, native last"
+    )
     parser.add_argument("--smallest", type=int, default=SIZES[0], metavar="BYTES")
     parser.add_argument("--largest", type=int, default=SIZES[-1], metavar="BYTES")
     parser.add_argument("--seconds", type=float, default=0.06, help="per size and algorithm; default: %(default)s")
     parser.add_argument("--ping-pong", action="store_true", help="also what the cost model is fitted to")
-    parser.add_argument("--native-settings", type=int, metavar="RANKS",
-                        help="race the best setting of the native collectives: each in runs of its own")
+    parser.add_argument(
+        "--native-settings",
+        type=int,
+        metavar="RANKS",
+        help="race the best setting of the native collectives: each in runs of its own",
+    )
     parser.add_argument("--out", type=Path, help="default: results/collectives.MACHINE.jsonl")
     given = parser.parse_args()
     known = {name for function in given.functions for name in ALGORITHMS[function]}

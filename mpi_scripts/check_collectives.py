@@ -21,13 +21,23 @@ from labs_helpers.collectives.verify import DTYPES, SIZES, verify  # noqa: E402
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--functions", nargs="+", choices=ALGORITHMS, default=list(ALGORITHMS), metavar="NAME",
-                        help=f"of {', '.join(ALGORITHMS)}")
+    parser.add_argument(
+        "--functions",
+        nargs="+",
+        choices=ALGORITHMS,
+        default=list(ALGORITHMS),
+        metavar="NAME",
+        help=f"of {', '.join(ALGORITHMS)}",
+    )
     parser.add_argument("--sizes", nargs="+", type=int, default=SIZES, metavar="N", help="elements a rank sends")
     parser.add_argument("--dtypes", nargs="+", type=np.dtype, default=DTYPES, metavar="DTYPE")
     parser.add_argument("--validate", action="store_true", help="with the exchange that compares the ranks' calls")
-    parser.add_argument("--ranks-per-node", type=int, metavar="R",
-                        help="let R consecutive ranks count as a node; all-reduce within and between them only")
+    parser.add_argument(
+        "--ranks-per-node",
+        type=int,
+        metavar="R",
+        help="let R consecutive ranks count as a node; all-reduce within and between them only",
+    )
     options = parser.parse_args()
     comm, functions = MPI.COMM_WORLD, options.functions
     left_out = ()

@@ -1,8 +1,8 @@
 """Say hello from every rank.
 
-    mpirun -n 4 python mpi_scripts/hello.py
-    mpirun -n 8 --hostfile hosts python mpi_scripts/hello.py --barrier
-    srun -n 8 python mpi_scripts/hello.py
+mpirun -n 4 python mpi_scripts/hello.py
+mpirun -n 8 --hostfile hosts python mpi_scripts/hello.py --barrier
+srun -n 8 python mpi_scripts/hello.py
 """
 
 import argparse

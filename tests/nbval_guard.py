@@ -105,9 +105,7 @@ def pytest_runtest_call(item):
     finally:
         if notebook.timed_out:
             notebook.broken = f"{item.name} ran out of time"
-            notebook.timed_out = (
-                False  # else nbval expects the later cells to fail, and they count as no failure
-            )
+            notebook.timed_out = False  # else nbval expects the later cells to fail, and they count as no failure
         elif not hasattr(notebook, "broken") and not notebook.kernel.is_alive():
             notebook.broken = f"{item.name}: the kernel died"
 

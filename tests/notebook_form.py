@@ -46,9 +46,7 @@ def starts_process(source: str) -> bool:
 
 def _is_shell_call(node) -> bool:
     match node:
-        case ast.Call(
-            func=ast.Attribute(value=ast.Call(func=ast.Name("get_ipython")), attr=method), args=args
-        ):
+        case ast.Call(func=ast.Attribute(value=ast.Call(func=ast.Name("get_ipython")), attr=method), args=args):
             first = args[0].value if args and isinstance(args[0], ast.Constant) else None
             shell_magic = method.startswith("run_") and first in ("system", "sx", "sc", "!", "!!")
             return method in ("system", "getoutput") or shell_magic

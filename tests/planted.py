@@ -45,11 +45,15 @@ class PlantedBugs:
     def pytest_generate_tests(self, metafunc):
         needed = set(metafunc.fixturenames)
         if "message" in needed:
-            metafunc.parametrize(("name", "changes", "message"), [(b[0], *b[2:]) for b in self.BUGS],
-                                 ids=[f"{b[0]}: {b[1]}" for b in self.BUGS])
+            metafunc.parametrize(
+                ("name", "changes", "message"),
+                [(b[0], *b[2:]) for b in self.BUGS],
+                ids=[f"{b[0]}: {b[1]}" for b in self.BUGS],
+            )
         elif "changes" in needed:
-            metafunc.parametrize(("name", "changes"), self.DIFFERENT,
-                                 ids=[f"{d[0]}: {d[1][0][1][:40]}" for d in self.DIFFERENT])
+            metafunc.parametrize(
+                ("name", "changes"), self.DIFFERENT, ids=[f"{d[0]}: {d[1][0][1][:40]}" for d in self.DIFFERENT]
+            )
         elif "name" in needed:
             metafunc.parametrize("name", self.REFERENCES)
 

@@ -1,6 +1,6 @@
 """The ways of computing attention that the study times, and one way to have them all compiled beforehand.
 
-    python -m labs_helpers.attention.baselines 4096 --head-dim 64 --causal    # run each once, so that it is compiled
+python -m labs_helpers.attention.baselines 4096 --head-dim 64 --causal    # run each once, so that it is compiled
 """
 
 from __future__ import annotations
@@ -66,8 +66,11 @@ def candidate(name: str, length: int, causal: bool):
         from labs_helpers.attention.flash_attention import flash_attention
 
         return lambda q, k, v: flash_attention(q, k, v, causal=causal)
-    backend = {FLASH: SDPBackend.FLASH_ATTENTION, CUDNN: SDPBackend.CUDNN_ATTENTION,
-               EFFICIENT: SDPBackend.EFFICIENT_ATTENTION}[name]
+    backend = {
+        FLASH: SDPBackend.FLASH_ATTENTION,
+        CUDNN: SDPBackend.CUDNN_ATTENTION,
+        EFFICIENT: SDPBackend.EFFICIENT_ATTENTION,
+    }[name]
 
     def attend(q, k, v):
         with sdpa_kernel(backend):
@@ -105,10 +108,20 @@ def compile_beforehand(shapes, dtypes, pool: ThreadPoolExecutor, timeout: float 
 
     The process that measures then finds the kernels on disk, and says so where a candidate fails.
     """
+
     def start(shape):
         length, head_dim, causal = shape
-        command = [sys.executable, "-m", "labs_helpers.attention.baselines", str(length), "--head-dim", str(head_dim),
-                   *(["--causal"] if causal else []), "--dtypes", *dtypes]
+        command = [
+            sys.executable,
+            "-m",
+            "labs_helpers.attention.baselines",
+            str(length),
+            "--head-dim",
+            str(head_dim),
+            *(["--causal"] if causal else []),
+            "--dtypes",
+            *dtypes,
+        ]
         try:
             run(command, timeout=timeout, cwd=results.ROOT, env=os.environ | {"TORCHINDUCTOR_COMPILE_THREADS": "1"})
         except ProcessFailed as error:

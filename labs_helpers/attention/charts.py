@@ -34,8 +34,12 @@ def draw_speed(rows, direction: str = "forward", causal: bool = True):
 
     rows: DataFrame as study.load gives it. direction: 'forward' or 'backward'. `study.flops` counts the operations.
     """
-    fig, axes = figures.new(f"Attention {direction}, {_mask(causal)}, float16, 16,384 tokens a batch{_on(rows)}",
-                            width=10.5, ncols=2, sharey=True)
+    fig, axes = figures.new(
+        f"Attention {direction}, {_mask(causal)}, float16, 16,384 tokens a batch{_on(rows)}",
+        width=10.5,
+        ncols=2,
+        sharey=True,
+    )
     for ax, head_dim in zip(axes, (64, 128), strict=True):
         panel = chosen(rows, "speed", direction=direction, causal=causal, D=head_dim)
         for name, curve in _curves(panel, BASELINES):
@@ -76,8 +80,10 @@ def draw_memory(rows):
         first, lengths = panel.iloc[0], panel["L"].unique()
         B, H, D = (int(first[column]) for column in "BHD")
         needed = "o, lse" if direction == "forward" else "o, lse, dq, dk, dv"
-        for label, count in (("L × L scores", [score_bytes(B, H, int(L)) for L in lengths]),
-                             (needed, [tiled_bytes(direction, B, H, int(L), D) for L in lengths])):
+        for label, count in (
+            ("L × L scores", [score_bytes(B, H, int(L)) for L in lengths]),
+            (needed, [tiled_bytes(direction, B, H, int(L), D) for L in lengths]),
+        ):
             ax.plot(lengths, count, ":", marker="", color="gray", label=label)
         ax.set_yscale("log")
         figures.set_unit(ax.yaxis, "B")
@@ -98,8 +104,13 @@ def draw_error(rows, of: str = "o"):
         raise ValueError(f"of is {of!r}; one of {', '.join(QUANTITIES)} was measured")
     recorded = rows[rows["kind"] == "error"]["dtype"].unique()
     dtypes = [dtype for dtype in ("float16", "bfloat16", "float32") if dtype in recorded] or ["float16"]
-    fig, axes = figures.new(f"Error of {of} against a float64 reference{_on(rows)}", width=5.25 * len(dtypes),
-                            ncols=len(dtypes), squeeze=False, sharey=True)
+    fig, axes = figures.new(
+        f"Error of {of} against a float64 reference{_on(rows)}",
+        width=5.25 * len(dtypes),
+        ncols=len(dtypes),
+        squeeze=False,
+        sharey=True,
+    )
     for ax, dtype in zip(axes[0], dtypes, strict=True):
         panel = chosen(rows, "error", dtype=dtype, of=of)
         for name, curve in _curves(panel, (PLAIN, FLASH, OURS, ROUNDED)):

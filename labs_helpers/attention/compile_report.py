@@ -16,15 +16,23 @@ from labs_helpers.measure.machine import this_machine
 KERNELS = tuple(f"{name}_kernel" for name in ("attention_forward", *DIRECTIONS[1:]))
 
 
-def compile_everywhere(targets: Iterable[str] = tuple(TARGETS), head_dims: Iterable[int] = (64, 128),
-                       dtype=torch.float16, causal: bool = True):
+def compile_everywhere(
+    targets: Iterable[str] = tuple(TARGETS),
+    head_dims: Iterable[int] = (64, 128),
+    dtype=torch.float16,
+    causal: bool = True,
+):
     """The compile report (see `compile.report.compile_report`) of each of KERNELS for each target and head dim, with
     the target's default configuration; the column head_dim says which.
 
     ValueError for an unknown target, CompileError, naming kernel and target, where one does not build.
     """
-    return compile_report(Build(launch.name, launch, target, {"head_dim": D})
-                          for target in targets for D in list(head_dims) for launch in _launches(D, dtype, causal, target))
+    return compile_report(
+        Build(launch.name, launch, target, {"head_dim": D})
+        for target in targets
+        for D in list(head_dims)
+        for launch in _launches(D, dtype, causal, target)
+    )
 
 
 def _launches(D: int, dtype, causal: bool, target: str) -> list[Launch]:

@@ -28,20 +28,32 @@ class Config:
 # the shared memory and spill nothing or few registers, by the compile report. sm_90 starts from a first
 # probe on an H200; the others are compiled, not measured.
 _HALF = {
-    "sm_75": ((Config(64, 64), Config(64, 64, 8), Config(64, 64)),
-              (Config(128, 64, 8), Config(32, 64, 8), Config(64, 64, 8))),
-    "sm_80": ((Config(128, 64), Config(64, 128, 8), Config(128, 64, 8)),
-              (Config(128, 32, 8), Config(64, 64, 8), Config(64, 64, 8))),
-    "sm_90": ((Config(128, 64, 4, 3), Config(64, 64, 4, 3), Config(128, 64, 8, 3)),
-              (Config(128, 128, 8, 3), Config(64, 128, 8, 3), Config(128, 64, 8, 3))),
-    "sm_100": ((Config(128, 64, 4, 3), Config(64, 128, 8), Config(128, 64, 8)),
-               (Config(128, 128, 8), Config(64, 128, 8), Config(128, 64, 8))),
-    "gfx942": ((Config(128, 64), Config(64, 64, 4, 1), Config(64, 64)),
-               (Config(128, 32), Config(32, 64, 4, 1), Config(128, 32))),
+    "sm_75": (
+        (Config(64, 64), Config(64, 64, 8), Config(64, 64)),
+        (Config(128, 64, 8), Config(32, 64, 8), Config(64, 64, 8)),
+    ),
+    "sm_80": (
+        (Config(128, 64), Config(64, 128, 8), Config(128, 64, 8)),
+        (Config(128, 32, 8), Config(64, 64, 8), Config(64, 64, 8)),
+    ),
+    "sm_90": (
+        (Config(128, 64, 4, 3), Config(64, 64, 4, 3), Config(128, 64, 8, 3)),
+        (Config(128, 128, 8, 3), Config(64, 128, 8, 3), Config(128, 64, 8, 3)),
+    ),
+    "sm_100": (
+        (Config(128, 64, 4, 3), Config(64, 128, 8), Config(128, 64, 8)),
+        (Config(128, 128, 8), Config(64, 128, 8), Config(128, 64, 8)),
+    ),
+    "gfx942": (
+        (Config(128, 64), Config(64, 64, 4, 1), Config(64, 64)),
+        (Config(128, 32), Config(32, 64, 4, 1), Config(128, 32)),
+    ),
 }
 # float32 multiplies outside the tensor cores, with both operands in registers: small tiles everywhere.
-_SINGLE = ((Config(32, 32, 4, 1), Config(16, 32, 4, 1), Config(32, 32, 4, 1)),
-           (Config(32, 16, 4, 1), Config(16, 32, 8, 1), Config(32, 16, 4, 1)))
+_SINGLE = (
+    (Config(32, 32, 4, 1), Config(16, 32, 4, 1), Config(32, 32, 4, 1)),
+    (Config(32, 16, 4, 1), Config(16, 32, 8, 1), Config(32, 16, 4, 1)),
+)
 _INTERPRETED = Config(64, 64)
 
 

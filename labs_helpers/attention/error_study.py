@@ -40,8 +40,13 @@ def relative_error(got, exact) -> float:
     return float((got.double() - exact).norm() / exact.norm())
 
 
-def measure_errors(lengths=LENGTHS, head_dim: int = 128, dtypes=("float16", "bfloat16"), causal: bool = False,
-                   names=(OURS, FLASH, PLAIN)) -> list[dict]:
+def measure_errors(
+    lengths=LENGTHS,
+    head_dim: int = 128,
+    dtypes=("float16", "bfloat16"),
+    causal: bool = False,
+    names=(OURS, FLASH, PLAIN),
+) -> list[dict]:
     """A record for each length, dtype, candidate and quantity, from one head of random numbers.
 
     rms_error and max_error are absolute; reference_rms is the size of what they are errors of. `ROUNDED` is the
@@ -62,10 +67,21 @@ def measure_errors(lengths=LENGTHS, head_dim: int = 128, dtypes=("float16", "bfl
                     error = result.double() - right
                     if not error.isfinite().all():
                         raise ValueError(f"{name}, {dtype}, length {length}: {quantity} is not finite")
-                    records.append({
-                        "study": "attention", "kind": "error", "name": name, "of": quantity, "dtype": dtype, "B": 1,
-                        "H": 1, "L": length, "D": head_dim, "causal": causal,
-                        "rms_error": float(error.square().mean().sqrt()), "max_error": float(error.abs().max()),
-                        "reference_rms": float(right.square().mean().sqrt()),
-                    })
+                    records.append(
+                        {
+                            "study": "attention",
+                            "kind": "error",
+                            "name": name,
+                            "of": quantity,
+                            "dtype": dtype,
+                            "B": 1,
+                            "H": 1,
+                            "L": length,
+                            "D": head_dim,
+                            "causal": causal,
+                            "rms_error": float(error.square().mean().sqrt()),
+                            "max_error": float(error.abs().max()),
+                            "reference_rms": float(right.square().mean().sqrt()),
+                        }
+                    )
     return records

@@ -22,8 +22,9 @@ def check_operands(q, k, v, kernels: bool = True) -> None:
         if not isinstance(tensor, torch.Tensor):
             raise TypeError(f"{name} is a {type(tensor).__name__}, not a torch.Tensor")
         if tensor.ndim != 4:
-            raise ValueError(f"{name} has {tensor.ndim} dimensions, not 4 (batch, heads, length, head dim): "
-                             f"{tuple(tensor.shape)}")
+            raise ValueError(
+                f"{name} has {tensor.ndim} dimensions, not 4 (batch, heads, length, head dim): {tuple(tensor.shape)}"
+            )
         if tensor.numel() == 0:
             raise ValueError(f"{name} is empty: {tuple(tensor.shape)}")
         if tensor.dtype not in DTYPES and (kernels or tensor.dtype != torch.float64):
@@ -61,8 +62,11 @@ def check_gradient_operands(q, o, lse, do) -> None:
     """Raises unless o, lse and do belong to q, which is checked already: o and do like q, lse (B, H, Lq) in float32,
     of float64 operands in float64."""
     statistics = torch.float64 if q.dtype == torch.float64 else torch.float32
-    for name, tensor, shape, dtype in (("o", o, q.shape, q.dtype), ("lse", lse, q.shape[:3], statistics),
-                                       ("do", do, q.shape, q.dtype)):
+    for name, tensor, shape, dtype in (
+        ("o", o, q.shape, q.dtype),
+        ("lse", lse, q.shape[:3], statistics),
+        ("do", do, q.shape, q.dtype),
+    ):
         if not isinstance(tensor, torch.Tensor):
             raise TypeError(f"{name} is a {type(tensor).__name__}, not a torch.Tensor")
         if tensor.shape != shape:

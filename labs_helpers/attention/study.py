@@ -64,8 +64,16 @@ def score_bytes(B: int, H: int, L: int, itemsize: int = 2) -> int:
     return B * H * L**2 * itemsize
 
 
-def measure_speed(length: int, head_dim: int, causal: bool, names: dict = NAMES, rounds: int = 3, repeat_ms: float = 60,
-                  graph: bool = False, **sizes) -> list[dict]:
+def measure_speed(
+    length: int,
+    head_dim: int,
+    causal: bool,
+    names: dict = NAMES,
+    rounds: int = 3,
+    repeat_ms: float = 60,
+    graph: bool = False,
+    **sizes,
+) -> list[dict]:
     """A record for each dtype, candidate and direction; times in ms, all candidates and dtypes in the same rounds.
 
     names: dtype → candidates. graph: measure the forward from CUDA graphs too (a second record, `cold_l2` false).
@@ -87,8 +95,10 @@ def measure_speed(length: int, head_dim: int, causal: bool, names: dict = NAMES,
                 got = [o.detach(), *gradients(o, q, k, v, do)]
                 wrong = [relative_error(result[corners][None], right) for result, right in zip(got, exact, strict=True)]
                 if not max(wrong) < BOUNDS[dtype]:
-                    raise ValueError("relative errors of o, dq, dk, dv against float64: " + ", ".join(
-                        f"{error:.2g}" for error in wrong))
+                    raise ValueError(
+                        "relative errors of o, dq, dk, dv against float64: "
+                        + ", ".join(f"{error:.2g}" for error in wrong)
+                    )
             except Exception as error:
                 what = f"L = {length}, d = {head_dim}, {'causal' if causal else 'full'}, {dtype}"
                 if name in (OURS, PORTABLE):
@@ -104,20 +114,37 @@ def measure_speed(length: int, head_dim: int, causal: bool, names: dict = NAMES,
     records = []
     for direction, from_graph in [(d, False) for d in DIRECTIONS] + [("forward", True)] * graph:
         try:
-            timings = measure_rounds(calls[direction], rounds=rounds, repeat_ms=repeat_ms, warmup_ms=8,
-                                     min_runs=rounds, graph=from_graph)
+            timings = measure_rounds(
+                calls[direction], rounds=rounds, repeat_ms=repeat_ms, warmup_ms=8, min_runs=rounds, graph=from_graph
+            )
         except MeasurementError as error:
             if not from_graph:
                 raise
             print(f"no times from CUDA graphs at length {length}: {error}")
             continue
-        records += [{
-            "study": "attention", "kind": "speed", "name": name, "direction": direction, "dtype": dtype,
-            "B": B, "H": H, "L": length, "D": head_dim, "causal": causal,
-            "median_ms": timing.median_ms, "p20_ms": timing.p20_ms, "p80_ms": timing.p80_ms, "runs": timing.runs,
-            "rounds": rounds, "cold_l2": on_gpu and not from_graph, "graph": from_graph,
-            "relative_error": errors[direction, name, dtype],
-        } for (name, dtype), timing in timings.items()]
+        records += [
+            {
+                "study": "attention",
+                "kind": "speed",
+                "name": name,
+                "direction": direction,
+                "dtype": dtype,
+                "B": B,
+                "H": H,
+                "L": length,
+                "D": head_dim,
+                "causal": causal,
+                "median_ms": timing.median_ms,
+                "p20_ms": timing.p20_ms,
+                "p80_ms": timing.p80_ms,
+                "runs": timing.runs,
+                "rounds": rounds,
+                "cold_l2": on_gpu and not from_graph,
+                "graph": from_graph,
+                "relative_error": errors[direction, name, dtype],
+            }
+            for (name, dtype), timing in timings.items()
+        ]
     return records
 
 
@@ -131,13 +158,27 @@ def measure_memory(lengths=LENGTHS, head_dim: int = 128, names=(OURS, FLASH, PLA
         q, k, v, do = operands(length, head_dim, torch.float16, this_machine().device, tokens=length, width=width)
         for name in names:
             function = candidate(name, length, False)
-            steps = {"forward": function,
-                     "backward": lambda q, k, v, do, f=function: torch.autograd.grad(f(q, k, v), (q, k, v), do)}
+            steps = {
+                "forward": function,
+                "backward": lambda q, k, v, do, f=function: torch.autograd.grad(f(q, k, v), (q, k, v), do),
+            }
             for direction, given in (("forward", (q, k, v)), ("backward", (q, k, v, do))):
                 extra = peak_memory(steps[direction], *given)[1]
-                records.append({
-                    "study": "attention", "kind": "memory", "name": name, "direction": direction, "dtype": "float16",
-                    "B": 1, "H": q.shape[1], "L": length, "D": head_dim, "causal": False, "extra_bytes": extra})
+                records.append(
+                    {
+                        "study": "attention",
+                        "kind": "memory",
+                        "name": name,
+                        "direction": direction,
+                        "dtype": "float16",
+                        "B": 1,
+                        "H": q.shape[1],
+                        "L": length,
+                        "D": head_dim,
+                        "causal": False,
+                        "extra_bytes": extra,
+                    }
+                )
     return records
 
 
@@ -158,8 +199,10 @@ def table(records: list[dict]) -> str:
             rate = flops(direction, ours["B"], ours["H"], L, D, causal) / ours["median_ms"] / 1e9
             spread = (ours["p80_ms"] - ours["p20_ms"]) / ours["median_ms"]
             line += f" {rate:>5.0f} TFLOP/s {spread:>6.0%}"
-            line += "".join(f"{row[name]['median_ms'] / ours['median_ms']:>11.3f}" if name in row else f"{'–':>11}"
-                            for name in baselines)
+            line += "".join(
+                f"{row[name]['median_ms'] / ours['median_ms']:>11.3f}" if name in row else f"{'–':>11}"
+                for name in baselines
+            )
         lines.append(line)
     return "\n".join(lines)
 
@@ -175,8 +218,12 @@ def everything(rounds: int, quick: bool = False) -> list[dict]:
     names = dict(NAMES)
     if quick or not here.supports_bfloat16:
         del names["bfloat16"]
-    shapes = [(length, head_dim, causal) for length in (QUICK_LENGTHS if quick else LENGTHS)
-              for head_dim in HEAD_DIMS for causal in (True, False)]
+    shapes = [
+        (length, head_dim, causal)
+        for length in (QUICK_LENGTHS if quick else LENGTHS)
+        for head_dim in HEAD_DIMS
+        for causal in (True, False)
+    ]
     with ThreadPoolExecutor(max(here.cores // 2, 1)) as pool:
         compile_beforehand(shapes, list(names), pool)
         # Bytes and errors do not mind company. The times wait until all compilers have ended.
@@ -187,8 +234,9 @@ def everything(rounds: int, quick: bool = False) -> list[dict]:
         if head_dim == max(HEAD_DIMS) and not causal and not quick:  # for the figure of the time
             slow = [EFFICIENT] + [PLAIN] * _fits(length, head_dim)
             chosen = names | {"float16": (*names["float16"], *slow)}
-        records += measure_speed(length, head_dim, causal, chosen, rounds, 30 if quick else 80,
-                                 graph=length in GRAPH_LENGTHS)
+        records += measure_speed(
+            length, head_dim, causal, chosen, rounds, 30 if quick else 80, graph=length in GRAPH_LENGTHS
+        )
     return records
 
 
@@ -204,8 +252,10 @@ def main(arguments=None) -> None:
     parser.add_argument("--out", type=Path, help="JSON Lines file to append to; default: in results/")
     given = parser.parse_args(arguments)
     if this_machine().device != "cuda":
-        raise SystemExit("attention is timed on a GPU, and there is none here: in the interpreter a kernel's time says "
-                         "nothing. Recorded measurements: labs_helpers.attention.study.load('nvidia-h200')")
+        raise SystemExit(
+            "attention is timed on a GPU, and there is none here: in the interpreter a kernel's time says "
+            "nothing. Recorded measurements: labs_helpers.attention.study.load('nvidia-h200')"
+        )
     records = everything(given.rounds or (2 if given.quick else 3), given.quick)
     print(f"\n{table(records)}\n")
     out = given.out or (None if given.quick else results.path_for("attention"))

@@ -59,4 +59,3 @@ def _visits(function, q, k, v, *rest, **keywords) -> np.ndarray:
         meter.count = count
         function(q, k, v, *rest, **keywords)
     return np.array([found[i] for i in sorted(found)])
-

@@ -4,5 +4,13 @@ from labs_helpers.collectives.chunks import chunk_bounds
 from labs_helpers.collectives.counting import CountingComm
 from labs_helpers.collectives.interface import ALGORITHMS, allgather, allreduce, alltoall, broadcast, reduce_scatter
 
-__all__ = ["ALGORITHMS", "CountingComm", "allgather", "allreduce", "alltoall", "broadcast", "chunk_bounds",
-           "reduce_scatter"]
+__all__ = [
+    "ALGORITHMS",
+    "CountingComm",
+    "allgather",
+    "allreduce",
+    "alltoall",
+    "broadcast",
+    "chunk_bounds",
+    "reduce_scatter",
+]

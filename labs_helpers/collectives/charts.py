@@ -29,8 +29,14 @@ def draw_race(rows, function: str = "allreduce"):
     """
     race = latest(rows, "race", function=function)
     counts = sorted(map(int, race["ranks"].unique()))
-    fig, axes = figures.new(f"{TITLES[function]}{_on(rows)}", width=3 + 2.9 * len(counts), height=4.6,
-                            ncols=len(counts), sharey=True, squeeze=False)
+    fig, axes = figures.new(
+        f"{TITLES[function]}{_on(rows)}",
+        width=3 + 2.9 * len(counts),
+        height=4.6,
+        ncols=len(counts),
+        sharey=True,
+        squeeze=False,
+    )
     for ax, ranks in zip(axes[0], counts, strict=True):
         for name, curve in _curves(race[race["ranks"] == ranks]):
             _plot(ax, curve["bytes"], curve["median_us"] / 1e6, name)
@@ -56,9 +62,14 @@ def draw_bandwidth(rows, function: str = "allreduce", ranks: int = 8):
     return fig
 
 
-def draw_crossover(rows, ranks: int = 8, function: str = "allreduce",
-                   algorithms: tuple[str, str] = ("recursive_doubling", "ring"), costs: Costs | None = None,
-                   prediction=None):
+def draw_crossover(
+    rows,
+    ranks: int = 8,
+    function: str = "allreduce",
+    algorithms: tuple[str, str] = ("recursive_doubling", "ring"),
+    costs: Costs | None = None,
+    prediction=None,
+):
     """Measured (points) and predicted (dashed) time of two algorithms against size, and where each pair crosses.
 
     algorithms: the one with fewer messages first. costs: of a fit, by default that of the same records' ping-pong.
@@ -125,8 +136,7 @@ def measured_crossover(few_messages, few_bytes) -> tuple[float, float] | None:
 
 
 def _curves(race):
-    """(name, its rows by size) in the order of `CURVES`, native last: by default, and its fastest setting at each size.
-    """
+    """(name, its rows by size) in the order of `CURVES`, native last: by default, and its fastest setting."""
     ours, native = race[race["algorithm"] != NATIVE], race[race["algorithm"] == NATIVE]
     curves = [(name, ours[ours["algorithm"] == name]) for name in CURVES if name in set(ours["algorithm"])]
     plain = native[native["setting"] == DEFAULT]

@@ -57,8 +57,7 @@ class Costs:
         def rate(seconds_a_byte):
             return f"{1e-9 / seconds_a_byte:.3g} GB/s" if seconds_a_byte else "–"
 
-        return (f"α {1e6 * self.alpha:.3g} µs, 1/β {rate(self.beta)}, 1/γ {rate(self.gamma)}, "
-                f"copies {rate(self.copy)}")
+        return f"α {1e6 * self.alpha:.3g} µs, 1/β {rate(self.beta)}, 1/γ {rate(self.gamma)}, copies {rate(self.copy)}"
 
 
 def terms(function: str, algorithm: str, ranks: int, nodes: int = 1) -> Terms:
@@ -82,8 +81,9 @@ def cost(function: str, algorithm: str, ranks: int, nbytes: float, costs: Costs,
     return costs.seconds(terms(function, algorithm, ranks, nodes), nbytes)
 
 
-def crossover(function: str, few_messages: str, few_bytes: str, ranks: int, costs: Costs, nodes: int = 1
-              ) -> float | None:
+def crossover(
+    function: str, few_messages: str, few_bytes: str, ranks: int, costs: Costs, nodes: int = 1
+) -> float | None:
     """The bytes from which on `few_bytes` takes less time than `few_messages`; None where there is no such size.
 
     Both costs are straight lines in n, so there is one crossing at the most. 0 where `few_bytes` starts lower.

@@ -47,8 +47,10 @@ class CountingComm:
     def __getattr__(self, name: str):
         if name in _PASSED_ON:
             return getattr(self.comm, name)
-        raise AttributeError(f"a counting communicator knows {', '.join(_COUNTED + _PASSED_ON)}, not {name!r}, whose "
-                             "messages it could not count")
+        raise AttributeError(
+            f"a counting communicator knows {', '.join(_COUNTED + _PASSED_ON)}, not {name!r}, whose "
+            "messages it could not count"
+        )
 
     def _count(self, buf, dest) -> None:
         nbytes = elements(buf).nbytes

@@ -104,6 +104,7 @@ def allgather(comm, send, recv, algorithm="ring", validate=True) -> None:
 
 def broadcast(comm, buffer, root=0, algorithm="binomial", validate=True) -> None:
     """buffer ← buffer of rank `root`, on every rank. buffer: n elements."""
+
     def check(comm, buffer):
         if not isinstance(root, int | np.integer) or isinstance(root, bool):
             raise TypeError(f"root must be a rank, not {root!r}")
@@ -148,9 +149,17 @@ def _agree(function, comm, check, arrays, op, algorithm, root) -> None:
         raise
     # The sizes of what arrives follow from those of what is sent, checked above.
     name = "buffer" if function == "broadcast" else "recv" if buffers.is_in_place(arrays[0]) else "send"
-    agree(comm, {"function": function, "algorithm": algorithm, "op": operation_name(op),
-                 "root": None if root is None else int(root),
-                 f"dtype of {name}": str(flat[0].dtype), f"size of {name}": flat[0].size})
+    agree(
+        comm,
+        {
+            "function": function,
+            "algorithm": algorithm,
+            "op": operation_name(op),
+            "root": None if root is None else int(root),
+            f"dtype of {name}": str(flat[0].dtype),
+            f"size of {name}": flat[0].size,
+        },
+    )
 
 
 def _refuse(comm, error) -> None:
@@ -165,8 +174,9 @@ def _refuse(comm, error) -> None:
 def _look_up(function: str, kind: type, algorithm: str):
     """The algorithm's function. Raises ValueError or TypeError for what cannot be on such a comm."""
     if algorithm not in ALGORITHMS[function]:
-        raise ValueError(f"algorithm {algorithm!r} is not known to {function}; "
-                         f"it knows {', '.join(ALGORITHMS[function])}")
+        raise ValueError(
+            f"algorithm {algorithm!r} is not known to {function}; it knows {', '.join(ALGORITHMS[function])}"
+        )
     if kind.__name__ == "Intercomm":
         raise TypeError("comm must have one group of ranks, but is an inter-communicator")
     if algorithm in MPI_ONLY and not is_mpi_type(kind):

@@ -55,18 +55,44 @@ def _title(practice: Practice) -> str:
 
 def _busy(ax, message: Message) -> None:
     for rank in {message.source, message.dest}:
-        ax.plot([message.send_time, message.recv_time], [rank, rank], color=figures.COLORS["sky"], linewidth=5,
-                marker="", solid_capstyle="butt", zorder=2)
+        ax.plot(
+            [message.send_time, message.recv_time],
+            [rank, rank],
+            color=figures.COLORS["sky"],
+            linewidth=5,
+            marker="",
+            solid_capstyle="butt",
+            zorder=2,
+        )
     if message.posted < message.send_time:
-        ax.plot([message.posted, message.send_time], [message.source] * 2, color=figures.INK, linewidth=2, marker="",
-                linestyle=":", zorder=3)
+        ax.plot(
+            [message.posted, message.send_time],
+            [message.source] * 2,
+            color=figures.INK,
+            linewidth=2,
+            marker="",
+            linestyle=":",
+            zorder=3,
+        )
 
 
 def _arrow(ax, start: float, stop: float, message: Message, color: str, linestyle: str = "-") -> None:
     bend = "arc3,rad=-0.6" if message.source == message.dest else "arc3"
-    ax.annotate("", (stop, message.dest), xytext=(start, message.source), zorder=4, arrowprops={
-        "arrowstyle": "-|>", "color": color, "linestyle": linestyle, "linewidth": 1.5, "connectionstyle": bend,
-        "shrinkA": 0, "shrinkB": 0})
+    ax.annotate(
+        "",
+        (stop, message.dest),
+        xytext=(start, message.source),
+        zorder=4,
+        arrowprops={
+            "arrowstyle": "-|>",
+            "color": color,
+            "linestyle": linestyle,
+            "linewidth": 1.5,
+            "connectionstyle": bend,
+            "shrinkA": 0,
+            "shrinkB": 0,
+        },
+    )
 
 
 def _label(ax, message: Message) -> None:
@@ -74,8 +100,16 @@ def _label(ax, message: Message) -> None:
     share = 0.3 / max(abs(message.dest - message.source), 1)
     x = message.send_time + (message.recv_time - message.send_time) * share
     y = message.source + (message.dest - message.source) * share
-    ax.text(x, y, f"{message.nbytes:,}", ha="center", va="center", fontsize=8, zorder=5,
-            bbox={"facecolor": figures.PAPER, "edgecolor": "none", "pad": 1})
+    ax.text(
+        x,
+        y,
+        f"{message.nbytes:,}",
+        ha="center",
+        va="center",
+        fontsize=8,
+        zorder=5,
+        bbox={"facecolor": figures.PAPER, "edgecolor": "none", "pad": 1},
+    )
 
 
 def before_and_after(name: str, size: int = 4) -> tuple[list[list[str]], list[list[str]]]:
@@ -119,16 +153,21 @@ def draw_collective(*names: str, size: int = 4):
     """
     columns = min(len(names), 2)
     rows = -(-len(names) // columns)
-    fig, axes = figures.new(None, width=5.2 * columns, height=(1.1 + 0.45 * size) * rows, nrows=rows, ncols=columns,
-                            squeeze=False)
-    for ax in axes.flat[len(names):]:
+    fig, axes = figures.new(
+        None, width=5.2 * columns, height=(1.1 + 0.45 * size) * rows, nrows=rows, ncols=columns, squeeze=False
+    )
+    for ax in axes.flat[len(names) :]:
         ax.remove()
     for ax, name in zip(axes.flat, names, strict=False):
         before, after = before_and_after(name, size)
         _cells(ax, before, 0)
         _cells(ax, after, size + 1.5)
-        ax.annotate("", (size + 1.2, size / 2), xytext=(size + 0.3, size / 2),
-                    arrowprops={"arrowstyle": "-|>", "color": figures.INK, "linewidth": 1.5})
+        ax.annotate(
+            "",
+            (size + 1.2, size / 2),
+            xytext=(size + 0.3, size / 2),
+            arrowprops={"arrowstyle": "-|>", "color": figures.INK, "linewidth": 1.5},
+        )
         ax.set(xlim=(-0.1, 2 * size + 1.6), ylim=(size + 0.5, -0.1), xticks=[])
         for left, text in ((0, "before"), (size + 1.5, "after")):
             ax.text(left + size / 2, size + 0.1, text, ha="center", va="top", fontsize=9, style="italic")
@@ -148,6 +187,14 @@ def _cells(ax, table: list[list[str]], left: float) -> None:
             color = _SUM_COLOR if text.startswith("Σ") else figures.PAPER
             if text and text[0] in LETTERS:
                 color = _RANK_COLORS[LETTERS.index(text[0]) % len(_RANK_COLORS)]
-            ax.add_patch(Rectangle((left + chunk, rank + 0.06), 0.94, 0.88, facecolor=color,
-                                   edgecolor=figures.INK if text else figures.RULE, linewidth=0.8))
+            ax.add_patch(
+                Rectangle(
+                    (left + chunk, rank + 0.06),
+                    0.94,
+                    0.88,
+                    facecolor=color,
+                    edgecolor=figures.INK if text else figures.RULE,
+                    linewidth=0.8,
+                )
+            )
             ax.text(left + chunk + 0.47, rank + 0.5, text, ha="center", va="center", fontsize=9, color="black")

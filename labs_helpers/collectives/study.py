@@ -42,8 +42,15 @@ def race_on(comm, function_algorithms: dict, sizes, seconds: float, ping_pong: b
     return MPI.Get_library_version().strip(" \0\n").splitlines()[0].strip(), records
 
 
-def measure(ranks: int, functions=FUNCTIONS, sizes=SIZES, seconds: float = 0.06, timeout: float = 120,
-            every_setting: bool = True, turns: int = 1) -> list[dict]:
+def measure(
+    ranks: int,
+    functions=FUNCTIONS,
+    sizes=SIZES,
+    seconds: float = 0.06,
+    timeout: float = 120,
+    every_setting: bool = True,
+    turns: int = 1,
+) -> list[dict]:
     """Records of a whole race on `ranks` ranks: ours, native under every setting (or by default alone), ping-pong.
 
     Ours and native by default run side by side in one start of the ranks; every other native setting has a start of
@@ -51,8 +58,13 @@ def measure(ranks: int, functions=FUNCTIONS, sizes=SIZES, seconds: float = 0.06,
     turns: how often all of this is gone through. Of each measurement the middle one is kept, so that a machine that
     slows down or speeds up meanwhile does so for all candidates.
     """
-    return middle([record for _ in range(turns) for record in
-                   _measure_once(ranks, functions, sizes, seconds, timeout, every_setting)])
+    return middle(
+        [
+            record
+            for _ in range(turns)
+            for record in _measure_once(ranks, functions, sizes, seconds, timeout, every_setting)
+        ]
+    )
 
 
 def _measure_once(ranks: int, functions, sizes, seconds: float, timeout: float, every_setting: bool) -> list[dict]:
@@ -66,20 +78,26 @@ def _measure_once(ranks: int, functions, sizes, seconds: float, timeout: float, 
         algorithms = {f: (*_ours(ALGORITHMS[f]), NATIVE) if first else (NATIVE,) for f in setting.names}
         effort, limit = (seconds, timeout) if first else (seconds / 3, timeout / 2)  # many settings, one candidate each
         try:
-            library, got = run_on_ranks(race_on, ranks, algorithms, sizes, effort, first, timeout=limit,
-                                        env=setting.env)[0]
+            library, got = run_on_ranks(
+                race_on, ranks, algorithms, sizes, effort, first, timeout=limit, env=setting.env
+            )[0]
         except RanksFailed as error:
             if first:
                 raise
             if SINGLE_COPY in setting.names.values():
                 refused = setting.env  # as in a container that forbids it: the others are raced without
-            print(f"{ranks} ranks: native, {' / '.join(set(setting.names.values()))}, is left out: "
-                  f"{str(error).splitlines()[0]}", flush=True)
+            print(
+                f"{ranks} ranks: native, {' / '.join(set(setting.names.values()))}, is left out: "
+                f"{str(error).splitlines()[0]}",
+                flush=True,
+            )
             continue
         # The ranks' own view of MPI: this process has not started one.
         on = {"mpi": library, "mpi_settings": _mpi_settings(setting)}
-        records += [{"study": "collectives", **record, "setting": setting.names.get(record.get("function"), DEFAULT),
-                     "on": on} for record in got]
+        records += [
+            {"study": "collectives", **record, "setting": setting.names.get(record.get("function"), DEFAULT), "on": on}
+            for record in got
+        ]
     return records
 
 
@@ -118,8 +136,9 @@ def main(arguments=None) -> None:
     turns = given.turns or turns
     records = []
     for ranks in given.ranks or ((8,) if given.quick else (2, 4, 8)):
-        got = complete(measure(ranks, given.functions, sizes, seconds, turns=turns,
-                               every_setting=not given.default_only), machine)
+        got = complete(
+            measure(ranks, given.functions, sizes, seconds, turns=turns, every_setting=not given.default_only), machine
+        )
         if out:
             results.append(out, got)
         records += got

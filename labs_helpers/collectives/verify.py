@@ -18,9 +18,14 @@ NOT_FOR_ORDER = {"ring", "recursive_halving", "hierarchical"}  # a non-commutati
 _GUARD = 99  # stands where nothing may be written, and in recv before the call
 
 
-def verify(comm, functions: Sequence[str] = tuple(ALGORITHMS), sizes: Sequence[int] = SIZES,
-           dtypes: Sequence[str] = DTYPES, validate: bool = False, left_out: Sequence[str] = (),
-           ) -> tuple[int, str | None]:
+def verify(
+    comm,
+    functions: Sequence[str] = tuple(ALGORITHMS),
+    sizes: Sequence[int] = SIZES,
+    dtypes: Sequence[str] = DTYPES,
+    validate: bool = False,
+    left_out: Sequence[str] = (),
+) -> tuple[int, str | None]:
     """(number of cases, the first that differs from native on any rank, or None); the same on every rank.
 
     Stops after the first combination of function, size and dtype that fails. Collective.
@@ -100,8 +105,13 @@ def _alltoall_cases(comm, n: int, dtype, validate: bool, left_out) -> Iterator[t
         yield algorithm, _good(recv, expected, whole) and np.array_equal(send, before)
 
 
-_CASES = {"allreduce": _allreduce_cases, "reduce_scatter": _reduce_scatter_cases, "allgather": _allgather_cases,
-          "broadcast": _broadcast_cases, "alltoall": _alltoall_cases}
+_CASES = {
+    "allreduce": _allreduce_cases,
+    "reduce_scatter": _reduce_scatter_cases,
+    "allgather": _allgather_cases,
+    "broadcast": _broadcast_cases,
+    "alltoall": _alltoall_cases,
+}
 
 
 def _algorithms(function: str, op, left_out) -> list[str]:

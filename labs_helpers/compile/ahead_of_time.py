@@ -21,8 +21,12 @@ WORKER = Path(__file__).with_name("ahead_of_time_worker.py")
 
 # Compute capability or AMD architecture, and the tensor-core instruction its matrix products become.
 TARGETS = {
-    "sm_75": "T4", "sm_80": "A100", "sm_90": "H100, H200", "sm_100": "B200",
-    "gfx90a": "MI250X", "gfx942": "MI300X",
+    "sm_75": "T4",
+    "sm_80": "A100",
+    "sm_90": "H100, H200",
+    "sm_100": "B200",
+    "gfx90a": "MI250X",
+    "gfx942": "MI300X",
 }
 
 # The most shared memory (on AMD, LDS) one program may have, in bytes.
@@ -95,15 +99,19 @@ def job(launch, target: str = "sm_90", dtype=None) -> dict:
         "signature": signature,
         "constexprs": {k: getattr(v, "value", v) for k, v in constants.items()},
         # Pointers and multiples of 16 are what a launch tells the compiler as well; without it loads are narrow.
-        "aligned": [k for k, v in launch.arguments.items()
-                    if hasattr(v, "data_ptr") or (type(v) is int and v % 16 == 0 and k not in constants)],
+        "aligned": [
+            k
+            for k, v in launch.arguments.items()
+            if hasattr(v, "data_ptr") or (type(v) is int and v % 16 == 0 and k not in constants)
+        ],
         "options": launch.options,
         "target": target,
     }
 
 
-def compile_all(jobs: list[dict], timeout: float = 120, python: str = sys.executable,
-                triton_path: str | None = None) -> list[Compiled]:
+def compile_all(
+    jobs: list[dict], timeout: float = 120, python: str = sys.executable, triton_path: str | None = None
+) -> list[Compiled]:
     """Compile several jobs in one process. `triton_path` puts another Triton first on the import path."""
     environment = {k: v for k, v in os.environ.items() if k != "TRITON_INTERPRET"}
     environment["PYTHONPATH"] = triton_path or ""

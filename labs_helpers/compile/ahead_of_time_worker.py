@@ -47,8 +47,9 @@ def resources(cubin: bytes) -> tuple:
     with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
         file.write(cubin)
         file.flush()
-        text = subprocess.run([tool, "--dump-resource-usage", file.name], capture_output=True, text=True,
-                              timeout=30).stdout
+        text = subprocess.run(
+            [tool, "--dump-resource-usage", file.name], capture_output=True, text=True, timeout=30
+        ).stdout
     found = re.search(r"REG:(\d+) STACK:(\d+)", text)
     return (int(found[1]), int(found[2])) if found else (None, None)
 
@@ -71,9 +72,15 @@ def compile_job(job: dict, folder: str) -> dict:
     half = re.search(r"(wgmma\.mma_async|mma\.sync)[\w.:]*\.m\d+n\d+k\d+(\.row\.col)?\.f16\.", assembly)
     registers, spills = resources(binary) if cuda else amd_resources(assembly)
     return {
-        "target": job["target"], "tensor_core": found, "float16_accumulators": bool(half),
-        "shared": compiled.metadata.shared, "registers": registers, "spills": spills, "binary": len(binary),
-        "num_warps": compiled.metadata.num_warps, "assembly": assembly,
+        "target": job["target"],
+        "tensor_core": found,
+        "float16_accumulators": bool(half),
+        "shared": compiled.metadata.shared,
+        "registers": registers,
+        "spills": spills,
+        "binary": len(binary),
+        "num_warps": compiled.metadata.num_warps,
+        "assembly": assembly,
         "triton": triton.__version__,
     }
 

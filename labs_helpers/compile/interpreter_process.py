@@ -32,8 +32,11 @@ def call_interpreted(function: Callable, student: Callable, *arguments, timeout:
         source, order, answer = (Path(folder, name) for name in ("answer.py", "order.pkl", "answer.pkl"))
         source.write_text(portable_source(student))
         order.write_bytes(pickle.dumps((function, plain(student).__name__, *given)))
-        run([sys.executable, "-m", "labs_helpers.compile.interpreter_process", str(source), str(order), str(answer)],
-            timeout=timeout, env={**os.environ, "TRITON_INTERPRET": "1", "LABS_DEVICE": "cpu"})
+        run(
+            [sys.executable, "-m", "labs_helpers.compile.interpreter_process", str(source), str(order), str(answer)],
+            timeout=timeout,
+            env={**os.environ, "TRITON_INTERPRET": "1", "LABS_DEVICE": "cpu"},
+        )
         return pickle.loads(answer.read_bytes())
 
 

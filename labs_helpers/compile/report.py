@@ -19,8 +19,22 @@ from labs_helpers.compile.launches import Launch, record_launches
 from labs_helpers.measure.machine import this_machine
 
 BLOCKS = ("BLOCK_M", "BLOCK_N", "BLOCK_K")
-COLUMNS = ("kernel", "target", "chip", "tile", "instruction", "count", "shared", "shared_limit", "registers", "spills",
-           "binary", "num_warps", "threads", "triton")
+COLUMNS = (
+    "kernel",
+    "target",
+    "chip",
+    "tile",
+    "instruction",
+    "count",
+    "shared",
+    "shared_limit",
+    "registers",
+    "spills",
+    "binary",
+    "num_warps",
+    "threads",
+    "triton",
+)
 PRINTED = ("sm_75", "sm_80", "sm_90", "sm_100", "gfx942")
 
 
@@ -48,10 +62,14 @@ def compile_report(builds: Iterable[Build]):
 
     orders = [(build, job(build.launch, build.target)) for build in builds]
     if any(build.target == "sm_75" for build, _ in orders) and triton_for("sm_75") is None:
-        print("sm_75 is compiled by this Triton, which may not use a T4's tensor cores: "
-              "3.2.0 is not installed beside the environment (make setup does it).")
-    rows = [_row(build, order, compiled)
-            for (build, order), compiled in zip(orders, _compile_in_parallel(orders), strict=True)]
+        print(
+            "sm_75 is compiled by this Triton, which may not use a T4's tensor cores: "
+            "3.2.0 is not installed beside the environment (make setup does it)."
+        )
+    rows = [
+        _row(build, order, compiled)
+        for (build, order), compiled in zip(orders, _compile_in_parallel(orders), strict=True)
+    ]
     return pandas.DataFrame(rows, columns=None if rows else list(COLUMNS))
 
 
@@ -65,8 +83,10 @@ def print_compile_report(function, *tensors, targets=PRINTED) -> None:
         answer = "yes" if compiled.uses_tensor_cores else "no"
         found = ", ".join(f"{count} × {name}" for name, count in compiled.tensor_core.items()) or "plain arithmetic"
         spilled = f", {compiled.spills} B spilled" if compiled.spills else ""
-        print(f"{compiled.target:7} {TARGETS[compiled.target]:10}  tensor cores? {answer:3}  {found}; "
-              f"{compiled.shared:,} B shared, {compiled.registers} registers{spilled}")
+        print(
+            f"{compiled.target:7} {TARGETS[compiled.target]:10}  tensor cores? {answer:3}  {found}; "
+            f"{compiled.shared:,} B shared, {compiled.registers} registers{spilled}"
+        )
 
 
 def warp_size(target: str) -> int:
@@ -83,8 +103,9 @@ def _compile_in_parallel(orders: list[tuple]) -> list[Compiled]:
         batches += [(path, mine[start::cores]) for start in range(cores) if mine[start::cores]]
     done: dict[int, Compiled] = {}
     with ThreadPoolExecutor(cores) as pool:
-        for (_, places), results in zip(batches, pool.map(
-                lambda batch: _compile([orders[i] for i in batch[1]], batch[0]), batches), strict=True):
+        for (_, places), results in zip(
+            batches, pool.map(lambda batch: _compile([orders[i] for i in batch[1]], batch[0]), batches), strict=True
+        ):
             done.update(zip(places, results, strict=True))
     return [done[i] for i in range(len(orders))]
 
@@ -95,17 +116,25 @@ def _compile(orders: list[tuple], path: str | None) -> list[Compiled]:
     except CompileError as error:
         if len(orders) > 1:  # one by one, to name the one that does not build
             return [_compile([order], path)[0] for order in orders]
-        (build, _), = orders
+        ((build, _),) = orders
         raise CompileError(f"{build.kernel} does not build for {build.target}: {error}") from error
 
 
 def _row(build: Build, order: dict, compiled: Compiled) -> dict:
     return {
-        "kernel": build.kernel, "target": compiled.target, "chip": TARGETS[compiled.target],
+        "kernel": build.kernel,
+        "target": compiled.target,
+        "chip": TARGETS[compiled.target],
         "tile": "×".join(str(order["constexprs"][block]) for block in BLOCKS if block in order["constexprs"]),
-        "instruction": ", ".join(compiled.tensor_core), "count": sum(compiled.tensor_core.values()),
-        "shared": compiled.shared, "shared_limit": SHARED_LIMIT[compiled.target],
-        "registers": compiled.registers, "spills": compiled.spills, "binary": compiled.binary,
-        "num_warps": compiled.num_warps, "threads": compiled.num_warps * warp_size(compiled.target),
-        "triton": compiled.triton, **build.columns,
+        "instruction": ", ".join(compiled.tensor_core),
+        "count": sum(compiled.tensor_core.values()),
+        "shared": compiled.shared,
+        "shared_limit": SHARED_LIMIT[compiled.target],
+        "registers": compiled.registers,
+        "spills": compiled.spills,
+        "binary": compiled.binary,
+        "num_warps": compiled.num_warps,
+        "threads": compiled.num_warps * warp_size(compiled.target),
+        "triton": compiled.triton,
+        **build.columns,
     }

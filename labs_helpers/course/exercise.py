@@ -121,11 +121,19 @@ def _what_is_open(student, reference) -> str:
     own = plain(student)
     if student is reference:
         return "not attempted yet"
-    parts = {name: plain(own.__globals__.get(name)) for name, part in reachable(reference).items()
-             if part is not reference and BEGIN in source_of(part)}
-    written = [f"`{name}`" for name, part in parts.items()
-               if inspect.isfunction(part) and part is not own
-               and part.__code__.co_filename == own.__code__.co_filename and attempted(own.__globals__[name])]
+    parts = {
+        name: plain(own.__globals__.get(name))
+        for name, part in reachable(reference).items()
+        if part is not reference and BEGIN in source_of(part)
+    }
+    written = [
+        f"`{name}`"
+        for name, part in parts.items()
+        if inspect.isfunction(part)
+        and part is not own
+        and part.__code__.co_filename == own.__code__.co_filename
+        and attempted(own.__globals__[name])
+    ]
     if not written:
         return "not attempted yet"
     return f"{' and '.join(written)} {'are' if len(written) > 1 else 'is'} written, `{own.__name__}` is still open"

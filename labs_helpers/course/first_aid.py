@@ -59,9 +59,7 @@ def python() -> str:
 
 
 def torch() -> str:
-    return _python(
-        "import torch; a = torch.ones(2, 2); assert (a @ a).sum() == 8; print('torch', torch.__version__)"
-    )
+    return _python("import torch; a = torch.ones(2, 2); assert (a @ a).sum() == 8; print('torch', torch.__version__)")
 
 
 def triton() -> str:
@@ -132,9 +130,7 @@ def disk() -> str:
     folder = tempfile.gettempdir()
     free = shutil.disk_usage(folder).free / 2**30
     if free < 1:
-        raise Trouble(
-            f"{free:.1f} GiB free in {folder}; 1 is needed", "make room, or set TMPDIR"
-        )
+        raise Trouble(f"{free:.1f} GiB free in {folder}; 1 is needed", "make room, or set TMPDIR")
     return f"disk: {free:.0f} GiB free for temporary files"
 
 

@@ -70,5 +70,6 @@ def complete_colab() -> None:
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as constraints:
         constraints.write("\n".join(held))
         constraints.flush()
-        run([sys.executable, "-m", "pip", "install", "--quiet", "--constraint", constraints.name, *missing],
-            timeout=600)
+        run(
+            [sys.executable, "-m", "pip", "install", "--quiet", "--constraint", constraints.name, *missing], timeout=600
+        )

@@ -45,7 +45,8 @@ class Storage:
     def name_element(self, index: int) -> tuple[str, str]:
         """(tensor's name, 'row 3, column 40 of 37×40') of the element `index`, seen from the nearest view."""
         (offset, shape, strides), name = min(
-            self.views.items(), key=lambda view: abs(index - view[0][0]) if index >= view[0][0] else float("inf"))
+            self.views.items(), key=lambda view: abs(index - view[0][0]) if index >= view[0][0] else float("inf")
+        )
         position = []
         rest, size = index - offset, "×".join(map(str, shape))
         if rest < 0:
@@ -97,8 +98,10 @@ class Meter:
             nothing = np.zeros(shape, dtype=np.int64)
             return Counts("", tensor.element_size(), nothing, nothing, nothing, nothing - 1)
         offset = tensor.storage_offset()
-        view = {key: as_view(getattr(storage, key), offset, shape, strides) for key in
-                ("loads", "stores", "writers", "last_writer")}
+        view = {
+            key: as_view(getattr(storage, key), offset, shape, strides)
+            for key in ("loads", "stores", "writers", "last_writer")
+        }
         return Counts(storage.views.get((offset, shape, strides), ""), storage.itemsize, **view)
 
     def knows(self, tensor) -> bool:
@@ -116,8 +119,12 @@ class Meter:
             if whole.data_ptr() not in self.storages:
                 size = whole.nbytes() // tensor.element_size()
                 self.storages[whole.data_ptr()] = Storage(
-                    whole.data_ptr(), tensor.element_size(), np.zeros(size, bool),
-                    *(np.zeros(size, np.int64) for _ in range(3)), np.full(size, -1, np.int64))
+                    whole.data_ptr(),
+                    tensor.element_size(),
+                    np.zeros(size, bool),
+                    *(np.zeros(size, np.int64) for _ in range(3)),
+                    np.full(size, -1, np.int64),
+                )
             storage = self.storages[whole.data_ptr()]
             view = (tensor.storage_offset(), tuple(tensor.shape), tensor.stride())
             storage.views.setdefault(view, name)
@@ -165,7 +172,8 @@ def _before(elements: int) -> str:
 
 def as_view(flat: np.ndarray, offset: int, shape, strides) -> np.ndarray:
     return np.lib.stride_tricks.as_strided(
-        flat[offset:], shape, tuple(s * flat.itemsize for s in strides), writeable=True)
+        flat[offset:], shape, tuple(s * flat.itemsize for s in strides), writeable=True
+    )
 
 
 def student_line(files: set[str]) -> tuple[int | None, str]:
@@ -195,8 +203,7 @@ def metered():
 
     meter = Meter()
     seen = 0
-    names = ("create_masked_load", "create_masked_store", "create_atomic_rmw", "create_atomic_cas",
-             "set_grid_idx")
+    names = ("create_masked_load", "create_masked_store", "create_atomic_rmw", "create_atomic_cas", "set_grid_idx")
     original = {name: getattr(InterpreterBuilder, name) for name in names}
 
     def set_grid_idx(self, x, y, z):
@@ -213,7 +220,8 @@ def metered():
         if other is None and loaded.data.dtype.kind == "f":
             # A GPU leaves these undefined; the interpreter's own zeros would hide a forgotten other=.
             loaded.data = np.where(np.broadcast_to(mask.data, loaded.data.shape), loaded.data, np.nan).astype(
-                loaded.data.dtype)
+                loaded.data.dtype
+            )
         return loaded
 
     def store(self, ptrs, value, mask, *rest):

@@ -33,6 +33,9 @@ def predict(question: str, value: float | None) -> Prediction:
         if not math.isfinite(value):
             raise NotFinite(f"predict({question!r}, …) takes a finite number, not {value!r}")
     prediction = SCORES.predictions[question] = Prediction(question, value)
-    print(f"○ {question}: no prediction yet; put your number in place of None" if value is None
-          else f"✓ {question}: you predict {value:g}")
+    print(
+        f"○ {question}: no prediction yet; put your number in place of None"
+        if value is None
+        else f"✓ {question}: you predict {value:g}"
+    )
     return prediction

@@ -48,8 +48,10 @@ def summary() -> None:
     if SCORES.predictions:
         given = sum(p.value is not None for p in SCORES.predictions.values())
         points = PREDICTION_POINTS * given // len(SCORES.predictions)
-        print(f"{RIGHT if given == len(SCORES.predictions) else OPEN}       "
-              f"{'predictions given':<34} {points:>3} / {PREDICTION_POINTS}  ({given} of {len(SCORES.predictions)})")
+        print(
+            f"{RIGHT if given == len(SCORES.predictions) else OPEN}       "
+            f"{'predictions given':<34} {points:>3} / {PREDICTION_POINTS}  ({given} of {len(SCORES.predictions)})"
+        )
         earned, total = earned + points, total + PREDICTION_POINTS
     print(f"{'':8}{'':<34} {earned:>3} / {total} points")
     unfinished = [e.id for e in exercises if SCORES.status.get(e.id, OPEN) != RIGHT]

@@ -27,10 +27,13 @@ def cell_of(reference) -> str:
     """The exercise cell that belongs to a reference, solved: its file without docstring and imports."""
     text = Path(inspect.getsourcefile(plain(reference))).read_text()
     tree = ast.parse(text)
-    header = [node for i, node in enumerate(tree.body)
-              if isinstance(node, (ast.Import, ast.ImportFrom))
-              or (i == 0 and isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))]
-    body = "\n".join(text.splitlines()[header[-1].end_lineno:]) if header else text
+    header = [
+        node
+        for i, node in enumerate(tree.body)
+        if isinstance(node, (ast.Import, ast.ImportFrom))
+        or (i == 0 and isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))
+    ]
+    body = "\n".join(text.splitlines()[header[-1].end_lineno :]) if header else text
     return body.strip("\n")
 
 
@@ -53,14 +56,22 @@ def attempted(function) -> bool:
 
 def still_open(function) -> list[str]:
     """The names of the functions in which `...` still stands where something is to be written."""
-    return [name for name, part in reachable(function).items()
-            if any(map(_is_placeholder, ast.walk(ast.parse(source_of(part)))))]
+    return [
+        name
+        for name, part in reachable(function).items()
+        if any(map(_is_placeholder, ast.walk(ast.parse(source_of(part)))))
+    ]
 
 
 def _untouched(statements: list[ast.stmt]) -> bool:
     """Whether nothing but placeholders (and a docstring) stands here."""
-    documented = [node for node in statements if not (isinstance(node, ast.Expr) and isinstance(
-        node.value, ast.Constant) and isinstance(node.value.value, str))]
+    documented = [
+        node
+        for node in statements
+        if not (
+            isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+        )
+    ]
     return all(map(_is_placeholder, documented))
 
 

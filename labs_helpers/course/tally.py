@@ -49,7 +49,11 @@ def _tally(function, tensors, keywords) -> Tally:
     with metered() as meter:
         result = function(*tensors, **keywords)
     inputs, output = [meter.of(t) for t in tensors], meter.of(result)
-    return Tally([c.loads for c in inputs], output.stores, output.last_writer,
-                 sum(c.bytes_loaded for c in inputs), meter.bytes_moved - sum(c.bytes_loaded for c in inputs),
-                 len(meter.launches))
-
+    return Tally(
+        [c.loads for c in inputs],
+        output.stores,
+        output.last_writer,
+        sum(c.bytes_loaded for c in inputs),
+        meter.bytes_moved - sum(c.bytes_loaded for c in inputs),
+        len(meter.launches),
+    )

@@ -41,7 +41,8 @@ class TorchTraffic(TorchDispatchMode):
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
         result = function(*args, **(kwargs or {}))
         is_view = function._schema.returns and any(
-            r.alias_info is not None and not r.alias_info.is_write for r in function._schema.returns)
+            r.alias_info is not None and not r.alias_info.is_write for r in function._schema.returns
+        )
         if not is_view:
             read, written = _bytes([*args, *(kwargs or {}).values()]), _bytes(result)
             self.operations.append(Operation(function.overloadpacket.__name__, read, written))

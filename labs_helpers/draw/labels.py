@@ -56,8 +56,7 @@ def label_points(ax, points: dict[str, tuple[float, float]], **style) -> list:
             taken += [_around(vertex, reach, reach) for vertex in path.vertices]
     written = []
     for name, point in points.items():
-        text = ax.annotate(name, point, xytext=(0, 0), textcoords="offset points", ha="center", va="center",
-                           **style)
+        text = ax.annotate(name, point, xytext=(0, 0), textcoords="offset points", ha="center", va="center", **style)
         box = text.get_window_extent()
         x, y = ax.transData.transform(point)
         places = [(_around((x + dx, y + dy), box.width / 2 + 1, box.height / 2), (dx, dy))

@@ -8,11 +8,17 @@ from labs_helpers.gemm.study import ALONE, EAGER, OURS, PORTABLE
 from labs_helpers.measure.datasheet import lookup
 
 CURVES = {  # name → marker, colour; 'yours' and 'reference' are the student's own two measurements
-    OURS: ("o", "blue"), PORTABLE: ("p", "purple"),
-    "matmul_add_relu, larger tiles": ("s", "sky"), "matmul_add_relu, 64×64×32": ("P", "sky"),
-    "torch.compile": ("D", "vermillion"), "torch.compile, max-autotune": ("^", "orange"),
-    "addmm + relu": ("v", "green"), "yours, larger tiles": ("*", "black"), "yours, 64×64×32": ("X", "black"),
-    "reference, larger tiles": ("*", "black"), "reference, 64×64×32": ("X", "black"),
+    OURS: ("o", "blue"),
+    PORTABLE: ("p", "purple"),
+    "matmul_add_relu, larger tiles": ("s", "sky"),
+    "matmul_add_relu, 64×64×32": ("P", "sky"),
+    "torch.compile": ("D", "vermillion"),
+    "torch.compile, max-autotune": ("^", "orange"),
+    "addmm + relu": ("v", "green"),
+    "yours, larger tiles": ("*", "black"),
+    "yours, 64×64×32": ("X", "black"),
+    "reference, larger tiles": ("*", "black"),
+    "reference, 64×64×32": ("X", "black"),
 }
 
 
@@ -34,14 +40,21 @@ def draw_speedup(frames: dict, prediction=None):
     fig, axes = figures.new("D = ReLU(A·B + C): speed over eager PyTorch", width=10.5, ncols=len(frames), squeeze=False)
     fig.get_layout_engine().set(wspace=0.04)
     for ax, (machine, frame) in zip(axes[0], frames.items(), strict=True):
-        table = squares(frame).pivot_table(index="M", columns="name", aggfunc="last",
-                                           values=["median_ms", "p20_ms", "p80_ms"])
+        table = squares(frame).pivot_table(
+            index="M", columns="name", aggfunc="last", values=["median_ms", "p20_ms", "p80_ms"]
+        )
         wide, fast, slow = (table[percentile] for percentile in ("median_ms", "p20_ms", "p80_ms"))
         for name in [n for n in CURVES if n in wide and wide[n].notna().sum() > 1]:
             marker, color = CURVES[name]
             ax.plot(wide.index, wide[EAGER] / wide[name], marker=marker, color=figures.COLORS[color], label=name)
-            ax.vlines(wide.index, wide[EAGER] / slow[name], wide[EAGER] / fast[name], color=figures.COLORS[color],
-                      linewidth=1.2, alpha=0.5)
+            ax.vlines(
+                wide.index,
+                wide[EAGER] / slow[name],
+                wide[EAGER] / fast[name],
+                color=figures.COLORS[color],
+                linewidth=1.2,
+                alpha=0.5,
+            )
         ax.axhline(1, linestyle=":", color="gray", label="_eager")
         ax.set(title=machine, xlabel="n (all matrices n×n)", xscale="log")
         ax.set_ylim(0, 1.08 * ax.get_ylim()[1])
@@ -64,16 +77,24 @@ def draw_order(frame):
     """
     orders = frame[frame["GROUP_M"].notna()].drop_duplicates(["M", "GROUP_M"], keep="last")
     sizes = sorted(orders["M"].unique())
-    fig, axes = figures.new(f"The order of the tiles on {orders['on.machine'].iloc[0]} (recorded)", width=8.5,
-                            ncols=len(sizes), squeeze=False)
+    fig, axes = figures.new(
+        f"The order of the tiles on {orders['on.machine'].iloc[0]} (recorded)",
+        width=8.5,
+        ncols=len(sizes),
+        squeeze=False,
+    )
     least, most = orders.groupby("M")["p20_ms"].min(), orders.groupby("M")["p80_ms"].max()
     ratio = (most / least).max()
     for ax, n in zip(axes[0], sizes, strict=True):
         order = orders[orders["M"] == n].sort_values("GROUP_M")
         below, above = order["median_ms"] - order["p20_ms"], order["p80_ms"] - order["median_ms"]
         ax.errorbar(order["GROUP_M"], order["median_ms"], yerr=[below, above], marker="o", capsize=4)
-        ax.set(title=f"n = {n}", xlabel="GROUP_M", xscale="log",
-               ylim=(least[n] * (1 - 0.1 * (ratio - 1)), least[n] * (ratio + 0.1 * (ratio - 1))))
+        ax.set(
+            title=f"n = {n}",
+            xlabel="GROUP_M",
+            xscale="log",
+            ylim=(least[n] * (1 - 0.1 * (ratio - 1)), least[n] * (ratio + 0.1 * (ratio - 1))),
+        )
         ax.set_xticks(list(order["GROUP_M"]), [f"{g:.0f}" for g in order["GROUP_M"]])
         ax.minorticks_off()
     fig.supylabel("ms (median, 20th to 80th percentile)", fontsize="medium")

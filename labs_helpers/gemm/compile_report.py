@@ -26,8 +26,11 @@ def compile_everywhere(kernels: Mapping[str, Callable] = FUSED, targets: Iterabl
     kernel; CompileError, naming kernel and target, where one does not build.
     """
     targets = list(targets)
-    return compile_report(Build(name, _launch(name, function, config_for(target)), target)
-                          for name, function in kernels.items() for target in targets)
+    return compile_report(
+        Build(name, _launch(name, function, config_for(target)), target)
+        for name, function in kernels.items()
+        for target in targets
+    )
 
 
 def config_for(target: str) -> Config:

@@ -63,8 +63,10 @@ def _decide(a, b, c, M: int, N: int, K: int) -> Plan:
     reason = why_not(a, b, c, architecture)
     if reason is None:
         # The nearest measured shape stands for this one: in tiles to share out, and in steps along K.
-        entry = min(tuned("hopper", a.dtype), key=lambda e: abs(math.log2(e["M"] * e["N"] / (M * N)))
-                    + abs(math.log2(e["K"] / K)))
+        entry = min(
+            tuned("hopper", a.dtype),
+            key=lambda e: abs(math.log2(e["M"] * e["N"] / (M * N))) + abs(math.log2(e["K"] / K)),
+        )
         near = (entry["M"], entry["N"], entry["K"])
         how = "tuned for this shape" if near == (M, N, K) else f"tuned for the nearest shape, {near}"
         return Plan("hopper", HopperConfig(**entry["config"]), f"{how} on {entry['gpu']}")

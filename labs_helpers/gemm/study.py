@@ -55,8 +55,7 @@ def candidates(compile_: bool, autotune: bool) -> dict:
     if compile_:
         ways["torch.compile"] = torch.compile(formula, dynamic=False)
     if autotune:
-        ways["torch.compile, max-autotune"] = torch.compile(
-            formula, dynamic=False, mode="max-autotune-no-cudagraphs")
+        ways["torch.compile, max-autotune"] = torch.compile(formula, dynamic=False, mode="max-autotune-no-cudagraphs")
     if on_gpu:
         ways[PORTABLE] = portable
         ways[OURS] = fused_matmul
@@ -68,9 +67,16 @@ def relative_error(got, reference) -> float:
     return float((got.double() - reference).norm() / reference.norm())
 
 
-def measure(shapes=SIZES, dtype=None, rounds: int = 5, repeat_ms: float = 200, compile_: bool = True,
-            autotune: bool | None = None, extra: dict | None = None, graph: bool = False
-            ) -> list[dict]:
+def measure(
+    shapes=SIZES,
+    dtype=None,
+    rounds: int = 5,
+    repeat_ms: float = 200,
+    compile_: bool = True,
+    autotune: bool | None = None,
+    extra: dict | None = None,
+    graph: bool = False,
+) -> list[dict]:
     """A record for each shape and candidate; times in ms, errors relative to float64.
 
     shapes: n for n×n×n, or (M, N, K). extra: more candidates. graph: measure from CUDA
@@ -89,8 +95,10 @@ def measure(shapes=SIZES, dtype=None, rounds: int = 5, repeat_ms: float = 200, c
         M, N, K = (shape,) * 3 if isinstance(shape, int) else shape
         torch._dynamo.reset()
         generator = torch.Generator(here.device).manual_seed(M + N + K)
-        a, b, c = (torch.randn(*size, dtype=dtype, device=here.device, generator=generator)
-                   for size in ((M, K), (K, N), (M, N)))
+        a, b, c = (
+            torch.randn(*size, dtype=dtype, device=here.device, generator=generator)
+            for size in ((M, K), (K, N), (M, N))
+        )
         ways = candidates(compile_, autotune) | (extra or {})
         errors = {}
         product = a.double() @ b.double()
@@ -108,12 +116,25 @@ def measure(shapes=SIZES, dtype=None, rounds: int = 5, repeat_ms: float = 200, c
         bound = {name: partial(function, a, b, c) for name, function in ways.items()}
         for from_graph in (False, True) if graph else (False,):
             timings = measure_rounds(bound, rounds=rounds, repeat_ms=repeat_ms, graph=from_graph)
-            records += [{
-                "study": "gemm", "name": name, "M": M, "N": N, "K": K, "dtype": str(dtype).removeprefix("torch."),
-                "median_ms": timing.median_ms, "p20_ms": timing.p20_ms, "p80_ms": timing.p80_ms,
-                "runs": timing.runs, "rounds": rounds, "cold_l2": on_gpu and not from_graph, "graph": from_graph,
-                "relative_error": errors[name],
-            } for name, timing in timings.items()]
+            records += [
+                {
+                    "study": "gemm",
+                    "name": name,
+                    "M": M,
+                    "N": N,
+                    "K": K,
+                    "dtype": str(dtype).removeprefix("torch."),
+                    "median_ms": timing.median_ms,
+                    "p20_ms": timing.p20_ms,
+                    "p80_ms": timing.p80_ms,
+                    "runs": timing.runs,
+                    "rounds": rounds,
+                    "cold_l2": on_gpu and not from_graph,
+                    "graph": from_graph,
+                    "relative_error": errors[name],
+                }
+                for name, timing in timings.items()
+            ]
     return records
 
 
@@ -124,14 +145,30 @@ def measure_order(n: int, groups=(1, 2, 4, 8, 16, 32), rounds: int = 5, repeat_m
     a, b, c = (torch.randn(n, n, dtype=dtype, device=here.device) for _ in range(3))
     default = default_config(n, n, n, dtype, here.architecture)
     ways = {group: partial(fused_matmul, a, b, c, config=replace(default, GROUP_M=group)) for group in groups}
-    return [{"study": "gemm", "name": f"{OURS}, GROUP_M = {group}", "GROUP_M": group, "M": n, "N": n, "K": n,
-             "dtype": "float16", "median_ms": timing.median_ms, "p20_ms": timing.p20_ms, "p80_ms": timing.p80_ms,
-             "runs": timing.runs, "rounds": rounds, "cold_l2": True, "graph": False}
-            for group, timing in measure_rounds(ways, rounds=rounds, repeat_ms=repeat_ms).items()]
+    return [
+        {
+            "study": "gemm",
+            "name": f"{OURS}, GROUP_M = {group}",
+            "GROUP_M": group,
+            "M": n,
+            "N": n,
+            "K": n,
+            "dtype": "float16",
+            "median_ms": timing.median_ms,
+            "p20_ms": timing.p20_ms,
+            "p80_ms": timing.p80_ms,
+            "runs": timing.runs,
+            "rounds": rounds,
+            "cold_l2": True,
+            "graph": False,
+        }
+        for group, timing in measure_rounds(ways, rounds=rounds, repeat_ms=repeat_ms).items()
+    ]
 
 
 def table(records: list[dict]) -> str:
     """A line a candidate: median, spread, rate, and times eager's speed where eager was measured beside it."""
+
     def group(r):
         return r["M"], r["N"], r["K"], r["dtype"], r["graph"]
 
@@ -140,8 +177,10 @@ def table(records: list[dict]) -> str:
     for r in records:
         shape = str(r["M"]) if r["M"] == r["N"] == r["K"] else f"{r['M']}×{r['N']}×{r['K']}"
         spread, rate = (r["p80_ms"] - r["p20_ms"]) / r["median_ms"], 2 * r["M"] * r["N"] * r["K"] / r["median_ms"] / 1e9
-        line = (f"{shape:>6} {r['dtype'] if r['dtype'] != 'float16' else ''}{' graph' if r['graph'] else ''}  "
-                f"{r['name']:<30} {r['median_ms']:>9.4f} ms  ±{spread:>4.0%}  {rate:>7.3g} TFLOP/s")
+        line = (
+            f"{shape:>6} {r['dtype'] if r['dtype'] != 'float16' else ''}{' graph' if r['graph'] else ''}  "
+            f"{r['name']:<30} {r['median_ms']:>9.4f} ms  ±{spread:>4.0%}  {rate:>7.3g} TFLOP/s"
+        )
         beside = eager.get(group(r))
         lines.append(line + (f"  {beside / r['median_ms']:>5.2f}× eager" if beside else ""))
     return "\n".join(lines)
@@ -173,8 +212,12 @@ def main(arguments=None, ladder: dict | None = None) -> None:
         records = everything(given.rounds, ladder or {})
     else:
         dtype = getattr(torch, given.dtype) if given.dtype else None
-        records = measure(given.sizes or (256, 512, 1024), dtype, given.rounds,
-                          extra=ladder if this_machine().device == "cuda" else None)
+        records = measure(
+            given.sizes or (256, 512, 1024),
+            dtype,
+            given.rounds,
+            extra=ladder if this_machine().device == "cuda" else None,
+        )
     out = given.out or results.path_for("gemm")
     where = results.provenance()
     results.append(out, [{**record, "on": where} for record in records])

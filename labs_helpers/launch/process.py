@@ -205,9 +205,7 @@ def _members(process: subprocess.Popen | None, mark: str) -> set[int]:
     for folder in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             state, _, _, session = (folder / "stat").read_text().rpartition(")")[2].split()[:4]
-            if state not in "ZX" and (
-                int(session) == leader or mark.encode() in (folder / "environ").read_bytes()
-            ):
+            if state not in "ZX" and (int(session) == leader or mark.encode() in (folder / "environ").read_bytes()):
                 members.add(int(folder.name))
     return members
 

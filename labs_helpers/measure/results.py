@@ -20,7 +20,8 @@ ROOT = Path(__file__).resolve().parents[2]
 
 # mpirun tells its own ranks about the job through these: addresses and paths, not settings.
 _LAUNCHER_PRIVATE = re.compile(
-    r"OMPI_MCA_(orte_|ess|pmix|initial_wdir|shmem_RUNTIME_QUERY_hint|PREFIXES|cpu_type|num_procs)")
+    r"OMPI_MCA_(orte_|ess|pmix|initial_wdir|shmem_RUNTIME_QUERY_hint|PREFIXES|cpu_type|num_procs)"
+)
 
 
 def results_dir() -> Path:

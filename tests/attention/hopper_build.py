@@ -16,36 +16,62 @@ def descriptor(*block, kind="fp16", swizzle=None):
     dtype = {"fp16": gl.float16, "bf16": gl.bfloat16, "fp32": gl.float32}[kind]
     layout = gl.NVMMASharedLayout.get_default_for(list(block), dtype)
     if swizzle is not None:
-        layout = gl.NVMMASharedLayout(swizzle_byte_width=swizzle, element_bitwidth=dtype.primitive_bitwidth,
-                                      rank=len(block))
+        layout = gl.NVMMASharedLayout(
+            swizzle_byte_width=swizzle, element_bitwidth=dtype.primitive_bitwidth, rank=len(block)
+        )
     return f"tensordesc<{kind}{list(block)},{layout!r}>"
 
 
 def build(kernel, signature, constants):
     signature = signature | dict.fromkeys(constants, "constexpr")
-    built = triton.compile(GluonASTSource(kernel, signature, constants), target=GPUTarget("cuda", 90, 32),
-                           options={"num_warps": 4})
+    built = triton.compile(
+        GluonASTSource(kernel, signature, constants), target=GPUTarget("cuda", 90, 32), options={"num_warps": 4}
+    )
     ptx = built.asm["ptx"]
-    return {"wgmma": ptx.count("wgmma.mma_async"), "loads": ptx.count("cp.async.bulk.tensor"),
-            "adds": ptx.count("cp.reduce.async.bulk.tensor"), "shared": built.metadata.shared}
+    return {
+        "wgmma": ptx.count("wgmma.mma_async"),
+        "loads": ptx.count("cp.async.bulk.tensor"),
+        "adds": ptx.count("cp.reduce.async.bulk.tensor"),
+        "shared": built.metadata.shared,
+    }
 
 
 def forward(block_d, kind, causal, CONSUMERS, BLOCK_N, STAGES, BY_TURNS):
     rows, keys = (descriptor(1, 1, n, block_d, kind=kind) for n in (64, BLOCK_N))
     sizes = ("heads", "group_size", "Lq", "Lk", "tiles_m", "all_heads", "head_group")
-    signature = {"q_desc": rows, "k_desc": keys, "v_desc": keys, "o_desc": rows, "lse_ptr": "*fp32",
-                 "counter_ptr": "*i32", **dict.fromkeys(sizes, "i32"), "c": "fp32"}
-    return build(hopper_forward_kernel, signature,
-                 {"CONSUMERS": CONSUMERS, "STAGES": STAGES, "CAUSAL": causal, "BY_TURNS": BY_TURNS})
+    signature = {
+        "q_desc": rows,
+        "k_desc": keys,
+        "v_desc": keys,
+        "o_desc": rows,
+        "lse_ptr": "*fp32",
+        "counter_ptr": "*i32",
+        **dict.fromkeys(sizes, "i32"),
+        "c": "fp32",
+    }
+    return build(
+        hopper_forward_kernel,
+        signature,
+        {"CONSUMERS": CONSUMERS, "STAGES": STAGES, "CAUSAL": causal, "BY_TURNS": BY_TURNS},
+    )
 
 
 def backward(block_d, kind, causal):
     rows = descriptor(1, 1, 64, block_d, kind=kind)
     sizes = ("kv_heads", "group_size", "Lq", "Lk", "q_blocks", "tiles_n", "all_kv_heads", "head_group", "first_delta")
-    signature = {"q_desc": rows, "do_desc": rows, "stats_desc": descriptor(1, 64, kind="fp32", swizzle=0),
-                 "k_desc": descriptor(1, 1, 64, block_d, kind=kind, swizzle=min(128, block_d)), "v_desc": rows,
-                 "dk_desc": rows, "dv_desc": rows, "dq_desc": descriptor(64, block_d // 2, kind="fp32"),
-                 **dict.fromkeys(sizes, "i32"), "c": "fp32", "scale": "fp32"}
+    signature = {
+        "q_desc": rows,
+        "do_desc": rows,
+        "stats_desc": descriptor(1, 64, kind="fp32", swizzle=0),
+        "k_desc": descriptor(1, 1, 64, block_d, kind=kind, swizzle=min(128, block_d)),
+        "v_desc": rows,
+        "dk_desc": rows,
+        "dv_desc": rows,
+        "dq_desc": descriptor(64, block_d // 2, kind="fp32"),
+        **dict.fromkeys(sizes, "i32"),
+        "c": "fp32",
+        "scale": "fp32",
+    }
     return build(hopper_backward_kernel, signature, {"STAGES": 2, "CAUSAL": causal})
 
 

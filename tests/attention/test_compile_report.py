@@ -10,13 +10,19 @@ from labs_helpers.attention.configs import DIRECTIONS, default_config
 from labs_helpers.compile.ahead_of_time import TARGETS, triton_for
 from labs_helpers.compile.report import COLUMNS
 
-INSTRUCTION = {"sm_75": r"mma\.sync", "sm_80": r"mma\.sync", "sm_90": r"wgmma\.mma_async", "sm_100": r"tcgen05\.mma",
-               "gfx942": r"v_mfma_\w+"}
+INSTRUCTION = {
+    "sm_75": r"mma\.sync",
+    "sm_80": r"mma\.sync",
+    "sm_90": r"wgmma\.mma_async",
+    "sm_100": r"tcgen05\.mma",
+    "gfx942": r"v_mfma_\w+",
+}
 # A few registers' worth of bytes is accepted; a spilled tile would be thousands.
 MOST_SPILLS = 128
 needs_triton_3_2 = pytest.mark.skipif(
     triton_for("sm_75") is None,
-    reason="Triton 3.2.0 is not installed beside the environment: `make setup` does it, up to Python 3.13 on x86-64")
+    reason="Triton 3.2.0 is not installed beside the environment: `make setup` does it, up to Python 3.13 on x86-64",
+)
 
 
 @pytest.fixture(scope="module")

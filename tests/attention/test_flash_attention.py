@@ -35,10 +35,14 @@ LAYOUTS = {
 def operands(B, H, Hkv, Lq, Lk, D, dtype=torch.float32, layouts=("contiguous",) * 4, magnitude=1.0, seed=0):
     """q, k, v and do; with the default scale the scores have the standard deviation `magnitude`."""
     generator = torch.Generator().manual_seed(seed)
-    q, k, v, do = (torch.randn(B, heads, length, D, generator=generator)
-                   for heads, length in ((H, Lq), (Hkv, Lk), (Hkv, Lk), (H, Lq)))
-    return [LAYOUTS[layout](x.to(dtype).to(HERE.device))
-            for layout, x in zip(layouts, (magnitude * q, k, v, do), strict=True)]
+    q, k, v, do = (
+        torch.randn(B, heads, length, D, generator=generator)
+        for heads, length in ((H, Lq), (Hkv, Lk), (Hkv, Lk), (H, Lq))
+    )
+    return [
+        LAYOUTS[layout](x.to(dtype).to(HERE.device))
+        for layout, x in zip(layouts, (magnitude * q, k, v, do), strict=True)
+    ]
 
 
 def wide(*tensors):
@@ -84,12 +88,16 @@ def check_backward(gradients, q, k, v, o, lse, do, causal, scale, case):
     dp_off = (D + 8) * ROUNDING * (do.abs() @ v_each.abs().mT + (o * do).abs().sum(-1, keepdim=True))
     ds = (p * (dp - delta)).abs()
     ds_off = (off + u) * ds + p * (1 + off) * dp_off + tiny
-    per_head = (ds_off + total * ds) @ k_each.abs(), (ds_off + total * ds).mT @ q.abs(), \
-        (p * (off + u + total) + tiny).mT @ do.abs()
+    per_head = (
+        (ds_off + total * ds) @ k_each.abs(),
+        (ds_off + total * ds).mT @ q.abs(),
+        (p * (off + u + total) + tiny).mT @ do.abs(),
+    )
     per_head = [per_head[0], *(x.unflatten(1, (-1, group)).sum(2) for x in per_head[1:])]
     factors = (abs(scale), abs(scale), 1.0)
-    for name, got, wanted, spread, factor in zip(("dq", "dk", "dv"), gradients, expected, per_head, factors,
-                                                 strict=True):
+    for name, got, wanted, spread, factor in zip(
+        ("dq", "dk", "dv"), gradients, expected, per_head, factors, strict=True
+    ):
         assert got.dtype == dtype and got.is_contiguous()
         close(got, wanted, 1.01 * factor * spread + u * wanted.abs() + tiny, f"{name}, {case}", WHY)
 
@@ -106,10 +114,20 @@ length = st.one_of(st.integers(1, 70), st.sampled_from([1, 15, 16, 17, 33, 64, 6
 
 
 @settings(max_examples=50 if HERE.interpreted else 10, deadline=None, derandomize=True)
-@given(B=st.integers(1, 2), Hkv=st.integers(1, 2), group=st.integers(1, 3), Lq=length, Lk=length,
-       D=st.sampled_from([16, 24, 32, 64, 80, 128]), causal=st.booleans(), half=st.booleans(),
-       layouts=st.tuples(*[st.sampled_from(sorted(LAYOUTS))] * 4), magnitude=st.sampled_from([1, 1, 40]),
-       scale=st.sampled_from([None, None, 0.05, -0.3, 0.0]), seed=st.integers(0, 9))
+@given(
+    B=st.integers(1, 2),
+    Hkv=st.integers(1, 2),
+    group=st.integers(1, 3),
+    Lq=length,
+    Lk=length,
+    D=st.sampled_from([16, 24, 32, 64, 80, 128]),
+    causal=st.booleans(),
+    half=st.booleans(),
+    layouts=st.tuples(*[st.sampled_from(sorted(LAYOUTS))] * 4),
+    magnitude=st.sampled_from([1, 1, 40]),
+    scale=st.sampled_from([None, None, 0.05, -0.3, 0.0]),
+    seed=st.integers(0, 9),
+)
 def test_any_shape_and_stride(B, Hkv, group, Lq, Lk, D, causal, half, layouts, magnitude, scale, seed):
     dtype = torch.float16 if half else torch.float32
     agrees(*operands(B, Hkv * group, Hkv, Lq, Lk, D, dtype, layouts, magnitude, seed), causal, scale)
@@ -154,8 +172,8 @@ def test_the_last_query_sees_every_key_and_the_first_ones_fewer():
     o, whole = attention_forward(q, k, v, True)[0], attention_forward(q, k, v)[0]
     assert torch.equal(o[:, :, 2], whole[:, :, 2])
     for i in range(3):
-        alone = attention_forward(q[:, :, i:i + 1], k[:, :, :6 + i], v[:, :, :6 + i])[0]
-        torch.testing.assert_close(o[:, :, i:i + 1], alone)
+        alone = attention_forward(q[:, :, i : i + 1], k[:, :, : 6 + i], v[:, :, : 6 + i])[0]
+        torch.testing.assert_close(o[:, :, i : i + 1], alone)
 
 
 def test_autograd_gives_the_gradients_of_attention_backward():
@@ -177,9 +195,15 @@ def test_the_gradient_of_a_sum_is_an_expanded_one():
         torch.testing.assert_close(x.grad.cpu().double(), wanted.grad, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize(("wanted", "kernels"), [
-    ("q", {"query_gradient_kernel"}), ("k", {"key_value_gradients_kernel"}), ("v", {"key_value_gradients_kernel"}),
-    ("qkv", {"query_gradient_kernel", "key_value_gradients_kernel"})])
+@pytest.mark.parametrize(
+    ("wanted", "kernels"),
+    [
+        ("q", {"query_gradient_kernel"}),
+        ("k", {"key_value_gradients_kernel"}),
+        ("v", {"key_value_gradients_kernel"}),
+        ("qkv", {"query_gradient_kernel", "key_value_gradients_kernel"}),
+    ],
+)
 def test_only_the_gradients_that_are_asked_for_are_computed(wanted, kernels):
     inputs = operands(1, 1, 1, 20, 20, 16)[:3]
     for x, name in zip(inputs, "qkv", strict=True):
@@ -304,14 +328,17 @@ def test_bad_operands_are_named(case, function):
         function(*at_home)
 
 
-@pytest.mark.parametrize(("name", "change", "error", "message"), [
-    ("o", lambda t: t[..., :8], ValueError, r"o is \(2, 4, 5, 8\), expected \(2, 4, 5, 16\)"),
-    ("o", lambda t: None, TypeError, "o is a NoneType, not a torch.Tensor"),
-    ("lse", lambda t: t[:, :1], ValueError, r"lse is \(2, 1, 5\), expected \(2, 4, 5\)"),
-    ("lse", lambda t: t.half(), TypeError, "lse is torch.float16, expected torch.float32"),
-    ("do", lambda t: t.half(), TypeError, "do is torch.float16, expected torch.float32"),
-    ("do", lambda t: t.to("meta"), ValueError, "do is on meta, but q is on"),
-])
+@pytest.mark.parametrize(
+    ("name", "change", "error", "message"),
+    [
+        ("o", lambda t: t[..., :8], ValueError, r"o is \(2, 4, 5, 8\), expected \(2, 4, 5, 16\)"),
+        ("o", lambda t: None, TypeError, "o is a NoneType, not a torch.Tensor"),
+        ("lse", lambda t: t[:, :1], ValueError, r"lse is \(2, 1, 5\), expected \(2, 4, 5\)"),
+        ("lse", lambda t: t.half(), TypeError, "lse is torch.float16, expected torch.float32"),
+        ("do", lambda t: t.half(), TypeError, "do is torch.float16, expected torch.float32"),
+        ("do", lambda t: t.to("meta"), ValueError, "do is on meta, but q is on"),
+    ],
+)
 def test_bad_operands_of_the_backward_pass_are_named(name, change, error, message):
     x, y, z = (t.to(HERE.device) for t in (q, k, v))
     o, lse = attention_forward(x, y, z)

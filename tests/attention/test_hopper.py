@@ -67,11 +67,13 @@ def test_heads_that_fit_into_the_cache():
     assert heads_in_l2(2**20, 2**30, 16) == 1
 
 
-CONFIGS = [{"pass": "forward", "block_d": 128, "kind": "bf16", "causal": False, **asdict(forward_config(128, 4096))},
-           {"pass": "forward", "block_d": 64, "kind": "fp16", "causal": True, **asdict(forward_config(64, 4096))},
-           {"pass": "forward", "block_d": 64, "kind": "fp16", "causal": False, **asdict(forward_config(64, 512))},
-           {"pass": "backward", "block_d": 128, "kind": "fp16", "causal": True},
-           {"pass": "backward", "block_d": 64, "kind": "bf16", "causal": False}]
+CONFIGS = [
+    {"pass": "forward", "block_d": 128, "kind": "bf16", "causal": False, **asdict(forward_config(128, 4096))},
+    {"pass": "forward", "block_d": 64, "kind": "fp16", "causal": True, **asdict(forward_config(64, 4096))},
+    {"pass": "forward", "block_d": 64, "kind": "fp16", "causal": False, **asdict(forward_config(64, 512))},
+    {"pass": "backward", "block_d": 128, "kind": "fp16", "causal": True},
+    {"pass": "backward", "block_d": 64, "kind": "bf16", "causal": False},
+]
 
 
 @with_its_gluon
@@ -79,8 +81,11 @@ def test_every_configuration_builds_with_wgmma_and_tma():
     """The CPU twin of what follows: ahead of time, in a process without the interpreter."""
     environment = {k: v for k, v in os.environ.items() if k != "TRITON_INTERPRET"}
     environment["PYTHONPATH"] = str(Path(__file__).parents[2])
-    answer = run([sys.executable, str(Path(__file__).with_name("hopper_build.py")), json.dumps(CONFIGS)],
-                 timeout=120, env=environment)
+    answer = run(
+        [sys.executable, str(Path(__file__).with_name("hopper_build.py")), json.dumps(CONFIGS)],
+        timeout=120,
+        env=environment,
+    )
     for config, built in zip(CONFIGS, json.loads(answer), strict=True):
         assert built["wgmma"] > 0 and built["loads"] > 0 and built["shared"] < SHARED_LIMIT, (config, built)
         assert (built["adds"] > 0) == (config["pass"] == "backward")
@@ -92,14 +97,25 @@ more = st.sampled_from([1024, 1025, 1300])  # keys: from 1,025 on the forward ha
 
 @on_hopper
 @settings(max_examples=80, deadline=None, derandomize=True)
-@given(B=st.integers(1, 2), Hkv=st.integers(1, 3), group=st.integers(1, 3), Lq=length,
-       Lk=st.one_of(length, more), D=st.sampled_from([40, 64, 80, 128]), causal=st.booleans(), bf16=st.booleans(),
-       seed=st.integers(0, 9), factor=st.sampled_from([1, 20]))
+@given(
+    B=st.integers(1, 2),
+    Hkv=st.integers(1, 3),
+    group=st.integers(1, 3),
+    Lq=length,
+    Lk=st.one_of(length, more),
+    D=st.sampled_from([40, 64, 80, 128]),
+    causal=st.booleans(),
+    bf16=st.booleans(),
+    seed=st.integers(0, 9),
+    factor=st.sampled_from([1, 20]),
+)
 def test_they_are_right_for_any_size_that_they_take(B, Hkv, group, Lq, Lk, D, causal, bf16, seed, factor):
     dtype = torch.bfloat16 if bf16 else torch.float16
     generator = torch.Generator().manual_seed(seed)
-    q, k, v, do = (torch.full((B, L, H, D + 8), torch.nan, dtype=dtype, device="cuda")[..., :D].transpose(1, 2)
-                   for H, L in ((Hkv * group, Lq), (Hkv, Lk), (Hkv, Lk), (Hkv * group, Lq)))
+    q, k, v, do = (
+        torch.full((B, L, H, D + 8), torch.nan, dtype=dtype, device="cuda")[..., :D].transpose(1, 2)
+        for H, L in ((Hkv * group, Lq), (Hkv, Lk), (Hkv, Lk), (Hkv * group, Lq))
+    )
     for tensor in (q, k, v, do):
         tensor.copy_(torch.randn(tensor.shape, generator=generator))
     q.mul_(factor)

@@ -20,33 +20,83 @@ def speed(name, direction, L, D, causal, rate, dtype="float16", graph=False):
     """A record such as the study would make where `name` reaches `rate` TFLOP/s, less at short lengths."""
     B, H = study.TOKENS // L, study.WIDTH // D
     ms = study.flops(direction, B, H, L, D, causal) / (rate * (1 - 300 / (L + 1000))) / 1e9
-    return {"study": "attention", "kind": "speed", "name": name, "direction": direction, "dtype": dtype, "B": B, "H": H,
-            "L": L, "D": D, "causal": causal, "median_ms": ms, "p20_ms": 0.98 * ms, "p80_ms": 1.03 * ms, "runs": 9,
-            "rounds": 3, "cold_l2": not graph, "graph": graph, "relative_error": 4e-4}
+    return {
+        "study": "attention",
+        "kind": "speed",
+        "name": name,
+        "direction": direction,
+        "dtype": dtype,
+        "B": B,
+        "H": H,
+        "L": L,
+        "D": D,
+        "causal": causal,
+        "median_ms": ms,
+        "p20_ms": 0.98 * ms,
+        "p80_ms": 1.03 * ms,
+        "runs": 9,
+        "rounds": 3,
+        "cold_l2": not graph,
+        "graph": graph,
+        "relative_error": 4e-4,
+    }
 
 
 def invented() -> list[dict]:
     """Records of every kind in the shape that a run on a GPU has, with made-up numbers."""
     shapes = list(itertools.product(study.DIRECTIONS, study.LENGTHS, study.HEAD_DIMS, (True, False)))
-    records = [speed(name, direction, L, D, causal, rate * (0.85 if causal else 1) * (0.8 if D == 64 else 1), dtype)
-               for direction, L, D, causal in shapes for dtype in baselines.NAMES
-               for name, rate in RATES.items() if name in baselines.NAMES[dtype]]
+    records = [
+        speed(name, direction, L, D, causal, rate * (0.85 if causal else 1) * (0.8 if D == 64 else 1), dtype)
+        for direction, L, D, causal in shapes
+        for dtype in baselines.NAMES
+        for name, rate in RATES.items()
+        if name in baselines.NAMES[dtype]
+    ]
     records += [speed(name, "forward", 1024, 128, True, rate, graph=True) for name, rate in RATES.items()]
-    records += [speed(study.PLAIN, direction, L, 128, False, 40)
-                for direction in study.DIRECTIONS for L in study.LENGTHS]
+    records += [
+        speed(study.PLAIN, direction, L, 128, False, 40) for direction in study.DIRECTIONS for L in study.LENGTHS
+    ]
     drawn = (study.OURS, study.FLASH, study.PLAIN)
     for direction, L, name in itertools.product(study.DIRECTIONS, study.LENGTHS, drawn):
         extra = study.tiled_bytes(direction, 1, 16, L, 128) * (1.2 if name == study.FLASH else 1)
         extra += 2 * study.score_bytes(1, 16, L) * (name == study.PLAIN)
-        records.append({"study": "attention", "kind": "memory", "name": name, "direction": direction, "B": 1, "H": 16,
-                        "L": L, "D": 128, "causal": False, "dtype": "float16", "extra_bytes": int(extra)})
+        records.append(
+            {
+                "study": "attention",
+                "kind": "memory",
+                "name": name,
+                "direction": direction,
+                "B": 1,
+                "H": 16,
+                "L": L,
+                "D": 128,
+                "causal": False,
+                "dtype": "float16",
+                "extra_bytes": int(extra),
+            }
+        )
     sizes = {error_study.ROUNDED: 2e-4, study.OURS: 3e-4, study.FLASH: 3.1e-4, study.PLAIN: 5e-4}
-    for dtype, L, (name, size), of in itertools.product(baselines.NAMES, error_study.LENGTHS, sizes.items(),
-                                                        error_study.QUANTITIES):
+    for dtype, L, (name, size), of in itertools.product(
+        baselines.NAMES, error_study.LENGTHS, sizes.items(), error_study.QUANTITIES
+    ):
         rms = (2.7 / L) ** 0.5
-        records.append({"study": "attention", "kind": "error", "name": name, "of": of, "dtype": dtype, "B": 1, "H": 1,
-                        "L": L, "D": 128, "causal": False, "rms_error": size * rms * (8 if dtype == "bfloat16" else 1),
-                        "max_error": 5 * size * rms, "reference_rms": rms})
+        records.append(
+            {
+                "study": "attention",
+                "kind": "error",
+                "name": name,
+                "of": of,
+                "dtype": dtype,
+                "B": 1,
+                "H": 1,
+                "L": L,
+                "D": 128,
+                "causal": False,
+                "rms_error": size * rms * (8 if dtype == "bfloat16" else 1),
+                "max_error": 5 * size * rms,
+                "reference_rms": rms,
+            }
+        )
     return records
 
 
@@ -96,8 +146,9 @@ def test_plain_attention_is_attention(causal):
 def test_the_kernels_by_their_public_way_have_the_gradients(name):
     q, k, v, do = baselines.operands(24, 16, torch.float32, study.this_machine().device, tokens=24, width=32)
     o = baselines.candidate(name, 24, True)(q, k, v)
-    for got, exact in zip([o.detach(), *baselines.gradients(o, q, k, v, do)],
-                          error_study.reference(q, k, v, do, True), strict=True):
+    for got, exact in zip(
+        [o.detach(), *baselines.gradients(o, q, k, v, do)], error_study.reference(q, k, v, do, True), strict=True
+    ):
         assert error_study.relative_error(got, exact) < 1e-5
 
 
@@ -124,11 +175,13 @@ def test_memory_is_that_of_the_tensors_alive_at_the_peak():
 
 
 def test_a_measurement_has_a_record_for_each_candidate_and_direction(monkeypatch):
-    monkeypatch.setattr(study, "candidate", lambda name, length, causal: lambda q, k, v: baselines.plain_attention(
-        q, k, v, causal))
+    monkeypatch.setattr(
+        study, "candidate", lambda name, length, causal: lambda q, k, v: baselines.plain_attention(q, k, v, causal)
+    )
     records = study.measure_speed(16, 8, True, {"float32": (study.OURS, study.FLASH)}, 1, 1, **SMALL)
     assert {(r["name"], r["direction"]) for r in records} == set(
-        itertools.product((study.OURS, study.FLASH), study.DIRECTIONS))
+        itertools.product((study.OURS, study.FLASH), study.DIRECTIONS)
+    )
     assert all(r["median_ms"] > 0 and r["relative_error"] < 1e-5 and (r["B"], r["H"]) == (4, 4) for r in records)
 
 
@@ -159,8 +212,12 @@ def test_a_peer_that_fails_is_left_out_with_a_word_and_ours_is_not(monkeypatch, 
 
 
 def test_the_table_gives_rates_and_ratios_and_a_dash_where_a_peer_is_missing():
-    records = [speed(study.OURS, "forward", 4096, 64, True, 600), speed(study.FLASH, "forward", 4096, 64, True, 300),
-               speed(study.OURS, "backward", 4096, 64, True, 500), *invented()[-1:]]
+    records = [
+        speed(study.OURS, "forward", 4096, 64, True, 600),
+        speed(study.FLASH, "forward", 4096, 64, True, 300),
+        speed(study.OURS, "backward", 4096, 64, True, 500),
+        *invented()[-1:],
+    ]
     head, backward, forward = study.table(records).splitlines()
     assert head.split()[:3] == ["ours", "spread", "×"]
     assert forward.split()[:5] == ["forward", "64", "causal", "4096", "float16"]
@@ -185,8 +242,13 @@ def test_a_run_measures_every_shape_and_the_slow_ways_where_they_fit(monkeypatch
     measured, beforehand = {}, []
     monkeypatch.setattr(study, "this_machine", Gpu)
     monkeypatch.setattr(study, "compile_beforehand", lambda shapes, dtypes, pool: beforehand.extend(shapes))
-    monkeypatch.setattr(study, "measure_speed", lambda L, D, causal, names, rounds, repeat_ms, graph: measured.update(
-        {(L, D, causal): (names, graph)}) or [{"kind": "speed"}])
+    monkeypatch.setattr(
+        study,
+        "measure_speed",
+        lambda L, D, causal, names, rounds, repeat_ms, graph: (
+            measured.update({(L, D, causal): (names, graph)}) or [{"kind": "speed"}]
+        ),
+    )
     monkeypatch.setattr(study, "measure_memory", lambda: [{"kind": "memory"}])
     monkeypatch.setattr(study, "measure_errors", lambda dtypes: [{"kind": "error"}])
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (6 * study.score_bytes(2, 16, 8192) + 1, 0))
@@ -283,8 +345,14 @@ def test_causal_speed_up_and_its_prediction(rows):
 
 
 def test_the_figures_stay_small_and_a_name_has_one_colour(rows):
-    drawn = [charts.draw_speed(rows), charts.draw_time(rows, "backward"), charts.draw_memory(rows),
-             charts.draw_error(rows), charts.draw_error(rows, "dq"), charts.draw_causal(rows, "backward")]
+    drawn = [
+        charts.draw_speed(rows),
+        charts.draw_time(rows, "backward"),
+        charts.draw_memory(rows),
+        charts.draw_error(rows),
+        charts.draw_error(rows, "dq"),
+        charts.draw_causal(rows, "backward"),
+    ]
     colours = {}
     for fig in drawn:
         assert len(figures.png(fig)) < 100_000
@@ -308,6 +376,11 @@ def test_the_committed_record_is_whole_and_says_where_it_is_from():
         assert {study.OURS, study.PORTABLE, study.FLASH, study.CUDNN} <= set(there["name"])
         again = charts.chosen(record, "speed", direction=direction, L=L, D=D, causal=causal, dtype="bfloat16")
         assert {study.OURS, study.FLASH} <= set(again["name"])
-    for fig in (charts.draw_speed(record), charts.draw_time(record), charts.draw_memory(record),
-                charts.draw_error(record), charts.draw_causal(record)):
+    for fig in (
+        charts.draw_speed(record),
+        charts.draw_time(record),
+        charts.draw_memory(record),
+        charts.draw_error(record),
+        charts.draw_causal(record),
+    ):
         assert len(figures.png(fig)) < 100_000

@@ -13,8 +13,10 @@ SEEN = [(shape, causal) for shape in SHAPES for causal in (False, True) if shape
 
 def operands(B, H, Hkv, Lq, Lk, D, dtype=torch.float64):
     generator = torch.Generator().manual_seed(0)
-    return [torch.randn(B, heads, length, D, generator=generator, dtype=torch.float64).to(dtype)
-            for heads, length in ((H, Lq), (Hkv, Lk), (Hkv, Lk), (H, Lq))]
+    return [
+        torch.randn(B, heads, length, D, generator=generator, dtype=torch.float64).to(dtype)
+        for heads, length in ((H, Lq), (Hkv, Lk), (Hkv, Lk), (H, Lq))
+    ]
 
 
 def torch_attention(q, k, v, causal, scale):
@@ -36,8 +38,9 @@ def test_values_and_gradients_are_those_of_torch(shape, causal, scale):
     torch.testing.assert_close(o, expected.detach())
     assert lse.shape == o.shape[:3] and lse.dtype == torch.float64
     expected = torch.autograd.grad(expected, inputs, do)
-    for gradient, wanted in zip(torch.autograd.grad(torch_reference.flash_attention(*inputs, causal, scale), inputs, do),
-                                expected, strict=True):
+    for gradient, wanted in zip(
+        torch.autograd.grad(torch_reference.flash_attention(*inputs, causal, scale), inputs, do), expected, strict=True
+    ):
         torch.testing.assert_close(gradient, wanted)
 
 

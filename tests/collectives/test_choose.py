@@ -8,8 +8,13 @@ from labs_helpers.collectives.interface import _KNOWN, MPI_ONLY
 
 
 def record(up_to_bytes, algorithm, **changes):
-    return {"function": "allreduce", "ranks": 8, "nodes": 1, "up_to_bytes": up_to_bytes,
-            "algorithm": algorithm} | changes
+    return {
+        "function": "allreduce",
+        "ranks": 8,
+        "nodes": 1,
+        "up_to_bytes": up_to_bytes,
+        "algorithm": algorithm,
+    } | changes
 
 
 @pytest.fixture
@@ -29,13 +34,24 @@ def table(tmp_path, monkeypatch):
 def test_the_first_limit_that_is_large_enough_counts(table):
     table(record(None, "ring"), record(4096, "naive"), record(64, "recursive_doubling"))
     assert [choose("allreduce", 8, nbytes) for nbytes in (0, 64, 65, 4096, 4097)] == [
-        "recursive_doubling", "recursive_doubling", "naive", "naive", "ring"]
+        "recursive_doubling",
+        "recursive_doubling",
+        "naive",
+        "naive",
+        "ring",
+    ]
 
 
 def test_the_nearest_number_of_ranks_counts(table):
     table(record(None, "ring", ranks=2), record(None, "naive", ranks=8))
     assert [choose("allreduce", ranks, 9) for ranks in (1, 2, 4, 5, 6, 64)] == [
-        "ring", "ring", "ring", "ring", "naive", "naive"]
+        "ring",
+        "ring",
+        "ring",
+        "ring",
+        "naive",
+        "naive",
+    ]
 
 
 def test_one_node_and_many_are_apart(table):

@@ -68,7 +68,8 @@ def test_unknown_algorithm_lists_the_known():
 def test_overlapping_buffers_are_refused(recv):
     send = A[: recv.size] if recv.size < A.size else A
     assert set(told(lambda comm, rank: allreduce(comm, send, recv))) == {
-        "ValueError: recv overlaps send in memory; to reduce in place, pass send=MPI.IN_PLACE"}
+        "ValueError: recv overlaps send in memory; to reduce in place, pass send=MPI.IN_PLACE"
+    }
 
 
 @pytest.mark.parametrize("call, expected", [

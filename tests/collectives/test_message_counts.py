@@ -67,8 +67,9 @@ class TestExactly:
     def test_recursive_doubling(self, size, n):
         steps = int(math.log2(size))
         messages = {"left": 1, "serves": steps + 1, "works": steps}
-        assert sent(reduce_all("recursive_doubling"), size, n) == [(messages[role], messages[role] * n)
-                                                                   for role in roles(size)]
+        assert sent(reduce_all("recursive_doubling"), size, n) == [
+            (messages[role], messages[role] * n) for role in roles(size)
+        ]
 
     def test_rabenseifner(self, size, n):
         steps = int(math.log2(size))
@@ -86,8 +87,10 @@ class TestExactly:
     def test_recursive_halving(self, size, n):
         steps = int(math.log2(size))
         messages = {"left": 1, "serves": steps + 1, "works": steps}
-        expected = [(messages[role], n if role == "left" else n - own)
-                    for role, own in zip(roles(size), lengths(n, size), strict=True)]
+        expected = [
+            (messages[role], n if role == "left" else n - own)
+            for role, own in zip(roles(size), lengths(n, size), strict=True)
+        ]
         assert sent(scatter("recursive_halving"), size, n) == expected
 
     def test_ring_allgather(self, size, n):

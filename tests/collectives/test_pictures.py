@@ -26,7 +26,8 @@ def test_an_arrow_a_message_from_where_it_left_to_where_it_came():
     fig = draw_messages(practice(pairs, 4, (3, 3)))
     assert len(arrows(fig)) == 8 and not words(fig)
     assert {(arrow.xyann, arrow.xy) for arrow in arrows(fig)} == {
-        ((step, rank), (step + 1, rank ^ 1)) for step in range(2) for rank in range(4)}
+        ((step, rank), (step + 1, rank ^ 1)) for step in range(2) for rank in range(4)
+    }
     assert fig.axes[0].get_title("left") == "8 messages of 24 bytes, 2 steps"
 
 

@@ -66,8 +66,9 @@ def test_shared_memory_agrees_with_native_where_every_rank_has_cores_of_its_own(
     def agree(comm):
         segment._cores = lambda: set(range(99))
         others = [name for names in ALGORITHMS.values() for name in names if name != "shared_memory"]
-        return verify.verify(comm, ("allreduce", "alltoall"), (1000, 9001, 300_007), ("float64", "complex128"),
-                             left_out=others)
+        return verify.verify(
+            comm, ("allreduce", "alltoall"), (1000, 9001, 300_007), ("float64", "complex128"), left_out=others
+        )
 
     count, first_that_differs = run_on_ranks(agree, ranks, timeout=60)[0]
     assert count > 30 and first_that_differs is None

@@ -30,9 +30,18 @@ def times(us: float) -> dict:
 
 
 def raced(function, algorithm, ranks, size, us, setting="default") -> dict:
-    return {"kind": "race", "function": function, "algorithm": algorithm, "ranks": ranks, "nodes": 1, "bytes": size,
-            "setting": setting, **times(us), "algbw_GBps": size / us / 1e3,
-            "busbw_GBps": size / us / 1e3 * BUS_FACTOR[function](ranks)}
+    return {
+        "kind": "race",
+        "function": function,
+        "algorithm": algorithm,
+        "ranks": ranks,
+        "nodes": 1,
+        "bytes": size,
+        "setting": setting,
+        **times(us),
+        "algbw_GBps": size / us / 1e3,
+        "busbw_GBps": size / us / 1e3 * BUS_FACTOR[function](ranks),
+    }
 
 
 def invented() -> list[dict]:
@@ -48,13 +57,19 @@ def invented() -> list[dict]:
                         for name, rate in (("reduce", MACHINE.gamma), ("copy", MACHINE.copy))]  # fmt: skip
         for function, names in OURS.items():
             for size in SIZES:
-                mine = [raced(function, name, ranks, size, 1e6 * cost(function, name, ranks, size, MACHINE))
-                        for name in names]
+                mine = [
+                    raced(function, name, ranks, size, 1e6 * cost(function, name, ranks, size, MACHINE))
+                    for name in names
+                ]
                 best = min(record["median_us"] for record in mine)
-                records += [*mine, raced(function, "native", ranks, size, 1.5 * best),
-                            raced(function, "native", ranks, size, (0.8 if size > 1e4 else 2) * best, "tuned: ring")]
-    return [{"study": "collectives", "setting": "default", **record, "on": {"machine": "16-core CPU"}}
-            for record in records]
+                records += [
+                    *mine,
+                    raced(function, "native", ranks, size, 1.5 * best),
+                    raced(function, "native", ranks, size, (0.8 if size > 1e4 else 2) * best, "tuned: ring"),
+                ]
+    return [
+        {"study": "collectives", "setting": "default", **record, "on": {"machine": "16-core CPU"}} for record in records
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +114,7 @@ def test_two_ranks_have_an_algorithm_more_and_version_5_its_own_single_copy():
 
 
 def test_another_mpi_is_raced_by_default_alone():
-    only, = native_settings.native_settings(("allreduce",), 4, set())
+    (only,) = native_settings.native_settings(("allreduce",), 4, set())
     assert only.names == {"allreduce": "default"} and only.env == {}
 
 
@@ -110,17 +125,25 @@ def test_buffers_have_the_lengths_that_each_function_asks_for():
 
 
 def test_real_ranks_are_raced_and_play_ping_pong():
-    library, records = run_on_ranks(study.race_on, 2, {"allreduce": ("native",), "alltoall": ("native",)},
-                                    (8, 1032), 0.001, True, timeout=60)[0]
+    library, records = run_on_ranks(
+        study.race_on, 2, {"allreduce": ("native",), "alltoall": ("native",)}, (8, 1032), 0.001, True, timeout=60
+    )[0]
     raced = pandas.DataFrame([r for r in records if r["kind"] == "race"])
     assert set(zip(raced["function"], raced["bytes"], strict=True)) == {
-        ("allreduce", 8), ("allreduce", 1032), ("alltoall", 1024)}  # blocks are equal: rounded down, 8 bytes to nothing
+        ("allreduce", 8),
+        ("allreduce", 1032),
+        ("alltoall", 1024),
+    }  # blocks are equal: rounded down, 8 bytes to nothing
     assert (raced["p20_us"] <= raced["median_us"]).all() and (raced["median_us"] <= raced["p80_us"]).all()
     assert (raced["runs"] >= 5).all() and (raced["nodes"] == 1).all() and library
     assert raced["algbw_GBps"].tolist() == pytest.approx((raced["bytes"] / raced["median_us"] / 1e3).tolist())
     played = [r for r in records if r["kind"] != "race"]
     assert {(r["kind"], r.get("together", r.get("operation"))) for r in played} == {
-        ("ping_pong", False), ("ping_pong", True), ("local", "reduce"), ("local", "copy")}
+        ("ping_pong", False),
+        ("ping_pong", True),
+        ("local", "reduce"),
+        ("local", "copy"),
+    }
     assert all(r["median_us"] > 0 for r in played) and costs_of(frame(records), 2).alpha > 0
 
 
@@ -130,8 +153,9 @@ def test_every_native_function_can_be_raced_and_ours_that_is_wrong_is_not_timed(
 
         ran = {function: race.race(comm, function, ("native",), (48,), 0.001, 1) for function in BUS_FACTOR}
         true = race.contender
-        race.contender = lambda comm, function, name, n: true(comm, function, "native", n) if name == "native" else (
-            lambda send, receive: receive.fill(0))
+        race.contender = lambda comm, function, name, n: (
+            true(comm, function, "native", n) if name == "native" else (lambda send, receive: receive.fill(0))
+        )
         try:
             race.race(comm, "allreduce", ("forgets",), (48,), 0.001, 1)
         except ValueError as error:
@@ -144,8 +168,22 @@ def test_every_native_function_can_be_raced_and_ours_that_is_wrong_is_not_timed(
 
 def test_the_script_runs_alone_and_appends_records_with_their_settings(tmp_path):
     out = tmp_path / "collectives.jsonl"
-    said, silent = mpirun(SCRIPT, 2, "--functions", "broadcast", "--algorithms", "native", "--largest", 64,
-                          "--seconds", 0.001, "--out", out, timeout=100, env={"OMPI_MCA_mpi_show_handle_leaks": "0"})
+    said, silent = mpirun(
+        SCRIPT,
+        2,
+        "--functions",
+        "broadcast",
+        "--algorithms",
+        "native",
+        "--largest",
+        64,
+        "--seconds",
+        0.001,
+        "--out",
+        out,
+        timeout=100,
+        env={"OMPI_MCA_mpi_show_handle_leaks": "0"},
+    )
     assert silent == "" and "4 records appended" in said
     kept = results.load(out)
     assert set(kept["bytes"]) == {8, 16, 32, 64} and kept["on.commit"].notna().all()
@@ -163,9 +201,20 @@ def pretended(monkeypatch):
         if "4" in env.values():
             raise RanksFailed("race_on failed on 2 ranks.\nrank 0 raised: ...", [], {}, {}, [])
         kept = ["race"] + ["ping_pong", "local"] * ping_pong
-        return [("Open MPI v4", [record for record in map(dict, invented()) if record["kind"] in kept
-                 and record["ranks"] == ranks and record.pop("setting") == "default" and record.pop("on")
-                 and record.get("algorithm") in (None, *algorithms.get(record.get("function"), ()))])]
+        return [
+            (
+                "Open MPI v4",
+                [
+                    record
+                    for record in map(dict, invented())
+                    if record["kind"] in kept
+                    and record["ranks"] == ranks
+                    and record.pop("setting") == "default"
+                    and record.pop("on")
+                    and record.get("algorithm") in (None, *algorithms.get(record.get("function"), ()))
+                ],
+            )
+        ]
 
     monkeypatch.setattr("labs_helpers.launch.mpirun.run_on_ranks", run)
     monkeypatch.setattr(native_settings, "components", lambda: OPEN_MPI_4)
@@ -179,7 +228,8 @@ def test_the_command_races_every_setting_and_ends_with_a_table(pretended, tmp_pa
     kept, said = results.load(out), capsys.readouterr().out
     assert len(pretended) == 2 * 2 * 11
     assert "2 ranks: native, tuned: ring / tuned: linear, synchronised" in said.replace(
-        "tuned: linear, synchronised / tuned: ring", "tuned: ring / tuned: linear, synchronised")
+        "tuned: linear, synchronised / tuned: ring", "tuned: ring / tuned: linear, synchronised"
+    )
     native = kept[kept["algorithm"] == "native"]
     assert {"default", "single copy", "tuned: linear", "han"} <= set(native["setting"])
     assert "tuned: ring" not in set(native["setting"])
@@ -233,8 +283,11 @@ def test_the_newest_record_counts(rows):
 
 def test_the_fastest_of_ours_are_the_table_of_auto(rows, tmp_path):
     chosen = fastest(rows)
-    allreduce = [(r["up_to_bytes"], r["algorithm"]) for r in chosen
-                 if r["function"] == "allreduce" and r["ranks"] == 8 and r["nodes"] == 1]
+    allreduce = [
+        (r["up_to_bytes"], r["algorithm"])
+        for r in chosen
+        if r["function"] == "allreduce" and r["ranks"] == 8 and r["nodes"] == 1
+    ]
     compared = compare(rows, "allreduce", 8).set_index("bytes")
     assert [name for _, name in allreduce] == ["shared_memory"] and allreduce[-1][0] is None
     assert set(compared["algorithm"]) == {"shared_memory"}
@@ -245,8 +298,13 @@ def test_the_fastest_of_ours_are_the_table_of_auto(rows, tmp_path):
 
 def test_auto_changes_half_way_and_not_for_five_percent():
     times = {"ring": (9, 5.2, 5, 5), "naive": (5, 5, 5.1, 9), "native": (1, 1, 1, 1)}
-    rows = frame([raced("allreduce", name, 4, size, us) for name, each in times.items()
-                        for size, us in zip((16, 64, 256, 1024), each, strict=True)])
+    rows = frame(
+        [
+            raced("allreduce", name, 4, size, us)
+            for name, each in times.items()
+            for size, us in zip((16, 64, 256, 1024), each, strict=True)
+        ]
+    )
     assert [(r["up_to_bytes"], r["algorithm"]) for r in fastest(rows)] == [(512, "naive"), (None, "ring")]
 
 
@@ -282,8 +340,9 @@ def test_bandwidth_is_in_bytes_a_second(rows):
 def test_the_measured_crossover_is_where_the_model_puts_it(rows):
     at = crossover("allreduce", "recursive_doubling", "ring", 8, MACHINE)
     race = rows[(rows["kind"] == "race") & (rows["function"] == "allreduce") & (rows["ranks"] == 8)]
-    few, ring = (race[race["algorithm"] == name].set_index("bytes")["median_us"]
-                 for name in ("recursive_doubling", "ring"))
+    few, ring = (
+        race[race["algorithm"] == name].set_index("bytes")["median_us"] for name in ("recursive_doubling", "ring")
+    )
     assert charts.measured_crossover(few, ring)[0] == pytest.approx(at, rel=0.05)
     assert charts.measured_crossover(ring, ring * 2) is None and charts.measured_crossover(ring, ring / 2) is None
 
@@ -300,8 +359,12 @@ def test_ping_pong_is_drawn_with_its_fit(rows):
 
 
 def test_the_figures_stay_small_and_curves_differ(rows):
-    for fig in (charts.draw_race(rows), charts.draw_bandwidth(rows, "alltoall"), charts.draw_crossover(rows),
-                charts.draw_ping_pong(rows)):
+    for fig in (
+        charts.draw_race(rows),
+        charts.draw_bandwidth(rows, "alltoall"),
+        charts.draw_crossover(rows),
+        charts.draw_ping_pong(rows),
+    ):
         assert len(figures.png(fig)) < 100_000
     for names in OURS.values():
         assert len({charts.CURVES[name] for name in (*names, charts.PLAIN, charts.BEST)}) == len(names) + 2

@@ -11,8 +11,13 @@ from labs_helpers.gemm.fused_matmul import fused_matmul
 from labs_helpers.gemm.lab02 import exercises
 from labs_helpers.measure.machine import this_machine
 
-TENSOR_CORE = {"sm_80": "mma.sync", "sm_90": "wgmma.mma_async", "sm_100": "tcgen05.mma", "gfx90a": "v_mfma",
-               "gfx942": "v_mfma"}
+TENSOR_CORE = {
+    "sm_80": "mma.sync",
+    "sm_90": "wgmma.mma_async",
+    "sm_100": "tcgen05.mma",
+    "gfx90a": "v_mfma",
+    "gfx942": "v_mfma",
+}
 
 
 @triton.jit
@@ -62,7 +67,7 @@ def test_float32_uses_no_tensor_cores_unless_tf32_is_asked_for():
 
 
 def test_what_only_the_interpreter_accepts_is_a_compile_error_that_names_the_variable():
-    x, = halves((16,))
+    (x,) = halves((16,))
     launch = launch_of(lambda: promoted_kernel[(1,)](x, 3, BLOCK=16)) if this_machine().interpreted else None
     if launch is None:
         pytest.skip("the launch itself fails on a GPU")

@@ -57,12 +57,17 @@ def test_torch_traffic_counts_each_operation_and_no_view():
     with TorchTraffic() as traffic:
         torch.relu(a @ b.t().t() + 1)
     assert [(o.name, o.bytes_read, o.bytes_written) for o in traffic.operations] == [
-        ("mm", 4 * (32 + 24), 4 * 48), ("add", 4 * 48, 4 * 48), ("relu", 4 * 48, 4 * 48)]
+        ("mm", 4 * (32 + 24), 4 * 48),
+        ("add", 4 * 48, 4 * 48),
+        ("relu", 4 * 48, 4 * 48),
+    ]
     assert traffic.bytes == sum(o.bytes for o in traffic.operations)
 
 
-@pytest.mark.skipif(find_spec("triton_viz") is None or not triton.__version__.startswith(("3.6.", "3.7.")),
-                    reason="triton-viz is absent, or does not know this Triton")
+@pytest.mark.skipif(
+    find_spec("triton_viz") is None or not triton.__version__.startswith(("3.6.", "3.7.")),
+    reason="triton-viz is absent, or does not know this Triton",
+)
 def test_the_sanitizer_names_the_tensor_and_the_line():
     told = sanitize("unmasked", unmasked, torch.randn(100))
     assert "leaves x_ptr at" in told and "tl.load(x_ptr + i), mask=i < n)" in told

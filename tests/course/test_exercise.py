@@ -84,8 +84,10 @@ def test_half_an_exercise_of_two_functions_says_which_one_is_open(tmp_path, caps
     monkeypatch.syspath_prepend(tmp_path)
     made = Exercise("06/4", "all-gather, and compose", 10, 15, ring_allreduce, trial)
     assert made(importlib.import_module("half").ring_allreduce) is ring_allreduce
-    assert capsys.readouterr().out == ("○ 06/4 all-gather, and compose: `ring_allgather` is written, `ring_allreduce` "
-                                       "is still open; the lab goes on with the reference\n")
+    assert capsys.readouterr().out == (
+        "○ 06/4 all-gather, and compose: `ring_allgather` is written, `ring_allreduce` "
+        "is still open; the lab goes on with the reference\n"
+    )
     monkeypatch.setattr(SCORES, "status", {})
     made(ring_allreduce)
     assert capsys.readouterr().out.startswith("○ 06/4 all-gather, and compose: not attempted yet")
@@ -195,8 +197,9 @@ def test_reveal_after_an_attempt_needs_no_now(check, capsys):
     assert "return 2 * x" in capsys.readouterr().out and not SCORES.revealed
 
 
-@pytest.mark.parametrize(("value", "error"), [("3", TypeError), (True, TypeError), (float("nan"), ValueError),
-                                              (float("inf"), ValueError)])
+@pytest.mark.parametrize(
+    ("value", "error"), [("3", TypeError), (True, TypeError), (float("nan"), ValueError), (float("inf"), ValueError)]
+)
 def test_a_prediction_is_a_number(value, error):
     with pytest.raises(error, match="predict"):
         predict("?", value)

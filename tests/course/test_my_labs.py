@@ -197,9 +197,7 @@ def test_unknown_exercises_are_answered_with_a_list(folders, which, listed):
 
 
 @settings(max_examples=50, deadline=None)
-@given(
-    st.lists(st.sampled_from(["def one(): ...", "def one(): return 1", "one = None"]), max_size=4), st.data()
-)
+@given(st.lists(st.sampled_from(["def one(): ...", "def one(): return 1", "one = None"]), max_size=4), st.data())
 def test_reset_loses_no_code_and_leaves_one_exercise(attempts, data):
     original = lab()
     notebook = lab()
@@ -210,9 +208,7 @@ def test_reset_loses_no_code_and_leaves_one_exercise(attempts, data):
     changed = put_back(original.cells[1], notebook, original)
     after = notebook.cells
     assert changed == (attempts != ["def one(): ..."])
-    assert [c.source for c in after if c.metadata.get("nbgrader", {}).get("grade_id") == "02-1"] == [
-        "def one(): ..."
-    ]
+    assert [c.source for c in after if c.metadata.get("nbgrader", {}).get("grade_id") == "02-1"] == ["def one(): ..."]
     assert all(any(source in cell.source for cell in after) for source in before)
     assert len(after) == len(before) + changed
 
@@ -230,9 +226,7 @@ def test_an_interrupted_write_leaves_the_old_file(folders, monkeypatch):
 def test_command(folders, capsys):
     shipped, mine = folders
     options = ["--labs", str(shipped), "--to", str(mine)]
-    assert (
-        my_labs.main([*options, "--copy-only"]) == 0 and f"Your labs are in {mine}" in capsys.readouterr().out
-    )
+    assert my_labs.main([*options, "--copy-only"]) == 0 and f"Your labs are in {mine}" in capsys.readouterr().out
     assert my_labs.main([*options, "--reset", "02/7"]) == 1 and "It has: 02/1" in capsys.readouterr().err
     assert my_labs.main(["--labs", str(mine / "none"), "--copy-only"]) == 1
     assert "there is no lab" in capsys.readouterr().err

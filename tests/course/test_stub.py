@@ -34,7 +34,9 @@ def stub_function(reference, tmp_path):
     return getattr(module, reference.__name__)
 
 
-@pytest.mark.parametrize("reference", [exercises.traffic, exercises.copy_tiles, exercises.masked_matmul, exercises.tile_order])
+@pytest.mark.parametrize(
+    "reference", [exercises.traffic, exercises.copy_tiles, exercises.masked_matmul, exercises.tile_order]
+)
 def test_a_stub_is_not_attempted_and_its_reference_is(reference, tmp_path):
     assert attempted(reference) and not still_open(reference)
     stub = stub_function(reference, tmp_path)
@@ -50,22 +52,31 @@ def test_a_stub_keeps_signature_docstring_and_steps_and_nothing_of_the_solution(
 
 
 def test_one_of_two_places_is_an_attempt(tmp_path):
-    half = planted(exercises.masked_matmul, tmp_path, (
-        "    tl.store(d_tile, acc.to(d_ptr.dtype.element_ty), mask=(rows[:, None] < M) & (columns[None, :] < N))",
-        "    ..."))
+    half = planted(
+        exercises.masked_matmul,
+        tmp_path,
+        (
+            "    tl.store(d_tile, acc.to(d_ptr.dtype.element_ty), mask=(rows[:, None] < M) & (columns[None, :] < N))",
+            "    ...",
+        ),
+    )
     assert attempted(half) and still_open(half) == ["masked_matmul_kernel"]
 
 
-@pytest.mark.parametrize(("body", "expected"), [
-    (f"{BEGIN}\n    ...\n    {END}", False),
-    (f"{BEGIN}\n    # thinking\n    ...\n    {END}", False),
-    (f"{BEGIN}\n    raise NotImplementedError()\n    {END}", False),
-    (f"{BEGIN}\n    y = x\n    ...\n    {END}", True),
-    (f"{BEGIN}\n    return x\n    {END}", True),
-    ("...", False),
-    ("return x", True),
-    ('"""Says what."""\n    ...', False),
-], ids=["shipped", "a comment", "nbgrader's", "half", "done", "marks deleted", "done, marks deleted", "docstring"])
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (f"{BEGIN}\n    ...\n    {END}", False),
+        (f"{BEGIN}\n    # thinking\n    ...\n    {END}", False),
+        (f"{BEGIN}\n    raise NotImplementedError()\n    {END}", False),
+        (f"{BEGIN}\n    y = x\n    ...\n    {END}", True),
+        (f"{BEGIN}\n    return x\n    {END}", True),
+        ("...", False),
+        ("return x", True),
+        ('"""Says what."""\n    ...', False),
+    ],
+    ids=["shipped", "a comment", "nbgrader's", "half", "done", "marks deleted", "done, marks deleted", "docstring"],
+)
 def test_what_counts_as_an_attempt(body, expected, tmp_path):
     assert attempted(written(tmp_path, f"def f(x):\n    {body}\n")) is expected
 

@@ -91,7 +91,7 @@ def test_a_prediction_is_drawn_and_none_draws_nothing():
 @pytest.mark.parametrize("x, y", [(1, 1), (8, 8), (4.5, 4.5), (8, 1), (4, 5)])
 def test_the_label_of_a_prediction_covers_no_curve_and_no_mark(x, y):
     fig, ax = figures.new("One curve")
-    line, = ax.plot([1, 8], [1, 8])
+    (line,) = ax.plot([1, 8], [1, 8])
     label = figures.mark_prediction(ax, x, y)
     fig.draw_without_rendering()
     box, mark = label.get_window_extent(), ax.transData.transform((x, y))

@@ -18,12 +18,19 @@ from labs_helpers.gemm.lab02.ladder import KERNELS
 from labs_helpers.measure.datasheet import DATASHEET
 from labs_helpers.measure.machine import this_machine
 
-INSTRUCTION = {"sm_75": r"mma\.sync", "sm_80": r"mma\.sync", "sm_90": r"wgmma\.mma_async", "sm_100": r"tcgen05\.mma",
-               "gfx90a": r"v_mfma_\w+", "gfx942": r"v_mfma_\w+"}
+INSTRUCTION = {
+    "sm_75": r"mma\.sync",
+    "sm_80": r"mma\.sync",
+    "sm_90": r"wgmma\.mma_async",
+    "sm_100": r"tcgen05\.mma",
+    "gfx90a": r"v_mfma_\w+",
+    "gfx942": r"v_mfma_\w+",
+}
 T4 = json.loads((Path(compile_report.__file__).parent / "tuned" / "t4.json").read_text())
 needs_triton_3_2 = pytest.mark.skipif(
     triton_for("sm_75") is None,
-    reason="Triton 3.2.0 is not installed beside the environment: `make setup` does it, up to Python 3.13 on x86-64")
+    reason="Triton 3.2.0 is not installed beside the environment: `make setup` does it, up to Python 3.13 on x86-64",
+)
 
 
 @pytest.fixture(scope="module")
@@ -61,6 +68,7 @@ def test_the_limits_are_those_of_the_datasheets():
 
 def build_for_t4(**configs):
     """A row each for fused_matmul with these configurations, at 512 and at 504, which 16 does not divide."""
+
     def at(n, config):
         return lambda a, b, c, _: fused_matmul(*(x[:n, :n].contiguous() for x in (a, b, c)), config=config)
 
@@ -89,9 +97,11 @@ def test_the_facts_of_the_t4_file_are_the_compilers():
 @needs_triton_3_2
 def test_a_larger_tile_or_fewer_warps_would_spill_on_a_t4():
     largest = Config(**T4[0]["config"])
-    built = build_for_t4(larger=Config(256, 256, 32, num_warps=8, num_stages=2),
-                         fewer=Config(largest.BLOCK_M, largest.BLOCK_N, largest.BLOCK_K, num_warps=4, num_stages=2),
-                         other=Config(256, 128, 32, num_warps=8, num_stages=2))
+    built = build_for_t4(
+        larger=Config(256, 256, 32, num_warps=8, num_stages=2),
+        fewer=Config(largest.BLOCK_M, largest.BLOCK_N, largest.BLOCK_K, num_warps=4, num_stages=2),
+        other=Config(256, 128, 32, num_warps=8, num_stages=2),
+    )
     assert built["larger at 512"]["spills"] > 800 and built["fewer at 512"]["spills"] > 1100
     assert built["other at 512"]["registers"] == pytest.approx(238, rel=0.02)
 
@@ -130,8 +140,10 @@ def test_a_function_that_starts_no_kernel_is_named():
 
 
 def test_what_does_not_build_is_named_with_its_target():
-    narrow = {"fine": KERNELS["fused_matmul"],
-              "narrow": lambda a, b, c, _: fused_matmul(a, b, c, config=Config(64, 64, 8))}
+    narrow = {
+        "fine": KERNELS["fused_matmul"],
+        "narrow": lambda a, b, c, _: fused_matmul(a, b, c, config=Config(64, 64, 8)),
+    }
     with pytest.raises(CompileError, match="narrow does not build for sm_80"):
         compile_report.compile_everywhere(narrow, ["sm_80"])
 

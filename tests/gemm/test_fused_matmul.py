@@ -26,30 +26,50 @@ LAYOUTS = {
 def operands(M, N, K, dtype, layouts, seed=0):
     generator = torch.Generator().manual_seed(seed)
     shapes = ((M, K), (K, N), (M, N))
-    return [LAYOUTS[layout](torch.randn(*shape, generator=generator).to(dtype).to(DEVICE))
-            for shape, layout in zip(shapes, layouts, strict=True)]
+    return [
+        LAYOUTS[layout](torch.randn(*shape, generator=generator).to(dtype).to(DEVICE))
+        for shape, layout in zip(shapes, layouts, strict=True)
+    ]
 
 
 def agrees(a, b, c, **keywords):
     exact = a.cpu().double() @ b.cpu().double() + c.cpu().double()
     magnitude = a.cpu().double().abs() @ b.cpu().double().abs() + c.cpu().double().abs()
     expected = exact.relu()
-    close(fused_matmul(a, b, c, **keywords), expected, matmul_bound(expected, magnitude, a.shape[1], a.dtype),
-          f"{tuple(a.shape)}·{tuple(b.shape)}", "float32 accumulation")
+    close(
+        fused_matmul(a, b, c, **keywords),
+        expected,
+        matmul_bound(expected, magnitude, a.shape[1], a.dtype),
+        f"{tuple(a.shape)}·{tuple(b.shape)}",
+        "float32 accumulation",
+    )
 
 
 size = st.one_of(st.integers(1, 40), st.sampled_from([63, 64, 65, 100, 129]))
 
 
 @settings(max_examples=40, deadline=None, derandomize=True)
-@given(M=size, N=size, K=size, half=st.booleans(), seed=st.integers(0, 9),
-       layouts=st.tuples(*[st.sampled_from(sorted(LAYOUTS))] * 3))
+@given(
+    M=size,
+    N=size,
+    K=size,
+    half=st.booleans(),
+    seed=st.integers(0, 9),
+    layouts=st.tuples(*[st.sampled_from(sorted(LAYOUTS))] * 3),
+)
 def test_any_shape_and_stride(M, N, K, half, seed, layouts):
     agrees(*operands(M, N, K, torch.float16 if half else torch.float32, layouts, seed))
 
 
-@pytest.mark.parametrize("config", [Config(16, 32, 16, GROUP_M=1), Config(32, 16, 64, GROUP_M=3),
-                                    Config(128, 64, 32, GROUP_M=8, num_warps=8, num_stages=2)], ids=str)
+@pytest.mark.parametrize(
+    "config",
+    [
+        Config(16, 32, 16, GROUP_M=1),
+        Config(32, 16, 64, GROUP_M=3),
+        Config(128, 64, 32, GROUP_M=8, num_warps=8, num_stages=2),
+    ],
+    ids=str,
+)
 def test_any_configuration(config):
     agrees(*operands(100, 90, 70, torch.float16, ("contiguous",) * 3), config=config)
 

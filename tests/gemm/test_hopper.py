@@ -62,8 +62,9 @@ def test_what_it_can_take():
 
 def test_the_plan_says_which_kernel_runs_and_why():
     device = this_machine().device
-    chosen = plan(torch.ones(64, 512, device=device), torch.ones(512, 64, device=device),
-                       torch.ones(64, 64, device=device))
+    chosen = plan(
+        torch.ones(64, 512, device=device), torch.ones(512, 64, device=device), torch.ones(64, 64, device=device)
+    )
     assert chosen.kernel == "portable" and isinstance(chosen.config, Config) and "portable kernel" in str(chosen)
     with pytest.raises(ValueError, match="config is for the Hopper kernel, but"):
         fused_matmul(*(torch.ones(64, 64, device=device) for _ in range(3)), config=HopperConfig(128, 128, 64))
@@ -115,8 +116,13 @@ def test_every_shipped_configuration_builds_with_wgmma_and_tma():
     configs = [entry["config"] for entry in tuned("hopper", torch.float16)]
     environment = {k: v for k, v in os.environ.items() if k != "TRITON_INTERPRET"}
     kernel = str(Path(hopper.__file__).with_name("hopper_kernel.py"))
-    answer = subprocess.run([sys.executable, "-c", BUILD, kernel, json.dumps(configs)], capture_output=True, text=True,
-                            timeout=120, env=environment)
+    answer = subprocess.run(
+        [sys.executable, "-c", BUILD, kernel, json.dumps(configs)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env=environment,
+    )
     assert answer.returncode == 0, answer.stderr[-2000:]
     lines = [[int(n) for n in line.split()] for line in answer.stdout.splitlines()]
     assert len(lines) == len(configs)
@@ -126,15 +132,22 @@ def test_every_shipped_configuration_builds_with_wgmma_and_tma():
 
 @on_hopper
 @settings(max_examples=60, deadline=None, derandomize=True)
-@given(M=st.integers(1, 700), N=st.integers(1, 90).map(lambda n: 8 * n), K=st.integers(17, 130).map(lambda n: 8 * n),
-       bf16=st.booleans(), pad=st.sampled_from([0, 8, 64]), which=st.integers(0, 5))
+@given(
+    M=st.integers(1, 700),
+    N=st.integers(1, 90).map(lambda n: 8 * n),
+    K=st.integers(17, 130).map(lambda n: 8 * n),
+    bf16=st.booleans(),
+    pad=st.sampled_from([0, 8, 64]),
+    which=st.integers(0, 5),
+)
 def test_it_is_right_for_any_size_that_it_takes(M, N, K, bf16, pad, which):
     dtype = torch.bfloat16 if bf16 else torch.float16
     generator = torch.Generator().manual_seed(M * N + K)
     configs = [HopperConfig(**entry["config"]) for entry in tuned("hopper", dtype)]
     configs += [HopperConfig(128, 128, 64, 2, 4, 2, 1), HopperConfig(64, 256, 64, 3, 4, 1, 100)]
-    a, b, c = (torch.full((m, n + pad), torch.nan, dtype=dtype, device="cuda")[:, :n] for m, n in
-               ((M, K), (K, N), (M, N)))
+    a, b, c = (
+        torch.full((m, n + pad), torch.nan, dtype=dtype, device="cuda")[:, :n] for m, n in ((M, K), (K, N), (M, N))
+    )
     for tensor in (a, b, c):
         tensor.copy_(torch.randn(tensor.shape, generator=generator))
     with Guarded() as guard:

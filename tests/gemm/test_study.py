@@ -51,7 +51,8 @@ def test_the_committed_record_is_whole_and_says_where_it_is_from(record):
     assert record[["on.driver", "on.torch", "on.triton", "on.commit", "on.time"]].notna().all().all()
     for n in study.SIZES:
         assert {study.ALONE, study.EAGER, study.OURS, "torch.compile, max-autotune"} <= set(
-            record[record["M"] == n]["name"])
+            record[record["M"] == n]["name"]
+        )
     assert (record["p20_ms"] <= record["median_ms"]).all() and (record["median_ms"] <= record["p80_ms"]).all()
 
 
@@ -92,5 +93,5 @@ def test_pictures_draw_what_was_counted():
 
 
 def test_time_here_labels_the_machine():
-    (label, frame), = time_here(lambda a, b, c: torch.relu(a @ b + c)).items()
+    ((label, frame),) = time_here(lambda a, b, c: torch.relu(a @ b + c)).items()
     assert isinstance(frame, pandas.DataFrame) and label

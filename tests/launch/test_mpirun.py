@@ -106,7 +106,7 @@ def test_functions_from_notebook_cells():
         client.stop_channels()
         manager.shutdown_kernel(now=True)
     told = "".join(told)
-    assert 'rank 1 raised:\nTraceback (most recent call last):\n  cell [3], line 3, in shift\n    helper(comm)' in told
+    assert "rank 1 raised:\nTraceback (most recent call last):\n  cell [3], line 3, in shift\n    helper(comm)" in told
     assert "ValueError: odd one" in told
     assert "ranks 0, 2: in helper, line 4 of cell [2]: comm.recv(source=1)\n" in told
     assert "    called from shift, line 3 of cell [3]: helper(comm)" in told

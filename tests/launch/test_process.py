@@ -17,9 +17,7 @@ from hypothesis import strategies as st
 from labs_helpers.launch import process
 from labs_helpers.launch.process import ProcessFailed, ProcessTimeout, run
 
-needs_setpriv = pytest.mark.skipif(
-    not shutil.which("setpriv"), reason="util-linux's setpriv is not installed"
-)
+needs_setpriv = pytest.mark.skipif(not shutil.which("setpriv"), reason="util-linux's setpriv is not installed")
 
 
 TREE = Path(__file__).with_name("tree.py")
@@ -95,9 +93,7 @@ def test_failure_names_command_status_and_the_last_lines():
     with pytest.raises(ProcessFailed) as caught:
         python("for i in range(100): print('line', i)\nraise SystemExit(3)")
     error, message = caught.value, str(caught.value)
-    assert (
-        error.returncode == 3 and error.command[0] == sys.executable and error.output.startswith("line 0\n")
-    )
+    assert error.returncode == 3 and error.command[0] == sys.executable and error.output.startswith("line 0\n")
     assert "status 3" in message and "line 99" in message and "line 70\n" in message
     assert "line 69" not in message and "70 lines before" in message
     again = pickle.loads(pickle.dumps(error))

@@ -7,8 +7,13 @@ from tests.notebooks.labs import NOTEBOOKS, grade_id, read, solved
 
 
 def run(notebook, folder, allow_errors=False):
-    nbclient.NotebookClient(notebook, timeout=60, kernel_name="python3", allow_errors=allow_errors,
-                            resources={"metadata": {"path": str(folder)}}).execute()
+    nbclient.NotebookClient(
+        notebook,
+        timeout=60,
+        kernel_name="python3",
+        allow_errors=allow_errors,
+        resources={"metadata": {"path": str(folder)}},
+    ).execute()
     return {grade_id(cell) or number: cell for number, cell in enumerate(notebook.cells)}
 
 
@@ -41,7 +46,7 @@ def test_a_wrong_answer_fails_its_own_cell_and_the_lab_goes_on(tmp_path):
     cells = run(notebook, tmp_path, allow_errors=True)
     failed = [identifier for identifier, cell in cells.items() if errors(cell)]
     assert failed == ["02-2-check"]
-    error, = errors(cells["02-2-check"])
+    (error,) = errors(cells["02-2-check"])
     shown = "\n".join(error.traceback)
     assert error.ename == "Wrong" and shown.startswith("✗ 02/2 one tile") and "Traceback" not in shown
     assert "Likely cause" in shown and "bound to it until this check passes" in shown and len(error.traceback) < 10

@@ -89,9 +89,26 @@ def forward(q, k, v, causal: bool, scale: float, config: ForwardConfig | None = 
     # All programs together read the K and V of a group. With a mask, a larger group is easier to share out evenly.
     head_group = heads_in_l2((48 if causal else 12) * MIB, Lk * block_d * 4, B * H)
     hopper_forward_kernel[(min(_multiprocessors(q.device.index), tiles_m * B * H),)](
-        _blocks(q, ROWS, block_d), _blocks(k, config.BLOCK_N, block_d), _blocks(v, config.BLOCK_N, block_d),
-        _blocks(o, ROWS, block_d), lse, counter, H, H // Hkv, Lq, Lk, tiles_m, B * H, head_group,
-        scale * math.log2(math.e), config.CONSUMERS, config.STAGES, causal, config.BY_TURNS, num_warps=4)
+        _blocks(q, ROWS, block_d),
+        _blocks(k, config.BLOCK_N, block_d),
+        _blocks(v, config.BLOCK_N, block_d),
+        _blocks(o, ROWS, block_d),
+        lse,
+        counter,
+        H,
+        H // Hkv,
+        Lq,
+        Lk,
+        tiles_m,
+        B * H,
+        head_group,
+        scale * math.log2(math.e),
+        config.CONSUMERS,
+        config.STAGES,
+        causal,
+        config.BY_TURNS,
+        num_warps=4,
+    )
     return o, lse
 
 
@@ -114,18 +131,50 @@ def backward(q, k, v, o, lse, do, causal: bool, scale: float, needs=(True, True,
     stats = torch.empty((2 * all_blocks, BACKWARD_BLOCK_M), dtype=torch.float32, device=q.device)
     dq, dk, dv = (torch.empty(x.shape, dtype=x.dtype, device=x.device) for x in (q, k, v))
     prepare_kernel[(q_blocks, B * H)](
-        o, do, lse.contiguous(), stats, sums, H, Lq, q_blocks, all_blocks, scale, *o.stride(), *do.stride(), D,
-        BLOCK_M=BACKWARD_BLOCK_M, BLOCK_D=block_d)
+        o,
+        do,
+        lse.contiguous(),
+        stats,
+        sums,
+        H,
+        Lq,
+        q_blocks,
+        all_blocks,
+        scale,
+        *o.stride(),
+        *do.stride(),
+        D,
+        BLOCK_M=BACKWARD_BLOCK_M,
+        BLOCK_D=block_d,
+    )
     # A group's q, dO and dQ, 8 bytes an element, are read and added to by all programs together.
     head_group = heads_in_l2(16 * MIB, H // Hkv * Lq * block_d * 8, B * Hkv)
     # K is cut into halves of its columns for dQ; a swizzle as wide as a half keeps each half whole.
     swizzle = min(128, block_d)
     hopper_backward_kernel[(tiles_n * B * Hkv,)](
-        _blocks(q, BACKWARD_BLOCK_M, block_d), _blocks(do, BACKWARD_BLOCK_M, block_d),
-        _descriptor(stats, (1, BACKWARD_BLOCK_M), 0), _blocks(k, ROWS, block_d, swizzle), _blocks(v, ROWS, block_d),
-        _blocks(dk, ROWS, block_d), _blocks(dv, ROWS, block_d), _descriptor(sums, (BACKWARD_BLOCK_M, block_d // 2)),
-        Hkv, H // Hkv, Lq, Lk, q_blocks, tiles_n, B * Hkv, head_group, all_blocks, scale * math.log2(math.e), scale,
-        STAGES=2, CAUSAL=causal, num_warps=4)
+        _blocks(q, BACKWARD_BLOCK_M, block_d),
+        _blocks(do, BACKWARD_BLOCK_M, block_d),
+        _descriptor(stats, (1, BACKWARD_BLOCK_M), 0),
+        _blocks(k, ROWS, block_d, swizzle),
+        _blocks(v, ROWS, block_d),
+        _blocks(dk, ROWS, block_d),
+        _blocks(dv, ROWS, block_d),
+        _descriptor(sums, (BACKWARD_BLOCK_M, block_d // 2)),
+        Hkv,
+        H // Hkv,
+        Lq,
+        Lk,
+        q_blocks,
+        tiles_n,
+        B * Hkv,
+        head_group,
+        all_blocks,
+        scale * math.log2(math.e),
+        scale,
+        STAGES=2,
+        CAUSAL=causal,
+        num_warps=4,
+    )
     round_kernel[(q_blocks, B * H)](sums, dq, H, Lq, q_blocks, scale, D, BLOCK_M=BACKWARD_BLOCK_M, BLOCK_D=block_d)
     return dq, dk, dv
 
@@ -142,8 +191,9 @@ def _blocks(tensor, rows: int, block_d: int, swizzle: int | None = None):
 def _descriptor(tensor, block: tuple[int, ...], swizzle: int | None = None):
     from triton.experimental.gluon.nvidia.hopper import TensorDescriptor
 
-    return TensorDescriptor(tensor, list(tensor.shape), list(tensor.stride()), list(block),
-                            _layout(block, tensor.dtype, swizzle))
+    return TensorDescriptor(
+        tensor, list(tensor.shape), list(tensor.stride()), list(block), _layout(block, tensor.dtype, swizzle)
+    )
 
 
 @functools.cache
@@ -153,11 +203,13 @@ def _layout(block: tuple[int, ...], dtype, swizzle: int | None):
     kinds = {torch.float16: gl.float16, torch.bfloat16: gl.bfloat16, torch.float32: gl.float32}
     if swizzle is None:
         return gl.NVMMASharedLayout.get_default_for(list(block), kinds[dtype])
-    return gl.NVMMASharedLayout(swizzle_byte_width=swizzle, element_bitwidth=kinds[dtype].primitive_bitwidth,
-                                rank=len(block))
+    return gl.NVMMASharedLayout(
+        swizzle_byte_width=swizzle, element_bitwidth=kinds[dtype].primitive_bitwidth, rank=len(block)
+    )
 
 
 @functools.cache
 def _multiprocessors(device: int | None) -> int:
-    return torch.cuda.get_device_properties(torch.cuda.current_device() if device is None else device
-                                            ).multi_processor_count
+    return torch.cuda.get_device_properties(
+        torch.cuda.current_device() if device is None else device
+    ).multi_processor_count

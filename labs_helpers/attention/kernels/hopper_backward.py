@@ -47,7 +47,12 @@ class Problem:
     def __init__(self, kv_heads, group_size, Lq, Lk, q_blocks, tiles_n, all_kv_heads, head_group, c, scale, CAUSAL):
         self.kv_heads, self.group_size, self.Lq, self.Lk, self.q_blocks = kv_heads, group_size, Lq, Lk, q_blocks
         self.tiles_n, self.all_kv_heads, self.head_group, self.c, self.scale = (
-            tiles_n, all_kv_heads, head_group, c, scale)
+            tiles_n,
+            all_kv_heads,
+            head_group,
+            c,
+            scale,
+        )
         self.CAUSAL = gl.constexpr(CAUSAL)
 
     @gluon.jit
@@ -143,20 +148,37 @@ def load(q_desc, do_desc, stats_desc, k_desc, v_desc, shared, problem, first_del
             block = problem.block(turn, tile)
             stage = shared.q_ring.stage(step)
             full = shared.q_ring.wait_empty(step, BYTES)
-            tma.async_copy_global_to_shared(q_desc, [batch, head, block * BLOCK_M, 0], full,
-                                            shared.q_ring.buffers.index(stage))
+            tma.async_copy_global_to_shared(
+                q_desc, [batch, head, block * BLOCK_M, 0], full, shared.q_ring.buffers.index(stage)
+            )
             tma.async_copy_global_to_shared(stats_desc, [stats + block, 0], full, shared.lse.index(stage))
             full = shared.do_ring.wait_empty(step, BYTES)
-            tma.async_copy_global_to_shared(do_desc, [batch, head, block * BLOCK_M, 0], full,
-                                            shared.do_ring.buffers.index(stage))
-            tma.async_copy_global_to_shared(stats_desc, [first_delta + stats + block, 0], full,
-                                            shared.delta.index(stage))
+            tma.async_copy_global_to_shared(
+                do_desc, [batch, head, block * BLOCK_M, 0], full, shared.do_ring.buffers.index(stage)
+            )
+            tma.async_copy_global_to_shared(
+                stats_desc, [first_delta + stats + block, 0], full, shared.delta.index(stage)
+            )
             step += 1
 
 
 @gluon.jit
-def one_block(me: gl.constexpr, dk, dv, step, block, first_key, dq_desc, dq_row, shared, problem, MASK: gl.constexpr,
-              layout: gl.constexpr, acc_layout: gl.constexpr, dq_layout: gl.constexpr):
+def one_block(
+    me: gl.constexpr,
+    dk,
+    dv,
+    step,
+    block,
+    first_key,
+    dq_desc,
+    dq_row,
+    shared,
+    problem,
+    MASK: gl.constexpr,
+    layout: gl.constexpr,
+    acc_layout: gl.constexpr,
+    dq_layout: gl.constexpr,
+):
     """All five products of one block of queries and this warpgroup's keys."""
     CONSUMERS: gl.constexpr = shared.k.type.shape[0]
     ROWS: gl.constexpr = shared.k.type.shape[3]
@@ -229,12 +251,40 @@ def consume(me: gl.constexpr, dk_desc, dv_desc, dq_desc, shared, problem):
         head = (batch * problem.kv_heads + kv_head) * problem.group_size + i
         dq_row = head * problem.q_blocks * BLOCK_M
         for turn in range(first, whole):
-            dk, dv = one_block(me, dk, dv, step, problem.block(turn, tile), first_key, dq_desc, dq_row, shared,
-                               problem, True, layout, acc_layout, dq_layout)
+            dk, dv = one_block(
+                me,
+                dk,
+                dv,
+                step,
+                problem.block(turn, tile),
+                first_key,
+                dq_desc,
+                dq_row,
+                shared,
+                problem,
+                True,
+                layout,
+                acc_layout,
+                dq_layout,
+            )
             step += 1
         for turn in range(whole, problem.q_blocks):
-            dk, dv = one_block(me, dk, dv, step, problem.block(turn, tile), first_key, dq_desc, dq_row, shared,
-                               problem, False, layout, acc_layout, dq_layout)
+            dk, dv = one_block(
+                me,
+                dk,
+                dv,
+                step,
+                problem.block(turn, tile),
+                first_key,
+                dq_desc,
+                dq_row,
+                shared,
+                problem,
+                False,
+                layout,
+                acc_layout,
+                dq_layout,
+            )
             step += 1
     tma.store_wait(0)
     # This warpgroup alone reads its part of V, and has done so: dV and then dK leave through it.
@@ -263,9 +313,29 @@ SIZES = ["kv_heads", "group_size", "Lq", "Lk", "q_blocks", "tiles_n", "all_kv_he
 
 
 @gluon.jit(do_not_specialize=SIZES)  # a size of 1 stays a number that a Problem can hold
-def hopper_backward_kernel(q_desc, do_desc, stats_desc, k_desc, v_desc, dk_desc, dv_desc, dq_desc, kv_heads,
-                           group_size, Lq, Lk, q_blocks, tiles_n, all_kv_heads, head_group, first_delta, c, scale,
-                           STAGES: gl.constexpr, CAUSAL: gl.constexpr):
+def hopper_backward_kernel(
+    q_desc,
+    do_desc,
+    stats_desc,
+    k_desc,
+    v_desc,
+    dk_desc,
+    dv_desc,
+    dq_desc,
+    kv_heads,
+    group_size,
+    Lq,
+    Lk,
+    q_blocks,
+    tiles_n,
+    all_kv_heads,
+    head_group,
+    first_delta,
+    c,
+    scale,
+    STAGES: gl.constexpr,
+    CAUSAL: gl.constexpr,
+):
     """Descriptors of (B, H, L, D) tensors: q and dO in blocks of BLOCK_M rows; K, V, dK, dV of 64. stats: float32,
     BLOCK_M a row, one row a block of queries: −lse/scale (−inf for a row without keys or past the end) of all heads,
     then from row first_delta on −delta. dq: float32, one row a query, every head padded to whole blocks; 0 at launch,
@@ -288,8 +358,12 @@ def hopper_backward_kernel(q_desc, do_desc, stats_desc, k_desc, v_desc, dk_desc,
         barriers(1, CONSUMERS),
         gl.allocate_shared_memory(gl.float32, [CONSUMERS] + dq_desc.block_type.shape, dq_desc.layout),
     )
-    gl.warp_specialize([
-        (consume_0, (dk_desc, dv_desc, dq_desc, shared, problem)),
-        (consume_1, (dk_desc, dv_desc, dq_desc, shared, problem)),
-        (load, (q_desc, do_desc, stats_desc, k_desc, v_desc, shared, problem, first_delta)),
-    ], [4, 1], [240, 24])
+    gl.warp_specialize(
+        [
+            (consume_0, (dk_desc, dv_desc, dq_desc, shared, problem)),
+            (consume_1, (dk_desc, dv_desc, dq_desc, shared, problem)),
+            (load, (q_desc, do_desc, stats_desc, k_desc, v_desc, shared, problem, first_delta)),
+        ],
+        [4, 1],
+        [240, 24],
+    )

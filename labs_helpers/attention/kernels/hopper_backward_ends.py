@@ -5,9 +5,29 @@ import triton.language as tl
 
 
 @triton.jit
-def prepare_kernel(o_ptr, do_ptr, lse_ptr, stats_ptr, dq_ptr, H, L, q_blocks, first_delta, scale,
-                   stride_ob, stride_oh, stride_ol, stride_od, stride_gb, stride_gh, stride_gl, stride_gd, D,
-                   BLOCK_M: tl.constexpr, BLOCK_D: tl.constexpr):
+def prepare_kernel(
+    o_ptr,
+    do_ptr,
+    lse_ptr,
+    stats_ptr,
+    dq_ptr,
+    H,
+    L,
+    q_blocks,
+    first_delta,
+    scale,
+    stride_ob,
+    stride_oh,
+    stride_ol,
+    stride_od,
+    stride_gb,
+    stride_gh,
+    stride_gl,
+    stride_gd,
+    D,
+    BLOCK_M: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+):
     """−lse/scale and −delta of a block of queries, delta = rowsum(o∘do), and zeros for its part of dq.
 
     stats: (2 · B · H · q_blocks, BLOCK_M) float32, delta from row first_delta on. A row that sees no key, or lies
@@ -40,5 +60,8 @@ def round_kernel(sum_ptr, dq_ptr, H, L, q_blocks, scale, D, BLOCK_M: tl.constexp
     columns = tl.arange(0, BLOCK_D)
     sums = tl.load(sum_ptr + ((head * q_blocks + block) * BLOCK_M + places)[:, None] * BLOCK_D + columns[None, :])
     inside = (rows[:, None] < L) & (columns[None, :] < D)
-    tl.store(dq_ptr + (head * L + rows[:, None]) * D + columns[None, :], (sums * scale).to(dq_ptr.dtype.element_ty),
-             mask=inside)
+    tl.store(
+        dq_ptr + (head * L + rows[:, None]) * D + columns[None, :],
+        (sums * scale).to(dq_ptr.dtype.element_ty),
+        mask=inside,
+    )

@@ -127,24 +127,45 @@ def load(q_desc, k_desc, v_desc, counter_ptr, q_buffers, q_full, q_empty, k_ring
         queue.put(turn, tile)  # q is free: every consumer has read the slot of two turns ago
         mbarrier.expect(q_full.index(0), BLOCK_M * D * 2)
         for i in gl.static_range(CONSUMERS):
-            tma.async_copy_global_to_shared(q_desc, [batch, head, row * BLOCK_M + i * ROWS, 0], q_full.index(0),
-                                            q_buffers.index(i))
+            tma.async_copy_global_to_shared(
+                q_desc, [batch, head, row * BLOCK_M + i * ROWS, 0], q_full.index(0), q_buffers.index(i)
+            )
         turn += 1
         blocks = problem.key_blocks((row + 1) * BLOCK_M, BLOCK_N)
         for i in range(0, blocks):
             key = (blocks - 1 - i) * BLOCK_N
             full = k_ring.wait_empty(step, BLOCK_N * D * 2)
-            tma.async_copy_global_to_shared(k_desc, [batch, kv_head, key, 0], full,
-                                            k_ring.buffers.index(k_ring.stage(step)))
+            tma.async_copy_global_to_shared(
+                k_desc, [batch, kv_head, key, 0], full, k_ring.buffers.index(k_ring.stage(step))
+            )
             full = v_ring.wait_empty(step, BLOCK_N * D * 2)
-            tma.async_copy_global_to_shared(v_desc, [batch, kv_head, key, 0], full,
-                                            v_ring.buffers.index(v_ring.stage(step)))
+            tma.async_copy_global_to_shared(
+                v_desc, [batch, kv_head, key, 0], full, v_ring.buffers.index(v_ring.stage(step))
+            )
             step += 1
 
 
 @gluon.jit
-def next_block(q, k_ring, v_ring, mine, others, step, turn, e, m, l, acc, first_row, first_key, problem,
-               MASK: gl.constexpr, BY_TURNS: gl.constexpr, layout: gl.constexpr, o_layout: gl.constexpr):
+def next_block(
+    q,
+    k_ring,
+    v_ring,
+    mine,
+    others,
+    step,
+    turn,
+    e,
+    m,
+    l,
+    acc,
+    first_row,
+    first_key,
+    problem,
+    MASK: gl.constexpr,
+    BY_TURNS: gl.constexpr,
+    layout: gl.constexpr,
+    o_layout: gl.constexpr,
+):
     """The scores of this block and acc += P·V of the block before, whose P is e; then this block's e, m and l."""
     ROWS: gl.constexpr = q.type.shape[0]
     D: gl.constexpr = q.type.shape[1]
@@ -181,8 +202,21 @@ def next_block(q, k_ring, v_ring, mine, others, step, turn, e, m, l, acc, first_
 
 
 @gluon.jit
-def consume(me: gl.constexpr, o_desc, lse_ptr, q_buffers, q_full, q_empty, k_ring, v_ring, o_buffers, turns, queue,
-            problem, BY_TURNS: gl.constexpr):
+def consume(
+    me: gl.constexpr,
+    o_desc,
+    lse_ptr,
+    q_buffers,
+    q_full,
+    q_empty,
+    k_ring,
+    v_ring,
+    o_buffers,
+    turns,
+    queue,
+    problem,
+    BY_TURNS: gl.constexpr,
+):
     """Consumer `me`, a warpgroup: its rows of each tile, from q to o and lse."""
     CONSUMERS: gl.constexpr = q_buffers.type.shape[0]
     ROWS: gl.constexpr = q_buffers.type.shape[3]
@@ -237,13 +271,49 @@ def consume(me: gl.constexpr, o_desc, lse_ptr, q_buffers, q_full, q_empty, k_rin
         whole = min(whole, blocks - 1)
         for i in range(whole, blocks - 1):
             key = (whole + blocks - 2 - i) * BLOCK_N
-            e, m, l, acc = next_block(q, k_ring, v_ring, mine, others, step, rounds, e, m, l, acc, first_row, key,
-                                      problem, True, BY_TURNS, layout, o_layout)
+            e, m, l, acc = next_block(
+                q,
+                k_ring,
+                v_ring,
+                mine,
+                others,
+                step,
+                rounds,
+                e,
+                m,
+                l,
+                acc,
+                first_row,
+                key,
+                problem,
+                True,
+                BY_TURNS,
+                layout,
+                o_layout,
+            )
             step += 1
             rounds += 1
         for _ in range(0, whole):
-            e, m, l, acc = next_block(q, k_ring, v_ring, mine, others, step, rounds, e, m, l, acc, first_row, 0,
-                                      problem, False, BY_TURNS, layout, o_layout)
+            e, m, l, acc = next_block(
+                q,
+                k_ring,
+                v_ring,
+                mine,
+                others,
+                step,
+                rounds,
+                e,
+                m,
+                l,
+                acc,
+                first_row,
+                0,
+                problem,
+                False,
+                BY_TURNS,
+                layout,
+                o_layout,
+            )
             step += 1
             rounds += 1
         mbarrier.arrive(q_empty.index(0), count=1)
@@ -259,28 +329,65 @@ def consume(me: gl.constexpr, o_desc, lse_ptr, q_buffers, q_full, q_empty, k_rin
         tma.store_wait(0)  # the tile before is out
         o_buffers.index(me).reshape([ROWS, D]).store((acc * inverse[:, None]).to(q.dtype))
         fence_async_shared()
-        tma.async_copy_shared_to_global(o_desc, [place // problem.heads, place % problem.heads, first_row, 0],
-                                        o_buffers.index(me))
+        tma.async_copy_shared_to_global(
+            o_desc, [place // problem.heads, place % problem.heads, first_row, 0], o_buffers.index(me)
+        )
         tile = queue.take(turn)
         turn += 1
     tma.store_wait(0)
 
 
 @gluon.jit
-def consume_0(o_desc, lse_ptr, q_buffers, q_full, q_empty, k_ring, v_ring, o_buffers, turns, queue, problem,
-              BY_TURNS: gl.constexpr):
+def consume_0(
+    o_desc,
+    lse_ptr,
+    q_buffers,
+    q_full,
+    q_empty,
+    k_ring,
+    v_ring,
+    o_buffers,
+    turns,
+    queue,
+    problem,
+    BY_TURNS: gl.constexpr,
+):
     consume(0, o_desc, lse_ptr, q_buffers, q_full, q_empty, k_ring, v_ring, o_buffers, turns, queue, problem, BY_TURNS)
 
 
 @gluon.jit
-def consume_1(o_desc, lse_ptr, q_buffers, q_full, q_empty, k_ring, v_ring, o_buffers, turns, queue, problem,
-              BY_TURNS: gl.constexpr):
+def consume_1(
+    o_desc,
+    lse_ptr,
+    q_buffers,
+    q_full,
+    q_empty,
+    k_ring,
+    v_ring,
+    o_buffers,
+    turns,
+    queue,
+    problem,
+    BY_TURNS: gl.constexpr,
+):
     consume(1, o_desc, lse_ptr, q_buffers, q_full, q_empty, k_ring, v_ring, o_buffers, turns, queue, problem, BY_TURNS)
 
 
 @gluon.jit
-def consume_2(o_desc, lse_ptr, q_buffers, q_full, q_empty, k_ring, v_ring, o_buffers, turns, queue, problem,
-              BY_TURNS: gl.constexpr):
+def consume_2(
+    o_desc,
+    lse_ptr,
+    q_buffers,
+    q_full,
+    q_empty,
+    k_ring,
+    v_ring,
+    o_buffers,
+    turns,
+    queue,
+    problem,
+    BY_TURNS: gl.constexpr,
+):
     consume(2, o_desc, lse_ptr, q_buffers, q_full, q_empty, k_ring, v_ring, o_buffers, turns, queue, problem, BY_TURNS)
 
 
@@ -288,9 +395,26 @@ SIZES = ["heads", "group_size", "Lq", "Lk", "tiles_m", "all_heads", "head_group"
 
 
 @gluon.jit(do_not_specialize=SIZES)  # a size of 1 stays a number that a Problem can hold
-def hopper_forward_kernel(q_desc, k_desc, v_desc, o_desc, lse_ptr, counter_ptr, heads, group_size, Lq, Lk, tiles_m,
-                          all_heads, head_group, c, CONSUMERS: gl.constexpr, STAGES: gl.constexpr,
-                          CAUSAL: gl.constexpr, BY_TURNS: gl.constexpr):
+def hopper_forward_kernel(
+    q_desc,
+    k_desc,
+    v_desc,
+    o_desc,
+    lse_ptr,
+    counter_ptr,
+    heads,
+    group_size,
+    Lq,
+    Lk,
+    tiles_m,
+    all_heads,
+    head_group,
+    c,
+    CONSUMERS: gl.constexpr,
+    STAGES: gl.constexpr,
+    CAUSAL: gl.constexpr,
+    BY_TURNS: gl.constexpr,
+):
     """Descriptors of (B, H, L, D) tensors: q and o in blocks of 64 rows, K and V of BLOCK_N. lse: (B, H, Lq) float32.
     counter: one int32, 0 at launch. See Problem for the sizes. Launch with num_warps=4 and at most one program an SM
     and one a tile of CONSUMERS · 64 rows."""
@@ -307,20 +431,109 @@ def hopper_forward_kernel(q_desc, k_desc, v_desc, o_desc, lse_ptr, counter_ptr, 
         mbarrier.arrive(turns.index(0), count=1)
     # The first role runs on the launch's own four warps; the others' warps and registers a thread follow the list.
     if CONSUMERS == 2:
-        gl.warp_specialize([
-            (consume_0, (o_desc, lse_ptr, q_buffers, q_full, q_empty, k_ring, v_ring, o_buffers, turns, queue,
-                         problem, BY_TURNS)),
-            (consume_1, (o_desc, lse_ptr, q_buffers, q_full, q_empty, k_ring, v_ring, o_buffers, turns, queue,
-                         problem, BY_TURNS)),
-            (load, (q_desc, k_desc, v_desc, counter_ptr, q_buffers, q_full, q_empty, k_ring, v_ring, queue, problem)),
-        ], [4, 1], [240, 24])
+        gl.warp_specialize(
+            [
+                (
+                    consume_0,
+                    (
+                        o_desc,
+                        lse_ptr,
+                        q_buffers,
+                        q_full,
+                        q_empty,
+                        k_ring,
+                        v_ring,
+                        o_buffers,
+                        turns,
+                        queue,
+                        problem,
+                        BY_TURNS,
+                    ),
+                ),
+                (
+                    consume_1,
+                    (
+                        o_desc,
+                        lse_ptr,
+                        q_buffers,
+                        q_full,
+                        q_empty,
+                        k_ring,
+                        v_ring,
+                        o_buffers,
+                        turns,
+                        queue,
+                        problem,
+                        BY_TURNS,
+                    ),
+                ),
+                (
+                    load,
+                    (q_desc, k_desc, v_desc, counter_ptr, q_buffers, q_full, q_empty, k_ring, v_ring, queue, problem),
+                ),
+            ],
+            [4, 1],
+            [240, 24],
+        )
     else:
-        gl.warp_specialize([
-            (consume_0, (o_desc, lse_ptr, q_buffers, q_full, q_empty, k_ring, v_ring, o_buffers, turns, queue,
-                         problem, BY_TURNS)),
-            (consume_1, (o_desc, lse_ptr, q_buffers, q_full, q_empty, k_ring, v_ring, o_buffers, turns, queue,
-                         problem, BY_TURNS)),
-            (consume_2, (o_desc, lse_ptr, q_buffers, q_full, q_empty, k_ring, v_ring, o_buffers, turns, queue,
-                         problem, BY_TURNS)),
-            (load, (q_desc, k_desc, v_desc, counter_ptr, q_buffers, q_full, q_empty, k_ring, v_ring, queue, problem)),
-        ], [4, 4, 1], [160, 160, 24])
+        gl.warp_specialize(
+            [
+                (
+                    consume_0,
+                    (
+                        o_desc,
+                        lse_ptr,
+                        q_buffers,
+                        q_full,
+                        q_empty,
+                        k_ring,
+                        v_ring,
+                        o_buffers,
+                        turns,
+                        queue,
+                        problem,
+                        BY_TURNS,
+                    ),
+                ),
+                (
+                    consume_1,
+                    (
+                        o_desc,
+                        lse_ptr,
+                        q_buffers,
+                        q_full,
+                        q_empty,
+                        k_ring,
+                        v_ring,
+                        o_buffers,
+                        turns,
+                        queue,
+                        problem,
+                        BY_TURNS,
+                    ),
+                ),
+                (
+                    consume_2,
+                    (
+                        o_desc,
+                        lse_ptr,
+                        q_buffers,
+                        q_full,
+                        q_empty,
+                        k_ring,
+                        v_ring,
+                        o_buffers,
+                        turns,
+                        queue,
+                        problem,
+                        BY_TURNS,
+                    ),
+                ),
+                (
+                    load,
+                    (q_desc, k_desc, v_desc, counter_ptr, q_buffers, q_full, q_empty, k_ring, v_ring, queue, problem),
+                ),
+            ],
+            [4, 4, 1],
+            [160, 160, 24],
+        )

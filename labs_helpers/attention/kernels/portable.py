@@ -29,20 +29,49 @@ def forward(q, k, v, causal: bool, scale: float, config: Config | None = None):
     o = torch.empty((B, H, Lq, D), dtype=q.dtype, device=q.device)
     lse = torch.empty((B, H, Lq), dtype=torch.float32, device=q.device)
     attention_forward_kernel[(B * H * triton.cdiv(Lq, config.BLOCK_M),)](
-        q, k, v, o, lse, H, Lq, Lk, scale * LOG2_E, *q.stride(), *k.stride(), *v.stride(),
-        GROUP=H // Hkv, D=D, CAUSAL=causal, PRECISION="ieee", BLOCK_D=block_d(D), **config.keywords())
+        q,
+        k,
+        v,
+        o,
+        lse,
+        H,
+        Lq,
+        Lk,
+        scale * LOG2_E,
+        *q.stride(),
+        *k.stride(),
+        *v.stride(),
+        GROUP=H // Hkv,
+        D=D,
+        CAUSAL=causal,
+        PRECISION="ieee",
+        BLOCK_D=block_d(D),
+        **config.keywords(),
+    )
     return o, lse
 
 
-def backward(q, k, v, o, lse, do, causal: bool, scale: float, needs=(True, True, True),
-             key_value_config: Config | None = None, query_config: Config | None = None):
+def backward(
+    q,
+    k,
+    v,
+    o,
+    lse,
+    do,
+    causal: bool,
+    scale: float,
+    needs=(True, True, True),
+    key_value_config: Config | None = None,
+    query_config: Config | None = None,
+):
     """(dq, dk, dv) of valid operands, contiguous; None for what `needs` leaves out."""
     q, k, v, o, do = _within_tiles(q, k, v, o, do)
     lse = lse.contiguous()
     (B, H, Lq, D), (Lk, Hkv) = q.shape, (k.shape[2], k.shape[1])
     delta = torch.empty((B, H, Lq), dtype=torch.float32, device=q.device)
     delta_kernel[(B * H * triton.cdiv(Lq, 64),)](
-        o, do, delta, H, Lq, *o.stride(), *do.stride(), D=D, BLOCK_D=block_d(D), BLOCK_M=64)
+        o, do, delta, H, Lq, *o.stride(), *do.stride(), D=D, BLOCK_D=block_d(D), BLOCK_M=64
+    )
     strides = (*q.stride(), *k.stride(), *v.stride(), *do.stride())
     constants = dict(GROUP=H // Hkv, D=D, CAUSAL=causal, PRECISION="ieee", BLOCK_D=block_d(D))
     dq = dk = dv = None
@@ -50,13 +79,29 @@ def backward(q, k, v, o, lse, do, causal: bool, scale: float, needs=(True, True,
         config = key_value_config or _config("key_value_gradients", q)
         dk, dv = (torch.empty((B, Hkv, Lk, D), dtype=q.dtype, device=q.device) for _ in range(2))
         key_value_gradients_kernel[(B * Hkv * triton.cdiv(Lk, config.BLOCK_N),)](
-            q, k, v, do, lse, delta, dk, dv, Hkv, Lq, Lk, scale, scale * LOG2_E, *strides, **constants,
-            **config.keywords())
+            q,
+            k,
+            v,
+            do,
+            lse,
+            delta,
+            dk,
+            dv,
+            Hkv,
+            Lq,
+            Lk,
+            scale,
+            scale * LOG2_E,
+            *strides,
+            **constants,
+            **config.keywords(),
+        )
     if needs[0]:
         config = query_config or _config("query_gradient", q)
         dq = torch.empty((B, H, Lq, D), dtype=q.dtype, device=q.device)
         query_gradient_kernel[(B * H * triton.cdiv(Lq, config.BLOCK_M),)](
-            q, k, v, do, lse, delta, dq, H, Lq, Lk, scale, scale * LOG2_E, *strides, **constants, **config.keywords())
+            q, k, v, do, lse, delta, dq, H, Lq, Lk, scale, scale * LOG2_E, *strides, **constants, **config.keywords()
+        )
     return dq, dk if needs[1] else None, dv if needs[2] else None
 
 
@@ -71,5 +116,6 @@ def _config(direction: str, q) -> Config:
 
 def _within_tiles(*tensors):
     """The tensors; one whose rows lie so far apart that an offset within a tile would need 64 bits as a copy."""
-    return [t if max(t.stride(2), t.stride(3)) < 2**23 else t.clone(memory_format=torch.contiguous_format)
-            for t in tensors]
+    return [
+        t if max(t.stride(2), t.stride(3)) < 2**23 else t.clone(memory_format=torch.contiguous_format) for t in tensors
+    ]

@@ -11,9 +11,24 @@ from labs_helpers.attention.kernels.portable_forward import load_tile, tile_of, 
 
 
 @triton.jit
-def delta_kernel(o_ptr, do_ptr, delta_ptr, H, Lq, stride_ob, stride_oh, stride_om, stride_od,
-                 stride_dob, stride_doh, stride_dom, stride_dod,
-                 D: tl.constexpr, BLOCK_D: tl.constexpr, BLOCK_M: tl.constexpr):
+def delta_kernel(
+    o_ptr,
+    do_ptr,
+    delta_ptr,
+    H,
+    Lq,
+    stride_ob,
+    stride_oh,
+    stride_om,
+    stride_od,
+    stride_dob,
+    stride_doh,
+    stride_dom,
+    stride_dod,
+    D: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    BLOCK_M: tl.constexpr,
+):
     """delta[i] = Σ_d o[i, d] · do[i, d] for BLOCK_M rows of one head, in float32, (B, H, Lq) contiguous."""
     tiles = tl.cdiv(Lq, BLOCK_M)
     head, start = tl.program_id(0) // tiles, tl.program_id(0) % tiles * BLOCK_M
@@ -28,12 +43,44 @@ def delta_kernel(o_ptr, do_ptr, delta_ptr, H, Lq, stride_ob, stride_oh, stride_o
 
 
 @triton.jit
-def key_value_gradients_kernel(q_ptr, k_ptr, v_ptr, do_ptr, lse_ptr, delta_ptr, dk_ptr, dv_ptr, Hkv, Lq, Lk,
-                               scale, scale_log2, stride_qb, stride_qh, stride_qm, stride_qd,
-                               stride_kb, stride_kh, stride_kn, stride_kd, stride_vb, stride_vh, stride_vn, stride_vd,
-                               stride_dob, stride_doh, stride_dom, stride_dod,
-                               GROUP: tl.constexpr, D: tl.constexpr, CAUSAL: tl.constexpr, PRECISION: tl.constexpr,
-                               BLOCK_D: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr):
+def key_value_gradients_kernel(
+    q_ptr,
+    k_ptr,
+    v_ptr,
+    do_ptr,
+    lse_ptr,
+    delta_ptr,
+    dk_ptr,
+    dv_ptr,
+    Hkv,
+    Lq,
+    Lk,
+    scale,
+    scale_log2,
+    stride_qb,
+    stride_qh,
+    stride_qm,
+    stride_qd,
+    stride_kb,
+    stride_kh,
+    stride_kn,
+    stride_kd,
+    stride_vb,
+    stride_vh,
+    stride_vn,
+    stride_vd,
+    stride_dob,
+    stride_doh,
+    stride_dom,
+    stride_dod,
+    GROUP: tl.constexpr,
+    D: tl.constexpr,
+    CAUSAL: tl.constexpr,
+    PRECISION: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+):
     """dK and dV for BLOCK_N keys of one K/V head: a loop over the queries of each query head of its group.
 
     lse and delta are (B, H, Lq), dk and dv (B, Hkv, Lk, D), all contiguous.
@@ -66,12 +113,60 @@ def key_value_gradients_kernel(q_ptr, k_ptr, v_ptr, do_ptr, lse_ptr, delta_ptr, 
         q_tile = tile_of(q_ptr + batch * stride_qb + q_head * stride_qh, 0, BLOCK_M, d, stride_qm, stride_qd)
         do_tile = tile_of(do_ptr + batch * stride_dob + q_head * stride_doh, 0, BLOCK_M, d, stride_dom, stride_dod)
         row = (batch * Hkv * GROUP + q_head) * Lq  # where this head starts in lse and delta
-        dk, dv = add_queries(dk, dv, k, v, q_tile, do_tile, stride_qm, stride_dom, lse_ptr + row, delta_ptr + row,
-                             keys, d, first, masked, diagonal, whole, Lq, Lk, scale_log2, D, BLOCK_D, BLOCK_M, CAUSAL,
-                             PRECISION, True)
-        dk, dv = add_queries(dk, dv, k, v, q_tile, do_tile, stride_qm, stride_dom, lse_ptr + row, delta_ptr + row,
-                             keys, d, diagonal, whole, diagonal, whole, Lq, Lk, scale_log2, D, BLOCK_D, BLOCK_M,
-                             CAUSAL, PRECISION, False)
+        dk, dv = add_queries(
+            dk,
+            dv,
+            k,
+            v,
+            q_tile,
+            do_tile,
+            stride_qm,
+            stride_dom,
+            lse_ptr + row,
+            delta_ptr + row,
+            keys,
+            d,
+            first,
+            masked,
+            diagonal,
+            whole,
+            Lq,
+            Lk,
+            scale_log2,
+            D,
+            BLOCK_D,
+            BLOCK_M,
+            CAUSAL,
+            PRECISION,
+            True,
+        )
+        dk, dv = add_queries(
+            dk,
+            dv,
+            k,
+            v,
+            q_tile,
+            do_tile,
+            stride_qm,
+            stride_dom,
+            lse_ptr + row,
+            delta_ptr + row,
+            keys,
+            d,
+            diagonal,
+            whole,
+            diagonal,
+            whole,
+            Lq,
+            Lk,
+            scale_log2,
+            D,
+            BLOCK_D,
+            BLOCK_M,
+            CAUSAL,
+            PRECISION,
+            False,
+        )
     offsets = (tl.cast(head, tl.int64) * Lk + start) * D + n[:, None] * D + d[None, :]
     inside = (keys[:, None] < Lk) & (d[None, :] < D)
     tl.store(dk_ptr + offsets, (dk * scale).to(dk_ptr.dtype.element_ty), mask=inside)
@@ -79,9 +174,33 @@ def key_value_gradients_kernel(q_ptr, k_ptr, v_ptr, do_ptr, lse_ptr, delta_ptr, 
 
 
 @triton.jit
-def add_queries(dk, dv, k, v, q_tile, do_tile, stride_qm, stride_dom, lse_row, delta_row, keys, d, start, stop,
-                diagonal, whole, Lq, Lk, scale_log2, D: tl.constexpr, BLOCK_D: tl.constexpr, BLOCK_M: tl.constexpr,
-                CAUSAL: tl.constexpr, PRECISION: tl.constexpr, MASKED: tl.constexpr):
+def add_queries(
+    dk,
+    dv,
+    k,
+    v,
+    q_tile,
+    do_tile,
+    stride_qm,
+    stride_dom,
+    lse_row,
+    delta_row,
+    keys,
+    d,
+    start,
+    stop,
+    diagonal,
+    whole,
+    Lq,
+    Lk,
+    scale_log2,
+    D: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    BLOCK_M: tl.constexpr,
+    CAUSAL: tl.constexpr,
+    PRECISION: tl.constexpr,
+    MASKED: tl.constexpr,
+):
     """dk (without the scale) and dv with the tiles of queries from `start` to `stop` added; with MASKED, after
     `diagonal` comes `whole`. Everything is transposed, (keys, queries), so that P and dS enter their products as they
     come out of exp2."""
@@ -99,8 +218,13 @@ def add_queries(dk, dv, k, v, q_tile, do_tile, stride_qm, stride_dom, lse_row, d
         else:
             lse = tl.load(lse_row + rows)
             delta = tl.load(delta_row + rows)
-        pt = probabilities(tl.dot(k, tl.trans(q), input_precision=PRECISION), lse[None, :],
-                           tl.trans(visible(rows, keys, Lq, Lk, CAUSAL)), scale_log2, MASKED)
+        pt = probabilities(
+            tl.dot(k, tl.trans(q), input_precision=PRECISION),
+            lse[None, :],
+            tl.trans(visible(rows, keys, Lq, Lk, CAUSAL)),
+            scale_log2,
+            MASKED,
+        )
         dv = tl.dot(pt.to(do.dtype), do, dv, input_precision=PRECISION)
         dpt = tl.dot(v, tl.trans(do), input_precision=PRECISION)
         dst = pt * (dpt - delta[None, :])
@@ -109,11 +233,43 @@ def add_queries(dk, dv, k, v, q_tile, do_tile, stride_qm, stride_dom, lse_row, d
 
 
 @triton.jit
-def query_gradient_kernel(q_ptr, k_ptr, v_ptr, do_ptr, lse_ptr, delta_ptr, dq_ptr, H, Lq, Lk, scale, scale_log2,
-                          stride_qb, stride_qh, stride_qm, stride_qd, stride_kb, stride_kh, stride_kn, stride_kd,
-                          stride_vb, stride_vh, stride_vn, stride_vd, stride_dob, stride_doh, stride_dom, stride_dod,
-                          GROUP: tl.constexpr, D: tl.constexpr, CAUSAL: tl.constexpr, PRECISION: tl.constexpr,
-                          BLOCK_D: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr):
+def query_gradient_kernel(
+    q_ptr,
+    k_ptr,
+    v_ptr,
+    do_ptr,
+    lse_ptr,
+    delta_ptr,
+    dq_ptr,
+    H,
+    Lq,
+    Lk,
+    scale,
+    scale_log2,
+    stride_qb,
+    stride_qh,
+    stride_qm,
+    stride_qd,
+    stride_kb,
+    stride_kh,
+    stride_kn,
+    stride_kd,
+    stride_vb,
+    stride_vh,
+    stride_vn,
+    stride_vd,
+    stride_dob,
+    stride_doh,
+    stride_dom,
+    stride_dod,
+    GROUP: tl.constexpr,
+    D: tl.constexpr,
+    CAUSAL: tl.constexpr,
+    PRECISION: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+):
     """dQ for BLOCK_M queries of one head: the forward kernel's loops over keys. dq (B, H, Lq, D) is contiguous."""
     tiles = tl.cdiv(Lq, BLOCK_M)
     head = tl.program_id(0) // tiles
@@ -135,25 +291,95 @@ def query_gradient_kernel(q_ptr, k_ptr, v_ptr, do_ptr, lse_ptr, delta_ptr, dq_pt
     delta = tl.load(delta_ptr + first + m, mask=rows < Lq, other=0.0)
     dq = tl.zeros((BLOCK_M, BLOCK_D), dtype=tl.float32)
     whole, end = visible_keys(start, BLOCK_M, BLOCK_N, Lq, Lk, CAUSAL)
-    dq = add_keys(dq, q, do, lse, delta, k_tile, v_tile, stride_kn, stride_vn, rows, d, 0, whole, Lq, Lk, scale_log2,
-                  D, BLOCK_D, BLOCK_N, CAUSAL, PRECISION, False)
-    dq = add_keys(dq, q, do, lse, delta, k_tile, v_tile, stride_kn, stride_vn, rows, d, whole, end, Lq, Lk, scale_log2,
-                  D, BLOCK_D, BLOCK_N, CAUSAL, PRECISION, True)
+    dq = add_keys(
+        dq,
+        q,
+        do,
+        lse,
+        delta,
+        k_tile,
+        v_tile,
+        stride_kn,
+        stride_vn,
+        rows,
+        d,
+        0,
+        whole,
+        Lq,
+        Lk,
+        scale_log2,
+        D,
+        BLOCK_D,
+        BLOCK_N,
+        CAUSAL,
+        PRECISION,
+        False,
+    )
+    dq = add_keys(
+        dq,
+        q,
+        do,
+        lse,
+        delta,
+        k_tile,
+        v_tile,
+        stride_kn,
+        stride_vn,
+        rows,
+        d,
+        whole,
+        end,
+        Lq,
+        Lk,
+        scale_log2,
+        D,
+        BLOCK_D,
+        BLOCK_N,
+        CAUSAL,
+        PRECISION,
+        True,
+    )
     dq_tile = dq_ptr + first * D + m[:, None] * D + d[None, :]
     tl.store(dq_tile, (dq * scale).to(dq_ptr.dtype.element_ty), mask=(rows[:, None] < Lq) & (d[None, :] < D))
 
 
 @triton.jit
-def add_keys(dq, q, do, lse, delta, k_tile, v_tile, stride_kn, stride_vn, rows, d, start, stop, Lq, Lk, scale_log2,
-             D: tl.constexpr, BLOCK_D: tl.constexpr, BLOCK_N: tl.constexpr, CAUSAL: tl.constexpr,
-             PRECISION: tl.constexpr, MASKED: tl.constexpr):
+def add_keys(
+    dq,
+    q,
+    do,
+    lse,
+    delta,
+    k_tile,
+    v_tile,
+    stride_kn,
+    stride_vn,
+    rows,
+    d,
+    start,
+    stop,
+    Lq,
+    Lk,
+    scale_log2,
+    D: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    CAUSAL: tl.constexpr,
+    PRECISION: tl.constexpr,
+    MASKED: tl.constexpr,
+):
     """dq (without the scale) with the keys from `start` to `stop` added."""
     for first in range(start, stop, BLOCK_N):
         keys = first + tl.arange(0, BLOCK_N)
         k = load_tile(k_tile + tl.cast(first, tl.int64) * stride_kn, keys, Lk, d, D, BLOCK_D, MASKED)
         v = load_tile(v_tile + tl.cast(first, tl.int64) * stride_vn, keys, Lk, d, D, BLOCK_D, MASKED)
-        p = probabilities(tl.dot(q, tl.trans(k), input_precision=PRECISION), lse[:, None],
-                          visible(rows, keys, Lq, Lk, CAUSAL), scale_log2, MASKED)
+        p = probabilities(
+            tl.dot(q, tl.trans(k), input_precision=PRECISION),
+            lse[:, None],
+            visible(rows, keys, Lq, Lk, CAUSAL),
+            scale_log2,
+            MASKED,
+        )
         dp = tl.dot(do, tl.trans(v), input_precision=PRECISION)
         ds = p * (dp - delta[:, None])
         dq = tl.dot(ds.to(k.dtype), k, dq, input_precision=PRECISION)

@@ -9,11 +9,36 @@ import triton.language as tl
 
 
 @triton.jit
-def attention_forward_kernel(q_ptr, k_ptr, v_ptr, o_ptr, lse_ptr, H, Lq, Lk, scale_log2,
-                             stride_qb, stride_qh, stride_qm, stride_qd, stride_kb, stride_kh, stride_kn, stride_kd,
-                             stride_vb, stride_vh, stride_vn, stride_vd,
-                             GROUP: tl.constexpr, D: tl.constexpr, CAUSAL: tl.constexpr, PRECISION: tl.constexpr,
-                             BLOCK_D: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr):
+def attention_forward_kernel(
+    q_ptr,
+    k_ptr,
+    v_ptr,
+    o_ptr,
+    lse_ptr,
+    H,
+    Lq,
+    Lk,
+    scale_log2,
+    stride_qb,
+    stride_qh,
+    stride_qm,
+    stride_qd,
+    stride_kb,
+    stride_kh,
+    stride_kn,
+    stride_kd,
+    stride_vb,
+    stride_vh,
+    stride_vn,
+    stride_vd,
+    GROUP: tl.constexpr,
+    D: tl.constexpr,
+    CAUSAL: tl.constexpr,
+    PRECISION: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+):
     """o = softmax(scale · q·kᵀ)·v and lse for BLOCK_M queries of one head. scale_log2 ≥ 0 is scale · log2(e), so that
     exp becomes exp2. GROUP query heads share a K/V head; o (B, H, Lq, D) and lse (B, H, Lq) are contiguous."""
     tiles = tl.cdiv(Lq, BLOCK_M)
@@ -35,10 +60,54 @@ def attention_forward_kernel(q_ptr, k_ptr, v_ptr, o_ptr, lse_ptr, H, Lq, Lk, sca
 
     # Keys [0, whole) are seen by every row, in full tiles; of [whole, end) some row sees some.
     whole, end = visible_keys(start, BLOCK_M, BLOCK_N, Lq, Lk, CAUSAL)
-    acc, m, l = attend(acc, m, l, q, k_tile, v_tile, stride_kn, stride_vn, rows, n, d, 0, whole, Lq, Lk, scale_log2,
-                       D, BLOCK_D, BLOCK_N, CAUSAL, PRECISION, False)
-    acc, m, l = attend(acc, m, l, q, k_tile, v_tile, stride_kn, stride_vn, rows, n, d, whole, end, Lq, Lk, scale_log2,
-                       D, BLOCK_D, BLOCK_N, CAUSAL, PRECISION, True)
+    acc, m, l = attend(
+        acc,
+        m,
+        l,
+        q,
+        k_tile,
+        v_tile,
+        stride_kn,
+        stride_vn,
+        rows,
+        n,
+        d,
+        0,
+        whole,
+        Lq,
+        Lk,
+        scale_log2,
+        D,
+        BLOCK_D,
+        BLOCK_N,
+        CAUSAL,
+        PRECISION,
+        False,
+    )
+    acc, m, l = attend(
+        acc,
+        m,
+        l,
+        q,
+        k_tile,
+        v_tile,
+        stride_kn,
+        stride_vn,
+        rows,
+        n,
+        d,
+        whole,
+        end,
+        Lq,
+        Lk,
+        scale_log2,
+        D,
+        BLOCK_D,
+        BLOCK_N,
+        CAUSAL,
+        PRECISION,
+        True,
+    )
 
     l = tl.where(l == 0.0, 1.0, l)  # a row without a visible key: o = 0, lse = −inf
     acc = acc / l[:, None]
@@ -51,9 +120,30 @@ def attention_forward_kernel(q_ptr, k_ptr, v_ptr, o_ptr, lse_ptr, H, Lq, Lk, sca
 
 
 @triton.jit
-def attend(acc, m, l, q, k_tile, v_tile, stride_kn, stride_vn, rows, n, d, start, stop, Lq, Lk, scale_log2,
-           D: tl.constexpr, BLOCK_D: tl.constexpr, BLOCK_N: tl.constexpr, CAUSAL: tl.constexpr,
-           PRECISION: tl.constexpr, MASKED: tl.constexpr):
+def attend(
+    acc,
+    m,
+    l,
+    q,
+    k_tile,
+    v_tile,
+    stride_kn,
+    stride_vn,
+    rows,
+    n,
+    d,
+    start,
+    stop,
+    Lq,
+    Lk,
+    scale_log2,
+    D: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    CAUSAL: tl.constexpr,
+    PRECISION: tl.constexpr,
+    MASKED: tl.constexpr,
+):
     """acc, m and l after the keys from `start` to `stop`; with MASKED not every row sees every one of them."""
     for first in range(start, stop, BLOCK_N):
         keys = first + n

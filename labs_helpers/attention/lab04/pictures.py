@@ -18,8 +18,10 @@ def draw_costs(lengths, costs, room: float, prediction=None):
     """
     plain_bytes, plain_extra, tiled_bytes, tiled_extra = zip(*costs, strict=True)
     fig, axes = figures.new("Attention, plain and tiled", width=10.5, ncols=2)
-    for ax, title, plain, tiled in ((axes[0], "bytes moved", plain_bytes, tiled_bytes),
-                                    (axes[1], "extra bytes at the peak", plain_extra, tiled_extra)):
+    for ax, title, plain, tiled in (
+        (axes[0], "bytes moved", plain_bytes, tiled_bytes),
+        (axes[1], "extra bytes at the peak", plain_extra, tiled_extra),
+    ):
         ax.plot(lengths, plain, label="plain", color=figures.COLORS["vermillion"], marker="s")
         ax.plot(lengths, tiled, label="tiled", color=figures.COLORS["blue"], marker="o")
         ax.set(xlabel="sequence length", yscale="log")
@@ -44,12 +46,13 @@ def draw_running(row, BLOCK: int):
     """
     row = np.asarray(row, dtype=float)
     edges = np.arange(0, len(row), BLOCK)
-    blocks = [row[start:start + BLOCK] for start in edges]
+    blocks = [row[start : start + BLOCK] for start in edges]
     m = np.maximum.accumulate([block.max() for block in blocks])
-    sums = [np.exp(row[:start + BLOCK] - top).sum() for start, top in zip(edges, m, strict=True)]
+    sums = [np.exp(row[: start + BLOCK] - top).sum() for start, top in zip(edges, m, strict=True)]
     grows = np.flatnonzero(np.diff(m, prepend=-np.inf) > 0)
-    fig, (above, below) = figures.new("One row in blocks: when the maximum grows, the sum is rescaled", nrows=2,
-                                      height=5, sharex=True)
+    fig, (above, below) = figures.new(
+        "One row in blocks: when the maximum grows, the sum is rescaled", nrows=2, height=5, sharex=True
+    )
     above.plot(row, ".", color=figures.COLORS["sky"], markersize=3)
     above.step([*edges, len(row)], [*m, m[-1]], where="post", marker="", color=figures.COLORS["blue"])
     above.set_ylabel("scores, maximum m")
@@ -70,15 +73,19 @@ def draw_tile_map(maps: dict, BLOCK_M: int, BLOCK_N: int):
     from matplotlib.colors import ListedColormap
     from matplotlib.patches import Patch
 
-    kinds = {SKIPPED: ("skipped", figures.RULE), WHOLE: ("computed (counted)", figures.COLORS["blue"]),
-             MASKED: ("on the diagonal (masked)", figures.COLORS["orange"]),
-             NEEDLESS: ("computed for nothing", figures.COLORS["vermillion"])}
-    fig, axes = figures.new("Tiles of the score matrix, as counted", width=9.6, height=4.4, ncols=len(maps),
-                            squeeze=False)
+    kinds = {
+        SKIPPED: ("skipped", figures.RULE),
+        WHOLE: ("computed (counted)", figures.COLORS["blue"]),
+        MASKED: ("on the diagonal (masked)", figures.COLORS["orange"]),
+        NEEDLESS: ("computed for nothing", figures.COLORS["vermillion"]),
+    }
+    fig, axes = figures.new(
+        "Tiles of the score matrix, as counted", width=9.6, height=4.4, ncols=len(maps), squeeze=False
+    )
     drawn = set()
     for ax, (title, (visits, seen)) in zip(axes[0], maps.items(), strict=True):
         states = tile_states(seen, BLOCK_M, BLOCK_N)
-        visited = np.stack([visits[:, j:j + BLOCK_N].any(1) for j in range(0, seen.shape[1], BLOCK_N)], 1)
+        visited = np.stack([visits[:, j : j + BLOCK_N].any(1) for j in range(0, seen.shape[1], BLOCK_N)], 1)
         shown = np.where(visited, np.where(states == SKIPPED, NEEDLESS, states), SKIPPED)
         drawn |= set(np.unique(shown))
         colors = ListedColormap([color for _, color in kinds.values()])
@@ -88,6 +95,9 @@ def draw_tile_map(maps: dict, BLOCK_M: int, BLOCK_N: int):
         ax.invert_yaxis()
         ax.grid(False)
     axes[0][0].set_ylabel("tile of queries")
-    fig.legend(handles=[Patch(color=color, label=text) for kind, (text, color) in kinds.items() if kind in drawn],
-               loc="outside lower center", ncols=len(drawn))
+    fig.legend(
+        handles=[Patch(color=color, label=text) for kind, (text, color) in kinds.items() if kind in drawn],
+        loc="outside lower center",
+        ncols=len(drawn),
+    )
     return fig

@@ -20,9 +20,10 @@ def time_here(tile_attention) -> None:
     """
     here = this_machine()
     on_gpu = here.device == "cuda"
-    ways = {"plain, three kernels": plain_attention,
-            "PyTorch's scaled_dot_product_attention": partial(
-                torch.nn.functional.scaled_dot_product_attention, scale=1.0)}
+    ways = {
+        "plain, three kernels": plain_attention,
+        "PyTorch's scaled_dot_product_attention": partial(torch.nn.functional.scaled_dot_product_attention, scale=1.0),
+    }
     if on_gpu:
         ways[f"{whose(tile_attention)}, 64×64 tiles"] = lambda q, k, v: tile_attention(q, k, v, 1.0)[0]
     print(f"{here.label}, {'float16' if on_gpu else 'float32, PyTorch only'}")

@@ -11,8 +11,9 @@ def draw_ratio(rows, prediction=None):
 
     rows: DataFrame as study.load gives it. prediction: a Prediction for flash_attention at the last length, or None.
     """
-    forward, backward = (chosen(rows, "speed", direction=direction, causal=True, D=128)
-                         for direction in ("forward", "backward"))
+    forward, backward = (
+        chosen(rows, "speed", direction=direction, causal=True, D=128) for direction in ("forward", "backward")
+    )
     machine = f", {rows['on.machine'].iloc[0]} (recorded)" if "on.machine" in rows else ""
     fig, ax = figures.new(f"Backward time over forward time{machine}", width=8.4)
     lengths = sorted(map(int, backward["L"].unique()))

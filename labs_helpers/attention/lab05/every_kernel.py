@@ -1,7 +1,7 @@
 """Run every attention kernel once on ragged lengths, and have compute-sanitizer look for accesses out of bounds.
 
-    python -m labs_helpers.attention.lab05.every_kernel              # run them
-    python -m labs_helpers.attention.lab05.every_kernel --memcheck   # run them under memcheck and record what it says
+python -m labs_helpers.attention.lab05.every_kernel              # run them
+python -m labs_helpers.attention.lab05.every_kernel --memcheck   # run them under memcheck and record what it says
 """
 
 from __future__ import annotations
@@ -79,8 +79,11 @@ def memcheck(timeout: float = 540) -> dict:
     if tool is None or this_machine().device != "cuda":
         raise SystemExit("memcheck needs an NVIDIA GPU and compute-sanitizer, which comes with the CUDA toolkit")
     # Without PyTorch's cache every tensor is an allocation of its own, so that its end is known.
-    said = run([tool, "--tool", "memcheck", sys.executable, "-m", "labs_helpers.attention.lab05.every_kernel"],
-               timeout=timeout, env=os.environ | {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"})
+    said = run(
+        [tool, "--tool", "memcheck", sys.executable, "-m", "labs_helpers.attention.lab05.every_kernel"],
+        timeout=timeout,
+        env=os.environ | {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"},
+    )
     summary = re.search(r"ERROR SUMMARY: (\d+) error", said)
     if summary is None:
         raise RuntimeError(f"memcheck gave no summary:\n{said[-2000:]}")

@@ -12,5 +12,4 @@ def backward_inputs(Lq: int, Lk: int, H: int = 1, D: int = 32, dtype=torch.float
     generator = torch.Generator().manual_seed(0)
     q, k, v, do = (torch.randn(1, H, L, D, generator=generator).to(device, dtype) for L in (Lq, Lk, Lk, Lq))
     o, lse = torch_reference.attention_forward(q, k, v, causal=True)
-    return {"q": q, "k": k, "v": v, "do": do, "lse": lse, "delta": (o.float() * do.float()).sum(-1),
-            "scale": D**-0.5}
+    return {"q": q, "k": k, "v": v, "do": do, "lse": lse, "delta": (o.float() * do.float()).sum(-1), "scale": D**-0.5}

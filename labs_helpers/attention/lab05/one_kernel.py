@@ -6,9 +6,25 @@ import triton.language as tl
 
 
 @triton.jit
-def one_kernel(q_ptr, k_ptr, v_ptr, do_ptr, lse_ptr, delta_ptr, dq_ptr, dk_ptr, dv_ptr, Lq, Lk, scale,
-               CAUSAL: tl.constexpr, D: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
-               BACKWARDS: tl.constexpr):
+def one_kernel(
+    q_ptr,
+    k_ptr,
+    v_ptr,
+    do_ptr,
+    lse_ptr,
+    delta_ptr,
+    dq_ptr,
+    dk_ptr,
+    dv_ptr,
+    Lq,
+    Lk,
+    scale,
+    CAUSAL: tl.constexpr,
+    D: tl.constexpr,
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    BACKWARDS: tl.constexpr,
+):
     """Program (j, h) computes key tile j of dK and dV of head h, and adds to the query tiles of dQ that it meets."""
     LOG2E: tl.constexpr = 1.4426950408889634  # exp(x) = exp2(x · log2(e))
     head, tile_number = tl.program_id(1), tl.program_id(0)
@@ -49,8 +65,9 @@ def one_kernel(q_ptr, k_ptr, v_ptr, do_ptr, lse_ptr, delta_ptr, dq_ptr, dk_ptr, 
     tl.store(dv_ptr + tile, dv.to(dv_ptr.dtype.element_ty), mask=real[:, None])
 
 
-def one_kernel_gradients(q, k, v, do, lse, delta, scale, causal=False, BLOCK_M=64, BLOCK_N=64, backwards=False,
-                         **options):
+def one_kernel_gradients(
+    q, k, v, do, lse, delta, scale, causal=False, BLOCK_M=64, BLOCK_N=64, backwards=False, **options
+):
     """(dQ, dK, dV) of attention; dQ is float32, as it was added up. Operands and options as in query_gradient.
 
     backwards: the programs take the key tiles from the last to the first, as a GPU might.
@@ -59,8 +76,26 @@ def one_kernel_gradients(q, k, v, do, lse, delta, scale, causal=False, BLOCK_M=6
     dq = torch.zeros(q.shape, dtype=torch.float32, device=q.device)
     dk, dv = torch.empty_like(k), torch.empty_like(v)
     grid = (triton.cdiv(Lk, BLOCK_N), B * H)
-    one_kernel[grid](q, k, v, do, lse, delta, dq, dk, dv, Lq, Lk, scale, CAUSAL=causal, D=D,
-                     BLOCK_M=BLOCK_M, BLOCK_N=BLOCK_N, BACKWARDS=backwards, **options)
+    one_kernel[grid](
+        q,
+        k,
+        v,
+        do,
+        lse,
+        delta,
+        dq,
+        dk,
+        dv,
+        Lq,
+        Lk,
+        scale,
+        CAUSAL=causal,
+        D=D,
+        BLOCK_M=BLOCK_M,
+        BLOCK_N=BLOCK_N,
+        BACKWARDS=backwards,
+        **options,
+    )
     return dq, dk, dv
 
 

@@ -21,8 +21,10 @@ def draw_walks(by_queries: np.ndarray, by_keys: np.ndarray, BLOCK: int):
     states = tile_states(visible(Lq, Lk), BLOCK, BLOCK)
     fig, axes = figures.new("The tiles of the scores, and the walk of each program", width=9.6, height=4.3, ncols=2)
     across, down = ((loads.reshape(loads.shape[0], -1, BLOCK) > 0).any(2) for loads in (by_queries, by_keys))
-    for ax, walks, title in ((axes[0], across, "dQ: a program a row of tiles"),
-                             (axes[1], down, "dK, dV: a program a column of tiles")):
+    for ax, walks, title in (
+        (axes[0], across, "dQ: a program a row of tiles"),
+        (axes[1], down, "dK, dV: a program a column of tiles"),
+    ):
         ax.imshow(states, cmap=SHADES, vmin=0, vmax=2)
         for program, walk in enumerate(walks):
             tiles = np.flatnonzero(walk)
@@ -30,10 +32,25 @@ def draw_walks(by_queries: np.ndarray, by_keys: np.ndarray, BLOCK: int):
                 start, end = (tiles[0] - 0.35, program), (tiles[-1] + 0.35, program)
                 if ax is axes[1]:
                     start, end = start[::-1], end[::-1]
-                ax.annotate("", end, start, arrowprops={"arrowstyle": "-|>", "linewidth": 1.6,
-                                                        "color": figures.COLORS["blue"], "shrinkA": 0, "shrinkB": 0})
-        ax.set(title=title, xlabel="key tile", ylabel="query tile", xticks=range(states.shape[1]),
-               yticks=range(states.shape[0]))
+                ax.annotate(
+                    "",
+                    end,
+                    start,
+                    arrowprops={
+                        "arrowstyle": "-|>",
+                        "linewidth": 1.6,
+                        "color": figures.COLORS["blue"],
+                        "shrinkA": 0,
+                        "shrinkB": 0,
+                    },
+                )
+        ax.set(
+            title=title,
+            xlabel="key tile",
+            ylabel="query tile",
+            xticks=range(states.shape[1]),
+            yticks=range(states.shape[0]),
+        )
         ax.grid(False)
     names = "no query sees a key: skipped", "every query sees every key", "on the diagonal: masked"
     handles = [_square(color) for color in SHADES.colors]

@@ -19,8 +19,10 @@ def allreduce(comm, source, target, op) -> None:
     """
     nodes = nodes_of(comm)
     if not (nodes.in_order or is_commutative(op)):
-        raise ValueError("op is not commutative, and algorithm 'hierarchical' changes the order of operands here: "
-                         "the ranks of a node are not consecutive")
+        raise ValueError(
+            "op is not commutative, and algorithm 'hierarchical' changes the order of operands here: "
+            "the ranks of a node are not consecutive"
+        )
     segment = segment_of(nodes.node)
     for part in segment.parts(target):
         _allreduce_block(segment, nodes.leaders, source[part], target[part], op)

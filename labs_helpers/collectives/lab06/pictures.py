@@ -40,11 +40,21 @@ def draw_fit(nbytes, seconds, alpha: float, beta: float, title: str = "A message
     smooth = np.geomspace(nbytes.min(), nbytes.max(), 100)
     fig, ax = figures.new(title)
     ax.plot(nbytes, seconds, "o", color=figures.COLORS["blue"], label="measured")
-    ax.plot(smooth, alpha + beta * smooth, marker="", color=figures.COLORS["vermillion"],
-            label=f"α + βn: α = {1e6 * alpha:.2g} µs, 1/β = {1e-9 / beta:.2g} GB/s")
+    ax.plot(
+        smooth,
+        alpha + beta * smooth,
+        marker="",
+        color=figures.COLORS["vermillion"],
+        label=f"α + βn: α = {1e6 * alpha:.2g} µs, 1/β = {1e-9 / beta:.2g} GB/s",
+    )
     ax.axvline(alpha / beta, color=figures.INK, linestyle=":", linewidth=1.2)
-    ax.annotate(f"n = α/β = {alpha / beta:,.0f} bytes", (alpha / beta, min(seconds)), xytext=(6, 0),
-                textcoords="offset points", va="center")
+    ax.annotate(
+        f"n = α/β = {alpha / beta:,.0f} bytes",
+        (alpha / beta, min(seconds)),
+        xytext=(6, 0),
+        textcoords="offset points",
+        va="center",
+    )
     ax.set(xscale="log", yscale="log", xlabel="bytes", ylabel="one way")
     figures.set_unit(ax.xaxis, "B")
     figures.set_unit(ax.yaxis, "s")

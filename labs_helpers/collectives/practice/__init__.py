@@ -11,5 +11,14 @@ from labs_helpers.collectives.practice.errors import (
 from labs_helpers.collectives.practice.ranks import practice
 from labs_helpers.collectives.practice.schedule import Message, Practice
 
-__all__ = ["Deadlock", "Message", "Practice", "PracticeError", "PracticeTimeout", "RankFailed", "SendBufferOverwritten",
-           "Truncated", "practice"]
+__all__ = [
+    "Deadlock",
+    "Message",
+    "Practice",
+    "PracticeError",
+    "PracticeTimeout",
+    "RankFailed",
+    "SendBufferOverwritten",
+    "Truncated",
+    "practice",
+]

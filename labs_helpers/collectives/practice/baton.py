@@ -56,9 +56,14 @@ class Baton:
                 self._fail(self._too_slow(timeout))
         finally:
             self._stop()
-        practice = Practice(self.size, self.results, sorted(self.mailbox.messages, key=lambda m: m.recv_time),
-                            self.mailbox.unreceived(), self.barriers,
-                            [str(one) for one in self.requests if not one.finished])
+        practice = Practice(
+            self.size,
+            self.results,
+            sorted(self.mailbox.messages, key=lambda m: m.recv_time),
+            self.mailbox.unreceived(),
+            self.barriers,
+            [str(one) for one in self.requests if not one.finished],
+        )
         if self._failure is None:
             return practice
         self._failure.practice = practice
@@ -129,8 +134,11 @@ class Baton:
         before, self._holder = self._holder, None
         if self._failure is not None:
             return None
-        able = [rank for rank in range(self.size)
-                if rank not in self.ended and all(one.done is not None for one in self.waiting[rank])]
+        able = [
+            rank
+            for rank in range(self.size)
+            if rank not in self.ended and all(one.done is not None for one in self.waiting[rank])
+        ]
         if able:
             self._holder = holder = min(able, key=lambda rank: (self._time(rank, self.waiting[rank]), rank))
             if holder != before:
@@ -154,8 +162,10 @@ class Baton:
         rank, frames = self._holder, self.frames()
         if rank not in frames:  # between two ranks
             return PracticeTimeout(f"the ranks were still at work after {timeout:g} s")
-        return PracticeTimeout(f"rank {rank} was still at work after {timeout:g} s, in {place(frames[rank])}\n"
-                               "  Is there a loop that never ends? The other ranks wait for their turn.")
+        return PracticeTimeout(
+            f"rank {rank} was still at work after {timeout:g} s, in {place(frames[rank])}\n"
+            "  Is there a loop that never ends? The other ranks wait for their turn."
+        )
 
     def _stop(self) -> None:
         """Ends the ranks that are left, one after another."""

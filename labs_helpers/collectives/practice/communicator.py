@@ -10,8 +10,20 @@ from labs_helpers.collectives.practice.baton import Baton
 from labs_helpers.collectives.practice.mailbox import ANY, RECV, SEND, Operation
 from labs_helpers.collectives.practice.message_buffer import elements
 
-KNOWN = ("Get_rank", "Get_size", "rank", "size", "Send", "Ssend", "Recv", "Sendrecv", "Isend", "Issend", "Irecv",
-         "Barrier")
+KNOWN = (
+    "Get_rank",
+    "Get_size",
+    "rank",
+    "size",
+    "Send",
+    "Ssend",
+    "Recv",
+    "Sendrecv",
+    "Isend",
+    "Issend",
+    "Irecv",
+    "Barrier",
+)
 _OPEN_MPI = {"ANY_SOURCE": -1, "ANY_TAG": -1, "PROC_NULL": -2}
 
 
@@ -60,8 +72,16 @@ class PracticeComm:
     def Recv(self, buf, source: int | None = None, tag: int | None = None, status=None) -> None:
         self._wait(self._receive(buf, source, tag), status)
 
-    def Sendrecv(self, sendbuf, dest: int, sendtag: int = 0, recvbuf=None, source: int | None = None,
-                 recvtag: int | None = None, status=None) -> None:
+    def Sendrecv(
+        self,
+        sendbuf,
+        dest: int,
+        sendtag: int = 0,
+        recvbuf=None,
+        source: int | None = None,
+        recvtag: int | None = None,
+        status=None,
+    ) -> None:
         sent, received = elements(sendbuf), elements(recvbuf, writeable=True)
         if sent.size and received.size and np.may_share_memory(sent, received):
             raise ValueError("Sendrecv: sendbuf and recvbuf overlap; receive into a buffer of its own")

@@ -41,7 +41,7 @@ def _chain(baton) -> list[int]:
         while chain[-1] not in baton.ended and (following := _awaited(baton, chain[-1])) is not None:
             chain.append(following)
             if following in chain[:-1]:
-                return chain[chain.index(following):]
+                return chain[chain.index(following) :]
         chains.append(chain)
     return min(chains, key=len)
 

@@ -46,14 +46,17 @@ class Operation:
             first = next(i for i in range(before.size) if before[i].tobytes() != self.buffer[i].tobytes())
             raise SendBufferOverwritten(
                 f"send buffer overwritten: rank {self.rank} changed element {first} of {before.size} of what it sends "
-                f"to rank {self.peer} before the send was complete; Wait first, or send from another buffer")
+                f"to rank {self.peer} before the send was complete; Wait first, or send from another buffer"
+            )
         if self.kind == RECV and self.met is not None:
             self._take(self.met)
 
     def _take(self, send: Operation) -> None:
         if len(send.data) > self.buffer.nbytes:
-            raise Truncated(f"message truncated: rank {send.rank} sent {len(send.data)} bytes ({send.buffer.size} "
-                            f"elements), rank {self.rank} receives into {self.buffer.nbytes} ({self.buffer.size})")
+            raise Truncated(
+                f"message truncated: rank {send.rank} sent {len(send.data)} bytes ({send.buffer.size} "
+                f"elements), rank {self.rank} receives into {self.buffer.nbytes} ({self.buffer.size})"
+            )
         kinds = send.buffer.dtype, self.buffer.dtype
         if kinds[0] != kinds[1] and not any(kind in (np.uint8, np.int8) for kind in kinds):
             raise TypeError(f"rank {send.rank} sent {kinds[0]}, rank {self.rank} receives it as {kinds[1]}")
@@ -106,4 +109,4 @@ class Mailbox:
 
 
 def _fits(send: Operation, receive: Operation) -> bool:
-    return (send.peer == receive.rank and receive.peer in (ANY, send.rank) and receive.tag in (ANY, send.tag))
+    return send.peer == receive.rank and receive.peer in (ANY, send.rank) and receive.tag in (ANY, send.tag)

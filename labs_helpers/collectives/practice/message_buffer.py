@@ -21,8 +21,10 @@ def elements(buffer, writeable: bool = False) -> np.ndarray:
         kind = rest.pop() if rest and not isinstance(rest[-1], int | np.integer) else None
         count = rest.pop() if rest else None
     if not isinstance(array, np.ndarray):
-        raise TypeError(f"a message is sent from and received into a NumPy array, not {type(array).__name__}; "
-                        "a number travels as np.array([number])")
+        raise TypeError(
+            f"a message is sent from and received into a NumPy array, not {type(array).__name__}; "
+            "a number travels as np.array([number])"
+        )
     if array.dtype.kind not in "biufc":
         raise TypeError(f"a message holds numbers, not elements of dtype {array.dtype}")
     if not (array.flags.c_contiguous or array.flags.f_contiguous):
@@ -30,8 +32,9 @@ def elements(buffer, writeable: bool = False) -> np.ndarray:
     if writeable and not array.flags.writeable:
         raise BufferError("the buffer to receive into is read-only")
     if kind is not None and not isinstance(kind, str) and kind.Get_size() != array.itemsize:
-        raise TypeError(f"the MPI type has {kind.Get_size()} bytes, the array's elements ({array.dtype}) have "
-                        f"{array.itemsize}")
+        raise TypeError(
+            f"the MPI type has {kind.Get_size()} bytes, the array's elements ({array.dtype}) have {array.itemsize}"
+        )
     flat = array.ravel(order="K")
     if count is None:
         return flat

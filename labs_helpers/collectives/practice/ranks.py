@@ -50,8 +50,10 @@ def practice(function: Callable, size: int, *args, timeout: float = 10.0, eager_
             raise ValueError(f"a list among the arguments holds one value for each rank: {size}, not {len(arg)}")
     size = int(size)
     baton = Baton(size, eager_limit)
-    return baton.run([partial(function, PracticeComm(baton, rank), *(_of(arg, rank) for arg in args))
-                      for rank in range(size)], timeout)
+    return baton.run(
+        [partial(function, PracticeComm(baton, rank), *(_of(arg, rank) for arg in args)) for rank in range(size)],
+        timeout,
+    )
 
 
 def _of(arg, rank: int):

@@ -42,22 +42,26 @@ def native_settings(functions, ranks: int, installed: set[str] | None = None) ->
         off, on = {"OMPI_MCA_smsc": "^cma,xpmem,knem"}, {"OMPI_MCA_smsc": "cma"}
     else:
         off, on = ({"OMPI_MCA_btl_vader_single_copy_mechanism": way} for way in ("none", "cma"))
-    settings += [Setting(dict.fromkeys(functions, name), env)
-                 for name, env in (("single copy off", off), (SINGLE_COPY, on))]
+    settings += [
+        Setting(dict.fromkeys(functions, name), env) for name, env in (("single copy off", off), (SINGLE_COPY, on))
+    ]
     for number in range(1, 1 + max((len(_forced(f, ranks)) for f in functions), default=0)):
         names = {f: f"tuned: {_forced(f, ranks)[number]}" for f in functions if number in _forced(f, ranks)}
         env = on | {"OMPI_MCA_coll_tuned_use_dynamic_rules": "1"}
         for function in names:
-            env |= {f"OMPI_MCA_coll_tuned_{function}_algorithm": str(number),
-                    f"OMPI_MCA_coll_tuned_{function}_algorithm_segmentsize": str(SEGMENT)}
+            env |= {
+                f"OMPI_MCA_coll_tuned_{function}_algorithm": str(number),
+                f"OMPI_MCA_coll_tuned_{function}_algorithm_segmentsize": str(SEGMENT),
+            }
         settings.append(Setting(names, env))
     for component in ("sm", "xhc", "han"):
         if f"coll:{component}" in installed:
             # sm and xhc have no all-to-all of their own.
             served = [f for f in functions if component == "han" or f == "allreduce"]
             if served:
-                settings.append(Setting(dict.fromkeys(served, component),
-                                        on | {f"OMPI_MCA_coll_{component}_priority": "100"}))
+                settings.append(
+                    Setting(dict.fromkeys(served, component), on | {f"OMPI_MCA_coll_{component}_priority": "100"})
+                )
     return settings
 
 

@@ -88,5 +88,9 @@ def _slowest(comm, seconds: list[float]) -> dict:
 
 def in_microseconds(timing: Timing) -> dict:
     """A record's columns of a Timing: median and spread in µs, and the number of runs."""
-    return {"median_us": 1e3 * timing.median_ms, "p20_us": 1e3 * timing.p20_ms, "p80_us": 1e3 * timing.p80_ms,
-            "runs": timing.runs}
+    return {
+        "median_us": 1e3 * timing.median_ms,
+        "p20_us": 1e3 * timing.p20_ms,
+        "p80_us": 1e3 * timing.p80_ms,
+        "runs": timing.runs,
+    }

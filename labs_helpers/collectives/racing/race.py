@@ -19,8 +19,9 @@ SIZES = tuple(2**i for i in range(3, 27))  # 8 B to 64 MB
 FEW_RUNS_S = 0.03  # a call that takes longer is timed once a round
 
 
-def race(comm, function: str, algorithms: Sequence[str], sizes=SIZES, seconds: float = 0.06, rounds: int = 3
-         ) -> list[dict]:
+def race(
+    comm, function: str, algorithms: Sequence[str], sizes=SIZES, seconds: float = 0.06, rounds: int = 3
+) -> list[dict]:
     """A record for each size and algorithm on rank 0, [] elsewhere; every rank of comm calls it alike.
 
     function: 'allreduce', 'reduce_scatter', 'allgather', 'broadcast' or 'alltoall', of float64, with SUM.
@@ -59,18 +60,34 @@ def race(comm, function: str, algorithms: Sequence[str], sizes=SIZES, seconds: f
             if comm.rank == 0:
                 slowest = max(timings, key=lambda timing: timing.median_ms)
                 algbw = size / slowest.median_ms / 1e6
-                records.append({"kind": "race", "function": function, "algorithm": name, "ranks": comm.size,
-                                "nodes": nodes, "bytes": size, "dtype": "float64", **in_microseconds(slowest),
-                                "rounds": rounds, "algbw_GBps": algbw,
-                                "busbw_GBps": algbw * BUS_FACTOR[function](comm.size)})
+                records.append(
+                    {
+                        "kind": "race",
+                        "function": function,
+                        "algorithm": name,
+                        "ranks": comm.size,
+                        "nodes": nodes,
+                        "bytes": size,
+                        "dtype": "float64",
+                        **in_microseconds(slowest),
+                        "rounds": rounds,
+                        "algbw_GBps": algbw,
+                        "busbw_GBps": algbw * BUS_FACTOR[function](comm.size),
+                    }
+                )
     return records
 
 
 def counts(function: str, n: int, ranks: int, rank: int) -> tuple[int, int]:
     """Elements of the send and of the receive buffer for a collective of n elements; broadcast has one buffer."""
     start, stop = chunk_bounds(n, ranks)[rank]
-    return {"allreduce": (n, n), "reduce_scatter": (n, stop - start), "allgather": (n // ranks, n),
-            "broadcast": (n, 0), "alltoall": (n, n)}[function]
+    return {
+        "allreduce": (n, n),
+        "reduce_scatter": (n, stop - start),
+        "allgather": (n // ranks, n),
+        "broadcast": (n, 0),
+        "alltoall": (n, n),
+    }[function]
 
 
 def contender(comm, function: str, algorithm: str, n: int) -> Callable:
@@ -104,8 +121,10 @@ def _check(comm, function, name, call, native, send, receive) -> None:
     expected, got = (_result(comm, function, run, send, receive) for run in (native, call))
     wrong = [rank for rank, right in enumerate(comm.allgather(np.array_equal(got, expected))) if not right]
     if wrong:
-        raise ValueError(f"{function} {name} at {max(send.nbytes, receive.nbytes)} bytes on {comm.size} ranks: "
-                         f"the result differs from native's on ranks {wrong}")
+        raise ValueError(
+            f"{function} {name} at {max(send.nbytes, receive.nbytes)} bytes on {comm.size} ranks: "
+            f"the result differs from native's on ranks {wrong}"
+        )
 
 
 def _result(comm, function, call, send, receive) -> np.ndarray:

@@ -34,6 +34,7 @@ def frame(records: list[dict]):
 def costs_of(rows, ranks: int, together: bool = True) -> Costs:
     """The cost model of one machine from its records, a DataFrame: α and β of the ping-pong with `ranks` ranks, γ and
     copy of local work there. together: all pairs at once, as a collective sends. ValueError without such records."""
+
     def fitted(kind, **wanted):
         chosen = latest(rows, kind, ranks=ranks, **wanted)
         return fit(chosen["bytes"], chosen["median_us"] / 1e6)
@@ -69,19 +70,31 @@ def compare(rows, function: str, ranks: int):
         mine, theirs = (group[group["bytes"] == size] for group in (ours, native))
         best, rival = (group.loc[group["median_us"].idxmin()] for group in (mine, theirs))
         default = theirs[theirs["setting"] == DEFAULT]["median_us"]
-        table.append({"bytes": int(size), "ours": best["median_us"], "algorithm": best["algorithm"],
-                      "native": default.iloc[0] if len(default) else float("nan"), "best_native": rival["median_us"],
-                      "setting": rival["setting"], "ratio": best["median_us"] / rival["median_us"]})
+        table.append(
+            {
+                "bytes": int(size),
+                "ours": best["median_us"],
+                "algorithm": best["algorithm"],
+                "native": default.iloc[0] if len(default) else float("nan"),
+                "best_native": rival["median_us"],
+                "setting": rival["setting"],
+                "ratio": best["median_us"] / rival["median_us"],
+            }
+        )
     return pandas.DataFrame(table)
 
 
 def table(rows, function: str, ranks: int) -> str:
     """`compare` as text, a line a size."""
-    lines = [f"{function}, {ranks} ranks, µs",
-             f"{'bytes':>10} {'ours':>10}  {'algorithm':<19} {'native':>10} {'best':>10}  {'its setting':<28} ratio"]
+    lines = [
+        f"{function}, {ranks} ranks, µs",
+        f"{'bytes':>10} {'ours':>10}  {'algorithm':<19} {'native':>10} {'best':>10}  {'its setting':<28} ratio",
+    ]
     for row in compare(rows, function, ranks).itertuples():
-        lines.append(f"{row.bytes:>10} {row.ours:>10.4g}  {row.algorithm:<19} {row.native:>10.4g} "
-                     f"{row.best_native:>10.4g}  {row.setting:<28} {row.ratio:>5.2f}")
+        lines.append(
+            f"{row.bytes:>10} {row.ours:>10.4g}  {row.algorithm:<19} {row.native:>10.4g} "
+            f"{row.best_native:>10.4g}  {row.setting:<28} {row.ratio:>5.2f}"
+        )
     return "\n".join(lines)
 
 

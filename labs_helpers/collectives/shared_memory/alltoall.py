@@ -84,4 +84,3 @@ def _read_blocks(segment, source, target) -> None:
 def _show_address(segment, odd: bool, dtype, shape):
     every = segment.slots(odd, dtype, shape)
     return every[segment.rank], every[:, 0]
-

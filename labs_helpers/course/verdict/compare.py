@@ -39,12 +39,17 @@ def close(actual, expected, bound, case: str, why: str, suspects: dict | None = 
     excess = torch.where(torch.isnan(error), torch.inf, error - bound)
     where = tuple(int(i) for i in torch.unravel_index(excess.argmax(), excess.shape)) if excess.ndim else ()
     wrong = int((~(error <= bound)).sum())
-    lines = [f"{wrong:,} of {error.numel():,} elements are off; the worst is at {list(where)}:",
-             f"  got {got[where]:.7g}, expected {expected[where]:.7g}"]
+    lines = [
+        f"{wrong:,} of {error.numel():,} elements are off; the worst is at {list(where)}:",
+        f"  got {got[where]:.7g}, expected {expected[where]:.7g}",
+    ]
     if bool(finite.all()):
         lines.append(f"  error {error[where]:.2g}, allowed {bound[where]:.2g} ({why})")
-    causes = [text for text, value in (suspects or {}).items()
-              if _same(got, value, bound) and not _within(value, expected, bound)]
+    causes = [
+        text
+        for text, value in (suspects or {}).items()
+        if _same(got, value, bound) and not _within(value, expected, bound)
+    ]
     if causes:
         lines.append("Likely cause: " + causes[0])
     elif not bool(finite.all()):
@@ -72,9 +77,11 @@ def _within(value, expected, bound) -> bool:
 
 def _non_finite(got, expected) -> str:
     bad = ~torch.isfinite(got)
-    return (f"{int(bad.sum()):,} elements are not finite{_region(bad)}. An output element that is never written "
-            "holds NaN here, and so does everything around the inputs: look for a tile without a store, or a "
-            "load without its mask.")
+    return (
+        f"{int(bad.sum()):,} elements are not finite{_region(bad)}. An output element that is never written "
+        "holds NaN here, and so does everything around the inputs: look for a tile without a store, or a "
+        "load without its mask."
+    )
 
 
 def _pattern(bad) -> str:
@@ -89,5 +96,7 @@ def _region(bad) -> str:
     first, last = (int(rows[0]), int(columns[0])), (int(rows[-1]) + 1, int(columns[-1]) + 1)
     if first == (0, 0) and last == tuple(bad.shape):  # everywhere: that says nothing
         return ""
-    return (f" lie in rows {first[0]} to {last[0] - 1} and columns {first[1]} to {last[1] - 1} of "
-            f"{bad.shape[0]}×{bad.shape[1]}")
+    return (
+        f" lie in rows {first[0]} to {last[0] - 1} and columns {first[1]} to {last[1] - 1} of "
+        f"{bad.shape[0]}×{bad.shape[1]}"
+    )

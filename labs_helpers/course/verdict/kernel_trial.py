@@ -51,24 +51,42 @@ class Run:
         counts = self.meter.of(self.value)
         never, often = counts.writers == 0, counts.writers > 1
         if not self.meter.knows(self.value):
-            raise Wrong(self.case, f"no kernel was given {name}: PyTorch made it from what the kernel wrote.\n"
-                        "Likely cause: a part of the work is still a kernel of its own.")
+            raise Wrong(
+                self.case,
+                f"no kernel was given {name}: PyTorch made it from what the kernel wrote.\n"
+                "Likely cause: a part of the work is still a kernel of its own.",
+            )
         if never.all():
-            raise Wrong(self.case, f"nothing is ever stored to {name}.\nLikely cause: the kernel has no tl.store, "
-                        "or its mask is False everywhere.")
+            raise Wrong(
+                self.case,
+                f"nothing is ever stored to {name}.\nLikely cause: the kernel has no tl.store, "
+                "or its mask is False everywhere.",
+            )
         if never.any() and often.any():
-            raise Wrong(self.case, f"{_where(never, name)} never written, {_where(often, name)} written by several "
-                        f"programs.\nLikely cause: {overlapping or _overlapping(counts.writers.ndim)}")
+            raise Wrong(
+                self.case,
+                f"{_where(never, name)} never written, {_where(often, name)} written by several "
+                f"programs.\nLikely cause: {overlapping or _overlapping(counts.writers.ndim)}",
+            )
         if never.any():
-            raise Wrong(self.case, f"{_where(never, name)} never written.\nLikely cause: a tile has no program (the "
-                        "grid rounds down), or the mask of the store is too narrow.")
+            raise Wrong(
+                self.case,
+                f"{_where(never, name)} never written.\nLikely cause: a tile has no program (the "
+                "grid rounds down), or the mask of the store is too narrow.",
+            )
         if often.any():
-            raise Wrong(self.case, f"{_where(often, name)} written by {int(counts.writers.max())} programs.\n"
-                        "Likely cause: two programs take the same tile; on a GPU they race.")
+            raise Wrong(
+                self.case,
+                f"{_where(often, name)} written by {int(counts.writers.max())} programs.\n"
+                "Likely cause: two programs take the same tile; on a GPU they race.",
+            )
         if (counts.stores > 1).any():
-            raise Wrong(self.case, f"{_where(counts.stores > 1, name)} stored {int(counts.stores.max())} times by "
-                        "one program.\nLikely cause: an intermediate result goes through memory; keep it in "
-                        "registers and store once.")
+            raise Wrong(
+                self.case,
+                f"{_where(counts.stores > 1, name)} stored {int(counts.stores.max())} times by "
+                "one program.\nLikely cause: an intermediate result goes through memory; keep it in "
+                "registers and store once.",
+            )
 
     def counts(self, tensor) -> Counts | None:
         return self.meter.of(tensor) if self.meter else None
@@ -92,8 +110,11 @@ def run_watched(case: str, student, *args, **kwargs) -> Run:
             files = {plain(part).__code__.co_filename for part in reachable(student).values()}
             raise wrong_from(error, files, case) from error
     if overwritten := guard.overwritten():
-        raise Wrong(case, f"{overwritten} elements beside the output were overwritten.\n"
-                    "Likely cause: the store has no mask, or a mask that is too wide.")
+        raise Wrong(
+            case,
+            f"{overwritten} elements beside the output were overwritten.\n"
+            "Likely cause: the store has no mask, or a mask that is too wide.",
+        )
     run = Run(case, value, meter.launches if meter else launches, meter)
     if not run.launches:
         raise Wrong(case, "no Triton kernel was launched")
@@ -115,12 +136,14 @@ def _why_refused(text: str) -> str:
     """What in the kernel makes the compiler refuse, from its message; '' where that is not known."""
     last = text.rsplit("\n", 1)[-1]
     if "NameError" in last:
-        return "a kernel may use only tl, its arguments and tl.constexpr; infinity is float(\"inf\") there."
+        return 'a kernel may use only tl, its arguments and tl.constexpr; infinity is float("inf") there.'
     if "AST node type: Break" in last or "AST node type: Continue" in last:
         return "Triton has no break and no continue. Put the end into the loop's bounds."
     if "oop-carried" in text or "accumulator" in text or "acc" in last:
-        return ("the accumulator changes its dtype inside the loop. Start it as tl.float32 and leave it so; the "
-                "interpreter promotes it silently, a GPU does not.")
+        return (
+            "the accumulator changes its dtype inside the loop. Start it as tl.float32 and leave it so; the "
+            "interpreter promotes it silently, a GPU does not."
+        )
     return ""
 
 
@@ -129,15 +152,24 @@ def check_tensor_cores(case: str, launch: Launch) -> str:
     float32 keeps full precision. Returns the line to print."""
     half = compiled_for(case, launch, "sm_90", torch.float16)
     if not half.uses_tensor_cores:
-        raise Wrong(case, "compiled for sm_90 in float16, the kernel has no tensor-core instruction.\n"
-                    "Likely cause: the product is not a tl.dot.")
+        raise Wrong(
+            case,
+            "compiled for sm_90 in float16, the kernel has no tensor-core instruction.\n"
+            "Likely cause: the product is not a tl.dot.",
+        )
     if half.float16_accumulators:
-        raise Wrong(case, "the compiled kernel accumulates in float16: its 11 bits lose every addend below 1/2048 of "
-                    "the sum.\nLikely cause: out_dtype=tl.float16, or an accumulator of tl.float16.")
+        raise Wrong(
+            case,
+            "the compiled kernel accumulates in float16: its 11 bits lose every addend below 1/2048 of "
+            "the sum.\nLikely cause: out_dtype=tl.float16, or an accumulator of tl.float16.",
+        )
     single = compiled_for(case, launch, "sm_90", torch.float32)
     if "tf32" in single.assembly:
-        raise Wrong(case, "on float32 the compiled kernel multiplies in TF32, which rounds the inputs to 10 bits of "
-                    'mantissa.\nLikely cause: tl.dot without input_precision="ieee".')
+        raise Wrong(
+            case,
+            "on float32 the compiled kernel multiplies in TF32, which rounds the inputs to 10 bits of "
+            'mantissa.\nLikely cause: tl.dot without input_precision="ieee".',
+        )
     instructions = ", ".join(f"{count} × {name}" for name, count in half.tensor_core.items())
     return f"compiled for sm_90: tensor cores ({instructions}), float32 accumulators"
 
@@ -145,8 +177,10 @@ def check_tensor_cores(case: str, launch: Launch) -> str:
 def _overlapping(dimensions: int) -> str:
     if dimensions == 1:
         return "the programs' blocks overlap. A block starts at program id × block size."
-    return ("the programs' tiles overlap. A tile starts at program id × block size: rows from axis 0 with BLOCK_M, "
-            "columns from axis 1 with BLOCK_N.")
+    return (
+        "the programs' tiles overlap. A tile starts at program id × block size: rows from axis 0 with BLOCK_M, "
+        "columns from axis 1 with BLOCK_N."
+    )
 
 
 def _where(mask: np.ndarray, name: str) -> str:
@@ -154,8 +188,7 @@ def _where(mask: np.ndarray, name: str) -> str:
         index = np.flatnonzero(mask)
         return f"{index.size} of {mask.size} elements of {name} (from {index[0]} to {index[-1]}) are"
     rows, columns = np.flatnonzero(mask.any(1)), np.flatnonzero(mask.any(0))
-    return (f"{int(mask.sum())} of {mask.size} elements of {name} ({_span('row', rows)}, {_span('column', columns)}) "
-            "are")
+    return f"{int(mask.sum())} of {mask.size} elements of {name} ({_span('row', rows)}, {_span('column', columns)}) are"
 
 
 def _span(name: str, indices) -> str:

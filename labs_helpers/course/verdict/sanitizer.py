@@ -34,16 +34,22 @@ def sanitize(name: str, function, *tensors, timeout: float = 60) -> str:
         return ""
     source = portable_source(function)
     for kernel in set(re.findall(r"^\s+(\w+)\[", source, re.MULTILINE)):
-        source = re.sub(rf"^@triton\.jit\ndef {kernel}\(",
-                        f"@triton_viz.trace(client=Sanitizer())\n@triton.jit\ndef {kernel}(", source,
-                        flags=re.MULTILINE)
+        source = re.sub(
+            rf"^@triton\.jit\ndef {kernel}\(",
+            f"@triton_viz.trace(client=Sanitizer())\n@triton.jit\ndef {kernel}(",
+            source,
+            flags=re.MULTILINE,
+        )
     calls = ", ".join(f"torch.randn({tuple(t.shape)}).to({t.dtype})" for t in tensors)
     with tempfile.TemporaryDirectory() as folder:
         program = Path(folder, "answer.py")
         program.write_text(f"{_HEADER}\n{source}\n\n{name}({calls})\n")
         try:
-            run([sys.executable, str(program)], timeout=timeout,
-                env={**os.environ, "TRITON_INTERPRET": "1", "LABS_DEVICE": "cpu"})
+            run(
+                [sys.executable, str(program)],
+                timeout=timeout,
+                env={**os.environ, "TRITON_INTERPRET": "1", "LABS_DEVICE": "cpu"},
+            )
         except ProcessFailed as error:
             return _told(error.output)
     return ""

@@ -23,8 +23,7 @@ def surrounded(tensor: torch.Tensor, margin: int = MARGIN) -> torch.Tensor:
     """
     if not tensor.is_floating_point():
         raise TypeError(f"surrounded: NaN needs a floating dtype, not {tensor.dtype}")
-    buffer = torch.full([n + 2 * margin for n in tensor.shape], float("nan"), dtype=tensor.dtype,
-                        device=tensor.device)
+    buffer = torch.full([n + 2 * margin for n in tensor.shape], float("nan"), dtype=tensor.dtype, device=tensor.device)
     view = buffer[tuple(slice(margin, margin + n) for n in tensor.shape)]
     view.copy_(tensor)
     return view
@@ -33,8 +32,14 @@ def surrounded(tensor: torch.Tensor, margin: int = MARGIN) -> torch.Tensor:
 class Guarded(TorchFunctionMode):
     """Inside the block each new floating tensor is full of NaN and lies between canaries; see `intact`."""
 
-    FACTORIES = {torch.empty, torch.empty_like, torch.Tensor.new_empty, torch.zeros, torch.zeros_like,
-                 torch.Tensor.new_zeros}
+    FACTORIES = {
+        torch.empty,
+        torch.empty_like,
+        torch.Tensor.new_empty,
+        torch.zeros,
+        torch.zeros_like,
+        torch.Tensor.new_zeros,
+    }
     UNWRITTEN = {torch.empty, torch.empty_like, torch.Tensor.new_empty}
 
     def __init__(self):
@@ -49,14 +54,16 @@ class Guarded(TorchFunctionMode):
         # 64 elements keep the 16-byte alignment that a plain allocation has.
         buffer = torch.full((span + 128,), CANARY, dtype=result.dtype, device=result.device)
         self.buffers.append((buffer, 64, span))
-        buffer[64:64 + span].fill_(float("nan") if function in self.UNWRITTEN else 0.0)
+        buffer[64 : 64 + span].fill_(float("nan") if function in self.UNWRITTEN else 0.0)
         return buffer.as_strided(result.shape, result.stride(), 64)
 
     def overwritten(self) -> int:
         """How many canaries around the outputs are gone: stores outside an output."""
-        return sum(int((side != torch.tensor(CANARY, dtype=side.dtype)).sum())
-                   for buffer, start, span in self.buffers
-                   for side in (buffer[:start].cpu(), buffer[start + span:].cpu()))
+        return sum(
+            int((side != torch.tensor(CANARY, dtype=side.dtype)).sum())
+            for buffer, start, span in self.buffers
+            for side in (buffer[:start].cpu(), buffer[start + span :].cpu())
+        )
 
 
 @contextmanager

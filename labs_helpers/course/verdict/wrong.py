@@ -30,11 +30,17 @@ def wrong_from(error: BaseException, files: set[str], case: str = "") -> Wrong:
         chain.insert(0, chain[0].__cause__)
     innermost = chain[0]
     if isinstance(innermost, StrayAccess):  # brings its own line
-        return Wrong(case, f"{innermost}\nLikely cause: a mask is missing or too wide on that access, or an offset "
-                     "uses the wrong stride or index.")
+        return Wrong(
+            case,
+            f"{innermost}\nLikely cause: a mask is missing or too wide on that access, or an offset "
+            "uses the wrong stride or index.",
+        )
     if isinstance(error, KeyboardInterrupt):
-        return Wrong(case, f"interrupted{_own_line(error, files)}\nLikely cause, if it did not end by itself: a loop "
-                     "whose end is never reached.")
+        return Wrong(
+            case,
+            f"interrupted{_own_line(error, files)}\nLikely cause, if it did not end by itself: a loop "
+            "whose end is never reached.",
+        )
     text = f"{type(innermost).__name__}: {str(innermost) or _asserted(innermost)}"
     # The interpreter raises anew at each level: the innermost exception that passed the student's code has the line.
     line = next((line for link in chain if (line := _own_line(link, files))), "")
@@ -70,8 +76,10 @@ def _hint(text: str, dot_shapes: str = "") -> str:
     if "acc.type" in text:
         return "\nLikely cause: tl.dot's accumulator is not float32, or not BLOCK_M × BLOCK_N."
     if "reduction dimension" in text:
-        return (f"\nLikely cause: tl.dot takes M × K and K × N{dot_shapes}: the inner sizes differ. One of the two is "
-                "turned around: a tl.trans is missing or too many, or [:, None] and [None, :] are swapped.")
+        return (
+            f"\nLikely cause: tl.dot takes M × K and K × N{dot_shapes}: the inner sizes differ. One of the two is "
+            "turned around: a tl.trans is missing or too many, or [:, None] and [None, :] are swapped."
+        )
     if "same dtype" in text:
         return "\nLikely cause: tl.dot takes two blocks of one dtype: convert one to the other's, as in p.to(v.dtype)."
     if "unexpected keyword argument 'dim'" in text:
@@ -81,10 +89,12 @@ def _hint(text: str, dot_shapes: str = "") -> str:
     if "for @" in text:
         return "\nLikely cause: a matrix product inside a kernel is tl.dot(a, b, acc), not a @ b."
     if "is not string" in text:
-        return "\nLikely cause: print inside a kernel. Take it out, or use tl.device_print(\"a\", a)."
+        return '\nLikely cause: print inside a kernel. Take it out, or use tl.device_print("a", a).'
     if "broadcast" in text or "shape" in text:
-        return ("\nLikely cause: two blocks of different shapes meet; [:, None] makes a column of rows, "
-                "[None, :] a row of columns.")
+        return (
+            "\nLikely cause: two blocks of different shapes meet; [:, None] makes a column of rows, "
+            "[None, :] a row of columns."
+        )
     if "arange" in text:
         return "\nLikely cause: tl.arange needs two compile-time numbers whose difference is a power of two."
     return ""

@@ -42,8 +42,9 @@ def draw_gpu(name: str):
     for y in (62, 28):
         ax.plot([44, 52], [62 if y == 62 else 62 - 32 / rows, y], color=ORANGE, linewidth=1, marker="")
     registers = sheet.registers_per_sm * 4 // KB
-    _box(ax, 54, 49, 42, 11, BLUE, f"{warp}s: {sheet.warp_size} threads each, in step\n"
-         "a program is one of them or more")
+    _box(
+        ax, 54, 49, 42, 11, BLUE, f"{warp}s: {sheet.warp_size} threads each, in step\na program is one of them or more"
+    )
     _box(ax, 54, 39.5, 42, 8, GREEN, f"registers: {registers} KB")
     _box(ax, 54, 30, 42, 8, VERMILLION, f"shared memory: {sheet.shared_bytes_per_sm // KB} KB")
     _box(ax, 2, 15, 96, 8, "#5B6470", f"L2 cache, for all {unit}s: {sheet.l2_bytes // MB} MB")
@@ -59,17 +60,20 @@ def draw_gpu(name: str):
 def draw_waves(programs: int, multiprocessors: int):
     """Which SM runs which program when, one at a time on each, all equally long."""
     waves = -(-programs // multiprocessors)
-    fig, ax = figures.new(f"{programs} programs on {multiprocessors} SMs: {waves} waves",
-                          height=0.9 + 0.26 * multiprocessors)
+    fig, ax = figures.new(
+        f"{programs} programs on {multiprocessors} SMs: {waves} waves", height=0.9 + 0.26 * multiprocessors
+    )
     for program in range(programs):
         wave, sm = divmod(program, multiprocessors)
         ax.add_patch(Rectangle((wave + 0.03, sm - 0.42), 0.94, 0.84, facecolor=SKY if wave % 2 else BLUE))
-        ax.text(wave + 0.5, sm, f"{program}", ha="center", va="center", color="black" if wave % 2 else "white",
-                fontsize=9)
+        ax.text(
+            wave + 0.5, sm, f"{program}", ha="center", va="center", color="black" if wave % 2 else "white", fontsize=9
+        )
     idle = waves * multiprocessors - programs
     if idle:
-        ax.text(waves - 0.5, multiprocessors - idle / 2 - 0.5, f"{idle} SMs idle", ha="center", va="center",
-                style="italic")
+        ax.text(
+            waves - 0.5, multiprocessors - idle / 2 - 0.5, f"{idle} SMs idle", ha="center", va="center", style="italic"
+        )
     ax.set(xlim=(0, waves), ylim=(multiprocessors - 0.5, -0.5), xlabel="time, in programs", ylabel="SM")
     ax.set_xticks(range(waves + 1))
     ax.set_yticks(range(multiprocessors))
@@ -92,11 +96,21 @@ def draw_warp(strides, itemsize: int, sector: int = 32, lanes: int = 32):
         every = (fetched[:, None] * per_sector + np.arange(per_sector)).ravel()
         picture[every // strides[0], every % strides[0]] = 1
         picture[elements // strides[0], elements % strides[0]] = 2
-        ax.imshow(picture, cmap=ListedColormap([figures.PAPER, SKY, VERMILLION]), vmin=0, vmax=2, aspect="auto",
-                  interpolation="nearest")
+        ax.imshow(
+            picture,
+            cmap=ListedColormap([figures.PAPER, SKY, VERMILLION]),
+            vmin=0,
+            vmax=2,
+            aspect="auto",
+            interpolation="nearest",
+        )
         used, moved = lanes * itemsize, len(fetched) * sector
-        ax.set(title=f"{title}: {len(fetched)} sectors\n{moved:,} bytes fetched, {used} used", xlabel="column",
-               xticks=range(0, width + 1, per_sector), yticks=range(0, lanes, 8))
+        ax.set(
+            title=f"{title}: {len(fetched)} sectors\n{moved:,} bytes fetched, {used} used",
+            xlabel="column",
+            xticks=range(0, width + 1, per_sector),
+            yticks=range(0, lanes, 8),
+        )
         ax.set_xticks(np.arange(0, width, per_sector) - 0.5, minor=True)
         ax.tick_params(which="minor", length=0)
         ax.tick_params(axis="x", labelsize=9)
@@ -116,13 +130,29 @@ def draw_strides(tables: dict, prediction=None, lines=(32, 64)):
     fig, ax = figures.new("What a stride costs")
     itemsize, strides = _column(tables, "itemsize")[0], _column(tables, "stride")
     for line, style in zip(lines, (":", "--"), strict=False):
-        ax.plot(strides, [100 * share_by_lines(s, itemsize, line) for s in strides], linestyle=style, marker="",
-                color=figures.INK, linewidth=1.2, label=f"lines of {line} bytes")
+        ax.plot(
+            strides,
+            [100 * share_by_lines(s, itemsize, line) for s in strides],
+            linestyle=style,
+            marker="",
+            color=figures.INK,
+            linewidth=1.2,
+            label=f"lines of {line} bytes",
+        )
     for (machine, records), color, marker in zip(tables.items(), (BLUE, VERMILLION), "os", strict=False):
-        ax.plot([r["stride"] for r in records], [100 * records[0]["median_ms"] / r["median_ms"] for r in records],
-                color=color, marker=marker, label=machine)
-    ax.set(xscale="log", xlabel="every how many-th element is copied (float32)",
-           ylabel="useful bandwidth, % of stride 1", ylim=(0, 105))
+        ax.plot(
+            [r["stride"] for r in records],
+            [100 * records[0]["median_ms"] / r["median_ms"] for r in records],
+            color=color,
+            marker=marker,
+            label=machine,
+        )
+    ax.set(
+        xscale="log",
+        xlabel="every how many-th element is copied (float32)",
+        ylabel="useful bandwidth, % of stride 1",
+        ylim=(0, 105),
+    )
     ax.set_xticks(strides, [str(s) for s in strides])
     ax.minorticks_off()
     figures.label_lines(ax)

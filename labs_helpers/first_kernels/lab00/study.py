@@ -48,12 +48,24 @@ def measure_operations(roofs: Roofs, count=five_operations) -> list[dict]:
     records = []
     for name, timing in timings.items():
         flops, moved, bound = count(n[name], here.dtype.itemsize, roofs.flops, roofs.bandwidth)[name]
-        records.append({
-            "study": STUDY, "kind": "operation", "name": name, "n": n[name],
-            "dtype": str(here.dtype).removeprefix("torch."), "flops": flops, "bytes": moved, "bound": bound,
-            "median_ms": timing.median_ms, "p20_ms": timing.p20_ms, "p80_ms": timing.p80_ms, "runs": timing.runs,
-            "roof_bandwidth": roofs.bandwidth, "roof_flops": roofs.flops,
-        })
+        records.append(
+            {
+                "study": STUDY,
+                "kind": "operation",
+                "name": name,
+                "n": n[name],
+                "dtype": str(here.dtype).removeprefix("torch."),
+                "flops": flops,
+                "bytes": moved,
+                "bound": bound,
+                "median_ms": timing.median_ms,
+                "p20_ms": timing.p20_ms,
+                "p80_ms": timing.p80_ms,
+                "runs": timing.runs,
+                "roof_bandwidth": roofs.bandwidth,
+                "roof_flops": roofs.flops,
+            }
+        )
     return records
 
 
@@ -67,7 +79,7 @@ def _operations(n: dict[str, int], device: str, dtype) -> dict:
     X, Y, out = numbers(large, large), numbers(large, large), torch.empty(large, large, device=device, dtype=dtype)
     v, V = numbers(large), numbers(large, 32)
     one, many = torch.empty_like(v), torch.empty_like(V)
-    A, B = (m[:n["X · Y"], :n["X · Y"]].contiguous() for m in (X, Y))
+    A, B = (m[: n["X · Y"], : n["X · Y"]].contiguous() for m in (X, Y))
     product = torch.empty_like(A)
     return {
         "X + Y": lambda: torch.add(X, Y, out=out),
@@ -87,18 +99,28 @@ def measure_strides(strides=STRIDES) -> list[dict]:
     count = 2**25 if here.device == "cuda" else 2**20
     buffer = torch.ones(count * max(strides), device=here.device)
     out = torch.empty(count, device=here.device)
-    copies = {stride: partial(out.copy_, buffer[:count * stride:stride]) for stride in strides}
+    copies = {stride: partial(out.copy_, buffer[: count * stride : stride]) for stride in strides}
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
         timings = measure_rounds(copies, rounds=ROUNDS, warmup_ms=10)
     finally:
         torch.set_num_threads(threads)
-    return [{
-        "study": STUDY, "kind": "stride", "name": f"stride {stride}", "stride": stride, "elements": count,
-        "itemsize": 4, "median_ms": timing.median_ms, "p20_ms": timing.p20_ms,
-        "p80_ms": timing.p80_ms, "runs": timing.runs,
-    } for stride, timing in timings.items()]
+    return [
+        {
+            "study": STUDY,
+            "kind": "stride",
+            "name": f"stride {stride}",
+            "stride": stride,
+            "elements": count,
+            "itemsize": 4,
+            "median_ms": timing.median_ms,
+            "p20_ms": timing.p20_ms,
+            "p80_ms": timing.p80_ms,
+            "runs": timing.runs,
+        }
+        for stride, timing in timings.items()
+    ]
 
 
 def share_by_lines(stride: int, itemsize: int, line: int) -> float:
@@ -126,8 +148,9 @@ def recorded(kind: str, machine: str = "nvidia-h200") -> dict[str, list[dict]]:
 
 def main(arguments=None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--out", type=Path,
-                        help="JSON Lines file to append to; default: results/first_kernels.MACHINE.jsonl")
+    parser.add_argument(
+        "--out", type=Path, help="JSON Lines file to append to; default: results/first_kernels.MACHINE.jsonl"
+    )
     given = parser.parse_args(arguments)
     records = measure_operations(measure_roofs()) + measure_strides()
     out = given.out or results.path_for(STUDY)

@@ -68,17 +68,29 @@ def hopper_matmul(a, b, c, config: HopperConfig):
     tiles = -(-M // config.BLOCK_M) * -(-N // config.BLOCK_N)
     rows, steps = config.BLOCK_M // config.CONSUMERS, -(-K // config.BLOCK_K)
     hopper_matmul_kernel[(min(tiles, _multiprocessors(a.device.index)),)](
-        _descriptor(a, rows, config.BLOCK_K), _descriptor(b, config.BLOCK_K, config.BLOCK_N),
-        _descriptor(c, rows, config.BLOCK_N), _descriptor(d, rows, config.BLOCK_N), M, N, K, config.GROUP_M,
-        min(config.C_AFTER, steps - 1) * config.BLOCK_K, config.BLOCK_N, config.STAGES, config.CONSUMERS, num_warps=4)
+        _descriptor(a, rows, config.BLOCK_K),
+        _descriptor(b, config.BLOCK_K, config.BLOCK_N),
+        _descriptor(c, rows, config.BLOCK_N),
+        _descriptor(d, rows, config.BLOCK_N),
+        M,
+        N,
+        K,
+        config.GROUP_M,
+        min(config.C_AFTER, steps - 1) * config.BLOCK_K,
+        config.BLOCK_N,
+        config.STAGES,
+        config.CONSUMERS,
+        num_warps=4,
+    )
     return d
 
 
 def _descriptor(tensor, rows: int, columns: int):
     from triton.experimental.gluon.nvidia.hopper import TensorDescriptor
 
-    return TensorDescriptor(tensor, list(tensor.shape), list(tensor.stride()), [rows, columns],
-                            _layout(rows, columns, tensor.dtype))
+    return TensorDescriptor(
+        tensor, list(tensor.shape), list(tensor.stride()), [rows, columns], _layout(rows, columns, tensor.dtype)
+    )
 
 
 @functools.cache
@@ -86,10 +98,12 @@ def _layout(rows: int, columns: int, dtype):
     from triton.experimental.gluon import language as gl
 
     return gl.NVMMASharedLayout.get_default_for(
-        [rows, columns], {torch.float16: gl.float16, torch.bfloat16: gl.bfloat16}[dtype])
+        [rows, columns], {torch.float16: gl.float16, torch.bfloat16: gl.bfloat16}[dtype]
+    )
 
 
 @functools.cache
 def _multiprocessors(device: int | None) -> int:
-    return torch.cuda.get_device_properties(torch.cuda.current_device() if device is None else device
-                                            ).multi_processor_count
+    return torch.cuda.get_device_properties(
+        torch.cuda.current_device() if device is None else device
+    ).multi_processor_count

@@ -47,15 +47,17 @@ def load(a_desc, b_desc, a_ring, b_ring, full, empty, M, N, K, group_m):
             arrived = full.index(stage)
             mbarrier.expect(arrived, (BLOCK_M + BLOCK_N) * BLOCK_K * 2)
             for consumer in gl.static_range(CONSUMERS):
-                tma.async_copy_global_to_shared(a_desc, [row * BLOCK_M + consumer * ROWS, k], arrived,
-                                                a_ring.index(stage * CONSUMERS + consumer))
+                tma.async_copy_global_to_shared(
+                    a_desc, [row * BLOCK_M + consumer * ROWS, k], arrived, a_ring.index(stage * CONSUMERS + consumer)
+                )
             tma.async_copy_global_to_shared(b_desc, [k, column * BLOCK_N], arrived, b_ring.index(stage))
             step += 1
 
 
 @gluon.jit
-def multiply(me: gl.constexpr, c_desc, d_desc, a_ring, b_ring, c_buffers, full, empty, c_full, M, N, K, group_m,
-             c_after):
+def multiply(
+    me: gl.constexpr, c_desc, d_desc, a_ring, b_ring, c_buffers, full, empty, c_full, M, N, K, group_m, c_after
+):
     """Consumer `me`, a warpgroup: ROWS × BLOCK_N of each tile, from the ring to D."""
     STAGES: gl.constexpr = b_ring.type.shape[0]
     CONSUMERS: gl.constexpr = a_ring.type.shape[0] // STAGES
@@ -63,8 +65,9 @@ def multiply(me: gl.constexpr, c_desc, d_desc, a_ring, b_ring, c_buffers, full, 
     BLOCK_M: gl.constexpr = ROWS * CONSUMERS
     BLOCK_K: gl.constexpr = b_ring.type.shape[1]
     BLOCK_N: gl.constexpr = b_ring.type.shape[2]
-    layout: gl.constexpr = gl.NVMMADistributedLayout(version=[3, 0], warps_per_cta=[4, 1],
-                                                     instr_shape=[16, BLOCK_N, 16])
+    layout: gl.constexpr = gl.NVMMADistributedLayout(
+        version=[3, 0], warps_per_cta=[4, 1], instr_shape=[16, BLOCK_N, 16]
+    )
     tiles_m, tiles_n = gl.cdiv(M, BLOCK_M), gl.cdiv(N, BLOCK_N)
     c_buffer, c_arrived = c_buffers.index(me), c_full.index(me)
     step = 0
@@ -75,8 +78,9 @@ def multiply(me: gl.constexpr, c_desc, d_desc, a_ring, b_ring, c_buffers, full, 
         stage = step % STAGES
         mbarrier.wait(full.index(stage), (step // STAGES) & 1)
         acc = gl.zeros((ROWS, BLOCK_N), gl.float32, layout)
-        acc = warpgroup_mma(a_ring.index(stage * CONSUMERS + me), b_ring.index(stage), acc, use_acc=False,
-                            is_async=True)
+        acc = warpgroup_mma(
+            a_ring.index(stage * CONSUMERS + me), b_ring.index(stage), acc, use_acc=False, is_async=True
+        )
         acc = warpgroup_mma_wait(1, (acc,))
         step += 1
         for k in range(BLOCK_K, K, BLOCK_K):
@@ -113,8 +117,20 @@ def multiply_lower(c_desc, d_desc, a_ring, b_ring, c_buffers, full, empty, c_ful
 
 
 @gluon.jit
-def hopper_matmul_kernel(a_desc, b_desc, c_desc, d_desc, M, N, K, group_m, c_after,
-                         BLOCK_N: gl.constexpr, STAGES: gl.constexpr, CONSUMERS: gl.constexpr):
+def hopper_matmul_kernel(
+    a_desc,
+    b_desc,
+    c_desc,
+    d_desc,
+    M,
+    N,
+    K,
+    group_m,
+    c_after,
+    BLOCK_N: gl.constexpr,
+    STAGES: gl.constexpr,
+    CONSUMERS: gl.constexpr,
+):
     """Descriptors: A in blocks of ROWS × BLOCK_K, B of BLOCK_K × BLOCK_N, C and D of ROWS × BLOCK_N, all row-major,
     where BLOCK_M = CONSUMERS · ROWS. group_m: tile rows a group. c_after: the k at which C is asked for, a multiple
     of BLOCK_K from BLOCK_K on and below K. Launch with num_warps=4 and one program an SM, at most one a tile."""
@@ -133,16 +149,30 @@ def hopper_matmul_kernel(a_desc, b_desc, c_desc, d_desc, M, N, K, group_m, c_aft
         mbarrier.init(c_full.index(i), count=1)
     # The first role runs on the launch's own four warps; the others' warps and registers a thread follow the list.
     if CONSUMERS == 2:
-        gl.warp_specialize([
-            (multiply_upper, (c_desc, d_desc, a_ring, b_ring, c_buffers, full, empty, c_full, M, N, K, group_m,
-                              c_after)),
-            (multiply_lower, (c_desc, d_desc, a_ring, b_ring, c_buffers, full, empty, c_full, M, N, K, group_m,
-                              c_after)),
-            (load, (a_desc, b_desc, a_ring, b_ring, full, empty, M, N, K, group_m)),
-        ], [4, 1], [240, 24])
+        gl.warp_specialize(
+            [
+                (
+                    multiply_upper,
+                    (c_desc, d_desc, a_ring, b_ring, c_buffers, full, empty, c_full, M, N, K, group_m, c_after),
+                ),
+                (
+                    multiply_lower,
+                    (c_desc, d_desc, a_ring, b_ring, c_buffers, full, empty, c_full, M, N, K, group_m, c_after),
+                ),
+                (load, (a_desc, b_desc, a_ring, b_ring, full, empty, M, N, K, group_m)),
+            ],
+            [4, 1],
+            [240, 24],
+        )
     else:
-        gl.warp_specialize([
-            (multiply_upper, (c_desc, d_desc, a_ring, b_ring, c_buffers, full, empty, c_full, M, N, K, group_m,
-                              c_after)),
-            (load, (a_desc, b_desc, a_ring, b_ring, full, empty, M, N, K, group_m)),
-        ], [1], [24])
+        gl.warp_specialize(
+            [
+                (
+                    multiply_upper,
+                    (c_desc, d_desc, a_ring, b_ring, c_buffers, full, empty, c_full, M, N, K, group_m, c_after),
+                ),
+                (load, (a_desc, b_desc, a_ring, b_ring, full, empty, M, N, K, group_m)),
+            ],
+            [1],
+            [24],
+        )

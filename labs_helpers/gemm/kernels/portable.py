@@ -11,11 +11,30 @@ from labs_helpers.gemm.kernels.tile_order import grouped_tile
 
 
 @triton.jit
-def fused_matmul_kernel(a_ptr, b_ptr, c_ptr, d_ptr, M, N, K, stride_am, stride_ak, stride_bk, stride_bn,
-                        stride_cm, stride_cn, stride_dm, stride_dn,
-                        BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
-                        GROUP_M: tl.constexpr, PRECISION: tl.constexpr, EVEN_K: tl.constexpr,
-                        WIDE: tl.constexpr):
+def fused_matmul_kernel(
+    a_ptr,
+    b_ptr,
+    c_ptr,
+    d_ptr,
+    M,
+    N,
+    K,
+    stride_am,
+    stride_ak,
+    stride_bk,
+    stride_bn,
+    stride_cm,
+    stride_cn,
+    stride_dm,
+    stride_dn,
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    BLOCK_K: tl.constexpr,
+    GROUP_M: tl.constexpr,
+    PRECISION: tl.constexpr,
+    EVEN_K: tl.constexpr,
+    WIDE: tl.constexpr,
+):
     """One tile of D = ReLU(A·B + C). PRECISION is tl.dot's input_precision, EVEN_K: BLOCK_K divides K,
     WIDE: some offset needs 64 bits."""
     row, column = grouped_tile(tl.program_id(0), tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N), GROUP_M)
@@ -51,9 +70,22 @@ def portable_matmul(a, b, c, config: Config, tf32: bool = False):
     d = torch.empty((M, N), dtype=a.dtype, device=a.device)
     grid = (triton.cdiv(M, config.BLOCK_M) * triton.cdiv(N, config.BLOCK_N),)
     fused_matmul_kernel[grid](
-        a, b, c, d, M, N, K, *a.stride(), *b.stride(), *c.stride(), *d.stride(),
-        PRECISION="tf32" if tf32 else "ieee", EVEN_K=K % config.BLOCK_K == 0,
-        WIDE=any(last_offset(t) + 2**20 >= 2**31 for t in (a, b, c, d)), **config.keywords())
+        a,
+        b,
+        c,
+        d,
+        M,
+        N,
+        K,
+        *a.stride(),
+        *b.stride(),
+        *c.stride(),
+        *d.stride(),
+        PRECISION="tf32" if tf32 else "ieee",
+        EVEN_K=K % config.BLOCK_K == 0,
+        WIDE=any(last_offset(t) + 2**20 >= 2**31 for t in (a, b, c, d)),
+        **config.keywords(),
+    )
     return d
 
 

@@ -1,6 +1,6 @@
 """The steps of lab 02 as candidates: for the study beside PyTorch's ways, and for the compile report.
 
-    python -m labs_helpers.gemm.lab02.ladder          # the study with the ladder, on this machine, to results/
+python -m labs_helpers.gemm.lab02.ladder          # the study with the ladder, on this machine, to results/
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ def unfused_by_us(a, b, c):
 
 def with_larger_tiles(function):
     """The same function with the block sizes, warps and stages that `fused_matmul` takes on this machine."""
+
     def larger(a, b, c):
         config = default_config(*c.shape, a.shape[1], a.dtype, this_machine().architecture)
         return function(a, b, c, **config.without_order())

@@ -30,8 +30,9 @@ def draw_reuse(n: int, blocks, counted, itemsize: int, prediction=None):
     """
     fig, ax = figures.new(f"A larger tile loads less: A and B of {n}×{n}")
     fine = np.geomspace(min(blocks), max(blocks), 50)
-    ax.plot(fine, 2 * n * n * itemsize * n / fine / 1e3, marker="", color=figures.COLORS["sky"],
-            label="2·n²·(n / BLOCK)")
+    ax.plot(
+        fine, 2 * n * n * itemsize * n / fine / 1e3, marker="", color=figures.COLORS["sky"], label="2·n²·(n / BLOCK)"
+    )
     ax.plot(blocks, np.array(counted) / 1e3, linestyle="none", color=figures.COLORS["blue"], label="counted")
     ax.set(xscale="log", yscale="log", xlabel="BLOCK_M = BLOCK_N", ylabel="KB of A and B loaded")
     ax.set_xticks(blocks, [str(b) for b in blocks])
@@ -48,8 +49,13 @@ def draw_orders(orders: dict, tiles_m: int, tiles_n: int, wave: int):
 
     orders: name → sequence of (tile row, tile column).
     """
-    fig, axes = figures.new("When each tile is computed (outlined: the first that run together)", width=7.2,
-                            height=4.2, ncols=len(orders), squeeze=False)
+    fig, axes = figures.new(
+        "When each tile is computed (outlined: the first that run together)",
+        width=7.2,
+        height=4.2,
+        ncols=len(orders),
+        squeeze=False,
+    )
     for ax, (name, order) in zip(axes[0], orders.items(), strict=True):
         when = np.full((tiles_m, tiles_n), np.nan)
         for pid, (i, j) in enumerate(order):
@@ -74,8 +80,16 @@ def draw_misses(groups, misses, by_rows: int, prediction=None):
     ax.set_xticks(groups, [str(g) for g in groups])
     ax.minorticks_off()
     # In the middle of the line: the ends of the curve are on it.
-    ax.annotate("row by row", (0.5, by_rows), xycoords=ax.get_yaxis_transform(), xytext=(0, 4),
-                textcoords="offset points", ha="center", va="bottom", color=figures.COLORS["vermillion"])
+    ax.annotate(
+        "row by row",
+        (0.5, by_rows),
+        xycoords=ax.get_yaxis_transform(),
+        xytext=(0, 4),
+        textcoords="offset points",
+        ha="center",
+        va="bottom",
+        color=figures.COLORS["vermillion"],
+    )
     figures.mark_prediction(ax, groups[int(np.argmin(misses))], predicted)
     return fig
 

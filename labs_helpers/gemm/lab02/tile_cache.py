@@ -18,7 +18,7 @@ def tile_misses(order, capacity: int, wave: int = 1) -> int:
     held: OrderedDict = OrderedDict()
     misses = 0
     for start in range(0, len(tiles), wave):
-        running = tiles[start:start + wave]
+        running = tiles[start : start + wave]
         for strip in dict.fromkeys([("A", i) for i, _ in running] + [("B", j) for _, j in running]):
             if strip in held:
                 held.move_to_end(strip)

@@ -20,7 +20,10 @@ def time_here(matmul_add_relu) -> dict:
     extra = {}
     if here.device == "cuda":
         who = whose(matmul_add_relu)
-        extra = LADDER | {f"{who}, 64×64×32": matmul_add_relu, f"{who}, larger tiles": with_larger_tiles(matmul_add_relu)}
+        extra = LADDER | {
+            f"{who}, 64×64×32": matmul_add_relu,
+            f"{who}, larger tiles": with_larger_tiles(matmul_add_relu),
+        }
     records = study.measure(sizes, rounds=rounds, repeat_ms=repeat_ms, compile_=False, autotune=False, extra=extra)
     print(study.table(records))
     return {here.label if extra else f"{here.cores}-core CPU, PyTorch only": pandas.DataFrame(records)}

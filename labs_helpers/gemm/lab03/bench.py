@@ -17,8 +17,10 @@ class Live:
     def __init__(self, shape: tuple[int, int, int]):
         M, N, K = self.shape = shape
         generator = torch.Generator(this_machine().device).manual_seed(M + N + K)
-        self.operands = [torch.randn(*size, dtype=torch.float16, device=this_machine().device, generator=generator)
-                         for size in ((M, K), (K, N), (M, N))]
+        self.operands = [
+            torch.randn(*size, dtype=torch.float16, device=this_machine().device, generator=generator)
+            for size in ((M, K), (K, N), (M, N))
+        ]
         a, b, c = (operand.double() for operand in self.operands)
         self.expected = torch.relu(a @ b + c)
 

@@ -29,16 +29,28 @@ def draw_heat(measured, shape, kernel: str = "fused_matmul"):
     rows = _at(measured, shape, kernel)
     rows = rows.assign(rate=tflops(*shape, rows["median_ms"]))
     warps = sorted(rows["num_warps"].unique())
-    fig, axes = figures.new(f"{_times(shape)}, {_machine(rows)} (recorded): best TFLOP/s of each tile", width=8.2,
-                            height=3.6, ncols=len(warps), squeeze=False)
+    fig, axes = figures.new(
+        f"{_times(shape)}, {_machine(rows)} (recorded): best TFLOP/s of each tile",
+        width=8.2,
+        height=3.6,
+        ncols=len(warps),
+        squeeze=False,
+    )
     top = rows["rate"].max()
     for ax, count in zip(axes[0], warps, strict=True):
         table = rows[rows["num_warps"] == count].pivot_table(
-            index="BLOCK_M", columns="BLOCK_N", values="rate", aggfunc="max")
+            index="BLOCK_M", columns="BLOCK_N", values="rate", aggfunc="max"
+        )
         ax.imshow(table.to_numpy(), cmap="viridis", vmin=0, vmax=top)
         for (i, j), rate in np.ndenumerate(table.to_numpy()):
-            ax.text(j, i, "–" if np.isnan(rate) else f"{rate:.0f}", ha="center", va="center",
-                    color="white" if rate < 0.65 * top else "black")
+            ax.text(
+                j,
+                i,
+                "–" if np.isnan(rate) else f"{rate:.0f}",
+                ha="center",
+                va="center",
+                color="white" if rate < 0.65 * top else "black",
+            )
         ax.set_xticks(range(len(table.columns)), list(table.columns))
         ax.set_yticks(range(len(table.index)), list(table.index))
         ax.grid(False)
@@ -54,15 +66,22 @@ def draw_shared(measured, compiled, shape, tile=(64, 64), num_warps: int = 4, ch
     table = compiled[compiled["target"] == "sm_90"][[*keys, "shared", "registers"]]
     rows = _at(measured, shape).merge(table, on=keys)
     rows = rows[(rows["BLOCK_M"] == tile[0]) & (rows["BLOCK_N"] == tile[1]) & (rows["num_warps"] == num_warps)]
-    rows = rows.assign(fit=[programs_per_sm(s, r, num_warps, chip) for s, r in
-                            zip(rows["shared"], rows["registers"], strict=True)])
+    rows = rows.assign(
+        fit=[programs_per_sm(s, r, num_warps, chip) for s, r in zip(rows["shared"], rows["registers"], strict=True)]
+    )
     fig, ax = figures.new(f"{tile[0]}×{tile[1]}, {num_warps} warps at {_times(shape)}, {_machine(rows)} (recorded)")
     for block, group in rows.groupby("BLOCK_K"):
         group = group.sort_values("shared")
         ax.plot(group["shared"] / 1024, tflops(*shape, group["median_ms"]), label=f"BLOCK_K {block}")
     for row in rows.itertuples():
-        ax.annotate(f"s{row.num_stages}: {row.fit} an SM", (row.shared / 1024, tflops(*shape, row.median_ms)),
-                    xytext=(0, -14), textcoords="offset points", ha="center", fontsize="small")
+        ax.annotate(
+            f"s{row.num_stages}: {row.fit} an SM",
+            (row.shared / 1024, tflops(*shape, row.median_ms)),
+            xytext=(0, -14),
+            textcoords="offset points",
+            ha="center",
+            fontsize="small",
+        )
     for fit in range(1, int(rows["fit"].max()) + 1):
         edge = chip.shared_bytes_per_sm / fit / 1024 - 1  # a program pays 1 KB more than it asks for
         if rows["shared"].min() / 1024 < edge < rows["shared"].max() / 1024:
@@ -98,8 +117,9 @@ def elsewhere(measured, kernel: str = "fused_matmul"):
 
     benches = {_times(shape): Recorded(measured, kernel, shape) for shape in shapes(measured, kernel)}
     best = {name: bench.best() for name, bench in benches.items()}
-    return pandas.DataFrame({at: {tuned: bench.time(best[tuned][0]) / best[at][1] for tuned in benches}
-                             for at, bench in benches.items()})
+    return pandas.DataFrame(
+        {at: {tuned: bench.time(best[tuned][0]) / best[at][1] for tuned in benches} for at, bench in benches.items()}
+    )
 
 
 def draw_elsewhere(measured, prediction=None, kernel: str = "fused_matmul"):
@@ -108,16 +128,22 @@ def draw_elsewhere(measured, prediction=None, kernel: str = "fused_matmul"):
     fig, ax = figures.new(f"Time over the best there, {_machine(measured)} (recorded)", width=7.6, height=5)
     ax.imshow(table.to_numpy(), cmap="Reds", vmin=1, vmax=max(1.5, float(np.nanmax(table.to_numpy()))))
     for (i, j), ratio in np.ndenumerate(table.to_numpy()):
-        ax.text(j, i, f"{ratio:.2f}", ha="center", va="center", fontsize="small",
-                color="white" if ratio > 1.6 else "black")
+        ax.text(
+            j, i, f"{ratio:.2f}", ha="center", va="center", fontsize="small", color="white" if ratio > 1.6 else "black"
+        )
     ax.set_xticks(range(len(table.columns)), table.columns, rotation=35, ha="right")
     ax.set_yticks(range(len(table.index)), table.index)
     ax.grid(False)
     ax.set(xlabel="run at M×N×K", ylabel="tuned for")
     if prediction is not None and prediction.value is not None:
         worst = float(np.nanmax(table.to_numpy()))
-        ax.text(1.02, 0.5, f"at worst {worst:.2f};\nyour prediction: {prediction.value:g}", transform=ax.transAxes,
-                style="italic")
+        ax.text(
+            1.02,
+            0.5,
+            f"at worst {worst:.2f};\nyour prediction: {prediction.value:g}",
+            transform=ax.transAxes,
+            style="italic",
+        )
     return fig
 
 
@@ -129,8 +155,9 @@ def draw_waves(frame, prediction=None, at_once: int = 132):
     """
     config, N = (config_of(frame.iloc[0]), int(frame.iloc[0]["N"])) if len(frame) else (WAVE_CONFIG, 4096)
     title = f"{short(config)}, N = {N}" + (f", {_machine(frame)} (recorded)" if len(frame) else "")
-    fig, axes = figures.new(title, height=5.4 if len(frame) else 3, nrows=2 if len(frame) else 1, sharex=True,
-                            squeeze=False)
+    fig, axes = figures.new(
+        title, height=5.4 if len(frame) else 3, nrows=2 if len(frame) else 1, sharex=True, squeeze=False
+    )
     filled = axes[-1][0]
     if len(frame):
         frame = frame.sort_values("M")
@@ -189,8 +216,7 @@ def draw_gain(measured, kernel: str = "fused_matmul"):
 
 def _at(measured, shape, kernel: str = "fused_matmul"):
     M, N, K = shape
-    return measured[(measured["kernel"] == kernel) & (measured["M"] == M) & (measured["N"] == N)
-                    & (measured["K"] == K)]
+    return measured[(measured["kernel"] == kernel) & (measured["M"] == M) & (measured["N"] == N) & (measured["K"] == K)]
 
 
 def _times(shape) -> str:

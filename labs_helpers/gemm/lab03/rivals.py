@@ -19,9 +19,18 @@ def features(config: Config, M: int, N: int, at_once: int) -> list[float]:
     tiles, count, last = waves(M, N, config, at_once)
     accumulators = config.BLOCK_M * config.BLOCK_N / (32 * config.num_warps)
     stage = (config.BLOCK_M + config.BLOCK_N) * config.BLOCK_K * 2
-    return [math.log2(config.BLOCK_M), math.log2(config.BLOCK_N), math.log2(config.BLOCK_K), config.num_warps,
-            config.num_stages, math.log2(accumulators), math.log2(stage * config.num_stages),
-            1 / config.BLOCK_M + 1 / config.BLOCK_N, (count - 1 + last) / count, math.log2(tiles)]
+    return [
+        math.log2(config.BLOCK_M),
+        math.log2(config.BLOCK_N),
+        math.log2(config.BLOCK_K),
+        config.num_warps,
+        config.num_stages,
+        math.log2(accumulators),
+        math.log2(stage * config.num_stages),
+        1 / config.BLOCK_M + 1 / config.BLOCK_N,
+        (count - 1 + last) / count,
+        math.log2(tiles),
+    ]
 
 
 def learned_search(configs, M: int, N: int, K: int, chip, measure, budget: int, seed: int):
@@ -63,5 +72,8 @@ def race(searches: dict, bench, chip, budget: int, seeds) -> dict:
     """name → array (seeds, budget) of regrets: by how much the fastest so far is slower than the bench's best,
     0.02 for 2%. searches: name → function with `random_search`'s signature. bench: a Recorded."""
     best_ms = bench.best()[1]
-    return {name: np.array([search(grid(), *bench.shape, chip, bench.measure, budget, seed)[1] for seed in seeds])
-            / best_ms - 1 for name, search in searches.items()}
+    return {
+        name: np.array([search(grid(), *bench.shape, chip, bench.measure, budget, seed)[1] for seed in seeds]) / best_ms
+        - 1
+        for name, search in searches.items()
+    }

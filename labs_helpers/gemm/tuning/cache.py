@@ -70,8 +70,10 @@ class TuningCache:
                 raise ValueError(str(error)) from error
             aside = _free_name(self.path)
             os.replace(self.path, aside)
-            warnings.warn(f"{self.path} is damaged ({error}); it is kept as {aside.name}, and the cache begins empty",
-                          stacklevel=4)
+            warnings.warn(
+                f"{self.path} is damaged ({error}); it is kept as {aside.name}, and the cache begins empty",
+                stacklevel=4,
+            )
             return {}
 
     def _write(self, entries: dict) -> None:
@@ -103,9 +105,14 @@ def _checked(entries) -> dict:
         raise ValueError(f"a cache is a JSON object, not {type(entries).__name__}")
     for key, entry in entries.items():
         config, ms = (entry.get("config"), entry.get("ms")) if isinstance(entry, dict) else (None, None)
-        sound = (isinstance(config, dict) and set(config) == _FIELDS
-                 and all(type(value) is int for value in config.values())
-                 and type(ms) in (int, float) and math.isfinite(ms) and ms > 0)
+        sound = (
+            isinstance(config, dict)
+            and set(config) == _FIELDS
+            and all(type(value) is int for value in config.values())
+            and type(ms) in (int, float)
+            and math.isfinite(ms)
+            and ms > 0
+        )
         if not sound:
             raise ValueError(f"the entry of {key!r} is not a configuration with its time")
     return entries

@@ -19,15 +19,21 @@ _COMMAND = "python -m labs_helpers.gemm.tuning.sweep"
 def measured(machine: str = "nvidia-h200"):
     """The recorded times of one machine, a row a kernel, shape and configuration; NaN where it did not run."""
     frame = _table("gemm-tuning", machine, "measure")
-    return frame[frame["kind"] == "measured"].drop_duplicates(
-        ["kernel", "M", "N", "K", *FIELDS], keep="last").reset_index(drop=True)
+    return (
+        frame[frame["kind"] == "measured"]
+        .drop_duplicates(["kernel", "M", "N", "K", *FIELDS], keep="last")
+        .reset_index(drop=True)
+    )
 
 
 def wave_curve(machine: str = "nvidia-h200"):
     """The times of one configuration, row of tiles by row of tiles, in order of M: what `sweep waves` records."""
     frame = _table("gemm-tuning", machine, "waves")
-    return frame[frame["kind"] == "waves"].drop_duplicates(["M", "N", "K"], keep="last").sort_values(
-        "M", ignore_index=True)
+    return (
+        frame[frame["kind"] == "waves"]
+        .drop_duplicates(["M", "N", "K"], keep="last")
+        .sort_values("M", ignore_index=True)
+    )
 
 
 def compiled():

@@ -14,5 +14,7 @@ NUM_STAGES = (2, 3, 4, 5)
 
 def grid() -> list[Config]:
     """Every combination, in a fixed order; GROUP_M stays 8."""
-    return [Config(m, n, k, 8, warps, stages) for m, n, k, warps, stages
-            in product(BLOCK_M, BLOCK_N, BLOCK_K, NUM_WARPS, NUM_STAGES)]
+    return [
+        Config(m, n, k, 8, warps, stages)
+        for m, n, k, warps, stages in product(BLOCK_M, BLOCK_N, BLOCK_K, NUM_WARPS, NUM_STAGES)
+    ]

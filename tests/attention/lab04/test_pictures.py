@@ -17,7 +17,8 @@ COSTS = [exercises.attention_costs(1, 32, L, 128, 2, 128) for L in LENGTHS]
 def texts(fig) -> str:
     fig.draw_without_rendering()
     return "\n".join(text.get_text() for ax in fig.axes for text in ax.texts) + "".join(
-        ax.get_title("left") for ax in fig.axes)
+        ax.get_title("left") for ax in fig.axes
+    )
 
 
 def test_costs_are_drawn_as_they_are_given():

@@ -1,6 +1,5 @@
 """Each check of lab 04 names the mistakes that people make, and accepts right answers written differently."""
 
-
 from labs_helpers.attention.lab04 import checks as check
 from labs_helpers.attention.lab04 import exercises
 from tests.attention.lab04.exercises.ex6_window_attention import window_attention
@@ -15,7 +14,7 @@ K_MASK = "k = tl.load(k_head + columns[:, None] * stride_kn + d[None, :], mask=c
 V_MASK = "v = tl.load(v_head + columns[:, None] * stride_vn + d[None, :], mask=columns[:, None] < Lk, other=0.0)"
 TO_LK = ", mask=columns[:, None] < Lk, other=0.0"
 LSE = "(m_i + tl.log2(l_i)) / LOG2E"
-SHIFT = "shift = tl.where(m_new == -float(\"inf\"), 0.0, m_new)"
+SHIFT = 'shift = tl.where(m_new == -float("inf"), 0.0, m_new)'
 DIAGONAL = "columns[None, :] <= rows[:, None] + Lk - Lq"
 END = "end = tl.minimum(first + BLOCK_M + Lk - Lq, Lk)"
 BEGIN = "begin = tl.maximum(first + Lk - Lq - window + 1, 0) // BLOCK_N * BLOCK_N"
@@ -30,82 +29,171 @@ FINITE = (f"tl.full((BLOCK_M,), {INF}, tl.float32)", "tl.full((BLOCK_M,), -1e30,
 
 BUGS = [
     # attention_costs
-    ("attention_costs", "elements, not bytes", [("plain_bytes = itemsize * ", "plain_bytes = ")],
-     "elements times itemsize"),
+    (
+        "attention_costs",
+        "elements, not bytes",
+        [("plain_bytes = itemsize * ", "plain_bytes = ")],
+        "elements times itemsize",
+    ),
     ("attention_costs", "softmax in place", [(" + 2 * scores + (", " + scores + (")], "reads S as well"),
     ("attention_costs", "no softmax", [(" + 2 * scores + (", " + (")], "kernel of its own"),
-    ("attention_costs", "one head", [("tensor, scores = rows * D, rows * L", "tensor, scores = rows * D, L * L")],
-     "one head of one batch"),
+    (
+        "attention_costs",
+        "one head",
+        [("tensor, scores = rows * D, rows * L", "tensor, scores = rows * D, L * L")],
+        "one head of one batch",
+    ),
     ("attention_costs", "only S alive", [("itemsize * 2 * scores", "itemsize * scores")], "both alive"),
     ("attention_costs", "K and V once", [("L // BLOCK_M * 2 * tensor", "2 * tensor")], "reads all of K and V"),
-    ("attention_costs", "Q again and again", [("(2 * tensor + L // BLOCK_M * 2 * tensor)",
-                                               "(tensor + L // BLOCK_M * 3 * tensor)")], "Q is read once"),
+    (
+        "attention_costs",
+        "Q again and again",
+        [("(2 * tensor + L // BLOCK_M * 2 * tensor)", "(tensor + L // BLOCK_M * 3 * tensor)")],
+        "Q is read once",
+    ),
     ("attention_costs", "no log-sum-exp", [("* tensor) + lse", "* tensor)")], "log-sum-exp is written too"),
     ("attention_costs", "a program a row", [("L // BLOCK_M", "L")], "takes BLOCK_M rows, not one"),
     ("attention_costs", "lse in Q's dtype", [("lse = 4 * rows", "lse = itemsize * rows")], "float32 whatever Q is"),
     ("attention_costs", "lse as large as O", [("lse = 4 * rows", "lse = 4 * tensor")], "one number a row"),
-    ("attention_costs", "V forgotten", [("L // BLOCK_M * 2 * tensor", "L // BLOCK_M * tensor")],
-     r"is 99,840, counted were 148,992"),
+    (
+        "attention_costs",
+        "V forgotten",
+        [("L // BLOCK_M * 2 * tensor", "L // BLOCK_M * tensor")],
+        r"is 99,840, counted were 148,992",
+    ),
     # merge
-    ("merge", "no rescaling", [("factor1 * l1 + factor2 * l2, factor1[:, None] * o1 + factor2[:, None] * o2",
-                                "l1 + l2, o1 + o2")], "l is not rescaled"),
+    (
+        "merge",
+        "no rescaling",
+        [("factor1 * l1 + factor2 * l2, factor1[:, None] * o1 + factor2[:, None] * o2", "l1 + l2, o1 + o2")],
+        "l is not rescaled",
+    ),
     ("merge", "l not rescaled", [("factor1 * l1 + factor2 * l2", "l1 + l2")], "l is not rescaled"),
     ("merge", "o not rescaled", [("factor1[:, None] * o1 + factor2[:, None] * o2", "o1 + o2")], "o is not rescaled"),
     ("merge", "only one part rescaled", [("factor1 * l1", "l1")], "l1 is not rescaled"),
-    ("merge", "a sign", [("torch.exp(m1 - shift), torch.exp(m2 - shift)",
-                          "torch.exp(shift - m1), torch.exp(shift - m2)")], "it has to be exp"),
-    ("merge", "a sign in one factor", [("torch.exp(m1 - shift)", "torch.exp(shift - m1)")],
-     r"first part's factor is exp\(m − m1\)"),
-    ("merge", "o divided by one factor", [("factor1[:, None] * o1", "o1 / factor1[:, None]")],
-     "first part's o is divided"),
-    ("merge", "o divided by the factors", [("factor1[:, None] * o1", "o1 / factor1[:, None]"),
-                                           ("factor2[:, None] * o2", "o2 / factor2[:, None]")], "o is divided by the"),
-    ("merge", "0 for an empty maximum", [("return m, ", "return shift, ")],
-     r"expected -inf(.|\n)*return the maximum itself"),
-    ("merge", "in place", [("return m, factor1 * l1 +", "l1 *= factor1\n    return m, l1 +")],
-     "l1 is changed in place"),
+    (
+        "merge",
+        "a sign",
+        [("torch.exp(m1 - shift), torch.exp(m2 - shift)", "torch.exp(shift - m1), torch.exp(shift - m2)")],
+        "it has to be exp",
+    ),
+    (
+        "merge",
+        "a sign in one factor",
+        [("torch.exp(m1 - shift)", "torch.exp(shift - m1)")],
+        r"first part's factor is exp\(m − m1\)",
+    ),
+    (
+        "merge",
+        "o divided by one factor",
+        [("factor1[:, None] * o1", "o1 / factor1[:, None]")],
+        "first part's o is divided",
+    ),
+    (
+        "merge",
+        "o divided by the factors",
+        [("factor1[:, None] * o1", "o1 / factor1[:, None]"), ("factor2[:, None] * o2", "o2 / factor2[:, None]")],
+        "o is divided by the",
+    ),
+    (
+        "merge",
+        "0 for an empty maximum",
+        [("return m, ", "return shift, ")],
+        r"expected -inf(.|\n)*return the maximum itself",
+    ),
+    (
+        "merge",
+        "in place",
+        [("return m, factor1 * l1 +", "l1 *= factor1\n    return m, l1 +")],
+        "l1 is changed in place",
+    ),
     ("merge", "factors swapped", [("factor1, factor2 = ", "factor2, factor1 = ")], "factors are swapped"),
     ("merge", "no guard", [('torch.where(m == float("-inf"), 0.0, m)', "m")], "both parts are empty"),
     ("merge", "sum of maxima", [("torch.maximum(m1, m2)", "m1 + m2")], "not their sum"),
-    ("merge", "normalised", [("+ factor2[:, None] * o2", "+ factor2[:, None] * o2) / (factor1 * l1 + factor2 * l2)"
-                              "[:, None]"), ("factor1[:, None] * o1", "(factor1[:, None] * o1")], "divided by l"),
+    (
+        "merge",
+        "normalised",
+        [
+            ("+ factor2[:, None] * o2", "+ factor2[:, None] * o2) / (factor1 * l1 + factor2 * l2)[:, None]"),
+            ("factor1[:, None] * o1", "(factor1[:, None] * o1"),
+        ],
+        "divided by l",
+    ),
     ("merge", "m forgotten", [("return m, ", "return m1, ")], "only the first part's"),
     ("merge", "exp2", [("torch.exp(", "torch.exp2(")], "base 2"),
     # row_softmax
     ("row_softmax", "maximum from 0", [(f"m_i = {INF}", "m_i = 0.0")], "starts at 0, not at −inf"),
-    ("row_softmax", "no maximum", [(BLOCK_MAX, "m_new = 0.0 * tl.max(x)"), (f"m_i = {INF}", "m_i = 0.0")],
-     "maximum is not subtracted"),
+    (
+        "row_softmax",
+        "no maximum",
+        [(BLOCK_MAX, "m_new = 0.0 * tl.max(x)"), (f"m_i = {INF}", "m_i = 0.0")],
+        "maximum is not subtracted",
+    ),
     ("row_softmax", "l not rescaled", [("l_i * tl.exp(m_i - shift) + ", "l_i + ")], "l_i is not rescaled"),
     ("row_softmax", "last block only", [("l_i * tl.exp(m_i - shift) + ", "")], "only the last block"),
     ("row_softmax", "last block's maximum", [(BLOCK_MAX, "m_new = tl.max(x)")], "off|not finite"),
     ("row_softmax", "tail of zeros", [(TAIL, TAIL.replace(INF, "0.0"))], "counts as 0"),
     ("row_softmax", "no other=", [(TAIL, TAIL.replace(f", other={INF}", ""))], "end is undefined"),
     ("row_softmax", "not divided", [("tl.exp(x - m_i) / l_i", "tl.exp(x - m_i)")], "not divided by l_i"),
-    ("row_softmax", "no guard", [("shift = tl.where(m_new == -float(\"inf\"), 0.0, m_new)", "shift = m_new")],
-     "only seen −inf so far"),
-    ("row_softmax", "no mask on the store", [(", mask=columns < N)\n        ### END", ")\n        ### END")],
-     "store outside y_ptr"),
-    ("row_softmax", "no mask on the load", [(TAIL, "x = tl.load(x_row + columns * stride_xn).to(tl.float32)")],
-     "load outside x_ptr"),
-    ("row_softmax", "a third reading", [("    m_i = -float", f"    columns = tl.arange(0, BLOCK)\n    {TAIL}\n"
-                                         "    m_i = 0 * tl.max(x) - float")], "expected 2"),
+    (
+        "row_softmax",
+        "no guard",
+        [('shift = tl.where(m_new == -float("inf"), 0.0, m_new)', "shift = m_new")],
+        "only seen −inf so far",
+    ),
+    (
+        "row_softmax",
+        "no mask on the store",
+        [(", mask=columns < N)\n        ### END", ")\n        ### END")],
+        "store outside y_ptr",
+    ),
+    (
+        "row_softmax",
+        "no mask on the load",
+        [(TAIL, "x = tl.load(x_row + columns * stride_xn).to(tl.float32)")],
+        "load outside x_ptr",
+    ),
+    (
+        "row_softmax",
+        "a third reading",
+        [("    m_i = -float", f"    columns = tl.arange(0, BLOCK)\n    {TAIL}\n    m_i = 0 * tl.max(x) - float")],
+        "expected 2",
+    ),
     ("row_softmax", "exp2", [("tl.exp(", "tl.exp2(")], "exp2 without the factor"),
     ("row_softmax", "maximum not kept", [("        m_i = m_new\n", "")], "new maximum is not kept"),
     ("row_softmax", "column stride 1", [("columns * stride_xn", "columns")], "column stride is taken to be 1"),
     ("row_softmax", "torch.inf in the kernel", [(f"m_i = {INF}", "m_i = -torch.inf")], "a kernel may use only tl"),
-    ("row_softmax", "dim=", [("tl.max(x)", "tl.max(x, dim=0)")],
-     r"line \d+: m_new = tl.maximum(.|\n)*dim= is PyTorch's word"),
+    (
+        "row_softmax",
+        "dim=",
+        [("tl.max(x)", "tl.max(x, dim=0)")],
+        r"line \d+: m_new = tl.maximum(.|\n)*dim= is PyTorch's word",
+    ),
     # tile_attention
     ("tile_attention", "accumulator not rescaled", [(RESCALE, "")], "accumulator is not rescaled"),
     ("tile_attention", "l not rescaled", [(SUM, "l_i += tl.sum(p, axis=1)")], "l_i is not rescaled"),
     ("tile_attention", "nothing rescaled", [(SUM, "l_i += tl.sum(p, axis=1)"), (RESCALE, "")], "not rescaled"),
-    ("tile_attention", "accumulator rescaled twice", [(ADD, ADD.replace("v, acc", "v, acc * factor[:, None]"))],
-     "elements are off"),
-    ("tile_attention", "maximum from 0", [(f"tl.full((BLOCK_M,), {INF}, tl.float32)",
-                                           "tl.zeros((BLOCK_M,), tl.float32)")], "starts at 0, not at −inf"),
-    ("tile_attention", "no maximum", [("m_new = tl.maximum(m_i, tl.max(s, axis=1))", "m_new = m_i"),
-                                      (f"tl.full((BLOCK_M,), {INF}, tl.float32)", "tl.zeros((BLOCK_M,), tl.float32)")],
-     "maximum is not subtracted"),
+    (
+        "tile_attention",
+        "accumulator rescaled twice",
+        [(ADD, ADD.replace("v, acc", "v, acc * factor[:, None]"))],
+        "elements are off",
+    ),
+    (
+        "tile_attention",
+        "maximum from 0",
+        [(f"tl.full((BLOCK_M,), {INF}, tl.float32)", "tl.zeros((BLOCK_M,), tl.float32)")],
+        "starts at 0, not at −inf",
+    ),
+    (
+        "tile_attention",
+        "no maximum",
+        [
+            ("m_new = tl.maximum(m_i, tl.max(s, axis=1))", "m_new = m_i"),
+            (f"tl.full((BLOCK_M,), {INF}, tl.float32)", "tl.zeros((BLOCK_M,), tl.float32)"),
+        ],
+        "maximum is not subtracted",
+    ),
     ("tile_attention", "scale twice", [(SCORES, SCORES.replace("scale *", "scale * scale *"))], "applied twice"),
     ("tile_attention", "scale missing", [(SCORES, SCORES.replace("(scale * LOG2E)", "LOG2E"))], "scale is missing"),
     ("tile_attention", "no LOG2E", [(SCORES, SCORES.replace("(scale * LOG2E)", "scale"))], "multiply them by LOG2E"),
@@ -116,70 +204,162 @@ BUGS = [
     ("tile_attention", "lse without m", [(LSE, "tl.log2(l_i) / LOG2E")], "m_i is missing"),
     ("tile_attention", "lse without l", [(LSE, "m_i / LOG2E")], "log l_i is missing"),
     ("tile_attention", "not divided by l", [("o = acc / l_i[:, None]", "o = acc")], "not divided by l_i"),
-    ("tile_attention", "tiles do not advance", [("columns = start + tl.arange", "columns = tl.arange")],
-     "every step loads the same tile"),
+    (
+        "tile_attention",
+        "tiles do not advance",
+        [("columns = start + tl.arange", "columns = tl.arange")],
+        "every step loads the same tile",
+    ),
     ("tile_attention", "maximum not kept", [("        m_i = m_new\n", "")], "new maximum is not kept"),
-    ("tile_attention", "break", [("        m_i = m_new\n", "        m_i = m_new\n        if start > Lk:\n"
-                                  "            break\n")], "Triton has no break"),
-    ("tile_attention", "factor along the columns", [("acc * factor[:, None]", "acc * factor[None, :]")],
-     r"acc \* factor\[None(.|\n)*makes a column of rows"),
-    ("tile_attention", "lse of head 0 only", [("lse_ptr + head * Lq", "lse_ptr")],
-     r"row 1, columns(.|\n)*each head has its own rows of lse: head \* Lq"),
-    ("tile_attention", "O of head 0 only", [("o_ptr + (head * Lq + rows", "o_ptr + (rows")],
-     "each head has its own rows of O"),
-    ("tile_attention", "V transposed", [(", v, acc", ", tl.trans(v), acc")],
-     "here 16×64 and 32×64: the inner sizes differ"),
-    ("tile_attention", "last tile missing", [("range(0, Lk, BLOCK_N)", "range(0, Lk - BLOCK_N, BLOCK_N)")],
-     "loop ends too early"),
-    ("tile_attention", "first tile missing", [("range(0, Lk, BLOCK_N)", "range(BLOCK_N, Lk, BLOCK_N)")],
-     "loop starts too late"),
+    (
+        "tile_attention",
+        "break",
+        [("        m_i = m_new\n", "        m_i = m_new\n        if start > Lk:\n            break\n")],
+        "Triton has no break",
+    ),
+    (
+        "tile_attention",
+        "factor along the columns",
+        [("acc * factor[:, None]", "acc * factor[None, :]")],
+        r"acc \* factor\[None(.|\n)*makes a column of rows",
+    ),
+    (
+        "tile_attention",
+        "lse of head 0 only",
+        [("lse_ptr + head * Lq", "lse_ptr")],
+        r"row 1, columns(.|\n)*each head has its own rows of lse: head \* Lq",
+    ),
+    (
+        "tile_attention",
+        "O of head 0 only",
+        [("o_ptr + (head * Lq + rows", "o_ptr + (rows")],
+        "each head has its own rows of O",
+    ),
+    (
+        "tile_attention",
+        "V transposed",
+        [(", v, acc", ", tl.trans(v), acc")],
+        "here 16×64 and 32×64: the inner sizes differ",
+    ),
+    (
+        "tile_attention",
+        "last tile missing",
+        [("range(0, Lk, BLOCK_N)", "range(0, Lk - BLOCK_N, BLOCK_N)")],
+        "loop ends too early",
+    ),
+    (
+        "tile_attention",
+        "first tile missing",
+        [("range(0, Lk, BLOCK_N)", "range(BLOCK_N, Lk, BLOCK_N)")],
+        "loop starts too late",
+    ),
     ("tile_attention", "Q's length", [("range(0, Lk, BLOCK_N)", "range(0, Lq, BLOCK_N)")], "loop ends too early"),
-    ("tile_attention", "V for K", [("k = tl.load(k_head + columns[:, None] * stride_kn", "k = tl.load(v_head + "
-                                    "columns[:, None] * stride_vn")], "what is loaded as K is not K"),
+    (
+        "tile_attention",
+        "V for K",
+        [("k = tl.load(k_head + columns[:, None] * stride_kn", "k = tl.load(v_head + columns[:, None] * stride_vn")],
+        "what is loaded as K is not K",
+    ),
     ("tile_attention", "K not transposed", [("tl.trans(k)", "k")], "here 16×32 and 64×32: the inner"),
     ("tile_attention", "P not converted", [("p.to(v.dtype)", "p")], r"convert one(.|\n)*p.to\(v.dtype\)"),
     ("tile_attention", "P as integers", [("p.to(v.dtype)", "p.to(tl.int8).to(v.dtype)")], "elements are off"),
-    ("tile_attention", "P rounded to float16", [("p.to(v.dtype), v,", "p.to(tl.float16).to(v.dtype), v,")],
-     "elements are off"),
-    ("tile_attention", "Q in the loop", [(ADD, ADD + "\n        q = tl.load(q_ptr + b * stride_qb + h * stride_qh + "
-                                          "rows[:, None] * stride_qm + d[None, :])")], "Q is loaded"),
-    ("tile_attention", "O in every step",
-     [("        m_i = m_new\n", "        m_i = m_new\n        tl.store(o_ptr + (head * Lq + rows[:, None]) * D "
-       "+ d[None, :], acc.to(o_ptr.dtype.element_ty))\n")], "goes through memory"),
+    (
+        "tile_attention",
+        "P rounded to float16",
+        [("p.to(v.dtype), v,", "p.to(tl.float16).to(v.dtype), v,")],
+        "elements are off",
+    ),
+    (
+        "tile_attention",
+        "Q in the loop",
+        [
+            (
+                ADD,
+                ADD + "\n        q = tl.load(q_ptr + b * stride_qb + h * stride_qh + "
+                "rows[:, None] * stride_qm + d[None, :])",
+            )
+        ],
+        "Q is loaded",
+    ),
+    (
+        "tile_attention",
+        "O in every step",
+        [
+            (
+                "        m_i = m_new\n",
+                "        m_i = m_new\n        tl.store(o_ptr + (head * Lq + rows[:, None]) * D "
+                "+ d[None, :], acc.to(o_ptr.dtype.element_ty))\n",
+            )
+        ],
+        "goes through memory",
+    ),
     ("tile_attention", "TF32", [(', input_precision="ieee"', "")], "TF32"),
     # causal_attention
-    ("causal_attention", "`full` one too far", [("full = first + 1 +", "full = first + 2 +")],
-     "`full` is too large by one"),
-    ("causal_attention", "`full` is `end`", [("full = first + 1 + Lk - Lq", "full = end")],
-     "`full` is where the last row's keys end"),
-    ("causal_attention", "masked with −10⁹", [(f"{DIAGONAL}, s, {INF}", f"{DIAGONAL}, s, -1e9")],
-     "expected -inf(.|\n)*a score is masked with a large negative number"),
+    (
+        "causal_attention",
+        "`full` one too far",
+        [("full = first + 1 +", "full = first + 2 +")],
+        "`full` is too large by one",
+    ),
+    (
+        "causal_attention",
+        "`full` is `end`",
+        [("full = first + 1 + Lk - Lq", "full = end")],
+        "`full` is where the last row's keys end",
+    ),
+    (
+        "causal_attention",
+        "masked with −10⁹",
+        [(f"{DIAGONAL}, s, {INF}", f"{DIAGONAL}, s, -1e9")],
+        "expected -inf(.|\n)*a score is masked with a large negative number",
+    ),
     ("causal_attention", "m_i from −10³⁰", [FINITE, NO_GUARD], "m_i starts at a large negative number"),
     ("causal_attention", "end without Lk − Lq", [("BLOCK_M + Lk - Lq", "BLOCK_M")], "its bound forgets Lk − Lq"),
     ("causal_attention", "maximum not kept", [("        m_i = m_new\n", "")], "new maximum is not kept"),
     ("causal_attention", "diagonal one to the left", [(DIAGONAL, DIAGONAL.replace("<=", "<"))], "one too far left"),
     ("causal_attention", "diagonal one to the right", [(DIAGONAL, DIAGONAL + " + 1")], "one too far right"),
-    ("causal_attention", "top left", [(DIAGONAL, "columns[None, :] <= rows[:, None]")],
-     "from the top left"),
+    ("causal_attention", "top left", [(DIAGONAL, "columns[None, :] <= rows[:, None]")], "from the top left"),
     ("causal_attention", "top left altogether", [("+ Lk - Lq", "+ 0")], "its bound forgets Lk − Lq"),
-    ("causal_attention", "nothing masked", [("if start + BLOCK_N > full:", "if start + BLOCK_N > full + 100000:")],
-     "nothing is masked"),
+    (
+        "causal_attention",
+        "nothing masked",
+        [("if start + BLOCK_N > full:", "if start + BLOCK_N > full + 100000:")],
+        "nothing is masked",
+    ),
     ("causal_attention", "every tile computed", [(END, "end = Lk")], "masked whole is computed all the same"),
-    ("causal_attention", "a skipped tile that was needed", [(END, "end = (first + 1 + Lk - Lq) // BLOCK_N * BLOCK_N")],
-     "never loads key"),
-    ("causal_attention", "the diagonal's tile is the last row's only",
-     [("if start + BLOCK_N > full:", "if start + BLOCK_N > full + BLOCK_M:")], "elements are off"),
-    ("causal_attention", "a tile too many", [(END, "end = tl.minimum(first + BLOCK_M + BLOCK_N + Lk - Lq, Lk)")],
-     "masked whole is computed all the same"),
-    ("causal_attention", "keys past the end of K", [(K_MASK, K_MASK.replace(TO_LK, ""))],
-     "load outside k_ptr"),
-    ("causal_attention", "keys past the end of V", [(V_MASK, V_MASK.replace(TO_LK, ""))],
-     "load outside v_ptr"),
+    (
+        "causal_attention",
+        "a skipped tile that was needed",
+        [(END, "end = (first + 1 + Lk - Lq) // BLOCK_N * BLOCK_N")],
+        "never loads key",
+    ),
+    (
+        "causal_attention",
+        "the diagonal's tile is the last row's only",
+        [("if start + BLOCK_N > full:", "if start + BLOCK_N > full + BLOCK_M:")],
+        "elements are off",
+    ),
+    (
+        "causal_attention",
+        "a tile too many",
+        [(END, "end = tl.minimum(first + BLOCK_M + BLOCK_N + Lk - Lq, Lk)")],
+        "masked whole is computed all the same",
+    ),
+    ("causal_attention", "keys past the end of K", [(K_MASK, K_MASK.replace(TO_LK, ""))], "load outside k_ptr"),
+    ("causal_attention", "keys past the end of V", [(V_MASK, V_MASK.replace(TO_LK, ""))], "load outside v_ptr"),
     ("causal_attention", "no other= on V", [(V_MASK, V_MASK.replace(", other=0.0", ""))], "give V's load other"),
-    ("causal_attention", "queries past the end", [(",\n                mask=rows[:, None] < Lq, other=0.0)", ")")],
-     "load outside q_ptr"),
-    ("causal_attention", "rows past the end stored", [(", mask=rows[:, None] < Lq)\n    tl.store", ")\n    tl.store")],
-     "store outside o_ptr"),
+    (
+        "causal_attention",
+        "queries past the end",
+        [(",\n                mask=rows[:, None] < Lq, other=0.0)", ")")],
+        "load outside q_ptr",
+    ),
+    (
+        "causal_attention",
+        "rows past the end stored",
+        [(", mask=rows[:, None] < Lq)\n    tl.store", ")\n    tl.store")],
+        "store outside o_ptr",
+    ),
     ("causal_attention", "0/0", [(GUARD, "")], "0/0 in the rows that see no key"),
     ("causal_attention", "no guard of −inf", [(SHIFT, "shift = m_new")], "subtract 0 from the scores"),
     ("causal_attention", "masked with 0", [(f"{DIAGONAL}, s, {INF}", f"{DIAGONAL}, s, 0.0")], "not seen is 0"),
@@ -191,57 +371,127 @@ BUGS = [
     ("window_attention", "no window", [(WINDOW, "columns[None, :] <= own")], "window is not applied"),
     ("window_attention", "both sides", [(WINDOW, WINDOW.replace("<= own", "< own + window"))], "to both sides"),
     ("window_attention", "starts at 0", [(BEGIN, "begin = 0")], "masked whole is computed all the same"),
-    ("window_attention", "starts with the last row's window",
-     [(BEGIN, "begin = tl.maximum(first + BLOCK_M + Lk - Lq - window, 0) // BLOCK_N * BLOCK_N")], "starts too late"),
+    (
+        "window_attention",
+        "starts with the last row's window",
+        [(BEGIN, "begin = tl.maximum(first + BLOCK_M + Lk - Lq - window, 0) // BLOCK_N * BLOCK_N")],
+        "starts too late",
+    ),
     ("window_attention", "computes to the end", [(END, "end = Lk")], "masked whole is computed all the same"),
-    ("window_attention", "begins at a negative key", [("tl.maximum(first + Lk - Lq - window + 1, 0)",
-                                                       "(first + Lk - Lq - window + 1)")],
-     "outside k_ptr: 1,152 elements before the tensor's beginning"),
-    ("window_attention", "begin without Lk − Lq", [(BEGIN, BEGIN.replace(" + Lk - Lq", ""))],
-     "masked whole is computed all the same; where Lq = Lk it is not: its bound forgets Lk − Lq"),
-    ("window_attention", "`full` one too far", [(MASKING, EDGES.replace("first + 1", "first + 2") + MASKING)],
-     "`full` is too large by one"),
-    ("window_attention", "first edge one too far", [(MASKING, EDGES.replace("< first", "< first - 1") + MASKING)],
-     "first edge is one too far left"),
-    ("window_attention", "the mask at the diagonal only",
-     [(MASKING, "        if start + BLOCK_N > first + 1 + Lk - Lq:\n    " + MASKING)],
-     "tiles on the window's first edge"),
+    (
+        "window_attention",
+        "begins at a negative key",
+        [("tl.maximum(first + Lk - Lq - window + 1, 0)", "(first + Lk - Lq - window + 1)")],
+        "outside k_ptr: 1,152 elements before the tensor's beginning",
+    ),
+    (
+        "window_attention",
+        "begin without Lk − Lq",
+        [(BEGIN, BEGIN.replace(" + Lk - Lq", ""))],
+        "masked whole is computed all the same; where Lq = Lk it is not: its bound forgets Lk − Lq",
+    ),
+    (
+        "window_attention",
+        "`full` one too far",
+        [(MASKING, EDGES.replace("first + 1", "first + 2") + MASKING)],
+        "`full` is too large by one",
+    ),
+    (
+        "window_attention",
+        "first edge one too far",
+        [(MASKING, EDGES.replace("< first", "< first - 1") + MASKING)],
+        "first edge is one too far left",
+    ),
+    (
+        "window_attention",
+        "the mask at the diagonal only",
+        [(MASKING, "        if start + BLOCK_N > first + 1 + Lk - Lq:\n    " + MASKING)],
+        "tiles on the window's first edge",
+    ),
     ("window_attention", "no guard of −inf", [(SHIFT, "shift = m_new")], "subtract 0 from the scores"),
     ("window_attention", "0/0", [(GUARD, "")], "0/0"),
-    ("window_attention", "top left", [("own = rows[:, None] + Lk - Lq", "own = rows[:, None]")],
-     "from the top left"),
+    ("window_attention", "top left", [("own = rows[:, None] + Lk - Lq", "own = rows[:, None]")], "from the top left"),
 ]
 
 # One tensor's stride in another's place, in each of the three kernels.
-BUGS += [(name, f"{new} for {old}", [(f"* {old}", f"* {new}")],
-          "strides of their own(.|\n)*(uses the wrong stride|strides of its own)")
-         for name in ("tile_attention", "causal_attention", "window_attention")
-         for old, new in (("stride_vn + d", "stride_kn + d"), ("stride_vh", "stride_kh"), ("stride_vb", "stride_kb"),
-                          ("stride_kn + d", "stride_vn + d"), ("stride_kb", "stride_qb"))]
+BUGS += [
+    (
+        name,
+        f"{new} for {old}",
+        [(f"* {old}", f"* {new}")],
+        "strides of their own(.|\n)*(uses the wrong stride|strides of its own)",
+    )
+    for name in ("tile_attention", "causal_attention", "window_attention")
+    for old, new in (
+        ("stride_vn + d", "stride_kn + d"),
+        ("stride_vh", "stride_kh"),
+        ("stride_vb", "stride_kb"),
+        ("stride_kn + d", "stride_vn + d"),
+        ("stride_kb", "stride_qb"),
+    )
+]
 
-REFERENCES = {name: getattr(exercises, name) for name in
-              ("attention_costs", "merge", "row_softmax", "tile_attention", "causal_attention")}
+REFERENCES = {
+    name: getattr(exercises, name)
+    for name in ("attention_costs", "merge", "row_softmax", "tile_attention", "causal_attention")
+}
 REFERENCES["window_attention"] = window_attention
 
 DIFFERENT = [
     ("attention_costs", [("(2 * tensor + scores) + 2 * scores + (scores + 2 * tensor)", "4 * tensor + 4 * scores")]),
     ("attention_costs", [("2 * tensor + L // BLOCK_M * 2 * tensor", "2 * tensor * (1 + L / BLOCK_M)")]),
-    ("merge", [("torch.exp(m1 - shift), torch.exp(m2 - shift)",
-                "torch.exp2((m1 - shift) * 1.4426950408889634), torch.exp2((m2 - shift) * 1.4426950408889634)")]),
-    ("merge", [("torch.exp(m1 - shift), torch.exp(m2 - shift)",
-                "torch.exp(m1 - m).nan_to_num(0.0), torch.exp(m2 - m).nan_to_num(0.0)")]),
-    ("row_softmax", [(f"m_i = {INF}", "m_i = -1e30"), ("shift = tl.where(m_new == -float(\"inf\"), 0.0, m_new)",
-                                                       "shift = m_new")]),
+    (
+        "merge",
+        [
+            (
+                "torch.exp(m1 - shift), torch.exp(m2 - shift)",
+                "torch.exp2((m1 - shift) * 1.4426950408889634), torch.exp2((m2 - shift) * 1.4426950408889634)",
+            )
+        ],
+    ),
+    (
+        "merge",
+        [
+            (
+                "torch.exp(m1 - shift), torch.exp(m2 - shift)",
+                "torch.exp(m1 - m).nan_to_num(0.0), torch.exp(m2 - m).nan_to_num(0.0)",
+            )
+        ],
+    ),
+    (
+        "row_softmax",
+        [(f"m_i = {INF}", "m_i = -1e30"), ('shift = tl.where(m_new == -float("inf"), 0.0, m_new)', "shift = m_new")],
+    ),
     ("row_softmax", [("tl.exp(x - m_i) / l_i", "tl.exp2((x - m_i) * 1.4426950408889634) / l_i")]),
     ("tile_attention", [(SCORES, SCORES.replace(" * LOG2E", "")), ("tl.exp2(", "tl.exp("), (LSE, "m_i + tl.log(l_i)")]),
-    ("tile_attention", [(RESCALE, ""), (ADD, 'acc = acc * factor[:, None] + tl.dot(p.to(v.dtype), v, '
-                                             'input_precision="ieee")')]),
-    ("tile_attention", [("k = tl.load(k_head + columns[:, None] * stride_kn + d[None, :])",
-                         "k = tl.load(k_head + columns[None, :] * stride_kn + d[:, None])"), ("tl.trans(k)", "k")]),
+    (
+        "tile_attention",
+        [(RESCALE, ""), (ADD, 'acc = acc * factor[:, None] + tl.dot(p.to(v.dtype), v, input_precision="ieee")')],
+    ),
+    (
+        "tile_attention",
+        [
+            (
+                "k = tl.load(k_head + columns[:, None] * stride_kn + d[None, :])",
+                "k = tl.load(k_head + columns[None, :] * stride_kn + d[:, None])",
+            ),
+            ("tl.trans(k)", "k"),
+        ],
+    ),
     ("tile_attention", [(f"tl.full((BLOCK_M,), {INF}, tl.float32)", "tl.full((BLOCK_M,), -1e30, tl.float32)")]),
-    ("causal_attention", [FINITE, NO_GUARD, (f"s, {INF})", "s, -1e38)"),
-                          (GUARD, "    sees = rows + Lk - Lq >= 0\n    acc = tl.where(sees[:, None], acc, 0.0)\n"
-                                  f"    l_i = tl.where(sees, l_i, 1.0)\n    m_i = tl.where(sees, m_i, {INF})\n")]),
+    (
+        "causal_attention",
+        [
+            FINITE,
+            NO_GUARD,
+            (f"s, {INF})", "s, -1e38)"),
+            (
+                GUARD,
+                "    sees = rows + Lk - Lq >= 0\n    acc = tl.where(sees[:, None], acc, 0.0)\n"
+                f"    l_i = tl.where(sees, l_i, 1.0)\n    m_i = tl.where(sees, m_i, {INF})\n",
+            ),
+        ],
+    ),
     ("causal_attention", [("if start + BLOCK_N > full:", "if True:")]),
     ("causal_attention", [("full = first + 1 + Lk - Lq", "full = first + Lk - Lq")]),
     ("causal_attention", [(K_MASK, K_MASK.replace("< Lk", "< end")), (V_MASK, V_MASK.replace("< Lk", "< end"))]),

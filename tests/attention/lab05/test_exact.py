@@ -14,8 +14,10 @@ from labs_helpers.attention.lab05.checks.trial import Case, loads_of_keys, loads
 @given(Lq=st.integers(1, 6), more=st.integers(0, 4), causal=st.booleans(), cap=st.sampled_from([None, 0.8, 30.0]))
 def test_the_gradients_are_those_of_autograd(Lq, more, causal, cap):
     generator = torch.Generator().manual_seed(Lq)
-    q, k, v, do = (torch.randn(1, 2, L, 3, generator=generator, dtype=torch.float64, requires_grad=True)
-                   for L in (Lq, Lq + more, Lq + more, Lq))
+    q, k, v, do = (
+        torch.randn(1, 2, L, 3, generator=generator, dtype=torch.float64, requires_grad=True)
+        for L in (Lq, Lq + more, Lq + more, Lq)
+    )
     s = 0.7 * q @ k.mT
     s = s if cap is None else cap * torch.tanh(s / cap)
     if causal:
@@ -50,6 +52,8 @@ def test_no_load_is_expected_of_a_tile_that_sees_nothing(Lq, Lk, blocks):
     for least, most in (loads_of_keys(Lq, Lk, True, *blocks), loads_of_queries(Lq, Lk, True, *blocks)):
         assert (least <= most).all()
     least, _ = loads_of_keys(Lq, Lk, True, *blocks)
-    seen = [[any(j <= i + Lk - Lq for i in range(first, min(first + BLOCK_M, Lq)))
-             for first in range(0, Lq, BLOCK_M)] for j in range(Lk)]
+    seen = [
+        [any(j <= i + Lk - Lq for i in range(first, min(first + BLOCK_M, Lq))) for first in range(0, Lq, BLOCK_M)]
+        for j in range(Lk)
+    ]
     assert least.tolist() == [sum(row) for row in seen]

@@ -5,14 +5,27 @@ from labs_helpers.measure import results
 
 
 def test_every_kernel_is_recorded_as_clean():
-    record = results.load(results.path_for("attention-memcheck", "nvidia-h200"),
-                          command="python -m labs_helpers.attention.lab05.every_kernel --memcheck").iloc[-1]
+    record = results.load(
+        results.path_for("attention-memcheck", "nvidia-h200"),
+        command="python -m labs_helpers.attention.lab05.every_kernel --memcheck",
+    ).iloc[-1]
     assert record["errors"] == 0
     ran = "\n".join(record["ran"])
-    for kernel in ("row softmax", "lab 04, forward", "lab 04, causal", "lab 05, dQ", "lab 05, dK and dV", "one kernel",
-                   "general forward, D = 24", "general backward, D = 128", "Hopper forward, D = 64",
-                   "Hopper forward, D = 128", "Hopper backward, D = 64", "Hopper backward, D = 128",
-                   "Hopper forward, D = 64: 203 queries, 1100 keys"):
+    for kernel in (
+        "row softmax",
+        "lab 04, forward",
+        "lab 04, causal",
+        "lab 05, dQ",
+        "lab 05, dK and dV",
+        "one kernel",
+        "general forward, D = 24",
+        "general backward, D = 128",
+        "Hopper forward, D = 64",
+        "Hopper forward, D = 128",
+        "Hopper backward, D = 64",
+        "Hopper backward, D = 128",
+        "Hopper forward, D = 64: 203 queries, 1100 keys",
+    ):
         assert kernel in ran
 
 

@@ -38,10 +38,23 @@ def test_the_last_tile_carries_the_prediction():
 
 
 def test_the_ratio_is_backward_over_forward():
-    rows = pandas.DataFrame([
-        {"kind": "speed", "graph": False, "dtype": "float16", "name": "flash_attention", "direction": direction, "L": L,
-         "D": 128, "causal": True, "median_ms": ms * L}
-        for direction, ms in (("forward", 1.0), ("backward", 2.75)) for L in (1024, 4096)])
+    rows = pandas.DataFrame(
+        [
+            {
+                "kind": "speed",
+                "graph": False,
+                "dtype": "float16",
+                "name": "flash_attention",
+                "direction": direction,
+                "L": L,
+                "D": 128,
+                "causal": True,
+                "median_ms": ms * L,
+            }
+            for direction, ms in (("forward", 1.0), ("backward", 2.75))
+            for L in (1024, 4096)
+        ]
+    )
     fig = charts.draw_ratio(rows, predict("ratio", 4))
     assert np.allclose(fig.axes[0].lines[0].get_ydata(), 2.75)
     assert fig.axes[0].lines[-1].get_ydata() == [4]
@@ -49,8 +62,10 @@ def test_the_ratio_is_backward_over_forward():
 
 def test_the_one_kernel_version_gives_the_same_gradients_and_another_dq_in_another_order():
     given, exact = Case("", 96, 130, causal=True).operands(H=1)
-    one, other = (one_kernel_gradients(**given, causal=True, BLOCK_M=32, BLOCK_N=32, backwards=backwards)
-                  for backwards in (False, True))
+    one, other = (
+        one_kernel_gradients(**given, causal=True, BLOCK_M=32, BLOCK_N=32, backwards=backwards)
+        for backwards in (False, True)
+    )
     bounds = exact.bounds(torch.float32)
     for name, value in zip(("dq", "dk", "dv"), one, strict=True):
         assert ((value.cpu().double() - getattr(exact, name)).abs() <= bounds[name]).all()
@@ -62,10 +77,14 @@ def test_on_a_gpu_two_kernels_are_timed_beside_one(monkeypatch, capsys):
     monkeypatch.setattr(two_kernels_or_one, "this_machine", lambda: SimpleNamespace(interpreted=True))
     two_kernels_or_one.two_kernels_or_one(query_gradient, exercises.key_value_gradients)
     assert "no GPU here" in capsys.readouterr().out
-    monkeypatch.setattr(two_kernels_or_one, "this_machine", lambda: SimpleNamespace(
-        interpreted=False, device=this_machine().device, dtype=torch.float32))
-    monkeypatch.setattr(two_kernels_or_one, "measure_rounds",
-                        lambda ways: {name: len(way()) for name, way in ways.items()})
+    monkeypatch.setattr(
+        two_kernels_or_one,
+        "this_machine",
+        lambda: SimpleNamespace(interpreted=False, device=this_machine().device, dtype=torch.float32),
+    )
+    monkeypatch.setattr(
+        two_kernels_or_one, "measure_rounds", lambda ways: {name: len(way()) for name, way in ways.items()}
+    )
     two_kernels_or_one.two_kernels_or_one(query_gradient, exercises.key_value_gradients, L=64)
     told = capsys.readouterr().out
     assert "two kernels (reference)" in told and "one kernel" in told and "0 of 32,768" in told

@@ -8,10 +8,10 @@ from labs_helpers.draw import figures
 def test_bytes_are_bars_and_a_prediction_is_drawn_where_there_is_one():
     sent = {"naive": [56000] + [8000] * 7, "ring": [14000] * 8}
     for prediction in (None, Prediction("fewer", None), Prediction("fewer", 0), Prediction("fewer", -1)):
-        ax, = draw_bytes(sent, 8000, prediction).axes
+        (ax,) = draw_bytes(sent, 8000, prediction).axes
         assert [bar.get_height() for bar in ax.patches] == sent["naive"] + sent["ring"]
         assert len(ax.lines) == 1
-    ax, = draw_bytes(sent, 8000, Prediction("fewer", 4)).axes
+    (ax,) = draw_bytes(sent, 8000, Prediction("fewer", 4)).axes
     assert ax.lines[-1].get_ydata() == [14000]
 
 

@@ -55,8 +55,11 @@ def test_a_deadlock_is_told_within_a_second_on_practice_ranks(tmp_path, monkeypa
 
 def test_a_loop_that_never_ends_is_told(tmp_path, monkeypatch):
     monkeypatch.setattr(check_ranks, "PRACTICE_LIMIT_S", 0.2)
-    endless = planted(exercises.ring_shift, tmp_path, ("    if comm.size == 1:", "    while comm.size > 1:\n        pass\n"
-                                                    "    if comm.size == 1:"))
+    endless = planted(
+        exercises.ring_shift,
+        tmp_path,
+        ("    if comm.size == 1:", "    while comm.size > 1:\n        pass\n    if comm.size == 1:"),
+    )
     rejects(check.ring_shift, endless, "a loop that never ends")
 
 
@@ -76,8 +79,12 @@ def test_an_error_of_a_real_rank_is_told(tmp_path):
 
 
 def test_what_cannot_be_sent_to_other_processes_is_told_by_its_name(tmp_path):
-    wrong = planted(exercises.ring_shift, tmp_path, ("def ring_shift", "SEEN, KEPT = [], []\n\n\ndef ring_shift"),
-                    ("    if comm.size", "    SEEN.append(comm)\n    KEPT.append(comm.rank)\n    if comm.size"))
+    wrong = planted(
+        exercises.ring_shift,
+        tmp_path,
+        ("def ring_shift", "SEEN, KEPT = [], []\n\n\ndef ring_shift"),
+        ("    if comm.size", "    SEEN.append(comm)\n    KEPT.append(comm.rank)\n    if comm.size"),
+    )
     blocks = [(np.zeros(1), np.zeros(1))]
     check_ranks.on_practice_ranks("1 rank", wrong, blocks)
     with pytest.raises(Wrong, match="cannot pickle(.|\n)*with all that it refers to, and `SEEN` cannot be sent"):

@@ -53,10 +53,16 @@ def test_the_message_names_the_worst_element_the_bound_and_the_cause():
     assert "error 5, allowed 1e-06 (one rounding)" in text and text.endswith("Likely cause: five too many at (1, 2)")
 
 
-@pytest.mark.parametrize(("value", "message"), [
-    (None, "not a tensor"), ([1.0], "not a tensor"), (torch.zeros(2), r"shape \(2,\), expected \(3,\)"),
-    (torch.tensor([0.0, torch.nan, 0.0]), "not finite"), (torch.tensor([0.0, torch.inf, 0.0]), "not finite"),
-])
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (None, "not a tensor"),
+        ([1.0], "not a tensor"),
+        (torch.zeros(2), r"shape \(2,\), expected \(3,\)"),
+        (torch.tensor([0.0, torch.nan, 0.0]), "not finite"),
+        (torch.tensor([0.0, torch.inf, 0.0]), "not finite"),
+    ],
+)
 def test_results_that_are_no_result(value, message):
     with pytest.raises(Wrong, match=message):
         close(value, torch.zeros(3, dtype=torch.float64), 1.0, "", "")

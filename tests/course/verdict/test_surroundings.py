@@ -20,8 +20,10 @@ def test_integers_cannot_be_surrounded():
         surrounded(torch.arange(3))
 
 
-@pytest.mark.parametrize("make", [lambda: torch.empty(3, 4), lambda: torch.empty_like(torch.ones(3, 4)),
-                                  lambda: torch.ones(3, 4).new_empty((3, 4))])
+@pytest.mark.parametrize(
+    "make",
+    [lambda: torch.empty(3, 4), lambda: torch.empty_like(torch.ones(3, 4)), lambda: torch.ones(3, 4).new_empty((3, 4))],
+)
 def test_a_new_tensor_is_full_of_nan_between_canaries(make):
     with Guarded() as guard:
         made = make()

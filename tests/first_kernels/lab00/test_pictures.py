@@ -15,10 +15,15 @@ def texts(fig) -> str:
 def test_the_gpu_shows_its_own_numbers(name):
     sheet, fig = DATASHEET[name], pictures.draw_gpu(name)
     shown = texts(fig)
-    for number in (f"{sheet.multiprocessors} ", f"registers: {sheet.registers_per_sm * 4 // 1024} KB",
-                   f"shared memory: {sheet.shared_bytes_per_sm // 1024} KB", f": {sheet.l2_bytes // 2**20} MB",
-                   f"{sheet.bandwidth / 1e12:.3g} TB/s", f"{sheet.fp16_flops / 1e12:,.0f} TFLOP/s",
-                   f"{sheet.warp_size} threads"):
+    for number in (
+        f"{sheet.multiprocessors} ",
+        f"registers: {sheet.registers_per_sm * 4 // 1024} KB",
+        f"shared memory: {sheet.shared_bytes_per_sm // 1024} KB",
+        f": {sheet.l2_bytes // 2**20} MB",
+        f"{sheet.bandwidth / 1e12:.3g} TB/s",
+        f"{sheet.fp16_flops / 1e12:,.0f} TFLOP/s",
+        f"{sheet.warp_size} threads",
+    ):
         assert number in shown
     small = [p for p in fig.axes[0].patches if p.get_width() < 10]
     assert len(small) == sheet.multiprocessors
@@ -47,12 +52,21 @@ def test_a_warp_fetches_4_sectors_of_a_row_and_32_of_a_column():
 
 
 def test_predictions_are_drawn_where_they_were_given():
-    operation = {"name": "X + Y", "flops": 1e9, "bytes": 1e10, "median_ms": 5.0, "roof_bandwidth": 1e12,
-                 "roof_flops": 1e13, "dtype": "float32"}
+    operation = {
+        "name": "X + Y",
+        "flops": 1e9,
+        "bytes": 1e10,
+        "median_ms": 5.0,
+        "roof_bandwidth": 1e12,
+        "roof_flops": 1e13,
+        "dtype": "float32",
+    }
     stride = {"stride": 1, "median_ms": 1.0, "itemsize": 4}
     for value, marks in ((2.0, 1), (None, 0)):
-        for fig in (pictures.draw_roofline({"here": [operation]}, {"X + Y": Prediction("", value)}),
-                    pictures.draw_strides({"here": [stride, {**stride, "stride": 2}]}, Prediction("", value))):
+        for fig in (
+            pictures.draw_roofline({"here": [operation]}, {"X + Y": Prediction("", value)}),
+            pictures.draw_strides({"here": [stride, {**stride, "stride": 2}]}, Prediction("", value)),
+        ):
             hollow = [line for line in fig.axes[0].lines if line.get_markerfacecolor() == "none"]
             assert len(hollow) == marks
             assert figures.png(fig)

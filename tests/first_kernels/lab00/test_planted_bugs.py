@@ -1,6 +1,5 @@
 """Each check of lab 00 names the mistakes that people make, and accepts right answers written differently."""
 
-
 from labs_helpers.course.stub import BEGIN, END, cell_of
 from labs_helpers.first_kernels.lab00 import checks as check
 from labs_helpers.first_kernels.lab00 import exercises
@@ -28,13 +27,16 @@ BUGS = [
     ("programs_needed", "one too many", [(CEIL, "return n // BLOCK + 1")], "one is added also where BLOCK divides"),
     ("programs_needed", "a float", [(CEIL, "return n / BLOCK")], "/ gives a float"),
     ("programs_needed", "no return", [(CEIL, "programs = (n + BLOCK - 1) // BLOCK")], "there is no return"),
-    ("programs_needed", "n and BLOCK swapped", [(CEIL, "return (BLOCK + n - 1) // n")],
-     "n and BLOCK are swapped"),
+    ("programs_needed", "n and BLOCK swapped", [(CEIL, "return (BLOCK + n - 1) // n")], "n and BLOCK are swapped"),
     ("programs_needed", "a program an element", [(CEIL, "return n")], "a program takes BLOCK elements"),
     ("programs_needed", "rounds to the nearest", [(CEIL, "return round(n / BLOCK)")], "rounds down"),
     # vector_add
-    ("vector_add", "no mask on the loads", [("elements, mask=exists)\n    y", "elements)\n    y")],
-     r"load outside x_ptr: element 300(.|\n)*mask is missing"),
+    (
+        "vector_add",
+        "no mask on the loads",
+        [("elements, mask=exists)\n    y", "elements)\n    y")],
+        r"load outside x_ptr: element 300(.|\n)*mask is missing",
+    ),
     ("vector_add", "no mask on the store", [("x + y, mask=exists", "x + y")], "store outside z_ptr"),
     ("vector_add", "off by one", [("elements < n", "elements <= n")], "load outside x_ptr"),
     ("vector_add", "no program id", [("tl.program_id(0) * BLOCK + ", "")], "never written(.|\n)*blocks overlap"),
@@ -43,107 +45,229 @@ BUGS = [
     ("vector_add", "a difference", [("x + y, mask", "x - y, mask")], "a difference, not a sum"),
     ("vector_add", "grid rounds down", [("triton.cdiv(n, BLOCK)", "max(1, n // BLOCK)")], "the grid rounds down"),
     ("vector_add", "mask of the block", [("elements < n", "tl.arange(0, BLOCK) < n")], "outside x_ptr"),
-    ("vector_add", "pointers added", [("tl.load(y_ptr + elements, mask=exists)", "y_ptr + elements")],
-     r"line \d+: tl.store|line \d+: .*x \+ y"),
-    ("vector_add", "added in PyTorch", [("vector_add_kernel[grid](x, y, z, n, BLOCK=BLOCK)", "z = x + y")],
-     "no Triton kernel"),
+    (
+        "vector_add",
+        "pointers added",
+        [("tl.load(y_ptr + elements, mask=exists)", "y_ptr + elements")],
+        r"line \d+: tl.store|line \d+: .*x \+ y",
+    ),
+    (
+        "vector_add",
+        "added in PyTorch",
+        [("vector_add_kernel[grid](x, y, z, n, BLOCK=BLOCK)", "z = x + y")],
+        "no Triton kernel",
+    ),
     ("vector_add", "nothing returned", [("    return z\n", "")], "returned NoneType"),
     # transpose_copy
-    ("transpose_copy", "not transposed", [(Y_TILE, "y_ptr + rows[:, None] * stride_yn + columns[None, :] * stride_ym")],
-     "plain copy of X"),
-    ("transpose_copy", "transposed twice",
-     [(X_TILE, "x_ptr + rows[:, None] * stride_xn + columns[None, :] * stride_xm")], "plain copy of X"),
-    ("transpose_copy", "column stride forgotten", [(X_TILE, "x_ptr + rows[:, None] * stride_xm + columns[None, :]")],
-     "outside x_ptr|column stride is taken to be 1"),
-    ("transpose_copy", "row stride forgotten", [(X_TILE, "x_ptr + rows[:, None] + columns[None, :] * stride_xn")],
-     "row stride is taken to be 1"),
-    ("transpose_copy", "N mask missing", [(BOTH, "rows[:, None] < M")],
-     "load outside x_ptr: row 0, column 70 of 37×70"),
+    (
+        "transpose_copy",
+        "not transposed",
+        [(Y_TILE, "y_ptr + rows[:, None] * stride_yn + columns[None, :] * stride_ym")],
+        "plain copy of X",
+    ),
+    (
+        "transpose_copy",
+        "transposed twice",
+        [(X_TILE, "x_ptr + rows[:, None] * stride_xn + columns[None, :] * stride_xm")],
+        "plain copy of X",
+    ),
+    (
+        "transpose_copy",
+        "column stride forgotten",
+        [(X_TILE, "x_ptr + rows[:, None] * stride_xm + columns[None, :]")],
+        "outside x_ptr|column stride is taken to be 1",
+    ),
+    (
+        "transpose_copy",
+        "row stride forgotten",
+        [(X_TILE, "x_ptr + rows[:, None] + columns[None, :] * stride_xn")],
+        "row stride is taken to be 1",
+    ),
+    (
+        "transpose_copy",
+        "N mask missing",
+        [(BOTH, "rows[:, None] < M")],
+        "load outside x_ptr: row 0, column 70 of 37×70",
+    ),
     ("transpose_copy", "M mask missing", [(BOTH, "columns[None, :] < N")], "load outside x_ptr: row 37"),
-    ("transpose_copy", "M and N swapped in the mask", [(BOTH, "(rows[:, None] < N) & (columns[None, :] < M)")],
-     "outside x_ptr|never written"),
+    (
+        "transpose_copy",
+        "M and N swapped in the mask",
+        [(BOTH, "(rows[:, None] < N) & (columns[None, :] < M)")],
+        "outside x_ptr|never written",
+    ),
     ("transpose_copy", "store not masked", [("mask=exists), mask=exists)", "mask=exists))")], "store outside y_ptr"),
-    ("transpose_copy", "ids swapped", [("program_id(0)", "program_id(2)"), ("program_id(1)", "program_id(0)"),
-                                       ("program_id(2)", "program_id(1)")], "never written"),
-    ("transpose_copy", "every program the same source tile",
-     [(X_TILE, "x_ptr + tl.arange(0, BLOCK_M)[:, None] * stride_xm + tl.arange(0, BLOCK_N)[None, :] * stride_xn")],
-     "its id has to enter"),
+    (
+        "transpose_copy",
+        "ids swapped",
+        [("program_id(0)", "program_id(2)"), ("program_id(1)", "program_id(0)"), ("program_id(2)", "program_id(1)")],
+        "never written",
+    ),
+    (
+        "transpose_copy",
+        "every program the same source tile",
+        [(X_TILE, "x_ptr + tl.arange(0, BLOCK_M)[:, None] * stride_xm + tl.arange(0, BLOCK_N)[None, :] * stride_xn")],
+        "its id has to enter",
+    ),
     ("transpose_copy", "grid rounds down", [("triton.cdiv(N, BLOCK_N)", "max(1, N // BLOCK_N)")], "never written"),
     # row_sum
-    ("row_sum", "tail not masked", [("mask=columns < N, other=0.0", "other=0.0"), (", other=0.0", "")],
-     "load outside x_ptr: row 0, column 300 of 5×300"),
+    (
+        "row_sum",
+        "tail not masked",
+        [("mask=columns < N, other=0.0", "other=0.0"), (", other=0.0", "")],
+        "load outside x_ptr: row 0, column 300 of 5×300",
+    ),
     ("row_sum", "no other=", [("mask=columns < N, other=0.0", "mask=columns < N")], "give the load other=0.0"),
     ("row_sum", "start not used", [(STEP, "columns = tl.arange(0, BLOCK)")], "its start has to enter"),
     ("row_sum", "accumulator overwritten", [("total += tl.load", "total = tl.load")], "only the last block is left"),
     ("row_sum", "no loop", [(LOOP, "for start in range(0, BLOCK, BLOCK):")], "only the first block"),
-    ("row_sum", "tail dropped", [(LOOP, "for start in range(0, N // BLOCK * BLOCK, BLOCK):")],
-     "last, partial block is missing"),
-    ("row_sum", "float16 accumulator", [("dtype=tl.float32", "dtype=tl.float16"), (ROW_LOAD, ROW_LOAD
-                                                                                  + ".to(tl.float16)")],
-     "float16, which has 11 bits"),
-    ("row_sum", "summed in X's dtype", [("dtype=tl.float32", "dtype=x_ptr.dtype.element_ty")],
-     "float16, which has 11 bits"),
-    ("row_sum", "accumulator changes its dtype", [("tl.zeros((BLOCK,), dtype=tl.float32)", "tl.zeros((BLOCK,), "
-                                                   "dtype=tl.float16)"), ("other=0.0)", "other=0.0).to(tl.float32)")],
-     "changes its dtype inside the loop"),
+    (
+        "row_sum",
+        "tail dropped",
+        [(LOOP, "for start in range(0, N // BLOCK * BLOCK, BLOCK):")],
+        "last, partial block is missing",
+    ),
+    (
+        "row_sum",
+        "float16 accumulator",
+        [("dtype=tl.float32", "dtype=tl.float16"), (ROW_LOAD, ROW_LOAD + ".to(tl.float16)")],
+        "float16, which has 11 bits",
+    ),
+    (
+        "row_sum",
+        "summed in X's dtype",
+        [("dtype=tl.float32", "dtype=x_ptr.dtype.element_ty")],
+        "float16, which has 11 bits",
+    ),
+    (
+        "row_sum",
+        "accumulator changes its dtype",
+        [
+            ("tl.zeros((BLOCK,), dtype=tl.float32)", "tl.zeros((BLOCK,), dtype=tl.float16)"),
+            ("other=0.0)", "other=0.0).to(tl.float32)"),
+        ],
+        "changes its dtype inside the loop",
+    ),
     ("row_sum", "always row 0", [("x_ptr + row * stride_m", "x_ptr")], "sums row 0"),
-    ("row_sum", "column stride forgotten", [("columns * stride_n", "columns")],
-     "outside x_ptr|column stride is taken to be 1"),
+    (
+        "row_sum",
+        "column stride forgotten",
+        [("columns * stride_n", "columns")],
+        "outside x_ptr|column stride is taken to be 1",
+    ),
     ("row_sum", "the mean", [("tl.sum(total))", "tl.sum(total) / N)")], "the mean, not the sum"),
     ("row_sum", "always y[0]", [("y_ptr + row,", "y_ptr,")], "blocks overlap"),
     ("row_sum", "result in X's dtype", [("dtype=torch.float32", "dtype=x.dtype")], "expected torch.float32"),
     # five_operations
-    ("five_operations", "multiply-add counted once", [("2 * n * n, n * n + 2 * n)", "n * n, n * n + 2 * n)")],
-     "a multiply-add is two FLOPs"),
+    (
+        "five_operations",
+        "multiply-add counted once",
+        [("2 * n * n, n * n + 2 * n)", "n * n, n * n + 2 * n)")],
+        "a multiply-add is two FLOPs",
+    ),
     ("five_operations", "elements, not bytes", [("elements * itemsize", "elements")], "elements times itemsize"),
-    ("five_operations", "result not counted", [("3 * n * n),\n        \"row", "2 * n * n),\n        \"row")],
-     "the result is written as well"),
+    (
+        "five_operations",
+        "result not counted",
+        [('3 * n * n),\n        "row', '2 * n * n),\n        "row')],
+        "the result is written as well",
+    ),
     ("five_operations", "only X counted", [("n * n + 2 * n)", "n * n)")], "only X is counted"),
     ("five_operations", "32 columns forgotten", [("2 * n * n * 32, n", "2 * n * n, n")], "V has 32 columns"),
     ("five_operations", "n² for a product", [("2 * n**3", "2 * n**2")], "takes n multiply-adds"),
     ("five_operations", "bound the wrong way round", [(">=", "<")], "the wrong way round"),
-    ("five_operations", "bound from a fixed intensity", [(BOUND, '"compute" if flops / moved > 100 else "memory"')],
-     "comes from both roofs"),
-    ("five_operations", "bound by feeling", [(BOUND, '"compute" if name == "X · Y" else "memory"')],
-     "comes from both roofs"),
+    (
+        "five_operations",
+        "bound from a fixed intensity",
+        [(BOUND, '"compute" if flops / moved > 100 else "memory"')],
+        "comes from both roofs",
+    ),
+    (
+        "five_operations",
+        "bound by feeling",
+        [(BOUND, '"compute" if name == "X · Y" else "memory"')],
+        "comes from both roofs",
+    ),
     ("five_operations", "4 bytes always", [("elements * itemsize", "elements * 4")], "of 4 bytes stands"),
-    ("five_operations", "one operation missing", [('        "X · v": (2 * n * n, n * n + 2 * n),\n', "")],
-     "a dict with the keys"),
+    (
+        "five_operations",
+        "one operation missing",
+        [('        "X · v": (2 * n * n, n * n + 2 * n),\n', "")],
+        "a dict with the keys",
+    ),
     # rms_norm (the transfer exercise; its reference is beside this file)
-    ("rms_norm", "no root", [("tl.sqrt(tl.sum(squares) / N + eps)", "tl.sum(squares) / N + eps")],
-     "square root is missing"),
+    (
+        "rms_norm",
+        "no root",
+        [("tl.sqrt(tl.sum(squares) / N + eps)", "tl.sum(squares) / N + eps")],
+        "square root is missing",
+    ),
     ("rms_norm", "sum, not mean", [("tl.sum(squares) / N", "tl.sum(squares)")], "divide by N"),
     ("rms_norm", "no eps", [(" / N + eps)", " / N)")], "not finite|eps is missing"),
-    ("rms_norm", "eps outside the root", [(RMS, "rms = tl.sqrt(tl.sum(squares) / N) + eps")],
-     "eps is added outside"),
-    ("rms_norm", "divided by the padded length",
-     [(RMS, "rms = tl.sqrt(tl.sum(squares) / (tl.cdiv(N, BLOCK) * BLOCK) + eps)")], "padded length"),
-    ("rms_norm", "squares in float16", [("        squares += x * x",
-                                         "        h = x.to(x_ptr.dtype.element_ty)\n        squares += h * h")],
-     "overflows in float16"),
-    ("rms_norm", "float16 accumulator", [("tl.zeros((BLOCK,), dtype=tl.float32)", "tl.zeros((BLOCK,), "
-                                          "dtype=tl.float16)")], "changes its dtype inside the loop"),
-    ("rms_norm", "a LayerNorm", [("y = (x / rms)", "y = ((x - mean) / rms)"),
-                                 (RMS, "mean = total / N\n    rms = tl.sqrt(tl.sum(squares) / N - mean * mean + eps)"),
-                                 ("        squares += x * x", "        squares += x * x\n        total += tl.sum(x)"),
-                                 ("    squares = tl.zeros", "    total = 0.0\n    squares = tl.zeros")],
-     "as a LayerNorm does"),
+    ("rms_norm", "eps outside the root", [(RMS, "rms = tl.sqrt(tl.sum(squares) / N) + eps")], "eps is added outside"),
+    (
+        "rms_norm",
+        "divided by the padded length",
+        [(RMS, "rms = tl.sqrt(tl.sum(squares) / (tl.cdiv(N, BLOCK) * BLOCK) + eps)")],
+        "padded length",
+    ),
+    (
+        "rms_norm",
+        "squares in float16",
+        [("        squares += x * x", "        h = x.to(x_ptr.dtype.element_ty)\n        squares += h * h")],
+        "overflows in float16",
+    ),
+    (
+        "rms_norm",
+        "float16 accumulator",
+        [("tl.zeros((BLOCK,), dtype=tl.float32)", "tl.zeros((BLOCK,), dtype=tl.float16)")],
+        "changes its dtype inside the loop",
+    ),
+    (
+        "rms_norm",
+        "a LayerNorm",
+        [
+            ("y = (x / rms)", "y = ((x - mean) / rms)"),
+            (RMS, "mean = total / N\n    rms = tl.sqrt(tl.sum(squares) / N - mean * mean + eps)"),
+            ("        squares += x * x", "        squares += x * x\n        total += tl.sum(x)"),
+            ("    squares = tl.zeros", "    total = 0.0\n    squares = tl.zeros"),
+        ],
+        "as a LayerNorm does",
+    ),
     ("rms_norm", "multiplied", [("x / rms", "x * rms")], "instead of divided"),
-    ("rms_norm", "only the first block", [("    for start in range(0, N, BLOCK):\n        columns = start + tl.arange("
-                                           "0, BLOCK)\n        x = " + RMS_LOAD + "\n        squares",
-                                           "    for start in range(0, BLOCK, BLOCK):\n        columns = start + "
-                                           "tl.arange(0, BLOCK)\n        x = " + RMS_LOAD + "\n        squares")],
-     "first block of the row alone"),
+    (
+        "rms_norm",
+        "only the first block",
+        [
+            (
+                "    for start in range(0, N, BLOCK):\n        columns = start + tl.arange("
+                "0, BLOCK)\n        x = " + RMS_LOAD + "\n        squares",
+                "    for start in range(0, BLOCK, BLOCK):\n        columns = start + "
+                "tl.arange(0, BLOCK)\n        x = " + RMS_LOAD + "\n        squares",
+            )
+        ],
+        "first block of the row alone",
+    ),
     ("rms_norm", "X's strides for Y", [(Y_ROW, "y_ptr + row * stride_xm + columns * stride_xn")], "outside y_ptr"),
     ("rms_norm", "store not masked", [("y, mask=columns < N)", "y)")], "store outside y_ptr"),
     ("rms_norm", "float32 result", [("dtype=x.dtype", "dtype=torch.float32")], "the result has X's dtype"),
-    ("rms_norm", "normalised in two kernels", [("    return y\n", "    rms_norm_kernel[(M,)](x, y, N, *x.stride(), "
-                                                "*y.stride(), eps, BLOCK=BLOCK)\n    return y\n")],
-     "several|written by 2|kernels were launched"),
+    (
+        "rms_norm",
+        "normalised in two kernels",
+        [
+            (
+                "    return y\n",
+                "    rms_norm_kernel[(M,)](x, y, N, *x.stride(), *y.stride(), eps, BLOCK=BLOCK)\n    return y\n",
+            )
+        ],
+        "several|written by 2|kernels were launched",
+    ),
 ]
 
-REFERENCES = {name: getattr(exercises, name) for name in
-              ("programs_needed", "vector_add", "transpose_copy", "row_sum", "five_operations")}
+REFERENCES = {
+    name: getattr(exercises, name)
+    for name in ("programs_needed", "vector_add", "transpose_copy", "row_sum", "five_operations")
+}
 REFERENCES["rms_norm"] = rms_norm
 
 RMS_BODY = cell_of(rms_norm).split(BEGIN)[1].split(END)[0]
@@ -162,20 +286,45 @@ DIFFERENT = [
     ("vector_add", [(ELEMENTS, "first = BLOCK * tl.program_id(axis=0)\n    elements = first + tl.arange(0, BLOCK)")]),
     ("vector_add", [("elements < n", "~(elements >= n)")]),
     ("vector_add", [("mask=exists)\n    y", "mask=exists, other=0.0)\n    y"), ("BLOCK=128", "BLOCK=32")]),
-    ("transpose_copy", [("tl.store(y_tile, tl.load(x_tile, mask=exists), mask=exists)",
-                         "block = tl.trans(tl.load(x_tile, mask=exists))\n    tl.store(y_ptr + columns[:, None] * "
-                         "stride_yn + rows[None, :] * stride_ym, block, mask=tl.trans(exists))")]),
-    ("transpose_copy", [(X_TILE, "(x_ptr + rows * stride_xm)[:, None] + (columns * stride_xn)[None, :]"),
-                        (BOTH, "(rows < M)[:, None] & (columns < N)[None, :]")]),
+    (
+        "transpose_copy",
+        [
+            (
+                "tl.store(y_tile, tl.load(x_tile, mask=exists), mask=exists)",
+                "block = tl.trans(tl.load(x_tile, mask=exists))\n    tl.store(y_ptr + columns[:, None] * "
+                "stride_yn + rows[None, :] * stride_ym, block, mask=tl.trans(exists))",
+            )
+        ],
+    ),
+    (
+        "transpose_copy",
+        [
+            (X_TILE, "(x_ptr + rows * stride_xm)[:, None] + (columns * stride_xn)[None, :]"),
+            (BOTH, "(rows < M)[:, None] & (columns < N)[None, :]"),
+        ],
+    ),
     ("transpose_copy", [("BLOCK_M=32, BLOCK_N=32", "BLOCK_M=16, BLOCK_N=64")]),
-    ("row_sum", [("total = tl.zeros((BLOCK,), dtype=tl.float32)", "total = 0.0"),
-                 ("total += " + ROW_LOAD, "total += tl.sum(" + ROW_LOAD + ".to(tl.float32))"),
-                 ("tl.sum(total)", "total")]),
-    ("row_sum", [(LOOP, "for step in range(tl.cdiv(N, BLOCK)):"),
-                 (STEP, "columns = step * BLOCK + tl.arange(0, BLOCK)")]),
+    (
+        "row_sum",
+        [
+            ("total = tl.zeros((BLOCK,), dtype=tl.float32)", "total = 0.0"),
+            ("total += " + ROW_LOAD, "total += tl.sum(" + ROW_LOAD + ".to(tl.float32))"),
+            ("tl.sum(total)", "total"),
+        ],
+    ),
+    (
+        "row_sum",
+        [(LOOP, "for step in range(tl.cdiv(N, BLOCK)):"), (STEP, "columns = step * BLOCK + tl.arange(0, BLOCK)")],
+    ),
     ("five_operations", [(BOUND, '"memory" if flops / moved < peak_flops / bandwidth else "compute"')]),
-    ("five_operations", [("2 * n**3", "2 * n * n * n"), ("(n * n, 3 * n * n)", "(n**2, n * n + 2 * n**2)"),
-                         ("moved = elements * itemsize", "moved = itemsize * elements")]),
+    (
+        "five_operations",
+        [
+            ("2 * n**3", "2 * n * n * n"),
+            ("(n * n, 3 * n * n)", "(n**2, n * n + 2 * n**2)"),
+            ("moved = elements * itemsize", "moved = itemsize * elements"),
+        ],
+    ),
     ("rms_norm", [("x / rms", "x * (1.0 / rms)")]),
     ("rms_norm", [(RMS_BODY, ONE_PASS), ("eps, BLOCK=BLOCK)", "eps, BLOCK=triton.next_power_of_2(N))")]),
     ("rms_norm", [(RMS, "rms = 1.0 / tl.rsqrt(tl.sum(squares) / N + eps)")]),

@@ -16,8 +16,9 @@ def small(monkeypatch):
     monkeypatch.setattr(study, "sizes", lambda: {**n, "X · Y": 32})
     monkeypatch.setattr(study, "ROUNDS", 1)
     real = study.measure_rounds
-    monkeypatch.setattr(study, "measure_rounds", lambda functions, **_: real(
-        functions, rounds=1, warmup_ms=0, repeat_ms=0, min_runs=1))
+    monkeypatch.setattr(
+        study, "measure_rounds", lambda functions, **_: real(functions, rounds=1, warmup_ms=0, repeat_ms=0, min_runs=1)
+    )
 
 
 def test_one_record_for_each_operation_with_the_count_that_was_given(small):
@@ -63,9 +64,13 @@ def test_without_recorded_measurements_it_says_so(tmp_path, monkeypatch, capsys)
 def test_of_several_recorded_runs_the_last_is_drawn(tmp_path, monkeypatch):
     monkeypatch.setenv("LABS_RESULTS", str(tmp_path))
     for when, ms in (("2026-01-02T00:00:00+00:00", 2.0), ("2026-01-01T00:00:00+00:00", 1.0)):
-        results.append(results.path_for("first_kernels", "nvidia-h200"), [
-            {"kind": kind, "median_ms": ms, "on": {"machine": "NVIDIA H200", "time": when}}
-            for kind in ("stride", "operation")])
-    (label, records), = study.recorded("stride").items()
+        results.append(
+            results.path_for("first_kernels", "nvidia-h200"),
+            [
+                {"kind": kind, "median_ms": ms, "on": {"machine": "NVIDIA H200", "time": when}}
+                for kind in ("stride", "operation")
+            ],
+        )
+    ((label, records),) = study.recorded("stride").items()
     assert label == "NVIDIA H200, recorded"
     assert [(r["kind"], r["median_ms"]) for r in records] == [("stride", 2.0)]

@@ -1,6 +1,6 @@
 """Measure the SiLU kernel of lab 02 at two layers of a LLaMA-7B: the record that lab 03's transfer exercise asks.
 
-    python -m tests.gemm.tuning.silu_sweep       # on a GPU; appends to results/
+python -m tests.gemm.tuning.silu_sweep       # on a GPU; appends to results/
 """
 
 import torch
@@ -17,8 +17,7 @@ def silu_matmul(a, b, c, config):
     (M, K), N = a.shape, b.shape[1]
     d = torch.empty((M, N), dtype=a.dtype, device=a.device)
     grid = (-(-M // config.BLOCK_M), -(-N // config.BLOCK_N))
-    silu_matmul_kernel[grid](a, b, c[0], d, M, N, K, *a.stride(), *b.stride(), *d.stride(),
-                             **config.without_order())
+    silu_matmul_kernel[grid](a, b, c[0], d, M, N, K, *a.stride(), *b.stride(), *d.stride(), **config.without_order())
     return d
 
 

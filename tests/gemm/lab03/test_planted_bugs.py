@@ -1,6 +1,5 @@
 """Each check of lab 03 names the mistakes that people make, and accepts right answers written differently."""
 
-
 from labs_helpers.gemm.lab03 import checks as check
 from labs_helpers.gemm.lab03 import exercises
 from tests.gemm.lab03.exercises.ex7_tune_silu import tune_silu
@@ -9,36 +8,72 @@ from tests.planted import PlantedBugs
 GATE = "            if error < tolerance:\n                times[config] = measure(config)\n"
 DRAW = "random.Random(seed).sample(candidates, min(budget, len(candidates)))"
 KEY = 'return "|".join([kernel, digest, "x".join(map(str, buckets)), dtype, gpu, triton])'
-PUT = ("            if config is not None:\n"
-       "                cache.put(key_of(*shape), config, times[config])\n")
+PUT = "            if config is not None:\n                cache.put(key_of(*shape), config, times[config])\n"
 
 BUGS = [
     # resources
     ("resources", "elements, not bytes", [("config.BLOCK_K * 2", "config.BLOCK_K")], "two bytes"),
     ("resources", "all stages on sm_80", [("config.num_stages - 1", "config.num_stages")], r"num_stages - 1 buffers"),
-    ("resources", "a stage too few on sm_90", [('"sm_90": config.num_stages}', '"sm_90": config.num_stages - 1}')],
-     "wgmma reads shared memory itself"),
+    (
+        "resources",
+        "a stage too few on sm_90",
+        [('"sm_90": config.num_stages}', '"sm_90": config.num_stages - 1}')],
+        "wgmma reads shared memory itself",
+    ),
     ("resources", "stages on a T4", [('"sm_75": 1', '"sm_75": config.num_stages')], "without asynchronous copies"),
     ("resources", "A alone", [("(config.BLOCK_M + config.BLOCK_N)", "config.BLOCK_M")], "only A's tile"),
-    ("resources", "a tile of D", [("(config.BLOCK_M + config.BLOCK_N) * config.BLOCK_K",
-                                   "config.BLOCK_M * config.BLOCK_N")], "not a tile of D"),
+    (
+        "resources",
+        "a tile of D",
+        [("(config.BLOCK_M + config.BLOCK_N) * config.BLOCK_K", "config.BLOCK_M * config.BLOCK_N")],
+        "not a tile of D",
+    ),
     ("resources", "warps for threads", [("(32 * config.num_warps)", "config.num_warps")], "a warp has 32 threads"),
     ("resources", "one warp", [("(32 * config.num_warps)", "32")], "num_warps warps share"),
     ("resources", "float16 accumulators", [("// (32 *", "// (64 *")], "float32 and not float16"),
     ("resources", "the limit excluded", [("shared > chip", "shared >= chip")], "exactly the limit still fits"),
     ("resources", "48 KB", [("shared > chip.shared_bytes_per_block", "shared > 300000")], "comes first, against chip"),
-    ("resources", "spills first", [("if shared > chip.shared_bytes_per_block:",
-                                    "if accumulators > 255:\n        return shared, accumulators, 'spills'\n"
-                                    "    if shared > chip.shared_bytes_per_block:")], "comes first"),
+    (
+        "resources",
+        "spills first",
+        [
+            (
+                "if shared > chip.shared_bytes_per_block:",
+                "if accumulators > 255:\n        return shared, accumulators, 'spills'\n"
+                "    if shared > chip.shared_bytes_per_block:",
+            )
+        ],
+        "comes first",
+    ),
     ("resources", "256 fit", [("> 255", "> 256")], "one more than a thread's 255"),
     # waves
-    ("waves", "tiles round down", [("-(-M // config.BLOCK_M) * -(-N // config.BLOCK_N)",
-                                    "max(1, (M // config.BLOCK_M) * (N // config.BLOCK_N))")], "round up"),
-    ("waves", "one division", [("-(-M // config.BLOCK_M) * -(-N // config.BLOCK_N)",
-                                "-(-(M * N) // (config.BLOCK_M * config.BLOCK_N))")], "by itself"),
-    ("waves", "M and N swapped", [("-M // config.BLOCK_M", "-M // config.BLOCK_X"),
-                                  ("-N // config.BLOCK_N", "-N // config.BLOCK_M"),
-                                  ("-M // config.BLOCK_X", "-M // config.BLOCK_N")], "swapped"),
+    (
+        "waves",
+        "tiles round down",
+        [
+            (
+                "-(-M // config.BLOCK_M) * -(-N // config.BLOCK_N)",
+                "max(1, (M // config.BLOCK_M) * (N // config.BLOCK_N))",
+            )
+        ],
+        "round up",
+    ),
+    (
+        "waves",
+        "one division",
+        [("-(-M // config.BLOCK_M) * -(-N // config.BLOCK_N)", "-(-(M * N) // (config.BLOCK_M * config.BLOCK_N))")],
+        "by itself",
+    ),
+    (
+        "waves",
+        "M and N swapped",
+        [
+            ("-M // config.BLOCK_M", "-M // config.BLOCK_X"),
+            ("-N // config.BLOCK_N", "-N // config.BLOCK_M"),
+            ("-M // config.BLOCK_X", "-M // config.BLOCK_N"),
+        ],
+        "swapped",
+    ),
     ("waves", "waves round down", [("-(-tiles // at_once)", "tiles // at_once")], "the last, partial wave"),
     ("waves", "always one more", [("-(-tiles // at_once)", "tiles // at_once + 1")], "none comes after it"),
     ("waves", "remainder", [("tiles - (count - 1) * at_once", "tiles % at_once")], "a full last wave is 1.0"),
@@ -47,58 +82,134 @@ BUGS = [
     ("waves", "tiles left", [("left / at_once", "left")], "a fraction of the wave"),
     # prune
     ("prune", "everything", [("return [config for *_, config in kept[:20]]", "return configs")], "at most 40%"),
-    ("prune", "not cut", [("and accumulators >= 32 and shared >= 0.4 * chip.shared_bytes_per_block", ""),
-                          ("kept[:20]", "kept")], "at most 40%"),
-    ("prune", "the worst first", [("[config for *_, config in kept[:20]]",
-                                   "[config for *_, config in kept[::-1][:20]]")], "more than 1% is lost"),
+    (
+        "prune",
+        "not cut",
+        [("and accumulators >= 32 and shared >= 0.4 * chip.shared_bytes_per_block", ""), ("kept[:20]", "kept")],
+        "at most 40%",
+    ),
+    (
+        "prune",
+        "the worst first",
+        [("[config for *_, config in kept[:20]]", "[config for *_, config in kept[::-1][:20]]")],
+        "more than 1% is lost",
+    ),
     ("prune", "small tiles", [("accumulators >= 32", "accumulators < 64")], "more than 1% is lost"),
     ("prune", "too few", [("kept[:20]", "kept[:3]")], "more than 1% is lost"),
-    ("prune", "waves only", [("    def estimate", "    configs = configs[::-1]\n\n    def estimate"),
-                             ("[1] * tile", "[1]")], "more than 1% is lost"),
-    ("prune", "too large kept", [('verdict == "runs"', 'verdict != "spills"'), ("kept[:20]", "kept[:57]")],
-     "whose verdict is 'too large'|more than 1%"),
-    ("prune", "spills kept", [('verdict == "runs"', 'verdict != "too large"'), ("-accumulators, config", "0, config")],
-     "whose verdict is 'spills'"),
+    (
+        "prune",
+        "waves only",
+        [("    def estimate", "    configs = configs[::-1]\n\n    def estimate"), ("[1] * tile", "[1]")],
+        "more than 1% is lost",
+    ),
+    (
+        "prune",
+        "too large kept",
+        [('verdict == "runs"', 'verdict != "spills"'), ("kept[:20]", "kept[:57]")],
+        "whose verdict is 'too large'|more than 1%",
+    ),
+    (
+        "prune",
+        "spills kept",
+        [('verdict == "runs"', 'verdict != "too large"'), ("-accumulators, config", "0, config")],
+        "whose verdict is 'spills'",
+    ),
     ("prune", "one chip's bytes", [("0.4 * chip.shared_bytes_per_block", "90_000")], "nothing is kept"),
-    ("prune", "by their numbers", [("return [config for *_, config in kept[:20]]",
-                                    "return [i for i, _ in enumerate(kept[:20])]")], "a list of configurations"),
+    (
+        "prune",
+        "by their numbers",
+        [("return [config for *_, config in kept[:20]]", "return [i for i, _ in enumerate(kept[:20])]")],
+        "a list of configurations",
+    ),
     # grid_search
     ("grid_search", "no gate", [(GATE, "            times[config] = measure(config)\n")], "its error is not compared"),
-    ("grid_search", "NaN passes", [("            if error < tolerance:", "            if not error > tolerance:")],
-     "every comparison with NaN is False"),
+    (
+        "grid_search",
+        "NaN passes",
+        [("            if error < tolerance:", "            if not error > tolerance:")],
+        "every comparison with NaN is False",
+    ),
     ("grid_search", "absolute error", [(" / expected.norm()", "")], "absolute error"),
-    ("grid_search", "timed first", [("            try:\n                result = run(config)",
-                                     "            ms = measure(config)\n            try:\n"
-                                     "                result = run(config)"),
-                                    ("measure(config)\n    except Key", "ms\n    except Key")],
-     "is wrong|was timed"),
+    (
+        "grid_search",
+        "timed first",
+        [
+            (
+                "            try:\n                result = run(config)",
+                "            ms = measure(config)\n            try:\n                result = run(config)",
+            ),
+            ("measure(config)\n    except Key", "ms\n    except Key"),
+        ],
+        "is wrong|was timed",
+    ),
     ("grid_search", "failures left out", [("            times[config] = math.inf\n", "")], "have no entry"),
     ("grid_search", "failures end it", [("                continue", "                break")], "have no entry"),
-    ("grid_search", "the slowest", [("min(times, key=times.get, default=None)",
-                                     "max((c for c in times if times[c] < math.inf), key=times.get, default=None)")],
-     "the slowest was taken"),
-    ("grid_search", "the first", [("min(times, key=times.get, default=None)",
-                                   "next((c for c in times if math.isfinite(times[c])), None)")], "took less time"),
+    (
+        "grid_search",
+        "the slowest",
+        [
+            (
+                "min(times, key=times.get, default=None)",
+                "max((c for c in times if times[c] < math.inf), key=times.get, default=None)",
+            )
+        ],
+        "the slowest was taken",
+    ),
+    (
+        "grid_search",
+        "the first",
+        [("min(times, key=times.get, default=None)", "next((c for c in times if math.isfinite(times[c])), None)")],
+        "took less time",
+    ),
     ("grid_search", "interrupt lost", [("except KeyboardInterrupt:", "except ZeroDivisionError:")], "went through"),
-    ("grid_search", "interrupt swallowed", [(GATE, "            try:\n                if error < tolerance:\n"
-                                             "                    times[config] = measure(config)\n"
-                                             "            except BaseException:\n                pass\n")],
-     "ends the search"),
-    ("grid_search", "something always wins", [("best if best is not None and math.isfinite(times[best]) else None",
-                                               "best")], "it is None"),
-    ("grid_search", "measured again", [("times[config] = measure(config)",
-                                        "times[config] = min(measure(config), measure(config))")], "timed twice"),
+    (
+        "grid_search",
+        "interrupt swallowed",
+        [
+            (
+                GATE,
+                "            try:\n                if error < tolerance:\n"
+                "                    times[config] = measure(config)\n"
+                "            except BaseException:\n                pass\n",
+            )
+        ],
+        "ends the search",
+    ),
+    (
+        "grid_search",
+        "something always wins",
+        [("best if best is not None and math.isfinite(times[best]) else None", "best")],
+        "it is None",
+    ),
+    (
+        "grid_search",
+        "measured again",
+        [("times[config] = measure(config)", "times[config] = min(measure(config), measure(config))")],
+        "timed twice",
+    ),
     # random_search
     ("random_search", "from everything", [("sample(candidates", "sample(list(configs)")], "draw from what prune"),
     ("random_search", "the first ones", [(DRAW, "candidates[:budget]")], "instead of drawn"),
     ("random_search", "seed ignored", [("random.Random(seed)", "random.Random(0)")], "the seed is not used"),
-    ("random_search", "global seed", [(DRAW, "(random.seed(seed), " + DRAW.replace("random.Random(seed)", "random") +
-                                       ")[1]")], "global state"),
+    (
+        "random_search",
+        "global seed",
+        [(DRAW, "(random.seed(seed), " + DRAW.replace("random.Random(seed)", "random") + ")[1]")],
+        "global state",
+    ),
     ("random_search", "no seed", [("random.Random(seed)", "random.Random()")], "the same seed drew different"),
-    ("random_search", "with replacement", [("sample(candidates, min(budget, len(candidates)))",
-                                            "choices(candidates, k=budget)")], "measured twice"),
-    ("random_search", "over budget", [("        curve.append", "        measure(config)\n        curve.append")],
-     "measurements were made"),
+    (
+        "random_search",
+        "with replacement",
+        [("sample(candidates, min(budget, len(candidates)))", "choices(candidates, k=budget)")],
+        "measured twice",
+    ),
+    (
+        "random_search",
+        "over budget",
+        [("        curve.append", "        measure(config)\n        curve.append")],
+        "measurements were made",
+    ),
     ("random_search", "half the budget", [("min(budget,", "min(budget // 2,")], "may be spent"),
     ("random_search", "the last", [("if ms < fastest:", "if True:")], "was the fastest measured|not the fastest"),
     ("random_search", "raw curve", [("curve.append(fastest)", "curve.append(ms)")], "every time as it was measured"),
@@ -110,28 +221,63 @@ BUGS = [
     ("cache_key", "vendor only", [("dtype, gpu, triton]", "dtype, gpu.split()[0], triton]")], "other limits"),
     ("cache_key", "minor version", [(", triton]", ', triton.rpartition(".")[0]]')], "another compiler"),
     ("cache_key", "no bucket", [("1 << (size - 1).bit_length()", "size")], "exact size"),
-    ("cache_key", "rounded down", [("(size - 1).bit_length()", "size.bit_length() - 1")],
-     "1025 lies in the bucket|exact size"),
-    ("cache_key", "the next power", [("(size - 1).bit_length()", "size.bit_length()")],
-     "1025 lies in the bucket|belongs to its own"),
-    ("cache_key", "product", [('"x".join(map(str, buckets))', "str(buckets[0] * buckets[1] * buckets[2])")],
-     "place of their own|not the product"),
-    ("cache_key", "sorted", [('map(str, buckets)', 'map(str, sorted(buckets))')], "place of their own"),
+    (
+        "cache_key",
+        "rounded down",
+        [("(size - 1).bit_length()", "size.bit_length() - 1")],
+        "1025 lies in the bucket|exact size",
+    ),
+    (
+        "cache_key",
+        "the next power",
+        [("(size - 1).bit_length()", "size.bit_length()")],
+        "1025 lies in the bucket|belongs to its own",
+    ),
+    (
+        "cache_key",
+        "product",
+        [('"x".join(map(str, buckets))', "str(buckets[0] * buckets[1] * buckets[2])")],
+        "place of their own|not the product",
+    ),
+    ("cache_key", "sorted", [("map(str, buckets)", "map(str, sorted(buckets))")], "place of their own"),
     ("cache_key", "nothing between", [('"|".join', '"".join'), ('"x".join', '"".join')], "nothing between them"),
-    ("cache_key", "salted hash", [("hashlib.sha256(source.encode()).hexdigest()[:12]", "str(hash(source))")],
-     "differs from process to process"),
+    (
+        "cache_key",
+        "salted hash",
+        [("hashlib.sha256(source.encode()).hexdigest()[:12]", "str(hash(source))")],
+        "differs from process to process",
+    ),
     ("cache_key", "a tuple", [(KEY, "return (kernel, digest, *buckets, dtype, gpu, triton)")], "a line of text"),
     # tune_silu (the transfer exercise; its reference is beside this file)
     ("tune_silu", "the whole grid", [("prune(grid(), *shape, chip)[:budget]", "grid()")], "may be spent"),
     ("tune_silu", "not cut", [("[:budget]", "")], "may be spent"),
-    ("tune_silu", "the first of the grid", [("prune(grid(), *shape, chip)[:budget]", "grid()[:budget]")],
-     "2% is asked"),
-    ("tune_silu", "no gate", [("config, times = grid_search(candidates, bench.run, bench.expected, bench.measure)",
-                               "times = {c: bench.measure(c) for c in candidates}\n"
-                               "            config = min(times, key=times.get)")], "never looked at"),
+    (
+        "tune_silu",
+        "the first of the grid",
+        [("prune(grid(), *shape, chip)[:budget]", "grid()[:budget]")],
+        "2% is asked",
+    ),
+    (
+        "tune_silu",
+        "no gate",
+        [
+            (
+                "config, times = grid_search(candidates, bench.run, bench.expected, bench.measure)",
+                "times = {c: bench.measure(c) for c in candidates}\n            config = min(times, key=times.get)",
+            )
+        ],
+        "never looked at",
+    ),
     ("tune_silu", "loose gate", [("bench.measure)", "bench.measure, tolerance=10.0)")], "its result is wrong"),
-    ("tune_silu", "one for all", [("found[shape] = config", "found.update(dict.fromkeys(shapes, config))"),
-                                  ("for shape in shapes:", "for shape in [min(shapes)]:")], "cache holds None"),
+    (
+        "tune_silu",
+        "one for all",
+        [
+            ("found[shape] = config", "found.update(dict.fromkeys(shapes, config))"),
+            ("for shape in shapes:", "for shape in [min(shapes)]:"),
+        ],
+        "cache holds None",
+    ),
     ("tune_silu", "not remembered", [(PUT, "")], "cache.put"),
     ("tune_silu", "cache not asked", [("cache.get(key_of(*shape))", "None")], "cache.get"),
     ("tune_silu", "one key", [("key_of(*shape)", "key_of(*shapes[0])")], "cache holds None|another shape"),
@@ -139,39 +285,100 @@ BUGS = [
     ("tune_silu", "None remembered", [("if config is not None:", "if True:")], "KeyError"),
 ]
 
-REFERENCES = {name: getattr(exercises, name) for name in
-              ("resources", "waves", "prune", "grid_search", "random_search", "cache_key")}
+REFERENCES = {
+    name: getattr(exercises, name)
+    for name in ("resources", "waves", "prune", "grid_search", "random_search", "cache_key")
+}
 REFERENCES["tune_silu"] = tune_silu
 
 DIFFERENT = [
-    ("resources", [("config.BLOCK_M * config.BLOCK_N // (32 * config.num_warps)",
-                    "config.BLOCK_M // config.num_warps * (config.BLOCK_N // 32)")]),
-    ("resources", [("(config.BLOCK_M + config.BLOCK_N) * config.BLOCK_K * 2",
-                    "2 * config.BLOCK_M * config.BLOCK_K + 2 * config.BLOCK_K * config.BLOCK_N")]),
+    (
+        "resources",
+        [
+            (
+                "config.BLOCK_M * config.BLOCK_N // (32 * config.num_warps)",
+                "config.BLOCK_M // config.num_warps * (config.BLOCK_N // 32)",
+            )
+        ],
+    ),
+    (
+        "resources",
+        [
+            (
+                "(config.BLOCK_M + config.BLOCK_N) * config.BLOCK_K * 2",
+                "2 * config.BLOCK_M * config.BLOCK_K + 2 * config.BLOCK_K * config.BLOCK_N",
+            )
+        ],
+    ),
     ("waves", [("-(-tiles // at_once)", "(tiles + at_once - 1) // at_once")]),
     ("waves", [("tiles - (count - 1) * at_once", "(tiles % at_once or at_once)")]),
     ("prune", [("kept[:20]", "kept[:12]")]),
-    ("prune", [("return [config for *_, config in kept[:20]]", "return tuple(e[2] for e in kept[:40])"),
-               (" and accumulators >= 32", "")]),
-    ("prune", [("waves(M, N, config, chip.multiprocessors)[1] * tile",
-                "tile * waves(M, N, config, chip.multiprocessors)[1] / chip.fp16_flops * K")]),
-    ("grid_search", [("                continue", "                pass\n            else:\n"
-                      "                result = result.double()\n"
-                      "                if (result - expected).norm() < tolerance * expected.norm():\n"
-                      "                    times[config] = measure(config)\n            continue")]),
-    ("grid_search", [("except Exception:", "except RuntimeError:"), ("for config in configs:",
-                                                                      "for config in list(configs):")]),
+    (
+        "prune",
+        [
+            ("return [config for *_, config in kept[:20]]", "return tuple(e[2] for e in kept[:40])"),
+            (" and accumulators >= 32", ""),
+        ],
+    ),
+    (
+        "prune",
+        [
+            (
+                "waves(M, N, config, chip.multiprocessors)[1] * tile",
+                "tile * waves(M, N, config, chip.multiprocessors)[1] / chip.fp16_flops * K",
+            )
+        ],
+    ),
+    (
+        "grid_search",
+        [
+            (
+                "                continue",
+                "                pass\n            else:\n"
+                "                result = result.double()\n"
+                "                if (result - expected).norm() < tolerance * expected.norm():\n"
+                "                    times[config] = measure(config)\n            continue",
+            )
+        ],
+    ),
+    (
+        "grid_search",
+        [("except Exception:", "except RuntimeError:"), ("for config in configs:", "for config in list(configs):")],
+    ),
     ("random_search", [(DRAW, "random.Random(1000 + seed).sample(candidates, budget)")]),
-    ("random_search", [("    for config in " + DRAW, "    generator = random.Random(seed)\n"
-                        "    generator.shuffle(candidates)\n    for config in candidates[:budget]")]),
+    (
+        "random_search",
+        [
+            (
+                "    for config in " + DRAW,
+                "    generator = random.Random(seed)\n"
+                "    generator.shuffle(candidates)\n    for config in candidates[:budget]",
+            )
+        ],
+    ),
     ("cache_key", [(KEY, 'return f"{triton}/{gpu}/{dtype}/{kernel}/{digest}/{tuple(buckets)}"')]),
-    ("cache_key", [("[1 << (size - 1).bit_length() for size in (M, N, K)]",
-                    "[next(2**i for i in range(99) if 2**i >= size) for size in (M, N, K)]"),
-                   ("hashlib.sha256(source.encode()).hexdigest()[:12]", "repr(source)")]),
+    (
+        "cache_key",
+        [
+            (
+                "[1 << (size - 1).bit_length() for size in (M, N, K)]",
+                "[next(2**i for i in range(99) if 2**i >= size) for size in (M, N, K)]",
+            ),
+            ("hashlib.sha256(source.encode()).hexdigest()[:12]", "repr(source)"),
+        ],
+    ),
     ("tune_silu", [("prune(grid(), *shape, chip)[:budget]", "list(prune(grid(), *shape, chip))[:12]")]),
-    ("tune_silu", [("            if config is not None:\n                cache.put(key_of(*shape), config, "
-                    "times[config])\n", "            if times[candidates[0]] and config:\n"
-                    "                cache.put(key_of(*shape), config, min(times.values()))\n")]),
+    (
+        "tune_silu",
+        [
+            (
+                "            if config is not None:\n                cache.put(key_of(*shape), config, "
+                "times[config])\n",
+                "            if times[candidates[0]] and config:\n"
+                "                cache.put(key_of(*shape), config, min(times.values()))\n",
+            )
+        ],
+    ),
 ]
 
 

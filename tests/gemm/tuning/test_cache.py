@@ -12,8 +12,9 @@ from labs_helpers.gemm.configs import Config
 from labs_helpers.gemm.tuning.cache import TuningCache
 from labs_helpers.measure.results import ROOT
 
-configs = st.builds(Config, *[st.sampled_from(values) for values in ((64, 128), (64, 256), (32, 64), (1, 8), (4, 8),
-                                                                     (2, 5))])
+configs = st.builds(
+    Config, *[st.sampled_from(values) for values in ((64, 128), (64, 256), (32, 64), (1, 8), (4, 8), (2, 5))]
+)
 puts = st.lists(st.tuples(st.text(max_size=4), configs, st.floats(1e-3, 1e3)), max_size=12)
 
 
@@ -49,10 +50,17 @@ def test_a_damaged_file_is_put_aside_with_a_warning_and_nothing_is_lost(tmp_path
     assert path.with_name("tuned.json.damaged").read_bytes() == data
 
 
-@pytest.mark.parametrize("entry", [
-    {"config": {"BLOCK_M": 64}, "ms": 1.0}, {"config": Config(64, 64, 32).keywords(), "ms": -1.0},
-    {"config": Config(64, 64, 32).keywords() | {"BLOCK_K": "32"}, "ms": 1.0},
-    {"config": Config(64, 64, 32).keywords()}, [64, 64, 32], None])
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"config": {"BLOCK_M": 64}, "ms": 1.0},
+        {"config": Config(64, 64, 32).keywords(), "ms": -1.0},
+        {"config": Config(64, 64, 32).keywords() | {"BLOCK_K": "32"}, "ms": 1.0},
+        {"config": Config(64, 64, 32).keywords()},
+        [64, 64, 32],
+        None,
+    ],
+)
 def test_an_entry_that_is_no_configuration_is_damage(tmp_path, entry):
     path = tmp_path / "tuned.json"
     path.write_text(json.dumps({"key": entry}))
@@ -71,14 +79,18 @@ def test_damage_twice_keeps_both(tmp_path):
 
 def test_two_processes_lose_nothing(tmp_path):
     path = tmp_path / "tuned.json"
-    code = ("import sys; from labs_helpers.gemm.configs import Config; "
-            "from labs_helpers.gemm.tuning.cache import TuningCache\n"
-            "cache, who = TuningCache(sys.argv[1]), int(sys.argv[2])\n"
-            "for i in range(60):\n"
-            "    cache.put(f'{who}-{i}', Config(64, 64, 32), 1.0)\n"
-            "    cache.put('shared', Config(64, 64, 32, num_stages=2 + who), 1000 / (2 * i + who + 1) ** 2)\n")
-    processes = [Popen([sys.executable, "-W", "error", "-c", code, str(path), str(who)], cwd=ROOT, stdout=DEVNULL)
-                 for who in range(2)]
+    code = (
+        "import sys; from labs_helpers.gemm.configs import Config; "
+        "from labs_helpers.gemm.tuning.cache import TuningCache\n"
+        "cache, who = TuningCache(sys.argv[1]), int(sys.argv[2])\n"
+        "for i in range(60):\n"
+        "    cache.put(f'{who}-{i}', Config(64, 64, 32), 1.0)\n"
+        "    cache.put('shared', Config(64, 64, 32, num_stages=2 + who), 1000 / (2 * i + who + 1) ** 2)\n"
+    )
+    processes = [
+        Popen([sys.executable, "-W", "error", "-c", code, str(path), str(who)], cwd=ROOT, stdout=DEVNULL)
+        for who in range(2)
+    ]
     try:
         assert [process.wait(timeout=60) for process in processes] == [0, 0]
     finally:
@@ -100,9 +112,16 @@ def test_a_write_that_fails_leaves_the_old_file(tmp_path, monkeypatch):
     assert set(cache.entries()) == {"a"} and not list(tmp_path.glob("*.new"))
 
 
-@pytest.mark.parametrize(("config", "ms", "error"), [
-    (Config(64, 64, 32), float("nan"), ValueError), (Config(64, 64, 32), float("inf"), ValueError),
-    (Config(64, 64, 32), 0.0, ValueError), ({"BLOCK_M": 64}, 1.0, TypeError), (None, 1.0, TypeError)])
+@pytest.mark.parametrize(
+    ("config", "ms", "error"),
+    [
+        (Config(64, 64, 32), float("nan"), ValueError),
+        (Config(64, 64, 32), float("inf"), ValueError),
+        (Config(64, 64, 32), 0.0, ValueError),
+        ({"BLOCK_M": 64}, 1.0, TypeError),
+        (None, 1.0, TypeError),
+    ],
+)
 def test_what_cannot_be_remembered_is_refused(tmp_path, config, ms, error):
     with pytest.raises(error):
         TuningCache(tmp_path / "tuned.json").put("a", config, ms)

@@ -47,8 +47,9 @@ def test_the_rule_of_shared_memory_agrees_with_the_compiler(compiled, chip, equa
     answers = [(row, *exercises.resources(recorded.config_of(row), sheet)) for row in rows]
     assert all(shared <= row["shared"] for row, shared, *_ in answers)
     assert sum(shared == row["shared"] for row, shared, *_ in answers) == equal
-    assert all((verdict == "too large") == (row["shared"] > sheet.shared_bytes_per_block)
-               for row, _, _, verdict in answers)
+    assert all(
+        (verdict == "too large") == (row["shared"] > sheet.shared_bytes_per_block) for row, _, _, verdict in answers
+    )
     assert all(row["spills"] > 0 for row, *_, verdict in answers if verdict == "spills")
 
 
@@ -86,8 +87,9 @@ def test_searches_spend_their_budget_once_and_report_what_they_found(measured, s
 def test_the_learned_model_measures_what_it_believes_fastest(measured):
     """From all 144, with a tenth of the measurements, it does better than chance."""
     bench = recorded.Recorded(measured, "fused_matmul", (2048, 2048, 2048))
-    race = rivals.race({"learned": rivals.learned_search, "random": rivals.random_over_all}, bench,
-                       DATASHEET["H200"], 14, range(8))
+    race = rivals.race(
+        {"learned": rivals.learned_search, "random": rivals.random_over_all}, bench, DATASHEET["H200"], 14, range(8)
+    )
     assert np.median(race["learned"][:, -1]) < np.median(race["random"][:, -1])
 
 
@@ -99,10 +101,16 @@ def test_figures_draw_the_record(measured, compiled):
     table = charts.elsewhere(measured)
     assert (np.diag(table) == 1).all() and (table.min() >= 1).all()
     race = {"one": np.array([[0.3, 0.1], [0.2, 0.0]])}
-    drawn = [heat, charts.draw_shared(measured, compiled, shape, (128, 128)), charts.draw_best(measured),
-             charts.draw_elsewhere(measured, given), charts.draw_regret(race, "Regret", given),
-             charts.draw_waves(recorded.wave_curve(), given), charts.draw_waves(recorded.wave_curve().iloc[:0]),
-             charts.draw_gain(measured)]
+    drawn = [
+        heat,
+        charts.draw_shared(measured, compiled, shape, (128, 128)),
+        charts.draw_best(measured),
+        charts.draw_elsewhere(measured, given),
+        charts.draw_regret(race, "Regret", given),
+        charts.draw_waves(recorded.wave_curve(), given),
+        charts.draw_waves(recorded.wave_curve().iloc[:0]),
+        charts.draw_gain(measured),
+    ]
     assert all(len(figures.png(fig)) < 100_000 for fig in drawn)
 
 

@@ -13,18 +13,19 @@ SMALL = Config(32, 32, 16, num_warps=4, num_stages=2)
 
 
 def measure(**changes):
-    return sweep.measure_sweep(**{"shapes": [(40, 33, 20)], "configs": [SMALL], "dtype": torch.float32,
-                                  "repeat_ms": 1} | changes)
+    return sweep.measure_sweep(
+        **{"shapes": [(40, 33, 20)], "configs": [SMALL], "dtype": torch.float32, "repeat_ms": 1} | changes
+    )
 
 
 def test_a_measurement_says_what_was_measured():
-    record, = measure()
+    (record,) = measure()
     assert record["kind"] == "measured" and record["kernel"] == "fused_matmul" and record["relative_error"] < 1e-6
     assert record["median_ms"] > 0 and SMALL.keywords().items() <= record.items()
 
 
 def test_another_kernel_has_its_own_formula():
-    record, = measure(kernel=silu_matmul, name="silu_matmul", formula=formula)
+    (record,) = measure(kernel=silu_matmul, name="silu_matmul", formula=formula)
     assert record["relative_error"] < 1e-6 and record["kernel"] == "silu_matmul"
     assert "wrong: relative error" in measure(kernel=silu_matmul)[0]["error"]
 
@@ -37,7 +38,7 @@ def test_what_is_wrong_is_not_timed_and_what_fails_is_recorded():
         return torch.full_like(c, torch.nan)
 
     for kernel in (half, not_a_number):
-        record, = measure(kernel=kernel)
+        (record,) = measure(kernel=kernel)
         assert "median_ms" not in record and record["error"].startswith("wrong")
     assert "ZeroDivisionError" in measure(kernel=lambda a, b, c, config: 1 / 0)[0]["error"]
 
@@ -60,7 +61,7 @@ def test_compiling_runs_no_kernel_and_reports_resources(monkeypatch):
     from triton.runtime.interpreter import GridExecutor
 
     monkeypatch.setattr(GridExecutor, "__call__", lambda *_, **__: pytest.fail("a kernel ran"))
-    record, = sweep.compile_table(("sm_90",), [Config(64, 64, 32, num_stages=3)])
+    (record,) = sweep.compile_table(("sm_90",), [Config(64, 64, 32, num_stages=3)])
     assert record["shared"] == 3 * (64 * 32 + 32 * 64) * 2 and record["tensor_core"] > 0 and record["spills"] == 0
     monkeypatch.undo()
     x = torch.ones(32, 32)

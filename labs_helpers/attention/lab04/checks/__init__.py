@@ -6,4 +6,12 @@ from labs_helpers.attention.lab04.checks.merging import merge
 from labs_helpers.attention.lab04.checks.softmax import row_softmax
 from labs_helpers.course.scoreboard import summary
 
-__all__ = ["attention_costs", "causal_attention", "merge", "row_softmax", "summary", "tile_attention", "window_attention"]
+__all__ = [
+    "attention_costs",
+    "causal_attention",
+    "merge",
+    "row_softmax",
+    "summary",
+    "tile_attention",
+    "window_attention",
+]

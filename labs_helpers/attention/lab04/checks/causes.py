@@ -62,8 +62,14 @@ class Exact:
         steps = unit * (self.k.shape[-2] + 4 * below.amax(-1, keepdim=True) + 16)
         # A p below the normal numbers of `dtype` is off by half of the smallest one, before it is divided by l ≥ 1.
         tiny = torch.finfo(dtype).smallest_normal * half * magnitude.sum(-2, keepdim=True)
-        o = (relative @ magnitude + self.o.abs() * relative.sum(-1, keepdim=True) + steps * (weights @ magnitude)
-             + tiny + half * self.o.abs() + torch.finfo(dtype).smallest_normal * half)
+        o = (
+            relative @ magnitude
+            + self.o.abs() * relative.sum(-1, keepdim=True)
+            + steps * (weights @ magnitude)
+            + tiny
+            + half * self.o.abs()
+            + torch.finfo(dtype).smallest_normal * half
+        )
         lse = relative.sum(-1) + steps[..., 0] + 4 * unit * self.lse.abs().nan_to_num(posinf=0.0)
         return o, lse
 
@@ -77,12 +83,12 @@ class Exact:
         m, total = torch.full(shape, MINUS_INF, dtype=torch.float64), torch.zeros(shape, dtype=torch.float64)
         o = torch.zeros_like(self.q)
         for start in range(0, self.k.shape[-2], BLOCK_N):
-            s = scores[..., start:start + BLOCK_N]
+            s = scores[..., start : start + BLOCK_N]
             m_new = torch.maximum(m, s.amax(-1))
             shift = m_new.masked_fill(m_new == MINUS_INF, 0.0)
             p, factor = torch.exp(s - shift[..., None]), torch.exp(m - shift)
             total = total * (factor if rescale_sum else 1.0) + p.sum(-1)
-            o = o * (factor[..., None] if rescale_o else 1.0) + p @ self.v[..., start:start + BLOCK_N, :]
+            o = o * (factor[..., None] if rescale_o else 1.0) + p @ self.v[..., start : start + BLOCK_N, :]
             m = m_new
         return o / total.masked_fill(total == 0, 1.0)[..., None], m + total.log()
 
@@ -93,8 +99,11 @@ def slips(exact: Exact, BLOCK_N: int) -> tuple[dict, dict]:
     sums = torch.exp(exact.lse - exact.largest)
     keys = torch.arange(Lk)
     last = (Lk - 1) // BLOCK_N * BLOCK_N
-    both, (o_kept, _), (sum_kept, _) = (exact.loop(BLOCK_N, False, False), exact.loop(BLOCK_N, rescale_o=False),
-                                        exact.loop(BLOCK_N, rescale_sum=False))
+    both, (o_kept, _), (sum_kept, _) = (
+        exact.loop(BLOCK_N, False, False),
+        exact.loop(BLOCK_N, rescale_o=False),
+        exact.loop(BLOCK_N, rescale_sum=False),
+    )
     with_exp = "LOG2E is for exp2; with exp the scores are multiplied once too often"
     changed = {
         "scale is missing": exact.but(scale=1.0),
@@ -102,8 +111,9 @@ def slips(exact: Exact, BLOCK_N: int) -> tuple[dict, dict]:
         "the default 1/√D stands where scale should": exact.but(scale=exact.q.shape[-1] ** -0.5),
         "exp2 takes scores in base 2: multiply them by LOG2E": exact.but(scale=scale / LOG2E),
         with_exp: exact.but(scale=scale * LOG2E),
-        "only the first tile of K and V counts: `start` has to enter the pointers, and acc to be added to":
-            exact.but(seen=exact.seen & (keys < BLOCK_N)),
+        "only the first tile of K and V counts: `start` has to enter the pointers, and acc to be added to": exact.but(
+            seen=exact.seen & (keys < BLOCK_N)
+        ),
         "only the last tile is left: l_i and acc have to be added to": exact.but(seen=exact.seen & (keys >= last)),
         "the last tile is missing": exact.but(seen=exact.seen & (keys < last)),
         "K and V are swapped": exact.but(k=exact.v, v=exact.k),
@@ -129,11 +139,14 @@ def slips(exact: Exact, BLOCK_N: int) -> tuple[dict, dict]:
         "the sum is stored, not its logarithm": sums,
         with_exp: exact.but(scale=scale * LOG2E).lse + exact.largest * (1 - LOG2E),
     }
-    for sign, cause in ((1, "exp overflows: the maximum is not subtracted"),
-                        (-1, "every exp is 0: the running maximum starts at 0, not at −inf, or is not subtracted")):
+    for sign, cause in (
+        (1, "exp overflows: the maximum is not subtracted"),
+        (-1, "every exp is 0: the running maximum starts at 0, not at −inf, or is not subtracted"),
+    ):
         if bool((sign * exact.largest > 80).all()):
             of_o[cause] = torch.full_like(exact.o, torch.nan)
             of_lse[cause] = torch.full_like(exact.lse, sign * torch.inf)
-    not_kept = {"the new maximum is not kept: m_i = m_new at the end of the step":
-                torch.full_like(exact.lse, MINUS_INF)}
+    not_kept = {
+        "the new maximum is not kept: m_i = m_new at the end of the step": torch.full_like(exact.lse, MINUS_INF)
+    }
     return of_o, {text: wrong.lse for text, wrong in changed.items()} | of_lse | not_kept

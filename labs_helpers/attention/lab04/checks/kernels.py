@@ -64,27 +64,33 @@ def tile_attention(student):
 
 @exercise("04/5", "causal", points=20, minutes=20, reference=exercises.causal_attention, kernel=True)
 def causal_attention(student):
-    yield from _masked(student, (
-        ("70 queries and keys, NaN around", 70, 70, 32, 16, ()),
-        ("33 queries, 80 keys", 33, 80, 32, 16, ()),
-        ("80 queries, 33 keys: 47 queries see no key", 80, 33, 16, 32, ()),
-        ("1 query, 50 keys", 1, 50, 16, 32, ()),
-        ("64 queries, 78 keys", 64, 78, 32, 16, ()),
-        ("float16, 60 queries, 70 keys, strides of their own", 60, 70, 16, 16, ()),
-    ))
+    yield from _masked(
+        student,
+        (
+            ("70 queries and keys, NaN around", 70, 70, 32, 16, ()),
+            ("33 queries, 80 keys", 33, 80, 32, 16, ()),
+            ("80 queries, 33 keys: 47 queries see no key", 80, 33, 16, 32, ()),
+            ("1 query, 50 keys", 1, 50, 16, 32, ()),
+            ("64 queries, 78 keys", 64, 78, 32, 16, ()),
+            ("float16, 60 queries, 70 keys, strides of their own", 60, 70, 16, 16, ()),
+        ),
+    )
 
 
 @exercise("04/6", "transfer: a sliding window", points=30, minutes=15, kernel=True)
 def window_attention(student):
-    yield from _masked(student, (
-        ("window of 20, 70 queries and keys, NaN around", 70, 70, 32, 16, (20,)),
-        ("window of 1: each query sees one key", 40, 40, 32, 16, (1,)),
-        ("window of 16, 33 queries, 80 keys", 33, 80, 16, 32, (16,)),
-        ("window of 100, longer than the sequence", 70, 70, 16, 32, (100,)),
-        ("window of 9, 80 queries, 33 keys: 47 queries see no key", 80, 33, 16, 16, (9,)),
-        ("window of 61, 64 queries, 78 keys", 64, 78, 32, 16, (61,)),
-        ("float16, window of 20, 60 queries, 70 keys, strides of their own", 60, 70, 16, 16, (20,)),
-    ))
+    yield from _masked(
+        student,
+        (
+            ("window of 20, 70 queries and keys, NaN around", 70, 70, 32, 16, (20,)),
+            ("window of 1: each query sees one key", 40, 40, 32, 16, (1,)),
+            ("window of 16, 33 queries, 80 keys", 33, 80, 16, 32, (16,)),
+            ("window of 100, longer than the sequence", 70, 70, 16, 32, (100,)),
+            ("window of 9, 80 queries, 33 keys: 47 queries see no key", 80, 33, 16, 16, (9,)),
+            ("window of 61, 64 queries, 78 keys", 64, 78, 32, 16, (61,)),
+            ("float16, window of 20, 60 queries, 70 keys, strides of their own", 60, 70, 16, 16, (20,)),
+        ),
+    )
 
 
 def _masked(student, cases):
@@ -96,8 +102,19 @@ def _masked(student, cases):
         else:
             q, k, v = (surrounded(t, MARGIN) for t in operands(1, 2, Lq, Lk, 64))
         seen = visible(Lq, Lk, True, *window)
-        run = attend(case, student, seen, q, k, v, *window, scale=0.3, BLOCK_M=BLOCK_M, BLOCK_N=BLOCK_N,
-                     own_slips=partial(mask_slips, window=window, BLOCK_M=BLOCK_M, BLOCK_N=BLOCK_N))
+        run = attend(
+            case,
+            student,
+            seen,
+            q,
+            k,
+            v,
+            *window,
+            scale=0.3,
+            BLOCK_M=BLOCK_M,
+            BLOCK_N=BLOCK_N,
+            own_slips=partial(mask_slips, window=window, BLOCK_M=BLOCK_M, BLOCK_N=BLOCK_N),
+        )
         states = tile_states(seen, BLOCK_M, BLOCK_N)
         tiles, visited = tiles + states.size, visited + int((states > 0).sum())
         yield case

@@ -22,8 +22,9 @@ def row_softmax(student):
     gap[:, 64:200] = gap[2, :140] = MINUS_INF
     for case, x in {
         "5×320": numbers(5, 320),
-        "5×300, NaN around, growing along the row": surrounded(numbers(5, 300) + 0.1 * torch.arange(
-            300, device=this_machine().device)),
+        "5×300, NaN around, growing along the row": surrounded(
+            numbers(5, 300) + 0.1 * torch.arange(300, device=this_machine().device)
+        ),
         "4×300, all near +200": numbers(4, 300) + 200,
         "4×300, all near −200": numbers(4, 300) - 200,
         "4×300 with blocks of −inf, one of them at the start of row 2": gap,
@@ -40,8 +41,14 @@ def row_softmax(student):
         half = torch.finfo(x.dtype).eps / 2
         # l: a sum of N exponentials, rescaled N/BLOCK times by factors whose exponents add up to less than `below`.
         bound = expected * (2.0**-24 * (4 * below + 4 * below.amax(1, keepdim=True) + x.shape[1] + 16) + half)
-        close(run.value, expected, bound + 2.0**-25 * (x.dtype == torch.float16) + 1e-37, case,
-              "float32 exponentials and sums, one rounding", _softmax_slips(values, 64) | _unkept(run.value, x))
+        close(
+            run.value,
+            expected,
+            bound + 2.0**-25 * (x.dtype == torch.float16) + 1e-37,
+            case,
+            "float32 exponentials and sums, one rounding",
+            _softmax_slips(values, 64) | _unkept(run.value, x),
+        )
         run.expect_loads("X", x, 2, "once for maximum and sum together, once for the result")
         yield case
     yield "X read twice, Y written once"
@@ -60,16 +67,18 @@ def _softmax_slips(x, BLOCK: int) -> dict:
     nan = torch.full_like(x, torch.nan)
     padded = -N % BLOCK
     wrong = {
-        "−inf − (−inf) is NaN in a row that has only seen −inf so far: subtract 0 there":
-            torch.softmax(x, 1).where(~torch.isinf(running[:, :1]), nan),
+        "−inf − (−inf) is NaN in a row that has only seen −inf so far: subtract 0 there": torch.softmax(x, 1).where(
+            ~torch.isinf(running[:, :1]), nan
+        ),
         "l_i is not rescaled when the maximum grows": numerator / sums.sum(1, keepdim=True),
         "only the last block is in l_i: add to it": numerator / sums[:, -1:],
         "only the first block is in l_i": numerator / torch.exp(blocks[0] - largest).sum(1, keepdim=True),
         "the result is not divided by l_i": numerator,
         "the result is the logarithm": torch.log_softmax(x, 1),
         "each block is a softmax of its own": torch.cat([torch.softmax(b, 1) for b in blocks], 1),
-        "what is past the row's end counts as 0, and exp(0 − m) is not 0: other=-float(\"inf\")":
-            torch.softmax(torch.cat([x, x.new_zeros(M, padded)], 1), 1)[:, :N],
+        'what is past the row\'s end counts as 0, and exp(0 − m) is not 0: other=-float("inf")': torch.softmax(
+            torch.cat([x, x.new_zeros(M, padded)], 1), 1
+        )[:, :N],
         "exp2 without the factor log2(e)": torch.softmax(x * torch.log(torch.tensor(2.0, dtype=x.dtype)), 1),
     }
     if bool((x > 80).all()):
@@ -77,7 +86,7 @@ def _softmax_slips(x, BLOCK: int) -> dict:
     if bool((x < -80).all()):
         wrong["every exp is 0: the running maximum starts at 0, not at −inf, or is not subtracted"] = nan
     if padded:
-        wrong["what is past the row's end is undefined: give the load other=-float(\"inf\")"] = nan
+        wrong['what is past the row\'s end is undefined: give the load other=-float("inf")'] = nan
     return wrong
 
 
@@ -88,5 +97,6 @@ def _unkept(got, x) -> dict:
         causes["X's column stride is taken to be 1: columns * stride_xn"] = torch.softmax(with_unit_stride(x, 1), 1)
     if bool(got.isinf().any()):
         causes["the new maximum is not kept: m_i = m_new at the end of the step"] = torch.where(
-            x.cpu() == MINUS_INF, torch.nan, torch.inf).double()
+            x.cpu() == MINUS_INF, torch.nan, torch.inf
+        ).double()
     return causes

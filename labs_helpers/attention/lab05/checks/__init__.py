@@ -6,4 +6,11 @@ from labs_helpers.attention.lab05.checks.kernels import key_value_gradients, que
 from labs_helpers.attention.lab05.checks.softcap import softcap_gradients
 from labs_helpers.course.scoreboard import summary
 
-__all__ = ["attention_function", "dq_conflicts", "key_value_gradients", "query_gradient", "softcap_gradients", "summary"]
+__all__ = [
+    "attention_function",
+    "dq_conflicts",
+    "key_value_gradients",
+    "query_gradient",
+    "softcap_gradients",
+    "summary",
+]

@@ -16,26 +16,32 @@ LOG2E = math.log2(math.e)
 def suspects(e: Exact, name: str, BLOCK_M: int = 64, BLOCK_N: int = 64, bare=()) -> dict[str, torch.Tensor]:
     """text of a cause → the value of `name` ('dq', 'dk' or 'dv') that it leads to. Blocks: of the launch.
     bare: what the kernel loads without other=0.0."""
-    return {**_of_the_formula(e, name), **_of_turned_tiles(e, name, BLOCK_M, BLOCK_N),
-            **walk_suspects(e, name, BLOCK_M, BLOCK_N, bare), **_of_the_exponent(e, name),
-            **misplaced(e, name, BLOCK_M, BLOCK_N)}
+    return {
+        **_of_the_formula(e, name),
+        **_of_turned_tiles(e, name, BLOCK_M, BLOCK_N),
+        **walk_suspects(e, name, BLOCK_M, BLOCK_N, bare),
+        **_of_the_exponent(e, name),
+        **misplaced(e, name, BLOCK_M, BLOCK_N),
+    }
 
 
 def _of_the_formula(e: Exact, name: str) -> dict:
     if name == "dv":
-        return {"dV is made of dS; it is Pᵀ·dO": e.ds.mT @ e.do,
-                "dV takes no scale: V meets P, not the scores": e.scale * e.dv,
-                "dV is made of dP; it is Pᵀ·dO": e.dp.mT @ e.do}
+        return {
+            "dV is made of dS; it is Pᵀ·dO": e.ds.mT @ e.do,
+            "dV takes no scale: V meets P, not the scores": e.scale * e.dv,
+            "dV is made of dP; it is Pᵀ·dO": e.dp.mT @ e.do,
+        }
     n = name[0] + name[1].upper()
     centred = e.dp - e.delta[..., None]
     texts = {
         "delta is left out: dS = P ∘ (dP − delta)": e.gradient(name, e.p, e.p * e.dp * e.slope),
         f"the scale is missing: the scores are scale · Q·Kᵀ, so {n} takes it too": e.gradient(name, e.p, scale=1),
         f"the scale is applied twice to {n}": e.gradient(name, e.p, scale=e.scale**2),
-        "delta is added where it is subtracted": e.gradient(
-            name, e.p, e.p * (e.dp + e.delta[..., None]) * e.slope),
-        "delta is subtracted after the product with P: dS = P ∘ (dP − delta)":
-            e.gradient(name, e.p, e.p * e.dp - e.delta[..., None] * e.seen),
+        "delta is added where it is subtracted": e.gradient(name, e.p, e.p * (e.dp + e.delta[..., None]) * e.slope),
+        "delta is subtracted after the product with P: dS = P ∘ (dP − delta)": e.gradient(
+            name, e.p, e.p * e.dp - e.delta[..., None] * e.seen
+        ),
         "the sign is turned: dS = P ∘ (dP − delta)": -getattr(e, name),
         f"{n} is made of P; it is made of dS": e.gradient(name, e.p, e.p),
         f"{n} is made of dP; it is made of dS = P ∘ (dP − delta)": e.gradient(name, e.p, e.dp),
@@ -43,14 +49,16 @@ def _of_the_formula(e: Exact, name: str) -> dict:
     }
     if e.cap is not None:
         texts |= {
-            "the derivative of the tanh is missing: ds'/ds = 1 − tanh²(s / cap)":
-                e.gradient(name, e.p, e.p * centred),
-            "ds'/ds is 1 − tanh²(s / cap), no 1/cap left: s' = cap · tanh(s / cap) has slope 1 at 0":
-                e.gradient(name, e.p, e.ds / e.cap),
+            "the derivative of the tanh is missing: ds'/ds = 1 − tanh²(s / cap)": e.gradient(name, e.p, e.p * centred),
+            "ds'/ds is 1 − tanh²(s / cap), no 1/cap left: s' = cap · tanh(s / cap) has slope 1 at 0": e.gradient(
+                name, e.p, e.ds / e.cap
+            ),
             "the derivative is taken of s', not of tanh: 1 − (s'/cap)²": e.gradient(
-                name, e.p, e.p * centred * (1 - e.s**2)),
-            "the cap is missing in the scores: P = exp(s' − lse), s' = cap · tanh(s / cap)":
-                e.gradient(name, e.p_of(e.raw, e.seen)),
+                name, e.p, e.p * centred * (1 - e.s**2)
+            ),
+            "the cap is missing in the scores: P = exp(s' − lse), s' = cap · tanh(s / cap)": e.gradient(
+                name, e.p_of(e.raw, e.seen)
+            ),
         }
     return texts
 

@@ -117,15 +117,21 @@ class Exact:
         delta_error = (D + 4) * U * (self.o * self.do).abs().sum(-1, keepdim=True)
         dp_error = (D + 4) * U * self.do.abs() @ self.v.abs().mT + delta_error
         slope_error = 0.0 if self.cap is None else 4 * in_exponent + 16 * U  # |tanh'| and |tanh''| are at most 1
-        ds_error = (p_error * (self.dp - self.delta[..., None]).abs() + self.p * dp_error
-                    + self.p * (self.dp - self.delta[..., None]).abs() * (slope_error + 4 * U))
-        p_error, ds_error = (error + unit * value.abs() + tiny
-                             for error, value in ((p_error, self.p), (ds_error, self.ds)))
+        ds_error = (
+            p_error * (self.dp - self.delta[..., None]).abs()
+            + self.p * dp_error
+            + self.p * (self.dp - self.delta[..., None]).abs() * (slope_error + 4 * U)
+        )
+        p_error, ds_error = (
+            error + unit * value.abs() + tiny for error, value in ((p_error, self.p), (ds_error, self.ds))
+        )
 
         def product(scale, left, left_error, right, result):
             sum_error = (left.shape[-1] + 4) * U * left.abs() @ right.abs()
             return scale * (left_error @ right.abs() + sum_error) + unit * result.abs() + tiny
 
-        return {"dq": product(self.scale, self.ds, ds_error, self.k, self.dq),
-                "dk": product(self.scale, self.ds.mT, ds_error.mT, self.q, self.dk),
-                "dv": product(1.0, self.p.mT, p_error.mT, self.do, self.dv)}
+        return {
+            "dq": product(self.scale, self.ds, ds_error, self.k, self.dq),
+            "dk": product(self.scale, self.ds.mT, ds_error.mT, self.q, self.dk),
+            "dv": product(1.0, self.p.mT, p_error.mT, self.do, self.dv),
+        }

@@ -16,8 +16,12 @@ from labs_helpers.course.verdict.wrong import Wrong
 
 @exercise("05/1", "derivation", points=15, minutes=20, reference=exercises.attention_function)
 def attention_function(student):
-    for case, Lq, Lk, causal in (("5 queries, 7 keys", 5, 7, False), ("6 queries, 6 keys", 6, 6, False),
-                                 ("6 queries, 6 keys, causal", 6, 6, True), ("4 queries, 7 keys, causal", 4, 7, True)):
+    for case, Lq, Lk, causal in (
+        ("5 queries, 7 keys", 5, 7, False),
+        ("6 queries, 6 keys", 6, 6, False),
+        ("6 queries, 6 keys, causal", 6, 6, True),
+        ("4 queries, 7 keys, causal", 4, 7, True),
+    ):
         q, do = numbers(1, 2, Lq, 3).double(), numbers(1, 2, Lq, 3, seed=3).double()
         k, v = numbers(1, 2, Lk, 3, seed=1).double(), numbers(1, 2, Lk, 3, seed=2).double()
         operands = [x.requires_grad_() for x in (q, k, v)]
@@ -48,7 +52,10 @@ def attention_function(student):
 def _expect_little(case: str, kept: list, Lq: int, Lk: int, most: int) -> None:
     for x in kept:
         if {Lq, Lk} <= set(x.shape[-2:]) and x.shape[-2] * x.shape[-1] >= Lq * Lk:
-            raise Wrong(case, f"a tensor of {'×'.join(map(str, x.shape))} is kept for the backward: Lq × Lk for each "
-                        "head.\nLikely cause: P or the scores are saved. lse is enough to compute P again.")
+            raise Wrong(
+                case,
+                f"a tensor of {'×'.join(map(str, x.shape))} is kept for the backward: Lq × Lk for each "
+                "head.\nLikely cause: P or the scores are saved. lse is enough to compute P again.",
+            )
     if (elements := sum(x.numel() for x in kept)) > most:
         raise Wrong(case, f"{elements} numbers are kept for the backward; q, k, v, o and lse are {most}")

@@ -23,10 +23,20 @@ CASES = (
     Case("192 queries, 192 keys, causal", 192, 192, causal=True),
     Case("70 queries, 150 keys, causal, float16", 70, 150, causal=True, dtype=torch.float16),
     Case("130 queries, 70 keys, causal: 60 queries see no key", 130, 70, causal=True),
-    Case("100 queries, 100 keys, causal, BLOCK_M=32, BLOCK_N=64", 100, 100, causal=True,
-         blocks=(("BLOCK_M", 32), ("BLOCK_N", 64))),
-    Case("100 queries, 100 keys, causal, BLOCK_M=64, BLOCK_N=32", 100, 100, causal=True,
-         blocks=(("BLOCK_M", 64), ("BLOCK_N", 32))),
+    Case(
+        "100 queries, 100 keys, causal, BLOCK_M=32, BLOCK_N=64",
+        100,
+        100,
+        causal=True,
+        blocks=(("BLOCK_M", 32), ("BLOCK_N", 64)),
+    ),
+    Case(
+        "100 queries, 100 keys, causal, BLOCK_M=64, BLOCK_N=32",
+        100,
+        100,
+        causal=True,
+        blocks=(("BLOCK_M", 64), ("BLOCK_N", 32)),
+    ),
 )
 
 
@@ -40,8 +50,14 @@ def query_gradient(student):
             run.expect_loads(name, given[key], 1, f"a tile of {name} belongs to one program, which keeps it")
         least, most = loads_of_keys(case.Lq, case.Lk, case.causal, *_blocks(run))
         for name in ("k", "v"):
-            expect_loads_between(run, name.upper(), given[name], least, most,
-                                 "key tiles behind the diagonal are computed although all of them is masked")
+            expect_loads_between(
+                run,
+                name.upper(),
+                given[name],
+                least,
+                most,
+                "key tiles behind the diagonal are computed although all of them is masked",
+            )
         yield case.name
     yield "a program stops at the diagonal: K and V are loaded by the query tiles that see them, and no other"
     yield check_tensor_cores("compiled", run.launches[-1])
@@ -61,8 +77,14 @@ def key_value_gradients(student):
             run.expect_loads(name, given[key], 1, f"a tile of {name} belongs to one program, which keeps it")
         least, most = loads_of_queries(case.Lq, case.Lk, case.causal, *_blocks(run))
         for name, key in (("Q", "q"), ("dO", "do"), ("lse", "lse"), ("delta", "delta")):
-            expect_loads_between(run, name, given[key], least, most,
-                                 "query tiles before the diagonal are computed although all of them is masked")
+            expect_loads_between(
+                run,
+                name,
+                given[key],
+                least,
+                most,
+                "query tiles before the diagonal are computed although all of them is masked",
+            )
         yield case.name
     yield "every element of dK and dV has one writer; a program starts at the diagonal"
     yield check_tensor_cores("compiled", run.launches[-1])

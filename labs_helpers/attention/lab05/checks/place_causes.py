@@ -17,8 +17,10 @@ def misplaced(e: Exact, name: str, BLOCK_M: int, BLOCK_N: int) -> dict[str, torc
 def _from(e: Exact, name: str, q=None, k=None, v=None, do=None, lse=None, delta=None):
     """dq, dk or dv with some operands replaced; lse and delta (B, H, Lq) or one number a score."""
     q, k, v, do = (own if x is None else x for x, own in ((q, e.q), (k, e.k), (v, e.v), (do, e.do)))
-    lse, delta = (own[..., None] if x is None else x if x.ndim == 4 else x[..., None]
-                  for x, own in ((lse, e.lse), (delta, e.delta)))
+    lse, delta = (
+        own[..., None] if x is None else x if x.ndim == 4 else x[..., None]
+        for x, own in ((lse, e.lse), (delta, e.delta))
+    )
     s, slope = e.scale * q @ k.mT, 1.0
     if e.cap is not None:
         bent = torch.tanh(s / e.cap)
@@ -48,10 +50,13 @@ def _of_turned_columns(e: Exact, name: str, BLOCK_M: int, BLOCK_N: int) -> dict:
 
     lse, delta = turned(e.lse), turned(e.delta)
     text = "a tile has one {} a query, so it is a column: {}[:, None], not [None, :]"
-    return {text.format("lse", "lse"): _from(e, name, lse=lse),
-            text.format("delta", "delta"): _from(e, name, delta=delta),
-            "a tile has one lse and one delta a query, so both are columns, [:, None], not [None, :]":
-                _from(e, name, lse=lse, delta=delta)}
+    return {
+        text.format("lse", "lse"): _from(e, name, lse=lse),
+        text.format("delta", "delta"): _from(e, name, delta=delta),
+        "a tile has one lse and one delta a query, so both are columns, [:, None], not [None, :]": _from(
+            e, name, lse=lse, delta=delta
+        ),
+    }
 
 
 def _of_other_heads(e: Exact, name: str) -> dict:
@@ -66,7 +71,8 @@ def _of_other_heads(e: Exact, name: str) -> dict:
             moved = {key: getattr(e, key).flatten(0, 2)[at].unflatten(0, (B, H)) for key in keys}
             for chosen in (chosen for count in range(len(keys)) for chosen in combinations(keys, count + 1)):
                 texts[f"a head's rows of {_listed(chosen)} start at head * {own}, not at {place}"] = _from(
-                    e, name, **{key: moved[key] for key in chosen})
+                    e, name, **{key: moved[key] for key in chosen}
+                )
     return texts
 
 

@@ -63,8 +63,14 @@ def expect_gradient(run: Run, name: str, value, exact: Exact, dtype) -> None:
     if value.shape == expected.shape and bool(((value.cpu().double() - expected).abs() <= bound).all()):
         return  # what the suspects would have given is computed for a wrong answer only
     blocks = {edge: run.launches[-1].constexprs.get(edge, 64) for edge in ("BLOCK_M", "BLOCK_N")}
-    close(value, expected, bound, f"{run.case}: {NAMES[name]}", BOUND,
-          suspects(exact, name, **blocks, bare=loads_without_other(run.launches[-1].kernel)))
+    close(
+        value,
+        expected,
+        bound,
+        f"{run.case}: {NAMES[name]}",
+        BOUND,
+        suspects(exact, name, **blocks, bare=loads_without_other(run.launches[-1].kernel)),
+    )
 
 
 def expect_loads_between(run: Run, name: str, tensor, least: np.ndarray, most: np.ndarray, surplus: str) -> None:
@@ -76,8 +82,9 @@ def expect_loads_between(run: Run, name: str, tensor, least: np.ndarray, most: n
     few, many = rows.min((0, 1)), rows.max((0, 1))
     if (many > most).any():
         r = int(np.argmax(many - most))
-        raise Wrong(run.case, f"row {r} of {name} is loaded {many[r]} times, expected {most[r]}.\n"
-                    f"Likely cause: {surplus}")
+        raise Wrong(
+            run.case, f"row {r} of {name} is loaded {many[r]} times, expected {most[r]}.\nLikely cause: {surplus}"
+        )
     if (few < least).any():
         r = int(np.argmax(least - few))
         raise Wrong(run.case, f"row {r} of {name} is loaded {few[r]} times, expected {least[r]}")
@@ -98,5 +105,7 @@ def loads_of_queries(Lq: int, Lk: int, causal: bool, BLOCK_M: int, BLOCK_N: int)
     queries, firsts = np.arange(Lq)[:, None], np.arange(0, Lk, BLOCK_N)[None, :]
     if not causal:
         return (np.full(Lq, firsts.size),) * 2
-    return ((firsts <= queries + Lk - Lq).sum(1),
-            (firsts <= queries // BLOCK_M * BLOCK_M + BLOCK_M - 1 + Lk - Lq).sum(1))
+    return (
+        (firsts <= queries + Lk - Lq).sum(1),
+        (firsts <= queries // BLOCK_M * BLOCK_M + BLOCK_M - 1 + Lk - Lq).sum(1),
+    )

@@ -16,8 +16,12 @@ def walk_suspects(e: Exact, name: str, BLOCK_M: int, BLOCK_N: int, bare=()) -> d
     """text of a cause → the value of `name` ('dq', 'dk' or 'dv') that it leads to. Blocks: of the launch.
     bare: what the kernel loads without other=0.0."""
     causal = {**_of_the_corner(e, name, BLOCK_M, BLOCK_N), **_of_the_diagonal(e, name, BLOCK_M, BLOCK_N)}
-    return {**(causal if e.causal else {}), **_nan_of_blind_queries(e, name, BLOCK_M, BLOCK_N),
-            **_nan_past_the_end(e, name, BLOCK_M, BLOCK_N, bare), **_of_lost_tiles(e, name, BLOCK_M, BLOCK_N)}
+    return {
+        **(causal if e.causal else {}),
+        **_nan_of_blind_queries(e, name, BLOCK_M, BLOCK_N),
+        **_nan_past_the_end(e, name, BLOCK_M, BLOCK_N, bare),
+        **_of_lost_tiles(e, name, BLOCK_M, BLOCK_N),
+    }
 
 
 def _places(e: Exact) -> tuple[torch.Tensor, torch.Tensor, int]:
@@ -42,17 +46,23 @@ def _of_the_corner(e: Exact, name: str, BLOCK_M: int, BLOCK_N: int) -> dict:
             return column_tile < row_tile + BLOCK_M + offset
         return row_tile >= (column_tile - offset).clamp(min=0) // BLOCK_M * BLOCK_M
 
-    place = ("the loop's end forgets Lk − Lq: the tile's last query sees the keys up to its own place + Lk − Lq"
-             if name == "dq" else
-             "the loop's start forgets Lk − Lq: the first query that sees key j is query j − (Lk − Lq)")
+    place = (
+        "the loop's end forgets Lk − Lq: the tile's last query sees the keys up to its own place + Lk − Lq"
+        if name == "dq"
+        else "the loop's start forgets Lk − Lq: the first query that sees key j is query j − (Lk − Lq)"
+    )
     edge = "ends" if name == "dq" else "begins"
     turned = f"the sign of Lk − Lq is turned: {RULE}"
-    return _under(e, name, {
-        place: e.seen & walked(0),
-        turned: e.seen_to(-corner) & walked(corner),
-        f"{turned}, where the walk {edge}": e.seen & walked(-corner),
-        f"{turned}, in the mask and where the walk {edge}": e.seen_to(-corner) & walked(-corner),
-    })
+    return _under(
+        e,
+        name,
+        {
+            place: e.seen & walked(0),
+            turned: e.seen_to(-corner) & walked(corner),
+            f"{turned}, where the walk {edge}": e.seen & walked(-corner),
+            f"{turned}, in the mask and where the walk {edge}": e.seen_to(-corner) & walked(-corner),
+        },
+    )
 
 
 def _of_the_diagonal(e: Exact, name: str, BLOCK_M: int, BLOCK_N: int) -> dict:
@@ -60,21 +70,25 @@ def _of_the_diagonal(e: Exact, name: str, BLOCK_M: int, BLOCK_N: int) -> dict:
     first_row, first_column = rows // BLOCK_M * BLOCK_M, columns // BLOCK_N * BLOCK_N
     computed = first_column <= first_row + BLOCK_M - 1 + corner
     turned = f"the causal mask is turned round: {RULE}"
-    return _under(e, name, {
-        "the diagonal is off by one: query i does see key i + Lk − Lq": e.seen_to(corner - 1),
-        "the diagonal is off by one: query i does not see key i + Lk − Lq + 1": e.seen_to(corner + 1) & computed,
-        "the causal mask is missing when P is computed again": torch.ones_like(e.seen),
-        "the causal mask is missing on the diagonal's tiles": computed,
-        f"the diagonal starts from the top left corner: {RULE}": e.seen_to(0),
-        turned: columns >= rows + corner,
-        f"{turned}, in the tiles that are computed": (columns >= rows + corner) & computed,
-        f"{turned}, and no others": ~e.seen,
-        f"{turned}, and no others, in the tiles that are computed": ~e.seen & computed,
-        "the tiles on the diagonal are skipped; a part of them is seen":
-            e.seen & (first_column + BLOCK_N - 1 <= first_row + corner),
-        "the loop ends before the diagonal: the tile's last query sees more keys than its first":
-            e.seen & (columns < first_row + corner),
-    })
+    return _under(
+        e,
+        name,
+        {
+            "the diagonal is off by one: query i does see key i + Lk − Lq": e.seen_to(corner - 1),
+            "the diagonal is off by one: query i does not see key i + Lk − Lq + 1": e.seen_to(corner + 1) & computed,
+            "the causal mask is missing when P is computed again": torch.ones_like(e.seen),
+            "the causal mask is missing on the diagonal's tiles": computed,
+            f"the diagonal starts from the top left corner: {RULE}": e.seen_to(0),
+            turned: columns >= rows + corner,
+            f"{turned}, in the tiles that are computed": (columns >= rows + corner) & computed,
+            f"{turned}, and no others": ~e.seen,
+            f"{turned}, and no others, in the tiles that are computed": ~e.seen & computed,
+            "the tiles on the diagonal are skipped; a part of them is seen": e.seen
+            & (first_column + BLOCK_N - 1 <= first_row + corner),
+            "the loop ends before the diagonal: the tile's last query sees more keys than its first": e.seen
+            & (columns < first_row + corner),
+        },
+    )
 
 
 def _nan_of_blind_queries(e: Exact, name: str, BLOCK_M: int, BLOCK_N: int) -> dict:
@@ -109,8 +123,10 @@ def _nan_past_the_end(e: Exact, name: str, BLOCK_M: int, BLOCK_N: int, bare) -> 
     if name != "dq":
         texts.append("queries past the end are not masked: set their P to 0")
     elif bool((e.lse[e.lse.isfinite()] < -88).any()):  # exp(88) is the last that float32 holds
-        texts.append("keys past the end are not masked: k is 0 there, so P is exp(−lse), here infinite; set it to 0 "
-                     "(tl.where, for ∞ · 0 is NaN)")
+        texts.append(
+            "keys past the end are not masked: k is 0 there, so P is exp(−lse), here infinite; set it to 0 "
+            "(tl.where, for ∞ · 0 is NaN)"
+        )
     return dict.fromkeys(texts, torch.full_like(getattr(e, name), math.nan))
 
 

@@ -8,4 +8,14 @@ from labs_helpers.collectives.lab06.checks.rings import ring_allreduce, ring_red
 from labs_helpers.collectives.lab06.checks.shared import shared_memory_allreduce
 from labs_helpers.course.scoreboard import summary
 
-__all__ = ["fit_cost", "naive_allreduce", "pairwise_alltoall", "recursive_halving", "ring_allreduce", "ring_reduce_scatter", "ring_shift", "shared_memory_allreduce", "summary"]
+__all__ = [
+    "fit_cost",
+    "naive_allreduce",
+    "pairwise_alltoall",
+    "recursive_halving",
+    "ring_allreduce",
+    "ring_reduce_scatter",
+    "ring_shift",
+    "shared_memory_allreduce",
+    "summary",
+]

@@ -42,11 +42,17 @@ def _expect_exchanged(case: str, recvs, size: int, length: int) -> None:
                 continue
             cause = _why_not_exchanged(recvs, size, length)
             if cause is None and np.isnan(got).any():
-                cause = ("one's own block is forgotten; it needs no message, but it has to be copied." if block == rank
-                         else "a step too few, or blocks that land on top of one another.")
+                cause = (
+                    "one's own block is forgotten; it needs no message, but it has to be copied."
+                    if block == rank
+                    else "a step too few, or blocks that land on top of one another."
+                )
             element = int(np.flatnonzero(got != whole[block, rank])[0])
-            raise Wrong(case, f"block {block} of rank {rank}, element {element}, {_told(got[element])}; expected rank "
-                        f"{block}'s block {rank}, element {element}." + (f"\nLikely cause: {cause}" if cause else ""))
+            raise Wrong(
+                case,
+                f"block {block} of rank {rank}, element {element}, {_told(got[element])}; expected rank "
+                f"{block}'s block {rank}, element {element}." + (f"\nLikely cause: {cause}" if cause else ""),
+            )
 
 
 def _told(value: float) -> str:
@@ -83,18 +89,34 @@ def _expect_pairwise(case: str, run, size: int, nbytes: int) -> None:
             raise Wrong(case, f"rank {rank} sends itself a message; its own block is copied")
         if len(sent) != size - 1:
             empty = f", {sent.count(0)} of them empty" if nbytes and 0 in sent else ""
-            raise Wrong(case, f"rank {rank} sends {_messages(len(sent))}{empty}; a block for each other rank makes "
-                        f"{_messages(size - 1)}")
+            raise Wrong(
+                case,
+                f"rank {rank} sends {_messages(len(sent))}{empty}; a block for each other rank makes "
+                f"{_messages(size - 1)}",
+            )
         if set(sent) - {nbytes}:
-            cause = ("\nLikely cause: everything is sent to everybody." if set(sent) == {size * nbytes} else "")
-            raise Wrong(case, f"rank {rank} sends {_messages(len(sent))} of {', '.join(map(str, sent))} bytes; a block "
-                        f"has {nbytes}, {nbytes // 8} elements of 8{cause}")
+            cause = "\nLikely cause: everything is sent to everybody." if set(sent) == {size * nbytes} else ""
+            raise Wrong(
+                case,
+                f"rank {rank} sends {_messages(len(sent))} of {', '.join(map(str, sent))} bytes; a block "
+                f"has {nbytes}, {nbytes // 8} elements of 8{cause}",
+            )
     if run.steps > size:  # in pairs i + j = step a rank that meets itself rests
-        firsts = {min((m for m in run.messages if m.source == rank), key=lambda m: m.send_time).dest
-                  for rank in range(1, size)}
-        raise Wrong(case, f"it takes {run.steps} steps, {size - 1} are enough: a rank cannot receive two messages at a "
-                    "time" + ("\nLikely cause: everybody sends to rank 0 first, then to rank 1, so that they queue up "
-                              "for one receiver; each has to start elsewhere." if firsts == {0} else ""))
+        firsts = {
+            min((m for m in run.messages if m.source == rank), key=lambda m: m.send_time).dest
+            for rank in range(1, size)
+        }
+        raise Wrong(
+            case,
+            f"it takes {run.steps} steps, {size - 1} are enough: a rank cannot receive two messages at a "
+            "time"
+            + (
+                "\nLikely cause: everybody sends to rank 0 first, then to rank 1, so that they queue up "
+                "for one receiver; each has to start elsewhere."
+                if firsts == {0}
+                else ""
+            ),
+        )
 
 
 def _messages(count: int) -> str:

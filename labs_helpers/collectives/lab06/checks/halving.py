@@ -17,9 +17,13 @@ from labs_helpers.course.verdict.wrong import Wrong
 
 @exercise("06/8", "transfer: recursive halving", points=25, minutes=20)
 def recursive_halving(student):
-    for case, size, n in (("2 ranks, 8 elements", 2, 8), ("4 ranks, 16 elements", 4, 16), ("1 rank", 1, 5),
-                          ("8 ranks, 27 elements, chunks of 4 and of 3", 8, 27),
-                          ("8 ranks, 5 elements, three chunks empty", 8, 5)):
+    for case, size, n in (
+        ("2 ranks, 8 elements", 2, 8),
+        ("4 ranks, 16 elements", 4, 16),
+        ("1 rank", 1, 5),
+        ("8 ranks, 27 elements, chunks of 4 and of 3", 8, 27),
+        ("8 ranks, 5 elements, three chunks empty", 8, 5),
+    ):
         data = tagged(size, n)
         run = on_practice_ranks(case, student, arguments(data, np.add))
         _expect_steps(case, run, n)
@@ -38,8 +42,10 @@ def _expect_steps(case: str, run, n: int) -> None:
         why = ": a step is missing" if count < steps else ""
         if count == run.size - 1 and all((m.dest - m.source) % run.size == 1 for m in run.messages):
             why = ": it is a ring"
-        raise Wrong(case, f"rank {rank} sends {count} message{'s' * (count != 1)}, log2({run.size}) = {steps} are "
-                    f"asked for{why}")
+        raise Wrong(
+            case,
+            f"rank {rank} sends {count} message{'s' * (count != 1)}, log2({run.size}) = {steps} are asked for{why}",
+        )
 
 
 def _expect_halves(case: str, run, n: int) -> None:
@@ -52,8 +58,10 @@ def _expect_halves(case: str, run, n: int) -> None:
 
 def _told_sizes(rank: int, sent: list[int], halves: list[int], n: int) -> str:
     whole = ", the whole vector" if set(sent) == {n} else ""
-    return (f"rank {rank} sends {_listed(sent)} elements{whole}; half of the vector, then a quarter and so on are "
-            f"enough: {_listed(halves)}")
+    return (
+        f"rank {rank} sends {_listed(sent)} elements{whole}; half of the vector, then a quarter and so on are "
+        f"enough: {_listed(halves)}"
+    )
 
 
 def _halves(rank: int, size: int, n: int) -> list[int]:
@@ -93,14 +101,18 @@ def _why(faults, results, run=None) -> str:
             right = [rank ^ size >> step for step in range(1, size.bit_length())]
             if partners != right:
                 order = "the halves are taken in the wrong order: " if partners == right[::-1] else ""
-                return (f"{order}rank {rank} sends to rank {_listed(partners)}; the first partner is size / 2 away, "
-                        f"the last is 1 away: rank {_listed(right)}.")
+                return (
+                    f"{order}rank {rank} sends to rank {_listed(partners)}; the first partner is size / 2 away, "
+                    f"the last is 1 away: rank {_listed(right)}."
+                )
             sent, halves = [m.nbytes // 8 for m in _sent(run, rank)], _halves(rank, size, n)
             if sent != halves and n % size == 0:
                 return _told_sizes(rank, sent, halves, n) + "."
     if n % size and n > size:
-        return ("equal chunks are right, these are uneven: the halves have to meet where chunk_bounds says, on both "
-                "sides of the exchange.")
+        return (
+            "equal chunks are right, these are uneven: the halves have to meet where chunk_bounds says, on both "
+            "sides of the exchange."
+        )
     return ""
 
 

@@ -32,6 +32,7 @@ def on_practice_ranks(case: str, student, arguments: list[tuple], call=called) -
     Raises Wrong for a deadlock, an error of a rank, a loop that does not end, a message that nobody received, a
     request that nobody waited for.
     """
+
     def on_rank(comm):
         return call(student, comm, *arguments[comm.rank])
 
@@ -46,8 +47,10 @@ def on_practice_ranks(case: str, student, arguments: list[tuple], call=called) -
         raise Wrong(case, str(error)) from None
     if run.unreceived:
         lost = run.unreceived[0]
-        raise Wrong(case, f"a message from rank {lost.source} to rank {lost.dest}, {lost.nbytes} bytes, was sent and "
-                    "never received")
+        raise Wrong(
+            case,
+            f"a message from rank {lost.source} to rank {lost.dest}, {lost.nbytes} bytes, was sent and never received",
+        )
     if run.never_waited:
         raise Wrong(case, _not_waited_for(run.never_waited))
     return run
@@ -60,8 +63,11 @@ def on_real_ranks(case: str, student, arguments: list[tuple], call=called) -> li
     try:
         return run_on_ranks(_on_rank, len(arguments), student, arguments, call, timeout=REAL_LIMIT_S)
     except RanksTimeout as error:
-        raise Wrong(case, f"{error}\nLikely cause: real ranks wait for each other although practice ranks did not. Do "
-                    "all ranks make the same calls whatever order they come in?") from None
+        raise Wrong(
+            case,
+            f"{error}\nLikely cause: real ranks wait for each other although practice ranks did not. Do "
+            "all ranks make the same calls whatever order they come in?",
+        ) from None
     except RanksFailed as error:
         raise Wrong(case, str(error)) from None
     except Exception as error:
@@ -80,12 +86,16 @@ def _told(student, error: BaseException) -> str:
     wrong = wrong_from(error, {plain(part).__code__.co_filename for part in reachable(student).values()})
     said = wrong.message.partition("\nLikely cause")[0]
     if isinstance(error, Truncated):
-        return (f"{said}\nThe buffer was made for another message: for a chunk of another length (they may differ by "
-                "one element), or for one of another step, because a rank has left a message out; an empty chunk is a "
-                "message too.")
+        return (
+            f"{said}\nThe buffer was made for another message: for a chunk of another length (they may differ by "
+            "one element), or for one of another step, because a rank has left a message out; an empty chunk is a "
+            "message too."
+        )
     if "Cannot convert PracticeRequest" in str(error):
-        return (f"{said}\nMPI.Request's functions take requests of real ranks alone. On both kinds works\n"
-                "    for request in requests: request.Wait()")
+        return (
+            f"{said}\nMPI.Request's functions take requests of real ranks alone. On both kinds works\n"
+            "    for request in requests: request.Wait()"
+        )
     causes = {
         SendBufferOverwritten: "the same vector is sent and written; receive into a buffer of its own.",
         BufferError: "a transposed or strided view; a message is one run of memory.",
@@ -100,10 +110,15 @@ def _told(student, error: BaseException) -> str:
 def _not_waited_for(requests: list[str]) -> str:
     """requests: as `Practice.never_waited`."""
     more = f" (and {len(requests) - 1} more)" if len(requests) > 1 else ""
-    why = ("MPI may still read the buffer, so the message is not safe" if "Isend" in requests[0] else
-           "what it receives need not be in its buffer yet")
-    return (f"{requests[0]} is never waited for{more}: until its Wait returns, {why}. Keep what it returns, and call "
-            "request.Wait().")
+    why = (
+        "MPI may still read the buffer, so the message is not safe"
+        if "Isend" in requests[0]
+        else "what it receives need not be in its buffer yet"
+    )
+    return (
+        f"{requests[0]} is never waited for{more}: until its Wait returns, {why}. Keep what it returns, and call "
+        "request.Wait()."
+    )
 
 
 def _not_sent(student, error: Exception) -> str:
@@ -118,8 +133,10 @@ def _not_sent(student, error: Exception) -> str:
             except Exception:  # whatever it is: this one does not travel
                 names.append(f"`{name}`")
     what = ", ".join(dict.fromkeys(names)) or "something"
-    return (f"{type(error).__name__}: {error}\nThe function is sent to other processes with all that it refers to, and "
-            f"{what} cannot be sent: keep no communicator, request or lock in a global variable.")
+    return (
+        f"{type(error).__name__}: {error}\nThe function is sent to other processes with all that it refers to, and "
+        f"{what} cannot be sent: keep no communicator, request or lock in a global variable."
+    )
 
 
 def _why_stuck(text: str, run: Practice) -> str:
@@ -127,25 +144,32 @@ def _why_stuck(text: str, run: Practice) -> str:
     first, *lines = text.splitlines()
     lines = [line.strip() for line in lines]
     if "; one with tag" in text:
-        return ("A message is there, with another tag than the receive asks for: the tags of both sides have to be the "
-                "same, and come in the same order.")
+        return (
+            "A message is there, with another tag than the receive asks for: the tags of both sides have to be the "
+            "same, and come in the same order."
+        )
     if "has ended" in first:
-        return ("One side does less than the other expects: a step, a message or a barrier is missing there, or the "
-                "rank waited for is not the one that was meant.")
+        return (
+            "One side does less than the other expects: a step, a message or a barrier is missing there, or the "
+            "rank waited for is not the one that was meant."
+        )
     if re.search(r"waits to send to .* and for a message from", text):
-        return ("Who sends and who receives do not fit: when one rank's dest is another, that one's source has to be "
-                "the first, in the same step. Look at the lines above.")
+        return (
+            "Who sends and who receives do not fit: when one rank's dest is another, that one's source has to be "
+            "the first, in the same step. Look at the lines above."
+        )
     if "itself" in first:
-        return ("Likely cause: a blocking Send or Recv whose other side is the rank itself waits for ever; copy "
-                "instead.")
+        return "Likely cause: a blocking Send or Recv whose other side is the rank itself waits for ever; copy instead."
     if "barrier" in first:
         return "Some ranks wait in a barrier that another cannot reach before they have gone on."
     if "Sendrecv(" not in text and not any("Irecv" in request for request in run.never_waited):
         if all(re.match(r"rank \d+ waits to send to", line) for line in lines):
-            return ("Likely cause: everybody sends first, and nobody receives. Sendrecv does both at once; or some "
-                    "ranks receive first.")
+            return (
+                "Likely cause: everybody sends first, and nobody receives. Sendrecv does both at once; or some "
+                "ranks receive first."
+            )
         if not run.unreceived and all(re.match(r"rank \d+ waits for a message", line) for line in lines):
             return "Likely cause: everybody receives first, and nobody sends."
     requests = run.never_waited
-    also = (f" Not waited for so far: {'; '.join(requests[:4])}{'; …' * (len(requests) > 4)}." if requests else "")
+    also = f" Not waited for so far: {'; '.join(requests[:4])}{'; …' * (len(requests) > 4)}." if requests else ""
     return f"Each waits for another: look at who expects whom in the lines above.{also}"

@@ -7,8 +7,10 @@ import numpy as np
 from labs_helpers.collectives.chunks import chunk_bounds
 from labs_helpers.collectives.lab06.checks.values import complete, tagged
 
-UNCHANGED = ("data is as it was, although messages came: a copy of it was worked on, or what op returns was not "
-             "written back, as out= does.")
+UNCHANGED = (
+    "data is as it was, although messages came: a copy of it was worked on, or what op returns was not "
+    "written back, as out= does."
+)
 
 
 def why_not_scattered(faults, results) -> str:
@@ -18,8 +20,10 @@ def why_not_scattered(faults, results) -> str:
         if _same(results, slip):
             return cause
     if n % size and n > size:
-        return ("equal chunks are right, these are uneven; chunks of n // size lose the last elements, chunk_bounds "
-                "gives them to the first chunks.")
+        return (
+            "equal chunks are right, these are uneven; chunks of n // size lose the last elements, chunk_bounds "
+            "gives them to the first chunks."
+        )
     if faults[0].kind == "elsewhere":
         return "the parts of two different chunks were reduced into one another."
     return ""
@@ -38,14 +42,18 @@ def why_not_gathered(faults, results) -> str:
     if n % size and n > size:
         return "equal chunks are right, these are uneven; chunks of n // size lose the last elements."
     if not all(own):
-        return ("not even the ranks' own chunks are finished: the all-gather writes into them, or the reduce-scatter "
-                "did not run, or worked in another vector.")
+        return (
+            "not even the ranks' own chunks are finished: the all-gather writes into them, or the reduce-scatter "
+            "did not run, or worked in another vector."
+        )
     if n >= size and (whole.mean(1) < 1.5 / size).all():
         return "only the ranks' own chunks are finished: the all-gather does not run, or what it receives gets nowhere."
     if first.kind == "elsewhere":
         return "a chunk arrives in another chunk's place."
-    return ("the all-gather sends chunks that are not finished yet, or a step is missing: begin with chunk `rank`, and "
-            "go on with the one that has just arrived.")
+    return (
+        "the all-gather sends chunks that are not finished yet, or a step is missing: begin with chunk `rank`, and "
+        "go on with the one that has just arrived."
+    )
 
 
 def _same(results, slip) -> bool:
@@ -60,17 +68,19 @@ def _scatter_slips(size: int, n: int) -> dict:
     def ring(**mistake):
         return _ring(tagged(size, n), **mistake)
 
-    slips = {UNCHANGED: tagged(size, n),
-             "a step too few: with N ranks there are N − 1.": ring(steps=size - 2),
-             "a step too many: with N ranks there are N − 1.": ring(steps=size),
-             "what arrives replaces the chunk instead of being reduced into it.": ring(adds=False),
-             "a step receives the same chunk that it sends; what arrives is the one before.": ring(received=-1),
-             "the wrong way round the ring: data[…] goes to the right, what arrives comes from the left.":
-                 ring(way=-1)}
+    slips = {
+        UNCHANGED: tagged(size, n),
+        "a step too few: with N ranks there are N − 1.": ring(steps=size - 2),
+        "a step too many: with N ranks there are N − 1.": ring(steps=size),
+        "what arrives replaces the chunk instead of being reduced into it.": ring(adds=False),
+        "a step receives the same chunk that it sends; what arrives is the one before.": ring(received=-1),
+        "the wrong way round the ring: data[…] goes to the right, what arrives comes from the left.": ring(way=-1),
+    }
     for by in range(1, size):
         sign, far = ("+", by) if by <= size // 2 else ("−", size - by)
         slips[f"each rank ends with chunk rank {sign} {far}, not with its own: all chunk indices are off by {far}."] = (
-            ring(sent=by - 1, received=by - 2))
+            ring(sent=by - 1, received=by - 2)
+        )
     return slips
 
 
@@ -88,11 +98,17 @@ def _gather_slips(size: int, n: int) -> list:
             return _ring(data, sent=0, received=-1, turn=turn, way=turn, adds=adds)
 
         start = tagged(size, n)
-        slips += [("the reduce-scatter runs twice, and the second one adds up sums.", gather(scatter(scatter(start)))),
-                  ("the all-gather runs before the reduce-scatter; the chunks are not finished then.",
-                   scatter(gather(start))),
-                  ("what arrives replaces the chunk; it is not reduced into it a second time.",
-                   gather(scatter(start), adds=True))]
+        slips += [
+            ("the reduce-scatter runs twice, and the second one adds up sums.", gather(scatter(scatter(start)))),
+            (
+                "the all-gather runs before the reduce-scatter; the chunks are not finished then.",
+                scatter(gather(start)),
+            ),
+            (
+                "what arrives replaces the chunk; it is not reduced into it a second time.",
+                gather(scatter(start), adds=True),
+            ),
+        ]
     return slips
 
 

@@ -20,9 +20,14 @@ from labs_helpers.collectives.lab06.checks.values import (
 from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict.wrong import Wrong
 
-CASES = (("3 ranks, 12 elements, equal chunks", 3, 12), ("5 ranks, 13 elements, chunks of 3 and of 2", 5, 13),
-         ("1 rank", 1, 4), ("2 ranks, 7 elements", 2, 7), ("8 ranks, 27 elements", 8, 27),
-         ("4 ranks, 2 elements, two chunks empty", 4, 2))
+CASES = (
+    ("3 ranks, 12 elements, equal chunks", 3, 12),
+    ("5 ranks, 13 elements, chunks of 3 and of 2", 5, 13),
+    ("1 rank", 1, 4),
+    ("2 ranks, 7 elements", 2, 7),
+    ("8 ranks, 27 elements", 8, 27),
+    ("4 ranks, 2 elements, two chunks empty", 4, 2),
+)
 
 
 @exercise("06/3", "ring reduce-scatter", points=15, minutes=20, reference=exercises.ring_reduce_scatter)
@@ -63,10 +68,17 @@ def ring_allreduce(student):
         expect_sum(case, recvs, [(0, n)] * size, why_not_gathered)
         sent, needed = sum(run.bytes_sent), 2 * (size - 1) * 8 * n
         if sent != needed:
-            raise Wrong(case, f"the ranks sent {sent:,} bytes in all, 2·(N − 1) times the vector are {needed:,}.\n"
-                        + ("Likely cause: each step sends the whole vector; one chunk is enough."
-                           if {m.nbytes for m in run.messages} == {8 * n} else
-                           "A step too many, or a chunk that the other side has already." if sent > needed else ""))
+            raise Wrong(
+                case,
+                f"the ranks sent {sent:,} bytes in all, 2·(N − 1) times the vector are {needed:,}.\n"
+                + (
+                    "Likely cause: each step sends the whole vector; one chunk is enough."
+                    if {m.nbytes for m in run.messages} == {8 * n}
+                    else "A step too many, or a chunk that the other side has already."
+                    if sent > needed
+                    else ""
+                ),
+            )
         yield f"{case}: {sent:,} bytes in all, {run.steps} steps"
     case = "np.maximum, int32, all below zero"
     sends, recvs = below_zero(4, 10), [unwritten(10, np.int32) for _ in range(4)]
@@ -75,8 +87,9 @@ def ring_allreduce(student):
     yield case
     for size in (4, 5, 8):
         case = f"{size} ranks, 8,000 bytes"
-        run = on_practice_ranks(case, student, arguments(
-            tagged(size, 1000), [unwritten(1000) for _ in range(size)], np.add))
+        run = on_practice_ranks(
+            case, student, arguments(tagged(size, 1000), [unwritten(1000) for _ in range(size)], np.add)
+        )
         if len(set(run.bytes_sent)) > 1:
             raise Wrong(case, f"the ranks sent {run.bytes_sent} bytes; in a ring all send the same")
         yield f"{case}: each rank sends {run.bytes_sent[0]:,} = 2·{size - 1}/{size} of them"
@@ -90,32 +103,40 @@ def _expect_ring(case: str, run) -> None:
     """Raises Wrong if a message does not go to a neighbour."""
     for m in run.messages:
         if (m.dest - m.source) % run.size not in (1, run.size - 1):
-            raise Wrong(case, f"rank {m.source} sends to rank {m.dest}; round a ring it sends to its neighbours alone, "
-                        f"ranks {(m.source - 1) % run.size} and {(m.source + 1) % run.size}")
+            raise Wrong(
+                case,
+                f"rank {m.source} sends to rank {m.dest}; round a ring it sends to its neighbours alone, "
+                f"ranks {(m.source - 1) % run.size} and {(m.source + 1) % run.size}",
+            )
 
 
 def _expect_float64(case: str, run, steps: int, n: int) -> None:
     """Raises Wrong if the ranks send as many messages as they should, `steps` each, of half the bytes."""
     sent, needed = sum(run.bytes_sent), steps * 8 * n
     if sent and run.messages_sent == [steps] * run.size and 2 * sent == needed:
-        raise Wrong(case, f"the ranks sent {sent} bytes in all, half of {needed}: the elements have 8 bytes, and 4 of "
-                    "each travel; send and receive in the vector's own dtype")
+        raise Wrong(
+            case,
+            f"the ranks sent {sent} bytes in all, half of {needed}: the elements have 8 bytes, and 4 of "
+            "each travel; send and receive in the vector's own dtype",
+        )
 
 
 def _expect_not_naive(case: str, run, n: int) -> None:
     """Raises Wrong if all messages go to one rank or come from it, as round no ring of three or more."""
     roots = [root for root in range(run.size) if all(root in (m.source, m.dest) for m in run.messages)]
     if run.size > 2 and run.messages and roots:
-        raise Wrong(case, f"the ranks sent {run.bytes_sent} bytes, every message to rank {roots[0]} or from it: the "
-                    "naive all-reduce. Round a ring each sends 2·(N − 1) chunks, here about "
-                    f"{16 * (run.size - 1) * n // run.size} bytes")
+        raise Wrong(
+            case,
+            f"the ranks sent {run.bytes_sent} bytes, every message to rank {roots[0]} or from it: the "
+            "naive all-reduce. Round a ring each sends 2·(N − 1) chunks, here about "
+            f"{16 * (run.size - 1) * n // run.size} bytes",
+        )
 
 
 def told_sent(run) -> str:
     """Such as: each rank sends 2 messages, 64 bytes."""
     low, high, count = min(run.bytes_sent), max(run.bytes_sent), run.messages_sent[0]
-    return (f"each rank sends {count} message{'s' * (count != 1)}, "
-            f"{low if low == high else f'{low} to {high}'} bytes")
+    return f"each rank sends {count} message{'s' * (count != 1)}, {low if low == high else f'{low} to {high}'} bytes"
 
 
 def expect_bytes_but_one_chunk(case: str, run, n: int) -> None:
@@ -129,5 +150,8 @@ def expect_bytes_but_one_chunk(case: str, run, n: int) -> None:
             cause = "\nLikely cause: each step sends the whole vector; one chunk is enough."
         elif sent > needed:
             cause = "\nA step too many, or a part of the vector that the other side has no use for."
-        raise Wrong(case, f"rank {rank} sent {sent} bytes in {run.messages_sent[rank]} messages, {needed} are needed: "
-                    f"all chunks but one{cause}")
+        raise Wrong(
+            case,
+            f"rank {rank} sent {sent} bytes in {run.messages_sent[rank]} messages, {needed} are needed: "
+            f"all chunks but one{cause}",
+        )

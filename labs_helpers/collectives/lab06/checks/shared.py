@@ -30,8 +30,12 @@ STALE = -(2.0**45)  # what lies in the shared matrix before anybody has written 
 
 @exercise("06/7", "challenge: shared memory", points=15, minutes=25, reference=exercises.shared_memory_allreduce)
 def shared_memory_allreduce(student):
-    for case, size, n in (("2 ranks, 8 elements", 2, 8), ("5 ranks, 13 elements", 5, 13), ("1 rank", 1, 4),
-                          ("4 ranks, 3 elements, an empty chunk", 4, 3)):
+    for case, size, n in (
+        ("2 ranks, 8 elements", 2, 8),
+        ("5 ranks, 13 elements", 5, 13),
+        ("1 rank", 1, 4),
+        ("4 ranks, 3 elements, an empty chunk", 4, 3),
+    ):
         case = f"{case}, three calls in a row"
         shared, sends = np.full((size, n), STALE), _sends(size, n)
         recvs = [[unwritten(n) for _ in range(CALLS)] for _ in range(size)]
@@ -47,15 +51,16 @@ def shared_memory_allreduce(student):
     case = "np.maximum, int32, all below zero"
     sends, recvs = below_zero(4, 10), [unwritten(10, np.int32) for _ in range(4)]
     shared = np.zeros((4, 10), np.int32)
-    on_practice_ranks(case, student, arguments([shared] * 4, [[s] for s in sends], [[r] for r in recvs], np.maximum),
-                      _calls)
+    on_practice_ranks(
+        case, student, arguments([shared] * 4, [[s] for s in sends], [[r] for r in recvs], np.maximum), _calls
+    )
     expect_maximum(case, recvs, below_zero(4, 10), [(0, 10)] * 4)
     yield case
     case = "3 real ranks that share memory, one of them late everywhere"
     results = [unwritten(1000) for _ in range(2 * CALLS)]
     left = on_real_ranks(case, student, arguments(_sends(3, 1000), [results] * 3), _late_calls)
     for late in range(2):
-        _expect_results(f"{case}: rank {2 * late}", [recvs[late * CALLS:][:CALLS] for _, recvs in left], 3, 1000)
+        _expect_results(f"{case}: rank {2 * late}", [recvs[late * CALLS :][:CALLS] for _, recvs in left], 3, 1000)
     yield case
 
 
@@ -78,7 +83,7 @@ def _late_calls(student, comm, sends, recvs) -> None:
         comm.Barrier()
         if late:
             time.sleep(DELAY_S)
-        _calls(student, LateComm(comm, late), shared, sends, recvs[number * CALLS:][:CALLS], CountedOp(np.add, late))
+        _calls(student, LateComm(comm, late), shared, sends, recvs[number * CALLS :][:CALLS], CountedOp(np.add, late))
         comm.Barrier()
     window.Free()
 
@@ -114,8 +119,10 @@ def _why_overwritten(recvs, size: int, n: int) -> str | None:
         rows[rank] = rows.sum(0)
     own = [(rank, slice(*bounds)) for rank, bounds in enumerate(chunk_bounds(n, size))]
     if size > 1 and all(np.array_equal(recvs[rank][0][mine], rows[rank, mine]) for rank, mine in own):
-        return ("Likely cause: each rank writes its result over its whole row, which the others still read for their "
-                "chunks; in row r only chunk r is free.")
+        return (
+            "Likely cause: each rank writes its result over its whole row, which the others still read for their "
+            "chunks; in row r only chunk r is free."
+        )
     return None
 
 
@@ -128,8 +135,10 @@ def _why_in_another_row(shared, chunk: int, size: int, n: int) -> str | None:
         return None
     if chunk in found:
         return f"Chunk {chunk} lies finished in row {chunk} of shared, and was not collected from there."
-    return (f"Chunk {chunk} lies finished in row {found[0]} of shared, and is collected from another: put a result "
-            "where it is collected.")
+    return (
+        f"Chunk {chunk} lies finished in row {found[0]} of shared, and is collected from another: put a result "
+        "where it is collected."
+    )
 
 
 def _why(call: int, rank: int, chunk: int, element: int, value: float, size: int, n: int) -> str:
@@ -139,23 +148,32 @@ def _why(call: int, rank: int, chunk: int, element: int, value: float, size: int
         return uneven if n % size and n > size else "It is not collected into recv."
     if chunk == rank:
         if not _is_sum(value, rows):
-            return ("Likely cause: a rank reduces before all have put their rows there: a barrier is missing before "
-                    "the reduction.")
+            return (
+                "Likely cause: a rank reduces before all have put their rows there: a barrier is missing before "
+                "the reduction."
+            )
         if value == rows[rank]:
-            return (f"It is rank {rank}'s own element: no other row was reduced into it, or the result was put "
-                    "somewhere else than where it is collected.")
-        return ("The sum leaves out a row, or takes one twice: the loop over the rows does, or a row was written while "
-                "another rank was still to read it.")
+            return (
+                f"It is rank {rank}'s own element: no other row was reduced into it, or the result was put "
+                "somewhere else than where it is collected."
+            )
+        return (
+            "The sum leaves out a row, or takes one twice: the loop over the rows does, or a row was written while "
+            "another rank was still to read it."
+        )
     if value in (2 * rows[chunk], 2 * rows.sum()):
-        return ("Likely cause: the next call wrote a row while others were still collecting: a barrier is missing at "
-                "the end of a call.")
+        return (
+            "Likely cause: the next call wrote a row while others were still collecting: a barrier is missing at "
+            "the end of a call."
+        )
     if n % size and n > size:
         return uneven
     if value == rows[rank]:
         return "Likely cause: each rank collects from its own row; chunk r lies in row r."
     if value == rows[chunk] or _is_sum(value, rows):
-        return ("Likely cause: a rank collects chunks that are not reduced yet: a barrier is missing after the "
-                "reduction.")
+        return (
+            "Likely cause: a rank collects chunks that are not reduced yet: a barrier is missing after the reduction."
+        )
     return "The chunk was not collected from its rank's row, or what lay there was overwritten."
 
 
@@ -168,5 +186,8 @@ def _expect_shared_work(case: str, ops, size: int, n: int) -> None:
     for rank, (op, (start, stop)) in enumerate(zip(ops, chunk_bounds(n, size), strict=True)):
         needed = CALLS * (size - 1) * (stop - start)
         if op.reduced > needed + CALLS * (stop - start):
-            raise Wrong(case, f"rank {rank} reduces {op.reduced // CALLS} elements a call, {needed // CALLS} are "
-                        "enough.\nLikely cause: every rank reduces the whole vector; its own chunk is enough.")
+            raise Wrong(
+                case,
+                f"rank {rank} reduces {op.reduced // CALLS} elements a call, {needed // CALLS} are "
+                "enough.\nLikely cause: every rank reduces the whole vector; its own chunk is enough.",
+            )

@@ -64,8 +64,11 @@ def read(value: float, size: int, element: int) -> tuple:
     if number < 0 or not total or place % total or number % _PLACE >> 4 * size:
         return "strange", f"{value:g}, which is no sum of the ranks' elements"
     if place != total * (element + 1):
-        return "elsewhere", (f"rank {counts.index(1)}'s element {place - 1}" if total == 1 else
-                             "a sum with parts of other elements in it")
+        return "elsewhere", (
+            f"rank {counts.index(1)}'s element {place - 1}"
+            if total == 1
+            else "a sum with parts of other elements in it"
+        )
     missing = tuple(rank for rank in range(size) if counts[rank] == 0)
     repeated = tuple(rank for rank in range(size) if counts[rank] > 1)
     said = [f"rank {rank}'s part is missing" for rank in missing]
@@ -80,8 +83,11 @@ def expect_sum(case: str, results, ranges, cause) -> None:
     one for each rank that is wrong, and of the results, that gives the likely cause, or ''.
     """
     size = len(results)
-    faults = [found for rank, (got, (start, stop)) in enumerate(zip(results, ranges, strict=True))
-              if (found := fault(rank, got, size, start, stop))]
+    faults = [
+        found
+        for rank, (got, (start, stop)) in enumerate(zip(results, ranges, strict=True))
+        if (found := fault(rank, got, size, start, stop))
+    ]
     if not faults:
         return
     first = faults[0]
@@ -105,10 +111,17 @@ def expect_maximum(case: str, results, sends, ranges) -> None:
     """Raises Wrong unless each rank's result is the maximum of `sends` within its range."""
     for rank, (got, (start, stop)) in enumerate(zip(results, ranges, strict=True)):
         here = slice(start, stop)
-        expect_equal(case, rank, got[here], np.max(sends, 0)[here], {
-            "a sum, whatever op is: use op, not +": np.sum(sends, 0)[here],
-            "a zero is in it: start from a rank's vector, not from zeros": np.zeros_like(got[here]),
-            "only the rank's own part is in it": sends[rank][here]})
+        expect_equal(
+            case,
+            rank,
+            got[here],
+            np.max(sends, 0)[here],
+            {
+                "a sum, whatever op is: use op, not +": np.sum(sends, 0)[here],
+                "a zero is in it: start from a rank's vector, not from zeros": np.zeros_like(got[here]),
+                "only the rank's own part is in it": sends[rank][here],
+            },
+        )
 
 
 def expect_equal(case: str, rank: int, got, expected, suspects: dict) -> None:
@@ -116,22 +129,27 @@ def expect_equal(case: str, rank: int, got, expected, suspects: dict) -> None:
     if np.array_equal(got, expected):
         return
     element = int(np.flatnonzero(got != expected)[0])
-    causes = [text for text, value in suspects.items()
-              if np.array_equal(got, value, equal_nan=got.dtype.kind == "f")]
+    causes = [text for text, value in suspects.items() if np.array_equal(got, value, equal_nan=got.dtype.kind == "f")]
     texts = [f"{value[element]:g}" for value in (got, expected)]
     if texts[0] == texts[1]:
         texts = [repr(value[element].item()) for value in (got, expected)]
-    raise Wrong(case, f"rank {rank}, element {element} is {texts[0]}, expected {texts[1]}"
-                + (f"\nLikely cause: {causes[0]}" if causes else ""))
+    raise Wrong(
+        case,
+        f"rank {rank}, element {element} is {texts[0]}, expected {texts[1]}"
+        + (f"\nLikely cause: {causes[0]}" if causes else ""),
+    )
 
 
 def expect_unchanged(case: str, sends, before) -> None:
     """Raises Wrong if a rank's `send` is no longer what it was."""
     for rank, (send, was) in enumerate(zip(sends, before, strict=True)):
         if not np.array_equal(send, was):
-            raise Wrong(case, f"rank {rank}'s send was overwritten: element {np.flatnonzero(send != was)[0]} is "
-                        "another. Nothing may be written or received into send; `work = send` gives it another "
-                        "name and copies nothing.")
+            raise Wrong(
+                case,
+                f"rank {rank}'s send was overwritten: element {np.flatnonzero(send != was)[0]} is "
+                "another. Nothing may be written or received into send; `work = send` gives it another "
+                "name and copies nothing.",
+            )
 
 
 def _ranks(ranks: list[int]) -> str:

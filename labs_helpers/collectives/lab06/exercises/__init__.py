@@ -10,4 +10,12 @@ from labs_helpers.collectives.lab06.exercises.ex5_pairwise_alltoall import pairw
 from labs_helpers.collectives.lab06.exercises.ex6_fit_cost import fit_cost
 from labs_helpers.collectives.lab06.exercises.ex7_shared_memory_allreduce import shared_memory_allreduce
 
-__all__ = ["fit_cost", "naive_allreduce", "pairwise_alltoall", "ring_allreduce", "ring_reduce_scatter", "ring_shift", "shared_memory_allreduce"]
+__all__ = [
+    "fit_cost",
+    "naive_allreduce",
+    "pairwise_alltoall",
+    "ring_allreduce",
+    "ring_reduce_scatter",
+    "ring_shift",
+    "shared_memory_allreduce",
+]

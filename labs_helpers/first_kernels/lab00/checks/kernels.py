@@ -24,13 +24,20 @@ def vector_add(student):
         run.expect_written_once("z")
         a, b = x.cpu().double(), y.cpu().double()
         # One rounding of the sum; its inputs are exact.
-        close(run.value, a + b, 2.0**-24 * (a + b).abs(), case, "one rounding", {
-            "both loads read x": 2 * a,
-            "both loads read y": 2 * b,
-            "y is not added": a,
-            "x is not added": b,
-            "a difference, not a sum": a - b,
-        })
+        close(
+            run.value,
+            a + b,
+            2.0**-24 * (a + b).abs(),
+            case,
+            "one rounding",
+            {
+                "both loads read x": 2 * a,
+                "both loads read y": 2 * b,
+                "y is not added": a,
+                "x is not added": b,
+                "a difference, not a sum": a - b,
+            },
+        )
         _read_once(run, x=x, y=y)
         yield case
     yield "x and y read once, z written once: 12 bytes an element"
@@ -56,10 +63,11 @@ def transpose_copy(student):
         }
         if x.shape == (64, 64):
             suspects |= {
-                "this is a plain copy of X: rows and columns change places in Y's pointers, and in X's they do not":
-                    expected.t(),
-                "every program copied tile (0, 0): its id has to enter the rows and columns":
-                    expected[:32, :32].repeat(2, 2),
+                "this is a plain copy of X: rows and columns change places in Y's pointers, "
+                "and in X's they do not": expected.t(),
+                "every program copied tile (0, 0): its id has to enter the rows and columns": expected[:32, :32].repeat(
+                    2, 2
+                ),
             }
         close(run.value, expected, 0.0, case, "a copy is exact", suspects)
         _read_once(run, X=x)
@@ -85,20 +93,29 @@ def row_sum(student):
         bound = 0.0 if x.dtype == torch.float16 else N * 2.0**-24 * values.abs().sum(1)
         why = "integers below 2²⁴ add up exactly in float32" if x.dtype == torch.float16 else "N·2⁻²⁴·Σ|x|"
         full = N // 128 * 128
-        close(run.value, expected, bound, case, why, {
-            "every step of the loop adds the same columns: its start has to enter them":
-                values[:, :128].sum(1) * -(-N // 128),
-            "only the first block of each row is added": values[:, :128].sum(1),
-            "only the last block is left: add to the accumulator, do not replace it":
-                values[:, (N - 1) // 128 * 128:].sum(1),
-            "the last, partial block is missing": values[:, :full].sum(1),
-            "every program sums row 0": expected[:1].expand(len(expected)),
-            "X's column stride is taken to be 1": with_unit_stride(x, 1).sum(1),
-            "the mean, not the sum": expected / N,
-            "the sum goes through float16, which has 11 bits: keep the accumulator in tl.float32":
-                expected.half() if x.dtype == torch.float16 else torch.zeros(0),
-            "a masked element is not 0: give the load other=0.0": torch.full_like(expected, torch.nan),
-        })
+        close(
+            run.value,
+            expected,
+            bound,
+            case,
+            why,
+            {
+                "every step of the loop adds the same columns: its start has to enter them": values[:, :128].sum(1)
+                * -(-N // 128),
+                "only the first block of each row is added": values[:, :128].sum(1),
+                "only the last block is left: add to the accumulator, do not replace it": values[
+                    :, (N - 1) // 128 * 128 :
+                ].sum(1),
+                "the last, partial block is missing": values[:, :full].sum(1),
+                "every program sums row 0": expected[:1].expand(len(expected)),
+                "X's column stride is taken to be 1": with_unit_stride(x, 1).sum(1),
+                "the mean, not the sum": expected / N,
+                "the sum goes through float16, which has 11 bits: keep the accumulator in tl.float32": expected.half()
+                if x.dtype == torch.float16
+                else torch.zeros(0),
+                "a masked element is not 0: give the load other=0.0": torch.full_like(expected, torch.nan),
+            },
+        )
         _read_once(run, X=x)
         yield case
     yield "X read once, y written once"
@@ -126,21 +143,31 @@ def rms_norm(student):
         # The root halves the relative error of the mean, N + 1 roundings; root, division and store add one each.
         bound = ((x.shape[1] + 8) * 2.0**-24 + unit) * expected.abs() + (2.0**-25 if x.dtype == torch.float16 else 0)
         padded = -(-x.shape[1] // 128) * 128
-        close(run.value, expected, bound, case, "N+8 float32 roundings and one of the result", {
-            "x² overflows in float16 above 256: go to tl.float32 before squaring":
-                torch.zeros_like(values) if x.dtype == torch.float16 else torch.zeros(0),
-            "the sum of squares is divided by the padded length of the row, not by N":
-                values / (squares * x.shape[1] / padded + eps).sqrt(),
-            "the sum of squares, not their mean: divide by N": values / (squares * x.shape[1] + eps).sqrt(),
-            "the square root is missing": values / (squares + eps),
-            "eps is missing": values / squares.sqrt(),
-            "eps is added outside the square root": values / (squares.sqrt() + eps),
-            "the mean is subtracted, as a LayerNorm does; RMS norm only divides":
-                (values - values.mean(1, keepdim=True)) / (values.var(1, unbiased=False, keepdim=True) + eps).sqrt(),
-            "multiplied by the root mean square instead of divided": values * (squares + eps).sqrt(),
-            "the mean is taken over the first block of the row alone":
-                values / ((values[:, :128] ** 2).sum(1, keepdim=True) / x.shape[1] + eps).sqrt(),
-        })
+        close(
+            run.value,
+            expected,
+            bound,
+            case,
+            "N+8 float32 roundings and one of the result",
+            {
+                "x² overflows in float16 above 256: go to tl.float32 before squaring": torch.zeros_like(values)
+                if x.dtype == torch.float16
+                else torch.zeros(0),
+                "the sum of squares is divided by the padded length of the row, not by N": values
+                / (squares * x.shape[1] / padded + eps).sqrt(),
+                "the sum of squares, not their mean: divide by N": values / (squares * x.shape[1] + eps).sqrt(),
+                "the square root is missing": values / (squares + eps),
+                "eps is missing": values / squares.sqrt(),
+                "eps is added outside the square root": values / (squares.sqrt() + eps),
+                "the mean is subtracted, as a LayerNorm does; RMS norm only divides": (
+                    values - values.mean(1, keepdim=True)
+                )
+                / (values.var(1, unbiased=False, keepdim=True) + eps).sqrt(),
+                "multiplied by the root mean square instead of divided": values * (squares + eps).sqrt(),
+                "the mean is taken over the first block of the row alone": values
+                / ((values[:, :128] ** 2).sum(1, keepdim=True) / x.shape[1] + eps).sqrt(),
+            },
+        )
         if len(run.launches) > 1:
             raise Wrong(case, f"{len(run.launches)} kernels were launched; one is enough")
         _read_at_most_twice(run, x)
@@ -164,8 +191,9 @@ def _read_at_most_twice(run, x) -> None:
     if not counts.loads.any():
         raise Wrong(run.case, "X was never loaded: the kernel did not get X itself")
     if (most := int(counts.loads.max())) > 2:
-        raise Wrong(run.case, f"an element of X is loaded {most} times; twice is enough: once for the mean, once for "
-                    "the result")
+        raise Wrong(
+            run.case, f"an element of X is loaded {most} times; twice is enough: once for the mean, once for the result"
+        )
 
 
 def _expect_dtype(run, dtype, why: str) -> None:

@@ -20,34 +20,55 @@ def traffic(student):
     if not (isinstance(answer, tuple) and len(answer) == 3):
         raise Wrong("", f"returned {answer!r}; three numbers are asked for: (flops, unfused_bytes, fused_bytes)")
     flops, unfused, fused = answer
-    _number("flops", flops, 2 * M * N * K + 2 * M * N, {
-        "a multiply-add is two FLOPs": M * N * K + 2 * M * N,
-        "the sum with C and the maximum are M·N FLOPs each": 2 * M * N * K,
-    })
+    _number(
+        "flops",
+        flops,
+        2 * M * N * K + 2 * M * N,
+        {
+            "a multiply-add is two FLOPs": M * N * K + 2 * M * N,
+            "the sum with C and the maximum are M·N FLOPs each": 2 * M * N * K,
+        },
+    )
     yield f"{flops:,} FLOPs at M, N, K = {M}, {N}, {K}"
     a, b, c = torch.randn(M, K), torch.randn(K, N), torch.randn(M, N)
     with TorchTraffic() as counted:
         (a @ b + c).relu()
-    _number("unfused_bytes", unfused, counted.bytes, {
-        "bytes are elements times itemsize": counted.bytes // itemsize,
-        "the product A·B is written by one kernel and read by the next, and so is the sum":
-            (M * K + K * N + 2 * M * N) * itemsize,
-        "the ReLU is a kernel of its own: it reads the sum and writes the result":
-            counted.bytes - 2 * M * N * itemsize,
-        "the ReLU reads as well as writes": counted.bytes - M * N * itemsize,
-    })
+    _number(
+        "unfused_bytes",
+        unfused,
+        counted.bytes,
+        {
+            "bytes are elements times itemsize": counted.bytes // itemsize,
+            "the product A·B is written by one kernel and read by the next, and so is the sum": (
+                M * K + K * N + 2 * M * N
+            )
+            * itemsize,
+            "the ReLU is a kernel of its own: it reads the sum and writes the result": counted.bytes
+            - 2 * M * N * itemsize,
+            "the ReLU reads as well as writes": counted.bytes - M * N * itemsize,
+        },
+    )
     yield f"unfused: {unfused:,} bytes, as counted in PyTorch: " + ", ".join(
-        f"{o.name} {o.bytes:,}" for o in counted.operations)
-    _number("fused_bytes", fused, _fused_bytes(a, b, c), {
-        "bytes are elements times itemsize": _fused_bytes(a, b, c) // itemsize,
-        "C is still read": (M * K + K * N + M * N) * itemsize,
-        "fused, the product and the sum never leave the registers": counted.bytes,
-    })
+        f"{o.name} {o.bytes:,}" for o in counted.operations
+    )
+    _number(
+        "fused_bytes",
+        fused,
+        _fused_bytes(a, b, c),
+        {
+            "bytes are elements times itemsize": _fused_bytes(a, b, c) // itemsize,
+            "C is still read": (M * K + K * N + M * N) * itemsize,
+            "fused, the product and the sum never leave the registers": counted.bytes,
+        },
+    )
     yield f"fused: {fused:,} bytes, " + ("as the meter counts" if this_machine().interpreted else "each tensor once")
     for shape in ((1, 1, 1), (4096, 4096, 4096), (128, 11008, 4096)):
         if tuple(student(*shape, 2)) != exercises.traffic(*shape, 2):
-            raise Wrong(f"M, N, K = {shape}, itemsize 2", f"returned {student(*shape, 2)}, expected "
-                        f"{exercises.traffic(*shape, 2)}.\nLikely cause: two of M, N and K are swapped.")
+            raise Wrong(
+                f"M, N, K = {shape}, itemsize 2",
+                f"returned {student(*shape, 2)}, expected "
+                f"{exercises.traffic(*shape, 2)}.\nLikely cause: two of M, N and K are swapped.",
+            )
     yield "other shapes and item sizes"
 
 
@@ -57,17 +78,28 @@ def tile_order(student):
         case = f"{tiles_m}×{tiles_n} tiles in groups of {GROUP_M}"
         device = this_machine().device
         order = [tuple(tile) for tile in student(tiles_m, tiles_n, GROUP_M, device=device).tolist()]
-        outside = [(pid, tile) for pid, tile in enumerate(order)
-                   if not (0 <= tile[0] < tiles_m and 0 <= tile[1] < tiles_n)]
+        outside = [
+            (pid, tile) for pid, tile in enumerate(order) if not (0 <= tile[0] < tiles_m and 0 <= tile[1] < tiles_n)
+        ]
         if outside:
-            raise Wrong(case, f"program {outside[0][0]} gets tile {outside[0][1]}, which does not exist.\n"
-                        "Likely cause: the last group has fewer rows than GROUP_M.")
+            raise Wrong(
+                case,
+                f"program {outside[0][0]} gets tile {outside[0][1]}, which does not exist.\n"
+                "Likely cause: the last group has fewer rows than GROUP_M.",
+            )
         if twice := [tile for tile in set(order) if order.count(tile) > 1]:
-            raise Wrong(case, f"tile {min(twice)} is taken by {order.count(min(twice))} programs, and others by none: "
-                        "not a bijection.\nLikely cause: the place within a group counts from the group's first "
-                        "program and is divided by the rows that this group has.")
-        expected = [(row, column) for top in range(0, tiles_m, GROUP_M) for column in range(tiles_n)
-                    for row in range(top, min(top + GROUP_M, tiles_m))]
+            raise Wrong(
+                case,
+                f"tile {min(twice)} is taken by {order.count(min(twice))} programs, and others by none: "
+                "not a bijection.\nLikely cause: the place within a group counts from the group's first "
+                "program and is divided by the rows that this group has.",
+            )
+        expected = [
+            (row, column)
+            for top in range(0, tiles_m, GROUP_M)
+            for column in range(tiles_n)
+            for row in range(top, min(top + GROUP_M, tiles_m))
+        ]
         if order != expected:
             raise Wrong(case, _wrong_order(order, expected, tiles_m, tiles_n, GROUP_M))
         yield f"{case}: every tile once"

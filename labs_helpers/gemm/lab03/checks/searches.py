@@ -53,14 +53,24 @@ class Planted(Recorded):
         """Raises Wrong where something was timed that had not run, or was not right, or was timed twice."""
         for config in self.timed:
             if config not in self.ran:
-                raise Wrong(case, f"{config} was timed although its result was never looked at.\n"
-                            "Likely cause: run(config) and the comparison come before measure(config).")
+                raise Wrong(
+                    case,
+                    f"{config} was timed although its result was never looked at.\n"
+                    "Likely cause: run(config) and the comparison come before measure(config).",
+                )
             if config in self.wrong:
                 kind = "NaN" if math.isnan(self.wrong[config]) else "wrong"
-                why = ("every comparison with NaN is False: ask whether the error is below the tolerance, not whether "
-                       "it is above" if kind == "NaN" else "its error is not compared, or not as a share of ‖expected‖")
-                raise Wrong(case, f"{config} was timed, and its result is {kind}. The planted kernel does half the "
-                            f"work in half the time.\nLikely cause: {why}.")
+                why = (
+                    "every comparison with NaN is False: ask whether the error is below the tolerance, not whether "
+                    "it is above"
+                    if kind == "NaN"
+                    else "its error is not compared, or not as a share of ‖expected‖"
+                )
+                raise Wrong(
+                    case,
+                    f"{config} was timed, and its result is {kind}. The planted kernel does half the "
+                    f"work in half the time.\nLikely cause: {why}.",
+                )
             if config not in self.right:
                 raise Wrong(case, f"{config} cannot run, and was timed")
         if len(set(self.timed)) != len(self.timed):
@@ -78,12 +88,18 @@ def grid_search(student):
     bench.expect_gate(case)
     finite = {config for config, ms in times.items() if math.isfinite(ms)}
     if missing := set(bench.right) - finite:
-        raise Wrong(case, f"{len(missing)} configurations were right and have no time, {min(missing, key=str)} among "
-                    "them.\nLikely cause: an absolute error was compared; results here are near 1000.")
+        raise Wrong(
+            case,
+            f"{len(missing)} configurations were right and have no time, {min(missing, key=str)} among "
+            "them.\nLikely cause: an absolute error was compared; results here are near 1000.",
+        )
     _expect_all(case, times, everything, bench)
     if best != bench.best()[0]:
-        raise Wrong(case, f"best is {best}, but {bench.best()[0]} took less time" + (
-            ".\nLikely cause: the slowest was taken." if best == max(finite, key=bench.time) else ""))
+        raise Wrong(
+            case,
+            f"best is {best}, but {bench.best()[0]} took less time"
+            + (".\nLikely cause: the slowest was taken." if best == max(finite, key=bench.time) else ""),
+        )
     yield f"{case}: {len(finite)} timed, {len(everything) - len(finite)} not, best {best}"
     case = "interrupted at the 40th measurement"
     bench = Planted(frame, "fused_matmul", shape, {})
@@ -93,11 +109,16 @@ def grid_search(student):
         raise Wrong(case, "KeyboardInterrupt went through, and what had been measured is lost") from None
     kept = {config: ms for config, ms in times.items() if math.isfinite(ms)}
     if len(bench.timed) != 39:
-        raise Wrong(case, f"{len(bench.timed)} configurations were measured in all: an interrupt ends the search.\n"
-                    "Likely cause: KeyboardInterrupt is caught inside the loop (a bare `except:` does that).")
+        raise Wrong(
+            case,
+            f"{len(bench.timed)} configurations were measured in all: an interrupt ends the search.\n"
+            "Likely cause: KeyboardInterrupt is caught inside the loop (a bare `except:` does that).",
+        )
     if kept != {config: bench.time(config) for config in bench.timed} or best != min(kept, key=kept.get):
-        raise Wrong(case, f"{len(kept)} times were kept, best {best}; 39 were measured, the best "
-                    f"{min(bench.timed, key=bench.time)}")
+        raise Wrong(
+            case,
+            f"{len(kept)} times were kept, best {best}; 39 were measured, the best {min(bench.timed, key=bench.time)}",
+        )
     yield f"{case}: 39 kept, the best of them found"
     case = "every kernel is wrong"
     bench = Planted(frame, "fused_matmul", shape, dict.fromkeys(everything, 0.5))
@@ -127,8 +148,11 @@ def _interrupts(bench, at: int):
 
 def _expect_all(case: str, times: dict, everything, bench) -> None:
     if missing := [config for config in everything if config not in times]:
-        raise Wrong(case, f"{len(missing)} of {len(everything)} have no entry in times, {missing[0]} first: what "
-                    "cannot run or is wrong gets math.inf")
+        raise Wrong(
+            case,
+            f"{len(missing)} of {len(everything)} have no entry in times, {missing[0]} first: what "
+            "cannot run or is wrong gets math.inf",
+        )
     for config, ms in times.items():
         expected = bench.time(config) if config in bench.right else math.inf
         if ms != expected:
@@ -150,21 +174,34 @@ def random_search(student):
             draws.add(tuple(bench.timed))
             regrets.append(bench.time(best) / bench.best()[1] - 1)
         if len(draws) < len(SEEDS) // 2:
-            raise Wrong(case, f"{len(SEEDS)} seeds drew only {len(draws)} different lists.\n"
-                        "Likely cause: the seed is not used, or the first ones are taken instead of drawn.")
+            raise Wrong(
+                case,
+                f"{len(SEEDS)} seeds drew only {len(draws)} different lists.\n"
+                "Likely cause: the seed is not used, or the first ones are taken instead of drawn.",
+            )
         middle = float(np.median(regrets))
         if middle > 0.02:
             _expect_seeded(student, frame, chip)  # else it is chance which of the two shows
             outside = set(bench.timed) - set(exercises.prune(grid(), *shape, chip))
-            raise Wrong(case, f"the median over {len(SEEDS)} seeds is {middle:.1%} slower than the best; 2% is asked "
-                        "for." + ("\nLikely cause: it draws from everything; draw from what prune keeps."
-                                  if len(outside) > BUDGET // 3 else ""))
+            raise Wrong(
+                case,
+                f"the median over {len(SEEDS)} seeds is {middle:.1%} slower than the best; 2% is asked "
+                "for."
+                + (
+                    "\nLikely cause: it draws from everything; draw from what prune keeps."
+                    if len(outside) > BUDGET // 3
+                    else ""
+                ),
+            )
         yield f"{case}: median regret {middle:.1%}, worst {max(regrets):.0%}"
     _expect_seeded(student, frame, chip)
     after = random.getstate(), np.random.get_state()[1].tolist(), torch.random.get_rng_state().tolist()
     if before != after:
-        raise Wrong("", "the global state of the random numbers was changed.\nLikely cause: random.seed(seed) sets it "
-                    "for everyone; random.Random(seed) is a generator of your own.")
+        raise Wrong(
+            "",
+            "the global state of the random numbers was changed.\nLikely cause: random.seed(seed) sets it "
+            "for everyone; random.Random(seed) is a generator of your own.",
+        )
     best, curve = student(grid(), 2048, 2048, 2048, chip, lambda config: math.inf, 5, 0)
     if best is not None or list(curve) != [math.inf] * 5:
         raise Wrong("nothing can run", f"returned {best!r}, {curve!r}; None and math.inf were expected")
@@ -174,8 +211,10 @@ def random_search(student):
 def _expect_seeded(student, frame, chip) -> None:
     drawn = [_drawn(student, frame, chip) for _ in range(2)]
     if drawn[0] != drawn[1]:
-        raise Wrong("seed 5, twice", "the same seed drew different configurations.\n"
-                    "Likely cause: random.Random(seed) is not what draws.")
+        raise Wrong(
+            "seed 5, twice",
+            "the same seed drew different configurations.\nLikely cause: random.Random(seed) is not what draws.",
+        )
 
 
 def _drawn(student, frame, chip) -> list:
@@ -193,15 +232,23 @@ def _budgeted(case: str, answer):
 def _expect_curve(case: str, bench, best, curve) -> None:
     times = [bench.time(config) for config in bench.timed]
     if len(times) > BUDGET:
-        raise Wrong(case, f"{len(times)} measurements were made.\n"
-                    "Likely cause: measure is called again for the best or for the curve; keep the number.")
+        raise Wrong(
+            case,
+            f"{len(times)} measurements were made.\n"
+            "Likely cause: measure is called again for the best or for the curve; keep the number.",
+        )
     if len(set(bench.timed)) < len(times):
-        raise Wrong(case, "a configuration was measured twice.\nLikely cause: random.choice draws with replacement; "
-                    "sample does not.")
+        raise Wrong(
+            case,
+            "a configuration was measured twice.\nLikely cause: random.choice draws with replacement; sample does not.",
+        )
     if len(times) < BUDGET:
         raise Wrong(case, f"only {len(times)} measurements were made; {BUDGET} may be spent")
     if best not in bench.timed or bench.time(best) != min(times):
         raise Wrong(case, f"best is {best!r}, but {min(bench.timed, key=bench.time)} was the fastest measured")
     if list(curve) != np.minimum.accumulate(times).tolist():
-        raise Wrong(case, "curve is not the fastest time so far, after each measurement" + (
-            ".\nLikely cause: it holds every time as it was measured." if list(curve) == times else ""))
+        raise Wrong(
+            case,
+            "curve is not the fastest time so far, after each measurement"
+            + (".\nLikely cause: it holds every time as it was measured." if list(curve) == times else ""),
+        )
