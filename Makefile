@@ -29,7 +29,7 @@ help: ## List the targets
 setup: $(stamp) ## Make the environment in .venv (a second time does nothing)
 	@echo "$(VENV) is ready. Next: make lab"
 
-run: $(stamp) ## Work through every lab headless into build/ (LABS=notebooks/00_start_here.ipynb: only these)
+run: $(stamp) ## Work through every lab headless into build/ (LABS="00 02", or notebooks: only these)
 	@$(run_python) -m labs_helpers.course.run_labs --out build $(LABS)
 
 test: $(stamp) ## Run what CI runs: pytest, and strict nbval over every notebook

@@ -8,6 +8,7 @@ import re
 import sys
 import tempfile
 
+from labs_helpers import labs
 from labs_helpers.course.scoreboard import SCORES
 from labs_helpers.launch.process import run
 
@@ -22,10 +23,9 @@ def setup(lab: str) -> None:
 
     Without a GPU, chooses Triton's interpreter, which has to happen before Triton is imported. On Colab,
     installs what the course needs beside Colab's own torch, Triton and ipykernel. Raises RuntimeError with the
-    way out where Triton cannot run.
+    way out where Triton cannot run, ValueError for a lab that is not in `labs.LABS`.
     """
-    if not (isinstance(lab, str) and len(lab) == 2 and lab.isdigit()):
-        raise ValueError(f"setup takes the lab's two digits as text, such as '02', not {lab!r}")
+    labs.lab(lab)  # which refuses an unknown one
     if "COLAB_RELEASE_TAG" in os.environ:
         complete_colab()
     from labs_helpers.draw import figures

@@ -11,14 +11,13 @@ from pathlib import Path
 
 from labs_helpers.course.own_copies import copy_labs
 from labs_helpers.course.reset import reset
-
-ROOT = Path(__file__).parents[2]
+from labs_helpers.labs import NOTEBOOKS, ROOT
 
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="my_labs", description="Work on your own copies of the labs.")
     parser.add_argument("--reset", metavar="02/3", help="put the stub of exercise 3 of lab 02 back, and end")
-    parser.add_argument("--labs", type=Path, default=ROOT / "notebooks", help="the labs as shipped")
+    parser.add_argument("--labs", type=Path, default=NOTEBOOKS, help="the labs as shipped")
     parser.add_argument("--to", type=Path, default=ROOT / "my_labs", help="your copies")
     parser.add_argument("--copy-only", action="store_true", help="do not open JupyterLab")
     options = parser.parse_args(arguments)

@@ -1,4 +1,4 @@
-"""Work through the labs headless: python -m labs_helpers.course.run_labs [notebooks ...] --out build
+"""Work through the labs headless: python -m labs_helpers.course.run_labs [02 | notebook ...] --out build
 
 Each notebook is executed as a copy in a folder of its own, on whatever this machine has. OUT gets, for each
 lab, the executed notebook and an HTML page, its figures as SVG under figures/, and index.html over all of it,
@@ -22,8 +22,8 @@ from tqdm import tqdm
 
 from labs_helpers.course.execute import execute
 from labs_helpers.course.index_page import RESULT, Result, write_index
+from labs_helpers.labs import LABS, lab
 
-ROOT = Path(__file__).parents[2]
 # A row of a table keeps its line, and the table scrolls: on a phone numbers would break in the middle.
 TABLES_SCROLL = """<style>
 .jp-OutputArea-output pre { white-space: pre; word-break: normal; overflow-x: auto; }
@@ -108,15 +108,17 @@ def _figures(out: Path) -> set[tuple[int, str]]:
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="run_labs", description="Work through the labs headless.")
-    parser.add_argument("notebooks", nargs="*", type=Path, help="default: every lab of the course")
+    parser.add_argument("notebooks", nargs="*", metavar="LAB", help="02, or a notebook; default: every lab")
     parser.add_argument("--out", type=Path, default=Path("build"), help="default: build")
     parser.add_argument("--cell-timeout", type=float, default=600, metavar="SECONDS", help="default: 600")
     options = parser.parse_args(arguments)
-    notebooks = options.notebooks or sorted((ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb"))
+    try:
+        notebooks = [lab(name).path if name.isdigit() else Path(name) for name in options.notebooks]
+    except ValueError as error:
+        parser.error(str(error))
+    notebooks = notebooks or [one.path for one in LABS]
     if missing := [str(path) for path in notebooks if not path.is_file()]:
         parser.error(f"no such notebook: {', '.join(missing)}")
-    if not notebooks:
-        parser.error(f"there is no lab in {ROOT / 'notebooks'}")
 
     out = options.out.resolve()
     if out in {path.resolve().parent for path in notebooks}:

@@ -7,29 +7,10 @@ from pathlib import Path
 
 import nbformat
 
-from labs_helpers.course.scoreboard import SCORES
 from labs_helpers.course.stub import cell_of
+from labs_helpers.labs import LABS, lab
 
-ROOT = Path(__file__).resolve().parents[2]
-NOTEBOOKS = sorted((ROOT / "notebooks").glob("[0-9]*.ipynb"))
-
-# Where a lab's checks are registered, and the reference of its transfer exercise, which students do not get.
-CHECKS = {
-    "00": "labs_helpers.first_kernels.lab00.checks.kernels",
-    "02": "labs_helpers.gemm.lab02.checks.products",
-    "03": "labs_helpers.gemm.lab03.checks.pruning",
-    "04": "labs_helpers.attention.lab04.checks.kernels",
-    "05": "labs_helpers.attention.lab05.checks.function",
-    "06": "labs_helpers.collectives.lab06.checks.first_two",
-}
-TRANSFER = {
-    "00-5": ("tests.first_kernels.lab00.exercises.ex5_rms_norm", "rms_norm"),
-    "02-7": ("tests.gemm.lab02.exercises.ex7_silu_matmul", "silu_matmul"),
-    "03-7": ("tests.gemm.lab03.exercises.ex7_tune_silu", "tune_silu"),
-    "04-6": ("tests.attention.lab04.exercises.ex6_window_attention", "window_attention"),
-    "05-5": ("tests.attention.lab05.exercises.ex5_softcap_gradients", "softcap_gradients"),
-    "06-8": ("tests.collectives.lab06.exercises.ex8_recursive_halving", "recursive_halving"),
-}
+NOTEBOOKS = [one.path for one in LABS]
 
 
 def read(path: Path):
@@ -47,16 +28,22 @@ def exercises(notebook) -> dict:
 
 def exercise(identifier: str):
     """The registered Exercise of a grade_id such as '02-3'."""
-    importlib.import_module(CHECKS[identifier[:2]])
-    return SCORES.exercises[identifier.replace("-", "/")]
+    number, _, _ = identifier.partition("-")
+    return next(e for e in lab(number).exercises() if e.id == identifier.replace("-", "/"))
+
+
+def reference(identifier: str):
+    """The reference of a grade_id; of a transfer exercise the one that students do not get."""
+    registered = exercise(identifier)
+    if registered.reference is not None:
+        return registered.reference
+    module = importlib.import_module(lab(identifier[:2]).transfer)
+    return getattr(module, registered.trial.__name__)
 
 
 def solved_cell(identifier: str) -> str:
     """The exercise cell with its reference in it."""
-    if identifier in TRANSFER:
-        module, name = TRANSFER[identifier]
-        return cell_of(getattr(importlib.import_module(module), name))
-    return cell_of(exercise(identifier).reference)
+    return cell_of(reference(identifier))
 
 
 def solved(notebook):

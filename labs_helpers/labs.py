@@ -1,0 +1,123 @@
+"""The labs in teaching order: the one table that the README, the index page, set-up, commands and tests read."""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]  # the checkout; where the package alone is installed, nothing stands there
+NOTEBOOKS = ROOT / "notebooks"
+
+
+@dataclass(frozen=True)
+class Lab:
+    """One lab. An exercise's own minutes and points stand at its check, `@exercise("02/3", …)`."""
+
+    number: str  # '02'
+    title: str
+    sentence: str  # what a student builds
+    notebook: str  # its file in notebooks/
+    package: str  # holds exercises/, checks/ and pictures
+    minutes: int
+    hardware: str
+    needs: tuple[str, ...]  # the labs that come before it
+    transfer: str  # module, outside of what students get, with the reference of the transfer exercise
+
+    @property
+    def path(self) -> Path:
+        return NOTEBOOKS / self.notebook
+
+    @property
+    def topic(self) -> str:
+        """'gemm': the library that the lab teaches."""
+        return self.package.split(".")[1]
+
+    def exercises(self) -> list:
+        """Its exercises (see course.exercise.Exercise) in order, registered by importing its checks."""
+        from labs_helpers.course.scoreboard import SCORES
+
+        importlib.import_module(f"{self.package}.checks")
+        return sorted(
+            (e for key, e in SCORES.exercises.items() if key.startswith(self.number + "/")), key=lambda e: e.id
+        )
+
+
+ANY_MACHINE = "any; a GPU runs the same cells at full size"
+
+LABS = (
+    Lab(
+        "00",
+        "Start here",
+        "first kernels; the two roofs of your machine",
+        "00_start_here.ipynb",
+        "labs_helpers.first_kernels.lab00",
+        minutes=120,
+        hardware=ANY_MACHINE,
+        needs=(),
+        transfer="tests.first_kernels.lab00.exercises.ex5_rms_norm",
+    ),
+    Lab(
+        "02",
+        "One kernel instead of three",
+        "D = ReLU(A·B + C), fused, tile by tile",
+        "02_fused_gemm.ipynb",
+        "labs_helpers.gemm.lab02",
+        minutes=105,
+        hardware=ANY_MACHINE,
+        needs=("00",),
+        transfer="tests.gemm.lab02.exercises.ex7_silu_matmul",
+    ),
+    Lab(
+        "03",
+        "Tuning: search, prune, remember",
+        "a search with a gate, a pruner and a cache key; 144 configurations, a tenth measured",
+        "03_tuning.ipynb",
+        "labs_helpers.gemm.lab03",
+        minutes=100,
+        hardware=ANY_MACHINE,
+        needs=("02",),
+        transfer="tests.gemm.lab03.exercises.ex7_tune_silu",
+    ),
+    Lab(
+        "04",
+        "FlashAttention-2, forward",
+        "attention without its L × L matrix, causal, with the empty tiles skipped",
+        "04_flash_attention_forward.ipynb",
+        "labs_helpers.attention.lab04",
+        minutes=115,
+        hardware=ANY_MACHINE,
+        needs=("02",),
+        transfer="tests.attention.lab04.exercises.ex6_window_attention",
+    ),
+    Lab(
+        "05",
+        "FlashAttention-2, backward",
+        "its gradients: two kernels with one writer an element, beside one with atomics",
+        "05_flash_attention_backward.ipynb",
+        "labs_helpers.attention.lab05",
+        minutes=115,
+        hardware=ANY_MACHINE,
+        needs=("04",),
+        transfer="tests.attention.lab05.exercises.ex5_softcap_gradients",
+    ),
+    Lab(
+        "06",
+        "MPI collectives from scratch",
+        "ring all-reduce and its rivals, on practice ranks and real ones, raced against native",
+        "06_mpi_collectives.ipynb",
+        "labs_helpers.collectives.lab06",
+        minutes=170,
+        hardware="two cores; no GPU",
+        needs=("00",),
+        transfer="tests.collectives.lab06.exercises.ex8_recursive_halving",
+    ),
+)
+
+
+def lab(number: str) -> Lab:
+    """The lab of that number. ValueError, with those that there are, for another."""
+    for one in LABS:
+        if one.number == number:
+            return one
+    raise ValueError(f"there is no lab {number!r}. There are: {', '.join(one.number for one in LABS)}")
