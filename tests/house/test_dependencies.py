@@ -1,4 +1,4 @@
-"""One list of dependencies: what the others say agrees with pyproject.toml, and it covers what is imported."""
+"""What others say agrees with pyproject.toml, and its one list of dependencies covers what is imported."""
 
 import ast
 import re
@@ -36,6 +36,12 @@ def test_conda_has_the_same_list():
     assert conda.pop("python") == SpecifierSet(PROJECT["requires-python"])
     assert conda.pop("pip") == SpecifierSet()
     assert conda == {CONDA_NAME.get(name, name): allowed for name, allowed in {**COURSE, **TESTS}.items()}
+
+
+def test_the_citation_has_the_same_address_and_licence():
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    assert citation["repository-code"] == PROJECT["urls"]["Repository"]
+    assert citation["license"] == PROJECT["license"]
 
 
 @pytest.mark.parametrize("name", [*COURSE, *TESTS])
@@ -94,7 +100,3 @@ def test_every_import_is_declared(folders, declared):
         if not declared.keys() & {canonicalize_name(name) for name in distributions.get(package, [package])}
     }
     assert not undeclared
-
-
-def test_every_package_is_installed_and_the_records_with_them():
-    pass

@@ -1,0 +1,42 @@
+"""The course as it is installed where there is no checkout: the packages, their data and the records, and no more."""
+
+import shutil
+import sys
+from pathlib import Path
+from zipfile import ZipFile
+
+import pytest
+
+from labs_helpers.launch.process import run
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory):
+    """The names of the files that the wheel of a copy of the tree puts into site-packages."""
+    tree, out = tmp_path_factory.mktemp("tree"), tmp_path_factory.mktemp("wheel")
+    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, tree)
+    for name in ("labs_helpers", "results", "tests", "notebooks", "mpi_scripts"):
+        shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns("__pycache__", ".ipynb_checkpoints"))
+    options = ["--no-deps", "--no-build-isolation", "--no-cache-dir", "--wheel-dir", out]
+    run([sys.executable, "-m", "pip", "wheel", *options, tree], timeout=60)
+    (wheel,) = out.glob("*.whl")
+    return set(ZipFile(wheel).namelist())
+
+
+def test_it_holds_the_library_with_its_data_and_the_records(installed):
+    library = {
+        str(path.relative_to(ROOT))
+        for path in (ROOT / "labs_helpers").rglob("*")
+        if path.is_file() and not {"__pycache__", ".ipynb_checkpoints"} & {*path.parts}
+    }
+    records = {f"labs_helpers/recorded/{path.name}" for path in (ROOT / "results").glob("*.jsonl")}
+    assert records and {name for name in installed if name.startswith("labs_helpers/")} == library | records
+
+
+def test_it_holds_nothing_else_but_what_describes_it(installed):
+    others = {name.partition("/")[0] for name in installed} - {"labs_helpers"}
+    assert len(others) == 1 and others.pop().endswith(".dist-info")
+    assert any(name.endswith("/licenses/LICENSE") for name in installed)
