@@ -12,7 +12,8 @@ import numpy as np
 from labs_helpers.compile.source import plain, reachable, source_of
 from labs_helpers.course.scoreboard import OPEN, RIGHT, SCORES, WRONG
 from labs_helpers.course.stub import BEGIN, attempted, still_open
-from labs_helpers.course.verdict.wrong import Wrong, wrong_from
+from labs_helpers.course.verdict.errors import describe_error
+from labs_helpers.course.verdict.wrong import Wrong
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class Exercise:
             for line in self._trials(student):
                 print(f"{RIGHT} {line}")
         except (Exception, KeyboardInterrupt) as error:
-            raise self._wrong(plain(student).__name__, told(student, error)) from None
+            raise self._wrong(plain(student).__name__, _judged(student, error)) from None
         SCORES.status[self.id] = RIGHT
         print(f"{RIGHT} {self.id} passed: {self.points} of {self.points} points")
         return student
@@ -50,7 +51,7 @@ class Exercise:
         try:
             return list(self._trials(student))
         except Exception as error:
-            raise told(student, error) from error
+            raise _judged(student, error) from error
 
     def _trials(self, student) -> Iterator[str]:
         from labs_helpers.measure.machine import this_machine
@@ -108,12 +109,11 @@ def exercise(id: str, title: str, *, points: int, minutes: int, reference=None, 
     return register
 
 
-def told(student, error: BaseException) -> Wrong:
-    """`error`, raised while `student` was tried, as a Wrong that names the student's line and what is unfinished."""
-    if not isinstance(error, Wrong):
-        error = wrong_from(error, {plain(part).__code__.co_filename for part in reachable(student).values()})
+def _judged(student, error: BaseException) -> Wrong:
+    """`error`, raised while `student` was tried, as a Wrong, with what is unfinished in the answer."""
+    wrong = describe_error(student, error)
     places = still_open(student)
-    return Wrong(error.case, f"{error.message}\n`...` still stands in {', '.join(places)}.") if places else error
+    return Wrong(wrong.case, f"{wrong.message}\n`...` still stands in {', '.join(places)}.") if places else wrong
 
 
 def _what_is_open(student, reference) -> str:

@@ -1,13 +1,18 @@
-"""Compare a result with its float64 reference under a bound that follows from the arithmetic."""
+"""An answer against what it should be: tensors under a bound that follows from the arithmetic, the rest exactly."""
 
 from __future__ import annotations
 
+import math
+
+import numpy as np
 import torch
 
+from labs_helpers.course.verdict.causes import Candidates, likely
 from labs_helpers.course.verdict.wrong import Wrong
 
 # Relative spacing of a dtype's numbers: half of it is the largest error of one rounding.
 _UNIT = {torch.float64: 2.0**-53, torch.float32: 2.0**-24, torch.float16: 2.0**-11, torch.bfloat16: 2.0**-8}
+BY_HAND = "work out {where} by hand, beside the code, step by step."
 
 
 def matmul_bound(expected, magnitude, K: int, dtype) -> torch.Tensor:
@@ -20,72 +25,115 @@ def matmul_bound(expected, magnitude, K: int, dtype) -> torch.Tensor:
     return _UNIT[dtype] * expected.abs() + (K + 4) * 2.0**-24 * magnitude + subnormal
 
 
-def close(actual, expected, bound, case: str, why: str, suspects: dict | None = None) -> None:
-    """Raises Wrong unless |actual − expected| ≤ bound everywhere.
+def expect_close(
+    case: str, found, expected, bound, why: str, causes: Candidates = (), name: str = "", advice: str = BY_HAND
+) -> None:
+    """Raises Wrong unless |found − expected| ≤ bound everywhere.
 
-    actual: the result. expected: float64 of the same shape. bound: a number or one an element, and `why` says
-    where it comes from. suspects: text → what a common mistake would have given; the one that fits is named.
+    found: the answer's tensor, called `name`. expected: float64 of the same shape. bound: a number or one an
+    element, and `why` says where it comes from. advice: for an error that no cause fits; {where} is its place.
     """
-    if not isinstance(actual, torch.Tensor):
-        raise Wrong(case, f"returned {type(actual).__name__} {actual!r}, not a tensor")
-    if tuple(actual.shape) != tuple(expected.shape):
-        raise Wrong(case, f"has shape {tuple(actual.shape)}, expected {tuple(expected.shape)}")
-    got = actual.detach().cpu().double()
+    where = f"{name}: " if name else ""
+    if not isinstance(found, torch.Tensor):
+        raise Wrong(case, f"returned {type(found).__name__} {found!r}, not a tensor", where=where)
+    if tuple(found.shape) != tuple(expected.shape):
+        raise Wrong(case, f"has shape {tuple(found.shape)}, expected {tuple(expected.shape)}", where=where)
+    got = found.detach().cpu().double()
     bound = torch.as_tensor(bound, dtype=torch.float64).expand(expected.shape)
     error = (got - expected).abs()
-    if bool((error <= bound).all()):
+    off = ~(error <= bound)
+    if not bool(off.any()):
         return
-    finite = torch.isfinite(got)
     excess = torch.where(torch.isnan(error), torch.inf, error - bound)
-    where = tuple(int(i) for i in torch.unravel_index(excess.argmax(), excess.shape)) if excess.ndim else ()
-    wrong = int((~(error <= bound)).sum())
-    lines = [
-        f"{wrong:,} of {error.numel():,} elements are off; the worst is at {list(where)}:",
-        f"  got {got[where]:.7g}, expected {expected[where]:.7g}",
-    ]
-    if bool(finite.all()):
-        lines.append(f"  error {error[where]:.2g}, allowed {bound[where]:.2g} ({why})")
-    causes = [
-        text
-        for text, value in (suspects or {}).items()
-        if _same(got, value, bound) and not _within(value, expected, bound)
-    ]
-    if causes:
-        lines.append("Likely cause: " + causes[0])
-    elif not bool(finite.all()):
-        lines.append(f"Likely cause: {_non_finite(got, expected)}")
-    else:
-        lines.append(_pattern(error > bound))
-    raise Wrong(case, "\n".join(line for line in lines if line))
-
-
-def _same(got, value, bound) -> bool:
-    value = torch.as_tensor(value, dtype=torch.float64)
-    if value.shape != got.shape:
-        return False
-    near = (got - value).abs() <= 4 * bound + 1e-3 * value.abs().clamp(min=1e-3)
-    # What is not finite is like nothing but itself: a tolerance relative to it would let everything pass.
-    near = torch.where(value.isfinite(), near, (got == value) | (got.isnan() & value.isnan()))
-    return bool(near.all())
-
-
-def _within(value, expected, bound) -> bool:
-    """Whether a suspect is right here: a lost tail is nothing where there is no tail."""
-    value = torch.as_tensor(value, dtype=torch.float64)
-    return bool(((value - expected).abs() <= bound).all())
-
-
-def _non_finite(got, expected) -> str:
-    bad = ~torch.isfinite(got)
-    return (
-        f"{int(bad.sum()):,} elements are not finite{_region(bad)}. An output element that is never written "
-        "holds NaN here, and so does everything around the inputs: look for a tile without a store, or a "
-        "load without its mask."
+    worst = tuple(int(i) for i in torch.unravel_index(excess.argmax(), excess.shape)) if excess.ndim else ()
+    fitting = likely(causes, lambda answer: _near(got, answer, bound) and not _within(answer, expected, bound))
+    allowed = f"\n  error {error[worst]:.2g}, allowed {bound[worst]:.2g} ({why})" if got.isfinite().all() else ""
+    raise Wrong(
+        case,
+        f"{got[worst]:.7g}",
+        f"{expected[worst]:.7g}{allowed}",
+        f"{where}{int(off.sum()):,} of {off.numel():,} elements are off{_region(off)}; the worst is at {list(worst)}",
+        fitting or _not_finite(got),
+        advice.format(where=f"element {list(worst)}"),
     )
 
 
-def _pattern(bad) -> str:
-    return f"The elements that are off{_region(bad)}." if _region(bad) else ""
+def expect_equal(
+    case: str, found, expected, causes: Candidates = (), where: str = "element {at}", advice: str = BY_HAND
+) -> None:
+    """Raises Wrong unless the NumPy array `found` equals `expected`, NaN where NaN is. where: names the first wrong
+    element, {at}, as in 'rank 2, element {at}'."""
+    if np.shape(found) != np.shape(expected):
+        raise Wrong(case, f"has shape {np.shape(found)}, expected {np.shape(expected)}")
+    off = ~_equal(found, expected)
+    if not off.any():
+        return
+    at = tuple(int(i) for i in np.argwhere(off)[0])
+    place = where.format(at=at[0] if len(at) == 1 else list(at))
+    texts = [f"{array[at]:g}" for array in (found, expected)]
+    if texts[0] == texts[1]:
+        texts = [repr(array[at].item()) for array in (found, expected)]
+    fitting = likely(causes, lambda answer: np.shape(answer) == np.shape(found) and bool(_equal(found, answer).all()))
+    raise Wrong(case, f"{place} is {texts[0]}, expected {texts[1]}", cause=fitting, advice=advice.format(where=place))
+
+
+def expect_number(
+    case: str, name: str, found, expected, causes: Candidates = (), within: float = 0.0, advice: str = BY_HAND
+) -> None:
+    """Raises Wrong unless the number `found`, called `name`, is `expected`, up to a relative error of `within`.
+
+    A candidate's answer may be a number or several, of which one has to fit, up to 1e-3 where `within` is not 0.
+    """
+    if found == expected or (within and math.isfinite(expected) and abs(found - expected) <= within * abs(expected)):
+        return
+
+    def fits(answer) -> bool:
+        near = 1e-3 if within else 0.0
+        return any(
+            found == value or (math.isfinite(value) and abs(found - value) <= near * abs(value))
+            for value in np.atleast_1d(answer)
+        )
+
+    is_number = isinstance(found, (int, float)) and not isinstance(found, bool)
+    shown = [f"{x:,}" if isinstance(x, int) else f"{x:.6g}" for x in (found, expected)] if is_number else []
+    got, wanted = shown or (repr(found), f"{expected:,}")
+    fitting = likely(causes, fits) if is_number else ()
+    raise Wrong(
+        case, f"{name} is {got}, expected {wanted}", cause=fitting, advice=advice.format(where=f"{name} for this case")
+    )
+
+
+def _equal(a, b):
+    a, b = np.asarray(a), np.asarray(b)
+    both_nan = (a != a) & (b != b)
+    return (a == b) | both_nan
+
+
+def _near(got, answer, bound) -> bool:
+    """Whether `answer`, a mistake's, is what came out: within its rounding errors, and not finite where that is not."""
+    answer = torch.as_tensor(answer, dtype=torch.float64)
+    if answer.shape != got.shape:
+        return False
+    near = (got - answer).abs() <= 4 * bound + 1e-3 * answer.abs().clamp(min=1e-3)
+    # What is not finite is like nothing but itself: a tolerance relative to it would let everything pass.
+    near = torch.where(answer.isfinite(), near, (got == answer) | (got.isnan() & answer.isnan()))
+    return bool(near.all())
+
+
+def _within(answer, expected, bound) -> bool:
+    """Whether a candidate is right here: a lost tail is nothing where there is no tail."""
+    answer = torch.as_tensor(answer, dtype=torch.float64)
+    return bool(((answer - expected).abs() <= bound).all())
+
+
+def _not_finite(got) -> tuple[str, ...]:
+    bad = ~got.isfinite()
+    if not bool(bad.any()):
+        return ()
+    return (
+        f"{int(bad.sum()):,} elements are not finite{_region(bad)}. An output element that is never written holds NaN "
+        "here, and so does everything around the inputs: look for a tile without a store, or a load without its mask.",
+    )
 
 
 def _region(bad) -> str:
@@ -93,10 +141,7 @@ def _region(bad) -> str:
     if bad.ndim != 2 or bool(bad.all()):
         return ""
     rows, columns = bad.any(1).nonzero().flatten(), bad.any(0).nonzero().flatten()
-    first, last = (int(rows[0]), int(columns[0])), (int(rows[-1]) + 1, int(columns[-1]) + 1)
-    if first == (0, 0) and last == tuple(bad.shape):  # everywhere: that says nothing
+    first, last = (int(rows[0]), int(columns[0])), (int(rows[-1]), int(columns[-1]))
+    if first == (0, 0) and last == (bad.shape[0] - 1, bad.shape[1] - 1):  # everywhere: that says nothing
         return ""
-    return (
-        f" lie in rows {first[0]} to {last[0] - 1} and columns {first[1]} to {last[1] - 1} of "
-        f"{bad.shape[0]}×{bad.shape[1]}"
-    )
+    return f" in rows {first[0]} to {last[0]} and columns {first[1]} to {last[1]} of {bad.shape[0]}×{bad.shape[1]}"

@@ -14,14 +14,14 @@ def verify_interpreted(exercise, student, timeout: float = 120) -> Iterator[str]
     lines, wrong = call_interpreted(_verify, student, exercise.trial.__module__, exercise.id, timeout=timeout)
     yield from (f"{line}  (interpreter)" for line in lines)
     if wrong is not None:
-        raise Wrong(*wrong)
+        raise wrong
 
 
-def _verify(student, module: str, exercise_id: str) -> tuple[list[str], tuple[str, str] | None]:
+def _verify(student, module: str, exercise_id: str) -> tuple[list[str], Wrong | None]:
     from labs_helpers.course.scoreboard import SCORES
 
     importlib.import_module(module)
     try:
         return SCORES.exercises[exercise_id].verify(student), None
     except Wrong as error:
-        return [], (error.case, error.message)
+        return [], error

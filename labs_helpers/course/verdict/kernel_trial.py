@@ -8,12 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from labs_helpers.compile.ahead_of_time import CompileError, compile_launch
 from labs_helpers.compile.launches import Launch, record_launches
-from labs_helpers.compile.source import plain, reachable
 from labs_helpers.course.meter import Counts, Meter, metered
+from labs_helpers.course.verdict.errors import describe_error
 from labs_helpers.course.verdict.surroundings import Guarded
-from labs_helpers.course.verdict.wrong import Wrong, wrong_from
+from labs_helpers.course.verdict.wrong import Wrong
 from labs_helpers.measure.machine import this_machine
 
 
@@ -25,6 +24,9 @@ class Run:
     value: torch.Tensor
     launches: list[Launch]
     meter: Meter | None
+
+    def counts(self, tensor) -> Counts | None:
+        return self.meter.of(tensor) if self.meter else None
 
     def expect_loads(self, name: str, tensor, times: int, why: str) -> None:
         """Raises Wrong unless every element of `tensor` was loaded exactly `times`. Nothing on a GPU."""
@@ -48,48 +50,15 @@ class Run:
             return
         if not isinstance(self.value, torch.Tensor):
             raise Wrong(self.case, f"returned {type(self.value).__name__} {self.value!r}, not a tensor")
-        counts = self.meter.of(self.value)
-        never, often = counts.writers == 0, counts.writers > 1
         if not self.meter.knows(self.value):
             raise Wrong(
                 self.case,
-                f"no kernel was given {name}: PyTorch made it from what the kernel wrote.\n"
-                "Likely cause: a part of the work is still a kernel of its own.",
+                f"no kernel was given {name}: PyTorch made it from what the kernel wrote.",
+                cause="a part of the work is still a kernel of its own.",
             )
-        if never.all():
-            raise Wrong(
-                self.case,
-                f"nothing is ever stored to {name}.\nLikely cause: the kernel has no tl.store, "
-                "or its mask is False everywhere.",
-            )
-        if never.any() and often.any():
-            raise Wrong(
-                self.case,
-                f"{_where(never, name)} never written, {_where(often, name)} written by several "
-                f"programs.\nLikely cause: {overlapping or _overlapping(counts.writers.ndim)}",
-            )
-        if never.any():
-            raise Wrong(
-                self.case,
-                f"{_where(never, name)} never written.\nLikely cause: a tile has no program (the "
-                "grid rounds down), or the mask of the store is too narrow.",
-            )
-        if often.any():
-            raise Wrong(
-                self.case,
-                f"{_where(often, name)} written by {int(counts.writers.max())} programs.\n"
-                "Likely cause: two programs take the same tile; on a GPU they race.",
-            )
-        if (counts.stores > 1).any():
-            raise Wrong(
-                self.case,
-                f"{_where(counts.stores > 1, name)} stored {int(counts.stores.max())} times by "
-                "one program.\nLikely cause: an intermediate result goes through memory; keep it in "
-                "registers and store once.",
-            )
-
-    def counts(self, tensor) -> Counts | None:
-        return self.meter.of(tensor) if self.meter else None
+        if wrong := _stored(self.meter.of(self.value), name, overlapping):
+            found, cause = wrong
+            raise Wrong(self.case, found, cause=cause)
 
 
 def run_watched(case: str, student, *args, **kwargs) -> Run:
@@ -99,79 +68,41 @@ def run_watched(case: str, student, *args, **kwargs) -> Run:
     """
     with ExitStack() as stack:
         guard = stack.enter_context(Guarded())
-        meter = launches = None
-        if this_machine().interpreted:
-            meter = stack.enter_context(metered())
-        else:
-            launches = stack.enter_context(record_launches())
+        meter = stack.enter_context(metered()) if this_machine().interpreted else None
+        launches = meter.launches if meter else stack.enter_context(record_launches())
         try:
             value = student(*args, **kwargs)
         except Exception as error:
-            files = {plain(part).__code__.co_filename for part in reachable(student).values()}
-            raise wrong_from(error, files, case) from error
+            raise describe_error(student, error, case) from error
     if overwritten := guard.overwritten():
         raise Wrong(
             case,
-            f"{overwritten} elements beside the output were overwritten.\n"
-            "Likely cause: the store has no mask, or a mask that is too wide.",
+            f"{overwritten} elements beside the output were overwritten.",
+            cause="the store has no mask, or a mask that is too wide.",
         )
-    run = Run(case, value, meter.launches if meter else launches, meter)
-    if not run.launches:
+    if not launches:
         raise Wrong(case, "no Triton kernel was launched")
-    return run
+    return Run(case, value, launches, meter)
 
 
-def compiled_for(case: str, launch: Launch, target: str, dtype):
-    """What the compiler makes of the launch for `target`; its refusal becomes a Wrong with the likely cause."""
-    try:
-        return compile_launch(launch, target, dtype)
-    except CompileError as error:
-        text = str(error).strip()
-        cause = f"\nLikely cause: {why}" if (why := _why_refused(text)) else ""
-        last = "\n".join(text.splitlines()[-6:])
-        raise Wrong(case, f"does not compile for {target}, although the interpreter runs it:\n{last}{cause}") from error
-
-
-def _why_refused(text: str) -> str:
-    """What in the kernel makes the compiler refuse, from its message; '' where that is not known."""
-    last = text.rsplit("\n", 1)[-1]
-    if "NameError" in last:
-        return 'a kernel may use only tl, its arguments and tl.constexpr; infinity is float("inf") there.'
-    if "AST node type: Break" in last or "AST node type: Continue" in last:
-        return "Triton has no break and no continue. Put the end into the loop's bounds."
-    if "oop-carried" in text or "accumulator" in text or "acc" in last:
-        return (
-            "the accumulator changes its dtype inside the loop. Start it as tl.float32 and leave it so; the "
-            "interpreter promotes it silently, a GPU does not."
-        )
-    return ""
-
-
-def check_tensor_cores(case: str, launch: Launch) -> str:
-    """Raises Wrong unless the launch in float16 uses Hopper's tensor cores with float32 accumulators, and in
-    float32 keeps full precision. Returns the line to print."""
-    half = compiled_for(case, launch, "sm_90", torch.float16)
-    if not half.uses_tensor_cores:
-        raise Wrong(
-            case,
-            "compiled for sm_90 in float16, the kernel has no tensor-core instruction.\n"
-            "Likely cause: the product is not a tl.dot.",
-        )
-    if half.float16_accumulators:
-        raise Wrong(
-            case,
-            "the compiled kernel accumulates in float16: its 11 bits lose every addend below 1/2048 of "
-            "the sum.\nLikely cause: out_dtype=tl.float16, or an accumulator of tl.float16.",
-        )
-    single = compiled_for(case, launch, "sm_90", torch.float32)
-    if "tf32" in single.assembly:
-        raise Wrong(
-            case,
-            "on float32 the compiled kernel multiplies in TF32, which rounds the inputs to 10 bits of "
-            'mantissa.\nLikely cause: tl.dot without input_precision="ieee".',
-        )
-    instructions = ", ".join(f"{count} × {name}" for name, count in half.tensor_core.items())
-    return f"compiled for sm_90: tensor cores ({instructions}), float32 accumulators"
+def _stored(counts: Counts, name: str, overlapping: str) -> tuple[str, str] | None:
+    """(what is wrong with the stores to the result, the likely cause); None when each element has one."""
+    never, often = counts.writers == 0, counts.writers > 1
+    if never.all():
+        return f"nothing is ever stored to {name}.", "the kernel has no tl.store, or its mask is False everywhere."
+    if never.any() and often.any():
+        found = f"{_where(never, name)} never written, {_where(often, name)} written by several programs."
+        return found, overlapping or _overlapping(counts.writers.ndim)
+    if never.any():
+        cause = "a tile has no program (the grid rounds down), or the mask of the store is too narrow."
+        return f"{_where(never, name)} never written.", cause
+    if often.any():
+        found = f"{_where(often, name)} written by {int(counts.writers.max())} programs."
+        return found, "two programs take the same tile; on a GPU they race."
+    if (twice := counts.stores > 1).any():
+        found = f"{_where(twice, name)} stored {int(counts.stores.max())} times by one program."
+        return found, "an intermediate result goes through memory; keep it in registers and store once."
+    return None
 
 
 def _overlapping(dimensions: int) -> str:

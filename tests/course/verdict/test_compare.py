@@ -1,12 +1,12 @@
 """The bound lets correct arithmetic pass and nothing worse; the message says where, how much and why."""
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labs_helpers.course.verdict.compare import close, matmul_bound
-from labs_helpers.course.verdict.wrong import Wrong
+from labs_helpers.course.verdict import Wrong, expect_close, expect_equal, expect_number, matmul_bound
 
 
 def product(K, dtype, seed, scale=1.0):
@@ -22,7 +22,7 @@ def product(K, dtype, seed, scale=1.0):
 def test_float32_accumulation_with_one_rounding_passes(K, seed, half, scale):
     dtype = torch.float16 if half else torch.float32
     a, b, exact, bound = product(K, dtype, seed, scale if not half else 1.0)
-    close((a.float() @ b.float()).to(dtype), exact, bound, "", "")
+    expect_close("", (a.float() @ b.float()).to(dtype), exact, bound, "")
 
 
 @pytest.mark.parametrize("K", [64, 512, 4096])
@@ -32,25 +32,74 @@ def test_float16_accumulation_does_not(K):
     for k in range(K):
         total += a[:, k, None] * b[None, k]
     with pytest.raises(Wrong, match="elements are off"):
-        close(total, exact, bound, "", "")
+        expect_close("", total, exact, bound, "")
 
 
 def test_tf32_does_not():
     a, b, exact, bound = product(256, torch.float32, 0)
     rounded = (a.view(torch.int32) & ~0x1FFF).view(torch.float32) @ (b.view(torch.int32) & ~0x1FFF).view(torch.float32)
     with pytest.raises(Wrong):
-        close(rounded, exact, bound, "", "")
+        expect_close("", rounded, exact, bound, "")
+
+
+EXPECTED = torch.arange(12, dtype=torch.float64).view(3, 4)
+
+
+def told(*causes) -> str:
+    """The message for 5 too many at [1, 2], with these candidate causes."""
+    got = EXPECTED.clone()
+    got[1, 2] += 5
+    with pytest.raises(Wrong) as caught:
+        expect_close("3×4", got, EXPECTED, 1e-6, "one rounding", causes)
+    return str(caught.value)
+
+
+FITS = "five too many at (1, 2)", EXPECTED + 5 * (EXPECTED == 6)
+TOO = "the same, said otherwise", EXPECTED + 5 * (EXPECTED == 6)
+AGAIN = "and once more", EXPECTED + 5 * (EXPECTED == 6)
+UNLIKE = "unlikely", EXPECTED * 7
 
 
 def test_the_message_names_the_worst_element_the_bound_and_the_cause():
-    expected = torch.arange(12, dtype=torch.float64).view(3, 4)
-    got = expected.clone()
-    got[1, 2] += 5
-    with pytest.raises(Wrong) as caught:
-        close(got, expected, 1e-6, "3×4", "one rounding", {"unlikely": expected * 7, "five too many at (1, 2)": got})
-    text = str(caught.value)
-    assert "3×4" in text and "worst is at [1, 2]" in text and "got 11, expected 6" in text
-    assert "error 5, allowed 1e-06 (one rounding)" in text and text.endswith("Likely cause: five too many at (1, 2)")
+    text = told(UNLIKE, FITS)
+    assert text.startswith(
+        "3×4: 1 of 12 elements are off in rows 1 to 1 and columns 2 to 2 of 3×4; the worst is at [1, 2]"
+    )
+    assert "\n  got 11, expected 6\n  error 5, allowed 1e-06 (one rounding)\n" in text
+    assert text.endswith("Likely cause: five too many at (1, 2)")
+
+
+def test_where_two_causes_fit_both_are_named_and_where_three_do_none_is():
+    assert told(FITS, UNLIKE, TOO).endswith("Likely cause: five too many at (1, 2); or: the same, said otherwise")
+    for causes in ((FITS, TOO, AGAIN), (UNLIKE,), ()):
+        assert told(*causes).endswith(
+            "One thing to try: work out element [1, 2] by hand, beside the code, step by step."
+        )
+
+
+def test_a_cause_that_changes_nothing_here_is_not_named():
+    assert "Likely cause" not in told(("nothing is lost", EXPECTED))
+
+
+def test_causes_are_not_worked_out_for_a_right_answer():
+    def candidates():
+        raise AssertionError("asked for")
+        yield
+
+    expect_close("", EXPECTED, EXPECTED, 0.0, "", candidates())
+    expect_equal("", EXPECTED.numpy(), EXPECTED.numpy(), candidates())
+    expect_number("", "n", 3, 3, candidates())
+
+
+def test_numbers_and_arrays_say_what_is_expected_and_why():
+    with pytest.raises(Wrong, match="bytes is 96, expected 1,024\nLikely cause: elements, not bytes"):
+        expect_number("", "bytes", 96, 1024, [("elements, not bytes", 96), ("twice", 2048)])
+    with pytest.raises(Wrong, match="α is 2, expected 1e-06\nLikely cause: in µs"):
+        expect_number("", "α", 2.0, 1e-6, [("in µs", (1.0, 2.0))], within=1e-6)
+    with pytest.raises(Wrong, match="bytes is None, expected 7"):
+        expect_number("", "bytes", None, 7)
+    with pytest.raises(Wrong, match="rank 3, element 1 is 5, expected 2\nLikely cause: five"):
+        expect_equal("", np.array([1, 5]), np.array([1, 2]), [("five", np.array([1, 5]))], "rank 3, element {at}")
 
 
 @pytest.mark.parametrize(
@@ -65,4 +114,4 @@ def test_the_message_names_the_worst_element_the_bound_and_the_cause():
 )
 def test_results_that_are_no_result(value, message):
     with pytest.raises(Wrong, match=message):
-        close(value, torch.zeros(3, dtype=torch.float64), 1.0, "", "")
+        expect_close("", value, torch.zeros(3, dtype=torch.float64), 1.0, "")

@@ -1,8 +1,13 @@
-"""The checks of lab 02, called in its notebook as `check.name(name)`."""
+"""The checks of lab 02, a file an exercise; its notebook calls `check.name(name)`."""
 
 from labs_helpers.course.scoreboard import summary
-from labs_helpers.gemm.lab02.checks.counts import tile_order, traffic
-from labs_helpers.gemm.lab02.checks.products import copy_tiles, masked_matmul, matmul_add_relu, silu_matmul, tile_matmul
+from labs_helpers.gemm.lab02.checks.ex1_traffic import traffic
+from labs_helpers.gemm.lab02.checks.ex2_copy_tiles import copy_tiles
+from labs_helpers.gemm.lab02.checks.ex3_tile_matmul import tile_matmul
+from labs_helpers.gemm.lab02.checks.ex4_masked_matmul import masked_matmul
+from labs_helpers.gemm.lab02.checks.ex5_matmul_add_relu import matmul_add_relu
+from labs_helpers.gemm.lab02.checks.ex6_tile_order import tile_order
+from labs_helpers.gemm.lab02.checks.ex7_silu_matmul import silu_matmul
 
 __all__ = [
     "copy_tiles",

@@ -1,0 +1,59 @@
+"""What the compiler says of an answer's kernel: what only the interpreter takes is found here."""
+
+from __future__ import annotations
+
+import torch
+
+from labs_helpers.compile.ahead_of_time import TARGETS, Compiled, CompileError, compile_launch
+from labs_helpers.compile.launches import Launch
+from labs_helpers.course.verdict.messages import AT_COMPILE_TIME, cause_of
+from labs_helpers.course.verdict.wrong import Wrong
+
+CASE = "compiled"
+
+
+def compiled_for(case: str, launch: Launch, target: str, dtype) -> Compiled:
+    """What the compiler makes of the launch for `target`; its refusal becomes a Wrong with the likely cause."""
+    try:
+        return compile_launch(launch, target, dtype)
+    except CompileError as error:
+        text = str(error).strip()
+        last = "\n".join(text.splitlines()[-6:])
+        raise Wrong(
+            case,
+            f"does not compile for {target}, although the interpreter runs it:\n{last}",
+            cause=cause_of(text, AT_COMPILE_TIME),
+        ) from error
+
+
+def check_compiles(case: str, launch: Launch) -> str:
+    """Raises Wrong unless the launch in float16 compiles for a chip other than this one. Returns the line to print."""
+    compiled = compiled_for(case, launch, "sm_90", torch.float16)
+    registers = "" if compiled.registers is None else f": {compiled.registers} registers a thread"
+    return f"compiles for sm_90 ({TARGETS['sm_90']}){registers}"
+
+
+def check_tensor_cores(launch: Launch) -> str:
+    """Raises Wrong unless the launch in float16 uses Hopper's tensor cores with float32 accumulators, and in
+    float32 keeps full precision. Returns the line to print."""
+    half = compiled_for(CASE, launch, "sm_90", torch.float16)
+    if not half.uses_tensor_cores:
+        raise Wrong(
+            CASE,
+            "compiled for sm_90 in float16, the kernel has no tensor-core instruction.",
+            cause="the product is not a tl.dot.",
+        )
+    if half.float16_accumulators:
+        raise Wrong(
+            CASE,
+            "the compiled kernel accumulates in float16: its 11 bits lose every addend below 1/2048 of the sum.",
+            cause="out_dtype=tl.float16, or an accumulator of tl.float16.",
+        )
+    if "tf32" in compiled_for(CASE, launch, "sm_90", torch.float32).assembly:
+        raise Wrong(
+            CASE,
+            "on float32 the compiled kernel multiplies in TF32, which rounds the inputs to 10 bits of mantissa.",
+            cause='tl.dot without input_precision="ieee".',
+        )
+    instructions = ", ".join(f"{count} × {name}" for name, count in half.tensor_core.items())
+    return f"compiled for sm_90: tensor cores ({instructions}), float32 accumulators"

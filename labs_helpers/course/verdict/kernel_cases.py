@@ -1,0 +1,93 @@
+"""The usual trial of an answer that launches a kernel: case by case, from the watched run to the values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+import torch
+
+from labs_helpers.course.torch_traffic import TorchTraffic
+from labs_helpers.course.verdict.causes import Candidates
+from labs_helpers.course.verdict.compare import expect_close
+from labs_helpers.course.verdict.kernel_trial import Run, run_watched
+from labs_helpers.course.verdict.wrong import Wrong
+
+PRINT_IT = 'work out {where} by hand; print("acc", acc) in the kernel shows a block while a check runs.'
+
+
+@dataclass(frozen=True)
+class Truth:
+    """What is right: `expected`, float64 on the CPU, within `bound` (a number or one an element; `why` says where it
+    comes from), in `dtype` (None: any; `why_dtype` says why)."""
+
+    expected: torch.Tensor
+    bound: torch.Tensor | float
+    why: str
+    dtype: torch.dtype | None = None
+    why_dtype: str = "the inputs have that"
+
+
+def kernel_cases(
+    student: Callable,
+    cases: Iterable[tuple],
+    truth: Callable[..., Truth],
+    causes: Callable[..., Candidates] = lambda run, *arguments: (),
+    loads: Callable[..., Iterable[tuple]] = lambda run, *arguments: (),
+    *,
+    output: str = "D",
+    fused: bool = False,
+) -> Iterator[str]:
+    """Yields the name of each of `cases`, (name, *arguments), in which `student(*arguments)` is right; raises Wrong.
+
+    Every element of the result, called `output`, has one writer; its values are `truth(*arguments)`; and each
+    (name, tensor, times, why) of `loads(run, *arguments)` is loaded so many times. causes(run, *arguments): what common
+    mistakes give. fused: in one kernel, with nothing computed by PyTorch beside it. Returns the last Run.
+    """
+    for case, *arguments in cases:
+        with TorchTraffic() as outside:
+            run = run_watched(case, student, *arguments)
+        run.expect_written_once(output)
+        right = truth(*arguments)
+        expect_dtype(run, right.dtype, right.why_dtype)
+        expect_close(case, run.value, right.expected, right.bound, right.why, causes(run, *arguments), advice=PRINT_IT)
+        if fused:
+            expect_fused(run, outside)
+        for load in loads(run, *arguments):
+            run.expect_loads(*load)
+        yield case
+    return run
+
+
+def expect_dtype(run: Run, dtype: torch.dtype | None, why: str) -> None:
+    if isinstance(run.value, torch.Tensor) and dtype not in (None, run.value.dtype):
+        raise Wrong(run.case, f"the result is {run.value.dtype}, expected {dtype}: {why}")
+
+
+COMPUTES = (
+    "add",
+    "add_",
+    "relu",
+    "relu_",
+    "clamp",
+    "clamp_min",
+    "maximum",
+    "mul",
+    "sigmoid",
+    "silu",
+    "mm",
+    "addmm",
+    "clone",
+)
+
+
+def expect_fused(run: Run, outside: TorchTraffic) -> None:
+    """Raises Wrong unless one kernel ran, and PyTorch computed nothing beside it."""
+    if len(run.launches) > 1:
+        raise Wrong(run.case, f"{len(run.launches)} kernels were launched; fused, it is one")
+    if extra := [operation.name for operation in outside.operations if operation.name in COMPUTES]:
+        raise Wrong(
+            run.case,
+            f"PyTorch ran {', '.join(extra)} beside the kernel.",
+            cause="a part of the epilogue is still a kernel of its own.",
+        )

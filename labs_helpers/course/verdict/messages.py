@@ -1,0 +1,53 @@
+"""Error messages of Python, PyTorch and Triton that beginners meet most, each with its likely cause.
+
+The first pattern that is found in 'KIND: text' counts. tests/course/verdict/test_messages.py makes each of them
+happen, so that a new Triton that says it otherwise is noticed.
+"""
+
+from __future__ import annotations
+
+import re
+
+MEETING = "two blocks of different shapes meet; [:, None] makes a column of rows, [None, :] a row of columns."
+
+# Raised while an answer runs.
+AT_RUN_TIME = (
+    (r"acc\.type|accumulator shape", "tl.dot's accumulator is not float32, or not BLOCK_M × BLOCK_N."),
+    (
+        r"reduction dimension",
+        "tl.dot takes M × K and K × N{shapes}: the inner sizes differ. One of the two is turned around: a tl.trans is "
+        "missing or too many, or [:, None] and [None, :] are swapped.",
+    ),
+    (r"same dtype", "tl.dot takes two blocks of one dtype: convert one to the other's, as in p.to(v.dtype)."),
+    (r"unexpected keyword argument 'dim'", "dim= is PyTorch's word; Triton's reductions take axis=."),
+    (
+        r"no attribute '(handle|element_ty|scalar)'",
+        "a function of torch inside a kernel. There it is tl: tl.zeros, tl.arange, tl.maximum.",
+    ),
+    (r"for @", "a matrix product inside a kernel is tl.dot(a, b, acc), not a @ b."),
+    (r"is not string", 'print inside a kernel. Take it out, or use tl.device_print("a", a).'),
+    (r"broadcast|shape", MEETING),
+    (r"arange", "tl.arange needs two compile-time numbers whose difference is a power of two."),
+)
+
+# Said by Triton's compiler of a kernel that ran in the interpreter.
+AT_COMPILE_TIME = (
+    (
+        r"NameError[^\n]*\Z",
+        'a kernel may use only tl, its arguments and tl.constexpr; infinity is float("inf") there.',
+    ),
+    (
+        r"AST node type: (Break|Continue)[^\n]*\Z",
+        "Triton has no break and no continue. Put the end into the loop's bounds.",
+    ),
+    (
+        r"oop-carried|accumulator|acc[^\n]*\Z",
+        "the accumulator changes its dtype inside the loop. Start it as tl.float32 and leave it so; the interpreter "
+        "promotes it silently, a GPU does not.",
+    ),
+)
+
+
+def cause_of(text: str, table, **details: str) -> str:
+    """The likely cause of an error message by `table`, '' where it has none. details: fill its {…}."""
+    return next((cause.format(**details) for pattern, cause in table if re.search(pattern, text)), "")

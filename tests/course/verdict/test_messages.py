@@ -1,0 +1,133 @@
+"""Each error message in the table is said by this Python, PyTorch and Triton, and its cause is found."""
+
+import pytest
+import torch
+import triton
+import triton.language as tl
+
+from labs_helpers.compile.launches import record_launches
+from labs_helpers.course.verdict import Wrong, compiled_for, run_watched
+from labs_helpers.course.verdict.messages import AT_COMPILE_TIME, AT_RUN_TIME
+
+X = torch.zeros(16, 16)
+
+
+@triton.jit
+def small_accumulator(x_ptr, N: tl.constexpr):
+    i = tl.arange(0, N)
+    x = tl.load(x_ptr + i[:, None] * N + i[None, :])
+    tl.store(x_ptr + i[:, None] * N + i[None, :], tl.dot(x, x, tl.zeros((N, 2 * N), dtype=tl.float32)))
+
+
+@triton.jit
+def inner_sizes(x_ptr, N: tl.constexpr):
+    i, k = tl.arange(0, N), tl.arange(0, 2 * N)
+    x = tl.load(x_ptr + i[:, None] * 0 + k[None, :] * 0)
+    tl.store(x_ptr + i[:, None] * N + i[None, :], tl.dot(x, tl.load(x_ptr + i[:, None] * N + i[None, :])))
+
+
+@triton.jit
+def two_dtypes(x_ptr, N: tl.constexpr):
+    i = tl.arange(0, N)
+    x = tl.load(x_ptr + i[:, None] * N + i[None, :])
+    tl.store(x_ptr + i[:, None] * N + i[None, :], tl.dot(x.to(tl.float16), x))
+
+
+@triton.jit
+def dim_for_axis(x_ptr, N: tl.constexpr):
+    tl.store(x_ptr, tl.sum(tl.load(x_ptr + tl.arange(0, N)), dim=0))
+
+
+@triton.jit
+def torch_inside(x_ptr, N: tl.constexpr):
+    tl.store(x_ptr + tl.arange(0, N), tl.load(x_ptr + torch.arange(0, N)))
+
+
+@triton.jit
+def at_sign(x_ptr, N: tl.constexpr):
+    i = tl.arange(0, N)
+    x = tl.load(x_ptr + i[:, None] * N + i[None, :])
+    tl.store(x_ptr + i[:, None] * N + i[None, :], x @ x)
+
+
+@triton.jit
+def printed(x_ptr, N: tl.constexpr):
+    x = tl.load(x_ptr + tl.arange(0, N))
+    tl.device_print(x)
+    tl.store(x_ptr + tl.arange(0, N), x)
+
+
+@triton.jit
+def shapes_meet(x_ptr, N: tl.constexpr):
+    i, k = tl.arange(0, N), tl.arange(0, 2 * N)
+    tl.store(x_ptr + i, tl.load(x_ptr + i) + tl.load(x_ptr + k))
+
+
+@triton.jit
+def odd_range(x_ptr, N: tl.constexpr):
+    i = tl.arange(0, N - 1)
+    tl.store(x_ptr + i, tl.load(x_ptr + i))
+
+
+@triton.jit
+def math_inside(x_ptr, N: tl.constexpr):
+    tl.store(x_ptr + tl.arange(0, N), abs(pytest.approx(1.0).expected))
+
+
+@triton.jit
+def breaks(x_ptr, N: tl.constexpr):
+    for i in range(N):
+        if i == 2:
+            break
+        tl.store(x_ptr + i, 0.0)
+
+
+@triton.jit
+def promoted(x_ptr, N: tl.constexpr):
+    i = tl.arange(0, N)
+    acc = tl.zeros((N,), dtype=tl.float16)
+    for _ in range(N):
+        acc += tl.load(x_ptr + i).to(tl.float32)
+    tl.store(x_ptr + i, acc)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "cause"),
+    [
+        (small_accumulator, "tl.dot's accumulator is not float32, or not BLOCK_M"),
+        (inner_sizes, "tl.dot takes M × K and K × N, here 16×32 and 16×16: the inner sizes differ"),
+        (two_dtypes, "tl.dot takes two blocks of one dtype"),
+        (dim_for_axis, "dim= is PyTorch's word"),
+        (torch_inside, "a function of torch inside a kernel"),
+        (at_sign, "a matrix product inside a kernel is tl.dot"),
+        (printed, "print inside a kernel"),
+        (shapes_meet, "two blocks of different shapes meet"),
+        (odd_range, "tl.arange needs two compile-time numbers"),
+    ],
+    ids=lambda value: getattr(getattr(value, "fn", None), "__name__", ""),
+)
+def test_at_run_time(kernel, cause):
+    with pytest.raises(Wrong) as caught:
+        run_watched("", lambda x: kernel[(1,)](x, N=16), X.clone())
+    assert cause in "; ".join(caught.value.causes), str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "cause"),
+    [
+        (math_inside, "a kernel may use only tl, its arguments"),
+        (breaks, "Triton has no break"),
+        (promoted, "the accumulator changes its dtype inside the loop"),
+    ],
+    ids=lambda value: getattr(getattr(value, "fn", None), "__name__", ""),
+)
+def test_at_compile_time(kernel, cause):
+    with record_launches(run=False) as launches:
+        kernel[(1,)](X, N=16)
+    with pytest.raises(Wrong) as caught:
+        compiled_for("", launches[0], "sm_90", torch.float16)
+    assert cause in "; ".join(caught.value.causes), str(caught.value)
+
+
+def test_every_line_of_the_tables_is_tried():
+    assert (len(AT_RUN_TIME), len(AT_COMPILE_TIME)) == (9, 3)
