@@ -3,8 +3,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labs_helpers.draw import figures
-from labs_helpers.measure import roofline
 from labs_helpers.measure.roofline import Work, attainable, bound, elementwise_work, matmul_work, predicted_ms
 from labs_helpers.measure.roofs import Roofs
 
@@ -61,50 +59,3 @@ def test_impossible_work_is_named(flops, nbytes, word):
 def test_negative_intensity():
     with pytest.raises(ValueError, match="intensity"):
         attainable(-1, H200)
-
-
-FIVE = [
-    elementwise_work(2**24, 4, name="ReLU"),
-    elementwise_work(2**24, 4, reads=2, name="vector add"),
-    elementwise_work(2**24, 4, flops=8, name="softmax"),
-    Work("row sum", 2**24, 2**26),
-    matmul_work(2048, 2048, 2048, 4),
-]
-
-
-@pytest.mark.parametrize("roofs", [Roofs(15e9, 100e9, "float32"), Roofs(31e9, 330e9, "float32"), H200])
-@pytest.mark.parametrize("share", [0.5, 0.97])
-def test_five_operations_are_labelled_without_overlap(roofs, share):
-    points = {work.name: (work.intensity, share * attainable(work.intensity, roofs)) for work in FIVE}
-    ax = roofline.plot_roofline({"2-core CPU (interpreter)": (roofs, points)})
-    ax.figure.draw_without_rendering()
-    texts = [text for text in ax.texts if text.get_text()]
-    assert {work.name for work in FIVE} < {text.get_text() for text in texts}
-    assert any(f"{roofs.ridge:.3g}" in text.get_text() for text in texts)
-    boxes = [text.get_window_extent() for text in texts]
-    for i, box in enumerate(boxes):
-        assert not any(box.overlaps(other) for other in boxes[:i])
-        assert ax.figure.bbox.containsx(box.x0) and ax.figure.bbox.containsx(box.x1)
-    drawn = {tuple(line.get_xydata()[0]) for line in ax.get_lines() if line.get_label() == "_point"}
-    assert drawn == set(points.values())
-    assert len(figures.png(ax.figure)) < 60_000
-
-
-@pytest.mark.parametrize("bandwidth, rate", [(8e9, 60e9), (15e9, 200e9), (31e9, 330e9), (200e9, 4e12), (400e9, 12e12)])
-def test_no_name_is_written_over_a_roof_of_another_machine(bandwidth, rate):
-    machines = {}
-    for label, roofs in {"CPU, PyTorch": Roofs(bandwidth, rate, "float32"), "NVIDIA H200, recorded": H200}.items():
-        machines[label] = roofs, {work.name: (work.intensity, 0.8 * attainable(work.intensity, roofs)) for work in FIVE}
-    ax = roofline.plot_roofline(machines)
-    ax.figure.draw_without_rendering()
-    roof_lines = [line for line in ax.get_lines() if line.get_label() == "_roof"]
-    paths = [line.get_path().transformed(line.get_transform()) for line in roof_lines]
-    named = [text for text in ax.texts if text.get_text() in machines or text.get_text().startswith("ridge")]
-    assert len(named) == 4
-    for text in named:
-        assert not any(path.intersects_bbox(text.get_window_extent(), filled=False) for path in paths), text
-
-
-def test_what_has_no_place_on_logarithmic_scales_is_refused():
-    with pytest.raises(ValueError, match="copy: intensity 0"):
-        roofline.plot_roofline({"H200": (H200, {"copy": (0, 1e9)})})

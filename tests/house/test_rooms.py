@@ -1,0 +1,96 @@
+"""The house as ARCHITECTURE.md draws it: imports run downward, hide no module, and decide nothing."""
+
+import ast
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from labs_helpers.labs import LABS, ROOT
+from labs_helpers.launch.process import run
+
+FOUNDATIONS = ["launch", "measure", "compile", "draw", "course"]  # each may use those before it
+HOUSE = ROOT / "labs_helpers"
+FILES = sorted(path for path in HOUSE.rglob("*.py") if "skeleton" not in path.parts)
+LAB_PACKAGES = [lab.package.removeprefix("labs_helpers.") for lab in LABS]
+
+
+def module(path: Path) -> str:
+    """'gemm.lab02.exercises' of a file of the house."""
+    parts = path.relative_to(HOUSE).with_suffix("").parts
+    return ".".join(part for part in parts if part != "__init__")
+
+
+def imports(path: Path) -> set[str]:
+    """The modules of the house that a file imports, anywhere in it."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "labs_helpers":
+            base = node.module.removeprefix("labs_helpers").lstrip(".")
+            for alias in node.names:
+                inner = f"{base}.{alias.name}".lstrip(".")
+                is_module = (HOUSE / inner.replace(".", "/")).is_dir() or (
+                    HOUSE / f"{inner.replace('.', '/')}.py"
+                ).exists()
+                found.add(inner if is_module else base)
+        elif isinstance(node, ast.Import):
+            found |= {a.name.removeprefix("labs_helpers.") for a in node.names if a.name.startswith("labs_helpers.")}
+    return found
+
+
+def lab_of(name: str) -> str | None:
+    return next((lab for lab in LAB_PACKAGES if name == lab or name.startswith(f"{lab}.")), None)
+
+
+def points_up(importer: str, imported: str) -> bool:
+    """Whether the arrow from one module to another points to a room above it."""
+    room, other = importer.split(".")[0], imported.split(".")[0]
+    # The maintainers' room sees everything; everyone sees the table of labs, which asks the checks for its exercises.
+    if room in ("authoring", "labs") or other == "labs":
+        return False
+    if other == "authoring":
+        return True
+    if room in FOUNDATIONS:
+        return other not in FOUNDATIONS or FOUNDATIONS.index(other) > FOUNDATIONS.index(room)
+    if lab_of(importer) is None:  # a library
+        return other == "course" or lab_of(imported) is not None
+    return lab_of(imported) is not None and other != room  # a lab may use its own topic's labs
+
+
+@pytest.mark.parametrize("path", FILES, ids=module)
+def test_no_arrow_points_up(path):
+    assert [name for name in sorted(imports(path)) if points_up(module(path), name)] == []
+
+
+def test_an_arrow_that_points_up_is_seen():
+    assert points_up("gemm.plan", "gemm.lab02.exercises") and points_up("gemm.study", "course.exercise")
+    assert points_up("measure.results", "course") and points_up("measure.machine", "compile.source")
+    assert points_up("gemm.lab02.checks", "attention.lab04.exercises")
+    assert not points_up("gemm.lab02.checks", "attention.flash_attention")
+    assert "gemm.plan" in imports(HOUSE / "gemm/fused_matmul.py")
+
+
+@pytest.mark.parametrize("path", [path for path in FILES if path.name == "__init__.py"], ids=module)
+def test_no_name_of_a_package_hides_a_module_in_it(path):
+    inside = {p.stem for p in path.parent.iterdir() if p.suffix == ".py" or (p / "__init__.py").exists()}
+    bound = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            own_module = f"labs_helpers.{module(path)}" == getattr(node, "module", "")
+            bound |= {a.asname or a.name for a in node.names} if not own_module else set()
+        elif isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            bound.add(node.name)
+    assert bound & inside == set()
+
+
+def test_importing_a_topic_does_not_decide_how_triton_runs():
+    names = [
+        module(path) for path in FILES if module(path).split(".")[0] not in (*FOUNDATIONS, "authoring", "labs", "")
+    ]
+    hopper = [name for name in names if "hopper" in name]  # written in Gluon, which not every Triton has
+    program = "import importlib, os, sys\nfor name in sys.argv[1:]: importlib.import_module(f'labs_helpers.{name}')\n"
+    program += "print(os.environ.get('TRITON_INTERPRET'))"
+    clean = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
+    given = [name for name in names if name not in hopper]
+    assert run([sys.executable, "-c", program, *given], timeout=100, cwd=ROOT, env=clean).strip() == "None"
