@@ -1,14 +1,16 @@
 # `make help` lists the targets. Variables: make setup PYTHON=python3.12 PIP_ARGS='--extra-index-url ...'
+# A variable that is given on the command line is in the recipe's environment too: "$$TITLE" is safe to quote.
 PYTHON = python3
 PIP_ARGS =
 VENV = .venv
 LABS =
 RESET =
+JOBS := $(shell n=$$(OMP_NUM_THREADS= nproc 2>/dev/null || echo 2); [ "$$n" -ge 2 ] && echo "$$n" || echo 2)
 export JUPYTER_PREFER_ENV_PATH = 1
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 run_python = "$(CURDIR)/$(VENV)/bin/python"
-pytest = $(run_python) -m pytest -n 2 --dist loadfile
+pytest = $(run_python) -m pytest --dist loadfile
 # The stamp's name holds the path of the tree: a tree that was moved is set up again.
 stamp := $(VENV)/.set-up-$(shell printf %s "$(CURDIR)" | cksum | cut -d' ' -f1)
 newest = .venv-newest
@@ -16,15 +18,15 @@ mpich = .venv-mpich
 # Triton 3.2.0 compiles for a T4's tensor cores, and newer ones do not; it has wheels for these Pythons on x86-64.
 triton_3_2 = .triton-3.2
 has_triton_3_2 = "$(PYTHON)" -c 'import platform, sys; sys.exit(platform.machine() != "x86_64" or sys.version_info >= (3, 14))'
-newest_tests = $(wildcard tests/gemm tests/attention tests/first_kernels tests/course)
+newest_tests = $(wildcard $(addprefix tests/,attention collectives compile course draw first_kernels gemm measure))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lab first-aid clean test-newest soak mpich
+.PHONY: help setup run test lab first-aid clean test-newest soak mpich sync refresh new-lab
 
 help: ## List the targets
 	@echo "Tile to Cluster. make <target>:"
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' Makefile
-	@echo "Variables: PYTHON=python3  PIP_ARGS='options for pip'  VENV=.venv"
+	@echo "Variables: PYTHON=python3  PIP_ARGS='options for pip'  VENV=.venv  JOBS=$(JOBS)"
 
 setup: $(stamp) ## Make the environment in .venv (a second time does nothing)
 	@echo "$(VENV) is ready. Next: make lab"
@@ -33,7 +35,7 @@ run: $(stamp) ## Work through every lab headless into build/ (LABS="00 02", or n
 	@$(run_python) -m labs_helpers.course.run_labs --out build $(LABS)
 
 test: $(stamp) ## Run what CI runs: pytest, and strict nbval over every notebook
-	@$(pytest) --nbval --nbval-current-env --nbval-cell-timeout=60
+	@$(pytest) -n $(JOBS) --nbval --nbval-current-env --nbval-cell-timeout=60
 
 lab: $(stamp) ## Open your own copies of the labs in JupyterLab (RESET=02/3: put that exercise's stub back)
 	@$(run_python) -m labs_helpers.course.my_labs $(if $(RESET),--reset "$(RESET)")
@@ -41,8 +43,17 @@ lab: $(stamp) ## Open your own copies of the labs in JupyterLab (RESET=02/3: put
 first-aid: $(stamp) ## Say what works on this machine, and how to mend what does not
 	@$(run_python) -m labs_helpers.course.first_aid
 
+sync: $(stamp) ## Write stubs, checks, points and titles into the notebooks, and the README's table (CHECK=1: only say)
+	@$(run_python) -m labs_helpers.authoring.sync $(if $(CHECK),--check) $(LABS)
+
+refresh: $(stamp) ## Execute the shipped labs and store their outputs in notebooks/ (LABS="02 04": only these)
+	@$(run_python) -m labs_helpers.authoring.refresh $(LABS)
+
+new-lab: $(stamp) ## Begin a lab that passes the tests: NUMBER=07 TOPIC=tensor_parallel TITLE="Two dimensions"
+	@$(run_python) -m labs_helpers.authoring.new_lab "$$NUMBER" "$$TOPIC" "$$TITLE"
+
 soak: $(stamp) ## Run the tests that are exhaustive or long (at most 30 minutes)
-	@$(pytest) tests -m soak --timeout=1700; status=$$?; \
+	@$(pytest) -n 2 tests -m soak --timeout=1700; status=$$?; \
 	  if [ $$status = 5 ]; then echo "No test is marked soak yet."; else exit $$status; fi
 
 mpich: ## Make .venv-mpich, an environment with MPICH, in which make soak tries the collectives too
@@ -53,7 +64,7 @@ test-newest: ## Run the kernels' tests under the newest Triton and numpy, in .ve
 	@$(MAKE) --no-print-directory setup VENV=$(newest)
 	$(newest)/bin/python -m pip install --quiet $(PIP_ARGS) --upgrade --no-deps triton numpy
 	@$(newest)/bin/python -m pip list | grep -E '^(numpy|torch|triton) '
-	TRITON_DEFAULT_FP_FUSION=1 $(newest)/bin/python -m pytest -n 2 --dist loadfile $(newest_tests)
+	TRITON_DEFAULT_FP_FUSION=1 $(newest)/bin/python -m pytest -n $(JOBS) --dist loadfile $(newest_tests)
 
 clean: ## Remove build/, caches and the environments; my_labs/ stays
 	rm -rf build $(triton_3_2) .pytest_cache .ruff_cache .hypothesis *.egg-info

@@ -62,7 +62,7 @@ def test_help_is_the_default_and_names_every_target(tree):
     shown = make(tree)
     assert shown == make(tree, "help") and not pip_log(tree)
     targets = re.search(r"^\.PHONY: (.*)$", (tree / "Makefile").read_text(), re.MULTILINE)[1].split()
-    assert set(targets) >= {"setup", "run", "test", "lab", "clean", "test-newest", "soak"}
+    assert set(targets) >= {"setup", "run", "test", "lab", "clean", "test-newest", "soak", "sync", "refresh", "new-lab"}
     assert all(re.search(rf"^  {target} +\w", shown, re.MULTILINE) for target in targets)
 
 
@@ -122,24 +122,40 @@ def test_a_failed_setup_is_tried_again(tree):
     assert set_ups(tree) == 2
 
 
+CORES = max(2, len(os.sched_getaffinity(0)))
+TEST = "-m pytest --dist loadfile -n {} --nbval --nbval-current-env --nbval-cell-timeout=60"
+
+
 @pytest.mark.parametrize(
-    "target, expected",
-    {
-        "run": "-m labs_helpers.course.run_labs --out build",
-        "test": "-m pytest -n 2 --dist loadfile --nbval --nbval-current-env --nbval-cell-timeout=60",
-        "lab": "-m labs_helpers.course.my_labs",
-        "first-aid": "-m labs_helpers.course.first_aid",
-    }.items(),
+    "arguments, expected",
+    [
+        (["run"], "-m labs_helpers.course.run_labs --out build"),
+        (["run", "LABS=00 02"], "-m labs_helpers.course.run_labs --out build 00 02"),
+        (["test"], TEST.format(CORES)),
+        (["test", "JOBS=3"], TEST.format(3)),
+        (["lab"], "-m labs_helpers.course.my_labs"),
+        (["lab", "RESET=02/3"], "-m labs_helpers.course.my_labs --reset 02/3"),
+        (["first-aid"], "-m labs_helpers.course.first_aid"),
+        (["sync"], "-m labs_helpers.authoring.sync"),
+        (["sync", "CHECK=1"], "-m labs_helpers.authoring.sync --check"),
+        (["refresh", "LABS=02 04"], "-m labs_helpers.authoring.refresh 02 04"),
+        (
+            ["new-lab", "NUMBER=07", "TOPIC=tensor_parallel", 'TITLE=A "$$x"'],
+            '-m labs_helpers.authoring.new_lab 07 tensor_parallel A "$x"',
+        ),
+    ],
+    ids=" ".join,
 )
-def test_targets_set_up_first_and_then_run(tree, target, expected):
-    make(tree, target)
+def test_targets_set_up_first_and_then_run(tree, arguments, expected):
+    make(tree, *arguments)
     *installs, command = pip_log(tree)
     assert all(line.startswith("-m pip install") for line in installs) and command.strip() == expected
 
 
-def test_lab_passes_the_exercise_to_reset(tree):
-    make(tree, "lab", "RESET=02/3")
-    assert pip_log(tree)[-1] == "-m labs_helpers.course.my_labs --reset 02/3"
+def test_tests_run_two_at_a_time_on_one_core(tree):
+    program(tree, "nproc", "#!/bin/sh\necho 1\n")
+    make(tree, "test")
+    assert pip_log(tree)[-1] == TEST.format(2)
 
 
 @pytest.mark.parametrize("status, ends_well", [("0", True), ("5", True), ("1", False)])

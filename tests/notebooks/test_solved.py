@@ -3,7 +3,10 @@
 import nbclient
 import pytest
 
-from tests.notebooks.labs import NOTEBOOKS, grade_id, read, solved
+from labs_helpers import labs
+from labs_helpers.authoring.references import solved_cell
+from labs_helpers.course.reset import grade_id
+from tests.notebooks.labs import by_grade_id, shipped, solved
 
 
 def run(notebook, folder, allow_errors=False):
@@ -25,9 +28,9 @@ def errors(cell) -> list:
     return [output for output in cell.get("outputs", []) if output.output_type == "error"]
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_the_references_pass_every_check(path, tmp_path):
-    cells = run(solved(read(path)), tmp_path)
+@pytest.mark.parametrize("lab", labs.LABS, ids=lambda lab: lab.path.stem)
+def test_the_references_pass_every_check(lab, tmp_path):
+    cells = run(solved(lab), tmp_path)
     for identifier, cell in cells.items():
         if str(identifier).endswith("-check"):
             assert printed(cell).startswith("✓") and "○" not in printed(cell), identifier
@@ -36,13 +39,11 @@ def test_the_references_pass_every_check(path, tmp_path):
 
 
 def test_a_wrong_answer_fails_its_own_cell_and_the_lab_goes_on(tmp_path):
-    notebook = read(next(path for path in NOTEBOOKS if path.stem.startswith("02")))
-    first_part = [cell for cell in notebook.cells]
-    end = next(i for i, cell in enumerate(first_part) if "## 3 ·" in cell.source)
-    notebook.cells = first_part[:end]
-    for cell in notebook.cells:
-        if grade_id(cell) == "02-2":
-            cell.source = solved_text("02-2").replace("* stride_xm", "* stride_xn")
+    lab = labs.lab("02")
+    notebook, tile = shipped(lab), lab.exercises()[1]
+    end = next(i for i, cell in enumerate(notebook.cells) if "## 3 ·" in cell.source)
+    notebook.cells = notebook.cells[:end]
+    by_grade_id(notebook)["02-2"].source = solved_cell(lab, tile).replace("* stride_xm", "* stride_xn")
     cells = run(notebook, tmp_path, allow_errors=True)
     failed = [identifier for identifier, cell in cells.items() if errors(cell)]
     assert failed == ["02-2-check"]
@@ -50,9 +51,3 @@ def test_a_wrong_answer_fails_its_own_cell_and_the_lab_goes_on(tmp_path):
     shown = "\n".join(error.traceback)
     assert error.ename == "Wrong" and shown.startswith("✗ 02/2 one tile") and "Traceback" not in shown
     assert "Likely cause" in shown and "bound to it until this check passes" in shown and len(error.traceback) < 10
-
-
-def solved_text(identifier: str) -> str:
-    from tests.notebooks.labs import solved_cell
-
-    return solved_cell(identifier)

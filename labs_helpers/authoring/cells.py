@@ -1,0 +1,96 @@
+"""What the generated cells of a notebook hold, as the table of labs, the references and pyproject.toml say."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+
+from nbformat.notebooknode import NotebookNode
+from nbformat.v4 import new_code_cell, new_markdown_cell
+
+from labs_helpers.authoring.references import name_of
+from labs_helpers.labs import ROOT, Lab
+
+VARIES = "nbval-ignore-output"  # tag of a cell whose output depends on the machine or on how far a student is
+_SET_UP = """try:
+    from labs_helpers.course import setup
+except ModuleNotFoundError:  # on Colab the course is fetched first
+    %pip install -q --no-deps git+{address}
+    from labs_helpers.course import setup
+setup("{number}")"""
+_HINTS = "\n".join(
+    f"<details><summary>Hint {n}: {kind}</summary>TODO</details>"
+    for n, kind in enumerate(("a question", "where to look", "the idea"), start=1)
+)
+
+
+def set_up(lab: Lab) -> str:
+    return _SET_UP.format(address=_address(), number=lab.number)
+
+
+def badge(lab: Lab) -> str:
+    colab = "https://colab.research.google.com"
+    page = _address().replace("https://github.com", f"{colab}/github")
+    return f"[![Open in Colab]({colab}/assets/colab-badge.svg)]({page}/blob/main/notebooks/{lab.notebook})"
+
+
+def check_source(exercise) -> str:
+    return f"{name_of(exercise)} = check.{exercise.trial.__name__}({name_of(exercise)})"
+
+
+def number_of(exercise) -> str:
+    """'3' of '02/3'."""
+    return exercise.id.partition("/")[2]
+
+
+def grade_id(exercise) -> str:
+    return exercise.id.replace("/", "-")
+
+
+def stub_mark(exercise) -> dict:
+    """nbgrader's metadata of an exercise cell."""
+    return {**_mark(grade_id(exercise)), "grade": False, "locked": False, "solution": True}
+
+
+def check_mark(exercise) -> dict:
+    """nbgrader's metadata of a check cell."""
+    mark = _mark(f"{grade_id(exercise)}-check")
+    return {**mark, "grade": True, "locked": True, "solution": False, "points": exercise.points}
+
+
+def _mark(name: str) -> dict:
+    return {"grade_id": name, "schema_version": 3, "task": False}
+
+
+def with_heading(exercise, source: str) -> str:
+    """`source` with the exercise's heading, and minutes and points below it. ValueError where it has no heading.
+
+    A heading may be shorter than the title ('Transfer' of 'transfer: SiLU(A·B + bias)'); another one is replaced.
+    """
+    number, title = number_of(exercise), exercise.title
+    found = re.search(rf"^### Exercise {number} · (.+)(?:(\n+)\*\d+ minutes · \d+ points\*$)?", source, re.MULTILINE)
+    if not found:
+        raise ValueError(f"no heading `### Exercise {number} · …` in the cell before its exercise cell")
+    own = found[1] if title.lower().startswith(found[1].lower()) else title[0].upper() + title[1:]
+    below = f"*{exercise.minutes} minutes · {exercise.points} points*"
+    gap = found[2] or "\n\n"
+    return f"{source[: found.start()]}### Exercise {number} · {own}{gap}{below}{source[found.end() :]}"
+
+
+def new_cells(exercise) -> list[NotebookNode]:
+    """Heading, exercise, check, hints and reveal of an exercise that has no cells yet: to be filled, TODO to be
+    written. A transfer exercise has no reveal."""
+    heading = f"### Exercise {number_of(exercise)} · {exercise.title}\n\nTODO: what is asked, and what is given."
+    made = [
+        new_markdown_cell(with_heading(exercise, heading)),
+        new_code_cell(metadata={"nbgrader": stub_mark(exercise)}),
+        new_code_cell(metadata={"nbgrader": check_mark(exercise)}),
+        new_markdown_cell(_HINTS),
+    ]
+    if exercise.reference is not None:
+        made.append(new_code_cell(f"reveal(exercises.{name_of(exercise)})", metadata={"tags": [VARIES]}))
+    return made
+
+
+def _address() -> str:
+    return tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]["Repository"]

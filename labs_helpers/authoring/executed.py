@@ -1,0 +1,32 @@
+"""Whether a notebook's outputs are those of its code: a hash of the sources that were executed, in its metadata."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+
+from nbformat.notebooknode import NotebookNode
+
+KEY = "executed_sources"
+
+
+def digest(notebook: NotebookNode) -> str:
+    """A hash of the code cells' sources, in order."""
+    sources = [cell.source for cell in notebook.cells if cell.cell_type == "code"]
+    return hashlib.sha256(json.dumps(sources).encode()).hexdigest()
+
+
+def is_current(notebook: NotebookNode) -> bool:
+    """Whether the code is what was executed when the outputs were stored."""
+    return notebook.metadata.get(KEY) == digest(notebook)
+
+
+def keep_outputs(executed: NotebookNode, notebook: NotebookNode) -> None:
+    """Takes outputs and execution counts of `executed`, a copy that was run, and notes what they came from.
+
+    Nothing else of the run stays: no times in the cells, no version of Python.
+    """
+    for cell, run in zip(notebook.cells, executed.cells, strict=True):
+        if cell.cell_type == "code":
+            cell.outputs, cell.execution_count = run.outputs, run.execution_count
+    notebook.metadata[KEY] = digest(executed)
