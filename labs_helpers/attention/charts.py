@@ -6,11 +6,12 @@ from labs_helpers.attention.baselines import CUDNN, EFFICIENT, FLASH, FLEX, OURS
 from labs_helpers.attention.error_study import QUANTITIES, ROUNDED
 from labs_helpers.attention.study import DIRECTIONS, flops, score_bytes, tiled_bytes
 from labs_helpers.draw import figures
+from labs_helpers.draw.curves import Curves, predicted, recorded_on, tick_each
 
-CURVES = {  # name → marker, colour: the same in every figure
+CURVES = Curves({
     OURS: ("o", "blue"), FLASH: ("s", "vermillion"), CUDNN: ("D", "green"), FLEX: ("^", "orange"),
     EFFICIENT: ("v", "sky"), PLAIN: ("X", "black"), ROUNDED: ("P", "purple"),
-}  # fmt: skip
+})  # fmt: skip
 BASELINES = (FLASH, CUDNN, FLEX, OURS)  # ours last, on top
 RATE = "TFLOP/s (median, 20th to 80th percentile)"
 LENGTH = "sequence length"
@@ -35,7 +36,7 @@ def draw_speed(rows, direction: str = "forward", causal: bool = True):
     rows: DataFrame as study.load gives it. direction: 'forward' or 'backward'. `study.flops` counts the operations.
     """
     fig, axes = figures.new(
-        f"Attention {direction}, {_mask(causal)}, float16, 16,384 tokens a batch{_on(rows)}",
+        f"Attention {direction}, {_mask(causal)}, float16, 16,384 tokens a batch{recorded_on(rows)}",
         width=10.5,
         ncols=2,
         sharey=True,
@@ -43,10 +44,11 @@ def draw_speed(rows, direction: str = "forward", causal: bool = True):
     for ax, head_dim in zip(axes, (64, 128), strict=True):
         panel = chosen(rows, "speed", direction=direction, causal=causal, D=head_dim)
         for name, curve in _curves(panel, BASELINES):
-            work = [flops(direction, *shape, causal) / 1e9 for shape in zip(*(curve[c] for c in "BHLD"), strict=True)]
-            _plot(ax, curve["L"], work / curve["median_ms"], name)
-            ax.vlines(curve["L"], work / curve["p80_ms"], work / curve["p20_ms"], color=_color(name), alpha=0.5)
-        _lengths(ax, panel["L"], f"head dim {head_dim}")
+            shapes = zip(*(curve[column] for column in "BHLD"), strict=True)
+            work = [flops(direction, *shape, causal) / 1e9 for shape in shapes]
+            rate, low, high = (work / curve[column] for column in ("median_ms", "p80_ms", "p20_ms"))
+            CURVES.plot(ax, name, curve["L"], rate, low, high)
+        label_lengths(ax, panel["L"], f"head dim {head_dim}")
     axes[0].set(ylabel=RATE)
     axes[0].set_ylim(0, 1.05 * axes[0].get_ylim()[1])
     _label(axes)
@@ -55,12 +57,12 @@ def draw_speed(rows, direction: str = "forward", causal: bool = True):
 
 def draw_time(rows, direction: str = "forward"):
     """Time against the sequence length, both logarithmic: plain attention, ours, the baselines; full, head dim 128."""
-    fig, ax = figures.new(f"Attention {direction}, full, float16, head dim 128{_on(rows)}", width=8.4)
+    fig, ax = figures.new(f"Attention {direction}, full, float16, head dim 128{recorded_on(rows)}", width=8.4)
     panel = chosen(rows, "speed", direction=direction, causal=False, D=128)
     for name, curve in _curves(panel, (PLAIN, EFFICIENT, *BASELINES)):
-        _plot(ax, curve["L"], curve["median_ms"], name)
+        CURVES.plot(ax, name, curve["L"], curve["median_ms"])
     ax.set(ylabel="ms (median)", yscale="log")
-    _lengths(ax, panel["L"])
+    label_lengths(ax, panel["L"])
     ax.set_xlabel(f"{LENGTH} (a batch has 16,384 tokens: fewer sequences as they grow)")
     figures.label_lines(ax)
     return fig
@@ -71,12 +73,14 @@ def draw_memory(rows):
 
     Dotted: what cannot be done without, o and lse and the gradients, and one L × L matrix of scores a head.
     """
-    fig, axes = figures.new(f"Peak memory beyond the inputs, one sequence{_on(rows)}", width=10.5, ncols=2, sharey=True)
+    fig, axes = figures.new(
+        f"Peak memory beyond the inputs, one sequence{recorded_on(rows)}", width=10.5, ncols=2, sharey=True
+    )
     titles = "forward", "forward and backward"
     for ax, direction, title in zip(axes, DIRECTIONS, titles, strict=True):
         panel = chosen(rows, "memory", direction=direction)
         for name, curve in _curves(panel, (PLAIN, FLASH, OURS)):
-            _plot(ax, curve["L"], curve["extra_bytes"], name)
+            CURVES.plot(ax, name, curve["L"], curve["extra_bytes"])
         first, lengths = panel.iloc[0], panel["L"].unique()
         B, H, D = (int(first[column]) for column in "BHD")
         needed = "o, lse" if direction == "forward" else "o, lse, dq, dk, dv"
@@ -87,7 +91,7 @@ def draw_memory(rows):
             ax.plot(lengths, count, ":", marker="", color="gray", label=label)
         ax.set_yscale("log")
         figures.set_unit(ax.yaxis, "B")
-        _lengths(ax, panel["L"], f"{title}, {H} heads × {D}")
+        label_lengths(ax, panel["L"], f"{title}, {H} heads × {D}")
     axes[0].set_ylabel("extra bytes at the peak")
     _label(axes)
     return fig
@@ -105,7 +109,7 @@ def draw_error(rows, of: str = "o"):
     recorded = rows[rows["kind"] == "error"]["dtype"].unique()
     dtypes = [dtype for dtype in ("float16", "bfloat16", "float32") if dtype in recorded] or ["float16"]
     fig, axes = figures.new(
-        f"Error of {of} against a float64 reference{_on(rows)}",
+        f"Error of {of} against a float64 reference{recorded_on(rows)}",
         width=5.25 * len(dtypes),
         ncols=len(dtypes),
         squeeze=False,
@@ -114,8 +118,8 @@ def draw_error(rows, of: str = "o"):
     for ax, dtype in zip(axes[0], dtypes, strict=True):
         panel = chosen(rows, "error", dtype=dtype, of=of)
         for name, curve in _curves(panel, (PLAIN, FLASH, OURS, ROUNDED)):
-            _plot(ax, curve["L"], curve["rms_error"] / curve["reference_rms"], name)
-        _lengths(ax, panel["L"], dtype)
+            CURVES.plot(ax, name, curve["L"], curve["rms_error"] / curve["reference_rms"])
+        label_lengths(ax, panel["L"], dtype)
         ax.set_yscale("log")
         ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         ax.yaxis.set_major_formatter("{x:g}")
@@ -131,18 +135,18 @@ def draw_causal(rows, direction: str = "forward", prediction=None):
     Half the scores are needed, so the limit is 2. prediction: a Prediction for the last length, drawn there; one
     without a number draws nothing.
     """
-    fig, ax = figures.new(f"Attention {direction}: full time over causal time{_on(rows)}", width=8.4)
+    fig, ax = figures.new(f"Attention {direction}: full time over causal time{recorded_on(rows)}", width=8.4)
     full, causal = (chosen(rows, "speed", direction=direction, causal=c, D=128) for c in (False, True))
     for name, curve in _curves(causal, BASELINES):
         beside = full[full["name"] == name].set_index("L")["median_ms"]
         ratio = (beside / curve.set_index("L")["median_ms"]).dropna()
         if len(ratio):
-            _plot(ax, ratio.index, ratio, name)
+            CURVES.plot(ax, name, ratio.index, ratio)
     lengths = sorted(causal["L"].unique())
     ax.plot(lengths, [2] * len(lengths), ":", marker="", color="gray", label="half the scores")
-    value = prediction.value if prediction is not None else None
+    value = predicted(prediction)
     ax.set(ylabel="times as fast", ylim=(min(0.9, 0.9 * (value or 1)), max(2.15, 1.08 * (value or 0))))
-    _lengths(ax, lengths)
+    label_lengths(ax, lengths)
     figures.label_lines(ax)
     figures.mark_prediction(ax, int(lengths[-1]), value)
     return fig
@@ -153,19 +157,9 @@ def _curves(panel, names):
     return [(name, panel[panel["name"] == name]) for name in names if name in set(panel["name"])]
 
 
-def _plot(ax, x, y, name: str) -> None:
-    ax.plot(list(x), list(y), marker=CURVES[name][0], color=_color(name), label=name)
-
-
-def _color(name: str) -> str:
-    return figures.COLORS[CURVES[name][1]]
-
-
-def _lengths(ax, lengths, title: str | None = None) -> None:
-    ticks = sorted(set(map(int, lengths)))
-    ax.set_xscale("log", base=2)
-    ax.set_xticks(ticks, [f"{n // 1024}k" if n % 1024 == 0 else str(n) for n in ticks])
-    ax.minorticks_off()
+def label_lengths(ax, lengths, title: str | None = None) -> None:
+    """A tick at each length, and the panel's title."""
+    tick_each(ax, lengths, base=2)
     ax.set_xlabel(LENGTH)
     if title:
         ax.set_title(title, fontsize="medium")
@@ -178,8 +172,3 @@ def _label(axes) -> None:
 
 def _mask(causal: bool) -> str:
     return "causal" if causal else "full"
-
-
-def _on(rows) -> str:
-    """', NVIDIA H200 (recorded)' where the records say so."""
-    return f", {rows['on.machine'].iloc[0]} (recorded)" if "on.machine" in rows and len(rows) else ""

@@ -9,15 +9,16 @@ from labs_helpers.collectives.cost_model import Costs, cost, crossover
 from labs_helpers.collectives.racing.native_settings import DEFAULT
 from labs_helpers.collectives.racing.records import NATIVE, costs_of, latest
 from labs_helpers.draw import figures
+from labs_helpers.draw.curves import Curves, predicted, recorded_on
 
 BEST = "native, best setting"
 PLAIN = "native, default"
-CURVES = {  # name → marker, colour: the same in every figure
+CURVES = Curves({
     "naive": ("X", "purple"), "ring": ("s", "vermillion"), "recursive_doubling": ("^", "orange"),
     "recursive_halving": ("^", "orange"), "rabenseifner": ("D", "green"), "pairwise": ("s", "vermillion"),
     "binomial": ("D", "green"), "hierarchical": ("v", "yellow"), "shared_memory": ("o", "blue"), "auto": ("*", "blue"),
     PLAIN: ("P", "sky"), BEST: ("p", "black"),
-}  # fmt: skip
+}, markersize=4.5, linewidth=1.6)  # fmt: skip
 TITLES = {"allreduce": "All-reduce", "alltoall": "All-to-all", "reduce_scatter": "Reduce-scatter",
           "allgather": "All-gather", "broadcast": "Broadcast"}  # fmt: skip
 
@@ -30,7 +31,7 @@ def draw_race(rows, function: str = "allreduce"):
     race = latest(rows, "race", function=function)
     counts = sorted(map(int, race["ranks"].unique()))
     fig, axes = figures.new(
-        f"{TITLES[function]}{_on(rows)}",
+        f"{TITLES[function]}{recorded_on(rows)}",
         width=3 + 2.9 * len(counts),
         height=4.6,
         ncols=len(counts),
@@ -39,7 +40,7 @@ def draw_race(rows, function: str = "allreduce"):
     )
     for ax, ranks in zip(axes[0], counts, strict=True):
         for name, curve in _curves(race[race["ranks"] == ranks]):
-            _plot(ax, curve["bytes"], curve["median_us"] / 1e6, name)
+            CURVES.plot(ax, name, curve["bytes"], curve["median_us"] / 1e6)
         _sizes(ax, race["bytes"])
         ax.set_title(f"{ranks} ranks", fontsize="medium")
     axes[0][0].set(yscale="log", ylabel="time (slowest rank's median)")
@@ -52,9 +53,9 @@ def draw_race(rows, function: str = "allreduce"):
 def draw_bandwidth(rows, function: str = "allreduce", ranks: int = 8):
     """Bus bandwidth against size: what each link carries at the least, whatever the number of ranks."""
     race = latest(rows, "race", function=function, ranks=ranks)
-    fig, ax = figures.new(f"{TITLES[function]}, {ranks} ranks: bus bandwidth{_on(rows)}", width=8.4)
+    fig, ax = figures.new(f"{TITLES[function]}, {ranks} ranks: bus bandwidth{recorded_on(rows)}", width=8.4)
     for name, curve in _curves(race):
-        _plot(ax, curve["bytes"], 1e9 * curve["busbw_GBps"], name)
+        CURVES.plot(ax, name, curve["bytes"], 1e9 * curve["busbw_GBps"])
     _sizes(ax, race["bytes"])
     ax.set(ylabel="busbw", ylim=(0, None))
     figures.set_unit(ax.yaxis, "B/s")
@@ -77,15 +78,15 @@ def draw_crossover(
     """
     costs = costs or costs_of(rows, ranks)
     race = latest(rows, "race", function=function, ranks=ranks)
-    fig, ax = figures.new(f"{TITLES[function]}, {ranks} ranks: predicted and measured{_on(rows)}", width=8.4)
+    fig, ax = figures.new(f"{TITLES[function]}, {ranks} ranks: predicted and measured{recorded_on(rows)}", width=8.4)
     smooth = np.geomspace(race["bytes"].min(), race["bytes"].max(), 24)  # mark_prediction looks at every piece
     measured = {}
     for name in algorithms:
         curve = race[race["algorithm"] == name]
         measured[name] = curve.set_index("bytes")["median_us"] / 1e6
-        ax.plot(curve["bytes"], measured[name], CURVES[name][0], color=_color(name), label="_points")
-        predicted = [cost(function, name, ranks, size, costs) for size in smooth]
-        ax.plot(smooth, predicted, "--", marker="", color=_color(name), label=name)
+        ax.plot(curve["bytes"], measured[name], CURVES.marker(name), color=CURVES.color(name), label="_points")
+        expected_times = [cost(function, name, ranks, size, costs) for size in smooth]
+        ax.plot(smooth, expected_times, "--", marker="", color=CURVES.color(name), label=name)
     ax.set(yscale="log", ylabel="time")
     figures.set_unit(ax.yaxis, "s")
     _sizes(ax, race["bytes"])
@@ -96,14 +97,14 @@ def draw_crossover(
         _mark(ax, expected, seconds, f"predicted: {_bytes(expected)}", below=True)
     if found := measured_crossover(*(measured[name] for name in algorithms)):
         _mark(ax, *found, f"measured: {_bytes(found[0])}", below=False)
-    value = prediction.value if prediction is not None else None
+    value = predicted(prediction)
     figures.mark_prediction(ax, value, cost(function, algorithms[0], ranks, value, costs) if value else None)
     return fig
 
 
 def draw_ping_pong(rows, ranks: int = 8):
     """Half a round trip against size, measured and as α + nβ: one pair of ranks alone, and all pairs at once."""
-    fig, ax = figures.new(f"A message of n bytes takes α + nβ{_on(rows)}", width=8.4)
+    fig, ax = figures.new(f"A message of n bytes takes α + nβ{recorded_on(rows)}", width=8.4)
     for together, label, marker, color in ((False, "one pair", "o", "blue"), (True, "all pairs", "s", "vermillion")):
         played = latest(rows, "ping_pong", ranks=ranks, together=together)
         costs = costs_of(rows, ranks, together)
@@ -155,14 +156,6 @@ def _mark(ax, x: float, y: float, text: str, below: bool) -> None:
     ax.annotate(text, (x, y), xytext=(14 * side, -18 * side), textcoords="offset points", ha=align, va="center")
 
 
-def _plot(ax, x, y, name: str) -> None:
-    ax.plot(list(x), list(y), marker=CURVES[name][0], markersize=4.5, linewidth=1.6, color=_color(name), label=name)
-
-
-def _color(name: str) -> str:
-    return figures.COLORS[CURVES[name][1]]
-
-
 def _sizes(ax, sizes) -> None:
     ax.set(xscale="log", xlabel="bytes")
     ax.xaxis.set_major_locator(LogLocator(base=16, numticks=12))
@@ -177,8 +170,3 @@ def _bytes(size: float) -> str:
     while size >= 1000 and power < 3:
         size, power = size / 1024, power + 1
     return f"{size:.3g} {('B', 'KB', 'MB', 'GB')[power]}"
-
-
-def _on(rows) -> str:
-    """', 16-core CPU (recorded)' where the records say so."""
-    return f", {rows['on.machine'].iloc[0]} (recorded)" if "on.machine" in rows and len(rows) else ""

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 from labs_helpers.draw import figures
+from labs_helpers.draw.curves import Curves, predicted, tick_each
 from labs_helpers.draw.labels import label_lines
 from labs_helpers.gemm.study import ALONE, EAGER, OURS, PORTABLE
 from labs_helpers.measure.datasheet import lookup
 
-CURVES = {  # name → marker, colour; 'yours' and 'reference' are the student's own two measurements
-    OURS: ("o", "blue"),
-    PORTABLE: ("p", "purple"),
-    "matmul_add_relu, larger tiles": ("s", "sky"),
-    "matmul_add_relu, 64×64×32": ("P", "sky"),
-    "torch.compile": ("D", "vermillion"),
-    "torch.compile, max-autotune": ("^", "orange"),
-    "addmm + relu": ("v", "green"),
-    "yours, larger tiles": ("*", "black"),
-    "yours, 64×64×32": ("X", "black"),
-    "reference, larger tiles": ("*", "black"),
-    "reference, 64×64×32": ("X", "black"),
-}
+CURVES = Curves(  # 'yours' and 'reference' are the student's own two measurements
+    {
+        OURS: ("o", "blue"),
+        PORTABLE: ("p", "purple"),
+        "matmul_add_relu, larger tiles": ("s", "sky"),
+        "matmul_add_relu, 64×64×32": ("P", "sky"),
+        "torch.compile": ("D", "vermillion"),
+        "torch.compile, max-autotune": ("^", "orange"),
+        "addmm + relu": ("v", "green"),
+        "yours, larger tiles": ("*", "black"),
+        "yours, 64×64×32": ("X", "black"),
+        "reference, larger tiles": ("*", "black"),
+        "reference, 64×64×32": ("X", "black"),
+    }
+)
 
 
 def squares(frame):
@@ -45,28 +48,19 @@ def draw_speedup(frames: dict, prediction=None):
         )
         wide, fast, slow = (table[percentile] for percentile in ("median_ms", "p20_ms", "p80_ms"))
         for name in [n for n in CURVES if n in wide and wide[n].notna().sum() > 1]:
-            marker, color = CURVES[name]
-            ax.plot(wide.index, wide[EAGER] / wide[name], marker=marker, color=figures.COLORS[color], label=name)
-            ax.vlines(
-                wide.index,
-                wide[EAGER] / slow[name],
-                wide[EAGER] / fast[name],
-                color=figures.COLORS[color],
-                linewidth=1.2,
-                alpha=0.5,
-            )
+            times, low, high = (wide[EAGER] / ms[name] for ms in (wide, slow, fast))
+            CURVES.plot(ax, name, wide.index, times, low, high)
         ax.axhline(1, linestyle=":", color="gray", label="_eager")
-        ax.set(title=machine, xlabel="n (all matrices n×n)", xscale="log")
+        ax.set(title=machine, xlabel="n (all matrices n×n)")
         ax.set_ylim(0, 1.08 * ax.get_ylim()[1])
-        ax.set_xticks(list(wide.index), [str(n) for n in wide.index])
-        ax.minorticks_off()
+        tick_each(ax, wide.index)
     first = axes[0][0]
     first.set_ylabel("times eager's speed")
-    predicted = prediction.value if prediction is not None else None
-    first.set_ylim(top=max(first.get_ylim()[1], 1.08 * (predicted or 0)))
+    guess = predicted(prediction)
+    first.set_ylim(top=max(first.get_ylim()[1], 1.08 * (guess or 0)))
     for ax in axes[0]:
         label_lines(ax)
-    figures.mark_prediction(first, 2048, predicted)
+    figures.mark_prediction(first, 2048, guess)
     return fig
 
 
@@ -92,11 +86,9 @@ def draw_order(frame):
         ax.set(
             title=f"n = {n}",
             xlabel="GROUP_M",
-            xscale="log",
             ylim=(least[n] * (1 - 0.1 * (ratio - 1)), least[n] * (ratio + 0.1 * (ratio - 1))),
         )
-        ax.set_xticks(list(order["GROUP_M"]), [f"{g:.0f}" for g in order["GROUP_M"]])
-        ax.minorticks_off()
+        tick_each(ax, order["GROUP_M"])
     fig.supylabel("ms (median, 20th to 80th percentile)", fontsize="medium")
     return fig
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from labs_helpers.attention.charts import BASELINES, CURVES, chosen
+from labs_helpers.attention.charts import BASELINES, CURVES, chosen, label_lengths
 from labs_helpers.draw import figures
+from labs_helpers.draw.curves import predicted, recorded_on
 
 
 def draw_ratio(rows, prediction=None):
@@ -14,21 +15,17 @@ def draw_ratio(rows, prediction=None):
     forward, backward = (
         chosen(rows, "speed", direction=direction, causal=True, D=128) for direction in ("forward", "backward")
     )
-    machine = f", {rows['on.machine'].iloc[0]} (recorded)" if "on.machine" in rows else ""
-    fig, ax = figures.new(f"Backward time over forward time{machine}", width=8.4)
+    fig, ax = figures.new(f"Backward time over forward time{recorded_on(rows)}", width=8.4)
     lengths = sorted(map(int, backward["L"].unique()))
     for name in BASELINES:
         times = [part[part["name"] == name].set_index("L")["median_ms"] for part in (forward, backward)]
         ratio = (times[1] / times[0]).dropna()
         if len(ratio):
-            marker, color = CURVES[name]
-            ax.plot(list(ratio.index), list(ratio), marker=marker, color=figures.COLORS[color], label=name)
+            CURVES.plot(ax, name, ratio.index, ratio)
     ax.plot(lengths, [2.5] * len(lengths), ":", marker="", color="gray", label="five products over two")
-    ax.set_xscale("log", base=2)
-    ax.set_xticks(lengths, [f"{n // 1024}k" if n % 1024 == 0 else str(n) for n in lengths])
-    ax.minorticks_off()
-    value = prediction.value if prediction is not None else None
-    ax.set(xlabel="sequence length", ylabel="times the forward's time")
+    label_lengths(ax, lengths)
+    value = predicted(prediction)
+    ax.set_ylabel("times the forward's time")
     ax.set_ylim(0, 1.1 * max(ax.get_ylim()[1], value or 0))
     figures.label_lines(ax)
     figures.mark_prediction(ax, lengths[-1], value)

@@ -6,7 +6,9 @@ import numpy as np
 import torch
 
 from labs_helpers.draw import figures
+from labs_helpers.draw.curves import predicted
 from labs_helpers.draw.labels import label_lines
+from labs_helpers.draw.tables import draw_table
 from labs_helpers.gemm.configs import default_config
 from labs_helpers.gemm.lab03.exercises.ex2_waves import waves
 from labs_helpers.gemm.tuning.recorded import FIELDS, Recorded, config_of, shapes
@@ -41,19 +43,7 @@ def draw_heat(measured, shape, kernel: str = "fused_matmul"):
         table = rows[rows["num_warps"] == count].pivot_table(
             index="BLOCK_M", columns="BLOCK_N", values="rate", aggfunc="max"
         )
-        ax.imshow(table.to_numpy(), cmap="viridis", vmin=0, vmax=top)
-        for (i, j), rate in np.ndenumerate(table.to_numpy()):
-            ax.text(
-                j,
-                i,
-                "–" if np.isnan(rate) else f"{rate:.0f}",
-                ha="center",
-                va="center",
-                color="white" if rate < 0.65 * top else "black",
-            )
-        ax.set_xticks(range(len(table.columns)), list(table.columns))
-        ax.set_yticks(range(len(table.index)), list(table.index))
-        ax.grid(False)
+        draw_table(ax, table, ".0f", "viridis", 0, top, dark=lambda rate: rate < 0.65 * top)
         ax.set(title=f"{count} warps", xlabel="BLOCK_N", ylabel="BLOCK_M")
     return fig
 
@@ -126,24 +116,13 @@ def draw_elsewhere(measured, prediction=None, kernel: str = "fused_matmul"):
     """The table of `elsewhere` as a picture. prediction: a Prediction of its largest number."""
     table = elsewhere(measured, kernel)
     fig, ax = figures.new(f"Time over the best there, {_machine(measured)} (recorded)", width=7.6, height=5)
-    ax.imshow(table.to_numpy(), cmap="Reds", vmin=1, vmax=max(1.5, float(np.nanmax(table.to_numpy()))))
-    for (i, j), ratio in np.ndenumerate(table.to_numpy()):
-        ax.text(
-            j, i, f"{ratio:.2f}", ha="center", va="center", fontsize="small", color="white" if ratio > 1.6 else "black"
-        )
+    worst = float(np.nanmax(table.to_numpy()))
+    draw_table(ax, table, ".2f", "Reds", 1, max(1.5, worst), dark=lambda ratio: ratio > 1.6)
     ax.set_xticks(range(len(table.columns)), table.columns, rotation=35, ha="right")
-    ax.set_yticks(range(len(table.index)), table.index)
-    ax.grid(False)
     ax.set(xlabel="run at M×N×K", ylabel="tuned for")
-    if prediction is not None and prediction.value is not None:
-        worst = float(np.nanmax(table.to_numpy()))
-        ax.text(
-            1.02,
-            0.5,
-            f"at worst {worst:.2f};\nyour prediction: {prediction.value:g}",
-            transform=ax.transAxes,
-            style="italic",
-        )
+    if (guess := predicted(prediction)) is not None:
+        text = f"at worst {worst:.2f};\nyour prediction: {guess:g}"
+        ax.text(1.02, 0.5, text, transform=ax.transAxes, style="italic")
     return fig
 
 
@@ -167,10 +146,10 @@ def draw_waves(frame, prediction=None, at_once: int = 132):
     shares = [tiles / (count * at_once) for tiles, count, _ in (waves(int(m), N, config, at_once) for m in rows)]
     filled.plot(rows, shares, markersize=3, color=figures.COLORS["green"])
     filled.set(xlabel="M", ylabel="places filled", ylim=(0, 1.05))
-    if prediction is not None and prediction.value is not None:
+    if (guess := predicted(prediction)) is not None:
         for (ax,) in axes:
-            ax.axvline(prediction.value, linestyle="--", color=figures.COLORS["black"], label="_prediction")
-        filled.text(prediction.value, 0.06, " your prediction", style="italic")
+            ax.axvline(guess, linestyle="--", color=figures.COLORS["black"], label="_prediction")
+        filled.text(guess, 0.06, " your prediction", style="italic")
     return fig
 
 
@@ -189,8 +168,7 @@ def draw_regret(curves: dict, title: str, prediction=None):
         ax.fill_between(x, low, high, color=color, alpha=0.15, linewidth=0)
     ax.axhline(2, linestyle=":", color="gray", label="_goal")
     ax.set(xlabel="measurements", ylabel="% slower than the best", ylim=(0, 40))
-    if prediction is not None:
-        figures.mark_prediction(ax, prediction.value, 2)
+    figures.mark_prediction(ax, predicted(prediction), 2)
     label_lines(ax)
     return fig
 

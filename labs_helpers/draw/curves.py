@@ -1,0 +1,49 @@
+"""Curves that look the same in every figure of a topic, and the axes, titles and predictions around them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from matplotlib.axes import Axes
+
+from labs_helpers.draw import figures
+
+
+class Curves:
+    """The look of a topic's curves: name → (marker, colour's name in figures.COLORS), drawn in this order."""
+
+    def __init__(self, looks: Mapping[str, tuple[str, str]], **style):
+        self.looks, self.style = dict(looks), style
+
+    def __iter__(self):
+        return iter(self.looks)
+
+    def color(self, name: str) -> str:
+        return figures.COLORS[self.looks[name][1]]
+
+    def marker(self, name: str) -> str:
+        return self.looks[name][0]
+
+    def plot(self, ax: Axes, name: str, x, y, low=None, high=None) -> None:
+        """One curve with its name; with `low` and `high` a bar of spread at each point."""
+        ax.plot(list(x), list(y), marker=self.marker(name), color=self.color(name), label=name, **self.style)
+        if low is not None:
+            ax.vlines(list(x), list(low), list(high), color=self.color(name), linewidth=1.2, alpha=0.5)
+
+
+def tick_each(ax: Axes, values: Iterable[int], base: int = 10) -> None:
+    """A logarithmic x axis with a tick at each of the values and nowhere else; multiples of 1,024 as '4k'."""
+    ticks = sorted(set(map(int, values)))
+    ax.set_xscale("log", base=base)
+    ax.set_xticks(ticks, [f"{n // 1024}k" if base == 2 and n % 1024 == 0 else str(n) for n in ticks])
+    ax.minorticks_off()
+
+
+def recorded_on(rows) -> str:
+    """', NVIDIA H200 (recorded)' where the records, a DataFrame, say so; else ''."""
+    return f", {rows['on.machine'].iloc[0]} (recorded)" if "on.machine" in rows and len(rows) else ""
+
+
+def predicted(prediction) -> float | None:
+    """The number of a Prediction, None where there is no prediction or no number yet."""
+    return prediction.value if prediction is not None else None

@@ -1,0 +1,19 @@
+"""A table drawn as a picture: a colour and a number per cell."""
+
+from __future__ import annotations
+
+import numpy as np
+from matplotlib.axes import Axes
+
+
+def draw_table(ax: Axes, table, text: str, cmap: str, low: float, high: float, dark) -> None:
+    """table: a DataFrame of numbers, NaN shown as '–'. text: the number's format. low, high: ends of the colours.
+    dark: whether a number stands on a dark ground and is written in white, a function of it."""
+    values = table.to_numpy()
+    ax.imshow(values, cmap=cmap, vmin=low, vmax=high)
+    for (i, j), value in np.ndenumerate(values):
+        shown = "–" if np.isnan(value) else format(value, text)
+        ax.text(j, i, shown, ha="center", va="center", color="white" if dark(value) else "black", fontsize="small")
+    ax.set_xticks(range(len(table.columns)), list(table.columns))
+    ax.set_yticks(range(len(table.index)), list(table.index))
+    ax.grid(False)
