@@ -62,6 +62,10 @@ def test_torch_traffic_counts_each_operation_and_no_view():
         ("relu", 4 * 48, 4 * 48),
     ]
     assert traffic.bytes == sum(o.bytes for o in traffic.operations)
+    ones = torch.ones(2, 3, 4, 4)
+    with TorchTraffic() as traffic:
+        ones @ ones.mT
+    assert [o.name for o in traffic.operations] == ["bmm"]
 
 
 @pytest.mark.skipif(

@@ -28,7 +28,7 @@ def matmul_bound(expected, magnitude, K: int, dtype) -> torch.Tensor:
 def expect_close(
     case: str, found, expected, bound, why: str, causes: Candidates = (), name: str = "", advice: str = BY_HAND
 ) -> None:
-    """Raises Wrong unless |found − expected| ≤ bound everywhere.
+    """Raises Wrong unless |found − expected| ≤ bound everywhere; where −inf is expected, −inf is right.
 
     found: the answer's tensor, called `name`. expected: float64 of the same shape. bound: a number or one an
     element, and `why` says where it comes from. advice: for an error that no cause fits; {where} is its place.
@@ -40,20 +40,21 @@ def expect_close(
         raise Wrong(case, f"has shape {tuple(found.shape)}, expected {tuple(expected.shape)}", where=where)
     got = found.detach().cpu().double()
     bound = torch.as_tensor(bound, dtype=torch.float64).expand(expected.shape)
-    error = (got - expected).abs()
+    error = _error(got, expected)
     off = ~(error <= bound)
     if not bool(off.any()):
         return
     excess = torch.where(torch.isnan(error), torch.inf, error - bound)
     worst = tuple(int(i) for i in torch.unravel_index(excess.argmax(), excess.shape)) if excess.ndim else ()
     fitting = likely(causes, lambda answer: _near(got, answer, bound) and not _within(answer, expected, bound))
-    allowed = f"\n  error {error[worst]:.2g}, allowed {bound[worst]:.2g} ({why})" if got.isfinite().all() else ""
+    not_finite = ~got.isfinite() & (got != expected)
+    allowed = "" if not_finite.any() else f"\n  error {error[worst]:.2g}, allowed {bound[worst]:.2g} ({why})"
     raise Wrong(
         case,
         f"{got[worst]:.7g}",
         f"{expected[worst]:.7g}{allowed}",
         f"{where}{int(off.sum()):,} of {off.numel():,} elements are off{_region(off)}; the worst is at {list(worst)}",
-        fitting or _not_finite(got),
+        fitting or _not_finite(not_finite),
         advice.format(where=f"element {list(worst)}"),
     )
 
@@ -109,6 +110,11 @@ def _equal(a, b):
     return (a == b) | both_nan
 
 
+def _error(found, expected):
+    """|found − expected|, 0 between infinities of the same sign."""
+    return torch.where(found == expected, 0.0, (found - expected).abs())
+
+
 def _near(got, answer, bound) -> bool:
     """Whether `answer`, a mistake's, is what came out: within its rounding errors, and not finite where that is not."""
     answer = torch.as_tensor(answer, dtype=torch.float64)
@@ -123,11 +129,10 @@ def _near(got, answer, bound) -> bool:
 def _within(answer, expected, bound) -> bool:
     """Whether a candidate is right here: a lost tail is nothing where there is no tail."""
     answer = torch.as_tensor(answer, dtype=torch.float64)
-    return bool(((answer - expected).abs() <= bound).all())
+    return bool((_error(answer, expected) <= bound).all())
 
 
-def _not_finite(got) -> tuple[str, ...]:
-    bad = ~got.isfinite()
+def _not_finite(bad) -> tuple[str, ...]:
     if not bool(bad.any()):
         return ()
     return (

@@ -81,6 +81,15 @@ def test_a_cause_that_changes_nothing_here_is_not_named():
     assert "Likely cause" not in told(("nothing is lost", EXPECTED))
 
 
+def test_where_minus_infinity_is_expected_it_is_right_and_nothing_else_is():
+    expected = torch.tensor([-torch.inf, 0.0, 1.0], dtype=torch.float64)
+    expect_close("", expected.float(), expected, 0.0, "a maximum is exact")
+    for found in ([-torch.inf, 0.0, 3.0], [5.0, 0.0, 1.0], [torch.inf, 0.0, 1.0]):
+        causes = ("never", torch.zeros(3)), ("fits", torch.tensor(found))
+        with pytest.raises(Wrong, match="1 of 3 elements are off(.|\n)*Likely cause: fits$"):
+            expect_close("", torch.tensor(found), expected, 0.0, "a maximum is exact", causes)
+
+
 def test_causes_are_not_worked_out_for_a_right_answer():
     def candidates():
         raise AssertionError("asked for")
