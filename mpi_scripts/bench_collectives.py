@@ -21,7 +21,7 @@ from labs_helpers.collectives import study  # noqa: E402
 from labs_helpers.collectives.cost_model import BUS_FACTOR  # noqa: E402
 from labs_helpers.collectives.interface import ALGORITHMS  # noqa: E402
 from labs_helpers.collectives.racing.race import SIZES, race  # noqa: E402
-from labs_helpers.measure import results  # noqa: E402
+from labs_helpers.measure.study import keep  # noqa: E402
 
 
 def main() -> None:
@@ -45,23 +45,22 @@ def main() -> None:
         algorithms = [name for name in known if name in (given.algorithms or known)]
         records += race(comm, function, algorithms, sizes, given.seconds)
     if comm.rank == 0:
-        report(records, given.out)
+        os.environ["LABS_DEVICE"] = "cpu"
+        machine = study.machine_label()
+        records = [{"study": "collectives", "setting": "default"} | record for record in records]
+        keep("collectives", records, given.out, machine=machine, on={"machine": machine}, show=table)
 
 
-def report(records: list[dict], out: Path | None) -> None:
-    """Print a line a race, and append the records to a file."""
-    os.environ["LABS_DEVICE"] = "cpu"
-    machine = study.machine_label()
-    out = out or results.path_for("collectives", machine)
-    setting = {"study": "collectives", "setting": "default"}
-    results.append(out, study.complete([setting | record | {"on": {}} for record in records], machine))
-    print(f"{'function':<15} {'algorithm':<19} {'bytes':>10} {'µs':>10} {'algbw GB/s':>11} {'busbw GB/s':>11}")
-    for r in (r for r in records if r["kind"] == "race"):
-        print(
-            f"{r['function']:<15} {r['algorithm']:<19} {r['bytes']:>10} {r['median_us']:>10.4g} "
-            f"{r['algbw_GBps']:>11.4g} {r['busbw_GBps']:>11.4g}"
-        )
-    print(f"{len(records)} records appended to {out}")
+def table(records: list[dict]) -> str:
+    """A line a race."""
+    lines = [f"{'function':<15} {'algorithm':<19} {'bytes':>10} {'µs':>10} {'algbw GB/s':>11} {'busbw GB/s':>11}"]
+    lines += [
+        f"{r['function']:<15} {r['algorithm']:<19} {r['bytes']:>10} {r['median_us']:>10.4g} "
+        f"{r['algbw_GBps']:>11.4g} {r['busbw_GBps']:>11.4g}"
+        for r in records
+        if r["kind"] == "race"
+    ]
+    return "\n".join(lines)
 
 
 def arguments() -> argparse.Namespace:

@@ -10,10 +10,8 @@ timed, its first and last head are compared with a float64 reference. Needs a GP
 
 from __future__ import annotations
 
-import argparse
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from pathlib import Path
 
 import torch
 
@@ -37,6 +35,7 @@ from labs_helpers.attention.error_study import measure_errors, reference, relati
 from labs_helpers.measure import results
 from labs_helpers.measure.machine import this_machine
 from labs_helpers.measure.peak_memory import peak_memory
+from labs_helpers.measure.study import keep, make_parser
 from labs_helpers.measure.timing import MeasurementError, measure_rounds
 
 LENGTHS = (1024, 2048, 4096, 8192, 16384)
@@ -246,10 +245,9 @@ def _fits(length: int, head_dim: int) -> bool:
 
 
 def main(arguments=None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = make_parser(__doc__, "attention")
     parser.add_argument("--quick", action="store_true", help="4k and 16k in float16; recorded only with --out")
     parser.add_argument("--rounds", type=int, help="default: 3, and 2 with --quick")
-    parser.add_argument("--out", type=Path, help="JSON Lines file to append to; default: in results/")
     given = parser.parse_args(arguments)
     if this_machine().device != "cuda":
         raise SystemExit(
@@ -257,14 +255,10 @@ def main(arguments=None) -> None:
             "nothing. Recorded measurements: labs_helpers.attention.study.load('nvidia-h200')"
         )
     records = everything(given.rounds or (2 if given.quick else 3), given.quick)
-    print(f"\n{table(records)}\n")
-    out = given.out or (None if given.quick else results.path_for("attention"))
-    if out is None:
-        print(f"{len(records)} records, not kept: name a file with --out to keep them")
-        return
-    where = results.provenance()
-    results.append(out, [{**record, "on": where} for record in records])
-    print(f"{len(records)} records appended to {out}")
+    if given.quick and not given.out:
+        print(f"\n{table(records)}\n\n{len(records)} records, not kept: name a file with --out to keep them")
+    else:
+        keep("attention", records, given.out, show=table)
 
 
 if __name__ == "__main__":

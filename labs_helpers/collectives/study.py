@@ -4,12 +4,11 @@
     python -m labs_helpers.collectives.study --quick --ranks 4 --out /tmp/collectives.jsonl
 
 Every record carries the OMPI_MCA_* of its run. The fastest of ours at each size is what goes to the table of
- `algorithm="auto"`.
+`algorithm="auto"`.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 from dataclasses import replace
@@ -21,6 +20,7 @@ from labs_helpers.collectives.racing.race import SIZES
 from labs_helpers.collectives.racing.records import NATIVE, costs_of, fastest, frame, middle, table
 from labs_helpers.launch.flavour import find_flavour
 from labs_helpers.measure import results
+from labs_helpers.measure.study import keep, make_parser
 
 FUNCTIONS = ("allreduce", "alltoall")
 QUICK_SIZES = tuple(2**i for i in (3, 6, 10, 13, 16, 20, 23, 26))
@@ -106,12 +106,6 @@ def load(machine: str = "16-core CPU"):
     return results.load(results.path_for("collectives", machine), command="python -m labs_helpers.collectives.study")
 
 
-def complete(records: list[dict], machine: str) -> list[dict]:
-    """The records with all of `bench.results.provenance()`; what they know of MPI themselves stays."""
-    here = results.provenance() | {"machine": machine}
-    return [record | {"on": here | record["on"]} for record in records]
-
-
 def machine_label() -> str:
     """'16-core CPU': the cores that this process may use. A rank that is bound to a core would say 1: ask here."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
@@ -119,30 +113,28 @@ def machine_label() -> str:
 
 
 def main(arguments=None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = make_parser(__doc__, "collectives")
     parser.add_argument("--ranks", type=int, nargs="+", help="default: 2 4 8, with --quick 8")
     parser.add_argument("--functions", nargs="+", choices=FUNCTIONS, default=FUNCTIONS)
     parser.add_argument("--turns", type=int, help="how often to measure; the middle counts; default: 3, with --quick 1")
     parser.add_argument("--quick", action="store_true", help="eight sizes; kept only with --out")
     parser.add_argument("--default-only", action="store_true", help="native by default alone, not under every setting")
-    parser.add_argument("--out", type=Path, help="JSON Lines file; default: results/collectives.MACHINE.jsonl")
     parser.add_argument("--table", type=Path, help="write the data of algorithm='auto' to this JSON file")
     given = parser.parse_args(arguments)
     # The processor is measured: a GPU beside it has no part in this, and torch need not look for it.
     os.environ["LABS_DEVICE"] = "cpu"
     machine = machine_label()
-    out = given.out or (None if given.quick else results.path_for("collectives", machine))
     sizes, seconds, turns = (QUICK_SIZES, 0.03, 1) if given.quick else (SIZES, 0.06, 3)
     turns = given.turns or turns
     records = []
     for ranks in given.ranks or ((8,) if given.quick else (2, 4, 8)):
-        got = complete(
-            measure(ranks, given.functions, sizes, seconds, turns=turns, every_setting=not given.default_only), machine
-        )
-        if out:
-            results.append(out, got)
+        got = measure(ranks, given.functions, sizes, seconds, turns=turns, every_setting=not given.default_only)
         records += got
-        print(f"{ranks} ranks: {len(got)} records {f'appended to {out}' if out else '(not kept)'}", flush=True)
+        print(f"{ranks} ranks: ", end="")
+        if given.quick and not given.out:
+            print(f"{len(got)} records (not kept)", flush=True)
+        else:
+            keep("collectives", got, given.out, machine=machine, on={"machine": machine})
     rows = frame(records)
     if given.table:
         given.table.write_text(json.dumps(fastest(rows), indent=1) + "\n")

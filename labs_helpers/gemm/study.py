@@ -9,11 +9,9 @@ the interpreter's time says nothing about a kernel.
 
 from __future__ import annotations
 
-import argparse
 import shutil
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
 import torch
 
@@ -21,6 +19,7 @@ from labs_helpers.gemm.configs import default_config
 from labs_helpers.gemm.fused_matmul import fused_matmul
 from labs_helpers.measure import results
 from labs_helpers.measure.machine import this_machine
+from labs_helpers.measure.study import keep, make_parser
 from labs_helpers.measure.timing import measure_rounds
 
 SIZES = (1024, 2048, 4096, 8192)
@@ -202,26 +201,18 @@ def everything(rounds: int, ladder: dict) -> list[dict]:
 
 def main(arguments=None, ladder: dict | None = None) -> None:
     """ladder: more candidates on a GPU, name → function of (a, b, c)."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = make_parser(__doc__, "gemm")
     parser.add_argument("--sizes", type=int, nargs="+", help="only these n×n×n; default on a GPU: the whole study")
     parser.add_argument("--dtype", choices=("float16", "bfloat16", "float32"), help="default: this machine's")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--out", type=Path, help="JSON Lines file to append to; default: results/gemm.MACHINE.jsonl")
     given = parser.parse_args(arguments)
-    if this_machine().device == "cuda" and not given.sizes:
+    on_gpu = this_machine().device == "cuda"
+    if on_gpu and not given.sizes:
         records = everything(given.rounds, ladder or {})
     else:
         dtype = getattr(torch, given.dtype) if given.dtype else None
-        records = measure(
-            given.sizes or (256, 512, 1024),
-            dtype,
-            given.rounds,
-            extra=ladder if this_machine().device == "cuda" else None,
-        )
-    out = given.out or results.path_for("gemm")
-    where = results.provenance()
-    results.append(out, [{**record, "on": where} for record in records])
-    print(f"\n{table(records)}\n\n{len(records)} records appended to {out}")
+        records = measure(given.sizes or (256, 512, 1024), dtype, given.rounds, extra=ladder if on_gpu else None)
+    keep("gemm", records, given.out, show=table)
 
 
 if __name__ == "__main__":

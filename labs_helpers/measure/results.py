@@ -1,27 +1,24 @@
 """Measurements are data: records to JSON Lines and back, with where they came from.
 
-One file a study and machine, one record a line. A record is a flat dict of what was measured, with
-`provenance()` under the key 'on'.
+One file a study and machine. A record is a flat dict of what was measured, with `provenance()` under the key 'on'. In
+the file, what many records have there is written once, in a line before the first of them, and they refer to it:
+
+    {"run": "3f9c01d2ab47", "on": {"machine": "NVIDIA H200", "torch": "2.11.0", …}}
+    {"run": "3f9c01d2ab47", "study": "gemm", "M": 1024, "median_ms": 0.0071, …}
+
+A line may also hold a record with all of its 'on'.
 """
 
 import json
 import math
 import os
-import platform
 import re
-import subprocess
-import sys
+import uuid
 import warnings
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-
-# mpirun tells its own ranks about the job through these: addresses and paths, not settings.
-_LAUNCHER_PRIVATE = re.compile(
-    r"OMPI_MCA_(orte_|ess|pmix|initial_wdir|shmem_RUNTIME_QUERY_hint|PREFIXES|cpu_type|num_procs)"
-)
 
 
 def results_dir() -> Path:
@@ -47,75 +44,45 @@ def path_for(study: str, machine: str | None = None) -> Path:
     return results_dir() / f"{study}.{slug}.jsonl"
 
 
-def provenance() -> dict:
-    """Where and when a measurement is made: machine, versions, MPI and its settings, commit, UTC time."""
-    import numpy
-
-    from labs_helpers.measure.machine import this_machine
-
-    machine = this_machine()
-    settings = {k: v for k, v in os.environ.items() if k.startswith("OMPI_MCA_")}
-    return {
-        "machine": machine.label,
-        "name": machine.name,
-        "device": machine.device,
-        "architecture": machine.architecture,
-        "capability": ".".join(map(str, machine.capability)) if machine.capability else None,
-        "interpreted": machine.interpreted,
-        "cores": machine.cores,
-        "system": f"{platform.system()} {platform.machine()}",
-        "python": machine.python,
-        "torch": machine.torch,
-        "triton": machine.triton,
-        "numpy": numpy.__version__,
-        "cuda": machine.cuda,
-        "driver": machine.driver,
-        "mpi": _mpi_library(),
-        "mpi_settings": {k: v for k, v in sorted(settings.items()) if not _LAUNCHER_PRIVATE.match(k)},
-        "commit": _commit(),
-        "time": datetime.now(UTC).isoformat(timespec="seconds"),
-    }
-
-
 def append(path: str | os.PathLike, records: Mapping | Iterable[Mapping]) -> None:
     """Add one record or many to a JSON Lines file, all of them or none, safe against other writers.
 
     NumPy and torch scalars become plain numbers. A last line torn by an interrupted writer stays as it
     is; the new records begin on a line of their own.
 
-    Raises TypeError for a value or key that JSON does not have and ValueError for NaN and infinity, each
+    Raises TypeError for a value or key that JSON does not have and ValueError for NaN, infinity and a key 'run', each
     naming record and key; then nothing is written.
     """
-    # Windows has no fcntl; reading and drawing records works there all the same.
-    import fcntl
+    from filelock import FileLock  # not above: an environment that only runs ranks does without it
 
     records = [records] if isinstance(records, Mapping) else list(records)
-    lines = [json.dumps(_plain(record, f"record {i}", top=True)) for i, record in enumerate(records)]
+    lines = _lines([_plain(record, f"record {i}", top=True) for i, record in enumerate(records)])
     if not lines:
         return
     data = "".join(line + "\n" for line in lines).encode()
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        size = os.fstat(handle).st_size
-        if size and os.pread(handle, 1, size - 1) != b"\n":
-            data = b"\n" + data
-        written = os.write(handle, data)
+    # The lock lies beside the file, because writers on several nodes of a cluster have this folder in common and no
+    # temporary one. It stays there, ignored by git: if it were removed, two writers could lock two files of that name.
+    with FileLock(f"{path}.lock"), open(path, "ab+", buffering=0) as file:
+        size = file.seek(0, os.SEEK_END)
+        if size:
+            file.seek(size - 1)
+            if file.read(1) != b"\n":
+                data = b"\n" + data
+        written = file.write(data)
         if written != len(data):
-            os.ftruncate(handle, size)
+            file.truncate(size)
             raise OSError(f"{path}: {written} of {len(data)} bytes could be written; is the disk full?")
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+        os.fsync(file.fileno())
 
 
 def load(path: str | os.PathLike, *, command: str | None = None):
     """The records as a pandas.DataFrame, a row each; nested keys become columns such as 'on.machine'.
 
-    A damaged line is left out with a warning that gives its number; `frame.attrs['damaged']` lists
-    them. command: the command that makes the file, for the error's text.
+    A damaged line is left out. A record whose run's first line is damaged or missing is kept, without where it was
+    measured, and with the run's id in the column 'run'. Both are warned of by line number, and `frame.attrs['damaged']`
+    lists those numbers. command: the command that makes the file, for the error's text.
 
     Raises FileNotFoundError, saying which command makes the measurements.
     """
@@ -125,7 +92,7 @@ def load(path: str | os.PathLike, *, command: str | None = None):
     if not path.is_file():
         command = command or f"python -m labs_helpers.{path.name.split('.')[0]}.study"
         raise FileNotFoundError(f"no measurements at {path}; make them with: {command}")
-    records, damaged = [], []
+    runs, records, damaged = {}, {}, []
     for number, line in enumerate(path.read_bytes().split(b"\n"), start=1):
         if not line.strip():
             continue
@@ -133,13 +100,47 @@ def load(path: str | os.PathLike, *, command: str | None = None):
             record = json.loads(line, parse_constant=_no_constant)
             if not isinstance(record, dict):
                 raise ValueError("not a JSON object")
-            records.append(record)
         except (ValueError, RecursionError) as error:
             damaged.append(number)
             warnings.warn(f"{path}, line {number} is damaged and left out: {error}", stacklevel=2)
-    frame = pandas.json_normalize(records, max_level=1)
-    frame.attrs["damaged"] = damaged
+            continue
+        if record.keys() == {"run", "on"}:
+            runs[str(record["run"])] = record["on"]
+        else:
+            records[number] = record
+    orphans = {}
+    for number, record in records.items():
+        run = str(record.get("run"))
+        if run in runs:
+            del record["run"]
+            record["on"] = runs[run]
+        elif "run" in record:
+            orphans.setdefault(run, []).append(number)
+    for run, numbers in orphans.items():
+        warnings.warn(
+            f"{path}, from line {numbers[0]} on: the first line of run {run!r} is damaged or missing, and its records "
+            f"({len(numbers)}) are kept without where they were measured",
+            stacklevel=2,
+        )
+    frame = pandas.json_normalize(list(records.values()), max_level=1)
+    frame.attrs["damaged"] = sorted(damaged + [number for numbers in orphans.values() for number in numbers])
     return frame
+
+
+def _lines(records: list[dict]) -> list[str]:
+    """The records as JSON, after a line for each different provenance among them, to which they refer."""
+    runs, lines = {}, []
+    for i, record in enumerate(records):
+        if "run" in record:
+            raise ValueError(f"record {i}, key 'run': the file has a meaning of its own for this key")
+        if "on" in record:
+            on = json.dumps(record.pop("on"))
+            if on not in runs:
+                runs[on] = uuid.uuid4().hex[:12]
+                lines.append(f'{{"run": "{runs[on]}", "on": {on}}}')
+            record = {"run": runs[on]} | record
+        lines.append(json.dumps(record))
+    return lines
 
 
 def _no_constant(name):
@@ -170,28 +171,3 @@ def _plain(value, where: str, top: bool = False):
             return _plain(item, where)
     kind = type(value).__name__
     raise TypeError(f"{where}: a {kind} cannot be recorded; give a number, a text, a list or a dict")
-
-
-def _mpi_library() -> str | None:
-    # Importing mpi4py would start MPI, so only a program that uses it is asked.
-    if "mpi4py.MPI" not in sys.modules:
-        return None
-    return sys.modules["mpi4py.MPI"].Get_library_version().strip(" \0\n").splitlines()[0].strip()
-
-
-def _commit() -> str | None:
-    """The checkout's short commit, with '+' for changes outside results/; None outside a checkout."""
-    if "LABS_COMMIT" in os.environ:
-        return os.environ["LABS_COMMIT"] or None
-    if not (ROOT / ".git").exists():
-        return None
-    try:
-        commit = _git("rev-parse", "--short=10", "HEAD")
-        return commit + ("+" if _git("status", "--porcelain", "--", ".", ":!results") else "")
-    except (OSError, subprocess.SubprocessError):
-        return None
-
-
-def _git(*arguments: str) -> str:
-    command = ["git", "--no-optional-locks", "-C", str(ROOT), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=10, check=True).stdout.strip()

@@ -1,26 +1,38 @@
-import fcntl
+import itertools
 import json
 import math
 import os
+import resource
+import signal
 import subprocess
 import sys
 import warnings
 from pathlib import Path
 
 import numpy as np
+import pandas
 import pytest
 import torch
+from filelock import FileLock, Timeout
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from labs_helpers.measure import results
 
 ROOT = Path(__file__).resolve().parents[2]
+# As files were written before a run had a line of its own: every record with the whole of where it was measured.
+OLD_LAYOUT = """\
+{"study": "gemm", "M": 1024, "ms": 0.25, "on": {"machine": "NVIDIA H200", "mpi": null, "mpi_settings": {}}}
+{"study": "gemm", "M": 2048, "ms": null, "on": {"machine": "NVIDIA H200", "mpi": null, "mpi_settings": {}}, "turns": 3}
+{"study": "gemm", "M": 4096, "on": {"machine": "T4", "mpi": "Open MPI", "mpi_settings": {"OMPI_MCA_btl": "self"}}}
+"""
 
 numbers = st.integers(-(2**62), 2**62) | st.floats(allow_nan=False, allow_infinity=False)
 values = st.none() | st.booleans() | numbers | st.text()
 keys = st.text(min_size=1).filter(lambda key: "." not in key)
 records = st.dictionaries(keys, values | st.lists(values, max_size=3), min_size=1, max_size=4)
+places = st.fixed_dictionaries({"machine": st.sampled_from("ab")}, optional={"settings": st.just({"n": "1"})})
+placed = st.builds(lambda record, on: record | {"on": on}, records, places)
 in_one_folder = settings(
     max_examples=50,
     deadline=None,
@@ -30,7 +42,7 @@ in_one_folder = settings(
 
 
 def read(path):
-    """The file's records by the standard library alone."""
+    """The file's lines by the standard library alone."""
     return [json.loads(line) for line in path.read_text().splitlines() if line.strip()]
 
 
@@ -73,22 +85,90 @@ def test_a_frame_has_a_row_a_record_and_a_column_a_nested_key(tmp_path):
     assert frame["ms"][0] == 0.25 and np.isnan(frame["ms"][1])
 
 
+def in_the_old_layout(path, records):
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+
+
 @in_one_folder
-@given(st.lists(records, min_size=1, max_size=4), st.data())
-def test_truncated_at_any_byte_only_the_last_record_is_lost_and_the_next_is_whole(tmp_path, written, data):
+@given(st.lists(placed | records, min_size=1, max_size=8))
+def test_a_file_says_what_it_would_say_with_everything_in_every_record(tmp_path, written):
+    path, old = tmp_path / "new.jsonl", tmp_path / "old.jsonl"
+    path.unlink(missing_ok=True)
+    results.append(path, written[:3])
+    results.append(path, written[3:])
+    in_the_old_layout(old, written)
+    pandas.testing.assert_frame_equal(results.load(path), results.load(old), check_exact=True)
+
+
+def test_where_records_were_measured_is_written_once(tmp_path):
+    path = tmp_path / "r.jsonl"
+    here, there = {"machine": "H200", "mpi_settings": {}}, {"machine": "H200", "mpi_settings": {"OMPI_MCA_btl": "self"}}
+    results.append(path, [{"n": n, "on": there if n == 3 else here} for n in (1, 2, 3, 4)])
+    results.append(path, {"n": 5, "on": here})
+    first, one, two, second, three, four, third, five = read(path)
+    assert [first["on"], second["on"], third["on"]] == [here, there, here]
+    assert len({first["run"], second["run"], third["run"]}) == 3
+    of = {1: first, 2: first, 3: second, 4: first, 5: third}
+    assert [one, two, three, four, five] == [{"run": run["run"], "n": n} for n, run in of.items()]
+    assert list(results.load(path)["on.mpi_settings"]) == [{}, {}, there["mpi_settings"], {}, {}]
+
+
+def test_a_file_of_the_old_layout_loads_as_ever_and_goes_on_in_the_new(tmp_path):
+    path = tmp_path / "gemm.nvidia-h200.jsonl"
+    path.write_text(OLD_LAYOUT)
+    frame = results.load(path)
+    assert list(frame) == ["study", "M", "ms", "on.machine", "on.mpi", "on.mpi_settings", "turns"]
+    assert list(frame["on.machine"]) == ["NVIDIA H200", "NVIDIA H200", "T4"] and list(frame["M"]) == [1024, 2048, 4096]
+    assert frame["on.mpi_settings"][2] == {"OMPI_MCA_btl": "self"} and frame["turns"][1] == 3
+    results.append(path, {"study": "gemm", "M": 8192, "on": {"machine": "A100"}})
+    assert path.read_text().startswith(OLD_LAYOUT)
+    mixed = results.load(path)
+    assert list(mixed) == list(frame) and mixed.attrs["damaged"] == []
+    pandas.testing.assert_frame_equal(mixed[:3], frame, check_dtype=False)
+    assert mixed["on.machine"][3] == "A100" and mixed["M"][3] == 8192
+
+
+@pytest.mark.parametrize("damage", [None, b"", b'{"run": "', b"[]"])
+def test_records_whose_first_line_is_damaged_are_kept_and_said_to_be_from_nowhere(tmp_path, damage):
+    path = tmp_path / "r.jsonl"
+    results.append(path, [{"n": n, "on": {"machine": "lost"}} for n in (1, 2)])
+    results.append(path, {"n": 3, "on": {"machine": "H200"}})
+    first, *rest = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(rest if damage is None else [damage + b"\n", *rest]))
+    start = 1 if damage is None else 2
+    with pytest.warns(UserWarning) as said:
+        frame = results.load(path)
+    run = json.loads(first)["run"]
+    assert f"from line {start} on: the first line of run {run!r} is damaged or missing" in str(said[-1].message)
+    assert list(frame["n"]) == [1, 2, 3] and list(frame["on.machine"])[2] == "H200"
+    assert frame["on.machine"].isna().tolist() == [True, True, False] and list(frame["run"])[:2] == [run, run]
+    assert frame.attrs["damaged"] == [*([1] if damage else []), start, start + 1]
+    assert len(said) == (2 if damage else 1)
+
+
+def test_the_key_run_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="record 1, key 'run'"):
+        results.append(tmp_path / "r.jsonl", [{"n": 1}, {"run": 1}])
+    assert not (tmp_path / "r.jsonl").exists()
+
+
+@in_one_folder
+@given(st.lists(placed, min_size=1, max_size=4), st.data())
+def test_truncated_at_any_byte_only_what_follows_is_lost_and_the_next_record_is_whole(tmp_path, written, data):
     path = tmp_path / "torn.jsonl"
     path.unlink(missing_ok=True)
     results.append(path, written)
-    content = path.read_bytes()
+    whole, content = results.load(path), path.read_bytes()
     cut = data.draw(st.integers(0, len(content)))
     path.write_bytes(content[:cut])
-    whole = content[:cut].count(b"\n")
-    kept = len(load_quietly(path))
+    lines = content.splitlines(keepends=True)
+    ends = itertools.accumulate(map(len, lines))
     # The record before the cut is whole too if the cut took its newline alone.
-    assert kept in (whole, whole + 1)
-    results.append(path, {"after": 1})
+    kept = sum(end - 1 <= cut for line, end in zip(lines, ends, strict=True) if b'"on": ' not in line)
+    results.append(path, {"after": 1, "on": {"machine": "c"}})
     frame = load_quietly(path)
-    assert len(frame) == kept + 1 and frame["after"].iloc[-1] == 1
+    assert len(frame) == kept + 1 and frame["after"].iloc[-1] == 1 and frame["on.machine"].iloc[-1] == "c"
+    assert list(frame["on.machine"][:-1]) == list(whole["on.machine"][:kept])
 
 
 @pytest.mark.parametrize("damage", [b'{"n": 1', b"\xff\xfe", b"[1, 2]", b"7", b'{"n": NaN}', b"[" * 200_000])
@@ -156,33 +236,46 @@ def test_what_json_does_not_have_is_refused_and_nothing_is_written(tmp_path, rec
     assert read(path) == [{"n": 1}]
 
 
-def test_a_full_disk_leaves_the_file_as_it_was(tmp_path, monkeypatch):
+def test_a_full_disk_leaves_the_file_as_it_was(tmp_path):
     path = tmp_path / "r.jsonl"
     results.append(path, {"n": 1})
-    write = os.write
-    monkeypatch.setattr(results.os, "write", lambda handle, data: write(handle, data[:5]))
-    with pytest.raises(OSError, match="disk full"):
-        results.append(path, {"n": 2})
-    monkeypatch.undo()
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size + 5, limits[1]))
+    try:
+        with pytest.raises(OSError, match="disk full"):
+            results.append(path, {"n": 2})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert read(path) == [{"n": 1}]
 
 
 def test_the_file_is_locked_while_it_is_written(tmp_path, monkeypatch):
     path = tmp_path / "r.jsonl"
-    write, locked = os.write, []
+    sync, locked = os.fsync, []
 
-    def try_the_lock(handle, data):
-        with path.open() as other:
-            try:
-                fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                locked.append(True)
-        return write(handle, data)
+    def try_the_lock(handle):
+        with pytest.raises(Timeout):
+            FileLock(f"{path}.lock").acquire(blocking=False)
+        locked.append(True)
+        sync(handle)
 
-    monkeypatch.setattr(results.os, "write", try_the_lock)
+    monkeypatch.setattr(results.os, "fsync", try_the_lock)
     results.append(path, {"n": 1})
-    monkeypatch.undo()
     assert locked == [True] and read(path) == [{"n": 1}]
+
+
+def test_a_writer_that_is_killed_leaves_no_lock(tmp_path):
+    path = tmp_path / "r.jsonl"
+    code = """
+import os, signal, sys
+from labs_helpers.measure import results
+results.os.fsync = lambda handle: os.kill(os.getpid(), signal.SIGKILL)
+results.append(sys.argv[1], {"n": 1})
+"""
+    killed = subprocess.run([sys.executable, "-c", code, str(path)], cwd=ROOT, timeout=60)
+    assert killed.returncode == -signal.SIGKILL
+    results.append(path, {"n": 2})
+    assert read(path) == [{"n": 1}, {"n": 2}]
 
 
 WRITER = """
@@ -192,7 +285,8 @@ path, writer = sys.argv[1:]
 print("ready", flush=True)
 sys.stdin.readline()
 for i in range(100):
-    results.append(path, [{"writer": writer, "i": i, "half": half, "pad": "x" * 3000} for half in (0, 1)])
+    on = {"writer": writer, "i": i, "pad": "x" * 3000}
+    results.append(path, [{"half": half, "pad": "x" * 3000, "on": on} for half in (0, 1)])
 """
 
 
@@ -217,59 +311,10 @@ def test_two_processes_appending_at_once_lose_nothing(tmp_path):
         for writer in writers:
             writer.kill()
             writer.wait()
-    found = [(r["writer"], r["i"], r["half"]) for r in read(path)]
+    found = list(results.load(path)[["on.writer", "on.i", "half"]].itertuples(index=False, name=None))
     assert sorted(found) == [(w, i, half) for w in "ab" for i in range(100) for half in (0, 1)]
     # The two records of one append stand together.
     assert all(found[i][:2] == found[i + 1][:2] for i in range(0, len(found), 2))
-
-
-def test_provenance_is_a_record_and_says_where_and_when(tmp_path, monkeypatch):
-    monkeypatch.setenv("LABS_COMMIT", "abc123")
-    monkeypatch.setenv("OMPI_MCA_btl", "^ofi")
-    monkeypatch.setenv("OMPI_MCA_orte_hnp_uri", "tcp://somewhere")
-    found = results.provenance()
-    results.append(tmp_path / "r.jsonl", {"on": found})
-    assert read(tmp_path / "r.jsonl") == [{"on": found}]
-    assert found["commit"] == "abc123" and found["torch"] == torch.__version__ and found["numpy"] == np.__version__
-    assert found["mpi_settings"]["OMPI_MCA_btl"] == "^ofi" and "OMPI_MCA_orte_hnp_uri" not in found["mpi_settings"]
-    assert found["time"].endswith("+00:00")
-
-
-def test_the_commit_says_when_there_are_changes(tmp_path, monkeypatch):
-    def git(*arguments):
-        identity = ["-c", "user.name=x", "-c", "user.email=x@example.org", "-c", "commit.gpgsign=false"]
-        command = ["git", "-C", str(tmp_path), *identity, *arguments]
-        return subprocess.run(command, capture_output=True, text=True, timeout=30, check=True).stdout.strip()
-
-    monkeypatch.delenv("LABS_COMMIT", raising=False)
-    monkeypatch.setattr(results, "ROOT", tmp_path)
-    assert results._commit() is None
-    git("init", "-q")
-    assert results._commit() is None
-    (tmp_path / "code.py").write_text("1")
-    git("add", "."), git("commit", "-qm", "first")
-    clean = results._commit()
-    assert len(clean) >= 7 and git("rev-parse", "HEAD").startswith(clean)
-    (tmp_path / "results").mkdir()
-    (tmp_path / "results" / "gemm.cpu.jsonl").write_text("{}\n")
-    assert results._commit() == clean
-    (tmp_path / "code.py").write_text("2")
-    assert results._commit() == clean + "+"
-
-
-def test_the_mpi_library_is_named_only_where_mpi_runs():
-    code = """
-import sys
-from labs_helpers.measure import results
-assert results._mpi_library() is None and "mpi4py" not in sys.modules
-from mpi4py import MPI
-print(results._mpi_library())
-"""
-    pytest.importorskip("mpi4py")
-    # Alone and with itself: a process that no mpirun has started leaves its shared memory behind.
-    environment = os.environ | {"PYTHONPATH": str(ROOT), "OMPI_MCA_btl": "self"}
-    answer = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=60)
-    assert ("Open MPI" in answer.stdout or "MPICH" in answer.stdout) and answer.stdout.count("\n") == 1, answer.stderr
 
 
 def test_where_results_belong(tmp_path, monkeypatch):

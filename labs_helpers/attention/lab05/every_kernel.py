@@ -14,20 +14,22 @@ import sys
 
 import torch
 
-from labs_helpers.attention.flash_attention import attention_forward
-from labs_helpers.attention.kernels import hopper, portable
-from labs_helpers.attention.lab04.exercises import causal_attention, row_softmax, tile_attention
-from labs_helpers.attention.lab05.exercises import key_value_gradients, query_gradient
-from labs_helpers.attention.lab05.one_kernel import one_kernel_gradients
 from labs_helpers.launch.process import run
 from labs_helpers.measure import results
-from labs_helpers.measure.machine import this_machine
+from labs_helpers.measure.machine import prepare_triton, this_machine
+from labs_helpers.measure.provenance import provenance
 
 LENGTHS = ((130, 203), (203, 130))  # queries, keys: no multiples of a tile, and rows that see no key
 
 
 def run_every_kernel() -> list[str]:
     """What ran, in words. Raises what a kernel raises, and RuntimeError where a result is not finite."""
+    prepare_triton()  # before the kernels are imported, which settles whether they are interpreted
+    from labs_helpers.attention.flash_attention import attention_forward
+    from labs_helpers.attention.lab04.exercises import causal_attention, row_softmax, tile_attention
+    from labs_helpers.attention.lab05.exercises import key_value_gradients, query_gradient
+    from labs_helpers.attention.lab05.one_kernel import one_kernel_gradients
+
     ran = []
 
     def done(name: str, *tensors) -> None:
@@ -61,6 +63,8 @@ def run_every_kernel() -> list[str]:
 
 
 def _run_both_passes(done, Lq: int, Lk: int, D: int, causal: bool, what: str) -> None:
+    from labs_helpers.attention.kernels import hopper, portable
+
     machine = this_machine()
     q, do = (torch.randn(2, 4, Lq, D, device=machine.device).half() for _ in range(2))
     k, v = (torch.randn(2, 2, Lk, D, device=machine.device).half() for _ in range(2))
@@ -100,7 +104,7 @@ def main(arguments=None) -> None:
         return
     record = memcheck()
     path = results.path_for("attention-memcheck")
-    results.append(path, {**record, "on": results.provenance()})
+    results.append(path, record | {"on": provenance()})
     print(f"memcheck: {record['errors']} errors in {len(record['ran'])} runs; recorded in {path}")
 
 

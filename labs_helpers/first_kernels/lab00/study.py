@@ -7,9 +7,7 @@ Both are PyTorch's operations, which run at full speed on a CPU as well.
 
 from __future__ import annotations
 
-import argparse
 from functools import partial
-from pathlib import Path
 
 import torch
 
@@ -17,6 +15,7 @@ from labs_helpers.first_kernels.lab00.exercises.ex4_five_operations import five_
 from labs_helpers.measure import results
 from labs_helpers.measure.machine import this_machine
 from labs_helpers.measure.roofs import Roofs, measure_roofs
+from labs_helpers.measure.study import keep, make_parser
 from labs_helpers.measure.timing import measure_rounds
 
 STUDY = "first_kernels"
@@ -141,24 +140,20 @@ def recorded(kind: str, machine: str = "nvidia-h200") -> dict[str, list[dict]]:
     if not path.exists():
         print(f"{path.name} is not here: this machine is drawn alone")
         return {}
-    table = results.load(path)
-    last = table[table["on.time"] == table["on.time"].max()]
+    rows = results.load(path)
+    last = rows[rows["on.time"] == rows["on.time"].max()]
     return {f"{last['on.machine'].iloc[0]}, recorded": last[last["kind"] == kind].to_dict("records")}
 
 
+def table(records: list[dict]) -> str:
+    """The median of each record, a line each."""
+    return "\n".join(f"{record['name']:<20} {record['median_ms']:>9.4f} ms" for record in records)
+
+
 def main(arguments=None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument(
-        "--out", type=Path, help="JSON Lines file to append to; default: results/first_kernels.MACHINE.jsonl"
-    )
-    given = parser.parse_args(arguments)
+    given = make_parser(__doc__, STUDY).parse_args(arguments)
     records = measure_operations(measure_roofs()) + measure_strides()
-    out = given.out or results.path_for(STUDY)
-    where = results.provenance()
-    results.append(out, [{**record, "on": where} for record in records])
-    for record in records:
-        print(f"{record['name']:<20} {record['median_ms']:>9.4f} ms")
-    print(f"{len(records)} records appended to {out}")
+    keep(STUDY, records, given.out, show=table)
 
 
 if __name__ == "__main__":

@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
 
+from filelock import FileLock
+
 from labs_helpers.gemm.configs import Config
 
 GAIN = 0.01  # a smaller gain is within the noise of two measurements
@@ -90,12 +92,10 @@ class TuningCache:
 
     @contextmanager
     def _locked(self):
-        import fcntl  # not on Windows, where the rest of the course can still be imported
-
-        # Not the cache itself: it is replaced, and a lock on the old file would protect nothing.
+        # A file beside the cache, not the cache itself: that is replaced, and a lock on the old one would protect
+        # nothing. Not in a temporary folder, which several nodes that share the cache do not have in common.
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        with open(self.path.with_name(self.path.name + ".lock"), "w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        with FileLock(f"{self.path}.lock"):
             yield
 
 

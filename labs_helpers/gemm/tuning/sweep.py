@@ -7,11 +7,8 @@ python -m labs_helpers.gemm.tuning.sweep waves        # one configuration, row o
 
 from __future__ import annotations
 
-import argparse
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
 
 import torch
 from tqdm.auto import tqdm
@@ -21,8 +18,8 @@ from labs_helpers.compile.launches import record_launches
 from labs_helpers.gemm.configs import Config
 from labs_helpers.gemm.fused_matmul import fused_matmul
 from labs_helpers.gemm.tuning.space import grid
-from labs_helpers.measure import results
 from labs_helpers.measure.machine import this_machine
+from labs_helpers.measure.study import keep, make_parser
 from labs_helpers.measure.timing import MeasurementError
 from labs_helpers.measure.timing import measure as time_it
 
@@ -56,7 +53,7 @@ def compile_table(targets=TARGETS, configs=None) -> list[dict]:
     jobs = []
     x = [torch.zeros(512, 512, dtype=torch.float16, device=this_machine().device) for _ in range(3)]
     for config in configs or grid():
-        with _not_run(), record_launches() as launches:
+        with record_launches(run=False) as launches:
             fused_matmul(*x, config=config)
         jobs += [(config, target, job(launches[-1], target)) for target in targets]
     records = []
@@ -83,22 +80,6 @@ def _compile_one(order) -> dict:
         "tensor_core": sum(compiled.tensor_core.values()),
         "triton": compiled.triton,
     }
-
-
-@contextmanager
-def _not_run():
-    """Inside the block a kernel that is started does nothing, compiled or interpreted."""
-    from triton.runtime.interpreter import InterpretedFunction
-    from triton.runtime.jit import JITFunction
-
-    originals = {kind: kind.run for kind in (InterpretedFunction, JITFunction)}
-    for kind in originals:
-        kind.run = lambda self, *args, **kwargs: None
-    try:
-        yield
-    finally:
-        for kind, run in originals.items():
-            kind.run = run
 
 
 def measure_sweep(
@@ -178,18 +159,13 @@ def measure_waves(rows: int = 66, N: int = 4096, K: int = 4096, repeat_ms: float
 
 
 def main(arguments=None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = make_parser(__doc__, "gemm-tuning")
     parser.add_argument("what", choices=("compile", "measure", "waves"))
-    parser.add_argument("--out", type=Path, help="JSON Lines file to append to; default: under results/")
     given = parser.parse_args(arguments)
     if given.what != "compile" and this_machine().device != "cuda":
         parser.error("there is no GPU here, and the interpreter's time says nothing about a kernel")
     records = {"compile": compile_table, "measure": measure_sweep, "waves": measure_waves}[given.what]()
-    machine = "compiled" if given.what == "compile" else None
-    out = given.out or results.path_for("gemm-tuning", machine)
-    where = results.provenance()
-    results.append(out, [{**record, "on": where} for record in records])
-    print(f"{len(records)} records appended to {out}")
+    keep("gemm-tuning", records, given.out, machine="compiled" if given.what == "compile" else None)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,39 @@
+"""What the commands that measure share: the options they begin with, and how they keep their records."""
+
+import argparse
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from labs_helpers.measure import results
+from labs_helpers.measure.provenance import provenance
+
+
+def make_parser(doc: str, study: str) -> argparse.ArgumentParser:
+    """A parser that describes the command by the first line of its module's docstring, and knows --out."""
+    parser = argparse.ArgumentParser(description=doc.splitlines()[0])
+    parser.add_argument(
+        "--out", type=Path, help=f"JSON Lines file to append to; default: results/{study}.MACHINE.jsonl"
+    )
+    return parser
+
+
+def keep(
+    study: str,
+    records: list[dict],
+    out: Path | None = None,
+    *,
+    machine: str | None = None,
+    on: Mapping | None = None,
+    show: Callable[[list[dict]], str] | None = None,
+) -> None:
+    """Append records with where they were measured, print what `show` makes of them, and say where they went.
+
+    out: the file, by default the study's in results/, named for `machine`, which is this one unless it is given.
+    on: what is known better than `provenance()` knows it; a record that knows better still has its own 'on'.
+    """
+    path = out or results.path_for(study, machine)
+    where = provenance() | dict(on or {})
+    results.append(path, [record | {"on": where | record.get("on", {})} for record in records])
+    if show:
+        print(f"\n{show(records)}\n")
+    print(f"{len(records)} records appended to {path}", flush=True)
