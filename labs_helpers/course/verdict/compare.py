@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from numbers import Real
 
 import numpy as np
 import torch
@@ -85,7 +86,9 @@ def expect_number(
 
     A candidate's answer may be a number or several, of which one has to fit, up to 1e-3 where `within` is not 0.
     """
-    if found == expected or (within and math.isfinite(expected) and abs(found - expected) <= within * abs(expected)):
+    is_number = isinstance(found, Real) and not isinstance(found, bool)
+    near = is_number and within and math.isfinite(expected) and abs(found - expected) <= within * abs(expected)
+    if found == expected or near:
         return
 
     def fits(answer) -> bool:
@@ -95,7 +98,6 @@ def expect_number(
             for value in np.atleast_1d(answer)
         )
 
-    is_number = isinstance(found, (int, float)) and not isinstance(found, bool)
     shown = [f"{x:,}" if isinstance(x, int) else f"{x:.6g}" for x in (found, expected)] if is_number else []
     got, wanted = shown or (repr(found), f"{expected:,}")
     fitting = likely(causes, fits) if is_number else ()

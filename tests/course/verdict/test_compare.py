@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labs_helpers.course.verdict import Wrong, expect_close, expect_equal, expect_number, matmul_bound
+from labs_helpers.course.verdict import Wrong, expect_close, expect_equal, expect_number, expect_tuple, matmul_bound
 
 
 def product(K, dtype, seed, scale=1.0):
@@ -107,8 +107,17 @@ def test_numbers_and_arrays_say_what_is_expected_and_why():
         expect_number("", "α", 2.0, 1e-6, [("in µs", (1.0, 2.0))], within=1e-6)
     with pytest.raises(Wrong, match="bytes is None, expected 7"):
         expect_number("", "bytes", None, 7)
+    with pytest.raises(Wrong, match="a share is 'half', expected 0.5"):
+        expect_number("", "a share", "half", 0.5, within=1e-9)
     with pytest.raises(Wrong, match="rank 3, element 1 is 5, expected 2\nLikely cause: five"):
         expect_equal("", np.array([1, 5]), np.array([1, 2]), [("five", np.array([1, 5]))], "rank 3, element {at}")
+
+
+def test_a_tuple_of_another_length_is_asked_for_by_its_parts():
+    assert expect_tuple("", (1, "runs"), "shared", "verdict") == (1, "runs")
+    for answer in ([1, "runs"], (1,), None):
+        with pytest.raises(Wrong, match=r"; \(shared, verdict\) is asked for"):
+            expect_tuple("", answer, "shared", "verdict")
 
 
 @pytest.mark.parametrize(
