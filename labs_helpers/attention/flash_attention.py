@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import torch
+from torch import Tensor
 
 from labs_helpers.attention.operands import score_scale
-from labs_helpers.attention.plan import plan, plan_backward
+from labs_helpers.attention.plan import Gradients, plan, plan_backward
 
 
-def flash_attention(q, k, v, causal: bool = False, scale: float | None = None):
+def flash_attention(q: Tensor, k: Tensor, v: Tensor, causal: bool = False, scale: float | None = None) -> Tensor:
     """softmax(scale · q·kᵀ)·v, differentiable in q, k and v; memory linear in the lengths.
 
     q: (B, H, Lq, D), k and v: (B, Hkv, Lk, D); any lengths ≥ 1, D from 16 to 128, H a multiple of Hkv (query head h
@@ -24,7 +28,9 @@ def flash_attention(q, k, v, causal: bool = False, scale: float | None = None):
     return _FlashAttention.apply(q, k, v, causal, scale)
 
 
-def attention_forward(q, k, v, causal: bool = False, scale: float | None = None):
+def attention_forward(
+    q: Tensor, k: Tensor, v: Tensor, causal: bool = False, scale: float | None = None
+) -> tuple[Tensor, Tensor]:
     """(o, lse): flash_attention's result and the log-sum-exp of each row's scores, (B, H, Lq) in float32, natural
     logarithm, −inf for a query that sees no key. Operands and errors as flash_attention's; not differentiable.
 
@@ -34,7 +40,16 @@ def attention_forward(q, k, v, causal: bool = False, scale: float | None = None)
     return chosen.forward(q, k, v, causal, score_scale(scale, q.shape[-1]))
 
 
-def attention_backward(q, k, v, o, lse, do, causal: bool = False, scale: float | None = None):
+def attention_backward(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    o: Tensor,
+    lse: Tensor,
+    do: Tensor,
+    causal: bool = False,
+    scale: float | None = None,
+) -> tuple[Tensor, Tensor, Tensor]:
     """(dq, dk, dv), contiguous, like q, k and v. o, lse: from attention_forward on the same operands; do: the gradient
     of o, any strides. dk and dv are summed over the query heads that share a K/V head.
 
@@ -44,7 +59,17 @@ def attention_backward(q, k, v, o, lse, do, causal: bool = False, scale: float |
     return _backward(q, k, v, o, lse, do, causal, scale)
 
 
-def _backward(q, k, v, o, lse, do, causal, scale, needs=(True, True, True)):
+def _backward(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    o: Tensor,
+    lse: Tensor,
+    do: Tensor,
+    causal: bool,
+    scale: float | None,
+    needs: Sequence[bool] = (True, True, True),
+) -> Gradients:
     chosen = plan_backward(q, k, v, o, lse, do, causal)
     return chosen.backward(q, k, v, o, lse, do, causal, score_scale(scale, q.shape[-1]), needs)
 
@@ -53,7 +78,7 @@ class _FlashAttention(torch.autograd.Function):
     """Saves q, k, v, o and lse, which grow with the length and not with its square."""
 
     @staticmethod
-    def forward(ctx, q, k, v, causal, scale):
+    def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, causal: bool, scale: float | None) -> Tensor:
         o, lse = attention_forward(q, k, v, causal, scale)
         ctx.save_for_backward(q, k, v, o, lse)
         ctx.causal, ctx.scale = causal, scale
@@ -61,7 +86,8 @@ class _FlashAttention(torch.autograd.Function):
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx, do):
+    def backward(ctx: Any, do: Tensor) -> tuple[Tensor | None, ...]:
+        q, k, v, o, lse = ctx.saved_tensors
         needs = ctx.needs_input_grad[:3]
-        gradients = _backward(*ctx.saved_tensors, do, ctx.causal, ctx.scale, needs)
+        gradients = _backward(q, k, v, o, lse, do, ctx.causal, ctx.scale, needs)
         return *(g if needed else None for g, needed in zip(gradients, needs, strict=True)), None, None

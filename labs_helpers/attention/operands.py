@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import torch
+from torch import Tensor
 
 from labs_helpers.measure.machine import this_machine
 
@@ -12,7 +13,7 @@ DTYPES = (torch.float16, torch.bfloat16, torch.float32)
 HEAD_DIMS = range(16, 129)
 
 
-def check_operands(q, k, v, kernels: bool = True) -> None:
+def check_operands(q: Tensor, k: Tensor, v: Tensor, kernels: bool = True) -> None:
     """Raises unless q, k and v are operands of flash_attention; with `kernels=False`, of the PyTorch
     reference, which takes float64, any head dim and any device as well.
 
@@ -44,7 +45,7 @@ def check_operands(q, k, v, kernels: bool = True) -> None:
         _check_for_kernels(q)
 
 
-def _check_for_kernels(q) -> None:
+def _check_for_kernels(q: Tensor) -> None:
     here, D = this_machine(), q.shape[-1]
     if D not in HEAD_DIMS:
         raise ValueError(f"q has head dim {D}; the kernels take {HEAD_DIMS[0]} to {HEAD_DIMS[-1]}")
@@ -58,7 +59,7 @@ def _check_for_kernels(q) -> None:
         raise TypeError(f"q is bfloat16, and {why}: use float16 or float32")
 
 
-def check_gradient_operands(q, o, lse, do) -> None:
+def check_gradient_operands(q: Tensor, o: Tensor, lse: Tensor, do: Tensor) -> None:
     """Raises unless o, lse and do belong to q, which is checked already: o and do like q, lse (B, H, Lq) in float32,
     of float64 operands in float64."""
     statistics = torch.float64 if q.dtype == torch.float64 else torch.float32
@@ -77,7 +78,7 @@ def check_gradient_operands(q, o, lse, do) -> None:
             raise ValueError(f"{name} is on {tensor.device}, but q is on {q.device}")
 
 
-def score_scale(scale, D: int) -> float:
+def score_scale(scale: float | None, D: int) -> float:
     """`scale` as a float; None: 1/sqrt(D). TypeError unless it is a number, ValueError unless it is finite."""
     if scale is None:
         return D**-0.5
@@ -88,7 +89,7 @@ def score_scale(scale, D: int) -> float:
     return float(scale)
 
 
-def _same_kind(name: str, tensor, q) -> None:
+def _same_kind(name: str, tensor: Tensor, q: Tensor) -> None:
     if tensor.dtype != q.dtype:
         raise TypeError(f"{name} is {tensor.dtype}, but q is {q.dtype}: one dtype for all three")
     if tensor.device != q.device:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
+from torch import Tensor
 
 from labs_helpers.attention.kernels import hopper, portable
 from labs_helpers.attention.operands import check_gradient_operands, check_operands
 from labs_helpers.measure.machine import this_machine
 
 KERNELS = {"hopper": hopper, "portable": portable}
-_known: dict = {}
+_known: dict[tuple[Any, ...], Plan] = {}
+Gradients = tuple[Tensor | Any, Tensor | Any, Tensor | Any]  # dq, dk, dv; None for one that is not needed
 
 
 @dataclass(frozen=True)
@@ -21,11 +25,22 @@ class Plan:
     kernel: str
     why: str
 
-    def forward(self, q, k, v, causal: bool, scale: float):
+    def forward(self, q: Tensor, k: Tensor, v: Tensor, causal: bool, scale: float) -> tuple[Tensor, Tensor]:
         """(o, lse) by these kernels; operands as those the plan was made for."""
         return KERNELS[self.kernel].forward(q, k, v, causal, scale)
 
-    def backward(self, q, k, v, o, lse, do, causal: bool, scale: float, needs=(True, True, True)):
+    def backward(
+        self,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        o: Tensor,
+        lse: Tensor,
+        do: Tensor,
+        causal: bool,
+        scale: float,
+        needs: Sequence[bool] = (True, True, True),
+    ) -> Gradients:
         """(dq, dk, dv) by these kernels; what `needs` leaves out may be None."""
         return KERNELS[self.kernel].backward(q, k, v, o, lse, do, causal, scale, needs)
 
@@ -33,7 +48,7 @@ class Plan:
         return f"{self.kernel} kernel: {self.why}"
 
 
-def plan(q, k, v, causal: bool = False) -> Plan:
+def plan(q: Tensor, k: Tensor, v: Tensor, causal: bool = False) -> Plan:
     """What `attention_forward(q, k, v, causal)` will launch. Remembered for operands that look the same, because a
     short sequence takes the kernel 10 µs and looking at three tensors as long.
 
@@ -42,7 +57,7 @@ def plan(q, k, v, causal: bool = False) -> Plan:
     return _remembered((q, k, v), causal, lambda: _decide_forward(q, k, v))
 
 
-def plan_backward(q, k, v, o, lse, do, causal: bool = False) -> Plan:
+def plan_backward(q: Tensor, k: Tensor, v: Tensor, o: Tensor, lse: Tensor, do: Tensor, causal: bool = False) -> Plan:
     """What `attention_backward` will launch. The Hopper kernel adds dQ with atomics, in an order that varies, so
     `torch.use_deterministic_algorithms(True)` asks for the portable kernels.
 
@@ -54,7 +69,7 @@ def plan_backward(q, k, v, o, lse, do, causal: bool = False) -> Plan:
     return chosen
 
 
-def _remembered(tensors, causal: bool, decide) -> Plan:
+def _remembered(tensors: tuple[Tensor, ...], causal: bool, decide: Callable[[], Plan]) -> Plan:
     try:
         key = (causal, *((t.shape, t.stride(), t.dtype, t.device, t.data_ptr() % 16) for t in tensors))
     except (AttributeError, TypeError, RuntimeError):
@@ -64,12 +79,12 @@ def _remembered(tensors, causal: bool, decide) -> Plan:
     return _known[key]
 
 
-def _decide_forward(q, k, v) -> Plan:
+def _decide_forward(q: Tensor, k: Tensor, v: Tensor) -> Plan:
     check_operands(q, k, v)
     return _plan(hopper.why_not(q, k, v, this_machine().architecture))
 
 
-def _decide_backward(q, k, v, o, lse, do) -> Plan:
+def _decide_backward(q: Tensor, k: Tensor, v: Tensor, o: Tensor, lse: Tensor, do: Tensor) -> Plan:
     check_operands(q, k, v)
     check_gradient_operands(q, o, lse, do)
     return _plan(hopper.why_not(q, k, v, this_machine().architecture))

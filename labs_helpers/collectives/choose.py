@@ -10,13 +10,15 @@ up_to_bytes that is large enough counts. For numbers of ranks or nodes that were
 
 import functools
 import json
+from collections.abc import Container
 from pathlib import Path
+from typing import Any
 
 TABLE = Path(__file__).with_name("auto.json")
 SHORT_BYTES = 8192  # below it latency counts for more than bytes: the fewest messages win
 
 
-def choose(function: str, ranks: int, nbytes: int, nodes: int | None = 1, known=None) -> str:
+def choose(function: str, ranks: int, nbytes: int, nodes: int | None = 1, known: Container[str] | None = None) -> str:
     """The algorithm for `nbytes` on `ranks` ranks of `nodes` nodes.
 
     nodes: None for ranks that share no memory of MPI's (practice ranks). known: the names to choose from.
@@ -28,7 +30,7 @@ def choose(function: str, ranks: int, nbytes: int, nodes: int | None = 1, known=
     return next(name for name in _rule(function, nbytes, nodes) if known is None or name in known)
 
 
-def load(table: Path) -> list[dict]:
+def load(table: Path) -> list[dict[str, Any]]:
     """The records of a table. Raises ValueError naming the file and what is missing in a record."""
     records = json.loads(table.read_text()) if table.exists() else []
     for record in records:
@@ -50,7 +52,7 @@ def _rows(function: str, ranks: int, nodes: int) -> tuple[tuple[float, str], ...
 
 
 @functools.cache
-def _table() -> list[dict]:
+def _table() -> list[dict[str, Any]]:
     return load(TABLE)
 
 

@@ -7,14 +7,14 @@ barriers and copies, so the model has a fourth number, the seconds a byte of a l
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 # busbw / algbw as nccl-tests define it: the share of the bytes that the busiest link cannot be spared.
-BUS_FACTOR = {
+BUS_FACTOR: dict[str, Callable[[int], float]] = {
     "allreduce": lambda ranks: 2 * (ranks - 1) / ranks,
     "reduce_scatter": lambda ranks: (ranks - 1) / ranks,
     "allgather": lambda ranks: (ranks - 1) / ranks,
@@ -35,7 +35,7 @@ class Terms(NamedTuple):
     reduced: float = 0.0
     copied: float = 0.0
 
-    def __add__(self, other: Terms) -> Terms:
+    def __add__(self, other: Terms) -> Terms:  # type: ignore[override]  # sums, where a tuple would be longer
         return Terms(*(a + b for a, b in zip(self, other, strict=True)))
 
 
@@ -54,7 +54,7 @@ class Costs:
         return terms.messages * self.alpha + nbytes * per_byte
 
     def __str__(self) -> str:
-        def rate(seconds_a_byte):
+        def rate(seconds_a_byte: float) -> str:
             return f"{1e-9 / seconds_a_byte:.3g} GB/s" if seconds_a_byte else "–"
 
         return f"α {1e6 * self.alpha:.3g} µs, 1/β {rate(self.beta)}, 1/γ {rate(self.gamma)}, copies {rate(self.copy)}"
@@ -102,20 +102,21 @@ def fit(sizes: Sequence[float], seconds: Sequence[float]) -> tuple[float, float]
     Relative, because absolute errors would let the largest messages alone decide, and α be noise.
     ValueError for fewer than two different sizes, and for times that are not positive.
     """
-    sizes, seconds = np.asarray(sizes, float), np.asarray(seconds, float)
-    if sizes.shape != seconds.shape or len(set(sizes.tolist())) < 2:
-        raise ValueError(f"a fit needs a time for each of two sizes or more: {sizes.size} sizes, {seconds.size} times")
-    if not (seconds > 0).all():
+    n, times = np.asarray(sizes, float), np.asarray(seconds, float)
+    if n.shape != times.shape or len(set(n.tolist())) < 2:
+        raise ValueError(f"a fit needs a time for each of two sizes or more: {n.size} sizes, {times.size} times")
+    if not (times > 0).all():
         raise ValueError("seconds must all be positive")
-    columns = np.stack([1 / seconds, sizes / seconds], axis=1)
+    columns = np.stack([1 / times, n / times], axis=1)
     # Scaled to length 1: α and β are a million apart, and lstsq drops what looks like rounding.
     lengths = np.linalg.norm(columns, axis=0)
-    scaled, ones = columns / lengths, np.ones(sizes.size)
+    scaled, ones = columns / lengths, np.ones(n.size)
     found = np.linalg.lstsq(scaled, ones, rcond=None)[0]
     if found.min() < 0:
         alone = np.maximum(0, scaled.T @ ones)  # least squares with the other one fixed at 0
         found = np.where(found > 0, alone, 0)
-    return tuple((found / lengths).tolist())
+    alpha, beta = (found / lengths).tolist()
+    return alpha, beta
 
 
 def _log2(ranks: int) -> int:
@@ -157,7 +158,7 @@ def _hierarchical(ranks: int, nodes: int) -> Terms:
     return Terms(3, reduced=(within - 1) / within, copied=2) + between
 
 
-_MODELS = {
+_MODELS: dict[tuple[str, str], Callable[..., Terms]] = {
     ("allreduce", "naive"): lambda p: Terms(2 * (p - 1), 2 * (p - 1), p - 1, copied=1),
     ("allreduce", "ring"): lambda p: Terms(2 * (p - 1), 2 * (p - 1) / p, (p - 1) / p, copied=1),
     ("allreduce", "recursive_doubling"): _recursive_doubling,

@@ -10,6 +10,8 @@ validate=False such a difference may hang; a rank's own arguments are looked at 
 """
 
 import functools
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -32,8 +34,12 @@ from labs_helpers.collectives.operations import find_ufunc, is_commutative, oper
 from labs_helpers.collectives.shared_memory import allreduce as shared_allreduce
 from labs_helpers.collectives.shared_memory import alltoall as shared_alltoall
 
+Comm = Any  # an MPI communicator, or one of practice ranks
+Op = Any  # an MPI operation, or None
+Array = np.ndarray[Any, Any]
 
-def _run_automatic(function: str, comm, source, target, *op) -> None:
+
+def _run_automatic(function: str, comm: Comm, source: Array, target: Array, *op: Op) -> None:
     nodes = nodes_of(comm).number_of_nodes if is_mpi_type(type(comm)) else None
     algorithm = _choose(function, comm.Get_size(), source.nbytes, nodes, not op or is_commutative(*op))
     _KNOWN[function][algorithm](comm, source, target, *op)
@@ -45,7 +51,7 @@ def _choose(function: str, ranks: int, nbytes: int, nodes: int | None, commutati
     return choose(function, ranks, nbytes, nodes, known if commutative else known - REORDERS)
 
 
-_KNOWN = {
+_KNOWN: dict[str, dict[str, Callable[..., None]]] = {
     "allreduce": {
         "naive": naive.allreduce,
         "ring": ring.allreduce,
@@ -75,7 +81,9 @@ REORDERS = {"ring", "recursive_halving"}  # a ∘ b may become b ∘ a
 MPI_ONLY = {"shared_memory", "hierarchical", "native"}
 
 
-def allreduce(comm, send, recv, op=None, algorithm="ring", validate=True) -> None:
+def allreduce(
+    comm: Comm, send: Any, recv: Array, op: Op = None, algorithm: str = "ring", validate: bool = True
+) -> None:
     """recv ← send of rank 0 ∘ send of rank 1 ∘ …, on every rank.
 
     send: (n,) or any shape, not changed; MPI.IN_PLACE: recv holds this rank's input. recv: as send.
@@ -85,7 +93,9 @@ def allreduce(comm, send, recv, op=None, algorithm="ring", validate=True) -> Non
     run(comm, source, target, op)
 
 
-def reduce_scatter(comm, send, recv, op=None, algorithm="ring", validate=True) -> None:
+def reduce_scatter(
+    comm: Comm, send: Array, recv: Array, op: Op = None, algorithm: str = "ring", validate: bool = True
+) -> None:
     """recv ← this rank's chunk of the reduction of all ranks' send.
 
     send: n elements, not changed. recv: as many as chunk `rank` of `chunk_bounds(n, size)` has.
@@ -95,17 +105,17 @@ def reduce_scatter(comm, send, recv, op=None, algorithm="ring", validate=True) -
     run(comm, source, target, op)
 
 
-def allgather(comm, send, recv, algorithm="ring", validate=True) -> None:
+def allgather(comm: Comm, send: Array, recv: Array, algorithm: str = "ring", validate: bool = True) -> None:
     """recv ← send of rank 0, then of rank 1 … send: n elements on every rank. recv: size · n elements."""
     check = buffers.allgather_buffers
     run, (source, target) = _prepare("allgather", comm, check, (send, recv), None, algorithm, validate)
     run(comm, source, target)
 
 
-def broadcast(comm, buffer, root=0, algorithm="binomial", validate=True) -> None:
+def broadcast(comm: Comm, buffer: Array, root: int = 0, algorithm: str = "binomial", validate: bool = True) -> None:
     """buffer ← buffer of rank `root`, on every rank. buffer: n elements."""
 
-    def check(comm, buffer):
+    def check(comm: Comm, buffer: Array) -> tuple[Array, int]:
         if not isinstance(root, int | np.integer) or isinstance(root, bool):
             raise TypeError(f"root must be a rank, not {root!r}")
         if not 0 <= root < comm.Get_size():
@@ -116,14 +126,23 @@ def broadcast(comm, buffer, root=0, algorithm="binomial", validate=True) -> None
     run(comm, data, int(root))
 
 
-def alltoall(comm, send, recv, algorithm="pairwise", validate=True) -> None:
+def alltoall(comm: Comm, send: Array, recv: Array, algorithm: str = "pairwise", validate: bool = True) -> None:
     """Block s of recv ← block `rank` of rank s's send. send, recv: size · m elements, blocks of m."""
     check = buffers.alltoall_buffers
     run, (source, target) = _prepare("alltoall", comm, check, (send, recv), None, algorithm, validate)
     run(comm, source, target)
 
 
-def _prepare(function, comm, check, arrays, op, algorithm, validate, root=None):
+def _prepare(
+    function: str,
+    comm: Comm,
+    check: Callable[..., tuple[Array, Any]],
+    arrays: tuple[Any, ...],
+    op: Op,
+    algorithm: str,
+    validate: bool,
+    root: int | None = None,
+) -> tuple[Callable[..., None], tuple[Array, Any]]:
     """(the algorithm's function, the flat buffers), once this rank's arguments are found good, and all ranks' alike
     if `validate`. Without that it has to be quick: an all-reduce of 8 bytes takes 5 µs."""
     if not getattr(comm, "Get_rank", None):
@@ -132,13 +151,22 @@ def _prepare(function, comm, check, arrays, op, algorithm, validate, root=None):
         raise ValueError("comm has been freed (it is MPI.COMM_NULL)")
     if validate:
         _agree(function, comm, check, arrays, op, algorithm, root)
-    run = _look_up(function, type(comm), algorithm if type(algorithm) is str else str(algorithm))
+    kind: Any = type(comm)  # mypy takes a class for unhashable
+    run = _look_up(function, kind, algorithm if type(algorithm) is str else str(algorithm))
     if op is not None and find_ufunc(op) is None and not op.is_commutative:
         _check_order(function, algorithm)
     return run, check(comm, *arrays)
 
 
-def _agree(function, comm, check, arrays, op, algorithm, root) -> None:
+def _agree(
+    function: str,
+    comm: Comm,
+    check: Callable[..., tuple[Array, Any]],
+    arrays: tuple[Any, ...],
+    op: Op,
+    algorithm: str,
+    root: int | None,
+) -> None:
     """Raises on every rank if one finds fault with its arguments, or if they differ."""
     try:
         _, flat = _prepare(function, comm, check, arrays, op, algorithm, validate=False)
@@ -162,7 +190,7 @@ def _agree(function, comm, check, arrays, op, algorithm, root) -> None:
     )
 
 
-def _refuse(comm, error) -> None:
+def _refuse(comm: Comm, error: Exception) -> None:
     """Let the others know; here the error itself says more."""
     try:
         agree(comm, refusal(error))
@@ -171,7 +199,7 @@ def _refuse(comm, error) -> None:
 
 
 @functools.cache
-def _look_up(function: str, kind: type, algorithm: str):
+def _look_up(function: str, kind: type, algorithm: str) -> Callable[..., None]:
     """The algorithm's function. Raises ValueError or TypeError for what cannot be on such a comm."""
     if algorithm not in ALGORITHMS[function]:
         raise ValueError(

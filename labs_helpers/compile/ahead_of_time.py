@@ -12,10 +12,15 @@ import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from labs_helpers.compile.launches import Launch
 from labs_helpers.compile.source import portable_source
 from labs_helpers.launch.process import ProcessFailed, run
 from labs_helpers.measure.datasheet import DATASHEET, KB
+
+if TYPE_CHECKING:
+    import torch
 
 WORKER = Path(__file__).with_name("ahead_of_time_worker.py")
 
@@ -39,6 +44,9 @@ SHARED_LIMIT = {entry.architecture: entry.shared_bytes_per_block for entry in DA
 TRITON_3_2 = Path(__file__).resolve().parents[2] / ".triton-3.2"
 
 
+Job = dict[str, Any]  # the compiler's order for one launch, as plain data
+
+
 class CompileError(Exception):
     """The kernel does not compile for the target; the message is the compiler's own."""
 
@@ -53,7 +61,7 @@ class Compiled:
     """
 
     target: str
-    tensor_core: dict
+    tensor_core: dict[str, int]
     float16_accumulators: bool
     shared: int
     registers: int | None
@@ -79,7 +87,7 @@ def triton_for(target: str) -> str | None:
     return str(TRITON_3_2) if target == "sm_75" and (TRITON_3_2 / "triton").is_dir() else None
 
 
-def compile_launch(launch, target: str = "sm_90", dtype=None) -> Compiled:
+def compile_launch(launch: Launch, target: str = "sm_90", dtype: torch.dtype | None = None) -> Compiled:
     """Compile what `launch` (see `record_launches`) started, for `target`; `dtype` replaces the tensors'.
 
     Raises CompileError with the compiler's message, ValueError for an unknown target.
@@ -87,7 +95,7 @@ def compile_launch(launch, target: str = "sm_90", dtype=None) -> Compiled:
     return compile_all([job(launch, target, dtype)])[0]
 
 
-def job(launch, target: str = "sm_90", dtype=None) -> dict:
+def job(launch: Launch, target: str = "sm_90", dtype: torch.dtype | None = None) -> Job:
     """The compiler's order for one launch, as plain data."""
     if target not in TARGETS:
         raise ValueError(f"target {target!r} is not one of {', '.join(TARGETS)}")
@@ -110,7 +118,7 @@ def job(launch, target: str = "sm_90", dtype=None) -> dict:
 
 
 def compile_all(
-    jobs: list[dict], timeout: float = 120, python: str = sys.executable, triton_path: str | None = None
+    jobs: list[Job], timeout: float = 120, python: str = sys.executable, triton_path: str | None = None
 ) -> list[Compiled]:
     """Compile several jobs in one process. `triton_path` puts another Triton first on the import path."""
     environment = {k: v for k, v in os.environ.items() if k != "TRITON_INTERPRET"}

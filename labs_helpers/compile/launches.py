@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
+from types import FunctionType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import torch
 
 OPTIONS = ("num_warps", "num_stages")
 
@@ -27,26 +33,26 @@ _TYPES = {
 class Launch:
     """One launch. `arguments` maps the kernel's parameter names to what was passed."""
 
-    kernel: object
-    grid: tuple
-    arguments: dict
-    options: dict = field(default_factory=dict)
+    kernel: FunctionType
+    grid: tuple[int, ...]
+    arguments: dict[str, Any]
+    options: dict[str, int] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
         return self.kernel.__name__
 
     @cached_property
-    def constexprs(self) -> dict:
+    def constexprs(self) -> dict[str, Any]:
         """The compile-time parameters of the launch: name → value."""
         annotations = inspect.get_annotations(self.kernel)
         return {k: v for k, v in self.arguments.items() if "constexpr" in str(annotations.get(k, ""))}
 
-    def tensors(self) -> dict:
+    def tensors(self) -> dict[str, torch.Tensor]:
         """The tensors of the launch: parameter name → tensor."""
         return {k: v for k, v in self.arguments.items() if hasattr(v, "data_ptr")}
 
-    def signature(self, dtype=None) -> dict:
+    def signature(self, dtype: torch.dtype | None = None) -> dict[str, str]:
         """Triton's types of the run-time parameters; `dtype` replaces that of every floating tensor."""
         types = {}
         for name, value in self.arguments.items():
@@ -68,15 +74,15 @@ class Launch:
 
 
 @contextmanager
-def record_launches(run: bool = True):
+def record_launches(run: bool = True) -> Iterator[list[Launch]]:
     """Yields a list that gains a `Launch` for each kernel started inside the block; with `run=False` none runs."""
     from triton.runtime.interpreter import InterpretedFunction
     from triton.runtime.jit import JITFunction
 
     launches: list[Launch] = []
 
-    def recorded(original):
-        def wrapper(self, *args, grid, warmup, **kwargs):
+    def recorded(original: Callable[..., Any]) -> Callable[..., Any]:
+        def wrapper(self: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
             launches.append(_launch(self.fn, grid, args, kwargs))
             return original(self, *args, grid=grid, warmup=warmup, **kwargs) if run else None
 
@@ -92,7 +98,7 @@ def record_launches(run: bool = True):
             kind.run = original
 
 
-def _launch(kernel, grid, args, kwargs) -> Launch:
+def _launch(kernel: FunctionType, grid: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Launch:
     signature = inspect.signature(kernel)
     bound = signature.bind(*args, **{k: v for k, v in kwargs.items() if k in signature.parameters})
     bound.apply_defaults()

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 from labs_helpers.compile.ahead_of_time import (
     SHARED_LIMIT,
     TARGETS,
     Compiled,
     CompileError,
+    Job,
     compile_all,
     job,
     triton_for,
 )
 from labs_helpers.compile.launches import Launch, record_launches
 from labs_helpers.measure.machine import this_machine
+
+if TYPE_CHECKING:
+    import pandas
+    import torch
 
 BLOCKS = ("BLOCK_M", "BLOCK_N", "BLOCK_K")
 COLUMNS = (
@@ -45,10 +51,10 @@ class Build:
     kernel: str
     launch: Launch
     target: str
-    columns: dict = field(default_factory=dict)
+    columns: dict[str, Any] = field(default_factory=dict)
 
 
-def compile_report(builds: Iterable[Build]):
+def compile_report(builds: Iterable[Build]) -> pandas.DataFrame:
     """A row for each build, in order: a pandas.DataFrame with COLUMNS, and those of `Build.columns` behind.
 
     `tile` is BLOCK_M×BLOCK_N(×BLOCK_K); instruction is the tensor-core instruction ('' for none) and count how often
@@ -73,7 +79,9 @@ def compile_report(builds: Iterable[Build]):
     return pandas.DataFrame(rows, columns=None if rows else list(COLUMNS))
 
 
-def print_compile_report(function, *tensors, targets=PRINTED) -> None:
+def print_compile_report(
+    function: Callable[..., Any], *tensors: torch.Tensor, targets: Iterable[str] = PRINTED
+) -> None:
     """Prints for each target whether the last kernel that `function(*tensors)` launches uses tensor cores, and its
     shared memory, registers and spills. The kernel is not run: it may be one that no GPU here could start.
     Raises CompileError where a target's compiler refuses it."""
@@ -94,7 +102,7 @@ def warp_size(target: str) -> int:
     return 32 if target.startswith("sm_") else 64
 
 
-def _compile_in_parallel(orders: list[tuple]) -> list[Compiled]:
+def _compile_in_parallel(orders: list[tuple[Build, Job]]) -> list[Compiled]:
     """What became of each (build, job), in the same order: a process for each core and Triton."""
     cores = this_machine().cores
     batches = []
@@ -110,7 +118,7 @@ def _compile_in_parallel(orders: list[tuple]) -> list[Compiled]:
     return [done[i] for i in range(len(orders))]
 
 
-def _compile(orders: list[tuple], path: str | None) -> list[Compiled]:
+def _compile(orders: list[tuple[Build, Job]], path: str | None) -> list[Compiled]:
     try:
         return compile_all([order for _, order in orders], triton_path=path)
     except CompileError as error:
@@ -120,7 +128,7 @@ def _compile(orders: list[tuple], path: str | None) -> list[Compiled]:
         raise CompileError(f"{build.kernel} does not build for {build.target}: {error}") from error
 
 
-def _row(build: Build, order: dict, compiled: Compiled) -> dict:
+def _row(build: Build, order: Job, compiled: Compiled) -> dict[str, Any]:
     return {
         "kernel": build.kernel,
         "target": compiled.target,

@@ -9,23 +9,25 @@ from __future__ import annotations
 
 import inspect
 import textwrap
+from collections.abc import Callable
 from types import FunctionType, ModuleType
+from typing import Any
 
 _CONSTANTS = (int, float, str, bool, type(None))
 
 
-def plain(function):
+def plain(function: Any) -> Any:
     """The Python function inside a `@triton.jit` function; any other function as it is."""
     inner = getattr(function, "fn", None)
     return inner if isinstance(inner, FunctionType) else function
 
 
-def is_kernel(function) -> bool:
+def is_kernel(function: object) -> bool:
     """Whether `function` is decorated with `@triton.jit` (compiled or interpreted)."""
     return isinstance(getattr(function, "fn", None), FunctionType)
 
 
-def source_of(function) -> str:
+def source_of(function: Callable[..., Any]) -> str:
     """The text of one function, decorators included. OSError, naming it, when there is none."""
     try:
         return textwrap.dedent(inspect.getsource(plain(function)))
@@ -34,7 +36,7 @@ def source_of(function) -> str:
         raise OSError(f"the source of {name} cannot be found: define it in a cell or a file") from error
 
 
-def names_used(function) -> dict[str, object]:
+def names_used(function: Callable[..., Any]) -> dict[str, Any]:
     """What `function` refers to outside itself: name → value, closures included."""
     inner = plain(function)
     closure = inspect.getclosurevars(inner)
@@ -46,12 +48,12 @@ def names_used(function) -> dict[str, object]:
     return used
 
 
-def reachable(function) -> dict[str, object]:
+def reachable(function: Callable[..., Any]) -> dict[str, Any]:
     """`function` and every function of the same file that it calls, callees first, by their names."""
     home = plain(function).__code__.co_filename
-    found: dict[str, object] = {}
+    found: dict[str, Any] = {}
 
-    def visit(current):
+    def visit(current: Callable[..., Any]) -> None:
         for value in names_used(current).values():
             callee = plain(value)
             if isinstance(callee, FunctionType) and callee.__code__.co_filename == home:
@@ -64,18 +66,20 @@ def reachable(function) -> dict[str, object]:
     return {**ordered, plain(function).__name__: function}
 
 
-def portable_source(function, kernels_only: bool = False) -> str:
+def portable_source(function: Callable[..., Any], kernels_only: bool = False) -> str:
     """A module that defines `function` and all it needs: imports, constants, helpers.
 
     With `kernels_only` just what a kernel needs (Triton, constants, jitted helpers), so that it can be
     compiled by a Triton whose process imports neither torch nor this course.
     """
-    imports, constants, bodies = set(), {}, {}
+    imports: set[str] = set()
+    constants: dict[str, str] = {}
+    bodies: dict[str, str] = {}
 
-    def visit(name, current):
+    def visit(name: str, current: Callable[..., Any]) -> None:
         if name in bodies:
             return
-        bodies[name] = None
+        bodies[name] = ""
         for used, value in names_used(current).items():
             if isinstance(value, ModuleType):
                 if not kernels_only or value.__name__.split(".")[0] == "triton":
@@ -98,7 +102,7 @@ def portable_source(function, kernels_only: bool = False) -> str:
     return "\n".join(lines) + "\n\n\n" + "\n\n".join(bodies.values())
 
 
-def _importable(function) -> bool:
+def _importable(function: Callable[..., Any]) -> bool:
     """Whether another process finds this function under its module's name (a cell's it does not)."""
     module = plain(function).__module__ or ""
     return module.startswith(("labs_helpers.", "torch", "triton.", "numpy", "math"))

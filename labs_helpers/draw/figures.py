@@ -9,20 +9,28 @@ Figures stand outside pyplot, so a notebook shows each once, where `finish` is c
 open behind.
 """
 
+from __future__ import annotations
+
 import io
 import os
 import re
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import matplotlib
 import PIL.Image
 from cycler import cycler
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
+from matplotlib.text import Annotation
 from matplotlib.ticker import EngFormatter
 
 from labs_helpers.draw.labels import label_lines, label_points
+
+if TYPE_CHECKING:
+    from matplotlib.typing import RcKeyType
 
 __all__ = [
     "COLORS", "STYLE", "finish", "label_lines", "label_points", "mark_prediction", "new", "png", "set_unit",
@@ -44,7 +52,7 @@ COLORS = {
 INK, PAPER, RULE = "#22252A", "#FAF9F6", "#D9D7D0"
 
 # The ground is opaque, a light card: dark text stays legible wherever the figure is shown.
-STYLE = {
+STYLE: dict[RcKeyType, Any] = {
     "figure.facecolor": PAPER,
     "axes.facecolor": PAPER,
     "savefig.facecolor": PAPER,
@@ -81,7 +89,7 @@ def use_style() -> None:
     matplotlib.rcParams.update(STYLE)
 
 
-def new(title: str | None = None, width: float = 7.2, height: float = 4.2, **subplots):
+def new(title: str | None = None, width: float = 7.2, height: float = 4.2, **subplots: Any) -> tuple[Figure, Any]:
     """A figure of width × height inches and its axes, as plt.subplots gives them: (fig, ax).
 
     subplots: what `Figure.subplots` takes (nrows, ncols, sharey, …).
@@ -145,12 +153,12 @@ def _title(fig: Figure) -> str:
     return fig.get_suptitle() or next(filter(None, titles), "")
 
 
-def set_unit(axis, unit: str) -> None:
+def set_unit(axis: Axis, unit: str) -> None:
     """Label an axis's ticks in a unit with SI prefixes: set_unit(ax.yaxis, 'B/s') gives '4 TB/s'."""
     axis.set_major_formatter(EngFormatter(unit))
 
 
-def mark_prediction(ax, x, y, text: str = "your prediction"):
+def mark_prediction(ax: Axes, x: float | None, y: float | None, text: str = "your prediction") -> Annotation | None:
     """Draw a predicted point, hollow and labelled, over the measurements. y (or x) None draws nothing.
 
     Call it last: the label goes where it covers no curve, point or other text. Returns the label, or None; an

@@ -1,20 +1,27 @@
 """Names written beside curves and points, moved until they do not overlap."""
 
 import math
+from collections.abc import Iterable, Iterator
+from typing import Any, cast
 
 import matplotlib
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.text import Annotation
 from matplotlib.transforms import Bbox, offset_copy
 
 
-def label_lines(ax, gap: float = 1.35) -> None:
+def label_lines(ax: Axes, gap: float = 1.35) -> None:
     """Write each labelled curve's name right of the axes, instead of a legend, moved apart where they meet.
 
     gap: the least distance of two labels, in heights of the text. Call it last: it reads the axes' limits.
     """
-    ax.figure.draw_without_rendering()
+    figure = cast(Figure, ax.figure)  # a SubFigure cannot be drawn alone
+    figure.draw_without_rendering()
     ends = []
     for line in ax.get_lines():
-        if line.get_label().startswith("_"):
+        if str(line.get_label()).startswith("_"):
             continue
         drawn = [xy for xy in ax.transData.transform(line.get_xydata()) if all(map(math.isfinite, xy))]
         if drawn:
@@ -23,37 +30,39 @@ def label_lines(ax, gap: float = 1.35) -> None:
         return
     ends.sort(key=lambda end: end[0][1])
     size = matplotlib.rcParams["font.size"]
-    points_per_pixel = 72 / ax.figure.dpi
+    points_per_pixel = 72 / figure.dpi
     heights = _apart([y for (_, y), _ in ends], gap * size / points_per_pixel)
     # A column right of the axes, wherever the layout then puts their edge.
-    column = offset_copy(ax.transAxes, ax.figure, x=10, units="points")
+    column = offset_copy(ax.transAxes, figure, x=10, units="points")
     for ((x, y), line), height in zip(ends, heights, strict=True):
         ax.annotate(
-            line.get_label(), ax.transData.inverted().transform((x, y)),
+            str(line.get_label()), tuple(ax.transData.inverted().transform((x, y))),
             xytext=(1, (height - y) * points_per_pixel), textcoords=(column, "offset points"),
             va="center", fontsize=size, annotation_clip=False,
             arrowprops={"arrowstyle": "-", "color": line.get_color(), "relpos": (0, 0.5), "shrinkB": 4},
         )  # fmt: skip
 
 
-def label_points(ax, points: dict[str, tuple[float, float]], **style) -> list:
+def label_points(ax: Axes, points: dict[str, tuple[float, float]], **style: Any) -> list[Annotation]:
     """Write each point's name beside it, where no curve, point or other text is in the way; returns the texts.
 
     points: name → (x, y). style: of the text, as `Axes.annotate` takes it. Call it last. Where a place free of
     everything is not found, the one with the least in the way is taken.
     """
-    ax.figure.draw_without_rendering()
+    figure = cast(Figure, ax.figure)
+    figure.draw_without_rendering()
     frame = ax.get_window_extent()
     taken = [text.get_window_extent() for text in ax.texts]
     taken += [_around(ax.transData.transform(point), 5, 5) for point in points.values()]
     # Curves as rows of small boxes, so that one test of overlap serves for everything.
     for line in ax.get_lines():
         path = line.get_path().transformed(line.get_transform())
-        if len(path.vertices) > 1:
-            taken += [_around(vertex, 4, 4) for vertex in path.interpolated(100).vertices]
+        vertices = np.asarray(path.vertices)
+        if len(vertices) > 1:
+            taken += [_around(vertex, 4, 4) for vertex in np.asarray(path.interpolated(100).vertices)]
         if line.get_marker() not in ("", "None", None):
-            reach = 0.75 * line.get_markersize() * ax.figure.dpi / 72 + 1  # a diamond's corners, and its edge
-            taken += [_around(vertex, reach, reach) for vertex in path.vertices]
+            reach = 0.75 * line.get_markersize() * figure.dpi / 72 + 1  # a diamond's corners, and its edge
+            taken += [_around(vertex, reach, reach) for vertex in vertices]
     written = []
     for name, point in points.items():
         text = ax.annotate(name, point, xytext=(0, 0), textcoords="offset points", ha="center", va="center", **style)
@@ -62,13 +71,13 @@ def label_points(ax, points: dict[str, tuple[float, float]], **style) -> list:
         places = [(_around((x + dx, y + dy), box.width / 2 + 1, box.height / 2), (dx, dy))
                   for dx, dy in _offsets(box.width / 2, box.height / 2)]  # fmt: skip
         place, (dx, dy) = min(places, key=lambda place: _in_the_way(place[0], taken, frame))
-        text.set_position((dx * 72 / ax.figure.dpi, dy * 72 / ax.figure.dpi))
+        text.set_position((dx * 72 / figure.dpi, dy * 72 / figure.dpi))
         taken.append(place)
         written.append(text)
     return written
 
 
-def _offsets(half_width: float, half_height: float):
+def _offsets(half_width: float, half_height: float) -> Iterator[tuple[float, float]]:
     """Where a label's centre may go, nearest first: right, left, above, below, the corners, then farther."""
     for distance in (10, 14, 18, 28, 40, 54):
         right, up = half_width + distance, half_height + distance
@@ -86,14 +95,14 @@ def _overlap(a: Bbox, b: Bbox) -> float:
     return max(0, min(a.x1, b.x1) - max(a.x0, b.x0)) * max(0, min(a.y1, b.y1) - max(a.y0, b.y0))
 
 
-def _around(centre, half_width: float, half_height: float) -> Bbox:
+def _around(centre: Iterable[float], half_width: float, half_height: float) -> Bbox:
     x, y = centre
     return Bbox.from_extents(x - half_width, y - half_height, x + half_width, y + half_height)
 
 
 def _apart(values: list[float], step: float) -> list[float]:
     """Sorted values moved as little as it takes to stand `step` apart: least squares, pooling neighbours."""
-    groups = []
+    groups: list[list[float]] = []
     for value in values:
         groups.append([value])
         while len(groups) > 1 and _spread(groups[-2], step)[-1] + step > _spread(groups[-1], step)[0]:

@@ -21,16 +21,16 @@ class Config:
     num_warps: int = 4
     num_stages: int = 3
 
-    def keywords(self) -> dict:
+    def keywords(self) -> dict[str, int]:
         """What a launch takes: all fields by name."""
         return asdict(self)
 
-    def without_order(self) -> dict:
+    def without_order(self) -> dict[str, int]:
         """The same without GROUP_M, for a kernel that takes its tiles in row order."""
         return {name: value for name, value in asdict(self).items() if name != "GROUP_M"}
 
 
-def default_config(M: int, N: int, K: int, dtype, architecture: str | None) -> Config:
+def default_config(M: int, N: int, K: int, dtype: torch.dtype, architecture: str | None) -> Config:
     """A configuration that fits the chip. `architecture`: 'sm_90', 'gfx942', …; None for the interpreter.
 
     The idea everywhere: the largest tile that still gives nearly every SM one, because tiles of

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from torch import Tensor
+
 from labs_helpers.gemm.configs import Config
 from labs_helpers.gemm.kernels.hopper import HopperConfig
 from labs_helpers.gemm.plan import plan
 
 
-def fused_matmul(a, b, c, *, tf32: bool = False, config: Config | HopperConfig | None = None):
+def fused_matmul(
+    a: Tensor, b: Tensor, c: Tensor, *, tf32: bool = False, config: Config | HopperConfig | None = None
+) -> Tensor:
     """ReLU(A·B + C) in one kernel, accumulated in float32 and rounded once.
 
     a: (M, K), b: (K, N), c: (M, N), one dtype of float16, bfloat16, float32, one device, any sizes ≥ 1, any

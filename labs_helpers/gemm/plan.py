@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
+from torch import Tensor
 
 from labs_helpers.gemm.configs import Config, default_config
 from labs_helpers.gemm.kernels.hopper import HopperConfig, hopper_matmul, why_not
@@ -14,7 +16,7 @@ from labs_helpers.gemm.tuned_configs import tuned
 from labs_helpers.measure.machine import this_machine
 
 DTYPES = (torch.float16, torch.bfloat16, torch.float32)
-_known: dict = {}
+_known: dict[tuple[Any, ...] | None, Plan] = {}
 
 
 @dataclass(frozen=True)
@@ -25,9 +27,9 @@ class Plan:
     config: Config | HopperConfig
     why: str
 
-    def launch(self, a, b, c, tf32: bool = False):
+    def launch(self, a: Tensor, b: Tensor, c: Tensor, tf32: bool = False) -> Tensor:
         """ReLU(A·B + C) by this kernel with this configuration; returns (M, N). Operands as those it was made for."""
-        if self.kernel == "hopper":
+        if isinstance(self.config, HopperConfig):
             return hopper_matmul(a, b, c, self.config)
         return portable_matmul(a, b, c, self.config, tf32)
 
@@ -42,7 +44,7 @@ class Plan:
         return f"{self.kernel} kernel, {self.config}: {self.why}"
 
 
-def plan(a, b, c) -> Plan:
+def plan(a: Tensor, b: Tensor, c: Tensor) -> Plan:
     """What `fused_matmul(a, b, c)` will launch. Remembered for operands that look the same, because at 1024³ the
     kernel takes 10 µs and looking at three tensors as long.
 
@@ -58,7 +60,7 @@ def plan(a, b, c) -> Plan:
     return _known[key]
 
 
-def _decide(a, b, c, M: int, N: int, K: int) -> Plan:
+def _decide(a: Tensor, b: Tensor, c: Tensor, M: int, N: int, K: int) -> Plan:
     architecture = this_machine().architecture
     reason = why_not(a, b, c, architecture)
     if reason is None:
@@ -73,7 +75,7 @@ def _decide(a, b, c, M: int, N: int, K: int) -> Plan:
     return Plan("portable", default_config(M, N, K, a.dtype, architecture), reason)
 
 
-def check_operands(a, b, c) -> tuple[int, int, int]:
+def check_operands(a: Tensor, b: Tensor, c: Tensor) -> tuple[int, int, int]:
     """(M, N, K) of valid operands; see fused_matmul for the errors."""
     operands = {"a": a, "b": b, "c": c}
     for name, tensor in operands.items():

@@ -12,16 +12,19 @@ The output of a %%px cell is shown when it has ended, in rank order. A cell that
 limit, or that is interrupted, says where each rank stood; the cluster is then gone and has to be started again.
 """
 
+from __future__ import annotations
+
 import atexit
 import os
 import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from labs_helpers.launch.failure import RanksFailed, RanksTimeout, failure
 from labs_helpers.launch.flavour import find_flavour, shared_memory
@@ -32,10 +35,12 @@ from labs_helpers.launch.worker import ask_where
 # An engine is registered at its second heartbeat: every 0.5 s instead of 3 s. Lost after 30 s without, as before.
 HEARTBEAT = ["--HeartMonitor.period=500", "--HeartMonitor.max_heartmonitor_misses=60"]
 
-_running = None
+_running: Cluster | None = None
 
 
-def start_cluster(ranks: int, timeout: float = 60, cell_timeout: float = 60, env: Mapping[str, str] | None = None):
+def start_cluster(
+    ranks: int, timeout: float = 60, cell_timeout: float = 60, env: Mapping[str, str] | None = None
+) -> Cluster:
     """Start a cluster of `ranks` ranks and register %%px; return it (a context manager; `.view` is its DirectView).
 
     A cluster that this process started before is stopped first. `timeout` (seconds) is for the start, and
@@ -61,7 +66,9 @@ class Cluster:
 
     def __init__(self, ranks: int, timeout: float, cell_timeout: float, env: dict[str, str]):
         self.ranks, self.cell_timeout = ranks, cell_timeout
-        self.client = self._launcher = self._guard = None
+        self.client: Any = None  # ipyparallel has no types
+        self._launcher: Any = None
+        self._guard: subprocess.Popen[bytes] | None = None
         self._left_behind = ExitStack()
         self._folder = str(self._left_behind.enter_context(scratch("cluster-")))
         self._mark = put_mark(env)
@@ -72,13 +79,13 @@ class Cluster:
             self.stop()
             raise
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"{self.ranks} ranks, {'stopped' if self.client is None else 'ready for %%px'}"
 
-    def __enter__(self):
+    def __enter__(self) -> Cluster:
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     def stop(self) -> None:
@@ -133,12 +140,12 @@ class Cluster:
         magics.signal_on_interrupt = None  # or else the interrupt is swallowed and a deadlock goes on
         magics.parallel_execute = partial(self._limited, magics.parallel_execute)
 
-    def _limited(self, execute, *arguments, **options):
+    def _limited(self, execute: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
         if self.client is None:
             raise RuntimeError("the cluster is stopped: start it first, with start_cluster(ranks)")
         limit_passed = threading.Event()
 
-        def interrupt():
+        def interrupt() -> None:
             limit_passed.set()
             os.kill(os.getpid(), signal.SIGINT)
 
@@ -160,15 +167,13 @@ class Cluster:
     def _failure(self, limit_passed: bool) -> RanksFailed:
         folder = Path(self._folder)
         ask_where(folder)
-        if limit_passed:
-            kind, what = RanksTimeout, f"did not end within {self.cell_timeout:g} s"
-        else:
-            kind, what = RanksFailed, "was interrupted"
+        kind = RanksTimeout if limit_passed else RanksFailed
+        what = f"did not end within {self.cell_timeout:g} s" if limit_passed else "was interrupted"
         headline = f"The cell {what}. The cluster is ended: start it again."
         return failure(folder, self.ranks, headline, kind=kind)
 
 
-def _guard(mark: str, course: str) -> subprocess.Popen:
+def _guard(mark: str, course: str) -> subprocess.Popen[bytes]:
     """A process that ends what carries the mark as soon as its stdin is closed: when this process dies, too."""
     source = f"import sys; sys.path.append({course!r}); from labs_helpers.launch.process import end_marked\n"
     source += f"sys.stdin.read(); end_marked({mark!r})"

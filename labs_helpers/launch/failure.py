@@ -1,6 +1,7 @@
 """The error of ranks that failed, from what each left in its folder (see worker.py): who raised, who stood where."""
 
 from pathlib import Path
+from typing import Any
 
 from labs_helpers.launch.process import OUTPUT_LIMIT
 from labs_helpers.launch.stuck import Frame, name_cells, name_ranks, read_frames, tell
@@ -22,11 +23,11 @@ class RanksFailed(RuntimeError):
         super().__init__(message)
         self.outputs, self.errors, self.stuck, self.silent = outputs, errors, stuck, silent
 
-    def _render_traceback_(self):
+    def _render_traceback_(self) -> list[str]:
         """What a notebook shows: the calls that led to the launch would only hide what the ranks did."""
         return [f"{type(self).__name__}: {self}"]
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (str(self), self.outputs, self.errors, self.stuck, self.silent)
 
 
@@ -34,7 +35,9 @@ class RanksTimeout(RanksFailed):
     """The ranks did not end within the time limit and were ended."""
 
 
-def failure(folder: Path, ranks: int, headline: str, said: str = "", kind: type = RanksFailed) -> RanksFailed:
+def failure(
+    folder: Path, ranks: int, headline: str, said: str = "", kind: type[RanksFailed] = RanksFailed
+) -> RanksFailed:
     """The error to raise. `said` is what mpirun itself printed: shown where the ranks say nothing of the reason."""
     errors, stuck, crashes, silent = {}, {}, {}, []
     for rank in range(ranks):
@@ -76,7 +79,7 @@ def read_text(file: Path) -> str:
 
 
 def _by_value(texts: dict[int, str]) -> dict[str, list[int]]:
-    ranks = {}
+    ranks: dict[str, list[int]] = {}
     for rank, text in texts.items():
         ranks.setdefault(text, []).append(rank)
     return ranks

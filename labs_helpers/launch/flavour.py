@@ -8,7 +8,7 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,7 +41,9 @@ class Flavour:
     version: str
     mpirun: str
 
-    def command(self, ranks: int, hostfile: str | os.PathLike | None = None, export: Mapping = ()) -> list[str]:
+    def command(
+        self, ranks: int, hostfile: str | os.PathLike[str] | None = None, export: Iterable[str] = ()
+    ) -> list[str]:
         """The beginning of the command line; the program to run comes after it. `export`: variables that the
         ranks on other hosts need (Open MPI passes on its own only; MPICH passes on all)."""
         command = [self.mpirun, "-n", str(ranks)]
@@ -65,7 +67,7 @@ class Flavour:
 
 
 @contextmanager
-def shared_memory(flavour: Flavour):
+def shared_memory(flavour: Flavour) -> Iterator[str | None]:
     """Within it ranks may be killed: the shared memory that they leave on this host is removed.
 
     Yields the folder to name to Open MPI (None if there is no /dev/shm); MPICH's files have a fixed place.

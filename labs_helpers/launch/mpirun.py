@@ -14,6 +14,7 @@ import sys
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import cloudpickle
 
@@ -27,12 +28,12 @@ __all__ = ["RanksFailed", "RanksTimeout", "mpirun", "run_on_ranks"]
 
 
 def mpirun(
-    script: str | os.PathLike,
+    script: str | os.PathLike[str],
     ranks: int,
-    *arguments,
+    *arguments: object,
     timeout: float,
     env: Mapping[str, str] | None = None,
-    hostfile: str | os.PathLike | None = None,
+    hostfile: str | os.PathLike[str] | None = None,
 ) -> list[str]:
     """Run a Python script with `arguments` on `ranks` ranks; return what each printed, in rank order.
 
@@ -47,11 +48,13 @@ def mpirun(
     hostfile = None if hostfile is None else _existing(hostfile, "hostfile")
     # What the ranks leave for this process: on several hosts it has to be where all of them see it.
     with scratch("ranks-", os.getcwd() if hostfile else None) as folder:
-        _run(folder, ranks, [script, *map(str, arguments)], script.name, timeout, dict(env or {}), hostfile)
+        _run(folder, ranks, [str(script), *map(str, arguments)], script.name, timeout, dict(env or {}), hostfile)
         return read_outputs(folder, ranks)
 
 
-def run_on_ranks(function: Callable, ranks: int, *args, timeout: float, env: Mapping[str, str] | None = None) -> list:
+def run_on_ranks(
+    function: Callable[..., Any], ranks: int, *args: Any, timeout: float, env: Mapping[str, str] | None = None
+) -> list[Any]:
     """Call `function(comm, *args)` with comm = MPI.COMM_WORLD on `ranks` ranks; return the results in rank order.
 
     The function travels by cloudpickle: it may be defined in a notebook cell, with what it uses from other cells.
@@ -70,12 +73,20 @@ def run_on_ranks(function: Callable, ranks: int, *args, timeout: float, env: Map
         return [pickle.loads((folder / f"{rank}.done").read_bytes()) for rank in range(ranks)]
 
 
-def _run(folder: Path, ranks, program: list, name: str, timeout, env: dict, hostfile: Path | None = None) -> None:
+def _run(
+    folder: Path,
+    ranks: int,
+    program: list[str],
+    name: str,
+    timeout: float,
+    env: dict[str, str],
+    hostfile: Path | None = None,
+) -> None:
     if not isinstance(ranks, int) or ranks < 1:
         raise ValueError(f"ranks must be a positive whole number, not {ranks!r}")
     flavour = find_flavour()
     command = flavour.command(ranks, hostfile, export=env if hostfile else ())
-    command += [sys.executable, worker.__file__, folder, *program]
+    command += [sys.executable, worker.__file__, str(folder), *program]
     session = None if hostfile else str(folder)
     said = ""
     try:
@@ -94,7 +105,7 @@ def _run(folder: Path, ranks, program: list, name: str, timeout, env: dict, host
         raise failure(folder, ranks, f"{name} failed on {ranks} ranks.", said)
 
 
-def _existing(path: str | os.PathLike, name: str) -> Path:
+def _existing(path: str | os.PathLike[str], name: str) -> Path:
     if not Path(path).is_file():
         raise FileNotFoundError(f"the {name} does not exist: {os.fspath(path)}")
     return Path(path).resolve()

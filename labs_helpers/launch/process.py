@@ -18,6 +18,7 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import IO, Any
 
 OUTPUT_LIMIT = 4 * 2**20  # bytes of output kept: half of them from the beginning, half from the end
 GRACE_S = 3.0  # between SIGTERM and SIGKILL
@@ -35,7 +36,7 @@ class ProcessFailed(RuntimeError):
             shown = f"... ({len(lines) - 30} lines before)\n{shown}"
         super().__init__(f"{shlex.join(self.command)}\n{what or _ending(returncode)}. Its output:\n{shown}")
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.command, self.returncode, self.output, self.what)
 
 
@@ -44,11 +45,11 @@ class ProcessTimeout(ProcessFailed):
 
 
 def run(
-    command: Sequence[str | os.PathLike],
+    command: Sequence[str | os.PathLike[str]],
     *,
     timeout: float,
     env: Mapping[str, str] | None = None,
-    cwd: str | os.PathLike | None = None,
+    cwd: str | os.PathLike[str] | None = None,
     input: str | bytes | None = None,
     before_end: Callable[[], None] | None = None,
 ) -> str:
@@ -69,17 +70,17 @@ def run(
         raise ValueError(f"timeout must be a positive number of seconds, not {timeout!r}")
     if cwd is not None and not os.path.isdir(cwd):
         raise FileNotFoundError(f"the folder to run in does not exist: {os.fspath(cwd)}")
-    command = [os.fspath(part) for part in command]
+    words = [os.fspath(part) for part in command]
     environment = dict(os.environ if env is None else env)
     mark = put_mark(environment)
     environment["PATH"] = _with_own_folder(environment.get("PATH", os.defpath))
-    program = _find(command[0], environment["PATH"], cwd)
+    program = _find(words[0], environment["PATH"], cwd)
 
     output = _Output()
     timed_out = False
     with _stdin(input) as stdin:
         process = subprocess.Popen(
-            [*_die_with_parent(), program, *command[1:]],
+            [*_die_with_parent(), program, *words[1:]],
             stdin=stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -102,19 +103,19 @@ def run(
     reader.join(GRACE_S)
     if timed_out:
         what = f"did not end within {timeout:g} s and was stopped"
-        raise ProcessTimeout(command, process.returncode, output.text(), what)
+        raise ProcessTimeout(words, process.returncode, output.text(), what)
     if process.returncode:
-        raise ProcessFailed(command, process.returncode, output.text())
+        raise ProcessFailed(words, process.returncode, output.text())
     return output.text()
 
 
 class _Output:
     """The beginning and the end of a stream, within `OUTPUT_LIMIT` bytes."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.head, self.tail, self.left_out = bytearray(), bytearray(), 0
 
-    def read_from(self, stream) -> None:
+    def read_from(self, stream: IO[bytes]) -> None:
         with stream:
             while chunk := os.read(stream.fileno(), 2**16):
                 self.add(chunk)
@@ -133,7 +134,7 @@ class _Output:
         return (bytes(self.head) + gap + bytes(self.tail)).decode(errors="replace")
 
 
-def _stdin(input: str | bytes | None):
+def _stdin(input: str | bytes | None) -> IO[bytes]:
     """A file holds the input, so that a command that never reads it cannot block anyone."""
     if input is None:
         return open(os.devnull, "rb")
@@ -148,7 +149,7 @@ def _with_own_folder(path: str) -> str:
     return path if own in path.split(os.pathsep) else own + os.pathsep + path
 
 
-def _find(name: str, path: str, cwd: str | os.PathLike | None) -> str:
+def _find(name: str, path: str, cwd: str | os.PathLike[str] | None) -> str:
     if os.sep in name:
         name = os.path.abspath(os.path.join(cwd or "", name))
     found = shutil.which(name, path=path)
@@ -174,7 +175,7 @@ def end_marked(mark: str) -> None:
     _end(None, mark)
 
 
-def _end(process: subprocess.Popen | None, mark: str) -> None:
+def _end(process: subprocess.Popen[bytes] | None, mark: str) -> None:
     """End all that is left of a run; a second interrupt while it has its grace kills it at once."""
     try:
         _signal_until_gone(process, mark, signal.SIGTERM, GRACE_S)
@@ -184,8 +185,10 @@ def _end(process: subprocess.Popen | None, mark: str) -> None:
             process.poll()
 
 
-def _signal_until_gone(process: subprocess.Popen | None, mark: str, number: signal.Signals, seconds: float) -> None:
-    signalled = set()
+def _signal_until_gone(
+    process: subprocess.Popen[bytes] | None, mark: str, number: signal.Signals, seconds: float
+) -> None:
+    signalled: set[int] = set()
     deadline = time.monotonic() + seconds
     while members := _members(process, mark):
         for pid in members - signalled:
@@ -197,11 +200,11 @@ def _signal_until_gone(process: subprocess.Popen | None, mark: str, number: sign
         time.sleep(0.01)
 
 
-def _members(process: subprocess.Popen | None, mark: str) -> set[int]:
+def _members(process: subprocess.Popen[bytes] | None, mark: str) -> set[int]:
     """The living processes of a run: its session's, and those that carry its mark (torchrun's workers have
     sessions of their own)."""
     leader = None if process is None else process.pid
-    members = set() if process is None or process.poll() is not None else {leader}
+    members = {process.pid} if process is not None and process.poll() is None else set()
     for folder in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             state, _, _, session = (folder / "stat").read_text().rpartition(")")[2].split()[:4]

@@ -2,6 +2,7 @@
 
 import subprocess
 import tempfile
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -10,7 +11,7 @@ _GUARD = 'trap "" HUP INT TERM; cat >/dev/null; rm -rf -- "$1"'
 
 
 @contextmanager
-def scratch(prefix: str, where: str | Path | None = None):
+def scratch(prefix: str, where: str | Path | None = None) -> Iterator[Path]:
     """Yields the folder's Path. `where`: the folder to make it in, by default that of temporary files."""
     folder = tempfile.mkdtemp(prefix=prefix, dir=where)
     guard = subprocess.Popen(

@@ -23,7 +23,7 @@ class Frame:
     file: str
     line: int
 
-    def __str__(self):
+    def __str__(self) -> str:
         """Such as: shift, line 3 of cell [5]: comm.Send(block, right)"""
         source = linecache.getline(self.file, self.line).strip()
         text = f"{self.function}, line {self.line} of {_cell(self.file) or Path(self.file).name}"
@@ -45,7 +45,7 @@ def read_frames(dump: str) -> tuple[Frame, ...]:
 
 def tell(stuck: Mapping[int, tuple[Frame, ...]]) -> str:
     """A line for each place: the ranks there, the innermost call, and the call of the user's own function."""
-    places = {}
+    places: dict[str, list[int]] = {}
     for rank, frames in sorted(stuck.items()):
         places.setdefault(_place(frames), []).append(rank)
     return "\n".join(f"{name_ranks(ranks)}: {place}" for place, ranks in places.items())

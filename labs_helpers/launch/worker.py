@@ -6,6 +6,7 @@ It imports nothing of this package: a rank that cannot import the package can st
 """
 
 import faulthandler
+import io
 import os
 import pickle
 import runpy
@@ -15,6 +16,7 @@ import time
 import traceback
 from contextlib import suppress
 from pathlib import Path
+from typing import cast
 
 RANK_VARIABLES = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID")
 OUTERMOST = (b" in <module>\n", b" in _run_module_as_main\n")  # the last line of a whole answer
@@ -66,7 +68,7 @@ def _print_to(file: Path) -> None:
     descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     for stream in (sys.stdout, sys.stderr):
         os.dup2(descriptor, stream.fileno())
-        stream.reconfigure(line_buffering=True, encoding="utf-8", errors="replace")
+        cast(io.TextIOWrapper, stream).reconfigure(line_buffering=True, encoding="utf-8", errors="replace")
 
 
 def _write(file: Path, content: bytes) -> None:

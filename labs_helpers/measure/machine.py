@@ -4,6 +4,8 @@ PyTorch is imported inside the functions: MPI programs import this package once 
 them never touch a tensor.
 """
 
+from __future__ import annotations
+
 import functools
 import importlib.metadata
 import importlib.util
@@ -13,8 +15,12 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from labs_helpers.measure import numpy_index
+
+if TYPE_CHECKING:
+    from torch import dtype as Dtype
 
 WHERE_TRITON_RUNS = (
     "Triton is not installed here. It runs on Linux (x86-64 and aarch64). "
@@ -55,7 +61,7 @@ def interpreting() -> bool:
 
 def _mode_of_imported_triton() -> str | None:
     """'compiled' or 'interpreted', as fixed when Triton was imported; None before that."""
-    language = sys.modules.get("triton.language")
+    language: Any = sys.modules.get("triton.language")
     if not hasattr(language, "cdiv"):
         return None
     # tl.cdiv is itself a jitted function, so its type tells the mode it was decorated in.
@@ -105,7 +111,7 @@ class Machine:
     driver: str | None  # NVIDIA's driver
 
     @property
-    def dtype(self):
+    def dtype(self) -> Dtype:
         """torch.float16 on a GPU with tensor cores (7.0 and up, AMD), else torch.float32."""
         import torch
 
@@ -157,7 +163,7 @@ def this_machine() -> Machine:
     import torch
 
     interpreted = interpreting()
-    common = dict(
+    common: dict[str, Any] = dict(
         interpreted=interpreted,
         cores=_usable_cores(),
         python=platform.python_version(),

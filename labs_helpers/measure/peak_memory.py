@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+Value = TypeVar("Value")
 
-def peak_memory(function, *tensors):
+
+def peak_memory(function: Callable[..., Value], *tensors: torch.Tensor) -> tuple[Value, int]:
     """(value, bytes): what `function(*tensors)` returns, and the most bytes of tensors made inside it that were
     alive at the same time, the returned ones included.
 
@@ -31,12 +35,14 @@ def peak_memory(function, *tensors):
 class _Alive(TorchDispatchMode):
     """Follows the storages of the tensors made inside the block: `peak` is the most bytes alive."""
 
-    def __init__(self, known):
+    def __init__(self, known: Iterable[torch.Tensor]) -> None:
         super().__init__()
         self.alive = self.peak = 0
         self.seen = weakref.WeakSet(tensor.untyped_storage() for tensor in known)
 
-    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+    def __torch_dispatch__(
+        self, function: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
         result = function(*args, **(kwargs or {}))
         for tensor in tree_leaves(result):
             if isinstance(tensor, torch.Tensor) and tensor.untyped_storage() not in self.seen:

@@ -81,14 +81,22 @@ def measure_rounds(
     if rounds < 1:
         raise ValueError(f"rounds is {rounds}; at least 1 is needed")
     runs = math.ceil(min_runs / rounds)
-    samples = {name: [] for name in functions}
+    samples: dict[str, list[float]] = {name: [] for name in functions}
     for _ in range(rounds):
         for name, fn in functions.items():
             samples[name] += _samples(name, fn, warmup_ms, repeat_ms / rounds, runs, device, graph)
     return {name: Timing.of(times) for name, times in samples.items()}
 
 
-def _samples(name, fn, warmup_ms, repeat_ms, min_runs, device, graph) -> list[float]:
+def _samples(
+    name: str,
+    fn: Callable[[], object],
+    warmup_ms: float,
+    repeat_ms: float,
+    min_runs: int,
+    device: str | None,
+    graph: bool,
+) -> list[float]:
     if not callable(fn):
         raise TypeError(
             f"{name}: a function without arguments is measured, not a {type(fn).__name__}; "
@@ -115,12 +123,13 @@ def _samples(name, fn, warmup_ms, repeat_ms, min_runs, device, graph) -> list[fl
         raise MeasurementError(f"{name} failed while it was measured: {what}") from error
 
 
-def _cpu_samples(fn, warmup_ms, repeat_ms, min_runs) -> list[float]:
+def _cpu_samples(fn: Callable[[], object], warmup_ms: float, repeat_ms: float, min_runs: int) -> list[float]:
     started = time.perf_counter()
     fn()
     while (time.perf_counter() - started) * 1e3 < warmup_ms:
         fn()
-    samples, total = [], 0.0
+    samples: list[float] = []
+    total = 0.0
     while total < repeat_ms or len(samples) < min_runs:
         started = time.perf_counter()
         fn()
@@ -130,7 +139,7 @@ def _cpu_samples(fn, warmup_ms, repeat_ms, min_runs) -> list[float]:
     return samples
 
 
-def _device_samples(fn, warmup_ms, repeat_ms, min_runs) -> list[float]:
+def _device_samples(fn: Callable[[], object], warmup_ms: float, repeat_ms: float, min_runs: int) -> list[float]:
     from triton.testing import do_bench
 
     samples = do_bench(fn, warmup=warmup_ms, rep=repeat_ms, return_mode="all")
@@ -141,14 +150,14 @@ def _device_samples(fn, warmup_ms, repeat_ms, min_runs) -> list[float]:
     return samples
 
 
-def _graph_samples(fn, warmup_ms, repeat_ms, min_runs) -> list[float]:
+def _graph_samples(fn: Callable[[], object], warmup_ms: float, repeat_ms: float, min_runs: int) -> list[float]:
     from triton.testing import do_bench_cudagraph
 
     # Triton puts `rep` ms of calls into one graph, replays it ten times, and gives the mean call of each replay.
     return do_bench_cudagraph(fn, rep=max(repeat_ms / 10, 1), return_mode="all")
 
 
-def _name(fn) -> str:
+def _name(fn: Callable[..., object]) -> str:
     while isinstance(fn, functools.partial):
         fn = fn.func
     return getattr(fn, "__qualname__", None) or type(fn).__name__
