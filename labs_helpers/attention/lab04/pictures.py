@@ -67,7 +67,7 @@ def draw_running(row, BLOCK: int):
 def draw_tile_map(maps: dict, BLOCK_M: int, BLOCK_N: int):
     """Which tiles of the score matrix a kernel visits, a panel a case.
 
-    maps: title → (visits, seen): how often each program loads each key, int (query tiles, Lk), as `tile_map.visits`
+    maps: title → (visits, seen): how often each program loads each key, int (query tiles, Lk), as `course.visits`
     counts it, and whether a query sees a key, bool (Lq, Lk).
     """
     from matplotlib.colors import ListedColormap

@@ -10,8 +10,8 @@ from labs_helpers.attention.lab05 import charts, exercises, pictures, two_kernel
 from labs_helpers.attention.lab05 import checks as check
 from labs_helpers.attention.lab05.checks.trial import Case
 from labs_helpers.attention.lab05.one_kernel import one_kernel_gradients
-from labs_helpers.attention.tile_map import visits
 from labs_helpers.course.prediction import predict
+from labs_helpers.course.visits import visits
 from labs_helpers.measure.machine import this_machine
 
 

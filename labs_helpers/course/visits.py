@@ -1,0 +1,61 @@
+"""Which program loads which row of a tensor, counted on any machine: in the interpreter here or in another process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+import torch
+
+from labs_helpers.compile.interpreter_process import call_interpreted
+from labs_helpers.course.meter import metered
+from labs_helpers.measure.machine import this_machine
+
+
+def visits(function, x, y, *rest, **keywords) -> np.ndarray:
+    """How often program (i, 0, 0) loads each row of `y` while `function(x, y, …)` runs: int (programs, rows).
+
+    y: (…, rows, columns); the rows are those of its first matrix. On a GPU the call is made in the interpreter of
+    another process, on copies. Raises what the call raises.
+    """
+    if this_machine().interpreted:
+        return _visits(function, x, y, *rest, **keywords)
+    return visits_elsewhere(function, x, y, *rest, **keywords)
+
+
+def visits_elsewhere(function, x, y, *rest, **keywords) -> np.ndarray:
+    """The same, always in the interpreter of another process."""
+    return call_interpreted(_visits, function, x, y, *rest, **keywords)
+
+
+@contextmanager
+def row_loads(y: torch.Tensor) -> Iterator[dict[int, np.ndarray]]:
+    """Yields a dict that the kernels which run inside the block fill, where they are interpreted: i → how often
+    program (i, 0, 0) loads each row of y's first matrix, int (rows,)."""
+    from triton.runtime.interpreter import InterpreterBuilder
+
+    column = y[(0,) * (y.ndim - 2)][:, 0]
+    addresses = column.data_ptr() + np.arange(len(column)) * column.stride(0) * column.element_size()
+    found: dict[int, np.ndarray] = {}
+    load = InterpreterBuilder.create_masked_load
+
+    def counted(self, ptrs, mask, *arguments):
+        i, *others = self.grid_idx
+        loads = found.setdefault(i, np.zeros(len(addresses), int))
+        if not any(others):
+            touched = ptrs.data[np.broadcast_to(mask.data, ptrs.data.shape).astype(bool)].astype(np.int64)
+            loads += (touched[:, None] == addresses).sum(0)
+        return load(self, ptrs, mask, *arguments)
+
+    InterpreterBuilder.create_masked_load = counted
+    try:
+        yield found
+    finally:
+        InterpreterBuilder.create_masked_load = load
+
+
+def _visits(function, x, y, *rest, **keywords) -> np.ndarray:
+    with metered(), row_loads(y) as found:
+        function(x, y, *rest, **keywords)
+    return np.array([found[i] for i in sorted(found)])
