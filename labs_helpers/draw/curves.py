@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 from matplotlib.axes import Axes
 
 from labs_helpers.draw import figures
 
+if TYPE_CHECKING:
+    import pandas
+
 
 class Curves:
     """The look of a topic's curves: name → (marker, colour's name in figures.COLORS), drawn in this order."""
 
-    def __init__(self, looks: Mapping[str, tuple[str, str]], **style):
+    def __init__(self, looks: Mapping[str, tuple[str, str]], **style: Any) -> None:
         self.looks, self.style = dict(looks), style
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[str]:
         return iter(self.looks)
 
     def color(self, name: str) -> str:
@@ -24,10 +28,18 @@ class Curves:
     def marker(self, name: str) -> str:
         return self.looks[name][0]
 
-    def plot(self, ax: Axes, name: str, x, y, low=None, high=None) -> None:
+    def plot(
+        self,
+        ax: Axes,
+        name: str,
+        x: Iterable[float],
+        y: Iterable[float],
+        low: Iterable[float] | None = None,
+        high: Iterable[float] | None = None,
+    ) -> None:
         """One curve with its name; with `low` and `high` a bar of spread at each point."""
         ax.plot(list(x), list(y), marker=self.marker(name), color=self.color(name), label=name, **self.style)
-        if low is not None:
+        if low is not None and high is not None:
             ax.vlines(list(x), list(low), list(high), color=self.color(name), linewidth=1.2, alpha=0.5)
 
 
@@ -39,11 +51,11 @@ def tick_each(ax: Axes, values: Iterable[int], base: int = 10) -> None:
     ax.minorticks_off()
 
 
-def recorded_on(rows) -> str:
+def recorded_on(rows: pandas.DataFrame) -> str:
     """', NVIDIA H200 (recorded)' where the records, a DataFrame, say so; else ''."""
     return f", {rows['on.machine'].iloc[0]} (recorded)" if "on.machine" in rows and len(rows) else ""
 
 
-def predicted(prediction) -> float | None:
+def predicted(prediction: Any) -> float | None:
     """The number of a Prediction, None where there is no prediction or no number yet."""
     return prediction.value if prediction is not None else None

@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
 import numpy as np
 from matplotlib.axes import Axes
 
+if TYPE_CHECKING:
+    import pandas
 
-def draw_table(ax: Axes, table, text: str, cmap: str, low: float, high: float, dark) -> None:
+
+def draw_table(
+    ax: Axes,
+    table: pandas.DataFrame,
+    text: str,
+    cmap: str,
+    low: float,
+    high: float,
+    dark: Callable[[float], bool],
+) -> None:
     """table: a DataFrame of numbers, NaN shown as '–'. text: the number's format. low, high: ends of the colours.
     dark: whether a number stands on a dark ground and is written in white, a function of it."""
     values = table.to_numpy()
