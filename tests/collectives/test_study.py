@@ -367,7 +367,7 @@ def test_the_figures_stay_small_and_curves_differ(rows):
     ):
         assert len(figures.png(fig)) < 100_000
     for names in OURS.values():
-        assert len({charts.CURVES[name] for name in (*names, charts.PLAIN, charts.BEST)}) == len(names) + 2
+        assert len({charts.CURVES.looks[name] for name in (*names, charts.PLAIN, charts.BEST)}) == len(names) + 2
 
 
 def test_a_contender_of_ours_is_called_without_the_check_of_ranks(monkeypatch):
