@@ -1,6 +1,25 @@
 """Loaded by every pytest run in this repository."""
 
+import os
 from importlib.util import find_spec
+
+import pytest
 
 # A machine that only measures kernels has no Jupyter, and nothing to guard.
 pytest_plugins = ["tests.nbval_guard"] if find_spec("nbval") else []
+
+# One worker per core: a worker's own threads, and those of the kernels it starts, would only wait for each other.
+if "PYTEST_XDIST_WORKER" in os.environ:
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """A file's tests, and a notebook's cells, stay on one worker; planted bugs share nothing and go to any."""
+    from xdist.scheduler import LoadFileScheduling
+
+    class PlantedBugsAnywhere(LoadFileScheduling):
+        def _split_scope(self, nodeid):
+            return nodeid if "/test_planted_bugs.py::" in nodeid else super()._split_scope(nodeid)
+
+    return PlantedBugsAnywhere(config, log)
