@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor
 
-from labs_helpers.measure.machine import this_machine
+from labs_helpers.measure.machine import prepare_triton, this_machine
 
 DTYPES = (torch.float16, torch.bfloat16, torch.float32)
 HEAD_DIMS = range(16, 129)
@@ -46,6 +46,7 @@ def check_operands(q: Tensor, k: Tensor, v: Tensor, kernels: bool = True) -> Non
 
 
 def _check_for_kernels(q: Tensor) -> None:
+    prepare_triton()  # or say that it was not done before the kernels were imported
     here, D = this_machine(), q.shape[-1]
     if D not in HEAD_DIMS:
         raise ValueError(f"q has head dim {D}; the kernels take {HEAD_DIMS[0]} to {HEAD_DIMS[-1]}")

@@ -13,7 +13,7 @@ from labs_helpers.gemm.configs import Config, default_config
 from labs_helpers.gemm.kernels.hopper import HopperConfig, hopper_matmul, why_not
 from labs_helpers.gemm.kernels.portable import portable_matmul
 from labs_helpers.gemm.tuned_configs import tuned
-from labs_helpers.measure.machine import this_machine
+from labs_helpers.measure.machine import prepare_triton, this_machine
 
 DTYPES = (torch.float16, torch.bfloat16, torch.float32)
 _known: dict[tuple[Any, ...] | None, Plan] = {}
@@ -97,6 +97,7 @@ def check_operands(a: Tensor, b: Tensor, c: Tensor) -> tuple[int, int, int]:
             raise TypeError(f"{name} is {operands[name].dtype}, but a is {a.dtype}: one dtype for all three")
         if operands[name].device != a.device:
             raise ValueError(f"{name} is on {operands[name].device}, but a is on {a.device}")
+    prepare_triton()  # or say that it was not done before the kernels were imported
     here = this_machine()
     if not a.is_cuda and not here.interpreted:
         raise ValueError("a is on the CPU, and kernels are compiled for the GPU here: move a, b and c to 'cuda'")

@@ -83,8 +83,9 @@ def prepare_triton() -> bool:
     imported, wanted = _mode_of_imported_triton(), "interpreted" if interpreted else "compiled"
     if imported not in (None, wanted):
         raise RuntimeError(
-            f"Triton was imported before the set-up cell, with kernels {imported}; here they have to be "
-            f"{wanted}. Restart the kernel (Kernel → Restart) and run the set-up cell first."
+            f"Triton was imported with kernels {imported}; here they have to be {wanted}. In a notebook: restart the "
+            "kernel (Kernel → Restart) and run the set-up cell first. In a program: call "
+            "labs_helpers.measure.machine.prepare_triton() before the first kernel is imported."
         )
     if interpreted:
         os.environ["TRITON_INTERPRET"] = "1"

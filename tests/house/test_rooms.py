@@ -94,3 +94,19 @@ def test_importing_a_topic_does_not_decide_how_triton_runs():
     clean = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
     given = [name for name in names if name not in hopper]
     assert run([sys.executable, "-c", program, *given], timeout=100, cwd=ROOT, env=clean).strip() == "None"
+
+
+def test_a_kernel_imported_before_the_choice_says_what_to_do():
+    program = """
+import torch
+from labs_helpers.gemm.fused_matmul import fused_matmul
+from labs_helpers.attention.flash_attention import flash_attention
+x = torch.ones(16, 16)
+for call in (lambda: fused_matmul(x, x, x), lambda: flash_attention(*[x[None, None]] * 3)):
+    try:
+        call()
+    except RuntimeError as error:
+        print("prepare_triton() before the first kernel" in str(error))
+"""
+    clean = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"} | {"LABS_DEVICE": "cpu"}
+    assert run([sys.executable, "-c", program], timeout=100, cwd=ROOT, env=clean).split() == ["True", "True"]
