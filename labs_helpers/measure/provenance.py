@@ -66,5 +66,6 @@ def _commit() -> str | None:
 
 
 def _git(*arguments: str) -> str:
+    # Not through `launch.process.run`, whose answer has git's warnings in it.
     command = ["git", "--no-optional-locks", "-C", str(ROOT), *arguments]
     return subprocess.run(command, capture_output=True, text=True, timeout=10, check=True).stdout.strip()
