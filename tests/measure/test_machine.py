@@ -76,7 +76,7 @@ def test_triton_imported_too_early_in_compiled_mode_is_an_error_that_says_what_t
         from labs_helpers.measure.machine import prepare_triton
         prepare_triton()
     """)
-    assert out.startswith("RuntimeError") and "Restart the kernel" in out and "set-up cell first" in out
+    assert out.startswith("RuntimeError") and "restart the kernel" in out and "set-up cell first" in out
 
 
 def test_with_a_gpu_the_student_decides():
