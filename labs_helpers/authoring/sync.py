@@ -2,7 +2,8 @@
 
 Written anew are a notebook's first heading, its badge and its set-up cell; of each exercise its minutes and points,
 its stub, its check, and the metadata of both; in README.md the table of labs. Prose, outputs, execution counts and
-cell ids stay. An exercise without any cells gets them behind the exercise before it, with hints to be written (TODO).
+cell ids stay. An exercise without cells gets them below its heading, or with one behind the exercise before it; what
+is to be written there (question, hints) stands as TODO.
 
 Prints a line for each change, and with --check makes none. The exit status is 1 where a cell is missing or doubled,
 and with --check where anything would change.
@@ -11,13 +12,13 @@ and with --check where anything would change.
 from __future__ import annotations
 
 import argparse
-import re
 import sys
 from collections.abc import Iterator
 
 from nbformat.notebooknode import NotebookNode, from_dict
 
 from labs_helpers.authoring import cells, readme
+from labs_helpers.authoring.places import insert, only
 from labs_helpers.authoring.references import solved_cell
 from labs_helpers.course import own_copies
 from labs_helpers.course.reset import grade_id
@@ -55,12 +56,9 @@ def _top(lab: Lab, notebook: NotebookNode) -> Iterator[str]:
 
 def _exercise(lab: Lab, exercise, earlier: list, notebook: NotebookNode) -> Iterator[str]:
     id = cells.grade_id(exercise)
-    stub, check = _only(id, notebook), _only(f"{id}-check", notebook)
-    headed = any(re.search(rf"^### Exercise {cells.number_of(exercise)} · ", c.source, re.M) for c in notebook.cells)
-    if stub is check is None and not headed:
-        at = _place(earlier, notebook)
-        notebook.cells[at:at] = cells.new_cells(exercise)
-        stub, check = notebook.cells[at + 1 : at + 3]
+    stub, check = only(id, notebook), only(f"{id}-check", notebook)
+    if stub is check is None:
+        stub, check = insert(exercise, earlier, notebook)
         yield f"{exercise.id}: new cells; write what stands as TODO, then `make refresh LABS={lab.number}`"
     if stub is None:
         raise ValueError(f"{exercise.id}: its exercise cell (grade_id {id}) is missing; it stands before its check")
@@ -83,8 +81,9 @@ def _unknown(exercises: list, notebook: NotebookNode) -> list[str]:
     return [f"no exercise is registered for the cell {id}: remove it, or register its check" for id in left]
 
 
-def _write(cell: NotebookNode, source: str, what: str, tags: list | None = None, mark: dict | None = None):
-    """Source, and of a code cell tags and nbgrader's metadata; yields `what` if that changes anything."""
+def _write(cell: NotebookNode, source: str, what: str, tags=None, mark=None) -> Iterator[str]:
+    """Source, and of a code cell the tags and nbgrader's metadata, a list and a dict or none; yields `what` if that
+    changes anything."""
     metadata = dict(cell.metadata)
     if cell.cell_type == "code":
         own = {"tags": tags, "nbgrader": mark}
@@ -92,26 +91,6 @@ def _write(cell: NotebookNode, source: str, what: str, tags: list | None = None,
     if (cell.source, cell.metadata) != (source, metadata):
         cell.source, cell.metadata = source, from_dict(metadata)
         yield what
-
-
-def _only(id: str, notebook: NotebookNode) -> NotebookNode | None:
-    found = [cell for cell in notebook.cells if cell.cell_type == "code" and grade_id(cell) == id]
-    if len(found) > 1:
-        raise ValueError(f"{len(found)} cells have the grade_id {id}; there is to be one")
-    return found[0] if found else None
-
-
-def _place(earlier: list, notebook: NotebookNode) -> int:
-    """Where the cells of an exercise go: behind the one before it, its hints and its reveal; those of the first one
-    before what comes next, an exercise or the summary."""
-    before = {f"{cells.grade_id(e)}-check" for e in earlier}
-    sources = [cell.source for cell in notebook.cells]
-    checks = [i for i, cell in enumerate(notebook.cells) if grade_id(cell) in before]
-    if checks:
-        rest = range(checks[-1] + 1, len(sources))
-        return next((i for i in rest if not sources[i].startswith(("<details>", "reveal("))), len(sources))
-    ahead = [i for i, source in enumerate(sources) if re.search(r"^### Exercise |check\.summary\(\)", source, re.M)]
-    return ahead[0] if ahead else len(sources)
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -86,29 +86,42 @@ def test_a_heading_follows_a_title_that_it_does_not_begin(notebook):
     assert "### Exercise 3 · One step\n" in cell_with("### Exercise 3", notebook).source
 
 
-@pytest.mark.parametrize("id, before, count", [("02-3", "02-2", 5), ("02-1", None, 5), ("02-7", "02-6", 4)])
-def test_an_exercise_without_cells_gets_them_in_its_place(id, before, count, notebook):
-    whole, number = deepcopy(notebook), id[-1]
-    cells = by_grade_id(notebook)
-    at = notebook.cells.index(cells[id])
-    heading = notebook.cells[at - 1]
-    heading.source = heading.source.split("### Exercise")[0]
-    own = {cells[id].id, cells[f"{id}-check"].id, notebook.cells[at + 2].id}
-    own |= {c.id for c in notebook.cells[at + 3 : at + 4] if c.source.startswith("reveal(")}
-    notebook.cells = [cell for cell in notebook.cells if cell.id not in own]
+def without_cells(id, notebook, heading=False):
+    """Takes exercise, check, hints and reveal of `id` out, and with `heading` that too; returns what they were."""
+    at = notebook.cells.index(by_grade_id(notebook)[id])
+    end = at + (4 if notebook.cells[at + 3].source.startswith("reveal(") else 3)
+    taken = notebook.cells[at:end]
+    del notebook.cells[at:end]
+    if heading:
+        above = notebook.cells[at - 1]
+        above.source = above.source.split("### Exercise")[0]
+    return taken
+
+
+@pytest.mark.parametrize("heading", [True, False], ids=["its heading too", "its heading stands"])
+@pytest.mark.parametrize("number, count", [(3, 4), (1, 4), (7, 3)])
+def test_an_exercise_without_cells_gets_them_in_its_place(number, count, heading, notebook):
+    id = f"02-{number}"
+    taken = without_cells(id, notebook, heading)
     said = f"02/{number}: new cells; write what stands as TODO, then `make refresh LABS=02`"
     assert sync(LAB, notebook) == [said, f"02/{number}: stub", f"02/{number}: check cell"]
     at = notebook.cells.index(by_grade_id(notebook)[id])
-    made = notebook.cells[at - 1 : at - 1 + count]
-    assert made[0].source.startswith(f"### Exercise {number} · ") and "TODO" in made[0].source
-    assert [c.source for c in made[1:3]] == [by_grade_id(whole)[name].source for name in (id, f"{id}-check")]
-    assert made[3].source.count("<details>") == 3 and "TODO" in made[3].source
-    assert count == 4 or made[4].source.startswith("reveal(exercises.")
+    made = notebook.cells[at : at + count]
+    assert f"### Exercise {number} · " in notebook.cells[at - 1].source
+    assert ("TODO" in notebook.cells[at - 1].source) == heading
+    assert [c.source for c in made[:2]] == [c.source for c in taken[:2]]
+    assert made[2].source.count("<details>") == 3 and "TODO" in made[2].source
+    assert [c.source for c in made[3:]] == [c.source for c in taken[3:]]
     order = [name for name in by_grade_id(notebook) if not name.endswith("-check")]
-    assert order == sorted(order)
-    if before:
-        assert notebook.cells[at - 2].source.startswith(("reveal(", "<details>"))
+    assert order == sorted(order) and len(order) == 7
     assert sync(LAB, notebook) == []
+
+
+def test_the_cells_of_a_new_exercise_stand_right_behind_the_one_before_it(notebook):
+    without_cells("02-3", notebook, heading=True)
+    sync(LAB, notebook)
+    at = notebook.cells.index(by_grade_id(notebook)["02-3"])
+    assert notebook.cells[at - 2].source == "reveal(exercises.copy_tiles)"
 
 
 @pytest.mark.parametrize(
