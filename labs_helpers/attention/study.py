@@ -182,28 +182,30 @@ def measure_memory(lengths=LENGTHS, head_dim: int = 128, names=(OURS, FLASH, PLA
 
 
 def table(records: list[dict]) -> str:
-    """A line a direction, head dim, mask and length: our rate, and times each peer's speed where it was measured."""
+    """A line a direction, head dim, mask and length: our rate, and times each baseline's speed where it was."""
+    import pandas
+
     baselines = {FLASH: "flash", CUDNN: "cuDNN", FLEX: "flex", PORTABLE: "portable"}
-    keys = ("graph", "dtype", "direction", "D", "causal", "L")
-    rows = {}
-    for r in records:
-        if r["kind"] == "speed":
-            rows.setdefault(tuple(r[key] for key in keys), {})[r["name"]] = r
-    lines = [f"{'':<36} {'ours':>13} {'spread':>6}" + "".join(f"{'× ' + short:>11}" for short in baselines.values())]
-    for (graph, dtype, direction, D, causal, L), row in sorted(rows.items()):
-        what = f"{direction:<8} {D:>4} {'causal' if causal else 'full':<6} {L:>6} {dtype:<8}"
-        line = f"{what[:36]:<36}" if not graph else f"{what:<34} g"
-        if OURS in row:
-            ours = row[OURS]
-            rate = flops(direction, ours["B"], ours["H"], L, D, causal) / ours["median_ms"] / 1e9
-            spread = (ours["p80_ms"] - ours["p20_ms"]) / ours["median_ms"]
-            line += f" {rate:>5.0f} TFLOP/s {spread:>6.0%}"
-            line += "".join(
-                f"{row[name]['median_ms'] / ours['median_ms']:>11.3f}" if name in row else f"{'–':>11}"
-                for name in baselines
-            )
-        lines.append(line)
-    return "\n".join(lines)
+    keys = ["graph", "dtype", "direction", "D", "causal", "L"]
+    speed = pandas.DataFrame([record for record in records if record["kind"] == "speed"])
+    times = speed.pivot(index=keys, columns="name", values="median_ms").reindex(columns=[OURS, *baselines])
+    ours = speed[speed["name"] == OURS].set_index(keys).reindex(times.index)
+    work = [
+        flops(direction, B, H, L, D, causal) if B == B else None  # NaN where ours was not measured
+        for (_, _, direction, D, causal, L), B, H in zip(times.index, ours["B"], ours["H"], strict=True)
+    ]
+    rows = times.index.to_frame(index=False)
+    shown = rows[["direction", "D"]].assign(
+        mask=rows["causal"].map({True: "causal", False: "full"}),
+        L=rows["L"],
+        dtype=rows["dtype"],
+        timed=rows["graph"].map({True: "graph", False: "call"}),
+        **{"TFLOP/s": pandas.Series(work, dtype=float) / times[OURS].to_numpy() / 1e9},
+        spread=100 * ((ours["p80_ms"] - ours["p20_ms"]) / ours["median_ms"]).to_numpy(),
+        **{f"× {short}": (times[name] / times[OURS]).to_numpy() for name, short in baselines.items()},
+    )
+    rate = {"TFLOP/s": "{:.0f}".format, "spread": "{:.0f}%".format}
+    return shown.to_string(index=False, na_rep="–", float_format="{:.3f}".format, formatters=rate)
 
 
 def load(machine: str = "nvidia-h200"):

@@ -167,22 +167,24 @@ def measure_order(n: int, groups=(1, 2, 4, 8, 16, 32), rounds: int = 5, repeat_m
 
 def table(records: list[dict]) -> str:
     """A line a candidate: median, spread, rate, and times eager's speed where eager was measured beside it."""
+    import pandas
 
-    def group(r):
-        return r["M"], r["N"], r["K"], r["dtype"], r["graph"]
-
-    eager = {group(r): r["median_ms"] for r in records if r["name"] == EAGER}
-    lines = []
-    for r in records:
-        shape = str(r["M"]) if r["M"] == r["N"] == r["K"] else f"{r['M']}×{r['N']}×{r['K']}"
-        spread, rate = (r["p80_ms"] - r["p20_ms"]) / r["median_ms"], 2 * r["M"] * r["N"] * r["K"] / r["median_ms"] / 1e9
-        line = (
-            f"{shape:>6} {r['dtype'] if r['dtype'] != 'float16' else ''}{' graph' if r['graph'] else ''}  "
-            f"{r['name']:<30} {r['median_ms']:>9.4f} ms  ±{spread:>4.0%}  {rate:>7.3g} TFLOP/s"
-        )
-        beside = eager.get(group(r))
-        lines.append(line + (f"  {beside / r['median_ms']:>5.2f}× eager" if beside else ""))
-    return "\n".join(lines)
+    rows = pandas.DataFrame(records)
+    square = (rows["M"] == rows["N"]) & (rows["N"] == rows["K"])
+    shape = rows["M"].astype(str) + "×" + rows["N"].astype(str) + "×" + rows["K"].astype(str)
+    measured = rows["M"], rows["N"], rows["K"], rows["dtype"], rows["graph"]
+    eager = rows["median_ms"].where(rows["name"] == EAGER).groupby(list(measured)).transform("first")
+    shown = {
+        "shape": shape.mask(square, rows["M"].astype(str)),
+        "dtype": rows["dtype"],
+        "timed": rows["graph"].map({True: "graph", False: "call"}),
+        "candidate": rows["name"],
+        "ms": rows["median_ms"].map("{:.4f}".format),
+        "spread": ((rows["p80_ms"] - rows["p20_ms"]) / rows["median_ms"]).map("{:.0%}".format),
+        "TFLOP/s": (2 * rows["M"] * rows["N"] * rows["K"] / rows["median_ms"] / 1e9).map("{:.3g}".format),
+        "× eager": (eager / rows["median_ms"]).map("{:.2f}".format),
+    }
+    return pandas.DataFrame(shown).to_string(index=False)
 
 
 def load(machine: str = "nvidia-h200"):

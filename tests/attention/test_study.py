@@ -219,10 +219,10 @@ def test_the_table_gives_rates_and_ratios_and_a_dash_where_a_peer_is_missing():
         *invented()[-1:],
     ]
     head, backward, forward = study.table(records).splitlines()
-    assert head.split()[:3] == ["ours", "spread", "×"]
-    assert forward.split()[:5] == ["forward", "64", "causal", "4096", "float16"]
+    assert head.split()[6:10] == ["TFLOP/s", "spread", "×", "flash"]
+    assert forward.split()[:6] == ["forward", "64", "causal", "4096", "float16", "call"]
     assert forward.split()[-5:] == ["5%", "2.000", "–", "–", "–"] and backward.split()[-4:] == ["–"] * 4
-    assert float(forward.split()[5]) == pytest.approx(600 * (1 - 300 / 5096), abs=1)
+    assert float(forward.split()[6]) == pytest.approx(600 * (1 - 300 / 5096), abs=1)
     assert study.table([speed(study.FLASH, "forward", 4096, 64, True, 300)]).count("\n") == 1
 
 

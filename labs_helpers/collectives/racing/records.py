@@ -85,17 +85,10 @@ def compare(rows, function: str, ranks: int):
 
 
 def table(rows, function: str, ranks: int) -> str:
-    """`compare` as text, a line a size."""
-    lines = [
-        f"{function}, {ranks} ranks, µs",
-        f"{'bytes':>10} {'ours':>10}  {'algorithm':<19} {'native':>10} {'best':>10}  {'its setting':<28} ratio",
-    ]
-    for row in compare(rows, function, ranks).itertuples():
-        lines.append(
-            f"{row.bytes:>10} {row.ours:>10.4g}  {row.algorithm:<19} {row.native:>10.4g} "
-            f"{row.best_native:>10.4g}  {row.setting:<28} {row.ratio:>5.2f}"
-        )
-    return "\n".join(lines)
+    """`compare` as text, in µs, a line a size."""
+    compared = compare(rows, function, ranks).rename(columns={"best_native": "best", "setting": "its setting"})
+    decimals = {"float_format": "{:.4g}".format, "formatters": {"ratio": "{:.2f}".format}}
+    return f"{function}, {ranks} ranks, µs\n{compared.to_string(index=False, **decimals)}"
 
 
 def fastest(rows) -> list[dict]:
