@@ -1,0 +1,57 @@
+"""Exercise 2 of lab 03: tiles, waves, and how full the last wave is."""
+
+from itertools import pairwise
+
+from labs_helpers.course.exercise import exercise
+from labs_helpers.course.verdict import expect_number, expect_tuple
+from labs_helpers.gemm.configs import Config
+from labs_helpers.gemm.lab03 import exercises
+from labs_helpers.gemm.tuning import recorded
+
+CASES = (  # M, N, config, at_once
+    (4096, 4096, Config(128, 256, 64), 132),
+    (1152, 4096, Config(128, 256, 64), 132),
+    (2048, 1024, Config(128, 64, 32), 4),
+    (100, 1000, Config(64, 256, 32), 3),
+    (1, 1, Config(64, 64, 32), 132),
+    (1024, 1056, Config(128, 64, 32), 136),
+)
+
+
+@exercise("03/2", "waves", points=10, minutes=10, reference=exercises.waves)
+def waves(student):
+    for M, N, config, at_once in CASES:
+        case = f"{M}×{N}, tiles of {config.BLOCK_M}×{config.BLOCK_N}, {at_once} at once"
+        answer = expect_tuple(case, student(M, N, config, at_once), "tiles", "waves", "last")
+        tiles, count, last = exercises.waves(M, N, config, at_once)
+        expect_number(case, "tiles", answer[0], tiles, tile_causes(M, N, config.BLOCK_M, config.BLOCK_N))
+        expect_number(case, "waves", answer[1], count, wave_causes(tiles, at_once))
+        expect_number(case, "last", answer[2], last, last_causes(tiles, count, last, at_once), within=1e-9)
+        yield f"{case}: {tiles} tiles, {count} waves, the last {last:.0%} full"
+    curve = recorded.wave_curve().to_dict("records")
+    rates = [row["M"] / row["median_ms"] for row in curve]
+    counts = [student(row["M"], row["N"], recorded.config_of(row), 132)[1] for row in curve]
+    steps = [i for i, (before, after) in enumerate(pairwise(counts)) if after > before]
+    dips = sum(rates[i + 1] < rates[i] for i in steps)
+    yield f"the recorded H200 is slower after {dips} of the {len(steps)} steps from one wave to the next"
+
+
+def tile_causes(M: int, N: int, BLOCK_M: int, BLOCK_N: int):
+    yield "a partial tile is a tile too: round up", (M // BLOCK_M) * (N // BLOCK_N)
+    yield "each of the two directions rounds up by itself", -(-M * N // (BLOCK_M * BLOCK_N))
+    yield "BLOCK_M and BLOCK_N are swapped", -(-M // BLOCK_N) * -(-N // BLOCK_M)
+
+
+def wave_causes(tiles: int, at_once: int):
+    yield "the last, partial wave takes its time too: round up", tiles // at_once
+    yield "a wave is whole: round up", tiles / at_once
+    if tiles % at_once == 0:
+        yield "where the last wave is full, none comes after it", tiles // at_once + 1
+
+
+def last_causes(tiles: int, count: int, last: float, at_once: int):
+    yield "a full last wave is 1.0, and its remainder is 0", 0
+    yield "the share of all places was given, not that of the last wave", tiles / (count * at_once)
+    if last < 1:
+        yield "the empty places were counted", 1 - last
+    yield "a fraction of the wave is asked for, not tiles", last * at_once
