@@ -29,6 +29,11 @@ class Datasheet:
     l3_bytes: int = 0  # AMD's Infinity Cache
 
     @property
+    def capability(self) -> int:
+        """NVIDIA's compute capability, ten times: 90 for sm_90; 0 on AMD."""
+        return int(self.architecture.removeprefix("sm_")) if self.architecture.startswith("sm_") else 0
+
+    @property
     def ridge(self) -> float:
         """FLOP a byte above which float16 matmul is bound by compute."""
         return self.fp16_flops / self.bandwidth

@@ -61,7 +61,7 @@ def test_the_table_has_a_row_for_each_kernel_and_target_in_order(table):
 
 
 def test_the_limits_are_those_of_the_datasheets():
-    assert set(SHARED_LIMIT) == set(TARGETS)
+    assert set(SHARED_LIMIT) >= set(TARGETS)
     assert SHARED_LIMIT["sm_75"] == 65_536 and SHARED_LIMIT["sm_100"] == 232_448
     assert all(warp_size(entry.architecture) == entry.warp_size for entry in DATASHEET.values())
 
