@@ -8,7 +8,8 @@ import torch
 
 from labs_helpers.attention.lab05 import charts, exercises, pictures, two_kernels_or_one
 from labs_helpers.attention.lab05 import checks as check
-from labs_helpers.attention.lab05.checks.trial import Case
+from labs_helpers.attention.lab05.checks.bounds import gradient_bounds
+from labs_helpers.attention.lab05.checks.cases import Case
 from labs_helpers.attention.lab05.one_kernel import one_kernel_gradients
 from labs_helpers.course.prediction import predict
 from labs_helpers.course.visits import visits
@@ -66,7 +67,7 @@ def test_the_one_kernel_version_gives_the_same_gradients_and_another_dq_in_anoth
         one_kernel_gradients(**given, causal=True, BLOCK_M=32, BLOCK_N=32, backwards=backwards)
         for backwards in (False, True)
     )
-    bounds = exact.bounds(torch.float32)
+    bounds = gradient_bounds(exact, torch.float32)
     for name, value in zip(("dq", "dk", "dv"), one, strict=True):
         assert ((value.cpu().double() - getattr(exact, name)).abs() <= bounds[name]).all()
     assert torch.equal(one[1], other[1]) and torch.equal(one[2], other[2]) and not torch.equal(one[0], other[0])

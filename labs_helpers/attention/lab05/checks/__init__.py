@@ -1,9 +1,10 @@
-"""The checks of lab 05, called in its notebook as `check.name(name)`."""
+"""The checks of lab 05, a file an exercise; its notebook calls `check.name(name)`."""
 
-from labs_helpers.attention.lab05.checks.conflicts import dq_conflicts
-from labs_helpers.attention.lab05.checks.function import attention_function
-from labs_helpers.attention.lab05.checks.kernels import key_value_gradients, query_gradient
-from labs_helpers.attention.lab05.checks.softcap import softcap_gradients
+from labs_helpers.attention.lab05.checks.ex1_attention_function import attention_function
+from labs_helpers.attention.lab05.checks.ex2_query_gradient import query_gradient
+from labs_helpers.attention.lab05.checks.ex3_key_value_gradients import key_value_gradients
+from labs_helpers.attention.lab05.checks.ex4_dq_conflicts import dq_conflicts
+from labs_helpers.attention.lab05.checks.ex5_softcap_gradients import softcap_gradients
 from labs_helpers.course.scoreboard import summary
 
 __all__ = [

@@ -1,96 +1,58 @@
 """What common mistakes in a backward pass give, so that a check can name the one that was made."""
 
-from __future__ import annotations
-
 import math
+from itertools import chain
 
-import torch
+from labs_helpers.attention.lab05.checks.backward_pass import NAMES, BackwardPass
+from labs_helpers.attention.lab05.checks.mask_causes import mask_causes
+from labs_helpers.attention.lab05.checks.nan_causes import nan_causes
+from labs_helpers.attention.lab05.checks.place_causes import place_causes
+from labs_helpers.course.verdict import Candidates
 
-from labs_helpers.attention.lab05.checks.exact import Exact
-from labs_helpers.attention.lab05.checks.place_causes import misplaced
-from labs_helpers.attention.lab05.checks.walk_causes import walk_suspects
-
+DS = "dS = P ∘ (dP − delta)"
 LOG2E = math.log2(math.e)
 
 
-def suspects(e: Exact, name: str, BLOCK_M: int = 64, BLOCK_N: int = 64, bare=()) -> dict[str, torch.Tensor]:
-    """text of a cause → the value of `name` ('dq', 'dk' or 'dv') that it leads to. Blocks: of the launch.
-    bare: what the kernel loads without other=0.0."""
-    return {
-        **_of_the_formula(e, name),
-        **_of_turned_tiles(e, name, BLOCK_M, BLOCK_N),
-        **walk_suspects(e, name, BLOCK_M, BLOCK_N, bare),
-        **_of_the_exponent(e, name),
-        **misplaced(e, name, BLOCK_M, BLOCK_N),
-    }
+def gradient_causes(e: BackwardPass, name: str, kernel=None) -> Candidates:
+    """Yields (sentence, the value of `name`, 'dq', 'dk' or 'dv', that it leads to). kernel: of the launch."""
+    formula = dv_causes(e) if name == "dv" else ds_causes(e, NAMES[name])
+    others = place_causes(e, name), mask_causes(e, name), nan_causes(e, name, kernel)
+    for sentence, other in chain(formula, exponent_causes(e), *others):
+        yield sentence, getattr(other, name)
 
 
-def _of_the_formula(e: Exact, name: str) -> dict:
-    if name == "dv":
-        return {
-            "dV is made of dS; it is Pᵀ·dO": e.ds.mT @ e.do,
-            "dV takes no scale: V meets P, not the scores": e.scale * e.dv,
-            "dV is made of dP; it is Pᵀ·dO": e.dp.mT @ e.do,
-        }
-    n = name[0] + name[1].upper()
-    centred = e.dp - e.delta[..., None]
-    texts = {
-        "delta is left out: dS = P ∘ (dP − delta)": e.gradient(name, e.p, e.p * e.dp * e.slope),
-        f"the scale is missing: the scores are scale · Q·Kᵀ, so {n} takes it too": e.gradient(name, e.p, scale=1),
-        f"the scale is applied twice to {n}": e.gradient(name, e.p, scale=e.scale**2),
-        "delta is added where it is subtracted": e.gradient(name, e.p, e.p * (e.dp + e.delta[..., None]) * e.slope),
-        "delta is subtracted after the product with P: dS = P ∘ (dP − delta)": e.gradient(
-            name, e.p, e.p * e.dp - e.delta[..., None] * e.seen
-        ),
-        "the sign is turned: dS = P ∘ (dP − delta)": -getattr(e, name),
-        f"{n} is made of P; it is made of dS": e.gradient(name, e.p, e.p),
-        f"{n} is made of dP; it is made of dS = P ∘ (dP − delta)": e.gradient(name, e.p, e.dp),
-        "P is missing in dS = P ∘ (dP − delta)": e.gradient(name, e.p, centred),
-    }
+def dv_causes(e: BackwardPass):
+    yield "dV is made of dS; it is Pᵀ·dO", e.but(p=e.ds)
+    yield "dV is made of dP; it is Pᵀ·dO", e.but(p=e.dp)
+    yield "dV takes no scale: V meets P, not the scores", e.but(dv=e.scale * e.dv)
+
+
+def ds_causes(e: BackwardPass, gradient: str):
+    yield f"delta is left out: {DS}", e.but(delta=0 * e.delta)
+    yield "delta is added where it is subtracted", e.but(delta=-e.delta)
+    yield f"delta is subtracted after the product with P: {DS}", e.but(ds=e.p * e.dp - e.delta * e.seen)
+    yield f"the scale is missing: the scores are scale · Q·Kᵀ, so {gradient} takes it too", e.but(s=e.s, scale=1.0)
+    yield f"the scale is applied twice to {gradient}", e.but(s=e.s, scale=e.scale**2)
+    yield f"the sign is turned: {DS}", e.but(ds=-e.ds)
+    yield f"{gradient} is made of P; it is made of dS", e.but(ds=e.p)
+    yield f"{gradient} is made of dP; it is made of {DS}", e.but(ds=e.dp)
+    yield f"P is missing in {DS}", e.but(ds=e.dp - e.delta)
     if e.cap is not None:
-        texts |= {
-            "the derivative of the tanh is missing: ds'/ds = 1 − tanh²(s / cap)": e.gradient(name, e.p, e.p * centred),
-            "ds'/ds is 1 − tanh²(s / cap), no 1/cap left: s' = cap · tanh(s / cap) has slope 1 at 0": e.gradient(
-                name, e.p, e.ds / e.cap
-            ),
-            "the derivative is taken of s', not of tanh: 1 − (s'/cap)²": e.gradient(
-                name, e.p, e.p * centred * (1 - e.s**2)
-            ),
-            "the cap is missing in the scores: P = exp(s' − lse), s' = cap · tanh(s / cap)": e.gradient(
-                name, e.p_of(e.raw, e.seen)
-            ),
-        }
-    return texts
+        capped, slope = "s' = cap · tanh(s / cap)", "ds'/ds = 1 − tanh²(s / cap)"
+        yield f"the derivative of the tanh is missing: {slope}", e.but(slope=1.0)
+        yield f"{slope}, no 1/cap left: {capped} has slope 1 at 0", e.but(slope=e.slope / e.cap)
+        yield "the derivative is taken of s', not of tanh: 1 − (s'/cap)²", e.but(slope=1 - e.s**2)
+        yield f"the cap is missing in the scores: P = exp(s' − lse), {capped}", e.but(cap=None, slope=e.slope)
 
 
-def _of_turned_tiles(e: Exact, name: str, BLOCK_M: int, BLOCK_N: int) -> dict:
-    """Each tile of P or dS turned where it should not be, or left where it should; a small matrix is one tile."""
-    Lq, Lk = e.seen.shape
-    BLOCK_M, BLOCK_N = min(BLOCK_M, Lq), min(BLOCK_N, Lk)
-    if BLOCK_M != BLOCK_N or Lq % BLOCK_M or Lk % BLOCK_N:
-        return {}
-
-    def turned(x):
-        return x.unflatten(-1, (-1, BLOCK_N)).unflatten(-3, (-1, BLOCK_M)).transpose(-3, -1).flatten(-4, -3).flatten(-2)
-
-    if name == "dv":
-        return {"P is not transposed: dV = Pᵀ·dO, a row of it for each key": turned(e.p).mT @ e.do}
-    text = "dS is transposed: dQ = scale · dS·K" if name == "dq" else "dS is not transposed: dK = scale · dSᵀ·Q"
-    return {text: e.gradient(name, e.p, turned(e.ds))}
-
-
-def _of_the_exponent(e: Exact, name: str) -> dict:
-    def p(exponent):
-        return torch.exp(exponent).masked_fill(~e.seen, 0.0)
-
-    lse = e.lse[..., None]
-    texts = {
-        "the log-sum-exp is taken as base 2; it is natural: exp2((s − lse) · log2(e))": p(e.s - lse / LOG2E),
-        "exp2 without log2(e): exp(x) = exp2(x · log2(e))": p((e.s - lse) / LOG2E),
-        "log2(e) is missing at the scores: exp2((s − lse) · log2(e))": p(e.s / LOG2E - lse),
-        "P is not normalised: lse is missing": p(e.s),
-        "the scale is missing in the scores": p(e.s / e.scale - lse),
-        "the scale is applied twice in the scores": p(e.s * e.scale - lse),
-        "log2(e) is there twice: exp takes none": p((e.s - lse) * LOG2E),
-    }
-    return {text: e.gradient(name, value) for text, value in texts.items()}
+def exponent_causes(e: BackwardPass):
+    for sentence, of_s, of_lse in (
+        ("the log-sum-exp is taken as base 2; it is natural: exp2((s − lse) · log2(e))", 1.0, 1 / LOG2E),
+        ("log2(e) is missing at the scores: exp2((s − lse) · log2(e))", 1 / LOG2E, 1.0),
+        ("exp2 without log2(e): exp(x) = exp2(x · log2(e))", 1 / LOG2E, 1 / LOG2E),
+        ("log2(e) is there twice: exp takes none", LOG2E, LOG2E),
+        ("P is not normalised: lse is missing", 1.0, 0.0),
+        ("the scale is missing in the scores", 1 / e.scale, 1.0),
+        ("the scale is applied twice in the scores", e.scale, 1.0),
+    ):
+        yield sentence, e.but(s=of_s * e.s, lse=of_lse * e.lse, slope=e.slope)

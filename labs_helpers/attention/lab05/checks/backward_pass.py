@@ -1,0 +1,58 @@
+"""The backward pass of attention in float64, any value of which can be another, as a mistake makes it."""
+
+import math
+from functools import cached_property
+
+import torch
+
+NAMES = {"dq": "dQ", "dk": "dK", "dv": "dV"}
+
+
+class BackwardPass:
+    """Everything between q, k, v, do and the gradients, a line a value; lse and delta are (B, H, Lq, 1).
+
+    q and do: (B, H, Lq, D), k and v: (B, H, Lk, D); taken to float64 on the CPU. causal: query i sees the keys
+    j ≤ i + Lk − Lq. cap: scores are cap · tanh(s / cap), None: as they are. BLOCK_M, BLOCK_N: of a launch.
+    values: what is not to be computed, by name.
+    """
+
+    def __init__(self, q, k, v, do, scale, causal=False, cap=None, BLOCK_M=64, BLOCK_N=64, **values):
+        self.q, self.k, self.v, self.do = (x.detach().cpu().double() for x in (q, k, v, do))
+        self.scale, self.causal, self.cap = scale, causal, cap
+        self.Lq, self.Lk, self.BLOCK_M, self.BLOCK_N = q.shape[2], k.shape[2], BLOCK_M, BLOCK_N
+        self.corner = self.Lk - self.Lq if causal else self.Lk  # query i sees the keys j ≤ i + corner
+        vars(self).update(values)  # where a cached_property finds them
+
+    def but(self, **values) -> "BackwardPass":
+        """The pass with other values, and what follows from them: but(seen=mask).dq. lse and delta, which come from
+        the forward pass, stay."""
+        same = ("q", "k", "v", "do", "scale", "causal", "cap", "BLOCK_M", "BLOCK_N", "lse", "delta")
+        return BackwardPass(**{name: getattr(self, name) for name in same} | values)
+
+    s = cached_property(lambda e: e.capped(e.scale * e.q @ e.k.mT))
+    seen = cached_property(lambda e: e.seen_to(e.corner))
+    lse = cached_property(lambda e: e.s.masked_fill(~e.seen, -math.inf).logsumexp(-1, keepdim=True))
+    p = cached_property(lambda e: torch.exp(e.s - e.lse).masked_fill(~e.seen, 0.0))
+    o = cached_property(lambda e: e.p @ e.v)
+    delta = cached_property(lambda e: (e.o * e.do).sum(-1, keepdim=True))
+    dp = cached_property(lambda e: e.do @ e.v.mT)
+    slope = cached_property(lambda e: 1.0 if e.cap is None else 1 - (e.s / e.cap) ** 2)  # of the cap
+    ds = cached_property(lambda e: e.p * (e.dp - e.delta) * e.slope)
+    dq = cached_property(lambda e: e.scale * e.ds @ e.k)
+    dk = cached_property(lambda e: e.scale * e.ds.mT @ e.q)
+    dv = cached_property(lambda e: e.p.mT @ e.do)
+
+    def capped(self, s: torch.Tensor) -> torch.Tensor:
+        return s if self.cap is None else self.cap * torch.tanh(s / self.cap)
+
+    def seen_to(self, corner: int) -> torch.Tensor:
+        """bool (Lq, Lk): key j ≤ query i + corner."""
+        return torch.ones(self.Lq, self.Lk, dtype=torch.bool).tril(corner)
+
+    # Where the tiles lie: the first query of each one's tile, (Lq, 1), and the first key of each one's, (Lk,).
+    first_query = cached_property(lambda e: (torch.arange(e.Lq) // e.BLOCK_M * e.BLOCK_M)[:, None])
+    first_key = cached_property(lambda e: torch.arange(e.Lk) // e.BLOCK_N * e.BLOCK_N)
+
+    def walked(self, corner: int) -> torch.Tensor:
+        """bool (Lq, Lk): in a tile that is computed when `corner` stands for this pass's."""
+        return self.first_key < self.first_query + self.BLOCK_M + corner

@@ -1,0 +1,57 @@
+"""What lab 05's kernels are tried on: operands between NaN, and the exact gradients that belong to them."""
+
+from dataclasses import dataclass, field
+
+import torch
+
+from labs_helpers.attention.lab05.checks.backward_pass import BackwardPass
+from labs_helpers.course.verdict import numbers, surrounded
+
+
+@dataclass(frozen=True)
+class Case:
+    """One set of operands, contiguous and between NaN, on this machine's device. `near`: the scores are around it."""
+
+    name: str
+    Lq: int
+    Lk: int
+    causal: bool = False
+    dtype: torch.dtype = torch.float32
+    near: float = 0.0
+    cap: float | None = None
+    blocks: dict[str, int] = field(default_factory=dict)
+
+    def operands(self, H: int = 2, D: int = 16) -> tuple[dict, BackwardPass]:
+        """(q, k, v, do, lse, delta, scale by name, the exact gradients)."""
+        q, k, v, do = random_operands(self.Lq, self.Lk, D, H)
+        scale = D**-0.5
+        if self.near:
+            scale, q[..., 0], k[..., 0] = 1.0, 10.0, self.near / 10
+        q, k, v, do = (_between_nan(x.to(self.dtype)) for x in (q, k, v, do))
+        exact = BackwardPass(q, k, v, do, scale, self.causal, self.cap)
+        stored_o = exact.o.to(self.dtype).double()  # delta is made of what the forward pass has left
+        exact = exact.but(delta=(stored_o * exact.do).sum(-1, keepdim=True))
+        lse, delta = (_between_nan(x.squeeze(-1).float().to(q.device)) for x in (exact.lse, exact.delta))
+        return {"q": q, "k": k, "v": v, "do": do, "lse": lse, "delta": delta, "scale": scale}, exact
+
+
+# Of exercises 2 and 3.
+CASES = (
+    Case("128 queries, 128 keys", 128, 128),
+    Case("50 queries, 40 keys", 50, 40),  # small scores: what is past the end shows here only if it is NaN
+    Case("100 queries, 70 keys, scores near −200", 100, 70, near=-200.0),
+    Case("192 queries, 192 keys, causal", 192, 192, causal=True),
+    Case("70 queries, 150 keys, causal, float16", 70, 150, causal=True, dtype=torch.float16),
+    Case("130 queries, 70 keys, causal: 60 queries see no key", 130, 70, causal=True),
+    Case("100 queries, 100 keys, causal, BLOCK_M=32, BLOCK_N=64", 100, 100, True, blocks=dict(BLOCK_M=32, BLOCK_N=64)),
+    Case("100 queries, 100 keys, causal, BLOCK_M=64, BLOCK_N=32", 100, 100, True, blocks=dict(BLOCK_M=64, BLOCK_N=32)),
+)
+
+
+def random_operands(Lq: int, Lk: int, D: int, H: int = 2) -> list[torch.Tensor]:
+    """[q, k, v, do], float32."""
+    return [numbers(1, H, L, D, seed=seed) for seed, L in enumerate((Lq, Lk, Lk, Lq))]
+
+
+def _between_nan(x: torch.Tensor) -> torch.Tensor:
+    return surrounded(x.flatten()).view(x.shape)

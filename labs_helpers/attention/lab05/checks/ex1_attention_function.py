@@ -1,0 +1,51 @@
+"""Exercise 1 of lab 05: the backward pass in PyTorch, against float64, and what it keeps."""
+
+import torch
+
+from labs_helpers.attention.lab05 import exercises
+from labs_helpers.attention.lab05.checks.backward_pass import BackwardPass
+from labs_helpers.attention.lab05.checks.cases import random_operands
+from labs_helpers.attention.lab05.checks.float64 import expect_float64, expect_gradcheck
+from labs_helpers.course.exercise import exercise
+from labs_helpers.course.verdict import Wrong, expect_close, numbers
+
+
+@exercise("05/1", "derivation", points=15, minutes=20, reference=exercises.attention_function)
+def attention_function(student):
+    for case, Lq, Lk, causal in (
+        ("5 queries, 7 keys", 5, 7, False),
+        ("6 queries, 6 keys", 6, 6, False),
+        ("6 queries, 6 keys, causal", 6, 6, True),
+        ("4 queries, 7 keys, causal", 4, 7, True),
+    ):
+        q, k, v, do = (x.double() for x in random_operands(Lq, Lk, D=3))
+        operands = [x.requires_grad_() for x in (q, k, v)]
+        exact = BackwardPass(q, k, v, do, 3**-0.5, causal)
+        saved = []
+        with torch.autograd.graph.saved_tensors_hooks(lambda x, saved=saved: (saved.append(x), x)[1], lambda x: x):
+            o = student(q, k, v, causal)
+        expect_close(case, o, exact.o, 1e-12, "float64", name="o")
+        if o.grad_fn is None or "AttentionFunction" not in type(o.grad_fn).__name__:
+            raise Wrong(case, "o does not come from AttentionFunction.apply, so its backward is never called")
+        kept = saved + [value for value in vars(o.grad_fn).values() if isinstance(value, torch.Tensor)]
+        expect_float64(case, torch.autograd.grad(o, operands, do, allow_unused=True), exact)
+        expect_little(case, kept, Lq, Lk, sum(x.numel() for x in (q, k, v, o)) + Lq * 2)
+        yield case
+    yield f"kept for the backward: {', '.join('×'.join(map(str, x.shape)) for x in saved)}; nothing is 4×7"
+    for causal in (False, True):
+        small = [numbers(1, 1, n, 2, seed=n).double() for n in (3, 4, 4)]
+        expect_gradcheck(f"gradcheck, causal={causal}", lambda q, k, v, causal=causal: student(q, k, v, causal), small)
+    yield "gradcheck in float64: the gradients are those of finite differences"
+
+
+def expect_little(case: str, kept: list[torch.Tensor], Lq: int, Lk: int, most: int) -> None:
+    """Raises Wrong where a tensor of Lq × Lk is kept for the backward, or more than `most` numbers are."""
+    for x in kept:
+        if {Lq, Lk} <= set(x.shape[-2:]) and x.shape[-2] * x.shape[-1] >= Lq * Lk:
+            raise Wrong(
+                case,
+                f"a tensor of {'×'.join(map(str, x.shape))} is kept for the backward: Lq × Lk for each head.",
+                cause="P or the scores are saved. lse is enough to compute P again.",
+            )
+    if (elements := sum(x.numel() for x in kept)) > most:
+        raise Wrong(case, f"{elements} numbers are kept for the backward; q, k, v, o and lse are {most}")

@@ -1,0 +1,70 @@
+"""Exercise 4 of lab 05: how many programs add to each tile of dQ, as counted in the one-kernel version."""
+
+from labs_helpers.attention.lab05 import exercises
+from labs_helpers.attention.lab05.checks.cases import Case
+from labs_helpers.attention.lab05.one_kernel import one_kernel_gradients
+from labs_helpers.course.exercise import exercise
+from labs_helpers.course.meter import metered
+from labs_helpers.course.verdict import Candidates, Wrong, likely
+from labs_helpers.measure.machine import this_machine
+
+# Lq, Lk, BLOCK_M, BLOCK_N, causal
+COUNTED = (
+    (128, 96, 32, 32, False),
+    (128, 128, 32, 32, True),
+    (100, 100, 32, 16, True),
+    (90, 90, 16, 64, True),
+    (64, 100, 32, 32, True),
+    (130, 70, 32, 16, True),
+    (70, 130, 32, 64, False),
+)
+
+
+@exercise("05/4", "conflicts", points=10, minutes=10, reference=exercises.dq_conflicts, kernel=True)
+def dq_conflicts(student):
+    for Lq, Lk, BLOCK_M, BLOCK_N, causal in COUNTED:
+        case = f"{Lq} queries, {Lk} keys, BLOCK_M={BLOCK_M}, BLOCK_N={BLOCK_N}" + (", causal" if causal else "")
+        answer = student(Lq, Lk, BLOCK_M, BLOCK_N, causal)
+        tiles = -(-Lq // BLOCK_M)
+        if not isinstance(answer, (list, tuple)) or len(answer) != tiles:
+            raise Wrong(case, f"returned {answer!r}; a list of {tiles} numbers is asked for, one a query tile")
+        counted, answer = writers(Lq, Lk, BLOCK_M, BLOCK_N, causal), list(answer)
+        if answer != counted:
+            cause = likely(causes(Lq, Lk, BLOCK_M, BLOCK_N, causal), lambda other, answer=answer: other == answer)
+            raise Wrong(case, f"returned {answer}, counted were {counted}", cause=cause)
+        yield f"{case}: {counted}" + (", as the meter counts" if this_machine().interpreted else "")
+
+
+def writers(Lq: int, Lk: int, BLOCK_M: int, BLOCK_N: int, causal: bool) -> list[int]:
+    """The programs that add to each query tile of dQ: counted by the meter, on a GPU taken from the reference."""
+    if not this_machine().interpreted:
+        return exercises.dq_conflicts(Lq, Lk, BLOCK_M, BLOCK_N, causal)
+    given, _ = Case("", Lq, Lk, causal).operands(H=1)
+    with metered() as meter:
+        one_kernel_gradients(**given, causal=causal, BLOCK_M=BLOCK_M, BLOCK_N=BLOCK_N)
+    per_row = meter.of(meter.launches[-1].tensors()["dq_ptr"]).writers[0, 0].max(1)
+    return [int(per_row[first : first + BLOCK_M].max()) for first in range(0, Lq, BLOCK_M)]
+
+
+def causes(Lq: int, Lk: int, BLOCK_M: int, BLOCK_N: int, causal: bool) -> Candidates:
+    firsts, corner = range(0, Lq, BLOCK_M), Lk - Lq
+    query_tiles, key_tiles = len(firsts), -(-Lk // BLOCK_N)
+    if not causal:
+        yield "these are query tiles; the programs are the key tiles", [query_tiles] * query_tiles
+        yield "the last, partly filled key tile has a program too", [Lk // BLOCK_N] * query_tiles
+        return
+
+    def up_to(keys):
+        return [max(key // BLOCK_N + 1, 0) for key in keys]
+
+    lasts = [min(first + BLOCK_M, Lq) - 1 + corner for first in firsts]  # the last key that each query tile sees
+    yield "causal, a key tile does not reach the queries before the diagonal", [key_tiles] * query_tiles
+    yield "the tile's last query sees more keys than its first", up_to(first + corner for first in firsts)
+    yield "the diagonal ends in the bottom right corner: Lk − Lq is missing", up_to(key - corner for key in lasts)
+    yield "a query tile that sees no key is added to by no program", up_to(max(key, 0) for key in lasts)
+    yield "the tile that holds the last key seen is forgotten", up_to(key - BLOCK_N for key in lasts)
+    yield "query i sees key i + Lk − Lq, and no further", up_to(key + 1 for key in lasts)
+    yield "a tile's last query is the last that exists", up_to(first + BLOCK_M - 1 + corner for first in firsts)
+    if BLOCK_M != BLOCK_N:
+        mixed = "BLOCK_M and BLOCK_N are mixed up: tiles of queries have BLOCK_M rows, those of keys BLOCK_N"
+        yield mixed, list(range(1, query_tiles + 1))

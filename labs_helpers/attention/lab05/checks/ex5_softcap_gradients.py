@@ -1,0 +1,60 @@
+"""The transfer exercise of lab 05: the gradients of soft-capped attention, all in PyTorch and dQ as a kernel."""
+
+import torch
+
+from labs_helpers.attention.lab05.checks.backward_pass import NAMES, BackwardPass
+from labs_helpers.attention.lab05.checks.cases import Case, random_operands
+from labs_helpers.attention.lab05.checks.float64 import expect_float64, expect_gradcheck
+from labs_helpers.attention.lab05.checks.gradients import expect_gradient, expect_tensors, in_tiles
+from labs_helpers.course.exercise import exercise
+from labs_helpers.course.verdict import Wrong, check_tensor_cores, run_watched
+
+CASES = (
+    Case("128 queries, 128 keys, cap 2", 128, 128, cap=2.0),
+    Case("50 queries, 40 keys, cap 2", 50, 40, cap=2.0),
+    Case("100 queries, 70 keys, scores near −200, cap 150", 100, 70, near=-200.0, cap=150.0),
+    Case("70 queries, 130 keys, float16, cap 1", 70, 130, dtype=torch.float16, cap=1.0),
+)
+
+
+@exercise("05/5", "transfer: soft-capped scores", points=30, minutes=25, kernel=True)
+def softcap_gradients(student):
+    case, scale, cap = "PyTorch, float64", 0.7, 1.5
+    q, k, v, do = (x.double() for x in random_operands(5, 7, D=3))
+    exact = BackwardPass(q, k, v, do, scale, cap=cap)
+    o, lse = exact.o.to(q.device), exact.lse.squeeze(-1).to(q.device)
+    answer = student(q=q, k=k, v=v, o=o, lse=lse, do=do, scale=scale, cap=cap)
+    expect_float64(case, expect_tensors(case, answer, NAMES), exact)
+    yield case
+    expect_gradcheck("gradcheck", softcapped(student, scale, cap), [q, k, v])
+    yield "gradcheck in float64: the gradients are those of finite differences"
+    for case in CASES:
+        given, exact = case.operands()
+        del given["delta"]
+        o = exact.o.to(given["q"].device, case.dtype)
+        run = run_watched(case.name, student, **given, o=o, cap=case.cap)
+        dq, _, _ = expect_tensors(case.name, run.value, NAMES)
+        if len(run.launches) > 1:
+            raise Wrong(case.name, f"{len(run.launches)} kernels were launched; dQ takes one")
+        expect_gradient(run, "dq", dq, in_tiles(run, exact), case.dtype)
+        yield f"kernel: {case.name}"
+    yield check_tensor_cores(run.launches[-1])
+
+
+def softcapped(student, scale: float, cap: float):
+    """Attention with soft-capped scores, a function of q, k and v whose backward pass is the student's."""
+
+    class Softcapped(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, q, k, v):
+            s = cap * torch.tanh(scale * q @ k.mT / cap)
+            lse = s.logsumexp(-1)
+            o = torch.exp(s - lse[..., None]) @ v
+            ctx.save_for_backward(q, k, v, o, lse)
+            return o
+
+        @staticmethod
+        def backward(ctx, do):
+            return student(*ctx.saved_tensors, do, scale, cap)
+
+    return Softcapped.apply

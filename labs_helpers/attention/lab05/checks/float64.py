@@ -1,0 +1,25 @@
+"""A backward pass in PyTorch: to float64's precision, and against finite differences."""
+
+import torch
+
+from labs_helpers.attention.lab05.checks.backward_pass import NAMES, BackwardPass
+from labs_helpers.attention.lab05.checks.causes import gradient_causes
+from labs_helpers.course.verdict import Wrong, expect_close
+
+
+def expect_float64(case: str, answer, exact: BackwardPass) -> None:
+    """Raises Wrong unless `answer` is dQ, dK and dV to float64's precision."""
+    for name, value in zip(NAMES, answer, strict=True):
+        if value is None:
+            raise Wrong(case, f"the backward returns None for {NAMES[name]}")
+        expect_close(
+            case, value, getattr(exact, name), 1e-10, "float64", gradient_causes(exact, name), name=NAMES[name]
+        )
+
+
+def expect_gradcheck(case: str, function, inputs: list[torch.Tensor]) -> None:
+    """Raises Wrong unless the gradients of `function(*inputs)` are those of finite differences."""
+    try:
+        torch.autograd.gradcheck(function, [x.requires_grad_() for x in inputs])
+    except torch.autograd.gradcheck.GradcheckError as error:
+        raise Wrong(case, str(error).splitlines()[0]) from error

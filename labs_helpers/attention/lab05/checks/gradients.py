@@ -1,0 +1,75 @@
+"""What the gradients of a kernel are held to: their values, who stores them, how often their operands are loaded."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import torch
+
+from labs_helpers.attention.lab05.checks.backward_pass import NAMES, BackwardPass
+from labs_helpers.attention.lab05.checks.bounds import WHY, gradient_bounds
+from labs_helpers.attention.lab05.checks.cases import CASES
+from labs_helpers.attention.lab05.checks.causes import gradient_causes
+from labs_helpers.course.verdict import Run, Wrong, expect_close, expect_dtype, run_watched
+
+LETTERS = {"q": "Q", "k": "K", "v": "V", "do": "dO", "lse": "lse", "delta": "delta"}
+
+
+def kernel_trial(student, names, once, walked, most, surplus: str) -> Iterator[str]:
+    """Yields the name of each of CASES in which `student` returns the gradients `names` ('dq', …); raises Wrong.
+
+    Every row of the operands `once` is loaded once, row r of those `walked` at most `most(exact pass)[r]` times;
+    surplus: the likely cause of more. Returns the last Run.
+    """
+    for case in CASES:
+        given, exact = case.operands()
+        run = run_watched(case.name, student, **given, causal=case.causal, **case.blocks)
+        exact, values = in_tiles(run, exact), expect_tensors(case.name, run.value, names)
+        for name, value in reversed(list(zip(names, values, strict=True))):  # dV before dK: it is made of P alone
+            expect_gradient(run, name, value, exact, case.dtype)
+        for name in once:
+            why = f"a tile of {LETTERS[name]} belongs to one program, which keeps it"
+            run.expect_loads(LETTERS[name], given[name], 1, why)
+        for name in walked:
+            expect_at_most(run, LETTERS[name], given[name], most(exact), surplus)
+        yield case.name
+    return run
+
+
+def expect_tensors(case: str, answer, names) -> tuple[torch.Tensor, ...]:
+    """The gradients `names` out of `answer`; raises Wrong unless it is so many tensors."""
+    values = answer if len(names) > 1 else (answer,)
+    right = isinstance(values, tuple) and len(values) == len(names) and all(isinstance(x, torch.Tensor) for x in values)
+    if not right:
+        asked = ", ".join(NAMES[name] for name in names)
+        raise Wrong(case, f"returned {type(answer).__name__}; ({asked}) is asked for")
+    return values
+
+
+def in_tiles(run: Run, exact: BackwardPass) -> BackwardPass:
+    """`exact` in the tiles of the last launch."""
+    constants = run.launches[-1].constexprs
+    return exact.but(BLOCK_M=constants.get("BLOCK_M", 64), BLOCK_N=constants.get("BLOCK_N", 64))
+
+
+def expect_gradient(run: Run, name: str, value, exact: BackwardPass, dtype) -> None:
+    """Raises Wrong unless `value` is the gradient `name`, each element stored once, by a kernel."""
+    run = replace(run, case=f"{run.case}: {NAMES[name]}", value=value)
+    if run.meter and not run.meter.knows(value):
+        raise Wrong(run.case, f"no kernel was given {NAMES[name]}: PyTorch made it")
+    run.expect_written_once(NAMES[name])
+    expect_dtype(run, dtype, "the inputs have that")
+    bound, causes = gradient_bounds(exact, dtype)[name], gradient_causes(exact, name, run.launches[-1].kernel)
+    expect_close(run.case, value, getattr(exact, name), bound, WHY, causes)
+
+
+def expect_at_most(run: Run, name: str, tensor, most: torch.Tensor, surplus: str) -> None:
+    """Raises Wrong where row r of `tensor`, (B, H, L, …), is loaded more than most[r] times, or no row is."""
+    if (counts := run.counts(tensor)) is None:
+        return
+    loads = torch.from_numpy(counts.loads)
+    if not loads.any():
+        raise Wrong(run.case, f"{name} was never loaded: the kernel did not get {name} itself")
+    rows = loads.reshape(*loads.shape[:3], -1).amax((0, 1, 3))
+    if (rows > most).any():
+        r = int((rows - most).argmax())
+        raise Wrong(run.case, f"row {r} of {name} is loaded {rows[r]} times, expected {most[r]}", cause=surplus)

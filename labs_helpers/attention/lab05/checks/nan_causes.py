@@ -1,0 +1,53 @@
+"""Where a NaN in a gradient comes from: a load past the end, or a P that is not set to 0."""
+
+import ast
+import math
+
+import torch
+
+from labs_helpers.attention.lab05.checks.backward_pass import BackwardPass
+from labs_helpers.compile.source import source_of
+
+
+def nan_causes(e: BackwardPass, name: str, kernel=None):
+    """Yields (sentence, the pass with NaN where the mistake brings it)."""
+    blind = e.lse.isinf()
+    for mask in (blind, blind & e.walked(e.corner)):
+        yield (
+            "a query that sees no key has lse = −inf, and exp(−inf + inf) is NaN: set P itself to 0 (tl.where)",
+            e.but(p=e.p.masked_fill(mask, math.nan)),
+        )
+    if cause := past_the_end(e, name, kernel):
+        yield cause, e.but(p=torch.full_like(e.p, math.nan))
+
+
+def past_the_end(e: BackwardPass, name: str, kernel) -> str:
+    if not (e.Lk % e.BLOCK_N if name == "dq" else e.Lq % e.BLOCK_M):
+        return ""
+    # Of the program's own rows those past the end are not stored; a NaN in lse goes no further than a P set to 0.
+    harmless = ("q", "do", "delta", "lse") if name == "dq" else ("k", "v", "lse")
+    if kernel and (bare := [x for x in loads_without_other(kernel) if x not in harmless]):
+        loads = f"the load{'s' * (len(bare) > 1)} of {', '.join(bare)}"
+        return f"past the end P is 0, but 0 · NaN is NaN: give {loads} other=0.0"
+    if name != "dq":
+        return "queries past the end are not masked: set their P to 0"
+    if bool((e.lse[e.lse.isfinite()] < -88).any()):  # exp(88) is the last that float32 holds
+        return (
+            "keys past the end are not masked: k is 0 there, so P is exp(−lse), here infinite; set it to 0 "
+            "(tl.where, for ∞ · 0 is NaN)"
+        )
+    return ""
+
+
+def loads_without_other(kernel) -> list[str]:
+    """The names that a kernel's masked loads without `other` are assigned to: what is past the end is undefined."""
+    assignments = (node for node in ast.walk(ast.parse(source_of(kernel))) if isinstance(node, ast.Assign))
+    bare = (ast.unparse(node.targets[0]) for node in assignments if any(map(_is_bare, ast.walk(node.value))))
+    return list(dict.fromkeys(bare))
+
+
+def _is_bare(node: ast.AST) -> bool:
+    if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "load"):
+        return False
+    keywords = {keyword.arg for keyword in node.keywords}
+    return "other" not in keywords and len(node.args) + ("mask" in keywords) == 2
