@@ -144,9 +144,10 @@ def _not_finite(bad) -> tuple[str, ...]:
 
 
 def _region(bad) -> str:
-    """Where the bad elements of a matrix lie, when they fill a block of rows or columns."""
-    if bad.ndim != 2 or bool(bad.all()):
+    """Where the bad elements of a matrix, or of many, lie, when they fill a block of rows or columns."""
+    if bad.ndim < 2 or bool(bad.all()):
         return ""
+    bad = bad.flatten(0, -3).any(0) if bad.ndim > 2 else bad
     rows, columns = bad.any(1).nonzero().flatten(), bad.any(0).nonzero().flatten()
     first, last = (int(rows[0]), int(columns[0])), (int(rows[-1]), int(columns[-1]))
     if first == (0, 0) and last == (bad.shape[0] - 1, bad.shape[1] - 1):  # everywhere: that says nothing

@@ -69,6 +69,16 @@ def test_the_message_names_the_worst_element_the_bound_and_the_cause():
     assert text.endswith("Likely cause: five too many at (1, 2)")
 
 
+def test_of_many_matrices_it_says_where_in_each():
+    batched = EXPECTED.expand(2, 5, 3, 4).clone()
+    batched[1, 2, 1:, 3] = batched[1, 4, 1:, 3] = -1
+    with pytest.raises(
+        Wrong,
+        match=r"4 of 120 elements are off in rows 1 to 2 and columns 3 to 3 of 3×4; the worst is at \[1, 2, 2, 3\]",
+    ):
+        expect_close("", batched, EXPECTED.expand(2, 5, 3, 4), 0.0, "")
+
+
 def test_where_two_causes_fit_both_are_named_and_where_three_do_none_is():
     assert told(FITS, UNLIKE, TOO).endswith("Likely cause: five too many at (1, 2); or: the same, said otherwise")
     for causes in ((FITS, TOO, AGAIN), (UNLIKE,), ()):
