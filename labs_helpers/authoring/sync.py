@@ -28,7 +28,10 @@ from labs_helpers.labs import LABS, ROOT, Lab, lab
 
 def sync(lab: Lab, notebook: NotebookNode) -> list[str]:
     """Changes `notebook` in place and returns a line for each change. ValueError: all that is in its way."""
-    exercises = lab.exercises()
+    try:
+        exercises = lab.exercises()
+    except (AttributeError, ImportError, SyntaxError) as error:
+        raise ValueError(f"{lab.package}.checks is not to be imported: {type(error).__name__}: {error}") from error
     changes, faults = [], _unknown(exercises, notebook)
     for part in [_top(lab, notebook), *(_exercise(lab, e, exercises[:i], notebook) for i, e in enumerate(exercises))]:
         try:
@@ -104,18 +107,20 @@ def main(arguments: list[str] | None = None) -> int:
         parser.error(str(error))
     jobs = {f"notebooks/{one.notebook}": lambda one=one: _sync_notebook(one, options.check) for one in chosen}
     jobs["README.md"] = lambda: _sync_readme(options.check)
-    changed, failed = [], False
+    changed = failed = False
     for name, job in jobs.items():
         try:
-            changed += [f"{name}: {line}" for line in job()]
+            for line in job():
+                changed = True
+                print(f"{name}: {line}")
         except (OSError, ValueError) as error:
             failed = True
             print("\n".join(f"✗ {name}: {line}" for line in str(error).splitlines()), file=sys.stderr)
-    if changed or not failed:
-        print("\n".join(changed) or "Nothing to change.")
     if changed and options.check:
         print("Nothing of this was changed: that is for `make sync`.")
-    return int(failed or (options.check and bool(changed)))
+    elif not changed and not failed:
+        print("Nothing to change.")
+    return int(failed or (options.check and changed))
 
 
 def _sync_notebook(lab: Lab, check: bool) -> list[str]:

@@ -162,6 +162,12 @@ def test_a_transfer_reference_that_is_not_there_is_named(notebook):
         sync(elsewhere, notebook)
 
 
+def test_checks_that_cannot_be_imported_are_named(notebook):
+    elsewhere = dataclasses.replace(LAB, package="labs_helpers.gemm.lab99")
+    with pytest.raises(ValueError, match=r"labs_helpers\.gemm\.lab99\.checks is not to be imported: ModuleNotFound"):
+        sync(elsewhere, notebook)
+
+
 @pytest.fixture
 def tree(tmp_path, monkeypatch):
     """A README.md and lab 02's notebook, in line, as the command sees them."""
