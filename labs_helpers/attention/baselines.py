@@ -43,9 +43,14 @@ class PortableAttention(torch.autograd.Function):
         return *portable.backward(*ctx.saved_tensors, do, ctx.causal, ctx.scale), None
 
 
-def plain_attention(q, k, v, causal: bool = False):
-    """What the formula says, in the inputs' dtype: every matrix of L × L scores is a tensor in memory."""
-    scores = q @ k.mT * q.shape[-1] ** -0.5
+def plain_attention(q, k, v, causal: bool = False, scale: float | None = None):
+    """What the formula says, in the inputs' dtype: every matrix of L × L scores is a tensor in memory.
+
+    scale: of the scores, 1/√D unless given. With 1 it is three kernels: a product, a softmax, a product.
+    """
+    scores = q @ k.mT
+    if scale != 1:
+        scores = scores * (q.shape[-1] ** -0.5 if scale is None else scale)
     if causal:
         rows, columns = scores.shape[-2:]
         seen = torch.ones(rows, columns, dtype=torch.bool, device=q.device).tril(columns - rows)

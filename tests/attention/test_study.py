@@ -140,6 +140,7 @@ def test_plain_attention_is_attention(causal):
     q, k, v, _ = baselines.operands(13, 8, torch.float64, "cpu", tokens=26, width=16)
     exact = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=causal)
     torch.testing.assert_close(baselines.plain_attention(q, k, v, causal), exact)
+    torch.testing.assert_close(baselines.plain_attention(q / 8**0.5, k, v, causal, scale=1), exact)
 
 
 @pytest.mark.parametrize("name", [study.OURS, study.PORTABLE])

@@ -1,9 +1,11 @@
-"""The checks of lab 04, called in its notebook as `check.name(name)`."""
+"""The checks of lab 04, a file an exercise; its notebook calls `check.name(name)`."""
 
-from labs_helpers.attention.lab04.checks.counts import attention_costs
-from labs_helpers.attention.lab04.checks.kernels import causal_attention, tile_attention, window_attention
-from labs_helpers.attention.lab04.checks.merging import merge
-from labs_helpers.attention.lab04.checks.softmax import row_softmax
+from labs_helpers.attention.lab04.checks.ex1_attention_costs import attention_costs
+from labs_helpers.attention.lab04.checks.ex2_merge import merge
+from labs_helpers.attention.lab04.checks.ex3_row_softmax import row_softmax
+from labs_helpers.attention.lab04.checks.ex4_tile_attention import tile_attention
+from labs_helpers.attention.lab04.checks.ex5_causal_attention import causal_attention
+from labs_helpers.attention.lab04.checks.ex6_window_attention import window_attention
 from labs_helpers.course.scoreboard import summary
 
 __all__ = [

@@ -1,0 +1,67 @@
+"""Attention in float64, and how far a kernel that computes it in float32 may be off."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import torch
+
+UNIT = 2.0**-24  # half the spacing of float32's numbers near 1
+
+
+@dataclass
+class Exact:
+    """Attention in float64 on the CPU. `seen` is bool (Lq, Lk); rows that see nothing have o = 0, lse = −inf."""
+
+    q: torch.Tensor
+    k: torch.Tensor
+    v: torch.Tensor
+    scale: float
+    seen: torch.Tensor
+
+    def __post_init__(self):
+        self.q, self.k, self.v = (t.detach().cpu().double() for t in (self.q, self.k, self.v))
+
+    @cached_property
+    def scores(self) -> torch.Tensor:
+        return (self.scale * self.q @ self.k.mT).masked_fill(~self.seen, -math.inf)
+
+    @cached_property
+    def largest(self) -> torch.Tensor:
+        return self.scores.amax(-1)
+
+    @cached_property
+    def lse(self) -> torch.Tensor:
+        return self.scores.logsumexp(-1)
+
+    @cached_property
+    def weights(self) -> torch.Tensor:
+        return torch.softmax(self.scores, -1).nan_to_num()
+
+    @cached_property
+    def o(self) -> torch.Tensor:
+        return self.weights @ self.v
+
+    def but(self, **changes) -> Exact:
+        """The same with another q, k, v, scale or seen."""
+        return replace(self, **changes)
+
+    def bounds(self, dtype) -> dict[str, torch.Tensor]:
+        """The largest errors of 'o' and 'lse': float32 inside, P rounded once to `dtype` and O once.
+
+        A score is off by (D+8)·2⁻²⁴·scale·Σ|q||k|, its exponential by that, relatively, and 4·2⁻²⁴ for each unit
+        that the exponent is away from 0; a sum of Lk by Lk·2⁻²⁴ (Higham, §3.1 as in verdict.matmul_bound).
+        """
+        half, smallest = torch.finfo(dtype).eps / 2, torch.finfo(dtype).smallest_normal
+        rounding = half if dtype != torch.float32 else 0.0
+        below = (self.largest[..., None] - self.scores).nan_to_num(0.0, 0.0, 0.0)
+        product, magnitude = abs(self.scale) * self.q.abs() @ self.k.abs().mT, self.v.abs()
+        relative = self.weights * (UNIT * ((self.q.shape[-1] + 8) * product + 4 * below) + rounding)
+        steps = UNIT * (self.k.shape[-2] + 4 * below.amax(-1, keepdim=True) + 16)
+        # A p below the normal numbers of `dtype` is off by half of the smallest one, before it is divided by l ≥ 1.
+        tiny = smallest * half * (1 + magnitude.sum(-2, keepdim=True))
+        in_o = (relative + steps * self.weights) @ magnitude + (relative.sum(-1, keepdim=True) + half) * self.o.abs()
+        in_lse = relative.sum(-1) + steps[..., 0] + 4 * UNIT * self.lse.abs().nan_to_num(posinf=0.0)
+        return {"o": in_o + tiny, "lse": in_lse}
