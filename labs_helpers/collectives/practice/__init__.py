@@ -1,7 +1,7 @@
 """Ranks to practise on: threads of this process that run the same way every time."""
 
+from labs_helpers.collectives.practice.deadlock import Deadlock, Standing
 from labs_helpers.collectives.practice.errors import (
-    Deadlock,
     PracticeError,
     PracticeTimeout,
     RankFailed,
@@ -19,6 +19,7 @@ __all__ = [
     "PracticeTimeout",
     "RankFailed",
     "SendBufferOverwritten",
+    "Standing",
     "Truncated",
     "practice",
 ]

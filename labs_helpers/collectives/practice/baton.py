@@ -11,9 +11,10 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 
-from labs_helpers.collectives.practice.deadlock import OWN_FILES, place, tell
-from labs_helpers.collectives.practice.errors import Deadlock, PracticeError, PracticeTimeout, RankFailed
+from labs_helpers.collectives.practice.deadlock import Deadlock
+from labs_helpers.collectives.practice.errors import PracticeError, PracticeTimeout, RankFailed
 from labs_helpers.collectives.practice.mailbox import BARRIER, Mailbox, Operation
+from labs_helpers.collectives.practice.place import place, raised_at
 from labs_helpers.collectives.practice.schedule import Practice
 
 END_S, TRIES = 1.0, 5  # the seconds that a rank has to end when the run is over, and how often it is told
@@ -93,9 +94,6 @@ class Baton:
             self._arrived = []
         self.wait(rank, [arrival])
 
-    def in_barrier(self) -> set[int]:
-        return {one.rank for one in self._arrived}
-
     def frames(self) -> dict:
         """Rank → the frame it stands in."""
         collecting = gc.isenabled()
@@ -120,7 +118,8 @@ class Baton:
         except _Ended:
             pass
         except BaseException as error:  # SystemExit too: it must not pass unseen
-            self._fail(RankFailed(f"rank {rank} raised {type(error).__name__}: {error}{_where(error)}", rank, error))
+            where = f"\n  in {at}" if (at := raised_at(error)) else ""
+            self._fail(RankFailed(f"rank {rank} raised {type(error).__name__}: {error}{where}", rank, error))
         finally:
             self.ended.add(rank)
             if not self._stopping:
@@ -145,7 +144,7 @@ class Baton:
                 self._turns[holder].put(None)
             return holder
         if len(self.ended) < self.size:
-            self._fail(Deadlock(tell(self)))
+            self._fail(Deadlock.of(self))
         else:
             self._over.set()
         return None
@@ -179,13 +178,3 @@ class Baton:
                     thread.join(END_S / TRIES)
                 if not thread.is_alive():
                     break
-
-
-def _where(error: BaseException) -> str:
-    """The innermost line that is not of the practice ranks themselves."""
-    trace, found = error.__traceback__, None
-    while trace is not None:
-        if trace.tb_frame.f_code.co_filename not in OWN_FILES:
-            found = trace
-        trace = trace.tb_next
-    return f"\n  in {place(found.tb_frame, found.tb_lineno)}" if found is not None else ""

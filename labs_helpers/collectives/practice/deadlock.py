@@ -1,123 +1,158 @@
-"""A deadlock in words: who waits for whom, round the circle, and where in the code each rank stands."""
+"""A deadlock: what each rank waits for and where, the chain of ranks that explains it, and both in words."""
 
 from __future__ import annotations
 
-import linecache
-from pathlib import Path
+from dataclasses import dataclass
 
+from labs_helpers.collectives.practice.errors import PracticeError
 from labs_helpers.collectives.practice.mailbox import ANY, BARRIER, RECV, SEND, Operation
+from labs_helpers.collectives.practice.place import place
 
-OWN_FILES = {str(path) for path in (*Path(__file__).parent.glob("*.py"), Path(__file__).parents[1] / "counting.py")}
 SHOWN = 8  # ranks told one by one
 
 
-def place(frame, lineno: int | None = None) -> str:
-    """'ring_shift, line 7: comm.Send(block, right)': the innermost line that is not of the practice ranks."""
-    while frame.f_back is not None and frame.f_code.co_filename in OWN_FILES:
-        frame, lineno = frame.f_back, None
-    lineno = lineno or frame.f_lineno
-    text = linecache.getline(frame.f_code.co_filename, lineno).strip()
-    return f"{frame.f_code.co_name}, line {lineno}" + (f": {text}" if text else "")
+@dataclass(frozen=True)
+class Standing:
+    """How a rank stands where none can go on.
+
+    waits: what it waits for: a send and a receive in a Sendrecv, nothing when it has ended. call: Send, Recv, Sendrecv,
+    Barrier, or Wait for requests. place: 'ring_shift, line 7: comm.Send(block, right)', or '' where it is not known.
+    """
+
+    rank: int
+    waits: tuple[Operation, ...]
+    call: str
+    place: str
+
+    @property
+    def ended(self) -> bool:
+        return not self.waits
 
 
-def tell(baton) -> str:
-    """Why no rank of `baton` can go on. First the chain that explains it, then a line for each rank."""
-    frames, lines = baton.frames(), []
-    for rank in range(baton.size):
-        if rank in baton.ended:
-            lines.append(f"rank {rank} has ended")
-        else:
-            where = f", in {place(frames[rank])}" if rank in frames else ""
-            lines.append(f"rank {rank} {_waits_for_both(baton, rank)}{where}")
-    more = [f"… and {baton.size - SHOWN} more ranks"] if baton.size > SHOWN else []
-    return "\n  ".join([_sentence(baton, _chain(baton)), *lines[:SHOWN], *more])
+class Deadlock(PracticeError):
+    """No rank can go on: each waits for another, or for one that has ended.
+
+    ranks: how each stands. chain: ranks, each waiting for the next, round a circle (the last is the first again) or up
+    to one that has ended. sends, receives: those that have not met. requests: of Isend and Irecv, not waited for yet.
+    """
+
+    def __init__(self, ranks: list[Standing], sends, receives, requests):
+        self.ranks, self.sends, self.receives, self.requests = ranks, list(sends), list(receives), list(requests)
+        self.chain = self._chain()
+        super().__init__(_told(self))
+
+    @classmethod
+    def of(cls, baton) -> Deadlock:
+        """What holds up the ranks of `baton`."""
+        frames = baton.frames()
+        ranks = [
+            Standing(
+                rank,
+                tuple(one for one in waiting if one.done is None),
+                _call(waiting, baton.requests),
+                place(frames[rank]) if rank in frames else "",
+            )
+            for rank, waiting in enumerate(baton.waiting)
+        ]
+        waited_for = {one for waiting in baton.waiting for one in waiting}
+        requests = [one for one in baton.requests if not one.finished and one not in waited_for]
+        return cls(ranks, baton.mailbox.sends, baton.mailbox.receives, requests)
+
+    def awaited(self, rank: int) -> int | None:
+        """The rank that `rank` waits for first; None when nobody is left who could come."""
+        first = self.ranks[rank].waits[0]
+        if first.peer is not ANY:
+            return first.peer
+        away = [one for one in self.ranks if (one.call != "Barrier" if first.kind == BARRIER else one.rank != rank)]
+        return min(((one.ended, one.rank) for one in away), default=(True, None))[1]
+
+    def other_tag(self, wait: Operation) -> int | None:
+        """The tag of a message that only its tag keeps from being received by `wait`; None where there is none."""
+        sent = (one for one in self.sends if one.peer == wait.rank and wait.peer in (ANY, one.rank))
+        return next((one.tag for one in sent), None) if wait.kind == RECV else None
+
+    def _chain(self) -> list[int]:
+        chains = []
+        for start in (one.rank for one in self.ranks if not one.ended):
+            chain = [start]
+            while not self.ranks[chain[-1]].ended and (following := self.awaited(chain[-1])) is not None:
+                chain.append(following)
+                if following in chain[:-1]:
+                    return chain[chain.index(following) :]
+            chains.append(chain)
+        return min(chains, key=len)
 
 
-def _chain(baton) -> list[int]:
-    """Ranks, each waiting for the next: round a circle (the last is the first again), or up to one that has ended."""
-    chains = []
-    for start in sorted(set(range(baton.size)) - baton.ended):
-        chain = [start]
-        while chain[-1] not in baton.ended and (following := _awaited(baton, chain[-1])) is not None:
-            chain.append(following)
-            if following in chain[:-1]:
-                return chain[chain.index(following) :]
-        chains.append(chain)
-    return min(chains, key=len)
+def _call(waiting: list[Operation], requests: list[Operation]) -> str:
+    """The call that waits for the operations `waiting`, '' when there are none."""
+    if not waiting or waiting[0] in requests:
+        return "Wait" if waiting else ""
+    return "Sendrecv" if len(waiting) > 1 else waiting[0].kind.capitalize()
 
 
-def _sentence(baton, chain: list[int]) -> str:
-    waiting = [rank for rank in chain if rank not in baton.ended]
+def _told(deadlock: Deadlock) -> str:
+    """First the chain, then a line for each rank."""
+    lines = [f"rank {one.rank} {_standing(deadlock, one)}" for one in deadlock.ranks[:SHOWN]]
+    more = len(deadlock.ranks) - SHOWN
+    return "\n  ".join([_sentence(deadlock), *lines, *([f"… and {more} more ranks"] if more > 0 else [])])
+
+
+def _sentence(deadlock: Deadlock) -> str:
+    chain = deadlock.chain
+    waiting = [deadlock.ranks[rank] for rank in chain if not deadlock.ranks[rank].ended]
     circle = len(chain) > 1 and chain[0] == chain[-1]
     if circle:
         waiting.pop()
-    told = f"rank {chain[0]} " + ", which ".join(_waits(baton, rank) for rank in waiting[:SHOWN])
+    told = f"rank {chain[0]} " + ", which ".join(_first_wait(deadlock, one) for one in waiting[:SHOWN])
     if len(waiting) > SHOWN:
         return f"{told}, and so on" + (f", round to {chain[-1]}" if circle else "")
-    if len(chain) == 2 and circle:
+    if circle and len(chain) == 2:
         return f"{told}, itself"
-    return f"{told}, which has ended" if chain[-1] in baton.ended and not told.endswith("ended") else told
+    return f"{told}, which has ended" if deadlock.ranks[chain[-1]].ended and not told.endswith("ended") else told
 
 
-def _pending(baton, rank: int) -> Operation:
-    return next(one for one in baton.waiting[rank] if one.done is None)
+def _standing(deadlock: Deadlock, one: Standing) -> str:
+    """What a rank waits for, both halves of a Sendrecv if both are open, and where."""
+    if one.ended:
+        return "has ended"
+    told, first = _first_wait(deadlock, one), one.waits[0]
+    receive = next((wait for wait in one.waits if wait.kind == RECV), first)
+    if receive is not first:
+        tag, source = _tag(deadlock, receive), receive.peer
+        told += " and for a message"
+        told += f"{tag} from any rank" if source is ANY else f" from {source}{tag or _instead(deadlock, one, source)}"
+    return f"{told}, in {one.place}" if one.place else told
 
 
-def _awaited(baton, rank: int) -> int | None:
-    """The rank that `rank` waits for; None when nobody is left who could come."""
-    operation = _pending(baton, rank)
-    if operation.kind == BARRIER:
-        candidates = [other for other in range(baton.size) if other not in baton.in_barrier()]
-    elif operation.peer is ANY:
-        candidates = [other for other in range(baton.size) if other != rank]
-    else:
-        return operation.peer
-    return min(candidates, key=lambda other: (other in baton.ended, other), default=None)
-
-
-def _waits_for_both(baton, rank: int) -> str:
-    """As `_waits`; of a Sendrecv with both halves open, both, and to whom the one sends from whom it expects."""
-    receive = next((one for one in baton.waiting[rank] if one.done is None and one.kind == RECV), None)
-    if receive is None or receive is _pending(baton, rank):
-        return _waits(baton, rank)
-    tag, source = _tag(baton, receive), receive.peer
-    if source is ANY:
-        return f"{_waits(baton, rank)} and for a message{tag} from any rank"
-    return f"{_waits(baton, rank)} and for a message from {source}{tag or _instead(baton, rank, source)}"
-
-
-def _instead(baton, rank: int, source: int) -> str:
-    """What `source` does while `rank` waits for its message."""
-    if source in baton.ended:
+def _instead(deadlock: Deadlock, one: Standing, source: int) -> str:
+    """What `source` does while a rank waits for its message."""
+    if deadlock.ranks[source].ended:
         return " (which has ended)"
-    dests = [str(send.peer) for send in baton.mailbox.sends if send.rank == source]
-    if str(rank) in dests:
+    dests = [send.peer for send in deadlock.sends if send.rank == source]
+    if one.rank in dests:
         return ""
-    return f" (which sends to {' and '.join(dests)})" if dests else " (which sends nothing)"
+    return f" (which sends to {' and '.join(map(str, dests))})" if dests else " (which sends nothing)"
 
 
-def _waits(baton, rank: int) -> str:
-    operation = _pending(baton, rank)
-    if operation.kind == BARRIER:
-        return f"waits in a barrier for {_awaited(baton, rank)}"
-    tag = _tag(baton, operation)
-    if operation.kind == SEND:
-        return f"waits to send to {operation.peer}{tag}"
-    if operation.peer is not ANY:
-        return f"waits for a message from {operation.peer}{tag}"
-    awaited = _awaited(baton, rank)
+def _first_wait(deadlock: Deadlock, one: Standing) -> str:
+    wait, awaited = one.waits[0], deadlock.awaited(one.rank)
+    if wait.kind == BARRIER:
+        return f"waits in a barrier for {awaited}"
+    tag = _tag(deadlock, wait)
+    if wait.kind == SEND:
+        return f"waits to send to {wait.peer}{tag}"
+    if wait.peer is not ANY:
+        return f"waits for a message from {wait.peer}{tag}"
     if awaited is None:
         return f"waits for a message{tag}, but there is no other rank"
-    if awaited in baton.ended:
+    if deadlock.ranks[awaited].ended:
         return f"waits for a message{tag} from any rank, but all others have ended"
     return f"waits for a message{tag} from any rank, such as {awaited}"
 
 
-def _tag(baton, operation: Operation) -> str:
+def _tag(deadlock: Deadlock, wait: Operation) -> str:
     """' (tag 4; one with tag 3 is there)', where tags could be what keeps a send and a receive apart."""
-    sends, receives = baton.mailbox.sends, baton.mailbox.receives
-    if operation.tag is ANY or len({one.tag for one in [*sends, *receives]} - {ANY}) < 2:
+    if wait.tag is ANY or len({one.tag for one in (*deadlock.sends, *deadlock.receives)} - {ANY}) < 2:
         return ""
-    there = [send.tag for send in sends if send.peer == operation.rank and operation.peer in (ANY, send.rank)]
-    other = f"; one with tag {there[0]} is there" if there and operation.kind != SEND else ""
-    return f" (tag {operation.tag}{other})"
+    there = deadlock.other_tag(wait)
+    return f" (tag {wait.tag}" + (")" if there is None else f"; one with tag {there} is there)")

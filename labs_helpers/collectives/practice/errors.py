@@ -9,10 +9,6 @@ class PracticeError(RuntimeError):
     practice = None
 
 
-class Deadlock(PracticeError):
-    """No rank can go on: each waits for another, or for one that has ended."""
-
-
 class RankFailed(PracticeError):
     """A rank raised `.error` (also the cause of this one); `.rank` says which. The others were ended."""
 

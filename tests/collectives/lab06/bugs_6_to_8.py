@@ -48,7 +48,12 @@ BUGS = [
     ),
     ("fit_cost", "natural logarithm", [("math.log2", "math.log")], "to base 2"),
     ("fit_cost", "2 ranks", [(" if fewer_vectors > 0 else math.inf", "")], "2 ranks|ZeroDivisionError"),
-    ("fit_cost", "two numbers", [("return alpha, beta, crossover", "return alpha, beta")], "three numbers"),
+    (
+        "fit_cost",
+        "two numbers",
+        [("return alpha, beta, crossover", "return alpha, beta")],
+        r"\(alpha, beta, crossover\) is asked for",
+    ),
     (
         "fit_cost",
         "roots as weights",
@@ -176,13 +181,13 @@ BUGS = [
         "shared_memory_allreduce",
         "collects row 0",
         [("shared[rank, start:stop]", "shared[0, start:stop]")],
-        "Chunk 1 lies finished in row 1 of shared, and was not",
+        "chunk 1 lies finished in row 1 of shared, and was not",
     ),
     (
         "shared_memory_allreduce",
         "into row 0",
         [(ROWS, "    shared[0, mine] = op.reduce(shared[:, mine], axis=0)\n")],
-        "Chunk 1 lies finished in row 0 of shared",
+        "chunk 1 lies finished in row 0 of shared, and is collected from another",
     ),
     # recursive_halving
     (

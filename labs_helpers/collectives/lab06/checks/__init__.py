@@ -1,11 +1,13 @@
-"""The checks of lab 06, called in its notebook as `check.name(name)`."""
+"""The checks of lab 06, a file an exercise; its notebook calls `check.name(name)`."""
 
-from labs_helpers.collectives.lab06.checks.cost import fit_cost
-from labs_helpers.collectives.lab06.checks.exchange import pairwise_alltoall
-from labs_helpers.collectives.lab06.checks.first_two import naive_allreduce, ring_shift
-from labs_helpers.collectives.lab06.checks.halving import recursive_halving
-from labs_helpers.collectives.lab06.checks.rings import ring_allreduce, ring_reduce_scatter
-from labs_helpers.collectives.lab06.checks.shared import shared_memory_allreduce
+from labs_helpers.collectives.lab06.checks.ex1_ring_shift import ring_shift
+from labs_helpers.collectives.lab06.checks.ex2_naive_allreduce import naive_allreduce
+from labs_helpers.collectives.lab06.checks.ex3_ring_reduce_scatter import ring_reduce_scatter
+from labs_helpers.collectives.lab06.checks.ex4_ring_allreduce import ring_allreduce
+from labs_helpers.collectives.lab06.checks.ex5_pairwise_alltoall import pairwise_alltoall
+from labs_helpers.collectives.lab06.checks.ex6_fit_cost import fit_cost
+from labs_helpers.collectives.lab06.checks.ex7_shared_memory_allreduce import shared_memory_allreduce
+from labs_helpers.collectives.lab06.checks.ex8_recursive_halving import recursive_halving
 from labs_helpers.course.scoreboard import summary
 
 __all__ = [

@@ -1,7 +1,5 @@
 """A rank that is late wherever it can be: after each barrier and in each reduction. It exposes missing barriers."""
 
-from __future__ import annotations
-
 import time
 
 import numpy as np
@@ -16,17 +14,17 @@ class CountedOp:
         self.ufunc, self.late, self.reduced = ufunc, late, 0
 
     def __call__(self, a, b, *rest, **options):
-        return self._counted(self.ufunc, np.size(a), a, b, *rest, **options)
+        self._count(np.size(a))
+        return self.ufunc(a, b, *rest, **options)
 
     def reduce(self, rows, *rest, **options):
-        rows = np.asarray(rows)
-        return self._counted(self.ufunc.reduce, rows.size - rows[:1].size, rows, *rest, **options)
+        self._count(np.size(rows) - np.size(rows[:1]))
+        return self.ufunc.reduce(rows, *rest, **options)
 
-    def _counted(self, function, elements: int, *given, **options):
+    def _count(self, elements: int) -> None:
         self.reduced += elements
         if self.late:
             time.sleep(DELAY_S)
-        return function(*given, **options)
 
     def __getattr__(self, name):
         if name.startswith("__"):

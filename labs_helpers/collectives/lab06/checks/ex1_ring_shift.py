@@ -1,0 +1,57 @@
+"""Exercise 1 of lab 06: whose block each rank has in the end."""
+
+import numpy as np
+
+from labs_helpers.collectives.lab06 import exercises
+from labs_helpers.collectives.lab06.checks.ranks import on_practice_ranks, on_real_ranks
+from labs_helpers.collectives.lab06.checks.vectors import expect_unchanged, unwritten
+from labs_helpers.course.exercise import exercise
+from labs_helpers.course.verdict import Wrong, expect_equal
+
+
+@exercise("06/1", "ring shift", points=5, minutes=10, reference=exercises.ring_shift)
+def ring_shift(student):
+    for case, size, block in (
+        *((f"{size} ranks", size, np.arange(6.0)) for size in (2, 4, 3, 5, 8)),
+        ("1 rank, its own neighbour", 1, np.arange(6.0)),
+        ("3 ranks, int64 beyond 2**53", 3, 2**60 + np.arange(6)),
+        ("3 ranks, float64 that no float32 holds", 3, np.arange(6.0) + 1 / 3),
+    ):
+        own = _send_and_recv(size, block)
+        run = on_practice_ranks(case, student, own)
+        _expect_shifted(case, own, block)
+        if size > 1 and run.messages_sent != [1] * size:
+            raise Wrong(case, f"the ranks sent {run.messages_sent} messages; one each is enough")
+        yield case
+    case = "the same function on 3 real ranks"
+    _expect_shifted(case, on_real_ranks(case, student, _send_and_recv(3, np.arange(6.0))), np.arange(6.0))
+    yield case
+
+
+def _send_and_recv(size: int, block) -> list[tuple]:
+    """Rank r sends 100·r + block."""
+    return [(100 * rank + block, unwritten(block.size, block.dtype)) for rank in range(size)]
+
+
+def _expect_shifted(case: str, left, block) -> None:
+    """left: (send, recv) as each rank left them."""
+    sends, recvs = map(np.array, zip(*left, strict=True))
+    before, blank = map(np.array, zip(*_send_and_recv(len(left), block), strict=True))
+    if np.array_equal([sends, recvs], [blank, blank], equal_nan=block.dtype.kind == "f"):
+        swapped = "the two are swapped: recv is sent, and received into is send"
+        raise Wrong(case, "every rank's send was overwritten, and recv is as it was.", cause=swapped)
+    expect_unchanged(case, sends, before)
+    expect_equal(case, recvs, np.roll(before, 1, 0), causes(recvs, before, blank), "rank {at[0]}, element {at[1]}")
+
+
+def causes(recvs, sends, blank):
+    """Their answers: all ranks' recvs. sends: what each rank had to send. blank: recvs as they were."""
+    expected, size, dtype = np.roll(sends, 1, 0), len(sends), sends.dtype
+    pairs = sends[(np.arange(size) ^ 1) % size]
+    wrong = (recvs != expected).any(1, keepdims=True)
+    yield "the blocks travel the wrong way: each rank has that of the rank on its right", np.roll(sends, -1, 0)
+    yield "two ranks each exchange their blocks; a ring passes them all on to the right", pairs
+    yield "nothing was received: recv is as it was", np.where(wrong, blank, expected)
+    yield "it is the rank's own block", np.where(wrong, sends, expected)
+    yield "the block has travelled as float32", expected.astype(np.float32).astype(dtype)
+    yield "the block has travelled as float64", expected.astype(np.float64).astype(dtype)

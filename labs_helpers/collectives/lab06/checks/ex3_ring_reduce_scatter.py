@@ -1,0 +1,52 @@
+"""Exercise 3 of lab 06: the chunk that each rank has reduced, and the bytes that this takes."""
+
+import numpy as np
+
+from labs_helpers.collectives.chunks import chunk_bounds
+from labs_helpers.collectives.lab06 import exercises
+from labs_helpers.collectives.lab06.checks import vectors
+from labs_helpers.collectives.lab06.checks.ranks import on_practice_ranks, sent_by_each
+from labs_helpers.collectives.lab06.checks.rings import CASES, expect_ring, ring, too_much
+from labs_helpers.collectives.lab06.checks.vectors import in_place, tagged
+from labs_helpers.course.exercise import exercise
+from labs_helpers.course.verdict import Wrong
+
+
+@exercise("06/3", "ring reduce-scatter", points=15, minutes=20, reference=exercises.ring_reduce_scatter)
+def ring_reduce_scatter(student):
+    for case, size, n in CASES:
+        own = in_place(tagged(size, n), np.add)
+        run = on_practice_ranks(case, student, own)
+        expect_ring(case, run, size - 1, n)
+        vectors.expect_sum(case, *vectors.results(own), causes(size, n), vectors.chunk_cause)
+        for rank, (start, stop) in enumerate(chunk_bounds(n, size)):
+            sent, needed = [m for m in run.messages if m.source == rank], 8 * (n - (stop - start))
+            nbytes = run.bytes_sent[rank]
+            if nbytes != needed:
+                found = (
+                    f"rank {rank} sent {nbytes} bytes in {len(sent)} messages, {needed} are needed: all chunks but one"
+                )
+                raise Wrong(case, found, cause=too_much(sent, nbytes, needed, n))
+        yield f"{case}: {sent_by_each(run)}"
+    yield vectors.check_maximum(student, in_place)
+    yield vectors.check_real_ranks(student, in_place, 3, 1000)
+
+
+def causes(size: int, n: int):
+    """Their answers: all ranks' data, of equal chunks."""
+    if n % size:
+        return
+    data = tagged(size, n)
+    yield vectors.UNCHANGED, data
+    yield "a step too few: with N ranks there are N − 1", ring(data, steps=size - 2)
+    yield "a step too many: with N ranks there are N − 1", ring(data, steps=size)
+    yield "what arrives replaces the chunk instead of being reduced into it", ring(data, adds=False)
+    yield "a step receives the same chunk that it sends; what arrives is the one before", ring(data, received=-1)
+    yield (
+        "the wrong way round the ring: data[…] goes to the right, what arrives comes from the left",
+        ring(data, way=-1),
+    )
+    for by in range(1, size):
+        sign, far = ("+", by) if by <= size // 2 else ("−", size - by)
+        ends = f"each rank ends with chunk rank {sign} {far}, not with its own: all chunk indices are off by {far}"
+        yield ends, ring(data, sent=by - 1, received=by - 2)

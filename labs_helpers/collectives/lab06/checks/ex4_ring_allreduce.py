@@ -1,0 +1,74 @@
+"""Exercise 4 of lab 06: both rings, one after the other."""
+
+from functools import partial
+
+import numpy as np
+
+from labs_helpers.collectives.lab06 import exercises
+from labs_helpers.collectives.lab06.checks import vectors
+from labs_helpers.collectives.lab06.checks.ranks import on_practice_ranks
+from labs_helpers.collectives.lab06.checks.rings import CASES, expect_ring, ring, too_much
+from labs_helpers.collectives.lab06.checks.vectors import into_recv, tagged
+from labs_helpers.course.exercise import exercise
+from labs_helpers.course.verdict import Wrong
+
+
+@exercise("06/4", "all-gather, and compose", points=10, minutes=15, reference=exercises.ring_allreduce)
+def ring_allreduce(student):
+    for case, size, n in CASES:
+        own = into_recv(sends := tagged(size, n), np.add)
+        run = on_practice_ranks(case, student, own)
+        _expect_not_naive(case, run, n)
+        expect_ring(case, run, 2 * (size - 1), n)
+        vectors.expect_unchanged(case, sends, tagged(size, n))
+        vectors.expect_sum(case, *vectors.results(own), causes(size, n), vectors.chunk_cause)
+        sent, needed = sum(run.bytes_sent), 2 * (size - 1) * 8 * n
+        if sent != needed:
+            found = f"the ranks sent {sent:,} bytes in all, 2·(N − 1) times the vector are {needed:,}."
+            raise Wrong(case, found, cause=too_much(run.messages, sent, needed, n))
+        yield f"{case}: {sent:,} bytes in all, {run.steps} steps"
+    yield vectors.check_maximum(student, into_recv)
+    for size in (4, 5, 8):
+        case = f"{size} ranks, 8,000 bytes"
+        run = on_practice_ranks(case, student, into_recv(tagged(size, 1000), np.add))
+        if len(set(run.bytes_sent)) > 1:
+            raise Wrong(case, f"the ranks sent {run.bytes_sent} bytes; in a ring all send the same")
+        yield f"{case}: each rank sends {run.bytes_sent[0]:,} = 2·{size - 1}/{size} of them"
+    yield vectors.check_real_ranks(student, into_recv, 4, 1001)
+
+
+def _expect_not_naive(case: str, run, n: int) -> None:
+    """Raises Wrong if all messages go to one rank or come from it, as round no ring of three or more."""
+    roots = [root for root in range(run.size) if all(root in (m.source, m.dest) for m in run.messages)]
+    if run.size > 2 and run.messages and roots:
+        raise Wrong(
+            case,
+            f"the ranks sent {run.bytes_sent} bytes, every message to rank {roots[0]} or from it: the naive all-reduce"
+            f". Round a ring each sends 2·(N − 1) chunks, here about {16 * (run.size - 1) * n // run.size} bytes",
+        )
+
+
+def causes(size: int, n: int):
+    """Their answers: all ranks' recvs, of equal chunks."""
+    if n % size:
+        return
+    sends, unfinished = (
+        tagged(size, n),
+        "not even the ranks' own chunks are finished: the reduce-scatter did not run, or ",
+    )
+    own_alone = "only the ranks' own chunks are finished: the all-gather does not run, or what it receives gets nowhere"
+    too_early = (
+        "the all-gather sends chunks that are not finished: begin with chunk `rank`, go on with what has just come"
+    )
+    yield "recv is never filled: it starts as a copy of send, both functions work in it", [vectors.unwritten(n)] * size
+    for turn in (1, -1):  # the direction of the ring
+        scatter, gather = partial(ring, turn=turn), partial(ring, turn=turn, sent=0, received=-1, adds=False)
+        scattered = scatter(sends)
+        yield "the reduce-scatter runs twice, and the second one adds up sums", gather(scatter(scattered))
+        yield "the all-gather runs before the reduce-scatter; no chunk is finished then", scatter(gather(sends))
+        yield "what arrives replaces the chunk; it is not reduced into it a second time", gather(scattered, adds=True)
+        yield unfinished + "worked in another vector", gather(sends)
+        yield own_alone, scattered
+        yield "a step is missing in the all-gather: with N ranks there are N − 1", gather(scattered, steps=size - 2)
+        for far in range(1, size):
+            yield too_early, gather(scattered, sent=far, received=far - 1)

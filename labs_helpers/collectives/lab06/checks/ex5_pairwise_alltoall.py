@@ -1,0 +1,97 @@
+"""Exercise 5 of lab 06: who gets which block, in how many messages and steps."""
+
+import numpy as np
+
+from labs_helpers.collectives.lab06 import exercises
+from labs_helpers.collectives.lab06.checks.ranks import counted, on_practice_ranks, on_real_ranks, sent_by_each
+from labs_helpers.collectives.lab06.checks.vectors import expect_unchanged, unwritten
+from labs_helpers.course.exercise import exercise
+from labs_helpers.course.verdict import Wrong, likely
+
+
+@exercise("06/5", "all-to-all", points=10, minutes=15, reference=exercises.pairwise_alltoall)
+def pairwise_alltoall(student):
+    for size, length in ((2, 3), (4, 2), (3, 2), (5, 3), (7, 1), (1, 4), (3, 0)):
+        case = f"{counted(size, 'rank')}, blocks of {length}"
+        own = _send_and_recv(size, length)
+        run = on_practice_ranks(case, student, own)
+        expect_unchanged(case, [send for send, _ in own], [send for send, _ in _send_and_recv(size, length)])
+        _expect_exchanged(case, own, size, length)
+        for rank in range(size):
+            _expect_blocks_sent(case, rank, [m for m in run.messages if m.source == rank], size, 8 * length)
+        _expect_steps(case, run)
+        yield f"{case}: {sent_by_each(run)}"
+    case = "the same function on 3 real ranks"
+    _expect_exchanged(case, on_real_ranks(case, student, _send_and_recv(3, 100)), 3, 100)
+    yield case
+
+
+def _blocks(size: int, length: int) -> np.ndarray:
+    """(rank, block, element): 100·rank + block, with the element's place behind the point."""
+    rank, block, place = np.ogrid[:size, :size, :length]
+    return 100 * rank + block + place / 1024
+
+
+def _send_and_recv(size: int, length: int) -> list[tuple]:
+    return [(blocks.ravel(), unwritten(size * length)) for blocks in _blocks(size, length)]
+
+
+def _expect_exchanged(case: str, left, size: int, length: int) -> None:
+    """left: (send, recv) as each rank left them."""
+    found = np.array([recv for _, recv in left]).reshape(size, size, length)
+    wrong = np.argwhere(found != _blocks(size, length).swapaxes(0, 1))
+    if wrong.size:
+        rank, block, element = wrong[0]
+        value = found[rank, block, element]
+        source, of = divmod(0 if np.isnan(value) else int(value), 100)
+        is_of = f"rank {source}'s block {of}, element {value % 1 * 1024:g}"
+        raise Wrong(
+            case,
+            "what was never written" if np.isnan(value) else is_of,
+            f"rank {block}'s block {rank}, element {element}",
+            f"block {block} of rank {rank}, element {element}",
+            likely(causes(size, length), lambda outcome: np.array_equal(found, outcome, equal_nan=True)),
+            "write down, for each step and rank, which block leaves and where the one that comes is put.",
+        )
+
+
+def causes(size: int, length: int):
+    """Their answers: (rank, block, element) of all ranks' recvs."""
+    blocks, exchanged, ranks = _blocks(size, length), _blocks(size, length).swapaxes(0, 1), np.arange(size)
+    columns = blocks.reshape(size, length, size).transpose(2, 0, 1)
+    is_row = "block j is elements j·length to (j + 1)·length − 1, row j of reshape(size, -1)"
+    yield f"the blocks are columns: {is_row}", columns
+    yield f"the blocks are columns: {is_row}", columns.swapaxes(1, 2).reshape(size, size, length)
+    yield "the wrong block is sent: block j of send is for rank j", np.array([blocks[ranks, ranks]] * size)
+    mirrored = exchanged[ranks[:, None], (2 * ranks[:, None] - ranks) % size]
+    yield "the block arrives in the wrong place: what comes from rank i is block i of recv", mirrored
+    for away, cause in (
+        (0, "one's own block is forgotten; it needs no message, but it has to be copied"),
+        (1, "a step too few"),
+        (-1, "a step too few"),
+    ):
+        without = exchanged.copy()
+        without[ranks, (ranks + away) % size] = np.nan
+        yield cause, without
+
+
+def _expect_blocks_sent(case: str, rank: int, messages, size: int, nbytes: int) -> None:
+    """Raises Wrong unless the `messages` of a rank are a block of `nbytes` for each other one."""
+    sent = [m.nbytes for m in messages]
+    found = f"rank {rank} sends {counted(len(sent), 'message')}"
+    if any(m.dest == rank for m in messages):
+        raise Wrong(case, f"rank {rank} sends itself a message; its own block is copied")
+    if len(sent) != size - 1:
+        empty = f", {sent.count(0)} of them empty" if nbytes and 0 in sent else ""
+        raise Wrong(case, f"{found}{empty}; a block for each other rank makes {counted(size - 1, 'message')}")
+    if set(sent) - {nbytes}:
+        found += f" of {', '.join(map(str, sent))} bytes; a block has {nbytes}, {nbytes // 8} elements of 8"
+        raise Wrong(case, found, cause="everything is sent to everybody" if set(sent) == {size * nbytes} else "")
+
+
+def _expect_steps(case: str, run) -> None:
+    if run.steps > run.size:  # in pairs i + j = step a rank that meets itself rests
+        firsts = {next(m.dest for m in run.messages if m.source == rank) for rank in range(1, run.size)}
+        found = f"it takes {run.steps} steps, {run.size - 1} are enough: a rank cannot receive two messages at a time"
+        queue = "everybody sends to rank 0 first, then to rank 1: they queue up for one receiver; start elsewhere each"
+        raise Wrong(case, found, cause=queue if firsts == {0} else "")

@@ -1,0 +1,133 @@
+"""Exercise 6 of lab 06: α and β found again in made-up times, and the crossover that follows from them."""
+
+import math
+
+import numpy as np
+
+from labs_helpers.collectives.lab06 import exercises
+from labs_helpers.course.exercise import exercise
+from labs_helpers.course.verdict import Wrong, describe_error, expect_number, expect_tuple, likely
+
+NBYTES = 8.0 * 4 ** np.arange(11)  # 8 B to 8 MB
+# Relative errors with which the line of other weights is clearly another: its squares sum up to twice the least.
+NOISE = np.array([2, -1, -5, -1, 0, -3, -3, -2, -3, -1, 5]) / 100
+NEAR = 1.03  # times the least sum of squares
+ALPHA, BETA = 2e-6, 1e-10
+
+
+@exercise("06/6", "cost", points=5, minutes=15, reference=exercises.fit_cost)
+def fit_cost(student):
+    for alpha, beta in ((ALPHA, BETA), (5e-7, 4e-11)):
+        case = f"times of α = {1e6 * alpha:g} µs, 1/β = {1e-9 / beta:g} GB/s"
+        found = _answer(case, student, alpha + beta * NBYTES, 8)
+        expect_number(case, "alpha", found[0], alpha, alpha_causes(alpha, beta), 1e-6)
+        expect_number(case, "beta", found[1], beta, beta_causes(alpha, beta), 1e-6)
+        yield case
+    case, exact = "the first again, each time up to 5% too long or too short", ALPHA + BETA * NBYTES
+    found = _answer(case, student, exact * (1 + NOISE), 8)
+    _expect_least_squares(case, found[:2], exact * (1 + NOISE))
+    yield f"{case}: α = {1e6 * found[0]:.2f} µs"
+    for ranks in (4, 8, 16, 64):
+        case = f"crossover on {ranks} ranks"
+        found, expected = _answer(case, student, exact, ranks)[2], exercises.fit_cost(NBYTES, exact, ranks)[2]
+        expect_number(case, "crossover", found, expected, crossover_causes(ranks), 1e-5)
+        yield f"{case}: {expected:,.0f} bytes"
+    case = "crossover on 2 ranks"
+    try:
+        crossover = _answer(case, student, exact, 2)[2]
+        found = "" if crossover == math.inf else f"crossover is {crossover:.6g}, expected inf"
+    except ZeroDivisionError as error:
+        found = describe_error(student, error).found
+    if found:
+        why = "both algorithms send as many bytes, and the ring sends one message more: it never catches up"
+        raise Wrong(case, f"{found}\nOn 2 ranks {why}, and math.inf is asked for.")
+    yield f"{case}: recursive doubling always wins"
+
+
+def _answer(case: str, student, seconds, ranks: int) -> list:
+    """(alpha, beta, crossover). Raises Wrong where the arrays are not left as they were."""
+    given = {"nbytes": NBYTES.copy(), "seconds": seconds.copy()}
+    answer = student(*given.values(), ranks)
+    for name, before in (("nbytes", NBYTES), ("seconds", seconds)):
+        if not np.array_equal(given[name], before):
+            own = f"work in an array of your own (`{name} = 1 / {name}` makes one, `{name} **= -1` does not)"
+            raise Wrong(case, f"{name} was overwritten: element 0 was {before[0]:g} and is {given[name][0]:g}; {own}")
+    # An array without dimensions is a number too.
+    return [np.asarray(part)[()] for part in expect_tuple(case, answer, "alpha", "beta", "crossover")]
+
+
+def alpha_causes(alpha: float, beta: float):
+    yield "the times are of one way already", alpha / 2
+    yield "alpha and beta are swapped", beta
+    yield "alpha is in seconds, not in µs", 1e6 * alpha
+    yield "the model was fitted in logarithms, in which it is no straight line", _in_logarithms(alpha, beta)[0]
+
+
+def beta_causes(alpha: float, beta: float):
+    yield "beta is seconds a byte, not bytes a second", 1 / beta
+    yield "the times are of one way already", beta / 2
+    yield "nbytes are bytes, not elements", 8 * beta
+    yield "alpha and beta are swapped", alpha
+    for power, unit in enumerate(("kilobyte", "megabyte", "gigabyte"), 1):
+        yield f"beta is seconds a byte, not a {unit}", (1000**power * beta, 1024**power * beta)
+    yield "the model was fitted in logarithms, in which it is no straight line", _in_logarithms(alpha, beta)[1]
+
+
+def _in_logarithms(alpha: float, beta: float) -> tuple[float, float]:
+    slope, start = np.polyfit(np.log(NBYTES), np.log(alpha + beta * NBYTES), 1)
+    return math.exp(start), slope
+
+
+def _expect_least_squares(case: str, line, times) -> None:
+    """Raises Wrong unless the sum of the squared relative errors of `line`, (α, β), is nearly the least possible."""
+
+    def squares(alpha, beta) -> float:
+        return float(np.sum(((alpha + beta * NBYTES) / times - 1) ** 2))
+
+    found, least = squares(*line), squares(*_weighted(times, 1 / times))
+    if found > NEAR * least:
+        raise Wrong(
+            case,
+            f"with α = {line[0]:.4g} and β = {line[1]:.4g} the squares of the relative errors, (α + βn) / seconds − 1, "
+            f"sum up to {found:.3g}; the least possible is {least:.3g}",
+            cause=likely(line_causes(times), lambda other: np.allclose(line, other, rtol=1e-3, atol=0)),
+        )
+
+
+def line_causes(times):
+    """Their answers: (α, β)."""
+    largest = "absolute errors were minimised: the largest messages alone decide; divide each row by its time"
+    squared = "the squares of the errors were divided by the times, not the errors; np.polyfit squares w as well"
+    slope = (times[-1] - times[0]) / (NBYTES[-1] - NBYTES[0])
+    yield largest, _weighted(times, np.ones(len(times)))
+    yield squared, _weighted(times, 1 / np.sqrt(times))
+    yield "the rows were divided by nbytes, not by their times", _weighted(times, 1 / NBYTES)
+    yield "the rows were divided by the root of nbytes, not by their times", _weighted(times, 1 / np.sqrt(NBYTES))
+    yield "the errors were divided by the times twice", _weighted(times, 1 / times**2)
+    yield "the line goes through the first and the last point alone", (times[0] - slope * NBYTES[0], slope)
+
+
+def _weighted(times, weights) -> np.ndarray:
+    """(α, β) for which the sum of the squares of weights · (α + βn − times) is the least."""
+    return np.linalg.lstsq(np.column_stack([weights, weights * NBYTES]), weights * times, rcond=None)[0]
+
+
+def crossover_causes(ranks: int):
+    steps, natural = math.log2(ranks), math.log(ranks)
+    around, share = 2 * (ranks - 1), 2 * (ranks - 1) / ranks  # the ring's messages, and its vectors
+
+    def crossing(ring=(around, share), doubling=(steps, steps)) -> float:
+        """Where the two cost the same; of each its (messages, vectors)."""
+        apart = doubling[1] - ring[1]
+        return ALPHA / BETA * (ring[0] - doubling[0]) / apart if apart else math.inf
+
+    counts = f"recursive doubling sends log2({ranks}) = {steps:g} vectors (the logarithm is to base 2)"
+    yield f"{counts}, the ring {share:g} of them in chunks: from some size on the ring is faster", math.inf
+    yield "the ring goes round twice: 2·(ranks − 1) steps", crossing(ring=(around / 2, share / 2))
+    yield "each of the ring's steps sends a chunk, n / ranks bytes", crossing(ring=(around, around))
+    yield "each step of recursive doubling sends the whole vector", crossing(doubling=(steps, steps / ranks))
+    for doubling in ((natural, natural), (natural, steps), (steps, natural)):
+        yield "the number of steps is the logarithm to base 2", crossing(doubling=doubling)
+    yield "in bytes, not in elements", crossing() / 8
+    yield "the crossover is the size of the vector, not of one of its chunks", crossing() / ranks
+    yield "alpha and beta are swapped", crossing() * (BETA / ALPHA) ** 2

@@ -1,0 +1,140 @@
+"""Exercise 7 of lab 06: results, barriers and work of an all-reduce in shared memory."""
+
+import time
+from functools import partial
+
+import numpy as np
+
+from labs_helpers.collectives.chunks import chunk_bounds
+from labs_helpers.collectives.lab06 import exercises
+from labs_helpers.collectives.lab06.checks import vectors
+from labs_helpers.collectives.lab06.checks.late_ranks import DELAY_S, CountedOp, LateComm
+from labs_helpers.collectives.lab06.checks.ranks import on_practice_ranks, on_real_ranks
+from labs_helpers.collectives.lab06.checks.vectors import UNEVEN, Fault, tagged, unwritten
+from labs_helpers.collectives.lab06.shared_matrix import shared_matrix
+from labs_helpers.course.exercise import exercise
+from labs_helpers.course.verdict import Wrong
+
+CALLS = 3
+STALE = -(2.0**45)  # what lies in the shared matrix before anybody has written there
+
+
+@exercise("06/7", "challenge: shared memory", points=15, minutes=25, reference=exercises.shared_memory_allreduce)
+def shared_memory_allreduce(student):
+    for case, size, n in (
+        ("2 ranks, 8 elements", 2, 8),
+        ("5 ranks, 13 elements", 5, 13),
+        ("1 rank", 1, 4),
+        ("4 ranks, 3 elements, an empty chunk", 4, 3),
+    ):
+        case, shared = f"{case}, three calls in a row", np.full((size, n), STALE)
+        own = [(shared, send, _blank(CALLS, n), CountedOp(np.add)) for send in _sends(size, n)]
+        run = on_practice_ranks(case, student, own, _calls)
+        if run.messages:
+            raise Wrong(case, f"{len(run.messages)} messages were sent; the vectors go through `shared`")
+        vectors.expect_unchanged(case, [send for _, send, _, _ in own], _sends(size, n))
+        _expect_results(case, [recv for _, _, recv, _ in own], shared)
+        for rank, (start, stop) in enumerate(chunk_bounds(n, size)):
+            needed, reduced = (size - 1) * (stop - start), own[rank][-1].reduced // CALLS
+            if reduced > needed + (stop - start):
+                cause = "every rank reduces the whole vector; its own chunk is enough"
+                raise Wrong(case, f"rank {rank} reduces {reduced} elements a call, {needed} are enough.", cause=cause)
+        yield f"{case}: {len(run.barriers) / CALLS:g} barriers each"
+
+    case, shared = "np.maximum, int32, all below zero", np.zeros((4, 10), np.int32)
+    own = [(shared, [send], [unwritten(10, np.int32)], np.maximum) for send in vectors.below_zero(4, 10)]
+    on_practice_ranks(case, student, own, _calls)
+    vectors.expect_maximum(case, [recv for _, _, (recv,), _ in own], [(0, 10)] * 4)
+    yield case
+
+    case = "3 real ranks that share memory, one of them late everywhere"
+    own = [(send, _blank(2 * CALLS, 999)) for send in _sends(3, 999)]
+    recvs = np.array([recv for _, recv in on_real_ranks(case, student, own, _late_calls)])
+    _expect_results(f"{case}, here rank 0", recvs[:, :CALLS])
+    _expect_results(f"{case}, here rank 2", recvs[:, CALLS:])
+    yield case
+
+
+def _sends(size: int, n: int) -> list[np.ndarray]:
+    """Each rank's (call, element): tagged, and times 1, 2 and 4."""
+    return [2.0 ** np.arange(CALLS)[:, None] * vector for vector in tagged(size, n)]
+
+
+def _blank(calls: int, n: int) -> np.ndarray:
+    return unwritten(calls * n).reshape(calls, n)
+
+
+def _calls(student, comm, shared, sends, recvs, op) -> None:
+    for send, recv in zip(sends, recvs, strict=True):
+        student(comm, shared, send, recv, op)
+
+
+def _late_calls(student, comm, sends, recvs) -> None:
+    """All calls with rank 0 late, then all with the last rank late."""
+    shared, window = shared_matrix(comm, sends.shape[1], np.float64)
+    for late_rank, results in ((0, recvs[:CALLS]), (comm.size - 1, recvs[CALLS:])):
+        late = comm.rank == late_rank
+        shared[comm.rank] = STALE
+        comm.Barrier()
+        if late:
+            time.sleep(DELAY_S)
+        _calls(student, LateComm(comm, late), shared, sends, results, CountedOp(np.add, late))
+        comm.Barrier()
+    window.Free()
+
+
+def _expect_results(case: str, recvs, shared=None) -> None:
+    """recvs: each rank's (call, element). shared: as the last call of practice ranks left it, which take turns in their
+    order."""
+    size, _, n = np.shape(recvs)
+    for call in range(CALLS):
+        found, of_call = np.array(recvs)[:, call] / 2.0**call, f"{case}, call {call}"
+        # Each rank's own chunk first: it tells about the reduction.
+        vectors.expect_sum(of_call, found, chunk_bounds(n, size), otherwise=partial(_why_not_reduced, found, shared))
+        vectors.expect_sum(of_call, found, [(0, n)] * size, otherwise=_why_not_collected)
+
+
+def _why_not_reduced(found, shared, fault: Fault) -> str:
+    """The cause of a fault in a rank's own chunk."""
+    if shared is not None and (misplaced := _why_misplaced(found, shared, fault.chunk)):
+        return misplaced
+    if np.isnan(fault.value):
+        return UNEVEN if fault.uneven else "it is not collected into recv"
+    if not fault.parts:
+        return "a rank reduces before all have put their rows there: a barrier is missing before the reduction"
+    if fault.is_own(fault.rank):
+        return "no other row was reduced into it, or the result was put somewhere else than where it is collected"
+    return "the loop leaves out a row, or takes one twice; or a row was written while another rank had still to read it"
+
+
+def _why_misplaced(found, shared, chunk: int) -> str:
+    """Whether the reduced chunks went where they should not, or were not looked for where they are."""
+    size, n = found.shape
+    places = [slice(*bounds) for bounds in chunk_bounds(n, size)]
+    rows, total = np.array(tagged(size, n)), sum(tagged(size, n))
+    for row in rows:  # in its turn, each rank puts the sum of whole rows over its own
+        row[:] = rows.sum(0)
+    if all(np.array_equal(found[rank, mine], rows[rank, mine]) for rank, mine in enumerate(places)):
+        return (
+            "each rank writes its result over its whole row, which the others still read: in row r only chunk r is free"
+        )
+    finished = (shared[:, places[chunk]] == 2.0 ** (CALLS - 1) * total[places[chunk]]).all(1)
+    if finished[chunk]:
+        return f"chunk {chunk} lies finished in row {chunk} of shared, and was not collected from there"
+    elsewhere = f"chunk {chunk} lies finished in row {finished.argmax()} of shared, and is collected from another"
+    return f"{elsewhere}: put a result where it is collected" if finished.any() else ""
+
+
+def _why_not_collected(fault: Fault) -> str:
+    """The cause of a fault in another rank's chunk, where all ranks have their own."""
+    if set(fault.parts) == {2} or fault.is_own(fault.chunk, 2):
+        return "the next call wrote a row while others were still collecting: a barrier is missing at the end of a call"
+    if fault.uneven:
+        return UNEVEN
+    if np.isnan(fault.value):
+        return "it is not collected into recv"
+    if fault.is_own(fault.rank):
+        return "each rank collects from its own row; chunk r lies in row r"
+    if fault.parts:
+        return "a rank collects chunks that are not reduced yet: a barrier is missing after the reduction"
+    return "the chunk was not collected from its rank's row, or what lay there was overwritten"

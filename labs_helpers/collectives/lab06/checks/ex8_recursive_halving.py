@@ -1,0 +1,117 @@
+"""The transfer exercise of lab 06: a reduce-scatter in log2(N) steps."""
+
+from functools import partial
+
+import numpy as np
+
+from labs_helpers.collectives.chunks import chunk_bounds
+from labs_helpers.collectives.lab06.checks import vectors
+from labs_helpers.collectives.lab06.checks.ranks import counted, on_practice_ranks, sent_by_each
+from labs_helpers.collectives.lab06.checks.vectors import in_place, tagged
+from labs_helpers.course.exercise import exercise
+from labs_helpers.course.verdict import Wrong
+
+
+@exercise("06/8", "transfer: recursive halving", points=25, minutes=20)
+def recursive_halving(student):
+    for case, size, n in (
+        ("2 ranks, 8 elements", 2, 8),
+        ("4 ranks, 16 elements", 4, 16),
+        ("1 rank", 1, 5),
+        ("8 ranks, 27 elements, chunks of 4 and of 3", 8, 27),
+        ("8 ranks, 5 elements, three chunks empty", 8, 5),
+    ):
+        own = in_place(tagged(size, n), np.add)
+        run = on_practice_ranks(case, student, own)
+        for rank in range(size):
+            _expect_steps(case, run, rank, np.count_nonzero(_halves(rank, size, n)))
+        vectors.expect_sum(case, *vectors.results(own), causes(size, n), partial(_otherwise, run, n))
+        for rank in range(size):
+            if sum(_sent(run, rank)) != sum(_halves(rank, size, n)):
+                raise Wrong(case, _sizes(run, rank, n))
+        yield f"{case}: {sent_by_each(run)}"
+    yield vectors.check_maximum(student, in_place)
+    yield vectors.check_real_ranks(student, in_place, 4, 1001)
+
+
+def _expect_steps(case: str, run, rank: int, least: int) -> None:
+    """Raises Wrong unless `rank` sent log2(size) messages, or the `least` that are not empty."""
+    count, steps = run.messages_sent[rank], len(_distances(run.size))
+    if not least <= count <= steps:
+        why = ": a step is missing" if count < steps else ""
+        if count == run.size - 1 and all((m.dest - m.source) % run.size == 1 for m in run.messages):
+            why = ": it is a ring"
+        asked = f"log2({run.size}) = {steps} are asked for{why}"
+        raise Wrong(case, f"rank {rank} sends {counted(count, 'message')}, {asked}")
+
+
+def _distances(size: int) -> list[int]:
+    """How far the partner of each step is."""
+    return [size >> step for step in range(1, size.bit_length())]
+
+
+def _halves(rank: int, size: int, n: int) -> list[int]:
+    """How many elements `rank` should send in each step: the chunks of its partner's half."""
+    bounds, counts = chunk_bounds(n, size), []
+    for distance in _distances(size):
+        first = (rank ^ distance) // distance * distance
+        counts.append(bounds[first + distance - 1][1] - bounds[first][0])
+    return counts
+
+
+def _sent(run, rank: int) -> list[int]:
+    """The elements of each message that `rank` sent."""
+    return [m.nbytes // 8 for m in run.messages if m.source == rank]
+
+
+def _sizes(run, rank: int, n: int) -> str:
+    sent, halves = _sent(run, rank), _listed(_halves(rank, run.size, n))
+    whole = ", the whole vector" if set(sent) == {n} else ""
+    enough = f"half of the vector, then a quarter and so on are enough: {halves}"
+    return f"rank {rank} sends {_listed(sent)} elements{whole}; {enough}"
+
+
+def _listed(numbers) -> str:
+    return ", then ".join(map(str, numbers))
+
+
+def causes(size: int, n: int):
+    """Their answers: all ranks' data, of equal chunks."""
+    if n % size:
+        return
+    data, replaced = tagged(size, n), "what arrives replaces the half that is kept"
+    yield vectors.UNCHANGED, data
+    yield "the half that is kept is sent; the partner needs the other one", _halved(data, gives=False)
+    yield "each rank keeps the half that its partner should have", _halved(data[::-1])[::-1]
+    yield f"{replaced}: it needs a buffer of its own, and op", _halved(data, own=0)
+    yield f"{replaced}, and is reduced with itself: it needs a buffer of its own", _halved(data, own=0, arrived=2)
+    yield "what arrives is reduced twice", _halved(data, arrived=2)
+
+
+def _halved(data, gives: bool = True, own: int = 1, arrived: int = 1) -> list:
+    """What all ranks hold in the end if in each step a kept half becomes own times itself plus arrived times what came:
+    what the partner gives, or what it keeps."""
+    data, width = [vector.copy() for vector in data], len(data[0]) // len(data)
+    for distance in _distances(len(data)):
+        before = [vector.copy() for vector in data]
+        for rank, vector in enumerate(data):
+            kept, given = (
+                slice(first * distance * width, (first + 1) * distance * width)
+                for first in (rank // distance, (rank ^ distance) // distance)
+            )
+            vector[kept] = own * vector[kept] + arrived * before[rank ^ distance][kept if gives else given]
+    return data
+
+
+def _otherwise(run, n: int, fault) -> str:
+    """The cause of wrong values that the messages show."""
+    for rank in range(run.size):
+        partners = [m.dest for m in run.messages if m.source == rank]
+        right = [rank ^ distance for distance in _distances(run.size)]
+        if partners != right:
+            order = "the halves are taken in the wrong order: " if partners == right[::-1] else ""
+            first_and_last = f"the first partner is size / 2 away, the last is 1 away: rank {_listed(right)}"
+            return f"{order}rank {rank} sends to rank {_listed(partners)}; {first_and_last}"
+        if n % run.size == 0 and _sent(run, rank) != _halves(rank, run.size, n):
+            return _sizes(run, rank, n)
+    return vectors.chunk_cause(fault)

@@ -1,0 +1,154 @@
+"""Vectors whose sums tell what is in them: which ranks' parts, how often, and of which element."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from labs_helpers.collectives.chunks import chunk_bounds
+from labs_helpers.collectives.lab06.checks.ranks import on_practice_ranks, on_real_ranks
+from labs_helpers.course.verdict import Candidates, Wrong, expect_equal, likely
+
+_PLACE = 2**36  # below it a hexadecimal digit a rank, above it the element's number: exact in float64
+UNCHANGED = "data is as it was: a copy of it was worked on, or what op returns was not written back, as out= does"
+UNEVEN = "uneven chunks end where chunk_bounds says; equal ones are right, chunks of n // size lose the last elements"
+
+
+@dataclass(frozen=True)
+class Fault:
+    """The first wrong element of a sum, and its value. parts: how often each rank's element is in it; () where it is no
+    such sum. elsewhere: it is one of other elements. uneven: the chunks differ in length, and none is empty."""
+
+    rank: int
+    chunk: int
+    uneven: bool
+    value: float
+    said: str
+    parts: tuple[int, ...] = ()
+    elsewhere: bool = False
+
+    def is_own(self, rank: int, times: int = 1) -> bool:
+        """Whether it is `rank`'s element alone, that many times."""
+        return sum(self.parts) == times and self.parts[rank] == times
+
+
+def tagged(size: int, n: int) -> list[np.ndarray]:
+    """A float64 vector of n elements a rank, whose sums can be read. At most 8 ranks, 4,000 elements."""
+    return [float(16**rank) + _PLACE * np.arange(1.0, n + 1) for rank in range(size)]
+
+
+def below_zero(size: int, n: int) -> list[np.ndarray]:
+    """An int32 vector of n elements a rank, all negative, each rank's the largest somewhere."""
+    return [np.array([-10 * (i + 1) - (7 * rank + 3 * i) % 5 for i in range(n)], np.int32) for rank in range(size)]
+
+
+def unwritten(n: int, dtype=np.float64) -> np.ndarray:
+    """n elements as they are before anybody has written them: NaN, or −99 where there is no NaN."""
+    return np.full(n, np.nan if np.issubdtype(dtype, np.floating) else -99, dtype)
+
+
+def in_place(vectors, op) -> list[tuple]:
+    """Each rank's arguments (data, op) of a reduce-scatter."""
+    return [(vector, op) for vector in vectors]
+
+
+def into_recv(vectors, op) -> list[tuple]:
+    """Each rank's arguments (send, recv, op) of an all-reduce."""
+    return [(vector, unwritten(vector.size, vector.dtype), op) for vector in vectors]
+
+
+def results(own: list[tuple]) -> tuple[list, list]:
+    """The vectors with the results of `in_place` or `into_recv`, and the (start, stop) that each has to hold."""
+    size, n = len(own), own[0][0].size
+    return [result for *_, result, _ in own], [(0, n)] * size if len(own[0]) == 3 else chunk_bounds(n, size)
+
+
+def check_maximum(student, given) -> str:
+    """The reduction with np.maximum. given: in_place or into_recv. Returns the line to print."""
+    case, own = "np.maximum, int32, all below zero", given(below_zero(4, 10), np.maximum)
+    on_practice_ranks(case, student, own)
+    expect_maximum(case, *results(own))
+    return case
+
+
+def check_real_ranks(student, given, size: int, n: int) -> str:
+    """The reduction of n elements on `size` real ranks. Returns the line to print."""
+    case = f"the same function on {size} real ranks"
+    expect_sum(case, *results(on_real_ranks(case, student, given(tagged(size, n), np.add))))
+    return case
+
+
+def expect_sum(case: str, found, ranges, causes: Candidates = (), otherwise=lambda fault: "") -> None:
+    """Raises Wrong unless each rank's vector is the sum of `tagged` within its range.
+
+    found: a vector a rank. ranges: (start, stop) a rank. causes: their answers are all ranks' vectors. otherwise: a
+    function of the Fault, the cause where none of them fits, or ''.
+    """
+    size, n = np.shape(found)
+    right = np.equal(found, sum(tagged(size, n)))
+    off = {
+        rank: start + int(np.argmin(right[rank, start:stop]))
+        for rank, (start, stop) in enumerate(ranges)
+        if not right[rank, start:stop].all()
+    }
+    if off:
+        rank, element = next(iter(off.items()))
+        fault = _fault(rank, element, found[rank][element], size, n)
+        ranks = f" Wrong on ranks {', '.join(map(str, off))}." if len(off) > 1 else ""
+        raise Wrong(
+            case,
+            f"rank {rank}, element {element} (chunk {fault.chunk}): {fault.said}.{ranks}",
+            cause=likely(causes, lambda outcome: np.array_equal(found, outcome, equal_nan=True)) or otherwise(fault),
+            advice=f"follow element {element} through the steps by hand: which rank has what of it, and when?",
+        )
+
+
+def _fault(rank: int, element: int, value: float, size: int, n: int) -> Fault:
+    """What `value` is, where a sum of `tagged` should be."""
+    chunk = next(chunk for chunk, (_, stop) in enumerate(chunk_bounds(n, size)) if element < stop)
+    place = rank, chunk, bool(n % size and n > size), value
+    if np.isnan(value):
+        return Fault(*place, "never written")
+    number = int(value)
+    parts, at = tuple(number >> 4 * part & 15 for part in range(size)), number // _PLACE
+    total = sum(parts)
+    if number < 0 or not total or at % total or number % _PLACE >> 4 * size:
+        return Fault(*place, f"{value:g}, which is no sum of the ranks' elements")
+    if at != total * (element + 1):
+        single = f"rank {parts.index(1)}'s element {at - 1}" if total == 1 else ""
+        return Fault(*place, single or "a sum with parts of other elements in it", elsewhere=True)
+    said = [f"rank {part}'s part is missing" for part, times in enumerate(parts) if not times]
+    said += [f"rank {part}'s part is in it {times} times" for part, times in enumerate(parts) if times > 1]
+    return Fault(*place, "; ".join(said), parts)
+
+
+def chunk_cause(fault: Fault) -> str:
+    """What chunks leave as a cause where nothing more exact fits."""
+    if fault.uneven:
+        return UNEVEN
+    return "the parts of two different chunks met: one arrived in another chunk's place" if fault.elsewhere else ""
+
+
+def expect_maximum(case: str, found, ranges) -> None:
+    """Raises Wrong unless each rank's vector is the maximum of `below_zero` within its range."""
+    found, sends = np.array(found), np.array(below_zero(*np.shape(found)))
+    inside = np.array([[start <= element < stop for element in range(sends.shape[1])] for start, stop in ranges])
+
+    def causes():
+        yield "a sum, whatever op is: use op, not +", np.where(inside, sends.sum(0), found)
+        yield "a zero is in it: start from a rank's vector, not from zeros", np.where(inside, 0, found)
+        yield "only the rank's own part is in it", np.where(inside, sends, found)
+
+    expect_equal(case, found, np.where(inside, sends.max(0), found), causes(), "rank {at[0]}, element {at[1]}")
+
+
+def expect_unchanged(case: str, sends, before) -> None:
+    """Raises Wrong if a rank's `send` is no longer what it was."""
+    for rank, (send, was) in enumerate(zip(sends, before, strict=True)):
+        if not np.array_equal(send, was):
+            raise Wrong(
+                case,
+                f"rank {rank}'s send was overwritten. Nothing may be written or received into send; `work = send` "
+                "gives it another name and copies nothing.",
+            )
