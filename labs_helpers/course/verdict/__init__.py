@@ -6,6 +6,7 @@ from labs_helpers.course.verdict.compiled import check_compiles, check_tensor_co
 from labs_helpers.course.verdict.errors import describe_error
 from labs_helpers.course.verdict.inputs import numbers, with_unit_stride
 from labs_helpers.course.verdict.kernel_trial import Run, run_watched
+from labs_helpers.course.verdict.messages import cause_of
 from labs_helpers.course.verdict.returned import expect_tuple
 from labs_helpers.course.verdict.surroundings import surrounded
 from labs_helpers.course.verdict.trials import Truth, expect_dtype, expect_fused, kernel_cases
@@ -16,6 +17,7 @@ __all__ = [
     "Run",
     "Truth",
     "Wrong",
+    "cause_of",
     "check_compiles",
     "check_tensor_cores",
     "compiled_for",
