@@ -332,3 +332,23 @@ def test_one_rank_runs_at_a_time_however_slowly_it_lets_go(monkeypatch):
 
     practice(call, 3)
     assert not together
+
+
+def test_a_deadlock_carries_what_each_rank_waits_for():
+    def call(comm):
+        if comm.rank == 0:
+            comm.Irecv(np.zeros(1), 1, tag=5)
+            both(comm, 1, 1, 3, 4)
+        elif comm.rank == 1:
+            comm.Isend(np.zeros(1), 2).Wait()
+        elif comm.rank == 2:
+            comm.Barrier()
+
+    error = failure(Deadlock, call, 4)
+    assert error.chain == [0, 1, 2, 0] and [one.call for one in error.ranks] == ["Sendrecv", "Wait", "Barrier", ""]
+    assert [one.ended for one in error.ranks] == [False, False, False, True]
+    waits = [[(wait.kind, wait.peer, wait.tag) for wait in one.waits] for one in error.ranks]
+    assert waits == [[("send", 1, 3), ("recv", 1, 4)], [("send", 2, 0)], [("barrier", None, None)], []]
+    assert error.ranks[1].place.startswith("call, line ") and "comm.Isend" in error.ranks[1].place
+    assert [str(request) for request in error.requests] == ["rank 0: Irecv from 1"]
+    assert len(error.sends) == 2 and len(error.receives) == 2

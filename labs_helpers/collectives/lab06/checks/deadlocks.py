@@ -5,47 +5,34 @@ from labs_helpers.course.verdict import Wrong
 
 
 def describe_deadlock(case: str, deadlock: Deadlock) -> Wrong:
+    """`deadlock`, of practice ranks in `case`, with its cause if there is one."""
     cause = next((sentence for sentence, fits in _causes(deadlock) if fits), "")
-    open_requests = [str(one) for one in deadlock.requests]
-    also = f"\nNot waited for so far: {'; '.join(open_requests[:4])}{'; …' * (len(open_requests) > 4)}."
-    found = f"a deadlock: {deadlock}{also if open_requests and not cause else ''}"
-    return Wrong(case, found, cause=cause, advice="look at who expects whom in the lines above.")
+    requests = ""
+    if deadlock.requests and not cause:
+        requests = f"\nNot waited for so far: {'; '.join(map(str, deadlock.requests[:4]))}."
+    advice = "look at who expects whom in the lines above."
+    return Wrong(case, f"a deadlock: {deadlock}{requests}", cause=cause, advice=advice)
 
 
 def _causes(deadlock: Deadlock):
     """(cause, whether it fits): the first that fits counts."""
     ranks, chain = deadlock.ranks, [deadlock.ranks[rank] for rank in deadlock.chain]
     waits = [wait for one in ranks for wait in one.waits]
-    yield (
-        "a message is there, with another tag than the receive asks for: the tags of both sides have to be the same, "
-        "and come in the same order",
-        any(deadlock.other_tag(wait) is not None for wait in waits),
-    )
-    yield (
-        "one side does less than the other expects: a step, a message or a barrier is missing there, or the rank "
-        "waited for is not the one that was meant",
-        chain[-1].ended,
-    )
-    yield (
-        "who sends and who receives do not fit: when one rank's dest is another, that one's source has to be the "
-        "first, in the same step. Look at the lines above",
-        any([wait.kind for wait in one.waits] == ["send", "recv"] and one.waits[1].peer is not None for one in ranks),
-    )
-    yield (
-        "a blocking Send or Recv whose other side is the rank itself waits for ever; copy instead",
-        deadlock.chain == deadlock.chain[:1] * 2,
-    )
-    yield (
-        "some ranks wait in a barrier that another cannot reach before they have gone on",
-        any(one.call == "Barrier" for one in chain),
-    )
-    # The receive of a Sendrecv, or of an Irecv, is there as well: then it is not the order of the calls.
-    if any(one.call == "Sendrecv" for one in ranks) or any(one.kind == "recv" for one in deadlock.requests):
-        return
-    if not any(one.ended for one in ranks):
+    other_tag = any(deadlock.other_tag(wait) is not None for wait in waits)
+    yield "a message with another tag is there: the tags of both sides have to match, in the same order", other_tag
+    less = "a step, a message or a barrier is missing there, or another rank was meant"
+    yield f"the rank waited for has ended and does less than is expected: {less}", chain[-1].ended
+    both = [one for one in ranks if [wait.kind for wait in one.waits] == ["send", "recv"]]
+    fit = "who sends and who receives do not fit: the rank that is sent to has to receive from the sender, in that step"
+    yield fit, any(one.waits[1].peer is not None for one in both)
+    itself = deadlock.chain == deadlock.chain[:1] * 2
+    yield "a blocking Send or Recv whose other side is the rank itself waits for ever; copy instead", itself
+    barrier = any(one.call == "Barrier" for one in chain)
+    yield "some ranks wait in a barrier that another cannot reach before they have gone on", barrier
+    # Where the receive of a Sendrecv or of an Irecv is there as well, it is not the order of the calls.
+    received = any(one.call == "Sendrecv" for one in ranks) or any(one.kind == "recv" for one in deadlock.requests)
+    if not received and not any(one.ended for one in ranks):
         kinds = {wait.kind for wait in waits}
-        yield (
-            "everybody sends first, and nobody receives. Sendrecv does both at once; or some ranks receive first",
-            kinds == {"send"},
-        )
+        in_turns = "Sendrecv does both at once; or some ranks receive first"
+        yield f"everybody sends first, and nobody receives. {in_turns}", kinds == {"send"}
         yield "everybody receives first, and nobody sends", kinds == {"recv"} and not deadlock.sends

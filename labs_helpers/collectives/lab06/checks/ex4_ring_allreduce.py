@@ -18,7 +18,7 @@ def ring_allreduce(student):
     for case, size, n in CASES:
         own = into_recv(sends := tagged(size, n), np.add)
         run = on_practice_ranks(case, student, own)
-        _expect_not_naive(case, run, n)
+        _expect_even(case, run, n)
         expect_ring(case, run, 2 * (size - 1), n)
         vectors.expect_unchanged(case, sends, tagged(size, n))
         vectors.expect_sum(case, *vectors.results(own), causes(size, n), vectors.chunk_cause)
@@ -31,35 +31,31 @@ def ring_allreduce(student):
     for size in (4, 5, 8):
         case = f"{size} ranks, 8,000 bytes"
         run = on_practice_ranks(case, student, into_recv(tagged(size, 1000), np.add))
-        if len(set(run.bytes_sent)) > 1:
-            raise Wrong(case, f"the ranks sent {run.bytes_sent} bytes; in a ring all send the same")
+        _expect_even(case, run, 1000)
         yield f"{case}: each rank sends {run.bytes_sent[0]:,} = 2·{size - 1}/{size} of them"
     yield vectors.check_real_ranks(student, into_recv, 4, 1001)
 
 
-def _expect_not_naive(case: str, run, n: int) -> None:
-    """Raises Wrong if all messages go to one rank or come from it, as round no ring of three or more."""
-    roots = [root for root in range(run.size) if all(root in (m.source, m.dest) for m in run.messages)]
-    if run.size > 2 and run.messages and roots:
-        raise Wrong(
-            case,
-            f"the ranks sent {run.bytes_sent} bytes, every message to rank {roots[0]} or from it: the naive all-reduce"
-            f". Round a ring each sends 2·(N − 1) chunks, here about {16 * (run.size - 1) * n // run.size} bytes",
-        )
+def _expect_even(case: str, run, n: int) -> None:
+    """Raises Wrong unless all ranks send as much, where chunks are equal."""
+    if n % run.size == 0 and len(set(run.bytes_sent)) > 1:
+        about = 16 * (run.size - 1) * n // run.size
+        found = f"the ranks sent {run.bytes_sent} bytes; round a ring each sends 2·(N − 1) chunks, here {about} bytes"
+        roots = [root for root in range(run.size) if all(root in (m.source, m.dest) for m in run.messages)]
+        naive = "the naive all-reduce: every message goes to one rank or comes from it"
+        raise Wrong(case, found, cause=naive if roots else "")
 
 
 def causes(size: int, n: int):
     """Their answers: all ranks' recvs, of equal chunks."""
     if n % size:
         return
-    sends, unfinished = (
-        tagged(size, n),
-        "not even the ranks' own chunks are finished: the reduce-scatter did not run, or ",
+    sends = tagged(size, n)
+    no_chunk = (
+        "not even the ranks' own chunks are finished: the reduce-scatter did not run, or worked in another vector"
     )
     own_alone = "only the ranks' own chunks are finished: the all-gather does not run, or what it receives gets nowhere"
-    too_early = (
-        "the all-gather sends chunks that are not finished: begin with chunk `rank`, go on with what has just come"
-    )
+    too_early = "the all-gather sends chunks that are not finished: begin with chunk `rank`, then what has just come"
     yield "recv is never filled: it starts as a copy of send, both functions work in it", [vectors.unwritten(n)] * size
     for turn in (1, -1):  # the direction of the ring
         scatter, gather = partial(ring, turn=turn), partial(ring, turn=turn, sent=0, received=-1, adds=False)
@@ -67,7 +63,7 @@ def causes(size: int, n: int):
         yield "the reduce-scatter runs twice, and the second one adds up sums", gather(scatter(scattered))
         yield "the all-gather runs before the reduce-scatter; no chunk is finished then", scatter(gather(sends))
         yield "what arrives replaces the chunk; it is not reduced into it a second time", gather(scattered, adds=True)
-        yield unfinished + "worked in another vector", gather(sends)
+        yield no_chunk, gather(sends)
         yield own_alone, scattered
         yield "a step is missing in the all-gather: with N ranks there are N − 1", gather(scattered, steps=size - 2)
         for far in range(1, size):

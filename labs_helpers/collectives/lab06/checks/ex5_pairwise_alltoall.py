@@ -17,9 +17,7 @@ def pairwise_alltoall(student):
         run = on_practice_ranks(case, student, own)
         expect_unchanged(case, [send for send, _ in own], [send for send, _ in _send_and_recv(size, length)])
         _expect_exchanged(case, own, size, length)
-        for rank in range(size):
-            _expect_blocks_sent(case, rank, [m for m in run.messages if m.source == rank], size, 8 * length)
-        _expect_steps(case, run)
+        _expect_pairwise(case, run, 8 * length)
         yield f"{case}: {sent_by_each(run)}"
     case = "the same function on 3 real ranks"
     _expect_exchanged(case, on_real_ranks(case, student, _send_and_recv(3, 100)), 3, 100)
@@ -75,23 +73,19 @@ def causes(size: int, length: int):
         yield cause, without
 
 
-def _expect_blocks_sent(case: str, rank: int, messages, size: int, nbytes: int) -> None:
-    """Raises Wrong unless the `messages` of a rank are a block of `nbytes` for each other one."""
-    sent = [m.nbytes for m in messages]
-    found = f"rank {rank} sends {counted(len(sent), 'message')}"
-    if any(m.dest == rank for m in messages):
-        raise Wrong(case, f"rank {rank} sends itself a message; its own block is copied")
-    if len(sent) != size - 1:
-        empty = f", {sent.count(0)} of them empty" if nbytes and 0 in sent else ""
-        raise Wrong(case, f"{found}{empty}; a block for each other rank makes {counted(size - 1, 'message')}")
-    if set(sent) - {nbytes}:
-        found += f" of {', '.join(map(str, sent))} bytes; a block has {nbytes}, {nbytes // 8} elements of 8"
-        raise Wrong(case, found, cause="everything is sent to everybody" if set(sent) == {size * nbytes} else "")
-
-
-def _expect_steps(case: str, run) -> None:
-    if run.steps > run.size:  # in pairs i + j = step a rank that meets itself rests
-        firsts = {next(m.dest for m in run.messages if m.source == rank) for rank in range(1, run.size)}
-        found = f"it takes {run.steps} steps, {run.size - 1} are enough: a rank cannot receive two messages at a time"
-        queue = "everybody sends to rank 0 first, then to rank 1: they queue up for one receiver; start elsewhere each"
+def _expect_pairwise(case: str, run, nbytes: int) -> None:
+    """Raises Wrong unless each rank sends a block of `nbytes` to each other one, and no two to one at a time."""
+    size = run.size
+    if any(m.dest == m.source for m in run.messages):
+        raise Wrong(case, "a rank sends itself a message; its own block is copied")
+    for rank in range(size):
+        sent = [m.nbytes for m in run.messages if m.source == rank]
+        if sent != [nbytes] * (size - 1):
+            found = f"rank {rank} sends {counted(len(sent), 'message')} of {', '.join(map(str, sent))} bytes"
+            everything = "everything is sent to everybody" if set(sent) == {size * nbytes} else ""
+            raise Wrong(case, f"{found}; a block for each other rank makes {size - 1} of {nbytes}", cause=everything)
+    if run.steps > size:  # in pairs i + j = step a rank that meets itself rests
+        firsts = {next(m.dest for m in run.messages if m.source == rank) for rank in range(1, size)}
+        found = f"it takes {run.steps} steps, {size - 1} are enough: a rank cannot receive two messages at a time"
+        queue = "all send to rank 0 first, then to rank 1, and queue up for one receiver; each has to start elsewhere"
         raise Wrong(case, found, cause=queue if firsts == {0} else "")

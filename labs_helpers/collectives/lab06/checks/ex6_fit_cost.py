@@ -20,8 +20,9 @@ def fit_cost(student):
     for alpha, beta in ((ALPHA, BETA), (5e-7, 4e-11)):
         case = f"times of α = {1e6 * alpha:g} µs, 1/β = {1e-9 / beta:g} GB/s"
         found = _answer(case, student, alpha + beta * NBYTES, 8)
-        expect_number(case, "alpha", found[0], alpha, alpha_causes(alpha, beta), 1e-6)
-        expect_number(case, "beta", found[1], beta, beta_causes(alpha, beta), 1e-6)
+        for part, name, right in ((0, "alpha", alpha), (1, "beta", beta)):
+            causes = ((cause, line[part]) for cause, line in exact_causes(alpha, beta) if line[part] != right)
+            expect_number(case, name, found[part], right, causes, 1e-6)
         yield case
     case, exact = "the first again, each time up to 5% too long or too short", ALPHA + BETA * NBYTES
     found = _answer(case, student, exact * (1 + NOISE), 8)
@@ -56,26 +57,18 @@ def _answer(case: str, student, seconds, ranks: int) -> list:
     return [np.asarray(part)[()] for part in expect_tuple(case, answer, "alpha", "beta", "crossover")]
 
 
-def alpha_causes(alpha: float, beta: float):
-    yield "the times are of one way already", alpha / 2
-    yield "alpha and beta are swapped", beta
-    yield "alpha is in seconds, not in µs", 1e6 * alpha
-    yield "the model was fitted in logarithms, in which it is no straight line", _in_logarithms(alpha, beta)[0]
-
-
-def beta_causes(alpha: float, beta: float):
-    yield "beta is seconds a byte, not bytes a second", 1 / beta
-    yield "the times are of one way already", beta / 2
-    yield "nbytes are bytes, not elements", 8 * beta
-    yield "alpha and beta are swapped", alpha
-    for power, unit in enumerate(("kilobyte", "megabyte", "gigabyte"), 1):
-        yield f"beta is seconds a byte, not a {unit}", (1000**power * beta, 1024**power * beta)
-    yield "the model was fitted in logarithms, in which it is no straight line", _in_logarithms(alpha, beta)[1]
-
-
-def _in_logarithms(alpha: float, beta: float) -> tuple[float, float]:
+def exact_causes(alpha: float, beta: float):
+    """Their answers: (α, β)."""
     slope, start = np.polyfit(np.log(NBYTES), np.log(alpha + beta * NBYTES), 1)
-    return math.exp(start), slope
+    yield "the model was fitted in logarithms, in which it is no straight line", (math.exp(start), slope)
+    yield "the times are of one way already", (alpha / 2, beta / 2)
+    yield "alpha and beta are swapped", (beta, alpha)
+    yield "alpha is in seconds, not in µs", (1e6 * alpha, beta)
+    yield "beta is seconds a byte, not bytes a second", (alpha, 1 / beta)
+    yield "nbytes are bytes, not elements", (alpha, 8 * beta)
+    for unit, decimal, binary in (("kilo", 1e3, 2**10), ("mega", 1e6, 2**20), ("giga", 1e9, 2**30)):
+        yield f"beta is seconds a byte, not a {unit}byte", (alpha, decimal * beta)
+        yield f"beta is seconds a byte, not a {unit}byte", (alpha, binary * beta)
 
 
 def _expect_least_squares(case: str, line, times) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 from labs_helpers.collectives.chunks import chunk_bounds
 from labs_helpers.collectives.lab06 import exercises
 from labs_helpers.collectives.lab06.checks import vectors
-from labs_helpers.collectives.lab06.checks.late_ranks import DELAY_S, CountedOp, LateComm
+from labs_helpers.collectives.lab06.checks.late_ranks import DELAY_S, LateComm, WatchedOp
 from labs_helpers.collectives.lab06.checks.ranks import on_practice_ranks, on_real_ranks
 from labs_helpers.collectives.lab06.checks.vectors import UNEVEN, Fault, tagged, unwritten
 from labs_helpers.collectives.lab06.shared_matrix import shared_matrix
@@ -28,17 +28,19 @@ def shared_memory_allreduce(student):
         ("4 ranks, 3 elements, an empty chunk", 4, 3),
     ):
         case, shared = f"{case}, three calls in a row", np.full((size, n), STALE)
-        own = [(shared, send, _blank(CALLS, n), CountedOp(np.add)) for send in _sends(size, n)]
+        reduced = [[] for _ in range(size)]  # elements, each time
+        ops = [WatchedOp(np.add, counts.append) for counts in reduced]
+        own = [(shared, send, _blank(CALLS, n), op) for send, op in zip(_sends(size, n), ops, strict=True)]
         run = on_practice_ranks(case, student, own, _calls)
         if run.messages:
             raise Wrong(case, f"{len(run.messages)} messages were sent; the vectors go through `shared`")
         vectors.expect_unchanged(case, [send for _, send, _, _ in own], _sends(size, n))
         _expect_results(case, [recv for _, _, recv, _ in own], shared)
         for rank, (start, stop) in enumerate(chunk_bounds(n, size)):
-            needed, reduced = (size - 1) * (stop - start), own[rank][-1].reduced // CALLS
-            if reduced > needed + (stop - start):
+            needed, found = (size - 1) * (stop - start), sum(reduced[rank]) // CALLS
+            if found > needed + (stop - start):
                 cause = "every rank reduces the whole vector; its own chunk is enough"
-                raise Wrong(case, f"rank {rank} reduces {reduced} elements a call, {needed} are enough.", cause=cause)
+                raise Wrong(case, f"rank {rank} reduces {found} elements a call, {needed} are enough.", cause=cause)
         yield f"{case}: {len(run.barriers) / CALLS:g} barriers each"
 
     case, shared = "np.maximum, int32, all below zero", np.zeros((4, 10), np.int32)
@@ -73,12 +75,12 @@ def _late_calls(student, comm, sends, recvs) -> None:
     """All calls with rank 0 late, then all with the last rank late."""
     shared, window = shared_matrix(comm, sends.shape[1], np.float64)
     for late_rank, results in ((0, recvs[:CALLS]), (comm.size - 1, recvs[CALLS:])):
-        late = comm.rank == late_rank
         shared[comm.rank] = STALE
-        comm.Barrier()
-        if late:
-            time.sleep(DELAY_S)
-        _calls(student, LateComm(comm, late), shared, sends, results, CountedOp(np.add, late))
+        own_comm, op = comm, np.add
+        if comm.rank == late_rank:
+            own_comm, op = LateComm(comm), WatchedOp(np.add, lambda elements: time.sleep(DELAY_S))
+        own_comm.Barrier()
+        _calls(student, own_comm, shared, sends, results, op)
         comm.Barrier()
     window.Free()
 
@@ -116,7 +118,7 @@ def _why_misplaced(found, shared, chunk: int) -> str:
         row[:] = rows.sum(0)
     if all(np.array_equal(found[rank, mine], rows[rank, mine]) for rank, mine in enumerate(places)):
         return (
-            "each rank writes its result over its whole row, which the others still read: in row r only chunk r is free"
+            "each rank writes its result over its whole row, which the others still read; only chunk r of row r is free"
         )
     finished = (shared[:, places[chunk]] == 2.0 ** (CALLS - 1) * total[places[chunk]]).all(1)
     if finished[chunk]:

@@ -25,10 +25,9 @@ def recursive_halving(student):
         run = on_practice_ranks(case, student, own)
         for rank in range(size):
             _expect_steps(case, run, rank, np.count_nonzero(_halves(rank, size, n)))
-        vectors.expect_sum(case, *vectors.results(own), causes(size, n), partial(_otherwise, run, n))
+        vectors.expect_sum(case, *vectors.results(own), causes(size, n), partial(_otherwise, run))
         for rank in range(size):
-            if sum(_sent(run, rank)) != sum(_halves(rank, size, n)):
-                raise Wrong(case, _sizes(run, rank, n))
+            _expect_halves(case, rank, [m.nbytes // 8 for m in run.messages if m.source == rank], size, n)
         yield f"{case}: {sent_by_each(run)}"
     yield vectors.check_maximum(student, in_place)
     yield vectors.check_real_ranks(student, in_place, 4, 1001)
@@ -59,16 +58,13 @@ def _halves(rank: int, size: int, n: int) -> list[int]:
     return counts
 
 
-def _sent(run, rank: int) -> list[int]:
-    """The elements of each message that `rank` sent."""
-    return [m.nbytes // 8 for m in run.messages if m.source == rank]
-
-
-def _sizes(run, rank: int, n: int) -> str:
-    sent, halves = _sent(run, rank), _listed(_halves(rank, run.size, n))
-    whole = ", the whole vector" if set(sent) == {n} else ""
-    enough = f"half of the vector, then a quarter and so on are enough: {halves}"
-    return f"rank {rank} sends {_listed(sent)} elements{whole}; {enough}"
+def _expect_halves(case: str, rank: int, sent: list[int], size: int, n: int) -> None:
+    """sent: the elements of each message of `rank`."""
+    halves = _halves(rank, size, n)
+    if sum(sent) != sum(halves):
+        whole = ", the whole vector" if set(sent) == {n} else ""
+        enough = f"half of the vector, then a quarter and so on are enough: {_listed(halves)}"
+        raise Wrong(case, f"rank {rank} sends {_listed(sent)} elements{whole}; {enough}")
 
 
 def _listed(numbers) -> str:
@@ -103,7 +99,7 @@ def _halved(data, gives: bool = True, own: int = 1, arrived: int = 1) -> list:
     return data
 
 
-def _otherwise(run, n: int, fault) -> str:
+def _otherwise(run, fault) -> str:
     """The cause of wrong values that the messages show."""
     for rank in range(run.size):
         partners = [m.dest for m in run.messages if m.source == rank]
@@ -112,6 +108,4 @@ def _otherwise(run, n: int, fault) -> str:
             order = "the halves are taken in the wrong order: " if partners == right[::-1] else ""
             first_and_last = f"the first partner is size / 2 away, the last is 1 away: rank {_listed(right)}"
             return f"{order}rank {rank} sends to rank {_listed(partners)}; {first_and_last}"
-        if n % run.size == 0 and _sent(run, rank) != _halves(rank, run.size, n):
-            return _sizes(run, rank, n)
     return vectors.chunk_cause(fault)

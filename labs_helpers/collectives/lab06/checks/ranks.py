@@ -5,28 +5,22 @@ import sys
 from labs_helpers.collectives.lab06.checks.deadlocks import describe_deadlock
 from labs_helpers.collectives.practice import Deadlock, Practice, PracticeTimeout, RankFailed, practice
 from labs_helpers.compile.source import names_used, reachable
-from labs_helpers.course.verdict import Wrong, describe_error
-from labs_helpers.course.verdict.messages import cause_of
+from labs_helpers.course.verdict import Wrong, cause_of, describe_error
 
 PRACTICE_LIMIT_S = 5
 REAL_LIMIT_S = 20
+ROUND = "ranks go round with % comm.size; rank ^ step pairs up powers of two only"
+REQUESTS = "MPI.Request's functions take real requests alone; right on both: for request in requests: request.Wait()"
+OTHER_MESSAGE = (
+    "the buffer was made for another message: for a chunk of another length (they may differ by one element), or for "
+    "one of another step, because a rank has left a message out; an empty chunk is a message too"
+)
 CAUSES = (  # of a rank's error, as in the engine's tables
-    (
-        r"^Truncated",
-        "the buffer was made for another message: for a chunk of another length (they may differ by one element), or "
-        "for one of another step, because a rank has left a message out; an empty chunk is a message too",
-    ),
+    (r"^Truncated", OTHER_MESSAGE),
     (r"^SendBufferOverwritten", "the same vector is sent and written; receive into a buffer of its own"),
     (r"^BufferError", "a transposed or strided view; a message is one run of memory"),
-    (
-        r"^IndexError|^ValueError: (dest|source) is ",
-        "ranks go round with % comm.size; rank ^ step pairs up powers of two only",
-    ),
-    (
-        r"Cannot convert PracticeRequest",
-        "MPI.Request's functions take requests of real ranks alone. On both kinds works\n"
-        "    for request in requests: request.Wait()",
-    ),
+    (r"^IndexError|^ValueError: (dest|source) is ", ROUND),
+    (r"Cannot convert PracticeRequest", REQUESTS),
 )
 
 
@@ -51,13 +45,15 @@ def on_practice_ranks(case: str, student, own: list[tuple], call=called) -> Prac
         raise Wrong(case, f"rank {failed.rank} raised {wrong.found}", cause=cause) from None
     except PracticeTimeout as error:
         raise Wrong(case, str(error)) from None
-    for lost in run.unreceived:
+    if run.unreceived:
+        lost = run.unreceived[0]
         journey = f"from rank {lost.source} to rank {lost.dest}, {lost.nbytes} bytes"
         raise Wrong(case, f"a message {journey}, was sent and never received")
-    for request in run.never_waited:
-        more = f" (and {len(run.never_waited) - 1} more)" if len(run.never_waited) > 1 else ""
+    if run.never_waited:
+        first, *others = run.never_waited
+        more = f" (and {len(others)} more)" if others else ""
         until = "until its Wait returns, MPI may still read or write the buffer"
-        raise Wrong(case, f"{request} is never waited for{more}: {until}. Keep what it returns, and call its Wait().")
+        raise Wrong(case, f"{first} is never waited for{more}: {until}. Keep what it returns, and call its Wait().")
     return run
 
 
@@ -70,11 +66,9 @@ def on_real_ranks(case: str, student, own: list[tuple], call=called) -> list[tup
     cloudpickle.register_pickle_by_value(sys.modules[__package__])  # else each rank imports the checks, and torch
     try:
         return run_on_ranks(_on_rank, len(own), student, own, call, timeout=REAL_LIMIT_S)
-    except RanksTimeout as error:
-        cause = "practice ranks did not wait like this. Do all make the same calls whatever order they come in?"
-        raise Wrong(case, str(error), cause=cause) from None
-    except RanksFailed as error:
-        raise Wrong(case, str(error)) from None
+    except (RanksFailed, RanksTimeout) as error:
+        same = "real ranks wait where practice ranks did not. Do all make the same calls whatever order they come in?"
+        raise Wrong(case, str(error), cause=same if isinstance(error, RanksTimeout) else "") from None
     except Exception as error:
         if "pickle" not in f"{type(error).__name__} {error}":
             raise

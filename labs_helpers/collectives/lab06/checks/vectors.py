@@ -86,22 +86,22 @@ def expect_sum(case: str, found, ranges, causes: Candidates = (), otherwise=lamb
     function of the Fault, the cause where none of them fits, or ''.
     """
     size, n = np.shape(found)
-    right = np.equal(found, sum(tagged(size, n)))
-    off = {
-        rank: start + int(np.argmin(right[rank, start:stop]))
-        for rank, (start, stop) in enumerate(ranges)
-        if not right[rank, start:stop].all()
-    }
-    if off:
-        rank, element = next(iter(off.items()))
+    off = np.argwhere(_inside(ranges, n) & (found != sum(tagged(size, n))))
+    if off.size:
+        rank, element = map(int, off[0])
         fault = _fault(rank, element, found[rank][element], size, n)
-        ranks = f" Wrong on ranks {', '.join(map(str, off))}." if len(off) > 1 else ""
+        ranks = f" Wrong on ranks {', '.join(map(str, np.unique(off[:, 0])))}." if (off[:, 0] != rank).any() else ""
         raise Wrong(
             case,
             f"rank {rank}, element {element} (chunk {fault.chunk}): {fault.said}.{ranks}",
             cause=likely(causes, lambda outcome: np.array_equal(found, outcome, equal_nan=True)) or otherwise(fault),
             advice=f"follow element {element} through the steps by hand: which rank has what of it, and when?",
         )
+
+
+def _inside(ranges, n: int) -> np.ndarray:
+    """bool (rank, element): which elements lie within the rank's (start, stop)."""
+    return np.array([[start <= element < stop for element in range(n)] for start, stop in ranges], bool)
 
 
 def _fault(rank: int, element: int, value: float, size: int, n: int) -> Fault:
@@ -133,7 +133,7 @@ def chunk_cause(fault: Fault) -> str:
 def expect_maximum(case: str, found, ranges) -> None:
     """Raises Wrong unless each rank's vector is the maximum of `below_zero` within its range."""
     found, sends = np.array(found), np.array(below_zero(*np.shape(found)))
-    inside = np.array([[start <= element < stop for element in range(sends.shape[1])] for start, stop in ranges])
+    inside = _inside(ranges, found.shape[1])
 
     def causes():
         yield "a sum, whatever op is: use op, not +", np.where(inside, sends.sum(0), found)

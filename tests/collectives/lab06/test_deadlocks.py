@@ -1,0 +1,63 @@
+"""What practice ranks wait for, and the cause that the checks of lab 06 name for it: each condition by itself."""
+
+import numpy as np
+import pytest
+
+from labs_helpers.collectives.lab06.checks.deadlocks import describe_deadlock
+from labs_helpers.collectives.practice import Deadlock, practice
+
+ONE = np.zeros(1)
+
+
+def sends_with_a_tag(comm):
+    comm.Send(ONE, 1, 3) if comm.rank == 0 else comm.Recv(ONE.copy(), 0, 4)
+
+
+def sends_and_receives_the_same_way(comm):
+    right = (comm.rank + 1) % comm.size
+    comm.Sendrecv(ONE, right, 0, ONE.copy(), right)
+
+
+def both_requests_the_same_way(comm):
+    right = (comm.rank + 1) % comm.size
+    requests = [comm.Isend(ONE, right), comm.Irecv(ONE.copy(), right)]
+    requests[0].Waitall(requests)
+
+
+def an_irecv_takes_the_message(comm):
+    other = 1 - comm.rank
+    comm.Irecv(ONE.copy(), other)
+    comm.Sendrecv(ONE, other, 0, ONE.copy(), other)
+
+
+def two_meet_while_one_is_away(comm):
+    if comm.rank < 2:
+        comm.Send(ONE, 1 - comm.rank)
+
+
+CASES = [
+    (sends_with_a_tag, 2, "a message with another tag"),
+    (lambda comm: comm.rank or comm.Recv(ONE.copy(), 1), 2, "has ended and does less"),
+    (lambda comm: comm.rank or comm.Recv(ONE.copy()), 3, "has ended and does less"),
+    (lambda comm: comm.rank or comm.Barrier(), 2, "has ended and does less"),
+    (sends_and_receives_the_same_way, 3, "who sends and who receives do not fit"),
+    (both_requests_the_same_way, 3, "who sends and who receives do not fit"),
+    (lambda comm: comm.Recv(ONE.copy(), comm.rank), 2, "the rank itself waits for ever"),
+    (lambda comm: comm.Recv(ONE.copy(), 0) if comm.rank else comm.Barrier(), 2, "in a barrier"),
+    (lambda comm: comm.Send(ONE, 1 - comm.rank), 2, "everybody sends first"),
+    (lambda comm: comm.Isend(ONE, 1 - comm.rank).Wait(), 2, "everybody sends first"),
+    (lambda comm: comm.Recv(ONE.copy(), 1 - comm.rank), 2, "everybody receives first"),
+    (lambda comm: comm.Irecv(ONE.copy(), 1 - comm.rank).Wait(), 2, "everybody receives first"),
+    (an_irecv_takes_the_message, 2, ""),
+    (two_meet_while_one_is_away, 3, ""),
+]
+
+
+@pytest.mark.parametrize(("function", "size", "cause"), CASES)
+def test_the_cause_of_a_deadlock(function, size, cause):
+    with pytest.raises(Deadlock) as caught:
+        practice(function, size)
+    wrong = describe_deadlock("case", caught.value)
+    assert [cause in named for named in wrong.causes] == ([True] if cause else [])
+    assert wrong.message.startswith(f"a deadlock: {caught.value}")
+    assert ("Not waited for so far: rank 0: Irecv from 1" in wrong.message) == (function is an_irecv_takes_the_message)
