@@ -8,7 +8,6 @@ import tomllib
 from nbformat.notebooknode import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell
 
-from labs_helpers.authoring.references import name_of
 from labs_helpers.labs import ROOT, Lab
 
 VARIES = "nbval-ignore-output"  # tag of a cell whose output depends on the machine or on how far a student is
@@ -35,7 +34,8 @@ def badge(lab: Lab) -> str:
 
 
 def check_source(exercise) -> str:
-    return f"{name_of(exercise)} = check.{exercise.trial.__name__}({name_of(exercise)})"
+    name = exercise.trial.__name__
+    return f"{name} = check.{name}({name})"
 
 
 def number_of(exercise) -> str:
@@ -71,7 +71,7 @@ def with_heading(exercise, source: str) -> str:
     found = re.search(rf"^### Exercise {number} · (.+)(?:(\n+)\*\d+ minutes · \d+ points\*$)?", source, re.MULTILINE)
     if not found:
         raise ValueError(f"no heading `### Exercise {number} · …` in the cell before its exercise cell")
-    own = found[1] if title.lower().startswith(found[1].lower()) else title[0].upper() + title[1:]
+    own = found[1] if title.lower().startswith(found[1].lower()) else _capital(title)
     below = f"*{exercise.minutes} minutes · {exercise.points} points*"
     gap = found[2] or "\n\n"
     return f"{source[: found.start()]}### Exercise {number} · {own}{gap}{below}{source[found.end() :]}"
@@ -80,16 +80,22 @@ def with_heading(exercise, source: str) -> str:
 def new_cells(exercise) -> list[NotebookNode]:
     """Heading, exercise, check, hints and reveal of an exercise that has no cells yet: to be filled, TODO to be
     written. A transfer exercise has no reveal."""
-    heading = f"### Exercise {number_of(exercise)} · {exercise.title}\n\nTODO: what is asked, and what is given."
+    heading = (
+        f"### Exercise {number_of(exercise)} · {_capital(exercise.title)}\n\nTODO: what is asked, and what is given."
+    )
     made = [
-        new_markdown_cell(with_heading(exercise, heading)),
+        new_markdown_cell(f"{with_heading(exercise, heading)}\n\nTODO: what is asked, and what is given."),
         new_code_cell(metadata={"nbgrader": stub_mark(exercise)}),
         new_code_cell(metadata={"nbgrader": check_mark(exercise)}),
         new_markdown_cell(_HINTS),
     ]
     if exercise.reference is not None:
-        made.append(new_code_cell(f"reveal(exercises.{name_of(exercise)})", metadata={"tags": [VARIES]}))
+        made.append(new_code_cell(f"reveal(exercises.{exercise.trial.__name__})", metadata={"tags": [VARIES]}))
     return made
+
+
+def _capital(title: str) -> str:
+    return title[0].upper() + title[1:]
 
 
 def _address() -> str:

@@ -10,19 +10,16 @@ from labs_helpers.labs import Lab
 
 
 def reference(lab: Lab, exercise):
-    """The function that answers `exercise`, an Exercise of `lab`. ValueError where a transfer exercise has none."""
-    if exercise.reference is not None:
-        return exercise.reference
+    """The function that answers `exercise`, an Exercise of `lab`. ValueError where none has its check's name."""
     name = exercise.trial.__name__
-    try:
-        return getattr(importlib.import_module(lab.transfer), name)
-    except (ImportError, AttributeError) as error:
-        raise ValueError(f"its reference `{name}` has to be in {lab.transfer}: {error}") from error
-
-
-def name_of(exercise) -> str:
-    """What a notebook calls the answer."""
-    return plain(exercise.reference or exercise.trial).__name__
+    if exercise.reference is None:
+        try:
+            return getattr(importlib.import_module(lab.transfer), name)
+        except (ImportError, AttributeError) as error:
+            raise ValueError(f"its reference `{name}` has to be in {lab.transfer}: {error}") from error
+    if (own := plain(exercise.reference).__name__) != name:
+        raise ValueError(f"its check is called `{name}` and its reference `{own}`; a notebook has one name for both")
+    return exercise.reference
 
 
 def solved_cell(lab: Lab, exercise) -> str:

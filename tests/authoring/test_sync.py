@@ -1,6 +1,7 @@
 """make sync: what it writes, what it leaves alone, and what it says where a cell is missing."""
 
 import dataclasses
+import re
 import shutil
 from copy import deepcopy
 
@@ -107,7 +108,7 @@ def test_an_exercise_without_cells_gets_them_in_its_place(number, count, heading
     assert sync(LAB, notebook) == [said, f"02/{number}: stub", f"02/{number}: check cell"]
     at = notebook.cells.index(by_grade_id(notebook)[id])
     made = notebook.cells[at : at + count]
-    assert f"### Exercise {number} · " in notebook.cells[at - 1].source
+    assert re.search(rf"^### Exercise {number} · [A-Z]", notebook.cells[at - 1].source, re.MULTILINE)
     assert ("TODO" in notebook.cells[at - 1].source) == heading
     assert [c.source for c in made[:2]] == [c.source for c in taken[:2]]
     assert made[2].source.count("<details>") == 3 and "TODO" in made[2].source
@@ -160,6 +161,12 @@ def test_a_transfer_reference_that_is_not_there_is_named(notebook):
     elsewhere = dataclasses.replace(LAB, transfer="tests.gemm.lab02.exercises.ex8")
     with pytest.raises(ValueError, match=r"02/7: its reference `silu_matmul` has to be in tests\.gemm\.\S+ex8"):
         sync(elsewhere, notebook)
+
+
+def test_a_check_and_a_reference_of_two_names_are_an_error(notebook):
+    another = with_title("02/3", "the K loop", reference=LAB.exercises()[1].reference)
+    with pytest.raises(ValueError, match="02/3: its check is called `tile_matmul` and its reference `copy_tiles`"):
+        sync(another, notebook)
 
 
 def test_checks_that_cannot_be_imported_are_named(notebook):
