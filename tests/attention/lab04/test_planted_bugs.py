@@ -356,6 +356,12 @@ BUGS = [
         [(END, "end = tl.minimum(first + BLOCK_M + BLOCK_N + Lk - Lq, Lk)")],
         "masked whole is computed all the same",
     ),
+    (
+        "causal_attention",
+        "a program too many",
+        [("triton.cdiv(Lq, BLOCK_M)", "Lq // BLOCK_M + 1")],
+        r"program \(5, 0\) has no queries, and loads keys(.|\n)*the grid is too large",
+    ),
     ("causal_attention", "keys past the end of K", [(K_MASK, K_MASK.replace(TO_LK, ""))], "load outside k_ptr"),
     ("causal_attention", "keys past the end of V", [(V_MASK, V_MASK.replace(TO_LK, ""))], "load outside v_ptr"),
     ("causal_attention", "no other= on V", [(V_MASK, V_MASK.replace(", other=0.0", ""))], "give V's load other"),

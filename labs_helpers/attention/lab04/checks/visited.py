@@ -17,6 +17,11 @@ def expect_visits(run: Run, loaded: dict, seen: np.ndarray, k, v, BLOCK_M: int, 
     oblong = Lq != Lk and not seen.all()  # with a mask; a case of Lq = Lk has come before
     needed_tiles = np.repeat(tile_states(seen, BLOCK_M, BLOCK_N) != SKIPPED, BLOCK_N, axis=1)[:, :Lk]
     for i, loads in loaded.items():
+        if i * BLOCK_M >= Lq:
+            if loads.any():
+                cause = "the grid is too large; along axis 0 it has triton.cdiv(Lq, BLOCK_M) programs"
+                raise Wrong(run.case, f"program ({i}, 0) has no queries, and loads keys.", cause=cause)
+            continue
         first, last = i * BLOCK_M, min((i + 1) * BLOCK_M, Lq) - 1
         program, needed = f"program ({i}, 0), queries {first} to {last},", seen[first : last + 1].any(0)
         if (missed := needed & (loads == 0)).any():
