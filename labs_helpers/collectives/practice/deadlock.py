@@ -8,7 +8,7 @@ from labs_helpers.collectives.practice.errors import PracticeError
 from labs_helpers.collectives.practice.mailbox import ANY, BARRIER, RECV, SEND, Operation
 from labs_helpers.collectives.practice.place import place
 
-SHOWN = 8  # ranks told one by one
+SHOWN = 8  # ranks that get a line or a clause of their own
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Deadlock(PracticeError):
     def __init__(self, ranks: list[Standing], sends, receives, requests):
         self.ranks, self.sends, self.receives, self.requests = ranks, list(sends), list(receives), list(requests)
         self.chain = self._chain()
-        super().__init__(_told(self))
+        super().__init__(_text(self))
 
     @classmethod
     def of(cls, baton) -> Deadlock:
@@ -90,7 +90,7 @@ def _call(waiting: list[Operation], requests: list[Operation]) -> str:
     return "Sendrecv" if len(waiting) > 1 else waiting[0].kind.capitalize()
 
 
-def _told(deadlock: Deadlock) -> str:
+def _text(deadlock: Deadlock) -> str:
     """First the chain, then a line for each rank."""
     lines = [f"rank {one.rank} {_standing(deadlock, one)}" for one in deadlock.ranks[:SHOWN]]
     more = len(deadlock.ranks) - SHOWN
@@ -103,25 +103,25 @@ def _sentence(deadlock: Deadlock) -> str:
     circle = len(chain) > 1 and chain[0] == chain[-1]
     if circle:
         waiting.pop()
-    told = f"rank {chain[0]} " + ", which ".join(_first_wait(deadlock, one) for one in waiting[:SHOWN])
+    text = f"rank {chain[0]} " + ", which ".join(_first_wait(deadlock, one) for one in waiting[:SHOWN])
     if len(waiting) > SHOWN:
-        return f"{told}, and so on" + (f", round to {chain[-1]}" if circle else "")
+        return f"{text}, and so on" + (f", round to {chain[-1]}" if circle else "")
     if circle and len(chain) == 2:
-        return f"{told}, itself"
-    return f"{told}, which has ended" if deadlock.ranks[chain[-1]].ended and not told.endswith("ended") else told
+        return f"{text}, itself"
+    return f"{text}, which has ended" if deadlock.ranks[chain[-1]].ended and not text.endswith("ended") else text
 
 
 def _standing(deadlock: Deadlock, one: Standing) -> str:
     """What a rank waits for, both halves of a Sendrecv if both are open, and where."""
     if one.ended:
         return "has ended"
-    told, first = _first_wait(deadlock, one), one.waits[0]
+    text, first = _first_wait(deadlock, one), one.waits[0]
     receive = next((wait for wait in one.waits if wait.kind == RECV), first)
     if receive is not first:
         tag, source = _tag(deadlock, receive), receive.peer
-        told += " and for a message"
-        told += f"{tag} from any rank" if source is ANY else f" from {source}{tag or _instead(deadlock, one, source)}"
-    return f"{told}, in {one.place}" if one.place else told
+        text += " and for a message"
+        text += f"{tag} from any rank" if source is ANY else f" from {source}{tag or _instead(deadlock, one, source)}"
+    return f"{text}, in {one.place}" if one.place else text
 
 
 def _instead(deadlock: Deadlock, one: Standing, source: int) -> str:

@@ -80,8 +80,13 @@ BUGS = [
         [(LSTSQ, "    seconds **= -1\n" + LSTSQ.replace("1 / seconds, nbytes /", "seconds, nbytes *"))],
         "seconds was overwritten: element 0 was 2.0008e-06 and is",
     ),
-    ("fit_cost", "0 for never", [("else math.inf", "else 0")], "crossover is 0, expected inf\nOn 2 ranks"),
-    ("fit_cost", "divides by zero", [NO_GUARD], "ZeroDivisionError(.|\n)*line(.|\n)*On 2 ranks both"),
+    (
+        "fit_cost",
+        "0 for never",
+        [("else math.inf", "else 0")],
+        "crossover is 0, expected inf\nLikely cause: on 2 ranks both",
+    ),
+    ("fit_cost", "divides by zero", [NO_GUARD], "ZeroDivisionError(.|\n)*line(.|\n)*on 2 ranks both"),
     ("fit_cost", "natural logarithm, no guard", [("math.log2", "math.log"), NO_GUARD], "Likely cause(.|\n)*to base 2"),
     (
         "fit_cost",

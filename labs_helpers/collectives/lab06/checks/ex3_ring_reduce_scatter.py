@@ -23,9 +23,8 @@ def ring_reduce_scatter(student):
             sent, needed = [m for m in run.messages if m.source == rank], 8 * (n - (stop - start))
             nbytes = run.bytes_sent[rank]
             if nbytes != needed:
-                found = (
-                    f"rank {rank} sent {nbytes} bytes in {len(sent)} messages, {needed} are needed: all chunks but one"
-                )
+                enough = f"{needed} are needed: all chunks but one"
+                found = f"rank {rank} sent {nbytes} bytes in {len(sent)} messages, {enough}"
                 raise Wrong(case, found, cause=too_much(sent, nbytes, needed, n))
         yield f"{case}: {sent_by_each(run)}"
     yield vectors.check_maximum(student, in_place)
@@ -42,10 +41,7 @@ def causes(size: int, n: int):
     yield "a step too many: with N ranks there are N − 1", ring(data, steps=size)
     yield "what arrives replaces the chunk instead of being reduced into it", ring(data, adds=False)
     yield "a step receives the same chunk that it sends; what arrives is the one before", ring(data, received=-1)
-    yield (
-        "the wrong way round the ring: data[…] goes to the right, what arrives comes from the left",
-        ring(data, way=-1),
-    )
+    yield "the wrong way round the ring: data[…] goes right, what arrives comes from the left", ring(data, way=-1)
     for by in range(1, size):
         sign, far = ("+", by) if by <= size // 2 else ("−", size - by)
         ends = f"each rank ends with chunk rank {sign} {far}, not with its own: all chunk indices are off by {far}"

@@ -10,7 +10,7 @@ from labs_helpers.collectives.lab06 import exercises
 from labs_helpers.collectives.lab06.checks import vectors
 from labs_helpers.collectives.lab06.checks.late_ranks import DELAY_S, LateComm, WatchedOp
 from labs_helpers.collectives.lab06.checks.ranks import on_practice_ranks, on_real_ranks
-from labs_helpers.collectives.lab06.checks.vectors import UNEVEN, Fault, tagged, unwritten
+from labs_helpers.collectives.lab06.checks.vectors import UNEVEN, WrongElement, tagged, unwritten
 from labs_helpers.collectives.lab06.shared_matrix import shared_matrix
 from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import Wrong
@@ -92,24 +92,24 @@ def _expect_results(case: str, recvs, shared=None) -> None:
     for call in range(CALLS):
         found, of_call = np.array(recvs)[:, call] / 2.0**call, f"{case}, call {call}"
         # Each rank's own chunk first: it tells about the reduction.
-        vectors.expect_sum(of_call, found, chunk_bounds(n, size), otherwise=partial(_why_not_reduced, found, shared))
-        vectors.expect_sum(of_call, found, [(0, n)] * size, otherwise=_why_not_collected)
+        vectors.expect_sum(of_call, found, chunk_bounds(n, size), otherwise=partial(_reduction_cause, found, shared))
+        vectors.expect_sum(of_call, found, [(0, n)] * size, otherwise=_collection_cause)
 
 
-def _why_not_reduced(found, shared, fault: Fault) -> str:
-    """The cause of a fault in a rank's own chunk."""
-    if shared is not None and (misplaced := _why_misplaced(found, shared, fault.chunk)):
-        return misplaced
-    if np.isnan(fault.value):
-        return UNEVEN if fault.uneven else "it is not collected into recv"
-    if not fault.parts:
+def _reduction_cause(found, shared, wrong: WrongElement) -> str:
+    """The cause of a wrong element in a rank's own chunk."""
+    if shared is not None and (cause := _place_cause(found, shared, wrong.chunk)):
+        return cause
+    if np.isnan(wrong.value):
+        return UNEVEN if wrong.uneven else "it is not collected into recv"
+    if not wrong.parts:
         return "a rank reduces before all have put their rows there: a barrier is missing before the reduction"
-    if fault.is_own(fault.rank):
+    if wrong.is_own(wrong.rank):
         return "no other row was reduced into it, or the result was put somewhere else than where it is collected"
     return "the loop leaves out a row, or takes one twice; or a row was written while another rank had still to read it"
 
 
-def _why_misplaced(found, shared, chunk: int) -> str:
+def _place_cause(found, shared, chunk: int) -> str:
     """Whether the reduced chunks went where they should not, or were not looked for where they are."""
     size, n = found.shape
     places = [slice(*bounds) for bounds in chunk_bounds(n, size)]
@@ -127,16 +127,16 @@ def _why_misplaced(found, shared, chunk: int) -> str:
     return f"{elsewhere}: put a result where it is collected" if finished.any() else ""
 
 
-def _why_not_collected(fault: Fault) -> str:
-    """The cause of a fault in another rank's chunk, where all ranks have their own."""
-    if set(fault.parts) == {2} or fault.is_own(fault.chunk, 2):
+def _collection_cause(wrong: WrongElement) -> str:
+    """The cause of one in another rank's chunk, where all ranks have their own."""
+    if set(wrong.parts) == {2} or wrong.is_own(wrong.chunk, 2):
         return "the next call wrote a row while others were still collecting: a barrier is missing at the end of a call"
-    if fault.uneven:
+    if wrong.uneven:
         return UNEVEN
-    if np.isnan(fault.value):
+    if np.isnan(wrong.value):
         return "it is not collected into recv"
-    if fault.is_own(fault.rank):
+    if wrong.is_own(wrong.rank):
         return "each rank collects from its own row; chunk r lies in row r"
-    if fault.parts:
+    if wrong.parts:
         return "a rank collects chunks that are not reduced yet: a barrier is missing after the reduction"
     return "the chunk was not collected from its rank's row, or what lay there was overwritten"

@@ -25,7 +25,7 @@ def recursive_halving(student):
         run = on_practice_ranks(case, student, own)
         for rank in range(size):
             _expect_steps(case, run, rank, np.count_nonzero(_halves(rank, size, n)))
-        vectors.expect_sum(case, *vectors.results(own), causes(size, n), partial(_otherwise, run))
+        vectors.expect_sum(case, *vectors.results(own), causes(size, n), partial(_messages_cause, run))
         for rank in range(size):
             _expect_halves(case, rank, [m.nbytes // 8 for m in run.messages if m.source == rank], size, n)
         yield f"{case}: {sent_by_each(run)}"
@@ -99,7 +99,7 @@ def _halved(data, gives: bool = True, own: int = 1, arrived: int = 1) -> list:
     return data
 
 
-def _otherwise(run, fault) -> str:
+def _messages_cause(run, wrong) -> str:
     """The cause of wrong values that the messages show."""
     for rank in range(run.size):
         partners = [m.dest for m in run.messages if m.source == rank]
@@ -108,4 +108,4 @@ def _otherwise(run, fault) -> str:
             order = "the halves are taken in the wrong order: " if partners == right[::-1] else ""
             first_and_last = f"the first partner is size / 2 away, the last is 1 away: rank {_listed(right)}"
             return f"{order}rank {rank} sends to rank {_listed(partners)}; {first_and_last}"
-    return vectors.chunk_cause(fault)
+    return vectors.chunk_cause(wrong)

@@ -16,7 +16,7 @@ UNEVEN = "uneven chunks end where chunk_bounds says; equal ones are right, chunk
 
 
 @dataclass(frozen=True)
-class Fault:
+class WrongElement:
     """The first wrong element of a sum, and its value. parts: how often each rank's element is in it; () where it is no
     such sum. elsewhere: it is one of other elements. uneven: the chunks differ in length, and none is empty."""
 
@@ -79,22 +79,22 @@ def check_real_ranks(student, given, size: int, n: int) -> str:
     return case
 
 
-def expect_sum(case: str, found, ranges, causes: Candidates = (), otherwise=lambda fault: "") -> None:
+def expect_sum(case: str, found, ranges, causes: Candidates = (), otherwise=lambda wrong: "") -> None:
     """Raises Wrong unless each rank's vector is the sum of `tagged` within its range.
 
     found: a vector a rank. ranges: (start, stop) a rank. causes: their answers are all ranks' vectors. otherwise: a
-    function of the Fault, the cause where none of them fits, or ''.
+    function of the WrongElement, the cause where none of them fits, or ''.
     """
     size, n = np.shape(found)
     off = np.argwhere(_inside(ranges, n) & (found != sum(tagged(size, n))))
     if off.size:
         rank, element = map(int, off[0])
-        fault = _fault(rank, element, found[rank][element], size, n)
+        wrong = _wrong_element(rank, element, found[rank][element], size, n)
         ranks = f" Wrong on ranks {', '.join(map(str, np.unique(off[:, 0])))}." if (off[:, 0] != rank).any() else ""
         raise Wrong(
             case,
-            f"rank {rank}, element {element} (chunk {fault.chunk}): {fault.said}.{ranks}",
-            cause=likely(causes, lambda outcome: np.array_equal(found, outcome, equal_nan=True)) or otherwise(fault),
+            f"rank {rank}, element {element} (chunk {wrong.chunk}): {wrong.said}.{ranks}",
+            cause=likely(causes, lambda outcome: np.array_equal(found, outcome, equal_nan=True)) or otherwise(wrong),
             advice=f"follow element {element} through the steps by hand: which rank has what of it, and when?",
         )
 
@@ -104,30 +104,30 @@ def _inside(ranges, n: int) -> np.ndarray:
     return np.array([[start <= element < stop for element in range(n)] for start, stop in ranges], bool)
 
 
-def _fault(rank: int, element: int, value: float, size: int, n: int) -> Fault:
+def _wrong_element(rank: int, element: int, value: float, size: int, n: int) -> WrongElement:
     """What `value` is, where a sum of `tagged` should be."""
     chunk = next(chunk for chunk, (_, stop) in enumerate(chunk_bounds(n, size)) if element < stop)
     place = rank, chunk, bool(n % size and n > size), value
     if np.isnan(value):
-        return Fault(*place, "never written")
+        return WrongElement(*place, "never written")
     number = int(value)
     parts, at = tuple(number >> 4 * part & 15 for part in range(size)), number // _PLACE
     total = sum(parts)
     if number < 0 or not total or at % total or number % _PLACE >> 4 * size:
-        return Fault(*place, f"{value:g}, which is no sum of the ranks' elements")
+        return WrongElement(*place, f"{value:g}, which is no sum of the ranks' elements")
     if at != total * (element + 1):
         single = f"rank {parts.index(1)}'s element {at - 1}" if total == 1 else ""
-        return Fault(*place, single or "a sum with parts of other elements in it", elsewhere=True)
+        return WrongElement(*place, single or "a sum with parts of other elements in it", elsewhere=True)
     said = [f"rank {part}'s part is missing" for part, times in enumerate(parts) if not times]
     said += [f"rank {part}'s part is in it {times} times" for part, times in enumerate(parts) if times > 1]
-    return Fault(*place, "; ".join(said), parts)
+    return WrongElement(*place, "; ".join(said), parts)
 
 
-def chunk_cause(fault: Fault) -> str:
+def chunk_cause(wrong: WrongElement) -> str:
     """What chunks leave as a cause where nothing more exact fits."""
-    if fault.uneven:
+    if wrong.uneven:
         return UNEVEN
-    return "the parts of two different chunks met: one arrived in another chunk's place" if fault.elsewhere else ""
+    return "the parts of two different chunks met: one arrived in another chunk's place" if wrong.elsewhere else ""
 
 
 def expect_maximum(case: str, found, ranges) -> None:
