@@ -61,6 +61,6 @@ def test_the_tile_map_counts_and_names_what_is_computed_for_nothing():
 @pytest.mark.skipif(this_machine().device == "cuda", reason="a GPU times the kernel too")
 def test_on_a_cpu_pytorch_alone_is_timed(capsys):
     time_here(exercises.tile_attention)
-    told = capsys.readouterr().out
-    assert "PyTorch only" in told and told.count("plain, three kernels") == 2 and "tiles" not in told
-    assert "4.194 MB extra" in told  # S and P of 8 heads at 256 tokens in float32: 2 · 8 · 256² · 4
+    printed = capsys.readouterr().out
+    assert "PyTorch only" in printed and printed.count("plain, three kernels") == 2 and "tiles" not in printed
+    assert "4.194 MB extra" in printed  # S and P of 8 heads at 256 tokens in float32: 2 · 8 · 256² · 4
