@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from labs_helpers.compile.source import plain
-from labs_helpers.course.verdict.wrong import Wrong
+from labs_helpers.course.verdict import Wrong
 
 _serial = itertools.count()
 

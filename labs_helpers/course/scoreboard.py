@@ -28,8 +28,12 @@ class Scoreboard:
 
     def of_lab(self) -> list:
         """The exercises of the current lab, in order; all that are known before `setup` named one."""
-        chosen = [e for key, e in self.exercises.items() if self.lab is None or key.startswith(self.lab + "/")]
-        return sorted(chosen, key=lambda e: e.id)
+        return self.of(self.lab)
+
+    def of(self, lab: str | None) -> list:
+        """The exercises of a lab ('02') in order, of every lab for None."""
+        chosen = [e for key, e in self.exercises.items() if lab is None or key.startswith(f"{lab}/")]
+        return sorted(chosen, key=lambda e: [int(part) for part in e.id.split("/")])
 
 
 SCORES = Scoreboard()

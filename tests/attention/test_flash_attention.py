@@ -11,8 +11,8 @@ from labs_helpers.attention.flash_attention import attention_backward, attention
 from labs_helpers.attention.kernels import hopper, portable
 from labs_helpers.attention.plan import plan, plan_backward
 from labs_helpers.compile.launches import record_launches
-from labs_helpers.course.verdict.compare import close
-from labs_helpers.course.verdict.surroundings import guarded_outputs, surrounded
+from labs_helpers.course.verdict import expect_close, surrounded
+from labs_helpers.course.verdict.surroundings import guarded_outputs
 from labs_helpers.measure.machine import this_machine
 
 HERE = this_machine()
@@ -68,12 +68,12 @@ def check_forward(o, lse, q, k, v, causal, scale, case):
     off = (D + 8) * ROUNDING * (largest + 1)  # of each score, so relative of each P
     weight = p @ v_each.abs()
     bound = (2 * off + UNIT[dtype] + (Lk + 4) * ROUNDING) * weight + UNIT[dtype] * expected.abs()
-    close(o, expected, bound + TINY[dtype] * (1 + v_each.abs().sum(2, keepdim=True)), f"o, {case}", WHY)
+    expect_close(f"o, {case}", o, expected, bound + TINY[dtype] * (1 + v_each.abs().sum(2, keepdim=True)), WHY)
     assert o.dtype == dtype and o.is_contiguous() and lse.dtype == torch.float32 and lse.is_contiguous()
     finite = expected_lse > -torch.inf
     assert torch.equal(lse.cpu() == -torch.inf, ~finite)
     bound = off[..., 0] + (Lk + 4) * ROUNDING + 3 * ROUNDING * expected_lse.abs()
-    close(lse.cpu()[finite], expected_lse[finite], bound[finite], f"lse, {case}", WHY)
+    expect_close(f"lse, {case}", lse.cpu()[finite], expected_lse[finite], bound[finite], WHY)
 
 
 def check_backward(gradients, q, k, v, o, lse, do, causal, scale, case):
@@ -99,7 +99,7 @@ def check_backward(gradients, q, k, v, o, lse, do, causal, scale, case):
         ("dq", "dk", "dv"), gradients, expected, per_head, factors, strict=True
     ):
         assert got.dtype == dtype and got.is_contiguous()
-        close(got, wanted, 1.01 * factor * spread + u * wanted.abs() + tiny, f"{name}, {case}", WHY)
+        expect_close(f"{name}, {case}", got, wanted, 1.01 * factor * spread + u * wanted.abs() + tiny, WHY)
 
 
 def agrees(q, k, v, do, causal, scale=None):

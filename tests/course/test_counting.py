@@ -10,9 +10,9 @@ import triton.language as tl
 from labs_helpers.compile.report import print_compile_report
 from labs_helpers.course.tally import tally, tally_elsewhere
 from labs_helpers.course.torch_traffic import TorchTraffic
+from labs_helpers.course.verdict import Wrong
 from labs_helpers.course.verdict.interpreted import verify_interpreted
 from labs_helpers.course.verdict.sanitizer import sanitize
-from labs_helpers.course.verdict.wrong import Wrong
 from labs_helpers.gemm.lab02 import checks as check
 from labs_helpers.gemm.lab02 import exercises
 from labs_helpers.measure.machine import this_machine

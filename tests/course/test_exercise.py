@@ -11,7 +11,7 @@ from labs_helpers.course.prediction import predict
 from labs_helpers.course.revealed import reveal
 from labs_helpers.course.scoreboard import SCORES, summary
 from labs_helpers.course.stub import stub_of
-from labs_helpers.course.verdict.wrong import Wrong
+from labs_helpers.course.verdict import Wrong
 
 
 def double(x):

@@ -5,8 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labs_helpers.course.verdict.compare import close, matmul_bound
-from labs_helpers.course.verdict.surroundings import surrounded
+from labs_helpers.course.verdict import expect_close, matmul_bound, surrounded
 from labs_helpers.gemm.configs import Config, default_config
 from labs_helpers.gemm.fused_matmul import fused_matmul
 from labs_helpers.gemm.kernels.portable import last_offset
@@ -36,13 +35,9 @@ def agrees(a, b, c, **keywords):
     exact = a.cpu().double() @ b.cpu().double() + c.cpu().double()
     magnitude = a.cpu().double().abs() @ b.cpu().double().abs() + c.cpu().double().abs()
     expected = exact.relu()
-    close(
-        fused_matmul(a, b, c, **keywords),
-        expected,
-        matmul_bound(expected, magnitude, a.shape[1], a.dtype),
-        f"{tuple(a.shape)}·{tuple(b.shape)}",
-        "float32 accumulation",
-    )
+    bound = matmul_bound(expected, magnitude, a.shape[1], a.dtype)
+    case = f"{tuple(a.shape)}·{tuple(b.shape)}"
+    expect_close(case, fused_matmul(a, b, c, **keywords), expected, bound, "float32 accumulation")
 
 
 size = st.one_of(st.integers(1, 40), st.sampled_from([63, 64, 65, 100, 129]))

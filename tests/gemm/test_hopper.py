@@ -9,7 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labs_helpers.course.verdict.compare import close, matmul_bound
+from labs_helpers.course.verdict import expect_close, matmul_bound
 from labs_helpers.course.verdict.surroundings import Guarded
 from labs_helpers.gemm.configs import Config
 from labs_helpers.gemm.fused_matmul import fused_matmul
@@ -155,7 +155,8 @@ def test_it_is_right_for_any_size_that_it_takes(M, N, K, bf16, pad, which):
         torch.cuda.synchronize()
     exact = a.cpu().double() @ b.cpu().double() + c.cpu().double()
     magnitude = a.cpu().double().abs() @ b.cpu().double().abs() + c.cpu().double().abs()
-    close(d, exact.relu(), matmul_bound(exact.relu(), magnitude, K, dtype), f"{M}×{N}×{K}", "float32 accumulation")
+    bound = matmul_bound(exact.relu(), magnitude, K, dtype)
+    expect_close(f"{M}×{N}×{K}", d, exact.relu(), bound, "float32 accumulation")
     assert guard.overwritten() == 0
 
 

@@ -17,10 +17,7 @@ import numpy as np
 
 from labs_helpers.collectives.practice.baton import Baton
 from labs_helpers.collectives.practice.communicator import PracticeComm
-from labs_helpers.collectives.practice.deadlock import Deadlock
 from labs_helpers.collectives.practice.schedule import Practice
-
-__all__ = ["Deadlock", "practice"]
 
 
 def practice(function: Callable, size: int, *args, timeout: float = 10.0, eager_limit: int | None = None) -> Practice:

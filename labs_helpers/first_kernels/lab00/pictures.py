@@ -7,10 +7,10 @@ from matplotlib.colors import ListedColormap
 from matplotlib.patches import Rectangle
 
 from labs_helpers.draw import figures
+from labs_helpers.draw.roofline import plot_roofline
 from labs_helpers.first_kernels.lab00.study import share_by_lines
 from labs_helpers.measure.datasheet import DATASHEET, KB, MB, lookup
 from labs_helpers.measure.machine import this_machine
-from labs_helpers.draw.roofline import plot_roofline
 from labs_helpers.measure.roofs import Roofs
 
 BLUE, SKY, ORANGE, GREEN = (figures.COLORS[name] for name in ("blue", "sky", "orange", "green"))
