@@ -76,7 +76,7 @@ def measure_speed(
     """A record for each dtype, candidate and direction; times in ms, all candidates and dtypes in the same rounds.
 
     names: dtype → candidates. graph: measure the forward from CUDA graphs too (a second record, `cold_l2` false).
-    Nothing is timed before it is right: a peer that fails or is wrong is left out with a word, and for our own ways
+    Nothing is timed before it is right: a baseline that fails or is wrong is left out with a word, and for our own ways
     the error goes on, a ValueError where a result is wrong.
     sizes: tokens and width of `operands`.
     """

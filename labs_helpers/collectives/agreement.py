@@ -30,9 +30,9 @@ def agree(comm, call: dict) -> None:
         usual = Counter(values).most_common(1)[0][0]  # of equally many, the lowest rank's
         odd = {value: [r for r in range(len(values)) if values[r] == value] for value in values if value != usual}
         if odd:
-            told = "; ".join(_have(ranks, value) for value, ranks in odd.items())
+            differs = "; ".join(_have(ranks, value) for value, ranks in odd.items())
             others = [r for r in range(len(values)) if values[r] == usual]
-            raise ValueError(f"{argument} differs between ranks: {told}; but {_have(others, usual)}")
+            raise ValueError(f"{argument} differs between ranks: {differs}; but {_have(others, usual)}")
 
 
 def refusal(error: Exception) -> dict:

@@ -49,8 +49,8 @@ def _title(practice: Practice) -> str:
     sizes = {m.nbytes for m in practice.messages}
     count = len(practice.messages)
     each = f" of {sizes.pop():,} bytes" if len(sizes) == 1 else ""
-    told = f"{count} message{'s' * (count != 1)}{each}, {practice.steps} step{'s' * (practice.steps != 1)}"
-    return told + (f", {len(practice.unreceived)} never received" if practice.unreceived else "")
+    said = f"{count} message{'s' * (count != 1)}{each}, {practice.steps} step{'s' * (practice.steps != 1)}"
+    return said + (f", {len(practice.unreceived)} never received" if practice.unreceived else "")
 
 
 def _busy(ax, message: Message) -> None:

@@ -34,7 +34,7 @@ def main() -> None:
     except BaseException as error:
         if isinstance(error, SystemExit) and not error.code:
             return _write(folder / f"{rank}.done", b"")
-        _write(folder / f"{rank}.error", _told(error).encode())
+        _write(folder / f"{rank}.error", _described(error).encode())
         _end_all_ranks(folder)
 
 
@@ -77,7 +77,7 @@ def _write(file: Path, content: bytes) -> None:
     part.rename(file)  # whoever sees the file sees all of it
 
 
-def _told(error: BaseException) -> str:
+def _described(error: BaseException) -> str:
     """The traceback, without the frames of this file."""
     place, ours = error.__traceback__, (__file__, runpy.__file__, "<frozen runpy>")
     while place is not None and place.tb_frame.f_code.co_filename in ours:

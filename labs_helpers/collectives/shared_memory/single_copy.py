@@ -17,9 +17,9 @@ class Neighbours:
     def __init__(self, comm):
         self._call = _process_vm_readv()
         token = np.frombuffer(os.urandom(16), np.uint8)
-        told = comm.allgather((os.getpid(), address_of(token), token.tobytes()))
-        self._pids = [pid for pid, _, _ in told]
-        good = all(self._reads(rank, *told[rank][1:]) for rank in range(comm.Get_size()))
+        places = comm.allgather((os.getpid(), address_of(token), token.tobytes()))
+        self._pids = [pid for pid, _, _ in places]
+        good = all(self._reads(rank, *places[rank][1:]) for rank in range(comm.Get_size()))
         self.allowed = all(comm.allgather(good))  # comes after everybody's reading, so that all tokens live as long
 
     def read(self, pieces: Iterable[tuple[int, int, int, int]]) -> None:

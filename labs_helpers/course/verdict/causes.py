@@ -3,7 +3,7 @@
 A check hands them over as an iterable of pairs (sentence, what the answer would be), most simply a generator, so
 that nothing of it is computed for a right answer:
 
-    def slips(x, y):
+    def causes(x, y):
         yield "both loads read x", 2 * x
         yield "y is not added", x
 

@@ -51,11 +51,11 @@ def sanitize(name: str, function, *tensors, timeout: float = 60) -> str:
                 env={**os.environ, "TRITON_INTERPRET": "1", "LABS_DEVICE": "cpu"},
             )
         except ProcessFailed as error:
-            return _told(error.output)
+            return _described(error.output)
     return ""
 
 
-def _told(report: str) -> str:
+def _described(report: str) -> str:
     """The tensor and the line out of the sanitizer's coloured report."""
     plain = re.sub(r"\x1b\[[0-9;]*m", "", report)
     line = re.search(r"^→\s*\d+ │\s*(.+)$", plain, re.MULTILINE)
