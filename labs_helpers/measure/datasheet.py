@@ -56,6 +56,13 @@ DATASHEET = {
         source="NVIDIA A100 80GB SXM datasheet; NVIDIA A100 Tensor Core GPU Architecture whitepaper; "
         "CUDA C++ Programming Guide, compute capability 8.0",
     ),
+    "L4": Datasheet(
+        architecture="sm_89", fp16_flops=121e12, fp32_flops=30.3e12, bandwidth=300e9, l2_bytes=48 * MB,
+        multiprocessors=58, shared_bytes_per_sm=100 * KB, shared_bytes_per_block=99 * KB,
+        registers_per_sm=65536, warp_size=32, torch_name=r"\bL4\b",
+        source="NVIDIA L4 Tensor Core GPU datasheet; NVIDIA Ada GPU Architecture whitepaper; "
+        "CUDA C++ Programming Guide, compute capability 8.9",
+    ),
     "H100": Datasheet(
         architecture="sm_90", fp16_flops=989e12, fp32_flops=67e12, bandwidth=3350e9, l2_bytes=50 * MB,
         multiprocessors=132, shared_bytes_per_sm=228 * KB, shared_bytes_per_block=227 * KB,

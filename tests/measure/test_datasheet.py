@@ -7,8 +7,9 @@ from labs_helpers.measure.datasheet import DATASHEET, lookup
 
 
 def test_tensor_core_rates_are_the_dense_ones():
-    # The sparse figures printed beside them: A100 624, H100 and H200 1979, MI300X 2614.9 TFLOP/s.
+    # The sparse figures printed beside them: A100 624, L4 242, H100 and H200 1979, MI300X 2614.9 TFLOP/s.
     assert DATASHEET["A100"].fp16_flops < 320e12
+    assert DATASHEET["L4"].fp16_flops < 122e12
     assert DATASHEET["H100"].fp16_flops < 1000e12
     assert DATASHEET["MI300X"].fp16_flops < 1310e12
 
@@ -18,6 +19,7 @@ def test_tensor_core_rates_are_the_dense_ones():
     [
         ("T4", 1024, 1.59e9),
         ("A100", 2048, 1.41e9),
+        ("L4", 1024, 2.04e9),
         ("H100", 4096, 1.83e9),
         ("H200", 4096, 1.83e9),
         ("MI300X", 2048, 2.1e9),
@@ -33,6 +35,7 @@ def test_tensor_core_rate_is_units_times_clock(gpu, flop_per_clock_and_sm, boost
     [
         ("T4", 256 * 10e9),
         ("A100", 5120 * 3.186e9),
+        ("L4", 192 * 12.5e9),
         ("H100", 5120 * 5.23e9),
         ("H200", 6144 * 6.25e9),
         ("MI300X", 8192 * 5.2e9),
@@ -65,6 +68,7 @@ def test_on_chip_sizes():
     [
         ("Tesla T4", "T4"),
         ("NVIDIA A100-SXM4-80GB", "A100"),
+        ("NVIDIA L4", "L4"),
         ("NVIDIA H100 80GB HBM3", "H100"),
         ("NVIDIA H200", "H200"),
         ("AMD Instinct MI300X", "MI300X"),
@@ -86,7 +90,8 @@ def test_lookup_by_the_name_torch_gives(name, key):
         "NVIDIA H200 NVL",
         "NVIDIA GH200 480GB",
         "NVIDIA T400",
-        "NVIDIA L4",
+        "NVIDIA L40",
+        "NVIDIA L40S",
         "Intel(R) Xeon(R) Processor",
         "",
     ],
