@@ -1,0 +1,86 @@
+"""Real text that every machine has: the bytes of Python's standard library, and a bigram table to be better than.
+
+Which bytes they are depends on the Python version (about 12 MB). Files of tests, of site-packages and those generated
+for this machine are left out.
+"""
+
+from __future__ import annotations
+
+import functools
+import sysconfig
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+Split = Literal["train", "validation"]
+LEFT_OUT = {"site-packages", "dist-packages", "test", "tests", "idle_test"}
+
+
+def in_validation(name: str) -> bool:
+    """Whether a file of this name ('json/decoder.py') belongs to the validation part: one in ten does."""
+    return zlib.crc32(name.encode()) % 10 == 0
+
+
+@functools.cache
+def text(split: Split) -> Tensor:
+    """The files of one part, one after the other in the order of their names: (bytes,) of uint8, on the CPU.
+
+    ValueError for another part; FileNotFoundError where the standard library has no .py files.
+    """
+    if split not in ("train", "validation"):
+        raise ValueError(f"split is {split!r}; it may be 'train' or 'validation'")
+    root = Path(sysconfig.get_paths()["stdlib"])
+    names = sorted(path.relative_to(root).as_posix() for path in root.rglob("*.py"))
+    chosen = [
+        (root / name).read_bytes()
+        for name in names
+        if not LEFT_OUT.intersection(name.split("/")) and "_sysconfigdata" not in name
+        if in_validation(name) == (split == "validation")
+    ]
+    if not chosen:
+        raise FileNotFoundError(f"no .py files of the standard library under {root}")
+    return torch.frombuffer(bytearray(b"".join(chosen)), dtype=torch.uint8)
+
+
+def batches(split: Split, batch: int, length: int, seed: int) -> Iterator[tuple[Tensor, Tensor]]:
+    """Endless (x, y), (batch, length) of int64 on the CPU: bytes from random places, and the byte after each.
+
+    The same seed gives the same batches."""
+    data, generator = text(split), torch.Generator().manual_seed(seed)
+    while True:
+        yield _windows(data, torch.randint(len(data) - length, (batch,), generator=generator), length)
+
+
+def validation_sample(windows: int, length: int) -> tuple[Tensor, Tensor]:
+    """(x, y), (windows, length) of int64: windows spread evenly over the validation part, always the same."""
+    data = text("validation")
+    return _windows(data, torch.linspace(0, len(data) - length - 1, windows).long(), length)
+
+
+def bigram_loss(sample: tuple[Tensor, Tensor] | None = None) -> float:
+    """Nats a byte of a table P(next byte | byte) counted on the train part: over the sample (x, y), or over the whole
+    validation part. What a model without any context gets: to be better, a transformer has to use its attention."""
+    table = _bigram_table()
+    if sample is None:
+        data = text("validation").long()
+        sample = data[:-1], data[1:]
+    x, y = sample
+    return -table[x, y].mean().item()
+
+
+@functools.cache
+def _bigram_table() -> Tensor:
+    data = text("train").numpy().astype(np.int64)
+    counts = np.bincount(256 * data[:-1] + data[1:], minlength=256 * 256).reshape(256, 256)
+    smoothed = torch.from_numpy(counts) + 0.1  # a pair that train does not have is unlikely, not impossible
+    return (smoothed / smoothed.sum(1, keepdim=True)).log()
+
+
+def _windows(data: Tensor, starts: Tensor, length: int) -> tuple[Tensor, Tensor]:
+    both = data[starts[:, None] + torch.arange(length + 1)].long()
+    return both[:, :-1].contiguous(), both[:, 1:].contiguous()
