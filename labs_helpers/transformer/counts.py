@@ -56,9 +56,8 @@ def forward_flops(config: TransformerConfig, length: int, causal: bool = False) 
 def flops_per_token(config: TransformerConfig, length: int, causal: bool = False) -> Flops:
     """Forward, backward and recomputation; `length` and `causal` as in `forward_flops`.
 
-    The backward pass is that of attention with its probabilities in memory: one that recomputes them, as
-    FlashAttention does, does a quarter more of `scores` than this counts in forward and backward together … MFU, which
-    counts what has to be done, leaves that out.
+    The backward pass finds attention's probabilities in memory. FlashAttention computes them again, a product more;
+    like recomputation it is not counted in `step`.
     """
     by_part = forward_flops(config, length, causal)
     forward = sum(by_part.values())
@@ -69,8 +68,8 @@ def saved_activations(config: TransformerConfig, batch: int, length: int, itemsi
     """Bytes that forward pass and `next_token_loss` keep for the backward pass, by tensor, all layers together, with
     plain attention. Their sum is what stands in memory beside parameters before the backward pass begins.
 
-    itemsize: bytes of an element of parameters and activations: 4 float32, 2 bfloat16 (not autocast, which also keeps
-    a copy of the weights). What is float32 inside the model (norm, softmax, loss) has 4 bytes whatever the itemsize.
+    itemsize: bytes of an element of parameters and activations: 4 float32, 2 bfloat16 or float16 (not autocast, which
+    keeps copies of the weights too). What is float32 inside the model (norm, softmax, loss) has 4 bytes in any case.
     """
     tokens, heads = batch * length, config.heads
     stream = tokens * config.width  # elements of a tensor as wide as the residual stream
@@ -109,4 +108,5 @@ def state_bytes(config: TransformerConfig, layout: str) -> dict[str, int]:
     if layout not in LAYOUTS:
         raise ValueError(f"layout is {layout!r}; it may be {', '.join(map(repr, LAYOUTS))}")
     count = sum(parameters(config).values())
-    return {name: count * size for name, size in zip(("parameters", "gradients", "optimizer"), LAYOUTS[layout])}
+    sizes = zip(("parameters", "gradients", "optimizer"), LAYOUTS[layout], strict=True)
+    return {name: count * size for name, size in sizes}
