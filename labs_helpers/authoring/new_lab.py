@@ -120,7 +120,7 @@ def _python(module: str, *arguments) -> None:
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="new_lab", description="Begin a lab that passes the tests.")
-    parser.add_argument("number", help="07")
+    parser.add_argument("number", help="two digits, as in 07")
     parser.add_argument("topic", help="its package in labs_helpers/: tensor_parallel")
     parser.add_argument("title")
     options = parser.parse_args(arguments)
@@ -132,7 +132,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 1
     print("\n".join(str(path.relative_to(ROOT)) for path in made))
     print(f"Lab {options.number} is in labs_helpers/labs.py and README.md. Replace its example, and then each time:")
-    print(f"make sync, make refresh LABS={options.number}, make test")
+    print(f"make sync, make refresh LABS={options.number}, make test. A line in CHANGELOG.md says what it is.")
     return 0
 
 

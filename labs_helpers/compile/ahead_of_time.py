@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 WORKER = Path(__file__).with_name("ahead_of_time_worker.py")
 
-# Compute capability or AMD architecture, and the tensor-core instruction its matrix products become.
+# What to compile for, compute capability or AMD architecture, and the chips that have it.
 TARGETS = {
     "sm_75": "T4",
     "sm_80": "A100",

@@ -1,4 +1,4 @@
-"""Run as a script by `aot.py`, in a process without TRITON_INTERPRET: compile each job, write what came out.
+"""Run as a script by `ahead_of_time.py`, in a process without TRITON_INTERPRET: compile each job, write what came out.
 
 Imports nothing of this course and no torch, so that any Triton from 3.2 on can stand behind it.
 """

@@ -69,6 +69,8 @@ def draw_order(frame):
 
     The axes begin and end in the same ratio to the panel's least time, so that a step up is as many percent in each.
     """
+    if "GROUP_M" not in frame:
+        raise ValueError("no record here is of an order of tiles: the study measures them on a GPU")
     orders = frame[frame["GROUP_M"].notna()].drop_duplicates(["M", "GROUP_M"], keep="last")
     sizes = sorted(orders["M"].unique())
     fig, axes = figures.new(
@@ -103,7 +105,7 @@ def draw_ladder(frame, n: int):
     fig, ax = figures.new(f"The ladder at n = {n}")
     colors = [figures.COLORS["blue"] if s in ours else figures.COLORS["sky"] for s in steps]
     bars = ax.barh(steps, [rate[s] for s in steps], color=colors)
-    ax.bar_label(bars, [f"{rate[s]:.0f}" for s in steps], padding=3)
+    ax.bar_label(bars, [f"{rate[s]:.0f}" if rate[s] >= 10 else f"{rate[s]:.2g}" for s in steps], padding=3)
     for text in ax.texts:
         text.set_bbox({"facecolor": figures.PAPER, "edgecolor": "none", "pad": 1})
     roofs = {ALONE: rate[ALONE]}

@@ -206,7 +206,7 @@ def main(arguments=None, ladder: dict | None = None) -> None:
     parser = make_parser(__doc__, "gemm")
     parser.add_argument("--sizes", type=int, nargs="+", help="only these n×n×n; default on a GPU: the whole study")
     parser.add_argument("--dtype", choices=("float16", "bfloat16", "float32"), help="default: this machine's")
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=5, help="turns in which all are timed; default: %(default)s")
     given = parser.parse_args(arguments)
     on_gpu = this_machine().device == "cuda"
     if on_gpu and not given.sizes:

@@ -91,7 +91,9 @@ def load(path: str | os.PathLike, *, command: str | None = None):
     path = Path(path)
     if not path.is_file():
         command = command or f"python -m labs_helpers.{path.name.split('.')[0]}.study"
-        raise FileNotFoundError(f"no measurements at {path}; make them with: {command}")
+        there = sorted(other.name for other in path.parent.glob(f"{path.name.split('.')[0]}.*.jsonl"))
+        known = f" (there are {', '.join(there)})" if there else ""
+        raise FileNotFoundError(f"no measurements at {path}{known}; make them with: {command}")
     runs, records, damaged = {}, {}, []
     for number, line in enumerate(path.read_bytes().split(b"\n"), start=1):
         if not line.strip():

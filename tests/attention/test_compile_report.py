@@ -17,8 +17,8 @@ INSTRUCTION = {
     "sm_100": r"tcgen05\.mma",
     "gfx942": r"v_mfma_\w+",
 }
-# A few registers' worth of bytes is accepted; a spilled tile would be thousands.
-MOST_SPILLS = 128
+# A few registers' worth of bytes is accepted (Triton 3.9: 184 on sm_90); a spilled tile would be thousands.
+MOST_SPILLS = 256
 needs_triton_3_2 = pytest.mark.skipif(
     triton_for("sm_75") is None,
     reason="Triton 3.2.0 is not installed beside the environment: `make setup` does it, up to Python 3.13 on x86-64",

@@ -105,4 +105,10 @@ def test_lab_03_counts_buffers_on_every_chip_of_the_table(gpu):
     chip, buffer = DATASHEET[gpu], (64 + 128) * 32 * 2
     stages = 1 if chip.capability < 80 else 3 if chip.capability < 90 else 4
     assert resources(Config(64, 128, 32, num_stages=4), chip)[0] == stages * buffer
-    assert prune(grid(), 4096, 4096, 4096, chip) or chip.capability < 80
+    assert prune(grid(), 4096, 4096, 4096, chip)
+
+
+def test_every_gpu_has_its_row_in_the_tables_above():
+    for test in (test_tensor_core_rate_is_units_times_clock, test_bandwidth_is_bus_width_times_pin_rate):
+        (table,) = (mark.args[1] for mark in test.pytestmark if mark.name == "parametrize")
+        assert [row[0] for row in table] == list(DATASHEET)

@@ -29,7 +29,7 @@ OLD_LAYOUT = """\
 
 numbers = st.integers(-(2**62), 2**62) | st.floats(allow_nan=False, allow_infinity=False)
 values = st.none() | st.booleans() | numbers | st.text()
-keys = st.text(min_size=1).filter(lambda key: "." not in key)
+keys = st.text(min_size=1).filter(lambda key: "." not in key and key not in ("run", "on"))
 records = st.dictionaries(keys, values | st.lists(values, max_size=3), min_size=1, max_size=4)
 places = st.fixed_dictionaries({"machine": st.sampled_from("ab")}, optional={"settings": st.just({"n": "1"})})
 placed = st.builds(lambda record, on: record | {"on": on}, records, places)

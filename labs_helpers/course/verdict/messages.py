@@ -21,7 +21,7 @@ AT_RUN_TIME = (
     (r"same dtype", "tl.dot takes two blocks of one dtype: convert one to the other's, as in p.to(v.dtype)."),
     (r"unexpected keyword argument 'dim'", "dim= is PyTorch's word; Triton's reductions take axis=."),
     (
-        r"no attribute '(handle|element_ty|scalar)'",
+        r"no attribute '(handle|element_ty|scalar|is_ptr)'",
         "a function of torch inside a kernel. There it is tl: tl.zeros, tl.arange, tl.maximum.",
     ),
     (r"for @", "a matrix product inside a kernel is tl.dot(a, b, acc), not a @ b."),
