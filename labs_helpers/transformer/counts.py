@@ -28,7 +28,7 @@ class Flops(NamedTuple):
 
     forward: float
     backward: float  # each product a·b of the forward pass has two: ∂a = ∂c·bᵀ and ∂b = aᵀ·∂c
-    recomputation: float  # a second forward pass through the blocks, where every block is checkpointed
+    recomputation: float  # the blocks' forward pass again, where each is checkpointed
 
     @property
     def step(self) -> float:
