@@ -52,7 +52,7 @@ def test_an_untrained_model_knows_nothing():
     torch.manual_seed(0)
     # Untied: a tied one prefers the byte that it has just read, which in Python, with its spaces, is often right.
     model = Transformer(dataclasses.replace(SIZES["tiny"], tied=False))
-    assert evaluate(model, LENGTH, windows=16) == pytest.approx(math.log(256), abs=0.05)
+    assert evaluate(model, LENGTH, windows=16) == pytest.approx(math.log(256), abs=0.15)
 
 
 def test_evaluate_is_the_mean_however_it_is_batched():
