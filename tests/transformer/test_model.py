@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labs_helpers.transformer.attentions import plain
+from labs_helpers.transformer.attentions import ATTENTIONS, plain
 from labs_helpers.transformer.config import SIZES
 from labs_helpers.transformer.model import RMSNorm, Transformer, rotary_angles, rotate
 from tests.planted import planted
@@ -175,3 +175,24 @@ def test_a_model_made_without_memory_and_filled_later_is_the_same():
 def test_tokens_that_do_not_fit_are_refused(shape):
     with pytest.raises(ValueError, match=r"tokens are .*batch, up to 40"):
         Transformer(GROUPED)(torch.zeros(shape, dtype=torch.int64))
+
+
+@pytest.mark.parametrize("name", ["plain", "sdpa"])
+def test_compiles_as_one_graph(name):
+    model = randomised(Transformer(GROUPED, ATTENTIONS[name]))
+    tokens = torch.arange(40)[None]
+    compiled = torch.compile(model, fullgraph=True, backend="aot_eager")
+    torch.testing.assert_close(compiled(tokens), model(tokens), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["plain", "sdpa"])
+def test_autocast_multiplies_in_bfloat16_and_keeps_float32_parameters_and_gradients(name):
+    model = randomised(Transformer(GROUPED, ATTENTIONS[name]))
+    tokens = torch.arange(40)[None]
+    with torch.autocast("cpu", torch.bfloat16):
+        logits = model(tokens)
+    assert logits.dtype == torch.bfloat16
+    logits.float().square().mean().backward()
+    assert all(p.dtype == p.grad.dtype == torch.float32 for p in model.parameters())
+    error = (logits.float() - model(tokens)).norm() / model(tokens).norm()
+    assert error < 0.03
