@@ -8,8 +8,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from labs_helpers.attention.operands import score_scale
+from labs_helpers.attention import operator
+from labs_helpers.attention.operands import check_operands, score_scale
 from labs_helpers.attention.plan import Gradients, plan, plan_backward
+from labs_helpers.compile.operators import autocast, seen_by_torch
 
 
 def flash_attention(q: Tensor, k: Tensor, v: Tensor, causal: bool = False, scale: float | None = None) -> Tensor:
@@ -20,11 +22,16 @@ def flash_attention(q: Tensor, k: Tensor, v: Tensor, causal: bool = False, scale
     causal: query i sees the keys j ≤ i + Lk − Lq. The diagonal starts from the bottom right corner: the last query
     sees every key, as a decoder needs that keeps the keys of earlier tokens. FlashAttention does so from 2.1 on;
     `scaled_dot_product_attention(is_causal=True)` starts from the top left. A query that sees no key gets 0.
+    Under autocast q, k and v are cast to its dtype, as by `scaled_dot_product_attention`.
     scale: default 1/sqrt(D). `plan(q, k, v, causal)` says which kernel runs, and why.
 
     TypeError: not a tensor, mixed or unsupported dtypes, a scale that is no number. ValueError: shapes, head dim or
     devices that do not fit, a scale that is not finite. Each names its argument.
     """
+    q, k, v = autocast(q, k, v)
+    if seen_by_torch(q, k, v):
+        check_operands(q, k, v, kernels=False)  # the rest, which asks for the machine, is for the operator to check
+        return operator.attention_forward(q, k, v, causal, score_scale(scale, q.shape[-1]))[0]
     return _FlashAttention.apply(q, k, v, causal, scale)
 
 

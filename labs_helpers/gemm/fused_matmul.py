@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import torch
 from torch import Tensor
 
+from labs_helpers.compile.operators import autocast, seen_by_torch
+from labs_helpers.gemm import operator
 from labs_helpers.gemm.configs import Config
 from labs_helpers.gemm.kernels.hopper import HopperConfig
 from labs_helpers.gemm.plan import plan
@@ -12,18 +17,43 @@ from labs_helpers.gemm.plan import plan
 def fused_matmul(
     a: Tensor, b: Tensor, c: Tensor, *, tf32: bool = False, config: Config | HopperConfig | None = None
 ) -> Tensor:
-    """ReLU(A·B + C) in one kernel, accumulated in float32 and rounded once.
+    """ReLU(A·B + C) in one kernel, accumulated in float32 and rounded once; differentiable in a, b and c.
 
     a: (M, K), b: (K, N), c: (M, N), one dtype of float16, bfloat16, float32, one device, any sizes ≥ 1, any
-    strides (transposed, sliced, expanded). Returns (M, N), contiguous, of the same dtype.
+    strides (transposed, sliced, expanded). Returns (M, N), contiguous, of the same dtype. Under autocast a, b and c are
+    cast to its dtype, as by torch.addmm.
     tf32: multiply float32 on the tensor cores, with inputs rounded to 10 bits of mantissa (error near 1e-3 of the
-    magnitudes instead of 1e-7); without effect on other dtypes. config: this one instead of the plan's; a
-    HopperConfig asks for the Hopper kernel. `plan(a, b, c)` says which kernel runs, and why.
+    magnitudes instead of 1e-7); without effect on other dtypes, and on the gradients, which torch.matmul computes.
+    config: this one instead of the plan's; a HopperConfig asks for the Hopper kernel. `plan(a, b, c)` says which kernel
+    runs, and why.
 
-    TypeError: not a tensor, mixed or unsupported dtypes. ValueError: shapes or devices that do not fit, or a
-    HopperConfig for operands that its kernel cannot take.
+    TypeError: not a tensor, mixed or unsupported dtypes. ValueError: shapes or devices that do not fit, a HopperConfig
+    for operands that its kernel cannot take, or a config under torch.compile or a dispatch mode.
     """
+    a, b, c = autocast(a, b, c)
+    if seen_by_torch(a, b, c):
+        if config is not None:
+            raise ValueError("config is for direct calls: under torch.compile or a dispatch mode the plan chooses")
+        return operator.fused_matmul(a, b, c, tf32)
+    if torch.is_grad_enabled() and any(isinstance(x, Tensor) and x.requires_grad for x in (a, b, c)):
+        return _FusedMatmul.apply(a, b, c, tf32, config)
+    return _launch(a, b, c, tf32, config)
+
+
+def _launch(a: Tensor, b: Tensor, c: Tensor, tf32: bool, config: Config | HopperConfig | None) -> Tensor:
     chosen = plan(a, b, c)
     if config is not None:
         chosen = chosen.with_config(config)
     return chosen.launch(a, b, c, tf32)
+
+
+class _FusedMatmul(torch.autograd.Function):
+    """The operator's gradient, without the operator."""
+
+    @staticmethod
+    def forward(ctx: Any, *inputs: Any) -> Tensor:
+        d = _launch(*inputs)
+        operator.save(ctx, inputs, d)
+        return d
+
+    backward = staticmethod(operator.gradients)
