@@ -84,7 +84,7 @@ def new_cells(exercise) -> list[NotebookNode]:
         f"### Exercise {number_of(exercise)} · {_capital(exercise.title)}\n\nTODO: what is asked, and what is given."
     )
     made = [
-        new_markdown_cell(f"{with_heading(exercise, heading)}\n\nTODO: what is asked, and what is given."),
+        new_markdown_cell(with_heading(exercise, heading)),
         new_code_cell(metadata={"nbgrader": stub_mark(exercise)}),
         new_code_cell(metadata={"nbgrader": check_mark(exercise)}),
         new_markdown_cell(_HINTS),

@@ -1,7 +1,8 @@
 """Bring notebooks and README in line with table and references: python -m labs_helpers.authoring.sync [--check] [02 …]
 
-Written anew are a notebook's first heading, its badge and its set-up cell; of each exercise its minutes and points,
-its stub, its check, and the metadata of both; in README.md the table of labs. Prose, outputs, execution counts and
+Written anew are the __init__.py of a lab's exercises and checks; a notebook's first heading, its badge, its minutes and
+its set-up cell; of each exercise its minutes and points, its stub, its check, and the metadata of both; in README.md
+the table of labs. Prose, outputs, execution counts and
 cell ids stay. An exercise without cells gets them below its heading, or with one behind the exercise before it; what
 is to be written there (question, hints) stands as TODO.
 
@@ -12,12 +13,14 @@ and with --check where anything would change.
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections.abc import Iterator
 
 from nbformat.notebooknode import NotebookNode, from_dict
 
 from labs_helpers.authoring import cells, readme
+from labs_helpers.authoring.exports import export_files
 from labs_helpers.authoring.places import insert, only
 from labs_helpers.authoring.references import solved_cell
 from labs_helpers.course import own_copies
@@ -32,6 +35,8 @@ def sync(lab: Lab, notebook: NotebookNode) -> list[str]:
         exercises = lab.exercises()
     except (AttributeError, ImportError, SyntaxError) as error:
         raise ValueError(f"{lab.package}.checks is not to be imported: {type(error).__name__}: {error}") from error
+    if moved := _renumbered(exercises, notebook):
+        raise ValueError("\n".join(moved))
     changes, faults = [], _unknown(exercises, notebook)
     for part in [_top(lab, notebook), *(_exercise(lab, e, exercises[:i], notebook) for i, e in enumerate(exercises))]:
         try:
@@ -50,7 +55,8 @@ def _top(lab: Lab, notebook: NotebookNode) -> Iterator[str]:
     if not lines[0].startswith("# ") or len(badges) != 1:
         raise ValueError("the first cell has to begin with `# number · title`, and to have one line with Colab's badge")
     lines[0], lines[badges[0]] = f"# {lab.number} · {lab.title}", cells.badge(lab)
-    yield from _write(first, "\n".join(lines), "heading and badge")
+    text = re.sub(r"^About \d+ minutes\b", f"About {lab.minutes} minutes", "\n".join(lines), flags=re.MULTILINE)
+    yield from _write(first, text, "heading, badge and minutes")
     set_up = next((cell for cell in notebook.cells if cell.cell_type == "code"), None)
     if set_up is None or "setup(" not in set_up.source:
         raise ValueError("the first code cell has to be the set-up cell, which calls `setup`")
@@ -84,6 +90,18 @@ def _unknown(exercises: list, notebook: NotebookNode) -> list[str]:
     return [f"no exercise is registered for the cell {id}: remove it, or register its check" for id in left]
 
 
+def _renumbered(exercises: list, notebook: NotebookNode) -> list[str]:
+    """Check cells that still name the function of another exercise: its text and hints stand round them."""
+    own = {cells.check_source(e): e for e in exercises}
+    return [
+        f"the cell {cells.grade_id(e)}-check holds the check of what is exercise {other.id} now: give the cells of the "
+        "exercises that moved (and their headings) their new numbers first"
+        for e in exercises
+        if (cell := only(f"{cells.grade_id(e)}-check", notebook))
+        and (other := own.get(cell.source.strip(), e)) is not e
+    ]
+
+
 def _write(cell: NotebookNode, source: str, what: str, tags=None, mark=None) -> Iterator[str]:
     """Source, and of a code cell the tags and nbgrader's metadata, a list and a dict or none; yields `what` if that
     changes anything."""
@@ -105,7 +123,8 @@ def main(arguments: list[str] | None = None) -> int:
         chosen = [lab(number) for number in options.labs] or LABS
     except ValueError as error:
         parser.error(str(error))
-    jobs = {f"notebooks/{one.notebook}": lambda one=one: _sync_notebook(one, options.check) for one in chosen}
+    jobs = {one.package: lambda one=one: _sync_exports(one, options.check) for one in chosen}
+    jobs |= {f"notebooks/{one.notebook}": lambda one=one: _sync_notebook(one, options.check) for one in chosen}
     jobs["README.md"] = lambda: _sync_readme(options.check)
     changed = failed = False
     for name, job in jobs.items():
@@ -129,6 +148,14 @@ def _sync_notebook(lab: Lab, check: bool) -> list[str]:
     if changes and not check:
         own_copies.write(notebook, lab.path)
     return changes
+
+
+def _sync_exports(lab: Lab, check: bool) -> list[str]:
+    changed = {path: text for path, text in export_files(lab).items() if not path.exists() or path.read_text() != text}
+    for path, text in changed.items():
+        if not check:
+            path.write_text(text)
+    return [str(path.relative_to(ROOT)) for path in changed]
 
 
 def _sync_readme(check: bool) -> list[str]:

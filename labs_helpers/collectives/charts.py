@@ -139,7 +139,9 @@ def measured_crossover(few_messages, few_bytes) -> tuple[float, float] | None:
 def _curves(race):
     """(name, its rows by size) in the order of `CURVES`, native last: by default, and its fastest setting."""
     ours, native = race[race["algorithm"] != NATIVE], race[race["algorithm"] == NATIVE]
-    curves = [(name, ours[ours["algorithm"] == name]) for name in CURVES if name in set(ours["algorithm"])]
+    named = set(ours["algorithm"])
+    order = [*(name for name in CURVES if name in named), *sorted(named - set(CURVES))]
+    curves = [(name, ours[ours["algorithm"] == name]) for name in order]
     plain = native[native["setting"] == DEFAULT]
     best = native.loc[native.groupby(["ranks", "bytes"])["median_us"].idxmin()]
     curves.append((PLAIN, plain))

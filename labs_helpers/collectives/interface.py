@@ -42,16 +42,16 @@ Array = np.ndarray[Any, Any]
 def _run_automatic(function: str, comm: Comm, source: Array, target: Array, *op: Op) -> None:
     nodes = nodes_of(comm).number_of_nodes if is_mpi_type(type(comm)) else None
     algorithm = _choose(function, comm.Get_size(), source.nbytes, nodes, not op or is_commutative(*op))
-    _KNOWN[function][algorithm](comm, source, target, *op)
+    IMPLEMENTATIONS[function][algorithm](comm, source, target, *op)
 
 
 @functools.lru_cache(maxsize=1024)
 def _choose(function: str, ranks: int, nbytes: int, nodes: int | None, commutative: bool) -> str:
-    known = {name for name in _KNOWN[function] if nodes or name not in MPI_ONLY} - {"auto"}
+    known = {name for name in IMPLEMENTATIONS[function] if nodes or name not in MPI_ONLY} - {"auto"}
     return choose(function, ranks, nbytes, nodes, known if commutative else known - REORDERS)
 
 
-_KNOWN: dict[str, dict[str, Callable[..., None]]] = {
+IMPLEMENTATIONS: dict[str, dict[str, Callable[..., None]]] = {
     "allreduce": {
         "naive": naive.allreduce,
         "ring": ring.allreduce,
@@ -74,9 +74,9 @@ _KNOWN: dict[str, dict[str, Callable[..., None]]] = {
         "native": native.alltoall,
     },
 }
-for _function, _known in _KNOWN.items():
+for _function, _known in IMPLEMENTATIONS.items():
     _known["auto"] = functools.partial(_run_automatic, _function)
-ALGORITHMS = {function: tuple(known) for function, known in _KNOWN.items()}
+ALGORITHMS = {function: tuple(known) for function, known in IMPLEMENTATIONS.items()}
 REORDERS = {"ring", "recursive_halving"}  # a ∘ b may become b ∘ a
 MPI_ONLY = {"shared_memory", "hierarchical", "native"}
 
@@ -209,7 +209,7 @@ def _look_up(function: str, kind: type, algorithm: str) -> Callable[..., None]:
         raise TypeError("comm must have one group of ranks, but is an inter-communicator")
     if algorithm in MPI_ONLY and not is_mpi_type(kind):
         raise TypeError(f"comm must be an MPI communicator for algorithm {algorithm!r}, not a {kind.__name__}")
-    return _KNOWN[function][algorithm]
+    return IMPLEMENTATIONS[function][algorithm]
 
 
 def _check_order(function: str, algorithm: str) -> None:

@@ -23,10 +23,10 @@ class Curves:
         return iter(self.looks)
 
     def color(self, name: str) -> str:
-        return figures.COLORS[self.looks[name][1]]
+        return figures.COLORS[self.looks[name][1]] if name in self.looks else "gray"  # one that has no look yet
 
     def marker(self, name: str) -> str:
-        return self.looks[name][0]
+        return self.looks[name][0] if name in self.looks else "."
 
     def plot(
         self,

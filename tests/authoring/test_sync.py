@@ -10,8 +10,10 @@ import pytest
 from labs_helpers import labs
 from labs_helpers.authoring import readme
 from labs_helpers.authoring import sync as command
+from labs_helpers.authoring.exports import export_files
 from labs_helpers.authoring.sync import sync
 from labs_helpers.course import own_copies
+from labs_helpers.gemm.lab02 import exercises
 from tests.notebooks.labs import by_grade_id
 
 LAB = labs.lab("02")
@@ -51,7 +53,7 @@ def test_what_is_generated_is_put_back(notebook):
     top.source = top.source.replace("02 · One kernel instead of three", "2 · A title").replace("/main/", "/other/")
     set_up.source = "from labs_helpers.course import setup\nsetup('2')"
     assert sync(LAB, notebook) == [
-        "heading and badge",
+        "heading, badge and minutes",
         "set-up cell",
         "02/3: heading, minutes and points",
         "02/3: stub",
@@ -114,7 +116,7 @@ def test_an_exercise_without_cells_gets_them_in_its_place(number, count, heading
     assert made[2].source.count("<details>") == 3 and "TODO" in made[2].source
     assert [c.source for c in made[3:]] == [c.source for c in taken[3:]]
     order = [name for name in by_grade_id(notebook) if not name.endswith("-check")]
-    assert order == sorted(order) and len(order) == 7
+    assert order == sorted(order) and len(order) == len(LAB.exercises())
     assert sync(LAB, notebook) == []
 
 
@@ -164,7 +166,7 @@ def test_a_transfer_reference_that_is_not_there_is_named(notebook):
 
 
 def test_a_check_and_a_reference_of_two_names_are_an_error(notebook):
-    another = with_title("02/3", "the K loop", reference=LAB.exercises()[1].reference)
+    another = with_title("02/3", "the K loop", reference=exercises.copy_tiles)
     with pytest.raises(ValueError, match="02/3: its check is called `tile_matmul` and its reference `copy_tiles`"):
         sync(another, notebook)
 
@@ -219,3 +221,23 @@ def test_a_notebook_that_is_not_there_and_a_lab_that_is_none(tree, capsys):
     with pytest.raises(SystemExit):
         command.main(["77"])
     assert "there is no lab '77'. There are: 00, 02" in capsys.readouterr().err
+
+
+def test_exercises_that_were_renumbered_without_their_cells_are_an_error(notebook):
+    cells = by_grade_id(notebook)
+    cells["02-3-check"].source, cells["02-4-check"].source = cells["02-4-check"].source, cells["02-3-check"].source
+    before = deepcopy(notebook)
+    with pytest.raises(ValueError, match="02-3-check holds the check of what is exercise 02/4 now"):
+        sync(LAB, notebook)
+    assert notebook == before
+
+
+def test_minutes_follow_the_table(notebook):
+    notebook.cells[0].source = notebook.cells[0].source.replace("About 105 minutes", "About 90 minutes")
+    assert sync(LAB, notebook) == ["heading, badge and minutes"] and "About 105 minutes" in notebook.cells[0].source
+
+
+@pytest.mark.parametrize("lab", labs.LABS, ids=lambda lab: lab.number)
+def test_what_a_lab_exports_is_what_its_files_are_called(lab):
+    for path, text in export_files(lab).items():
+        assert path.read_text() == text

@@ -4,7 +4,7 @@ import pytest
 
 from labs_helpers.collectives import choose as module
 from labs_helpers.collectives.choose import choose, load
-from labs_helpers.collectives.interface import _KNOWN, MPI_ONLY
+from labs_helpers.collectives.interface import IMPLEMENTATIONS, MPI_ONLY
 
 
 def record(up_to_bytes, algorithm, **changes):
@@ -69,7 +69,7 @@ def test_what_cannot_run_is_not_chosen(table):
 @pytest.mark.parametrize("nbytes", [0, 8, 10**4, 10**9])
 def test_there_is_always_a_rule(table, nodes, nbytes):
     table()
-    for function, known in _KNOWN.items():
+    for function, known in IMPLEMENTATIONS.items():
         algorithm = choose(function, 8, nbytes, nodes)
         assert algorithm in known
         assert nodes is not None or algorithm not in MPI_ONLY
@@ -84,4 +84,4 @@ def test_a_record_that_lacks_something_is_named(tmp_path):
 
 def test_the_course_s_own_table_names_known_algorithms():
     for row in load(module.TABLE):
-        assert row["algorithm"] in _KNOWN[row["function"]]
+        assert row["algorithm"] in IMPLEMENTATIONS[row["function"]]

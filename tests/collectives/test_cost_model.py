@@ -125,6 +125,7 @@ def test_what_has_no_model_is_named(arguments, word):
 
 def test_every_algorithm_has_a_model_and_busbw_a_factor():
     named = {(function, name) for function, names in interface.ALGORITHMS.items() for name in names}
-    assert {pair for pair in named if pair[1] not in ("native", "auto")} == set(MODELS)
+    wanted = {pair for pair in named if pair[1] not in ("native", "auto")}
+    assert wanted == set(MODELS), "each of interface.IMPLEMENTATIONS has its line in cost_model's table of models"
     assert set(cost_model.BUS_FACTOR) == set(interface.ALGORITHMS)
     assert str(Costs(1e-6, 1e-10)) == "α 1 µs, 1/β 10 GB/s, 1/γ –, copies –"

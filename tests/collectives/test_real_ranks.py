@@ -48,7 +48,7 @@ def lose_the_last(comm, source, target, op):
     if target.size > 1 and comm.Get_rank() == 1:
         target[-1] = 0.5
 
-interface._KNOWN["allreduce"]["ring"] = lose_the_last
+interface.IMPLEMENTATIONS["allreduce"]["ring"] = lose_the_last
 runpy.run_path({str(SCRIPT)!r}, run_name="__main__")
 """)
     with pytest.raises(RanksFailed) as caught:

@@ -40,7 +40,7 @@ def test_the_references_pass_every_check(lab, tmp_path):
 
 def test_a_wrong_answer_fails_its_own_cell_and_the_lab_goes_on(tmp_path):
     lab = labs.lab("02")
-    notebook, tile = shipped(lab), lab.exercises()[1]
+    notebook, tile = shipped(lab), next(e for e in lab.exercises() if e.id == "02/2")
     end = next(i for i, cell in enumerate(notebook.cells) if "## 3 ·" in cell.source)
     notebook.cells = notebook.cells[:end]
     by_grade_id(notebook)["02-2"].source = solved_cell(lab, tile).replace("* stride_xm", "* stride_xn")
@@ -49,5 +49,5 @@ def test_a_wrong_answer_fails_its_own_cell_and_the_lab_goes_on(tmp_path):
     assert failed == ["02-2-check"]
     (error,) = errors(cells["02-2-check"])
     shown = "\n".join(error.traceback)
-    assert error.ename == "Wrong" and shown.startswith("✗ 02/2 one tile") and "Traceback" not in shown
+    assert error.ename == "Wrong" and "02/2 one tile" in shown and "Traceback" not in shown
     assert "Likely cause" in shown and "bound to it until this check passes" in shown and len(error.traceback) < 10

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from labs_helpers.course.scoreboard import WRONG
+
 
 class Wrong(AssertionError):
     """A case in which an answer is wrong. All parts are texts; in a notebook they are shown as
@@ -45,4 +47,4 @@ class Wrong(AssertionError):
 
     def _render_traceback_(self) -> list[str]:
         """IPython shows these lines instead of a traceback."""
-        return ["✗ " + line if i == 0 else "  " + line for i, line in enumerate(str(self).splitlines())]
+        return [f"{WRONG} {line}" if i == 0 else "  " + line for i, line in enumerate(str(self).splitlines())]

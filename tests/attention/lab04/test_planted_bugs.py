@@ -448,11 +448,7 @@ BUGS += [
     )
 ]
 
-REFERENCES = {
-    name: getattr(exercises, name)
-    for name in ("attention_costs", "merge", "row_softmax", "tile_attention", "causal_attention")
-}
-REFERENCES["window_attention"] = window_attention
+REFERENCES = {name: getattr(exercises, name) for name in exercises.__all__} | {"window_attention": window_attention}
 
 DIFFERENT = [
     ("attention_costs", [("(2 * tensor + scores) + 2 * scores + (scores + 2 * tensor)", "4 * tensor + 4 * scores")]),

@@ -325,11 +325,7 @@ BUGS = {
     ],
 }
 
-REFERENCES = {
-    name: getattr(exercises, name)
-    for name in ("attention_function", "query_gradient", "key_value_gradients", "dq_conflicts")
-}
-REFERENCES["softcap_gradients"] = softcap_gradients
+REFERENCES = {name: getattr(exercises, name) for name in exercises.__all__} | {"softcap_gradients": softcap_gradients}
 
 DIFFERENT = {
     "attention_function": [

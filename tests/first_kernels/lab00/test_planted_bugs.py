@@ -264,11 +264,7 @@ BUGS = [
     ),
 ]
 
-REFERENCES = {
-    name: getattr(exercises, name)
-    for name in ("programs_needed", "vector_add", "transpose_copy", "row_sum", "five_operations")
-}
-REFERENCES["rms_norm"] = rms_norm
+REFERENCES = {name: getattr(exercises, name) for name in exercises.__all__} | {"rms_norm": rms_norm}
 
 RMS_BODY = cell_of(rms_norm).split(BEGIN)[1].split(END)[0]
 ONE_PASS = """

@@ -348,11 +348,7 @@ BUGS = [
     ),
 ]
 
-REFERENCES = {
-    name: getattr(exercises, name)
-    for name in ("traffic", "copy_tiles", "tile_matmul", "masked_matmul", "matmul_add_relu", "tile_order")
-}
-REFERENCES["silu_matmul"] = silu_matmul
+REFERENCES = {name: getattr(exercises, name) for name in exercises.__all__} | {"silu_matmul": silu_matmul}
 
 DIFFERENT = [
     (

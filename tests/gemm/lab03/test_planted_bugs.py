@@ -291,11 +291,7 @@ BUGS = [
     ("tune_silu", "None remembered", [("if config is not None:", "if True:")], "KeyError"),
 ]
 
-REFERENCES = {
-    name: getattr(exercises, name)
-    for name in ("resources", "waves", "prune", "grid_search", "random_search", "cache_key")
-}
-REFERENCES["tune_silu"] = tune_silu
+REFERENCES = {name: getattr(exercises, name) for name in exercises.__all__} | {"tune_silu": tune_silu}
 
 DIFFERENT = [
     (

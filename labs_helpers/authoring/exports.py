@@ -1,0 +1,42 @@
+"""A lab's exercises/__init__.py and checks/__init__.py, written from the files that stand beside them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from labs_helpers.labs import ROOT, Lab
+
+WIDTH = 120  # of a line, as in pyproject.toml
+
+
+def export_files(lab: Lab) -> dict[Path, str]:
+    """Path → text of the two files of `lab`. Each exN_name.py is imported for its function `name`."""
+    folder = ROOT / lab.package.replace(".", "/")
+    return {folder / room / "__init__.py": _text(folder / room, lab) for room in ("exercises", "checks")}
+
+
+def _text(folder: Path, lab: Lab) -> str:
+    init = folder / "__init__.py"
+    docstring = re.match(r'""".*?"""\n', init.read_text() if init.exists() else "", re.DOTALL)
+    head = docstring[0] if docstring else f'"""The {folder.name} of lab {lab.number}, a file each."""\n'
+    imported = [
+        (f"{lab.package}.{folder.name}.{file.stem}", file.stem.partition("_")[2]) for file in folder.glob("ex*_*.py")
+    ]
+    if folder.name == "checks":
+        imported.append(("labs_helpers.course.scoreboard", "summary"))
+    lines = [f"from {module} import {name}" for module, name in sorted(imported, key=_naturally)]
+    return f"{head}\n" + "\n".join(lines) + f"\n\n{_listed(sorted(name for _, name in imported))}\n"
+
+
+def _naturally(pair: tuple[str, str]) -> list:
+    """ex10 after ex9."""
+    return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", pair[0])]
+
+
+def _listed(names: list[str]) -> str:
+    quoted = [f'"{name}"' for name in names]
+    line = f"__all__ = [{', '.join(quoted)}]"
+    if len(line) <= WIDTH:
+        return line
+    return "__all__ = [\n" + "".join(f"    {name},\n" for name in quoted) + "]"
