@@ -25,22 +25,24 @@ def seen_by_torch(*operands: Any) -> bool:
     """
     if torch.compiler.is_compiling():
         return True
-    looks = is_in_torch_dispatch_mode() or not PLAIN.issuperset(map(type, operands))
-    return looks and all(isinstance(x, Tensor) for x in operands)
+    if not is_in_torch_dispatch_mode() and PLAIN.issuperset(map(type, operands)):
+        return False
+    return all(isinstance(x, Tensor) for x in operands)
 
 
-def autocast(*tensors: Any) -> tuple[Any, ...]:
-    """Operands of one device as autocast casts those of matmul and scaled_dot_product_attention: all but float64 to
-    the dtype of the region. What is no tensor is left for the operands' check to name."""
-    device = tensors[0].device.type if isinstance(tensors[0], Tensor) else None
-    if device not in AUTOCAST or not torch.is_autocast_enabled(device):
-        return tensors
-    dtype = torch.get_autocast_dtype(device)
-    return tuple(t.to(dtype) if isinstance(t, Tensor) and _lower(t.dtype) else t for t in tensors)
+def autocast(*operands: Any) -> tuple[Any, ...]:
+    """Operands as autocast casts those of matmul and scaled_dot_product_attention: all but float64 to the dtype of the
+    region. What is no tensor is left for the operands' check to name."""
+    if not torch._C._is_any_autocast_enabled():  # a fraction of what it costs to ask for one device
+        return operands
+    return tuple(_cast(x) if isinstance(x, Tensor) else x for x in operands)
 
 
-def _lower(dtype: torch.dtype) -> bool:
-    return dtype.is_floating_point and dtype != torch.float64
+def _cast(tensor: Tensor) -> Tensor:
+    device = tensor.device.type
+    lower = tensor.is_floating_point() and tensor.dtype != torch.float64
+    cast = lower and device in AUTOCAST and torch.is_autocast_enabled(device)
+    return tensor.to(torch.get_autocast_dtype(device)) if cast else tensor
 
 
 def register_autocast(operator: Any, operands: int) -> None:

@@ -11,7 +11,7 @@ from labs_helpers.compile.operators import autocast, seen_by_torch
 from labs_helpers.gemm import operator
 from labs_helpers.gemm.configs import Config
 from labs_helpers.gemm.kernels.hopper import HopperConfig
-from labs_helpers.gemm.plan import plan
+from labs_helpers.gemm.plan import Plan, plan
 
 
 def fused_matmul(
@@ -35,15 +35,11 @@ def fused_matmul(
         if config is not None:
             raise ValueError("config is for direct calls: under torch.compile or a dispatch mode the plan chooses")
         return operator.fused_matmul(a, b, c, tf32)
-    if torch.is_grad_enabled() and any(isinstance(x, Tensor) and x.requires_grad for x in (a, b, c)):
-        return _FusedMatmul.apply(a, b, c, tf32, config)
-    return _launch(a, b, c, tf32, config)
-
-
-def _launch(a: Tensor, b: Tensor, c: Tensor, tf32: bool, config: Config | HopperConfig | None) -> Tensor:
     chosen = plan(a, b, c)
     if config is not None:
         chosen = chosen.with_config(config)
+    if torch.is_grad_enabled() and (a.requires_grad or b.requires_grad or c.requires_grad):
+        return _FusedMatmul.apply(a, b, c, tf32, chosen)
     return chosen.launch(a, b, c, tf32)
 
 
@@ -51,9 +47,9 @@ class _FusedMatmul(torch.autograd.Function):
     """The operator's gradient, without the operator."""
 
     @staticmethod
-    def forward(ctx: Any, *inputs: Any) -> Tensor:
-        d = _launch(*inputs)
-        operator.save(ctx, inputs, d)
+    def forward(ctx: Any, a: Tensor, b: Tensor, c: Tensor, tf32: bool, chosen: Plan) -> Tensor:
+        d = chosen.launch(a, b, c, tf32)
+        operator.save(ctx, (a, b), d)
         return d
 
     backward = staticmethod(operator.gradients)

@@ -25,7 +25,7 @@ def _fake(a: Tensor, b: Tensor, c: Tensor, tf32: bool = False) -> Tensor:
 
 
 def save(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-    """Keep A, B and D for `gradients`; D also says where ReLU let the sum through."""
+    """Keep A, B and D for `gradients`: D says where ReLU let the sum through."""
     ctx.save_for_backward(inputs[0], inputs[1], output)
 
 
