@@ -94,6 +94,8 @@ class _FlashAttention(torch.autograd.Function):
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, do: Tensor) -> tuple[Tensor | None, ...]:
+        if seen_by_torch(do):
+            return operator.gradients(ctx, do)
         q, k, v, o, lse = ctx.saved_tensors
         needs = ctx.needs_input_grad[:3]
         gradients = _backward(q, k, v, o, lse, do, ctx.causal, ctx.scale, needs)

@@ -76,13 +76,14 @@ def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> N
     ctx.mark_non_differentiable(output[1])
 
 
-def _gradients(ctx: Any, do: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
+def gradients(ctx: Any, do: Tensor, *others: Tensor) -> tuple[Tensor | None, ...]:
+    """(dq, dk, dv), None for what needs no gradient, and None for causal and scale."""
     needs = ctx.needs_input_grad[:3]
     made = iter(attention_backward(*ctx.saved_tensors, do, ctx.causal, ctx.scale, needs))
     return *(next(made) if needed else None for needed in needs), None, None
 
 
-attention_forward.register_autograd(_gradients, setup_context=_save)
+attention_forward.register_autograd(gradients, setup_context=_save)
 register_autocast(attention_forward, operands=3)
 
 

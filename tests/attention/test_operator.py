@@ -129,6 +129,13 @@ def test_only_the_gradients_that_are_asked_for_are_computed():
     assert v.grad is not None and k.grad is None
 
 
+def test_the_backward_pass_alone_is_an_operator_where_it_is_looked_at():
+    o = flash_attention(*operands(*SHAPES[0]))
+    with FlopCounterMode(display=False) as counter:
+        o.sum().backward()
+    assert list(counter.get_flop_counts()["Global"]) == [BACKWARD.overloadpacket]
+
+
 def test_a_second_derivative_and_a_gradient_of_lse_are_refused():
     inputs = operands(*SHAPES[0])
     o, lse = operator.attention_forward(*inputs)
