@@ -16,9 +16,10 @@ LENGTH = 64
 
 
 @pytest.fixture(autouse=True)
-def two_threads():
+def one_thread():
+    # Two threads are faster alone and several times slower where other tests want the same cores.
     before = torch.get_num_threads()
-    torch.set_num_threads(2)
+    torch.set_num_threads(1)
     yield
     torch.set_num_threads(before)
 
@@ -31,8 +32,8 @@ def trained(steps, attention=plain):
 
 
 def test_tiny_is_better_than_a_bigram_table():
-    # 250 steps end at 2.14 nats a byte, the table at 2.46 (2.47 over the sample); 800 steps at 1.55.
-    model, _ = trained(250)
+    # 300 steps end at 2.05 nats a byte (seeds 0 to 3: 1.93 to 2.06; after 200 still up to 2.40), the table at 2.46.
+    model, _ = trained(300)
     baseline = min(bigram_loss(), bigram_loss(validation_sample(256, LENGTH)))
     assert evaluate(model, LENGTH) < baseline - 0.05
 
