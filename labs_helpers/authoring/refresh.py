@@ -14,6 +14,7 @@ import time
 from copy import deepcopy
 
 from labs_helpers.authoring.executed import keep_outputs
+from labs_helpers.compile.report import WITHOUT_TRITON_3_2
 from labs_helpers.course import own_copies
 from labs_helpers.course.execute import execute
 from labs_helpers.course.run_labs import Progress
@@ -21,8 +22,8 @@ from labs_helpers.labs import LABS, ROOT, Lab, lab
 
 
 def refresh(lab: Lab, cell_timeout: float) -> str:
-    """Stores what the lab's notebook puts out now. `cell_timeout` is in seconds. Returns the cell that failed and the
-    end of its error, or ''."""
+    """Stores what the lab's notebook puts out now. `cell_timeout` is in seconds. Returns why it is not stored: the cell
+    that failed and the end of its error, or what this machine lacks; else ''."""
     notebook = own_copies.read(lab.path)
     run = deepcopy(notebook)
     own_copies.clear(*run.cells)
@@ -30,6 +31,8 @@ def refresh(lab: Lab, cell_timeout: float) -> str:
     with progress.bar:
         if error := execute(run, cell_timeout, on_cell=progress):
             return f"{progress.where}\n{error}"
+    if any(WITHOUT_TRITON_3_2 in output.get("text", "") for cell in run.cells for output in cell.get("outputs", [])):
+        return f"its outputs would be poorer than those that are stored: {WITHOUT_TRITON_3_2}"
     keep_outputs(run, notebook)
     own_copies.write(notebook, lab.path)
     return ""

@@ -41,6 +41,10 @@ COLUMNS = (
     "threads",
     "triton",
 )
+WITHOUT_TRITON_3_2 = (
+    "sm_75 is compiled by this Triton, which may not use a T4's tensor cores: "
+    "3.2.0 is not installed beside the environment (make setup does it)."
+)
 PRINTED = ("sm_75", "sm_80", "sm_90", "sm_100", "gfx942")
 
 
@@ -68,10 +72,7 @@ def compile_report(builds: Iterable[Build]) -> pandas.DataFrame:
 
     orders = [(build, job(build.launch, build.target)) for build in builds]
     if any(build.target == "sm_75" for build, _ in orders) and triton_for("sm_75") is None:
-        print(
-            "sm_75 is compiled by this Triton, which may not use a T4's tensor cores: "
-            "3.2.0 is not installed beside the environment (make setup does it)."
-        )
+        print(WITHOUT_TRITON_3_2)
     rows = [
         _row(build, order, compiled)
         for (build, order), compiled in zip(orders, _compile_in_parallel(orders), strict=True)

@@ -76,3 +76,11 @@ def test_a_lab_that_is_none_is_an_error(capsys):
     with pytest.raises(SystemExit):
         main(["77"])
     assert "there is no lab '77'" in capsys.readouterr().err
+
+
+def test_outputs_that_lack_what_this_machine_cannot_make_are_not_stored(shelf):
+    lab, write = shelf
+    write(a_notebook("from labs_helpers.compile.report import WITHOUT_TRITON_3_2\nprint(WITHOUT_TRITON_3_2)"))
+    before = lab.path.read_text()
+    assert "3.2.0 is not installed" in refresh(lab, cell_timeout=30)
+    assert lab.path.read_text() == before
