@@ -7,6 +7,7 @@ import pytest
 
 from labs_helpers.collectives.agreement import RECORD_BYTES
 from labs_helpers.collectives.chunks import chunk_bounds
+from labs_helpers.collectives.cost_model import _MODELS, terms
 from labs_helpers.collectives.counting import CountingComm
 from labs_helpers.collectives.interface import allgather, allreduce, alltoall, broadcast, reduce_scatter
 from labs_helpers.collectives.practice.ranks import practice
@@ -115,3 +116,34 @@ class TestExactly:
         plain, checked = sent(reduce_all("ring"), size, n), sent(reduce_all("ring", validate=True), size, n)
         extra = [(b[0] - a[0], b[1] - a[1]) for a, b in zip(plain, checked, strict=True)]
         assert extra == [(math.ceil(math.log2(size)), (size - 1) * RECORD_BYTES)] * size
+
+
+def call_of(function, algorithm):
+    """call(comm, data) for `practice`, whatever the function's arguments."""
+
+    def call(comm, data):
+        start, stop = chunk_bounds(data.size, comm.Get_size())[comm.Get_rank()]
+        if function == "allgather":
+            allgather(comm, data[start:stop], data.copy(), algorithm, validate=False)
+        elif function == "alltoall":
+            alltoall(comm, data, data.copy(), algorithm, validate=False)
+        elif function == "broadcast":
+            broadcast(comm, data, 0, algorithm, validate=False)
+        else:
+            {"allreduce": reduce_all, "reduce_scatter": scatter}[function](algorithm)(comm, data)
+
+    return call
+
+
+@pytest.mark.parametrize("size", [2, 4, 5, 8])
+@pytest.mark.parametrize(
+    "function, algorithm", [pair for pair in _MODELS if pair[1] not in ("shared_memory", "hierarchical")]
+)
+def test_the_cost_is_that_of_the_messages_one_after_the_other(function, algorithm, size):
+    """Messages: the steps of the longest chain. Bytes along it: no fewer than the busiest rank sends or receives, and
+    no more than it does of both."""
+    n, model = 40 * size, terms(function, algorithm, size)
+    ran = practice(lambda comm: call_of(function, algorithm)(comm, np.zeros(n, np.uint8)), size)
+    assert ran.steps == model.messages
+    both = [out + into for out, into in zip(ran.bytes_sent, ran.bytes_received, strict=True)]
+    assert max(*ran.bytes_sent, *ran.bytes_received) <= round(model.sent * n) <= max(both)
