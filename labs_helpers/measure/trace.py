@@ -1,0 +1,188 @@
+"""What ran when: a trace of one call by PyTorch's profiler, cut down to what the labs read.
+
+`Trace.events` are Chrome-trace events with "ph" "X" as torch.profiler writes them: "cat", "name", "ts" (µs, from 0),
+"dur" (µs), "tid" and, of "args":
+
+    cpu_op                           "External id" (its own), "Input Dims", "Input type"
+    cuda_runtime                     "correlation", "External id": launches, copies, waits; calls of the driver too
+    kernel, gpu_memcpy, gpu_memset   "stream", "correlation", "External id" of the innermost cpu_op that launched it
+    user_annotation                  a record_function on the CPU
+    gpu_user_annotation              its shadow over the GPU's kernels: a range, not work
+
+On a CPU operators compute by themselves, so there `record` adds for each cpu_op that does work, and calls no other that
+does, a "kernel" with the operator's name, times and External id, on stream 0, and its launch, of no length: what reads
+a GPU's trace reads a CPU's.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import tempfile
+import zlib
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+Event = dict[str, Any]
+
+GPU_WORK = ("kernel", "gpu_memcpy", "gpu_memset")
+_CATEGORIES = (*GPU_WORK, "cpu_op", "cuda_runtime", "cuda_driver", "user_annotation", "gpu_user_annotation")
+_ARGS = ("External id", "Input Dims", "Input type", "stream", "correlation")
+# Of the runtime's calls: what starts work, waits for it, or is known to wait. The others ask for settings.
+_CALLS = re.compile(r"Launch|Memcpy|Memset|Synchronize|WaitEvent|Malloc|Free")
+
+# Operators that only allocate, make a view or look at a type, or do nothing themselves but call others.
+NO_WORK = frozenset(
+    f"aten::{name}"
+    for name in (
+        "alias", "as_strided", "as_strided_", "chunk", "contiguous", "detach", "detach_", "empty", "empty_like",
+        "empty_strided", "expand", "expand_as", "flatten", "_has_compatible_shallow_copy_type", "is_nonzero",
+        "lift_fresh", "mT", "narrow", "new_empty", "new_empty_strided", "permute", "reshape", "_reshape_alias",
+        "resize_", "resolve_conj", "resolve_neg", "result_type", "select", "set_", "slice", "split",
+        "split_with_sizes", "squeeze", "t", "to", "_to_copy", "transpose", "type_as", "unbind", "unflatten",
+        "unsafe_split", "_unsafe_view", "unsqueeze", "view", "view_as",
+    )
+)  # fmt: skip
+# The backward pass's own bookkeeping, whose work is done by the operators that it calls, and the profiler's.
+_BOOKKEEPING = ("autograd::", "torch::autograd::", "profiler::")
+
+
+@dataclass(frozen=True)
+class Trace:
+    """Events in order of their start, and under `on` where and when they were recorded (`provenance()`)."""
+
+    events: list[Event]
+    on: dict[str, Any]
+
+
+def record(function: Callable[[], object], *, warmup: int = 1) -> Trace:
+    """A trace of one call of `function()`, waiting for the GPU before it begins and before it ends.
+
+    The call recorded comes after `warmup` others, at least 1, that the profiler sees and forgets: its own first moments
+    are slow. What compiles or tunes at its first calls is to be called by you before.
+    """
+    from torch.profiler import ProfilerActivity, profile, schedule
+
+    from labs_helpers.measure.machine import has_gpu
+    from labs_helpers.measure.provenance import provenance
+
+    if warmup < 1:
+        raise ValueError(f"warmup is {warmup}; the profiler needs at least 1 call to warm up")
+    activities = [ProfilerActivity.CPU] + [ProfilerActivity.CUDA] * has_gpu()
+    plan = schedule(wait=0, warmup=warmup, active=1, repeat=1)
+    _wait()
+    with profile(activities=activities, schedule=plan, record_shapes=True) as profiler:
+        for _ in range(warmup + 1):
+            function()
+            _wait()
+            profiler.step()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "trace.json")
+        profiler.export_chrome_trace(str(path))
+        # Decimal: kineto's times are nanoseconds since some other day, more digits than a float has.
+        written = json.loads(path.read_text(errors="replace"), parse_float=Decimal, strict=False)
+    events = reduced(written["traceEvents"])
+    if not has_gpu():
+        events = _in_order(events + _pseudo_kernels(events))
+    return Trace(events, provenance())
+
+
+def reduced(written: Iterable[Event]) -> list[Event]:
+    """The events and keys that the labs read, of those that torch.profiler writes; their time begins at 0."""
+    kept = [
+        event
+        for event in written
+        if event.get("ph") == "X" and event.get("cat") in _CATEGORIES
+        if not event["cat"].startswith("cuda_") or _CALLS.search(event["name"])
+        if not event["name"].startswith("ProfilerStep#")  # the profiler's own range
+    ]
+    start = min((event["ts"] for event in kept), default=0)
+    return _in_order(
+        {
+            "ph": "X",
+            "cat": "cuda_runtime" if event["cat"] == "cuda_driver" else event["cat"],
+            "name": event["name"],
+            "ts": round(float(event["ts"] - start), 3),
+            "dur": round(float(event["dur"]), 3),
+            "tid": event["tid"],
+            "args": {key: event["args"][key] for key in _ARGS if key in event.get("args", {})},
+        }
+        for event in kept
+    )
+
+
+def _pseudo_kernels(events: list[Event]) -> list[Event]:
+    """A kernel and its launch for each cpu_op that works and calls no other that does."""
+    threads = defaultdict(list)
+    for event in events:
+        if event["cat"] == "cpu_op" and _works(event["name"]):
+            threads[event["tid"]].append(event)
+    added: list[Event] = []
+    for operators in threads.values():
+        # In order of their start, callers first: what calls another is followed by it.
+        for operator, following in zip(operators, [*operators[1:], None], strict=True):
+            if following is not None and following["ts"] < operator["ts"] + operator["dur"]:
+                continue
+            args = {"correlation": len(added) // 2 + 1, "External id": operator["args"]["External id"]}
+            added.append(operator | {"cat": "cuda_runtime", "name": "launch", "dur": 0.0, "args": args})
+            added.append(operator | {"cat": "kernel", "tid": 0, "args": {"stream": 0} | args})
+    return added
+
+
+def _works(name: str) -> bool:
+    # What has no namespace is a node of the backward pass, such as MmBackward0, or a range of the compiler's.
+    return "::" in name and name not in NO_WORK and not name.startswith(_BOOKKEEPING)
+
+
+def _in_order(events: Iterable[Event]) -> list[Event]:
+    return sorted(events, key=lambda event: (event["ts"], -event["dur"]))
+
+
+def _wait() -> None:
+    import torch
+
+    from labs_helpers.measure.machine import has_gpu
+
+    if has_gpu():
+        torch.cuda.synchronize()
+
+
+def save(path: str | Path, trace: Trace) -> None:
+    """Write a trace as JSON, compressed; the same trace makes the same bytes. The name ends in '.json.gz'."""
+    text = json.dumps({"on": trace.on, "events": trace.events}, separators=(",", ":"))
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    Path(path).write_bytes(gzip.compress(text.encode(), mtime=0))
+
+
+def load(path: str | Path) -> Trace:
+    """What `save` wrote. FileNotFoundError for a path with no file, ValueError for a file that is damaged."""
+    packed = Path(path).read_bytes()
+    try:
+        content = json.loads(gzip.decompress(packed))
+        return Trace(content["events"], content["on"])
+    except (OSError, EOFError, ValueError, KeyError, TypeError, zlib.error) as error:
+        raise ValueError(f"{path} is damaged, or no trace of `save`: {error!r}") from error
+
+
+def launches(events: Iterable[Event]) -> int:
+    """How many kernels ran; copies and memsets are none."""
+    return sum(event.get("cat") == "kernel" for event in events)
+
+
+def busy(events: Iterable[Event]) -> float:
+    """The share of the trace's time, from the first event's start to the last one's end, in which any work of the GPU
+    ran, on however many streams. 0 for a trace without events."""
+    timed = [event for event in events if event["ph"] == "X"]
+    if not timed:
+        return 0.0
+    whole = max(event["ts"] + event["dur"] for event in timed) - min(event["ts"] for event in timed)
+    worked, reached = 0.0, float("-inf")
+    for start, end in sorted((e["ts"], e["ts"] + e["dur"]) for e in timed if e["cat"] in GPU_WORK):
+        worked += max(0.0, end - max(start, reached))
+        reached = max(reached, end)
+    return worked / whole if whole else 0.0
