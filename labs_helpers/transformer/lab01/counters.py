@@ -11,11 +11,13 @@ from __future__ import annotations
 import csv
 import io
 import shutil
-import subprocess
 import sys
+from typing import Any
 
+from labs_helpers.launch.process import run
 from labs_helpers.measure.study import keep, make_parser
 
+MODULE = "labs_helpers.transformer.lab01.counters"
 METRICS = {
     "gpu__time_duration.sum": "ns",
     "dram__bytes_read.sum": "bytes_read",
@@ -59,13 +61,12 @@ def run_kernels() -> None:
     torch.cuda.cudart().cudaProfilerStop()
 
 
-def parse(text: str) -> list[dict]:
+def parse(text: str) -> list[dict[str, Any]]:
     """A record for each kernel of ncu's --csv --page raw, in the order of PREDICTED; helper kernels are left out.
 
     ValueError where there are not as many."""
-    lines = text.splitlines()
-    start = next((i for i, line in enumerate(lines) if line.startswith('"ID"')), len(lines))
-    rows = list(csv.DictReader(io.StringIO("\n".join(lines[start:]))))[1:]  # the first row has the units
+    quoted = [line for line in text.splitlines() if line.startswith('"')]  # the others are ncu's and the program's
+    rows = list(csv.DictReader(io.StringIO("\n".join(quoted))))[1:]  # the first row has the units
     kernels = [row for row in rows if "FillFunctor" not in row["Kernel Name"]]
     if len(kernels) != len(PREDICTED):
         raise ValueError(f"ncu saw {len(kernels)} kernels, not {len(PREDICTED)}:\n{text[-2000:]}")
@@ -78,7 +79,7 @@ def parse(text: str) -> list[dict]:
     return records
 
 
-def table(records: list[dict]) -> str:
+def table(records: list[dict[str, Any]]) -> str:
     """Predicted beside counted, in MB and GFLOP."""
     import pandas
 
@@ -106,11 +107,8 @@ def main(arguments: list[str] | None = None) -> None:
     if ncu is None:
         raise SystemExit("Nsight Compute's `ncu` is not on the PATH; it comes with the CUDA toolkit")
     flags = ["--clock-control", "none", "--profile-from-start", "off", "--csv", "--page", "raw"]
-    command = [ncu, *flags, "--metrics", ",".join(METRICS), sys.executable, "-m", __spec__.name, "--kernels"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
-    if done.returncode:
-        raise SystemExit(f"ncu ended with {done.returncode}:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
-    keep("transformer", parse(done.stdout), given.out, show=table)
+    command = [ncu, *flags, "--metrics", ",".join(METRICS), sys.executable, "-m", MODULE, "--kernels"]
+    keep("transformer", parse(run(command, timeout=300)), given.out, show=table)
 
 
 if __name__ == "__main__":
