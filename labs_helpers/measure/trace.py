@@ -9,9 +9,9 @@
     user_annotation                  a record_function on the CPU
     gpu_user_annotation              its shadow over the GPU's kernels: a range, not work
 
-On a CPU operators compute by themselves, so there `record` adds for each cpu_op that does work, and calls no other that
-does, a "kernel" with the operator's name, times and External id, on stream 0, and its launch, of no length: what reads
-a GPU's trace reads a CPU's.
+On a CPU operators compute by themselves, so there `record` adds for each cpu_op that has a kernel of PyTorch (aten::mm;
+not aten::linear, made of it, nor the view aten::t) a "kernel" with the operator's name, times and External id on stream
+0, and its launch, of no length: what reads a GPU's trace reads a CPU's.
 """
 
 from __future__ import annotations
@@ -21,12 +21,15 @@ import json
 import re
 import tempfile
 import zlib
-from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+
+from labs_helpers.measure.kernel_kinds import by_kind
+
+__all__ = ["GPU_WORK", "NO_WORK", "Event", "Trace", "busy", "by_kind", "launches", "load", "record", "reduced", "save"]
 
 Event = dict[str, Any]
 
@@ -36,20 +39,12 @@ _ARGS = ("External id", "Input Dims", "Input type", "stream", "correlation")
 # Of the runtime's calls: what starts work, waits for it, or is known to wait. The others ask for settings.
 _CALLS = re.compile(r"Launch|Memcpy|Memset|Synchronize|WaitEvent|Malloc|Free")
 
-# Operators that only allocate, make a view or look at a type, or do nothing themselves but call others.
+# Operators with a kernel for the CPU that compute nothing: views, and memory without values.
 NO_WORK = frozenset(
     f"aten::{name}"
-    for name in (
-        "alias", "as_strided", "as_strided_", "chunk", "contiguous", "detach", "detach_", "empty", "empty_like",
-        "empty_strided", "expand", "expand_as", "flatten", "_has_compatible_shallow_copy_type", "is_nonzero",
-        "lift_fresh", "mT", "narrow", "new_empty", "new_empty_strided", "permute", "reshape", "_reshape_alias",
-        "resize_", "resolve_conj", "resolve_neg", "result_type", "select", "set_", "slice", "split",
-        "split_with_sizes", "squeeze", "t", "to", "_to_copy", "transpose", "type_as", "unbind", "unflatten",
-        "unsafe_split", "_unsafe_view", "unsqueeze", "view", "view_as",
-    )
+    for name in ("as_strided", "_reshape_alias", "view", "view_as_real", "view_as_complex", "unfold", "empty",
+                 "empty_strided", "resize_", "set_", "is_set_to")
 )  # fmt: skip
-# The backward pass's own bookkeeping, whose work is done by the operators that it calls, and the profiler's.
-_BOOKKEEPING = ("autograd::", "torch::autograd::", "profiler::")
 
 
 @dataclass(frozen=True)
@@ -117,26 +112,22 @@ def reduced(written: Iterable[Event]) -> list[Event]:
 
 
 def _pseudo_kernels(events: list[Event]) -> list[Event]:
-    """A kernel and its launch for each cpu_op that works and calls no other that does."""
-    threads = defaultdict(list)
-    for event in events:
-        if event["cat"] == "cpu_op" and _works(event["name"]):
-            threads[event["tid"]].append(event)
+    """A kernel and its launch for each operator that has a kernel for the CPU, the outermost where they call others."""
+    import torch
+
+    # Without their overloads, which a trace does not name. copy_ is one kernel for all devices.
+    registered = torch._C._dispatch_get_registrations_for_dispatch_key("CPU")
+    working = {name.split(".")[0] for name in registered} - NO_WORK | {"aten::copy_"}
     added: list[Event] = []
-    for operators in threads.values():
-        # In order of their start, callers first: what calls another is followed by it.
-        for operator, following in zip(operators, [*operators[1:], None], strict=True):
-            if following is not None and following["ts"] < operator["ts"] + operator["dur"]:
-                continue
-            args = {"correlation": len(added) // 2 + 1, "External id": operator["args"]["External id"]}
-            added.append(operator | {"cat": "cuda_runtime", "name": "launch", "dur": 0.0, "args": args})
-            added.append(operator | {"cat": "kernel", "tid": 0, "args": {"stream": 0} | args})
+    reached: dict[Any, float] = {}
+    for event in events:
+        if event["cat"] != "cpu_op" or event["name"] not in working or event["ts"] < reached.get(event["tid"], 0.0):
+            continue
+        reached[event["tid"]] = event["ts"] + event["dur"]
+        args = {"correlation": len(added) // 2 + 1, "External id": event["args"]["External id"]}
+        added.append(event | {"cat": "cuda_runtime", "name": "launch", "dur": 0.0, "args": args})
+        added.append(event | {"cat": "kernel", "tid": 0, "args": {"stream": 0} | args})
     return added
-
-
-def _works(name: str) -> bool:
-    # What has no namespace is a node of the backward pass, such as MmBackward0, or a range of the compiler's.
-    return "::" in name and name not in NO_WORK and not name.startswith(_BOOKKEEPING)
 
 
 def _in_order(events: Iterable[Event]) -> list[Event]:
