@@ -27,12 +27,12 @@ def peak_memory(function: Callable[..., Value], *tensors: torch.Tensor) -> tuple
         before = torch.cuda.memory_allocated()
         value = function(*tensors)
         return value, torch.cuda.max_memory_allocated() - before
-    with _Alive(tensors) as alive:
+    with Alive(tensors) as alive:
         value = function(*tensors)
     return value, alive.peak
 
 
-class _Alive(TorchDispatchMode):
+class Alive(TorchDispatchMode):
     """Follows the storages of the tensors made inside the block: `peak` is the most bytes alive."""
 
     def __init__(self, known: Iterable[torch.Tensor]) -> None:
@@ -48,10 +48,11 @@ class _Alive(TorchDispatchMode):
             if isinstance(tensor, torch.Tensor) and tensor.untyped_storage() not in self.seen:
                 storage = tensor.untyped_storage()
                 self.seen.add(storage)
-                self.alive += storage.nbytes()
-                self.peak = max(self.peak, self.alive)
-                weakref.finalize(storage, self._freed, storage.nbytes())
+                self.change(storage.nbytes())
+                weakref.finalize(storage, self.change, -storage.nbytes())
         return result
 
-    def _freed(self, nbytes: int) -> None:
-        self.alive -= nbytes
+    def change(self, nbytes: int) -> None:
+        """A storage of this size was made, or, where it is negative, freed."""
+        self.alive += nbytes
+        self.peak = max(self.peak, self.alive)
