@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from labs_helpers.transformer.attentions import AttentionFunction, plain
+from labs_helpers.transformer.checkpointing import run_segments
 from labs_helpers.transformer.config import TransformerConfig
 
 
@@ -101,6 +102,7 @@ class Transformer(nn.Module):
     def __init__(self, config: TransformerConfig, attention: AttentionFunction = plain) -> None:
         super().__init__()
         self.config = config
+        self.segments: list[int] = []  # sizes of checkpointed segments: see `checkpointing.checkpoint_segments`
         self.embedding = nn.Embedding(config.vocabulary, config.width)
         self.blocks = nn.ModuleList(Block(config, attention) for _ in range(config.layers))
         self.norm = RMSNorm(config.width, config.norm_eps)
@@ -123,6 +125,9 @@ class Transformer(nn.Module):
             raise ValueError(f"tokens are {tuple(tokens.shape)}, not (batch, up to {self.config.context})")
         x = self.embedding(tokens)
         cos, sin = rotary_angles(tokens.shape[1], self.config.head_dim, self.config.rope_theta, tokens.device)
-        for block in self.blocks:
-            x = block(x, cos, sin)
+        if self.segments:
+            x = run_segments(list(self.blocks), self.segments, x, cos, sin)
+        else:
+            for block in self.blocks:
+                x = block(x, cos, sin)
         return F.linear(self.norm(x), self.embedding.weight if self.output is None else self.output.weight)

@@ -1,0 +1,143 @@
+"""What a training step costs: the time of its phases, its memory, and how many kernels a trace of it has."""
+
+from __future__ import annotations
+
+import gc
+import math
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import torch
+
+from labs_helpers.measure.peak_memory import peak_memory
+from labs_helpers.measure.timing import Timing
+from labs_helpers.transformer.training_step import BEFORE_CAPTURE, Training
+
+LEAST = 5  # timed steps: fewer have no 20th and 80th percentile worth the name
+PHASES = ("forward", "backward", "step")
+
+
+def measure_step(training: Training, rounds: int = 10, seconds: float = 4.0) -> dict[str, Any]:
+    """The measured part of a record: times in ms, bytes, launches, loss. The first steps, which compile, are not timed.
+
+    rounds: timed steps; only LEAST of them where they take longer than `seconds`. Phases are timed in as many steps of
+    their own, with a wait after each, added up over the micro-batches; from a CUDA graph they have no times (None).
+    state_bytes: allocated before the step: parameters, moments and batch, and on a GPU what libraries keep there.
+    peak_bytes: the most during the step, these included; None for what is compiled for a CPU, where nobody counts.
+    loss: after the fifth timed step, BEFORE_CAPTURE + 1 + LEAST steps in all; None where it is not finite.
+    """
+    for _ in range(1 if training.setup.graph else BEFORE_CAPTURE + 1):
+        training.step()
+    step, loss = _time_steps(training, rounds, seconds)
+    forward, backward = (None, None) if training.setup.graph else _time_phases(training, rounds, seconds)
+    record: dict[str, Any] = {}
+    for name, timing in zip(PHASES, (forward, backward, step), strict=True):
+        record[f"{name}_ms"] = timing and timing.median_ms
+        record[f"{name}_p20_ms"] = timing and timing.p20_ms
+        record[f"{name}_p80_ms"] = timing and timing.p80_ms
+    record["runs"] = step.runs
+    record |= _memory(training) | _kernels(training)
+    return record | {"loss": loss if math.isfinite(loss) else None}
+
+
+def release() -> None:
+    """Frees what the models of before still hold: cycles, compiled code, workspaces, the allocator's store."""
+    if "torch._dynamo" in sys.modules:
+        torch._dynamo.reset()
+    gc.collect()
+    if torch.cuda.is_available():
+        torch._C._cuda_clearCublasWorkspaces()
+        torch.cuda.empty_cache()
+
+
+def is_out_of_memory(error: BaseException | None) -> bool:
+    """Whether an error, or one that it was raised from or while handling, is about memory that was not to be had."""
+    while error is not None:
+        said = str(error).lower()
+        if isinstance(error, (torch.OutOfMemoryError, MemoryError)):
+            return True
+        if isinstance(error, RuntimeError) and ("out of memory" in said or "can't allocate memory" in said):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+def _time_steps(training: Training, rounds: int, seconds: float) -> tuple[Timing, float]:
+    samples: list[float] = []
+    loss = math.nan
+    while _go_on(samples, rounds, seconds):
+        value, ms = _timed(training.step, training.device)
+        samples.append(ms)
+        if len(samples) == LEAST:
+            loss = value.item()
+    return Timing.of(samples), loss
+
+
+def _time_phases(training: Training, rounds: int, seconds: float) -> tuple[Timing, Timing]:
+    forwards: list[float] = []
+    backwards: list[float] = []
+    while _go_on([a + b for a, b in zip(forwards, backwards, strict=True)], rounds, seconds):
+        forward = backward = 0.0
+        for micro_batch in range(training.setup.accumulate):
+            loss, ms = _timed(partial(training.forward, micro_batch), training.device)
+            forward += ms
+            backward += _timed(partial(training.backward, loss), training.device)[1]
+        training.update()
+        forwards.append(forward)
+        backwards.append(backward)
+    return Timing.of(forwards), Timing.of(backwards)
+
+
+def _go_on(samples: list[float], rounds: int, seconds: float) -> bool:
+    return len(samples) < LEAST or (len(samples) < rounds and sum(samples) < 1e3 * seconds)
+
+
+def _timed(function: Callable[[], Any], device: torch.device) -> tuple[Any, float]:
+    """(value, ms), with nothing queued before and nothing left to do after."""
+    _wait(device)
+    started = time.perf_counter()
+    value = function()
+    _wait(device)
+    return value, 1e3 * (time.perf_counter() - started)
+
+
+def _wait(device: torch.device) -> None:
+    if device.type == "cuda":
+        torch.cuda.synchronize()
+
+
+def _memory(training: Training) -> dict[str, int | None]:
+    moments = [t for state in training.optimizer.state.values() for t in state.values() if isinstance(t, torch.Tensor)]
+    held = [*training.model.parameters(), *moments, *(tensor for pair in training.batches for tensor in pair)]
+    if training.device.type == "cuda":
+        _wait(training.device)
+        state = torch.cuda.memory_allocated()
+    else:
+        storages = {tensor.untyped_storage().data_ptr(): tensor.untyped_storage() for tensor in held}
+        state = sum(storage.nbytes() for storage in storages.values())
+    peak: int | None
+    if training.setup.graph:
+        peak = training.captured_bytes
+    elif training.setup.compiled and training.device.type == "cpu":
+        peak = None
+    else:
+        peak = state + peak_memory(lambda *_: training.step(), *held)[1]
+    return {"peak_bytes": peak, "state_bytes": state}
+
+
+def _kernels(training: Training) -> dict[str, float | int | None]:
+    """Launches of a step and of its forward passes, and the share of a step's time in which the device works. Tracing
+    takes the CPU time: of a step that waits for launches, `busy` is somewhat too small. None without any kernel."""
+    from labs_helpers.measure import trace
+
+    def forwards() -> None:
+        for micro_batch in range(training.setup.accumulate):
+            training.forward(micro_batch)
+
+    step = trace.record(training.step).events
+    forward = None if training.setup.graph else trace.launches(trace.record(forwards).events) or None
+    launches = trace.launches(step) or None
+    return {"launches": launches, "forward_launches": forward, "busy": trace.busy(step) if launches else None}

@@ -1,0 +1,89 @@
+"""How a model is trained, the choices that cost or save time and memory: `Setup`, and orders in which to make them."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from labs_helpers.transformer.attentions import ATTENTIONS
+
+PRECISIONS = {
+    "fp32": torch.float32,
+    "tf32": torch.float32,  # float32 rounded to 10 bits of mantissa for the tensor cores, at every product
+    "fp16": torch.float32,  # autocast, with a scaled loss
+    "bf16-autocast": torch.float32,
+    "bf16": torch.bfloat16,
+}  # → dtype of parameters, gradients and moments
+AUTOCAST = {"fp16": torch.float16, "bf16-autocast": torch.bfloat16}
+OPTIMIZERS: dict[str, dict[str, Any]] = {
+    "for-loop": {"foreach": False},
+    "foreach": {"foreach": True},
+    "fused": {"fused": True},
+}
+
+
+@dataclass(frozen=True)
+class Setup:
+    """One way to train. By default PyTorch's own in float32. ValueError names a field whose value does not exist."""
+
+    attention: str = "plain"  # of attentions.ATTENTIONS
+    precision: str = "fp32"  # of PRECISIONS
+    compiled: bool = False  # torch.compile of model and loss
+    graph: bool = False  # the whole step from one CUDA graph
+    optimizer: str = "foreach"  # of OPTIMIZERS: how AdamW's update is launched
+    segments: int = 0  # of blocks that are checkpointed; 0: none
+    accumulate: int = 1  # micro-batches a step
+
+    def __post_init__(self) -> None:
+        for name, known in (("attention", ATTENTIONS), ("precision", PRECISIONS), ("optimizer", OPTIMIZERS)):
+            value = getattr(self, name)
+            if not isinstance(value, str) or value not in known:
+                raise ValueError(f"{name} is {value!r}; it may be {', '.join(map(repr, known))}")
+        for name in ("compiled", "graph"):
+            if not isinstance(getattr(self, name), bool):
+                raise ValueError(f"{name} is {getattr(self, name)!r}, not yes or no")
+        for name, least in (("segments", 0), ("accumulate", 1)):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < least:
+                raise ValueError(f"{name} is {value!r}, not an integer of {least} or more")
+        if self.graph and self.precision == "fp16":
+            raise ValueError(
+                "graph is True with precision 'fp16': between gradients and update GradScaler asks the CPU"
+            )
+
+    def __str__(self) -> str:
+        words = [self.attention, self.precision, *(["compiled"] if self.compiled else []), self.optimizer]
+        words += ["graph"] * self.graph
+        words += [f"{self.segments} segment{'s' * (self.segments > 1)}"] * (self.segments > 0)
+        words += [f"{self.accumulate} micro-batches"] * (self.accumulate > 1)
+        return " ".join(words)
+
+
+# What lab 01 makes a step faster by, and three orders in which it can be done.
+REMEDIES: dict[str, dict[str, Any]] = {
+    "bf16": {"precision": "bf16"},
+    "flash": {"attention": "flash"},
+    "compiled": {"compiled": True},
+    "fused": {"optimizer": "fused"},
+    "graph": {"graph": True},
+}
+ORDERS = {
+    "arithmetic first": ("bf16", "flash", "compiled", "fused", "graph"),
+    "launches first": ("graph", "fused", "compiled", "flash", "bf16"),
+    "compiler first": ("compiled", "bf16", "graph", "flash", "fused"),
+}
+
+
+def walk(order: str, start: Setup | None = None) -> dict[str, Setup]:
+    """{"start": start, remedy: the setup with it and all before it, …} along one of ORDERS. ValueError for another."""
+    if order not in ORDERS:
+        raise ValueError(f"orders has {order!r}; there are {', '.join(map(repr, ORDERS))}")
+    setup = start or Setup()
+    path = {"start": setup}
+    for remedy in ORDERS[order]:
+        setup = dataclasses.replace(setup, **REMEDIES[remedy])
+        path[remedy] = setup
+    return path

@@ -1,0 +1,218 @@
+"""Measure training steps of a transformer: time, memory and launches, in any setup.
+
+    python -m labs_helpers.transformer.study                         # this machine's configurations, to results/
+    python -m labs_helpers.transformer.study sizes.yaml my.yaml      # shipped ones by name, or your own
+    python -m labs_helpers.transformer.study --sizes tiny --lengths 128 256 --attentions plain sdpa --precisions fp32
+
+`grids.py` says what a YAML file has; options replace what the files say. Each point is recorded as soon as it is
+measured. A GPU without enough memory is recorded too; what fails otherwise is printed, and the command goes on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+import traceback
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from labs_helpers.measure import results
+from labs_helpers.measure.datasheet import lookup
+from labs_helpers.measure.machine import this_machine
+from labs_helpers.measure.provenance import provenance
+from labs_helpers.measure.study import make_parser
+from labs_helpers.transformer import counts, grids
+from labs_helpers.transformer.attentions import ATTENTIONS
+from labs_helpers.transformer.config import SIZES
+from labs_helpers.transformer.grids import Point
+from labs_helpers.transformer.measure_step import LEAST, is_out_of_memory, measure_step, release
+from labs_helpers.transformer.setups import OPTIMIZERS, ORDERS, PRECISIONS, Setup
+from labs_helpers.transformer.training_step import Training
+
+if TYPE_CHECKING:
+    import pandas
+
+FILES = {"cpu": ("cpu",), "cuda": ("sizes", "precision", "batches", "checkpoints", "remedies", "orders")}
+DEFAULT = {
+    "cpu": {"sizes": "tiny", "batches": 8, "lengths": 128},
+    "cuda": {"sizes": "small", "batches": 8, "lengths": 1024, "precision": "bf16"},
+}
+WORDS = {"yes": True, "no": False}
+
+
+def measure(point: Point, rounds: int = 10) -> dict[str, Any]:
+    """The record of one point. Out of memory it says so, and has no times; any other error is raised."""
+    config, setup = point.config, point.setup
+    record = {
+        "study": "transformer",
+        "kind": "step",
+        "size": point.size,
+        "parameters": sum(counts.parameters(config).values()),
+        "layers": config.layers,
+        "batch": point.batch,
+        "length": point.length,
+        **asdict(setup),
+        "seed": point.seed,
+        "flops_per_token": counts.flops_per_token(config, point.length, causal=True).step,
+    }
+    release()
+    try:
+        measured = measure_step(Training(config, setup, point.batch, point.length, point.seed), rounds)
+    except Exception as error:
+        if not is_out_of_memory(error):
+            raise
+        measured = {}
+    return record | {"out_of_memory": not measured} | measured
+
+
+def run(points: list[Point], path: Path, rounds: int, records: list[dict[str, Any]]) -> int:
+    """Measures the points and prints a line for each. Each record is appended to `path`, and to `records`, at once.
+    Returns how many points failed."""
+    on, failures, started = provenance(), 0, time.perf_counter()
+    for number, point in enumerate(points, start=1):
+        print(f"[{number}/{len(points)}] {point}: ", end="", flush=True)
+        try:
+            record = measure(point, rounds) | {"on": on}
+        except Exception as error:
+            traceback.print_exc()
+            failures += 1
+            said = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
+        else:
+            results.append(path, record)
+            records.append(record)
+            said = summary(record)
+        left = (time.perf_counter() - started) / number * (len(points) - number)
+        print(said + (f"; {duration(left)} left" if number < len(points) else ""), flush=True)
+    return failures
+
+
+def summary(record: dict[str, Any]) -> str:
+    """The result of one point in a few words."""
+    if record["out_of_memory"]:
+        return "out of memory"
+    row = with_rates(frame([record])).iloc[0]
+    words = [f"{row['step_ms']:.4g} ms", f"{row['tokens_per_s']:,.0f} tokens/s"]
+    words += [f"MFU {row['mfu']:.0%}"] if row["mfu"] == row["mfu"] else []
+    words += [f"{row['peak_bytes'] / 1e9:.3g} GB"] if record["peak_bytes"] else []
+    return ", ".join(words)
+
+
+def duration(seconds: float) -> str:
+    """'about 40 s', 'about 3 min'."""
+    return f"about {seconds:.0f} s" if seconds < 100 else f"about {seconds / 60:.0f} min"
+
+
+def frame(records: list[dict[str, Any]]) -> pandas.DataFrame:
+    """Records as `load` gives them."""
+    import pandas
+
+    return pandas.json_normalize(records, max_level=1)
+
+
+def with_rates(rows: pandas.DataFrame) -> pandas.DataFrame:
+    """The rows of `load` or `frame` with two more columns: tokens_per_s, and mfu, the share of the FLOP/s that the
+    GPU's datasheet has for 16-bit tensor cores, NaN for another machine."""
+    per_second = 1e3 * rows["batch"] * rows["length"] / rows["step_ms"]
+    sheets = {name: lookup(name) for name in rows["on.name"].unique()}
+    peak = rows["on.name"].map({name: sheet.fp16_flops if sheet else None for name, sheet in sheets.items()})
+    return rows.assign(tokens_per_s=per_second, mfu=rows["flops_per_token"] * per_second / peak.astype(float))
+
+
+def of_setup(rows: pandas.DataFrame, setup: Setup) -> pandas.DataFrame:
+    """Those of the rows that were measured in this setup."""
+    for name, value in asdict(setup).items():
+        rows = rows[rows[name] == value]
+    return rows
+
+
+def table(records: list[dict[str, Any]]) -> str:
+    """A line per record: setup, median step and its spread, rate, memory, launches. A dash where there is nothing."""
+    import pandas
+
+    rows = frame(records)
+    rows = with_rates(rows.reindex(columns=[*rows.columns, *(name for name in MEASURED if name not in rows)]))
+    setups = [str(Setup(**{name: record[name] for name in grids.FIELDS})) for record in records]
+    columns = {
+        "size": rows["size"],
+        "batch": rows["batch"],
+        "length": rows["length"],
+        "setup": setups,
+        "seed": rows["seed"],
+        "step ms": rows["step_ms"].map("{:.2f}".format),
+        "spread": ((rows["step_p80_ms"] - rows["step_p20_ms"]) / rows["step_ms"]).map("{:.0%}".format),
+        "tokens/s": rows["tokens_per_s"].map("{:,.0f}".format),
+        "MFU": rows["mfu"].map("{:.1%}".format),
+        "peak GB": (rows["peak_bytes"].astype(float) / 1e9).map("{:.2f}".format),
+        "launches": rows["launches"].astype(float).map("{:.0f}".format),
+        "busy": rows["busy"].astype(float).map("{:.0%}".format),
+        "loss": rows["loss"].astype(float).map("{:.3f}".format),
+    }
+    return pandas.DataFrame(columns).replace("nan%?", "–", regex=True).to_string(index=False)
+
+
+MEASURED = ("step_ms", "step_p20_ms", "step_p80_ms", "peak_bytes", "launches", "busy", "loss")
+
+
+def load(machine: str = "nvidia-h200") -> pandas.DataFrame:
+    """The recorded measurements of one machine, as a DataFrame."""
+    return results.load(results.path_for("transformer", machine), command="python -m labs_helpers.transformer.study")
+
+
+def make_options() -> argparse.ArgumentParser:
+    parser = make_parser(__doc__, "transformer")
+    parser.add_argument("files", nargs="*", metavar="FILE.yaml", help="grids; default, without options: all shipped")
+    for option, key, values in (
+        ("--sizes", "sizes", list(SIZES)),
+        ("--batches", "batches", int),
+        ("--lengths", "lengths", int),
+        ("--seeds", "seeds", int),
+        ("--attentions", "attention", list(ATTENTIONS)),
+        ("--precisions", "precision", list(PRECISIONS)),
+        ("--compiled", "compiled", list(WORDS)),
+        ("--graph", "graph", list(WORDS)),
+        ("--optimizers", "optimizer", list(OPTIMIZERS)),
+        ("--segments", "segments", int),
+        ("--accumulate", "accumulate", int),
+        ("--orders", "orders", list(ORDERS)),
+    ):
+        kind = {"choices": values} if isinstance(values, list) else {"type": values, "metavar": "N"}
+        parser.add_argument(option, dest=key, nargs="+", **kind)
+    parser.add_argument("--rounds", type=int, default=10, help="timed steps per point; default: %(default)s")
+    return parser
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = make_options()
+    given = parser.parse_args(arguments)
+    options = {key: getattr(given, key) for key in grids.KEYS if getattr(given, key) is not None}
+    options |= {key: [WORDS[word] for word in options[key]] for key in ("compiled", "graph") if key in options}
+    device = this_machine().device
+    files = given.files or ([] if options else FILES[device])
+    if given.rounds < LEAST:
+        parser.error(f"--rounds is {given.rounds}; median and percentiles want {LEAST} or more")
+    try:
+        points = grids.gather(files, options, DEFAULT[device])
+    except (OSError, ValueError) as error:
+        parser.error(str(error))
+    for point in points:
+        if device == "cpu" and (point.setup.graph or point.setup.attention == "flash"):
+            parser.error(f"{point}: that is measured on a GPU, and there is none here")
+    path = given.out or results.path_for("transformer")
+    records: list[dict[str, Any]] = []
+    try:
+        failures = run(points, path, given.rounds, records)
+        status = 1 if failures else 0
+        ended = f"{failures} of {len(points)} points failed" if failures else None
+    except KeyboardInterrupt:
+        status, ended = 130, "interrupted"
+    if records:
+        print(f"\n{table(records)}\n\n{len(records)} records appended to {path}", flush=True)
+    if ended:
+        print(ended, flush=True)
+    if status:
+        raise SystemExit(status)
+
+
+if __name__ == "__main__":
+    main()
