@@ -8,6 +8,7 @@ from torch.utils.checkpoint import checkpoint
 from torch.utils.flop_counter import FlopCounterMode
 
 from labs_helpers.transformer import counts
+from labs_helpers.transformer.attentions import ATTENTIONS
 from labs_helpers.transformer.config import SIZES
 from labs_helpers.transformer.model import Transformer
 from labs_helpers.transformer.train import next_token_loss
@@ -45,9 +46,9 @@ def flops_agree(config, flops_per_token=counts.flops_per_token):
     assert backward.get_total_flops() == expected.backward * x.numel()
 
 
-def saved_bytes(config, batch, length, dtype):
+def saved_bytes(config, batch, length, dtype, attention):
     """Bytes of the storages that one forward pass keeps for the backward pass, parameters left out."""
-    model = Transformer(config).to(dtype)
+    model = Transformer(config, ATTENTIONS[attention]).to(dtype)
     own = {p.untyped_storage().data_ptr() for p in model.parameters()}
     kept = {}
 
@@ -62,9 +63,11 @@ def saved_bytes(config, batch, length, dtype):
     return sum(storage.nbytes() for address, storage in kept.items() if address not in own)
 
 
-def activations_agree(config, batch=2, length=32, dtype=torch.float32, formula=counts.saved_activations):
-    expected = sum(formula(config, batch, length, dtype.itemsize).values())
-    assert abs(expected / saved_bytes(config, batch, length, dtype) - 1) < 0.0002
+def activations_agree(
+    config, batch=2, length=32, dtype=torch.float32, attention="plain", formula=counts.saved_activations
+):
+    expected = sum(formula(config, batch, length, dtype.itemsize, attention).values())
+    assert abs(expected / saved_bytes(config, batch, length, dtype, attention) - 1) < 0.0002
 
 
 @config
@@ -80,8 +83,13 @@ def test_flops(config):
 @config
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
 @pytest.mark.parametrize("batch, length", [(1, 8), (3, 40)])
-def test_activations(config, batch, length, dtype):
-    activations_agree(config, batch, length, dtype)
+@pytest.mark.parametrize("attention", ["plain", "sdpa"])
+def test_activations(config, batch, length, dtype, attention):
+    activations_agree(config, batch, length, dtype, attention)
+
+
+def test_activations_with_flash_attention():
+    activations_agree(dataclasses.replace(SIZES["tiny"], kv_heads=2), 2, 32, attention="flash")
 
 
 @config
@@ -139,12 +147,17 @@ MISTAKES = {
     "the mask forgotten": ("saved_activations", '"mask": config.layers', '"mask": 0'),
     "silu's output forgotten": ("saved_activations", "4 * itemsize * tokens", "3 * itemsize * tokens"),
     "scores without heads": ("saved_activations", "batch * heads * length", "batch * length"),
+    "k and v repeated in one kernel": ("saved_activations", "heads * config.key_value_heads)", "1)"),
+    "one kernel's own output forgotten": ("saved_activations", "outputs = 2", "outputs = 1"),
+    "log-sum-exp forgotten": ("saved_activations", "config.layers * 4 * tokens * heads", "0"),
     "logits forgotten": ("saved_activations", "4 * tokens * config.vocabulary", "0"),
 }
 CHECKS = {
     "parameters": lambda config, formula: parameters_agree(config, formula),
     "flops_per_token": lambda config, formula: flops_agree(config, formula),
-    "saved_activations": lambda config, formula: activations_agree(config, formula=formula),
+    "saved_activations": lambda config, formula: [
+        activations_agree(config, attention=attention, formula=formula) for attention in ("plain", "sdpa")
+    ],
 }
 
 
