@@ -9,10 +9,9 @@ import torch
 
 from labs_helpers.measure.peak_memory import peak_memory
 from labs_helpers.transformer import counts
-from labs_helpers.transformer.attentions import ATTENTIONS
 from labs_helpers.transformer.config import SIZES
-from labs_helpers.transformer.model import Transformer
-from labs_helpers.transformer.train import next_token_loss
+from labs_helpers.transformer.setups import OPTIMIZERS, Setup
+from labs_helpers.transformer.training_step import Training
 from tests.planted import planted
 
 TINY = dataclasses.replace(SIZES["tiny"], context=512)
@@ -25,7 +24,6 @@ CONFIGS = {
     "wide MLP": dataclasses.replace(TINY, hidden=2048),
     "one layer, 16 heads": dataclasses.replace(TINY, layers=1, heads=16),
 }
-OPTIMIZERS = {"for-loop": {"foreach": False}, "foreach": {"foreach": True}, "fused": {"fused": True}}
 FLOAT32, BFLOAT16 = torch.float32, torch.bfloat16
 
 
@@ -37,24 +35,18 @@ def one_thread():
     torch.set_num_threads(before)
 
 
-def steps(config, batch, length, dtype=FLOAT32, attention="plain", optimizer="foreach"):
-    """(step, its parameters and moments): a function that makes a training step, made once already."""
-    model = Transformer(config, ATTENTIONS[attention]).to(dtype)
-    adamw = torch.optim.AdamW(model.parameters(), **OPTIMIZERS[optimizer])
-    x = torch.arange(batch * length).reshape(batch, length) % config.vocabulary
-
-    def step(*_):
-        next_token_loss(model(x), x).backward()
-        adamw.step()
-        adamw.zero_grad(set_to_none=True)
-
-    step()
-    return step, [*model.parameters(), *(t for state in adamw.state.values() for t in state.values())]
+def made(config, batch, length, dtype=FLOAT32, **setup):
+    """(training, its parameters, moments and tokens), a step of which has been made."""
+    precision = {FLOAT32: "fp32", BFLOAT16: "bf16"}[dtype]
+    training = Training(config, Setup(precision=precision, **setup), batch, length, device="cpu")
+    training.step()
+    moments = [t for state in training.optimizer.state.values() for t in state.values()]
+    return training, [*training.model.parameters(), *moments, *itertools.chain(*training.batches)]
 
 
-def measured(*setup, **more):
-    step, states = steps(*setup, **more)
-    _, peak = peak_memory(step, *states)
+def measured(config, batch, length, dtype=FLOAT32, **setup):
+    training, states = made(config, batch, length, dtype, **setup)
+    _, peak = peak_memory(lambda *_: training.step(), *states)
     return peak + sum(t.nbytes for t in states)
 
 
@@ -98,9 +90,9 @@ def test_each_moment_is_the_peak_of_some_step(moment, config, batch, length, tmp
 
 def _allocated(folder, *setup, **more):
     """The peak from the CPU allocator's own record."""
-    step, states = steps(*setup, **more)
+    training, states = made(*setup, **more)
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profile:
-        step()
+        training.step()
     profile.export_chrome_trace(str(folder / "trace.json"))
     events = json.loads((folder / "trace.json").read_text())["traceEvents"]
     changes = sorted((event["ts"], event["args"]["Bytes"]) for event in events if event["name"] == "[memory]")
