@@ -1,0 +1,57 @@
+"""The bytes alive during a call, drawn: what was there before as bands, what the call made above them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.ticker import EngFormatter
+
+from labs_helpers.draw import figures
+
+_BANDS = ("blue", "green", "purple", "sky", "orange")
+_MADE = "#E9C7A8"  # vermillion, thinned
+
+
+def draw_memory(timeline: Mapping[str, Any], title: str | None = None, base: Mapping[str, int] | None = None) -> Figure:
+    """The figure of a timeline of `measure.memory_timeline`, with its marks and its peak.
+
+    base: name → bytes of what was there before, such as parameters and the optimizer's states, from the bottom up; what
+    they leave of `timeline["before"]` is one more band. ValueError where they are more than that.
+    """
+    before, base = timeline["before"], dict(base or {})
+    if rest := before - sum(base.values()):
+        if rest < 0:
+            raise ValueError(f"base adds up to {sum(base.values()):,} bytes, of {before:,} that were there before")
+        base["there before"] = rest
+    change, alive = np.array(timeline["points"]).T
+    fig, ax = figures.new(title, width=9.0, height=3.8)
+    end = max(change[-1], 1)
+    floor = 0.0
+    for (name, nbytes), color in zip(base.items(), _BANDS, strict=False):
+        ax.fill_between([0, end], floor, floor + nbytes, color=figures.COLORS[color], alpha=0.45, linewidth=0)
+        if nbytes > 0.06 * timeline["peak"]:
+            ax.text(end * 0.01, floor + nbytes / 2, name, va="center", fontsize="small")
+        floor += nbytes
+    # What the call frees of that was there before lowers the curve below the bands: paper over them.
+    ax.fill_between(change, np.minimum(alive, floor), floor, step="post", color=figures.PAPER, linewidth=0)
+    ax.fill_between(change, floor, np.maximum(alive, floor), step="post", color=_MADE, linewidth=0)
+    ax.step(change, alive, where="post", color=figures.COLORS["vermillion"], linewidth=1.2, marker="")
+    ax.set(xlim=(0, end), ylim=(0, 1.22 * timeline["peak"] or 1), xlabel="tensors made and freed, one after another")
+    figures.set_unit(ax.yaxis, "B")
+    ends = [*(at for at, _ in timeline["marks"][1:]), end]
+    for (at, name), until in zip(timeline["marks"], ends, strict=False):
+        ax.axvline(at, color=figures.INK, linewidth=0.8, linestyle=":")
+        ax.text((at + until) / 2, 1.2 * timeline["peak"], name, ha="center", va="top", fontsize="small")
+    peak, highest = timeline["peak"], change[int(np.argmax(alive))]
+    side = "right" if highest > 0.9 * end else "left" if highest < 0.1 * end else "center"
+    ax.plot([highest], [peak], marker="o", color=figures.COLORS["vermillion"], markersize=5)
+    ax.annotate(
+        EngFormatter("B", places=1)(peak), (highest, peak), xytext=(0, 7), textcoords="offset points", ha=side,
+        fontsize="small", bbox={"facecolor": figures.PAPER, "linewidth": 0, "pad": 1},
+    )  # fmt: skip
+    if peak - floor > 0.15 * peak:
+        ax.text(highest, floor + 0.06 * peak, "made during the call", ha=side, fontsize="small")
+    return fig
