@@ -78,7 +78,7 @@ def _on_a_gpu(function: Callable[[Mark], Value], before: int | None) -> tuple[Va
     torch.cuda.synchronize()
     memory, marks = torch.cuda.memory, []
     memory._record_memory_history(None)  # forgets what was recorded before
-    memory._record_memory_history("all", context=None)
+    memory._record_memory_history("all", context=None, stacks="python")
     try:
         first, start = changes(), int(torch.cuda.memory_stats()["requested_bytes.all.current"])
         value = function(lambda name: marks.append([changes() - first, name]))

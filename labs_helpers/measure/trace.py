@@ -29,7 +29,10 @@ from typing import Any
 
 from labs_helpers.measure.kernel_kinds import by_kind
 
-__all__ = ["GPU_WORK", "NO_WORK", "Event", "Trace", "busy", "by_kind", "launches", "load", "record", "reduced", "save"]
+__all__ = [
+    "GPU_WORK", "NO_WORK", "Event", "Trace", "busy", "by_kind", "launches", "load", "packed", "record", "reduced",
+    "save",
+]  # fmt: skip
 
 Event = dict[str, Any]
 
@@ -37,7 +40,7 @@ GPU_WORK = ("kernel", "gpu_memcpy", "gpu_memset")
 _CATEGORIES = (*GPU_WORK, "cpu_op", "cuda_runtime", "cuda_driver", "user_annotation", "gpu_user_annotation")
 _ARGS = ("External id", "Input Dims", "Input type", "stream", "correlation")
 # Of the runtime's calls: what starts work, waits for it, or is known to wait. The others ask for settings.
-_CALLS = re.compile(r"Launch|Memcpy|Memset|Synchronize|WaitEvent|Malloc|Free")
+_CALLS = re.compile(r"Launch|Memcpy|Memset|Synchronize|WaitEvent|Alloc|alloc|Free")
 
 # Operators with a kernel for the CPU that compute nothing: views, and memory without values.
 NO_WORK = frozenset(
@@ -95,6 +98,7 @@ def reduced(written: Iterable[Event]) -> list[Event]:
         if event.get("ph") == "X" and event.get("cat") in _CATEGORIES
         if not event["cat"].startswith("cuda_") or _CALLS.search(event["name"])
         if not event["name"].startswith("ProfilerStep#")  # the profiler's own range
+        if event["cat"] != "cpu_op" or "External id" in event["args"]
     ]
     start = min((event["ts"] for event in kept), default=0)
     return _in_order(
@@ -143,11 +147,16 @@ def _wait() -> None:
         torch.cuda.synchronize()
 
 
-def save(path: str | Path, trace: Trace) -> None:
-    """Write a trace as JSON, compressed; the same trace makes the same bytes. The name ends in '.json.gz'."""
+def packed(trace: Trace) -> bytes:
+    """The bytes of a file that `load` reads, compressed JSON: the same for the same trace."""
     text = json.dumps({"on": trace.on, "events": trace.events}, separators=(",", ":"))
+    return gzip.compress(text.encode(), mtime=0)
+
+
+def save(path: str | Path, trace: Trace) -> None:
+    """Write a trace to a file whose name ends in '.json.gz'; its folder is made where there is none."""
     Path(path).parent.mkdir(parents=True, exist_ok=True)
-    Path(path).write_bytes(gzip.compress(text.encode(), mtime=0))
+    Path(path).write_bytes(packed(trace))
 
 
 def load(path: str | Path) -> Trace:

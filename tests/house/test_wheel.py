@@ -10,6 +10,7 @@ import pytest
 from labs_helpers.launch.process import run
 
 ROOT = Path(__file__).parents[2]
+EXAMPLES = ("example.a-machine.json.gz", "example.a-machine.json")  # recordings, as they lie under results/traces
 
 
 @pytest.fixture(scope="module")
@@ -20,6 +21,9 @@ def installed(tmp_path_factory):
         shutil.copy(ROOT / name, tree)
     for name in ("labs_helpers", "results", "tests", "notebooks", "mpi_scripts"):
         shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns("__pycache__", ".ipynb_checkpoints"))
+    (tree / "results/traces").mkdir(exist_ok=True)
+    for name in EXAMPLES:
+        (tree / "results/traces" / name).touch()
     options = ["--no-deps", "--no-build-isolation", "--no-cache-dir", "--wheel-dir", out]
     run([sys.executable, "-m", "pip", "wheel", *options, tree], timeout=60)
     (wheel,) = out.glob("*.whl")
@@ -32,8 +36,11 @@ def test_it_holds_the_library_with_its_data_and_the_records(installed):
         for path in (ROOT / "labs_helpers").rglob("*")
         if path.is_file() and not {"__pycache__", ".ipynb_checkpoints"} & {*path.parts}
     }
-    records = {f"labs_helpers/recorded/{path.name}" for path in (ROOT / "results").glob("*.jsonl")}
-    assert records and {name for name in installed if name.startswith("labs_helpers/")} == library | records
+    patterns = ("*.jsonl", "traces/*.json.gz", "traces/*.json")
+    found = [path.relative_to(ROOT / "results") for pattern in patterns for path in (ROOT / "results").glob(pattern)]
+    records = {f"labs_helpers/recorded/{path.as_posix()}" for path in found}
+    records |= {f"labs_helpers/recorded/traces/{name}" for name in EXAMPLES}
+    assert found and {name for name in installed if name.startswith("labs_helpers/")} == library | records
 
 
 def test_it_holds_nothing_else_but_what_describes_it(installed):

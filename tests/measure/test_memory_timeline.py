@@ -95,9 +95,9 @@ class Allocator:
         self.recording, self.entries = False, []
         self.stats = {"allocation.all.allocated": 70, "allocation.all.freed": 30, "requested_bytes.all.current": 5000}
 
-    def record(self, enabled="all", context="all"):
+    def record(self, enabled="all", context="all", stacks="all"):
         if enabled is not None:
-            assert context is None, "the stack of every allocation would be kept"
+            assert context is None and stacks == "python", "the stack of every allocation would be looked for"
         self.recording = enabled is not None
         if not self.recording:
             self.entries = []
@@ -132,7 +132,7 @@ def allocator(monkeypatch):
 
 
 def test_an_allocators_history_is_read(allocator):
-    allocator.record("all", None)
+    allocator.record("all", None, "python")
     allocator.allocate(99)  # somebody else's history
     allocator.record(None)
 

@@ -107,6 +107,7 @@ def test_what_kineto_writes_on_a_gpu_is_reduced():
         written("cuda_driver", "cuLaunchKernelEx", 3000, correlation=5),
         written("cuda_runtime", "cudaStreamIsCapturing", 2500, correlation=4),
         written("cpu_op", "aten::mm", 2000, 4.5) | {"args": {"External id": 3, "Input Strides": [[1]]}},
+        written("cpu_op", "an operator without its id", 2000),
         written("gpu_user_annotation", "forward", 9000, 36),
         written("cuda_runtime", "cudaDeviceSynchronize", 40000, 6, correlation=6),
     ]
