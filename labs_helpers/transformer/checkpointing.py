@@ -2,7 +2,7 @@
 segment again (Chen et al., Training Deep Nets with Sublinear Memory Cost, 2016).
 
 PyTorch ends that second pass where the last tensor that is wanted stands, which leaves out a segment's last product.
-`torch.utils.checkpoint.set_checkpoint_early_stop(False)` around the backward pass makes it as long as the first.
+`torch.utils.checkpoint.set_checkpoint_early_stop(False)` around the forward pass makes it as long as the first.
 """
 
 from __future__ import annotations

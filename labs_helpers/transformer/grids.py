@@ -55,7 +55,7 @@ class Point:
 
 
 def points(grid: Mapping[str, Any]) -> list[Point]:
-    """All combinations of a grid's values, the sizes outermost. ValueError names the key that is wrong or missing."""
+    """All combinations of a grid's values, each once, sizes outermost. ValueError names what is wrong or missing."""
     for key in grid:
         if key not in KEYS:
             raise ValueError(f"there is no key {key!r}; there are {', '.join(KEYS)}")
@@ -73,7 +73,8 @@ def points(grid: Mapping[str, Any]) -> list[Point]:
     if "orders" in values:
         setups = [setup for start in setups for order in values["orders"] for setup in walk(order, start).values()]
     axes = values["sizes"], values["lengths"], values["batches"], setups, values.get("seeds", [0])
-    return [Point(size, batch, length, setup, seed) for size, length, batch, setup, seed in itertools.product(*axes)]
+    found = (Point(size, batch, length, setup, seed) for size, length, batch, setup, seed in itertools.product(*axes))
+    return list(dict.fromkeys(found))
 
 
 def read(name: str, options: Mapping[str, Any]) -> list[Point]:
