@@ -29,7 +29,8 @@ KIND_COLORS = {
 }
 _DARK = {figures.COLORS[name] for name in ("blue", "green", "vermillion")}
 _LETTERS = 6.5  # points
-_RANGE, _OPERATOR, _LAUNCH, _WAIT = "#E4E1D8", "#B9B6AC", figures.INK, "#EDB58F"
+_OPERATOR, _LAUNCH, _WAIT = "#B9B6AC", figures.INK, "#EDB58F"
+RANGE_COLORS = ("#E4E1D8", "#CFE0EA", "#F3DFC0", "#D2E8DC", "#EFDAE4", "#F6F0B8")  # of names, as they first appear
 
 
 class _Bar(NamedTuple):
@@ -88,11 +89,15 @@ def _rows(events: list[Event]) -> Iterable[tuple[str, list[_Bar]]]:
     """(label, bars) from top to bottom. What follows a tab makes a label unique and is not shown."""
     operators = [event for event in events if event["cat"] == "cpu_op"]
     names = {event["args"]["External id"]: _short(event["name"]) for event in operators}
+    tints: dict[str, str] = {}
+    for event in events:
+        if event["cat"] in ("user_annotation", "gpu_user_annotation"):
+            tints.setdefault(event["name"], RANGE_COLORS[len(tints) % len(RANGE_COLORS)])
     threads = {e["tid"]: None for e in events if e["cat"] in ("cpu_op", "user_annotation", "cuda_runtime")}
     for number, tid in enumerate(threads):
         here = [event for event in events if event["tid"] == tid]
         who = "CPU" if number == 0 else "backward" if _is_autograds(here) else f"CPU, thread {number + 1}"
-        ranges = list(_range_rows(f"{who}: ranges\t{tid}", here, "user_annotation"))
+        ranges = list(_range_rows(f"{who}: ranges\t{tid}", here, "user_annotation", tints))
         yield from ranges
         outermost = _levels([event for event in here if event["cat"] == "cpu_op"])[:1]
         label = f"operators\t{tid}" if ranges else f"{who}: operators\t{tid}"
@@ -103,7 +108,7 @@ def _rows(events: list[Event]) -> Iterable[tuple[str, list[_Bar]]]:
     on_a_cpu = any(event["cat"] == "cuda_runtime" and event["name"] == "launch" for event in events)
     for stream in sorted({event["args"].get("stream", 0) for event, _ in work}):
         on_it = [event for event in events if event["tid"] == stream]
-        yield from _range_rows(f"GPU: ranges\t{stream}", on_it, "gpu_user_annotation")
+        yield from _range_rows(f"GPU: ranges\t{stream}", on_it, "gpu_user_annotation", tints)
         yield (
             "work" if on_a_cpu else f"GPU: stream {stream}",
             [
@@ -114,10 +119,13 @@ def _rows(events: list[Event]) -> Iterable[tuple[str, list[_Bar]]]:
         )
 
 
-def _range_rows(label: str, events: list[Event], category: str) -> Iterable[tuple[str, list[_Bar]]]:
+def _range_rows(
+    label: str, events: list[Event], category: str, tints: dict[str, str]
+) -> Iterable[tuple[str, list[_Bar]]]:
     ranges = [event for event in events if event["cat"] == category]
     for depth, level in enumerate(_levels(ranges)):
-        yield label if depth == 0 else f"\t{label} {depth}", [_bar(e, _RANGE, _short(e["name"])) for e in level]
+        bars = [_bar(event, tints[event["name"]], _short(event["name"])) for event in level]
+        yield label if depth == 0 else f"\t{label} {depth}", bars
 
 
 def _levels(events: list[Event]) -> list[list[Event]]:
@@ -136,7 +144,11 @@ def _levels(events: list[Event]) -> list[list[Event]]:
 
 def _draw(ax: Axes, y: int, bars: list[_Bar], scale: float) -> None:
     thin = all(bar.color in (_LAUNCH, _WAIT) for bar in bars)
-    separate = {_RANGE: figures.INK, _LAUNCH: _LAUNCH} | ({_OPERATOR: figures.PAPER} if len(bars) < 60 else {})
+    separate = (
+        dict.fromkeys(RANGE_COLORS, figures.INK)
+        | {_LAUNCH: _LAUNCH}
+        | ({_OPERATOR: figures.PAPER} if len(bars) < 60 else {})
+    )
     height = 0.34 if thin else 0.72
     for color in dict.fromkeys(bar.color for bar in bars):
         spans = [(bar.start * scale, bar.length * scale) for bar in bars if bar.color == color]
@@ -162,7 +174,8 @@ def _bar(event: Event, color: str, text: str = "") -> _Bar:
 
 
 def _short(name: str) -> str:
-    return name.rpartition("evaluate_function: ")[2].removeprefix("aten::").removeprefix("void ").split("<")[0]
+    name = name.rpartition("evaluate_function: ")[2].strip("# ")
+    return name.removeprefix("aten::").removeprefix("void ").split("<")[0]
 
 
 def _is_autograds(events: list[Event]) -> bool:

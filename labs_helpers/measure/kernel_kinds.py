@@ -45,7 +45,7 @@ def kinds(events: Iterable[dict[str, Any]]) -> list[tuple[dict[str, Any], str]]:
     """Each piece of the GPU's work in a trace with its kind. What an optimizer's step launched is 'optimizer',
     whatever its name: torch.optim draws a range around each."""
     events = [event for event in events if event["ph"] == "X"]
-    operators = {event["args"]["External id"]: event for event in events if event["cat"] == "cpu_op"}
+    operators = {event["args"].get("External id"): event for event in events if event["cat"] == "cpu_op"}
     steps = [
         (event["tid"], event["ts"], event["ts"] + event["dur"])
         for event in events

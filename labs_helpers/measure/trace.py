@@ -11,7 +11,8 @@
 
 On a CPU operators compute by themselves, so there `record` adds for each cpu_op that has a kernel of PyTorch (aten::mm;
 not aten::linear, made of it, nor the view aten::t) a "kernel" with the operator's name, times and External id on stream
-0, and its launch, of no length: what reads a GPU's trace reads a CPU's.
+0, and its launch, of no length: what reads a GPU's trace reads a CPU's. The loops that torch.compile writes for a CPU
+are no operators, and are not seen.
 """
 
 from __future__ import annotations

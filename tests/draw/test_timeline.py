@@ -5,7 +5,7 @@ from matplotlib.colors import to_hex
 
 from labs_helpers.draw import figures
 from labs_helpers.draw.memory_timeline import draw_memory
-from labs_helpers.draw.timeline import KIND_COLORS, draw_timeline
+from labs_helpers.draw.timeline import KIND_COLORS, RANGE_COLORS, draw_timeline
 from labs_helpers.measure.kernel_kinds import KINDS
 
 
@@ -78,7 +78,19 @@ def test_operators_inside_others_are_not_drawn_and_ranges_stand_above_what_they_
     fig = draw_timeline(trace())
     operators = spans(fig, "#B9B6AC")
     assert operators == [(2 if i < 8 else 4, 20.0 * i, 20.0 * i + 15) for i in range(16)]
-    assert spans(fig, "#E4E1D8") == [(0, 0.0, 160.0), (1, 5.0, 35.0)]
+    assert spans(fig, RANGE_COLORS[0]) == [(0, 0.0, 160.0)] and spans(fig, RANGE_COLORS[1]) == [(1, 5.0, 35.0)]
+
+
+def test_a_ranges_name_has_one_colour_on_the_cpu_and_on_the_gpu():
+    events = [event("user_annotation", name, 10.0 * i, 8.0, 1) for i, name in enumerate("abcab")]
+    events += [event("gpu_user_annotation", name, 50 + 10.0 * i, 8.0, 7) for i, name in enumerate("cb")]
+    events.append(event("kernel", "nvjet", 50.0, 18.0, 7, stream=7, correlation=1))
+    fig = draw_timeline(events)
+    assert labels(fig)[0] == "CPU: ranges" and labels(fig)[-2:] == ["GPU: ranges", "GPU: stream 7"]
+    gpu = len(labels(fig)) - 2
+    assert spans(fig, RANGE_COLORS[0]) == [(0, 0.0, 8.0), (0, 30.0, 38.0)]
+    assert spans(fig, RANGE_COLORS[1]) == [(0, 10.0, 18.0), (0, 40.0, 48.0), (gpu, 60.0, 68.0)]
+    assert spans(fig, RANGE_COLORS[2]) == [(0, 20.0, 28.0), (gpu, 50.0, 58.0)]
 
 
 def test_a_window_shows_what_lies_in_it():
