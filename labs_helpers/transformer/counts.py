@@ -121,9 +121,9 @@ def step_peaks(
     attention: str = "plain",
     optimizer: str = "foreach",
 ) -> dict[str, int]:
-    """Bytes of tensors alive at five moments of a training step; the largest is the step's peak.
+    """Bytes of tensors alive at five points of a training step; the largest is the step's peak.
 
-    They are the moments at which measured steps had their peak, operator by operator:
+    They are the points at which measured steps had their peak, operator by operator:
     'loss': the backward pass is in the loss's softmax. Beside all that was kept stand the gradients of the log-softmax
         and of the logits, in float32. The peak of most steps.
     'mlp': in the last layer's silu · up, with three gradients F wide. The peak where F is well above V.
@@ -185,7 +185,7 @@ def _in_attention(config: TransformerConfig, layer: int, batch: int, length: int
 
 
 def score_bytes(config: TransformerConfig, batch: int, itemsize: int = 4) -> dict[str, int]:
-    """Bytes per length² of `step_peaks` with plain attention, at the two moments where there are any."""
+    """Bytes per length² of `step_peaks` with plain attention, at the two points where there are any."""
     scores, rounded = batch * config.heads, 0 if itemsize == 4 else itemsize
     kept = config.layers * (scores * (4 + rounded) + 1)
     return {"loss": kept, "attention": kept + scores * (2 * 4 - rounded)}

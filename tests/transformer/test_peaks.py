@@ -72,7 +72,7 @@ def test_attentions_and_optimizers(attention, optimizer, batch, length):
 
 
 @pytest.mark.parametrize(
-    "moment, config, batch, length",
+    "point, config, batch, length",
     [
         ("loss", MANY_WORDS, 4, 64),
         ("mlp", CONFIGS["wide MLP"], 4, 64),
@@ -81,11 +81,11 @@ def test_attentions_and_optimizers(attention, optimizer, batch, length):
         ("update", TINY, 1, 8),
     ],
 )
-def test_each_moment_is_the_peak_of_some_step(moment, config, batch, length, tmp_path):
-    optimizer = "fused" if moment == "gradients" else "foreach"
+def test_each_point_is_the_peak_of_some_step(point, config, batch, length, tmp_path):
+    optimizer = "fused" if point == "gradients" else "foreach"
     peaks = counts.step_peaks(config, batch, length, optimizer=optimizer)
-    assert max(peaks, key=peaks.get) == moment
-    assert _allocated(tmp_path, config, batch, length, optimizer=optimizer) == pytest.approx(peaks[moment], rel=0.02)
+    assert max(peaks, key=peaks.get) == point
+    assert _allocated(tmp_path, config, batch, length, optimizer=optimizer) == pytest.approx(peaks[point], rel=0.02)
 
 
 def _allocated(folder, *setup, **more):
@@ -99,12 +99,12 @@ def _allocated(folder, *setup, **more):
     return sum(t.nbytes for t in states) + max(itertools.accumulate(size for _, size in changes))
 
 
-@pytest.mark.parametrize("config, moment", [(MANY_WORDS, "loss"), (TINY, "attention")])
+@pytest.mark.parametrize("config, point", [(MANY_WORDS, "loss"), (TINY, "attention")])
 @pytest.mark.parametrize("dtype", [FLOAT32, BFLOAT16], ids=str)
-def test_the_square_of_the_length(config, moment, dtype):
+def test_the_square_of_the_length(config, point, dtype):
     peaks = {length: measured(config, 1, length, dtype) for length in (320, 416, 512)}
     *_, c = counts.fit_length(peaks)
-    assert c == pytest.approx(counts.score_bytes(config, 1, dtype.itemsize)[moment], rel=0.03)
+    assert c == pytest.approx(counts.score_bytes(config, 1, dtype.itemsize)[point], rel=0.03)
 
 
 def test_a_parabola_is_found_again():

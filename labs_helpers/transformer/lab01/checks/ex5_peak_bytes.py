@@ -1,0 +1,129 @@
+"""Exercise 5 of lab 01: the peak of a training step, held against the library's formula and a step made here."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from numbers import Real
+
+import torch
+
+from labs_helpers.course.exercise import exercise
+from labs_helpers.course.verdict import Wrong, likely
+from labs_helpers.measure.peak_memory import peak_memory
+from labs_helpers.transformer.config import SIZES, TransformerConfig
+from labs_helpers.transformer.counts import step_peaks
+from labs_helpers.transformer.lab01 import exercises
+from labs_helpers.transformer.lab01.checks.peak_bytes_causes import mistakes, parts, points
+from labs_helpers.transformer.setups import Setup
+from labs_helpers.transformer.training_step import Training
+
+Shape = tuple[TransformerConfig, int, int, int]  # config, batch, length, itemsize
+
+_WORDS = TransformerConfig(50_304, layers=3, width=288, heads=6, hidden=704)
+_NARROW = TransformerConfig(1024, layers=7, width=480, heads=5, hidden=112)
+_HEADS = TransformerConfig(256, layers=2, width=208, heads=13, hidden=144)
+SIZED = (("small", 8, 1024, 2), ("small", 1, 512, 2), ("1b", 1, 512, 2), ("xl", 1, 4096, 4), ("tiny", 2, 512, 2))
+# In each of them one part of the sum weighs most: a mistake there shows. Their numbers have few factors in common, so
+# that no mistake looks like another.
+ODD: tuple[Shape, ...] = (
+    (SIZES["small"], 1, 64, 2),
+    (_WORDS, 7, 136, 2),
+    (replace(_WORDS, tied=False), 1, 16, 4),
+    (_NARROW, 1, 16, 2),
+    (_NARROW, 29, 72, 4),
+    (TransformerConfig(256, layers=7, width=144, heads=3, hidden=2000), 17, 56, 4),
+    (TransformerConfig(256, layers=15, width=72, heads=1, hidden=56), 1, 2000, 4),
+    (_HEADS, 3, 520, 2),
+    (_HEADS, 3, 520, 4),
+)
+MEASURED: Shape = (SIZES["tiny"], 4, 256, 4)
+WHERE = {
+    "loss": "in the loss's softmax",
+    "mlp": "in the last layer's MLP",
+    "attention": "in the last layer's softmax",
+    "gradients": "at the end of the backward pass",
+    "update": "at the update",
+}
+
+
+@exercise("01/5", "peak memory", points=15, minutes=20, reference=exercises.peak_bytes)
+def peak_bytes(student):
+    named = {f"{name}, {_text(*shape)}": (SIZES[name], *shape) for name, *shape in SIZED}
+    odd = {f"{_drawn(config)}, {_text(*shape)}": (config, *shape) for config, *shape in ODD}
+    shapes = named | odd
+    answers = {case: student(*shape) for case, shape in shapes.items()}
+    peaks = {case: step_peaks(*shape) for case, shape in shapes.items()}
+    wrong = [case for case, found in answers.items() if not _near(found, max(peaks[case].values()))]
+    # First a case that has a cause.
+    for case in sorted(wrong, key=lambda case: not _cause(case, shapes, answers)):
+        _expect(case, answers[case], max(peaks[case].values()), peaks[case], _cause(case, shapes, answers))
+    for case in named:
+        where = WHERE[max(peaks[case], key=peaks[case].__getitem__)]
+        yield f"{case}: {answers[case] / 1e9:.3g} GB, {where}"
+    yield f"{len(odd)} shapes in which one part weighs most: all within 10%"
+    case, peak, answer = f"tiny, {_text(*MEASURED[1:])}, measured here", measured(*MEASURED), student(*MEASURED)
+    _expect(case, answer, peak, step_peaks(*MEASURED))
+    yield f"{case}: {peak / 1e6:.1f} MB, and you say {answer / 1e6:.1f} MB"
+
+
+def measured(config: TransformerConfig, batch: int, length: int, itemsize: int) -> int:
+    """The most bytes alive in a training step of AdamW with foreach, on the CPU: every tensor is counted."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # several wait for each other on a busy machine
+    try:
+        training = Training(config, Setup(precision={2: "bf16", 4: "fp32"}[itemsize]), batch, length, device="cpu")
+        training.step()  # makes the moments
+        moments = [t for state in training.optimizer.state.values() for t in state.values()]
+        states = [*moments, *training.model.parameters()]
+        _, peak = peak_memory(lambda *_: training.step(), *states)
+    finally:
+        torch.set_num_threads(threads)
+    return peak + sum(t.nbytes for t in states)
+
+
+def _cause(case: str, shapes: dict[str, Shape], answers: dict) -> tuple[str, ...]:
+    """The mistakes that give all answers; where none does, the one that gives this one to four digits."""
+    found = list(answers.values())
+    if not all(map(_is_number, found)):
+        return ()
+    columns = zip(*(mistakes(*shape) for shape in shapes.values()), strict=True)
+    always = [(column[0][0], [value for _, value in column]) for column in columns]
+    fits = likely(always, lambda values: all(_near(a, value, 0.01) for a, value in zip(found, values, strict=True)))
+    # What is right for another point of the step comes of anything that makes this one too small.
+    if fits or any(_near(answers[case], value, 1e-4) for value in points(parts(*shapes[case])).values()):
+        return fits
+    alone = likely(mistakes(*shapes[case]), lambda value: _near(answers[case], value, 1e-4))
+    return alone if len(alone) == 1 else ()
+
+
+def _expect(case: str, found, peak: int, peaks: dict[str, int], causes: tuple[str, ...] = ()) -> None:
+    if _near(found, peak):
+        return
+    if not _is_number(found):
+        raise Wrong(case, f"returned {found!r:.80}; a number of bytes is asked for")
+    where = WHERE[max(peaks, key=peaks.__getitem__)]
+    shown = f"{found:,}" if isinstance(found, int) else f"{found:,.10g}"
+    raise Wrong(
+        case,
+        f"the peak is {shown} bytes, expected {peak:,} within 10%; it is {where}",
+        cause=causes,
+        advice="print the parts of your sum there, and hold the largest against the table.",
+    )
+
+
+def _is_number(found) -> bool:
+    return isinstance(found, Real) and not isinstance(found, bool)
+
+
+def _near(found, value: float, within: float = 0.1) -> bool:
+    return _is_number(found) and abs(found - value) <= within * abs(value)
+
+
+def _text(batch: int, length: int, itemsize: int) -> str:
+    return f"{batch} × {length} tokens in {'bfloat16' if itemsize == 2 else 'float32'}"
+
+
+def _drawn(config: TransformerConfig) -> str:
+    names = {"V": config.vocabulary, "W": config.width, "H": config.heads, "F": config.hidden}
+    shape = ", ".join(f"{name} {value}" for name, value in names.items())
+    return f"{config.layers} layers, {shape}, {'tied' if config.tied else 'not tied'}"
