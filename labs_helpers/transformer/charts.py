@@ -6,6 +6,7 @@ What a table has no records of is not drawn, and the figure says so in its place
 from __future__ import annotations
 
 import dataclasses
+import textwrap
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -31,7 +32,25 @@ CURVES = Curves({
 SHAPE = ["size", "batch", "length"]
 SETTING = [*SHAPE, *FIELDS]
 WHOLE = ["batch", "length", "layers", "segments", "accumulate"]  # columns that beside other kinds of records are float
-MEASURED = ["forward_ms", "backward_ms", "step_ms", "peak_bytes", "launches", "forward_launches", "busy"]
+MEASURED = [
+    "forward_ms",
+    "backward_ms",
+    "step_ms",
+    "peak_bytes",
+    "launches",
+    "forward_launches",
+    "busy",
+    "flops_per_token",
+]
+TREATMENT: dict[str, dict[str, Any]] = {
+    "tf32": {"precision": "tf32"},
+    "bf16": {"precision": "bf16"},
+    "sdpa": {"attention": "sdpa"},
+    "flash": {"attention": "flash"},
+    "fused": {"optimizer": "fused"},
+    "compiled": {"compiled": True},
+    "graph": {"graph": True},
+}
 CLAIMED_KERNELS, CLAIMED_WAIT = 2500, 0.5  # what is often said of a forward pass, and of a step
 
 
@@ -52,7 +71,7 @@ def steps(frame: pandas.DataFrame, setup: Setup | None = None, **wanted: Any) ->
 def timed(frame: pandas.DataFrame, setup: Setup | None = None, **wanted: Any) -> pandas.DataFrame:
     """`steps` that were not out of memory, with their rates and MFU."""
     rows = steps(frame, setup, **wanted).dropna(subset="step_ms")
-    return with_rates(rows) if len(rows) else rows
+    return with_rates(rows.assign(**{"on.name": rows["on.name"].fillna("") if "on.name" in rows else ""}))
 
 
 def tokens(rows: pandas.DataFrame) -> pandas.Series:
@@ -72,18 +91,21 @@ def words(setup: Setup) -> str:
 
 def draw_sizes(frame: pandas.DataFrame, setup: Setup = EAGER) -> Figure:
     """Time per token of forward pass, backward pass and step against the context length, a panel for each size, and
-    MFU beside them. Where numbers of tokens per step differ, the one with the most records is drawn."""
+    MFU beside them; at the number of tokens per step, or of sequences, of which there are the most records."""
     rows = timed(frame, setup)
     if rows.empty:
         return _nothing(f"steps with {words(setup)}")
-    rows = rows[tokens(rows) == tokens(rows).mode().iloc[0]]
+    ways = tokens(rows).rename("tokens per step"), rows["batch"].rename("sequences per step")
+    same = max(ways, key=lambda values: values.value_counts().max())
+    same = same[same == same.mode().iloc[0]]
+    rows = rows.loc[same.index]
     curves = _by_size(rows)
     first, last = rows["length"].min(), rows["length"].max()
     factors = [f"{c['step_ms'].iloc[-1] / c['step_ms'].iloc[0]:.1f} ({size})" for size, c in curves.items()]
-    fig, axes = figures.new(
+    fig, axes = _new(
         f"From {_short(first)} to {_short(last)} tokens of context a token takes {_listed(factors)} times as long\n"
-        f"{words(setup)}, {tokens(rows).iloc[0]:,} tokens per step{recorded_on(rows)}",
-        width=10.5,
+        f"{words(setup)}, {same.iloc[0]:,} {same.name}{recorded_on(rows)}",
+        width=3.3 + 2.4 * len(curves),
         ncols=len(curves) + 1,
     )
     for ax, (size, curve) in zip(axes, curves.items(), strict=False):
@@ -119,14 +141,14 @@ def draw_launches(frame: pandas.DataFrame, prediction: Any = None, setup: Setup 
     of which more batches were measured.
     """
     counted = timed(frame, setup).dropna(subset="forward_launches").drop_duplicates("size", keep="last")
-    if counted.empty:
-        return _nothing(f"launches with {words(setup)}")
     alike = {name: getattr(setup, name) for name in FIELDS if name != "attention"}
     varied = _varied(timed(frame, **alike).dropna(subset="busy"), "batch")
+    if counted.empty or varied.empty:
+        return _nothing(f"launches with {words(setup)}")
     curves = _by_size(timed(frame, _setup(varied.iloc[0]), length=varied["length"].iloc[0]).dropna(subset="busy"))
     layers, kernels = counted["layers"].to_numpy(float), counted["forward_launches"].to_numpy(float)
     slope, besides = np.polyfit(layers, kernels, 1) if len(counted) > 1 else (kernels[0] / layers[0], 0.0)
-    fig, (left, right) = figures.new(
+    fig, (left, right) = _new(
         f"A layer launches {slope:.0f} kernels; the GPU waits {1 - varied['busy'].iloc[0]:.0%} of the time at "
         f"{tokens(varied).iloc[0]:,} tokens per step, {1 - varied['busy'].iloc[-1]:.0%} at "
         f"{tokens(varied).iloc[-1]:,}\n{setup.precision}, eager{recorded_on(counted)}",
@@ -154,8 +176,8 @@ def draw_launches(frame: pandas.DataFrame, prediction: Any = None, setup: Setup 
     right.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
     _line(right, CLAIMED_WAIT, "“half of the time”", right=True)
     second = {size: curve.iloc[min(1, len(curve) - 1)] for size, curve in curves.items()}
-    points = {size: (row["batch"] * row["length"], 1 - row["busy"]) for size, row in second.items()}
-    figures.label_points(right, points)
+    places = {size: (row["batch"] * row["length"], 1 - row["busy"]) for size, row in second.items()}
+    figures.label_points(right, places)
     return fig
 
 
@@ -179,7 +201,7 @@ def draw_peak(
     batch, first, last = int(rows["batch"].iloc[0]), lengths[0], lengths[-1]
     itemsize = PRECISIONS[setup.precision].itemsize
     told = np.array([formula(SIZES[size], batch, int(n), itemsize) for n in lengths])
-    fig, ax = figures.new(
+    fig, ax = _new(
         f"From {_short(first)} to {_short(last)} tokens the peak grows {peaks[-1] / peaks[0]:.1f} times; "
         f"the formula is within {abs(told / peaks - 1).max():.0%}\n"
         f"{size}, batch {batch}, {words(setup)}{recorded_on(rows)}",
@@ -193,7 +215,7 @@ def draw_peak(
         ax.fill_between(x, below, above, color=figures.COLORS[color], alpha=alpha, linewidth=0)
         middle = (below[-1] + above[-1]) / 2  # a curve without a line, for its name beside the axes
         ax.plot(x[-1:], [middle], linestyle="none", marker="", color=figures.COLORS[color], label=name)
-    smooth = x[x >= first]
+    smooth = np.linspace(first, x[-1], 24)  # mark_prediction looks at every piece
     curve = [formula(SIZES[size], batch, int(n), itemsize) for n in smooth]
     ax.plot(smooth, curve, "--", marker="", color=figures.COLORS["black"], label="formula")
     ax.plot(lengths, peaks, "o", color=figures.COLORS["blue"], label="measured")
@@ -221,12 +243,12 @@ def draw_peak(
 
 def draw_precision(frame: pandas.DataFrame, **wanted: Any) -> Figure:
     """Step time and peak memory in each precision, all else alike. wanted: columns' values, where several would do."""
-    rows = _varied(timed(frame, **wanted), "precision")
+    rows = _varied(timed(frame, **wanted).dropna(subset="peak_bytes"), "precision")
     if len(rows) < 2:
-        return _nothing("steps in several precisions")
+        return _nothing("time and peak of steps in several precisions")
     rows = rows.set_index("precision", drop=False).reindex([p for p in PRECISIONS if p in set(rows["precision"])])
     first, last = rows.iloc[0], rows.iloc[-1]
-    fig, axes = figures.new(
+    fig, axes = _new(
         f"{last.name} is {first['step_ms'] / last['step_ms']:.1f} times as fast as {first.name}, in "
         f"{last['peak_bytes'] / first['peak_bytes']:.0%} of its memory\n{_shape(first)}, "
         f"{words(_setup(first)).replace(first.name + ', ', '')}{recorded_on(rows)}",
@@ -241,7 +263,7 @@ def draw_precision(frame: pandas.DataFrame, **wanted: Any) -> Figure:
     ):
         bars = ax.barh(rows.index, values, color=figures.COLORS["blue"])
         shown = EngFormatter(unit)
-        ax.bar_label(bars, [shown(float(f"{v:.3g}")) if v == v else "not counted" for v in values], padding=4)
+        ax.bar_label(bars, [shown(float(f"{value:.3g}")) for value in values], padding=4)
         ax.set_title(title, fontsize="medium")
         ax.set(xticks=[], xlim=(0, 1.25 * values.max()))
         ax.spines["bottom"].set_visible(False)
@@ -256,12 +278,12 @@ def draw_checkpoints(frame: pandas.DataFrame, formula: Callable[[int], float] | 
     formula(segments): the peak in bytes, drawn dashed. The time's forecast is one more forward pass, as measured.
     wanted: columns' values, where several settings would do.
     """
-    every = _varied(timed(frame, **wanted), "segments")
+    every = _varied(timed(frame, **wanted).dropna(subset="peak_bytes"), "segments")
     rows, without = every[every["segments"] > 0], every[every["segments"] == 0]
     if rows.empty or without.empty:
-        return _nothing("steps with and without checkpoints")
+        return _nothing("time and peak of steps with and without checkpoints")
     plain, best = without.iloc[0], rows.loc[rows["peak_bytes"].idxmin()]
-    fig, (memory, time) = figures.new(
+    fig, (memory, time) = _new(
         f"{best['segments']} segments take {best['peak_bytes'] / plain['peak_bytes']:.0%} of the memory of no "
         f"checkpoints, and {best['step_ms'] / plain['step_ms']:.2f} times the time\n"
         f"{_shape(plain)}, {words(_setup(plain))}{recorded_on(rows)}",
@@ -269,17 +291,16 @@ def draw_checkpoints(frame: pandas.DataFrame, formula: Callable[[int], float] | 
         ncols=2,
     )
     segments = rows["segments"].to_numpy()
-    told = {
-        memory: formula and ("formula", [formula(int(count)) for count in segments]),
-        time: ("one more\nforward pass", 0 * segments + (plain["step_ms"] + plain["forward_ms"]) / 1e3),
-    }
+    forecast: dict[str, Any] = {"linestyle": "--", "marker": "", "color": figures.COLORS["black"]}
+    if formula is not None:
+        memory.plot(segments, [formula(int(count)) for count in segments], label="formula", **forecast)
+    again = 0 * segments + (plain["step_ms"] + plain["forward_ms"]) / 1e3
+    time.plot(segments, again, label="one more\nforward pass", **forecast)
     for ax, title, unit, values, level in (
         (memory, "peak memory of a step", "B", rows["peak_bytes"], plain["peak_bytes"]),
         (time, "time of a step", "s", rows["step_ms"] / 1e3, plain["step_ms"] / 1e3),
     ):
         ax.plot(segments, 0 * segments + level, ":", marker="", color="gray", label="no\ncheckpoints")
-        if told[ax]:
-            ax.plot(segments, told[ax][1], "--", marker="", color=figures.COLORS["black"], label=told[ax][0])
         ax.plot(segments, values, "o-", color=figures.COLORS["blue"], label="measured")
         tick_each(ax, segments)
         ax.set(xlabel="checkpointed segments", ylim=(0, 1.15 * max(ax.get_ylim()[1], level)))
@@ -303,8 +324,9 @@ def draw_waterfall(
     if not walked:
         return _nothing("steps along an order of remedies")
     start = next(iter(walked.values())).dropna(subset="size")
-    fig, axes = figures.new(
-        f"{_remedy_that_differs(walked)}\n{_shape(start.iloc[0])}{recorded_on(start)}",
+    fig, axes = _new(
+        f"{_remedy_that_differs(walked)}\n{_shape(start.iloc[0])}, from {words(_setup(start.iloc[0]))} on"
+        f"{recorded_on(start)}",
         width=max(7.2, 0.4 + 3.4 * len(walked)),
         ncols=len(walked),
         sharex=True,
@@ -315,7 +337,7 @@ def draw_waterfall(
     for ax, (order, rows) in zip(axes[0], walked.items(), strict=True):
         ax.set_title(order, fontsize="medium")
         _draw_steps_down(ax, rows, colors)
-    axes[0][0].set_xlim(0, 1.9 * max(rows["step_ms"].max() for rows in walked.values()))
+    axes[0][0].set_xlim(0, 2.2 * max(rows["step_ms"].max() for rows in walked.values()))
     return fig
 
 
@@ -345,6 +367,14 @@ def _draw_steps_down(ax: Axes, rows: pandas.DataFrame, colors: Mapping[str, str]
     ax.grid(False, axis="y")
 
 
+def treatment(start: Setup | None = None) -> dict[str, Setup]:
+    """{"start": start, remedy: the setup with it and all before, …}, as in `configurations/remedies.yaml`."""
+    path = {"start": start or Setup()}
+    for remedy, change in TREATMENT.items():
+        path[remedy] = dataclasses.replace(list(path.values())[-1], **change)
+    return path
+
+
 def remedies_table(
     frame: pandas.DataFrame,
     path: Mapping[str, Setup] | None = None,
@@ -353,12 +383,12 @@ def remedies_table(
 ) -> pandas.DataFrame:
     """The doctor's table: a row for each remedy, with time, peak and launches of a step before it and after it.
 
-    path: {"start": Setup, remedy: the setup with it and all before, …}; by default `walk("arithmetic first")`.
+    path: {"start": Setup, remedy: the setup with it and all before, …}; by default `treatment()`.
     expected: remedy → what was predicted of it, a text or a number. wanted: columns' values, such as size="1b"; else
     the shape with the most records. NaN where a step was not measured or out of memory; then the next one's 'before'
     is the last that was.
     """
-    rows = walked_steps(frame, path or walk("arithmetic first"), **wanted)
+    rows = walked_steps(frame, path or treatment(), **wanted)
     columns: dict[tuple[str, str], Any] = {}
     if expected is not None:
         columns["predicted", ""] = [expected.get(str(remedy), "") for remedy in rows.index[1:]]
@@ -378,14 +408,11 @@ def remedies_table(
 def walked_steps(frame: pandas.DataFrame, path: Mapping[str, Setup], **wanted: Any) -> pandas.DataFrame:
     """The records along a path of setups, a row for each of its names, at the shape that has the most of them; NaN
     where there is none. wanted: columns' values."""
-    found = {name: steps(frame, setup, **wanted) for name, setup in path.items()}
-    shapes = pandas.concat(found.values())[SHAPE].value_counts(sort=False)
-    at = {
-        name: rows[(rows[SHAPE] == shapes.idxmax()).all(axis=1)] if len(rows) else rows for name, rows in found.items()
-    }
-    columns = [*SETTING, *MEASURED, "out_of_memory", "on.machine"]
-    rows = [one.iloc[0] if len(one) else pandas.Series(dtype=object) for one in at.values()]
-    return pandas.DataFrame(rows, columns=columns, index=list(path)).astype(dict.fromkeys(MEASURED, float))
+    rows = steps(frame, **wanted)
+    found = pandas.concat({name: of_setup(rows, setup) for name, setup in path.items()}, names=["remedy"])
+    shapes = [shape for _, shape in found.groupby(SHAPE)]
+    found = max(shapes, key=len, default=found).droplevel(1)
+    return found.reindex(index=list(path), columns=[*SETTING, *MEASURED, "out_of_memory", "on.machine"])
 
 
 def draw_batches(frame: pandas.DataFrame, setup: Setup | None = None, size: str = "small") -> Figure:
@@ -404,7 +431,7 @@ def draw_batches(frame: pandas.DataFrame, setup: Setup | None = None, size: str 
     curves = [("o", "blue", rows)] + [("s", "vermillion", fastest)] * (_setup(fastest.iloc[0]) != _setup(rows.iloc[0]))
     roof = (rows["tokens_per_s"] / rows["mfu"]).iloc[0]
     best = fastest["tokens_per_s"].max()
-    fig, ax = figures.new(
+    fig, ax = _new(
         f"Eager levels off at {_level(rows)}"
         + (f", the fastest way at {_level(fastest)}" if len(curves) > 1 else "")
         + f"\n{size}, {rows['length'].iloc[0]:,} tokens per sequence{recorded_on(rows)}",
@@ -474,10 +501,16 @@ def _remedy_that_differs(walked: Mapping[str, pandas.DataFrame]) -> str:
     return f"{remedy} saves {' and '.join(told if len(ways) > 1 else told[:1])}"
 
 
+def _new(title: str, width: float, **layout: Any) -> tuple[Figure, Any]:
+    """`figures.new` with a title whose lines are broken where the figure ends."""
+    letters = int(10 * width)
+    return figures.new("\n".join(textwrap.fill(line, letters) for line in title.splitlines()), width, **layout)
+
+
 def _nothing(what: str) -> Figure:
     """A figure that says what there are no records of."""
-    fig, ax = figures.new(height=1.2)
-    _say(ax, f"No records here of {what}:\npython -m labs_helpers.transformer.study --help says how to measure them.")
+    fig, ax = figures.new(height=1.4)
+    _say(ax, textwrap.fill(f"No records here of {what}.", 70) + "\nSee python -m labs_helpers.transformer.study --help")
     return fig
 
 
@@ -489,8 +522,15 @@ def _say(ax: Axes, text: str) -> None:
 def _line(ax: Axes, height: float, text: str, right: bool = False) -> None:
     """A dashed line with words over its left end, or over its right."""
     ax.axhline(height, linestyle="--", linewidth=1.4, color=figures.COLORS["black"], label="_line")
-    above = {"xytext": (0, 4), "textcoords": "offset points", "ha": "right" if right else "left", "style": "italic"}
-    ax.annotate(text, (0.98 if right else 0.02, height), xycoords=ax.get_yaxis_transform(), **above)
+    ax.annotate(
+        text,
+        (0.98 if right else 0.02, height),
+        xycoords=ax.get_yaxis_transform(),
+        xytext=(0, 4),
+        textcoords="offset points",
+        ha="right" if right else "left",
+        style="italic",
+    )
 
 
 def _listed(texts: list[str]) -> str:
@@ -504,4 +544,4 @@ def _short(length: int) -> str:
 
 
 def _shape(row: Mapping[str, Any]) -> str:
-    return f"{row['size']}, batch {row['batch']}, {row['length']:,} tokens"
+    return f"{row['size']}, batch {row['batch']:.0f}, {row['length']:,.0f} tokens"

@@ -1,0 +1,213 @@
+"""The figures that only lab 01 draws: what the GPU's time went to, what was counted, and how a timing goes wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+import pandas
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import EngFormatter
+
+from labs_helpers.draw import figures
+from labs_helpers.draw.curves import recorded_on
+from labs_helpers.draw.timeline import KIND_COLORS
+from labs_helpers.measure.datasheet import lookup
+from labs_helpers.measure.kernel_kinds import OTHER
+from labs_helpers.measure.trace import Event, Trace, busy, by_kind
+
+GAP = "nothing runs"
+COLORS = KIND_COLORS | {GAP: figures.PAPER}
+RIGHT = 1.05  # a timing off by less is right
+SMALL = 0.015  # of the longest trace: kinds below it are drawn as 'other'
+
+
+def draw_kinds(traces: Mapping[str, Trace | Iterable[Event]], what: str = "one training step") -> Figure:
+    """A bar for each trace of the GPU's time by kind of work (`by_kind`), and of the time in which nothing ran.
+
+    traces: name → a trace or its events, the slowest first. what: was traced, for the axis. Work that ran at the same
+    time on two streams counts twice, so that a bar can be longer than its trace. ValueError without a trace.
+    """
+    if not traces:
+        raise ValueError("no trace to draw")
+    spent = _by_kind(
+        {name: list(trace.events if isinstance(trace, Trace) else trace) for name, trace in traces.items()}
+    )
+    on = [trace.on["machine"] for trace in traces.values() if isinstance(trace, Trace)]
+    fig, ax = figures.new(
+        _what_changed(spent) + (f"\n{on[0]} (recorded)" if on else ""), width=9, height=2.1 + 0.75 * len(spent.columns)
+    )
+    left = 0 * spent.iloc[0]
+    for kind, ms in spent.iterrows():
+        look = {"edgecolor": figures.INK, "hatch": "///", "linewidth": 0.5} if kind == GAP else {}
+        bars = ax.barh(spent.columns, ms, left=left, height=0.62, color=COLORS[kind], **look)
+        wide = [f"{value:.3g}" if value > 0.05 * spent.sum().max() else "" for value in ms]
+        white = COLORS[kind] in [figures.COLORS[name] for name in ("blue", "green", "vermillion")]
+        numbers = ax.bar_label(bars, wide, label_type="center", color="white" if white else figures.INK)
+        for number in numbers:
+            number.set_bbox({"facecolor": figures.PAPER, "edgecolor": "none", "pad": 1.5} if kind == GAP else None)
+        left = left + ms
+    ax.set(xlabel=f"ms of {what}", xlim=(0, 1.02 * left.max()), ylim=(len(spent.columns) - 0.5, -1.3))
+    ax.grid(False, axis="y")
+    first = spent.iloc[:, 0]
+    _name_above(ax, dict(first.cumsum() - first / 2))
+    return fig
+
+
+def _by_kind(traces: Mapping[str, list[Event]]) -> pandas.DataFrame:
+    """ms: a row for each kind, those that are small everywhere as 'other', and GAP; a column for each trace."""
+    table = pandas.DataFrame({name: by_kind(events) for name, events in traces.items()}, dtype=float).fillna(0) / 1e3
+    spans = {name: max((e["ts"] + e["dur"] for e in events), default=0) for name, events in traces.items()}
+    spans = {name: span - min((e["ts"] for e in traces[name]), default=0) for name, span in spans.items()}
+    gaps = pandas.Series({name: (1 - busy(events)) * spans[name] / 1e3 for name, events in traces.items()})
+    small = (table.max(axis=1) < SMALL * (table.sum() + gaps).max()) & (table.index != OTHER)
+    others = table[small | (table.index == OTHER)].sum()
+    table = table[~small].drop(index=OTHER, errors="ignore")
+    table = table.reindex([kind for kind in KIND_COLORS if kind in table.index])
+    if others.any():
+        table.loc[OTHER] = others
+    table.loc[GAP] = gaps
+    return table
+
+
+def _what_changed(spent: pandas.DataFrame) -> str:
+    """A title: of one trace the dearest kind, of several what differs the most between the first and the last."""
+    first, last = spent.iloc[:, 0], spent.iloc[:, -1]
+    name, other = spent.columns[0], spent.columns[-1]
+    if name == other:
+        top = first.drop(GAP).idxmax() if len(first) > 1 else GAP
+        return f"{top}: {first[top] / first.sum():.0%} of the time; in {first[GAP] / first.sum():.0%} nothing runs"
+    most = (first - last).abs().idxmax()
+    changed = f"changed the most: {most}, {first[most]:.3g} → {last[most]:.3g} ms"
+    return f"{name} {first.sum():.3g} ms, {other} {last.sum():.3g} ms; {changed}"
+
+
+def _name_above(ax: Axes, places: Mapping[str, float]) -> None:
+    """Names over a bar, each with a line to its place, in its order and moved until they do not overlap."""
+    right = ax.get_xlim()[1]
+    width = right / 8
+    x = np.fromiter(places.values(), float)
+    for i in range(1, len(x)):
+        x[i] = max(x[i], x[i - 1] + width)
+    x[-1] = min(x[-1], right - width / 2)
+    for i in range(len(x) - 2, -1, -1):
+        x[i] = min(x[i], x[i + 1] - width)
+    for (name, place), at in zip(places.items(), x, strict=True):
+        line = {"arrowstyle": "-", "color": "gray", "shrinkA": 1, "shrinkB": 0, "relpos": (0.5, 0)}
+        text = name.replace(", ", ",\n").replace(" ", "\n", 1)
+        ax.annotate(
+            text,
+            (place, -0.31),
+            (max(at, width / 2), -0.62),
+            ha="center",
+            va="bottom",
+            fontsize="small",
+            arrowprops=line,
+        )
+
+
+def draw_counters(frame: pandas.DataFrame, copy_bandwidth: float | None = None) -> Figure:
+    """What each kernel of `counters.py` was counted to read, write and compute, over what was predicted (outlined),
+    and the share of a copy's bandwidth that it reached.
+
+    copy_bandwidth: bytes per second, by default the datasheet's. A figure without records says so.
+    """
+    rows = frame[frame["kind"] == "counters"] if "kind" in frame else frame[:0]
+    if rows.empty:
+        fig, ax = figures.new(height=1.2)
+        ax.set_axis_off()
+        ax.text(0.5, 0.5, "No counters here: they were read on an H200.", ha="center", style="italic")
+        return fig
+    rows = rows.drop_duplicates("name", keep="last")
+    chip = lookup(rows["on.name"].iloc[0] if "on.name" in rows else rows["on.machine"].iloc[0])
+    roof = copy_bandwidth or (chip.bandwidth if chip else float("nan"))
+    moved = (rows["bytes_read"] + rows["bytes_written"]) / (rows["ns"] / 1e9)
+    share = (moved / roof).to_numpy()
+    excess = (rows["bytes_read"] / rows["predicted_read"]).to_numpy()
+    names = [name.split(",")[0] for name in rows["name"]]
+    compared = "copy bandwidth" if copy_bandwidth else "the datasheet's bandwidth"
+    fig, axes = figures.new(
+        f"{names[excess.argmax()]} reads {excess.max():.1f} times its operands"
+        + (f"; {names[share.argmax()]} reaches {share.max():.0%} of {compared}" if roof == roof else "")
+        + f"\noutlined: predicted, each operand once{recorded_on(rows)}",
+        width=10.5,
+        height=3.4,
+        ncols=4,
+        sharey=True,
+        width_ratios=(1, 1, 1, 0.8),
+    )
+    for ax, title, unit, predicted, counted in (
+        (axes[0], "bytes read", "B", "predicted_read", "bytes_read"),
+        (axes[1], "bytes written", "B", "predicted_written", "bytes_written"),
+        (axes[2], "FLOPs, tensor cores", "FLOP", "predicted_flops", "tensor_flops"),
+    ):
+        ax.barh(rows["name"], rows[counted], height=0.5, color=figures.COLORS["blue"])
+        ax.barh(rows["name"], rows[predicted], height=0.74, fill=False, edgecolor=figures.INK, linewidth=1.4)
+        shown = EngFormatter(unit)
+        texts = [
+            f"{shown(float(f'{c:.3g}'))}" + (f", {c / p:.2f}×" if p else "")
+            for c, p in zip(rows[counted], rows[predicted], strict=True)
+        ]
+        _at_the_end(ax, np.fmax(rows[counted], rows[predicted]), texts)
+        ax.set_title(title, fontsize="medium")
+    axes[3].barh(rows["name"], share, height=0.5, color=figures.COLORS["orange"])
+    _at_the_end(axes[3], share, [f"{s:.0%}" for s in share])
+    axes[3].set_title(compared.removeprefix("the "), fontsize="medium")
+    axes[0].invert_yaxis()
+    return fig
+
+
+def _at_the_end(ax: Axes, ends: Iterable[float], texts: Iterable[str]) -> None:
+    for y, (end, text) in enumerate(zip(ends, texts, strict=True)):
+        ax.annotate(text, (end, y), xytext=(5, 0), textcoords="offset points", va="center", fontsize="small")
+    ax.set(xticks=[], xlim=(0, 2.0 * max(ends)))
+    ax.spines["bottom"].set_visible(False)
+    ax.grid(False)
+
+
+def draw_wrong_timings(measured: Mapping[str, float], truth: float | Mapping[str, float]) -> Figure:
+    """What ways of timing give, as factors of the true time on a logarithmic axis, the most wrong at the ends.
+
+    measured: way → ms. truth: ms, or way → ms where the ways timed different steps. A time of 0 reaches the left edge.
+    ValueError for a true time that is not positive, or for none measured.
+    """
+    truths = dict(truth) if isinstance(truth, Mapping) else dict.fromkeys(measured, truth)
+    if not measured or not all(truths[name] > 0 for name in measured):
+        raise ValueError("there is nothing to draw without a time measured, and a true time above 0 for each")
+    factors = pandas.Series({name: ms / truths[name] for name, ms in measured.items()}, dtype=float).sort_values()
+    seen = factors[factors > 0]
+    low, high = min(seen.min(), 0.8), max(seen.max(), 1.25)
+    reach = (high / low) ** 0.22
+    low, high = low / reach, high * reach
+    wrong = factors[(factors < 1 / RIGHT) | (factors > RIGHT)]
+    title = "Every way gives the true time"
+    if len(wrong):
+        title = " to ".join(dict.fromkeys(_times(factor) for factor in (wrong.iloc[0], wrong.iloc[-1])))
+        title = f"Wrong ways give {title} the true time"
+    fig, ax = figures.new(title, width=9, height=1.3 + 0.42 * len(factors))
+    ends = factors.where(factors > 0, low)
+    ax.barh(factors.index, ends - 1, left=1, color=figures.COLORS["vermillion"])
+    right = factors.drop(wrong.index)
+    ax.plot(0 * right + 1, right.index, "o", markersize=9, color=figures.COLORS["blue"])
+    for y, (factor, end) in enumerate(zip(factors, ends, strict=True)):
+        side = 1 if factor > 1 / RIGHT else -1
+        ax.annotate(
+            _times(factor),
+            (end, y),
+            (8 * side, 0),
+            textcoords="offset points",
+            va="center",
+            ha="left" if side > 0 else "right",
+        )
+    ax.axvline(1, color=figures.INK, linewidth=1.2)
+    ax.set(xscale="log", xlim=(low, high), xlabel="measured / true time")
+    ax.xaxis.set_major_formatter("{x:g}")
+    ax.minorticks_off()
+    ax.grid(False, axis="y")
+    ax.invert_yaxis()
+    return fig
+
+
+def _times(factor: float) -> str:
+    return f"{factor:.2g}×" if factor < 10 else f"{factor:.0f}×"
