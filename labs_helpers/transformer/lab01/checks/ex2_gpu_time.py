@@ -1,0 +1,56 @@
+"""Exercise 2 of lab 01: launches, busy and exposed, on traces made by hand and on real ones."""
+
+from labs_helpers.course.exercise import exercise
+from labs_helpers.course.verdict import Candidates, expect_number, expect_tuple
+from labs_helpers.measure.trace import GPU_WORK, Event
+from labs_helpers.transformer.lab01 import exercises
+from labs_helpers.transformer.lab01.checks.asked import ask, expect_near, showing
+from labs_helpers.transformer.lab01.checks.covered import covered
+from labs_helpers.transformer.lab01.checks.gpu_time_causes import (
+    busy_causes,
+    communicates,
+    exposed_causes,
+    exposed_us,
+    whole_of,
+)
+from labs_helpers.transformer.lab01.checks.gpu_time_traces import CASES
+from labs_helpers.transformer.lab01.checks.practice_traces import of
+from labs_helpers.transformer.lab01.checks.real_traces import real_traces
+
+
+@exercise("01/2", "busy or waiting", points=15, minutes=20, reference=exercises.gpu_time)
+def gpu_time(student):
+    for case, events in CASES.items():
+        with showing(events, numbers=False, last=f"the trace's time is {whole_of(events):g} µs"):
+            yield _compared(case, student, events, launch_causes, busy_causes, exposed_causes)
+    for case, events in real_traces():
+        yield _compared(case, student, events)
+
+
+def _compared(case: str, student, events, *causes) -> str:
+    found = expect_tuple(case, ask(case, student, events), "launches", "busy", "exposed")
+    launches, whole = len(of(events, "kernel")), whole_of(events)
+    busy, exposed = covered(of(events, *GPU_WORK)) / whole, exposed_us(events) / whole
+    candidates = [of_one(events) for of_one in causes] or [()] * 3
+    expect_number(case, "launches", found[0], launches, candidates[0])
+    expect_near(case, "busy", found[1], busy, candidates[1])
+    expect_near(case, "exposed", found[2], exposed, candidates[2])
+    return f"{case}: {launches:,} launches, busy {busy:.0%}, exposed {exposed:.0%}"
+
+
+def launch_causes(events: list[Event]) -> Candidates:
+    kernels, calls = of(events, "kernel"), of(events, "cuda_runtime")
+    yield "a gpu_user_annotation is a range, not a kernel", len(of(events, "kernel", "gpu_user_annotation"))
+    yield "copies and memsets are no kernels", len(of(events, *GPU_WORK))
+    yield "copies are no kernels", len(of(events, "kernel", "gpu_memcpy"))
+    yield "memsets are no kernels", len(of(events, "kernel", "gpu_memset"))
+    yield "kernels that communicate are kernels too", sum(not communicates(event) for event in kernels)
+    yield "each name was counted once: a kernel counts as often as it ran", len({event["name"] for event in kernels})
+    same = "kernels with the same interval were counted once: on two streams they are two"
+    yield same, len({(event["ts"], event["dur"]) for event in kernels})
+    yield 'every "cuda_runtime" event was counted: some of them copy or wait; kernels are asked for', len(calls)
+    starts = [event for event in calls if "LaunchKernel" in event["name"]]
+    yield "launches were counted on the CPU, where one cudaGraphLaunch starts many kernels", len(starts)
+    yield "PyTorch's operations were counted; kernels are asked for", len(of(events, "cpu_op"))
+    yield "all events were counted; kernels are asked for", len(of(events))
+    yield "all events were counted; kernels are asked for", len(events)

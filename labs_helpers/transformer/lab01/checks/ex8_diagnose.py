@@ -1,0 +1,87 @@
+"""The transfer exercise of lab 01: the parts of a trace, the slowest, and whether it works or waits."""
+
+from labs_helpers.course.exercise import exercise
+from labs_helpers.course.verdict import Candidates, Wrong, expect_tuple, likely
+from labs_helpers.measure.trace import GPU_WORK, Event
+from labs_helpers.transformer.lab01.checks.asked import ask, showing
+from labs_helpers.transformer.lab01.checks.covered import first_to_last
+from labs_helpers.transformer.lab01.checks.diagnose_causes import launch_causes, name_causes, span_causes, us_causes
+from labs_helpers.transformer.lab01.checks.diagnose_traces import CASES
+from labs_helpers.transformer.lab01.checks.part_costs import Parts, launched, owned, parts
+from labs_helpers.transformer.lab01.checks.practice_traces import of
+from labs_helpers.transformer.lab01.checks.real_traces import real_traces
+from labs_helpers.transformer.lab01.checks.tables import expect_table
+
+KEYS = {
+    "correlation": 'not every event has a "correlation": the GPU\'s work and the launches do',
+    "External id": 'not every event has an "External id"; what leads to the launch is "correlation"',
+}
+LOST = "work whose launch is not in the trace is left out"
+ADVICE = "follow one piece by hand: its correlation, the launch that has it, and the part in which that began."
+
+
+@exercise("01/8", "transfer: which part is slow, and why", points=30, minutes=25)
+def diagnose(student):
+    for case, events in CASES.items():
+        with showing(events):
+            yield _compared(case, student, events, name_causes, launch_causes, us_causes, span_causes)
+    for case, events in real_traces():
+        if of(events, "user_annotation"):
+            yield _compared(case, student, events)
+
+
+def _compared(case: str, student, events: list[Event], *causes) -> str:
+    lost = {e["args"].get("correlation") for e in of(events, *GPU_WORK)} - {
+        launch["args"]["correlation"] for _, launch in launched(events)
+    }
+    answer = ask(case, student, events, KEYS | dict.fromkeys(lost, LOST))
+    found, slow, why = expect_tuple(case, answer, "parts", "slow", "why")
+    right = parts(owned(events))
+    expect_table(case, found, right, ("launches", "µs", "span"), [of_one(events) for of_one in causes], ADVICE)
+    slowest = max(right, key=lambda name: right[name][2])
+    spans = ", ".join(f"{name} {span:g}" for name, (_, _, span) in right.items())
+    if slow != slowest:
+        fits = likely(slow_causes(right, events), lambda other: slow == other)
+        raise Wrong(case, f"slow is {slow!r}, expected {slowest!r}; the spans are {spans}", cause=fits)
+    launches, us, span = right[slowest]
+    reason = "waits" if us < span / 2 else "works"
+    if why != reason:
+        fits = likely(why_causes(right, slowest, events), lambda other: why == other)
+        text = f"why is {why!r}, expected {reason!r}: of its {span:g} µs {slowest} works {us:g}"
+        raise Wrong(case, text, cause=fits)
+    return f"{case}: {slowest} {reason}, {launches} launches, {us:,.0f} of {span:,.0f} µs"
+
+
+def slow_causes(found: Parts, events: list[Event]) -> Candidates:
+    on_cpu = parts([(part, [part]) for part in of(events, "user_annotation")])
+    for sentence, key in (
+        ("the slowest by µs was taken; its waits count too, so by span", lambda name: found[name][1]),
+        ("the one with the most launches was taken; slow is the largest span", lambda name: found[name][0]),
+        (
+            "the one that waits longest was taken; slow is the largest span",
+            lambda name: found[name][2] - found[name][1],
+        ),
+        (
+            "the one with the largest share of waiting was taken; slow is the largest span",
+            lambda name: 1 - found[name][1] / (found[name][2] or 1),
+        ),
+        ("the smallest was taken; slow is the largest span", lambda name: -found[name][2]),
+        ("the one that takes longest on the CPU was taken; slow is the largest span", lambda name: on_cpu[name][2]),
+        ("the names were compared, not their spans", lambda name: name),
+    ):
+        yield sentence, max(found, key=key)
+
+
+def why_causes(found: Parts, slow: str, events: list[Event]) -> Candidates:
+    _, us, span = found[slow]
+    yield '"waits" or "works" is asked for, in these words', None
+    for sentence, waits in (
+        ("it waits where its µs are less than half of its span, and not more", us > span / 2),
+        ("it waits where its µs are less than half of its span: less than all of it is not enough", us < span),
+        (
+            "its µs are to be compared with half of its own span, not with the trace's time",
+            us < first_to_last(of(events)) / 2,
+        ),
+        ("the part with the largest span is asked about", any(u < s / 2 for _, u, s in found.values())),
+    ):
+        yield sentence, "waits" if waits else "works"

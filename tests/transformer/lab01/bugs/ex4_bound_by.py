@@ -1,0 +1,179 @@
+"""Exercise 4 of lab 01: what people do wrong with bytes, FLOPs and their times, and other ways that are right."""
+
+from pathlib import Path
+
+from labs_helpers.transformer.lab01.exercises import ex4_bound_by
+
+BODY = Path(ex4_bound_by.__file__).read_text().partition("### BEGIN SOLUTION\n")[2].partition("    ### END")[0]
+MOVED = "sum(elements * itemsize for elements, itemsize in inputs) + written"
+LARGEST = "flops, itemsize = max(inputs, default=(0, 0))"
+ONLY = "if shape and kind in ITEMSIZE"
+SHARE = "max(at_bytes, at_flops) / us"
+LAST = 'return "bytes" if at_bytes > at_flops else "FLOPs", share'
+PRODUCT = 'operation["name"] in ("aten::mm", "aten::bmm")'
+
+_BUGS = [
+    # bytes
+    (
+        "one input",
+        [(MOVED, "inputs[0][0] * inputs[0][1] + written if inputs else 0")],
+        "every input is read, not one alone",
+    ),
+    (
+        "the largest input",
+        [(MOVED, "math.prod(max(inputs, default=(0, 0))) + written")],
+        "every input is read, not one alone",
+    ),
+    ("no result", [(f"{MOVED}", MOVED.removesuffix(" + written"))], "the result is written too"),
+    ("the result alone", [(MOVED, "written")], "the inputs are read too"),
+    ("elements", [("ITEMSIZE[kind])", "1)")], "bytes are elements times itemsize"),
+    ("two bytes everywhere", [("ITEMSIZE[kind])", "2)")], "2 bytes per element were taken everywhere"),
+    ("four bytes everywhere", [("ITEMSIZE[kind])", "4)")], "4 bytes per element were taken everywhere"),
+    (
+        "numbers are inputs",
+        [(ONLY, "if kind in ITEMSIZE and not isinstance((shape or [0])[0], list)")],
+        r"has the shape \[\] is no input",
+    ),
+    ("a scalar is in no table", [(ONLY, "if True")], '"Scalar" is not in ITEMSIZE'),
+    ("nothing is left", [(", default=(0, 0)", "")], "where no input is left"),
+    ("like the first", [(LARGEST, "flops, itemsize = inputs[0] if inputs else (0, 0)")], "like the largest input"),
+    (
+        "of equal ones the first",
+        [("max(inputs, ", "max(inputs, key=lambda each: each[0], ")],
+        "of equal ones the widest",
+    ),
+    ("the type of the first", [("flops * itemsize", "flops * (inputs or [(0, 0)])[0][1]")], "like the largest input"),
+    ("most bytes", [("max(inputs, ", "max(inputs, key=math.prod, ")], "the most elements"),
+    ("as all of them", [("flops * itemsize", "sum(count for count, _ in inputs) * itemsize")], "not as all of them"),
+    # FLOPs
+    ("multiplications alone", [("flops = 2 *", "flops =")], "a product multiplies and adds"),
+    ("no batch", [("2 * math.prod(batch)", "2")], "every matrix of the batch counts"),
+    ("the result has no batch", [("written = math.prod(batch) *", "written =")], "every matrix of the batch counts"),
+    ("no K", [("M * K * N", "M * N")], "takes K multiplications"),
+    ("a product is like others", [(PRODUCT, 'operation["name"] == "aten::matmul"')], "FLOPs and a result of its own"),
+    ("bmm is like others", [('("aten::mm", "aten::bmm")', '("aten::mm",)')], "FLOPs and a result of its own"),
+    (
+        "a product's result",
+        [("math.prod(batch) * M * N * inputs[0][1]", "math.prod(max(inputs))")],
+        "FLOPs and a result of its own",
+    ),
+    (
+        "two FLOPs an element",
+        [("flops / peak", "flops * (1 if 'mm' in operation['name'] else 2) / peak")],
+        "one FLOP per element, not two",
+    ),
+    # times and share
+    ("µs for seconds", [("1e6 *", "")], "us is in µs, peak and bandwidth are per second"),
+    ("ms", [("1e6 *", "1e3 *")], "us is in µs, not in ms"),
+    ("upside down", [(SHARE, "us / max(at_bytes, at_flops, 1e-99)")], "and not us / the roof's time"),
+    ("the shorter", [("max(at_bytes", "min(at_bytes")], "the shorter time was taken"),
+    ("added", [(SHARE, "(at_bytes + at_flops) / us")], "the two times were added"),
+    (
+        "roofs swapped",
+        [("moved / bandwidth", "moved / peak"), ("flops / peak", "flops / bandwidth")],
+        "FLOPs go with the peak",
+    ),
+    ("cut off", [(SHARE, f"min(1.0, {SHARE})")], "it is not cut off"),
+    ("percent", [(SHARE, f"100 * {SHARE}"), ("share < 0.3", "share < 30")], "not percent"),
+    ("no share", [('"neither", share', '"neither", 0.0')], 'also where bound is "neither"'),
+    # bound
+    ("swapped", [("at_bytes > at_flops", "at_bytes < at_flops")], "the bound is what takes longer"),
+    ("never neither", [("share < 0.3", "share < 0")], 'a share below 0.3 is "neither"'),
+    ("neither from a half", [("share < 0.3", "share < 0.5")], 'a share of 0.3 or more is not "neither"'),
+    ("other words", [('"bytes" if', '"memory" if')], "in these words"),
+    # what was given
+    (
+        "shapes taken out",
+        [("    inputs = [", '    operation["args"].pop("Input type")\n    inputs = [')],
+        "was changed: its 'args' was",
+    ),
+]
+BUGS = [("bound_by", *bug) for bug in _BUGS]
+
+BY_LOOP = """
+    moved, largest, widest = 0, 0, 0
+    for shape, kind in zip(operation["args"]["Input Dims"], operation["args"]["Input type"]):
+        if not shape or kind not in ITEMSIZE:
+            continue
+        elements = 1
+        for size in shape:
+            elements *= size
+        moved += elements * ITEMSIZE[kind]
+        if elements > largest or elements == largest and ITEMSIZE[kind] > widest:
+            largest, widest = elements, ITEMSIZE[kind]
+    if operation["name"] in ("aten::mm", "aten::bmm"):
+        a, b = operation["args"]["Input Dims"][:2]
+        result = b[-1] * a[-2] * (a[0] if len(a) == 3 else 1)
+        seconds = 2 * result * a[-1] / peak
+        moved += result * ITEMSIZE[operation["args"]["Input type"][0]]
+    else:
+        seconds = largest / peak
+        moved += largest * widest
+    share = max(moved / bandwidth, seconds) / (us * 1e-6)
+    if share >= 0.3:
+        return ("FLOPs", share) if seconds >= moved / bandwidth else ("bytes", share)
+    return "neither", share
+"""
+BY_NUMPY = """
+    import numpy as np
+
+    listed = zip(operation["args"]["Input Dims"], operation["args"]["Input type"])
+    tensors = [(tuple(shape), ITEMSIZE[kind]) for shape, kind in listed if kind in ITEMSIZE and len(shape) > 0]
+    parts = np.array([(np.prod(shape), size) for shape, size in tensors]).reshape(-1, 2)
+    if operation["name"] in {"aten::mm", "aten::bmm"}:
+        (a, size), (b, _) = tensors[:2]
+        written = np.prod(a[:-1]) * b[-1]
+        flops = 2 * written * a[-1]
+    elif len(parts):
+        written, size = parts[np.lexsort((parts[:, 1], parts[:, 0]))[-1]]
+        flops = written
+    else:
+        written = flops = size = 0
+    roofs = {"bytes": (parts.prod(axis=1).sum() + written * size) / bandwidth, "FLOPs": flops / peak}
+    bound = max(roofs, key=roofs.get)
+    share = roofs[bound] / (us / 1e6)
+    return (bound if share >= 0.3 else "neither"), share
+"""
+BY_INTENSITY = """
+    dims, kinds = operation["args"]["Input Dims"], operation["args"]["Input type"]
+    shapes = [(dims[i], ITEMSIZE[kinds[i]]) for i in range(len(dims)) if dims[i] != [] and kinds[i] in ITEMSIZE]
+    if not shapes:
+        return "neither", 0
+    moved = sum(size * math.prod(shape) for shape, size in shapes)
+    largest = sorted((math.prod(shape), size) for shape, size in shapes)[-1]
+    flops, moved_too = largest[0], largest[0] * largest[1]
+    if operation["name"].removeprefix("aten::") in ("mm", "bmm"):
+        out = list(dims[0][:-1]) + [dims[1][-1]]
+        flops, moved_too = 2 * math.prod(out) * dims[0][-1], math.prod(out) * shapes[0][1]
+    intensity = flops / (moved + moved_too)
+    rate = min(peak, bandwidth * intensity)
+    share = flops / (us * 1e-6) / rate
+    bound = "FLOPs" if intensity > peak / bandwidth else "bytes"
+    return ("neither" if share < 0.3 else bound), share
+"""
+BY_TENSORS = """
+    import torch
+
+    dtypes = {8: torch.float64, 4: torch.float32, 2: torch.float16, 1: torch.bool}
+    tensors = [
+        torch.empty(shape, dtype=dtypes[ITEMSIZE[kind]], device="meta")
+        for shape, kind in zip(operation["args"]["Input Dims"], operation["args"]["Input type"])
+        if shape and ITEMSIZE.get(kind)
+    ]
+    if not tensors:
+        return "neither", 0.0
+    product = operation["name"] in ("aten::mm", "aten::bmm")
+    out = tensors[0] @ tensors[1] if product else max(tensors, key=lambda t: (t.numel(), t.element_size()))
+    flops = out.numel() * (2 * tensors[0].shape[-1] if product else 1)
+    moved = sum(t.numel() * t.element_size() for t in [*tensors, out])
+    at = sorted([(moved / bandwidth * 1e6, "bytes"), (flops / peak * 1e6, "FLOPs")])[-1]
+    return at[1] if at[0] >= 0.3 * us else "neither", at[0] / us
+"""
+_DIFFERENT = [
+    [(BODY, BY_LOOP)],
+    [(BODY, BY_NUMPY)],
+    [(BODY, BY_INTENSITY)],
+    [(BODY, BY_TENSORS)],
+    [("1e6 * moved / bandwidth, 1e6 * flops / peak", "moved / (bandwidth / 1e6), flops / (peak / 1e6)")],
+]
+DIFFERENT = [("bound_by", changes) for changes in _DIFFERENT]

@@ -1,0 +1,286 @@
+"""Exercise 8 of lab 01: what people do wrong with the parts of a trace, and other ways that are right."""
+
+from pathlib import Path
+
+from tests.transformer.lab01.exercises import ex8_diagnose
+
+BODY = Path(ex8_diagnose.__file__).read_text().partition("### BEGIN SOLUTION\n")[2].partition("    ### END")[0]
+INSIDE = 'part["ts"] <= at < part["ts"] + part["dur"]'
+MINE = f'tid == part["tid"] and {INSIDE}'
+BEFORE = 'before = parts.get(part["name"], (0, 0.0, 0.0))'
+SPAN = "reached - min(pieces)[0] if pieces else 0.0"
+KINDS = '("kernel", "gpu_memcpy", "gpu_memset")'
+ADDED = "end - max(start, reached)"
+KEY = "parts[name][2]"
+WAITS = "parts[slow][1] < parts[slow][2] / 2"
+COUNT = "before[0] + len(pieces)"
+CALLED = 'e["cat"] == "cuda_runtime" and part["ts"] <= e["ts"] < part["ts"] + part["dur"]'
+CALLS = f'sum({CALLED} and e["tid"] == part["tid"] for e in timed)'
+IN_SHADOW = """
+    def in_shadow(part, e):
+        shadows = [s for s in timed if s["cat"] == "gpu_user_annotation" and s["args"] == part["args"]]
+        return any(s["ts"] <= e["ts"] < s["ts"] + s["dur"] for s in shadows)
+
+"""
+LAST = 'last = {e["args"]["correlation"]: e for e in timed if "stream" in e["args"]}'
+MEAN = """    names = [e["name"] for e in timed if e["cat"] == "user_annotation"]
+    parts = {name: tuple(x / names.count(name) for x in row) for name, row in parts.items()}
+"""
+TOGETHER = """        mine = every.setdefault(part["name"], [])
+        mine += pieces
+        span = max(end for _, end in mine) - min(mine)[0] if mine else 0.0
+"""
+
+_BUGS = [
+    # which part
+    (
+        "the kernel's own time",
+        [("                if tid ==", '                tid, at = part["tid"], e["ts"]\n                if tid ==')],
+        "runs later than it",
+    ),
+    (
+        "the kernel's interval",
+        [(MINE, 'e["ts"] < part["ts"] + part["dur"] and part["ts"] < e["ts"] + e["dur"]')],
+        "runs later than it",
+    ),
+    ("no threads", [(MINE, f"tid is not None and {INSIDE}")], "what another thread launches meanwhile"),
+    ("the stream for a thread", [("if tid == part", 'if e["tid"] == part')], "its own tid is its stream"),
+    (
+        "the range's shadow",
+        [(MINE, "in_shadow(part, e)"), ("    launch = {}\n", IN_SHADOW + "    launch = {}\n")],
+        "a range over the GPU is no proof",
+    ),
+    (
+        "by operations",
+        [
+            ('"cuda_runtime" and "correlation" in', '"cpu_op" and "External id" in'),
+            ('e["args"]["correlation"]]', 'e["args"]["External id"]]'),
+            ('.get("correlation")', '.get("External id")'),
+        ],
+        "not every piece has an operation",
+    ),
+    (
+        "a piece a launch",
+        [
+            (
+                "        pieces = []",
+                f"        {LAST}\n        pieces = []",
+            ),
+            (f"if {MINE}", f'if last[e["args"].get("correlation")] is e and {MINE}'),
+        ],
+        "one launch may start several pieces",
+    ),
+    (
+        "lost launches",
+        [('launch.get(e["args"].get("correlation"), (None, 0))', 'launch[e["args"]["correlation"]]')],
+        "whose launch is not in the trace",
+    ),
+    ("labels", [(' if e["ph"] == "X"', "")], "labels and arrows have none"),
+    (
+        "no correlation",
+        [('e["cat"] == "cuda_runtime" and "correlation" in e["args"]', 'e["cat"] != "kernel"')],
+        'not every event has a "correlation"',
+    ),
+    ("no copies", [('"gpu_memcpy", ', "")], "copies are pieces"),
+    ("no memsets", [(', "gpu_memset"', "")], "memsets are pieces"),
+    ("kernels alone", [(KINDS, '("kernel",)')], "copies and memsets are pieces"),
+    (
+        "empty parts left out",
+        [(f"        {BEFORE}", f"        if not pieces:\n            continue\n        {BEFORE}")],
+        "is there too, with zeros",
+    ),
+    (
+        "operations are parts",
+        [('part["cat"] != "user_annotation"', 'part["cat"] not in ("user_annotation", "cpu_op")')],
+        "operations are no parts",
+    ),
+    # launches, µs, span
+    ("overwritten", [(BEFORE, "before = 0, 0.0, 0.0")], "add to what it has"),
+    (
+        "the first time alone",
+        [(BEFORE, f'if part["name"] in parts:\n            continue\n        {BEFORE}')],
+        "add to what it has",
+    ),
+    (
+        "mean",
+        [("    slow =", MEAN + "    slow =")],
+        "not the mean",
+    ),
+    ("calls of the runtime", [(COUNT, f"before[0] + {CALLS}")], "some calls of the runtime wait"),
+    ("added up", [(ADDED, "end - start")], "were added up: µs is the length of their union"),
+    ("with pauses", [("before[1] + us", "before[1] + span")], "the pauses between pieces are no work"),
+    ("the CPU's µs", [("before[1] + us", 'before[1] + part["dur"]')], "a part's dur is the CPU's time"),
+    ("ms", [("before[1] + us", "before[1] + us / 1e3")], "as the trace has them"),
+    (
+        "the whole trace",
+        [("before[2] + span", 'max(e["ts"] + e["dur"] for e in timed) - min(e["ts"] for e in timed)')],
+        "not the whole trace's",
+    ),
+    ("the CPU's span", [("before[2] + span", 'before[2] + part["dur"]')], "span is on the GPU"),
+    (
+        "from the launch",
+        [(SPAN, 'reached - part["ts"] if pieces else 0.0')],
+        "span begins with the first piece's start on the GPU",
+    ),
+    ("without pauses", [("before[2] + span", "before[2] + us")], "the pauses between the pieces belong to the span"),
+    (
+        "the last to start",
+        [(SPAN, "sorted(pieces)[-1][1] - min(pieces)[0] if pieces else 0.0")],
+        "the last end need not be",
+    ),
+    ("as listed", [(SPAN, "pieces[-1][1] - pieces[0][0] if pieces else 0.0")], "the last end need not be"),
+    ("to the last start", [(SPAN, "max(pieces)[0] - min(pieces)[0] if pieces else 0.0")], "the largest ts is a start"),
+    (
+        "all times together",
+        [
+            ("    parts = {}", "    parts, every = {}, {}"),
+            (f"        span = {SPAN}\n", TOGETHER),
+            ("before[2] + span", "span"),
+        ],
+        "span is added up for each of them",
+    ),
+    # slow, why
+    ("slow by µs", [(KEY, "parts[name][1]")], "the slowest by µs was taken"),
+    ("slow by launches", [(KEY, "parts[name][0]")], "the most launches was taken"),
+    ("slow by waiting", [(KEY, "parts[name][2] - parts[name][1]")], "waits longest was taken"),
+    ("the fastest", [("slow = max", "slow = min")], "the smallest was taken"),
+    ("the longest name", [("max(parts, key=lambda name: parts[name][2])", "max(parts)")], "the names were compared"),
+    ("upside down", [(WAITS, WAITS.replace("<", ">"))], "less than half of its span, and not more"),
+    ("any pause", [(WAITS, "parts[slow][1] < parts[slow][2]")], "less than all of it is not enough"),
+    (
+        "any part",
+        [(WAITS, "any(us < span / 2 for _, us, span in parts.values())")],
+        "with the largest span is asked about",
+    ),
+    ("other words", [('"waits" if', '"waiting" if')], "why is 'waiting', expected 'waits'"),
+    # what was given
+    (
+        "parts taken out",
+        [
+            (
+                "    parts = {}",
+                '    events[:] = [e for e in events if e.get("cat") != "user_annotation"]\n    parts = {}',
+            )
+        ],
+        "added or removed",
+    ),
+]
+BUGS = [("diagnose", *bug) for bug in _BUGS]
+
+FROM_THE_PIECES = """
+    from collections import defaultdict
+
+    timed = [e for e in events if e["ph"] == "X"]
+    ranges = [e for e in timed if e["cat"] == "user_annotation"]
+    launched = {e["args"].get("correlation"): e for e in timed if e["cat"] == "cuda_runtime"}
+    pieces = defaultdict(list)
+    for e in sorted(timed, key=lambda e: e["ts"]):
+        if e["cat"] not in ("kernel", "gpu_memcpy", "gpu_memset"):
+            continue
+        start = launched.get(e["args"].get("correlation"))
+        if start is None:
+            continue
+        for i, part in enumerate(ranges):
+            if part["tid"] == start["tid"] and part["ts"] <= start["ts"] <= part["ts"] + part["dur"]:
+                pieces[i].append(e)
+    parts = {}
+    for i, part in enumerate(ranges):
+        busy, first, last = 0.0, None, None
+        for e in pieces[i]:
+            end = e["ts"] + e["dur"]
+            if first is None:
+                first, last, busy = e["ts"], end, e["dur"]
+            elif end > last:
+                busy += end - max(e["ts"], last)
+                last = end
+        row = parts.setdefault(part["name"], [0, 0.0, 0.0])
+        row[0] += len(pieces[i])
+        row[1] += busy
+        row[2] += last - first if pieces[i] else 0
+    slow = sorted(parts, key=lambda name: parts[name][2])[-1]
+    return parts, slow, "works" if parts[slow][1] >= 0.5 * parts[slow][2] else "waits"
+"""
+BY_NUMPY = """
+    import numpy as np
+
+    timed = [e for e in events if "dur" in e]
+    calls = [e for e in timed if e["cat"] == "cuda_runtime"]
+    work = [e for e in timed if e["cat"] in ("kernel", "gpu_memcpy", "gpu_memset")]
+    numbers = {e["args"]["correlation"]: (e["tid"], e["ts"]) for e in calls}
+    origin = np.array([numbers.get(e["args"]["correlation"], (-1, np.nan)) for e in work]).reshape(-1, 2)
+    spans = np.array([(e["ts"], e["ts"] + e["dur"]) for e in work]).reshape(-1, 2)
+    parts = {}
+    for part in timed:
+        if part["cat"] == "user_annotation":
+            inside = (origin[:, 0] == part["tid"]) & (origin[:, 1] >= part["ts"])
+            mine = spans[inside & (origin[:, 1] < part["ts"] + part["dur"])]
+            at = np.unique(mine)
+            lengths, middles = np.diff(at), (at[1:] + at[:-1]) / 2
+            runs = [((mine[:, 0] < m) & (m < mine[:, 1])).any() for m in middles]
+            row = len(mine), lengths[np.array(runs, bool)].sum(), np.ptp(at) if len(at) else 0.0
+            parts[part["name"]] = tuple(np.add(parts.get(part["name"], 0), row))
+    slow = max(parts, key=lambda name: parts[name][2])
+    return parts, slow, "waits" if 2 * parts[slow][1] < parts[slow][2] else "works"
+"""
+BY_PANDAS = """
+    import pandas
+
+    frame = pandas.DataFrame([{**e, **e["args"]} for e in events if e["ph"] == "X"])
+    frame["end"] = frame.ts + frame.dur
+    work = frame[frame.cat.isin(["kernel", "gpu_memcpy", "gpu_memset"])]
+    calls = frame[frame.cat == "cuda_runtime"][["correlation", "tid", "ts"]]
+    joined = work.merge(calls, on="correlation", suffixes=("", "_launch"))
+    totals = {}
+    for part in frame[frame.cat == "user_annotation"].itertuples():
+        at = joined.ts_launch
+        mine = joined[(joined.tid_launch == part.tid) & (at >= part.ts) & (at < part.end)].sort_values("ts")
+        launches, us, span = totals.get(part.name, (0, 0.0, 0.0))
+        if len(mine):
+            reached = mine.end.cummax().shift().fillna(-1.0)
+            us += (mine.end - mine.ts.where(mine.ts > reached, reached)).clip(lower=0).sum()
+            span += mine.end.max() - mine.ts.min()
+        totals[part.name] = launches + len(mine), us, span
+    slow = pandas.DataFrame(totals).T[2].idxmax()
+    return totals, slow, "waits" if totals[slow][1] / totals[slow][2] < 0.5 else "works"
+"""
+BY_SWEEPING = """
+    occurrences, open_now, starts = [], {}, {}
+    marks = []
+    for e in events:
+        if e["ph"] == "X" and e["cat"] == "user_annotation":
+            marks += [(e["ts"], 1, e), (e["ts"] + e["dur"], 0, e)]
+        elif e["ph"] == "X" and e["cat"] == "cuda_runtime":
+            marks.append((e["ts"], 2, e))
+    for _, kind, e in sorted(marks, key=lambda mark: mark[:2]):
+        if kind == 1:
+            open_now[e["tid"]] = len(occurrences)
+            occurrences.append((e["name"], []))
+        elif kind == 0:
+            open_now.pop(e["tid"], None)
+        elif e["tid"] in open_now:
+            starts[e["args"]["correlation"]] = open_now[e["tid"]]
+    for e in events:
+        if e.get("cat") in ("kernel", "gpu_memcpy", "gpu_memset") and e["args"]["correlation"] in starts:
+            occurrences[starts[e["args"]["correlation"]]][1].append([e["ts"], e["ts"] + e["dur"]])
+    parts = {name: (0, 0, 0) for name, _ in occurrences}
+    for name, pieces in occurrences:
+        merged = []
+        for start, end in sorted(pieces):
+            if merged and merged[-1][1] >= start:
+                merged[-1][1] = max(end, merged[-1][1])
+            else:
+                merged.append([start, end])
+        launches, us, span = parts[name]
+        us += sum(end - start for start, end in merged)
+        parts[name] = launches + len(pieces), us, span + (merged[-1][1] - merged[0][0] if merged else 0)
+    slow = max(parts.items(), key=lambda item: item[1][2])[0]
+    return parts, slow, ("waits", "works")[parts[slow][1] * 2 >= parts[slow][2]]
+"""
+_DIFFERENT = [
+    [(BODY, FROM_THE_PIECES)],
+    [(BODY, BY_NUMPY)],
+    [(BODY, BY_PANDAS)],
+    [(BODY, BY_SWEEPING)],
+    [("launch[e[", "launch[0, e["), ("launch.get(e[", "launch.get((0, e["), ('"), (None, 0))', '")), (None, 0))')],
+]
+DIFFERENT = [("diagnose", changes) for changes in _DIFFERENT]
