@@ -21,6 +21,7 @@ from labs_helpers.draw.curves import Curves, predicted, recorded_on, tick_each
 from labs_helpers.transformer import counts
 from labs_helpers.transformer.config import SIZES, TransformerConfig
 from labs_helpers.transformer.grids import FIELDS
+from labs_helpers.transformer.measure_step import PHASES
 from labs_helpers.transformer.setups import ORDERS, PRECISIONS, REMEDIES, Setup, walk
 from labs_helpers.transformer.study import of_setup, with_rates
 
@@ -32,16 +33,8 @@ CURVES = Curves({
 SHAPE = ["size", "batch", "length"]
 SETTING = [*SHAPE, *FIELDS]
 WHOLE = ["batch", "length", "layers", "segments", "accumulate"]  # columns that beside other kinds of records are float
-MEASURED = [
-    "forward_ms",
-    "backward_ms",
-    "step_ms",
-    "peak_bytes",
-    "launches",
-    "forward_launches",
-    "busy",
-    "flops_per_token",
-]
+TIMES = [f"{phase}{part}_ms" for phase in PHASES for part in ("", "_p20", "_p80")]
+MEASURED = [*TIMES, "peak_bytes", "state_bytes", "launches", "forward_launches", "busy", "flops_per_token"]
 TREATMENT: dict[str, dict[str, Any]] = {
     "tf32": {"precision": "tf32"},
     "bf16": {"precision": "bf16"},
@@ -91,7 +84,8 @@ def words(setup: Setup) -> str:
 
 def draw_sizes(frame: pandas.DataFrame, setup: Setup = EAGER) -> Figure:
     """Time per token of forward pass, backward pass and step against the context length, a panel for each size, and
-    MFU beside them; at the number of tokens per step, or of sequences, of which there are the most records."""
+    MFU beside them: medians, with the 20th to 80th percentile as a bar. Drawn are the records of one number of tokens
+    per step, or of sequences, of which there are the most."""
     rows = timed(frame, setup)
     if rows.empty:
         return _nothing(f"steps with {words(setup)}")
@@ -112,7 +106,9 @@ def draw_sizes(frame: pandas.DataFrame, setup: Setup = EAGER) -> Figure:
         ax.sharey(axes[0])
         look = {"color": CURVES.color(size), "marker": CURVES.marker(size)}
         for phase, dashes in (("backward", "--"), ("forward", ":"), ("step", "-")):
-            ax.plot(curve["length"], curve[f"{phase}_ms"] / 1e3 / tokens(curve), dashes, label=phase, **look)
+            low, middle, high = (curve[f"{phase}{part}_ms"] / 1e3 / tokens(curve) for part in ("_p20", "", "_p80"))
+            ax.plot(curve["length"], middle, dashes, label=phase, **look)
+            ax.vlines(curve["length"], low, high, color=CURVES.color(size), linewidth=4, alpha=0.3)
         ax.set_title(size, fontsize="medium")
         ax.tick_params(labelleft=ax is axes[0])
         CURVES.plot(axes[-1], size, curve["length"], curve["mfu"])
@@ -140,7 +136,8 @@ def draw_launches(frame: pandas.DataFrame, prediction: Any = None, setup: Setup 
     prediction: a Prediction of the kernels in a forward pass of the size `at`. The share is drawn of that attention
     of which more batches were measured.
     """
-    counted = timed(frame, setup).dropna(subset="forward_launches").drop_duplicates("size", keep="last")
+    shapes = timed(frame, setup).dropna(subset="forward_launches").groupby(["batch", "length"])
+    counted = max((rows for _, rows in shapes), key=len, default=timed(frame[:0]))  # of most sizes
     alike = {name: getattr(setup, name) for name in FIELDS if name != "attention"}
     varied = _varied(timed(frame, **alike).dropna(subset="busy"), "batch")
     if counted.empty or varied.empty:
@@ -188,54 +185,64 @@ def draw_peak(
     size: str = "small",
     setup: Setup = EAGER,
 ) -> Figure:
-    """Peak memory of a step against the context length at one batch, with the fit a + b·L + c·L² and its parts.
+    """Peak memory of a step against the context length, with its fit in three parts, the last one being the scores'.
 
+    At one batch the fit is a + b·L + c·L². Where more was measured at one number of tokens per step, the first part is
+    what was allocated before the step, and of the line through the rest the second does not depend on L.
     formula(config, batch, length, itemsize): the peak in bytes, drawn dashed. prediction: a Prediction of the length
-    at which the L² part is as large as the L part; one that is not on the axis is written into the figure.
+    at which the scores are as large as the second part; one that is not on the axis is written into the figure.
     """
-    rows = _varied(timed(frame, setup, size=size).dropna(subset="peak_bytes"), "length")
+    rows = timed(frame, setup, size=size).dropna(subset=["peak_bytes", "state_bytes"])
+    rows = max(
+        (group for same in (rows["batch"], tokens(rows)) for _, group in rows.groupby(same)), key=len, default=rows
+    )
     if len(rows) < 3:
-        return _nothing(f"{size} at three context lengths of one batch, with {words(setup)}")
-    lengths, peaks = rows["length"].to_numpy(), rows["peak_bytes"].to_numpy()
-    a, b, c = counts.fit_length(dict(zip(lengths, peaks, strict=True)))
-    batch, first, last = int(rows["batch"].iloc[0]), lengths[0], lengths[-1]
+        return _nothing(f"{size} at three context lengths, with {words(setup)}")
+    lengths, peaks, batches = (rows[column].to_numpy() for column in ("length", "peak_bytes", "batch"))
+    one_batch, first, last = len(set(batches)) == 1, lengths[0], lengths[-1]
+    if one_batch:
+        a, b, c = counts.fit_length(dict(zip(lengths, peaks, strict=True)))
+    else:
+        c, rest = np.polyfit(lengths, peaks, 1)
+        a, b = rows["state_bytes"].mean(), rest - rows["state_bytes"].mean()
     itemsize = PRECISIONS[setup.precision].itemsize
-    told = np.array([formula(SIZES[size], batch, int(n), itemsize) for n in lengths])
+    told = [formula(SIZES[size], int(B), int(L), itemsize) for B, L in zip(batches, lengths, strict=True)]
     fig, ax = _new(
-        f"From {_short(first)} to {_short(last)} tokens the peak grows {peaks[-1] / peaks[0]:.1f} times; "
-        f"the formula is within {abs(told / peaks - 1).max():.0%}\n"
-        f"{size}, batch {batch}, {words(setup)}{recorded_on(rows)}",
-        width=8.4,
+        f"From {_short(first)} to {_short(last)} tokens of context the peak grows {peaks[-1] / peaks[0]:.1f} times; "
+        f"the formula is within {abs(told / peaks - 1).max():.0%}\n{size}, "
+        + (f"batch {batches[0]}" if one_batch else f"{tokens(rows).iloc[0]:,} tokens per step")
+        + f", {words(setup)}{recorded_on(rows)}",
+        width=9,
         height=4.8,
     )
-    x = np.linspace(0, 1.04 * last, 100)
-    parts = np.cumsum([0 * x, 0 * x + a, b * x, c * x**2], axis=0)
-    shades = (("constant", "black", 0.12), ("∝ L", "sky", 0.3), ("∝ L²", "vermillion", 0.4))
-    for (name, color, alpha), below, above in zip(shades, parts[:-1], parts[1:], strict=True):
+    x = np.linspace(0, 1.04 * last, 50)
+
+    def parts(length: Any) -> Any:
+        power = 1 if one_batch else 0
+        return np.cumsum([0 * length + a, b * length**power, c * length ** (power + 1)], axis=0)
+
+    names = ("constant", "∝ L", "∝ L²: scores") if one_batch else ("states", "other activations", "∝ L: scores")
+    below = 0 * x
+    for name, above, color, alpha in zip(
+        names, parts(x), ("black", "sky", "vermillion"), (0.15, 0.3, 0.4), strict=True
+    ):
         ax.fill_between(x, below, above, color=figures.COLORS[color], alpha=alpha, linewidth=0)
         middle = (below[-1] + above[-1]) / 2  # a curve without a line, for its name beside the axes
         ax.plot(x[-1:], [middle], linestyle="none", marker="", color=figures.COLORS[color], label=name)
-    smooth = np.linspace(first, x[-1], 24)  # mark_prediction looks at every piece
-    curve = [formula(SIZES[size], batch, int(n), itemsize) for n in smooth]
-    ax.plot(smooth, curve, "--", marker="", color=figures.COLORS["black"], label="formula")
+        below = above
+    ax.plot(lengths, told, "--", marker="", color=figures.COLORS["black"], label="formula")
     ax.plot(lengths, peaks, "o", color=figures.COLORS["blue"], label="measured")
     ax.set(xlabel="context length L", ylabel="peak of a step", xlim=(0, x[-1]), ylim=(0, None))
-    ax.set_xticks(lengths, [_short(n) for n in lengths])
+    ax.set_xticks(lengths, [_short(length) for length in lengths])
     figures.set_unit(ax.yaxis, "B")
     figures.label_lines(ax)
     if 0 < b < c * x[-1]:
         ax.axvline(b / c, linestyle=":", color=figures.COLORS["vermillion"], label="_equal")
-        ax.annotate(
-            f"from {b / c:,.0f} tokens on,\n∝ L² is more than ∝ L",
-            (b / c, 0.97),
-            xycoords=ax.get_xaxis_transform(),
-            xytext=(6, 0),
-            textcoords="offset points",
-            va="top",
-        )
+        words_at = {"xycoords": ax.get_xaxis_transform(), "xytext": (6, 0), "textcoords": "offset points", "va": "top"}
+        ax.annotate(f"from {b / c:,.0f} tokens on the scores\nare most of the activations", (b / c, 0.97), **words_at)
     guess = predicted(prediction)
     if guess is not None and 0 <= guess <= x[-1]:
-        figures.mark_prediction(ax, guess, a + b * guess + c * guess**2)
+        figures.mark_prediction(ax, guess, parts(np.float64(guess))[-1])
     elif guess is not None:
         ax.text(0.98, 0.03, f"your prediction: {guess:,.0f}", transform=ax.transAxes, ha="right", style="italic")
     return fig
@@ -455,8 +462,9 @@ def draw_batches(frame: pandas.DataFrame, setup: Setup | None = None, size: str 
         right = ax.secondary_yaxis("right", functions=(lambda rate: rate / roof, lambda share: share * roof))
         right.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
         right.set_ylabel("MFU")
-    ends = {words(_setup(c.iloc[0])): (c["batch"].iloc[-2], c["tokens_per_s"].iloc[-2]) for *_, c in curves}
-    figures.label_points(ax, ends)
+    for _, color, curve in curves:
+        name, row = words(_setup(curve.iloc[0])), curve.iloc[-2]
+        figures.label_points(ax, {name: (row["batch"], row["tokens_per_s"])}, color=figures.COLORS[color])
     return fig
 
 
@@ -497,8 +505,8 @@ def _remedy_that_differs(walked: Mapping[str, pandas.DataFrame]) -> str:
                 before = f"after {_listed(list(rows.index[1:place]))}" if place > 1 else "first of all"
                 saved.setdefault(remedy, []).append((ms.iloc[place], before))
     remedy, ways = max(saved.items(), key=lambda item: max(item[1])[0] - min(item[1])[0])
-    told = [f"{ms:.3g} ms {before}" for ms, before in (max(ways), min(ways))]
-    return f"{remedy} saves {' and '.join(told if len(ways) > 1 else told[:1])}"
+    told = [f"{ms:.3g} ms {before}" for ms, before in sorted({min(ways), max(ways)})]
+    return f"{remedy} saves {', but '.join(told)}".replace("-", "−")
 
 
 def _new(title: str, width: float, **layout: Any) -> tuple[Figure, Any]:

@@ -48,6 +48,7 @@ def record(point: grids.Point) -> dict:
         "backward_ms": None if setup.graph else step * (2 * forward + again) / work,
         "step_ms": step,
         "peak_bytes": int(peak),
+        "state_bytes": 3 * itemsize * sum(counts.parameters(config).values()),
         "launches": launches,
         "forward_launches": None if setup.graph else round(shrunk * forward_launches),
         "busy": min(1.0, work / step),
@@ -196,11 +197,25 @@ def test_the_peaks_parts_are_those_of_a_known_curve(quadratic):
     middles = {label: line.get_ydata()[-1] for label, line in lines(fig.axes[0]).items()}
     below = 1e9 + 2e6 * last
     assert middles["constant"] == pytest.approx(0.5e9) and middles["∝ L"] == pytest.approx(1e9 + 1e6 * last)
-    assert middles["∝ L²"] == pytest.approx(below + 0.5e3 * last**2)
+    assert middles["∝ L²: scores"] == pytest.approx(below + 0.5e3 * last**2)
     assert middles["formula"] == 2e9  # bfloat16
-    (first, peak) = (1e9 + 2e6 * n + 1e3 * n**2 for n in (512, 4096))
-    assert f"From 512 to 4k tokens the peak grows {peak / first:.1f} times" in title(fig)
     assert any("from 2,000 tokens on" in text for text in texts(fig))
+    first, peak = (1e9 + 2e6 * n + 1e3 * n**2 for n in (512, 4096))
+    assert f"From 512 to 4k tokens of context the peak grows {peak / first:.1f} times" in title(fig)
+
+
+def test_at_one_number_of_tokens_the_peak_is_a_line(quadratic):
+    points = [point for point in grids.read("sizes", {}) if point.size == "small"]
+    peaks = [{"peak_bytes": 5e9 + 4e6 * point.length, "state_bytes": 1e9} for point in points]
+    straight = pandas.DataFrame([record(point) | peak for point, peak in zip(points, peaks, strict=True)])
+    fig = charts.draw_peak(straight, prediction=Prediction("?", 500))
+    well_set(fig)
+    middles = {label: line.get_ydata()[-1] for label, line in lines(fig.axes[0]).items()}
+    assert (middles["states"], middles["other activations"]) == pytest.approx((0.5e9, 3e9))
+    assert middles["∝ L: scores"] == pytest.approx(5e9 + 2e6 * 1.04 * 4096)
+    assert any("from 1,000 tokens on" in text for text in texts(fig)) and "4,096 tokens per step" in title(fig)
+    assert fig.axes[0].get_lines()[-1].get_xydata()[0] == pytest.approx([500, 7e9])
+    assert "batch 4" in title(charts.draw_peak(pandas.concat([straight, quadratic]))), "one batch goes first"
 
 
 @pytest.mark.parametrize("guess, drawn", [(None, False), (2000, True), (100_000, False), (-1, False)])
@@ -244,7 +259,7 @@ def test_a_waterfall_goes_from_the_first_step_to_the_last(frame, drawn):
         for (_, left, _), (_, after, width) in zip(bars[1:-2], bars[2:-1], strict=True):
             assert after + width == pytest.approx(left)
         assert ax.texts[0].get_text().strip() == f"{ms.iloc[0]:.3g} ms"
-    assert title(fig).startswith("compiled saves 18.4 ms first of all and 1.59 ms after bf16 and flash")
+    assert title(fig).startswith("compiled saves 1.59 ms after bf16 and flash, but 18.4 ms first of all")
 
 
 def test_a_step_out_of_memory_or_not_measured_is_passed_over(frame):
@@ -322,17 +337,13 @@ def test_without_its_records_a_figure_says_so(frame, name, what):
     assert len(table) == 7 and table["step, ms", "after"].notna().sum() <= 1
 
 
-def test_what_was_not_measured_leaves_its_place_empty(frame):
-    """No peaks, as of compiled code on a CPU; no phases, as from a graph; no launches."""
-    for column, names in (
-        ("peak_bytes", ("precision", "checkpoints")),
-        ("forward_ms", ("sizes", "checkpoints")),
-        ("busy", ("launches",)),
-        ("flops_per_token", ("sizes", "batches")),
-    ):
-        for name in names:
-            well_set(FIGURES[name](frame.assign(**{column: None})))
-            FIGURES[name](frame.drop(columns=column))
+@pytest.mark.parametrize(
+    "column, name",
+    [("peak_bytes", "precision"), ("forward_ms", "checkpoints"), ("busy", "launches"), ("flops_per_token", "sizes")],
+)
+def test_what_was_not_measured_leaves_its_place_empty(frame, column, name):
+    well_set(FIGURES[name](frame.assign(**{column: None})))
+    FIGURES[name](frame.drop(columns=column))
 
 
 def test_the_latest_record_counts(frame):

@@ -88,6 +88,7 @@ def _name_above(ax: Axes, places: Mapping[str, float]) -> None:
     right = ax.get_xlim()[1]
     width = right / 8
     x = np.fromiter(places.values(), float)
+    x[0] = max(x[0], width / 2)
     for i in range(1, len(x)):
         x[i] = max(x[i], x[i - 1] + width)
     x[-1] = min(x[-1], right - width / 2)
@@ -99,7 +100,7 @@ def _name_above(ax: Axes, places: Mapping[str, float]) -> None:
         ax.annotate(
             text,
             (place, -0.31),
-            (max(at, width / 2), -0.62),
+            (at, -0.62),
             ha="center",
             va="bottom",
             fontsize="small",
@@ -126,10 +127,11 @@ def draw_counters(frame: pandas.DataFrame, copy_bandwidth: float | None = None) 
     share = (moved / roof).to_numpy()
     excess = (rows["bytes_read"] / rows["predicted_read"]).to_numpy()
     names = [name.split(",")[0] for name in rows["name"]]
+    also = " and reaches" if excess.argmax() == share.argmax() else f"; {names[share.argmax()]} reaches"
     compared = "copy bandwidth" if copy_bandwidth else "the datasheet's bandwidth"
     fig, axes = figures.new(
         f"{names[excess.argmax()]} reads {excess.max():.1f} times its operands"
-        + (f"; {names[share.argmax()]} reaches {share.max():.0%} of {compared}" if roof == roof else "")
+        + (f"{also} the most of {compared}, {share.max():.0%}" if roof == roof else "")
         + f"\noutlined: predicted, each operand once{recorded_on(rows)}",
         width=10.5,
         height=3.4,
@@ -153,7 +155,7 @@ def draw_counters(frame: pandas.DataFrame, copy_bandwidth: float | None = None) 
         ax.set_title(title, fontsize="medium")
     axes[3].barh(rows["name"], share, height=0.5, color=figures.COLORS["orange"])
     _at_the_end(axes[3], share, [f"{s:.0%}" for s in share])
-    axes[3].set_title(compared.removeprefix("the "), fontsize="medium")
+    axes[3].set_title("copy bandwidth" if copy_bandwidth else "DRAM bandwidth", fontsize="medium")
     axes[0].invert_yaxis()
     return fig
 
@@ -191,15 +193,9 @@ def draw_wrong_timings(measured: Mapping[str, float], truth: float | Mapping[str
     right = factors.drop(wrong.index)
     ax.plot(0 * right + 1, right.index, "o", markersize=9, color=figures.COLORS["blue"])
     for y, (factor, end) in enumerate(zip(factors, ends, strict=True)):
-        side = 1 if factor > 1 / RIGHT else -1
-        ax.annotate(
-            _times(factor),
-            (end, y),
-            (8 * side, 0),
-            textcoords="offset points",
-            va="center",
-            ha="left" if side > 0 else "right",
-        )
+        align, offset = ("left", 8) if factor > 1 / RIGHT or factor == 0 else ("right", -8)
+        look = {"ha": align, "color": figures.PAPER if factor == 0 else figures.INK}  # 0 stands in its bar
+        ax.annotate(_times(factor), (end, y), (offset, 0), textcoords="offset points", va="center", **look)
     ax.axvline(1, color=figures.INK, linewidth=1.2)
     ax.set(xscale="log", xlim=(low, high), xlabel="measured / true time")
     ax.xaxis.set_major_formatter("{x:g}")
