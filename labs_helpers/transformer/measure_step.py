@@ -17,10 +17,12 @@ from labs_helpers.measure.timing import Timing
 from labs_helpers.transformer.training_step import BEFORE_CAPTURE, Training
 
 LEAST = 5  # timed steps: fewer have no 20th and 80th percentile worth the name
+# As Triton, the CUDA driver, cuBLAS and a processor's allocator put it.
+OUT_OF_MEMORY = ("out of memory", "status_alloc_failed", "can't allocate memory")
 PHASES = ("forward", "backward", "step")
 
 
-def measure_step(training: Training, rounds: int = 10, seconds: float = 4.0) -> dict[str, Any]:
+def measure_step(training: Training, rounds: int = 10, seconds: float = 2.0) -> dict[str, Any]:
     """The measured part of a record: times in ms, bytes, launches, loss. The first steps, which compile, are not timed.
 
     rounds: timed steps; only LEAST of them where they take longer than `seconds`. Phases are timed in as many steps of
@@ -39,7 +41,7 @@ def measure_step(training: Training, rounds: int = 10, seconds: float = 4.0) -> 
         record[f"{name}_p20_ms"] = timing and timing.p20_ms
         record[f"{name}_p80_ms"] = timing and timing.p80_ms
     record["runs"] = step.runs
-    record |= _memory(training) | _kernels(training)
+    record |= _memory(training) | _kernels(training, step.median_ms)
     return record | {"loss": loss if math.isfinite(loss) else None}
 
 
@@ -56,10 +58,9 @@ def release() -> None:
 def is_out_of_memory(error: BaseException | None) -> bool:
     """Whether an error, or one that it was raised from or while handling, is about memory that was not to be had."""
     while error is not None:
-        said = str(error).lower()
         if isinstance(error, (torch.OutOfMemoryError, MemoryError)):
             return True
-        if isinstance(error, RuntimeError) and ("out of memory" in said or "can't allocate memory" in said):
+        if isinstance(error, RuntimeError) and any(words in str(error).lower() for words in OUT_OF_MEMORY):
             return True
         error = error.__cause__ or error.__context__
     return False
@@ -112,32 +113,41 @@ def _wait(device: torch.device) -> None:
 def _memory(training: Training) -> dict[str, int | None]:
     moments = [t for state in training.optimizer.state.values() for t in state.values() if isinstance(t, torch.Tensor)]
     held = [*training.model.parameters(), *moments, *(tensor for pair in training.batches for tensor in pair)]
+    peak: int | None
     if training.device.type == "cuda":
         _wait(training.device)
         state = torch.cuda.memory_allocated()
+        torch.cuda.reset_peak_memory_stats()
+        training.step()
+        _wait(training.device)
+        peak = training.captured_bytes or torch.cuda.max_memory_allocated()  # a replay allocates nothing
     else:
         storages = {tensor.untyped_storage().data_ptr(): tensor.untyped_storage() for tensor in held}
         state = sum(storage.nbytes() for storage in storages.values())
-    peak: int | None
-    if training.setup.graph:
-        peak = training.captured_bytes
-    elif training.setup.compiled and training.device.type == "cpu":
-        peak = None
-    else:
-        peak = state + peak_memory(lambda *_: training.step(), *held)[1]
+        counted = not training.setup.compiled
+        peak = state + peak_memory(lambda *_: training.step(), *held)[1] if counted else None
     return {"peak_bytes": peak, "state_bytes": state}
 
 
-def _kernels(training: Training) -> dict[str, float | int | None]:
-    """Launches of a step and of its forward passes, and the share of a step's time in which the device works. Tracing
-    takes the CPU time: of a step that waits for launches, `busy` is somewhat too small. None without any kernel."""
+def _kernels(training: Training, step_ms: float) -> dict[str, float | int | None]:
+    """Launches of a step and of its forward passes, and how long the device works in a step; None without any kernel.
+
+    A trace costs the CPU time and its kernels none: a step that waits for launches is traced at half its speed. So on a
+    GPU `busy` is the kernels' time, gpu_ms, as a share of the step as it was timed. On a CPU the operators are what
+    costs more, and it is the share in the trace."""
     from labs_helpers.measure import trace
 
     def forwards() -> None:
         for micro_batch in range(training.setup.accumulate):
             training.forward(micro_batch)
 
-    step = trace.record(training.step).events
+    events = trace.record(training.step).events
+    launches, busy = trace.launches(events) or None, trace.busy(events)
+    gpu_ms: float | None = None
+    if training.device.type == "cuda":
+        first, last = min(event["ts"] for event in events), max(event["ts"] + event["dur"] for event in events)
+        gpu_ms = busy * (last - first) / 1e3
+        busy = min(1.0, gpu_ms / step_ms)
     forward = None if training.setup.graph else trace.launches(trace.record(forwards).events) or None
-    launches = trace.launches(step) or None
-    return {"launches": launches, "forward_launches": forward, "busy": trace.busy(step) if launches else None}
+    counted = {"launches": launches, "forward_launches": forward, "busy": busy, "gpu_ms": gpu_ms}
+    return counted if launches else dict.fromkeys(counted)

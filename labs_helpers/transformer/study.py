@@ -33,7 +33,7 @@ from labs_helpers.transformer.training_step import Training
 if TYPE_CHECKING:
     import pandas
 
-FILES = {"cpu": ("cpu",), "cuda": ("sizes", "precision", "batches", "checkpoints", "remedies", "orders")}
+FILES = {"cpu": ("cpu",), "cuda": ("sizes", "memory", "precision", "batches", "checkpoints", "remedies", "orders")}
 DEFAULT = {
     "cpu": {"sizes": "tiny", "batches": 8, "lengths": 128},
     "cuda": {"sizes": "small", "batches": 8, "lengths": 1024, "precision": "bf16"},
@@ -143,7 +143,7 @@ def table(records: list[dict[str, Any]]) -> str:
         "spread": ((rows["step_p80_ms"] - rows["step_p20_ms"]) / rows["step_ms"]).map("{:.0%}".format),
         "tokens/s": rows["tokens_per_s"].map("{:,.0f}".format),
         "MFU": rows["mfu"].map("{:.1%}".format),
-        "peak GB": (rows["peak_bytes"].astype(float) / 1e9).map("{:.2f}".format),
+        "peak GB": (rows["peak_bytes"].astype(float) / 1e9).map("{:.3g}".format),
         "launches": rows["launches"].astype(float).map("{:.0f}".format),
         "busy": rows["busy"].astype(float).map("{:.0%}".format),
         "loss": rows["loss"].astype(float).map("{:.3f}".format),
@@ -176,8 +176,11 @@ def make_options() -> argparse.ArgumentParser:
         ("--accumulate", "accumulate", int),
         ("--orders", "orders", list(ORDERS)),
     ):
-        kind = {"choices": values} if isinstance(values, list) else {"type": values, "metavar": "N"}
-        parser.add_argument(option, dest=key, nargs="+", **kind)
+        if isinstance(values, list):
+            named = ", ".join(f"'{name}'" if " " in name else name for name in values)
+            parser.add_argument(option, dest=key, nargs="+", choices=values, metavar="NAME", help=named)
+        else:
+            parser.add_argument(option, dest=key, nargs="+", type=values, metavar="N")
     parser.add_argument("--rounds", type=int, default=10, help="timed steps per point; default: %(default)s")
     return parser
 
