@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import re
 import tempfile
 import zlib
@@ -74,8 +75,11 @@ def record(function: Callable[[], object], *, warmup: int = 1) -> Trace:
         raise ValueError(f"warmup is {warmup}; the profiler needs at least 1 call to warm up")
     activities = [ProfilerActivity.CPU] + [ProfilerActivity.CUDA] * has_gpu()
     plan = schedule(wait=0, warmup=warmup, active=1, repeat=1)
+    if not has_gpu():
+        os.environ.setdefault("KINETO_LOG_LEVEL", "6")  # else every profile on a CPU writes two lines to stderr
     _wait()
-    with profile(activities=activities, schedule=plan, record_shapes=True) as profiler:
+    # Events of one cycle, with nothing to add them to: acc_events only ends a warning that they are dropped.
+    with profile(activities=activities, schedule=plan, record_shapes=True, acc_events=True) as profiler:
         for _ in range(warmup + 1):
             function()
             _wait()

@@ -42,6 +42,7 @@ TREATMENT: dict[str, dict[str, Any]] = {
     "flash": {"attention": "flash"},
     "fused": {"optimizer": "fused"},
     "compiled": {"compiled": True},
+    "by block": {"regional": True},
     "graph": {"graph": True},
 }
 CLAIMED_KERNELS, CLAIMED_WAIT = 2500, 0.5  # what is often said of a forward pass, and of a step
@@ -75,6 +76,7 @@ def tokens(rows: pandas.DataFrame) -> pandas.Series:
 def words(setup: Setup) -> str:
     """A setup for a reader; PyTorch's own optimizer goes without saying."""
     said = [f"{setup.attention} attention", setup.precision, "compiled" if setup.compiled else "eager"]
+    said += ["block by block"] * setup.regional
     said += [f"{setup.optimizer} optimizer"] * (setup.optimizer != Setup.optimizer)
     said += ["CUDA graph"] * setup.graph
     said += [f"{setup.segments} segments"] * (setup.segments > 0)

@@ -121,6 +121,10 @@ class Transformer(nn.Module):
                 parameter.normal_(std=0.02 / (2 * self.config.layers) ** 0.5 if last else 0.02)
 
     def forward(self, tokens: Tensor) -> Tensor:
+        return self.logits(self.features(tokens))
+
+    def features(self, tokens: Tensor) -> Tensor:
+        """(B, L, width): the residual stream after the last block."""
         if tokens.ndim != 2 or tokens.shape[1] > self.config.context:
             raise ValueError(f"tokens are {tuple(tokens.shape)}, not (batch, up to {self.config.context})")
         x = self.embedding(tokens)
@@ -130,4 +134,8 @@ class Transformer(nn.Module):
         else:
             for block in self.blocks:
                 x = block(x, cos, sin)
+        return x
+
+    def logits(self, x: Tensor) -> Tensor:
+        """(B, L, V) from `features`."""
         return F.linear(self.norm(x), self.embedding.weight if self.output is None else self.output.weight)

@@ -31,31 +31,35 @@ class Setup:
 
     attention: str = "plain"  # of attentions.ATTENTIONS
     precision: str = "fp32"  # of PRECISIONS
-    compiled: bool = False  # torch.compile of model and loss
+    compiled: bool = False  # torch.compile of model and loss as one graph
     graph: bool = False  # the whole step from one CUDA graph
     optimizer: str = "foreach"  # of OPTIMIZERS: how AdamW's update is launched
     segments: int = 0  # of blocks that are checkpointed; 0: none
     accumulate: int = 1  # micro-batches a step
+    regional: bool = False  # compiled block by block instead, which PyTorch calls regional compilation
 
     def __post_init__(self) -> None:
         for name, known in (("attention", ATTENTIONS), ("precision", PRECISIONS), ("optimizer", OPTIMIZERS)):
             value = getattr(self, name)
             if not isinstance(value, str) or value not in known:
                 raise ValueError(f"{name} is {value!r}; it may be {', '.join(map(repr, known))}")
-        for name in ("compiled", "graph"):
+        for name in ("compiled", "regional", "graph"):
             if not isinstance(getattr(self, name), bool):
                 raise ValueError(f"{name} is {getattr(self, name)!r}, not yes or no")
         for name, least in (("segments", 0), ("accumulate", 1)):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < least:
                 raise ValueError(f"{name} is {value!r}, not an integer of {least} or more")
+        if self.regional and not self.compiled:
+            raise ValueError("regional is True without compiled: it is a way to compile")
         if self.graph and self.precision == "fp16":
             raise ValueError(
                 "graph is True with precision 'fp16': between gradients and update GradScaler asks the CPU"
             )
 
     def __str__(self) -> str:
-        words = [self.attention, self.precision, *(["compiled"] if self.compiled else []), self.optimizer]
+        words = [self.attention, self.precision, *["compiled"] * self.compiled, *["by block"] * self.regional]
+        words += [self.optimizer]
         words += ["graph"] * self.graph
         words += [f"{self.segments} segment{'s' * (self.segments > 1)}"] * (self.segments > 0)
         words += [f"{self.accumulate} micro-batches"] * (self.accumulate > 1)

@@ -33,7 +33,10 @@ from labs_helpers.transformer.training_step import Training
 if TYPE_CHECKING:
     import pandas
 
-FILES = {"cpu": ("cpu",), "cuda": ("sizes", "memory", "precision", "batches", "checkpoints", "remedies", "orders")}
+FILES = {
+    "cpu": ("cpu",),
+    "cuda": ("sizes", "memory", "precision", "batches", "checkpoints", "remedies", "race", "orders"),
+}
 DEFAULT = {
     "cpu": {"sizes": "tiny", "batches": 8, "lengths": 128},
     "cuda": {"sizes": "small", "batches": 8, "lengths": 1024, "precision": "bf16"},
@@ -170,6 +173,7 @@ def make_options() -> argparse.ArgumentParser:
         ("--attentions", "attention", list(ATTENTIONS)),
         ("--precisions", "precision", list(PRECISIONS)),
         ("--compiled", "compiled", list(WORDS)),
+        ("--regional", "regional", list(WORDS)),
         ("--graph", "graph", list(WORDS)),
         ("--optimizers", "optimizer", list(OPTIMIZERS)),
         ("--segments", "segments", int),
@@ -189,7 +193,9 @@ def main(arguments: list[str] | None = None) -> None:
     parser = make_options()
     given = parser.parse_args(arguments)
     options = {key: getattr(given, key) for key in grids.KEYS if getattr(given, key) is not None}
-    options |= {key: [WORDS[word] for word in options[key]] for key in ("compiled", "graph") if key in options}
+    options |= {
+        key: [WORDS[word] for word in options[key]] for key in ("compiled", "regional", "graph") if key in options
+    }
     device = this_machine().device
     files = given.files or ([] if options else FILES[device])
     if given.rounds < LEAST:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import gc
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
@@ -65,13 +65,21 @@ class Training:
         self.batches = list(zip(*(part.to(self.device).chunk(setup.accumulate) for part in tokens), strict=True))
         self.optimizer = make_optimizer(self.model, setup)
         self.scaler = torch.amp.GradScaler(self.device.type) if setup.precision == "fp16" else None
-        self._loss_of = torch.compile(self._loss, fullgraph=True, dynamic=False) if setup.compiled else self._loss
+        self._loss_of = self._compiled() if setup.compiled else self._loss
         self._graph: torch.cuda.CUDAGraph | None = None
         self._captured: Tensor | None = None
         self.captured_bytes = 0  # the allocator's peak while the graph was captured
 
     def _loss(self, x: Tensor, y: Tensor) -> Tensor:
         return next_token_loss(self.model(x), y)
+
+    def _compiled(self) -> Callable[[Tensor, Tensor], Tensor]:
+        if not self.setup.regional:
+            return torch.compile(self._loss, fullgraph=True, dynamic=False)
+        for block in self.model.blocks:  # all alike, so that the code of the first serves for all
+            block.compile(fullgraph=True, dynamic=False)
+        head = torch.compile(lambda x, y: next_token_loss(self.model.logits(x), y), fullgraph=True, dynamic=False)
+        return lambda x, y: head(self.model.features(x), y)
 
     def forward(self, micro_batch: int = 0) -> Tensor:
         """The mean loss of one micro-batch, in nats per token."""

@@ -44,6 +44,7 @@ def losses(steps=3, **how):
         ({"precision": None}, "precision is None"),
         ({"optimizer": ["fused"]}, r"optimizer is \['fused'\]; it may be 'for-loop', 'foreach', 'fused'"),
         ({"compiled": "yes"}, "compiled is 'yes', not yes or no"),
+        ({"regional": True}, "regional is True without compiled"),
         ({"graph": 1}, "graph is 1, not yes or no"),
         ({"segments": -1}, "segments is -1, not an integer of 0 or more"),
         ({"segments": True}, "segments is True"),
@@ -228,6 +229,24 @@ def test_model_and_loss_are_compiled_as_one_graph(monkeypatch):
     found = losses(compiled=True, segments=1, attention="sdpa")
     assert found == pytest.approx(losses(), rel=1e-5)
     assert len(graphs) == 1 and "cross_entropy" in graphs[0].code
+
+
+@pytest.mark.filterwarnings("ignore:The .grad attribute")  # dynamo looks at it
+def test_blocks_are_compiled_one_by_one_with_the_code_of_the_first(monkeypatch):
+    graphs = []
+
+    def count(graph, inputs):
+        graphs.append(graph)
+        return graph.forward
+
+    original = torch.compile
+    # `Module.compile` reads the private name.
+    for owner, name in ((torch, "compile"), (torch.nn.modules.module.torch, "compile")):
+        monkeypatch.setattr(owner, name, lambda f, **options: original(f, **(options | {"backend": count})))
+    torch._dynamo.reset()
+    found = losses(compiled=True, regional=True, attention="sdpa")
+    assert found == pytest.approx(losses(), rel=1e-5)
+    assert len(graphs) == 2 and [("cross_entropy" in graph.code) for graph in graphs] == [False, True]
 
 
 def test_a_students_benchmark_takes_it():

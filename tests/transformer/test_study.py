@@ -23,7 +23,7 @@ MEASURED = {f"{phase}{which}_ms" for phase in measure_step.PHASES for which in (
 }  # fmt: skip
 DESCRIBED = {
     "study", "kind", "size", "parameters", "layers", "batch", "length", "attention", "precision", "compiled", "graph",
-    "optimizer", "segments", "accumulate", "seed", "flops_per_token", "out_of_memory",
+    "regional", "optimizer", "segments", "accumulate", "seed", "flops_per_token", "out_of_memory",
 }  # fmt: skip
 
 
@@ -172,6 +172,8 @@ def test_what_is_shipped_for_a_gpu_is_what_was_planned():
         dataclasses.replace(fast, attention="sdpa"),
         *(dataclasses.replace(setup, segments=4, graph=False) for setup in (Setup(precision="bf16"), fast)),
     }
+    race = {(p.setup.attention, p.setup.regional) for p in read("race", {}) if p.setup.compiled and not p.setup.graph}
+    assert race == {("sdpa", False), ("sdpa", True), ("flash", True)}
     assert [point.batch for point in read("batches", {})][:7] == [1, 2, 4, 8, 16, 32, 64]
     assert [point.setup.segments for point in read("checkpoints", {})] == [0, 1, 2, 4, 8, 16]
 
