@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import numpy as np
 import pandas
@@ -20,14 +21,15 @@ from labs_helpers.measure.trace import Event, Trace, busy, by_kind
 GAP = "nothing runs"
 COLORS = KIND_COLORS | {GAP: figures.PAPER}
 RIGHT = 1.05  # a timing off by less is right
-SMALL = 0.015  # of the longest trace: kinds below it are drawn as 'other'
+SMALL = 0.03  # of the work in each trace: kinds below it are drawn as 'other'
 
 
 def draw_kinds(traces: Mapping[str, Trace | Iterable[Event]], what: str = "one training step") -> Figure:
     """A bar for each trace of the GPU's time by kind of work (`by_kind`), and of the time in which nothing ran.
 
     traces: name → a trace or its events, the slowest first. what: was traced, for the axis. Work that ran at the same
-    time on two streams counts twice, so that a bar can be longer than its trace. ValueError without a trace.
+    time on two streams counts twice, so that a bar can be longer than its trace. The profiler slows the CPU down, so of
+    a step that waits for launches the gap is longer than without it. ValueError without a trace.
     """
     if not traces:
         raise ValueError("no trace to draw")
@@ -35,23 +37,23 @@ def draw_kinds(traces: Mapping[str, Trace | Iterable[Event]], what: str = "one t
         {name: list(trace.events if isinstance(trace, Trace) else trace) for name, trace in traces.items()}
     )
     on = [trace.on["machine"] for trace in traces.values() if isinstance(trace, Trace)]
-    fig, ax = figures.new(
-        _what_changed(spent) + (f"\n{on[0]} (recorded)" if on else ""), width=9, height=2.1 + 0.75 * len(spent.columns)
-    )
-    left = 0 * spent.iloc[0]
+    title = _what_changed(spent) + (f"\n{on[0]} (recorded)" if on else "")
+    fig, ax = figures.new(title, width=9, height=1.2 + 1.25 * len(spent.columns))
+    pieces = spent.cumsum() - spent / 2  # their middles
+    right = 1.02 * spent.sum().max()
     for kind, ms in spent.iterrows():
         look = {"edgecolor": figures.INK, "hatch": "///", "linewidth": 0.5} if kind == GAP else {}
-        bars = ax.barh(spent.columns, ms, left=left, height=0.62, color=COLORS[kind], **look)
-        wide = [f"{value:.3g}" if value > 0.05 * spent.sum().max() else "" for value in ms]
+        bars = ax.barh(spent.columns, ms, left=pieces.loc[kind] - ms / 2, height=0.4, color=COLORS[kind], **look)
+        wide = [f"{value:.3g}" if value > 0.05 * right else "" for value in ms]
         white = COLORS[kind] in [figures.COLORS[name] for name in ("blue", "green", "vermillion")]
         numbers = ax.bar_label(bars, wide, label_type="center", color="white" if white else figures.INK)
         for number in numbers:
             number.set_bbox({"facecolor": figures.PAPER, "edgecolor": "none", "pad": 1.5} if kind == GAP else None)
-        left = left + ms
-    ax.set(xlabel=f"ms of {what}", xlim=(0, 1.02 * left.max()), ylim=(len(spent.columns) - 0.5, -1.3))
+    ax.set(xlabel=f"ms of {what}", xlim=(0, right), ylim=(len(spent.columns) - 0.65, -0.85))
     ax.grid(False, axis="y")
-    first = spent.iloc[:, 0]
-    _name_above(ax, dict(first.cumsum() - first / 2))
+    longest = spent.idxmax(axis=1)[spent.max(axis=1) > 0.004 * right]
+    for y, name in enumerate(spent.columns):
+        _name_above(ax, y, pieces.loc[longest.index[longest == name], name])
     return fig
 
 
@@ -61,7 +63,7 @@ def _by_kind(traces: Mapping[str, list[Event]]) -> pandas.DataFrame:
     spans = {name: max((e["ts"] + e["dur"] for e in events), default=0) for name, events in traces.items()}
     spans = {name: span - min((e["ts"] for e in traces[name]), default=0) for name, span in spans.items()}
     gaps = pandas.Series({name: (1 - busy(events)) * spans[name] / 1e3 for name, events in traces.items()})
-    small = (table.max(axis=1) < SMALL * (table.sum() + gaps).max()) & (table.index != OTHER)
+    small = ((table / table.sum()).max(axis=1) < SMALL) & (table.index != OTHER)
     others = table[small | (table.index == OTHER)].sum()
     table = table[~small].drop(index=OTHER, errors="ignore")
     table = table.reindex([kind for kind in KIND_COLORS if kind in table.index])
@@ -83,29 +85,20 @@ def _what_changed(spent: pandas.DataFrame) -> str:
     return f"{name} {first.sum():.3g} ms, {other} {last.sum():.3g} ms; {changed}"
 
 
-def _name_above(ax: Axes, places: Mapping[str, float]) -> None:
-    """Names over a bar, each with a line to its place, in its order and moved until they do not overlap."""
+def _name_above(ax: Axes, y: int, places: pandas.Series) -> None:
+    """Names over the bar at y, each with a line to its place, in its order and moved until they do not overlap."""
     right = ax.get_xlim()[1]
-    width = right / 8
-    x = np.fromiter(places.values(), float)
-    x[0] = max(x[0], width / 2)
-    for i in range(1, len(x)):
-        x[i] = max(x[i], x[i - 1] + width)
-    x[-1] = min(x[-1], right - width / 2)
-    for i in range(len(x) - 2, -1, -1):
-        x[i] = min(x[i], x[i + 1] - width)
+    width = right / 10
+    x = places.to_numpy(copy=True)
+    for i in range(len(x)):
+        x[i] = max(x[i], x[i - 1] + width if i else width / 2)
+    for i in reversed(range(len(x))):
+        x[i] = min(x[i], x[i + 1] - width if i + 1 < len(x) else right - width / 2)
+    line: dict[str, Any] = {"arrowstyle": "-", "color": "gray", "shrinkA": 1, "shrinkB": 0, "relpos": (0.5, 0)}
     for (name, place), at in zip(places.items(), x, strict=True):
-        line = {"arrowstyle": "-", "color": "gray", "shrinkA": 1, "shrinkB": 0, "relpos": (0.5, 0)}
-        text = name.replace(", ", ",\n").replace(" ", "\n", 1)
-        ax.annotate(
-            text,
-            (place, -0.31),
-            (at, -0.62),
-            ha="center",
-            va="bottom",
-            fontsize="small",
-            arrowprops=line,
-        )
+        text = str(name).replace(", ", ",\n").replace(" ", "\n", 1)
+        look: dict[str, Any] = {"ha": "center", "va": "bottom", "fontsize": "small", "arrowprops": line}
+        ax.annotate(text, (place, y - 0.2), (at, y - 0.37), **look)
 
 
 def draw_counters(frame: pandas.DataFrame, copy_bandwidth: float | None = None) -> Figure:

@@ -61,6 +61,12 @@ def test_a_bar_has_the_time_of_each_kind_and_of_nothing():
     assert {kind: places[kind] for kind in middles} == pytest.approx(middles)
 
 
+def test_what_is_little_of_one_trace_but_not_of_the_other_has_its_own_piece():
+    long, short = [("gemm", 0, 9900), ("flash", 9900, 100)], [("gemm", 0, 100), ("flash", 100, 20)]
+    assert (ATTENTION, 0) in bars(charts.draw_kinds({"eager": events(long), "compiled": events(short)}).axes[0])
+    assert (OTHER, 0) in bars(charts.draw_kinds({"eager": events(long)}).axes[0])
+
+
 def test_kinds_have_the_timelines_colours_and_a_trace_says_where_it_is_from():
     trace = Trace(events(COMPILED, 6000), {"machine": "NVIDIA H200"})
     fig = charts.draw_kinds({"compiled": trace})
