@@ -1,0 +1,59 @@
+"""The drawings of lab 01 that are not measurements of time: gradients by their size, and updates that are lost."""
+
+from __future__ import annotations
+
+import pandas
+from matplotlib.figure import Figure
+from matplotlib.ticker import MultipleLocator
+from torch import Tensor
+
+from labs_helpers.draw import figures
+from labs_helpers.transformer.lab01.precision import FLOAT16_END, FLOAT16_LEAST, FLOAT16_NORMAL, exponents, in_float16
+
+RANGES = {  # of float16: the power of two at which it ends, colour
+    "flushed to 0": (FLOAT16_LEAST - 1, "vermillion"),  # above, the least number is nearer than 0
+    "fewer bits": (FLOAT16_NORMAL, "orange"),
+    "all 11 bits": (FLOAT16_END, "green"),
+}
+
+
+def draw_gradients(gradient: Tensor, scale: float = 2.0**16, what: str = "activations") -> Figure:
+    """How many gradients there are of each power of two, as they are and times `scale`, over what float16 has.
+
+    gradient: (n,), in float32; zeros are left out. what: their name."""
+    fig, ax = figures.new(f"Gradients of {what}, and what float16 has for them", height=4.6)
+    flushed = in_float16({what: gradient}, (1, scale))["flushed to 0"].tolist()
+    times = {"as they are": (1.0, "black", flushed[0]), f"times {scale:,.0f}": (scale, "blue", flushed[1])}
+    shares = {name: exponents(gradient * factor) for name, (factor, _, _) in times.items()}
+    left = min(FLOAT16_LEAST - 10, *(share[share > 1e-4].index.min() - 1 for share in shares.values()))
+    right = FLOAT16_END + 3
+    top = 1.25 * max(share.max() for share in shares.values())
+    start = left
+    for name, (end, color) in RANGES.items():
+        ax.axvspan(start, end, color=figures.COLORS[color], alpha=0.13, linewidth=0)
+        ax.text((start + end) / 2, 0.985 * top, name, ha="center", va="top", color=figures.INK)
+        start = end
+    ax.axvspan(start, right, color=figures.COLORS["vermillion"], alpha=0.13, linewidth=0)
+    ax.text((start + right) / 2, 0.985 * top, "inf", ha="center", va="top", color=figures.INK)
+    for name, (_, color, zero) in times.items():
+        share = shares[name].reindex(range(left, right + 1), fill_value=0.0)
+        label = f"{name}: {f'{zero:.{1 if zero > 0.001 else 3}%}' if zero else 'none'} become 0"
+        ax.stairs(share.to_numpy(), [*share.index, right + 1], color=figures.COLORS[color], linewidth=2, label=label)
+    ax.set(xlim=(left, right), ylim=(0, top), xlabel="power of two", ylabel="share of the gradients")
+    ax.yaxis.set_major_locator(MultipleLocator(0.05))
+    ax.yaxis.set_major_formatter("{x:.0%}")
+    ax.xaxis.set_major_formatter(lambda k, _: f"2$^{{{k:.0f}}}$")
+    ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2)
+    return fig
+
+
+def draw_lost_updates(table: pandas.DataFrame, change: float = -0.001) -> Figure:
+    """A weight over the steps of an update, a curve per way to keep it.
+
+    table: of precision.lost_updates(steps, change)."""
+    fig, ax = figures.new(f"A weight of 1 that changes by {change:g} in every step".replace("-", "−"))
+    for name, values in table.items():
+        ax.plot(table.index, values, marker="", drawstyle="steps-post", linewidth=1.6, label=name)
+    ax.set(xlabel="steps", ylabel="weight")
+    figures.label_lines(ax)
+    return fig
