@@ -56,6 +56,8 @@ def name_causes(events: list[Event]) -> Candidates:
     yield others, table(given, lambda operation, piece: last[operation["args"]["External id"]])
     ranges = 'a range is no operation, though it has an "External id" too: what carries its number is left out'
     yield ranges, table(pairs(events, callers=("user_annotation", "cpu_op")))
+    short = {str(name).removeprefix("aten::"): row for name, row in right.items()}
+    yield "a name is given as it stands in the trace", short
     for name in (None, "", "?", "other", "none", "None", "unknown"):
         yield ORPHAN, right | {name: ()}
     for what, kinds in (("copies", GPU_WORK[::2]), ("memsets", GPU_WORK[:2]), ("copies and memsets", GPU_WORK[:1])):
@@ -96,6 +98,7 @@ def us_causes(events: list[Event]) -> Candidates:
     per_kernel = "that is the mean of a kernel: the sum is asked for"
     yield per_kernel, table(given, us=lambda pieces: added_up(pieces) / len(pieces))
     yield "that is the mean of a call: the sum is asked for", {k: (n, us / n) for k, (n, us) in right.items()}
+    yield "µs are not rounded", {key: (n, round(us)) for key, (n, us) in right.items()}
     yield "µs are asked for, as the trace has them", {key: (n, us / 1e3) for key, (n, us) in right.items()}
     yield "µs are asked for, as the trace has them", {key: (n, us / 1e6) for key, (n, us) in right.items()}
     yield (
@@ -114,8 +117,23 @@ def _of_others(events: list[Event]) -> Candidates:
     given = pairs(events)
     yield INNER, table([(_around(events, operation)[-1], piece) for operation, piece in given])
     yield INNER, table([(one, piece) for operation, piece in given for one in _around(events, operation)])
+    later = "a kernel runs later than the operation that launched it: its External id says whose it is"
+    at_its_start = [(_open_at(events, piece["ts"]), piece) for piece in of(events, *GPU_WORK)]
+    yield later, table([(running[0], piece) for running, piece in at_its_start if running])
+    yield later, table([(operation, piece) for running, piece in at_its_start for operation in running])
+    calls = {event["args"]["correlation"]: event for event in of(events, "cuda_runtime")}
+    launched = [(calls[number], e) for e in of(events, *GPU_WORK) if (number := e["args"]["correlation"]) in calls]
+    at_its_launch = [(_open_at(events, call["ts"]), piece) for call, piece in launched]
+    thread = "another thread's operations run at the same time: the External id says whose a kernel is"
+    yield thread, table([(running[0], piece) for running, piece in at_its_launch if running])
     correlation = table(pairs(events, key="correlation"))
     yield 'an operation\'s number is "External id"; "correlation" is a launch\'s', correlation
+
+
+def _open_at(events: list[Event], ts: float) -> list[Event]:
+    """The operations of all threads that run at `ts`, the shortest first."""
+    running = [event for event in of(events, "cpu_op") if event["ts"] <= ts < event["ts"] + event["dur"]]
+    return sorted(running, key=lambda event: event["dur"])
 
 
 def _around(events: list[Event], operation: Event) -> list[Event]:

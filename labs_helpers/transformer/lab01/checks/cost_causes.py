@@ -1,66 +1,26 @@
-"""An operation's bytes and FLOPs, their times at the roofs, and what common mistakes make of them."""
+"""What common mistakes make of an operation's bytes and FLOPs, and of their times at the roofs."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from labs_helpers.course.verdict import Candidates
 from labs_helpers.measure.trace import Event
+from labs_helpers.transformer.lab01.checks.operation_costs import (
+    ITEMSIZE,
+    Cost,
+    Part,
+    Roofs,
+    cost,
+    inputs,
+    is_product,
+    listed,
+    result,
+)
 
-ITEMSIZES = {8: ("double", "long int"), 4: ("float", "int"), 2: ("c10::BFloat16", "c10::Half"), 1: ("bool",)}
-ITEMSIZE = {kind: size for size, kinds in ITEMSIZES.items() for kind in kinds}
 LIKE = "the result is like the largest input: the most elements, and of equal ones the widest"
 OWN = "a product has FLOPs and a result of its own: 2 · M · N · K, and M × N"
-
-
-class Roofs(NamedTuple):
-    peak: float  # FLOP/s
-    bandwidth: float  # bytes/s
-
-
-class Cost(NamedTuple):
-    flops: float
-    bytes: float
-
-    def us(self, roofs: Roofs) -> tuple[float, float]:
-        """The time of the bytes and that of the FLOPs, each at its roof."""
-        return 1e6 * self.bytes / roofs.bandwidth, 1e6 * self.flops / roofs.peak
-
-
-class Part(NamedTuple):
-    """An input or the result."""
-
-    elements: int
-    itemsize: int
-
-    @property
-    def bytes(self) -> int:
-        return self.elements * self.itemsize
-
-
-def inputs(operation: Event) -> list[Part]:
-    return [Part(math.prod(shape), ITEMSIZE[kind]) for shape, kind in _listed(operation) if shape and kind in ITEMSIZE]
-
-
-def result(operation: Event) -> Part:
-    """The largest input, of equal ones the widest, or the product of the first two."""
-    given = inputs(operation)
-    if not is_product(operation):
-        return max(given, default=Part(0, 0))
-    a, b = operation["args"]["Input Dims"][:2]
-    return Part(math.prod(a[:-1]) * b[-1], given[0].itemsize)
-
-
-def is_product(operation: Event) -> bool:
-    return operation["name"] in ("aten::mm", "aten::bmm")
-
-
-def cost(operation: Event) -> Cost:
-    written = result(operation)
-    inner = 2 * operation["args"]["Input Dims"][0][-1] if is_product(operation) else 1
-    return Cost(inner * written.elements, sum(part.bytes for part in inputs(operation)) + written.bytes)
 
 
 def share_causes(operation: Event, us: float, roofs: Roofs) -> Candidates:
@@ -91,10 +51,12 @@ def _byte_causes(operation: Event) -> Iterator[tuple[str, Cost]]:
     yield "the result is written too", Cost(flops, moved - written.bytes)
     yield "the inputs are read too", Cost(flops, written.bytes)
     yield "bytes are elements times itemsize", Cost(flops, sum(part.elements for part in parts))
+    yield "the result is written once", Cost(flops, moved + written.bytes)
+    yield "bytes are asked for, not bits", Cost(flops, 8 * moved)
     for size in (2, 4, 8):
         everywhere = f"{size} bytes per element were taken everywhere: each input has those of its type"
         yield everywhere, Cost(flops, size * sum(part.elements for part in parts))
-    single = [kind for shape, kind in _listed(operation) if not shape]
+    single = [kind for shape, kind in listed(operation) if not shape]
     for other in (0, 4, 8):
         sizes = [ITEMSIZE.get(kind, other) for kind in single]
         empty = Part(1, max(sizes)) if sizes and not given else Part(0, 0)
@@ -104,6 +66,9 @@ def _byte_causes(operation: Event) -> Iterator[tuple[str, Cost]]:
         return
     for one in (given[0], max(given)):
         yield "every input is read, not one alone", Cost(flops, one.bytes + written.bytes)
+    if not is_product(operation):
+        spread = sum(max(part.elements for part in given) * part.itemsize for part in given)
+        yield "an input is read once, also where it is smaller than the result", Cost(flops, spread + written.bytes)
     yield "an input is read once", Cost(flops, moved + sum(part.bytes for part in given))
     likes = [
         given[0],
@@ -112,7 +77,7 @@ def _byte_causes(operation: Event) -> Iterator[tuple[str, Cost]]:
         max(given, key=lambda part: part.itemsize),
         max(given, key=lambda part: part.bytes),
     ]
-    likes += [Part(written.elements, part.itemsize) for part in given]
+    likes += [Part(written.elements, itemsize) for itemsize in (2, 4, *(part.itemsize for part in given))]
     for like in likes:
         other = Cost(flops if is_product(operation) else like.elements, moved - written.bytes + like.bytes)
         yield (OWN if is_product(operation) else LIKE), other
@@ -141,12 +106,10 @@ def _flop_causes(operation: Event) -> Iterator[tuple[str, Cost]]:
         yield "every matrix of the batch counts: its bytes, its FLOPs, its result", Cost(flops, bytes_too)
     yield "both inputs have the same batch: it counts once", Cost(flops * B, moved)
     yield "the inner size, K, counts once", Cost(flops * K, moved)
+    columns = moved + B * M * (K - N) * given[0].itemsize
+    for bytes_too in (moved, columns):
+        yield "N, the number of columns, is the last size of the second input", Cost(2 * B * M * K * K, bytes_too)
     yield OWN, Cost(max(given).elements, sum(part.bytes for part in given) + max(given).bytes)
-
-
-def _listed(operation: Event) -> list[tuple[list, str]]:
-    """(shape, type) of all that stands there."""
-    return list(zip(operation["args"]["Input Dims"], operation["args"]["Input type"], strict=True))
 
 
 def bound_causes(at_bytes: float, at_flops: float, us: float) -> Candidates:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import pairwise
 
 import numpy as np
 
@@ -37,6 +38,19 @@ def added_up(events: Iterable[Event]) -> float:
 def to_the_last_end(events: Iterable[Event]) -> float:
     """By a loop over the sorted intervals that takes the end of the one before for the furthest reached."""
     return _looped(sorted(intervals(events)), lambda reached, end: end)
+
+
+def over_gaps(events: Iterable[Event]) -> float:
+    """From the first start to the last end, less the gaps between each sorted interval and the next."""
+    given = sorted(intervals(events))
+    return first_to_last(events) - sum(max(0.0, after[0] - before[1]) for before, after in pairwise(given))
+
+
+def without_the_last(events: Iterable[Event]) -> float:
+    """Of the merged intervals all but the last."""
+    given = sorted(intervals(events))
+    begins = [start for i, (start, _) in enumerate(given) if i and start > max(end for _, end in given[:i])]
+    return covered(e for e in events if e["ts"] < begins[-1]) if begins else 0.0
 
 
 def in_listed_order(events: Iterable[Event]) -> float:

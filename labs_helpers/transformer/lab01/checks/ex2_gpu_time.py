@@ -6,13 +6,8 @@ from labs_helpers.measure.trace import GPU_WORK, Event
 from labs_helpers.transformer.lab01 import exercises
 from labs_helpers.transformer.lab01.checks.asked import ask, expect_near, showing
 from labs_helpers.transformer.lab01.checks.covered import covered
-from labs_helpers.transformer.lab01.checks.gpu_time_causes import (
-    busy_causes,
-    communicates,
-    exposed_causes,
-    exposed_us,
-    whole_of,
-)
+from labs_helpers.transformer.lab01.checks.exposed_causes import exposed_causes, exposed_us
+from labs_helpers.transformer.lab01.checks.gpu_time_causes import busy_causes, communicates, whole_of
 from labs_helpers.transformer.lab01.checks.gpu_time_traces import CASES
 from labs_helpers.transformer.lab01.checks.practice_traces import of
 from labs_helpers.transformer.lab01.checks.real_traces import real_traces
@@ -45,6 +40,9 @@ def launch_causes(events: list[Event]) -> Candidates:
     yield "copies are no kernels", len(of(events, "kernel", "gpu_memcpy"))
     yield "memsets are no kernels", len(of(events, "kernel", "gpu_memset"))
     yield "kernels that communicate are kernels too", sum(not communicates(event) for event in kernels)
+    yield "kernels that communicate are kernels too", sum("nccl" not in event["name"] for event in kernels)
+    several = "one launch may start several kernels, all with its correlation: count the kernels"
+    yield several, len({event["args"]["correlation"] for event in kernels})
     yield "each name was counted once: a kernel counts as often as it ran", len({event["name"] for event in kernels})
     same = "kernels with the same interval were counted once: on two streams they are two"
     yield same, len({(event["ts"], event["dur"]) for event in kernels})

@@ -43,7 +43,7 @@ def _compared(case: str, student, events: list[Event], *causes) -> str:
     right = table(pairs(events))
     found = expect_table(case, answer, right, ("calls", "µs"), [of_one(events) for of_one in causes], ADVICE)
     _expect_order(case, found)
-    return f"{case}: {len(right)} operations, the dearest is {next(iter(found))}"
+    return f"{case}: {len(right)} operations, the dearest is {next(iter(found), None)}"
 
 
 def _expect_order(case: str, found: Table) -> None:

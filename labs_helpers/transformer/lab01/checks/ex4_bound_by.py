@@ -8,7 +8,8 @@ from labs_helpers.measure.trace import Event
 from labs_helpers.transformer.lab01 import exercises
 from labs_helpers.transformer.lab01.checks.asked import ask
 from labs_helpers.transformer.lab01.checks.by_operation_causes import pairs
-from labs_helpers.transformer.lab01.checks.cost_causes import Roofs, bound_causes, cost, share_causes
+from labs_helpers.transformer.lab01.checks.cost_causes import bound_causes, share_causes
+from labs_helpers.transformer.lab01.checks.operation_costs import Roofs, cost, listed
 from labs_helpers.transformer.lab01.checks.practice_traces import op
 from labs_helpers.transformer.lab01.checks.real_traces import real_traces
 
@@ -52,7 +53,7 @@ def bound_by(student):
     for case, events in real_traces():
         took: dict[int, tuple[Event, float]] = {}
         for operation, piece in pairs(events):
-            if {"Input Dims", "Input type"} <= operation["args"].keys():
+            if {"Input Dims", "Input type"} <= operation["args"].keys() and cost(operation).bytes:
                 took[id(operation)] = operation, took.get(id(operation), (0, 0.0))[1] + piece["dur"]
         for operation, us in took.values():
             _compared(f"{case}: {_text(operation)}", student, operation, us, SLOW)
@@ -92,8 +93,8 @@ def _near(a: float, b: float) -> bool:
 
 def _text(operation: Event) -> str:
     """aten::mm (float 64×32, float 32×16)"""
-    listed = zip(operation["args"]["Input type"], operation["args"]["Input Dims"], strict=True)
     inputs = (
-        f"{kind.removeprefix('c10::') or 'nothing'} {'×'.join(map(str, shape)) or '[]'}" for kind, shape in listed
+        f"{kind.removeprefix('c10::') or 'nothing'} {'×'.join(map(str, shape)) or '[]'}"
+        for shape, kind in listed(operation)
     )
     return f"{operation['name']} ({', '.join(inputs)})"

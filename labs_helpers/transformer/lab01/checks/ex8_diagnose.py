@@ -4,8 +4,9 @@ from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import Candidates, Wrong, expect_tuple, likely
 from labs_helpers.measure.trace import GPU_WORK, Event
 from labs_helpers.transformer.lab01.checks.asked import ask, showing
-from labs_helpers.transformer.lab01.checks.covered import first_to_last
-from labs_helpers.transformer.lab01.checks.diagnose_causes import launch_causes, name_causes, span_causes, us_causes
+from labs_helpers.transformer.lab01.checks.covered import covered, first_to_last
+from labs_helpers.transformer.lab01.checks.diagnose_causes import launch_causes, name_causes
+from labs_helpers.transformer.lab01.checks.diagnose_time_causes import span_causes, us_causes
 from labs_helpers.transformer.lab01.checks.diagnose_traces import CASES
 from labs_helpers.transformer.lab01.checks.part_costs import Parts, launched, owned, parts
 from labs_helpers.transformer.lab01.checks.practice_traces import of
@@ -40,16 +41,18 @@ def _compared(case: str, student, events: list[Event], *causes) -> str:
     expect_table(case, found, right, ("launches", "µs", "span"), [of_one(events) for of_one in causes], ADVICE)
     slowest = max(right, key=lambda name: right[name][2])
     spans = ", ".join(f"{name} {span:g}" for name, (_, _, span) in right.items())
-    if slow != slowest:
+    if slow not in right or right[slow][2] != right[slowest][2]:
         fits = likely(slow_causes(right, events), lambda other: slow == other)
         raise Wrong(case, f"slow is {slow!r}, expected {slowest!r}; the spans are {spans}", cause=fits)
-    launches, us, span = right[slowest]
+    launches, us, span = right[slow]
     reason = "waits" if us < span / 2 else "works"
+    if why not in ("waits", "works"):
+        raise Wrong(case, f'why is {why!r}; "waits" or "works" is asked for, in these words')
     if why != reason:
-        fits = likely(why_causes(right, slowest, events), lambda other: why == other)
-        text = f"why is {why!r}, expected {reason!r}: of its {span:g} µs {slowest} works {us:g}"
+        fits = likely(why_causes(right, slow, events), lambda other: why == other)
+        text = f"why is {why!r}, expected {reason!r}: of its {span:g} µs {slow} works {us:g}"
         raise Wrong(case, text, cause=fits)
-    return f"{case}: {slowest} {reason}, {launches} launches, {us:,.0f} of {span:,.0f} µs"
+    return f"{case}: {slow:.40} {reason}, {launches} launches, {us:,.0f} of {span:,.0f} µs"
 
 
 def slow_causes(found: Parts, events: list[Event]) -> Candidates:
@@ -62,25 +65,29 @@ def slow_causes(found: Parts, events: list[Event]) -> Candidates:
             lambda name: found[name][2] - found[name][1],
         ),
         (
-            "the one with the largest share of waiting was taken; slow is the largest span",
-            lambda name: 1 - found[name][1] / (found[name][2] or 1),
+            "the largest share of waiting was taken; slow is the largest span",
+            lambda name: -found[name][1] / (found[name][2] or 1),
         ),
         ("the smallest was taken; slow is the largest span", lambda name: -found[name][2]),
         ("the one that takes longest on the CPU was taken; slow is the largest span", lambda name: on_cpu[name][2]),
         ("the names were compared, not their spans", lambda name: name),
     ):
-        yield sentence, max(found, key=key)
+        if len({key(name) for name in found}) > 1:
+            yield sentence, max(found, key=key)
 
 
 def why_causes(found: Parts, slow: str, events: list[Event]) -> Candidates:
     _, us, span = found[slow]
-    yield '"waits" or "works" is asked for, in these words', None
     for sentence, waits in (
-        ("it waits where its µs are less than half of its span, and not more", us > span / 2),
+        ("it waits where its µs are less than half of its span, and not more", span / 2 < us < span),
         ("it waits where its µs are less than half of its span: less than all of it is not enough", us < span),
         (
             "its µs are to be compared with half of its own span, not with the trace's time",
             us < first_to_last(of(events)) / 2,
+        ),
+        (
+            "its own µs are to be compared with its own span, not all of the GPU's work with the trace's time",
+            covered(of(events, *GPU_WORK)) < first_to_last(of(events)) / 2,
         ),
         ("the part with the largest span is asked about", any(u < s / 2 for _, u, s in found.values())),
     ):

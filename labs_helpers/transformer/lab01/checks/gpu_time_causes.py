@@ -1,6 +1,6 @@
-"""What common mistakes make of exercise 2's two shares."""
+"""What common mistakes make of the share in which the GPU is busy."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 from labs_helpers.course.verdict import Candidates
 from labs_helpers.measure.trace import GPU_WORK, Event
@@ -11,7 +11,9 @@ from labs_helpers.transformer.lab01.checks.covered import (
     first_to_last,
     in_listed_order,
     intervals,
+    over_gaps,
     to_the_last_end,
+    without_the_last,
 )
 from labs_helpers.transformer.lab01.checks.practice_traces import of
 
@@ -24,8 +26,6 @@ EVERYTHING = "every event belongs to the trace's time: operations, ranges, launc
 LISTED = "the list is in no order: its first event need not start first, nor its last one end last"
 MICROSECONDS = "a share is asked for, and these are µs: divide by the trace's time"
 PERCENT = "a share from 0 to 1 is asked for, not percent"
-HIDDEN = "all communication was counted; exposed is what no other work hides"
-NOT_FOUND = 'no communication was found: the name of a kernel that communicates begins with "nccl", and goes on'
 
 
 def communicates(event: Event) -> bool:
@@ -37,12 +37,6 @@ def whole_of(events: list[Event]) -> float:
     return first_to_last(of(events))
 
 
-def exposed_us(events: list[Event], talks: Callable = communicates, hiding: Iterable[str] = GPU_WORK) -> float:
-    """The time in which only communication runs. talks: which work that is; hiding: the categories that hide it."""
-    others = [event for event in of(events, *hiding) if not talks(event)]
-    return covered([*filter(talks, of(events, *GPU_WORK)), *others]) - covered(others)
-
-
 def busy_causes(events: list[Event]) -> Candidates:
     whole, work = whole_of(events), of(events, *GPU_WORK)
     right = covered(work)
@@ -51,7 +45,7 @@ def busy_causes(events: list[Event]) -> Candidates:
         ("memsets (gpu_memset) are work too", ("kernel", "gpu_memcpy")),
         ("copies and memsets are work too, not kernels alone", ("kernel",)),
         ("a gpu_user_annotation is a range, and does nothing itself", (*GPU_WORK, "gpu_user_annotation")),
-        *((CPU, (kind,)) for kind in ON_CPU),
+        *((CPU, (kind,)) for kind in ON_CPU if of(events, kind)),
         (CPU, ON_CPU),
         (CPU, ("cpu_op", *GPU_WORK)),
         (CPU, (*ON_CPU, *GPU_WORK)),
@@ -59,18 +53,27 @@ def busy_causes(events: list[Event]) -> Candidates:
     ):
         yield sentence, covered(of(events, *kinds)) / whole
     yield "kernels that communicate are work too", covered(e for e in work if not communicates(e)) / whole
+    for stream in {event["tid"] for event in work}:
+        one = "one stream's work was taken; busy is the share in which any of them works"
+        yield one, covered(event for event in work if event["tid"] == stream) / whole
     for sentence, us in (
         (TWICE, added_up(work)),
         (TWICE, added_up({(event["ts"], event["dur"]): event for event in work}.values())),
         ("an interval may lie inside an earlier one: keep the later of the two ends", to_the_last_end(work)),
+        ("an interval may lie inside an earlier one: keep the later of the two ends", over_gaps(work)),
+        ("the last merged interval is lost: add it behind the loop", without_the_last(work)),
         (SORT, in_listed_order(work)),
         (DUR, dur_as_end(work)),
+        ("a µs has fractions: ts and dur are no whole numbers", covered(_whole_numbers(work))),
+        ("a µs has fractions: ts and dur are no whole numbers", _share_of_whole_numbers(events) * whole),
         ("its pauses were counted: the GPU does nothing between two pieces of work", first_to_last(work)),
         ("that is the idle share; busy is the rest", whole - right),
         (MICROSECONDS, right * whole),
         (PERCENT, right * 100),
     ):
         yield sentence, us / whole
+    for digits in (1, 2, 3):
+        yield "a share is not rounded", round(right / whole, digits)
     for sentence, us in _windows(events):
         if us:
             yield sentence, right / us
@@ -101,47 +104,9 @@ def _windows(events: list[Event]) -> Iterator[tuple[str, float]]:
             yield EVERYTHING, us
 
 
-def exposed_causes(events: list[Event]) -> Candidates:
-    whole, work, right = whole_of(events), of(events, *GPU_WORK), exposed_us(events)
-    talk, others = list(filter(communicates, work)), [event for event in work if not communicates(event)]
-    hidden = [[_overlap(event, other) for other in others] for event in talk]
-    each = [exposed_us([event, *others]) for event in talk]
-    for sentence, us in (
-        (HIDDEN, covered(talk)),
-        (HIDDEN, added_up(talk)),
-        ("that is the communication that is hidden; exposed is the rest", covered(talk) - right),
-        ("copies and memsets hide communication too, not kernels alone", exposed_us(events, hiding=("kernel",))),
-        ("a range over the GPU hides nothing", exposed_us(events, hiding=(*GPU_WORK, "gpu_user_annotation"))),
-        ("the CPU hides nothing: the GPU's other work does", exposed_us(events, hiding=(*GPU_WORK, *ON_CPU))),
-        ("a pause, in which the GPU does nothing, is no communication", whole - covered(others)),
-        (
-            "communication that is hidden in part is exposed in the rest",
-            sum(e["dur"] for e, o in zip(talk, hidden, strict=True) if not any(o)),
-        ),
-        ("what two kernels hide at the same time was subtracted twice", added_up(talk) - sum(map(sum, hidden))),
-        ("two kernels that communicate at the same time were counted twice", sum(each)),
-        (
-            'a name has to begin with "nccl": what has it elsewhere packs data, and computes',
-            exposed_us(events, _has_nccl),
-        ),
-        ("communication is kernels: an operation or a range of such a name is none", covered(_named(events))),
-        (NOT_FOUND, 0.0),
-        (MICROSECONDS, right * whole),
-        (PERCENT, right * 100),
-    ):
-        yield sentence, us / whole
-    if talk:
-        yield "the share of the trace's time is asked for, not that of communication's", right / covered(talk)
-        yield "the share of the trace's time is asked for, not that of the busy time", right / covered(work)
+def _whole_numbers(events: Iterable[Event]) -> list[Event]:
+    return [{"ts": int(e["ts"]), "dur": int(e["ts"] + e["dur"]) - int(e["ts"])} for e in events]
 
 
-def _has_nccl(event: Event) -> bool:
-    return event["cat"] == "kernel" and "nccl" in event["name"]
-
-
-def _named(events: list[Event]) -> list[Event]:
-    return [event for event in of(events) if event["name"].startswith("nccl")]
-
-
-def _overlap(a: Event, b: Event) -> float:
-    return max(0.0, min(a["ts"] + a["dur"], b["ts"] + b["dur"]) - max(a["ts"], b["ts"]))
+def _share_of_whole_numbers(events: list[Event]) -> float:
+    return covered(_whole_numbers(of(events, *GPU_WORK))) / first_to_last(_whole_numbers(of(events)))

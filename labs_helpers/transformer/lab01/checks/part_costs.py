@@ -5,12 +5,15 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterable
 
+from labs_helpers.course.verdict import Candidates
 from labs_helpers.measure.trace import GPU_WORK, Event
 from labs_helpers.transformer.lab01.checks.covered import covered, first_to_last
 from labs_helpers.transformer.lab01.checks.practice_traces import of
 
 Owned = list[tuple[Event, list[Event]]]  # each part, as often as it stands there, with its pieces of GPU work
 Parts = dict[str, tuple[float, float, float]]  # name: (launches, µs, span)
+
+AGAIN = "a part may stand there again: add to what it has"
 
 
 def owned(events: list[Event]) -> Owned:
@@ -48,3 +51,16 @@ def parts(
         before = total.get(part["name"], (0, 0.0, 0.0))
         total[part["name"]] = before[0] + count(pieces), before[1] + us(pieces), before[2] + span(pieces)
     return total
+
+
+def again(given: Owned) -> Candidates:
+    """Of parts that stand in the trace several times, one time alone, or the mean."""
+    yield AGAIN, parts(last(given))
+    yield AGAIN, parts(last(given[::-1]))
+    times = [part["name"] for part, _ in given]
+    mean = "the sum over all times that a part stands there is asked for, not the mean"
+    yield mean, {name: tuple(number / times.count(name) for number in row) for name, row in parts(given).items()}
+
+
+def last(given: Owned) -> Owned:
+    return list({part["name"]: (part, pieces) for part, pieces in given}.values())

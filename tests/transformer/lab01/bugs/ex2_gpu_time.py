@@ -120,7 +120,7 @@ _BUGS = [
     (
         "copies hide nothing",
         [(EXPOSED, f"(covered(e for e in work if {IS}) - covered(e for e in others if {IS})) / whole")],
-        "copies and memsets hide",
+        "copies and memsets are no communication",
     ),
     ("share of communication", [(EXPOSED, f"(busy - covered(others)) / ({TALK} or 1)")], "not that of communication's"),
     ("share of the busy time", [(EXPOSED, "(busy - covered(others)) / (busy or 1)")], "not that of the busy time"),

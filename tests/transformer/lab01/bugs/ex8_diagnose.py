@@ -44,7 +44,7 @@ _BUGS = [
         "runs later than it",
     ),
     ("no threads", [(MINE, f"tid is not None and {INSIDE}")], "what another thread launches meanwhile"),
-    ("the stream for a thread", [("if tid == part", 'if e["tid"] == part')], "its own tid is its stream"),
+    ("the stream for a thread", [("if tid == part", 'if e["tid"] == part')], "no launch was found in any part"),
     (
         "the range's shadow",
         [(MINE, "in_shadow(part, e)"), ("    launch = {}\n", IN_SHADOW + "    launch = {}\n")],
@@ -152,7 +152,7 @@ _BUGS = [
         [(WAITS, "any(us < span / 2 for _, us, span in parts.values())")],
         "with the largest span is asked about",
     ),
-    ("other words", [('"waits" if', '"waiting" if')], "why is 'waiting', expected 'waits'"),
+    ("other words", [('"waits" if', '"waiting" if')], "in these words"),
     # what was given
     (
         "parts taken out",
