@@ -56,6 +56,17 @@ LABS = (
         transfer="tests.first_kernels.lab00.exercises.ex5_rms_norm",
     ),
     Lab(
+        "01",
+        "Profile a transformer",
+        "a benchmark, a reader of traces, a forecast of memory, a loss scaler; what each remedy brings",
+        "01_profile_a_transformer.ipynb",
+        "labs_helpers.transformer.lab01",
+        minutes=180,
+        hardware=ANY_MACHINE,
+        needs=("00",),
+        transfer="tests.transformer.lab01.exercises.ex8_diagnose",
+    ),
+    Lab(
         "02",
         "One kernel instead of three",
         "D = ReLU(A·B + C), fused, tile by tile",
