@@ -87,10 +87,13 @@ def test_rounding_to_ten_bits_is_float16s_and_to_seven_bfloat16s():
 
 
 def test_a_tf32_product_is_as_exact_as_its_ten_bits():
-    errors = precision.product_errors(128)["mean error"]
+    table = precision.product_errors(128)
+    errors = table["mean error"]
     assert errors["TF32"] == pytest.approx(errors["float16"], rel=0.01)
     assert errors["bfloat16"] / errors["TF32"] == pytest.approx(2**3, rel=0.15)
     assert errors["float32"] < errors["TF32"] / 100
+    assert table.loc["float32", "from float32"] == 0
+    assert table.loc["TF32", "from float32"] == pytest.approx(errors["TF32"], rel=0.01)
 
 
 def test_the_figure_of_gradients_says_how_many_vanish(gradients):
