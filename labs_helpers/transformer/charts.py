@@ -56,7 +56,9 @@ def steps(frame: pandas.DataFrame, setup: Setup | None = None, **wanted: Any) ->
     rows = frame
     for column, value in ({"kind": "step"} | wanted).items():
         rows = rows[rows[column] == value] if column in rows else rows[:0]
-    rows = rows.reindex(columns=list(dict.fromkeys([*rows, *SHAPE, *FIELDS, *WHOLE, *MEASURED])))
+    usual = dataclasses.asdict(Setup())  # of what an older record does not name
+    rows = rows.assign(**{field: value for field, value in usual.items() if field not in rows})
+    rows = rows.reindex(columns=list(dict.fromkeys([*rows, *SHAPE, *WHOLE, *MEASURED])))
     rows = rows.astype(dict.fromkeys(WHOLE, int) | dict.fromkeys(MEASURED, float))
     rows = of_setup(rows, setup) if setup else rows
     return rows.drop_duplicates(SETTING, keep="last").sort_values(["length", "batch"])

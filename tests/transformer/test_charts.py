@@ -346,6 +346,11 @@ def test_what_was_not_measured_leaves_its_place_empty(frame, column, name):
     FIGURES[name](frame.drop(columns=column))
 
 
+def test_records_older_than_a_field_of_the_setup_have_its_usual_value(frame):
+    older = frame.drop(columns="accumulate")
+    assert len(charts.timed(older, charts.EAGER)) == len(charts.timed(frame, charts.EAGER)) > 0
+
+
 def test_the_latest_record_counts(frame):
     newer = frame[frame["kind"] == "step"].assign(step_ms=lambda rows: 2 * rows["step_ms"])
     both = pandas.concat([frame, newer], ignore_index=True)
