@@ -5,8 +5,8 @@ from labs_helpers.course.verdict import Candidates, expect_number, expect_tuple
 from labs_helpers.measure.trace import GPU_WORK, Event
 from labs_helpers.transformer.lab01 import exercises
 from labs_helpers.transformer.lab01.checks.asked import ask, expect_near, showing
+from labs_helpers.transformer.lab01.checks.communication_causes import exposed_causes, exposed_us
 from labs_helpers.transformer.lab01.checks.covered import covered
-from labs_helpers.transformer.lab01.checks.exposed_causes import exposed_causes, exposed_us
 from labs_helpers.transformer.lab01.checks.gpu_time_causes import busy_causes, communicates, whole_of
 from labs_helpers.transformer.lab01.checks.gpu_time_traces import CASES
 from labs_helpers.transformer.lab01.checks.practice_traces import of
