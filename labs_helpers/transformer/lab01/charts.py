@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -37,8 +38,9 @@ def draw_kinds(traces: Mapping[str, Trace | Iterable[Event]], what: str = "one t
         {name: list(trace.events if isinstance(trace, Trace) else trace) for name, trace in traces.items()}
     )
     on = [trace.on["machine"] for trace in traces.values() if isinstance(trace, Trace)]
-    title = _what_changed(spent) + (f"\n{on[0]} (recorded)" if on else "")
-    fig, ax = figures.new(title, width=9, height=1.2 + 1.25 * len(spent.columns))
+    title = textwrap.fill(_what_changed(spent), 90) + (f"\n{on[0]} (recorded)" if on else "")
+    fig, axes = figures.new(title, width=9, height=1.2 + 1.25 * len(spent.columns), squeeze=False)
+    ax = axes[0][0]
     pieces = spent.cumsum() - spent / 2  # their middles
     right = 1.02 * spent.sum().max()
     for kind, ms in spent.iterrows():
@@ -50,6 +52,7 @@ def draw_kinds(traces: Mapping[str, Trace | Iterable[Event]], what: str = "one t
         for number in numbers:
             number.set_bbox({"facecolor": figures.PAPER, "edgecolor": "none", "pad": 1.5} if kind == GAP else None)
     ax.set(xlabel=f"ms of {what}", xlim=(0, right), ylim=(len(spent.columns) - 0.65, -0.85))
+    ax.set_yticks(range(len(spent.columns)), [name.replace(", ", ",\n") for name in spent.columns])
     ax.grid(False, axis="y")
     longest = spent.idxmax(axis=1)[spent.max(axis=1) > 0.004 * right]
     for y, name in enumerate(spent.columns):
@@ -82,7 +85,7 @@ def _what_changed(spent: pandas.DataFrame) -> str:
         return f"{top}: {first[top] / first.sum():.0%} of the time; in {first[GAP] / first.sum():.0%} nothing runs"
     most = (first - last).abs().idxmax()
     changed = f"changed the most: {most}, {first[most]:.3g} → {last[most]:.3g} ms"
-    return f"{name} {first.sum():.3g} ms, {other} {last.sum():.3g} ms; {changed}"
+    return f"From {first.sum():.3g} ms ({name}) to {last.sum():.3g} ms ({other}); {changed}"
 
 
 def _name_above(ax: Axes, y: int, places: pandas.Series) -> None:

@@ -55,10 +55,15 @@ def test_a_bar_has_the_time_of_each_kind_and_of_nothing():
     assert (found[ELEMENTWISE, 0], found[ELEMENTWISE, 1]) == pytest.approx((3, 0.5))
     assert found[OTHER, 0] == pytest.approx(0.14), "copies and 'other' are small"
     assert (found[charts.GAP, 0], found[charts.GAP, 1]) == pytest.approx((10 - 8.14, 0))
-    assert title(fig) == "eager 10 ms, compiled 5.5 ms; changed the most: elementwise, 3 → 0.5 ms"
+    assert title(fig) == "From 10 ms (eager) to 5.5 ms (compiled); changed the most: elementwise, 3 → 0.5 ms"
     places = {text.get_text().replace("\n", " "): text.xy[0] for text in fig.axes[0].texts if hasattr(text, "xy")}
     middles = {PRODUCTS: 2, ATTENTION: 4.5, ELEMENTWISE: 6.5, OTHER: 8.07, charts.GAP: (8.14 + 10) / 2}
     assert {kind: places[kind] for kind in middles} == pytest.approx(middles)
+
+
+def test_long_names_find_room():
+    traces = {"eager, with plain attention": events(EAGER, 10_000), "compiled, with PyTorch's own": events(COMPILED)}
+    well_set(charts.draw_kinds(traces, "one step of a model with a long description"))
 
 
 def test_what_is_little_of_one_trace_but_not_of_the_other_has_its_own_piece():
