@@ -41,8 +41,8 @@ CASES = {
         op("aten::contiguous", 52, 16, 8),
         op("aten::copy_", 54, 13, 9),
         launch(58, 7, 9),
-        kernel("copy", 69, 8, 7, 9),
-        wait(70, 11, 9),
+        kernel("copy", 69, 16, 7, 9),
+        wait(70, 19, 9),
     ),
     "several kernels a call, calls without a kernel": trace(
         op("aten::sum", 2, 13, 1),

@@ -52,7 +52,9 @@ def _expect_order(case: str, found: Table) -> None:
     late = next((i for i, (before, after) in enumerate(pairwise(us), 1) if after > before), None)
     if late is None:
         return
+    means = [us / calls for calls, us in found.values()]
     orders = (
+        ("they are in order of the mean of a call; the sum decides", means == sorted(means, reverse=True)),
         ("the dearest comes first: reverse=True", us == sorted(us)),
         ("they are in order of their names; µs decide", names == sorted(names)),
         ("they are in order of their calls; µs decide", len(set(calls)) > 1 and calls == sorted(calls, reverse=True)),

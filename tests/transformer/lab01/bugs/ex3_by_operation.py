@@ -100,6 +100,7 @@ _BUGS = [
     ("not sorted", [(SORTED, "us")], "stands behind"),
     ("the cheapest first", [(", reverse=True", "")], "reverse=True"),
     ("by name", [(SORTED, "sorted(us)")], "in order of their names"),
+    ("by mean", [("key=us.get", "key=lambda name: us[name] / len(ids[name])")], "in order of the mean of a call"),
     # what was given
     ("an argument taken out", [('.get("External id")', '.pop("External id", None)')], "'args' was"),
 ]
