@@ -41,8 +41,8 @@ CASES = {
         op("aten::contiguous", 52, 16, 8),
         op("aten::copy_", 54, 13, 9),
         launch(58, 7, 9),
-        kernel("copy", 69, 16, 7, 9),
-        wait(70, 19, 9),
+        kernel("copy", 69, 8, 7, 9),
+        wait(70, 11, 9),
     ),
     "several kernels a call, calls without a kernel": trace(
         op("aten::sum", 2, 13, 1),
@@ -66,10 +66,10 @@ CASES = {
     "copies, memsets, streams and threads": trace(
         op("aten::copy_", 2, 8, 11),
         launch(4, 21, 11, name="cudaMemcpyAsync"),
-        memcpy(7, 13, 21, 11, stream=15),
+        memcpy(7, 18, 21, 11, stream=15),
         op("aten::zero_", 12, 5, 12),
         launch(13, 22, 12, name="cudaMemsetAsync"),
-        memset(15, 3, 22, 12),
+        memset(15, 5, 22, 12),
         op("MmBackward0", 14, 22, 13, BACKWARD),
         op("aten::mm", 16, 9, 14, BACKWARD),
         launch(18, 23, 14, BACKWARD),
