@@ -21,7 +21,7 @@ LOST = "work whose launch is not in the trace is left out"
 ADVICE = "follow one piece by hand: its correlation, the launch that has it, and the part in which that began."
 
 
-@exercise("01/8", "transfer: which part is slow, and why", points=30, minutes=25)
+@exercise("01/8", "transfer: which part is slow, and why", points=45, minutes=30)
 def diagnose(student):
     for case, events in CASES.items():
         with showing(events):
