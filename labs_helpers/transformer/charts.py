@@ -43,7 +43,6 @@ TREATMENT: dict[str, dict[str, Any]] = {
     "fused": {"optimizer": "fused"},
     "compiled": {"compiled": True},
     "by block": {"regional": True},
-    "graph": {"graph": True},
 }
 CLAIMED_KERNELS, CLAIMED_WAIT = 2500, 0.5  # what is often said of a forward pass, and of a step
 
@@ -173,7 +172,9 @@ def draw_launches(frame: pandas.DataFrame, prediction: Any = None, setup: Setup 
         CURVES.plot(right, size, tokens(curve), 1 - curve["busy"])
     tick_each(right, tokens(pandas.concat(curves.values())), base=2)
     right.set(xlabel="tokens per step", ylim=(0, 1))
-    right.set_title(f"share of a step in which the GPU waits, {varied['attention'].iloc[0]}", fontsize="medium")
+    traced = "gpu_ms" not in varied or varied["gpu_ms"].isna().all()  # else against steps timed without a profiler
+    step = "traced step" if traced else "step"
+    right.set_title(f"share of a {step} in which the GPU waits, {varied['attention'].iloc[0]}", fontsize="medium")
     right.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
     _line(right, CLAIMED_WAIT, "“half of the time”", right=True)
     second = {size: curve.iloc[min(1, len(curve) - 1)] for size, curve in curves.items()}

@@ -54,8 +54,8 @@ def train(
     for step, (x, y) in zip(range(steps), batches("train", batch, length, seed), strict=False):
         for group in optimizer.param_groups:
             group["lr"] = learning_rate(step, steps, lr)
-        loss = next_token_loss(model(x.to(device)), y.to(device))
         optimizer.zero_grad(set_to_none=True)
+        loss = next_token_loss(model(x.to(device)), y.to(device))
         loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()

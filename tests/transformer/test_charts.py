@@ -279,8 +279,8 @@ def test_a_step_out_of_memory_or_not_measured_is_passed_over(frame):
 
 
 def test_the_doctors_table_has_before_and_after(frame):
-    table = charts.remedies_table(frame, expected={"bf16": "2 times", "graph": 1.0}, length=1024)
-    assert list(table.index) == ["tf32", "bf16", "sdpa", "flash", "fused", "compiled", "by block", "graph"]
+    table = charts.remedies_table(frame, expected={"bf16": "2 times", "fused": 1.0}, length=1024)
+    assert list(table.index) == ["tf32", "bf16", "sdpa", "flash", "fused", "compiled", "by block"]
     before, after = table["step, ms", "before"], table["step, ms", "after"]
     assert list(before[1:]) == list(after[:-1]) and table["predicted", ""]["bf16"] == "2 times"
     rows = charts.walked_steps(frame, charts.treatment(), length=1024)
@@ -289,7 +289,7 @@ def test_the_doctors_table_has_before_and_after(frame):
         rows["step_ms"].iloc[0] / rows["step_ms"].iloc[1], abs=0.005
     )
     assert table["peak, GB", "after"]["bf16"] == pytest.approx(rows["peak_bytes"]["bf16"] / 1e9, abs=0.005)
-    assert table["launches", "after"]["graph"] == rows["launches"]["graph"]
+    assert table["launches", "after"]["fused"] == rows["launches"]["fused"]
     assert "predicted" not in charts.remedies_table(frame)
     assert charts.remedies_table(frame, length=4096)["step, ms", "after"].notna().any()
 
@@ -334,7 +334,7 @@ def test_without_its_records_a_figure_says_so(frame, name, what):
     if what == "nothing":
         well_set(fig)
     table = charts.remedies_table(fewer)
-    assert len(table) == 8 and table["step, ms", "after"].notna().sum() <= 1
+    assert len(table) == 7 and table["step, ms", "after"].notna().sum() <= 1
 
 
 @pytest.mark.parametrize(
