@@ -152,7 +152,7 @@ def draw_launches(frame: pandas.DataFrame, prediction: Any = None, setup: Setup 
         f"A layer launches {slope:.0f} kernels; the GPU waits {1 - varied['busy'].iloc[0]:.0%} of the time at "
         f"{tokens(varied).iloc[0]:,} tokens per step, {1 - varied['busy'].iloc[-1]:.0%} at "
         f"{tokens(varied).iloc[-1]:,}\n{setup.precision}, eager{recorded_on(counted)}",
-        width=10.5,
+        width=9.5,
         ncols=2,
     )
     reach = 1.25 * layers.max()
@@ -299,7 +299,7 @@ def draw_checkpoints(frame: pandas.DataFrame, formula: Callable[[int], float] | 
         f"{best['segments']} segments take {best['peak_bytes'] / plain['peak_bytes']:.0%} of the memory of no "
         f"checkpoints, and {best['step_ms'] / plain['step_ms']:.2f} times the time\n"
         f"{_shape(plain)}, {words(_setup(plain))}{recorded_on(rows)}",
-        width=10.5,
+        width=9.5,
         ncols=2,
     )
     segments = rows["segments"].to_numpy()

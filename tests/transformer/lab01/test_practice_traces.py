@@ -9,10 +9,10 @@ from labs_helpers.transformer.lab01 import exercises
 from labs_helpers.transformer.lab01.checks import (
     by_operation_causes,
     by_operation_traces,
+    communication_causes,
     diagnose_causes,
     diagnose_time_causes,
     diagnose_traces,
-    exposed_causes,
     gpu_time_causes,
     gpu_time_traces,
 )
@@ -54,7 +54,7 @@ def test_references_and_checks_agree_on_any_trace(seed):
     whole = gpu_time_causes.whole_of(events)
     assert launches == len(of(events, "kernel"))
     assert share == pytest.approx(covered(of(events, *GPU_WORK)) / whole) == pytest.approx(busy(events))
-    assert exposed == pytest.approx(exposed_causes.exposed_us(events) / whole)
+    assert exposed == pytest.approx(communication_causes.exposed_us(events) / whole)
     table = by_operation_causes.table(by_operation_causes.pairs(events))
     assert {name: pytest.approx(row) for name, row in table.items()} == exercises.by_operation(events)
     if of(events, "user_annotation"):
@@ -103,7 +103,7 @@ def column(i, right):
     ("cases", "right", "columns"),
     [
         (gpu_time_traces, lambda events: exercises.gpu_time(events)[1], {gpu_time_causes.busy_causes: number}),
-        (gpu_time_traces, lambda events: exercises.gpu_time(events)[2], {exposed_causes.exposed_causes: number}),
+        (gpu_time_traces, lambda events: exercises.gpu_time(events)[2], {communication_causes.exposed_causes: number}),
         (
             by_operation_traces,
             by_operation,
