@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -79,15 +80,34 @@ ORDERS = {
     "launches first": ("graph", "fused", "compiled", "flash", "bf16"),
     "compiler first": ("compiled", "bf16", "graph", "flash", "fused"),
 }
+# What the lab's doctor gives a model, one after another, as in `configurations/remedies.yaml`.
+TREATMENT: dict[str, dict[str, Any]] = {
+    "tf32": {"precision": "tf32"},
+    "bf16": {"precision": "bf16"},
+    "sdpa": {"attention": "sdpa"},
+    "flash": {"attention": "flash"},
+    "fused": {"optimizer": "fused"},
+    "compiled": {"compiled": True},
+    "by block": {"regional": True},
+}
 
 
 def walk(order: str, start: Setup | None = None) -> dict[str, Setup]:
-    """{"start": start, remedy: the setup with it and all before it, …} along one of ORDERS. ValueError for another."""
+    """{"start": start, remedy: the setup with it and all before, …} along one of ORDERS. ValueError for another."""
     if order not in ORDERS:
         raise ValueError(f"orders has {order!r}; there are {', '.join(map(repr, ORDERS))}")
+    return _one_after_another({remedy: REMEDIES[remedy] for remedy in ORDERS[order]}, start)
+
+
+def treatment(start: Setup | None = None) -> dict[str, Setup]:
+    """{"start": start, remedy: the setup with it and all before, …} along TREATMENT."""
+    return _one_after_another(TREATMENT, start)
+
+
+def _one_after_another(remedies: Mapping[str, dict[str, Any]], start: Setup | None) -> dict[str, Setup]:
     setup = start or Setup()
     path = {"start": setup}
-    for remedy in ORDERS[order]:
-        setup = dataclasses.replace(setup, **REMEDIES[remedy])
+    for remedy, change in remedies.items():
+        setup = dataclasses.replace(setup, **change)
         path[remedy] = setup
     return path

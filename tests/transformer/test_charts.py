@@ -16,8 +16,10 @@ from labs_helpers.course.scoreboard import Prediction
 from labs_helpers.draw import figures
 from labs_helpers.measure import results
 from labs_helpers.transformer import charts, counts, grids, study
+from labs_helpers.transformer.charts.layout import EAGER
 from labs_helpers.transformer.config import SIZES
-from labs_helpers.transformer.setups import ORDERS, PRECISIONS, Setup, walk
+from labs_helpers.transformer.records import MEASURED, timed, walked_steps
+from labs_helpers.transformer.setups import ORDERS, PRECISIONS, Setup, treatment, walk
 
 H200 = {"on.machine": "NVIDIA H200", "on.name": "NVIDIA H200"}
 PER_LAYER, BESIDES = 43, 31
@@ -70,17 +72,14 @@ def record(point: grids.Point) -> dict:
     }
 
 
-MEMORY = {"sizes": "small", "batches": 4, "lengths": [512, 1024, 2048, 4096], "precision": "bf16"}
-
-
 @pytest.fixture(scope="module")
 def frame() -> pandas.DataFrame:
     return made()
 
 
 def made() -> pandas.DataFrame:
-    """Records of every point that is shipped for a GPU, of a peak at four lengths, and of another kind."""
-    points = [point for name in study.FILES["cuda"] for point in grids.read(name, {})] + grids.points(MEMORY)
+    """Records of every point that is shipped for a GPU, and of another kind."""
+    points = [point for name in study.FILES["cuda"] for point in grids.read(name, {})]
     counters = {"study": "transformer", "kind": "counters", "name": "fused_matmul", "ns": 1.0} | H200
     return pandas.DataFrame([*map(record, dict.fromkeys(points)), counters])
 
@@ -142,16 +141,14 @@ def test_figures_are_small(drawn):
 
 def test_sizes_are_drawn_per_token_and_the_title_has_the_factors(frame, drawn):
     fig = drawn["sizes"]
-    rows = charts.timed(frame, charts.EAGER, size="small", batch=1, length=4096)
+    rows = timed(frame, EAGER, size="small", batch=1, length=4096)
     small, medium, large, mfu = fig.axes
     assert [ax.get_title("left") for ax in fig.axes] == ["small", "medium", "1b", "MFU"]
     assert lines(small)["step"].get_ydata()[-1] == pytest.approx(rows["step_ms"].iloc[0] / 1e3 / 4096)
     assert list(lines(small)["forward"].get_xdata()) == [512, 1024, 2048, 4096]
     flops = counts.flops_per_token(SIZES["small"], 4096, causal=True).step
     assert lines(mfu)["small"].get_ydata()[-1] == pytest.approx(flops * 4096 / (rows["step_ms"].iloc[0] / 1e3) / 989e12)
-    ends = [
-        charts.timed(frame, charts.EAGER, size="1b", length=n, batch=4096 // n)["step_ms"].iloc[0] for n in (512, 4096)
-    ]
+    ends = [timed(frame, EAGER, size="1b", length=n, batch=4096 // n)["step_ms"].iloc[0] for n in (512, 4096)]
     assert f"{ends[1] / ends[0]:.1f} (1b) times as long" in title(fig) and "4,096 tokens per step" in title(fig)
 
 
@@ -183,48 +180,33 @@ def test_one_size_alone_has_its_launches_divided_by_its_layers(frame):
 
 
 @pytest.fixture
-def quadratic() -> pandas.DataFrame:
-    """Peaks of 1 GB + 2 MB · L + 1 kB · L²."""
-    points = grids.points(MEMORY)
+def straight() -> pandas.DataFrame:
+    """Peaks of 1 GB of states + 4 GB + 4 MB · L, at 4096 tokens per step."""
+    points = [point for point in grids.read("sizes", {}) if point.size == "small"]
     return pandas.DataFrame(
-        [record(point) | {"peak_bytes": 1e9 + 2e6 * point.length + 1e3 * point.length**2} for point in points]
+        [record(point) | {"peak_bytes": 5e9 + 4e6 * point.length, "state_bytes": 1e9} for point in points]
     )
 
 
-def test_the_peaks_parts_are_those_of_a_known_curve(quadratic):
-    fig = charts.draw_peak(quadratic, formula=lambda config, batch, length, itemsize: 1e9 * itemsize)
-    last = 1.04 * 4096
-    middles = {label: line.get_ydata()[-1] for label, line in lines(fig.axes[0]).items()}
-    below = 1e9 + 2e6 * last
-    assert middles["constant"] == pytest.approx(0.5e9) and middles["∝ L"] == pytest.approx(1e9 + 1e6 * last)
-    assert middles["∝ L²: scores"] == pytest.approx(below + 0.5e3 * last**2)
-    assert middles["formula"] == 2e9  # bfloat16
-    assert any("from 2,000 tokens on" in text for text in texts(fig))
-    first, peak = (1e9 + 2e6 * n + 1e3 * n**2 for n in (512, 4096))
-    assert f"From 512 to 4k tokens of context the peak grows {peak / first:.1f} times" in title(fig)
-
-
-def test_at_one_number_of_tokens_the_peak_is_a_line(quadratic):
-    points = [point for point in grids.read("sizes", {}) if point.size == "small"]
-    peaks = [{"peak_bytes": 5e9 + 4e6 * point.length, "state_bytes": 1e9} for point in points]
-    straight = pandas.DataFrame([record(point) | peak for point, peak in zip(points, peaks, strict=True)])
-    fig = charts.draw_peak(straight, prediction=Prediction("?", 500))
+def test_the_peaks_parts_are_those_of_a_known_line(straight):
+    fig = charts.draw_peak(straight, formula=lambda config, batch, length, itemsize: 1e9 * itemsize)
     well_set(fig)
     middles = {label: line.get_ydata()[-1] for label, line in lines(fig.axes[0]).items()}
     assert (middles["states"], middles["other activations"]) == pytest.approx((0.5e9, 3e9))
     assert middles["∝ L: scores"] == pytest.approx(5e9 + 2e6 * 1.04 * 4096)
+    assert middles["formula"] == 2e9  # bfloat16
     assert any("from 1,000 tokens on" in text for text in texts(fig)) and "4,096 tokens per step" in title(fig)
-    assert fig.axes[0].get_lines()[-1].get_xydata()[0] == pytest.approx([500, 7e9])
-    assert "batch 4" in title(charts.draw_peak(pandas.concat([straight, quadratic]))), "one batch goes first"
+    first, peak = (5e9 + 4e6 * n for n in (512, 4096))
+    assert f"From 512 to 4k tokens of context the peak grows {peak / first:.1f} times" in title(fig)
 
 
-@pytest.mark.parametrize("guess, drawn", [(None, False), (2000, True), (100_000, False), (-1, False)])
-def test_a_predicted_length_is_drawn_on_the_curve_or_written(quadratic, guess, drawn):
-    fig = charts.draw_peak(quadratic, prediction=Prediction("?", guess))
+@pytest.mark.parametrize("guess, drawn", [(None, False), (500, True), (100_000, False), (-1, False)])
+def test_a_predicted_length_is_drawn_on_the_line_or_written(straight, guess, drawn):
+    fig = charts.draw_peak(straight, prediction=Prediction("?", guess))
     well_set(fig)
     marks = [line for line in fig.axes[0].get_lines() if line.get_marker() == "D"]
     assert len(marks) == drawn and any("your prediction" in text for text in texts(fig)) == (guess is not None)
-    assert not drawn or marks[0].get_xydata()[0] == pytest.approx([2000, 9e9])
+    assert not drawn or marks[0].get_xydata()[0] == pytest.approx([500, 7e9])
 
 
 def test_precisions_are_compared_where_all_else_is_alike(frame, drawn):
@@ -251,7 +233,7 @@ def test_a_waterfall_goes_from_the_first_step_to_the_last(frame, drawn):
     fig = drawn["waterfall"]
     assert [ax.get_title("left") for ax in fig.axes] == list(ORDERS)
     for ax, order in zip(fig.axes, ORDERS, strict=True):
-        ms = charts.walked_steps(frame, walk(order))["step_ms"]
+        ms = walked_steps(frame, walk(order))["step_ms"]
         bars = sorted((bar.get_y(), bar.get_x(), bar.get_width()) for bar in ax.patches)
         assert [label.get_text() for label in ax.get_yticklabels()] == ["start", *ORDERS[order], "left"]
         assert sum(width for _, _, width in bars[1:]) == pytest.approx(ms.iloc[0])  # what was saved, and what is left
@@ -283,7 +265,7 @@ def test_the_doctors_table_has_before_and_after(frame):
     assert list(table.index) == ["tf32", "bf16", "sdpa", "flash", "fused", "compiled", "by block"]
     before, after = table["step, ms", "before"], table["step, ms", "after"]
     assert list(before[1:]) == list(after[:-1]) and table["predicted", ""]["bf16"] == "2 times"
-    rows = charts.walked_steps(frame, charts.treatment(), length=1024)
+    rows = walked_steps(frame, treatment(), length=1024)
     assert (rows["size"] == "1b").all() and list(after) == pytest.approx(list(rows["step_ms"][1:]), abs=0.005)
     assert table["times as fast", ""]["tf32"] == pytest.approx(
         rows["step_ms"].iloc[0] / rows["step_ms"].iloc[1], abs=0.005
@@ -325,9 +307,7 @@ def test_without_its_records_a_figure_says_so(frame, name, what):
     fewer = {
         "nothing": pandas.DataFrame(),
         "other setup": frame[(frame["kind"] != "step") | (frame["optimizer"] == "fused") & (frame["batch"] == 64)],
-        "out of memory": frame[frame["kind"] == "step"].assign(
-            out_of_memory=True, **{name: None for name in charts.MEASURED}
-        ),
+        "out of memory": frame[frame["kind"] == "step"].assign(out_of_memory=True, **{name: None for name in MEASURED}),
     }[what]
     fig = FIGURES[name](fewer)
     assert any("No records here of" in text for text in texts(fig))
@@ -348,13 +328,13 @@ def test_what_was_not_measured_leaves_its_place_empty(frame, column, name):
 
 def test_records_older_than_a_field_of_the_setup_have_its_usual_value(frame):
     older = frame.drop(columns="accumulate")
-    assert len(charts.timed(older, charts.EAGER)) == len(charts.timed(frame, charts.EAGER)) > 0
+    assert len(timed(older, EAGER)) == len(timed(frame, EAGER)) > 0
 
 
 def test_the_latest_record_counts(frame):
     newer = frame[frame["kind"] == "step"].assign(step_ms=lambda rows: 2 * rows["step_ms"])
     both = pandas.concat([frame, newer], ignore_index=True)
-    once, again = (charts.timed(rows)["step_ms"].to_numpy() for rows in (frame, both))
+    once, again = (timed(rows)["step_ms"].to_numpy() for rows in (frame, both))
     assert len(once) > 60 and list(again) == pytest.approx(list(2 * once))
 
 

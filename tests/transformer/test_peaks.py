@@ -4,6 +4,7 @@ import dataclasses
 import itertools
 import json
 
+import numpy as np
 import pytest
 import torch
 
@@ -102,15 +103,10 @@ def _allocated(folder, *setup, **more):
 @pytest.mark.parametrize("config, point", [(MANY_WORDS, "loss"), (TINY, "attention")])
 @pytest.mark.parametrize("dtype", [FLOAT32, BFLOAT16], ids=str)
 def test_the_square_of_the_length(config, point, dtype):
-    peaks = {length: measured(config, 1, length, dtype) for length in (320, 416, 512)}
-    *_, c = counts.fit_length(peaks)
-    assert c == pytest.approx(counts.score_bytes(config, 1, dtype.itemsize)[point], rel=0.03)
-
-
-def test_a_parabola_is_found_again():
-    assert counts.fit_length({n: 7e9 + 3e5 * n + 400 * n * n for n in (512, 1024, 2048, 4096)}) == pytest.approx(
-        (7e9, 3e5, 400)
-    )
+    lengths = (320, 416, 512)
+    formulas = [counts.step_peaks(config, 1, length, dtype.itemsize)[point] for length in lengths]
+    found = np.polyfit(lengths, [measured(config, 1, length, dtype) for length in lengths], 2)
+    assert found[0] == pytest.approx(np.polyfit(lengths, formulas, 2)[0], rel=0.03)
 
 
 def test_without_scores_memory_is_linear_in_the_length():

@@ -1,0 +1,74 @@
+"""Tokens per second against the batch."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pandas
+from matplotlib.figure import Figure
+from matplotlib.ticker import PercentFormatter
+
+from labs_helpers.draw import figures
+from labs_helpers.draw.curves import recorded_on, tick_each
+from labs_helpers.transformer.charts.layout import level_line, new_figure, no_records, words
+from labs_helpers.transformer.grids import FIELDS
+from labs_helpers.transformer.records import setup_of, timed, varied_in
+from labs_helpers.transformer.setups import Setup
+
+
+def draw_batches(frame: pandas.DataFrame, setup: Setup | None = None, size: str = "small") -> Figure:
+    """Tokens per second against the batch, in `setup` and in the fastest other one, under the roof of the GPU's peak,
+    with MFU on the right, and the batch from which on each has 90% of its best.
+
+    setup: by default the eager one in bf16 of which the most batches were measured.
+    """
+    alike = dataclasses.asdict(setup) if setup else {"precision": "bf16", "compiled": False, "graph": False}
+    rows = varied_in(timed(frame, size=size, **alike), "batch")
+    if len(rows) < 2:
+        return no_records(f"{size} at several batches")
+    same = timed(frame, size=size, length=rows["length"].iloc[0])
+    groups = [group for _, group in same.groupby(list(FIELDS)) if len(group) > 1]
+    fastest = max(groups, key=lambda group: group["tokens_per_s"].max())
+    curves = [("o", "blue", rows)] + [("s", "vermillion", fastest)] * (
+        setup_of(fastest.iloc[0]) != setup_of(rows.iloc[0])
+    )
+    roof = (rows["tokens_per_s"] / rows["mfu"]).iloc[0]
+    best = fastest["tokens_per_s"].max()
+    fig, ax = new_figure(
+        f"Eager levels off at {_level(rows)}"
+        + (f", the fastest way at {_level(fastest)}" if len(curves) > 1 else "")
+        + f"\n{size}, {rows['length'].iloc[0]:,} tokens per sequence{recorded_on(rows)}",
+        width=8.4,
+        height=4.8,
+    )
+    ax.set(
+        ylim=(0, 1.08 * (roof if roof == roof else best)),
+        xlabel="batch (full mark: 90% of the best)",
+        ylabel="tokens per second",
+    )
+    tick_each(ax, rows["batch"])
+    figures.set_unit(ax.yaxis, "")
+    for marker, color, curve in curves:
+        look = {"marker": marker, "color": figures.COLORS[color]}
+        ax.plot(curve["batch"], curve["tokens_per_s"], markerfacecolor=figures.PAPER, **look)
+        level = curve[curve["batch"] == _levels_off(curve)]
+        ax.plot(level["batch"], level["tokens_per_s"], markersize=9, **look)
+    if roof == roof:
+        level_line(ax, roof, "the datasheet's FLOP/s / FLOPs per token")
+        right = ax.secondary_yaxis("right", functions=(lambda rate: rate / roof, lambda share: share * roof))
+        right.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
+        right.set_ylabel("MFU")
+    for _, color, curve in curves:
+        name, row = words(setup_of(curve.iloc[0])), curve.iloc[-2]
+        figures.label_points(ax, {name: (row["batch"], row["tokens_per_s"])}, color=figures.COLORS[color])
+    return fig
+
+
+def _level(curve: pandas.DataFrame) -> str:
+    share = curve["mfu"].max()
+    return f"batch {_levels_off(curve)}" + (f" and {share:.0%} MFU" if share == share else "")
+
+
+def _levels_off(curve: pandas.DataFrame) -> int:
+    """The smallest batch with 90% of the curve's best rate."""
+    return int(curve[curve["tokens_per_s"] >= 0.9 * curve["tokens_per_s"].max()]["batch"].min())

@@ -1,0 +1,52 @@
+"""Time and memory with activation checkpoints."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pandas
+from matplotlib.figure import Figure
+
+from labs_helpers.draw import figures
+from labs_helpers.draw.curves import recorded_on, tick_each
+from labs_helpers.transformer.charts.layout import new_figure, no_records, shape_text, words
+from labs_helpers.transformer.records import setup_of, timed, varied_in
+
+
+def draw_checkpoints(frame: pandas.DataFrame, formula: Callable[[int], float] | None = None, **wanted: Any) -> Figure:
+    """Peak memory and time of a step against the number of checkpointed segments, beside a step without checkpoints.
+
+    formula(segments): the peak in bytes, drawn dashed. The time's forecast is one more forward pass, as measured.
+    wanted: columns' values, where several settings would do.
+    """
+    every = varied_in(timed(frame, **wanted).dropna(subset="peak_bytes"), "segments")
+    rows, without = every[every["segments"] > 0], every[every["segments"] == 0]
+    if rows.empty or without.empty:
+        return no_records("time and peak of steps with and without checkpoints")
+    plain, best = without.iloc[0], rows.loc[rows["peak_bytes"].idxmin()]
+    fig, (memory, time) = new_figure(
+        f"{best['segments']} segments take {best['peak_bytes'] / plain['peak_bytes']:.0%} of the memory of no "
+        f"checkpoints, and {best['step_ms'] / plain['step_ms']:.2f} times the time\n"
+        f"{shape_text(plain)}, {words(setup_of(plain))}{recorded_on(rows)}",
+        width=9.5,
+        ncols=2,
+    )
+    segments = rows["segments"].to_numpy()
+    forecast: dict[str, Any] = {"linestyle": "--", "marker": "", "color": figures.COLORS["black"]}
+    if formula is not None:
+        memory.plot(segments, [formula(int(count)) for count in segments], label="formula", **forecast)
+    again = 0 * segments + (plain["step_ms"] + plain["forward_ms"]) / 1e3
+    time.plot(segments, again, label="one more\nforward pass", **forecast)
+    for ax, title, unit, values, level in (
+        (memory, "peak memory of a step", "B", rows["peak_bytes"], plain["peak_bytes"]),
+        (time, "time of a step", "s", rows["step_ms"] / 1e3, plain["step_ms"] / 1e3),
+    ):
+        ax.plot(segments, 0 * segments + level, ":", marker="", color="gray", label="no\ncheckpoints")
+        ax.plot(segments, values, "o-", color=figures.COLORS["blue"], label="measured")
+        tick_each(ax, segments)
+        ax.set(xlabel="checkpointed segments", ylim=(0, 1.15 * max(ax.get_ylim()[1], level)))
+        ax.set_title(title, fontsize="medium")
+        figures.set_unit(ax.yaxis, unit)
+        figures.label_lines(ax, gap=2.6)
+    return fig

@@ -1,0 +1,71 @@
+"""How many kernels are launched, and how long the GPU waits for them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas
+from matplotlib.figure import Figure
+from matplotlib.ticker import PercentFormatter
+
+from labs_helpers.draw import figures
+from labs_helpers.draw.curves import predicted, recorded_on, tick_each
+from labs_helpers.transformer.charts.layout import CURVES, EAGER, by_size, level_line, new_figure, no_records, words
+from labs_helpers.transformer.config import SIZES
+from labs_helpers.transformer.grids import FIELDS
+from labs_helpers.transformer.records import setup_of, timed, tokens, varied_in
+from labs_helpers.transformer.setups import Setup
+
+CLAIMED_KERNELS, CLAIMED_WAIT = 2500, 0.5  # what is often said of a forward pass, and of a step
+
+
+def draw_launches(frame: pandas.DataFrame, prediction: Any = None, setup: Setup = EAGER, at: str = "small") -> Figure:
+    """Kernels of a forward pass against the number of layers, and the share of a step in which the GPU waits against
+    the tokens of a step, a curve for each size; with what is commonly said of both as lines.
+
+    prediction: a Prediction of the kernels in a forward pass of the size `at`. The share is drawn of that attention
+    of which more batches were measured.
+    """
+    shapes = timed(frame, setup).dropna(subset="forward_launches").groupby(["batch", "length"])
+    counted = max((rows for _, rows in shapes), key=len, default=timed(frame[:0]))  # of most sizes
+    alike = {name: getattr(setup, name) for name in FIELDS if name != "attention"}
+    varied = varied_in(timed(frame, **alike).dropna(subset="busy"), "batch")
+    if counted.empty or varied.empty:
+        return no_records(f"launches with {words(setup)}")
+    curves = by_size(timed(frame, setup_of(varied.iloc[0]), length=varied["length"].iloc[0]).dropna(subset="busy"))
+    layers, kernels = counted["layers"].to_numpy(float), counted["forward_launches"].to_numpy(float)
+    slope, besides = np.polyfit(layers, kernels, 1) if len(counted) > 1 else (kernels[0] / layers[0], 0.0)
+    fig, (left, right) = new_figure(
+        f"A layer launches {slope:.0f} kernels; the GPU waits {1 - varied['busy'].iloc[0]:.0%} of the time at "
+        f"{tokens(varied).iloc[0]:,} tokens per step, {1 - varied['busy'].iloc[-1]:.0%} at "
+        f"{tokens(varied).iloc[-1]:,}\n{setup.precision}, eager{recorded_on(counted)}",
+        width=9.5,
+        ncols=2,
+    )
+    reach = 1.25 * layers.max()
+    left.plot([0, reach], [besides, besides + slope * reach], marker="", color="gray", linewidth=1.2)
+    for row in counted.itertuples():
+        CURVES.plot(left, row.size, [row.layers], [row.forward_launches])
+    guess = predicted(prediction)
+    left.set(xlabel="layers", xlim=(0, reach), ylim=(0, 1.12 * max(CLAIMED_KERNELS, kernels.max(), guess or 0)))
+    left.set_title(f"kernels of a forward pass, {setup.attention} attention", fontsize="medium")
+    left.yaxis.set_major_formatter("{x:,.0f}")
+    level_line(left, CLAIMED_KERNELS, f"“{CLAIMED_KERNELS:,} kernels”")
+    points = zip(counted["size"], layers, kernels, strict=True)
+    figures.label_points(left, {f"{size}: {count:,.0f}": (deep, count) for size, deep, count in points})
+    if at in SIZES:
+        figures.mark_prediction(left, SIZES[at].layers, guess)
+    for size, curve in curves.items():
+        CURVES.plot(right, size, tokens(curve), 1 - curve["busy"])
+    tick_each(right, tokens(pandas.concat(curves.values())), base=2)
+    right.set(xlabel="tokens per step", ylim=(0, 1))
+    traced = "gpu_ms" not in varied or varied["gpu_ms"].isna().all()  # else against steps timed without a profiler
+    step = "traced step" if traced else "step"
+    right.set_title(f"share of a {step} in which the GPU waits, {varied['attention'].iloc[0]}", fontsize="medium")
+    right.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
+    level_line(right, CLAIMED_WAIT, "“half of the time”", right=True)
+    second = {size: curve.iloc[min(1, len(curve) - 1)] for size, curve in curves.items()}
+    places = {size: (row["batch"] * row["length"], 1 - row["busy"]) for size, row in second.items()}
+    figures.label_points(right, places)
+    return fig

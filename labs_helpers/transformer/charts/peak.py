@@ -1,0 +1,81 @@
+"""The peak of a step's memory against the context length."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas
+from matplotlib.figure import Figure
+
+from labs_helpers.draw import figures
+from labs_helpers.draw.curves import predicted, recorded_on
+from labs_helpers.transformer import counts
+from labs_helpers.transformer.charts.layout import EAGER, new_figure, no_records, short_length, words
+from labs_helpers.transformer.config import SIZES, TransformerConfig
+from labs_helpers.transformer.records import timed, tokens
+from labs_helpers.transformer.setups import PRECISIONS, Setup
+
+
+def draw_peak(
+    frame: pandas.DataFrame,
+    formula: Callable[[TransformerConfig, int, int, int], float] = counts.step_peak,
+    prediction: Any = None,
+    size: str = "small",
+    setup: Setup = EAGER,
+) -> Figure:
+    """Peak memory of a step against the context length at one number of tokens per step, that of which there are the
+    most records; in three parts: what was allocated before the step, and of the line through the rest what does not
+    depend on the length and what does, the scores.
+
+    formula(config, batch, length, itemsize): the peak in bytes, drawn dashed. prediction: a Prediction of the length
+    at which the scores are as large as the second part; one that is not on the axis is written into the figure.
+    """
+    rows = timed(frame, setup, size=size).dropna(subset=["peak_bytes", "state_bytes"])
+    rows = max((group for _, group in rows.groupby(tokens(rows))), key=len, default=rows)
+    if len(rows) < 3:
+        return no_records(f"{size} at three context lengths, with {words(setup)}")
+    lengths, peaks = rows["length"].to_numpy(), rows["peak_bytes"].to_numpy()
+    first, last = lengths[0], lengths[-1]
+    states = rows["state_bytes"].mean()
+    per_token, rest = np.polyfit(lengths, peaks, 1)
+    others = rest - states
+    itemsize = PRECISIONS[setup.precision].itemsize
+    told = [formula(SIZES[size], row.batch, row.length, itemsize) for row in rows.itertuples()]
+    fig, ax = new_figure(
+        f"From {short_length(first)} to {short_length(last)} tokens of context the peak grows "
+        f"{peaks[-1] / peaks[0]:.1f} times; the formula is within {abs(told / peaks - 1).max():.0%}\n"
+        f"{size}, {tokens(rows).iloc[0]:,} tokens per step, {words(setup)}{recorded_on(rows)}",
+        width=9,
+        height=4.8,
+    )
+    ends = np.array([0, 1.04 * last])
+    below = 0 * ends
+    for name, part, color, alpha in (
+        ("states", states, "black", 0.15),
+        ("other activations", others, "sky", 0.3),
+        ("∝ L: scores", per_token * ends, "vermillion", 0.4),
+    ):
+        above = below + part
+        ax.fill_between(ends, below, above, color=figures.COLORS[color], alpha=alpha, linewidth=0)
+        middle = (below[-1] + above[-1]) / 2  # a curve without a line, for its name beside the axes
+        ax.plot(ends[-1:], [middle], linestyle="none", marker="", color=figures.COLORS[color], label=name)
+        below = above
+    ax.plot(lengths, told, "--", marker="", color=figures.COLORS["black"], label="formula")
+    ax.plot(lengths, peaks, "o", color=figures.COLORS["blue"], label="measured")
+    ax.set(xlabel="context length L", ylabel="peak of a step", xlim=(0, ends[-1]), ylim=(0, None))
+    ax.set_xticks(lengths, [short_length(length) for length in lengths])
+    figures.set_unit(ax.yaxis, "B")
+    figures.label_lines(ax)
+    if 0 < others < per_token * ends[-1]:
+        equal = others / per_token
+        ax.axvline(equal, linestyle=":", color=figures.COLORS["vermillion"], label="_equal")
+        look = {"xycoords": ax.get_xaxis_transform(), "xytext": (6, 0), "textcoords": "offset points", "va": "top"}
+        ax.annotate(f"from {equal:,.0f} tokens on the scores\nare most of the activations", (equal, 0.97), **look)
+    guess = predicted(prediction)
+    if guess is not None and 0 <= guess <= ends[-1]:
+        figures.mark_prediction(ax, guess, rest + per_token * guess)
+    elif guess is not None:
+        ax.text(0.98, 0.03, f"your prediction: {guess:,.0f}", transform=ax.transAxes, ha="right", style="italic")
+    return fig

@@ -1,0 +1,46 @@
+"""Time and memory in each precision."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas
+from matplotlib.figure import Figure
+from matplotlib.ticker import EngFormatter
+
+from labs_helpers.draw import figures
+from labs_helpers.draw.curves import recorded_on
+from labs_helpers.transformer.charts.layout import new_figure, no_records, shape_text, words
+from labs_helpers.transformer.records import setup_of, timed, varied_in
+from labs_helpers.transformer.setups import PRECISIONS
+
+
+def draw_precision(frame: pandas.DataFrame, **wanted: Any) -> Figure:
+    """Step time and peak memory in each precision, all else alike. wanted: columns' values, where several would do."""
+    rows = varied_in(timed(frame, **wanted).dropna(subset="peak_bytes"), "precision")
+    if len(rows) < 2:
+        return no_records("time and peak of steps in several precisions")
+    rows = rows.set_index("precision", drop=False).reindex([p for p in PRECISIONS if p in set(rows["precision"])])
+    first, last = rows.iloc[0], rows.iloc[-1]
+    fig, axes = new_figure(
+        f"{last.name} is {first['step_ms'] / last['step_ms']:.1f} times as fast as {first.name}, in "
+        f"{last['peak_bytes'] / first['peak_bytes']:.0%} of its memory\n{shape_text(first)}, "
+        f"{words(setup_of(first)).replace(first.name + ', ', '')}{recorded_on(rows)}",
+        width=9,
+        height=3.6,
+        ncols=2,
+        sharey=True,
+    )
+    for ax, title, unit, values in (
+        (axes[0], "time of a step", "s", rows["step_ms"] / 1e3),
+        (axes[1], "peak memory", "B", rows["peak_bytes"]),
+    ):
+        bars = ax.barh(rows.index, values, color=figures.COLORS["blue"])
+        shown = EngFormatter(unit)
+        ax.bar_label(bars, [shown(float(f"{value:.3g}")) for value in values], padding=4)
+        ax.set_title(title, fontsize="medium")
+        ax.set(xticks=[], xlim=(0, 1.25 * values.max()))
+        ax.spines["bottom"].set_visible(False)
+        ax.grid(False)
+    axes[0].invert_yaxis()
+    return fig

@@ -1,0 +1,118 @@
+"""What each remedy brings to a step: drawn along several orders, and as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from labs_helpers.draw import figures
+from labs_helpers.draw.curves import recorded_on
+from labs_helpers.transformer.charts.layout import listed, new_figure, no_records, shape_text, words
+from labs_helpers.transformer.records import setup_of, walked_steps
+from labs_helpers.transformer.setups import ORDERS, REMEDIES, Setup, treatment, walk
+
+
+def draw_waterfall(
+    frame: pandas.DataFrame, orders: Mapping[str, Mapping[str, Setup]] | None = None, **wanted: Any
+) -> Figure:
+    """What each remedy takes off the time of a step, in ms and as a factor, in a panel for each order of them.
+
+    orders: name → {"start": Setup, remedy: the setup with it and all before, …}; by default `walk` along each of
+    ORDERS. wanted: columns' values, such as size="small"; else the shape with the most records is drawn.
+    """
+    orders = orders or {name: walk(name) for name in ORDERS}
+    walked = {name: walked_steps(frame, path, **wanted) for name, path in orders.items()}
+    walked = {name: rows for name, rows in walked.items() if len(rows.dropna(subset="step_ms")) > 1}
+    if not walked:
+        return no_records("steps along an order of remedies")
+    start = next(iter(walked.values())).dropna(subset="size")
+    fig, axes = new_figure(
+        f"{_remedy_that_differs(walked)}\n{shape_text(start.iloc[0])}, from {words(setup_of(start.iloc[0]))} on"
+        f"{recorded_on(start)}",
+        width=max(7.2, 0.4 + 3.4 * len(walked)),
+        ncols=len(walked),
+        sharex=True,
+        squeeze=False,
+    )
+    remedies = dict.fromkeys([*REMEDIES, *(name for rows in walked.values() for name in rows.index[1:])])
+    colors = dict(zip(remedies, figures.COLORS.values(), strict=False))
+    for ax, (order, rows) in zip(axes[0], walked.items(), strict=True):
+        ax.set_title(order, fontsize="medium")
+        _draw_steps_down(ax, rows, colors)
+    axes[0][0].set_xlim(0, 2.2 * max(rows["step_ms"].max() for rows in walked.values()))
+    return fig
+
+
+def _draw_steps_down(ax: Axes, rows: pandas.DataFrame, colors: Mapping[str, str]) -> None:
+    """A bar for the first step, one for what each remedy took off it, and one for what is left."""
+    times = rows["step_ms"]
+    reached = float("nan")
+    for y, (remedy, ms) in enumerate(times.items()):
+        if np.isnan(ms):
+            why = "out of memory" if rows.loc[remedy, "out_of_memory"] is True else "not measured"
+            ax.text(np.nan_to_num(reached), y, f" {why}", va="center", style="italic")
+            continue
+        if np.isnan(reached):
+            ax.barh(y, ms, color="gray")
+            text = f"{ms:.3g} ms"
+        else:
+            ax.barh(y, reached - ms, left=ms, color=colors.get(remedy, "gray"))
+            text = f"{ms - reached:+.3g} ms, {reached / ms:.2f}×".replace("-", "−")
+        ax.text(np.fmax(ms, reached), y, f" {text}", va="center")
+        reached = ms
+        ax.vlines(ms, y, y + 1, color="gray", linewidth=0.8, zorder=0)
+    ax.barh(len(times), reached, color=figures.COLORS["black"])
+    ax.text(reached, len(times), f" {reached:.3g} ms, {times.dropna().iloc[0] / reached:.1f}× in all", va="center")
+    ax.set_yticks(range(len(times) + 1), [*times.index, "left"])
+    ax.invert_yaxis()
+    ax.set_xlabel("time of a step, ms")
+    ax.grid(False, axis="y")
+
+
+def _remedy_that_differs(walked: Mapping[str, pandas.DataFrame]) -> str:
+    """A title: the remedy whose saving depends the most on what came before."""
+    saved: dict[str, list[tuple[float, str]]] = {}
+    for rows in walked.values():
+        ms = rows["step_ms"].ffill().shift() - rows["step_ms"]
+        for place, remedy in enumerate(rows.index):
+            if ms.iloc[place] == ms.iloc[place]:
+                before = f"after {listed(list(rows.index[1:place]))}" if place > 1 else "first of all"
+                saved.setdefault(remedy, []).append((ms.iloc[place], before))
+    remedy, ways = max(saved.items(), key=lambda item: max(item[1])[0] - min(item[1])[0])
+    told = [f"{ms:.3g} ms {before}" for ms, before in sorted({min(ways), max(ways)})]
+    return f"{remedy} saves {', but '.join(told)}".replace("-", "−")
+
+
+def remedies_table(
+    frame: pandas.DataFrame,
+    path: Mapping[str, Setup] | None = None,
+    expected: Mapping[str, object] | None = None,
+    **wanted: Any,
+) -> pandas.DataFrame:
+    """The doctor's table: a row for each remedy, with time, peak and launches of a step before it and after it.
+
+    path: {"start": Setup, remedy: the setup with it and all before, …}; by default `treatment()`.
+    expected: remedy → what was predicted of it, a text or a number. wanted: columns' values, such as size="1b"; else
+    the shape with the most records. NaN where a step was not measured or out of memory; then the next one's 'before'
+    is the last that was.
+    """
+    rows = walked_steps(frame, path or treatment(), **wanted)
+    columns: dict[tuple[str, str], Any] = {}
+    if expected is not None:
+        columns["predicted", ""] = [expected.get(str(remedy), "") for remedy in rows.index[1:]]
+    for name, values, digits in (
+        ("step, ms", rows["step_ms"], 2),
+        ("peak, GB", rows["peak_bytes"] / 1e9, 2),
+        ("launches", rows["launches"], 0),
+    ):
+        before, after = values.ffill().shift().iloc[1:], values.iloc[1:]
+        columns[name, "before"], columns[name, "after"] = before.round(digits), after.round(digits)
+        if name == "step, ms":
+            columns["times as fast", ""] = (before / after).round(2)
+    table = pandas.DataFrame(columns, index=rows.index[1:].rename("remedy"))
+    return table.astype({column: "Int64" for column in table if column[0] == "launches"})

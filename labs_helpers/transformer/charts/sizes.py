@@ -1,0 +1,70 @@
+"""Where the time goes as model and context grow."""
+
+from __future__ import annotations
+
+import pandas
+from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, PercentFormatter
+
+from labs_helpers.draw import figures
+from labs_helpers.draw.curves import recorded_on, tick_each
+from labs_helpers.transformer.charts.layout import (
+    CURVES,
+    EAGER,
+    by_size,
+    listed,
+    new_figure,
+    no_records,
+    say_instead,
+    short_length,
+    words,
+)
+from labs_helpers.transformer.records import timed, tokens
+from labs_helpers.transformer.setups import Setup
+
+
+def draw_sizes(frame: pandas.DataFrame, setup: Setup = EAGER) -> Figure:
+    """Time per token of forward pass, backward pass and step against the context length, a panel for each size, and
+    MFU beside them: medians, with the 20th to 80th percentile as a bar. Drawn are the records of one number of tokens
+    per step, or of sequences, of which there are the most."""
+    rows = timed(frame, setup)
+    if rows.empty:
+        return no_records(f"steps with {words(setup)}")
+    ways = tokens(rows).rename("tokens per step"), rows["batch"].rename("sequences per step")
+    same = max(ways, key=lambda values: values.value_counts().max())
+    same = same[same == same.mode().iloc[0]]
+    rows = rows.loc[same.index]
+    curves = by_size(rows)
+    first, last = rows["length"].min(), rows["length"].max()
+    factors = [f"{c['step_ms'].iloc[-1] / c['step_ms'].iloc[0]:.1f} ({size})" for size, c in curves.items()]
+    fig, axes = new_figure(
+        f"From {short_length(first)} to {short_length(last)} tokens of context a token takes "
+        f"{listed(factors)} times as long\n{words(setup)}, {same.iloc[0]:,} {same.name}{recorded_on(rows)}",
+        width=3.3 + 2.4 * len(curves),
+        ncols=len(curves) + 1,
+    )
+    for ax, (size, curve) in zip(axes, curves.items(), strict=False):
+        ax.sharey(axes[0])
+        look = {"color": CURVES.color(size), "marker": CURVES.marker(size)}
+        for phase, dashes in (("backward", "--"), ("forward", ":"), ("step", "-")):
+            low, middle, high = (curve[f"{phase}{part}_ms"] / 1e3 / tokens(curve) for part in ("_p20", "", "_p80"))
+            ax.plot(curve["length"], middle, dashes, label=phase, **look)
+            ax.vlines(curve["length"], low, high, color=CURVES.color(size), linewidth=4, alpha=0.3)
+        ax.set_title(size, fontsize="medium")
+        ax.tick_params(labelleft=ax is axes[0])
+        CURVES.plot(axes[-1], size, curve["length"], curve["mfu"])
+    axes[0].set(yscale="log", ylabel="time per token")
+    axes[0].yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    figures.set_unit(axes[0].yaxis, "s")
+    axes[-1].set_title("MFU", fontsize="medium")
+    for ax in axes:
+        tick_each(ax, rows["length"], base=2)
+        ax.set_xlabel("context length")
+    figures.label_lines(axes[-2])
+    if rows["mfu"].isna().all():
+        say_instead(axes[-1], "no datasheet\nof this machine")
+    else:
+        axes[-1].set_ylim(0, None)
+        axes[-1].yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
+        figures.label_lines(axes[-1])
+    return fig

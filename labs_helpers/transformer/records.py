@@ -1,0 +1,68 @@
+"""Of the study's records the steps that are asked for, as `study.load` gives them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import pandas
+
+from labs_helpers.transformer.grids import FIELDS
+from labs_helpers.transformer.measure_step import PHASES
+from labs_helpers.transformer.setups import Setup
+from labs_helpers.transformer.study import of_setup, with_rates
+
+SHAPE = ["size", "batch", "length"]
+SETTING = [*SHAPE, *FIELDS]
+WHOLE = ["batch", "length", "layers", "segments", "accumulate"]  # columns that beside other kinds of records are float
+TIMES = [f"{phase}{part}_ms" for phase in PHASES for part in ("", "_p20", "_p80")]
+MEASURED = [*TIMES, "peak_bytes", "state_bytes", "launches", "forward_launches", "busy", "flops_per_token"]
+
+
+def steps(frame: pandas.DataFrame, setup: Setup | None = None, **wanted: Any) -> pandas.DataFrame:
+    """The latest step of each shape and setup: in one setup (None: any), where the columns have the values `wanted`.
+
+    No rows where there are no such records, or no such column. Of MEASURED a value is NaN where it was not measured,
+    as all are of a step that was out of memory."""
+    rows = frame
+    for column, value in ({"kind": "step"} | wanted).items():
+        rows = rows[rows[column] == value] if column in rows else rows[:0]
+    usual = dataclasses.asdict(Setup())  # of what an older record does not name
+    rows = rows.assign(**{field: value for field, value in usual.items() if field not in rows})
+    rows = rows.reindex(columns=list(dict.fromkeys([*rows, *SHAPE, *WHOLE, *MEASURED])))
+    rows = rows.astype(dict.fromkeys(WHOLE, int) | dict.fromkeys(MEASURED, float))
+    rows = of_setup(rows, setup) if setup else rows
+    return rows.drop_duplicates(SETTING, keep="last").sort_values(["length", "batch"])
+
+
+def timed(frame: pandas.DataFrame, setup: Setup | None = None, **wanted: Any) -> pandas.DataFrame:
+    """`steps` that were not out of memory, with their rates and MFU."""
+    rows = steps(frame, setup, **wanted).dropna(subset="step_ms")
+    return with_rates(rows.assign(**{"on.name": rows["on.name"].fillna("") if "on.name" in rows else ""}))
+
+
+def tokens(rows: pandas.DataFrame) -> pandas.Series:
+    """Tokens of a step."""
+    return rows["batch"] * rows["length"]
+
+
+def walked_steps(frame: pandas.DataFrame, path: Mapping[str, Setup], **wanted: Any) -> pandas.DataFrame:
+    """The records along a path of setups, a row for each of its names, at the shape that has the most of them; NaN
+    where there is none. wanted: columns' values."""
+    rows = steps(frame, **wanted)
+    found = pandas.concat({name: of_setup(rows, setup) for name, setup in path.items()}, names=["remedy"])
+    shapes = [shape for _, shape in found.groupby(SHAPE)]
+    found = max(shapes, key=len, default=found).droplevel(1)
+    return found.reindex(index=list(path), columns=[*SETTING, *MEASURED, "out_of_memory", "on.machine"])
+
+
+def varied_in(rows: pandas.DataFrame, column: str) -> pandas.DataFrame:
+    """Of the rows those that differ in one column of SETTING alone, by that column: the most that there are."""
+    groups = [group for _, group in rows.groupby([name for name in SETTING if name != column], sort=False)]
+    return max(groups, key=len, default=rows).sort_values(column)
+
+
+def setup_of(row: Mapping[str, Any]) -> Setup:
+    """The Setup of a record, whose yes and no, beside records of other kinds, are numbers or objects."""
+    return Setup(**{name: type(getattr(Setup(), name))(row[name]) for name in FIELDS})
