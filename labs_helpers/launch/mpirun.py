@@ -11,7 +11,7 @@ import linecache
 import os
 import pickle
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -53,21 +53,28 @@ def mpirun(
 
 
 def run_on_ranks(
-    function: Callable[..., Any], ranks: int, *args: Any, timeout: float, env: Mapping[str, str] | None = None
+    function: Callable[..., Any],
+    ranks: int,
+    *args: Any,
+    timeout: float,
+    env: Mapping[str, str] | None = None,
+    within: Sequence[str] = (),
+    hosts: Sequence[str] | None = None,
 ) -> list[Any]:
     """Call `function(comm, *args)` with comm = MPI.COMM_WORLD on `ranks` ranks; return the results in rank order.
 
     The function travels by cloudpickle: it may be defined in a notebook cell, with what it uses from other cells.
     What the ranks print is printed here, in rank order. `timeout`, `env` and the errors are those of `mpirun`;
-    TypeError says that something cannot be pickled.
+    TypeError says that something cannot be pickled. For pretended nodes (see there): `within`, the command that mpirun
+    is an argument of, and `hosts`, the name of the host that each rank has to be on.
     """
     with scratch("ranks-") as folder:
         with (folder / "call").open("wb") as file:
             # The ranks import what this process imports, and show a cell's lines in their tracebacks.
             cells = {name: entry for name, entry in linecache.cache.items() if len(entry) == 4 and entry[1] is None}
-            pickle.dump((sys.path, ranks, cells), file)
+            pickle.dump((sys.path, ranks, hosts, cells), file)
             cloudpickle.dump((function, args), file)
-        _run(folder, ranks, [], getattr(function, "__name__", repr(function)), timeout, dict(env or {}))
+        _run(folder, ranks, [], getattr(function, "__name__", repr(function)), timeout, dict(env or {}), within=within)
         for text in read_outputs(folder, ranks):
             print(text, end="")
         return [pickle.loads((folder / f"{rank}.done").read_bytes()) for rank in range(ranks)]
@@ -81,11 +88,12 @@ def _run(
     timeout: float,
     env: dict[str, str],
     hostfile: Path | None = None,
+    within: Sequence[str] = (),
 ) -> None:
     if not isinstance(ranks, int) or ranks < 1:
         raise ValueError(f"ranks must be a positive whole number, not {ranks!r}")
     flavour = find_flavour()
-    command = flavour.command(ranks, hostfile, export=env if hostfile else ())
+    command = [*within, *flavour.command(ranks, hostfile, export=env if hostfile else ())]
     command += [sys.executable, worker.__file__, str(folder), *program]
     session = None if hostfile else str(folder)
     said = ""

@@ -50,7 +50,7 @@ def _call(file: Path) -> bytes:
     import linecache
 
     with file.open("rb") as stream:
-        sys.path[:], ranks, cells = pickle.load(stream)
+        sys.path[:], ranks, hosts, cells = pickle.load(stream)
         linecache.cache.update(cells)  # notebook cells are no files: tracebacks shall show their lines
         import cloudpickle
         from mpi4py import MPI
@@ -60,6 +60,9 @@ def _call(file: Path) -> bytes:
                 f"mpirun started {ranks} programs of {MPI.COMM_WORLD.size} rank: mpirun and mpi4py's MPI differ. "
                 "Take another MPI's folder out of PATH and LD_LIBRARY_PATH"
             )
+        rank, here = MPI.COMM_WORLD.rank, os.uname().nodename
+        if hosts and here != hosts[rank]:
+            raise RuntimeError(f"rank {rank} was to be on {hosts[rank]}, but is on {here}")
         function, args = pickle.load(stream)
     return cloudpickle.dumps(function(MPI.COMM_WORLD, *args))
 
@@ -90,21 +93,29 @@ def say_where_when_asked(folder: Path, rank: int | str) -> None:
     where = open(folder / f"{rank}.where", "w")
     faulthandler.enable(where, all_threads=False)
     faulthandler.register(signal.SIGCONT, where, all_threads=False)  # Open MPI sends it before it ends a rank
-    _write(folder / f"{rank}.pid", f"{os.getpid()} {os.uname().nodename}".encode())
+    _write(folder / f"{rank}.pid", f"{os.getpid()} {_where_pids_mean_the_same()}".encode())
 
 
 def ask_where(folder: Path) -> None:
     """Ask the ranks on this host that are still at work where they stand, and wait for their answers, 1 s at most."""
     asked = []
     for file in folder.glob("*.pid"):
-        pid, host = file.read_text().split()
-        if host == os.uname().nodename and not _ended(file):
+        pid, place = file.read_text().split()
+        if place == _where_pids_mean_the_same() and not _ended(file):
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(int(pid), signal.SIGCONT)
                 asked.append(file.with_suffix(".where"))
     deadline = time.monotonic() + 1
     while time.monotonic() < deadline and not all(file.read_bytes().endswith(OUTERMOST) for file in asked):
         time.sleep(0.01)
+
+
+def _where_pids_mean_the_same() -> str:
+    """A host's name does not say so: one machine may pretend to be several."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip() + os.readlink("/proc/self/ns/pid")
+    except OSError:
+        return os.uname().nodename
 
 
 def _ended(file: Path) -> bool:
