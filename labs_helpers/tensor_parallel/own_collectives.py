@@ -1,0 +1,82 @@
+"""The course's own collectives behind mpi4py's method names, every message counted: what lab 06 built, at work."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+
+from labs_helpers.collectives.counting import CountingComm
+from labs_helpers.collectives.interface import allgather, allreduce, broadcast, reduce_scatter
+
+Array = np.ndarray[Any, Any]
+
+
+class OwnCollectives:
+    """Wraps an MPI communicator: `Allreduce`, `Iallreduce`, `Allgather`, `Reduce_scatter_block` and `Bcast` as mpi4py
+    calls them, of point-to-point messages. algorithm: of all-reduce (see `collectives.ALGORITHMS`); the others go
+    round the ring, and Bcast down a binomial tree.
+
+    Made by every rank of comm. `Iallreduce` runs in a thread of its own, on a communicator of its own, so that it meets
+    no other message; it needs an MPI with MPI_THREAD_MULTIPLE and works at once where there is none.
+    """
+
+    def __init__(self, comm: Any, algorithm: str = "ring") -> None:
+        self.algorithm = algorithm
+        self._main, self._background = CountingComm(comm), CountingComm(comm.Dup())
+        self._thread = ThreadPoolExecutor(1) if _threads_may_call() else None
+
+    @property
+    def bytes_sent(self) -> int:
+        """By this rank since it was made."""
+        return self._main.bytes_sent + self._background.bytes_sent
+
+    @property
+    def messages_sent(self) -> int:
+        """By this rank since it was made."""
+        return self._main.messages_sent + self._background.messages_sent
+
+    def Get_rank(self) -> int:
+        return self._main.Get_rank()
+
+    def Get_size(self) -> int:
+        return self._main.Get_size()
+
+    def Allreduce(self, send: Any, recv: Array, op: Any = None) -> None:
+        allreduce(self._main, send, recv, op, self.algorithm, validate=False)
+
+    def Iallreduce(self, send: Any, recv: Array, op: Any = None) -> Started:
+        if self._thread is None:
+            allreduce(self._background, send, recv, op, self.algorithm, validate=False)
+            return Started(None)
+        return Started(self._thread.submit(allreduce, self._background, send, recv, op, self.algorithm, False))
+
+    def Allgather(self, send: Array, recv: Array) -> None:
+        allgather(self._main, send, recv, validate=False)
+
+    def Reduce_scatter_block(self, send: Array, recv: Array, op: Any = None) -> None:
+        reduce_scatter(self._main, send, recv, op, validate=False)
+
+    def Bcast(self, buffer: Array, root: int = 0) -> None:
+        broadcast(self._main, buffer, root, validate=False)
+
+
+class Started:
+    """A request: what a thread is at, or what is done already."""
+
+    def __init__(self, future: Future[None] | None) -> None:
+        self.future = future
+
+    def Test(self) -> bool:
+        return self.future is None or self.future.done()
+
+    def Wait(self) -> None:
+        if self.future is not None:
+            self.future.result()
+
+
+def _threads_may_call() -> bool:
+    from mpi4py import MPI
+
+    return bool(MPI.Query_thread() == MPI.THREAD_MULTIPLE)

@@ -1,0 +1,89 @@
+"""The four collects against slices of the whole array, over MPI's collectives and the course's own."""
+
+import numpy as np
+import pytest
+
+from labs_helpers.launch.mpirun import run_on_ranks
+from labs_helpers.tensor_parallel.naive import (
+    naive_collect_backward_output,
+    naive_collect_backward_x,
+    naive_collect_forward_input,
+    naive_collect_forward_output,
+)
+
+SHAPES = [(2, 3, 12), (1, 1, 12), (5, 7, 24), (0, 3, 12)]
+DTYPES = ["float64", "float32", "float16", "int64", "uint8"]
+
+
+def _good(result, *inputs):
+    return result.flags.c_contiguous and not any(np.shares_memory(result, x) for x in inputs)
+
+
+def _compare(comm):
+    """Everything that differs from the whole array's slices."""
+    from labs_helpers.tensor_parallel.own_collectives import OwnCollectives
+
+    wrong = []
+    rank, size = comm.rank, comm.size
+    random = np.random.default_rng(0)  # the same on every rank
+    for way, group in {"mpi": comm, "own": OwnCollectives(comm)}.items():
+        for shape in SHAPES:
+            for dtype in DTYPES:
+                all_ranks = random.integers(0, 9, (size, *shape)).astype(dtype)
+                whole = all_ranks[0]
+                part = shape[2] // size
+                mine = whole[:, :, rank * part : (rank + 1) * part]  # not contiguous
+                for collect in (naive_collect_forward_input, naive_collect_forward_output):
+                    found = collect(mine, group, size)
+                    if not (np.array_equal(found, whole) and found.dtype == dtype and _good(found, mine)):
+                        wrong.append((way, collect.__name__, shape, dtype))
+                found = naive_collect_backward_output(whole, rank, size)
+                if not (np.array_equal(found, mine) and found.dtype == dtype and _good(found, whole)):
+                    wrong.append((way, "backward_output", shape, dtype))
+                for contribution in (all_ranks[rank], np.asfortranarray(all_ranks[rank])):
+                    before = contribution.copy()
+                    found = naive_collect_backward_x(contribution, group, size)
+                    expected = all_ranks.sum(0, dtype=dtype)[:, :, rank * part : (rank + 1) * part]
+                    same = np.array_equal(found, expected) and np.array_equal(contribution, before)
+                    if not (same and found.dtype == dtype and _good(found, contribution)):
+                        wrong.append((way, "backward_x", shape, dtype))
+    return wrong
+
+
+@pytest.mark.parametrize("ranks", [1, 3, 4])
+def test_collects_equal_slices_of_the_whole(ranks):
+    assert run_on_ranks(_compare, ranks, timeout=60) == [[]] * ranks
+
+
+class Alone:
+    def Get_size(self):
+        return 2
+
+
+@pytest.mark.parametrize(
+    "call, error, message",
+    [
+        (lambda: naive_collect_forward_input(np.zeros((2, 3)), Alone(), 2), ValueError, r"x has shape \(2, 3\)"),
+        (lambda: naive_collect_forward_output([[[1.0]]], Alone(), 2), TypeError, "out is a list"),
+        (
+            lambda: naive_collect_forward_input(np.zeros((1, 1, 2), complex), Alone(), 2),
+            TypeError,
+            "x has dtype complex",
+        ),
+        (
+            lambda: naive_collect_forward_input(np.zeros((1, 1, 2)), Alone(), 4),
+            ValueError,
+            "mp_size is 4, but mp_comm has 2",
+        ),
+        (
+            lambda: naive_collect_backward_output(np.zeros((1, 1, 5)), 0, 2),
+            ValueError,
+            "output_grad is 5, which mp_size 2",
+        ),
+        (lambda: naive_collect_backward_output(np.zeros((1, 1, 4)), 2, 2), ValueError, "mp_group_idx is 2"),
+        (lambda: naive_collect_backward_x(np.zeros((1, 1, 5)), Alone(), 2), ValueError, "grad_x is 5, which mp_size 2"),
+    ],
+)
+def test_errors_name_the_argument(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
