@@ -36,8 +36,10 @@ def draw_launches(frame: pandas.DataFrame, prediction: Any = None, setup: Setup 
     curves = by_size(timed(frame, setup_of(varied.iloc[0]), length=varied["length"].iloc[0]).dropna(subset="busy"))
     layers, kernels = counted["layers"].to_numpy(float), counted["forward_launches"].to_numpy(float)
     slope, besides = np.polyfit(layers, kernels, 1) if len(counted) > 1 else (kernels[0] / layers[0], 0.0)
+    traced = "gpu_ms" not in varied or varied["gpu_ms"].isna().all()  # else against steps timed without a profiler
+    step = "traced step" if traced else "step"
     fig, (left, right) = new_figure(
-        f"A layer launches {slope:.0f} kernels; the GPU waits {1 - varied['busy'].iloc[0]:.0%} of the time at "
+        f"A layer launches {slope:.0f} kernels; the GPU waits {1 - varied['busy'].iloc[0]:.0%} of a {step} at "
         f"{tokens(varied).iloc[0]:,} tokens per step, {1 - varied['busy'].iloc[-1]:.0%} at "
         f"{tokens(varied).iloc[-1]:,}\n{setup.precision}, eager{recorded_on(counted)}",
         width=9.5,
@@ -60,8 +62,6 @@ def draw_launches(frame: pandas.DataFrame, prediction: Any = None, setup: Setup 
         CURVES.plot(right, size, tokens(curve), 1 - curve["busy"])
     tick_each(right, tokens(pandas.concat(curves.values())), base=2)
     right.set(xlabel="tokens per step", ylim=(0, 1))
-    traced = "gpu_ms" not in varied or varied["gpu_ms"].isna().all()  # else against steps timed without a profiler
-    step = "traced step" if traced else "step"
     right.set_title(f"share of a {step} in which the GPU waits, {varied['attention'].iloc[0]}", fontsize="medium")
     right.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
     level_line(right, CLAIMED_WAIT, "“half of the time”", right=True)

@@ -30,7 +30,8 @@ def draw_peak(
     depend on the length and what does, the scores.
 
     formula(config, batch, length, itemsize): the peak in bytes, drawn dashed. prediction: a Prediction of the length
-    at which the scores are as large as the second part; one that is not on the axis is written into the figure.
+    at which the scores are half of the activations that are kept; one that is not on the axis is written into the
+    figure.
     """
     rows = timed(frame, setup, size=size).dropna(subset=["peak_bytes", "state_bytes"])
     rows = max((group for _, group in rows.groupby(tokens(rows))), key=len, default=rows)
@@ -54,7 +55,7 @@ def draw_peak(
     below = 0 * ends
     for name, part, color, alpha in (
         ("states", states, "black", 0.15),
-        ("other activations", others, "sky", 0.3),
+        ("the rest, loss too", others, "sky", 0.3),
         ("∝ L: scores", per_token * ends, "vermillion", 0.4),
     ):
         above = below + part
@@ -68,11 +69,13 @@ def draw_peak(
     ax.set_xticks(lengths, [short_length(length) for length in lengths])
     figures.set_unit(ax.yaxis, "B")
     figures.label_lines(ax)
-    if 0 < others < per_token * ends[-1]:
-        equal = others / per_token
-        ax.axvline(equal, linestyle=":", color=figures.COLORS["vermillion"], label="_equal")
+    kept = counts.saved_activations(SIZES[size], int(rows["batch"].iloc[0]), int(first), itemsize, setup.attention)
+    scores = kept.get("probabilities", 0) + kept.get("mask", 0)
+    half = first * (sum(kept.values()) - scores) / scores if scores else np.inf  # at as many tokens the rest stays
+    if half < ends[-1]:
+        ax.axvline(half, linestyle=":", color=figures.COLORS["vermillion"], label="_half")
         look = {"xycoords": ax.get_xaxis_transform(), "xytext": (6, 0), "textcoords": "offset points", "va": "top"}
-        ax.annotate(f"from {equal:,.0f} tokens on the scores\nare most of the activations", (equal, 0.97), **look)
+        ax.annotate(f"from {half:,.0f} tokens on the scores are\nmost of the activations kept", (half, 0.97), **look)
     guess = predicted(prediction)
     if guess is not None and 0 <= guess <= ends[-1]:
         figures.mark_prediction(ax, guess, rest + per_token * guess)

@@ -17,7 +17,9 @@ from labs_helpers.transformer.setups import PRECISIONS
 
 def draw_precision(frame: pandas.DataFrame, **wanted: Any) -> Figure:
     """Step time and peak memory in each precision, all else alike. wanted: columns' values, where several would do."""
-    rows = varied_in(timed(frame, **wanted).dropna(subset="peak_bytes"), "precision")
+    runs = [run for _, run in frame.groupby("on.time")] if "on.time" in frame else [frame]
+    alike = [varied_in(timed(run, **wanted).dropna(subset="peak_bytes"), "precision") for run in runs]
+    rows = max(alike, key=len, default=timed(frame[:0]))  # all of one run
     if len(rows) < 2:
         return no_records("time and peak of steps in several precisions")
     rows = rows.set_index("precision", drop=False).reindex([p for p in PRECISIONS if p in set(rows["precision"])])

@@ -123,11 +123,8 @@ def draw_counters(frame: pandas.DataFrame, copy_bandwidth: float | None = None) 
     share = (moved / roof).to_numpy()
     excess = (rows["bytes_read"] / rows["predicted_read"]).to_numpy()
     names = [name.split(",")[0] for name in rows["name"]]
-    also = " and reaches" if excess.argmax() == share.argmax() else f"; {names[share.argmax()]} reaches"
-    compared = "copy bandwidth" if copy_bandwidth else "the datasheet's bandwidth"
     fig, axes = figures.new(
         f"{names[excess.argmax()]} reads {excess.max():.1f} times its operands"
-        + (f"{also} the most of {compared}, {share.max():.0%}" if roof == roof else "")
         + f"\noutlined: predicted, each operand once{recorded_on(rows)}",
         width=10.5,
         height=3.4,
