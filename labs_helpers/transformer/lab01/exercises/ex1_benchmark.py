@@ -16,7 +16,7 @@ def benchmark(model, synchronize, clock, warmup=3, runs=9):
     # 1. A function that times one phase: nothing is queued when the clock starts, and its work is
     #    done when the clock stops. What a round needs before the phase is run, but not timed.
     # 2. warmup + runs rounds, of which the last `runs` count.
-    # 3. Median and spread by numpy.quantile, in ms; all of that for each of the three phases.
+    # 3. Median and spread by numpy.quantile, in ms, for each of the three phases; return them.
     ### BEGIN SOLUTION
 
     def timed(prepare, phase):

@@ -12,7 +12,8 @@ def bound_by(operation, us, peak, bandwidth):
     element); what else stands there (numbers, "Scalar", "TensorList", "") counts nothing.
     Each input is read once. "aten::mm" and "aten::bmm" multiply the first two, (…, M, K) and
     (…, K, N), to (…, M, N) of the first one's type. Every other operation writes one result like
-    its largest input (most elements, of equal ones the widest) and does a FLOP per element of it.
+    its largest input (most elements, of equal ones the one with more bytes per element) and does a
+    FLOP per element of it. With no input left there are 0 bytes and 0 FLOPs.
     bound: what takes longer at its roof. share: that time / us. It may exceed 1 (caches); where
     it is below 0.3, bound is "neither": launching or waiting takes the time.
     """

@@ -11,7 +11,7 @@ def peak_bytes(config, batch, length, itemsize=2):
     - The backward pass begins, in the loss's softmax: all that the forward pass keeps is there, and
       two gradients as large as the log-softmax, float32 too. No parameter has a gradient yet.
     - It is in the last layer's softmax: gone are the log-softmax, the last norm's tensors and what
-      the table has below that layer's probabilities. Two gradients as large as the probabilities
+      the table has below that layer's float32 probabilities. Two gradients as large as these
       stand there, float32 too; the parameters that have a gradient by then may be left out.
     - The update: no activations, all gradients, and a temporary as large as all parameters.
     """

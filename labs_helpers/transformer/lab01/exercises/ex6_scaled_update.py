@@ -6,7 +6,8 @@ import torch
 def scaled_update(weights, master, gradients, scale, good_steps, lr, growth_interval):
     """One step of SGD; returns the (scale, good_steps) of the next step.
 
-    weights: the model's parameters, float16. master: the same in float32, in the same order.
+    weights: the model's parameters, float16, leaves that require gradients. master: the same in
+    float32, in the same order.
     gradients: float16, of scale times the loss. The tensors in weights and master change in place,
     gradients do not. Where any gradient has an inf or a NaN, the step is skipped: no weight and no
     master changes, the scale is halved, and good_steps begins at 0 again. Otherwise

@@ -8,7 +8,7 @@ def place_checkpoints(layers, kept, inside):
     make of it. The backward pass goes from the last segment to the first and computes each again:
     then its layers' activations are there, `inside` bytes each, beside the segments' inputs.
     The sizes are those with the lowest peak, segments · kept + largest size · inside; of several
-    with that peak, those with the fewest segments.
+    with that peak, any with the fewest segments.
     """
     # 1. The peak for a number of segments, whose sizes are as equal as possible.
     # 2. The best number, from 1 to `layers`.
