@@ -11,7 +11,6 @@ from labs_helpers.transformer.lab01.checks import (
     by_operation_traces,
     communication_causes,
     diagnose_causes,
-    diagnose_time_causes,
     diagnose_traces,
     gpu_time_causes,
     gpu_time_traces,
@@ -119,8 +118,8 @@ def column(i, right):
             {
                 diagnose_causes.name_causes: names,
                 diagnose_causes.launch_causes: column(0, by_part),
-                diagnose_time_causes.us_causes: column(1, by_part),
-                diagnose_time_causes.span_causes: column(2, by_part),
+                diagnose_causes.us_causes: column(1, by_part),
+                diagnose_causes.span_causes: column(2, by_part),
             },
         ),
     ],

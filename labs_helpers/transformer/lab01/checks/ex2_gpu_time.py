@@ -1,13 +1,13 @@
 """Exercise 2 of lab 01: launches, busy and exposed, on traces made by hand and on real ones."""
 
 from labs_helpers.course.exercise import exercise
-from labs_helpers.course.verdict import Candidates, expect_number, expect_tuple
-from labs_helpers.measure.trace import GPU_WORK, Event
+from labs_helpers.course.verdict import expect_number, expect_tuple
+from labs_helpers.measure.trace import GPU_WORK
 from labs_helpers.transformer.lab01 import exercises
-from labs_helpers.transformer.lab01.checks.asked import ask, expect_near, showing
+from labs_helpers.transformer.lab01.checks.ask import ask, expect_near, showing
 from labs_helpers.transformer.lab01.checks.communication_causes import exposed_causes, exposed_us
 from labs_helpers.transformer.lab01.checks.covered import covered
-from labs_helpers.transformer.lab01.checks.gpu_time_causes import busy_causes, communicates, whole_of
+from labs_helpers.transformer.lab01.checks.gpu_time_causes import busy_causes, launch_causes, whole_of
 from labs_helpers.transformer.lab01.checks.gpu_time_traces import CASES
 from labs_helpers.transformer.lab01.checks.practice_traces import of
 from labs_helpers.transformer.lab01.checks.real_traces import real_traces
@@ -31,24 +31,3 @@ def _compared(case: str, student, events, *causes) -> str:
     expect_near(case, "busy", found[1], busy, candidates[1])
     expect_near(case, "exposed", found[2], exposed, candidates[2])
     return f"{case}: {launches:,} launches, busy {busy:.0%}, exposed {exposed:.0%}"
-
-
-def launch_causes(events: list[Event]) -> Candidates:
-    kernels, calls = of(events, "kernel"), of(events, "cuda_runtime")
-    yield "a gpu_user_annotation is a range, not a kernel", len(of(events, "kernel", "gpu_user_annotation"))
-    yield "copies and memsets are no kernels", len(of(events, *GPU_WORK))
-    yield "copies are no kernels", len(of(events, "kernel", "gpu_memcpy"))
-    yield "memsets are no kernels", len(of(events, "kernel", "gpu_memset"))
-    yield "kernels that communicate are kernels too", sum(not communicates(event) for event in kernels)
-    yield "kernels that communicate are kernels too", sum("nccl" not in event["name"] for event in kernels)
-    several = "one launch may start several kernels, all with its correlation: count the kernels"
-    yield several, len({event["args"]["correlation"] for event in kernels})
-    yield "each name was counted once: a kernel counts as often as it ran", len({event["name"] for event in kernels})
-    same = "kernels with the same interval were counted once: on two streams they are two"
-    yield same, len({(event["ts"], event["dur"]) for event in kernels})
-    yield 'every "cuda_runtime" event was counted: some of them copy or wait; kernels are asked for', len(calls)
-    starts = [event for event in calls if "LaunchKernel" in event["name"]]
-    yield "launches were counted on the CPU, where one cudaGraphLaunch starts many kernels", len(starts)
-    yield "PyTorch's operations were counted; kernels are asked for", len(of(events, "cpu_op"))
-    yield "all events were counted; kernels are asked for", len(of(events))
-    yield "all events were counted; kernels are asked for", len(events)

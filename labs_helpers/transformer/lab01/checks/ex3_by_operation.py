@@ -3,12 +3,13 @@
 from itertools import pairwise
 
 from labs_helpers.course.exercise import exercise
-from labs_helpers.course.verdict import Wrong, likely
+from labs_helpers.course.verdict import Wrong, expect_table, likely
 from labs_helpers.measure.trace import GPU_WORK, Event
 from labs_helpers.transformer.lab01 import exercises
-from labs_helpers.transformer.lab01.checks.asked import ask, showing
+from labs_helpers.transformer.lab01.checks.ask import ask, showing
 from labs_helpers.transformer.lab01.checks.by_operation_causes import (
     ORPHAN,
+    Table,
     call_causes,
     name_causes,
     pairs,
@@ -18,7 +19,6 @@ from labs_helpers.transformer.lab01.checks.by_operation_causes import (
 from labs_helpers.transformer.lab01.checks.by_operation_traces import CASES
 from labs_helpers.transformer.lab01.checks.practice_traces import of
 from labs_helpers.transformer.lab01.checks.real_traces import real_traces
-from labs_helpers.transformer.lab01.checks.tables import Table, expect_table
 
 KEYS = {
     "External id": 'not every event has an "External id": args.get("External id")',

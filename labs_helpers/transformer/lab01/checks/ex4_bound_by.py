@@ -1,14 +1,14 @@
 """Exercise 4 of lab 01: bytes and FLOPs of operations, their times at the roofs, and the share reached."""
 
-from numbers import Real
+from math import isclose
 
 from labs_helpers.course.exercise import exercise
-from labs_helpers.course.verdict import Wrong, expect_tuple, likely
+from labs_helpers.course.verdict import Wrong, expect_is_number, expect_tuple, likely
 from labs_helpers.measure.trace import Event
 from labs_helpers.transformer.lab01 import exercises
-from labs_helpers.transformer.lab01.checks.asked import ask
+from labs_helpers.transformer.lab01.checks.ask import ask
+from labs_helpers.transformer.lab01.checks.bound_by_causes import bound_causes, share_causes
 from labs_helpers.transformer.lab01.checks.by_operation_causes import pairs
-from labs_helpers.transformer.lab01.checks.cost_causes import bound_causes, share_causes
 from labs_helpers.transformer.lab01.checks.operation_costs import Roofs, cost, listed
 from labs_helpers.transformer.lab01.checks.practice_traces import op
 from labs_helpers.transformer.lab01.checks.real_traces import real_traces
@@ -74,10 +74,9 @@ def _compared(case: str, student, operation: Event, us: float, roofs: Roofs, cau
         f"{right.bytes:,} bytes at {roofs.bandwidth:g} bytes/s take {at_bytes:.4g} µs, {right.flops:,} FLOPs at "
         f"{roofs.peak:g} FLOP/s {at_flops:.4g} µs; the operation took {us:g} µs"
     )
-    if not isinstance(share, Real) or isinstance(share, bool):
-        raise Wrong(case, f"share is {share!r}; a number is asked for")
-    if not _near(share, longer / us):
-        fits = likely(share_causes(operation, us, roofs), lambda other: _near(share, other)) if causes else ()
+    expect_is_number(case, "share", share)
+    if not isclose(share, longer / us):
+        fits = likely(share_causes(operation, us, roofs), lambda other: isclose(share, other)) if causes else ()
         advice = "print the elements and bytes of each input, then the result's."
         raise Wrong(case, f"share is {share:.6g}, expected {longer / us:.6g}\n  {where}", cause=fits, advice=advice)
     if bound != expected:
@@ -85,10 +84,6 @@ def _compared(case: str, student, operation: Event, us: float, roofs: Roofs, cau
         found = f"bound is {bound!r}, expected {expected!r}; the share, {share:.3g}, is right"
         raise Wrong(case, f"{found}\n  {where}", cause=fits)
     return expected, share
-
-
-def _near(a: float, b: float) -> bool:
-    return abs(a - b) <= 1e-9 * abs(b)
 
 
 def _text(operation: Event) -> str:

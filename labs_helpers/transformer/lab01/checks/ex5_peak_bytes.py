@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from numbers import Real
-
-import torch
 
 from labs_helpers.course.exercise import exercise
-from labs_helpers.course.verdict import Wrong, likely
+from labs_helpers.course.verdict import Wrong, is_number, likely, likely_in_all, one_thread
 from labs_helpers.measure.peak_memory import peak_memory
 from labs_helpers.transformer.config import SIZES, TransformerConfig
 from labs_helpers.transformer.counts import step_peaks
@@ -68,27 +65,22 @@ def peak_bytes(student):
 
 def measured(config: TransformerConfig, batch: int, length: int, itemsize: int) -> int:
     """The most bytes alive in a training step of AdamW with foreach, on the CPU: every tensor is counted."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # several wait for each other on a busy machine
-    try:
+    with one_thread():
         training = Training(config, Setup(precision={2: "bf16", 4: "fp32"}[itemsize]), batch, length, device="cpu")
         training.step()  # makes the moments
         moments = [t for state in training.optimizer.state.values() for t in state.values()]
         states = [*moments, *training.model.parameters()]
         _, peak = peak_memory(lambda *_: training.step(), *states)
-    finally:
-        torch.set_num_threads(threads)
     return peak + sum(t.nbytes for t in states)
 
 
 def _cause(case: str, shapes: dict[str, Shape], answers: dict) -> tuple[str, ...]:
     """The mistakes that give all answers; where none does, the one that gives this one to four digits."""
     found = list(answers.values())
-    if not all(map(_is_number, found)):
+    if not all(map(is_number, found)):
         return ()
-    columns = zip(*(mistakes(*shape) for shape in shapes.values()), strict=True)
-    always = [(column[0][0], [value for _, value in column]) for column in columns]
-    fits = likely(always, lambda values: all(_near(a, value, 0.01) for a, value in zip(found, values, strict=True)))
+    every = (mistakes(*shape) for shape in shapes.values())
+    fits = likely_in_all(every, found, lambda answer, value: _near(answer, value, 0.01))
     # What is right for another point of the step comes of anything that makes this one too small.
     if fits or any(_near(answers[case], value, 1e-4) for value in points(parts(*shapes[case])).values()):
         return fits
@@ -99,7 +91,7 @@ def _cause(case: str, shapes: dict[str, Shape], answers: dict) -> tuple[str, ...
 def _expect(case: str, found, peak: int, peaks: dict[str, int], causes: tuple[str, ...] = ()) -> None:
     if _near(found, peak):
         return
-    if not _is_number(found):
+    if not is_number(found):
         raise Wrong(case, f"returned {found!r:.80}; a number of bytes is asked for")
     where = WHERE[max(peaks, key=peaks.__getitem__)]
     shown = f"{found:,}" if isinstance(found, int) else f"{found:,.10g}"
@@ -111,12 +103,8 @@ def _expect(case: str, found, peak: int, peaks: dict[str, int], causes: tuple[st
     )
 
 
-def _is_number(found) -> bool:
-    return isinstance(found, Real) and not isinstance(found, bool)
-
-
 def _near(found, value: float, within: float = 0.1) -> bool:
-    return _is_number(found) and abs(found - value) <= within * abs(value)
+    return is_number(found) and abs(found - value) <= within * abs(value)
 
 
 def _text(batch: int, length: int, itemsize: int) -> str:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from labs_helpers.course.exercise import exercise
-from labs_helpers.course.verdict import Wrong, describe_error, expect_tuple, likely
+from labs_helpers.course.verdict import Wrong, describe_error, expect_is_number, expect_tuple, likely
 from labs_helpers.transformer.lab01 import exercises
 from labs_helpers.transformer.lab01.checks.scaled_update_cases import CASES, TRAINING, Case, trained
-from labs_helpers.transformer.lab01.checks.scaled_update_causes import RIGHT, Way, mistakes
+from labs_helpers.transformer.lab01.checks.scaled_update_causes import mistakes
+from labs_helpers.transformer.lab01.checks.scaled_update_ways import RIGHT, Way
 
 GIVEN = "change the tensors that were given, by `-=` or copy_(); `=` gives a name to another one"
 
@@ -99,9 +99,8 @@ def _one_step(case: Case, student, weights, master, gradients, state) -> tuple[A
             if now.dtype != (torch.float32 if name == "master" else torch.float16):
                 raise Wrong("", f"{name}[{index}] is {now.dtype} now")
     scale, good = expect_tuple("", tuple(answer) if isinstance(answer, list) else answer, "scale", "good_steps")
-    for name, value in (("scale", scale), ("good_steps", good)):
-        if not isinstance(value, Real) or isinstance(value, bool):
-            raise Wrong("", f"{name} is {value!r:.60}; a number is asked for")
+    expect_is_number("", "scale", scale)
+    expect_is_number("", "good_steps", good)
     return scale, good
 
 

@@ -1,17 +1,15 @@
 """The transfer exercise of lab 01: the parts of a trace, the slowest, and whether it works or waits."""
 
 from labs_helpers.course.exercise import exercise
-from labs_helpers.course.verdict import Candidates, Wrong, expect_tuple, likely
+from labs_helpers.course.verdict import Candidates, Wrong, expect_table, expect_tuple, likely
 from labs_helpers.measure.trace import GPU_WORK, Event
-from labs_helpers.transformer.lab01.checks.asked import ask, showing
+from labs_helpers.transformer.lab01.checks.ask import ask, showing
 from labs_helpers.transformer.lab01.checks.covered import covered, first_to_last
-from labs_helpers.transformer.lab01.checks.diagnose_causes import launch_causes, name_causes
-from labs_helpers.transformer.lab01.checks.diagnose_time_causes import span_causes, us_causes
+from labs_helpers.transformer.lab01.checks.diagnose_causes import launch_causes, name_causes, span_causes, us_causes
 from labs_helpers.transformer.lab01.checks.diagnose_traces import CASES
 from labs_helpers.transformer.lab01.checks.part_costs import Parts, launched, owned, parts
 from labs_helpers.transformer.lab01.checks.practice_traces import of
 from labs_helpers.transformer.lab01.checks.real_traces import real_traces
-from labs_helpers.transformer.lab01.checks.tables import expect_table
 
 KEYS = {
     "correlation": 'not every event has a "correlation": the GPU\'s work and the launches do',

@@ -1,4 +1,4 @@
-"""What common mistakes make of the share in which the GPU is busy."""
+"""What common mistakes make of the number of launches, and of the share in which the GPU is busy."""
 
 from collections.abc import Iterable, Iterator
 
@@ -35,6 +35,27 @@ def communicates(event: Event) -> bool:
 def whole_of(events: list[Event]) -> float:
     """The trace's time in µs."""
     return first_to_last(of(events))
+
+
+def launch_causes(events: list[Event]) -> Candidates:
+    kernels, calls = of(events, "kernel"), of(events, "cuda_runtime")
+    yield "a gpu_user_annotation is a range, not a kernel", len(of(events, "kernel", "gpu_user_annotation"))
+    yield "copies and memsets are no kernels", len(of(events, *GPU_WORK))
+    yield "copies are no kernels", len(of(events, "kernel", "gpu_memcpy"))
+    yield "memsets are no kernels", len(of(events, "kernel", "gpu_memset"))
+    yield "kernels that communicate are kernels too", sum(not communicates(event) for event in kernels)
+    yield "kernels that communicate are kernels too", sum("nccl" not in event["name"] for event in kernels)
+    several = "one launch may start several kernels, all with its correlation: count the kernels"
+    yield several, len({event["args"]["correlation"] for event in kernels})
+    yield "each name was counted once: a kernel counts as often as it ran", len({event["name"] for event in kernels})
+    same = "kernels with the same interval were counted once: on two streams they are two"
+    yield same, len({(event["ts"], event["dur"]) for event in kernels})
+    yield 'every "cuda_runtime" event was counted: some of them copy or wait; kernels are asked for', len(calls)
+    starts = [event for event in calls if "LaunchKernel" in event["name"]]
+    yield "launches were counted on the CPU, where one cudaGraphLaunch starts many kernels", len(starts)
+    yield "PyTorch's operations were counted; kernels are asked for", len(of(events, "cpu_op"))
+    yield "all events were counted; kernels are asked for", len(of(events))
+    yield "all events were counted; kernels are asked for", len(events)
 
 
 def busy_causes(events: list[Event]) -> Candidates:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from labs_helpers.course.verdict import Candidates
 from labs_helpers.measure.trace import GPU_WORK, Event
@@ -30,10 +30,10 @@ def owned(events: list[Event]) -> Owned:
     return [(part, pieces[id(part)]) for part in of(events, "user_annotation")]
 
 
-def launched(events: list[Event], kinds: Iterable[str] = GPU_WORK) -> list[tuple[Event, Event]]:
+def launched(events: list[Event]) -> list[tuple[Event, Event]]:
     """(piece of GPU work, its launch), for those that have one."""
     calls = {event["args"]["correlation"]: event for event in of(events, "cuda_runtime")}
-    return [(e, calls[number]) for e in of(events, *kinds) if (number := e["args"].get("correlation")) in calls]
+    return [(e, calls[number]) for e in of(events, *GPU_WORK) if (number := e["args"].get("correlation")) in calls]
 
 
 def inside(part: Event, event: Event) -> bool:

@@ -82,11 +82,6 @@ def of(events: Iterable[Event], *categories: str) -> list[Event]:
     return [event for event in events if event["ph"] == "X" and (not categories or event["cat"] in categories)]
 
 
-def work(events: Iterable[Event]) -> list[Event]:
-    """What the GPU did."""
-    return of(events, *GPU_WORK)
-
-
 def drawn(events: Iterable[Event], numbers: bool = True, width: int = 30) -> str:
     """The events that took time, a line each: where, a bar, from … to, what, and with `numbers` its ids."""
     timed = of(events)

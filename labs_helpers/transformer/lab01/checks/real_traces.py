@@ -9,6 +9,7 @@ from functools import cache
 import torch
 from torch.profiler import record_function
 
+from labs_helpers.course.verdict import one_thread
 from labs_helpers.measure.machine import this_machine
 from labs_helpers.measure.results import results_dir
 from labs_helpers.measure.trace import Event, load, record
@@ -46,12 +47,8 @@ def recorded_here() -> list[Event]:
                 weight -= 1e-3 * weight.grad
                 weight.grad = None
 
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # those of so small a model would mostly wait for each other
-    try:
+    with one_thread():
         return _outermost(record(step).events)
-    finally:
-        torch.set_num_threads(threads)
 
 
 def _outermost(events: list[Event]) -> list[Event]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from numbers import Real
 
-from labs_helpers.course.verdict import Candidates, Wrong, likely
+from labs_helpers.course.verdict.causes import Candidates, likely
+from labs_helpers.course.verdict.wrong import Wrong
 
 Table = Mapping[Hashable, Sequence[float]]
 

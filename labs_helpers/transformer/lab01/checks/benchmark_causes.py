@@ -1,0 +1,123 @@
+"""What common mistakes make of a median and of a spread of exercise 1."""
+
+from __future__ import annotations
+
+import statistics
+from functools import partial
+
+import numpy as np
+
+from labs_helpers.course.verdict import Candidates
+from labs_helpers.transformer.lab01.checks.benchmark_cases import RIGHT, Case, median, spread
+
+STOPPED = "the clock stops while the GPU still works: synchronize() before the second reading"
+STARTED = "work that was queued earlier is counted: synchronize() before the first reading"
+WAITS = "it waits between the phases, and after each wait the GPU waits for the next launch"
+FEWER = "fewer than `runs` rounds count"
+NO_BACKWARD = "backward is not in it, and update without gradients does nothing"
+MISTAKES = {  # phase → cause → what a round may do then
+    "forward": {
+        STOPPED: "wait [ forward ]",
+        STARTED: "[ forward wait ] backward | [ forward wait ] backward update | [ forward wait ] backward wait update",
+        "backward is timed with it": "wait [ forward backward wait ] | wait [ forward wait backward wait ]",
+        "a whole step was timed": RIGHT["step"],
+    },
+    "backward": {
+        STOPPED: "forward wait [ backward ]",
+        STARTED: "forward [ backward wait ]",
+        "forward is timed with it": "wait [ forward backward wait ] | wait [ forward wait backward wait ]",
+        "update is timed with it": "forward wait [ backward update wait ]",
+        "a whole step was timed": RIGHT["step"],
+    },
+    "step": {
+        STOPPED: "wait [ forward backward update ]",
+        WAITS: "wait [ forward wait backward wait update wait ] | wait [ forward wait backward update wait ] | "
+        "wait [ forward backward wait update wait ]",
+        "forward is run twice in it": "wait [ forward forward backward update wait ]",
+        "forward is not timed": "forward wait [ backward update wait ] | forward [ backward update wait ]",
+        "update is not in it": "wait [ forward backward wait ] | wait [ forward wait backward wait ]",
+        "update comes before backward": "wait [ forward update backward wait ]",
+        NO_BACKWARD: "wait [ forward update wait ]",
+    },
+}
+
+
+def same(found: float, answers) -> np.ndarray:
+    """Which of `answers` are `found`, up to the rounding errors of float32."""
+    return np.isclose(found, answers, rtol=2e-5, atol=0)
+
+
+def median_causes(case: Case, phase: str, found: np.ndarray, busy: bool) -> Candidates:
+    samples = case.samples(phase)
+    yield "the mean was taken: one slow round moves it, but not the median", samples.mean()
+    yield "the fastest round was taken, not the median", samples.min()
+    yield "the slowest round was taken, not the median", samples.max()
+    yield "it is the sum of all rounds", samples.sum()
+    yield "it is in seconds, not in ms", median(samples) / 1e3
+    yield "it is in µs, not in ms", median(samples) * 1e3
+    yield "it is the spread, which comes second", spread(samples)
+    for cause, scripts in MISTAKES[phase].items():
+        yield cause, [median(case.samples(phase, script)) for script in scripts.split("|")]
+    for cause, choices in chosen_rounds(case, phase, busy):
+        medians, spreads = joined(median, choices), joined(spread, choices)
+        yield cause, medians[same(found[1], spreads)]
+        yield f"{cause}; and the mean was taken", joined(partial(np.mean, axis=-1), choices)
+    ends = [np.cumsum(case.possible(phase)[:, k:], axis=-1)[:, -case.runs :] for k in (0, case.warmup)]
+    yield "the clock is started once, not in each round", joined(median, ends)
+    alone = {part: median(case.samples(part)) for part in ("forward", "backward")}
+    both = median(case.samples("backward", "wait [ forward backward wait ]"))
+    if phase == "forward":
+        yield "it is backward's", alone["backward"]
+        at_once = "wait [ " + case.runs * "forward " + "wait ]"
+        yield "all rounds were timed at once: without waits they overlap", case.samples(phase, at_once) / case.runs
+    elif phase == "backward":
+        yield "it is forward's", alone["forward"]
+        yield "it is a difference, forward and backward less forward: time backward by itself", both - alone["forward"]
+    else:
+        update = median(case.samples(phase, "forward backward wait [ update wait ]"))
+        apart = "it is the sum of phases timed apart; a step launches the next while the GPU still works on one"
+        yield apart, [sum(alone.values()) + update, both + update]
+        yield "it is the sum of forward and backward, without update", sum(alone.values())
+
+
+def spread_causes(case: Case, phase: str, found: np.ndarray, busy: bool) -> Candidates:
+    samples = case.samples(phase)
+    p20, p50, p80 = np.quantile(samples, (0.2, 0.5, 0.8))
+    others = [np.quantile(samples, 1 - low) - np.quantile(samples, low) for low in (0.05, 0.1, 0.25)]
+    low, high = np.percentile(samples, (0.2, 0.8))
+    first, *_, last = statistics.quantiles(samples, n=5)
+    yield "it is not divided by the median", (p80 - p20) * np.array([1e-3, 1, 1e3])
+    yield "the percentiles and the median are in different units", (p80 - p20) / p50 * np.array([1e-3, 1e3])
+    yield "it is a share, not percent", 100 * (p80 - p20) / p50
+    yield "it is the 80th percentile minus the 20th, not the other way round", (p20 - p80) / p50
+    yield "it is slowest minus fastest: one outlier decides that", np.ptp(samples) / np.array([1, p50])
+    yield (
+        "it is the distance of other percentiles than the 20th and the 80th",
+        [width / by for width in others for by in (1, p50)],
+    )
+    yield "numpy.quantile takes 0.2 and 0.8, numpy.percentile 20 and 80", (high - low) / p50
+    yield "statistics.quantiles has another rule than numpy.quantile", (last - first) / p50
+    yield "it is the standard deviation", [samples.std(ddof=k) / by for k in (0, 1) for by in (1, p50, samples.mean())]
+    yield "it is divided by the mean, not the median", (p80 - p20) / samples.mean()
+    yield "it goes from the median to one side only", np.array([p80 - p50, p50 - p20]) / p50
+    yield "it is halved", (p80 - p20) / p50 / 2
+    yield "it is a quotient of the percentiles, not their distance", [p80 / p20, p80 / p20 - 1]
+    for cause, choices in chosen_rounds(case, phase, busy):
+        medians, spreads = joined(median, choices), joined(spread, choices)
+        yield cause, (spreads * medians / p50)[same(p50, medians) | (cause != FEWER)]
+
+
+def chosen_rounds(case: Case, phase: str, busy: bool):
+    """(cause, matrices of rounds, of which each row's may be those that count then)."""
+    every, warmup, runs = case.possible(phase), case.warmup, case.runs
+    if busy:  # the first round may have waited for the warm-up's
+        yield STARTED, [every[:, warmup - 1 :][:, :runs]]
+    else:
+        warm = [every[:, k:stop] for k in range(warmup) for stop in (k + runs, None)]
+        yield "rounds of the warm-up count, in which functions are still compiled: each phase has its own", warm
+    parts = (slice(warmup, warmup + 9), slice(warmup, -1), slice(2 * warmup, None), slice(warmup, runs))
+    yield FEWER, [every[:, part] for part in parts]
+
+
+def joined(summary, choices: list[np.ndarray]) -> np.ndarray:
+    return np.concatenate([summary(rounds) for rounds in choices])
