@@ -6,8 +6,8 @@
 
 A node is a network namespace with a host name of its own. Each has one cable (a veth pair) to a switch (a bridge, in
 a namespace too), limited in both directions by a token bucket, which lets 100 µs' worth pass at once (10 kB at least):
-smaller messages hardly feel the rate. Ranks of one node share memory, ranks of different nodes speak TCP. Processors
-and memory are shared by all nodes.
+smaller messages hardly feel the rate. Ranks of one node share memory, ranks of different nodes speak TCP. Each node has
+its share of the cores, as long as there is one for each; the memory's bandwidth is common to all.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from labs_helpers.launch.namespaces import CARD, address, namespaces
 from labs_helpers.launch.process import ProcessFailed
 from labs_helpers.launch.scratch import scratch
 
-PROGRAMS = {"ip": "iproute2", "tc": "iproute2", "unshare": "util-linux"}
+PROGRAMS = {"ip": "iproute2", "tc": "iproute2", "taskset": "util-linux", "unshare": "util-linux"}
 SIZES = tuple(8**i for i in range(1, 8))  # 8 B to 2 MB
 OPEN_MPI_5 = {
     "PRTE_MCA_plm_ssh_no_tree_spawn": "1",
@@ -40,13 +40,17 @@ OPEN_MPI_5 = {
     "OMPI_MCA_btl": "self,sm,tcp",
     "OMPI_MCA_btl_tcp_if_include": CARD,
 }
-# What Open MPI calls in place of ssh: AGENT HOST COMMAND...
+# Runs a command on a node.
+_ENTER = """
+exec ip netns exec {prefix}-{host} unshare --uts taskset --cpu-list {cores} \\
+    sh -c 'echo {host} >/proc/sys/kernel/hostname; exec "$@"' sh "$@"
+"""
+# What Open MPI calls in place of ssh: agent ADDRESS COMMAND...
 _AGENT = """
 number=$((${{1##*.}} - 1))
 shift
-exec ip netns exec {}$number unshare --uts sh -c "echo node$number >/proc/sys/kernel/hostname; $*"
+exec sh {folder}/node$number sh -c "$*"
 """
-_ENTER = ["unshare", "--uts", "sh", "-c", 'echo node0 >/proc/sys/kernel/hostname; exec "$@"', "sh"]
 
 
 @dataclass(frozen=True)
@@ -71,8 +75,13 @@ class PretendedNodes:
 
     def __init__(self, prefix: str, count: int, rate: str | None, folder: Path):
         self.hosts, self.rate = [f"node{i}" for i in range(count)], rate
-        self._first, self._folder = f"{prefix}-node0", folder
-        (folder / "agent").write_text(_AGENT.format(f"{prefix}-node"))
+        self._folder = folder
+        (folder / "agent").write_text(_AGENT.format(folder=folder))
+        cores = sorted(map(str, os.sched_getaffinity(0)), key=int)
+        share = len(cores) // count
+        for i, host in enumerate(self.hosts):
+            own = ",".join(cores[i * share : (i + 1) * share] or cores)
+            (folder / host).write_text(_ENTER.format(prefix=prefix, host=host, cores=own))
 
     def run_on_ranks(
         self,
@@ -97,7 +106,7 @@ class PretendedNodes:
         }
         if len(hosts) > len(os.sched_getaffinity(0)):  # a node alone would not notice
             settings["OMPI_MCA_mpi_yield_when_idle"] = "1"
-        enter = ["ip", "netns", "exec", self._first, *_ENTER]
+        enter = ["sh", f"{self._folder}/node0"]
         return mpirun.run_on_ranks(
             function, len(hosts), *args, timeout=timeout, env=settings | dict(env or {}), within=enter, hosts=hosts
         )

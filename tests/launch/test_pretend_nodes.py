@@ -59,6 +59,15 @@ def test_ranks_are_where_they_belong_and_share_memory_there():
 
 
 @as_root
+def test_nodes_have_cores_of_their_own():
+    cores = os.sched_getaffinity(0)
+    with pretend_nodes(2) as nodes:
+        first, second = nodes.run_on_ranks(lambda comm: os.sched_getaffinity(0), 1, timeout=60)
+    assert first <= cores and second <= cores and len(first) == len(second) == max(1, len(cores) // 2)
+    assert len(cores) < 2 or not first & second
+
+
+@as_root
 def test_a_rank_on_another_node_is_an_error(monkeypatch):
     with pretend_nodes(2) as nodes:
         monkeypatch.setitem(pretending.OPEN_MPI_5, "PRTE_MCA_rmaps_default_mapping_policy", "node")
@@ -208,7 +217,7 @@ MPICH, OPEN_MPI_4 = Flavour("MPICH", "5.0", "/m"), Flavour("Open MPI", "4.1.6", 
 @pytest.mark.parametrize("place, name, value, said", [
     (sys, "platform", "darwin", "are Linux's"),
     (os, "geteuid", lambda: 1000, "only root"),
-    (shutil, "which", lambda name, **_: None, "ip, tc, unshare not found .install iproute2, util-linux"),
+    (shutil, "which", lambda name, **_: None, "ip, tc, taskset, unshare not found .install iproute2, util-linux"),
     (pretending, "find_flavour", lambda: MPICH, "Open MPI 5 is needed, and /m is MPICH 5.0"),
     (pretending, "find_flavour", lambda: OPEN_MPI_4, "Open MPI 5 is needed, and /m is Open MPI 4.1.6"),
     (module, "_plan", lambda *_: "echo not permitted; false", "as in many containers:\n.*not permitted"),
