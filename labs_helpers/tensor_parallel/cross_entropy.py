@@ -1,0 +1,48 @@
+"""Cross-entropy of logits whose vocabulary is split: three numbers per token are exchanged, never the logits.
+
+Shoeybi et al., Megatron-LM, 2019, section 3.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from labs_helpers.tensor_parallel.communication import Communication
+from labs_helpers.tensor_parallel.layers import check_tokens, own_rows
+
+
+class _CrossEntropy(torch.autograd.Function):
+    """loss per token = log Σ exp(logit − m) − (target's logit − m), m the largest logit of all ranks."""
+
+    @staticmethod
+    def forward(ctx: Any, logits: Tensor, targets: Tensor, group: Communication) -> Tensor:
+        largest = group.all_reduce(logits.amax(-1), "max")
+        shifted = logits - largest[:, None]
+        row, elsewhere = own_rows(targets, logits.shape[-1], group.rank)
+        at_target = shifted.gather(-1, row[:, None])[:, 0].masked_fill(elsewhere, 0)
+        exponentials = shifted.exp_()
+        total, at_target = group.all_reduce(torch.stack([exponentials.sum(-1), at_target]))
+        ctx.save_for_backward(exponentials.div_(total[:, None]), row, elsewhere)
+        return total.log() - at_target
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
+        # softmax − 1 at the target, of this rank's part of the vocabulary: nothing to communicate.
+        probabilities, row, elsewhere = ctx.saved_tensors
+        result = probabilities * gradient[:, None]
+        result.scatter_add_(-1, row[:, None], -gradient.masked_fill(elsewhere, 0)[:, None])
+        return result, None, None
+
+
+def vocabulary_parallel_cross_entropy(logits: Tensor, targets: Tensor, group: Communication) -> Tensor:
+    """Mean cross-entropy in nats per token, the same on every rank.
+
+    logits: (B, L, V / p), this rank's part of the vocabulary; targets: (B, L) of int64, the same on every rank. In
+    float32, or in float64 where the logits are. IndexError for a target outside the vocabulary, on CPUs.
+    """
+    check_tokens(targets, logits.shape[-1] * group.size)
+    wide = logits.flatten(0, -2).to(torch.promote_types(logits.dtype, torch.float32))
+    return _CrossEntropy.apply(wide, targets.flatten(), group).mean()

@@ -1,0 +1,48 @@
+"""From a whole model's tensors to each rank's parts, and back: for starts, checkpoints and another layout.
+
+What holds for the parameters holds for an optimizer's state, whose tensors have the parameters' shapes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from torch import Tensor, nn
+
+from labs_helpers.tensor_parallel.communication import Communication
+
+
+def split_dims(model: nn.Module) -> dict[str, int | None]:
+    """By the parameter's name, the dimension along which it is split, or None: whole on every rank."""
+    return {
+        f"{path}.{name}".lstrip("."): getattr(module, "splits", {}).get(name)
+        for path, module in model.named_modules()
+        for name, _ in module.named_parameters(recurse=False)
+    }
+
+
+def slice_state(model: nn.Module, full: Mapping[str, Tensor], group: Communication) -> dict[str, Tensor]:
+    """This rank's part of each of `full`, by the names of the model's parameters: copies.
+
+    ValueError: names that are missing or too many, or a dimension that the group does not divide.
+    """
+    dims = split_dims(model)
+    _check_names(dims, full)
+    parts = {name: full[name] if dim is None else group.part(full[name], dim) for name, dim in dims.items()}
+    return {name: part.detach().clone() for name, part in parts.items()}
+
+
+def gather_state(model: nn.Module, mine: Mapping[str, Tensor], group: Communication) -> dict[str, Tensor]:
+    """The whole of each tensor, on every rank of the group: the inverse of `slice_state`. mine: model.state_dict(), or
+    other tensors by the same names. ValueError: names that are missing or too many."""
+    dims = split_dims(model)
+    _check_names(dims, mine)
+    return {
+        name: mine[name].detach().clone() if dim is None else group.all_gather(mine[name], dim)
+        for name, dim in dims.items()
+    }
+
+
+def _check_names(dims: Mapping[str, int | None], tensors: Mapping[str, Tensor]) -> None:
+    if different := sorted(dims.keys() ^ tensors.keys()):
+        raise ValueError(f"the model's parameters and these tensors differ in {', '.join(different)}")

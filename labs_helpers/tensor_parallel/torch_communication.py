@@ -1,0 +1,75 @@
+"""torch.distributed: gloo on CPUs, NCCL on GPUs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from labs_helpers.tensor_parallel.communication import Communication, Request
+
+# PyTorch 2.13 has new names for them.
+_all_gather = getattr(dist, "all_gather_single", dist.all_gather_into_tensor)
+_reduce_scatter = getattr(dist, "reduce_scatter_single", dist.reduce_scatter_tensor)
+
+
+class TorchCommunication(Communication):
+    """Over a process group that this rank is in."""
+
+    def __init__(self, group: Any) -> None:
+        super().__init__()
+        self.group = group
+        self.rank, self.size = dist.get_rank(group), dist.get_world_size(group)
+
+    def _all_reduce(self, x: Tensor, op: str) -> Tensor:
+        result = x.clone()  # it reduces in place only
+        dist.all_reduce(result, {"sum": dist.ReduceOp.SUM, "max": dist.ReduceOp.MAX}[op], self.group)
+        return result
+
+    def _start_all_reduce(self, x: Tensor) -> Request:
+        return _Started(dist.all_reduce(x, group=self.group, async_op=True))
+
+    def _all_gather(self, x: Tensor, parts: Tensor) -> None:
+        _all_gather(parts.flatten(), x.flatten(), group=self.group)
+
+    def _reduce_scatter(self, parts: Tensor) -> Tensor:
+        mine = torch.empty_like(parts[0])
+        _reduce_scatter(mine.flatten(), parts.flatten(), group=self.group)
+        return mine
+
+    def _broadcast(self, x: Tensor, root: int) -> None:
+        dist.broadcast(x, group=self.group, group_src=root)
+
+
+class _Started:
+    def __init__(self, work: Any) -> None:
+        self.work = work
+
+    def poll(self) -> bool:
+        return bool(self.work.is_completed())
+
+    def wait(self) -> None:
+        self.work.wait()
+
+
+def start(comm: Any, backend: str, host: str = "127.0.0.1") -> None:
+    """`init_process_group` with the ranks of an MPI communicator. host: rank 0's, where several machines take part."""
+    rank, size = comm.Get_rank(), comm.Get_size()
+    TCPStore: Any = dist.TCPStore  # type: ignore[attr-defined]
+    store = TCPStore(host, 0, size, is_master=True, wait_for_workers=False) if rank == 0 else None
+    port = comm.bcast(store.port if store else None)
+    if store is None:
+        store = TCPStore(host, port, size, is_master=False)
+    dist.init_process_group(backend, store=store, rank=rank, world_size=size)
+
+
+def process_groups(mp_size: int, dp_size: int) -> tuple[Any, Any]:
+    """(model-parallel group, data-parallel group) of this rank in grid.py's order. Every rank makes all groups."""
+    ranks = torch.arange(mp_size * dp_size).reshape(dp_size, mp_size)
+    rank, mine = dist.get_rank(), []
+    for lines in (ranks.tolist(), ranks.T.tolist()):
+        groups = [(line, dist.new_group(line)) for line in lines]
+        mine.append(next(group for line, group in groups if rank in line))
+    return mine[0], mine[1]

@@ -1,0 +1,139 @@
+"""What test_parallel_transformer.py runs on four ranks. Each case returns errors or counts, and asserts nothing.
+
+A model is compared with lab 01's, which every rank computes for itself from the same seed. Travels by value.
+"""
+
+import dataclasses
+import sys
+
+import cloudpickle
+
+from tests.tensor_parallel import ranks as on_ranks
+from tests.transformer import independent
+
+cloudpickle.register_pickle_by_value(sys.modules[__name__])
+for module in (on_ranks, independent):
+    cloudpickle.register_pickle_by_value(module)
+
+BATCH, LENGTH = 4, 8  # BATCH: of all data-parallel ranks together
+CONFIG = dataclasses.replace(
+    independent.GROUPED, vocabulary=60, width=64, heads=8, kv_heads=4, hidden=80, norm_eps=1e-2, tied=True
+)
+UNTIED = dataclasses.replace(CONFIG, tied=False, layers=1)
+
+
+def largest(found, expected):
+    """The largest error of all tensors, each against its own largest value."""
+    assert found.keys() == expected.keys(), found.keys() ^ expected.keys()
+    return max(((found[n] - e).abs().max() / e.abs().max().clamp_min(1e-30)).item() for n, e in expected.items())
+
+
+def full_model(config, dtype, attention=None):
+    """(the model, its loss, its gradients by name, tokens, targets), the same on every rank."""
+    import torch
+    import torch.nn.functional as F
+
+    from labs_helpers.transformer.attentions import plain
+    from labs_helpers.transformer.model import Transformer
+
+    model = independent.randomised(Transformer(config, attention or plain)).to(dtype)
+    tokens, targets = torch.randint(
+        config.vocabulary, (2, BATCH, LENGTH), generator=torch.Generator().manual_seed(1)
+    ).unbind(0)
+    loss = F.cross_entropy(model(tokens).flatten(0, 1), targets.flatten())
+    loss.backward()
+    return model, loss.item(), {name: p.grad.clone() for name, p in model.named_parameters()}, tokens, targets
+
+
+def against_unsharded(config, dtype_name, way, tp, options, comm):
+    """Errors of the loss, the gradients and the state gathered back; what was sent, and what the formula says."""
+    import torch
+
+    from labs_helpers.tensor_parallel import traffic
+    from labs_helpers.tensor_parallel.gradients import GradientAverage, clip_gradients, sum_partial_gradients
+    from labs_helpers.tensor_parallel.parallel_transformer import ParallelTransformer
+    from labs_helpers.tensor_parallel.state import gather_state
+
+    group, across = on_ranks.groups(comm, way, tp)
+    dtype = getattr(torch, dtype_name)
+    full, loss, gradients, tokens, targets = full_model(config, dtype)
+    model = ParallelTransformer.from_full(config, full.state_dict(), group, **options)
+    state = gather_state(model, model.state_dict(), group)
+    average = GradientAverage(model.parameters(), across, bucket_bytes=20_000)
+    mine = slice(across.rank * BATCH // across.size, (across.rank + 1) * BATCH // across.size)
+    group.reset(), across.reset()
+    my_loss = model.loss(tokens[mine], targets[mine])
+    forward = dict(group.calls)
+    my_loss.backward()
+    average.finish()
+    if model.sequence_parallel:
+        sum_partial_gradients(model, group)
+    sent = group.bytes_sent + across.bytes_sent, group.messages_sent, sum(across.payload.values())
+    backward = {name: calls - forward.get(name, 0) for name, calls in group.calls.items()}
+    rows = traffic.step_traffic(
+        config, BATCH // across.size, LENGTH, tp, across.size, full.norm.weight.itemsize, **options
+    )
+    by_formula = (
+        traffic.bytes_sent(rows, tp, across.size),
+        traffic.messages_sent([row for row in rows if row.group == "tp"], tp),
+        sum(row.payload for row in rows if row.group == "dp"),
+    )
+    found = gather_state(model, {name: p.grad for name, p in model.named_parameters()}, group)
+    whole_loss = across.all_reduce(my_loss.detach()).item() / across.size
+    norm = clip_gradients(model, group, 0.1)
+    expected_norm = torch.nn.utils.clip_grad_norm_(full.parameters(), 0.1).item()
+    clipped = gather_state(model, {name: p.grad for name, p in model.named_parameters()}, group)
+    return {
+        "loss": abs(whole_loss - loss) / loss,
+        "gradients": largest(found, gradients),
+        "clipped": max(
+            abs(norm / expected_norm - 1), largest(clipped, {name: p.grad for name, p in full.named_parameters()})
+        ),
+        "state": largest(state, full.state_dict()),
+        "sent": sent,
+        "by formula": by_formula,
+        "forward": forward,
+        "backward": backward,
+        "buckets": len(average.buckets),
+        "parameters": sum(p.numel() for p in model.parameters()) == traffic.parameters_per_rank(config, tp),
+    }
+
+
+def against_dtensor(comm):
+    """Errors of loss and gradients against torch.distributed.tensor.parallel, 2 × 2 ranks, the data not split."""
+    import torch
+    import torch.distributed as dist
+    import torch.nn.functional as F
+    from torch.distributed.tensor import Replicate
+    from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
+
+    from labs_helpers.tensor_parallel.parallel_transformer import ParallelTransformer
+    from labs_helpers.tensor_parallel.state import gather_state
+
+    group, _ = on_ranks.groups(comm, "torch", 2)
+    full, _, _, tokens, targets = full_model(UNTIED, torch.float64)
+    state = {name: tensor.clone() for name, tensor in full.state_dict().items()}
+    model = ParallelTransformer.from_full(UNTIED, state, group)
+    loss = model.loss(tokens, targets)
+    loss.backward()
+    found = gather_state(model, {name: p.grad for name, p in model.named_parameters()}, group)
+
+    full.zero_grad()
+    mesh = dist.init_device_mesh("cpu", (2, 2), mesh_dim_names=("dp", "tp"))["tp"]
+    plan = {
+        "embedding": RowwiseParallel(input_layouts=Replicate()),
+        "output": ColwiseParallel(output_layouts=Replicate()),
+    }
+    for name in ("attention.wq", "attention.wk", "attention.wv", "mlp.gate", "mlp.up"):
+        plan[f"blocks.*.{name}"] = ColwiseParallel()
+    for name in ("attention.wo", "mlp.down"):
+        plan[f"blocks.*.{name}"] = RowwiseParallel()
+    # `logits` reads output.weight; as a module call its hooks gather the result.
+    full.logits = lambda x: full.output(full.norm(x))
+    parallelize_module(full, mesh, plan)
+    theirs = F.cross_entropy(full(tokens).flatten(0, 1), targets.flatten())
+    theirs.backward()
+    expected = {
+        name: p.grad.full_tensor() if hasattr(p.grad, "full_tensor") else p.grad for name, p in full.named_parameters()
+    }
+    return abs(loss.item() - theirs.item()), largest(found, expected)

@@ -1,0 +1,47 @@
+"""What the tests run on ranks: groups of each kind, and many cases per start. Travels by value.
+
+A start of four ranks that import PyTorch costs seconds, so a file of tests starts them once and looks at all results.
+"""
+
+import sys
+import traceback
+
+import cloudpickle
+
+cloudpickle.register_pickle_by_value(sys.modules[__name__])  # the ranks do not know the tests' folders
+
+WAYS = ("mpi", "own", "torch")
+
+
+def groups(comm, way, tp):
+    """(tensor-parallel, data-parallel) Communication of this rank, tp × size / tp."""
+    import torch.distributed as dist
+
+    from labs_helpers.tensor_parallel import torch_communication
+    from labs_helpers.tensor_parallel.communication import connect
+    from labs_helpers.tensor_parallel.grid import make_grid
+
+    if way == "torch":
+        if not dist.is_initialized():
+            torch_communication.start(comm, "gloo")
+        pair = torch_communication.process_groups(tp, comm.size // tp)
+    else:
+        pair = make_grid(comm, comm.rank, tp, comm.size // tp)[2:]
+    return tuple(connect(way, group) for group in pair)
+
+
+def run_cases(comm, cases):
+    """{name: what the case returns, or its traceback}. A case: a function of comm."""
+    import torch
+
+    torch.set_num_threads(1)  # ranks do not wait for each other's threads
+    results = {}
+    for name, case in cases.items():
+        try:
+            results[name] = case(comm)
+        except Exception:
+            results[name] = traceback.format_exc()
+        # A case that failed on one rank alone has left the others waiting.
+        if any(comm.allgather(isinstance(results[name], str))):
+            break
+    return results

@@ -1,0 +1,155 @@
+"""Each way to communicate, against what every rank can compute for itself from a seed; and what was counted."""
+
+import functools
+
+import cloudpickle
+import pytest
+
+from labs_helpers.launch.mpirun import run_on_ranks
+from tests.tensor_parallel import ranks as on_ranks
+
+cloudpickle.register_pickle_by_value(on_ranks)
+
+
+def _all_operations(way, tp, comm):
+    """Everything that went wrong, and how many comparisons there were."""
+    import torch
+
+    wrong, compared = [], 0
+    group, _ = on_ranks.groups(comm, way, tp)
+    rank, size = comm.rank % tp, tp
+    generator = torch.Generator().manual_seed(comm.rank // tp)  # the same on every rank of a group
+
+    def compare(name, found, expected):
+        nonlocal compared
+        compared += 1
+        if not (found.dtype == expected.dtype and found.is_contiguous() and torch.equal(found, expected)):
+            wrong.append(name)
+
+    if (group.rank, group.size) != (rank, size):
+        wrong.append((way, "rank and size"))
+    for dtype in (torch.float64, torch.float32, torch.bfloat16, torch.float16, torch.int64):
+        for shape in ((), (0, 12), (2, 12, 12)):
+            # Small integers: exact in every dtype and in every order.
+            everyone = torch.randint(-4, 5, (size, *shape), generator=generator).to(dtype)
+            mine, name = everyone[rank].clone(), (way, str(dtype), shape)
+            compare(("all_reduce", *name), group.all_reduce(mine), everyone.sum(0, dtype=dtype))
+            compare(("max", *name), group.all_reduce(mine, "max"), everyone.amax(0))
+            pending = mine.clone()
+            request = group.start_all_reduce(pending)
+            request.poll()
+            request.wait()
+            compare(("start_all_reduce", *name), pending, everyone.sum(0, dtype=dtype))
+            sent = mine.clone()
+            group.broadcast(sent, size - 1)
+            compare(("broadcast", *name), sent, everyone[size - 1])
+            for dim in range(-1, len(shape)) if shape else ():
+                compare(("all_gather", dim, *name), group.all_gather(mine, dim), torch.cat(list(everyone), dim))
+                if shape[dim] % size == 0:
+                    expected = everyone.sum(0, dtype=dtype).chunk(size, dim)[rank].contiguous()
+                    compare(("reduce_scatter", dim, *name), group.reduce_scatter(mine, dim), expected)
+            if len(shape) == 3:
+                turned = mine.transpose(0, 2).contiguous().transpose(0, 2)  # not contiguous
+                compare(("strided", *name), group.all_reduce(turned), everyone.sum(0, dtype=dtype))
+            compare(("input", *name), mine, everyone[rank])
+    return wrong, compared
+
+
+def _counted(way, tp, comm):
+    import torch
+
+    group, _ = on_ranks.groups(comm, way, tp)
+    x = torch.ones(2, 12, 24)  # 2304 bytes, which 2 and 4 ranks divide
+    results = []
+    for call in (
+        lambda: group.all_reduce(x),
+        lambda: group.start_all_reduce(x).wait(),
+        lambda: group.all_gather(x[:, : 12 // tp], 1),
+        lambda: group.reduce_scatter(x, 1),
+        lambda: group.broadcast(x),
+        lambda: group.all_reduce(x.bfloat16()),
+    ):
+        group.reset()
+        call()
+        results.append((group.bytes_sent, group.messages_sent, sum(group.payload.values()), sum(group.calls.values())))
+    return results
+
+
+def _refusals(comm):
+    import torch
+
+    from labs_helpers.tensor_parallel.communication import connect
+
+    messages = []
+    group = connect("mpi", comm)
+    for call in (
+        lambda: group.reduce_scatter(torch.ones(3, 2)),
+        lambda: group.part(torch.ones(3, 2), 0),
+        lambda: group.start_all_reduce(torch.ones(2, 3).T),
+        lambda: group.broadcast(torch.ones(2, 3).T),
+        lambda: group.all_reduce(torch.ones(2, device="meta")),
+        lambda: connect("smoke", comm),
+    ):
+        try:
+            call()
+            messages.append("nothing")
+        except (ValueError, TypeError) as error:
+            messages.append(str(error))
+    return messages
+
+
+GROUPS = [(way, tp) for way in on_ranks.WAYS for tp in (1, 2, 4)]
+
+
+@pytest.fixture(scope="module")
+def results():
+    cases = {("operations", *group): functools.partial(_all_operations, *group) for group in GROUPS}
+    cases |= {("counted", *group): functools.partial(_counted, *group) for group in GROUPS}
+    return run_on_ranks(on_ranks.run_cases, 4, cases | {"refusals": _refusals}, timeout=100)
+
+
+@pytest.mark.parametrize("way, tp", GROUPS)
+def test_every_operation_and_dtype(results, way, tp):
+    for of_rank in results:
+        wrong, compared = of_rank["operations", way, tp]
+        assert wrong == [] and compared > 100
+
+
+def test_three_ranks_which_no_power_of_two_helps():
+    cases = {way: functools.partial(_all_operations, way, 3) for way in ("mpi", "own")}
+    for of_rank in run_on_ranks(on_ranks.run_cases, 3, cases, timeout=100):
+        assert [wrong for wrong, _ in of_rank.values()] == [[], []]
+
+
+@pytest.mark.parametrize("way, tp", [group for group in GROUPS if group[1] > 1])
+def test_what_is_counted_is_what_the_ring_sends(results, way, tp):
+    once, message = 2304 * (tp - 1) // tp, tp - 1
+    for rank, of_rank in enumerate(results):
+        reduce, start, gather, scatter, broadcast, half = of_rank["counted", way, tp]
+        assert reduce == start == (2 * once, 2 * message, 2304, 1)
+        assert gather == scatter == (once, message, 2304, 1)
+        assert broadcast[2:] == (2304, 1)
+        if way == "own":  # down the binomial tree
+            assert broadcast[1] == {2: [1, 0], 4: [2, 0, 1, 0]}[tp][rank % tp]
+        # MPI cannot add bfloat16, and sends float32.
+        assert half[0] == (once if way == "torch" else 2 * once)
+
+
+@pytest.mark.parametrize("way", on_ranks.WAYS)
+def test_one_rank_sends_nothing(results, way):
+    assert all(of_rank["counted", way, 1] == [(0, 0, 0, 0)] * 6 for of_rank in results)
+
+
+def test_refusals(results):
+    expected = [
+        "dimension 0 of (3, 2) cannot be cut into 4 equal parts",
+        "dimension 0 of (3, 2) cannot be cut into 4 equal parts",
+        "x is summed in place, so it has to be contiguous",
+        "x is written to, so it has to be contiguous",
+        "MPI reads the memory of CPU tensors; this one is on meta",
+        "way is 'smoke', not one of mpi, own, torch",
+    ]
+    for of_rank in results:
+        messages = of_rank["refusals"]
+        assert len(messages) == len(expected)
+        assert all(m.startswith(e) for m, e in zip(messages, expected, strict=True)), messages

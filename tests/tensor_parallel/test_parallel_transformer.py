@@ -1,0 +1,102 @@
+"""The sharded transformer: loss, gradients and state of lab 01's, and what it sends against the formula."""
+
+import dataclasses
+import functools
+
+import cloudpickle
+import pytest
+import torch
+
+from labs_helpers.launch.mpirun import run_on_ranks
+from labs_helpers.tensor_parallel import traffic
+from labs_helpers.tensor_parallel.parallel_transformer import ParallelTransformer
+from labs_helpers.transformer.config import SIZES
+from tests.tensor_parallel import cases
+from tests.tensor_parallel import ranks as on_ranks
+
+MEGATRON, SEQUENCE, NAIVE = {}, {"sequence_parallel": True}, {"scheme": "naive"}
+SCHEMES = {"megatron": MEGATRON, "sequence": SEQUENCE, "naive": NAIVE}
+BOUNDS = {"float64": 1e-10, "float32": 1e-5}
+MODELS = [
+    *[(cases.CONFIG, "float64", "own", tp, name) for tp in (1, 2, 4) for name in SCHEMES],
+    *[(cases.CONFIG, "float32", way, tp, "megatron") for way in ("mpi", "torch") for tp in (2, 4)],
+    *[(cases.CONFIG, "float64", "torch", 2, name) for name in ("sequence", "naive")],
+    *[(cases.UNTIED, "float64", "mpi", 2, name) for name in SCHEMES],
+]
+IDS = [f"{'tied' if c.tied else 'untied'}-{'-'.join(map(str, rest))}" for c, *rest in MODELS]
+
+
+@pytest.fixture(scope="module")
+def results():
+    several = {
+        name: functools.partial(cases.against_unsharded, *model[:-1], SCHEMES[model[-1]])
+        for name, model in zip(IDS, MODELS, strict=True)
+    }
+    several["DTensor"] = cases.against_dtensor
+    cloudpickle.register_pickle_by_value(cases)
+    return run_on_ranks(on_ranks.run_cases, 4, several, timeout=120)
+
+
+@pytest.mark.parametrize("name, model", list(zip(IDS, MODELS, strict=True)), ids=IDS)
+def test_loss_gradients_and_state_are_those_of_the_whole_model(results, name, model):
+    bound = BOUNDS[model[1]]
+    for of_rank in results:
+        found = of_rank[name]
+        assert not isinstance(found, str), found
+        assert found["loss"] < bound and found["gradients"] < bound and found["clipped"] < bound
+        assert found["state"] == 0 and found["parameters"]
+
+
+@pytest.mark.parametrize("name, model", list(zip(IDS, MODELS, strict=True)), ids=IDS)
+def test_what_was_sent_is_what_the_formula_says(results, name, model):
+    """With the course's own collectives bytes and messages are counted, one by one."""
+    config, _, _, tp, scheme = model
+    for of_rank in results:
+        found = of_rank[name]
+        assert found["buckets"] > 2
+        # Buckets that dp does not divide: a chunk may be an element longer than the mean.
+        assert abs(found["sent"][0] - found["by formula"][0]) <= 8 * 2 * found["buckets"] * (4 // tp)
+        assert found["sent"][1:] == found["by formula"][1:]
+        if scheme == "megatron" and tp > 1:
+            # Two per block and pass; the embedding and the loss (two), and the gradient into the output.
+            assert found["forward"] == {"all_reduce": 2 * config.layers + 3}
+            assert found["backward"] == {"all_reduce": 2 * config.layers + 1}
+
+
+def test_dtensor_gives_the_same(results):
+    for of_rank in results:
+        assert not isinstance(of_rank["DTensor"], str), of_rank["DTensor"]
+        loss, gradients = of_rank["DTensor"]
+        assert loss < 1e-10 and gradients < 1e-10
+
+
+def test_refusals_in_words():
+    class Four:
+        rank, size = 0, 4
+
+    config = dataclasses.replace(cases.CONFIG, kv_heads=2)
+    with pytest.raises(ValueError, match="tp 4 does not divide kv_heads 2"):
+        ParallelTransformer(config, Four())
+    with pytest.raises(ValueError, match="tp 4 does not divide vocabulary 61"):
+        ParallelTransformer(dataclasses.replace(cases.CONFIG, vocabulary=61), Four())
+    with pytest.raises(ValueError, match="scheme is 'smart'"):
+        ParallelTransformer(cases.CONFIG, Four(), scheme="smart")
+    with pytest.raises(ValueError, match="naive one splits no sequence"):
+        ParallelTransformer(cases.CONFIG, Four(), scheme="naive", sequence_parallel=True)
+    model = ParallelTransformer(cases.CONFIG, Four(), sequence_parallel=True)
+    with pytest.raises(ValueError, match="tp 4 does not divide length 6"):
+        model.features(torch.zeros(1, 6, dtype=torch.int64))
+
+
+def test_the_formula_in_round_numbers():
+    """LLaMA-like, 1B, 8 ranks as 1 × 8: per block and pass two all-reduces of the residual stream."""
+    rows = traffic.step_traffic(SIZES["1b"], batch=1, length=4096, tp=8, itemsize=2)
+    A = 4096 * 2048 * 2
+    blocks = {row.phase: row.calls * row.payload for row in rows if row.where == "blocks"}
+    assert blocks == {"forward": 16 * 2 * A, "backward": 16 * 2 * A}
+    sequence = traffic.step_traffic(SIZES["1b"], 1, 4096, 8, itemsize=2, sequence_parallel=True)
+    same = [traffic.bytes_sent([r for r in table if r.where == "blocks"], 8) for table in (rows, sequence)]
+    assert same[0] == same[1]
+    assert traffic.step_traffic(SIZES["1b"], 1, 4096, 1) == []
+    loss = traffic.bytes_sent([row for row in rows if row.where == "loss"], 8)
+    assert traffic.gathered_logits_bytes(SIZES["1b"], 1, 4096, 8, 2) > 1000 * loss * 2
