@@ -151,7 +151,7 @@ def _of_points(p: Parts) -> Iterator[Candidate]:
     yield "the last layer's softmax is left out: it is the peak where sequences are long", max(loss, update)
     yield "the loss's softmax is left out: it is the peak for most shapes", max(softmax, update)
     gone = "in the last layer's softmax the log-softmax is gone, and what the table has below the probabilities"
-    for there in (kept + p["of scores"], kept - p["logits"] + p["of scores"], softmax + p["rounded"]):
+    for there in (kept + p["of scores"], kept - p["logits"] + p["of scores"]):
         yield gone, max(there, loss, update)
     yield (
         "in the last layer's softmax the layers below keep all of theirs",

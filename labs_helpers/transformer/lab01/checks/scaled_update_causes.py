@@ -53,15 +53,17 @@ def _changes() -> Iterator[tuple[str, Callable]]:
         return lr * (gradient.float() / scale)
 
     low = "lr · gradient / scale is computed in float16: take gradient.float() first"
-    yield low, master_by(lambda g, scale, lr: lr * g / scale)
-    yield low, master_by(lambda g, scale, lr: lr * (g / scale))
-    yield low, master_by(lambda g, scale, lr: lr * (g / scale).float())
-    yield low, master_by(lambda g, scale, lr: (lr * g).float() / scale)
-    yield low, master_by(lambda g, scale, lr: (lr / scale) * g)
-    yield low, master_by(lambda g, scale, lr: right(g, scale, lr).half())
-    yield low, master_by(lambda g, scale, lr: lr * (g / torch.tensor(scale).half()))
-    yield low, master_by(lambda g, scale, lr: lr * (g / torch.tensor(scale).half()).float())
-    yield low, master_by(lambda g, scale, lr: (g * torch.tensor(lr).half()).float() / scale)
+    for update in (
+        lambda g, scale, lr: lr * g / scale,
+        lambda g, scale, lr: lr * (g / scale),
+        lambda g, scale, lr: lr * (g / scale).float(),
+        lambda g, scale, lr: (lr * g).float() / scale,
+        lambda g, scale, lr: (lr / scale) * g,
+        lambda g, scale, lr: lr * (g / torch.tensor(scale).half()),
+        lambda g, scale, lr: lr * (g / torch.tensor(scale).half()).float(),
+        lambda g, scale, lr: (g * torch.tensor(lr).half()).float() / scale,
+    ):
+        yield low, master_by(update)
     yield (
         "the gradient is that of scale times the loss: divide by the scale",
         master_by(lambda g, scale, lr: lr * g.float()),
@@ -136,11 +138,9 @@ def _tests() -> Iterator[tuple[str, Callable[[Tensor], bool]]]:
     negative = "−inf is not finite, either"
     yield negative, lambda g: not (g == math.inf).any() and not g.isnan().any()
     yield negative, lambda g: not (g == math.inf).any()
-    yield negative, lambda g: bool(g.max().isfinite())
     yield "inf is not finite, either", lambda g: bool(g.min().isfinite())
     total = "ask each element by isfinite(): a sum, a square or a product of finite ones may be inf in float16"
-    for reduced in (torch.sum, torch.norm, lambda g: (g * g).sum(), lambda g: g.abs().sum()):
-        yield total, lambda g, reduced=reduced: bool(reduced(g).isfinite())
+    yield total, lambda g: bool(g.sum().isfinite())
     yield total, lambda g: bool((g * g).isfinite().all())
     yield "inf − inf is NaN: a sum of inf and −inf is not inf", lambda g: not g.float().sum().isinf()
     yield "the gradients are finite where all elements are, not where one is", lambda g: bool(g.isfinite().any())
