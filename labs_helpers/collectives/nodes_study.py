@@ -1,0 +1,134 @@
+"""Race all-reduce on two pretended nodes of four ranks, over a slow link, a fast one, and in one node's shared memory.
+
+    python -m labs_helpers.collectives.nodes_study          # as root, to results/; two minutes
+    python -m labs_helpers.collectives.nodes_study --quick
+
+Each link is measured before the race, and named for what was measured. Its prediction has an α and β for each kind of
+link: inside a node those of all pairs at once, between nodes those of a cable, which all ranks of a node share.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+
+from labs_helpers.collectives.cost_model import Costs, Terms
+from labs_helpers.collectives.cost_model import terms as terms_of
+from labs_helpers.collectives.racing.records import NATIVE, costs_of, frame, latest
+from labs_helpers.launch.pretend_nodes import Link, can_pretend, pretend_nodes
+from labs_helpers.measure import results
+from labs_helpers.measure.study import keep, make_parser
+
+STUDY = "collectives-nodes"
+NODES, RANKS_PER_NODE = 2, 4
+FLAT = ("ring", "recursive_doubling", "rabenseifner")
+SIZES = tuple(2**i for i in (3, 6, 9, 12, 14, 16, 18, 20, 22, 24))  # 8 B to 16 MB
+RATES = ("1gbit", None)
+SHARED_MEMORY = "shared memory"
+
+
+def terms(algorithm: str, ranks_per_node: int, nodes: int) -> tuple[Terms, Terms]:
+    """An all-reduce's critical path inside the nodes and between them, for ranks that are in order of their nodes.
+
+    Between nodes 'sent' is what leaves one node by its cable, in one direction. ValueError for an algorithm without a
+    model, and, except for the ring, unless both counts are powers of two.
+    """
+    whole = terms_of("allreduce", algorithm, ranks_per_node * nodes, nodes)
+    if nodes == 1:
+        return whole, Terms(0)
+    if algorithm == "ring":  # in each step one rank of a node sends to the next node, and the others wait for it
+        return whole._replace(messages=0, sent=0), Terms(whole.messages, whole.sent)
+    if ranks_per_node & (ranks_per_node - 1) or nodes & (nodes - 1):
+        raise ValueError(f"{nodes} nodes of {ranks_per_node} ranks: both have to be powers of two for {algorithm}")
+    steps, share = nodes.bit_length() - 1, 1 - 1 / nodes
+    # What a rank sends to another node, and how many of a node do so at once.
+    between, at_once = {
+        "recursive_doubling": (Terms(steps, steps), ranks_per_node),
+        "rabenseifner": (Terms(2 * steps, 2 * share / ranks_per_node), ranks_per_node),
+        "hierarchical": (Terms(2 * steps, 2 * share), 1),
+    }.get(algorithm, (None, 0))
+    if between is None:
+        raise ValueError(f"there is no model of {algorithm} between nodes")
+    inside = whole._replace(messages=whole.messages - between.messages, sent=whole.sent - between.sent)
+    return inside, between._replace(sent=at_once * between.sent)
+
+
+def predict(rows, link: str, algorithm: str, nbytes: float) -> float:
+    """Seconds that an all-reduce of n = nbytes should take over a link of the records (`link`), by its α and β."""
+    rows = rows[rows["link"] == link]
+    nodes, ranks_per_node = (int(rows[name].iloc[0]) for name in ("nodes", "ranks_per_node"))
+    inside, between = terms(algorithm, ranks_per_node, nodes)
+    seconds = costs_of(rows, nodes * ranks_per_node).seconds(inside, nbytes)
+    return seconds + (costs_between(rows).seconds(between, nbytes) if nodes > 1 else 0)
+
+
+def costs_between(rows) -> Costs:
+    """α and β of the cable between nodes, from the records of one link."""
+    (record,) = latest(rows, "link").tail(1).to_dict("records")
+    return Costs(record["alpha_us"] / 1e6, record["beta_ns"] / 1e9)
+
+
+def measure(rate: str | None, shared: bool = False, sizes: Iterable[int] = SIZES, timeout: float = 240) -> list[dict]:
+    """Records over the link asked for; `shared`: of as many ranks in one node. Raises as `pretend_nodes` does."""
+    from labs_helpers.collectives.study import race_on
+
+    nodes = 1 if shared else NODES
+    algorithms = {"allreduce": (*FLAT, "shared_memory" if shared else "hierarchical", NATIVE)}
+    with pretend_nodes(nodes, rate) as pretended:
+        link = None if shared else pretended.measure_rate()
+        per_node = NODES * RANKS_PER_NODE // nodes
+        library, records = pretended.run_on_ranks(race_on, per_node, algorithms, sizes, 0.06, True, timeout=timeout)[0]
+    if link:
+        records.append(_record(link))
+    name = f"{8e-9 * link.rate:.3g} Gb/s" if link else SHARED_MEMORY
+    same = {"study": STUDY, "link": name, "asked": rate, "nodes": nodes, "ranks_per_node": per_node}
+    # The middle of three rounds is in the race; MPI is known to its ranks alone.
+    return [same | record | {"setting": "default", "on": {"mpi": library}} for record in records]
+
+
+def load(machine: str):
+    """The recorded measurements of one machine, as a DataFrame."""
+    return results.load(results.path_for(STUDY, machine), command="python -m labs_helpers.collectives.nodes_study")
+
+
+def table(rows, link: str) -> str:
+    """Median times in µs over one link, by size and algorithm; behind each the prediction over it."""
+    race = latest(rows[rows["link"] == link], "race")
+    shown = race.pivot_table(index="bytes", columns="algorithm", values="median_us")
+    for name in shown.columns.drop(NATIVE):
+        at = [1e6 * predict(rows, link, name, size) for size in shown.index]
+        shown[name] = [f"{us:.4g} ({p:.4g})" for us, p in zip(shown[name], at, strict=True)]
+    shown[NATIVE] = shown[NATIVE].map("{:.4g}".format)
+    return f"{link}, {race['nodes'].iloc[0]} nodes: µs (predicted)\n{shown.to_string()}"
+
+
+def main(arguments: list[str] | None = None) -> None:
+    from labs_helpers.collectives.study import machine_label
+
+    parser = make_parser(__doc__ or "", STUDY)
+    parser.add_argument("--quick", action="store_true", help="four sizes; kept only with --out")
+    given = parser.parse_args(arguments)
+    if reason := can_pretend():
+        parser.error(f"nodes cannot be pretended here: {reason}")
+    os.environ["LABS_DEVICE"] = "cpu"  # a GPU has no part in this
+    machine, sizes = machine_label(), SIZES[::3] if given.quick else SIZES
+    records = []
+    for rate, shared in (*((rate, False) for rate in RATES), (None, True)):
+        records += measure(rate, shared, sizes)
+        rows = frame(records)
+        link = records[-1]["link"]
+        here = rows[rows["link"] == link]
+        between = "" if shared else f"; between nodes {costs_between(here)}"
+        print(f"\n{table(rows, link)}\ninside a node {costs_of(here, NODES * RANKS_PER_NODE)}{between}", flush=True)
+    if given.out or not given.quick:
+        keep(STUDY, records, given.out, machine=machine, on={"machine": machine})
+
+
+def _record(link: Link) -> dict:
+    points = {"sizes": list(link.seconds), "medians_us": [1e6 * s for s in link.seconds.values()]}
+    costs = {"alpha_us": 1e6 * link.alpha, "beta_ns": 1e9 * link.beta, "rate_Gbps": 8e-9 * link.rate}
+    return {"kind": "link", "bytes": max(link.seconds), **costs, **points}
+
+
+if __name__ == "__main__":
+    main()
