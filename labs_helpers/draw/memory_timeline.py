@@ -32,7 +32,7 @@ def draw_memory(timeline: Mapping[str, Any], title: str | None = None, base: Map
     floor = 0.0
     for (name, nbytes), color in zip(base.items(), _BANDS, strict=False):
         ax.fill_between([0, end], floor, floor + nbytes, color=figures.COLORS[color], alpha=0.45, linewidth=0)
-        if nbytes > 0.06 * timeline["peak"]:
+        if nbytes > 0.045 * timeline["peak"]:
             ax.text(end * 0.01, floor + nbytes / 2, name, va="center", fontsize="small")
         floor += nbytes
     # What the call frees of that was there before lowers the curve below the bands: paper over them.
@@ -53,5 +53,5 @@ def draw_memory(timeline: Mapping[str, Any], title: str | None = None, base: Map
         fontsize="small", bbox={"facecolor": figures.PAPER, "linewidth": 0, "pad": 1},
     )  # fmt: skip
     if peak - floor > 0.15 * peak:
-        ax.text(highest, floor + 0.06 * peak, "made during the call", ha=side, fontsize="small")
+        ax.text(0.35 * end, floor + 0.06 * peak, "made during the call", ha="center", fontsize="small")
     return fig

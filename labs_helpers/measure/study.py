@@ -10,7 +10,7 @@ from labs_helpers.measure.provenance import provenance
 
 def make_parser(doc: str, study: str) -> argparse.ArgumentParser:
     """A parser that describes the command by the first line of its module's docstring, and knows --out."""
-    parser = argparse.ArgumentParser(description=doc.splitlines()[0])
+    parser = argparse.ArgumentParser(description=doc.splitlines()[0], allow_abbrev=False)
     parser.add_argument(
         "--out", type=Path, help=f"JSON Lines file to append to; default: results/{study}.MACHINE.jsonl"
     )

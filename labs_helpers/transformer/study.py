@@ -164,27 +164,34 @@ def load(machine: str = "nvidia-h200") -> pandas.DataFrame:
 
 def make_options() -> argparse.ArgumentParser:
     parser = make_parser(__doc__, "transformer")
-    parser.add_argument("files", nargs="*", metavar="FILE.yaml", help="grids; default, without options: all shipped")
-    for option, key, values in (
-        ("--sizes", "sizes", list(SIZES)),
-        ("--batches", "batches", int),
-        ("--lengths", "lengths", int),
-        ("--seeds", "seeds", int),
-        ("--attentions", "attention", list(ATTENTIONS)),
-        ("--precisions", "precision", list(PRECISIONS)),
-        ("--compiled", "compiled", list(WORDS)),
-        ("--regional", "regional", list(WORDS)),
-        ("--graph", "graph", list(WORDS)),
-        ("--optimizers", "optimizer", list(OPTIMIZERS)),
-        ("--segments", "segments", int),
-        ("--accumulate", "accumulate", int),
-        ("--orders", "orders", list(ORDERS)),
+    shipped = ", ".join(sorted(path.stem for path in grids.SHIPPED.glob("*.yaml")))
+    parser.add_argument(
+        "files",
+        nargs="*",
+        metavar="FILE.yaml",
+        help=f"grids, your own or shipped: {shipped}; default: those for this machine",
+    )
+    for option, key, values, meaning in (
+        ("--sizes", "sizes", list(SIZES), "of the model"),
+        ("--batches", "batches", int, "sequences per step"),
+        ("--lengths", "lengths", int, "tokens per sequence"),
+        ("--seeds", "seeds", int, "of weights and batch"),
+        ("--attentions", "attention", list(ATTENTIONS), ""),
+        ("--precisions", "precision", list(PRECISIONS), ""),
+        ("--compiled", "compiled", list(WORDS), "torch.compile"),
+        ("--regional", "regional", list(WORDS), "compiled one block at a time"),
+        ("--graph", "graph", list(WORDS), "the whole step from a CUDA graph"),
+        ("--optimizers", "optimizer", list(OPTIMIZERS), "the form of AdamW's update"),
+        ("--segments", "segments", int, "checkpointed segments, 0: none"),
+        ("--accumulate", "accumulate", int, "micro-batches per update"),
+        ("--orders", "orders", list(ORDERS), "each setup along an order of remedies"),
     ):
         if isinstance(values, list):
             named = ", ".join(f"'{name}'" if " " in name else name for name in values)
-            parser.add_argument(option, dest=key, nargs="+", choices=values, metavar="NAME", help=named)
+            told = f"{meaning}: {named}" if meaning else named
+            parser.add_argument(option, dest=key, nargs="+", choices=values, metavar="NAME", help=told)
         else:
-            parser.add_argument(option, dest=key, nargs="+", type=values, metavar="N")
+            parser.add_argument(option, dest=key, nargs="+", type=values, metavar="N", help=meaning)
     parser.add_argument("--rounds", type=int, default=10, help="timed steps per point; default: %(default)s")
     return parser
 

@@ -11,6 +11,7 @@ from labs_helpers.transformer.charts.precision import draw_precision
 from labs_helpers.transformer.charts.remedies import draw_waterfall, remedies_table
 from labs_helpers.transformer.charts.sizes import draw_sizes
 from labs_helpers.transformer.records import timed
+from labs_helpers.transformer.setups import treatment
 
 __all__ = [
     "draw_batches",
@@ -22,4 +23,5 @@ __all__ = [
     "draw_waterfall",
     "remedies_table",
     "timed",
+    "treatment",
 ]

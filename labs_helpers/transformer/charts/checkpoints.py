@@ -9,15 +9,22 @@ import pandas
 from matplotlib.figure import Figure
 
 from labs_helpers.draw import figures
-from labs_helpers.draw.curves import recorded_on, tick_each
+from labs_helpers.draw.curves import predicted, recorded_on, tick_each
 from labs_helpers.transformer.charts.layout import new_figure, no_records, shape_text, words
 from labs_helpers.transformer.records import setup_of, timed, varied_in
 
 
-def draw_checkpoints(frame: pandas.DataFrame, formula: Callable[[int], float] | None = None, **wanted: Any) -> Figure:
+def draw_checkpoints(
+    frame: pandas.DataFrame,
+    formula: Callable[[int], float] | None = None,
+    prediction: Any = None,
+    predicted_at: int = 4,
+    **wanted: Any,
+) -> Figure:
     """Peak memory and time of a step against the number of checkpointed segments, beside a step without checkpoints.
 
     formula(segments): the peak in bytes, drawn dashed. The time's forecast is one more forward pass, as measured.
+    prediction: a Prediction of the share of the peak that is left with `predicted_at` segments.
     wanted: columns' values, where several settings would do.
     """
     every = varied_in(timed(frame, **wanted).dropna(subset="peak_bytes"), "segments")
@@ -49,4 +56,6 @@ def draw_checkpoints(frame: pandas.DataFrame, formula: Callable[[int], float] | 
         ax.set_title(title, fontsize="medium")
         figures.set_unit(ax.yaxis, unit)
         figures.label_lines(ax, gap=2.6)
+    guess = predicted(prediction)
+    figures.mark_prediction(memory, predicted_at, None if guess is None else guess * plain["peak_bytes"])
     return fig
