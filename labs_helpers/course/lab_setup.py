@@ -32,6 +32,8 @@ def setup(lab: str) -> None:
     from labs_helpers.measure import machine
 
     machine.prepare_triton()
+    if not machine.has_gpu():
+        os.environ.setdefault("KINETO_LOG_LEVEL", "6")  # else every profile on a CPU writes two lines to stderr
     figures.use_style()
     SCORES.lab = lab
     here = machine.this_machine()
