@@ -12,9 +12,11 @@ from labs_helpers.course.verdict import (
     expect_table,
     expect_unchanged,
     is_number,
+    likely,
     likely_in_all,
     one_thread,
 )
+from labs_helpers.course.verdict.causes import still_possible
 
 RIGHT = {"mm": (2, 7.5), "add": (1, 0.25)}
 
@@ -92,6 +94,36 @@ def test_causes_in_all_cases_fit_each_of_them():
     assert likely_in_all(map(causes, (2, 3)), [4.1, 6.1], lambda a, b: abs(a - b) < 0.2) == ("doubled",)
     with pytest.raises(ValueError):
         likely_in_all([causes(2), [("doubled", 4)]], [4, 4])
+
+
+def test_a_cause_that_a_passed_case_rules_out_is_not_named():
+    def causes(x):
+        yield "a square", x * x
+        yield "twice", 2 * x
+        yield "twice", 2 * x + 1
+        if x > 2:
+            yield "plus a half of it", x + x // 2
+
+    def right(x):
+        return {2: 4, 3: 9, 4: 8}[x]
+
+    def named(found, x, *passed):
+        earlier = [(causes(one), lambda answer, one=one: answer == right(one)) for one in passed]
+        return likely(still_possible(causes(x), earlier), lambda answer: answer == found)
+
+    assert named(16, 4) == ("a square",) and named(6, 4) == ("plus a half of it",) and named(9, 4) == ("twice",)
+    assert named(16, 4, 2) == named(16, 4, 2, 3) == ("a square",)  # right in both
+    assert named(9, 4, 2) == ("twice",)  # one of its two candidates is right there
+    assert named(9, 4, 2, 3) == ()
+    assert named(6, 4, 2) == ("plus a half of it",) and named(6, 4, 2, 3) == ()  # the first case does not have it
+
+
+def test_nothing_of_a_cause_is_worked_out_before_it_is_asked_for():
+    def causes():
+        raise AssertionError
+        yield
+
+    still_possible(causes(), [(causes(), bool)])
 
 
 @pytest.mark.parametrize("answer, right", [(1, True), (np.float32(0.5), True), (True, False), ("1", False)])

@@ -20,6 +20,7 @@ from labs_helpers.transformer.lab01.checks.operation_costs import (
 )
 
 LIKE = "the result is like the largest input: the most elements, and of equal ones the widest"
+ONLY_PRODUCTS = "only aten::mm and aten::bmm multiply; every other operation is like its largest input"
 OWN = "a product has FLOPs and a result of its own: 2 · M · N · K, and M × N"
 
 
@@ -27,6 +28,8 @@ def share_causes(operation: Event, us: float, roofs: Roofs) -> Candidates:
     right = cost(operation)
     longer, shorter = max(right.us(roofs)), min(right.us(roofs))
     yield "the shorter time was taken: the operation cannot be faster than the longer one", shorter / us
+    yield "FLOPs never decide: the longer of the two times counts", right.us(roofs)[0] / us
+    yield "bytes never decide: the longer of the two times counts", right.us(roofs)[1] / us
     added = "the two times were added: bytes move while FLOPs are computed, so the longer one counts"
     yield added, sum(right.us(roofs)) / us
     yield "share is the roof's time / us, and not us / the roof's time", us / longer if longer else math.nan
@@ -95,6 +98,13 @@ def _flop_causes(operation: Event) -> Iterator[tuple[str, Cost]]:
         yield "what is no product does one FLOP per element, not two", Cost(2 * flops, moved)
         yield "one FLOP per element of the largest input, not of all", Cost(sum(part.elements for part in given), moved)
         yield "one FLOP per element, not per byte", Cost(result(operation).bytes, moved)
+        yield "every other operation does a FLOP per element of its result", Cost(0, moved)
+        if operation["name"] == "aten::addmm":
+            shapes = [shape for shape, _ in listed(operation)]
+            for a, b in (shapes[:2], shapes[1:3]):
+                product = math.prod(a[:-1]) * b[-1]
+                changed = moved + (product - result(operation).elements) * given[0].itemsize
+                yield ONLY_PRODUCTS, Cost(2 * product * a[-1], changed)
         return
     *batch, M, K = operation["args"]["Input Dims"][0]
     B, N = math.prod(batch), operation["args"]["Input Dims"][1][-1]

@@ -11,6 +11,8 @@ ONLY = "if shape and kind in ITEMSIZE"
 SHARE = "max(at_bytes, at_flops) / us"
 LAST = 'return "bytes" if at_bytes > at_flops else "FLOPs", share'
 PRODUCT = 'operation["name"] in ("aten::mm", "aten::bmm")'
+ADDMM = PRODUCT.replace('"aten::bmm"', '"aten::bmm", "aten::addmm"')
+SHAPES, LAST_TWO = "N = shapes[0], shapes[1][-1]", "N = shapes[-2], shapes[-1][-1]"
 
 _BUGS = [
     # bytes
@@ -44,6 +46,15 @@ _BUGS = [
     ),
     ("the type of the first", [("flops * itemsize", "flops * (inputs or [(0, 0)])[0][1]")], "like the largest input"),
     ("most bytes", [("max(inputs, ", "max(inputs, key=math.prod, ")], "the most elements"),
+    (
+        "of equal ones the one with more columns",
+        [
+            ("(math.prod(shape), ITEMSIZE[kind])", "(math.prod(shape), ITEMSIZE[kind], shape[-1])"),
+            (LARGEST, "flops, itemsize, _ = max(inputs, key=lambda i: (i[0], i[2], i[1]), default=(0, 0, 0))"),
+            (MOVED, "sum(elements * itemsize for elements, itemsize, _ in inputs) + written"),
+        ],
+        "of equal ones the widest",
+    ),
     ("as all of them", [("flops * itemsize", "sum(count for count, _ in inputs) * itemsize")], "not as all of them"),
     # FLOPs
     ("multiplications alone", [("flops = 2 *", "flops =")], "a product multiplies and adds"),
@@ -62,11 +73,16 @@ _BUGS = [
         [("flops / peak", "flops * (1 if 'mm' in operation['name'] else 2) / peak")],
         "one FLOP per element, not two",
     ),
+    ("no FLOPs", [("flops / peak", "flops * ('mm' in operation['name']) / peak")], "does a FLOP per element of its"),
+    ("addmm", [(PRODUCT, ADDMM)], "only aten::mm and aten::bmm multiply"),
+    ("addmm's matrices", [(PRODUCT, ADDMM), (SHAPES, LAST_TWO)], "only aten::mm and aten::bmm multiply"),
     # times and share
     ("µs for seconds", [("1e6 *", "")], "us is in µs, peak and bandwidth are per second"),
     ("ms", [("1e6 *", "1e3 *")], "us is in µs, not in ms"),
     ("upside down", [(SHARE, "us / max(at_bytes, at_flops, 1e-99)")], "and not us / the roof's time"),
     ("the shorter", [("max(at_bytes", "min(at_bytes")], "the shorter time was taken"),
+    ("bytes alone", [(SHARE, "at_bytes / us")], "FLOPs never decide"),
+    ("FLOPs alone", [(SHARE, "at_flops / us")], "bytes never decide"),
     ("added", [(SHARE, "(at_bytes + at_flops) / us")], "the two times were added"),
     (
         "roofs swapped",
