@@ -59,7 +59,7 @@ def against_unsharded(config, dtype_name, way, tp, options, comm):
     full, loss, gradients, tokens, targets = full_model(config, dtype)
     model = ParallelTransformer.from_full(config, full.state_dict(), group, **options)
     state = gather_state(model, model.state_dict(), group)
-    average = GradientAverage(model.parameters(), across, bucket_bytes=20_000)
+    average = GradientAverage(model.parameters(), across, bucket_bytes=30_000)
     mine = slice(across.rank * BATCH // across.size, (across.rank + 1) * BATCH // across.size)
     group.reset(), across.reset()
     my_loss = model.loss(tokens[mine], targets[mine])
@@ -137,3 +137,75 @@ def against_dtensor(comm):
         name: p.grad.full_tensor() if hasattr(p.grad, "full_tensor") else p.grad for name, p in full.named_parameters()
     }
     return abs(loss.item() - theirs.item()), largest(found, expected)
+
+
+def training_on_two_layouts(comm):
+    """Six steps of AdamW, three as dp 2 × tp 2 and three as 1 × 4 from the gathered state: errors of losses, weights.
+
+    Attention is PyTorch's here, and the second layout computes each block twice (checkpointing).
+    """
+    import torch
+    import torch.nn.functional as F
+
+    from labs_helpers.tensor_parallel.gradients import GradientAverage, clip_gradients
+    from labs_helpers.tensor_parallel.parallel_transformer import ParallelTransformer
+    from labs_helpers.tensor_parallel.state import gather_state, slice_state
+    from labs_helpers.transformer.attentions import sdpa
+    from labs_helpers.transformer.train import adamw
+
+    full, _, _, tokens, targets = full_model(CONFIG, torch.float64, sdpa)
+    state = {name: tensor.clone() for name, tensor in full.state_dict().items()}
+    optimizer, losses = adamw(full, 1e-2), []
+    for _ in range(6):
+        optimizer.zero_grad()
+        losses.append(F.cross_entropy(full(tokens).flatten(0, 1), targets.flatten()))
+        losses[-1].backward()
+        torch.nn.utils.clip_grad_norm_(full.parameters(), 0.5)
+        optimizer.step()
+
+    moments, errors = {}, []
+    for turn, tp in enumerate((2, 4)):
+        group, across = on_ranks.groups(comm, "own", tp)
+        model = ParallelTransformer.from_full(CONFIG, state, group, sdpa)
+        model.segments = [1] * CONFIG.layers if turn else []
+        average, optimizer = GradientAverage(model.parameters(), across), adamw(model, 1e-2)
+        for key, whole in moments.items():
+            parts = slice_state(model, whole, group)
+            for name, p in model.named_parameters():
+                optimizer.state[p][key] = parts[name]
+                optimizer.state[p]["step"] = torch.tensor(3.0)
+        mine = slice(across.rank * BATCH // across.size, (across.rank + 1) * BATCH // across.size)
+        for step in range(3):
+            optimizer.zero_grad()
+            loss = model.loss(tokens[mine], targets[mine])
+            loss.backward()
+            average.finish()
+            clip_gradients(model, group, 0.5)
+            optimizer.step()
+            mean = across.all_reduce(loss.detach()) / across.size
+            errors.append((mean - losses[3 * turn + step]).abs().item())
+        state = gather_state(model, model.state_dict(), group)
+        for key in ("exp_avg", "exp_avg_sq"):
+            moments[key] = gather_state(model, {n: optimizer.state[p][key] for n, p in model.named_parameters()}, group)
+    return max(errors), largest(state, full.state_dict()), (losses[0] - losses[-1]).item()
+
+
+def bfloat16(comm):
+    """Relative error of a sharded model's loss and gradients in bfloat16, against float64's of the same weights."""
+    import torch
+
+    from labs_helpers.tensor_parallel.parallel_transformer import ParallelTransformer
+    from labs_helpers.tensor_parallel.state import gather_state
+
+    results = []
+    for way in on_ranks.WAYS:
+        group, _ = on_ranks.groups(comm, way, 4)
+        full, loss, gradients, tokens, targets = full_model(CONFIG, torch.float64)
+        half = {name: tensor.bfloat16() for name, tensor in full.state_dict().items()}
+        model = ParallelTransformer.from_full(CONFIG, half, group)
+        mine = model.loss(tokens, targets)
+        mine.backward()
+        found = gather_state(model, {name: p.grad.double() for name, p in model.named_parameters()}, group)
+        norms = [torch.cat([t.flatten() for t in g.values()]) for g in (found, gradients)]
+        results.append((abs(mine.item() / loss - 1), ((norms[0] - norms[1]).norm() / norms[1].norm()).item()))
+    return results

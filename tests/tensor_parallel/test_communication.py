@@ -105,7 +105,7 @@ GROUPS = [(way, tp) for way in on_ranks.WAYS for tp in (1, 2, 4)]
 def results():
     cases = {("operations", *group): functools.partial(_all_operations, *group) for group in GROUPS}
     cases |= {("counted", *group): functools.partial(_counted, *group) for group in GROUPS}
-    return run_on_ranks(on_ranks.run_cases, 4, cases | {"refusals": _refusals}, timeout=100)
+    return run_on_ranks(on_ranks.run_cases, 4, cases | {"refusals": _refusals}, timeout=100, env=on_ranks.YIELD)
 
 
 @pytest.mark.parametrize("way, tp", GROUPS)
@@ -117,7 +117,7 @@ def test_every_operation_and_dtype(results, way, tp):
 
 def test_three_ranks_which_no_power_of_two_helps():
     cases = {way: functools.partial(_all_operations, way, 3) for way in ("mpi", "own")}
-    for of_rank in run_on_ranks(on_ranks.run_cases, 3, cases, timeout=100):
+    for of_rank in run_on_ranks(on_ranks.run_cases, 3, cases, timeout=100, env=on_ranks.YIELD):
         assert [wrong for wrong, _ in of_rank.values()] == [[], []]
 
 

@@ -19,7 +19,9 @@ SETTINGS = [(way, overlap) for way in on_ranks.WAYS for overlap in (True, False)
 def results():
     cloudpickle.register_pickle_by_value(gradient_cases)
     cases = {setting: functools.partial(gradient_cases.mean_gradients, *setting) for setting in SETTINGS}
-    return run_on_ranks(on_ranks.run_cases, 2, cases | {"accumulated": gradient_cases.accumulated}, timeout=100)
+    return run_on_ranks(
+        on_ranks.run_cases, 2, cases | {"accumulated": gradient_cases.accumulated}, timeout=100, env=on_ranks.YIELD
+    )
 
 
 @pytest.mark.parametrize("way, overlap", SETTINGS)

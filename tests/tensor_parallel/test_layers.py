@@ -15,7 +15,7 @@ from tests.tensor_parallel import ranks as on_ranks
 def results():
     cloudpickle.register_pickle_by_value(layer_cases)
     cases = {name: getattr(layer_cases, name) for name in ("operators", "layers", "cross_entropy")}
-    return run_on_ranks(on_ranks.run_cases, 2, cases, timeout=100)
+    return run_on_ranks(on_ranks.run_cases, 2, cases, timeout=100, env=on_ranks.YIELD)
 
 
 def test_operators_and_their_conjugates(results):

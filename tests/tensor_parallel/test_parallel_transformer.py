@@ -32,9 +32,9 @@ def results():
         name: functools.partial(cases.against_unsharded, *model[:-1], SCHEMES[model[-1]])
         for name, model in zip(IDS, MODELS, strict=True)
     }
-    several["DTensor"] = cases.against_dtensor
+    several |= {"DTensor": cases.against_dtensor, "training": cases.training_on_two_layouts, "bfloat16": cases.bfloat16}
     cloudpickle.register_pickle_by_value(cases)
-    return run_on_ranks(on_ranks.run_cases, 4, several, timeout=120)
+    return run_on_ranks(on_ranks.run_cases, 4, several, timeout=120, env=on_ranks.YIELD)
 
 
 @pytest.mark.parametrize("name, model", list(zip(IDS, MODELS, strict=True)), ids=IDS)
@@ -67,6 +67,19 @@ def test_dtensor_gives_the_same(results):
         assert not isinstance(of_rank["DTensor"], str), of_rank["DTensor"]
         loss, gradients = of_rank["DTensor"]
         assert loss < 1e-10 and gradients < 1e-10
+
+
+def test_training_goes_on_in_another_layout(results):
+    for of_rank in results:
+        assert not isinstance(of_rank["training"], str), of_rank["training"]
+        losses, weights, learned = of_rank["training"]
+        assert losses < 1e-10 and weights < 1e-8 and learned > 0.1
+
+
+def test_bfloat16_over_every_way(results):
+    for of_rank in results:
+        assert not isinstance(of_rank["bfloat16"], str), of_rank["bfloat16"]
+        assert all(loss < 0.02 and gradients < 0.2 for loss, gradients in of_rank["bfloat16"])
 
 
 def test_refusals_in_words():
