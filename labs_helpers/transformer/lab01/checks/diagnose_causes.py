@@ -11,6 +11,7 @@ from labs_helpers.transformer.lab01.checks.part_costs import Parts, again, insid
 from labs_helpers.transformer.lab01.checks.practice_traces import of
 
 LATER = "a piece belongs to the part that launched it, and runs later than it: where did its launch begin?"
+SHADOW = "a gpu_user_annotation is drawn over the GPU's time: a part is the user_annotation, on the CPU"
 THREAD = "what another thread launches meanwhile is not this part's: compare the launch's tid with the part's"
 
 
@@ -19,6 +20,9 @@ def name_causes(events: list[Event]) -> Candidates:
     yield "a part that launched nothing is there too, with zeros", parts([pair for pair in given if pair[1]])
     yield "operations are no parts", dict.fromkeys(event["name"] for event in of(events, "cpu_op"))
     yield "operations are no parts", dict.fromkeys(event["name"] for event in of(events, "cpu_op", "user_annotation"))
+    drawn = {event["name"] for event in of(events, "gpu_user_annotation")}
+    for names in (drawn, drawn | set(parts(given))):
+        yield SHADOW, dict.fromkeys(names)
     numbered = "a name that stands there again is the same part: add up by name, not by number"
     yield numbered, dict.fromkeys(event["args"]["External id"] for event in of(events, "user_annotation"))
     for key in (None, "", "other", "none", "None"):
@@ -33,6 +37,9 @@ def launch_causes(events: list[Event]) -> Candidates:
 
     def by(belongs: Callable[[Event, Event], bool]) -> Parts:
         return parts([(part, [piece for piece in work if belongs(part, piece)]) for part in ranges])
+
+    def pieces_of(part: Event) -> list[Event]:
+        return next(pieces for one, pieces in given if one is part)
 
     def of_shadow(part: Event, piece: Event) -> bool:
         return any(inside(s, piece) for s in shadows if s["args"]["External id"] == part["args"]["External id"])
@@ -49,6 +56,14 @@ def launch_causes(events: list[Event]) -> Candidates:
     yield THREAD, by(lambda part, piece: id(piece) in calls and inside(part, calls[id(piece)]))
     yield "a range over the GPU is no proof: others' work runs meanwhile, and not every part has one", by(of_shadow)
     yield "not every piece has an operation: its launch has the same correlation", by(of_operation)
+    place = {id(event): number for number, event in enumerate(events)}
+    yield (
+        "the list is in no order: a launch may stand behind its kernel",
+        by(lambda part, piece: piece in pieces_of(part) and place[id(calls[id(piece)])] < place[id(piece)]),
+    )
+    names = "copies, memsets and graphs are launched by other cuda_runtime events than cudaLaunchKernel"
+    for name in ("LaunchKernel", "Launch"):
+        yield names, by(lambda part, piece, name=name: piece in pieces_of(part) and name in calls[id(piece)]["name"])
     nothing = (
         "no launch was found in any part: it has the piece's correlation and the part's tid; a piece's is its stream"
     )
@@ -89,6 +104,9 @@ def us_causes(events: list[Event]) -> Candidates:
     starts = dict((id(piece), launch) for piece, launch in launched(events))
     launches = "a launch's dur is the CPU's time; the GPU's is asked for"
     yield launches, parts([(part, [starts[id(piece)] for piece in pieces]) for part, pieces in given], us=added_up)
+    begins = "a piece's time begins with its own start, not with its launch"
+    since = [(part, [e | _from(starts[id(e)], e) for e in pieces]) for part, pieces in given]
+    yield begins, parts(since)
     longest = "one piece's time is left of several"
     yield longest, parts(given, us=lambda pieces: max((piece["dur"] for piece in pieces), default=0.0))
     yield "µs are asked for, as the trace has them", parts(given, us=lambda pieces: covered(pieces) / 1e3)
@@ -125,6 +143,10 @@ def span_causes(events: list[Event]) -> Candidates:
     last_start = "span ends with an end: the largest ts is a start"
     yield last_start, parts(given, span=lambda pieces: first_to_last([piece | {"dur": 0.0} for piece in pieces]))
     yield from again(given)
+
+
+def _from(launch: Event, piece: Event) -> dict[str, float]:
+    return {"ts": launch["ts"], "dur": piece["ts"] + piece["dur"] - launch["ts"]}
 
 
 def _from_the_first(pieces: list[Event]) -> float:

@@ -94,6 +94,43 @@ _BUGS = [
         [('part["cat"] != "user_annotation"', 'part["cat"] not in ("user_annotation", "cpu_op")')],
         "operations are no parts",
     ),
+    (
+        "in one pass",
+        [
+            (
+                """            launch[e["args"]["correlation"]] = e["tid"], e["ts"]\n""",
+                """            launch[e["args"]["correlation"]] = e["tid"], e["ts"]\n"""
+                """        if "stream" in e["args"] and e["args"].get("correlation") not in launch:\n"""
+                """            early.append(e)\n""",
+            ),
+            ("    launch = {}\n", "    launch, early = {}, []\n"),
+            (f"if {MINE}", f"if e not in early and {MINE}"),
+        ],
+        "a launch may stand behind its kernel",
+    ),
+    (
+        "launches of kernels",
+        [('e["cat"] == "cuda_runtime" and', 'e["name"] == "cudaLaunchKernel" and')],
+        "by other cuda_runtime events than cudaLaunchKernel",
+    ),
+    (
+        "launches by name",
+        [('e["cat"] == "cuda_runtime" and', 'e["cat"] == "cuda_runtime" and "Launch" in e["name"] and')],
+        "by other cuda_runtime events than cudaLaunchKernel",
+    ),
+    (
+        "ranges of both kinds",
+        [('part["cat"] != "user_annotation"', '"user_annotation" not in part["cat"]')],
+        "a part is the user_annotation, on the CPU",
+    ),
+    (
+        "ranges over the GPU",
+        [
+            ('part["cat"] != "user_annotation"', 'part["cat"] != "gpu_user_annotation"'),
+            (f"if {MINE}", 'if part["ts"] <= e["ts"] < part["ts"] + part["dur"]'),
+        ],
+        "a part is the user_annotation, on the CPU",
+    ),
     # launches, µs, span
     ("overwritten", [(BEFORE, "before = 0, 0.0, 0.0")], "add to what it has"),
     (
@@ -110,6 +147,7 @@ _BUGS = [
     ("added up", [(ADDED, "end - start")], "were added up: µs is the length of their union"),
     ("with pauses", [("before[1] + us", "before[1] + span")], "the pauses between pieces are no work"),
     ("the CPU's µs", [("before[1] + us", 'before[1] + part["dur"]')], "a part's dur is the CPU's time"),
+    ("since the launch", [('((e["ts"], e["ts"]', '((at, e["ts"]')], "begins with its own start"),
     ("ms", [("before[1] + us", "before[1] + us / 1e3")], "as the trace has them"),
     (
         "the whole trace",
@@ -146,6 +184,7 @@ _BUGS = [
     ("the fastest", [("slow = max", "slow = min")], "the smallest was taken"),
     ("the longest name", [("max(parts, key=lambda name: parts[name][2])", "max(parts)")], "the names were compared"),
     ("upside down", [(WAITS, WAITS.replace("<", ">"))], "less than half of its span, and not more"),
+    ("half", [(WAITS, WAITS.replace("<", "<="))], "exactly half is not less"),
     ("any pause", [(WAITS, "parts[slow][1] < parts[slow][2]")], "less than all of it is not enough"),
     (
         "any part",
