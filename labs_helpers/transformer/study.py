@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 FILES = {
     "cpu": ("cpu",),
-    "cuda": ("sizes", "memory", "precision", "batches", "checkpoints", "remedies", "race", "orders"),
+    "cuda": ("sizes", "precision", "batches", "checkpoints", "remedies", "race", "orders"),
 }
 DEFAULT = {
     "cpu": {"sizes": "tiny", "batches": 8, "lengths": 128},
