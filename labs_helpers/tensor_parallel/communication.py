@@ -53,22 +53,22 @@ class Communication(ABC):
     def messages_sent(self) -> int:
         return sum(calls * ring_messages(name, self.size, self.rank) for name, calls in self.calls.items())
 
-    def all_reduce(self, x: Tensor, op: str = "sum") -> Tensor:
-        """The sum (or op="max") of all ranks' x, of any shape; x stays as it is."""
-        x = x.detach().contiguous()
+    def all_reduce(self, x: Tensor, op: str = "sum", in_place: bool = False) -> Tensor:
+        """The sum (or op="max") of all ranks' x, of any shape. x stays as it is; in_place: it holds the result, and has
+        to be contiguous."""
+        x = _writable(x) if in_place else x.detach().contiguous()
         if self.size == 1:
-            return x.clone()
+            return x if in_place else x.clone()
         self._count("all_reduce", self._reduced_bytes(x))
-        return self._all_reduce(x, op)
+        return self._all_reduce(x, op, in_place)
 
     def start_all_reduce(self, x: Tensor) -> Request:
         """Begins to replace x, which is contiguous, by the sum of all ranks' x; `wait()` ends it."""
-        if not x.is_contiguous():
-            raise ValueError(f"x is summed in place, so it has to be contiguous; its strides are {x.stride()}")
+        x = _writable(x)
         if self.size == 1:
             return Done()
         self._count("all_reduce", self._reduced_bytes(x))
-        return self._start_all_reduce(x.detach())
+        return self._start_all_reduce(x)
 
     def all_gather(self, x: Tensor, dim: int = 0) -> Tensor:
         """All ranks' x behind one another along `dim`, in the order of the ranks. x: of one shape everywhere."""
@@ -95,11 +95,10 @@ class Communication(ABC):
 
     def broadcast(self, x: Tensor, root: int = 0) -> None:
         """Writes rank root's x into everybody's. x: contiguous."""
-        if not x.is_contiguous():
-            raise ValueError(f"x is written to, so it has to be contiguous; its strides are {x.stride()}")
+        x = _writable(x)
         if self.size > 1:
             self._count("broadcast", x.nbytes)
-            self._broadcast(x.detach(), root)
+            self._broadcast(x, root)
 
     def part(self, x: Tensor, dim: int) -> Tensor:
         """This rank's part of x along `dim`, a view: no communication. ValueError as reduce_scatter."""
@@ -115,7 +114,7 @@ class Communication(ABC):
         return x.nbytes
 
     @abstractmethod
-    def _all_reduce(self, x: Tensor, op: str) -> Tensor: ...
+    def _all_reduce(self, x: Tensor, op: str, in_place: bool) -> Tensor: ...
 
     @abstractmethod
     def _start_all_reduce(self, x: Tensor) -> Request: ...
@@ -128,6 +127,12 @@ class Communication(ABC):
 
     @abstractmethod
     def _broadcast(self, x: Tensor, root: int) -> None: ...
+
+
+def _writable(x: Tensor) -> Tensor:
+    if not x.is_contiguous():
+        raise ValueError(f"x is written to, so it has to be contiguous; its strides are {x.stride()}")
+    return x.detach()
 
 
 class Done:
@@ -157,7 +162,7 @@ def ring_messages(name: str, size: int, rank: int = 1) -> int:
 def connect(way: str, comm: Any, algorithm: str = "ring") -> Communication:
     """The ranks of `comm`, an MPI communicator, over one of WAYS:
 
-    "mpi": the MPI library's collectives; "own": the course's, `algorithm` for all-reduce; both on CPU tensors.
+    "mpi": the MPI library's collectives; "own": the course's (`OwnCollectives`, with `algorithm`); on CPU tensors.
     "torch": comm is a torch.distributed process group (`torch_communication.process_groups` makes them from MPI's).
     Called by every rank of comm.
     """

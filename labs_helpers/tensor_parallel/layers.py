@@ -59,7 +59,7 @@ class RowParallelLinear(nn.Linear):
         if self.sequence_parallel:
             whole = scatter_from(partial, self.group, SEQUENCE)
         else:
-            whole = reduce_from(partial, self.group)
+            whole = reduce_from(partial, self.group, in_place=True)
         return whole if self.bias is None else whole + self.bias
 
 
@@ -103,7 +103,7 @@ class VocabularyParallelEmbedding(nn.Module):
         mine = F.embedding(row, self.weight).masked_fill(elsewhere[..., None], 0)
         if self.sequence_parallel:
             return scatter_from(mine, self.group, SEQUENCE)
-        return reduce_from(mine, self.group)
+        return reduce_from(mine, self.group, in_place=True)
 
 
 def own_rows(tokens: Tensor, rows: int, rank: int) -> tuple[Tensor, Tensor]:

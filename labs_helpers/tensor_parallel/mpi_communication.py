@@ -45,11 +45,13 @@ class MPICommunication(Communication):
     def _reduced_bytes(self, x: Tensor) -> int:
         return x.nbytes * (2 if x.dtype in HALF else 1)
 
-    def _all_reduce(self, x: Tensor, op: str) -> Tensor:
+    def _all_reduce(self, x: Tensor, op: str, in_place: bool) -> Tensor:
         send = addable(x)
-        result = torch.empty_like(send)
-        self.comm.Allreduce(view(send), view(result), self.operations[op])
-        return result.to(x.dtype)
+        result = send if in_place else torch.empty_like(send)
+        self.comm.Allreduce(self.in_place if in_place else view(send), view(result), self.operations[op])
+        if not in_place:
+            return result.to(x.dtype)
+        return x if result is x else x.copy_(result)
 
     def _start_all_reduce(self, x: Tensor) -> Request:
         wide = addable(x)

@@ -39,12 +39,16 @@ class _CopyTo(torch.autograd.Function):
 
 class _ReduceFrom(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor, group: Communication) -> Tensor:
-        return group.all_reduce(x)
+    def forward(ctx: Any, x: Tensor, group: Communication, in_place: bool) -> Tensor:
+        if not in_place:
+            return group.all_reduce(x)
+        group.all_reduce(x, in_place=True)
+        ctx.mark_dirty(x)
+        return x
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
-        return gradient, None
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
+        return gradient, None, None
 
 
 class _GatherTo(torch.autograd.Function):
@@ -96,9 +100,10 @@ def copy_to(x: Tensor, group: Communication) -> Tensor:
     return _CopyTo.apply(x, group)
 
 
-def reduce_from(x: Tensor, group: Communication) -> Tensor:
-    """The sum of all ranks' x; backward the gradient itself."""
-    return _ReduceFrom.apply(x, group)
+def reduce_from(x: Tensor, group: Communication, in_place: bool = False) -> Tensor:
+    """The sum of all ranks' x; backward the gradient itself. in_place: in x's memory, which nothing else may need: what
+    a matrix product has just written, for one."""
+    return _ReduceFrom.apply(x, group, in_place)
 
 
 def gather_to(x: Tensor, group: Communication, dim: int) -> Tensor:

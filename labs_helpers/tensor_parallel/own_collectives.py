@@ -8,15 +8,16 @@ from typing import Any
 import numpy as np
 
 from labs_helpers.collectives.counting import CountingComm
-from labs_helpers.collectives.interface import allgather, allreduce, broadcast, reduce_scatter
+from labs_helpers.collectives.interface import MPI_ONLY, allgather, allreduce, broadcast, reduce_scatter
 
 Array = np.ndarray[Any, Any]
 
 
 class OwnCollectives:
     """Wraps an MPI communicator: `Allreduce`, `Iallreduce`, `Allgather`, `Reduce_scatter_block` and `Bcast` as mpi4py
-    calls them, of point-to-point messages. algorithm: of all-reduce (see `collectives.ALGORITHMS`); the others go
-    round the ring, and Bcast down a binomial tree.
+    calls them. algorithm: of all-reduce (see `collectives.ALGORITHMS`); the others go round the ring, and Bcast down a
+    binomial tree. All are made of point-to-point messages, but for the algorithms of MPI_ONLY (shared memory, two
+    levels), whose messages are not counted.
 
     Made by every rank of comm. `Iallreduce` runs in a thread of its own, on a communicator of its own, so that it meets
     no other message; it needs an MPI with MPI_THREAD_MULTIPLE and works at once where there is none.
@@ -25,6 +26,8 @@ class OwnCollectives:
     def __init__(self, comm: Any, algorithm: str = "ring") -> None:
         self.algorithm = algorithm
         self._main, self._background = CountingComm(comm), CountingComm(comm.Dup())
+        counted = algorithm not in MPI_ONLY
+        self._reducing = (self._main, self._background) if counted else (comm, self._background.comm)
         self._thread = ThreadPoolExecutor(1) if _threads_may_call() else None
 
     @property
@@ -44,13 +47,13 @@ class OwnCollectives:
         return self._main.Get_size()
 
     def Allreduce(self, send: Any, recv: Array, op: Any = None) -> None:
-        allreduce(self._main, send, recv, op, self.algorithm, validate=False)
+        allreduce(self._reducing[0], send, recv, op, self.algorithm, validate=False)
 
     def Iallreduce(self, send: Any, recv: Array, op: Any = None) -> Started:
         if self._thread is None:
-            allreduce(self._background, send, recv, op, self.algorithm, validate=False)
+            allreduce(self._reducing[1], send, recv, op, self.algorithm, validate=False)
             return Started(None)
-        return Started(self._thread.submit(allreduce, self._background, send, recv, op, self.algorithm, False))
+        return Started(self._thread.submit(allreduce, self._reducing[1], send, recv, op, self.algorithm, False))
 
     def Allgather(self, send: Array, recv: Array) -> None:
         allgather(self._main, send, recv, validate=False)

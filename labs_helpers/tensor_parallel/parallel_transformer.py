@@ -36,7 +36,7 @@ class ParallelTransformer(Transformer):
 
     Parameters are called as in `Transformer`, and drawn on each rank for itself: `from_full` gives all ranks the parts
     of one model. sequence_parallel: between the layers each rank holds L / p of the sequence, norms included, whose
-    gradients are then parts of sums (`gradients.sum_partial_gradients`). Made on the CPU, or where a `with
+    gradients are then parts of sums (`sum_partial_gradients`). Made on the CPU, or where a `with
     torch.device(…)` around it says. ValueError: an unknown scheme, or sizes that the group does not divide.
     """
 

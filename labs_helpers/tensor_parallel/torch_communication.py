@@ -23,8 +23,8 @@ class TorchCommunication(Communication):
         self.group = group
         self.rank, self.size = dist.get_rank(group), dist.get_world_size(group)
 
-    def _all_reduce(self, x: Tensor, op: str) -> Tensor:
-        result = x.clone()  # it reduces in place only
+    def _all_reduce(self, x: Tensor, op: str, in_place: bool) -> Tensor:
+        result = x if in_place else x.clone()
         dist.all_reduce(result, {"sum": dist.ReduceOp.SUM, "max": dist.ReduceOp.MAX}[op], self.group)
         return result
 

@@ -50,8 +50,9 @@ def against_unsharded(config, dtype_name, way, tp, options, comm):
     import torch
 
     from labs_helpers.tensor_parallel import traffic
-    from labs_helpers.tensor_parallel.gradients import GradientAverage, clip_gradients, sum_partial_gradients
+    from labs_helpers.tensor_parallel.gradients import GradientAverage
     from labs_helpers.tensor_parallel.parallel_transformer import ParallelTransformer
+    from labs_helpers.tensor_parallel.sharded_gradients import clip_gradients, sum_partial_gradients
     from labs_helpers.tensor_parallel.state import gather_state
 
     group, across = on_ranks.groups(comm, way, tp)
@@ -147,8 +148,9 @@ def training_on_two_layouts(comm):
     import torch
     import torch.nn.functional as F
 
-    from labs_helpers.tensor_parallel.gradients import GradientAverage, clip_gradients
+    from labs_helpers.tensor_parallel.gradients import GradientAverage
     from labs_helpers.tensor_parallel.parallel_transformer import ParallelTransformer
+    from labs_helpers.tensor_parallel.sharded_gradients import clip_gradients
     from labs_helpers.tensor_parallel.state import gather_state, slice_state
     from labs_helpers.transformer.attentions import sdpa
     from labs_helpers.transformer.train import adamw

@@ -62,7 +62,6 @@ def layers(comm):
     import torch
     from torch import nn
 
-    from labs_helpers.tensor_parallel.gradients import sum_partial_gradients
     from labs_helpers.tensor_parallel.layers import (
         ColumnParallelLinear,
         GatheredLinear,
@@ -70,6 +69,7 @@ def layers(comm):
         VocabularyParallelEmbedding,
     )
     from labs_helpers.tensor_parallel.operators import gather_to
+    from labs_helpers.tensor_parallel.sharded_gradients import sum_partial_gradients
     from labs_helpers.tensor_parallel.state import gather_state, slice_state
 
     group, _ = on_ranks.groups(comm, "mpi", comm.size)

@@ -35,6 +35,10 @@ def _all_operations(way, tp, comm):
             mine, name = everyone[rank].clone(), (way, str(dtype), shape)
             compare(("all_reduce", *name), group.all_reduce(mine), everyone.sum(0, dtype=dtype))
             compare(("max", *name), group.all_reduce(mine, "max"), everyone.amax(0))
+            for op, expected in (("sum", everyone.sum(0, dtype=dtype)), ("max", everyone.amax(0))):
+                overwritten = mine.clone()
+                group.all_reduce(overwritten, op, in_place=True)
+                compare(("in place", op, *name), overwritten, expected)
             pending = mine.clone()
             request = group.start_all_reduce(pending)
             request.poll()
@@ -75,6 +79,23 @@ def _counted(way, tp, comm):
     return results
 
 
+def _several_at_once(way, algorithm, comm):
+    """Whether two large tensors are summed in the background while small ones are in the foreground."""
+    import torch
+
+    from labs_helpers.tensor_parallel.communication import connect
+
+    group = connect(way, comm, algorithm)
+    large = [torch.full((300_000,), float(group.rank + n)) for n in range(2)]
+    requests = [group.start_all_reduce(x) for x in large]
+    small = [group.all_reduce(torch.full((7,), float(n * group.rank)))[3].item() for n in range(30)]
+    for request in requests:
+        request.wait()
+    ranks = sum(range(group.size))
+    right = all((x == ranks + n * group.size).all() for n, x in enumerate(large))
+    return right and small == [n * ranks for n in range(30)], group.bytes_sent > 0
+
+
 def _refusals(comm):
     import torch
 
@@ -100,11 +121,14 @@ def _refusals(comm):
 
 GROUPS = [(way, tp) for way in on_ranks.WAYS for tp in (1, 2, 4)]
 
+AT_ONCE = [("mpi", ""), ("own", "ring"), ("own", "shared_memory"), ("own", "hierarchical"), ("own", "auto")]
+
 
 @pytest.fixture(scope="module")
 def results():
     cases = {("operations", *group): functools.partial(_all_operations, *group) for group in GROUPS}
     cases |= {("counted", *group): functools.partial(_counted, *group) for group in GROUPS}
+    cases |= {("at once", *pair): functools.partial(_several_at_once, *pair) for pair in AT_ONCE}
     return run_on_ranks(on_ranks.run_cases, 4, cases | {"refusals": _refusals}, timeout=100, env=on_ranks.YIELD)
 
 
@@ -113,6 +137,13 @@ def test_every_operation_and_dtype(results, way, tp):
     for of_rank in results:
         wrong, compared = of_rank["operations", way, tp]
         assert wrong == [] and compared > 100
+
+
+@pytest.mark.parametrize("way, algorithm", AT_ONCE)
+def test_what_runs_in_the_background_meets_nothing_else(results, way, algorithm):
+    for of_rank in results:
+        right, counted = of_rank["at once", way, algorithm]
+        assert right and counted == (algorithm not in ("shared_memory", "hierarchical"))
 
 
 def test_three_ranks_which_no_power_of_two_helps():
@@ -144,7 +175,7 @@ def test_refusals(results):
     expected = [
         "dimension 0 of (3, 2) cannot be cut into 4 equal parts",
         "dimension 0 of (3, 2) cannot be cut into 4 equal parts",
-        "x is summed in place, so it has to be contiguous",
+        "x is written to, so it has to be contiguous",
         "x is written to, so it has to be contiguous",
         "MPI reads the memory of CPU tensors; this one is on meta",
         "way is 'smoke', not one of mpi, own, torch",

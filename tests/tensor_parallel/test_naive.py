@@ -56,6 +56,31 @@ def test_collects_equal_slices_of_the_whole(ranks):
     assert run_on_ranks(_compare, ranks, timeout=60, env=on_ranks.YIELD) == [[]] * ranks
 
 
+def _fc_o(comm):
+    """fc_o split on its output, forward and backward: errors against the whole layer, and the bytes sent both ways."""
+    from labs_helpers.tensor_parallel.own_collectives import OwnCollectives
+
+    group, rank, size = OwnCollectives(comm), comm.rank, comm.size
+    random = np.random.default_rng(0)  # the same on every rank
+    x, W, grad = random.normal(size=(2, 3, 8)), random.normal(size=(8, 12)), random.normal(size=(2, 3, 12))
+    columns = W[:, rank * 12 // size : (rank + 1) * 12 // size]
+    mine = x[:, :, rank * 8 // size : (rank + 1) * 8 // size]
+    out = naive_collect_forward_output(naive_collect_forward_input(mine, group, size) @ columns, group, size)
+    forward = group.bytes_sent
+    grad_x = naive_collect_backward_x(naive_collect_backward_output(grad, rank, size) @ columns.T, group, size)
+    errors = np.abs(out - x @ W).max(), np.abs(grad_x - (grad @ W.T)[:, :, rank * 8 // size :][:, :, : 8 // size]).max()
+    return max(errors), forward, group.bytes_sent - forward
+
+
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_the_backward_pass_of_fc_o_sends_less_than_the_forward(ranks):
+    """Two all-gathers forward, one reduce-scatter backward: with equal dimensions half the bytes."""
+    for error, forward, backward in run_on_ranks(_fc_o, ranks, timeout=60, env=on_ranks.YIELD):
+        assert error < 1e-13
+        assert forward == 2 * 3 * (8 + 12) * 8 * (ranks - 1) // ranks
+        assert backward == 2 * 3 * 8 * 8 * (ranks - 1) // ranks
+
+
 class Alone:
     def Get_size(self):
         return 2
