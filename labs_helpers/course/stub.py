@@ -55,12 +55,16 @@ def attempted(function) -> bool:
 
 
 def still_open(function) -> list[str]:
-    """The names of the functions in which `...` still stands where something is to be written."""
-    return [
-        name
-        for name, part in reachable(function).items()
-        if any(map(_is_placeholder, ast.walk(ast.parse(source_of(part)))))
-    ]
+    """The names of the functions in which `...` still stands where something is to be written, or for a value."""
+    return [name for name, part in reachable(function).items() if _has_open(ast.parse(source_of(part)))]
+
+
+def _has_open(node: ast.AST) -> bool:
+    """Whether a placeholder stands here, or `...` anywhere but in a subscript, where it is all that is not named."""
+    if _is_placeholder(node) or (isinstance(node, ast.Constant) and node.value is Ellipsis):
+        return True
+    inside = [node.value] if isinstance(node, ast.Subscript) else ast.iter_child_nodes(node)
+    return any(map(_has_open, inside))
 
 
 def _untouched(statements: list[ast.stmt]) -> bool:

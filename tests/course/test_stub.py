@@ -81,6 +81,25 @@ def test_what_counts_as_an_attempt(body, expected, tmp_path):
     assert attempted(written(tmp_path, f"def f(x):\n    {body}\n")) is expected
 
 
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("y = ...\n    return x + y", True),
+        ("return ...", True),
+        ('return {"a": x, "b": ...}', True),
+        ("return g(x, key=...)", True),
+        ("if x:\n        ...\n    return x", True),
+        ("return [...][0]", True),
+        ("return x[..., 0]", False),
+        ("x[...] = 0\n    return x[..., None, :][0]", False),
+        ('return x, "..."', False),
+    ],
+)
+def test_what_is_still_open_in_a_begun_answer(body, expected, tmp_path):
+    function = written(tmp_path, f"def f(x):\n    {body}\n")
+    assert attempted(function) and still_open(function) == ["f"] * expected
+
+
 def test_a_cell_without_marks_has_no_stub():
     with pytest.raises(ValueError, match="BEGIN SOLUTION"):
         stub_of("def f(x):\n    return x\n")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 from labs_helpers.course.exercise import exercise
-from labs_helpers.course.verdict import Wrong, is_number, likely, likely_in_all, one_thread
+from labs_helpers.course.verdict import Wrong, describe_error, is_number, likely, likely_in_all, one_thread
+from labs_helpers.course.verdict.causes import still_possible
 from labs_helpers.measure.peak_memory import peak_memory
 from labs_helpers.transformer.config import SIZES, TransformerConfig
 from labs_helpers.transformer.counts import step_peaks
@@ -32,13 +34,12 @@ ODD: tuple[Shape, ...] = (
     (TransformerConfig(256, layers=15, width=72, heads=1, hidden=56), 1, 2000, 4),
     (_HEADS, 3, 520, 2),
     (_HEADS, 3, 520, 4),
+    (TransformerConfig(1024, layers=1, width=128, heads=4, hidden=32), 2, 512, 4),
 )
 MEASURED: Shape = (SIZES["tiny"], 4, 256, 4)
 WHERE = {
-    "loss": "in the loss's softmax",
-    "mlp": "in the last layer's MLP",
+    "loss": "as the backward pass begins, in the loss's softmax",
     "attention": "in the last layer's softmax",
-    "gradients": "at the end of the backward pass",
     "update": "at the update",
 }
 
@@ -48,15 +49,15 @@ def peak_bytes(student):
     named = {f"{name}, {_text(*shape)}": (SIZES[name], *shape) for name, *shape in SIZED}
     odd = {f"{_drawn(config)}, {_text(*shape)}": (config, *shape) for config, *shape in ODD}
     shapes = named | odd
-    answers = {case: student(*shape) for case, shape in shapes.items()}
+    answers = {case: _answer(case, student, shape) for case, shape in shapes.items()}
     peaks = {case: step_peaks(*shape) for case, shape in shapes.items()}
     wrong = [case for case, found in answers.items() if not _near(found, max(peaks[case].values()))]
     # First a case that has a cause.
-    for case in sorted(wrong, key=lambda case: not _cause(case, shapes, answers)):
-        _expect(case, answers[case], max(peaks[case].values()), peaks[case], _cause(case, shapes, answers))
+    causes = {case: _cause(case, shapes, answers, wrong) for case in wrong}
+    for case in sorted(wrong, key=lambda case: not causes[case]):
+        _expect(case, answers[case], max(peaks[case].values()), peaks[case], causes[case])
     for case in named:
-        where = WHERE[max(peaks[case], key=peaks[case].__getitem__)]
-        yield f"{case}: {answers[case] / 1e9:.3g} GB, {where}"
+        yield f"{case}: {answers[case] / 1e9:.3g} GB, {_where(peaks[case])}"
     yield f"{len(odd)} shapes in which one part weighs most: all within 10%"
     case, peak, answer = f"tiny, {_text(*MEASURED[1:])}, measured here", measured(*MEASURED), student(*MEASURED)
     _expect(case, answer, peak, step_peaks(*MEASURED))
@@ -74,8 +75,16 @@ def measured(config: TransformerConfig, batch: int, length: int, itemsize: int) 
     return peak + sum(t.nbytes for t in states)
 
 
-def _cause(case: str, shapes: dict[str, Shape], answers: dict) -> tuple[str, ...]:
-    """The mistakes that give all answers; where none does, the one that gives this one to four digits."""
+def _answer(case: str, student, shape: Shape):
+    try:
+        return student(*shape)
+    except Exception as error:
+        raise describe_error(student, error, case) from error
+
+
+def _cause(case: str, shapes: dict[str, Shape], answers: dict, wrong: list[str]) -> tuple[str, ...]:
+    """The mistakes that give all answers; where none does, the one that gives this one to four digits, and what is
+    right where the answer is."""
     found = list(answers.values())
     if not all(map(is_number, found)):
         return ()
@@ -84,7 +93,8 @@ def _cause(case: str, shapes: dict[str, Shape], answers: dict) -> tuple[str, ...
     # What is right for another point of the step comes of anything that makes this one too small.
     if fits or any(_near(answers[case], value, 1e-4) for value in points(parts(*shapes[case])).values()):
         return fits
-    alone = likely(mistakes(*shapes[case]), lambda value: _near(answers[case], value, 1e-4))
+    passed = [(mistakes(*shapes[one]), partial(_near, answers[one])) for one in shapes if one not in wrong]
+    alone = likely(still_possible(mistakes(*shapes[case]), passed), lambda value: _near(answers[case], value, 1e-4))
     return alone if len(alone) == 1 else ()
 
 
@@ -93,14 +103,18 @@ def _expect(case: str, found, peak: int, peaks: dict[str, int], causes: tuple[st
         return
     if not is_number(found):
         raise Wrong(case, f"returned {found!r:.80}; a number of bytes is asked for")
-    where = WHERE[max(peaks, key=peaks.__getitem__)]
     shown = f"{found:,}" if isinstance(found, int) else f"{found:,.10g}"
     raise Wrong(
         case,
-        f"the peak is {shown} bytes, expected {peak:,} within 10%; it is {where}",
+        f"the peak is {shown} bytes, expected {peak:,} within 10%; it is {_where(peaks)}",
         cause=causes,
         advice="print the parts of your sum there, and hold the largest against the table.",
     )
+
+
+def _where(peaks: dict[str, int]) -> str:
+    """At which of the exercise's three points."""
+    return WHERE[max(WHERE, key=peaks.__getitem__)]
 
 
 def _near(found, value: float, within: float = 0.1) -> bool:
@@ -114,4 +128,4 @@ def _text(batch: int, length: int, itemsize: int) -> str:
 def _drawn(config: TransformerConfig) -> str:
     names = {"V": config.vocabulary, "W": config.width, "H": config.heads, "F": config.hidden}
     shape = ", ".join(f"{name} {value}" for name, value in names.items())
-    return f"{config.layers} layers, {shape}, {'tied' if config.tied else 'not tied'}"
+    return f"{config.layers} layer{'s' * (config.layers > 1)}, {shape}, {'tied' if config.tied else 'not tied'}"

@@ -80,7 +80,8 @@ def _of_parameters(p: Parts, config: TransformerConfig) -> Iterator[Change]:
         yield "parameters, gradients and moments have `itemsize` bytes", {"backward": 3 * fixed, "update": 5 * fixed}
     for backward, update in ((size + 12, 2 * size + 12), (size + 12, size + 12 + 4)):
         yield "there are no float32 copies of the weights here", {"backward": backward, "update": update}
-    yield "the moments have `itemsize` bytes here", {"backward": size + 8, "update": 3 * size + 8}
+    for backward, update in ((size + 8, 3 * size + 8), (size + 8, 5 * size), (3 * size, 3 * size + 8)):
+        yield "AdamW's moments have `itemsize` bytes an element here", {"backward": backward, "update": update}
     yield "where the output is tied, it is the embedding and has no parameters of its own", {"heads": 2}
     yield "where the output is not tied, it has parameters of its own beside the embedding's", {"heads": 1}
     yield "embedding and output have parameters, V × W", {"heads": 0}
@@ -150,8 +151,13 @@ def _of_points(p: Parts) -> Iterator[Candidate]:
     layer = (kept - p["logits"] - p["norm"] - states) / p["layers"]
     yield "the last layer's softmax is left out: it is the peak where sequences are long", max(loss, update)
     yield "the loss's softmax is left out: it is the peak for most shapes", max(softmax, update)
-    gone = "in the last layer's softmax the log-softmax is gone, and what the table has below the probabilities"
-    for there in (kept + p["of scores"], kept - p["logits"] + p["of scores"]):
+    gone = (
+        "in the last layer's softmax the log-softmax, the last norm's tensors and what the table has below that "
+        "layer's float32 probabilities are gone"
+    )
+    below = kept - p["logits"] - p["norm"] + p["of scores"]
+    at_once = (p["logits"], p["norm"], p["logits"] + p["norm"])
+    for there in (below, *(part + left for part in (below, softmax) for left in at_once)):
         yield gone, max(there, loss, update)
     yield (
         "in the last layer's softmax the layers below keep all of theirs",

@@ -99,7 +99,12 @@ BUGS = [
         "moments in float32",
         ("3 * itemsize * parameters", "(itemsize + 8) * parameters"),
         ("5 * itemsize", "(3 * itemsize + 8)"),
-        "the moments have `itemsize` bytes",
+        "AdamW's moments have `itemsize` bytes an element here",
+    ),
+    _replaced(
+        "moments in float32 beside the backward pass",
+        ("3 * itemsize * parameters", "(itemsize + 8) * parameters"),
+        "AdamW's moments have `itemsize` bytes an element here",
     ),
     # what is kept
     _replaced(
@@ -145,8 +150,26 @@ BUGS = [
     _replaced("no last softmax", ("states + softmax, ", ""), "last layer's softmax is left out"),
     _replaced("no loss", ("states + loss, ", ""), "loss's softmax is left out"),
     _replaced(
-        "nothing gone", (SOFTMAX, "softmax = loss - 2 * 4 * tokens * V + 2 * 4 * scores"), "the log-softmax is gone"
+        "nothing gone",
+        (SOFTMAX, "softmax = loss - 2 * 4 * tokens * V + 2 * 4 * scores"),
+        "the log-softmax, the last norm's tensors and .* are gone",
     ),
+    _replaced(
+        "the log-softmax still there",
+        (SOFTMAX, SOFTMAX + " + norm + 4 * tokens * V"),
+        r"1 layer, V 1024(.|\n)*the log-softmax, the last norm's tensors and .* are gone",
+    ),
+    _replaced(
+        "the last layer whole",
+        (SOFTMAX, SOFTMAX.replace("(config.layers - 1) * layer + above", "config.layers * layer")),
+        "the log-softmax, the last norm's tensors and .* are gone",
+    ),
+    _replaced(
+        "three in the MLP, told at one of the three points",
+        (MLP, "norm + 3 * itemsize * tokens * F"),
+        "it is (as the backward pass begins|in the last layer's softmax|at the update)",
+    ),
+    _replaced("a name that is not there", ("config.vocabulary", "config.vocab"), "small, 8 × 1024 tokens .*: Attr"),
     _replaced("no layers below", ("(config.layers - 1) * layer + above", "above"), "layers below keep all"),
     _replaced("in every layer", ("2 * 4 * scores", "2 * 4 * scores * config.layers"), "one layer's softmax at a time"),
     # the three points, and units
