@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -15,6 +15,8 @@ from labs_helpers.transformer.lab01.checks.scaled_update_cases import CASES, TRA
 from labs_helpers.transformer.lab01.checks.scaled_update_causes import mistakes
 from labs_helpers.transformer.lab01.checks.scaled_update_ways import RIGHT, Way
 
+COUNTING = "weights and masters are right: write down scale and good_steps after each step of this case."
+MEMORY = "`weight.data = …` puts another memory under the tensor: weight.copy_(…) writes to the one it has"
 GIVEN = "change the tensors that were given, by `-=` or copy_(); `=` gives a name to another one"
 
 
@@ -39,7 +41,8 @@ def scaled_update(student):
             if difference := _difference(found, right):
                 if not all(gradient.isfinite().all() for gradient in case.steps[number - 1]):
                     difference += ": this step is skipped"
-                advice = "follow the first element by hand, in float32."
+                scale_alone = not _difference(replace(found, scale=right.scale, good=right.good), right)
+                advice = COUNTING if scale_alone else "follow the first element by hand, in float32."
                 swapped = (found.good, found.scale) == (right.scale, right.good)
                 causes = ("the scale comes first in (scale, good_steps)",) if swapped else _causes(case, traces)
                 raise Wrong(name, difference, cause=causes, advice=advice)
@@ -81,6 +84,7 @@ def walked(case: Case, way: Way) -> list[After]:
 
 def _one_step(case: Case, student, weights, master, gradients, state) -> tuple[Any, Any]:
     given = {"weights": list(weights), "master": list(master), "gradients": [g.clone() for g in gradients]}
+    memory = {name: [tensor.data_ptr() for tensor in tensors] for name, tensors in given.items()}
     try:
         answer = student(*given.values(), *state, case.lr, case.interval)
     except Exception as error:
@@ -98,6 +102,12 @@ def _one_step(case: Case, student, weights, master, gradients, state) -> tuple[A
                 raise Wrong("", f"{name}[{index}] is not the tensor any more that was given", cause=GIVEN)
             if now.dtype != (torch.float32 if name == "master" else torch.float16):
                 raise Wrong("", f"{name}[{index}] is {now.dtype} now")
+            if now.data_ptr() != memory[name][index]:
+                cause = MEMORY.replace("weight", "exact") if name == "master" else MEMORY
+                raise Wrong("", f"{name}[{index}] has another memory than the tensor that was given", cause=cause)
+            if now.requires_grad != (name == "weights"):
+                what = "requires no gradients any more" if name == "weights" else "requires gradients now"
+                raise Wrong("", f"{name}[{index}] {what}; requires_grad is to stay as it was")
     scale, good = expect_tuple("", tuple(answer) if isinstance(answer, list) else answer, "scale", "good_steps")
     expect_is_number("", "scale", scale)
     expect_is_number("", "good_steps", good)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 INF, NAN = torch.inf, torch.nan
-TRAINING = 400  # steps
+TRAINING = 100  # steps
 
 
 @dataclass(frozen=True)
@@ -82,6 +82,7 @@ CASES = (
     Case("finite gradients with a sum above 65504", MASTER, (_with(2, *5 * [4e4]),), 2.0**20, good=5),
     Case("growth_interval 3: good steps and skipped ones", MASTER, SCRIPT, 2.0**12, interval=3),
     Case("growth_interval 1", MASTER, (GOOD, GOOD, BAD, GOOD), 2.0**12, interval=1),
+    Case("a scale of 65536 and growth_interval 1", MASTER, (GOOD,), 2.0**16, interval=1),
 )
 
 

@@ -96,6 +96,15 @@ def _changes() -> Iterator[tuple[str, Callable]]:
         weight.copy_(exact - right(gradient, scale, lr))
         exact.copy_(weight)
 
+    def low_from_rounded(weight, exact, gradient, scale, lr) -> None:
+        weight -= right(gradient, scale, lr).half()
+        exact.copy_(weight)
+
+    def rounded_first(weight, exact, gradient, scale, lr) -> None:
+        exact -= right(gradient, scale, lr)
+        exact.copy_(exact.half())
+        weight.copy_(exact)
+
     def rounded_from_rounded(weight, exact, gradient, scale, lr) -> None:
         weight.copy_(weight - right(gradient, scale, lr))
         exact.copy_(weight)
@@ -123,7 +132,7 @@ def _changes() -> Iterator[tuple[str, Callable]]:
     yield masters, no_master
     yield masters, no_master_low
     start = "the update starts from the rounded weights; the masters have what rounding took"
-    for change in (from_rounded, rounded, rounded_from_rounded):
+    for change in (from_rounded, rounded, rounded_first, rounded_from_rounded, low_from_rounded):
         yield start, change
     own = "the weights are the masters, rounded: copy these, and no update of their own"
     yield own, each_by_itself
@@ -160,6 +169,7 @@ def _back_offs() -> Iterator[tuple[str, Callable[[float, int], State]]]:
             "the scale has no least value: 1 is halved, too",
             lambda scale, good, least=least: (max(scale / 2, least), 0),
         )
+    yield "the scale is a float: / 2, not // 2", lambda scale, good: (scale // 2, 0)
     for factor in (4, 10):
         yield "the scale is halved", lambda scale, good, factor=factor: (scale / factor, 0)
 
@@ -187,6 +197,12 @@ def _growths() -> Iterator[tuple[str, Callable[[float, int, int], State]]]:
     )
     yield "the good step is not counted", lambda scale, good, n: (2 * scale, 0) if good + 1 >= n else (scale, good)
     yield "the good step is not counted", lambda scale, good, n: (2 * scale, 0) if good == n else (scale, good)
+    for most in (2.0**15, 65504.0, 2.0**16, 2.0**24):
+        yield (
+            "the scale has no greatest value",
+            lambda scale, good, n, most=most: (min(2 * scale, most), 0) if good + 1 == n else (scale, good + 1),
+        )
+    yield "the scale doubles", lambda scale, good, n: (scale + 2, 0) if good + 1 == n else (scale, good + 1)
     for factor in (1.5, 4, 10):
         yield (
             "the scale doubles",

@@ -52,8 +52,8 @@ DATA = """
         if torch.isnan(g).any() or torch.isinf(g).any():
             return scale * 0.5, 0
     for w, m, g in zip(weights, master, gradients):
-        m.data = m.data - (lr / scale) * g.to(torch.float32)
-        w.data = m.data.to(w.dtype)
+        m.data[:] = m.data - (lr / scale) * g.to(torch.float32)
+        w.data[:] = m.data.to(w.dtype)
     return (2 * scale, 0) if good_steps + 1 == growth_interval else (scale, 1 + good_steps)
 """
 ADD = """
@@ -109,6 +109,20 @@ BUGS = [
         "too late", (MASTER, WRITE), (f"            {WRITE}\n    good", f"            {MASTER}\n    good"), "too late"
     ),
     _bug("with gradients", ("torch.no_grad()", "torch.enable_grad()"), "under `with torch.no_grad"),
+    _bug("another memory", (WRITE, "weight.data = exact.half()"), "puts another memory under the tensor: weight.copy_"),
+    _bug(
+        "another memory under the masters",
+        (MASTER, "exact.data = exact - lr * (gradient.float() / scale)"),
+        "puts another memory under the tensor: exact.copy_",
+    ),
+    _bug("no more gradients", (WRITE, "weight.requires_grad_(False).copy_(exact)"), "requires no gradients any more"),
+    _bug("masters rounded first", (WRITE, "exact.copy_(exact.half())\n            " + WRITE), "rounded weights"),
+    _bug(
+        "weights first, in float16",
+        (MASTER, "weight -= (lr * (gradient.float() / scale)).half()"),
+        (WRITE, "exact.copy_(weight)"),
+        "rounded weights",
+    ),
     # what is not finite
     _bug("not looked at", (SKIP, ""), "nothing asks"),
     _bug("only NaN", (FINITE, "all(not gradient.isnan().any() for gradient in gradients)"), "an inf is no NaN"),
@@ -149,6 +163,10 @@ BUGS = [
     _bug("doubled", (BACK_OFF, "return scale * 2, 0"), "halved after a skipped step, not doubled"),
     _bug("count kept", (BACK_OFF, "return scale / 2, good_steps"), "after a skipped one from 0 again"),
     _bug("counted", (BACK_OFF, "return scale / 2, good_steps + 1"), "after a skipped one from 0 again"),
+    _bug("whole halves", (BACK_OFF, "return scale // 2, 0"), "the scale is a float: / 2, not // 2"),
+    _bug("at most 65536", ("return scale * 2, 0", "return min(scale * 2, 65536.0), 0"), "has no greatest value"),
+    _bug("two more", ("scale * 2", "scale + 2"), "the scale doubles"),
+    _bug("seven more", ("scale * 2", "scale + 7"), "write down scale and good_steps after each step"),
     _bug("at least 1", (BACK_OFF, "return max(1.0, scale / 2), 0"), "no least value"),
     _bug("grows every step", (GROW, "    return scale * 2, 0\n"), "not after each"),
     _bug("never grows", (GROW, ""), "never grows"),
