@@ -26,6 +26,9 @@ def _all_operations(way, tp, comm):
         if not (found.dtype == expected.dtype and found.is_contiguous() and torch.equal(found, expected)):
             wrong.append(name)
 
+    def owned(*tensors):
+        return {tensor.untyped_storage().data_ptr() for tensor in tensors}
+
     if (group.rank, group.size) != (rank, size):
         wrong.append((way, "rank and size"))
     for dtype in (torch.float64, torch.float32, torch.bfloat16, torch.float16, torch.int64):
@@ -56,6 +59,9 @@ def _all_operations(way, tp, comm):
                 turned = mine.transpose(0, 2).contiguous().transpose(0, 2)  # not contiguous
                 compare(("strided", *name), group.all_reduce(turned), everyone.sum(0, dtype=dtype))
             compare(("input", *name), mine, everyone[rank])
+            for new in (group.all_reduce(mine), group.all_gather(mine[None]), group.reduce_scatter(everyone)):
+                if new.numel() and new.untyped_storage().data_ptr() in owned(mine, everyone):
+                    wrong.append(("shares memory", *name))
     return wrong, compared
 
 
@@ -77,6 +83,12 @@ def _counted(way, tp, comm):
         call()
         results.append((group.bytes_sent, group.messages_sent, sum(group.payload.values()), sum(group.calls.values())))
     return results
+
+
+def _three(way, comm):
+    """The same on the first three ranks, and on the fourth alone."""
+    some = comm.Split(color=comm.rank // 3, key=comm.rank)
+    return _all_operations(way, some.size, some)
 
 
 def _several_at_once(way, algorithm, comm):
@@ -128,6 +140,7 @@ AT_ONCE = [("mpi", ""), ("own", "ring"), ("own", "shared_memory"), ("own", "hier
 def results():
     cases = {("operations", *group): functools.partial(_all_operations, *group) for group in GROUPS}
     cases |= {("counted", *group): functools.partial(_counted, *group) for group in GROUPS}
+    cases |= {("three", way): functools.partial(_three, way) for way in ("mpi", "own")}
     cases |= {("at once", *pair): functools.partial(_several_at_once, *pair) for pair in AT_ONCE}
     return run_on_ranks(on_ranks.run_cases, 4, cases | {"refusals": _refusals}, timeout=100, env=on_ranks.YIELD)
 
@@ -146,10 +159,9 @@ def test_what_runs_in_the_background_meets_nothing_else(results, way, algorithm)
         assert right and counted == (algorithm not in ("shared_memory", "hierarchical"))
 
 
-def test_three_ranks_which_no_power_of_two_helps():
-    cases = {way: functools.partial(_all_operations, way, 3) for way in ("mpi", "own")}
-    for of_rank in run_on_ranks(on_ranks.run_cases, 3, cases, timeout=100, env=on_ranks.YIELD):
-        assert [wrong for wrong, _ in of_rank.values()] == [[], []]
+@pytest.mark.parametrize("way", ["mpi", "own"])
+def test_three_ranks_which_no_power_of_two_helps(results, way):
+    assert [of_rank["three", way][0] for of_rank in results] == [[]] * 4
 
 
 @pytest.mark.parametrize("way, tp", [group for group in GROUPS if group[1] > 1])
