@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 
 from labs_helpers.course.verdict import Candidates
-from labs_helpers.transformer.lab01.checks.benchmark_cases import RIGHT, Case, median, spread
+from labs_helpers.transformer.lab01.checks.benchmark_cases import LATE_US, RIGHT, Case, median, spread
 
 STOPPED = "the clock stops while the GPU still works: synchronize() before the second reading"
 STARTED = "work that was queued earlier is counted: synchronize() before the first reading"
@@ -53,6 +53,10 @@ def median_causes(case: Case, phase: str, found: np.ndarray, busy: bool) -> Cand
     yield "the fastest round was taken, not the median", samples.min()
     yield "the slowest round was taken, not the median", samples.max()
     yield "it is the sum of all rounds", samples.sum()
+    if case.runs % 2 == 0:
+        ordered = np.sort(case.possible(phase)[:, case.warmup :])
+        between = "the median of an even number of rounds lies between two of them, as numpy.quantile has it"
+        yield between, ordered[:, case.runs // 2 - 1 : case.runs // 2 + 1]
     yield "it is in seconds, not in ms", median(samples) / 1e3
     yield "it is in µs, not in ms", median(samples) * 1e3
     yield "it is the spread, which comes second", spread(samples)
@@ -98,6 +102,12 @@ def spread_causes(case: Case, phase: str, found: np.ndarray, busy: bool) -> Cand
     yield "numpy.quantile takes 0.2 and 0.8, numpy.percentile 20 and 80", (high - low) / p50
     yield "statistics.quantiles has another rule than numpy.quantile", (last - first) / p50
     yield "it is the standard deviation", [samples.std(ddof=k) / by for k in (0, 1) for by in (1, p50, samples.mean())]
+    if case.late_us != LATE_US:
+        ordered = np.sort(case.possible(phase)[:, case.warmup :])
+        indices = [[int(n * share) for share in (0.2, 0.8)] for n in (case.runs, case.runs - 1)]
+        one = "a percentile lies between two rounds, as numpy.quantile has it: no index has it"
+        for middle in (median(ordered), ordered[:, case.runs // 2]):
+            yield one, [(ordered[:, high] - ordered[:, low]) / middle for low, high in indices]
     yield "it is divided by the mean, not the median", (p80 - p20) / samples.mean()
     yield "it goes from the median to one side only", np.array([p80 - p50, p50 - p20]) / p50
     yield "it is halved", (p80 - p20) / p50 / 2

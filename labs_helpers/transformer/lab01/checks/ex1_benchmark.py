@@ -1,6 +1,8 @@
 """Exercise 1 of lab 01: a training step timed on a practice GPU, where every time is exact, and once on a CPU."""
 
 import time
+from collections import defaultdict
+from functools import partial
 from math import inf
 
 import numpy as np
@@ -8,6 +10,7 @@ import torch
 
 from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import Wrong, describe_error, likely, one_thread
+from labs_helpers.course.verdict.causes import Passed, still_possible
 from labs_helpers.transformer.config import SIZES
 from labs_helpers.transformer.lab01 import exercises
 from labs_helpers.transformer.lab01.checks.benchmark_cases import CASES, RIGHT, Case, median, spread
@@ -15,16 +18,19 @@ from labs_helpers.transformer.lab01.checks.benchmark_causes import median_causes
 from labs_helpers.transformer.model import Transformer
 from labs_helpers.transformer.train import adamw, next_token_loss
 
+ONCE = "a loss goes backward once: each backward needs a forward of its own, which is not timed"
+
 
 @exercise("01/1", "benchmark", points=15, minutes=20, reference=exercises.benchmark)
 def benchmark(student):
+    passed: dict[tuple, list[Passed]] = defaultdict(list)
     for case in CASES:
         gpu = case.gpu()
         answer = _answer(f"{case}", student, gpu, gpu.synchronize, gpu.clock, case.warmup, case.runs)
         if not gpu.queued_us:
             raise Wrong(f"{case}", "clock() was never called", cause="another clock was read than the one handed over")
         for phase, found in answer.items():
-            _expect_pair(case, phase, found, any(gpu.queued_us))
+            _expect_pair(case, phase, found, any(gpu.queued_us), passed)
         yield f"{case}: " + ", ".join(f"{phase} {found[0]:.3f} ms" for phase, found in answer.items())
     yield _on_this_cpu(student)
 
@@ -33,11 +39,10 @@ def _answer(case: str, student, *arguments) -> dict:
     """Phase → array of median and spread, in RIGHT's order."""
     try:
         answer = student(*arguments)
-    except RuntimeError as error:
-        if "a second time" not in str(error):
-            raise
-        cause = "a loss goes backward once: each backward needs a forward of its own, which is not timed"
-        raise Wrong(case, describe_error(student, error).found, cause=cause) from None
+    except Exception as error:
+        wrong = describe_error(student, error, case)
+        twice = isinstance(error, RuntimeError) and "a second time" in str(error)
+        raise Wrong(case, wrong.found, cause=ONCE if twice else wrong.causes) from error
     if not isinstance(answer, dict) or not answer.keys() >= RIGHT.keys():
         raise Wrong(case, f"returned {answer!r:.80}; a dict with the keys {', '.join(map(repr, RIGHT))} is asked for")
     try:
@@ -49,16 +54,30 @@ def _answer(case: str, student, *arguments) -> dict:
     return pairs
 
 
-def _expect_pair(case: Case, phase: str, found: np.ndarray, busy: bool) -> None:
-    """Raises Wrong unless both are what the practice GPU's clock says. busy: the GPU ever was when it was read."""
-    samples = case.samples(phase)
+def _expect_pair(case: Case, phase: str, found: np.ndarray, busy: bool, passed: dict) -> None:
+    """Raises Wrong unless both are what the practice GPU's clock says, and adds the case to those passed. busy: the GPU
+    ever was when the clock was read."""
     parts = (("median", median, median_causes), ("spread", spread, spread_causes))
+    rows = case.possible(phase)[:, case.warmup :]
+    fitting_rows = rows[same(found[0], median(rows))]
+    if same(found[1], spread(fitting_rows)).any():
+        for value, (name, _, causes) in zip(found, parts, strict=True):
+            passed[phase, name].append((causes(case, phase, found, busy), partial(_is_among, value)))
+        return
+    samples = case.samples(phase)
+    if len(fitting_rows) and not same(found[0], median(samples)):
+        samples = fitting_rows[0]
     for value, (name, of, causes) in zip(found, parts, strict=True):
         if not same(value, of(samples)):
             told = f"{phase}'s {name} is {value:.6g}, expected {of(samples):.6g}"
             advice = "follow a round along a PracticeGPU's timeline(): what is queued when the clock is read?"
-            fitting = likely(causes(case, phase, found, busy), lambda answers, value=value: same(value, answers).any())
+            candidates = still_possible(causes(case, phase, found, busy), passed[phase, name])
+            fitting = likely(candidates, partial(_is_among, value))
             raise Wrong(f"{case}", told, cause=fitting, advice=advice)
+
+
+def _is_among(value: float, answers) -> bool:
+    return bool(same(value, answers).any())
 
 
 class TinyModel:

@@ -9,6 +9,8 @@ from math import ceil, floor, sqrt
 from labs_helpers.course.verdict import Candidates
 from labs_helpers.transformer.lab01 import exercises
 
+NUMBERS = "numbers of segments up to `layers` are possible: range(1, layers + 1)"
+
 
 def lowest(layers: int, kept: int, inside: int) -> tuple[int, int, int]:
     """(peak, segments, largest size) of the best sizes, by trying every largest size."""
@@ -86,7 +88,7 @@ def peak_causes(layers: int, kept: int, inside: int) -> Candidates:
     divisors = [n for n in range(1, layers + 1) if layers % n == 0]
     yield "segments may differ in size: the number need not divide `layers`", least(right, divisors)
     for last in (layers - 1, layers // 2, floor(root)):
-        yield "numbers of segments up to `layers` are possible", least(right, range(1, last + 1))
+        yield NUMBERS, least(right, range(1, last + 1))
     yield "one segment is possible, too", least(right, range(min(2, layers), layers + 1))
     n = least(right)[0]
     rest = "what is left over goes to the first segments, a layer each"

@@ -6,6 +6,7 @@ from labs_helpers.transformer.lab01 import exercises
 
 BODY = inspect.getsource(exercises.benchmark).split("    ### BEGIN SOLUTION\n")[1].split("    ### END SOLUTION")[0]
 QUANTILES = "numpy.quantile(samples[warmup:], (0.2, 0.5, 0.8))"
+INDEX = "(sorted(samples[warmup:])[int(runs * p)] for p in (0.2, 0.5, 0.8))"
 READY = "            ready = prepare()\n            synchronize()\n"
 STARTS = READY + "            started = clock()\n"
 STOPS = "            phase(ready)\n            synchronize()\n"
@@ -314,6 +315,16 @@ _BUGS = [
         "the standard deviation",
     ),
     ("percent", [("(p80 - p20) / median", "100 * (p80 - p20) / median")], "a share, not percent"),
+    ("a round for the median", [(QUANTILES, INDEX)], r"an even number of rounds, 3 .*(.|\n)*lies between two"),
+    (
+        "rounds for the percentiles",
+        [
+            (QUANTILES, INDEX),
+            ("return float(median)", "median = numpy.median(samples[warmup:])\n        return float(median)"),
+        ],
+        "a percentile lies between two rounds",
+    ),
+    ("an error", [("numpy.quantile", "numpy.quantiles")], r"GPU-bound, 3 \+ 11 rounds: AttributeError"),
     (
         "one loss",
         [("timed(model.forward, model.backward)", "timed(lambda loss=model.forward(): loss, model.backward)")],

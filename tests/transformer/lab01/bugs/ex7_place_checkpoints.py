@@ -68,6 +68,12 @@ _BUGS = [
     ("highest peak", [("min(range", "max(range")], "the highest peak"),
     ("divisors", [("range(1, layers + 1)", "[n for n in range(1, layers + 1) if layers % n == 0]")], "need not divide"),
     ("never one each", [(BEST, "min(range(1, layers), key=peak, default=1)")], "up to `layers` are possible"),
+    (
+        "never one each, not even of one",
+        [(BEST, "min(range(1, layers), key=peak)")],
+        r"1 layer, kept 1, inside 4: (.|\n)*range\(1, layers \+ 1\)",
+    ),
+    ("an error", [(BEST, "min(range(1, layers + 1), key=peaks)")], "1 layer, kept 1, inside 4: NameError"),
     ("at least two", [("range(1, layers + 1)", "range(min(2, layers), layers + 1)")], "one segment is possible"),
     ("the rest lost", [(SIZES, "[size] * segments")], "left over"),
     ("all rounded up", [(SIZES, "[-(-layers // segments)] * segments")], "every segment is rounded up"),
