@@ -8,7 +8,7 @@ from pathlib import Path
 
 # It waits for the end of its stdin: the pipe closes when the block ends, or with the death of this process.
 # Ranks that are still dying may write into the folder while it is being removed: then again.
-_GUARD = 'trap "" HUP INT TERM; cat >/dev/null; for _ in 0 1 2 3 4 5 6 7 8 9; do rm -rf -- "$1" && exit; sleep 0.1; done'
+_GUARD = 'trap "" HUP INT TERM; cat >/dev/null; for _ in 0 1 2 3 4 5 6 7; do rm -rf -- "$1" && exit; sleep 0.1; done'
 
 
 @contextmanager
