@@ -92,7 +92,9 @@ def test_each_point_is_the_peak_of_some_step(point, config, batch, length, tmp_p
 def _allocated(folder, *setup, **more):
     """The peak from the CPU allocator's own record."""
     training, states = made(*setup, **more)
-    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profile:
+    with torch.profiler.profile(
+        activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True, acc_events=True
+    ) as profile:
         training.step()
     profile.export_chrome_trace(str(folder / "trace.json"))
     events = json.loads((folder / "trace.json").read_text())["traceEvents"]
