@@ -73,11 +73,13 @@ def test_a_second_one_is_refused(tree):
 
 def test_the_entry_stands_in_the_order_of_the_numbers():
     table = (ROOT / "labs_helpers" / "labs.py").read_text()
-    for number, place in (("01", 1), ("98", len(LABS))):
-        tree = ast.parse(with_entry(table, values(number, "topic", "A title")))
-        (entries,) = [n.value.elts for n in tree.body if isinstance(n, ast.Assign) and n.targets[0].id == "LABS"]
+    for count, number in enumerate(("98", "55"), start=1):  # at the end, and before another
+        table = with_entry(table, values(number, "topic", "A title"))
+        (entries,) = [
+            n.value.elts for n in ast.parse(table).body if isinstance(n, ast.Assign) and n.targets[0].id == "LABS"
+        ]
         numbers = [entry.args[0].value for entry in entries]
-        assert numbers[place] == number and numbers == sorted(numbers) and len(numbers) == len(LABS) + 1
+        assert numbers[len(LABS)] == number and numbers == sorted(numbers) and len(numbers) == len(LABS) + count
 
 
 @pytest.mark.parametrize(
