@@ -45,6 +45,17 @@ def test_a_name_that_is_no_file_name_is_refused(name):
         figures.finish(curves()[0], name)
 
 
+def test_png_keeps_the_colours_that_few_pixels_have():
+    fig, ax = figures.new("Curves", width=9.5)
+    for i, color in enumerate(figures.COLORS.values()):
+        ax.fill_between([0, 8], i, i + 1, color=color, alpha=0.1 + 0.1 * (i % 4))  # many shades, and large
+        ax.plot([i + 0.5], [i + 0.5], "o", color=color)
+    pixels = np.asarray(PIL.Image.open(io.BytesIO(figures.png(fig))).convert("RGB")).reshape(-1, 3).astype(int)
+    for name, color in figures.COLORS.items():
+        wanted = [int(color[k : k + 2], 16) for k in (1, 3, 5)]
+        assert np.abs(pixels - wanted).sum(axis=1).min() <= 12, name
+
+
 def test_png_is_opaque_light_and_small():
     fig, ax = figures.new("Many curves")
     rng = np.random.default_rng(0)
