@@ -40,7 +40,7 @@ def draw_launches(frame: pandas.DataFrame, prediction: Any = None, setup: Setup 
     step = "traced step" if traced else "step"
     fig, (left, right) = new_figure(
         f"A layer launches {slope:.0f} kernels; the GPU waits {1 - varied['busy'].iloc[0]:.0%} of a {step} at "
-        f"{tokens(varied).iloc[0]:,} tokens per step, {1 - varied['busy'].iloc[-1]:.0%} at "
+        f"{tokens(varied).iloc[0]:,} tokens, {1 - varied['busy'].iloc[-1]:.0%} at "
         f"{tokens(varied).iloc[-1]:,}\n{setup.precision}, eager{recorded_on(counted)}",
         width=9.5,
         ncols=2,
