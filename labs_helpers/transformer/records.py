@@ -1,4 +1,4 @@
-"""Of the study's records the steps that are asked for, as `study.load` gives them."""
+"""The study's records as tables: rates, and the steps that are asked for."""
 
 from __future__ import annotations
 
@@ -8,16 +8,37 @@ from typing import Any
 
 import pandas
 
+from labs_helpers.measure.datasheet import lookup
 from labs_helpers.transformer.grids import FIELDS
 from labs_helpers.transformer.measure_step import PHASES
 from labs_helpers.transformer.setups import Setup
-from labs_helpers.transformer.study import of_setup, with_rates
 
 SHAPE = ["size", "batch", "length"]
 SETTING = [*SHAPE, *FIELDS]
 WHOLE = ["batch", "length", "layers", "segments", "accumulate"]  # columns that beside other kinds of records are float
 TIMES = [f"{phase}{part}_ms" for phase in PHASES for part in ("", "_p20", "_p80")]
 MEASURED = [*TIMES, "peak_bytes", "state_bytes", "launches", "forward_launches", "busy", "flops_per_token"]
+
+
+def frame(records: list[dict[str, Any]]) -> pandas.DataFrame:
+    """Records as `load` gives them."""
+    return pandas.json_normalize(records, max_level=1)
+
+
+def with_rates(rows: pandas.DataFrame) -> pandas.DataFrame:
+    """The rows of `load` or `frame` with two more columns: tokens_per_s, and mfu, the share of the FLOP/s that the
+    GPU's datasheet has for 16-bit tensor cores, NaN for another machine."""
+    per_second = 1e3 * rows["batch"] * rows["length"] / rows["step_ms"]
+    sheets = {name: lookup(name) for name in rows["on.name"].unique()}
+    peak = rows["on.name"].map({name: sheet.fp16_flops if sheet else None for name, sheet in sheets.items()})
+    return rows.assign(tokens_per_s=per_second, mfu=rows["flops_per_token"] * per_second / peak.astype(float))
+
+
+def of_setup(rows: pandas.DataFrame, setup: Setup) -> pandas.DataFrame:
+    """Those of the rows that were measured in this setup."""
+    for name, value in dataclasses.asdict(setup).items():
+        rows = rows[rows[name] == value]
+    return rows
 
 
 def steps(frame: pandas.DataFrame, setup: Setup | None = None, **wanted: Any) -> pandas.DataFrame:

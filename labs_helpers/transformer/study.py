@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from labs_helpers.measure import results
-from labs_helpers.measure.datasheet import lookup
 from labs_helpers.measure.machine import this_machine
 from labs_helpers.measure.provenance import provenance
 from labs_helpers.measure.study import make_parser
@@ -27,6 +26,7 @@ from labs_helpers.transformer.attentions import ATTENTIONS
 from labs_helpers.transformer.config import SIZES
 from labs_helpers.transformer.grids import Point
 from labs_helpers.transformer.measure_step import LEAST, is_out_of_memory, measure_step, release
+from labs_helpers.transformer.records import frame, with_rates
 from labs_helpers.transformer.setups import OPTIMIZERS, ORDERS, PRECISIONS, Setup
 from labs_helpers.transformer.training_step import Training
 
@@ -104,29 +104,6 @@ def summary(record: dict[str, Any]) -> str:
 def duration(seconds: float) -> str:
     """'about 40 s', 'about 3 min'."""
     return f"about {seconds:.0f} s" if seconds < 100 else f"about {seconds / 60:.0f} min"
-
-
-def frame(records: list[dict[str, Any]]) -> pandas.DataFrame:
-    """Records as `load` gives them."""
-    import pandas
-
-    return pandas.json_normalize(records, max_level=1)
-
-
-def with_rates(rows: pandas.DataFrame) -> pandas.DataFrame:
-    """The rows of `load` or `frame` with two more columns: tokens_per_s, and mfu, the share of the FLOP/s that the
-    GPU's datasheet has for 16-bit tensor cores, NaN for another machine."""
-    per_second = 1e3 * rows["batch"] * rows["length"] / rows["step_ms"]
-    sheets = {name: lookup(name) for name in rows["on.name"].unique()}
-    peak = rows["on.name"].map({name: sheet.fp16_flops if sheet else None for name, sheet in sheets.items()})
-    return rows.assign(tokens_per_s=per_second, mfu=rows["flops_per_token"] * per_second / peak.astype(float))
-
-
-def of_setup(rows: pandas.DataFrame, setup: Setup) -> pandas.DataFrame:
-    """Those of the rows that were measured in this setup."""
-    for name, value in asdict(setup).items():
-        rows = rows[rows[name] == value]
-    return rows
 
 
 def table(records: list[dict[str, Any]]) -> str:

@@ -18,7 +18,7 @@ from labs_helpers.measure import results
 from labs_helpers.transformer import charts, counts, grids, study
 from labs_helpers.transformer.charts.layout import EAGER
 from labs_helpers.transformer.config import SIZES
-from labs_helpers.transformer.records import MEASURED, timed, walked_steps
+from labs_helpers.transformer.records import MEASURED, of_setup, timed, walked_steps
 from labs_helpers.transformer.setups import ORDERS, PRECISIONS, Setup, treatment, walk
 
 H200 = {"on.machine": "NVIDIA H200", "on.name": "NVIDIA H200"}
@@ -247,7 +247,7 @@ def test_a_waterfall_goes_from_the_first_step_to_the_last(frame, drawn):
 def test_a_step_out_of_memory_or_not_measured_is_passed_over(frame):
     path = walk("arithmetic first")
     at = (frame["size"] == "small") & (frame["batch"] == 4) & (frame["length"] == 1024)
-    of = {name: study.of_setup(frame[at], setup).index for name, setup in path.items()}
+    of = {name: of_setup(frame[at], setup).index for name, setup in path.items()}
     partial_frame = frame.drop(index=of["compiled"])
     partial_frame.loc[of["flash"], ["step_ms", "peak_bytes"]] = None
     partial_frame.loc[of["flash"], "out_of_memory"] = True

@@ -14,6 +14,8 @@ from labs_helpers.measure import results
 from labs_helpers.transformer import counts, grids, measure_step, study
 from labs_helpers.transformer.config import SIZES
 from labs_helpers.transformer.grids import Point, gather, points, read
+from labs_helpers.transformer.records import frame as as_frame
+from labs_helpers.transformer.records import of_setup, with_rates
 from labs_helpers.transformer.setups import ORDERS, Setup, walk
 
 FILES = sorted(path.name for path in grids.SHIPPED.glob("*.yaml"))
@@ -369,7 +371,7 @@ def test_rates_and_the_share_of_the_datasheets_peak():
         for point in points(GRID | {"batches": [2, 4]})
         for name in ("NVIDIA H200", "some processor")
     ]
-    rows = study.with_rates(study.frame(records))
+    rows = with_rates(as_frame(records))
     assert rows["tokens_per_s"].tolist() == pytest.approx([16e3] * 4)
     assert rows["mfu"][0] == pytest.approx(6e6 * 16e3 / 989e12) and rows["mfu"].isna().tolist() == [False, True] * 2
     head, *lines = study.table(records).splitlines()
@@ -378,12 +380,10 @@ def test_rates_and_the_share_of_the_datasheets_peak():
 
 
 def test_the_rows_of_a_setup():
-    rows = study.frame(
-        [invented(p) for p in points(GRID | {"attention": ["plain", "sdpa"], "compiled": [True, False]})]
-    )
-    (row,) = study.of_setup(rows, Setup(attention="sdpa", compiled=True)).to_dict("records")
+    rows = as_frame([invented(p) for p in points(GRID | {"attention": ["plain", "sdpa"], "compiled": [True, False]})])
+    (row,) = of_setup(rows, Setup(attention="sdpa", compiled=True)).to_dict("records")
     assert (row["attention"], row["compiled"]) == ("sdpa", True)
-    assert study.of_setup(rows, Setup(graph=True)).empty
+    assert of_setup(rows, Setup(graph=True)).empty
 
 
 @pytest.mark.parametrize("seconds, text", [(3.2, "about 3 s"), (99, "about 99 s"), (170, "about 3 min")])
@@ -400,7 +400,7 @@ def test_the_committed_record_is_whole_and_says_where_it_is_from():
     record = record[record["kind"] == "step"]
     done = record[(record["out_of_memory"] == False) & record["note"].isna()]  # noqa: E712
     assert (done["step_p20_ms"] <= done["step_ms"]).all() and (done["step_ms"] <= done["step_p80_ms"]).all()
-    assert (done["peak_bytes"] > done["state_bytes"]).all() and study.with_rates(done)["mfu"].between(0.01, 0.9).all()
+    assert (done["peak_bytes"] > done["state_bytes"]).all() and with_rates(done)["mfu"].between(0.01, 0.9).all()
     there = {tuple(row) for row in record[["size", "batch", "length", *grids.FIELDS]].itertuples(index=False)}
     missing = [
         str(point)
