@@ -4,12 +4,15 @@ A node is a group of ranks that can share memory. `pretend_nodes` declares small
 between nodes can be tried on one machine.
 """
 
+import atexit
+import itertools
 from dataclasses import dataclass
 
 from labs_helpers.collectives.operations import find_mpi
 
-_kept = {}  # (kind, a communicator's handle) → what it keeps
+_kept = {}  # (kind, a communicator's handle) → (number, what it keeps)
 _keys = {}  # kind → MPI's key of the attribute whose deletion tells that a communicator is freed
+_numbers = itertools.count()
 
 
 @dataclass(frozen=True)
@@ -68,7 +71,7 @@ def kept_with(comm, kind: str, make):
     Duplicates of comm do not inherit it. Raises TypeError if comm is not MPI's.
     """
     try:
-        return _kept[kind, comm.handle]
+        return _kept[kind, comm.handle][1]
     except (KeyError, AttributeError):
         return _keep(comm, kind, make)
 
@@ -76,16 +79,32 @@ def kept_with(comm, kind: str, make):
 def _keep(comm, kind: str, make):
     if not is_mpi(comm):
         raise TypeError(f"comm must be an MPI communicator here, not a {type(comm).__name__}")
+    if not _keys:
+        atexit.register(_free_all)
     if kind not in _keys:
         _keys[kind] = find_mpi().Comm.Create_keyval(delete_fn=_let_go)
+    number = comm.bcast((find_mpi().COMM_WORLD.Get_rank(), next(_numbers)))
     value = make(comm)
-    _kept[kind, comm.handle] = value  # asking MPI for an attribute takes a tenth of the shortest all-reduce
+    _kept[kind, comm.handle] = number, value  # asking MPI for an attribute takes a tenth of the shortest all-reduce
     comm.Set_attr(_keys[kind], kind)
     return value
 
 
 def _let_go(comm, _, kind: str) -> None:
-    _kept.pop((kind, comm.handle)).free()
+    _free((kind, comm.handle))
+
+
+def _free(key: tuple) -> None:
+    if key in _kept:
+        _kept.pop(key)[1].free()
+
+
+def _free_all() -> None:
+    """Before MPI ends: it would free the windows of communicators that nobody freed, each rank in the order in which
+    it made them. Freeing is collective, and threads may have made them in another order on another rank."""
+    if not find_mpi().Is_finalized():
+        for key in sorted(_kept, key=lambda key: _kept[key][0]):
+            _free(key)
 
 
 def _make(comm, node) -> Nodes:
