@@ -121,6 +121,17 @@ LABS = (
         needs=("00",),
         transfer="tests.collectives.lab06.exercises.ex8_recursive_halving",
     ),
+    Lab(
+        "07",
+        "2D parallelism: data × tensor",
+        "a transformer cut over a grid of ranks: shapes, slices, gradients; which layout wins over which link",
+        "07_2d_parallelism.ipynb",
+        "labs_helpers.tensor_parallel.lab07",
+        minutes=180,
+        hardware="any with an MPI; no GPU",
+        needs=("01", "06"),
+        transfer="tests.tensor_parallel.lab07.exercises.ex10_vocabulary_parallel_cross_entropy",
+    ),
 )
 
 

@@ -38,8 +38,9 @@ class MPICommunication(Communication):
         super().__init__()
         from mpi4py import MPI  # starts MPI, which only this way needs
 
-        self.comm, self.operations = comm, {"sum": MPI.SUM, "max": MPI.MAX}
-        self.in_place = MPI.IN_PLACE
+        self.comm = comm
+        self.operations: dict[str, Any] = {"sum": MPI.SUM, "max": MPI.MAX}
+        self.in_place: Any = MPI.IN_PLACE
         self.rank, self.size = comm.Get_rank(), comm.Get_size()
 
     def _reduced_bytes(self, x: Tensor) -> int:

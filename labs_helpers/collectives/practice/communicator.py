@@ -24,7 +24,7 @@ KNOWN = (
     "Irecv",
     "Barrier",
 )
-_OPEN_MPI = {"ANY_SOURCE": -1, "ANY_TAG": -1, "PROC_NULL": -2}
+_OPEN_MPI = {"ANY_SOURCE": -1, "ANY_TAG": -1, "PROC_NULL": -2, "UNDEFINED": -32766}
 
 
 class PracticeRequest:

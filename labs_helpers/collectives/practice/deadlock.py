@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from labs_helpers.collectives.practice.errors import PracticeError
-from labs_helpers.collectives.practice.mailbox import ANY, BARRIER, RECV, SEND, Operation
+from labs_helpers.collectives.practice.mailbox import ANY, BARRIER, COLLECTIVE, RECV, SEND, Operation
 from labs_helpers.collectives.practice.place import place
 
 SHOWN = 8  # ranks that get a line or a clause of their own
@@ -63,6 +63,9 @@ class Deadlock(PracticeError):
         first = self.ranks[rank].waits[0]
         if first.peer is not ANY:
             return first.peer
+        if first.kind == COLLECTIVE:
+            here = {one.rank for one in self.ranks if one.waits and str(one.waits[0]) == str(first)}
+            return min((self.ranks[other].ended, other) for other in first.ranks if other not in here)[1]
         away = [one for one in self.ranks if (one.call != "Barrier" if first.kind == BARRIER else one.rank != rank)]
         return min(((one.ended, one.rank) for one in away), default=(True, None))[1]
 
@@ -87,6 +90,8 @@ def _call(waiting: list[Operation], requests: list[Operation]) -> str:
     """The call that waits for the operations `waiting`, '' when there are none."""
     if not waiting or waiting[0] in requests:
         return "Wait" if waiting else ""
+    if waiting[0].kind == COLLECTIVE:
+        return waiting[0].name
     return "Sendrecv" if len(waiting) > 1 else waiting[0].kind.capitalize()
 
 
@@ -138,6 +143,8 @@ def _first_wait(deadlock: Deadlock, one: Standing) -> str:
     wait, awaited = one.waits[0], deadlock.awaited(one.rank)
     if wait.kind == BARRIER:
         return f"waits in a barrier for {awaited}"
+    if wait.kind == COLLECTIVE:
+        return f"waits in {wait} for {awaited}"
     tag = _tag(deadlock, wait)
     if wait.kind == SEND:
         return f"waits to send to {wait.peer}{tag}"

@@ -9,7 +9,7 @@ import numpy as np
 from labs_helpers.collectives.practice.errors import SendBufferOverwritten, Truncated
 from labs_helpers.collectives.practice.schedule import Message
 
-SEND, RECV, BARRIER = "send", "recv", "barrier"
+SEND, RECV, BARRIER, COLLECTIVE = "send", "recv", "barrier", "collective"
 ANY = None  # source or tag of a receive that takes every one
 
 

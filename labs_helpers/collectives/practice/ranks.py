@@ -40,12 +40,12 @@ def practice(function: Callable, size: int, *args, timeout: float = 10.0, eager_
     size = int(size)
     baton = Baton(size, eager_limit)
     return baton.run(
-        [partial(function, PracticeComm(baton, rank), *(_of(arg, rank) for arg in args)) for rank in range(size)],
+        [partial(function, PracticeComm(baton, rank), *(of_rank(arg, rank) for arg in args)) for rank in range(size)],
         timeout,
     )
 
 
-def _of(arg, rank: int):
+def of_rank(arg, rank: int):
     """What `rank` gets of an argument."""
     if isinstance(arg, list):
         return arg[rank]

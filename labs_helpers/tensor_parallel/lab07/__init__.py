@@ -1,0 +1,1 @@
+"""Lab 07: 2D parallelism: data × tensor."""

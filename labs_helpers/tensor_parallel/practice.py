@@ -1,0 +1,27 @@
+"""A Communication on practice ranks: threads of this process that run the same way every time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from labs_helpers.collectives.practice.groups import IN_PLACE
+from labs_helpers.tensor_parallel.communication import Communication, Done, Request
+from labs_helpers.tensor_parallel.mpi_communication import MPICommunication
+
+
+class PracticeCommunication(MPICommunication):
+    """Over a communicator of `practice_groups`. No MPI is loaded."""
+
+    def __init__(self, comm: Any) -> None:
+        Communication.__init__(self)
+        self.comm = comm
+        self.operations: dict[str, Any] = {"sum": np.add, "max": np.maximum}
+        self.in_place: Any = IN_PLACE
+        self.rank, self.size = comm.Get_rank(), comm.Get_size()
+
+    def _start_all_reduce(self, x: Tensor) -> Request:
+        self._all_reduce(x, "sum", True)
+        return Done()

@@ -1,0 +1,4 @@
+"""Exercise 3 of lab 07: mistakes that its check has to name, and right answers written differently."""
+
+BUGS: list = []
+DIFFERENT: list = []

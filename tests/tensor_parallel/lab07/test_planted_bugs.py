@@ -1,0 +1,42 @@
+"""Each check of lab 07 names the mistakes that people make, and accepts right answers written differently."""
+
+from labs_helpers.tensor_parallel.lab07 import checks as check
+from labs_helpers.tensor_parallel.lab07 import exercises
+from tests.planted import PlantedBugs
+from tests.tensor_parallel.lab07.bugs import (
+    ex1_trace_shapes,
+    ex2_get_info,
+    ex3_split_data,
+    ex4_naive_collect_forward_input,
+    ex5_naive_collect_backward_output,
+    ex6_naive_collect_backward_x,
+    ex7_column_parallel_linear,
+    ex8_row_parallel_linear,
+    ex9_average_gradients,
+    ex10_vocabulary_parallel_cross_entropy,
+)
+from tests.tensor_parallel.lab07.exercises.ex10_vocabulary_parallel_cross_entropy import (
+    vocabulary_parallel_cross_entropy,
+)
+
+FILES = (
+    ex1_trace_shapes,
+    ex2_get_info,
+    ex3_split_data,
+    ex4_naive_collect_forward_input,
+    ex5_naive_collect_backward_output,
+    ex6_naive_collect_backward_x,
+    ex7_column_parallel_linear,
+    ex8_row_parallel_linear,
+    ex9_average_gradients,
+    ex10_vocabulary_parallel_cross_entropy,
+)
+
+
+class TestLab07(PlantedBugs):
+    check = check
+    BUGS = [bug for file in FILES for bug in file.BUGS]
+    DIFFERENT = [answer for file in FILES for answer in file.DIFFERENT]
+    REFERENCES = {name: getattr(exercises, name) for name in exercises.__all__} | {
+        "vocabulary_parallel_cross_entropy": vocabulary_parallel_cross_entropy
+    }
