@@ -18,6 +18,8 @@ class Datasheet:
     fp16_flops: float  # FLOP/s of the tensor (matrix) cores, float16 in, dense
     fp32_flops: float  # FLOP/s in float32, outside the tensor cores
     bandwidth: float  # DRAM, bytes/s
+    memory_bytes: int  # DRAM as the sheet has it, GB = 1e9; drivers report somewhat more
+    link_bandwidth: float  # bytes/s in one direction to the other GPUs of the node: NVLink, Infinity Fabric, else PCIe
     l2_bytes: int
     multiprocessors: int  # SMs; on AMD, compute units
     shared_bytes_per_sm: int  # on AMD, LDS
@@ -43,35 +45,40 @@ class Datasheet:
 # contains 'H200'.
 DATASHEET = {
     "T4": Datasheet(
-        architecture="sm_75", fp16_flops=65e12, fp32_flops=8.1e12, bandwidth=320e9, l2_bytes=4 * MB,
+        architecture="sm_75", fp16_flops=65e12, fp32_flops=8.1e12, bandwidth=320e9,
+        memory_bytes=int(16e9), link_bandwidth=16e9, l2_bytes=4 * MB,
         multiprocessors=40, shared_bytes_per_sm=64 * KB, shared_bytes_per_block=64 * KB,
         registers_per_sm=65536, warp_size=32, torch_name=r"\bT4\b",
         source="NVIDIA T4 Tensor Core GPU datasheet; NVIDIA Turing GPU Architecture whitepaper; "
         "CUDA C++ Programming Guide, compute capability 7.5",
     ),
     "A100": Datasheet(
-        architecture="sm_80", fp16_flops=312e12, fp32_flops=19.5e12, bandwidth=2039e9, l2_bytes=40 * MB,
+        architecture="sm_80", fp16_flops=312e12, fp32_flops=19.5e12, bandwidth=2039e9,
+        memory_bytes=int(80e9), link_bandwidth=300e9, l2_bytes=40 * MB,
         multiprocessors=108, shared_bytes_per_sm=164 * KB, shared_bytes_per_block=163 * KB,
         registers_per_sm=65536, warp_size=32, torch_name=r"\bA100-SXM\d?-80GB\b",
         source="NVIDIA A100 80GB SXM datasheet; NVIDIA A100 Tensor Core GPU Architecture whitepaper; "
         "CUDA C++ Programming Guide, compute capability 8.0",
     ),
     "L4": Datasheet(
-        architecture="sm_89", fp16_flops=121e12, fp32_flops=30.3e12, bandwidth=300e9, l2_bytes=48 * MB,
+        architecture="sm_89", fp16_flops=121e12, fp32_flops=30.3e12, bandwidth=300e9,
+        memory_bytes=int(24e9), link_bandwidth=32e9, l2_bytes=48 * MB,
         multiprocessors=58, shared_bytes_per_sm=100 * KB, shared_bytes_per_block=99 * KB,
         registers_per_sm=65536, warp_size=32, torch_name=r"\bL4\b",
         source="NVIDIA L4 Tensor Core GPU datasheet; NVIDIA Ada GPU Architecture whitepaper; "
         "CUDA C++ Programming Guide, compute capability 8.9",
     ),
     "H100": Datasheet(
-        architecture="sm_90", fp16_flops=989e12, fp32_flops=67e12, bandwidth=3350e9, l2_bytes=50 * MB,
+        architecture="sm_90", fp16_flops=989e12, fp32_flops=67e12, bandwidth=3350e9,
+        memory_bytes=int(80e9), link_bandwidth=450e9, l2_bytes=50 * MB,
         multiprocessors=132, shared_bytes_per_sm=228 * KB, shared_bytes_per_block=227 * KB,
         registers_per_sm=65536, warp_size=32, torch_name=r"\bH100 80GB HBM3\b",
         source="NVIDIA H100 SXM datasheet; NVIDIA H100 Tensor Core GPU Architecture whitepaper; "
         "CUDA C++ Programming Guide, compute capability 9.0",
     ),
     "H200": Datasheet(
-        architecture="sm_90", fp16_flops=989e12, fp32_flops=67e12, bandwidth=4800e9, l2_bytes=60 * MB,
+        architecture="sm_90", fp16_flops=989e12, fp32_flops=67e12, bandwidth=4800e9,
+        memory_bytes=int(141e9), link_bandwidth=450e9, l2_bytes=60 * MB,
         multiprocessors=132, shared_bytes_per_sm=228 * KB, shared_bytes_per_block=227 * KB,
         registers_per_sm=65536, warp_size=32, torch_name=r"\bH200\b(?! NVL)",
         source="NVIDIA H200 SXM datasheet; NVIDIA H100 Tensor Core GPU Architecture whitepaper; "
@@ -79,8 +86,9 @@ DATASHEET = {
     ),
     "MI300X": Datasheet(
         architecture="gfx942", fp16_flops=1307.4e12, fp32_flops=163.4e12, bandwidth=5300e9,
-        l2_bytes=8 * 4 * MB, l3_bytes=256 * MB, multiprocessors=304, shared_bytes_per_sm=64 * KB,
-        shared_bytes_per_block=64 * KB, registers_per_sm=131072, warp_size=64, torch_name=r"\bMI300X\b",
+        memory_bytes=int(192e9), link_bandwidth=7 * 64e9, l2_bytes=8 * 4 * MB, l3_bytes=256 * MB,
+        multiprocessors=304, shared_bytes_per_sm=64 * KB, shared_bytes_per_block=64 * KB,
+        registers_per_sm=131072, warp_size=64, torch_name=r"\bMI300X\b",
         source="AMD Instinct MI300X data sheet; AMD CDNA 3 Architecture white paper; "
         "AMD Instinct MI300 Instruction Set Architecture",
     ),

@@ -47,10 +47,20 @@ def test_bandwidth_is_bus_width_times_pin_rate(gpu, pins_times_rate):
 
 def test_h200_is_an_h100_with_faster_memory():
     h100, h200 = DATASHEET["H100"], DATASHEET["H200"]
-    same = set(vars(h100)) - {"bandwidth", "l2_bytes", "source", "torch_name"}
+    same = set(vars(h100)) - {"bandwidth", "memory_bytes", "l2_bytes", "source", "torch_name"}
     assert all(getattr(h100, name) == getattr(h200, name) for name in same)
     assert h200.bandwidth == 4.8e12 and h100.bandwidth == 3.35e12
+    assert h200.memory_bytes == 141e9 and h100.memory_bytes == 80e9
     assert h200.l2_bytes > h100.l2_bytes  # 60 MB by the driver of one, 50 by the other's whitepaper
+
+
+@pytest.mark.parametrize(
+    "gpu, links_times_rate",
+    [("A100", 12 * 25e9), ("H100", 18 * 25e9), ("H200", 18 * 25e9), ("MI300X", 7 * 64e9)],
+)
+def test_link_rates_are_those_of_one_direction(gpu, links_times_rate):
+    """The sheets add up both: 600, 900, 900 and 896 GB/s."""
+    assert DATASHEET[gpu].link_bandwidth == links_times_rate
 
 
 def test_on_chip_sizes():
