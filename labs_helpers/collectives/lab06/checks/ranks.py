@@ -1,11 +1,8 @@
 """Runs an answer on practice ranks and on real ones; whatever goes wrong comes back as a Wrong."""
 
-import sys
-
 from labs_helpers.collectives.lab06.checks.deadlocks import describe_deadlock
 from labs_helpers.collectives.practice import Deadlock, Practice, PracticeTimeout, RankFailed, practice
-from labs_helpers.compile.source import names_used, reachable
-from labs_helpers.course.verdict import Wrong, cause_of, describe_error
+from labs_helpers.course.verdict import Wrong, cause_of, describe_error, real_ranks
 
 PRACTICE_LIMIT_S = 5
 REAL_LIMIT_S = 20
@@ -59,43 +56,12 @@ def on_practice_ranks(case: str, student, own: list[tuple], call=called) -> Prac
 
 def on_real_ranks(case: str, student, own: list[tuple], call=called) -> list[tuple]:
     """The same on real ranks, each a process. Returns the arguments as each rank left them. Raises Wrong."""
-    import cloudpickle
-
-    from labs_helpers.launch.mpirun import RanksFailed, RanksTimeout, run_on_ranks
-
-    cloudpickle.register_pickle_by_value(sys.modules[__package__])  # else each rank imports the checks, and torch
-    try:
-        return run_on_ranks(_on_rank, len(own), student, own, call, timeout=REAL_LIMIT_S)
-    except (RanksFailed, RanksTimeout) as error:
-        same = "real ranks wait where practice ranks did not. Do all make the same calls whatever order they come in?"
-        raise Wrong(case, str(error), cause=same if isinstance(error, RanksTimeout) else "") from None
-    except Exception as error:
-        if "pickle" not in f"{type(error).__name__} {error}":
-            raise
-        raise Wrong(
-            case,
-            f"{type(error).__name__}: {error}\nThe function is sent to other processes with all that it refers to, and "
-            f"{_not_picklable(student)} cannot be sent: keep no communicator, request or lock in a global variable.",
-        ) from None
+    return real_ranks.on_real_ranks(case, student, [(call, *args) for args in own], _left, timeout=REAL_LIMIT_S)
 
 
-def _on_rank(comm, student, own, call) -> tuple:
-    call(student, comm, *own[comm.rank])
-    return own[comm.rank]
-
-
-def _not_picklable(student) -> str:
-    """The names that `student` refers to and cannot take to another process."""
-    import cloudpickle
-
-    names = []
-    for part in reachable(student).values():
-        for name, value in names_used(part).items():
-            try:
-                cloudpickle.dumps(value)
-            except Exception:  # whatever it is: this one does not travel
-                names.append(f"`{name}`")
-    return ", ".join(dict.fromkeys(names)) or "something"
+def _left(student, comm, call, *own) -> tuple:
+    call(student, comm, *own)
+    return own
 
 
 def counted(count: int, what: str) -> str:

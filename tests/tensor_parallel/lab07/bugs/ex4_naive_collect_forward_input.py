@@ -1,4 +1,182 @@
 """Exercise 4 of lab 07: mistakes that its check has to name, and right answers written differently."""
 
-BUGS: list = []
-DIFFERENT: list = []
+NAME = "naive_collect_forward_input"
+PARTS = "    parts = np.empty((mp_size, *x.shape), x.dtype)\n"
+GATHER = "    mp_comm.Allgather(np.ascontiguousarray(x), parts)\n"
+SEND = "np.ascontiguousarray(x)"
+RETURN = "    return np.concatenate(list(parts), axis=2)\n"
+JOIN = "np.concatenate(list(parts), axis=2)"
+ANSWER = PARTS + GATHER + RETURN
+PADDED = """\
+    batch, length, part = x.shape
+    mine = np.zeros((batch, length, part * mp_size), x.dtype)
+    mine[:, :, mp_comm.Get_rank() * part : (mp_comm.Get_rank() + 1) * part] = x
+"""
+
+
+def returns(expression: str) -> list[tuple[str, str]]:
+    return [(RETURN, f"    return {expression}\n")]
+
+
+BUGS: list = [
+    (
+        NAME,
+        "received straight into the result",
+        [
+            (
+                ANSWER,
+                f"    recv = np.empty((*x.shape[:2], x.shape[2] * mp_size), x.dtype)\n"
+                f"    mp_comm.Allgather({SEND}, recv)\n    return recv\n",
+            )
+        ],
+        r"element \[0, 0, 4\] is 42.0, x\[0, 1, 0\] of rank 0(.|\n)*a reshape moves nothing",
+    ),
+    (NAME, "joined along the batch", [("axis=2", "axis=0")], r"shape \(6, 5, 4\)(.|\n)*axis 0, the batch"),
+    (NAME, "joined along the length", [("axis=2", "axis=1")], r"shape \(3, 10, 4\)(.|\n)*axis 1, the length"),
+    (NAME, "the parts as they come", returns("parts"), "one part behind the other, with an axis for the rank"),
+    (
+        NAME,
+        "the ranks' features alternate",
+        returns("np.stack(list(parts), axis=-1).reshape(*x.shape[:2], -1)"),
+        "the ranks' features alternate",
+    ),
+    (NAME, "the axes are not joined", returns("np.moveaxis(parts, 0, 2)"), "the rank still has an axis of its own"),
+    (
+        NAME,
+        "batch and rank swapped alone",
+        returns("parts.swapaxes(0, 1).reshape(*x.shape[:2], -1)"),
+        r"the axes are \(batch, rank, length, feature\) before reshape, in place of",
+    ),
+    (
+        NAME,
+        "recv begins with the batch",
+        [("(mp_size, *x.shape)", "(x.shape[0], mp_size, *x.shape[1:])"), ("list(parts)", "list(parts.swapaxes(0, 1))")],
+        r"recv has the axes \(batch, rank, length, feature\); Allgather fills it rank by rank",
+    ),
+    (
+        NAME,
+        "its own part first",
+        returns("np.concatenate([x] + [parts[i] for i in range(mp_size) if i != mp_comm.Get_rank()], axis=2)"),
+        "each rank has its own features first",
+    ),
+    (NAME, "the last rank first", [("list(parts)", "list(parts[::-1])")], "the ranks are in reverse order"),
+    (NAME, "its own x everywhere", [("list(parts)", "[x] * mp_size")], "the rank's own x, mp_size times"),
+    (NAME, "x comes back", returns("x"), "it is x itself: what was collected is not returned"),
+    (NAME, "nothing is returned", [("    return np", "    np")], "returned None(.|\n)*the result is not returned"),
+    (
+        NAME,
+        "what Allgather returns",
+        [(ANSWER, "    return np.concatenate(mp_comm.Allgather(x), axis=2)\n")],
+        "missing 1 required positional argument(.|\n)*Allgather writes into its second argument",
+    ),
+    (
+        NAME,
+        "a recv for one",
+        [("(mp_size, *x.shape)", "x.shape")],
+        "recv has 60 elements(.|\n)*everybody's x, which is mp_size times as many",
+    ),
+    (NAME, "always two ranks", [("(mp_size, *", "(2, *")], "3 ranks(.|\n)*which is mp_size times as many"),
+    (
+        NAME,
+        "all ranks of the grid",
+        [("import numpy as np", "import numpy as np\nfrom mpi4py import MPI"), ("mp_comm.All", "MPI.COMM_WORLD.All")],
+        "recv has 120 elements, 4 ranks × 60 of send are 240(.|\n)*COMM_WORLD has the ranks of all models",
+    ),
+    (
+        NAME,
+        "its model's ranks out of all of the grid",
+        [
+            ("import numpy as np", "import numpy as np\nfrom mpi4py import MPI"),
+            ("mp_comm.All", "MPI.COMM_WORLD.All"),
+            ("(mp_size, *x", "(MPI.COMM_WORLD.size, *x"),
+            ("list(parts)", "list(parts)[MPI.COMM_WORLD.rank // mp_size * mp_size :][:mp_size]"),
+        ],
+        "Allgather of ranks 0, 1, 2, 3; the ranks of this model are 0, 1(.|\n)*COMM_WORLD",
+    ),
+    (NAME, "float64 whatever x is", [(", x.dtype)", ")")], "send is float32, recv is float64(.|\n)*told x.dtype"),
+    (
+        NAME,
+        "all in float64",
+        [(", x.dtype)", ")"), (SEND, "x.astype(np.float64, order='C')")],
+        "result is float64, expected float32, as x is(.|\n)*np.empty and np.zeros make float64",
+    ),
+    (
+        NAME,
+        "float64 on the way",
+        [(", x.dtype)", ")"), (SEND, "x.astype(np.float64, order='C')"), (JOIN, f"{JOIN}.astype(x.dtype)")],
+        "make 1 × Allgather of 1,440 bytes; one Allgather of 720 bytes is enough(.|\n)*a wider dtype",
+    ),
+    (
+        NAME,
+        "a slice is sent as it is",
+        [(SEND, "x")],
+        "BufferError(.|\n)*np.ascontiguousarray makes one",
+    ),
+    (NAME, "a copy in x's own order", [(SEND, "np.array(x)")], "x is sent as it lies in memory, and this one"),
+    (NAME, "x is used as a buffer", [(RETURN, f"    x[...] = 0\n{RETURN}")], "x has to stay as it is: x.0, 0, 0. was"),
+    (
+        NAME,
+        "the result is a transposed view",
+        [(JOIN, f"{JOIN}.transpose(2, 0, 1).copy().transpose(1, 2, 0)")],
+        "not contiguous(.|\n)*transpose and moveaxis move no elements",
+    ),
+    (
+        NAME,
+        "only rank 0 gathers",
+        [("    mp_comm.All", "    if mp_comm.Get_rank() == 0:\n        mp_comm.All")],
+        "a deadlock: rank 0 waits in Allgather of ranks 0, 1 for 1(.|\n)*some ranks call it and others do not",
+    ),
+    (
+        NAME,
+        "an all-reduce of zeros and x",
+        [(ANSWER, f"{PADDED}    recv = np.empty_like(mine)\n    mp_comm.Allreduce(mine, recv)\n    return recv\n")],
+        "the values are right, but ranks 0, 1 make 1 × Allreduce of 960 bytes(.|\n)*an all-gather half of that",
+    ),
+    (
+        NAME,
+        "one gathers, and tells the others",
+        [(ANSWER, "    parts = mp_comm.bcast(mp_comm.gather(x))\n" + RETURN)],
+        "1 × gather, 1 × bcast(.|\n)*all ranks' parts go through one rank",
+    ),
+    (
+        NAME,
+        "an all-gather per row",
+        [
+            (
+                GATHER,
+                "    rows = np.ascontiguousarray(x)\n    parts = np.empty((*x.shape[:2], "
+                "mp_size, x.shape[2]), x.dtype)\n    for b, length in np.ndindex(*x.shape[:2]):\n"
+                "        mp_comm.Allgather(rows[b, length], parts[b, length])\n",
+            ),
+            (JOIN, "parts.reshape(*x.shape[:2], -1)"),
+        ],
+        "15 × Allgather of 64 bytes; one Allgather of 960 bytes is enough(.|\n)*latency anew",
+    ),
+]
+DIFFERENT: list = [
+    (NAME, returns("parts.transpose(1, 2, 0, 3).reshape(*x.shape[:2], -1)")),
+    (NAME, returns("np.moveaxis(parts, 0, 2).reshape(x.shape[0], x.shape[1], mp_size * x.shape[2])")),
+    (NAME, returns("np.dstack(parts)")),
+    (NAME, [(ANSWER, "    return np.concatenate(mp_comm.allgather(x), axis=-1)\n")]),
+    (
+        NAME,
+        [
+            (PARTS, "    parts = np.empty((mp_size, *x.shape), x.dtype)\n    parts[mp_comm.Get_rank()] = x\n"),
+            (SEND, "MPI.IN_PLACE"),
+            ("import numpy as np", "import numpy as np\nfrom mpi4py import MPI"),
+        ],
+    ),
+    (
+        NAME,
+        [
+            (
+                ANSWER,
+                "    first = np.ascontiguousarray(x.transpose(2, 0, 1))  # the features first: parts join on axis 0\n"
+                "    recv = np.empty((mp_size * x.shape[2], *x.shape[:2]), x.dtype)\n"
+                "    mp_comm.Allgather(first, recv)\n    return np.ascontiguousarray(recv.transpose(1, 2, 0))\n",
+            )
+        ],
+    ),
+    (NAME, [(GATHER, "    mp_comm.Allgather(x.ravel().view(np.uint8), parts.reshape(-1).view(np.uint8))\n")]),
+    (NAME, [(GATHER, "    mp_comm.Alltoall(np.array([x] * mp_size, order='C'), parts)\n")]),
+]

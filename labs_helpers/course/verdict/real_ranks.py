@@ -1,0 +1,60 @@
+"""Runs an answer on real ranks; whatever goes wrong comes back as a Wrong."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+from labs_helpers.compile.source import names_used, plain, reachable
+from labs_helpers.course.verdict.wrong import Wrong
+
+
+def on_real_ranks(case: str, student, own: list[tuple], call: Callable, timeout: float = 20) -> list:
+    """`call(student, comm, *own[rank])` on as many ranks as there are arguments, each a process.
+
+    Returns what it returned on each of them. call: a function of a check. timeout: in seconds. Raises Wrong for an
+    error of a rank, for ranks that do not end, and for an answer that cannot be sent to other processes.
+    """
+    import cloudpickle
+
+    from labs_helpers.launch.mpirun import RanksFailed, RanksTimeout, run_on_ranks
+
+    # What travels by name is imported there, with all that its package imports: PyTorch, which takes seconds.
+    for name in {__name__, _package(call), _package(plain(student))} & sys.modules.keys():
+        cloudpickle.register_pickle_by_value(sys.modules[name])
+    try:
+        return run_on_ranks(_on_rank, len(own), student, own, call, timeout=timeout)
+    except (RanksFailed, RanksTimeout) as error:
+        same = "real ranks wait where practice ranks did not. Do all make the same calls whatever order they come in?"
+        raise Wrong(case, str(error), cause=same if isinstance(error, RanksTimeout) else "") from None
+    except Exception as error:
+        if "pickle" not in f"{type(error).__name__} {error}":
+            raise
+        raise Wrong(
+            case,
+            f"{type(error).__name__}: {error}\nThe function is sent to other processes with all that it refers to, and "
+            f"{_not_picklable(student)} cannot be sent: keep no communicator, request or lock in a global variable.",
+        ) from None
+
+
+def _on_rank(comm, student, own, call):
+    return call(student, comm, *own[comm.rank])
+
+
+def _package(function) -> str:
+    """The package whose module defines it; '' for a function of a notebook or of no package."""
+    return (function.__module__ or "").rpartition(".")[0]
+
+
+def _not_picklable(student) -> str:
+    """The names that `student` refers to and cannot take to another process."""
+    import cloudpickle
+
+    names = []
+    for part in reachable(student).values():
+        for name, value in names_used(part).items():
+            try:
+                cloudpickle.dumps(value)
+            except Exception:  # whatever it is: this one does not travel
+                names.append(f"`{name}`")
+    return ", ".join(dict.fromkeys(names)) or "something"

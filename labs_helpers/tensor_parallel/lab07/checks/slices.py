@@ -1,0 +1,34 @@
+"""Activations cut along their features over the ranks of several models, whose values tell where they come from."""
+
+from __future__ import annotations
+
+import numpy as np
+
+SHAPE = (3, 5, 4)  # batch, length and features of one rank's slice: all different, so that no axis passes for another
+Array = np.ndarray
+
+
+def models(count: int, mp_size: int, shape: tuple[int, int, int], dtype) -> list[Array]:
+    """Each model's (batch, length, mp_size · features), all numbers different and exact; shape: of one slice."""
+    batch, length, part = shape
+    numbers = 1 + np.random.default_rng(0).permutation(count * batch * length * part * mp_size)
+    if np.dtype(dtype) == np.int64:
+        numbers = 2**60 + 1024 * numbers + 1  # float64 loses the 1, float32 all of it
+    return list(numbers.astype(dtype).reshape(count, batch, length, part * mp_size))
+
+
+def slices(wholes: list[Array], mp_size: int) -> list[Array]:
+    """Each rank's slice of its model's, a contiguous copy; the ranks of a model are neighbours."""
+    return [part.copy() for whole in wholes for part in np.split(whole, mp_size, axis=2)]
+
+
+def given(wholes: list[Array], mp_size: int, order: str) -> list[Array]:
+    """The same as a rank gets them: "C", in "F" order, or as a "slice" of its model's array, with gaps between rows."""
+    if order == "slice":
+        return [part for whole in wholes for part in np.split(whole, mp_size, axis=2)]
+    return [np.array(part, order=order) for part in slices(wholes, mp_size)]
+
+
+def grid(ranks: int, mp_size: int) -> list[tuple[int, ...]]:
+    """The ranks of each model."""
+    return [tuple(range(first, first + mp_size)) for first in range(0, ranks, mp_size)]
