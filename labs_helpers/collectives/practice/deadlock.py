@@ -64,8 +64,7 @@ class Deadlock(PracticeError):
         if first.peer is not ANY:
             return first.peer
         if first.kind == COLLECTIVE:
-            here = {one.rank for one in self.ranks if one.waits and str(one.waits[0]) == str(first)}
-            return min((self.ranks[other].ended, other) for other in first.ranks if other not in here)[1]
+            return min((self.ranks[other].ended, other) for other in first.absent())[1]
         away = [one for one in self.ranks if (one.call != "Barrier" if first.kind == BARRIER else one.rank != rank)]
         return min(((one.ended, one.rank) for one in away), default=(True, None))[1]
 

@@ -32,17 +32,22 @@ def practice(function: Callable, size: int, *args, timeout: float = 10.0, eager_
     Raises Deadlock, RankFailed (a rank raised; its error is the cause) or PracticeTimeout, each with what had
     happened so far as `.practice`; TypeError or ValueError (size, or a list of another length).
     """
-    if not isinstance(size, int | np.integer) or isinstance(size, bool) or size < 1:
-        raise ValueError(f"size must be a number of ranks, 1 or more, not {size!r}")
-    for arg in args:
-        if isinstance(arg, list) and len(arg) != size:
-            raise ValueError(f"a list among the arguments holds one value for each rank: {size}, not {len(arg)}")
-    size = int(size)
+    size = check_size(size, args)
     baton = Baton(size, eager_limit)
     return baton.run(
         [partial(function, PracticeComm(baton, rank), *(of_rank(arg, rank) for arg in args)) for rank in range(size)],
         timeout,
     )
+
+
+def check_size(size: int, args: tuple) -> int:
+    """A number of ranks that is one, and fits the lists among the arguments. Raises ValueError."""
+    if not isinstance(size, int | np.integer) or isinstance(size, bool) or size < 1:
+        raise ValueError(f"size must be a number of ranks, 1 or more, not {size!r}")
+    for arg in args:
+        if isinstance(arg, list) and len(arg) != size:
+            raise ValueError(f"a list among the arguments holds one value for each rank: {size}, not {len(arg)}")
+    return int(size)
 
 
 def of_rank(arg, rank: int):

@@ -1,0 +1,76 @@
+"""How a practice rank calls a collective of its communicator: it says what it brings, and waits for the others."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from labs_helpers.collectives.operations import find_mpi
+from labs_helpers.collectives.practice.baton import Baton
+from labs_helpers.collectives.practice.collective import Call, Collective, Meeting, World
+from labs_helpers.collectives.practice.mailbox import COLLECTIVE, Operation
+
+
+class Caller:
+    """One rank's side of a communicator: of `ranks` of the world it is the one at place `rank`."""
+
+    def __init__(self, baton: Baton, world: World, name: tuple, ranks: tuple[int, ...], rank: int):
+        self._baton, self._world, self._name, self._ranks = baton, world, name, ranks
+        self.rank, self.size, self._number = rank, len(ranks), 0
+
+    def _start(
+        self, name: str, brought: Any, finish: Callable[[list], Any], nbytes: int | None = None, **alike: Any
+    ) -> Call:
+        """Comes to this communicator's next collective. finish(what all brought) has a result for each rank. alike:
+        what has to be the same on all. nbytes: None for what is no collective of its own in `GroupRun.calls`."""
+        me, number = self._ranks[self.rank], self._number
+        meeting = self._world.meetings.setdefault((*self._name, number), Meeting())
+        self._number += 1
+        call = Call(COLLECTIVE, me, posted=self._baton.clock[me], name=name, ranks=self._ranks)
+        call.alike, call.brought = alike, brought
+        if meeting.join(self.rank, call, finish) and nbytes is not None:
+            self._world.calls.append(Collective(name.replace("Iall", "All"), self._ranks, nbytes))
+        return call
+
+    def _start_arrays(
+        self,
+        name: str,
+        send: np.ndarray,
+        recv: np.ndarray | None,
+        finish: Callable[[list], Any],
+        nbytes: int | None = None,
+        elements: int | None = None,
+        **alike: Any,
+    ) -> Call:
+        """The same of arrays: the result goes to recv when it is waited for. nbytes, elements: those of send."""
+        alike = {"elements": send.size if elements is None else elements, "dtype": str(send.dtype), **alike}
+        call = self._start(name, send.copy(), finish, send.nbytes if nbytes is None else nbytes, **alike)
+        call.buffer, call.recv = send, recv
+        return call
+
+    def _arrays(self, *args: Any, **alike: Any) -> None:
+        self._wait([self._start_arrays(*args, **alike)])
+
+    def _objects(self, name: str, brought: Any, finish: Callable[[list], Any], **alike: Any) -> Any:
+        return copy.deepcopy(self._meet(name, copy.deepcopy(brought), finish, 0, **alike))
+
+    def _meet(self, *args: Any, **alike: Any) -> Any:
+        call = self._start(*args, **alike)
+        self._wait([call])
+        return call.result
+
+    def _split(self, name: str, color: int, key: int):
+        """The communicator of the ranks of this color, by key, and by rank where keys are the same."""
+        number = self._number
+        everyone = self._meet(name, (color, key), lambda brought: [brought] * self.size)
+        if color < 0:
+            return None if find_mpi() is None else find_mpi().COMM_NULL
+        places = [rank for _, rank in sorted((k, rank) for rank, (c, k) in enumerate(everyone) if c == color)]
+        ranks = tuple(self._ranks[rank] for rank in places)
+        return type(self)(self._baton, self._world, (*self._name, number, color), ranks, places.index(self.rank))
+
+    def _wait(self, operations: list[Operation], status: Any = None) -> None:
+        self._baton.wait(self._ranks[self.rank], operations)
