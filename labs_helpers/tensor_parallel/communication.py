@@ -36,6 +36,7 @@ class Communication(ABC):
 
     rank: int
     size: int
+    device = torch.device("cpu")  # where a tensor that is made only to be sent has to be
 
     def __init__(self) -> None:
         self.reset()
@@ -69,6 +70,23 @@ class Communication(ABC):
             return Done()
         self._count("all_reduce", self._reduced_bytes(x))
         return self._start_all_reduce(x)
+
+    def start_mean(self, *tensors: Tensor) -> Request:
+        """Begins to replace each tensor by its mean over the ranks; `wait()` ends it. Contiguous, of one dtype.
+
+        Numbers are divided before they are added: the sum of what float16 can hold may be more than it can hold.
+        """
+        tensors = tuple(_writable(x) for x in tensors)
+        return Done() if self.size == 1 or not tensors else self._start_mean(tensors)
+
+    def start_all_gather(self, x: Tensor) -> tuple[Tensor, Request]:
+        """Begins to gather all ranks' x, of one shape everywhere: (size, *x.shape), which is there after `wait()`."""
+        x = x.detach().contiguous()
+        parts = x.new_empty(self.size, *x.shape)
+        if self.size == 1:
+            return parts.copy_(x), Done()
+        self._count("all_gather", parts.nbytes)
+        return parts, self._start_all_gather(x, parts)
 
     def all_gather(self, x: Tensor, dim: int = 0) -> Tensor:
         """All ranks' x behind one another along `dim`, in the order of the ranks. x: of one shape everywhere."""
@@ -113,6 +131,14 @@ class Communication(ABC):
     def _reduced_bytes(self, x: Tensor) -> int:
         return x.nbytes
 
+    def _start_mean(self, tensors: tuple[Tensor, ...]) -> Request:
+        torch._foreach_mul_(tensors, 1 / self.size)
+        return Together([self.start_all_reduce(x) for x in tensors])
+
+    def _start_all_gather(self, x: Tensor, parts: Tensor) -> Request:
+        self._all_gather(x, parts)
+        return Done()
+
     @abstractmethod
     def _all_reduce(self, x: Tensor, op: str, in_place: bool) -> Tensor: ...
 
@@ -142,6 +168,20 @@ class Done:
 
     def poll(self) -> bool:
         return True
+
+
+class Together:
+    """Several requests as one."""
+
+    def __init__(self, requests: list[Request]) -> None:
+        self.requests = requests
+
+    def wait(self) -> None:
+        for request in self.requests:
+            request.wait()
+
+    def poll(self) -> bool:
+        return all([request.poll() for request in self.requests])
 
 
 def ring_bytes(name: str, nbytes: int, size: int, rank: int = 1) -> int:

@@ -22,6 +22,9 @@ class TorchCommunication(Communication):
         super().__init__()
         self.group = group
         self.rank, self.size = dist.get_rank(group), dist.get_world_size(group)
+        self.nccl = dist.get_backend(group) == "nccl"
+        if self.nccl:
+            self.device = torch.device("cuda", torch.cuda.current_device())
 
     def _all_reduce(self, x: Tensor, op: str, in_place: bool) -> Tensor:
         result = x if in_place else x.clone()
@@ -31,8 +34,26 @@ class TorchCommunication(Communication):
     def _start_all_reduce(self, x: Tensor) -> Request:
         return _Started(dist.all_reduce(x, group=self.group, async_op=True))
 
+    def _start_mean(self, tensors: tuple[Tensor, ...]) -> Request:
+        """Several tensors are one call: NCCL sends them from where they lie, by one kernel."""
+        self._count("all_reduce", sum(x.nbytes for x in tensors))
+        if self.nccl:
+            # NCCL multiplies by 1 / size as it reads: no pass over the memory of its own.
+            op = dist.ReduceOp.AVG
+        else:
+            torch._foreach_mul_(tensors, 1 / self.size)  # gloo's AVG divides the sum, which may have overflowed
+            op = dist.ReduceOp.SUM
+        if len(tensors) == 1:
+            return _Started(dist.all_reduce(tensors[0], op, self.group, async_op=True))
+        options = dist.AllreduceCoalescedOptions()
+        options.reduceOp = op
+        return _Started(self.group.allreduce_coalesced(list(tensors), options))
+
     def _all_gather(self, x: Tensor, parts: Tensor) -> None:
         _all_gather(parts.flatten(), x.flatten(), group=self.group)
+
+    def _start_all_gather(self, x: Tensor, parts: Tensor) -> Request:
+        return _Started(_all_gather(parts.flatten(), x.flatten(), group=self.group, async_op=True))
 
     def _reduce_scatter(self, parts: Tensor) -> Tensor:
         mine = torch.empty_like(parts[0])
