@@ -1,0 +1,39 @@
+"""When each rank is in which collective during one training step; runs on ranks."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from labs_helpers.transformer.config import TransformerConfig
+
+CONFIG = TransformerConfig(256, layers=2, width=256, heads=8, hidden=768)  # of bytes, for CPUs
+BATCH, LENGTH, WARM_UP = 8, 128, 2
+
+
+class Spans(NamedTuple):
+    """One rank's step in ms from its beginning. phases: ends of forward, backward and the average of gradients; tp, dp:
+    (start, stop) of what it did in each group's collectives."""
+
+    phases: list[float]
+    tp: list[tuple[float, float]]
+    dp: list[tuple[float, float]]
+
+
+def time_step(comm: Any, dp: int, tp: int, overlap: bool) -> Spans:
+    """The step after a few others, in a dp × tp layout. Called by every rank of comm; all begin together."""
+    import torch
+
+    from labs_helpers.tensor_parallel.variants import Step, Task, Variant
+
+    torch.set_num_threads(1)  # ranks are what shares the cores
+    step = Step(Task(comm, CONFIG, BATCH, LENGTH), Variant(dp, tp, overlap=overlap), comm.Get_size())
+    for _ in range(WARM_UP):
+        step.run()
+    step.reset()
+    comm.Barrier()
+    _, (begun, *ends) = step.run()
+
+    def from_begin(intervals: list[tuple[float, float]]) -> list[tuple[float, float]]:
+        return [(1e3 * (start - begun), 1e3 * (stop - begun)) for start, stop in intervals]
+
+    return Spans([1e3 * (end - begun) for end in ends], from_begin(step.tp.intervals), from_begin(step.dp.intervals))
