@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -13,39 +13,60 @@ from labs_helpers.tensor_parallel.lab07.checks.groups import WORLD, uses_world
 Answer = Sequence[np.ndarray]  # an array for each rank
 NOTHING = "the result is not returned; Allgather and Reduce_scatter_block write into recv and return nothing"
 FLOAT64 = "np.empty and np.zeros make float64 unless they are told another dtype"
-ORDER = "transpose and moveaxis move no elements, and np.copy and np.array keep their order in memory"
+ORDER = (
+    "transpose and moveaxis move no elements, np.copy and np.array keep the order that they have in memory, and "
+    "order='F' is not C's"
+)
 
 
 class Comparison:
     """Compares what the ranks return, case by case; a mistake that would have shown in an earlier case was not made.
 
-    name: of the input. advice: for what no cause fits. nothing: the cause of a None that was returned.
+    name: of the input. advice: for what no cause fits. several, nothing: the causes of a list of arrays, and of None.
     """
 
-    def __init__(self, student: Callable, name: str, advice: str, nothing: str = NOTHING):
-        self.student, self.name, self.advice, self.nothing = student, name, advice, nothing
+    def __init__(self, student: Callable, name: str, advice: str, several: str, nothing: str = NOTHING):
+        self.student, self.name, self.advice, self.several, self.nothing = student, name, advice, several, nothing
         self.passed: list[tuple[Candidates, Callable]] = []
 
-    def compare(self, case: str, found: list, right: Answer, causes: Callable[[], Candidates], given=(), fortran=False):
+    def compare(
+        self,
+        case: str,
+        found: list,
+        right: Answer,
+        causes: Callable[[], Candidates],
+        given: Mapping[str, np.ndarray] | None = None,
+        fortran: bool = False,
+    ) -> None:
         """Raises Wrong unless each rank's array is the right one: its shape, values and dtype, in C order.
 
-        causes(): their answers are an array for each rank. given: each rank's input, where a value tells its place.
+        causes(): their answers are an array for each rank. given: whose → input, where a value tells its place.
         fortran: the other order is accepted.
         """
+        self.compare_values(case, found, right, causes, given)
+        self.compare_form(case, found, right, fortran)
+
+    def compare_values(self, case, found, right, causes, given=None) -> None:
         for rank, array in enumerate(found):
             if not isinstance(array, np.ndarray):
-                cause = self.nothing if array is None else ""
-                raise Wrong(case, f"rank {rank} returned {_kind(array)}; an array is asked for", cause=cause)
+                kind, cause = f"a {type(array).__name__}", ""
+                if array is None:
+                    kind, cause = "None", self.nothing
+                elif isinstance(array, list | tuple) and all(isinstance(one, np.ndarray) for one in array):
+                    kind, cause = f"{kind} of {len(array)} arrays", self.several
+                raise Wrong(case, f"rank {rank} returned {kind}; an array is asked for", cause=cause)
         if not _same(found, right):
             fitting = likely(still_possible(causes(), self.passed), lambda answer: _same(found, answer))
             cause = fitting or (WORLD if uses_world(self.student) else ())
             raise Wrong(case, self._first(found, right, given), cause=cause, advice=self.advice)
         self.passed.append((causes(), lambda answer: _same(answer, right)))
+
+    def compare_form(self, case, found, right, fortran=False) -> None:
         for rank, (array, one) in enumerate(zip(found, right, strict=True)):
             if array.dtype != one.dtype:
                 of = f"rank {rank}'s result is {array.dtype}, expected {one.dtype}, as {self.name} is"
                 fixed = f"{array.dtype} is asked for somewhere; {self.name}.dtype is right whatever that is"
-                raise Wrong(case, of, cause=FLOAT64 if array.dtype == np.float64 else fixed)
+                raise Wrong(case, of, cause=(FLOAT64, fixed) if array.dtype == np.float64 else fixed)
             if not (array.flags.c_contiguous or fortran and array.flags.f_contiguous):
                 found_in = f"rank {rank}'s result is not contiguous: shape {array.shape}, strides {array.strides}"
                 raise Wrong(case, found_in, cause=ORDER, advice="np.ascontiguousarray makes it so")
@@ -64,19 +85,12 @@ class Comparison:
 
     def _place(self, value, given) -> str:
         """', x[0, 1, 2] of rank 3' for a value that is in one place of what the ranks were given."""
-        for rank, array in enumerate(given):
+        for whose, array in (given or {}).items():
             at = np.argwhere(array == value)
             if len(at):
-                return f", {self.name}{list(map(int, at[0]))}" + f" of rank {rank}" * (len(given) > 1)
+                return f", {self.name}{list(map(int, at[0]))} of {whose}"
         return ""
 
 
 def _same(found: Answer, answer: Answer) -> bool:
     return all(np.shape(a) == np.shape(b) and bool(np.all(a == b)) for a, b in zip(found, answer, strict=True))
-
-
-def _kind(returned) -> str:
-    """'a list of 2 arrays', 'None'."""
-    if isinstance(returned, list | tuple) and all(isinstance(one, np.ndarray) for one in returned):
-        return f"a {type(returned).__name__} of {len(returned)} arrays"
-    return "None" if returned is None else f"a {type(returned).__name__}"

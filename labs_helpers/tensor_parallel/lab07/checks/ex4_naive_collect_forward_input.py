@@ -10,15 +10,16 @@ from labs_helpers.tensor_parallel.lab07.checks.arrays import Comparison
 from labs_helpers.tensor_parallel.lab07.checks.cost import expect_one_collective
 from labs_helpers.tensor_parallel.lab07.checks.ex4_causes import COSTLY, ERRORS, causes
 from labs_helpers.tensor_parallel.lab07.checks.groups import on_groups, on_real_ranks
-from labs_helpers.tensor_parallel.lab07.checks.slices import SHAPE, given, grid, models, slices
+from labs_helpers.tensor_parallel.lab07.checks.slices import SHAPE, by_rank, given, grid, models, slices
 
 ADVICE = "two ranks, batch 1, length 2 and two features each, on paper: what lies in recv, number by number?"
+SEVERAL = "the parts are not joined: np.concatenate(parts, axis=…)"
 CHEAP = ("Allgather", "allgather", "Alltoall", "alltoall")
 
 
 @exercise("07/4", "collect the input", points=10, minutes=15, reference=exercises.naive_collect_forward_input)
 def naive_collect_forward_input(student):
-    right = Comparison(student, "x", ADVICE)
+    right = Comparison(student, "x", ADVICE, SEVERAL)
     for case, ranks, mp_size, shape, dtype, order in (
         ("2 models of 2 ranks", 4, 2, SHAPE, np.float64, "C"),
         ("3 ranks, float32", 3, 3, SHAPE, np.float32, "C"),
@@ -32,7 +33,7 @@ def naive_collect_forward_input(student):
         wholes = models(ranks // mp_size, mp_size, shape, dtype)
         own = [(x, mp_size) for x in given(wholes, mp_size, order)]
         run = on_groups(case, student, _call, own, errors=ERRORS, kept=("x",))
-        xs = slices(wholes, mp_size)
+        xs = by_rank(slices(wholes, mp_size))
         expected = [wholes[rank // mp_size] for rank in range(ranks)]
         right.compare(case, run.results, expected, partial(causes, [x for x, _ in own], mp_size), xs, order == "F")
         nbytes = wholes[0].nbytes
@@ -42,7 +43,7 @@ def naive_collect_forward_input(student):
     case = "the same function on 4 real ranks, 2 models"
     wholes = models(2, 2, SHAPE, np.float32)
     found = on_real_ranks(case, student, _call, [(x, 2) for x in slices(wholes, 2)])
-    right.compare(case, found, [wholes[0], wholes[0], wholes[1], wholes[1]], tuple, slices(wholes, 2))
+    right.compare(case, found, [wholes[0], wholes[0], wholes[1], wholes[1]], tuple, by_rank(slices(wholes, 2)))
     yield case
 
 

@@ -11,7 +11,8 @@ Array = np.ndarray
 def models(count: int, mp_size: int, shape: tuple[int, int, int], dtype) -> list[Array]:
     """Each model's (batch, length, mp_size · features), all numbers different and exact; shape: of one slice."""
     batch, length, part = shape
-    numbers = 1 + np.random.default_rng(0).permutation(count * batch * length * part * mp_size)
+    numbers = np.random.default_rng(0).permutation(count * batch * length * part * mp_size)
+    numbers = 2 * numbers + 1  # odd: no half, double or sum of two is one of them
     if np.dtype(dtype) == np.int64:
         numbers = 2**60 + 1024 * numbers + 1  # float64 loses the 1, float32 all of it
     return list(numbers.astype(dtype).reshape(count, batch, length, part * mp_size))
@@ -32,3 +33,8 @@ def given(wholes: list[Array], mp_size: int, order: str) -> list[Array]:
 def grid(ranks: int, mp_size: int) -> list[tuple[int, ...]]:
     """The ranks of each model."""
     return [tuple(range(first, first + mp_size)) for first in range(0, ranks, mp_size)]
+
+
+def by_rank(arrays: list[Array]) -> dict[str, Array]:
+    """Each rank's array by a name of that rank."""
+    return {f"rank {rank}": array for rank, array in enumerate(arrays)}
