@@ -1,4 +1,142 @@
 """Exercise 8 of lab 07: mistakes that its check has to name, and right answers written differently."""
 
-BUGS: list = []
-DIFFERENT: list = []
+NAME = "row_parallel_linear"
+FORWARD, GRAD_X = "out = group.all_reduce(x @ weight) + bias", "grad_x = grad_out @ weight.T"
+GRAD_WEIGHT, GRAD_BIAS = "grad_weight = x.flatten(0, 1).T @ grad_out.flatten(0, 1)", "grad_bias = grad_out.sum((0, 1))"
+RETURN, RETURN_BOTH = "return grad_x, grad_weight, grad_bias", "return out, backward"
+DEF = "def row_parallel_linear"
+
+BUGS = [
+    (NAME, *bug)
+    for bug in (
+        ("bias once per rank", [(FORWARD, "out = group.all_reduce(x @ weight + bias)")], "added once per rank"),
+        ("bias of all ranks", [("+ bias", "+ group.all_reduce(bias)")], "added once per rank"),
+        ("no bias", [(FORWARD, "out = group.all_reduce(x @ weight)")], "bias is not added"),
+        ("bias / p after the sum", [("+ bias", "+ bias / group.size")], "divided by the ranks, but added once only"),
+        (
+            "bias on rank 0 after the sum",
+            [(FORWARD, "out = group.all_reduce(x @ weight)\n    out = out + bias if group.rank == 0 else out")],
+            "rank 1's out(.|\n)*on one rank alone",
+        ),
+        ("all-reduce missing", [(FORWARD, "out = x @ weight + bias")], "rank 0's out(.|\n)*the all-reduce is missing"),
+        (
+            "all-reduce and bias missing",
+            [(FORWARD, "out = x @ weight")],
+            "bias is not added; and the all-reduce is missing",
+        ),
+        (
+            "all-reduce dropped",
+            [(FORWARD, "out = x @ weight\n    group.all_reduce(out)\n    out = out + bias")],
+            "the sum is what it returns",
+        ),
+        ("mean", [("(x @ weight)", "(x @ weight) / group.size")], "not their mean"),
+        ("gathered", [(FORWARD, "out = group.all_gather(x @ weight, -1)")], "put side by side"),
+        (
+            "gathered and summed",
+            [("group.all_reduce(x @ weight)", "group.all_gather((x @ weight)[None]).sum(0)")],
+            "1,344 bytes leave each rank; 1 × all_reduce of out takes 896(.|\n)*adds up on the way",
+        ),
+        (
+            "x and weight gathered",
+            [(FORWARD, "out = group.all_gather(x, -1) @ group.all_gather(weight) + bias")],
+            "it calls 2 × all_gather: 1,040 bytes leave each rank; 1 × all_reduce of out takes 896",
+        ),
+        (
+            "x gathered",
+            [(FORWARD, "out = group.all_gather(x, -1) @ weight + bias")],
+            "in = 15(.|\n)*inner sizes differ",
+        ),
+        ("x summed", [(FORWARD, "out = group.all_reduce(x) @ weight + bias")], "they are slices"),
+        ("weight.T", [(FORWARD, "out = group.all_reduce(x @ weight.T) + bias")], "second one turned round"),
+        (
+            "bias changed",
+            [(FORWARD, "bias /= group.size\n    out = group.all_reduce(x @ weight + bias)")],
+            "bias has to stay as it is",
+        ),
+        (
+            "grad_x reduced",
+            [(GRAD_X, "grad_x = group.all_reduce(grad_out @ weight.T)")],
+            "all ranks' grad_x are added up",
+        ),
+        ("grad_x gathered", [(GRAD_X, "grad_x = group.all_gather(grad_out @ weight.T, -1)")], "grad_x are gathered"),
+        (
+            "grad_out reduced",
+            [(GRAD_X, f"grad_out = group.all_reduce(grad_out)\n        {GRAD_X}")],
+            "grad_out is added up over the ranks(.|\n)*p times too large",
+        ),
+        (
+            "grad_out averaged",
+            [(GRAD_X, f"grad_out = group.all_reduce(grad_out) / group.size\n        {GRAD_X}")],
+            "896 bytes leave each rank; none have to(.|\n)*backward needs no collective",
+        ),
+        (
+            "grad_weight of the whole x",
+            [(GRAD_WEIGHT, "grad_weight = group.all_gather(x, -1).flatten(0, 1).T @ grad_out.flatten(0, 1)")],
+            "all ranks' grad_weight are gathered",
+        ),
+        (
+            "grad_weight turned",
+            [(GRAD_WEIGHT, "grad_weight = grad_out.flatten(0, 1).T @ x.flatten(0, 1)")],
+            "turned round",
+        ),
+        (
+            "grad_bias reduced",
+            [(GRAD_BIAS, "grad_bias = group.all_reduce(grad_out.sum((0, 1)))")],
+            "all ranks' grad_bias are added up",
+        ),
+        ("grad_bias / p", [(GRAD_BIAS, f"{GRAD_BIAS} / group.size")], "divided by the number of ranks"),
+        (
+            "a part of grad_bias",
+            [(GRAD_BIAS, f"{GRAD_BIAS}.chunk(group.size)[group.rank]")],
+            "a rank's part of grad_bias",
+        ),
+        ("grad_bias over length", [(GRAD_BIAS, "grad_bias = grad_out.sum(1)")], "only length is"),
+        ("order", [(RETURN, "return grad_x, grad_bias, grad_weight")], "order is not"),
+        (
+            "state in a global",
+            [
+                (DEF, f"saved = {{}}\n\n\n{DEF}"),
+                (FORWARD, f"saved.update(weight=weight)\n    {FORWARD}"),
+                (GRAD_X, 'grad_x = grad_out @ saved["weight"].T'),
+            ],
+            "grad_x(.|\n)*tensors of another call",
+        ),
+        (
+            "autograd through all_reduce",
+            [
+                (DEF, f"import torch\n\n\n{DEF}"),
+                (
+                    FORWARD,
+                    "leaves = [t.clone().requires_grad_() for t in (x, weight, bias)]\n"
+                    f"    x, weight, bias = leaves\n    {FORWARD}",
+                ),
+                (RETURN, "return torch.autograd.grad(out, leaves, grad_out, retain_graph=True)"),
+            ],
+            "autograd does not see",
+        ),
+        (
+            "not waited for",
+            [(FORWARD, "out = x @ weight\n    group.start_all_reduce(out)\n    out = out + bias")],
+            "returns before an all-reduce is done",
+        ),
+        ("past group", [(FORWARD, "out = group.comm.allreduce(x @ weight) + bias")], "used past group"),
+    )
+]
+DIFFERENT = [
+    (NAME, changes)
+    for changes in (
+        [(FORWARD, "out = group.all_reduce(x @ weight + bias / group.size)")],
+        [(FORWARD, "out = group.all_reduce(x @ weight + (bias if group.rank == 0 else 0))")],
+        [(FORWARD, "out = x @ weight\n    group.all_reduce(out, in_place=True)\n    out += bias")],
+        [
+            (DEF, f"import torch\n\n\n{DEF}"),
+            (FORWARD, 'out = group.all_reduce(torch.einsum("bli,io->blo", x, weight)).add_(bias)'),
+            (GRAD_WEIGHT, "grad_weight = torch.tensordot(x, grad_out, ([0, 1], [0, 1]))"),
+        ],
+        [
+            (FORWARD, f"{FORWARD}\n    flat = x.reshape(-1, x.shape[-1])"),
+            (GRAD_WEIGHT, "grad_weight = (grad_out.flatten(0, 1).T @ flat).T"),
+            (RETURN_BOTH, "return [out, backward]"),
+        ],
+    )
+]

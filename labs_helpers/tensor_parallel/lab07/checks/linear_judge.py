@@ -1,0 +1,108 @@
+"""Judges what a layer gave on practice ranks: its form, what became of its operands, values, and what was sent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from labs_helpers.course.verdict import Candidates
+from labs_helpers.tensor_parallel.lab07.checks.linear_answers import (
+    expect_form,
+    expect_gradients_form,
+    expect_kept,
+    expect_no_detour,
+    expect_sent,
+    expect_unchanged,
+    expect_waited,
+)
+from labs_helpers.tensor_parallel.lab07.checks.linear_cases import (
+    CALLS,
+    GRADIENTS,
+    ROUNDING,
+    Case,
+    Cut,
+    Layer,
+    layers_of,
+)
+from labs_helpers.tensor_parallel.lab07.checks.linear_runs import Seen, place_of, run_layers
+from labs_helpers.tensor_parallel.lab07.checks.rank_tensors import expect_dtype, expect_on_ranks
+
+FEWER_BITS = "a step of it has fewer bits than the tensors that came in: float16, bfloat16, or float32 for float64"
+
+
+@dataclass(frozen=True)
+class Scheme:
+    """A way to cut a layer. summed: "out" or "grad_x", which one all-reduce adds up; the rest is local, and the other
+    pass, in which `nothing` says why, sends nothing.
+
+    out_causes(layer, calls), gradient_causes(layers, layer, call, name, calls): the answers of common mistakes. calls:
+    the collectives that a rank has called; layers: all that there are, of all groups."""
+
+    cut: Cut
+    summed: str
+    nothing: str
+    out_causes: Callable[..., Candidates]
+    gradient_causes: Callable[..., Candidates]
+
+
+def layer_lines(student: Callable, scheme: Scheme, cases: Sequence[Case]) -> Iterator[str]:
+    """A line per case in which the student's layer is right; raises Wrong."""
+    for case in cases:
+        groups = layers_of(case, scheme.cut)
+        run = run_layers(case, student, groups, _sizes(case))
+        for rank, seen in enumerate(run.results):
+            expect_no_detour(case.name, rank, seen, len(run.of(rank)))
+        everything = [layer for layers in groups for layer in layers]
+        world = sorted((*place_of(case, rank), rank) for rank in range(len(run.results)))
+        for i in reversed(range(case.layers)):
+            title = f"{case.name}, the {('first', 'second')[i]} layer" if case.layers > 1 else case.name
+            for number, layers in enumerate(groups):
+                seen = [run.results[rank][i] for group, _, rank in world if group == number]
+                _judge(title, scheme, case, everything, layers[i], seen)
+        yield f"{case.name}: {_sent(run.results[0][0])}"
+
+
+def _judge(title: str, scheme: Scheme, case: Case, layers: list[Layer], layer: Layer, seen: list[Seen]) -> None:
+    """Raises Wrong unless one of `layers` is right; seen: what each rank of its group gave."""
+    forwards, summed = [one.forward for one in seen], scheme.summed
+    expect_form(title, forwards[0].returned)
+    expect_unchanged(title, forwards)
+    expect_waited(title, "forward", forwards)
+    outs = [one.returned[0] for one in forwards]
+    causes = scheme.out_causes(layer, forwards[0].calls)
+    expect_on_ranks(title, "out", outs, layer.out, layer.out_bounds, ROUNDING, causes, nearly=FEWER_BITS)
+    expect_dtype(title, "out", outs, case.dtype, "x and weight have that")
+    expect_sent(title, "forward", forwards[0], outs[0] if summed == "out" else None, case.ranks, summed, scheme.nothing)
+    for call in range(CALLS):
+        again = f"{title}, backward called again" if call else title
+        passes = [one.backward[call] for one in seen]
+        rights, bounds = layer.gradients[call], layer.gradient_bounds[call]
+        expect_gradients_form(again, rights, bounds, [one.returned for one in passes])
+        expect_unchanged(again, passes)
+        expect_waited(again, "backward", passes)
+        for part, name in enumerate(GRADIENTS):
+            found = [one.returned[part] for one in passes]
+            causes = scheme.gradient_causes(layers, layer, call, name, passes[0].calls)
+            expect_on_ranks(again, name, found, rights[name], bounds[name], ROUNDING, causes, nearly=FEWER_BITS)
+            expect_dtype(again, name, found, case.dtype, "x and weight have that")
+        whole = passes[0].returned[0] if summed == "grad_x" else None
+        expect_sent(again, "backward", passes[0], whole, case.ranks, summed, scheme.nothing)
+    expect_kept(title, seen)
+
+
+def _sizes(case: Case) -> dict[str, int]:
+    """The dimensions that tensors may have here, by name."""
+    sizes = {"batch": case.batch, "length": case.length, "batch · length": case.batch * case.length}
+    for name, size in (("in", case.features), ("out", case.width)):
+        sizes[name] = size
+        if case.ranks > 1:
+            sizes |= {f"{name} / p": size // case.ranks, f"p · {name}": size * case.ranks}
+    return sizes
+
+
+def _sent(seen: Seen) -> str:
+    """What a line says of the bytes of one forward and one backward pass."""
+    forward, backward = seen.forward.sent, seen.backward[0].sent
+    return (
+        f"forward sends {forward:,} bytes per rank, backward {backward:,}" if forward + backward else "nothing is sent"
+    )
