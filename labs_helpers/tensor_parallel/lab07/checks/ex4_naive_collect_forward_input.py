@@ -10,7 +10,7 @@ from labs_helpers.tensor_parallel.lab07.checks.arrays import Comparison
 from labs_helpers.tensor_parallel.lab07.checks.cost import expect_one_collective
 from labs_helpers.tensor_parallel.lab07.checks.ex4_causes import COSTLY, ERRORS, causes
 from labs_helpers.tensor_parallel.lab07.checks.groups import on_groups, on_real_ranks
-from labs_helpers.tensor_parallel.lab07.checks.slices import SHAPE, by_rank, given, grid, models, slices
+from labs_helpers.tensor_parallel.lab07.checks.slices import SHAPE, by_rank, grid, in_models, laid_out, models, slices
 
 ADVICE = "two ranks, batch 1, length 2 and two features each, on paper: what lies in recv, number by number?"
 SEVERAL = "the parts are not joined: np.concatenate(parts, axis=…)"
@@ -31,8 +31,8 @@ def naive_collect_forward_input(student):
         ("1 rank", 1, 1, SHAPE, np.int64, "C"),
     ):
         wholes = models(ranks // mp_size, mp_size, shape, dtype)
-        own = [(x, mp_size) for x in given(wholes, mp_size, order)]
-        run = on_groups(case, student, _call, own, errors=ERRORS, kept=("x",))
+        own = [(laid_out(x, order), mp_size) for x in slices(wholes, mp_size)]
+        run = on_groups(case, student, in_models, own, errors=ERRORS, kept=("x",))
         xs = by_rank(slices(wholes, mp_size))
         expected = [wholes[rank // mp_size] for rank in range(ranks)]
         right.compare(case, run.results, expected, partial(causes, [x for x, _ in own], mp_size), xs, order == "F")
@@ -42,11 +42,6 @@ def naive_collect_forward_input(student):
         yield f"{case}: {part} → {whole}"
     case = "the same function on 4 real ranks, 2 models"
     wholes = models(2, 2, SHAPE, np.float32)
-    found = on_real_ranks(case, student, _call, [(x, 2) for x in slices(wholes, 2)])
+    found = on_real_ranks(case, student, in_models, [(x, 2) for x in slices(wholes, 2)])
     right.compare(case, found, [wholes[0], wholes[0], wholes[1], wholes[1]], tuple, by_rank(slices(wholes, 2)))
     yield case
-
-
-def _call(student, comm, x, mp_size):
-    mp_comm = comm.Split(color=comm.rank // mp_size, key=comm.rank)
-    return student(x, mp_comm, mp_size)

@@ -10,7 +10,7 @@ from labs_helpers.tensor_parallel.lab07 import exercises
 from labs_helpers.tensor_parallel.lab07.checks.arrays import Comparison
 from labs_helpers.tensor_parallel.lab07.checks.ex5_causes import ERRORS, MUST, SENT, VIEW, causes
 from labs_helpers.tensor_parallel.lab07.checks.groups import on_groups
-from labs_helpers.tensor_parallel.lab07.checks.slices import SHAPE, models, slices
+from labs_helpers.tensor_parallel.lab07.checks.slices import SHAPE, laid_out, models, slices
 
 ADVICE = "8 features on 2 ranks: which are rank 0's, which rank 1's? And 12 features on 3?"
 SEVERAL = "np.split cuts all parts; this rank's is the one at mp_group_idx"
@@ -31,7 +31,7 @@ def naive_collect_backward_output(student):
         ("1 rank", 1, 1, SHAPE, np.float64, "C"),
     ):
         wholes = models(count, mp_size, shape, dtype)
-        own = [(_laid_out(whole, order), rank, mp_size) for whole in wholes for rank in range(mp_size)]
+        own = [(laid_out(whole, order), rank, mp_size) for whole in wholes for rank in range(mp_size)]
         run = on_groups(case, student, _call, own, errors=ERRORS, kept=("output_grad",))
         found, shared = zip(*run.results, strict=True)
         expected = slices(wholes, mp_size)
@@ -50,10 +50,3 @@ def naive_collect_backward_output(student):
 def _call(student, comm, output_grad, mp_group_idx, mp_size):
     found = student(output_grad, mp_group_idx, mp_size)
     return found, isinstance(found, np.ndarray) and np.may_share_memory(found, output_grad)
-
-
-def _laid_out(whole, order: str):
-    """The same numbers: "C"; "length first" in memory; or a "slice" of a larger array."""
-    if order == "slice":
-        return np.concatenate([whole, whole], axis=2)[:, :, : whole.shape[2]]
-    return whole.transpose(1, 0, 2).copy().transpose(1, 0, 2) if order == "length first" else whole

@@ -16,7 +16,10 @@ LIMIT_S = 5
 REAL_LIMIT_S = 20
 ONE_RANK = "some ranks call it and others do not: it stands in an if, or behind a return, that not all ranks reach"
 WORLD = "COMM_WORLD has the ranks of all models; this function's are in the communicator that it is given"
-WRITTEN = "+=, x[…] = … and methods that end in _ write into what the function was given; make something new instead"
+WRITTEN = (
+    "x += …, x[…] = …, out=x, MPI.IN_PLACE and methods that end in _ write into what the function was given; write "
+    "into something new"
+)
 CAUSES = (  # of a rank's error, as in the engine's tables; an exercise's own come before them
     (
         r"^BufferError: the buffer is not contiguous",

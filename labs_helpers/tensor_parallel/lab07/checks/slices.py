@@ -23,11 +23,18 @@ def slices(wholes: list[Array], mp_size: int) -> list[Array]:
     return [part.copy() for whole in wholes for part in np.split(whole, mp_size, axis=2)]
 
 
-def given(wholes: list[Array], mp_size: int, order: str) -> list[Array]:
-    """The same as a rank gets them: "C", in "F" order, or as a "slice" of its model's array, with gaps between rows."""
+def in_models(student, comm, x, mp_size):
+    """`student` on each rank of comm, whose neighbours share a model."""
+    return student(x, comm.Split(color=comm.rank // mp_size, key=comm.rank), mp_size)
+
+
+def laid_out(array: Array, order: str) -> Array:
+    """The same numbers in memory: "C"; "F"; "length first"; or a "slice" of a larger array, with gaps between rows."""
     if order == "slice":
-        return [part for whole in wholes for part in np.split(whole, mp_size, axis=2)]
-    return [np.array(part, order=order) for part in slices(wholes, mp_size)]
+        return np.concatenate([array, array], axis=2)[:, :, : array.shape[2]]
+    if order == "length first":
+        return array.transpose(1, 0, 2).copy().transpose(1, 0, 2)
+    return np.array(array, order=order)
 
 
 def grid(ranks: int, mp_size: int) -> list[tuple[int, ...]]:
