@@ -1,0 +1,1 @@
+"""Lab 01's transformer trained on dp × tp ranks: data, steps, checkpoints, progress, records."""

@@ -1,0 +1,109 @@
+"""Where each rank stands and works: its groups, its device, its threads, and how it waits."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
+
+from labs_helpers.tensor_parallel.communication import Communication, connect
+from labs_helpers.tensor_parallel.grid import make_grid
+from labs_helpers.tensor_parallel.training.settings import Refused, Settings
+
+LOCAL_SIZES = ("OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS")  # Open MPI's and MPICH's, before MPI has started
+Value = TypeVar("Value")
+
+
+class Place(NamedTuple):
+    """One rank's. tp: the ranks of its model; dp: those with its part of the model; device: torch's."""
+
+    tp: Communication
+    dp: Communication
+    device: str
+    starter: bool  # whether it has started torch.distributed, which it then ends
+
+
+def let_others_work() -> None:
+    """Before MPI starts: where ranks fill more than half of the cores, one that waits gives its core to others.
+
+    Ranks that spin while they wait are quicker on cores of their own, and many times slower where those for whom they
+    wait need the core.
+    """
+    here = max(int(os.environ.get(name, 1)) for name in LOCAL_SIZES)
+    if 2 * here > len(own_cores()):
+        os.environ.setdefault("OMPI_MCA_mpi_yield_when_idle", "1")
+
+
+def share_cores(comm: Any) -> int:
+    """PyTorch's threads: as many as there are cores for each rank of this machine, so that none waits for another's.
+
+    Returns how many cores this machine's ranks have together. Called by every rank.
+    """
+    import torch
+    from mpi4py import MPI
+
+    neighbours = comm.Split_type(MPI.COMM_TYPE_SHARED)
+    together = len(set().union(*neighbours.allgather(own_cores())))
+    torch.set_num_threads(max(1, together // neighbours.Get_size()))
+    neighbours.Free()
+    return together
+
+
+def own_cores() -> set[int]:
+    """Those that this process may run on: mpirun may have bound it to some."""
+    return set(os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1))
+
+
+def on_this_machine(comm: Any) -> tuple[int, int]:
+    """This rank's number among those that share memory with it, and how many they are. Called by every rank."""
+    from mpi4py import MPI
+
+    neighbours = comm.Split_type(MPI.COMM_TYPE_SHARED)
+    rank, size = neighbours.Get_rank(), neighbours.Get_size()
+    neighbours.Free()
+    return rank, size
+
+
+def take_place(comm: Any, settings: Settings) -> Place:
+    """This rank's place, on dp × tp ranks. Called by every rank of comm."""
+    if settings.way != "torch":
+        grid = make_grid(comm, comm.Get_rank(), settings.tp, settings.dp)
+        return Place(connect(settings.way, grid.mp_comm), connect(settings.way, grid.dp_comm), "cpu", False)
+    import torch
+    import torch.distributed as dist
+
+    from labs_helpers.tensor_parallel import torch_communication
+
+    local_rank, local_size = on_this_machine(comm)
+    gpus = comm.allreduce(int(torch.cuda.device_count() >= local_size)) == comm.Get_size()
+    device = f"cuda:{local_rank}" if gpus else "cpu"
+    if gpus:
+        torch.cuda.set_device(device)
+    starter = not dist.is_initialized()
+    if starter:
+        host = "127.0.0.1" if local_size == comm.Get_size() else comm.bcast(os.uname().nodename)
+        torch_communication.start(comm, "nccl" if gpus else "gloo", host)
+    mp_group, dp_group = torch_communication.process_groups(settings.tp, settings.dp)
+    return Place(connect("torch", mp_group), connect("torch", dp_group), device, starter)
+
+
+def leave(place: Place) -> None:
+    """Ends what `take_place` has started; after the last communication."""
+    if place.starter:
+        import torch.distributed as dist
+
+        dist.destroy_process_group()
+
+
+def on_rank_0(comm: Any, function: Callable[[], Value]) -> Value:
+    """What `function()` returns on rank 0, alone there, on every rank; Refused, if it raises that, on every rank."""
+    answer = None
+    if comm.Get_rank() == 0:
+        try:
+            answer = (function(), "")
+        except Refused as refused:
+            answer = (None, str(refused))  # type: ignore[assignment]
+    value, refusal = comm.bcast(answer)
+    if refusal:
+        raise Refused(refusal)
+    return value

@@ -1,0 +1,123 @@
+"""What a run is: everything that train_2d.py can be told, checked before anything starts. Imports no PyTorch."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from labs_helpers.tensor_parallel.grid import check_divides
+from labs_helpers.tensor_parallel.layouts import check_layout
+from labs_helpers.transformer.config import SIZES, TransformerConfig
+
+DIGITS_LENGTH = 64  # pixels
+GREYS = 17
+# digits: a token per pixel and grey value, 10 labels, and 6 that are not used, so that 16 ranks can share them all.
+VOCABULARY = {"digits": DIGITS_LENGTH * GREYS + 10 + 6, "text": 256}
+CHOICES = {
+    "data": tuple(VOCABULARY),
+    "dtype": ("float32", "float64"),
+    "scheme": ("megatron", "naive"),
+    "way": ("mpi", "own", "torch"),
+}
+CHECKPOINTS_PER_RUN = 10
+LINES_PER_RUN = 20
+
+
+class Refused(ValueError):
+    """A run that cannot be, said before it starts, on every rank."""
+
+
+def make_config(
+    data: str,
+    length: int = DIGITS_LENGTH,
+    size: str | None = None,
+    width: int | None = None,
+    layers: int | None = None,
+    heads: int | None = None,
+) -> TransformerConfig:
+    """The transformer for `data` and sequences of `length` tokens.
+
+    size: a name of `SIZES`, or None for one that trains in seconds and that 8 ranks can share. width, layers, heads:
+    in place of its own. ValueError: sizes that do not go together.
+    """
+    config = SIZES[size] if size else TransformerConfig(VOCABULARY[data], layers=2, width=64, heads=8, hidden=192)
+    changes: dict[str, Any] = {"vocabulary": VOCABULARY[data], "context": length}
+    if width is not None:
+        changes |= {"width": width, "hidden": -(-8 * width // (3 * 64)) * 64}  # SwiGLU's 8/3, in steps of 64
+    if layers is not None:
+        changes["layers"] = layers
+    if heads is not None:
+        changes |= {"heads": heads, "kv_heads": None}
+    return dataclasses.replace(config, **changes)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """A run on dp × tp ranks. batch: sequences per step on all ranks together, of `length` tokens each."""
+
+    dp: int = 1
+    tp: int = 1
+    data: str = "digits"
+    config: TransformerConfig = field(default_factory=lambda: make_config("digits"))
+    steps: int = 300
+    batch: int = 32
+    length: int = DIGITS_LENGTH
+    lr: float = 5e-3  # the peak of `transformer.train.learning_rate`
+    dtype: str = "float32"
+    seed: int = 0  # of the weights and of the order of the data
+    scheme: str = "megatron"
+    sequence_parallel: bool = False
+    way: str = "mpi"
+    bucket_mb: float = 0.25
+    checkpoint: Path | None = None  # the folder
+    every: int | None = None  # steps between checkpoints; None: a tenth of all
+    resume: bool = False
+    report: int | None = None  # steps between lines of progress; None: a twentieth of all
+    out: Path | None = None  # file for the records
+
+    @property
+    def checkpoint_every(self) -> int:
+        """Steps from one checkpoint to the next; the last step has one in any case."""
+        return self.every or max(1, self.steps // CHECKPOINTS_PER_RUN)
+
+    @property
+    def report_every(self) -> int:
+        """Steps from one line of progress to the next."""
+        return self.report or max(1, self.steps // LINES_PER_RUN)
+
+    def check(self, ranks: int) -> None:
+        """Raises Refused, with a sentence for whoever typed the options, unless `ranks` ranks can do this run."""
+        for name, choices in CHOICES.items():
+            if getattr(self, name) not in choices:
+                raise Refused(f"{name} is {getattr(self, name)!r}, not one of {', '.join(choices)}")
+        for name in ("steps", "batch", "length", "every", "report"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise Refused(f"{name} is {value}, but has to be 1 or more")
+        for name in ("lr", "bucket_mb"):
+            if not (math.isfinite(getattr(self, name)) and getattr(self, name) > 0):
+                raise Refused(f"{name} is {getattr(self, name)}, but has to be positive")
+        if self.seed < 0:
+            raise Refused(f"seed is {self.seed}, but has to be 0 or more")
+        if self.data == "digits" and self.length != DIGITS_LENGTH:
+            raise Refused(f"length is {self.length}, but a digit has {DIGITS_LENGTH} pixels")
+        if self.checkpoint is None and (self.resume or self.every):
+            raise Refused(f"{'resume' if self.resume else 'every'} needs a folder of checkpoints (--checkpoint FOLDER)")
+        if self.scheme == "naive" and self.sequence_parallel:
+            raise Refused("the naive scheme splits no sequence: sequence_parallel goes with megatron")
+        try:
+            check_layout(ranks, self.dp, self.tp, self.config)
+            check_divides("batch", self.batch, "dp", self.dp)
+            if self.sequence_parallel:
+                check_divides("length", self.length, "tp", self.tp)
+        except ValueError as error:
+            raise Refused(str(error)) from None
+
+    def identity(self) -> dict[str, Any]:
+        """What decides about the loss curve, by name: a checkpoint goes on in a run that has the same. The layout, the
+        scheme, the way and the buckets are not in it."""
+        names = ("data", "dtype", "length", "batch", "steps", "lr", "seed")
+        return {name: getattr(self, name) for name in names} | dataclasses.asdict(self.config)

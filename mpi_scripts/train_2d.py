@@ -1,0 +1,53 @@
+"""Train lab 01's transformer on dp × tp ranks: data-parallel copies of a model, each split over tensor-parallel ranks.
+
+    mpirun -n 8 python -m mpi4py mpi_scripts/train_2d.py --dp 2 --tp 4
+    mpirun -n 4 python -m mpi4py mpi_scripts/train_2d.py --tp 4 --data text --dtype float64 --way own
+    mpirun -n 8 python -m mpi4py mpi_scripts/train_2d.py --dp 4 --tp 2 --checkpoint saved --out records.jsonl
+    mpirun -n 2 python -m mpi4py mpi_scripts/train_2d.py --dp 2 --checkpoint saved --resume
+
+Every layout follows the same loss curve, and goes on from any other's checkpoint. `-m mpi4py` ends all ranks when one
+fails; with more ranks than cores, Open MPI wants `--oversubscribe`. At the end: time, bytes and messages sent per rank,
+counted and by formula, and memory.
+"""
+
+import contextlib
+import os
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from labs_helpers.measure.study import keep  # noqa: E402
+from labs_helpers.tensor_parallel.training import options, places  # noqa: E402
+from labs_helpers.tensor_parallel.training.settings import Refused  # noqa: E402
+
+
+def main() -> None:
+    places.let_others_work()
+    from mpi4py import MPI  # starts MPI
+
+    comm = MPI.COMM_WORLD
+    with contextlib.nullcontext() if comm.rank == 0 else contextlib.redirect_stdout(open(os.devnull, "w")):
+        try:
+            train(comm)
+        except Refused as refused:
+            if comm.rank == 0:
+                print(f"train_2d.py: error: {refused}", file=sys.stderr, flush=True)
+            MPI.Finalize()  # else `-m mpi4py` would abort, which prints a notice per rank
+            sys.exit(2)
+
+
+def train(comm) -> None:
+    settings = options.parse(sys.argv[1:], __doc__, comm.size)
+    cores = places.share_cores(comm)
+    from labs_helpers.tensor_parallel.training.run import train
+
+    report = train(comm, settings, say=lambda line: print(line, flush=True))
+    print(report)
+    if comm.rank == 0 and settings.out:
+        on = {} if report.on_gpus else {"machine": f"{cores}-core CPU", "cores": cores}
+        keep("train_2d", report.records, settings.out, on=on)
+
+
+if __name__ == "__main__":
+    main()
