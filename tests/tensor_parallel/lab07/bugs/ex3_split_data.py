@@ -1,4 +1,141 @@
 """Exercise 3 of lab 07: mistakes that its check has to name, and right answers written differently."""
 
-BUGS: list = []
-DIFFERENT: list = []
+NAME = "split_data"
+NUMPY = "    import numpy as np\n"
+TEST = "    if n % dp_size:\n"
+RAISE = '        raise ValueError(f"dp_size {dp_size} does not divide {n} samples")\n'
+INDEX = "    dp_idx, part = rank // mp_size, n // dp_size\n"
+MINE = "    mine = slice(dp_idx * part, (dp_idx + 1) * part)\n"
+RETURN = "    return x_train[mine], y_train[mine]\n"
+
+
+def index(dp_idx: str, part: str = "n // dp_size") -> list[tuple[str, str]]:
+    return [(INDEX, f"    dp_idx, part = {dp_idx}, {part}\n")]
+
+
+BUGS: list = [
+    (
+        NAME,
+        "mp_idx in place of dp_idx",
+        index("rank % mp_size"),
+        "got samples 12 to 23, expected samples 0 to 11(.|\n)*mp_idx ch",
+    ),
+    (NAME, "rank in place of dp_idx", index("rank"), "as if every rank had a model of its own"),
+    (
+        NAME,
+        "a part for each rank",
+        index("rank", "n // (mp_size * dp_size)"),
+        r"mp_size · dp_size parts, one for each rank",
+    ),
+    (NAME, "the parts of all ranks", index("rank // mp_size", "n // (mp_size * dp_size)"), "mp_size · dp_size parts"),
+    (NAME, "parts of n / mp_size", index("rank // mp_size", "n // mp_size"), "the part is n / mp_size long"),
+    (NAME, "// dp_size", index("rank // dp_size"), "here dp_size stands in its place"),
+    (NAME, "% dp_size", index("rank % dp_size"), "here it is rank % dp_size"),
+    (
+        NAME,
+        "dealt out in turn",
+        [(MINE, "    mine = slice(dp_idx, None, dp_size)\n")],
+        r"x\[dp_idx::dp_size\]; a part is",
+    ),
+    (NAME, "dealt out by rank", [(MINE, "    mine = slice(rank, None, dp_size)\n")], "from the rank on"),
+    (NAME, "y is not split", [("y_train[mine]", "y_train")], "y on rank 0(.|\n)*y is not split"),
+    (
+        NAME,
+        "y is split by rank",
+        [("y_train[mine]", "y_train[rank * part : (rank + 1) * part]")],
+        "y on rank 1(.|\n)*as if every",
+    ),
+    (
+        NAME,
+        "x and y exchanged",
+        [("return x_train[mine], y_train[mine]", "return y_train[mine], x_train[mine]")],
+        r"order is \(x, y\)",
+    ),
+    (NAME, "all of it", [(RETURN, "    return x_train, y_train\n")], "nothing is split"),
+    (NAME, "counted from 1", index("rank // mp_size + 1"), "dp_idx counts from 0; here from 1"),
+    (NAME, "the stop is included", [("(dp_idx + 1) * part)", "(dp_idx + 1) * part - 1)")], "without − 1"),
+    (NAME, "the length as stop", [("(dp_idx + 1) * part)", "part)")], "a slice is start : stop"),
+    (NAME, "the last parts first", index("dp_size - 1 - rank // mp_size"), "in reverse order: dp_idx 0 has the first"),
+    (
+        NAME,
+        "shuffled",
+        [
+            (
+                RETURN,
+                "    import numpy as np\n    order = np.random.default_rng(0).permutation(n)\n"
+                "    return x_train[order][mine], y_train[order][mine]\n",
+            )
+        ],
+        "the samples are in another order",
+    ),
+    (
+        NAME,
+        "shuffled in place",
+        [(INDEX, f"    import numpy as np\n    np.random.default_rng(0).shuffle(x_train)\n{INDEX}")],
+        r"x_train has to stay as it is(.|\n)*shuffled or written to in place",
+    ),
+    (NAME, "the features are cut", [("x_train[mine]", "x_train[:, mine]")], "here another is cut"),
+    (NAME, "one sample", [("x_train[mine]", "x_train[dp_idx]")], "one sample is taken with an index"),
+    (NAME, "floats", [("n // dp_size", "n / dp_size")], "slice indices must be integers(.|\n)*// makes an integer"),
+    (NAME, "lists", [("x_train[mine]", "list(x_train[mine])")], "x is list(.|\n)*not a NumPy array"),
+    (NAME, "the rest is lost", [(TEST, "    if False:\n")], r"nothing is raised(.|\n)*3 \+ 3 \+ 3 of 10 samples"),
+    (
+        NAME,
+        "uneven parts",
+        [
+            (TEST, "    if False:\n"),
+            (
+                RETURN,
+                f"{NUMPY}    return tuple(np.array_split(z, dp_size)[dp_idx] for z in (x_train, y_train))\n",
+            ),
+        ],
+        r"nothing is raised(.|\n)*4 \+ 3 \+ 3 samples; the copies of the model need equally many",
+    ),
+    (NAME, "a ValueError that is returned", [("raise ValueError", "return ValueError")], "end in silence"),
+    (NAME, "only rank 0 refuses", [(TEST, "    if n % dp_size and rank == 0:\n")], "rank 1 goes on, and ranks 0 raise"),
+    (NAME, "assert", [(TEST + RAISE, "    assert n % dp_size == 0\n")], "assert raises AssertionError"),
+    (
+        NAME,
+        "mp_size has to divide, too",
+        [(TEST, "    if n % (mp_size * dp_size):\n")],
+        "9 samples: it raised ValueError(.|\n)*mp_size need not",
+    ),
+    (NAME, "no return", [(RETURN, "")], "returned None(.|\n)*a return is missing"),
+]
+
+DIFFERENT: list = [
+    (NAME, [(RETURN, "    return x_train[mine].copy(), y_train[mine].copy()\n")]),
+    (
+        NAME,
+        [
+            (TEST + RAISE, ""),
+            (
+                RETURN,
+                f"{NUMPY}    return [np.split(z, dp_size)[rank // mp_size] for z in (x_train, y_train)]\n",
+            ),
+        ],
+    ),
+    (
+        NAME,
+        [
+            (MINE, "    shape = dp_size, part\n"),
+            (RETURN, "    return tuple(z.reshape(*shape, *z.shape[1:])[dp_idx] for z in (x_train, y_train))\n"),
+        ],
+    ),
+    (
+        NAME,
+        [
+            (MINE, "    import numpy as np\n    mine = np.arange(n) // part == dp_idx\n"),
+        ],
+    ),
+    (
+        NAME,
+        [
+            (
+                RETURN,
+                "    import numpy as np\n    take = [i for i in range(n) if i // part == dp_idx]\n"
+                "    return np.array([x_train[i] for i in take]), np.take(y_train, take, axis=0)\n",
+            )
+        ],
+    ),
+]
