@@ -1,0 +1,99 @@
+"""The machine of a plan: GPUs, nodes, and an α and a β for each kind of link."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from labs_helpers.collectives.cost_model import Costs, terms
+from labs_helpers.measure.datasheet import DATASHEET, Datasheet, lookup
+
+# NCCL's all-reduce of 256 MB to 1 GB reached 337 to 355 of 450 GB/s on 4 H200s, and its 6 messages took 38 µs.
+LINK_SHARE = 0.8
+ALPHA_INSIDE = 6e-6
+# Assumed, not measured here: a port of 400 Gb/s for each GPU, and a message that takes about twice as long.
+PORT = 50e9
+ALPHA_BETWEEN = 12e-6
+FUNCTIONS = {"all_reduce": "allreduce", "all_gather": "allgather", "reduce_scatter": "reduce_scatter"}
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """`gpus` equal GPUs, `gpus_per_node` to a node. β of `inside` is a GPU's link in seconds per byte, one direction;
+    that of `between` the cable of a node, all its ports together, which its GPUs share."""
+
+    name: str
+    chip: Datasheet
+    gpus: int
+    gpus_per_node: int
+    inside: Costs
+    between: Costs
+
+    @classmethod
+    def of(
+        cls,
+        gpu: str,
+        gpus: int,
+        gpus_per_node: int = 8,
+        inside: float | None = None,
+        between: float | None = None,
+        alpha_inside: float = ALPHA_INSIDE,
+        alpha_between: float = ALPHA_BETWEEN,
+    ) -> Cluster:
+        """gpu: a key of DATASHEET, or a name as torch gives it. inside: bytes/s of a GPU's link; by default 0.8 of the
+        datasheet's. between: bytes/s of a node's cable; by default 50 GB/s for each GPU. alphas: seconds per message.
+
+        ValueError for a GPU without a datasheet, and for numbers that make no cluster.
+        """
+        chip = lookup(gpu)
+        if chip is None:
+            raise ValueError(f"there is no datasheet of {gpu!r}; there is one of {', '.join(DATASHEET)}")
+        per_node = min(gpus, gpus_per_node)
+        if per_node < 1 or gpus % per_node:
+            raise ValueError(f"gpus is {gpus} and gpus_per_node {gpus_per_node}: whole nodes, of 1 GPU or more")
+        inside = LINK_SHARE * chip.link_bandwidth if inside is None else inside
+        between = PORT * per_node if between is None else between
+        for name, value in (("inside", inside), ("between", between)):
+            if not 0 < value < math.inf:
+                raise ValueError(f"{name} is {value:g} bytes/s; it has to be positive")
+        if min(alpha_inside, alpha_between) < 0:
+            raise ValueError(f"a message takes {min(alpha_inside, alpha_between):g} s; it has to be 0 or more")
+        return cls(gpu, chip, gpus, per_node, Costs(alpha_inside, 1 / inside), Costs(alpha_between, 1 / between))
+
+    @property
+    def nodes(self) -> int:
+        return self.gpus // self.gpus_per_node
+
+    def seconds(self, operation: str, nbytes: float, ranks: int, stride: int = 1) -> float:
+        """Seconds of a collective on a whole tensor of `nbytes`, in groups of `ranks` GPUs, each of every `stride`-th
+        one, while all groups do the same.
+
+        On one node the ring. On several the quicker of one ring through all ranks and of two levels (`levels.py`); the
+        groups of a node share its cable. ValueError: a group that is not equally on all its nodes.
+        """
+        local = self._ranks_on_a_node(ranks, stride)
+        nodes, function = ranks // local, FUNCTIONS[operation]
+        if nodes == 1:
+            return self.inside.seconds(terms(function, "ring", ranks)._replace(copied=0), nbytes)
+        groups = self.gpus_per_node // local  # that send through one cable
+        whole, across = terms(function, "ring", ranks), terms(function, "ring", nodes)
+        flat = self.between.seconds(whole._replace(sent=groups * whole.sent, copied=0), nbytes)
+        within = self.inside.seconds(terms(function, "ring", local)._replace(copied=0), nbytes)
+        shared = self.between.seconds(across._replace(sent=groups * across.sent, copied=0), nbytes)
+        return min(flat, within + shared)
+
+    def _ranks_on_a_node(self, ranks: int, stride: int) -> int:
+        each, reach = self.gpus_per_node, ranks * stride
+        local = max(1, min(ranks, each // stride))
+        if ranks % local or (each % stride and stride % each) or (reach <= each and each % reach):
+            raise ValueError(f"groups of {ranks}, every {stride}th GPU, are not equally on nodes of {each}")
+        return local
+
+    def __str__(self) -> str:
+        def link(costs: Costs) -> str:
+            return f"{1e-9 / costs.beta:.4g} GB/s and {1e6 * costs.alpha:.3g} µs per message"
+
+        text = (
+            f"{self.gpus} {self.name} with {self.chip.memory_bytes / 1e9:.0f} GB, each with {link(self.inside)} inside"
+        )
+        return text + (f"; {self.nodes} nodes, each with {link(self.between)} to the others" * (self.nodes > 1))
