@@ -13,7 +13,7 @@ from typing import Generic, TypeVar
 from torch import nn
 
 from labs_helpers.data_parallel.buckets import Bucket
-from labs_helpers.tensor_parallel.communication import Request
+from labs_helpers.tensor_parallel.communication import Done, Request
 
 B = TypeVar("B", bound=Bucket)
 
@@ -21,7 +21,7 @@ B = TypeVar("B", bound=Bucket)
 class Arrivals(Generic[B]):
     """Listens to the gradients of `buckets` and starts `send(bucket)` for each bucket that is full.
 
-    send: a generator that begins a collective and yields its request, once or several times; where it goes on, the
+    send: a generator that begins a collective and yields its request, as often as it needs; where it goes on, the
     request is done. When it ends, the gradients are the mean.
 
     Buckets are started in their order alone, one that is full waits for those before it: ranks that call collectives in
@@ -68,7 +68,7 @@ class Arrivals(Generic[B]):
         while self.started < len(self.buckets) and self.buckets[self.started].full:
             bucket = self.buckets[self.started]
             steps = self.send(bucket)
-            self.under_way.append((bucket, steps, next(steps)))
+            self.under_way.append((bucket, steps, next(steps, Done())))
 
     @contextmanager
     def paused(self) -> Iterator[None]:

@@ -65,7 +65,7 @@ class FlatBucket(Bucket):
 
 def memory_order(x: Tensor) -> list[int]:
     """The dimensions from the largest stride to the smallest: how x would be permuted to be contiguous."""
-    return sorted(range(x.ndim), key=lambda dim: -x.stride(dim))
+    return sorted(range(x.ndim), key=x.stride, reverse=True)
 
 
 def shaped_like(p: Tensor, flat: Tensor) -> Tensor:
@@ -77,7 +77,7 @@ def shaped_like(p: Tensor, flat: Tensor) -> Tensor:
 
 
 def trained_parameters(parameters: Iterable[nn.Parameter]) -> list[nn.Parameter]:
-    """Those that need a gradient, each once: a tied weight at its first place, whose gradient is the last to be ready."""
+    """Those that need a gradient, each once: a tied weight at its first place, since its gradient is the last."""
     return list(dict.fromkeys(p for p in parameters if p.requires_grad))
 
 

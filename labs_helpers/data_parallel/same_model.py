@@ -1,0 +1,64 @@
+"""Refuses ranks whose models differ, before a collective adds one tensor to another or waits for ever."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from itertools import zip_longest
+
+import torch
+from torch import Tensor, nn
+
+from labs_helpers.launch.stuck import name_ranks
+from labs_helpers.tensor_parallel.communication import Communication
+
+NOTHING = "nothing more"
+
+
+def require_same_model(module: nn.Module, group: Communication, settings: str = "") -> None:
+    """Called by every rank of the group. ValueError on every rank, with the first difference, unless all have the same
+    parameters and buffers (names, order, shapes, strides, dtypes, requires_grad, which are tied) and `settings`.
+
+    Costs one all-gather of 32 bytes; only where ranks differ do they exchange what they have.
+    """
+    mine = "\n".join([f"settings {settings}", *describe(module)]).encode()
+    digests = group.all_gather(_tensor(hashlib.sha256(mine).digest(), group))
+    if torch.equal(digests, digests[:32].repeat(group.size)):
+        return
+    everyone = [text.decode().split("\n") for text in _gather_bytes(mine, group)]
+    for number, lines in enumerate(zip_longest(*everyone, fillvalue=NOTHING)):
+        ranks: dict[str, list[int]] = {}
+        for rank, line in enumerate(lines):
+            ranks.setdefault(line, []).append(rank)
+        if len(ranks) > 1:
+            where = "in its settings" if number == 0 else f"at tensor {number} of {max(map(len, everyone)) - 1}"
+            told = "\n".join(f"  {name_ranks(those)}: {line}" for line, those in ranks.items())
+            raise ValueError(f"the model differs between ranks, first {where}:\n{told}")
+
+
+def describe(module: nn.Module) -> Iterator[str]:
+    """A line for each parameter and buffer: "parameter 'layer.weight' (4, 6) torch.float32, trained"."""
+    names: dict[Tensor, str] = {}
+    for name, p in module.named_parameters(remove_duplicate=False):
+        line = f"parameter '{name}' {_layout(p)}, {'trained' if p.requires_grad else 'frozen'}"
+        yield f"{line}, tied to '{names[p]}'" if p in names else line
+        names.setdefault(p, name)
+    for name, buffer in module.named_buffers(remove_duplicate=False):
+        yield f"buffer '{name}' {_layout(buffer)}"
+
+
+def _layout(x: Tensor) -> str:
+    strides = "" if x.is_contiguous() else f", strides {x.stride()}"
+    return f"{tuple(x.shape)} {x.dtype}{strides}"
+
+
+def _gather_bytes(mine: bytes, group: Communication) -> list[bytes]:
+    """Every rank's bytes; their lengths may differ."""
+    lengths = group.all_gather(torch.tensor([len(mine)], device=group.device)).tolist()
+    padded = _tensor(mine.ljust(max(lengths), b"\0"), group)
+    parts = group.all_gather(padded[None]).cpu()
+    return [part[:length].numpy().tobytes() for part, length in zip(parts, lengths, strict=True)]
+
+
+def _tensor(data: bytes, group: Communication) -> Tensor:
+    return torch.tensor(list(data), dtype=torch.uint8, device=group.device)

@@ -1,0 +1,149 @@
+"""What test_wrappers.py runs on four ranks, in groups of one to four of them. Travels by value."""
+
+import sys
+
+import cloudpickle
+
+from tests.data_parallel import models
+
+cloudpickle.register_pickle_by_value(sys.modules[__name__])
+cloudpickle.register_pickle_by_value(models)
+
+# How the four ranks are divided into groups, which work at the same time.
+DIVISIONS = {"4": [[0, 1, 2, 3]], "2 + 2": [[0, 2], [1, 3]], "1 + 3": [[0], [1, 2, 3]]}
+WRAPPERS = ("naive", "flat", "overlapped", "coalesced", "bucketed", "one bucket")
+_groups = {}
+
+
+def connect(comm):
+    """Once per process: gloo, and the groups."""
+    import torch.distributed as dist
+
+    from labs_helpers.data_parallel.nccl_group import new_overlapping_group
+    from labs_helpers.tensor_parallel import torch_communication
+
+    torch_communication.start(comm, "gloo")
+    for division, groups in DIVISIONS.items():
+        for members in groups:
+            group = new_overlapping_group(members)
+            if comm.rank in members:
+                _groups[division] = (group, members.index(comm.rank), len(members))
+    return dist.get_world_size()
+
+
+def wrap(name, module, group, **options):
+    from labs_helpers.data_parallel.bucketed import BucketedDDP
+    from labs_helpers.data_parallel.flat import FlatDDP
+    from labs_helpers.data_parallel.naive import NaiveDDP
+    from labs_helpers.data_parallel.overlapped import OverlappedDDP
+
+    small = {"bucket_mb": 300 / 2**20, "first_bucket_mb": 100 / 2**20}
+    make, settings = {
+        "naive": (NaiveDDP, {}),
+        "flat": (FlatDDP, {}),
+        "overlapped": (OverlappedDDP, {}),
+        "coalesced": (OverlappedDDP, {"coalesce_mb": 300 / 2**20}),
+        "bucketed": (BucketedDDP, small),
+        "one bucket": (BucketedDDP, {"first_bucket_mb": 25.0}),
+    }[name]
+    return make(module, group, **settings, **options)
+
+
+def trained(division, wrapper, comm):
+    """By optimizer and kind of model, (largest difference to one process, between the ranks of the group)."""
+    group, rank, size = _groups[division]
+    results = {}
+    for optimizer, kind in models.TRAININGS if size != 3 else models.TRAININGS[-1:]:
+        ddp = wrap(wrapper, models.make(kind, seed=rank), group)  # what rank 0 has, counts
+        mine = models.on_ranks(ddp, kind, optimizer, rank)
+        expected = models.on_one_process(kind, optimizer, size)
+        results[optimizer, kind] = (largest(mine, expected), spread(mine, ddp.group))
+    return results
+
+
+def against_torch(division, comm):
+    """By kind and wrapper, the largest difference to DistributedDataParallel with all in one bucket."""
+    from torch.nn.parallel import DistributedDataParallel
+
+    group, rank, _ = _groups[division]
+    results = {}
+    for kind in ("tied", "sometimes unused"):
+        unused = {"find_unused_parameters": kind == "sometimes unused"}
+        theirs = DistributedDataParallel(models.make(kind), process_group=group, **unused)
+        expected = models.on_ranks(theirs, kind, "AdamW", rank, finish=False)
+        for wrapper in WRAPPERS:
+            mine = models.on_ranks(wrap(wrapper, models.make(kind), group, **unused), kind, "AdamW", rank)
+            results[kind, wrapper] = largest(mine, expected)
+    return results
+
+
+def exact(division, wrapper, comm):
+    """The error with integers, whose sums are exact in any order; what no rank uses; what one rank uses; float16."""
+    import torch
+    from torch import nn
+
+    group, rank, size = _groups[division]
+    torch.manual_seed(1)
+    x = torch.randint(-4, 5, (size, 5, 8)).double()
+    model = nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 8)).double()
+    model.unused = nn.Parameter(torch.ones(3))
+    for p in model.parameters():
+        p.data = torch.randint(-4, 5, p.shape).to(p.dtype)
+    whole = [p.detach().clone().requires_grad_() for p in model.parameters() if p is not model.unused]
+    ddp = wrap(wrapper, model, group, find_unused_parameters=True)
+    ddp(x[rank]).sum().backward()
+    ddp.finish()
+    weight, bias, weight2, bias2 = whole
+    (((x.flatten(0, 1) @ weight.T + bias).relu() @ weight2.T + bias2).sum()).backward()
+    found = [p.grad for p in model.parameters() if p is not model.unused]
+    results = {"error": max((g - p.grad / size).abs().max().item() for g, p in zip(found, whole, strict=True))}
+    results["unused keeps None"] = model.unused.grad is None
+    zeros = wrap(wrapper, nn.ParameterList([torch.ones(2), torch.ones(3)]), group)
+    if rank == 0:  # the others have nothing at all to say
+        zeros.module[0].sum().backward()
+    zeros.finish()
+    mean = torch.tensor(1.0) / size
+    results["one rank alone"] = bool((zeros.module[0].grad == mean).all() and (zeros.module[1].grad == 0).all())
+    half = wrap(wrapper, nn.ParameterList([torch.ones(3).half()]), group)
+    (half.module[0] * 40_000).sum().backward()
+    half.finish()
+    results["no overflow"] = half.module[0].grad.allclose(torch.tensor(40_000.0).half(), rtol=1e-3)
+    return results
+
+
+def counted(wrapper, comm):
+    """Calls, bytes, what had been started when the first layer's gradient arrived, where gradients lie."""
+    import torch
+    from torch import nn
+
+    group, _, _ = _groups["2 + 2"]
+    model = nn.Sequential(*[nn.Linear(8, 8) for _ in range(4)])
+    ddp = wrap(wrapper, model, group)
+    ddp.group.reset()
+    seen = {"sizes": [sum(p.nbytes for p in b.parameters) for b in getattr(ddp, "buckets", [])]}
+    places = []
+    for step in range(3):
+        ddp.zero_grad(set_to_none=step == 1)
+        h = model[0](torch.ones(2, 8))
+        h.register_hook(lambda _: seen.__setitem__("started", sum(ddp.group.calls.values())))
+        model[1:](h).sum().backward()
+        ddp.finish()
+        places.append([p.grad.data_ptr() for p in model.parameters()])
+        if step == 0:
+            seen["calls"], seen["payload"] = dict(ddp.group.calls), dict(ddp.group.payload)
+            seen["bytes sent"] = ddp.group.bytes_sent
+            seen["started early"] = seen.pop("started")
+    seen["kept in place"] = places[0] == places[1] == places[2]
+    return seen
+
+
+def largest(mine, other):
+    return max((mine[name] - other[name]).abs().max().item() for name in mine)
+
+
+def spread(mine, group):
+    """How far the ranks of the group are from each other."""
+    import torch
+
+    flat = torch.cat([x.flatten().double() for x in mine.values()])
+    return (group.all_gather(flat[None]) - flat).abs().max().item()
