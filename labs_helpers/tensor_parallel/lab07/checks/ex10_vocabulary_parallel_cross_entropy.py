@@ -1,8 +1,101 @@
-"""Exercise 10 of lab 07: cross-entropy over a split vocabulary (transfer)."""
+"""Exercise 10 of lab 07: transfer, cross-entropy over a split vocabulary."""
+
+import torch
+from torch import Tensor
 
 from labs_helpers.course.exercise import exercise
+from labs_helpers.course.verdict import Wrong, one_thread
+from labs_helpers.tensor_parallel.communication import ring_bytes
+from labs_helpers.tensor_parallel.lab07.checks.cross_entropy_cases import Case, Tokens, run_tokens, tokens_of
+from labs_helpers.tensor_parallel.lab07.checks.cross_entropy_causes import gradient_causes, loss_causes
+from labs_helpers.tensor_parallel.lab07.checks.cross_entropy_mistakes import ERRORS
+from labs_helpers.tensor_parallel.lab07.checks.passes import Pass, expect_no_detour, expect_unchanged, expect_waited
+from labs_helpers.tensor_parallel.lab07.checks.rank_group import place_of
+from labs_helpers.tensor_parallel.lab07.checks.rank_tensors import expect_dtype, expect_on_ranks
+
+WHY = "some roundings of numbers as large as the logits"
+BY_HAND = "work out {where} by hand, for one token: which rank has what of it, and what do the others need?"
+ENOUGH = "three numbers per token are enough: the largest logit, the sum of exponentials, the target's logit"
+NUMBER = ".item() and float() make a number of it, and wait for a GPU to have computed it"
+FORM = "(loss, grad_logits) is asked for"
+CASES = (
+    Case("2 ranks, V = 10", 2, batch=3, length=4, vocabulary=10),
+    Case("3 ranks, V = 12", 3, batch=2, length=5, vocabulary=12),
+    Case("1 rank, V = 7", 1, batch=2, length=3, vocabulary=7),
+    Case("2 groups of 2 ranks, sliced logits and targets", 2, batch=1, length=6, vocabulary=8, groups=2, sliced=True),
+    Case("logits near 10,000", 3, batch=2, length=4, vocabulary=15, kind="high"),
+    Case("logits near 10,000 and −10,000", 4, batch=2, length=3, vocabulary=20, kind="huge"),
+    Case("targets 20,000 below the largest logit", 2, batch=2, length=2, vocabulary=6, kind="far"),
+)
+SHORT, LONG = CASES[1], Case("3 ranks, V = 120", 3, batch=2, length=5, vocabulary=120)
 
 
-@exercise("07/10", "cross-entropy over a split vocabulary (transfer)", points=50, minutes=40)
+@exercise("07/10", "transfer: cross-entropy over a split vocabulary", points=50, minutes=40)
 def vocabulary_parallel_cross_entropy(student):
-    yield "not checked yet"
+    passes = {}
+    for case in CASES:
+        passes[case] = one = _expect_right(case, student)
+        sent = f", {_listed(one)}: {one.sent:,} bytes per rank" if one.sent else ""
+        yield f"{case.name}: the loss is {float(one.returned[0]):,.5g}{sent}"
+    yield _expect_as_much(passes[SHORT], _expect_right(LONG, student))
+
+
+def _expect_right(case: Case, student) -> Pass:
+    """Rank 0's Pass, if all ranks of all groups are right; raises Wrong."""
+    with one_thread():
+        groups = [tokens_of(case, group) for group in range(case.groups)]
+        run = run_tokens(case, student, groups, ERRORS)
+        for rank, one in enumerate(run.results):
+            expect_no_detour(case.name, rank, [one], len(run.of(rank)))
+        world = sorted((*place_of(rank, case.ranks, case.groups), rank) for rank in range(len(run.results)))
+        for number, tokens in enumerate(groups):
+            _judge(case.name, tokens, [run.results[rank] for group, _, rank in world if group == number])
+        return run.results[0]
+
+
+def _judge(title: str, tokens: Tokens, passes: list[Pass]) -> None:
+    """Raises Wrong unless a group's loss and gradient are right."""
+    for rank, one in enumerate(passes):
+        _expect_form(title, rank, one.returned, tokens.logits[rank])
+    expect_unchanged(title, passes)
+    expect_waited(title, "function", passes)
+    ranks = len(passes)
+    losses = [one.returned[0].reshape(()) if one.returned[0].numel() == 1 else one.returned[0] for one in passes]
+    right, bounds = [tokens.loss] * ranks, [tokens.loss_bound] * ranks
+    causes = loss_causes(tokens.logits, tokens.targets)
+    expect_on_ranks(title, "loss", losses, right, bounds, WHY, causes, BY_HAND)
+    gradients = [one.returned[1] for one in passes]
+    causes = gradient_causes(tokens.logits, tokens.targets)
+    right, bounds = tokens.gradients, tokens.gradient_bounds
+    expect_on_ranks(title, "grad_logits", gradients, right, bounds, WHY, causes, BY_HAND)
+    expect_dtype(title, "grad_logits", gradients, torch.float32, "logits have that")
+
+
+def _expect_form(title: str, rank: int, answer, logits: Tensor) -> None:
+    """Raises Wrong unless a rank's answer is a tuple of two, whose first is a tensor."""
+    if not isinstance(answer, tuple) or len(answer) != 2:
+        of = f"{len(answer)} things" if isinstance(answer, tuple) else f"one {type(answer).__name__}"
+        raise Wrong(title, f"rank {rank} returned {'None' if answer is None else of}; {FORM}")
+    loss, gradient = answer
+    if not isinstance(loss, Tensor):
+        said = f"rank {rank}'s loss is of type {type(loss).__name__}; a tensor of one number is asked for"
+        raise Wrong(title, said, cause=NUMBER if isinstance(loss, (int, float)) else "")
+    if loss.shape == logits.shape and isinstance(gradient, Tensor) and gradient.numel() == 1:
+        raise Wrong(title, f"rank {rank} returned the gradient first; {FORM}", cause="the two are swapped")
+
+
+def _expect_as_much(short: Pass, long: Pass) -> str:
+    """The line to print; raises Wrong if more is sent with a longer vocabulary."""
+    whole = 4 * LONG.batch * LONG.length * LONG.vocabulary
+    if long.sent != short.sent:
+        grows = f"{long.sent:,} bytes leave each rank; with V = {SHORT.vocabulary} they were {short.sent:,}"
+        what = "the logits are gathered" if long.payload["all_gather"] >= whole else "what is sent grows with V"
+        said = f"loss and gradient are right, but it calls {_listed(long)}: {grows}"
+        raise Wrong(LONG.name, said, cause=f"{what}; {ENOUGH}")
+    gathered = ring_bytes("all_gather", whole, LONG.ranks)
+    return f"{LONG.name}: {long.sent:,} bytes per rank as before; to gather the logits it would be {gathered:,}"
+
+
+def _listed(one: Pass) -> str:
+    """'2 × all_reduce'."""
+    return ", ".join(f"{times} × {name}" for name, times in one.calls.items()) or "nothing"

@@ -15,7 +15,7 @@ from labs_helpers.tensor_parallel.lab07.checks.linear_causes import (
 from labs_helpers.tensor_parallel.lab07.checks.linear_judge import Scheme, layer_lines
 from labs_helpers.tensor_parallel.lab07.checks.linear_step_causes import step_mistakes
 
-CUT = Cut({"weight": 1, "bias": 0, "grad_out": -1})
+CUT = Cut(weight=1, bias=0, grad_out=-1)
 NOTHING = "a rank has the whole x, and all that its columns need"
 COLUMNS = "each is of its rank's own columns"
 CASES = (

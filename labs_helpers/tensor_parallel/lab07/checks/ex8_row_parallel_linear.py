@@ -15,7 +15,7 @@ from labs_helpers.tensor_parallel.lab07.checks.linear_causes import (
 from labs_helpers.tensor_parallel.lab07.checks.linear_judge import Scheme, layer_lines
 from labs_helpers.tensor_parallel.lab07.checks.linear_step_causes import step_mistakes
 
-CUT = Cut({"x": -1, "weight": 0})
+CUT = Cut(x=-1, weight=0)
 NOTHING = "grad_out is whole on every rank, and that is all that a rank's rows need"
 WHY = {
     "grad_x": "each is of its rank's own features",

@@ -9,13 +9,11 @@ from torch import Tensor
 
 from labs_helpers.course.verdict import Wrong
 from labs_helpers.tensor_parallel.communication import ring_bytes
-from labs_helpers.tensor_parallel.lab07.checks.groups import WRITTEN
 from labs_helpers.tensor_parallel.lab07.checks.linear_cases import GRADIENTS, Parts
-from labs_helpers.tensor_parallel.lab07.checks.linear_runs import Pass, Seen, two_parts
+from labs_helpers.tensor_parallel.lab07.checks.linear_runs import Seen, two_parts
+from labs_helpers.tensor_parallel.lab07.checks.passes import Pass
 from labs_helpers.tensor_parallel.lab07.checks.rank_tensors import off_by
 
-DETOUR = "a communicator was used past group (COMM_WORLD, group.comm); group's own methods take tensors, and count"
-WAITING = "start_all_reduce returns a request; until its wait() has returned, the tensor is not the sum"
 KEPT = "backward writes into tensors that an earlier call has returned; each call makes new ones"
 
 
@@ -60,20 +58,6 @@ def _agrees(rights: Parts, bounds: Parts, order: tuple[str, ...], rank: int, ans
     return True
 
 
-def expect_unchanged(title: str, passes: list[Pass]) -> None:
-    """Raises Wrong unless all ranks have left what they were given as it was."""
-    for rank, one in enumerate(passes):
-        if one.changed:
-            raise Wrong(title, f"rank {rank}: {one.changed}", cause=WRITTEN)
-
-
-def expect_waited(title: str, phase: str, passes: list[Pass]) -> None:
-    """Raises Wrong where a pass has started an all-reduce and not waited for it."""
-    for rank, one in enumerate(passes):
-        if one.waiting:
-            raise Wrong(title, f"rank {rank}'s {phase} returns before an all-reduce is done", cause=WAITING)
-
-
 def expect_kept(title: str, seen: list[Seen]) -> None:
     """Raises Wrong where a call has changed what an earlier one returned."""
     for rank, one in enumerate(seen):
@@ -108,11 +92,3 @@ def _too_much(calls: Mapping[str, int], payload: int, nbytes: int) -> str:
     if calls == {"all_reduce": 1} and payload == 2 * nbytes:
         return "what is sent has twice the bytes: in float64, or two tensors in one"
     return "something is reduced that needs no reducing" if calls.get("all_reduce", 0) > 1 else ""
-
-
-def expect_no_detour(case: str, rank: int, layers: list[Seen], all_calls: int) -> None:
-    """Raises Wrong where a rank has taken part in collectives of which its group knows nothing."""
-    counted = sum(one.calls.total() for seen in layers for one in (seen.forward, *seen.backward))
-    if counted != all_calls:
-        found = f"rank {rank} took part in {all_calls} collectives, of which group made {counted}"
-        raise Wrong(case, found, cause=DETOUR)

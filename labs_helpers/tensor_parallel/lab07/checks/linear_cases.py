@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 
 import torch
 from torch import Tensor
@@ -38,13 +39,16 @@ class Case:
 
 @dataclass(frozen=True)
 class Cut:
-    """Along which dimension each operand is cut; what is not named is whole on every rank."""
+    """Along which dimension each operand is cut; None: it is whole on every rank."""
 
-    dims: Mapping[str, int]
+    x: int | None = None
+    weight: int | None = None
+    bias: int | None = None
+    grad_out: int | None = None
 
     def parts(self, name: str, whole: Tensor, ranks: int) -> list[Tensor]:
         """Each rank's part of an operand or of a result."""
-        dim = self.dims.get(LIKE.get(name, name))
+        dim = getattr(self, LIKE.get(name, name))
         return [whole] * ranks if dim is None else list(whole.chunk(ranks, dim))
 
 
@@ -65,6 +69,7 @@ class Layer:
         return self.operands | {"grad_out": self.grad_outs[call]}
 
 
+@cache
 def layers_of(case: Case, cut: Cut) -> list[list[Layer]]:
     """The layers of each group; all differ."""
     return [[_layer(case, cut, 10 * group + i) for i in range(case.layers)] for group in range(case.groups)]

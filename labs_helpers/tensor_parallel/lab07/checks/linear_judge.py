@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from labs_helpers.course.verdict import Candidates
+from labs_helpers.course.verdict import Candidates, one_thread
 from labs_helpers.tensor_parallel.lab07.checks.linear_answers import (
     expect_form,
     expect_gradients_form,
     expect_kept,
-    expect_no_detour,
     expect_sent,
-    expect_unchanged,
-    expect_waited,
 )
 from labs_helpers.tensor_parallel.lab07.checks.linear_cases import (
     CALLS,
@@ -24,7 +21,9 @@ from labs_helpers.tensor_parallel.lab07.checks.linear_cases import (
     Layer,
     layers_of,
 )
-from labs_helpers.tensor_parallel.lab07.checks.linear_runs import Seen, place_of, run_layers
+from labs_helpers.tensor_parallel.lab07.checks.linear_runs import Seen, run_layers
+from labs_helpers.tensor_parallel.lab07.checks.passes import expect_no_detour, expect_unchanged, expect_waited
+from labs_helpers.tensor_parallel.lab07.checks.rank_group import place_of
 from labs_helpers.tensor_parallel.lab07.checks.rank_tensors import expect_dtype, expect_on_ranks
 
 FEWER_BITS = "a step of it has fewer bits than the tensors that came in: float16, bfloat16, or float32 for float64"
@@ -48,18 +47,29 @@ class Scheme:
 def layer_lines(student: Callable, scheme: Scheme, cases: Sequence[Case]) -> Iterator[str]:
     """A line per case in which the student's layer is right; raises Wrong."""
     for case in cases:
-        groups = layers_of(case, scheme.cut)
-        run = run_layers(case, student, groups, _sizes(case))
-        for rank, seen in enumerate(run.results):
-            expect_no_detour(case.name, rank, seen, len(run.of(rank)))
-        everything = [layer for layers in groups for layer in layers]
-        world = sorted((*place_of(case, rank), rank) for rank in range(len(run.results)))
-        for i in reversed(range(case.layers)):
-            title = f"{case.name}, the {('first', 'second')[i]} layer" if case.layers > 1 else case.name
-            for number, layers in enumerate(groups):
-                seen = [run.results[rank][i] for group, _, rank in world if group == number]
-                _judge(title, scheme, case, everything, layers[i], seen)
-        yield f"{case.name}: {_sent(run.results[0][0])}"
+        with one_thread():
+            seen = _expect_right(case, student, scheme)
+        forward, backward = seen.forward.sent, seen.backward[0].sent
+        sent = (
+            f"forward sends {forward:,} bytes per rank, backward {backward:,}" if case.ranks > 1 else "nothing is sent"
+        )
+        yield f"{case.name}: {sent}"
+
+
+def _expect_right(case: Case, student: Callable, scheme: Scheme) -> Seen:
+    """What rank 0 has of the first layer, if all layers are right on all ranks; raises Wrong."""
+    groups = layers_of(case, scheme.cut)
+    run = run_layers(case, student, groups, _sizes(case))
+    for rank, layers in enumerate(run.results):
+        expect_no_detour(case.name, rank, [one for seen in layers for one in seen.passes], len(run.of(rank)))
+    everything = [layer for layers in groups for layer in layers]
+    world = sorted((*place_of(rank, case.ranks, case.groups), rank) for rank in range(len(run.results)))
+    for i in reversed(range(case.layers)):
+        title = f"{case.name}, the {('first', 'second')[i]} layer" if case.layers > 1 else case.name
+        for number, layers in enumerate(groups):
+            seen = [run.results[rank][i] for group, _, rank in world if group == number]
+            _judge(title, scheme, case, everything, layers[i], seen)
+    return run.results[0][0]
 
 
 def _judge(title: str, scheme: Scheme, case: Case, layers: list[Layer], layer: Layer, seen: list[Seen]) -> None:
@@ -98,11 +108,3 @@ def _sizes(case: Case) -> dict[str, int]:
         if case.ranks > 1:
             sizes |= {f"{name} / p": size // case.ranks, f"p · {name}": size * case.ranks}
     return sizes
-
-
-def _sent(seen: Seen) -> str:
-    """What a line says of the bytes of one forward and one backward pass."""
-    forward, backward = seen.forward.sent, seen.backward[0].sent
-    return (
-        f"forward sends {forward:,} bytes per rank, backward {backward:,}" if forward + backward else "nothing is sent"
-    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from labs_helpers.course.verdict import Wrong, cause_of
@@ -47,13 +47,14 @@ CAUSES = (
 
 
 @contextmanager
-def explained(sizes: Mapping[str, int]) -> Iterator[None]:
-    """Gives a Wrong of a rank's error its cause. sizes: name → size of a dimension; two of one size have no name."""
+def explained(sizes: Mapping[str, int], errors: Sequence[tuple[str, str]] = ()) -> Iterator[None]:
+    """Gives a Wrong of a rank's error its cause. sizes: name → size of a dimension; two of one size have no name.
+    errors: (pattern, cause), which come before those that are known here."""
     try:
         yield
     except Wrong as wrong:
         said = wrong.found.partition("\n")[0]  # without the student's own line
-        cause = cause_of(said, CAUSES) or _shapes(said, sizes)
+        cause = cause_of(said, (*errors, *CAUSES)) or _shapes(said, sizes)
         raise Wrong(wrong.case, wrong.found, cause=cause or wrong.causes, advice=wrong.advice) from None
 
 

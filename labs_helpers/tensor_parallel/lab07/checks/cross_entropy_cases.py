@@ -1,0 +1,118 @@
+"""Logits whose vocabulary is split over ranks, their targets, and the loss and gradient that they should give."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from labs_helpers.collectives.practice.groups import GroupRun
+from labs_helpers.tensor_parallel.lab07.checks.groups import on_groups
+from labs_helpers.tensor_parallel.lab07.checks.passes import Pass, watched
+from labs_helpers.tensor_parallel.lab07.checks.rank_group import group_of, place_of
+from labs_helpers.tensor_parallel.lab07.checks.tensor_errors import explained
+
+UNIT = 2.0**-24  # the largest relative error of one rounding in float32
+HUGE = 10_000.0
+
+
+@dataclass(frozen=True)
+class Case:
+    """`ranks` to a group, `groups` of them, each with its own data. kind: "usual"; "high", all logits near 10,000;
+    "huge", near ±10,000, with the target near the largest; "far", with the target 20,000 below it. sliced: logits and
+    targets are views of longer tensors."""
+
+    name: str
+    ranks: int
+    batch: int
+    length: int
+    vocabulary: int
+    kind: str = "usual"
+    groups: int = 1
+    sliced: bool = False
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """One group's data. logits: float32, each rank's part; loss: float64, a tensor of one number; gradients, bounds:
+    each rank's part."""
+
+    logits: list[Tensor]
+    targets: Tensor
+    loss: Tensor
+    loss_bound: Tensor
+    gradients: list[Tensor]
+    gradient_bounds: list[Tensor]
+
+
+@cache
+def tokens_of(case: Case, group: int) -> Tokens:
+    generator = torch.Generator().manual_seed(group)
+    logits, targets = (_usual if case.kind == "usual" else _extreme)(case, generator)
+    whole = logits.double().requires_grad_()
+    loss = F.cross_entropy(whole.flatten(0, 1), targets.flatten())
+    (gradient,) = torch.autograd.grad(loss, whole)
+    # Some roundings of numbers as large as the largest logit, the exponent of an exp among them, and a sum over V.
+    roundings = UNIT * (8 * whole.detach().abs().amax(-1, keepdim=True) + 2 * case.vocabulary + 16)
+    count = targets.numel()
+    bound = gradient.abs() * roundings + 4 * UNIT * gradient.abs().amax(-1, keepdim=True)
+    loss_bound = roundings.mean() + count * UNIT * loss.detach()
+    parts = [list(tensor.detach().chunk(case.ranks, -1)) for tensor in (logits, gradient, bound)]
+    return Tokens(parts[0], targets, loss.detach(), loss_bound, *parts[1:])
+
+
+def _usual(case: Case, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    """Logits of a few units; the targets have the first and the last row of each rank among them."""
+    logits = 2 * torch.randn(case.batch, case.length, case.vocabulary, generator=generator)
+    rows, count = case.vocabulary // case.ranks, case.batch * case.length
+    edges = [row for first in range(0, case.vocabulary, rows) for row in (first, first + rows - 1)]
+    others = torch.randint(case.vocabulary, (count,), generator=generator).tolist()
+    targets = torch.tensor((edges + others)[:count])[torch.randperm(count, generator=generator)]
+    return logits, targets.reshape(case.batch, case.length)
+
+
+def _extreme(case: Case, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    """Each token: all ranks high, all low, or one high and the others low, which differs from token to token."""
+    count, rows = case.batch * case.length, case.vocabulary // case.ranks
+    high = torch.zeros(count, case.ranks, dtype=torch.bool)
+    high[0] = True
+    if case.kind == "high":
+        high[:] = True
+    for token in range(2, count):
+        high[token, (token - 2) % case.ranks] = True
+    steps = torch.randint(8, (count, case.ranks, rows), generator=generator) / 2  # exact in float32 beside 10,000
+    logits = torch.where(high[..., None], HUGE - steps, steps - HUGE)
+    owner = high.int().argmax(-1)  # rank 0 where all are low
+    if case.kind == "far":
+        owner = (owner + 1) % case.ranks
+    targets = owner * rows + torch.randint(rows, (count,), generator=generator)
+    shape = case.batch, case.length
+    return logits.reshape(*shape, case.vocabulary), targets.reshape(shape)
+
+
+def run_tokens(case: Case, student: Callable, groups: list[Tokens], errors) -> GroupRun:
+    """Its results: a Pass per rank. errors: (pattern, cause) of error messages. Raises Wrong."""
+    places = [place_of(rank, case.ranks, case.groups) for rank in range(case.ranks * case.groups)]
+    own = [(case.groups, *_given(case, groups[group], place)) for group, place in places]
+    sizes = {"batch": case.batch, "length": case.length, "V": case.vocabulary}
+    with explained(sizes | ({"V / p": case.vocabulary // case.ranks} if case.ranks > 1 else {}), errors):
+        return on_groups(case.name, student, _on_rank, own)
+
+
+def _given(case: Case, tokens: Tokens, place: int) -> tuple[Tensor, Tensor]:
+    """(logits, targets) of a rank, as its own tensors."""
+    logits, targets = tokens.logits[place].clone(), tokens.targets.clone()
+    if not case.sliced:
+        return logits, targets
+    rows = logits.shape[-1]
+    return torch.cat([logits + 1, logits], -1)[..., rows:], torch.cat([targets[:, :1], targets], 1)[:, 1:]
+
+
+def _on_rank(student: Callable, comm: Any, groups: int, logits: Tensor, targets: Tensor) -> Pass:
+    group = group_of(comm, groups)
+    return watched(group, {"logits": logits, "targets": targets}, student, logits, targets, group)[1]

@@ -1,0 +1,98 @@
+"""Ways to compute cross-entropy over a split vocabulary, right ones and wrong ones, on all ranks at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+
+def begins(rank: int, rows: int, ranks: int) -> int:
+    """The first token of a rank's part."""
+    return rank * rows
+
+
+@dataclass(frozen=True)
+class Way:
+    """shift: what is subtracted: the largest of "all" ranks, the rank's "own", the largest of all ranks and "tokens",
+    the "sum" of the ranks' largest, or "nothing". first: begins(), or a mistake. mask: see `_rows`. total, target: the
+    sum of exponentials and the target's logit: of "all" ranks, the rank's "own", the "largest" or the "mean"."""
+
+    shift: str = "all"
+    first: Callable[[int, int, int], int] = begins
+    mask: str = "right"
+    total: str = "all"
+    target: str = "all"
+
+
+@dataclass(frozen=True)
+class Steps:
+    """What each rank has: of (batch, length) largest, total and target (both after the shift), of the logits' shape
+    exponentials and one (1 at the target)."""
+
+    largest: list[Tensor]
+    total: list[Tensor]
+    target: list[Tensor]
+    exponentials: list[Tensor]
+    one: list[Tensor]
+
+    def losses(self) -> list[Tensor]:
+        """Of each token, on each rank."""
+        return [total.log() - target for total, target in zip(self.total, self.target, strict=True)]
+
+    def gradients(self, one: float = 1.0) -> list[Tensor]:
+        """Of the sum of the losses, with `one` subtracted at the target."""
+        parts = zip(self.exponentials, self.total, self.one, strict=True)
+        return [exponentials / total[..., None] - one * at for exponentials, total, at in parts]
+
+
+def steps(logits: list[Tensor], targets: Tensor, way: Way) -> Steps:
+    ranks, rows = len(logits), logits[0].shape[-1]
+    largest = _shifts(logits, way.shift)
+    shifted = [part - one[..., None] for part, one in zip(logits, largest, strict=True)]
+    exponentials = [one.exp() for one in shifted]
+    at, ones = [], []
+    for rank, one in enumerate(shifted):
+        row, counts = _rows(targets - way.first(rank, rows, ranks), rows, way.mask)
+        at.append(torch.where(counts, one.gather(-1, row[..., None])[..., 0], 0))
+        ones.append(torch.zeros_like(one).scatter_(-1, row[..., None], counts.to(one.dtype)[..., None]))
+    totals = _over_ranks([one.sum(-1) for one in exponentials], way.total)
+    return Steps(largest, totals, _over_ranks(at, way.target), exponentials, ones)
+
+
+def _shifts(logits: list[Tensor], shift: str) -> list[Tensor]:
+    own = [part.amax(-1) for part in logits]
+    if shift == "nothing":
+        return [torch.zeros_like(one) for one in own]
+    if shift == "tokens":
+        return [torch.full_like(one, float(torch.stack(own).max())) for one in own]
+    return _over_ranks(own, {"all": "largest", "sum": "all", "own": "own"}[shift])
+
+
+def _over_ranks(own: list[Tensor], how: str) -> list[Tensor]:
+    if how == "own":
+        return own
+    every = torch.stack(own)
+    result = {"all": lambda: every.sum(0), "largest": lambda: every.amax(0), "mean": lambda: every.mean(0)}[how]()
+    return [result] * len(own)
+
+
+def _rows(row: Tensor, rows: int, mask: str) -> tuple[Tensor, Tensor]:
+    """(which row is read, whether it counts)."""
+    inside = (row >= 0) & (row < rows)
+    clamped, everywhere = row.clamp(0, rows - 1), torch.ones_like(inside)
+    return {
+        "right": (clamped, inside),
+        "clamped": (clamped, everywhere),
+        "first": (torch.where(inside, row, 0), everywhere),
+        "modulo": (row % rows, everywhere),
+        "from the end": (torch.where(row < 0, row + rows, row).clamp(0, rows - 1), row < rows),
+        "below only": (clamped, row < rows),
+        "above only": (clamped, row >= 0),
+        "not the first": (clamped, inside & (row > 0)),
+        "not the last": (clamped, inside & (row < rows - 1)),
+        "one more": (clamped, (row >= 0) & (row <= rows)),
+        "one before": (clamped, (row >= -1) & (row < rows)),
+    }[mask]

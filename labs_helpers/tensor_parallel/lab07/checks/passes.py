@@ -1,0 +1,79 @@
+"""One call of a rank's: what it returned, sent and changed, and what has to be so of each."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from torch import Tensor
+
+from labs_helpers.course.verdict import Wrong
+from labs_helpers.tensor_parallel.lab07.checks.copies import what_changed
+from labs_helpers.tensor_parallel.lab07.checks.rank_group import Group
+
+WRITTEN = "x += …, x[…] = …, in_place=True and methods that end in _ write into what was given; make a new tensor"
+DETOUR = "a communicator was used past group (COMM_WORLD, group.comm); group's own methods take tensors, and count"
+WAITING = "start_all_reduce returns a request; until its wait() has returned, the tensor is not the sum"
+
+
+@dataclass
+class Pass:
+    """returned: with copies of its tensors, a list as a tuple; payload: bytes by collective; sent: bytes that left the
+    rank; changed: which operand is no longer as it was, in words; waiting: how many all-reduces were started and not
+    waited for."""
+
+    returned: Any
+    calls: Counter
+    payload: Counter
+    sent: int
+    changed: str
+    waiting: int
+    overwritten: list[int] = field(default_factory=list)  # which of the returned tensors a later call has changed
+
+    def compare(self, now: Any) -> None:
+        """Notes what has become of the very tensors that were returned."""
+        pairs = zip(_parts(self.returned), _parts(now), strict=True)
+        self.overwritten = [i for i, (before, after) in enumerate(pairs) if what_changed("", before, _detached(after))]
+
+
+def watched(group: Group, operands: Mapping[str, Tensor], function: Callable, *arguments: Any) -> tuple[Any, Pass]:
+    """(function(*arguments), what is known of the call)."""
+    before = {name: tensor.detach().clone() for name, tensor in operands.items()}
+    group.reset()
+    returned = function(*arguments)
+    said = (what_changed(name, before[name], _detached(tensor)) for name, tensor in operands.items())
+    copies = [part.clone() if isinstance(part, Tensor) else part for part in map(_detached, _parts(returned))]
+    answer = tuple(copies) if isinstance(returned, (tuple, list)) else copies[0]
+    changed = next(filter(None, said), "")
+    return returned, Pass(answer, group.calls, group.payload, group.bytes_sent, changed, group.waiting)
+
+
+def expect_unchanged(title: str, passes: Sequence[Pass]) -> None:
+    """Raises Wrong unless all ranks have left what they were given as it was."""
+    for rank, one in enumerate(passes):
+        if one.changed:
+            raise Wrong(title, f"rank {rank}: {one.changed}", cause=WRITTEN)
+
+
+def expect_waited(title: str, what: str, passes: Sequence[Pass]) -> None:
+    """Raises Wrong where a pass, called `what`, has started an all-reduce and not waited for it."""
+    for rank, one in enumerate(passes):
+        if one.waiting:
+            raise Wrong(title, f"rank {rank}'s {what} returns before an all-reduce is done", cause=WAITING)
+
+
+def expect_no_detour(title: str, rank: int, passes: Sequence[Pass], calls: int) -> None:
+    """Raises Wrong where a rank has taken part in more collectives, `calls`, than its group knows of."""
+    counted = sum(one.calls.total() for one in passes)
+    if counted != calls:
+        raise Wrong(title, f"rank {rank} took part in {calls} collectives, of which group made {counted}", cause=DETOUR)
+
+
+def _parts(returned: Any) -> list:
+    return list(returned) if isinstance(returned, (tuple, list)) else [returned]
+
+
+def _detached(part: Any) -> Any:
+    return part.detach() if isinstance(part, Tensor) else part
