@@ -20,12 +20,14 @@ WRITTEN = (
     "x += …, x[…] = …, out=x, MPI.IN_PLACE and methods that end in _ write into what the function was given; write "
     "into something new"
 )
+ENTRIES = "x[i] = …, append, pop and sort change the list that the function was given; make one of its own"
 CAUSES = (  # of a rank's error, as in the engine's tables; an exercise's own come before them
     (
         r"^BufferError: the buffer is not contiguous",
         "a transposed or sliced view; MPI sends one run of memory: np.ascontiguousarray makes one (np.copy, np.array "
         "and astype keep the order that it has in memory)",
     ),
+    (r"^AttributeError: these practice ranks know", "the text of the function names the methods that it takes"),
     (r"^Mismatch: rank \d+ calls", "which collective comes next depends on the rank"),
     (
         r"^NameError: name '(MPI|comm|world|COMM_WORLD)'",
@@ -76,7 +78,8 @@ def on_groups(
     for rank, (before, now, old) in enumerate(zip(own, given, entries, strict=True)):
         for name, *values in zip(kept, before, now, old, strict=False):
             if said := what_changed(name, *values):
-                raise Wrong(case, f"rank {rank}: {said}", cause=WRITTEN)
+                cause = ENTRIES if said.startswith("the list") else WRITTEN
+                raise Wrong(case, f"rank {rank}: {said}", cause=cause)
     return run
 
 

@@ -1,4 +1,223 @@
 """Exercise 9 of lab 07: mistakes that its check has to name, and right answers written differently."""
 
-BUGS: list = []
-DIFFERENT: list = []
+NAME = "average_gradients"
+VECTOR = "    vector = torch.cat([gradient.reshape(-1) for gradient in gradients])\n"
+MEAN = "    mean = dp_group.all_reduce(vector) / dp_group.size\n"
+SPLIT = "    parts = mean.split([gradient.numel() for gradient in gradients])\n"
+SHAPED = "part.reshape(old.shape)"
+RETURN = f"    return [{SHAPED} for part, old in zip(parts, gradients, strict=True)]\n"
+ANSWER = VECTOR + MEAN + SPLIT + RETURN
+
+
+def instead(old: str, lines: str) -> list[tuple[str, str]]:
+    return [(old, "".join(f"    {line}\n" for line in lines.splitlines()))]
+
+
+BUGS: list = [
+    (NAME, "the sum", [(" / dp_group.size", "")], "the sum, not the mean: a division by dp_group.size is missing"),
+    (
+        NAME,
+        "divided before and after",
+        [("all_reduce(vector)", "all_reduce(vector / dp_group.size)")],
+        "the sum is divided by 4, 2 × 2: divided twice; dp_group.size is 2",
+    ),
+    (NAME, "by the ranks of a model", [("/ dp_group.size", "/ 3")], "divided by 3, the number of ranks of a model"),
+    (
+        NAME,
+        "by all ranks of the grid",
+        [("import torch", "import torch\nfrom mpi4py import MPI"), ("/ dp_group.size", "/ MPI.COMM_WORLD.size")],
+        "divided by 6, the number of ranks in the grid",
+    ),
+    (
+        NAME,
+        "by the number of tensors",
+        [("/ dp_group.size", "/ len(gradients)")],
+        "divided by 7, the number of gradients",
+    ),
+    (NAME, "by a number", [("/ dp_group.size", "/ 2")], "3 ranks(.|\n)*divided by 2; dp_group.size is 3"),
+    (NAME, "by the rank", [("/ dp_group.size", "/ (dp_group.rank + 1)")], "a division by dp_group.rank"),
+    (
+        NAME,
+        "a mean over the elements",
+        [("/ dp_group.size", "/ vector.numel()")],
+        "divided by 38, the number of elements",
+    ),
+    (
+        NAME,
+        "the sum is dropped",
+        instead(MEAN, "dp_group.all_reduce(vector)\nmean = vector / dp_group.size"),
+        "nothing is added up: all_reduce returns the sum",
+    ),
+    (
+        NAME,
+        "its own gradients",
+        instead(ANSWER, "return [gradient.clone() for gradient in gradients]"),
+        "nothing is added up",
+    ),
+    (
+        NAME,
+        "an all-reduce for each",
+        instead(ANSWER, "return [dp_group.all_reduce(gradient) / dp_group.size for gradient in gradients]"),
+        "the values are right, but rank 0 makes 7 × all_reduce, 152 bytes(.|\n)*an all-reduce for each gradient",
+    ),
+    (
+        NAME,
+        "everybody's gradients to everybody",
+        instead(MEAN, "mean = dp_group.all_gather(vector).reshape(dp_group.size, -1).mean(0)"),
+        "1 × all_gather, 304 bytes(.|\n)*every rank gets all ranks' gradients",
+    ),
+    (
+        NAME,
+        "float64 on the way",
+        [("gradient.reshape(-1)", "gradient.reshape(-1).double()"), (SHAPED, f"{SHAPED}.float()")],
+        "1 × all_reduce, 304 bytes; one all_reduce of 152 bytes is enough(.|\n)*wider dtype",
+    ),
+    (
+        NAME,
+        "float64 in the end",
+        [("gradient.reshape(-1)", "gradient.reshape(-1).double()")],
+        "mean 0 is torch.float64, expected torch.float32",
+    ),
+    (
+        NAME,
+        "bfloat16 on the way",
+        [("all_reduce(vector)", "all_reduce(vector.bfloat16()).float()")],
+        "fewer bits than float32",
+    ),
+    (NAME, "the largest", [("all_reduce(vector)", 'all_reduce(vector, "max")')], "the largest, not the sum"),
+    (
+        NAME,
+        "rows of padded gradients",
+        instead(
+            ANSWER,
+            "most = max(one.numel() for one in gradients)\nrows = torch.zeros(len(gradients), most)\n"
+            "for row, one in zip(rows, gradients):\n    row[: one.numel()] = one.reshape(-1)\n"
+            "rows = dp_group.all_reduce(rows) / dp_group.size\n"
+            "return [row[: one.numel()].reshape(one.shape) for row, one in zip(rows, gradients)]",
+        ),
+        "1 × all_reduce, 336 bytes(.|\n)*or there is more of it",
+    ),
+    (
+        NAME,
+        "the last gradient first in the vector",
+        [("gradient in gradients])\n    mean", "gradient in gradients[::-1]])\n    mean")],
+        "the gradients' order is another in the vector",
+    ),
+    (NAME, "the list in reverse", [("strict=True)]", "strict=True)][::-1]")], "in the reverse order of the gradients"),
+    (
+        NAME,
+        "the elements as they lie in memory",
+        [
+            ("import torch", "import numpy as np\nimport torch"),
+            *instead(
+                VECTOR, "vector = torch.from_numpy(np.concatenate([one.numpy().ravel(order='K') for one in gradients]))"
+            ),
+        ],
+        "the elements' order is that in memory",
+    ),
+    (
+        NAME,
+        "the gradients' strides for parts of a vector",
+        [(SHAPED, "part.as_strided(old.shape, old.stride())")],
+        "as_strided reads a part as if it lay in memory",
+    ),
+    (
+        NAME,
+        "view in place of reshape",
+        [("gradient.reshape(-1)", "gradient.view(-1)")],
+        "view size is not compatible(.|\n)*reshape and flatten take one, view does not",
+    ),
+    (
+        NAME,
+        "every part from the start",
+        instead(SPLIT, "parts = [mean[: one.numel()] for one in gradients]"),
+        "every part begins at element 0",
+    ),
+    (NAME, "flat parts", [(SHAPED, "part")], "do not have the gradients' shapes yet"),
+    (
+        NAME,
+        "a vector",
+        instead(SPLIT + RETURN, "return mean"),
+        r"a tensor of shape \(38,\)(.|\n)*not cut into the gradients",
+    ),
+    (
+        NAME,
+        "lengths for sizes",
+        [(".numel() for", ".shape[0] * gradient.shape[-1] for")],
+        "tuple index out of range(.|\n)*numel",
+    ),
+    (
+        NAME,
+        "gradients without elements left out",
+        [(VECTOR, "    gradients = [one for one in gradients if one.numel()]\n" + VECTOR)],
+        "a gradient without elements is left out",
+    ),
+    (
+        NAME,
+        "divided in place",
+        instead(
+            MEAN,
+            "for gradient in gradients:\n    gradient /= dp_group.size\n"
+            "mean = dp_group.all_reduce(vector) / dp_group.size",
+        ),
+        r"gradients\[0\] has to stay as it is: gradients\[0\]\[0, 0\] was 1.54(.|\n)*write into what the function was",
+    ),
+    (
+        NAME,
+        "other objects in the list",
+        instead(
+            RETURN,
+            "for i, part in enumerate(parts):\n    gradients[i] = part.reshape(gradients[i].shape)\nreturn gradients",
+        ),
+        r"the list gradients has another object at 0(.|\n)*make one of its own",
+    ),
+    (
+        NAME,
+        "reduced in place",
+        instead(ANSWER, "return [dp_group.all_reduce(one, in_place=True) for one in gradients]"),
+        "x is written to(.|\n)*in_place=True writes into what it is given; the gradients stay",
+    ),
+    (
+        NAME,
+        "one rank's own gradients",
+        [(VECTOR, f"    if dp_group.size == 1:\n        return gradients\n{VECTOR}")],
+        "1 rank: rank 0's means share memory with its gradients",
+    ),
+    (
+        NAME,
+        "the list is reduced",
+        [("all_reduce(vector)", "all_reduce(gradients)")],
+        "'list' object has no attribute(.|\n)*it is done to one tensor",
+    ),
+]
+DIFFERENT: list = [
+    (NAME, [(MEAN, "    mean = dp_group.all_reduce(vector / dp_group.size)\n")]),
+    (NAME, instead(MEAN, "dp_group.all_reduce(vector, in_place=True)\nmean = vector.div_(dp_group.size)")),
+    (
+        NAME,
+        instead(
+            SPLIT + RETURN,
+            "means, start = [], 0\nfor old in gradients:\n"
+            "    means.append(mean[start : start + old.numel()].view(old.shape))\n"
+            "    start += old.numel()\nreturn means",
+        ),
+    ),
+    (NAME, [("gradient.reshape(-1)", "gradient.flatten()"), (SHAPED, "part.view_as(old).clone()")]),
+    (
+        NAME,
+        instead(
+            RETURN,
+            "means = [torch.empty_like(old) for old in gradients]\n"
+            "for new, part in zip(means, parts):\n    new.copy_(part.view(new.shape))\nreturn tuple(means)",
+        ),
+    ),
+    (
+        NAME,
+        [("import torch", "import torch\nfrom torch._utils import _flatten_dense_tensors, _unflatten_dense_tensors")]
+        + instead(
+            ANSWER,
+            "mean = dp_group.all_reduce(_flatten_dense_tensors(gradients)) / dp_group.size\n"
+            "return list(_unflatten_dense_tensors(mean, gradients))",
+        ),
+    ),
+]
