@@ -1,0 +1,127 @@
+"""Parameters of one dtype that lie one behind the other in flat memory and travel in one collective."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from labs_helpers.data_parallel.zero.collectives import FlatCommunication
+from labs_helpers.data_parallel.zero.owned import Owned, empty_beside
+from labs_helpers.data_parallel.zero.partition import Layout
+from labs_helpers.tensor_parallel.communication import Request
+
+
+@dataclass(frozen=True)
+class Settings:
+    """compute_dtype: of parameters and gradients, with float32 master weights for the optimizer; None: both as the
+    model has them. offload: what lies in the CPU's memory, None, "optimizer" (its states, and master weights) or
+    "parameters" (stage 3's shards as well). device: where the model computes, stage 3 only; None: where its parameters
+    are."""
+
+    compute_dtype: torch.dtype | None = None
+    offload: str | None = None
+    device: torch.device | None = None
+
+    def __post_init__(self) -> None:
+        if self.offload not in (None, "optimizer", "parameters"):
+            raise ValueError(f"offload is {self.offload!r}, not None, 'optimizer' or 'parameters'")
+
+
+class Bucket:
+    """The model's parameters become views of `whole`, with rank 0's values.
+
+    whole: (layout.numel,). shard: (layout.shard_numel,), this rank's part of it, or with `apart` a copy, so that the
+    whole can be freed. gradient_shard: the same part of the mean gradient, once there is one. used: by parameter,
+    whether it has had a gradient since the last `drop_gradients`.
+    """
+
+    def __init__(
+        self, parameters: Sequence[nn.Parameter], group: FlatCommunication, settings: Settings, apart: bool = False
+    ) -> None:
+        self.parameters, self.group = list(parameters), group
+        self.layout = Layout([p.shape for p in parameters], group.size)
+        device = settings.device or parameters[0].device
+        on_cpu = torch.device("cpu")
+        flat = torch.zeros(self.layout.numel, dtype=parameters[0].dtype, device=device)
+        for view, p in zip(self.layout.views(flat), parameters, strict=True):
+            view.copy_(p.detach())
+        group.broadcast(flat)
+
+        narrow = settings.compute_dtype if flat.is_floating_point() else None
+        self.whole = flat if narrow is None else flat.to(narrow)
+        self.shard = self.layout.shard(self.whole, group.rank)
+        if apart:
+            place = on_cpu if settings.offload == "parameters" else device
+            self.shard = empty_beside(self.shard.numel(), self.shard.dtype, place, device).copy_(self.shard)
+        self.settings, self.apart, self.prepared = settings, apart, False
+        self.owned = Owned(self.layout.pieces(group.rank), self.shard, None, self.shard.device)
+        self.prepare(self.layout.shard(flat, group.rank))
+        self.views = self.layout.views(self.whole)
+        self.point()
+
+        self.gradient: Tensor | None = None  # whole; stage 1 keeps it
+        self.gradient_shard: Tensor | None = None
+        self.pending: Request | None = None
+        self.used = [False] * len(self.parameters)
+        self.awaited = 0  # gradients that this backward pass still has to bring
+
+    def prepare(self, exact: Tensor | None = None) -> None:
+        """Makes ready what the optimizer updates, where a parameter is trained. exact: the shard before it was
+        rounded."""
+        if self.prepared or not any(p.requires_grad for p in self.parameters):
+            return
+        self.prepared = True
+        device = torch.device("cpu") if self.settings.offload else self.shard.device
+        master = None
+        if self.settings.compute_dtype is not None:
+            master = (self.shard if exact is None else exact).float()
+        self.owned = Owned(self.layout.pieces(self.group.rank), self.shard, master, device)
+
+    def point(self) -> None:
+        """Makes the parameters views of `whole`."""
+        for p, view in zip(self.parameters, self.views, strict=True):
+            p.data = view
+
+    def load(self, weights: Sequence[Tensor]) -> None:
+        """Takes on values, given by parameter."""
+        for piece in self.owned.pieces:
+            part = weights[piece.number].detach().flatten()[piece.in_tensor]
+            self.shard[piece.in_shard] = part
+            self.owned.home[piece.in_shard] = part
+        if not self.apart:
+            for view, weight in zip(self.views, weights, strict=True):
+                view.copy_(weight)
+
+    def collect(self, flat: Tensor | None = None, keep: bool = False) -> Tensor:
+        """The parameters' gradients as (layout.numel,), in `flat` if it is given; 0 for one that has none, and between
+        them. p.grad is None then, or, with `keep`, a view of it.
+
+        One copy for all of them. The alternative, gradients that autograd adds up where they are to travel, costs more
+        traffic: memory that is cleared first, then read and written again.
+        """
+        if flat is None:
+            flat = torch.empty_like(self.whole)
+            for gap in self.layout.gaps:
+                flat[gap].zero_()
+        places, gradients = [], []
+        for index, (p, view) in enumerate(zip(self.parameters, self.layout.views(flat), strict=True)):
+            if p.grad is None:
+                view.zero_()
+            else:
+                self.used[index] = True
+                if p.grad.data_ptr() != view.data_ptr():
+                    places.append(view)
+                    gradients.append(p.grad)
+            p.grad = view if keep else None
+        if places:
+            torch._foreach_copy_(places, gradients)
+        return flat
+
+    def drop_gradients(self) -> None:
+        for p in self.parameters:
+            p.grad = None
+        self.gradient = self.gradient_shard = None
+        self.used = [False] * len(self.parameters)

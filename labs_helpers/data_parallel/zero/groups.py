@@ -1,0 +1,56 @@
+"""Which of the model's parameters the optimizer has, in which groups, and which of them are trained."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import torch
+from torch import nn
+
+
+class ParameterGroups:
+    """What torch.optim takes as `params`, with the model's whole parameters: names: by parameter, in the model's order,
+    a tied weight once; members: the parameters of each group, frozen ones too, since a state dict counts them."""
+
+    def __init__(self, model: nn.Module) -> None:
+        self.names = {p: name for name, p in model.named_parameters()}
+        self.members: list[list[nn.Parameter]] = []
+        self.trained: set[nn.Parameter] = set()
+
+    def add_all(self, params: Iterable[Any] | None) -> list[dict[str, Any]]:
+        """The groups, checked. params: parameters, (name, parameter) pairs or groups; None: all of the model's."""
+        everything = self.names if params is None else params
+        given: list[Any] = [params] if isinstance(params, torch.Tensor) else list(everything)
+        if not given:
+            raise ValueError("there are no parameters to optimize")
+        if not isinstance(given[0], dict):
+            given = [{"params": given}]
+        return [self.add(param_group) for param_group in given]
+
+    def add(self, param_group: Mapping[str, Any]) -> dict[str, Any]:
+        """A group, its "params" a list of parameters. ValueError: one that is not the model's, or is there already."""
+        given = param_group["params"]
+        given = [given] if isinstance(given, torch.Tensor) else list(given)
+        members: list[nn.Parameter] = [p[1] if isinstance(p, tuple) else p for p in given]
+        before = set(self.all)
+        for p in members:
+            if p not in self.names:
+                raise ValueError(f"a tensor of shape {tuple(p.shape)} is no parameter of the model")
+            if p in before:
+                raise ValueError(f"{self.names[p]} is in two groups, or in one twice")
+            before.add(p)
+        self.members.append(members)
+        self.trained.update(p for p in members if p.requires_grad)
+        return {**param_group, "params": members}
+
+    @property
+    def all(self) -> list[nn.Parameter]:
+        """Group by group: the order in which a state dict numbers them."""
+        return [p for members in self.members for p in members]
+
+    def check_frozen(self) -> None:
+        """RuntimeError if a parameter is trained that was frozen when it was added."""
+        for p in self.all:
+            if p.requires_grad and p not in self.trained:
+                raise RuntimeError(f"{self.names[p]} was frozen when it was added, so its gradient was not averaged")

@@ -1,0 +1,119 @@
+"""ZeRO stage 1: every rank has all parameters and all gradients, and 1/N of the optimizer's states.
+
+Per step: the gradients' mean, this rank's 1/N of the update, and an all-gather of the updated parameters. Of the mean a
+rank needs its own shard alone. With "reduce_scatter" that is what it gets, in place, and the step moves as many bytes
+as DistributedDataParallel's all-reduce; with "all_reduce" every rank gets the whole mean in p.grad, for 1.5 times the
+bytes.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from torch import nn
+
+from labs_helpers.data_parallel.base import broadcast
+from labs_helpers.data_parallel.buckets import MEGABYTE, fill_buckets
+from labs_helpers.data_parallel.zero.bucket import Bucket
+from labs_helpers.data_parallel.zero.gather import ParameterGather
+from labs_helpers.data_parallel.zero.optimizer import ShardedOptimizer
+
+REDUCTIONS = ("reduce_scatter", "all_reduce")
+
+
+class ZeRO1(ShardedOptimizer):
+    """As ShardedOptimizer, and: reduction: one of REDUCTIONS. bucket_mb: the most that a bucket holds, in MiB; it
+    travels during the backward pass, as soon as it is full. overlap_gather: updated parameters arrive during the next
+    forward pass; see `gather.ParameterGather` for what that asks of the model.
+
+    After a pass p.grad is a view of the bucket: with "all_reduce" the mean, with "reduce_scatter" of no use, and a
+    second pass outside no_sync() is then refused (RuntimeError): it would add to what has been reduced already.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        optimizer: Any,
+        params: Any = None,
+        *,
+        reduction: str = "reduce_scatter",
+        bucket_mb: float = 50,
+        overlap_gather: bool = False,
+        **settings: Any,
+    ) -> None:
+        if reduction not in REDUCTIONS:
+            raise ValueError(f"reduction is {reduction!r}, not one of {', '.join(REDUCTIONS)}")
+        if settings.get("offload") == "parameters" or settings.get("device") is not None:
+            raise ValueError("parameters stay where the model has them before stage 3: no offload or device for them")
+        self.reduction, self.bucket_bytes = reduction, bucket_mb * MEGABYTE
+        self.gather = ParameterGather(model, overlap_gather)
+        self.reduced = 0  # buckets sent in this pass: in their order, the same on all ranks
+        super().__init__(model, optimizer, params, **settings)
+        placed = {p for bucket in self.buckets for p in bucket.parameters}
+        broadcast([t for t in (*model.parameters(), *model.buffers()) if t not in placed], self.group)
+
+    def _place(self, parameters: list[nn.Parameter]) -> None:
+        new = {p for p in parameters if p.requires_grad} - {p for bucket in self.buckets for p in bucket.parameters}
+        # Gradients arrive from the last layer to the first: in that order the first bucket is full early.
+        backward_order = [p for p in reversed(self.groups.names) if p in new]
+        for some in fill_buckets(backward_order, self.bucket_bytes):
+            bucket = Bucket(some, self.group, self.settings)
+            self.buckets.append(bucket)
+            for p in some:
+                p.register_post_accumulate_grad_hook(partial(self._arrived, bucket))
+        self.gather.follow(self.buckets)
+
+    def _arrived(self, bucket: Bucket, parameter: nn.Parameter) -> None:
+        first = self._begin_pass()
+        if not self.synchronising:
+            return
+        if first:
+            self.reduced = 0
+            for each in self.buckets:
+                each.awaited = sum(p.requires_grad for p in each.parameters)
+        bucket.awaited -= 1
+        while self.reduced < len(self.buckets) and self.buckets[self.reduced].awaited == 0:
+            self._reduce_next()
+
+    def _reduce_next(self) -> None:
+        bucket = self.buckets[self.reduced]
+        self.reduced += 1
+        self._reduce(bucket)
+
+    def _end_pass(self) -> None:
+        while self.reduced < len(self.buckets):  # not full: some parameters were not used
+            self._reduce_next()
+        self._settle()
+
+    def _reduce(self, bucket: Bucket) -> None:
+        """Starts the mean of a bucket's gradients, which stay whole in `bucket.gradient`."""
+        if bucket.gradient is not None and self.reduction == "reduce_scatter":
+            there = bucket.gradient.untyped_storage().data_ptr()
+            if any(p.grad is not None and p.grad.untyped_storage().data_ptr() == there for p in bucket.parameters):
+                raise RuntimeError("a second backward pass since zero_grad(): all but the last stand in no_sync()")
+        flat = bucket.gradient = bucket.collect(bucket.gradient, keep=True)
+        bucket.gradient_shard = bucket.layout.shard(flat, self.group.rank)
+        if self.reduction == "all_reduce":
+            bucket.pending = self.group.start_mean(flat)
+        else:
+            bucket.pending = self.group.start_mean_shard(bucket.gradient_shard, flat)
+
+    def _settle(self) -> None:
+        for bucket in self.buckets:
+            if bucket.pending is not None:
+                bucket.pending.wait()
+                bucket.pending = None
+
+    def _note_used(self) -> None:
+        super()._note_used()
+        for bucket in self.buckets:
+            for p, used in zip(bucket.parameters, bucket.used, strict=True):
+                p.grad = p.grad if used else None
+
+    def settle(self) -> None:
+        """With overlap_gather, until all updated parameters are there."""
+        self.gather.wait()
+
+    def _updated(self) -> None:
+        self.gather.start()

@@ -1,0 +1,126 @@
+"""A part of the model whose parameters are gathered and freed together: stage 3's unit, usually a block."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import torch
+from torch import nn
+
+from labs_helpers.data_parallel.zero.bucket import Bucket, Settings
+from labs_helpers.data_parallel.zero.collectives import FlatCommunication
+from labs_helpers.data_parallel.zero.offload import CopyStream
+from labs_helpers.tensor_parallel.communication import Request
+
+
+class Unit:
+    """The parameters of `module` but for those of units inside it, as shards; whole between `gather()` and `free()`.
+
+    Whole, they are views of the gathered memory: nothing is copied out of it. Freed, that memory has size 0, and they
+    read as NaN in their shapes (0 for integers). It is the memory itself that shrinks and grows again, since autograd
+    has kept views of it in the forward pass, which must find the weights there in the backward pass.
+    """
+
+    def __init__(self, parameters: Sequence[nn.Parameter], group: FlatCommunication, settings: Settings):
+        self.group = group
+        kinds: dict[tuple[torch.dtype, bool], list[nn.Parameter]] = {}
+        for p in parameters:
+            kinds.setdefault((p.dtype, p.requires_grad), []).append(p)  # frozen ones have no gradients to send
+        self.buckets = [Bucket(some, group, settings, apart=True) for some in kinds.values()]
+        nothing = [b.whole.new_full((), float("nan") if b.whole.is_floating_point() else 0) for b in self.buckets]
+        self.freed = [
+            [(p, scalar.expand(p.shape)) for p in b.parameters] for b, scalar in zip(self.buckets, nothing, strict=True)
+        ]
+        self.copies = (
+            CopyStream(self.buckets[0].whole.device) if settings.offload == "parameters" and parameters else None
+        )
+        self.requests: list[Request] = []
+        self.gathered = True
+        self.calls = 0  # forward passes whose backward pass is still to come
+        self.in_backward = self.reduced = False
+        self.free()
+
+    @property
+    def trained(self) -> list[Bucket]:
+        return [bucket for bucket in self.buckets if any(p.requires_grad for p in bucket.parameters)]
+
+    def start_gather(self) -> None:
+        """Begins to gather; nothing if that has been done."""
+        if self.gathered or self.requests:
+            return
+        for bucket in self.buckets:
+            bucket.whole.untyped_storage().resize_(bucket.whole.nbytes)
+            if self.copies is None:
+                self.requests.append(self.group.start_gather(bucket.whole, bucket.shard))
+                continue
+            mine = bucket.layout.shard(bucket.whole, self.group.rank)
+            with self.copies.queue():
+                mine.copy_(bucket.shard, non_blocking=True)
+                self.requests.append(self.group.start_gather(bucket.whole, mine))
+
+    def gather(self) -> None:
+        """The parameters are whole."""
+        self.start_gather()
+        if self.gathered:
+            return
+        self._arrive()
+        for bucket in self.buckets:
+            bucket.point()
+        self.gathered = True
+
+    def free(self) -> None:
+        """The parameters are gone but for the shards; what has been gathered in vain, too."""
+        self._arrive()
+        for bucket, freed in zip(self.buckets, self.freed, strict=True):
+            if self.gathered:
+                for p, nothing in freed:
+                    p.data = nothing
+            bucket.whole.untyped_storage().resize_(0)
+        self.gathered = False
+
+    def _arrive(self) -> None:
+        for request in self.requests:
+            request.wait()
+        if self.copies is not None and self.requests:
+            self.copies.wait()
+        self.requests = []
+
+
+def find_units(
+    model: nn.Module, units: type[nn.Module] | Iterable[nn.Module]
+) -> list[tuple[nn.Module, list[nn.Parameter]]]:
+    """(module, parameters) of the model itself, first, and of each unit, in the model's order. A parameter belongs
+    to the innermost unit around it.
+
+    units: modules inside the model, or a class of modules. ValueError: no such module; a parameter that two units
+    share.
+    """
+    names = {module: name for name, module in model.named_modules()}
+    if isinstance(units, type):
+        wanted = {module for module in names if isinstance(module, units)}
+        missing = "" if wanted else f"there is no {units.__name__} in the model"
+    else:
+        wanted = set(units)
+        missing = "".join([f"a unit is not inside the model: {m}" for m in wanted if m not in names][:1])
+    if missing:
+        raise ValueError(missing)
+    found: dict[nn.Module, list[nn.Parameter]] = {module: [] for module in names if module in wanted or module is model}
+    owner: dict[nn.Parameter, nn.Module] = {}
+
+    def walk(module: nn.Module, unit: nn.Module) -> None:
+        unit = module if module in found else unit
+        for name, p in module.named_parameters(recurse=False):
+            if p not in owner:
+                owner[p] = unit
+                found[unit].append(p)
+            elif owner[p] is not unit:
+                both = " and ".join(names[m] or "the model itself" for m in (owner[p], unit))
+                raise ValueError(
+                    f"{names[module]}.{name} is a parameter of two units, {both}, one of which would free it as the "
+                    "other computes: make them one unit, or leave both to the model"
+                )
+        for child in module.children():
+            walk(child, unit)
+
+    walk(model, model)
+    return list(found.items())
