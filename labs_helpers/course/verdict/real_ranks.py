@@ -19,11 +19,15 @@ def on_real_ranks(case: str, student, own: list[tuple], call: Callable, timeout:
 
     from labs_helpers.launch.mpirun import RanksFailed, RanksTimeout, run_on_ranks
 
+    def on_rank(comm, student, own, call):
+        return call(student, comm, *own[comm.rank])
+
+    on_rank.__name__ = plain(student).__name__  # of which an error speaks
     # What travels by name is imported there, with all that its package imports: PyTorch, which takes seconds.
-    for name in {__name__, _package(call), _package(plain(student))} & sys.modules.keys():
+    for name in {_package(call), _package(plain(student))} & sys.modules.keys():
         cloudpickle.register_pickle_by_value(sys.modules[name])
     try:
-        return run_on_ranks(_on_rank, len(own), student, own, call, timeout=timeout)
+        return run_on_ranks(on_rank, len(own), student, own, call, timeout=timeout)
     except (RanksFailed, RanksTimeout) as error:
         same = "real ranks wait where practice ranks did not. Do all make the same calls whatever order they come in?"
         raise Wrong(case, str(error), cause=same if isinstance(error, RanksTimeout) else "") from None
@@ -35,10 +39,6 @@ def on_real_ranks(case: str, student, own: list[tuple], call: Callable, timeout:
             f"{type(error).__name__}: {error}\nThe function is sent to other processes with all that it refers to, and "
             f"{_not_picklable(student)} cannot be sent: keep no communicator, request or lock in a global variable.",
         ) from None
-
-
-def _on_rank(comm, student, own, call):
-    return call(student, comm, *own[comm.rank])
 
 
 def _package(function) -> str:
