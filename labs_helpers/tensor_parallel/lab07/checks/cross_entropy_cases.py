@@ -77,22 +77,20 @@ def _usual(case: Case, generator: torch.Generator) -> tuple[Tensor, Tensor]:
 
 
 def _extreme(case: Case, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-    """Each token: all ranks high, all low, or one high and the others low, which differs from token to token."""
-    count, rows = case.batch * case.length, case.vocabulary // case.ranks
-    high = torch.zeros(count, case.ranks, dtype=torch.bool)
-    high[0] = True
+    """The first token's logits are all high, the second's all low, of each further one a single logit is high, on
+    another rank each time; "high": all of them."""
+    count, ranks, rows = case.batch * case.length, case.ranks, case.vocabulary // case.ranks
+    tokens, owner = torch.arange(count), torch.arange(count) % ranks
+    row = torch.randint(rows, (count,), generator=generator)
+    high = torch.zeros(count, ranks, rows, dtype=torch.bool)
+    high[tokens, owner, row] = True
+    high[0], high[1] = True, False
     if case.kind == "high":
         high[:] = True
-    for token in range(2, count):
-        high[token, (token - 2) % case.ranks] = True
-    steps = torch.randint(8, (count, case.ranks, rows), generator=generator) / 2  # exact in float32 beside 10,000
-    logits = torch.where(high[..., None], HUGE - steps, steps - HUGE)
-    owner = high.int().argmax(-1)  # rank 0 where all are low
-    if case.kind == "far":
-        owner = (owner + 1) % case.ranks
-    targets = owner * rows + torch.randint(rows, (count,), generator=generator)
-    shape = case.batch, case.length
-    return logits.reshape(*shape, case.vocabulary), targets.reshape(shape)
+    steps = torch.randint(8, high.shape, generator=generator) / 2  # exact in float32 beside 10,000
+    logits = torch.where(high, HUGE - steps, steps - HUGE)
+    targets = (owner + (case.kind == "far")) % ranks * rows + row
+    return logits.reshape(case.batch, case.length, -1), targets.reshape(case.batch, case.length)
 
 
 def run_tokens(case: Case, student: Callable, groups: list[Tokens], errors) -> GroupRun:

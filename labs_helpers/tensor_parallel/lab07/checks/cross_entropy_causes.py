@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from labs_helpers.course.verdict import Candidates
-from labs_helpers.tensor_parallel.lab07.checks.cross_entropy_mistakes import NO_SHIFT, mistakes
+from labs_helpers.tensor_parallel.lab07.checks.cross_entropy_mistakes import NO_SHIFT, mistakes, shifts
 from labs_helpers.tensor_parallel.lab07.checks.cross_entropy_ways import Steps, Way, steps
 
 TARGET = "the target's logit is to be added up over the ranks, 0 where it is not"
@@ -19,15 +19,19 @@ PER_TOKEN = "the loss is a mean: divide the gradient by the number of tokens, ba
 OWN_PART = "each rank's gradient is of its own part of the vocabulary; nothing of it is to be exchanged"
 
 
-def loss_causes(logits: list[Tensor], targets: Tensor) -> Candidates:
-    """Their answers: the loss on all ranks."""
+def loss_causes(logits: list[Tensor], targets: Tensor, extreme: bool) -> Candidates:
+    """Their answers: the loss on all ranks. extreme: only what shows with logits of ±10,000."""
 
     def losses(way: Way) -> list[Tensor]:
         return [one.mean() for one in steps(logits, targets, way).losses()]
 
-    yield NO_SHIFT, [torch.tensor(math.nan)] * len(logits)  # inf / inf
-    for sentence, way in mistakes():
+    for sentence, way in shifts() if extreme else mistakes(len(logits)):
         yield sentence, losses(way)
+    right = steps(logits, targets, Way())
+    if extreme:
+        yield NO_SHIFT, [torch.tensor(math.nan)] * len(logits)  # inf / inf
+        yield from _of_probabilities(right)
+        return
     yield (
         "one rank alone knows the target's logit: add it up over the ranks, 0 where it is not",
         losses(Way(target="own")),
@@ -35,13 +39,18 @@ def loss_causes(logits: list[Tensor], targets: Tensor) -> Candidates:
     yield f"{TARGET}; it is the largest of them, which may be that 0", losses(Way(target="largest"))
     yield f"{TARGET}; it is the largest of them", losses(Way(target="largest", mask="clamped"))
     yield f"{TARGET}; it is their mean", losses(Way(target="mean"))
-    right = steps(logits, targets, Way())
-    yield from _of_tokens(right.losses())
+    minus = "−inf stands for the target of another rank, and so the sum is −inf: what adds nothing is 0"
+    yield minus, [torch.tensor(math.inf)] * len(logits)
+    yield from _of_tokens(right)
     yield from _of_terms(right)
 
 
-def _of_tokens(losses: list[Tensor]) -> Candidates:
+def _of_tokens(right: Steps) -> Candidates:
     """Where each token's loss is right."""
+    losses, mine = right.losses(), [one.sum(-1) for one in right.one]
+    own = "it is of the tokens alone whose targets are this rank's; all ranks have each token's loss"
+    for counts in (mine, [torch.ones_like(one) for one in mine]):
+        yield own, [(one * its).sum() / by.sum() for one, its, by in zip(losses, mine, counts, strict=True)]
     batch, length = losses[0].shape
     for number in (1, batch, length):
         yield MEAN, [one.sum() / number for one in losses]
@@ -68,25 +77,33 @@ def _of_terms(right: Steps) -> Candidates:
     both = "the largest logit is subtracted in the sum and not at the target, or at the target alone; it takes both"
     for sign in (-1, 1):
         yield both, [(total.log() - at + sign * largest).mean() for total, at, largest in terms]
-    tiny = "float32 has no such small probability: log(sum) − logit needs none"
-    for least in (0.0, 1e-30, 1e-20, 1e-12, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5):
-        yield tiny, [-(at.exp() / total + least).log().mean() for total, at, _ in terms]
-        yield tiny, [-(at.exp() / total).clamp(min=least).log().mean() for total, at, _ in terms]
     small = "something is added to the sum before its logarithm; it is 1 or more as it is"
     for more in (1.0, 1e-3, 1e-4, 1e-5, 1e-6):
         yield small, [((total + more).log() - at).mean() for total, at, _ in terms]
 
 
-def gradient_causes(logits: list[Tensor], targets: Tensor) -> Candidates:
-    """Their answers: the gradient on all ranks, where the loss is right."""
+def _of_probabilities(right: Steps) -> Candidates:
+    tiny = "float32 has no such small probability: log(sum) − logit needs none"
+    for least in (0.0, 1e-30, 1e-20, 1e-12, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5):
+        shares = [at.exp() / total for total, at in zip(right.total, right.target, strict=True)]
+        yield tiny, [-(share + least).log().mean() for share in shares]
+        yield tiny, [-share.clamp(min=least).log().mean() for share in shares]
+
+
+def gradient_causes(logits: list[Tensor], targets: Tensor, extreme: bool) -> Candidates:
+    """Their answers: the gradient on all ranks, where the loss is right. extreme: as above."""
     (batch, length), ranks = targets.shape, len(logits)
     count = batch * length
-    for sentence, way in mistakes():
+    for sentence, way in shifts() if extreme else mistakes(ranks):
         yield sentence, [one / count for one in steps(logits, targets, way).gradients()]
+    if extreme:
+        return
     right = steps(logits, targets, Way())
     gradients = right.gradients()
     yield "the −1 at the target is missing", [one / count for one in right.gradients(0.0)]
     yield "the 1 at the target is to be subtracted", [one / count for one in right.gradients(-1.0)]
+    masked = "the mask is for the 1 at the target alone; the softmax counts for all tokens"
+    yield masked, [one * at.sum(-1, keepdim=True) / count for one, at in zip(gradients, right.one, strict=True)]
     for number in (1, batch, length, count**2):
         yield PER_TOKEN, [one / number for one in gradients]
     part = "the number of tokens divides both, the softmax and the 1 at the target"
@@ -99,11 +116,9 @@ def gradient_causes(logits: list[Tensor], targets: Tensor) -> Candidates:
     yield log, [(one / total.log()[..., None] - at) / count for one, total, at in terms]
     shifted = "the exponentials are of the logits after the shift, and so is the sum that divides them"
     for sign in (-1, 1):
-        moved = zip(terms, right.largest, strict=True)
-        yield (
-            shifted,
-            [(one * (sign * by).exp()[..., None] / total[..., None] - at) / count for (one, total, at), by in moved],
-        )
+        factors = [(sign * one).exp()[..., None] for one in right.largest]
+        parts = zip(terms, factors, strict=True)
+        yield shifted, [(one * factor / total[..., None] - at) / count for (one, total, at), factor in parts]
     summed = torch.stack(gradients).sum(0) / count
     yield OWN_PART, [summed] * ranks
     yield OWN_PART, [summed / ranks] * ranks

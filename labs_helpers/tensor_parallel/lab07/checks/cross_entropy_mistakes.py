@@ -6,7 +6,9 @@ from collections.abc import Callable, Iterator
 
 from labs_helpers.tensor_parallel.lab07.checks.cross_entropy_ways import Way
 
-NO_SHIFT = "exp overflows, or is 0 everywhere: subtract the largest logit of all ranks first"
+NO_SHIFT = "exp overflows: subtract each token's largest logit of all ranks first"
+TOO_MUCH = "a token's logits are all far below what is subtracted, and every exp is 0: take each token's own largest"
+NOT_FINITE = "exp overflows, or is 0 everywhere; is it each token's largest logit of all ranks that is subtracted?"
 OWN_SHIFT = "each rank subtracts its own largest logit, and such sums do not add up: exchange the largest first"
 ELSEWHERE = "a target of another rank has no row here: clamp finds it one, which must not count (a mask, then 0)"
 FROM_THE_END = "a target below this rank's part gives a negative row: in Python one of the last, counted from the end"
@@ -18,9 +20,14 @@ ERRORS = (  # of messages, as in the engine's tables
     ),
     (r"same number of dimensions", "gather and scatter take an index of as many dimensions as logits: row[..., None]"),
     (
-        r"expected dtype int64|must be long|LongTensor|torch.int64",
+        r"xpected dtype int|must be long|LongTensor|torch.int64",
         "a row is an int64, as targets are; a division by / makes a float of it",
     ),
+    (
+        r"Boolean value of Tensor",
+        "tensors take (row >= 0) & (row < rows), with the brackets, and no and, or, not, if",
+    ),
+    (r"self.dtype to be equal to src.dtype", "scatter takes both tensors in one dtype: .to(…) one of them"),
     (
         r"must match the size of tensor",
         "(batch, length) meets (batch, length, V / p): [..., None] or keepdim=True gives the first a dimension of 1",
@@ -45,17 +52,25 @@ FIRST: tuple[tuple[str, Callable[[int, int, int], int]], ...] = (
 )
 
 
-def mistakes() -> Iterator[tuple[str, Way]]:
-    """Of the loss and of the gradient: (sentence, what is computed)."""
+def shifts() -> Iterator[tuple[str, Way]]:
+    """What shows with logits of ±10,000 alone: (sentence, what is computed)."""
     yield NO_SHIFT, Way("nothing")
-    yield OWN_SHIFT, Way("own")
-    yield "one largest logit for all tokens: where a token's logits are far below it, every exp is 0", Way("tokens")
+    yield TOO_MUCH, Way("tokens")
     yield 'the ranks\' largest logits are added up; all_reduce(t, "max") takes the largest', Way("sum")
+
+
+def mistakes(ranks: int) -> Iterator[tuple[str, Way]]:
+    """What shows with logits of any size."""
+    yield OWN_SHIFT, Way("own")
+    yield OWN_SHIFT, Way("own tokens")
     for where, first in FIRST:
         for mask in ("right", "clamped"):
             yield f"a rank's tokens begin at rank · V / p; not at {where}", Way(first=first, mask=mask)
     for mask in ("clamped", "first", "modulo"):
         yield ELSEWHERE, Way(mask=mask)
+    yield "logits has V / p columns as it is; they are not to be divided by p once more", Way(parts=ranks)
+    for mask in ("modulo", "clamped"):
+        yield "this rank's part is taken for the whole vocabulary", Way("own", mask=mask, total="own", target="own")
     yield FROM_THE_END, Way(mask="from the end")
     yield "targets below this rank's part are not left out: row < 0", Way(mask="below only")
     yield "targets above this rank's part are not left out: row ≥ V / p", Way(mask="above only")
@@ -64,5 +79,7 @@ def mistakes() -> Iterator[tuple[str, Way]]:
     yield "row V / p is the next rank's", Way(mask="one more")
     yield "row −1 is the rank's before", Way(mask="one before")
     yield "the sum of exponentials is of this rank's part alone: add it up over the ranks", Way(total="own")
-    yield "the ranks' sums of exponentials are to be added up; it is the largest of them", Way(total="largest")
+    largest = "the ranks' sums of exponentials are to be added up; it is the largest of them"
+    yield largest, Way(total="largest")
+    yield largest, Way(total="largest", target="largest")
     yield "the ranks' sums of exponentials are to be added up; it is their mean", Way(total="mean")

@@ -16,13 +16,15 @@ def begins(rank: int, rows: int, ranks: int) -> int:
 
 @dataclass(frozen=True)
 class Way:
-    """shift: what is subtracted: the largest of "all" ranks, the rank's "own", the largest of all ranks and "tokens",
-    the "sum" of the ranks' largest, or "nothing". first: begins(), or a mistake. mask: see `_rows`. total, target: the
-    sum of exponentials and the target's logit: of "all" ranks, the rank's "own", the "largest" or the "mean"."""
+    """shift: what is subtracted: the largest of "all" ranks, the rank's "own", the largest of all "tokens", or of all
+    on this rank ("own tokens"), the "sum" of the ranks' largest, or "nothing". first: begins(), or a mistake. mask: see
+    `_rows`. parts: into how many a rank's rows are cut once more. total, target: the sum of exponentials and the
+    target's logit: of "all" ranks, the rank's "own", the "largest" or the "mean"."""
 
     shift: str = "all"
     first: Callable[[int, int, int], int] = begins
     mask: str = "right"
+    parts: int = 1
     total: str = "all"
     target: str = "all"
 
@@ -55,7 +57,8 @@ def steps(logits: list[Tensor], targets: Tensor, way: Way) -> Steps:
     exponentials = [one.exp() for one in shifted]
     at, ones = [], []
     for rank, one in enumerate(shifted):
-        row, counts = _rows(targets - way.first(rank, rows, ranks), rows, way.mask)
+        part = max(rows // way.parts, 1)
+        row, counts = _rows(targets - way.first(rank, part, ranks), part, way.mask)
         at.append(torch.where(counts, one.gather(-1, row[..., None])[..., 0], 0))
         ones.append(torch.zeros_like(one).scatter_(-1, row[..., None], counts.to(one.dtype)[..., None]))
     totals = _over_ranks([one.sum(-1) for one in exponentials], way.total)
@@ -68,6 +71,8 @@ def _shifts(logits: list[Tensor], shift: str) -> list[Tensor]:
         return [torch.zeros_like(one) for one in own]
     if shift == "tokens":
         return [torch.full_like(one, float(torch.stack(own).max())) for one in own]
+    if shift == "own tokens":
+        return [torch.full_like(one, float(one.max())) for one in own]
     return _over_ranks(own, {"all": "largest", "sum": "all", "own": "own"}[shift])
 
 

@@ -22,11 +22,13 @@ def expect_on_ranks(
     causes: Candidates = (),
     advice: str = BY_HAND,
     nearly: str = "",
+    not_finite: str = "",
 ) -> None:
     """Raises Wrong unless |found − expected| ≤ bound on each rank; lists have one tensor per rank, in float64.
 
     name: of what was returned, as in "rank 1's grad_x". why: where the bound comes from. causes: their answers are
-    lists of one tensor per rank as well, of any shapes. nearly: the cause where all is right to some digits.
+    lists of one tensor per rank as well, of any shapes. nearly: the cause where all is right to some digits;
+    not_finite: where something is infinite or no number, if no other fits.
     """
 
     def fits(answer) -> bool:
@@ -52,13 +54,14 @@ def expect_on_ranks(
     bound = float(bounds[rank].expand(right.shape)[at])
     error = float((mine[at] - right[at]).abs())
     slight = f"\n  error {error:.2g}, allowed {bound:.2g} ({why})" if error < 1e3 * bound else ""
+    finite = all(bool(one.isfinite().all()) for one in found)
     digits = 7 if f"{mine[at]:.7g}" != f"{right[at]:.7g}" else 16
     raise Wrong(
         case,
         f"{mine[at]:.{digits}g}",
         f"{right[at]:.{digits}g}{slight}",
         f"rank {rank}'s {name}{others}{count}",
-        likely(causes, fits) or (nearly if _nearly(found, expected) else ""),
+        likely(causes, fits) or (nearly if _nearly(found, expected) else "") or ("" if finite else not_finite),
         advice.format(where=place),
     )
 

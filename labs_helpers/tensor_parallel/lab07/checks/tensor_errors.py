@@ -16,8 +16,8 @@ STATE = (
 CAUSES = (
     (
         r"cannot access local variable|referenced before assignment",
-        "a function that assigns to a name has a variable of its own by that name, also before the assignment: take "
-        "another name than that of the outer function's",
+        "a name is used before this function gives it a value; in an inner function an assignment makes a name its own "
+        "from the first line on: take another name",
     ),
     (
         r"view size is not compatible|\.t\(\)|contiguous, so|has to be contiguous",
@@ -35,6 +35,11 @@ CAUSES = (
         "nothing has to be cut here",
     ),
     (r"another rank's group", STATE),
+    (
+        r"Mismatch: \w+: elements",
+        "the ranks are at different collectives, or bring tensors of different sizes: does each rank call the same "
+        "ones, in the same order, outside of any if?",
+    ),
     (r"KeyError", 'all_reduce adds up, all_reduce(t, "max") takes the largest; it knows nothing else'),
     (r"second time", "autograd frees what it needs after one backward pass, and there may be more: retain_graph=True"),
     (
