@@ -9,10 +9,8 @@ cloudpickle.register_pickle_by_value(sys.modules[__name__])  # the ranks do not 
 
 WORDS, WIDTH, BATCH, LENGTH = 11, 6, 2, 3
 EVERYTHING = "tied, frozen, sometimes unused, mixed dtypes, strides"
-# (kind of model, optimizer)
-TRAININGS = tuple(
-    ("SGD AdamW".split()[number % 2], kind) for number, kind in enumerate(["plain", *EVERYTHING.split(", "), EVERYTHING])
-)
+AT_ONCE = (("SGD", EVERYTHING), ("AdamW", EVERYTHING))
+TRAININGS = (*zip(("SGD", "AdamW") * 3, ("plain", *EVERYTHING.split(", ")), strict=True), *AT_ONCE)
 
 
 def make(kind, seed=0):
@@ -75,7 +73,7 @@ STEPS = 4
 
 
 def training(parameters, optimizer, add_gradients):
-    """Four steps, of which the second has two micro-batches, the third clips, and the fourth keeps its gradients' memory.
+    """Four steps: the second has two micro-batches, the third clips, the fourth keeps its gradients' memory.
     add_gradients(step, micro, last): leaves the means of all ranks' gradients."""
     import torch
 

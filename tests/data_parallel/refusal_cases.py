@@ -30,7 +30,9 @@ def refused(comm):
     group, rank, size = wrapper_cases._groups[WORLD]
     other = rank == size - 1
 
-    def model(width=6, dtype=torch.float32, frozen=False, more=False, name="second", tied=False, turned=False, flag=True):
+    def model(
+        width=6, dtype=torch.float32, frozen=False, more=False, name="second", tied=False, turned=False, flag=True
+    ):
         model = nn.Module()
         model.first = nn.Linear(4, 4)
         setattr(model, name, nn.Linear(4, width, dtype=dtype))
@@ -62,7 +64,7 @@ def refused(comm):
     }
     messages["settings"] = _message(lambda: BucketedDDP(model(), group, bucket_mb=25 + other))
     messages["wrapper"] = _message(lambda: wrapper_cases.wrap("naive" if other else "flat", model(), group))
-    messages["two of three"] = _message(lambda: BucketedDDP(model(width=5 + rank // 2), group))
+    messages["two of four"] = _message(lambda: BucketedDDP(model(width=5 + rank // 2), group))
     messages["nothing"] = _message(lambda: BucketedDDP(model(), group))
     return messages
 

@@ -53,7 +53,7 @@ def trained(division, wrapper, comm):
     """By optimizer and kind of model, (largest difference to one process, between the ranks of the group)."""
     group, rank, size = _groups[division]
     results = {}
-    for optimizer, kind in models.TRAININGS if size != 3 else models.TRAININGS[-1:]:
+    for optimizer, kind in models.TRAININGS if size == 4 else models.AT_ONCE:
         ddp = wrap(wrapper, models.make(kind, seed=rank), group)  # what rank 0 has, counts
         mine = models.on_ranks(ddp, kind, optimizer, rank)
         expected = models.on_one_process(kind, optimizer, size)
@@ -108,6 +108,23 @@ def exact(division, wrapper, comm):
     (half.module[0] * 40_000).sum().backward()
     half.finish()
     results["no overflow"] = half.module[0].grad.allclose(torch.tensor(40_000.0).half(), rtol=1e-3)
+    return results
+
+
+def compressed(comm):
+    """By hook and wrapper, how far the four ranks are from each other after training, and from where they began."""
+    from labs_helpers.data_parallel.compression.int8 import Int8
+    from labs_helpers.data_parallel.compression.power_sgd import PowerSGD
+    from labs_helpers.data_parallel.compression.top_k import TopK
+
+    group, rank, _ = _groups["4"]
+    results = {}
+    for hook in (lambda: TopK(0.1), Int8, PowerSGD):
+        for wrapper in ("flat", "bucketed"):
+            ddp = wrap(wrapper, models.make(models.EVERYTHING), group, hook=hook())
+            mine = models.on_ranks(ddp, models.EVERYTHING, "SGD", rank)
+            change = largest(mine, models.state(models.make(models.EVERYTHING)))
+            results[repr(ddp.hook), wrapper] = (spread(mine, ddp.group), change)
     return results
 
 
