@@ -57,7 +57,7 @@ class Comparison:
                 raise Wrong(case, f"rank {rank} returned {kind}; an array is asked for", cause=cause)
         if not _same(found, right):
             fitting = likely(still_possible(causes(), self.passed), lambda answer: _same(found, answer))
-            cause = fitting or (WORLD if uses_world(self.student) else ())
+            cause = fitting or (WORLD if uses_world(self.student) else _moved(found, right))
             raise Wrong(case, self._first(found, right, given), cause=cause, advice=self.advice)
         self.passed.append((causes(), lambda answer: _same(answer, right)))
 
@@ -90,6 +90,18 @@ class Comparison:
             if len(at):
                 return f", {self.name}{list(map(int, at[0]))} of {whose}"
         return ""
+
+
+def _moved(found: Answer, right: Answer) -> str:
+    """The cause where the elements are the right ones: their shape, or their order."""
+    pairs = list(zip(found, right, strict=True))
+    if any(array.size != one.size for array, one in pairs):
+        return ""
+    if all(np.array_equal(array.reshape(-1), one.reshape(-1)) for array, one in pairs):
+        return "the elements are right, and in the right order: only reshape is missing"
+    if all(np.array_equal(np.sort(array, axis=None), np.sort(one, axis=None)) for array, one in pairs):
+        return "each rank has the right elements, in another order: follow the axes from line to line"
+    return ""
 
 
 def _same(found: Answer, answer: Answer) -> bool:

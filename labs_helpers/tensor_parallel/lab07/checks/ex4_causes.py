@@ -52,7 +52,9 @@ def causes(xs, mp_size):
     def joined(parts):
         return np.concatenate(list(parts), axis=2)
 
-    yield "recv is returned as it is: one part behind the other, with an axis for the rank", of_all(lambda p, _: p)
+    as_it_is = "recv is returned as it is: one part behind the other, the rank before the batch"
+    yield as_it_is, of_all(lambda p, _: p)
+    yield as_it_is, of_all(lambda p, _: p.reshape(-1))
     yield (
         "a reshape moves nothing: the parts lie behind one another, so the first rows are all of rank 0",
         of_all(lambda p, _: p.reshape(whole)),
@@ -75,7 +77,7 @@ def causes(xs, mp_size):
             # recv with another shape, read as if it were filled so
             shape = [groups[0].shape[axis] for axis in order]
             back = [order.index(axis) for axis in RIGHT]
-            sentence = f"recv has the axes ({axes}); Allgather fills it rank by rank, so the rank's axis is the first"
+            sentence = f"recv is read as ({axes}), and filled as (rank, batch, length, feature)"
             yield sentence, of_all(lambda p, _, s=shape, b=back: p.reshape(s).transpose(b).reshape(whole))
     yield "the ranks are in reverse order", of_all(lambda p, _: joined(p[::-1]))
     own_first = "each rank has its own features first; they are in the order of the ranks everywhere"
@@ -89,6 +91,9 @@ def causes(xs, mp_size):
     )
     alone = "only the rank's own features are there: what the others have is not collected"
     yield alone, of_all(lambda p, place: joined(p * (np.arange(mp_size) == place)[:, None, None, None].astype(p.dtype)))
+    for rank in range(mp_size):
+        others = (np.arange(mp_size) != rank)[:, None, None, None]
+        yield f"rank {rank}'s features are missing", of_all(lambda p, _, o=others: joined(p * o.astype(p.dtype)))
     yield "the parts were added up; they stand side by side", of_all(lambda p, _: p.sum(0, dtype=p.dtype))
     turned = of_all(lambda p, _: joined(p))
     for order in permutations(range(3)):

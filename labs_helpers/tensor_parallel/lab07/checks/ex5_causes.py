@@ -35,6 +35,9 @@ def causes(wholes, mp_size):
     yield "every mp_size-th feature; a rank's features lie side by side", of_all(lambda w, i: w[:, :, i::mp_size])
     for by in range(1, mp_size):
         yield "it is another rank's slice", of_all(lambda w, i, by=by: np.split(w, mp_size, 2)[(i + by) % mp_size])
+    summed = "the parts are added up; a rank keeps its own"
+    yield summed, of_all(lambda whole, _: sum(np.split(whole, mp_size, axis=2)))
+    yield summed, of_all(lambda whole, _: sum(np.split(whole, mp_size, axis=2)) / mp_size)
     yield "one feature alone", of_all(lambda whole, i: whole[:, :, i])
     yield "it is the whole gradient", of_all(lambda whole, _: whole)
     yield "it is the whole gradient, divided: a part is a slice of it", of_all(lambda whole, _: whole / mp_size)
@@ -63,6 +66,7 @@ def _slices(batch, length, features, mp_size):
     yield start, lambda i: i, lambda i: i + part
     yield start, lambda i: i, lambda i: part
     yield start, lambda i: i, lambda i: (i + 1) * part
+    yield start, lambda i: i * part + 1, lambda i: (i + 1) * part + 1
     widths = {n: f"a part is features // mp_size = {part} wide, not {n}" for n in range(1, features) if n != part}
     for name, size in (("length", length), ("batch", batch)):
         widths[size // mp_size] = f"the width of a part is worked out from the {name}; it is features // mp_size"
@@ -75,8 +79,9 @@ def _slices(batch, length, features, mp_size):
     yield end, lambda i: i * part, lambda i: (i + 1) * part - 1
     yield "a slice has no end: it goes on to the last feature", lambda i: i * part, lambda i: features
     yield "a slice has no start: it begins at feature 0", lambda i: 0, lambda i: (i + 1) * part
-    same = "the slice is the same on all ranks, the first one's; mp_group_idx says which is this one's"
+    same = "the slice is the same on all ranks; mp_group_idx says which is this one's"
     yield same, lambda i: 0, lambda i: part
+    yield same, lambda i: features - part, lambda i: features
     yield "the ranks are counted from the other end", lambda i: features - (i + 1) * part, lambda i: features - i * part
     count = "mp_group_idx counts from 0: rank 0's slice begins at feature 0"
     yield count, lambda i: (i - 1) * part, lambda i: i * part

@@ -89,8 +89,15 @@ def causes(gradients, mp_size):
     yield "the sum, divided by mp_size: gradients of one loss add up", of_sums(lambda t, i: sliced(t, i) // mp_size)
     for by in range(1, mp_size):
         yield "it is another rank's slice of the sum", of_sums(lambda t, i, by=by: sliced(t, (i + by) % mp_size))
+    yield "the rank's own part is in it twice", of_all(lambda p, i: sliced(p.sum(0, dtype=p.dtype) + p[i], i))
+    for axis, name in ((0, "batch"), (1, "length")):
+        for width in (part, gradients[0].shape[axis] // mp_size):
+            cut_there = of_sums(lambda t, i, a=axis, n=width: np.moveaxis(t, a, 0)[i * n : (i + 1) * n])
+            sentence = f"the sum is sliced along the axis {axis}, the {name}; the features are axis 2"
+            yield sentence, [np.moveaxis(array, 0, axis) for array in cut_there]
     yield "the slice is the same on all ranks, the first one's", of_sums(lambda t, _: sliced(t, 0))
     yield "it is the whole sum, of which a rank keeps its slice", of_sums(lambda t, _: t)
+    yield "it is the whole sum, divided: a part is a slice of it", of_sums(lambda t, _: t / mp_size)
     yield "it is grad_x itself: what was received is not returned", of_all(lambda parts, i: parts[i])
     yield (
         "the largest, not the sum: op is MPI.SUM unless it is told otherwise",

@@ -21,9 +21,9 @@ SHARED = (
 def average_gradients(student):
     passed = []
     for case, dp_size, mp_size, shapes in (
-        ("2 copies of a model on 3 ranks", 2, 3, [(4, 3), (5,), (), (2, 3, 2), (0, 4), (3, 2), (2,)]),
+        ("4 copies of a model of 2 ranks", 4, 2, [(4, 3), (5,), (), (2, 3, 2), (0, 4), (3, 2), (2,)]),
         ("3 ranks, whose gradients lie differently in memory", 3, 1, [(2, 5), (3, 4), (), (6,)]),
-        ("4 ranks, one gradient", 4, 1, [(3, 2)]),
+        ("2 ranks, one gradient", 2, 1, [(3, 2)]),
         ("1 rank", 1, 1, [(3, 2), (4,)]),
     ):
         gradients = [draw(shapes, seed=rank) for rank in range(dp_size * mp_size)]

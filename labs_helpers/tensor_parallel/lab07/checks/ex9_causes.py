@@ -13,7 +13,11 @@ ERRORS = (
     (r"stack expects each tensor", f"torch.stack takes tensors of one shape; {FLAT}"),
     (r"'list' object has no attribute|'list' and 'int'", "it is done to one tensor, not to a list of them"),
     (r"'numpy.ndarray' object has no attribute", "it is done to a tensor: torch.from_numpy makes one of an array"),
-    (r"expects split_sizes to sum", "the parts have as many elements as the gradients: numel() of each"),
+    (
+        r"expects split_sizes to sum",
+        "the sizes of the parts, numel() of each gradient, add up to the length of the vector of all gradients; one of "
+        "the two is another",
+    ),
     (
         r"is invalid for input of size",
         "a part has as many elements as its gradient, numel(), and starts behind the last",
@@ -42,35 +46,39 @@ def causes(groups, mp_size):
     """Their answers: each rank's list of means. groups: of each data-parallel group its ranks' gradients."""
     dp_size, count = len(groups[0]), len(groups[0][0])
     ranks = [(groups[rank % mp_size], rank // mp_size) for rank in range(dp_size * mp_size)]
-    sums = [[sum(one.double() for one in same) for same in zip(*group, strict=True)] for group, _ in ranks]
+    same = [[[one.double() for one in of_one] for of_one in zip(*group, strict=True)] for group in groups]
+    sums = [[sum(of_one) for of_one in same[rank % mp_size]] for rank in range(len(ranks))]
     elements = sum(one.numel() for one in sums[0])
 
     def of_all(function):
         """function(gradients' sum, the group's gradients, the rank's place) for each gradient, on each rank."""
         return [
-            [function(total, [one[i].double() for one in group], place) for i, total in enumerate(sums[rank])]
-            for rank, (group, place) in enumerate(ranks)
+            [function(*both, rank // mp_size) for both in zip(own, same[rank % mp_size], strict=True)]
+            for rank, own in enumerate(sums)
         ]
 
     yield "the sum, not the mean: a division by dp_group.size is missing", sums
-    what = {
-        elements: "elements",
-        count: "gradients",
-        dp_size * mp_size: "ranks in the grid",
-        mp_size: "ranks of a model",
+    counted = {
+        "the number of all elements": elements,
+        "the number of gradients": count,
+        "the number of ranks in the grid": dp_size * mp_size,
+        "the number of ranks of a model": mp_size,
+        "the number of other ranks": dp_size - 1,
+        "dp_group.size twice": dp_size**2,
     }
-    for divisor in range(2, max(elements, 64) + 1):
+    for what, divisor in counted.items():
+        if divisor not in (0, 1, dp_size):
+            yield f"a division by {what}", of_all(lambda total, _, __, n=divisor: total / n)
+    for divisor in range(2, 65):
         if divisor != dp_size:
-            named = f", the number of {what[divisor]}" if divisor in what else ""
-            if divisor == dp_size**2:
-                named += f", {dp_size} × {dp_size}: divided twice"
-            sentence = f"the sum is divided by {divisor}{named}; dp_group.size is {dp_size}"
-            yield sentence, of_all(lambda total, _, __, n=divisor: total / n)
+            constant = f"a division by {divisor}, whatever dp_group.size is"
+            yield constant, of_all(lambda total, _, __, n=divisor: total / n)
     elementwise = "a division by a gradient's number of elements; the mean goes over the ranks"
     yield elementwise, of_all(lambda total, _, __: total / total.numel())
     vectors = [torch.cat([one.reshape(-1) for one in own]) for own in sums]
     for divisor in (1, dp_size):
-        filled = [[torch.full_like(one, vectors[r].mean() / divisor) for one in own] for r, own in enumerate(sums)]
+        means = [vector.mean() / divisor for vector in vectors]
+        filled = [[torch.full_like(one, mean) for one in own] for mean, own in zip(means, sums, strict=True)]
         yield "mean() goes over the elements; the mean that is asked for goes over the ranks", filled
     for first in (0, 1):
         by_rank = "a division by dp_group.rank, which is another number on each rank; dp_group.size is the same"
@@ -79,12 +87,22 @@ def causes(groups, mp_size):
     alone = "nothing is added up: all_reduce returns the sum, and leaves what it is given as it is"
     yield alone, of_all(lambda _, own, place: own[place])
     yield alone, of_all(lambda _, own, place: own[place] / dp_size)
+    twice = "the rank's own gradients are in it twice: the sum has them already"
+    for divisor in (1, dp_size, dp_size + 1):
+        yield twice, of_all(lambda total, own, place, n=divisor: (total + own[place]) / n)
+    for divisor in (1, dp_size):
+        first_alone = "all have rank 0's gradients: a broadcast adds nothing up"
+        yield first_alone, of_all(lambda _, own, __, n=divisor: own[0] / n)
+    some = "only rank 0 divides; every rank has the sum"
+    yield some, of_all(lambda total, _, place: total if place else total / dp_size)
     yield "the mean is multiplied by dp_group.size, not divided", of_all(lambda total, _, __: total * dp_size)
     largest = "the largest, not the sum: all_reduce adds up unless it is told otherwise"
     yield largest, of_all(lambda _, own, __: torch.stack(own).amax(0))
     yield largest, of_all(lambda _, own, __: torch.stack(own).amax(0) / dp_size)
     yield "0 everywhere: what is returned is never filled", of_all(lambda total, _, __: total * 0)
     means = of_all(lambda total, _, __: total / dp_size)
+    only = "the first gradient alone is averaged; the others are this rank's"
+    yield only, [[own[0], *group[place][1:]] for own, (group, place) in zip(means, ranks, strict=True)]
     mixed = "the gradients' order is another in the vector than among the parts"
     yield mixed, [_cut(own[::-1], own) for own in means]
     yield mixed, [_cut(sorted(own, key=torch.Tensor.numel), own) for own in means]

@@ -76,6 +76,8 @@ def _other_shapes(gradients: Sequence[Tensor]):
     yield NOT_CUT, [(sum(sizes),)]
     yield flat, [(size,) for size in sizes]
     yield "the means are in the reverse order of the gradients", shapes[::-1]
+    swapped = "the two dimensions of matrices are swapped"
+    yield swapped, [shape[::-1] if len(shape) == 2 else shape for shape in shapes]
     out = "a gradient {} is left out; it has its place in the list, too"
     yield out.format("without elements"), [tuple(one.shape) for one in gradients if one.numel()]
     yield out.format("that is 0"), [tuple(one.shape) for one in gradients if one.any()]

@@ -33,7 +33,7 @@ BUGS: list = [
     ),
     (NAME, "joined along the batch", [("axis=2", "axis=0")], r"shape \(6, 5, 4\)(.|\n)*axis 0, the batch"),
     (NAME, "joined along the length", [("axis=2", "axis=1")], r"shape \(3, 10, 4\)(.|\n)*axis 1, the length"),
-    (NAME, "the parts as they come", returns("parts"), "one part behind the other, with an axis for the rank"),
+    (NAME, "the parts as they come", returns("parts"), "recv is returned as it is: one part behind the other"),
     (
         NAME,
         "the ranks' features alternate",
@@ -51,7 +51,7 @@ BUGS: list = [
         NAME,
         "recv begins with the batch",
         [("(mp_size, *x.shape)", "(x.shape[0], mp_size, *x.shape[1:])"), ("list(parts)", "list(parts.swapaxes(0, 1))")],
-        r"recv has the axes \(batch, rank, length, feature\); Allgather fills it rank by rank",
+        r"recv is read as \(batch, rank, length, feature\), and filled as \(rank, batch, length, feature\)",
     ),
     (
         NAME,
