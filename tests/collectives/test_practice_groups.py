@@ -97,7 +97,9 @@ def test_split_orders_by_key_then_by_rank(pairs):
     def program(comm):
         group = comm.Split(*pairs[comm.rank])
         assert group.Get_rank() == group.rank and group.Get_size() == group.size
-        return group.allgather(comm.rank), group.rank
+        members = group.allgather(comm.rank)
+        assert list(group.ranks) == members
+        return members, group.rank
 
     ran = practice_groups(program, len(pairs))
     for rank, (members, place) in enumerate(ran.results):

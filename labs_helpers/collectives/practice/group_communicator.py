@@ -26,6 +26,11 @@ class GroupComm(Caller):
     def Get_size(self) -> int:
         return self.size
 
+    @property
+    def ranks(self) -> tuple[int, ...]:
+        """Its ranks of the world, in its order: for those who look on. mpi4py's communicators have no such property."""
+        return self._ranks
+
     def Split(self, color: int = 0, key: int = 0) -> GroupComm | None:
         """As MPI's: ranks of one key keep their order. MPI.UNDEFINED gives MPI.COMM_NULL, or None where no program
         has imported MPI."""
