@@ -1,0 +1,156 @@
+"""The time of a step in each layout, over each link."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import pandas
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+
+from labs_helpers.draw import figures
+from labs_helpers.draw.curves import recorded_on
+from labs_helpers.tensor_parallel.predict import predict
+from labs_helpers.tensor_parallel.records import links, select, variant_of
+from labs_helpers.tensor_parallel.variants import Variant
+from labs_helpers.transformer.charts.layout import listed, new_figure
+
+COMPUTE = "#B9B6AC"
+INSIDE, ACROSS = figures.COLORS["blue"], figures.COLORS["vermillion"]
+SCHEMES = {"megatron": "blue", "naive": "purple", "sequence-parallel": "green"}
+
+Tables = Mapping[str, pandas.DataFrame]
+
+
+def draw_layouts(rows: pandas.DataFrame, length: int | None = None) -> Figure:
+    """Time of a step in each dp × tp layout, a panel per link: compute alone, what communication adds to it, coloured
+    by where the tensor-parallel groups are, the middle 60% of the steps, and the prediction.
+
+    length: of the sequences, by default the longest that were measured. ValueError without such records.
+    """
+    length = length or int(select(rows, "step")["length"].max())
+    how = {"length": length, "scheme": "megatron", "sequence_parallel": False, "overlap": False}
+    tables = {link: select(rows, "step", link=link, **how) for link in links(rows)}
+    fig, axes = _draw_bars(
+        f"{_fastest(tables)}{_across(tables)}", tables, str, lambda row: INSIDE if row["tp_nodes"] == 1 else ACROSS
+    )
+    labels, off = [tick.get_text() for tick in axes[0].get_yticklabels()], []
+    for ax, table in zip(axes, tables.values(), strict=True):
+        for _, row in table.iterrows():
+            told = predict(rows, row).step_ms
+            off.append(told / row["step_ms"] - 1)
+            ax.add_line(_diamond(told / 1e3, labels.index(str(variant_of(row))), "_predicted"))
+            ax.set_xlim(0, max(ax.get_xlim()[1], 1.05e-3 * told))
+    axes[0].set_ylabel("dp × tp")
+    name = f"predicted: off by {_signed(min(off))} to {_signed(max(off))}"
+    _legend(fig, {"communication, tp inside a node": INSIDE, "tp across the nodes": ACROSS}, _diamond(0, 0, name))
+    return fig
+
+
+def draw_schemes(rows: pandas.DataFrame) -> Figure:
+    """Time of a step as Megatron, in the naive scheme and with sequence parallelism, a panel per link: compute alone,
+    and what communication adds to it. Of the layouts with naive records. ValueError without any."""
+    naive = select(rows, "step", scheme="naive")
+    layouts = list(dict.fromkeys(zip(naive["dp"], naive["tp"], strict=True)))
+    length = int(naive["length"].max())
+    tables = {}
+    for link in links(rows):
+        table = select(rows, "step", link=link, length=length, placement="inside", overlap=False)
+        table = table[[pair in layouts for pair in zip(table["dp"], table["tp"], strict=True)]]
+        scheme = [list(SCHEMES).index(scheme_of(variant_of(row))) for _, row in table.iterrows()]
+        tables[link] = table.assign(order=scheme).sort_values(["tp", "order"])
+    fig, _ = _draw_bars(
+        _cost_of_naive(tables),
+        tables,
+        lambda variant: f"{variant.dp} × {variant.tp} {scheme_of(variant)}",
+        lambda row: figures.COLORS[SCHEMES[scheme_of(variant_of(row))]],
+    )
+    _legend(fig, {f"communication, {name}": figures.COLORS[color] for name, color in SCHEMES.items()})
+    return fig
+
+
+def scheme_of(variant: Variant) -> str:
+    """One of SCHEMES."""
+    return "sequence-parallel" if variant.sequence_parallel else variant.scheme
+
+
+def _draw_bars(
+    title: str, tables: Tables, name: Callable[[Variant], str], color: Callable[[pandas.Series], str]
+) -> tuple[Figure, Sequence[Axes]]:
+    """A panel per link with a bar per row: compute alone, the rest of the step in its colour, a line of spread."""
+    labels = list(dict.fromkeys(name(variant_of(row)) for table in tables.values() for _, row in table.iterrows()))
+    first = next(iter(tables.values()))
+    about = first.iloc[0]
+    task = f"{about['batch']:.0f} sequences of {about['length']:.0f} tokens"
+    model = f"{about['layers']:.0f} layers of width {about['width']:.0f}"
+    fig, axes = new_figure(
+        f"{title}\n{task}, {model}{recorded_on(first)}",
+        width=max(9.3, 2.2 + 2.7 * len(tables)),
+        height=2.0 + 0.36 * len(labels),
+        ncols=len(tables),
+        sharey=True,
+        squeeze=False,
+    )
+    for ax, (link, table) in zip(axes[0], tables.items(), strict=True):
+        for _, row in table.iterrows():
+            y, alone, step = labels.index(name(variant_of(row))), row["alone_ms"] / 1e3, row["step_ms"] / 1e3
+            ax.barh(y, min(alone, step), color=COMPUTE, height=0.62)
+            ax.barh(y, max(0.0, step - alone), left=min(alone, step), color=color(row), height=0.62)
+            ax.hlines(y, row["step_p20_ms"] / 1e3, row["step_p80_ms"] / 1e3, color=figures.INK, linewidth=1.2)
+        ax.set_title(link if row["nodes"] == 1 else f"{row['nodes']:.0f} nodes, {link}", fontsize="medium")
+        ax.set(xlabel="time of a step", xlim=(0, None))
+        figures.set_unit(ax.xaxis, "s")
+        ax.locator_params(axis="x", nbins=4)
+        ax.grid(False, axis="y")
+    axes[0][0].set_yticks(range(len(labels)), labels)
+    axes[0][0].invert_yaxis()
+    return fig, axes[0]
+
+
+def _diamond(x: float, y: float, label: str) -> Line2D:
+    line = Line2D([x], [y], color="black", marker="D", markersize=6, linestyle="none", label=label)
+    line.set(markerfacecolor="none", markeredgewidth=1.6)
+    return line
+
+
+def _legend(fig: Figure, colors: Mapping[str, str], *more: Line2D) -> None:
+    patches = [Patch(color=color, label=name) for name, color in {"compute alone": COMPUTE, **colors}.items()]
+    fig.legend(handles=[*patches, *more], loc="outside lower left", ncols=4, fontsize="small", handlelength=1.2)
+
+
+def _fastest(tables: Tables) -> str:
+    """Which layout is the fastest over which link."""
+    best: dict[str, list[str]] = {}
+    for link, table in tables.items():
+        best.setdefault(str(variant_of(table.loc[table["step_ms"].idxmin()])), []).append(link)
+    if len(best) == 1:
+        return f"{next(iter(best))} is the fastest over every link"
+    return "Fastest: " + listed([f"{name} over {listed(of_links)}" for name, of_links in best.items()])
+
+
+def _across(tables: Tables) -> str:
+    """How much longer a step takes where tensor-parallel groups are across the nodes instead of inside, at most."""
+    told = []
+    for link, table in tables.items():
+        pairs = table.pivot_table(index=["dp", "tp"], columns="placement", values="step_ms")
+        if "across" in pairs:
+            ratios = (pairs["across"] / pairs["inside"]).dropna()
+            dp, tp = ratios.idxmax()
+            told.append(f"{ratios.max():.2g} times over {link} ({dp} × {tp})")
+    return f"; with tp across the nodes a step takes up to {listed(told)} as long" if told else ""
+
+
+def _cost_of_naive(tables: Tables) -> str:
+    told = []
+    for link, table in tables.items():
+        plain = table[~table["sequence_parallel"]].pivot_table(index=["dp", "tp"], columns="scheme", values="step_ms")
+        ratios = (plain["naive"] / plain["megatron"]).dropna()
+        dp, tp = ratios.idxmax()
+        told.append(f"{ratios.max():.2g} times over {link} ({dp} × {tp})")
+    return f"The naive scheme's step takes up to {listed(told)} as long as Megatron's"
+
+
+def _signed(share: float) -> str:
+    return f"{share:+.0%}".replace("-", "−")

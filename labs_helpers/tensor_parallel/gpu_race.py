@@ -1,0 +1,194 @@
+"""Race a tensor-parallel step against PyTorch's `parallelize_module`, and time every dp × tp layout of the GPUs here.
+
+    torchrun --nproc-per-node 4 -m labs_helpers.tensor_parallel.gpu_race            # NCCL, to results/; some minutes
+    torchrun --nproc-per-node 2 -m labs_helpers.tensor_parallel.gpu_race --out build/race.jsonl   # gloo without GPUs
+
+A step is a forward and a backward pass. All candidates of a layout have the same parameters, take the same batch, and
+are timed in turns, once their losses and their gradients' norms agree. Besides: compute alone, the step with gradients
+averaged over the data-parallel ranks, and all-reduces, from which `predict.predict_gpus` foretells the layouts.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import gc
+import os
+import sys
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from labs_helpers.measure.machine import prepare_triton, this_machine
+from labs_helpers.measure.study import keep, make_parser
+from labs_helpers.tensor_parallel.gpu_candidates import ALONE, OURS, THEIRS, Candidate, Contestant, Setting, candidates
+from labs_helpers.tensor_parallel.gpu_timing import all_reduces, gathered, timed, times
+from labs_helpers.tensor_parallel.predict import MODEL
+from labs_helpers.tensor_parallel.records import frame
+from labs_helpers.transformer.config import SIZES, TransformerConfig
+from labs_helpers.transformer.model import Transformer
+from labs_helpers.transformer.training_step import fixed_batch
+
+STUDY = "tensor-parallel"
+SAME = {torch.bfloat16: (0.01, 0.05), torch.float32: (1e-4, 1e-3)}  # relative, of losses and of gradients' norms
+
+Record = dict[str, Any]
+
+
+def race(setting: Setting, wanted: Iterable[Candidate], rounds: int) -> list[Record]:
+    """A record per candidate in one layout, the same on every rank, which all call it. Times are the slowest rank's.
+
+    A candidate that fails has its error recorded, and no times. RuntimeError where losses or norms disagree.
+    """
+    contestants: dict[Candidate, Contestant] = {}
+    records: dict[Candidate, Record] = {}
+    for candidate in wanted:
+        records[candidate] = dataclasses.asdict(candidate)
+        contestant, error = _try(setting, candidate)
+        if errors := [said for said in gathered(error) if said]:
+            records[candidate]["error"] = errors[0]
+        elif contestant is not None:
+            contestants[candidate] = contestant
+            records[candidate] |= contestant.checked()
+    _expect_agreement([records[candidate] for candidate in contestants], SAME[setting.dtype])
+    samples: dict[Candidate, list[float]] = {candidate: [] for candidate in contestants}
+    for _ in range(rounds):
+        for candidate, contestant in contestants.items():
+            samples[candidate].append(timed(contestant.step, setting.device))
+    for candidate, taken in samples.items():
+        records[candidate] |= times("step", taken)
+    return list(records.values())
+
+
+def _try(setting: Setting, candidate: Candidate) -> tuple[Contestant | None, str]:
+    """The contestant after its first steps, which compile; or what was wrong, with all ranks alike."""
+    try:
+        contestant = Contestant(setting, candidate)
+        for _ in range(2):
+            contestant.step()
+    except Exception as error:
+        return None, f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
+    return contestant, ""
+
+
+def _expect_agreement(records: list[Record], bounds: tuple[float, float]) -> None:
+    """Of those that communicate; of averaged gradients the norm is another one."""
+    spoken = [record for record in records if record["library"] != ALONE]
+    for name, bound in zip(("loss", "gradient_norm"), bounds, strict=True):
+        same = [record for record in spoken if name == "loss" or not record["average"]]
+        for record in same:
+            if not abs(record[name] / same[0][name] - 1) < bound:
+                raise RuntimeError(f"{name} is {same[0][name]:.6g} in {same[0]}, but {record[name]:.6g} in {record}")
+
+
+def measure(
+    config: TransformerConfig,
+    dtype: torch.dtype,
+    device: torch.device,
+    batch: int,
+    length: int,
+    rounds: int,
+    attentions: list[str],
+    manners: list[bool],
+    say: Callable[[str], None] = print,
+) -> list[Record]:
+    """Records of all layouts of the process group, the same on every rank. batch: sequences of all ranks together."""
+    world = dist.get_world_size()
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        with device:
+            full = Transformer(config).to(dtype).state_dict()
+    for tensor in full.values():
+        dist.broadcast(tensor, 0)
+    tokens, targets = (part.to(device) for part in fixed_batch(config, batch, length, seed=0))
+    same = {"study": STUDY, "gpus": world, "dtype": str(dtype).removeprefix("torch."), "batch": batch, "length": length}
+    same |= {name: getattr(config, name) for name in MODEL}
+    records: list[Record] = []
+    for tp in (tp for tp in range(1, world + 1) if world % tp == 0):
+        dp = world // tp
+        wanted = candidates(dp, tp, attentions, manners)
+        say(f"{dp} × {tp}: {len(wanted)} candidates, {rounds} rounds")
+        setting = Setting(dp, tp, config, full, tokens, targets)
+        layout = same | {"dp": dp, "tp": tp}
+        records += [layout | {"kind": "gpu_step"} | record for record in race(setting, wanted, rounds)]
+        groups = {"tp": setting.tp_group, "dp": setting.dp_group}
+        records += [layout | record for record in all_reduces(groups, dtype, device)]
+        _release()
+    return records
+
+
+def _release() -> None:
+    torch._dynamo.reset()
+    gc.collect()
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
+
+
+def table(records: list[Record]) -> str:
+    """A line per candidate: median and spread in ms, and how long ours takes of the time of parallelize_module's."""
+    rows = frame([record for record in records if record["kind"] == "gpu_step"])
+    keys = ["dp", "tp", "attention", "compiled", "sequence_parallel", "average"]
+    wanted = [*keys, "library", "step_ms", "spread", "ours / theirs", "loss", "error"]
+    rows = rows.reindex(columns=list(dict.fromkeys([*rows, *wanted, "step_p20_ms", "step_p80_ms"])))
+    rows["spread"] = (rows["step_p80_ms"] - rows["step_p20_ms"]) / rows["step_ms"]
+    theirs = rows[rows["library"] == THEIRS].set_index(keys)["step_ms"]
+    ours = rows["library"] == OURS
+    rows["ours / theirs"] = rows["step_ms"] / [
+        theirs.get(key, float("nan")) for key in rows[keys].itertuples(index=False)
+    ]
+    rows.loc[~ours, "ours / theirs"] = float("nan")
+    return str(rows[wanted].to_string(index=False, float_format="{:.4g}".format, na_rep="–"))
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = make_parser(__doc__ or "", STUDY)
+    parser.add_argument("--size", choices=list(SIZES), help="of the model; default: 1b, without GPUs tiny")
+    parser.add_argument("--batch", type=int, help="sequences of all ranks together; default: 2 per rank")
+    parser.add_argument("--length", type=int, help="tokens of a sequence; default: 2048, without GPUs 128")
+    parser.add_argument("--rounds", type=int, default=10, help="timed steps per candidate; default: %(default)s")
+    parser.add_argument("--eager", action="store_true", help="nothing compiled; the default without GPUs")
+    given = parser.parse_args(arguments)
+    if "RANK" not in os.environ:
+        parser.error(
+            "this is started by torchrun: torchrun --nproc-per-node 2 -m labs_helpers.tensor_parallel.gpu_race"
+        )
+    gpus = this_machine().device == "cuda"
+    rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    if world < 2 or (gpus and world > torch.cuda.device_count()):
+        parser.error(
+            f"{world} ranks and {torch.cuda.device_count()} GPUs; a GPU per rank is needed, and two ranks or more"
+        )
+    batch = given.batch or 2 * world
+    if batch % world or given.rounds < 1:
+        parser.error(f"--batch is {batch}, which {world} ranks have to divide, and --rounds {given.rounds}, at least 1")
+    device = torch.device("cuda", int(os.environ["LOCAL_RANK"])) if gpus else torch.device("cpu")
+    if gpus:
+        prepare_triton()
+        torch.cuda.set_device(device)
+    else:
+        torch.set_num_threads(1)
+    config = dataclasses.replace(SIZES[given.size or ("1b" if gpus else "tiny")], tied=False)
+    dist.init_process_group("nccl" if gpus else "gloo", device_id=device if gpus else None)
+    try:
+        records = measure(
+            config,
+            torch.bfloat16 if gpus else torch.float32,
+            device,
+            batch,
+            given.length or (2048 if gpus else 128),
+            given.rounds,
+            ["sdpa", "flash"] if gpus else ["sdpa"],
+            [False, True] if gpus and not given.eager else [False],
+            say=lambda text: print(text, file=sys.stderr, flush=True) if rank == 0 else None,
+        )
+    finally:
+        dist.destroy_process_group()
+    if rank == 0:
+        print(table(records))
+        if gpus or given.out:
+            keep(STUDY, records, given.out)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,130 @@
+"""What the study runs on its ranks: steps of all variants timed in turns, and what each of them sends and holds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from torch import Tensor
+
+from labs_helpers.measure.peak_memory import Alive
+from labs_helpers.measure.timing import Timing
+from labs_helpers.tensor_parallel import traffic
+from labs_helpers.tensor_parallel.placement import nodes_of_groups
+from labs_helpers.tensor_parallel.variants import Step, Task, Variant
+from labs_helpers.transformer.train import adamw
+
+SAME_LOSS = 1e-4  # in float32, whose sums are taken in another order in each layout
+
+Record = dict[str, Any]
+Timings = dict[str, Timing]  # of a step and of its parts
+
+
+def race(task: Task, variants: Sequence[Variant], ranks_per_node: int, rounds: int) -> list[Record]:
+    """A record per variant on rank 0, [] elsewhere; every rank of the task calls it. A round is a step of each variant,
+    and of each kind of shard its compute alone, on all ranks at once.
+
+    Times are medians in ms: those of the rank whose step takes the longest, and every rank's. alone_ms: the compute.
+    RuntimeError where a group is not where it is to be, or a variant's loss is not the first one's: nothing is timed
+    before it is right.
+    """
+    steps = [Step(task, variant, ranks_per_node) for variant in variants]
+    losses = [step.mean_loss() for step in steps]
+    for variant, loss in zip(variants, losses, strict=True):
+        if not abs(loss - losses[0]) < SAME_LOSS:
+            raise RuntimeError(f"{variant}: the loss is {loss:.6f}, but as {variants[0]} it is {losses[0]:.6f}")
+    alone = {_shard(variant): Step(task, variant, ranks_per_node, way="silent") for variant in variants}
+    for step in alone.values():
+        step.run()
+    samples = [(step, list[dict[str, float]]()) for step in (*steps, *alone.values())]
+    for _ in range(rounds):
+        for step, taken in samples:
+            taken.append(step.timed())
+    mine = [{name: Timing.of([1e3 * t[name] for t in taken]) for name in taken[0]} for _, taken in samples]
+    for step, _ in samples:
+        step.free()
+    gathered: list[list[Timings]] | None = task.comm.gather(mine)
+    if gathered is None:
+        return []
+    by_step = list(zip(*gathered, strict=True))
+    compute = {shard: _slowest(by_rank) for shard, by_rank in zip(alone, by_step[len(steps) :], strict=True)}
+    records = []
+    for variant, loss, by_rank in zip(variants, losses, by_step, strict=False):
+        tp_nodes, dp_nodes = nodes_of_groups(variant.dp, variant.tp, variant.placement, ranks_per_node)
+        slowest = _slowest(by_rank)
+        records.append(
+            {"kind": "step", **asdict(variant), "tp_nodes": tp_nodes, "dp_nodes": dp_nodes}
+            | {"loss": loss, "rounds": rounds, "alone_ms": compute[_shard(variant)]["step"].median_ms}
+            | {f"{name}_ms": timing.median_ms for name, timing in slowest.items()}
+            | {"step_p20_ms": slowest["step"].p20_ms, "step_p80_ms": slowest["step"].p80_ms}
+            | {f"{name}_ms_by_rank": [timings[name].median_ms for timings in by_rank] for name in slowest}
+        )
+    return records
+
+
+def _shard(variant: Variant) -> tuple[Any, ...]:
+    """What the compute of a rank depends on."""
+    return variant.tp, variant.scheme, variant.sequence_parallel
+
+
+def _slowest(by_rank: Sequence[Timings]) -> Timings:
+    return max(by_rank, key=lambda timings: timings["step"].median_ms)
+
+
+def count(task: Task, variants: Sequence[Variant], ranks_per_node: int) -> list[Record]:
+    """A record per variant on rank 0, [] elsewhere, of what a step sends and a rank holds; every rank calls it.
+
+    Bytes and messages that leave each rank, counted over the course's own collectives, beside those that the formula
+    has. Bytes that the rank with the most holds: parameters, gradients, AdamW's moments, and the most that one step
+    adds to them.
+    """
+    records = []
+    for variant in variants:
+        step = Step(task, variant, ranks_per_node, way="own")
+        step.run()
+        step.reset()
+        step.run()
+        sent = {"tp_bytes": step.tp.bytes_sent, "dp_bytes": step.dp.bytes_sent}
+        sent |= {"tp_messages": step.tp.messages_sent, "dp_messages": step.dp.messages_sent}
+        held = _held(step)
+        by_rank = task.comm.gather((sent, held))
+        step.free()
+        if by_rank is not None:
+            records.append(
+                {"kind": "count", **asdict(variant), "buckets": len(step.average.buckets)}
+                | {f"{name}_by_rank": [of_rank[name] for of_rank, _ in by_rank] for name in sent}
+                | {f"{name}_by_formula": value for name, value in _by_formula(step).items()}
+                | {name: max(of_rank[name] for _, of_rank in by_rank) for name in held}
+            )
+    return records
+
+
+def _by_formula(step: Step) -> dict[str, int]:
+    """What leaves a rank of each group in a step."""
+    variant = step.variant
+    sequences, length = step.tokens.shape
+    itemsize = step.model.norm.weight.itemsize
+    how: dict[str, Any] = {"scheme": variant.scheme, "sequence_parallel": variant.sequence_parallel}
+    rows = traffic.step_traffic(step.task.config, sequences, length, variant.tp, variant.dp, itemsize, **how)
+    told = {}
+    for group in ("tp", "dp"):
+        own = [row for row in rows if row.group == group]
+        told[f"{group}_bytes"] = traffic.bytes_sent(own, variant.tp, variant.dp)
+        told[f"{group}_messages"] = traffic.messages_sent(own, variant.tp, variant.dp)
+    told["dp_messages"] *= len(step.average.buckets)  # the formula has all gradients in one call
+    return told
+
+
+def _held(step: Step) -> dict[str, int]:
+    """Bytes by what they are for. The gradients are there; the moments are made; the step is watched, and so slow."""
+    parameters = list(step.model.parameters())
+    gradients = [p.grad for p in parameters if p.grad is not None]
+    optimizer = adamw(step.model, lr=0.0)
+    optimizer.step()  # of length 0: the weights stay
+    moments = [t for state in optimizer.state.values() for t in state.values() if isinstance(t, Tensor) and t.ndim]
+    with Alive([*parameters, *gradients, *moments, step.tokens, step.targets]) as alive:
+        step.run()
+    tensors: dict[str, Sequence[Tensor]] = {"parameter": parameters, "gradient": gradients, "optimizer": moments}
+    held = {f"{name}_bytes": sum(t.nbytes for t in some) for name, some in tensors.items()}
+    return held | {"activation_bytes": alive.peak}

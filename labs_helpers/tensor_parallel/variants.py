@@ -1,0 +1,127 @@
+"""One training step in many layouts: `Variant` says how the ranks are arranged, `Step` is a rank's part of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from labs_helpers.tensor_parallel.communication import connect
+from labs_helpers.tensor_parallel.data import split_data
+from labs_helpers.tensor_parallel.gradients import GradientAverage
+from labs_helpers.tensor_parallel.parallel_transformer import ParallelTransformer
+from labs_helpers.tensor_parallel.placement import place
+from labs_helpers.tensor_parallel.sharded_gradients import sum_partial_gradients
+from labs_helpers.tensor_parallel.silent_communication import SilentCommunication
+from labs_helpers.tensor_parallel.timed_communication import TimedCommunication
+from labs_helpers.transformer.config import TransformerConfig
+from labs_helpers.transformer.model import Transformer
+from labs_helpers.transformer.training_step import fixed_batch
+
+PHASES = ("forward", "backward", "average")
+
+
+@dataclass(frozen=True)
+class Variant:
+    """dp × tp ranks, where the tensor-parallel groups are (see placement.py), and how the model is sharded."""
+
+    dp: int
+    tp: int
+    placement: str = "inside"
+    scheme: str = "megatron"
+    sequence_parallel: bool = False
+    overlap: bool = False  # gradients travel during the backward pass, in buckets of a quarter of them
+
+    def __str__(self) -> str:
+        words = [f"{self.dp} × {self.tp}"]
+        words += [self.placement] * (self.dp > 1 and self.tp > 1)
+        words += [self.scheme] * (self.scheme != "megatron")
+        words += ["sequence-parallel"] * self.sequence_parallel + ["overlapped"] * self.overlap
+        return " ".join(words)
+
+
+class Task:
+    """What every variant trains: one model, and one batch of `batch` sequences of `length` tokens for all ranks of comm
+    together, the same on each of them. Called by every rank of comm."""
+
+    def __init__(self, comm: Any, config: TransformerConfig, batch: int, length: int) -> None:
+        self.comm, self.config = comm, config
+        tokens = fixed_batch(config, batch, length, seed=0) if comm.Get_rank() == 0 else None
+        self.x, self.y = comm.bcast(tokens)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)
+            self.full = Transformer(config).state_dict()
+
+
+class Step:
+    """A variant's model with this rank's part of the batch: `run()` is forward, backward, and gradient average.
+
+    way: "mpi", whose collectives are timed; "own", which are counted; "silent", the compute alone. ValueError and
+    RuntimeError as `place` and ParallelTransformer raise them. Called by every rank of the task.
+    """
+
+    def __init__(self, task: Task, variant: Variant, ranks_per_node: int, way: str = "mpi") -> None:
+        self.task, self.variant = task, variant
+        self.grid = place(task.comm, variant.dp, variant.tp, variant.placement, ranks_per_node)
+        self.tp, self.dp = (_connect(way, group) for group in (self.grid.mp_comm, self.grid.dp_comm))
+        self.model = ParallelTransformer.from_full(
+            task.config,
+            task.full,
+            self.tp,
+            scheme=variant.scheme,
+            sequence_parallel=variant.sequence_parallel,
+        )
+        everything = sum(p.nbytes for p in self.model.parameters())
+        bucket_bytes = everything // 4 if variant.overlap else everything
+        self.average = GradientAverage(self.model.parameters(), self.dp, bucket_bytes, variant.overlap)
+        rank = self.grid.dp_idx * variant.tp + self.grid.mp_idx
+        x, y = split_data(task.x.numpy(), task.y.numpy(), variant.tp, variant.dp, rank)
+        self.tokens, self.targets = torch.from_numpy(x), torch.from_numpy(y)
+
+    def run(self) -> tuple[Tensor, list[float]]:
+        """(the loss of this rank's sequences, the moments at which the step began and each of PHASES ended)."""
+        moments = [perf_counter()]
+        self.model.zero_grad(set_to_none=False)  # they stay in their buckets
+        loss = self.model.loss(self.tokens, self.targets)
+        moments.append(perf_counter())
+        loss.backward()
+        moments.append(perf_counter())
+        self.average.finish()
+        if self.variant.sequence_parallel:
+            sum_partial_gradients(self.model, self.tp)
+        moments.append(perf_counter())
+        return loss.detach(), moments
+
+    def mean_loss(self) -> float:
+        """Of the whole batch, after a step."""
+        return float(self.dp.all_reduce(self.run()[0]).item() / self.dp.size)
+
+    def timed(self) -> dict[str, float]:
+        """Seconds of a step that all ranks begin together, of its phases, and inside the collectives of each group,
+        which is more than they take where ranks share a core: one that waits lets another compute."""
+        self.reset()
+        self.task.comm.Barrier()
+        _, moments = self.run()
+        phases = [end - start for start, end in zip(moments, moments[1:], strict=False)]
+        seconds = dict(zip(PHASES, phases, strict=True)) | {"step": moments[-1] - moments[0]}
+        return seconds | {"tp": self.tp.seconds, "dp": self.dp.seconds}
+
+    def reset(self) -> None:
+        """Counts, and times, from here on."""
+        self.tp.reset()
+        self.dp.reset()
+
+    def free(self) -> None:
+        """Every rank of comm, in the same order."""
+        self.average.remove()
+        self.grid.mp_comm.Free()
+        self.grid.dp_comm.Free()
+
+
+def _connect(way: str, group: Any) -> TimedCommunication:
+    silent = way == "silent"
+    inner = SilentCommunication(group.Get_rank(), group.Get_size()) if silent else connect(way, group)
+    return TimedCommunication(inner)
