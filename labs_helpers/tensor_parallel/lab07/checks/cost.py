@@ -30,11 +30,11 @@ def expect_one_collective(
             continue
         counted = Counter((call.name, call.nbytes) for call in calls)
         made = ", ".join(f"{times} × {name}{_of(size)}" for (name, size), times in counted.items()) or "no collective"
-        causes = dict.fromkeys(costly[call.name] for call in calls if call.name in costly)
+        cause = next((costly[call.name] for call in calls if call.name in costly), "")
         raise Wrong(
             case,
             f"the values are right, but ranks {_listed(group)} make {made}; one {cheap[0]}{_of(nbytes)} is enough",
-            cause=tuple(causes) or (LATENCY if len(calls) > 1 else WIDER),
+            cause=cause or (LATENCY if len(calls) > 1 else WIDER),
             advice="count the bytes that leave each rank",
         )
 

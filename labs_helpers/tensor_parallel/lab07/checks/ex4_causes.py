@@ -4,6 +4,8 @@ from itertools import permutations
 
 import numpy as np
 
+from labs_helpers.tensor_parallel.lab07.checks.slices import by_model
+
 ERRORS = (
     (
         r"^ValueError: Allgather: recv has \d+ elements",
@@ -32,6 +34,7 @@ COSTLY = {
     "Allreduce": _TWICE,
     "allreduce": _TWICE,
     "gather": _ROOT,
+    "Gather": _ROOT,
     "Bcast": _ONE_EACH,
     "bcast": _ONE_EACH,
 }
@@ -41,7 +44,7 @@ RIGHT = (1, 2, 0, 3)  # what reshape can join: the rank before the features
 
 def causes(xs, mp_size):
     """Their answers: each rank's result. xs: each rank's x, with its strides."""
-    groups = [np.stack(xs[first : first + mp_size]) for first in range(0, len(xs), mp_size)]
+    groups = [np.stack(of_model) for of_model in by_model(xs, mp_size)]
     batch, length, part = xs[0].shape
     whole = (batch, length, mp_size * part)
 
@@ -103,12 +106,8 @@ def causes(xs, mp_size):
     if np.issubdtype(xs[0].dtype, np.integer):
         for dtype in (np.float64, np.float32):
             through = [array.astype(dtype).astype(array.dtype) for array in turned]
-            yield f"the values went through {dtype.__name__}, which has not their digits", through
+            yield f"the values went through {dtype.__name__}, which does not hold all their digits", through
     if not xs[0].flags.c_contiguous:
         as_they_lie = "x is sent as it lies in memory, and this one is not in C order; np.ascontiguousarray(x) is"
-        groups = [np.stack([x.ravel("K").reshape(x.shape) for x in parts]) for parts in groups_of(xs, mp_size)]
+        groups = [np.stack([x.ravel("K").reshape(x.shape) for x in parts]) for parts in by_model(xs, mp_size)]
         yield as_they_lie, of_all(lambda p, _: joined(p))
-
-
-def groups_of(xs, mp_size):
-    return [xs[first : first + mp_size] for first in range(0, len(xs), mp_size)]

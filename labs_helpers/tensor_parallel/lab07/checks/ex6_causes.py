@@ -4,6 +4,8 @@ from itertools import permutations
 
 import numpy as np
 
+from labs_helpers.tensor_parallel.lab07.checks.slices import by_model
+
 ERRORS = (
     (
         r"^ValueError: Reduce_scatter(_block)?: (send has|recv has|\d+ elements)",
@@ -40,7 +42,7 @@ RIGHT = (2, 0, 1, 3)
 
 def causes(gradients, mp_size):
     """Their answers: each rank's result. gradients: each rank's grad_x, with its strides."""
-    groups = [np.stack(gradients[first : first + mp_size]) for first in range(0, len(gradients), mp_size)]
+    groups = [np.stack(of_model) for of_model in by_model(gradients, mp_size)]
     batch, length, features = gradients[0].shape
     part = features // mp_size
     blocks = (mp_size, batch, length, part)  # what recv is read as, on each rank
@@ -109,14 +111,10 @@ def causes(gradients, mp_size):
     if np.issubdtype(gradients[0].dtype, np.integer):
         for dtype in (np.float64, np.float32):
             through = of_all(lambda p, i, d=dtype: sliced(p.astype(d).sum(0, dtype=d), i).astype(p.dtype))
-            yield f"the values went through {dtype.__name__}, which has not their digits", through
+            yield f"the values went through {dtype.__name__}, which does not hold all their digits", through
     if not gradients[0].flags.c_contiguous:
         lie = "what is sent is not in C order, and is sent as it lies in memory; np.ascontiguousarray puts it in order"
         groups = [
-            np.stack([one.ravel("K").reshape(one.shape) for one in parts]) for parts in _models(gradients, mp_size)
+            np.stack([one.ravel("K").reshape(one.shape) for one in parts]) for parts in by_model(gradients, mp_size)
         ]
         yield lie, of_sums(lambda total, i: total.reshape(blocks)[i])
-
-
-def _models(gradients, mp_size):
-    return [gradients[first : first + mp_size] for first in range(0, len(gradients), mp_size)]

@@ -10,7 +10,7 @@ from labs_helpers.tensor_parallel.lab07.checks.arrays import Comparison
 from labs_helpers.tensor_parallel.lab07.checks.cost import expect_one_collective
 from labs_helpers.tensor_parallel.lab07.checks.ex6_causes import COSTLY, ERRORS, causes
 from labs_helpers.tensor_parallel.lab07.checks.groups import on_groups, on_real_ranks
-from labs_helpers.tensor_parallel.lab07.checks.slices import SHAPE, grid, in_models, laid_out, models
+from labs_helpers.tensor_parallel.lab07.checks.slices import SHAPE, by_model, grid, in_models, laid_out, models, slices
 
 ADVICE = "2 ranks, batch 1, length 2, 4 features, on paper: what lies in send, and which half of it does rank 0 get?"
 SEVERAL = "these are the blocks for all ranks, or of all; this rank's is their sum at its place"
@@ -45,5 +45,5 @@ def naive_collect_backward_x(student):
 
 def _sums(gradients, mp_size):
     """Each rank's slice of its model's sum."""
-    sums = [sum(gradients[first : first + mp_size]) for first in range(0, len(gradients), mp_size)]
-    return [part for total in sums for part in np.split(total, mp_size, axis=2)]
+    sums = [sum(of_model) for of_model in by_model(gradients, mp_size)]
+    return slices(sums, mp_size)

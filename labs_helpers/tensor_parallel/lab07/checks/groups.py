@@ -27,7 +27,7 @@ CAUSES = (  # of a rank's error, as in the engine's tables; an exercise's own co
         "a transposed or sliced view; MPI sends one run of memory: np.ascontiguousarray makes one (np.copy, np.array "
         "and astype keep the order that it has in memory)",
     ),
-    (r"^AttributeError: these practice ranks know", "the text of the function names the methods that it takes"),
+    (r"^AttributeError: these practice ranks know", "the function's description names the methods that it needs"),
     (r"^Mismatch: rank \d+ calls", "which collective comes next depends on the rank"),
     (
         r"^NameError: name '(MPI|comm|world|COMM_WORLD)'",

@@ -37,6 +37,11 @@ def laid_out(array: Array, order: str) -> Array:
     return np.array(array, order=order)
 
 
+def by_model(arrays: list[Array], mp_size: int) -> list[list[Array]]:
+    """Each model's ranks' arrays, out of those of all ranks."""
+    return [arrays[first : first + mp_size] for first in range(0, len(arrays), mp_size)]
+
+
 def grid(ranks: int, mp_size: int) -> list[tuple[int, ...]]:
     """The ranks of each model."""
     return [tuple(range(first, first + mp_size)) for first in range(0, ranks, mp_size)]

@@ -1,0 +1,38 @@
+"""Every candidate cause of every case can be worked out; a mistake in one would show only to whom it is meant for."""
+
+import pytest
+
+from labs_helpers.tensor_parallel.lab07 import checks as check
+from labs_helpers.tensor_parallel.lab07 import exercises
+from labs_helpers.tensor_parallel.lab07.checks import ex9_average_gradients
+from labs_helpers.tensor_parallel.lab07.checks.arrays import Comparison
+from tests.tensor_parallel.lab07.test_planted_bugs import on_practice_instead
+
+NAMES = (
+    "naive_collect_forward_input",
+    "naive_collect_backward_output",
+    "naive_collect_backward_x",
+    "average_gradients",
+)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_candidates_have_an_answer_for_each_rank(name, monkeypatch):
+    cases = []
+
+    def compare(case, found, causes):
+        cases.append(case)
+        for sentence, answer in causes():
+            assert sentence and len(answer) == len(found)
+
+    def compare_arrays(self, case, found, right, causes, given=None):
+        compare(case, found, causes)
+
+    def compare_lists(case, found, right, groups, causes, passed):
+        compare(case, found, causes)
+
+    monkeypatch.setattr(Comparison, "compare_values", compare_arrays)
+    monkeypatch.setattr(ex9_average_gradients, "expect_means", compare_lists)
+    monkeypatch.setattr("labs_helpers.launch.mpirun.run_on_ranks", on_practice_instead)
+    lines = getattr(check, name).verify(getattr(exercises, name))
+    assert len(cases) == len(lines)
