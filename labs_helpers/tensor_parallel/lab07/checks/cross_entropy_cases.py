@@ -78,9 +78,10 @@ def _usual(case: Case, generator: torch.Generator) -> tuple[Tensor, Tensor]:
 
 def _extreme(case: Case, generator: torch.Generator) -> tuple[Tensor, Tensor]:
     """The first token's logits are all high, the second's all low, of each further one a single logit is high, on
-    another rank each time; "high": all of them."""
+    another rank each time; "high": all of them, and rank 1 has all targets."""
     count, ranks, rows = case.batch * case.length, case.ranks, case.vocabulary // case.ranks
-    tokens, owner = torch.arange(count), torch.arange(count) % ranks
+    tokens = torch.arange(count)
+    owner = torch.ones_like(tokens) if case.kind == "high" else tokens % ranks
     row = torch.randint(rows, (count,), generator=generator)
     high = torch.zeros(count, ranks, rows, dtype=torch.bool)
     high[tokens, owner, row] = True

@@ -51,6 +51,9 @@ def _of_tokens(right: Steps) -> Candidates:
     own = "it is of the tokens alone whose targets are this rank's; all ranks have each token's loss"
     for counts in (mine, [torch.ones_like(one) for one in mine]):
         yield own, [(one * its).sum() / by.sum() for one, its, by in zip(losses, mine, counts, strict=True)]
+    means = torch.stack([(one * its).sum() / its.sum() for one, its in zip(losses, mine, strict=True)])
+    uneven = "the ranks have different numbers of targets: a mean of their means is not the mean"
+    yield uneven, [means.mean()] * len(mine)
     batch, length = losses[0].shape
     for number in (1, batch, length):
         yield MEAN, [one.sum() / number for one in losses]
@@ -94,7 +97,7 @@ def gradient_causes(logits: list[Tensor], targets: Tensor, extreme: bool) -> Can
     """Their answers: the gradient on all ranks, where the loss is right. extreme: as above."""
     (batch, length), ranks = targets.shape, len(logits)
     count = batch * length
-    for sentence, way in shifts() if extreme else mistakes(ranks):
+    for sentence, way in list(shifts())[:2] if extreme else mistakes(ranks):
         yield sentence, [one / count for one in steps(logits, targets, way).gradients()]
     if extreme:
         return
@@ -122,6 +125,8 @@ def gradient_causes(logits: list[Tensor], targets: Tensor, extreme: bool) -> Can
     summed = torch.stack(gradients).sum(0) / count
     yield OWN_PART, [summed] * ranks
     yield OWN_PART, [summed / ranks] * ranks
-    yield OWN_PART, [one / count / ranks for one in gradients]
+    factor = "the number of ranks is no factor of the gradient; each has its own part of one"
+    for times in (ranks, 1 / ranks):
+        yield factor, [times * one / count for one in gradients]
     for dim in range(summed.ndim):
         yield OWN_PART, [torch.cat(gradients, dim) / count] * ranks

@@ -46,8 +46,6 @@ FIRST: tuple[tuple[str, Callable[[int, int, int], int]], ...] = (
     ("(rank + 1) · V / p", lambda rank, rows, ranks: (rank + 1) * rows),
     ("rank · V / p + 1", lambda rank, rows, ranks: rank * rows + 1),
     ("rank · V / p − 1", lambda rank, rows, ranks: rank * rows - 1),
-    ("rank · (V / p − 1)", lambda rank, rows, ranks: rank * (rows - 1)),
-    ("rank · (V / p + 1)", lambda rank, rows, ranks: rank * (rows + 1)),
     ("the parts counted from the last rank", lambda rank, rows, ranks: (ranks - 1 - rank) * rows),
 )
 
@@ -83,3 +81,4 @@ def mistakes(ranks: int) -> Iterator[tuple[str, Way]]:
     yield largest, Way(total="largest")
     yield largest, Way(total="largest", target="largest")
     yield "the ranks' sums of exponentials are to be added up; it is their mean", Way(total="mean")
+    yield "the ranks' sums of exponentials are to be added up; it is rank 0's", Way(total="first")

@@ -19,7 +19,7 @@ class Way:
     """shift: what is subtracted: the largest of "all" ranks, the rank's "own", the largest of all "tokens", or of all
     on this rank ("own tokens"), the "sum" of the ranks' largest, or "nothing". first: begins(), or a mistake. mask: see
     `_rows`. parts: into how many a rank's rows are cut once more. total, target: the sum of exponentials and the
-    target's logit: of "all" ranks, the rank's "own", the "largest" or the "mean"."""
+    target's logit: of "all" ranks, the rank's "own", the "largest", the "mean" or the "first" rank's."""
 
     shift: str = "all"
     first: Callable[[int, int, int], int] = begins
@@ -80,7 +80,12 @@ def _over_ranks(own: list[Tensor], how: str) -> list[Tensor]:
     if how == "own":
         return own
     every = torch.stack(own)
-    result = {"all": lambda: every.sum(0), "largest": lambda: every.amax(0), "mean": lambda: every.mean(0)}[how]()
+    if how == "largest":
+        result = every.amax(0)
+    elif how == "first":
+        result = every[0]
+    else:
+        result = every.sum(0) / (len(own) if how == "mean" else 1)
     return [result] * len(own)
 
 

@@ -17,6 +17,7 @@ WHY = "some roundings of numbers as large as the logits"
 BY_HAND = "work out {where} by hand, for one token: which rank has what of it, and what do the others need?"
 ENOUGH = "three numbers per token are enough: the largest logit, the sum of exponentials, the target's logit"
 NUMBER = ".item() and float() make a number of it, and wait for a GPU to have computed it"
+NEARLY = "a step of it in float16 or bfloat16, or a small number that is added somewhere"
 FORM = "(loss, grad_logits) is asked for"
 CASES = (
     Case("2 ranks, V = 10", 2, batch=3, length=4, vocabulary=10),
@@ -56,7 +57,7 @@ def _expect_right(case: Case, student) -> Pass:
 def _judge(case: Case, tokens: Tokens, passes: list[Pass]) -> None:
     """Raises Wrong unless a group's loss and gradient are right."""
     title, extreme = case.name, case.kind != "usual"
-    last = {"advice": BY_HAND, "not_finite": NOT_FINITE if extreme else ""}
+    last = {"advice": BY_HAND, "not_finite": NOT_FINITE if extreme else "", "nearly": NEARLY}
     for rank, one in enumerate(passes):
         _expect_form(title, rank, one.returned, tokens.logits[rank])
     expect_unchanged(title, passes)

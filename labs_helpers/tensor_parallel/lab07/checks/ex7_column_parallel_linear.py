@@ -19,7 +19,7 @@ CUT = Cut(weight=1, bias=0, grad_out=-1)
 NOTHING = "a rank has the whole x, and all that its columns need"
 COLUMNS = "each is of its rank's own columns"
 CASES = (
-    Case("3 ranks, 12 features to 15", 3, batch=2, length=7, features=12, width=15),
+    Case("3 ranks, 12 features to 15", 3, batch=6, length=7, features=12, width=15),
     Case("2 ranks, a rank's weight is square", 2, batch=3, length=2, features=4, width=8),
     Case("1 rank", 1, batch=2, length=3, features=5, width=4),
     Case("2 groups of 2 ranks, each with its own data", 2, batch=1, length=6, features=5, width=6, groups=2),
@@ -33,13 +33,14 @@ def column_parallel_linear(student):
     yield from layer_lines(student, SCHEME, CASES)
 
 
-def out_causes(layer, calls):
+def out_causes(layer, made):
     """Their answers: out on all ranks."""
     x, weight, bias = layer.operands["x"], layer.operands["weight"], layer.operands["bias"]
     ranks = range(len(x))
     yield "bias is not added", [x[r] @ weight[r] for r in ranks]
     yield "bias is added twice", [x[r] @ weight[r] + 2 * bias[r] for r in ranks]
     yield "bias is subtracted", [x[r] @ weight[r] - bias[r] for r in ranks]
+    yield "bias is added on one rank alone", [x[r] @ weight[r] + bias[r] * (r == 0) for r in ranks]
     for by in list(ranks)[1:]:
         yield "bias is that of another rank", [x[r] @ weight[r] + bias[(r + by) % len(x)] for r in ranks]
     yield "bias is that of another rank", [x[r] @ weight[r] + bias[0] for r in ranks]
@@ -55,7 +56,7 @@ def out_causes(layer, calls):
     yield from local_wrongly("out", layer.out, COLUMNS)
 
 
-def gradient_causes(layers, layer, call, name, calls):
+def gradient_causes(layers, layer, call, name, made):
     """Their answers: a gradient on all ranks."""
     parts = layer.local(call)
     ranks, own = len(parts["x"]), own_gradient(parts, name)
@@ -63,10 +64,11 @@ def gradient_causes(layers, layer, call, name, calls):
         yield from local_wrongly(name, own, COLUMNS)
         yield from step_mistakes(layer, call, name)
     else:
-        yield from summed_wrongly(name, own, calls)
+        yield from summed_wrongly(name, own, made)
         for cause, answer in step_mistakes(layer, call, name):
             yield cause, alike(sum(answer), ranks)
-            yield f"{cause}; and the all-reduce is missing", answer
+            if ranks > 1:
+                yield f"{cause}; and the all-reduce is missing", answer
         grad_out = sum(parts["grad_out"])
         first = "grad_out is added up before the product; what has to be added up is grad_out @ weight.T"
         own = own_gradient(parts | {"grad_out": alike(grad_out, ranks)}, name)

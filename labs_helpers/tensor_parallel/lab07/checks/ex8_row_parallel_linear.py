@@ -8,6 +8,7 @@ from labs_helpers.tensor_parallel.lab07.checks.linear_cases import Case, Cut
 from labs_helpers.tensor_parallel.lab07.checks.linear_causes import (
     alike,
     local_wrongly,
+    not_summed,
     other_calls,
     own_gradient,
     summed_wrongly,
@@ -23,7 +24,7 @@ WHY = {
     "grad_bias": "each rank has the whole grad_out, hence the whole of it",
 }
 CASES = (
-    Case("3 ranks, 15 features to 12", 3, batch=2, length=7, features=15, width=12),
+    Case("3 ranks, 15 features to 12", 3, batch=6, length=7, features=15, width=12),
     Case("2 ranks, a rank's weight is square", 2, batch=3, length=2, features=8, width=4),
     Case("1 rank", 1, batch=2, length=3, features=5, width=4),
     Case("2 groups of 2 ranks, each with its own data", 2, batch=1, length=6, features=6, width=5, groups=2),
@@ -37,7 +38,7 @@ def row_parallel_linear(student):
     yield from layer_lines(student, SCHEME, CASES)
 
 
-def out_causes(layer, calls):
+def out_causes(layer, made):
     """Their answers: out on all ranks."""
     x, weight, bias = layer.operands["x"], layer.operands["weight"], layer.operands["bias"][0]
     ranks = range(len(x))
@@ -48,16 +49,13 @@ def out_causes(layer, calls):
     yield "bias is divided by the ranks, but added once only", alike(total + bias / p, p)
     yield "bias is added to the sum on one rank alone", [total + bias * (r == 0) for r in ranks]
     yield "bias is added to the sum on one rank alone", [total + bias * (r == p - 1) for r in ranks]
-    yield "bias is averaged away: the ranks' products are to be added up", alike(total / p, p)
-    yield from summed_wrongly("out", own, calls, bias)
-    if calls["all_reduce"]:
-        yield "bias is not added; and what all_reduce returns is dropped", own
-    else:
-        yield "bias is not added; and the all-reduce is missing", own
-        yield (
-            "bias is in it on one rank alone; and the all-reduce is missing",
-            [own[r] + bias * (r == 0) for r in ranks],
-        )
+    yield from summed_wrongly("out", own, made, bias)
+    if p > 1:
+        yield f"bias is not added; and {not_summed('out', own, made)}", own
+        alone = "bias is in it on one rank alone; and the all-reduce is missing"
+        yield alone, [own[r] + bias * (r == 0) for r in ranks]
+        mean = "out is the sum of the ranks' parts, not their mean; and bias is not added"
+        yield mean, alike(total / p, p)
     if weight[0].shape[0] == weight[0].shape[1]:
         turned = "weight is (in / p, out) as it is: x @ weight, without .T"
         yield turned, alike(sum(x[r] @ weight[r].T for r in ranks) + bias, p)
@@ -67,7 +65,7 @@ def out_causes(layer, calls):
     yield slices, alike(sum(mixed) + bias, p)
 
 
-def gradient_causes(layers, layer, call, name, calls):
+def gradient_causes(layers, layer, call, name, made):
     """Their answers: a gradient on all ranks."""
     parts = layer.local(call)
     own = own_gradient(parts, name)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 import torch
 from torch import Tensor
 
 from labs_helpers.course.verdict import Candidates
 from labs_helpers.tensor_parallel.lab07.checks.linear_cases import Layer, Parts, own_gradients
+from labs_helpers.tensor_parallel.lab07.checks.passes import Pass
 from labs_helpers.tensor_parallel.lab07.checks.tensor_errors import STATE
 
+EARLY = "until the wait() of start_all_reduce's request has returned, the tensor is not the sum: wait, then use it"
 OTHER = f"backward works with tensors of another call: {STATE}"
 DROPPED = "an all_reduce was called, but the sum is what it returns; the tensor that it takes stays as it is"
 
@@ -26,11 +26,18 @@ def own_gradient(parts: Parts, name: str) -> list[Tensor]:
     return [own_gradients(*one)[name] for one in operands]
 
 
-def summed_wrongly(name: str, own: list[Tensor], calls: Counter, plus: Tensor | float = 0) -> Candidates:
+def not_summed(name: str, own: list[Tensor], made: Pass) -> str:
+    """Why each rank has its own part alone, by what was called."""
+    missing = f"each rank has its own part of {name} alone: the all-reduce is missing"
+    return {"": missing, "all_reduce": DROPPED, "start_all_reduce": EARLY}[made.communication(own[0].numel())]
+
+
+def summed_wrongly(name: str, own: list[Tensor], made: Pass, plus: Tensor | float = 0) -> Candidates:
     """Where the sum of the ranks' own is asked for, with `plus`, as long as the last dimension, added afterwards."""
     ranks, total = len(own), torch.stack(own).sum(0)
-    missing = f"each rank has its own part of {name} alone: the all-reduce is missing"
-    yield DROPPED if calls["all_reduce"] else missing, [one + plus for one in own]
+    if ranks == 1:
+        return
+    yield not_summed(name, own, made), [one + plus for one in own]
     sum_of = f"{name} is the sum of the ranks' parts"
     yield f"{sum_of}, not their mean", alike(total / ranks + plus, ranks)
     yield f"{sum_of}, not the largest of them", alike(torch.stack(own).amax(0) + plus, ranks)
@@ -50,12 +57,17 @@ def summed_wrongly(name: str, own: list[Tensor], calls: Counter, plus: Tensor | 
 def local_wrongly(name: str, own: list[Tensor], why: str) -> Candidates:
     """Where each rank's own is asked for; `why` says of what it is."""
     ranks, total = len(own), torch.stack(own).sum(0)
+    if ranks == 1:
+        return
     yield f"all ranks' {name} are added up; {why}", alike(total, ranks)
     yield f"all ranks' {name} are added up twice; {why}", alike(total * ranks, ranks)
     yield f"all ranks' {name} are averaged; {why}", alike(total / ranks, ranks)
     yield f"{name} is divided by the number of ranks; {why}", [one / ranks for one in own]
     for dim in range(total.ndim):
         yield f"all ranks' {name} are gathered; each returns that of its own part", alike(torch.cat(own, dim), ranks)
+        if len(own[0].chunk(ranks, dim)) == ranks:
+            again = f"{name} is cut into parts once more; it is this rank's part as it is"
+            yield again, [one.chunk(ranks, dim)[rank] for rank, one in enumerate(own)]
     for by in range(1, ranks):
         yield f"{name} is that of another rank", own[by:] + own[:by]
     for rank in (0, ranks - 1):

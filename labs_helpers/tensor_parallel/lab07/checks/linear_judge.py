@@ -34,8 +34,8 @@ class Scheme:
     """A way to cut a layer. summed: "out" or "grad_x", which one all-reduce adds up; the rest is local, and the other
     pass, in which `nothing` says why, sends nothing.
 
-    out_causes(layer, calls), gradient_causes(layers, layer, call, name, calls): the answers of common mistakes. calls:
-    the collectives that a rank has called; layers: all that there are, of all groups."""
+    out_causes(layer, made), gradient_causes(layers, layer, call, name, made): the answers of common mistakes.
+    made: rank 0's Pass; layers: all that there are, of all groups."""
 
     cut: Cut
     summed: str
@@ -79,7 +79,7 @@ def _judge(title: str, scheme: Scheme, case: Case, layers: list[Layer], layer: L
     expect_unchanged(title, forwards)
     expect_waited(title, "forward", forwards)
     outs = [one.returned[0] for one in forwards]
-    causes = scheme.out_causes(layer, forwards[0].calls)
+    causes = scheme.out_causes(layer, forwards[0])
     expect_on_ranks(title, "out", outs, layer.out, layer.out_bounds, ROUNDING, causes, nearly=FEWER_BITS)
     expect_dtype(title, "out", outs, case.dtype, "x and weight have that")
     expect_sent(title, "forward", forwards[0], outs[0] if summed == "out" else None, case.ranks, summed, scheme.nothing)
@@ -92,7 +92,7 @@ def _judge(title: str, scheme: Scheme, case: Case, layers: list[Layer], layer: L
         expect_waited(again, "backward", passes)
         for part, name in enumerate(GRADIENTS):
             found = [one.returned[part] for one in passes]
-            causes = scheme.gradient_causes(layers, layer, call, name, passes[0].calls)
+            causes = scheme.gradient_causes(layers, layer, call, name, passes[0])
             expect_on_ranks(again, name, found, rights[name], bounds[name], ROUNDING, causes, nearly=FEWER_BITS)
             expect_dtype(again, name, found, case.dtype, "x and weight have that")
         whole = passes[0].returned[0] if summed == "grad_x" else None

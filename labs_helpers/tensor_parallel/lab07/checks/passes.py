@@ -21,16 +21,23 @@ WAITING = "start_all_reduce returns a request; until its wait() has returned, th
 @dataclass
 class Pass:
     """returned: with copies of its tensors, a list as a tuple; payload: bytes by collective; sent: bytes that left the
-    rank; changed: which operand is no longer as it was, in words; waiting: how many all-reduces were started and not
-    waited for."""
+    rank; changed: which operand is no longer as it was, in words; started, waiting: how many start_all_reduce
+    there were, and how many of them nobody waited for."""
 
     returned: Any
     calls: Counter
     payload: Counter
     sent: int
     changed: str
+    started: int
     waiting: int
     overwritten: list[int] = field(default_factory=list)  # which of the returned tensors a later call has changed
+
+    def communication(self, numel: int) -> str:
+        """'', "all_reduce" where a tensor of so many elements was reduced, or "start_all_reduce"."""
+        if self.started:
+            return "start_all_reduce"
+        return "all_reduce" if self.payload["all_reduce"] in (4 * numel, 8 * numel) else ""
 
     def compare(self, now: Any) -> None:
         """Notes what has become of the very tensors that were returned."""
@@ -47,7 +54,7 @@ def watched(group: Group, operands: Mapping[str, Tensor], function: Callable, *a
     copies = [part.clone() if isinstance(part, Tensor) else part for part in map(_detached, _parts(returned))]
     answer = tuple(copies) if isinstance(returned, (tuple, list)) else copies[0]
     changed = next(filter(None, said), "")
-    return returned, Pass(answer, group.calls, group.payload, group.bytes_sent, changed, group.waiting)
+    return returned, Pass(answer, group.calls, group.payload, group.bytes_sent, changed, group.started, group.waiting)
 
 
 def expect_unchanged(title: str, passes: Sequence[Pass]) -> None:

@@ -19,10 +19,10 @@ class Group(PracticeCommunication):
 
     def reset(self) -> None:
         super().reset()
-        self.waiting = 0
+        self.started = self.waiting = 0
 
     def _start_all_reduce(self, x: Tensor) -> _Started:
-        self.waiting += 1
+        self.started, self.waiting = self.started + 1, self.waiting + 1
         return _Started(self, x, self._all_reduce(x, "sum", False))
 
     def _count(self, name: str, nbytes: int) -> None:

@@ -90,8 +90,14 @@ def is_near(found, answer: Tensor, bound: Tensor) -> bool:
 
 def _nearly(found: Sequence[Tensor], expected: Sequence[Tensor]) -> bool:
     """Whether errors are small beside the numbers, as those of a rounding to 8 bits are."""
-    pairs = zip(found, expected, strict=True)
-    return all(bool((mine.double() - right).abs().max() <= right.abs().max() / 64) for mine, right in pairs)
+    errors = [(mine.double() - right).abs().max() for mine, right in zip(found, expected, strict=True)]
+    sizes = [right.abs().max() * _some_digits(right) for right in expected]
+    return all(bool(error <= size) for error, size in zip(errors, sizes, strict=True))
+
+
+def _some_digits(expected: Tensor) -> float:
+    """The relative error up to which it is no coincidence."""
+    return 2.0**-6 if expected.ndim else 2.0**-12
 
 
 def _kind(answer) -> str:
@@ -103,4 +109,6 @@ def _other_shape(found: Tensor, expected: Tensor) -> str:
     """What to try where a shape is wrong and no cause fits."""
     if found.ndim == expected.ndim == 2 and found.shape == expected.shape[::-1]:
         return "the two dimensions are swapped; see what .T would give."
+    if found.numel() == expected.numel():
+        return "as many elements as there should be: is it a reshape, or a dimension too many?"
     return "print the shapes of what goes into it."

@@ -20,7 +20,11 @@ CAUSES = (
         "from the first line on: take another name",
     ),
     (
-        r"view size is not compatible|\.t\(\)|contiguous, so|has to be contiguous",
+        r"has to be contiguous",
+        "the sum is written into the tensor's own memory, which has to be one run: take .contiguous() first",
+    ),
+    (
+        r"view size is not compatible",
         "a tensor may be a transposed or sliced view; reshape and flatten take one, view does not",
     ),
     (r"'Group' object|'PracticeCommunication' object|all_reduce\(\)|all_gather\(\)|reduce_scatter\(\)", METHODS),
@@ -47,6 +51,15 @@ CAUSES = (
         "autograd does not see what group's methods do; the three gradients are matrix products and sums",
     ),
     (r"return_types", "t.max(-1) returns (values, indices); t.amax(-1) is the values alone"),
+    (
+        r"must be a matrix|must be a 3D tensor|1D tensors expected",
+        "dot takes vectors, mm and addmm matrices, bmm three dimensions each; @ takes (batch, length, in) @ (in, out)",
+    ),
+    (
+        r"(backward|<lambda>)\(\) (takes|missing)",
+        "backward is called with grad_out, and nothing else",
+    ),
+    (r"init_process_group", "torch.distributed has no part in this; the other ranks are reached through group"),
     (r"`x\.T` on tensors", "on three dimensions .T turns all of them round; flatten(0, 1) first, or use .mT"),
 )
 

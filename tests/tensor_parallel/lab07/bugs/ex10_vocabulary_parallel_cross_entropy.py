@@ -105,6 +105,17 @@ BUGS = [
             "sliced logits and targets(.|\n)*view does not",
         ),
         (
+            "if it has targets",
+            [
+                (
+                    TOTAL,
+                    "total = group.all_reduce(shifted.exp().sum(-1))\n    if mine.any():\n"
+                    "        at_target = group.all_reduce(at_target)",
+                )
+            ],
+            "some ranks call it and others do not",
+        ),
+        (
             "on rank 0 alone",
             [(LARGEST, f"largest = logits.amax(-1)\n    if group.rank == 0:\n        {LARGEST}")],
             "outside of any if",

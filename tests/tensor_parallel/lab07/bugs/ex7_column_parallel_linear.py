@@ -26,17 +26,17 @@ BUGS = [
         (
             "gathered and summed",
             [(GRAD_X, "grad_x = group.all_gather((grad_out @ weight.T)[None]).sum(0)")],
-            "values are right, but it calls 1 × all_gather: 1,344 bytes(.|\n)*takes 896(.|\n)*adds up on the way",
+            "values are right, but it calls 1 × all_gather: 4,032 bytes(.|\n)*takes 2,688(.|\n)*adds up on the way",
         ),
         (
             "in float64",
             [(GRAD_X, "grad_x = group.all_reduce((grad_out @ weight.T).double()).to(x.dtype)")],
-            "1,792 bytes leave each rank(.|\n)*twice the bytes",
+            "5,376 bytes leave each rank(.|\n)*twice the bytes",
         ),
         (
             "reduce-scatter",
             [("all_reduce(grad_out @ weight.T)", "reduce_scatter(grad_out @ weight.T, -1)")],
-            r"shape \(2, 7, 4\)(.|\n)*leaves each rank a part of the sum",
+            r"shape \(6, 7, 4\)(.|\n)*leaves each rank a part of the sum",
         ),
         ("out reduced", [(FORWARD, "out = group.all_reduce(x @ weight + bias)")], "all ranks' out are added up"),
         ("product reduced", [(FORWARD, "out = group.all_reduce(x @ weight) + bias")], "products are added up"),
@@ -44,7 +44,7 @@ BUGS = [
         (
             "needless in forward",
             [(FORWARD, f"x = group.all_reduce(x) / group.size\n    {FORWARD}")],
-            "896 bytes leave each rank; none have to(.|\n)*forward needs no collective",
+            "2,688 bytes leave each rank; none have to(.|\n)*forward needs no collective",
         ),
         ("weight.T", [(FORWARD, "out = x @ weight.T + bias")], "second one turned round"),
         (

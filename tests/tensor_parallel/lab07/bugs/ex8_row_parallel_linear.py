@@ -22,7 +22,7 @@ BUGS = [
         (
             "all-reduce and bias missing",
             [(FORWARD, "out = x @ weight")],
-            "bias is not added; and the all-reduce is missing",
+            "bias is not added; and each rank has its own part of out alone",
         ),
         (
             "all-reduce dropped",
@@ -34,12 +34,12 @@ BUGS = [
         (
             "gathered and summed",
             [("group.all_reduce(x @ weight)", "group.all_gather((x @ weight)[None]).sum(0)")],
-            "1,344 bytes leave each rank; 1 × all_reduce of out takes 896(.|\n)*adds up on the way",
+            "4,032 bytes leave each rank; 1 × all_reduce of out takes 2,688(.|\n)*adds up on the way",
         ),
         (
             "x and weight gathered",
             [(FORWARD, "out = group.all_gather(x, -1) @ group.all_gather(weight) + bias")],
-            "it calls 2 × all_gather: 1,040 bytes leave each rank; 1 × all_reduce of out takes 896",
+            "it calls 2 × all_gather: 2,160 bytes leave each rank; 1 × all_reduce of out takes 2,688",
         ),
         (
             "x gathered",
@@ -67,7 +67,7 @@ BUGS = [
         (
             "grad_out averaged",
             [(GRAD_X, f"grad_out = group.all_reduce(grad_out) / group.size\n        {GRAD_X}")],
-            "896 bytes leave each rank; none have to(.|\n)*backward needs no collective",
+            "2,688 bytes leave each rank; none have to(.|\n)*backward needs no collective",
         ),
         (
             "grad_weight of the whole x",
@@ -118,6 +118,17 @@ BUGS = [
             "not waited for",
             [(FORWARD, "out = x @ weight\n    group.start_all_reduce(out)\n    out = out + bias")],
             "returns before an all-reduce is done",
+        ),
+        (
+            "waited for too late",
+            [
+                (
+                    FORWARD,
+                    "part = x @ weight\n    request = group.start_all_reduce(part)\n    out = part + bias\n"
+                    "    request.wait()",
+                )
+            ],
+            "is not the sum: wait, then use it",
         ),
         ("past group", [(FORWARD, "out = group.comm.allreduce(x @ weight) + bias")], "used past group"),
     )
