@@ -57,7 +57,8 @@ def causes(layer: str, sizes: Sizes) -> Iterator[tuple[str, Row]]:
     whole = sizes.shaped(width)
     yield "nothing is split: this is the whole layer", (whole, (width, width), whole)
     yield "the weight is the whole one; a rank has 1 / mp_size of it", (x, (width, width), out)
-    yield "the weight is split on both dimensions; it is split on one", (x, (part, part), out)
+    for last in (out, sizes.shaped(part)):
+        yield "the weight is split on both dimensions; it is split on one", (x, (part, part), last)
     everywhere = sizes.shaped(width), sizes.shaped(part)
     for first in everywhere:
         for last in everywhere:

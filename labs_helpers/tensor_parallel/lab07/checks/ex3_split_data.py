@@ -90,6 +90,7 @@ def _numbers(case: str, name: str, found, of: np.ndarray) -> tuple[int, ...]:
     if found.shape[1:] != of.shape[1:] or found.ndim != of.ndim:
         cut = found.ndim == of.ndim and len(found) == len(of)
         cause = "the samples lie along the first axis; here another is cut" if cut else ""
+        cause = "the samples keep their own shape: a part is (n / dp_size, …)" if found.ndim < of.ndim else cause
         one = "one sample is taken with an index; a slice takes several" if found.shape == of.shape[1:] else cause
         raise Wrong(case, f"{name} has shape {found.shape}, and {name[-1]}_train {of.shape}", cause=one)
     if found.dtype != of.dtype:
