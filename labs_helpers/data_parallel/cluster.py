@@ -77,7 +77,8 @@ class Cluster:
             return self.inside.seconds(terms(function, "ring", ranks)._replace(copied=0), nbytes)
         groups = self.gpus_per_node // local  # that send through one cable
         whole, across = terms(function, "ring", ranks), terms(function, "ring", nodes)
-        flat = self.between.seconds(whole._replace(sent=groups * whole.sent, copied=0), nbytes)
+        slower = Costs(self.between.alpha, max(groups * self.between.beta, self.inside.beta))  # of a ring's links
+        flat = slower.seconds(whole._replace(copied=0), nbytes)
         within = self.inside.seconds(terms(function, "ring", local)._replace(copied=0), nbytes)
         shared = self.between.seconds(across._replace(sent=groups * across.sent, copied=0), nbytes)
         return min(flat, within + shared)
