@@ -17,23 +17,26 @@ from labs_helpers.tensor_parallel.lab07.checks.rank_tensors import off_by
 KEPT = "backward writes into tensors that an earlier call has returned; each call makes new ones"
 
 
-def expect_form(title: str, answer) -> None:
-    """Raises Wrong unless an answer is (out, backward)."""
-    if two_parts(answer) and not callable(answer[0]):
-        return
-    said, cause = f"returned {answer!r:.80}", ""
+def expect_form(title: str, answers: list) -> None:
+    """Raises Wrong unless each rank's answer is (out, backward)."""
+    for rank, answer in enumerate(answers):
+        if not two_parts(answer) or callable(answer[0]):
+            said, cause = _described(answer)
+            raise Wrong(title, f"rank {rank} returned {said}; (out, backward) is asked for", cause=cause)
+
+
+def _described(answer) -> tuple[str, str]:
+    """What another answer is, and the likely cause, or ''."""
     if callable(answer):
-        said = "returned a function alone"
-    elif isinstance(answer, Tensor):
-        said = f"returned one tensor of shape {tuple(answer.shape)}"
-    elif isinstance(answer, tuple) and len(answer) == 2 and callable(answer[0]):
-        said, cause = "returned a function first", "the two are swapped"
-    elif isinstance(answer, tuple) and len(answer) == 2:
-        said = f"returned a {type(answer[1]).__name__} second"
-        cause = "backward itself is to be returned, not what it gives: it is called later, with grad_out"
-    elif isinstance(answer, tuple):
-        said = f"returned {len(answer)} things"
-    raise Wrong(title, f"{said}; (out, backward) is asked for", cause=cause)
+        return "a function alone", ""
+    if isinstance(answer, Tensor):
+        return f"one tensor of shape {tuple(answer.shape)}", ""
+    if not isinstance(answer, tuple) or len(answer) != 2:
+        return f"{len(answer)} things" if isinstance(answer, tuple) else f"{answer!r:.80}", ""
+    if callable(answer[0]):
+        return "a function first", "the two are swapped"
+    called = "backward itself is to be returned, not what it gives: it is called later, with grad_out"
+    return f"a {type(answer[1]).__name__} second", called
 
 
 def expect_gradients_form(title: str, rights: Parts, bounds: Parts, answers: list) -> None:

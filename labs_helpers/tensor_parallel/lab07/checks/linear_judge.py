@@ -75,7 +75,7 @@ def _expect_right(case: Case, student: Callable, scheme: Scheme) -> Seen:
 def _judge(title: str, scheme: Scheme, case: Case, layers: list[Layer], layer: Layer, seen: list[Seen]) -> None:
     """Raises Wrong unless one of `layers` is right; seen: what each rank of its group gave."""
     forwards, summed = [one.forward for one in seen], scheme.summed
-    expect_form(title, forwards[0].returned)
+    expect_form(title, [one.returned for one in forwards])
     expect_unchanged(title, forwards)
     expect_waited(title, "forward", forwards)
     outs = [one.returned[0] for one in forwards]

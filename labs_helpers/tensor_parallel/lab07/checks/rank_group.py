@@ -7,7 +7,10 @@ from typing import Any
 
 from torch import Tensor
 
+from labs_helpers.collectives.practice.place import OWN_FILES
 from labs_helpers.tensor_parallel.practice import PracticeCommunication
+
+OWN_FILES.add(__file__)  # a deadlock names the line of the answer that called a Group
 
 
 class Group(PracticeCommunication):
@@ -20,6 +23,11 @@ class Group(PracticeCommunication):
     def reset(self) -> None:
         super().reset()
         self.started = self.waiting = 0
+
+    def all_reduce(self, x: Tensor, op: str = "sum", in_place: bool = False) -> Tensor:
+        if not isinstance(op, str) or op not in self.operations:
+            raise ValueError(f'all_reduce(t, op): op is {op!r}, not "sum" or "max"')
+        return super().all_reduce(x, op, in_place)
 
     def _start_all_reduce(self, x: Tensor) -> _Started:
         self.started, self.waiting = self.started + 1, self.waiting + 1

@@ -44,13 +44,14 @@ CAUSES = (
         "the ranks are at different collectives, or bring tensors of different sizes: does each rank call the same "
         "ones, in the same order, outside of any if?",
     ),
-    (r"KeyError", 'all_reduce adds up, all_reduce(t, "max") takes the largest; it knows nothing else'),
+    (r"all_reduce\(t, op\)", 'all_reduce adds up, all_reduce(t, "max") takes the largest; it knows nothing else'),
     (r"second time", "autograd frees what it needs after one backward pass, and there may be more: retain_graph=True"),
     (
         r"not have been used in the graph|does not require grad",
         "autograd does not see what group's methods do; the three gradients are matrix products and sums",
     ),
     (r"return_types", "t.max(-1) returns (values, indices); t.amax(-1) is the values alone"),
+    (r"has no attribute '(detach|is_contiguous)'", "group's methods take tensors, and nothing else"),
     (
         r"must be a matrix|must be a 3D tensor|1D tensors expected",
         "dot takes vectors, mm and addmm matrices, bmm three dimensions each; @ takes (batch, length, in) @ (in, out)",
