@@ -56,8 +56,9 @@ class Cluster:
         for name, value in (("inside", inside), ("between", between)):
             if not 0 < value < math.inf:
                 raise ValueError(f"{name} is {value:g} bytes/s; it has to be positive")
-        if min(alpha_inside, alpha_between) < 0:
-            raise ValueError(f"a message takes {min(alpha_inside, alpha_between):g} s; it has to be 0 or more")
+        for alpha in (alpha_inside, alpha_between):
+            if not 0 <= alpha < math.inf:
+                raise ValueError(f"a message takes {alpha:g} s; it has to be 0 or more")
         return cls(gpu, chip, gpus, per_node, Costs(alpha_inside, 1 / inside), Costs(alpha_between, 1 / between))
 
     @property

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 def positive(text: str) -> int:
     """argparse's: an integer of 1 or more, also as 7e9."""
     value = float(text)
-    if value < 1 or value != int(value):
+    if value < 1 or not value.is_integer():
         raise argparse.ArgumentTypeError(f"{text} is not a whole number of 1 or more")
     return int(value)
 
