@@ -37,10 +37,8 @@ class TorchCommunication(Communication):
     def _start_mean(self, tensors: tuple[Tensor, ...]) -> Request:
         """Several tensors are one call: NCCL sends them from where they lie, by one kernel."""
         self._count("all_reduce", sum(x.nbytes for x in tensors))
-        if self.nccl:
-            # NCCL multiplies by 1 / size as it reads: no pass over the memory of its own.
-            op = dist.ReduceOp.AVG
-        else:
+        op: Any = dist.ReduceOp.AVG  # NCCL multiplies by 1 / size as it reads: no pass over the memory of its own
+        if not self.nccl:
             torch._foreach_mul_(tensors, 1 / self.size)  # gloo's AVG divides the sum, which may have overflowed
             op = dist.ReduceOp.SUM
         if len(tensors) == 1:

@@ -10,7 +10,7 @@ cloudpickle.register_pickle_by_value(sys.modules[__name__])  # the ranks do not 
 WORDS, WIDTH, BATCH, LENGTH = 11, 6, 2, 3
 EVERYTHING = "tied, frozen, sometimes unused, mixed dtypes, strides"
 AT_ONCE = (("SGD", EVERYTHING), ("AdamW", EVERYTHING))
-TRAININGS = (*zip(("SGD", "AdamW") * 3, ("plain", *EVERYTHING.split(", ")), strict=True), *AT_ONCE)
+ONE_BY_ONE = tuple(zip(("SGD", "AdamW") * 3, ("plain", *EVERYTHING.split(", ")), strict=True))
 
 
 def make(kind, seed=0):

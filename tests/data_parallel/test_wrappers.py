@@ -48,7 +48,7 @@ def test_follows_the_run_on_one_process(results, wrapper, division):
     """Tied, frozen, sometimes unused, mixed, strided; micro-batches, clipping, gradients that stay in place."""
     for rank, size in in_groups(division):
         found = results[rank]["trained", division, wrapper]
-        assert set(found) == set(models.TRAININGS if size == 4 else models.AT_ONCE)
+        assert set(found) == set(wrapper_cases.trainings(wrapper, size))
         for case, (error, between_ranks) in found.items():
             # Two numbers have one sum; three may be added in three orders.
             assert error == 0 if size <= 2 else error < 1e-6, (case, error)

@@ -49,11 +49,16 @@ def wrap(name, module, group, **options):
     return make(module, group, **settings, **options)
 
 
+def trainings(wrapper, size):
+    """(optimizer, kind of model): all that may go wrong at once, and one by one, to see which it is."""
+    return models.AT_ONCE + (models.ONE_BY_ONE if size == 4 and wrapper in ("overlapped", "bucketed") else ())
+
+
 def trained(division, wrapper, comm):
     """By optimizer and kind of model, (largest difference to one process, between the ranks of the group)."""
     group, rank, size = _groups[division]
     results = {}
-    for optimizer, kind in models.TRAININGS if size == 4 else models.AT_ONCE:
+    for optimizer, kind in trainings(wrapper, size):
         ddp = wrap(wrapper, models.make(kind, seed=rank), group)  # what rank 0 has, counts
         mine = models.on_ranks(ddp, kind, optimizer, rank)
         expected = models.on_one_process(kind, optimizer, size)
