@@ -70,11 +70,9 @@ def gradient_causes(layers, layer, call, name, made):
     parts = layer.local(call)
     own = own_gradient(parts, name)
     p = len(own)
-    yield from local_wrongly(name, own, WHY[name])
+    yield from local_wrongly(name, own, WHY[name], whole=name == "grad_bias")
     whole = "grad_out is added up over the ranks, although it is the same whole on each: p times too large"
     yield whole, [p * one for one in own]
-    if name == "grad_bias" and own[0].numel() % p == 0:
-        yield "it is a rank's part of grad_bias alone; bias is whole on every rank", list(own[0].chunk(p))
     yield from step_mistakes(layer, call, name)
     yield from other_calls(layers, layer, call, name, summed=False)
 

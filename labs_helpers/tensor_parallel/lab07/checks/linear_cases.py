@@ -54,8 +54,8 @@ class Cut:
 
 @dataclass(frozen=True)
 class Layer:
-    """One layer of one group in float64. operands: the parts of x, weight and bias; grad_outs: those of each call of
-    backward; results, bounds: the parts of out, and for each call those of the gradients."""
+    """One layer of one group in float64. operands: the parts of x, weight and bias; out, out_bounds: those of out;
+    grad_outs, gradients, gradient_bounds: those of each call of backward."""
 
     operands: Parts
     grad_outs: list[list[Tensor]]

@@ -54,8 +54,8 @@ def summed_wrongly(name: str, own: list[Tensor], made: Pass, plus: Tensor | floa
             yield scattered, list((total + plus).chunk(ranks, dim))
 
 
-def local_wrongly(name: str, own: list[Tensor], why: str) -> Candidates:
-    """Where each rank's own is asked for; `why` says of what it is."""
+def local_wrongly(name: str, own: list[Tensor], why: str, whole: bool = False) -> Candidates:
+    """Where each rank's own is asked for; `why` says of what it is. whole: the same on all ranks, and no part."""
     ranks, total = len(own), torch.stack(own).sum(0)
     if ranks == 1:
         return
@@ -66,8 +66,12 @@ def local_wrongly(name: str, own: list[Tensor], why: str) -> Candidates:
     for dim in range(total.ndim):
         yield f"all ranks' {name} are gathered; each returns that of its own part", alike(torch.cat(own, dim), ranks)
         if len(own[0].chunk(ranks, dim)) == ranks:
-            again = f"{name} is cut into parts once more; it is this rank's part as it is"
-            yield again, [one.chunk(ranks, dim)[rank] for rank, one in enumerate(own)]
+            cut = (
+                "cut into parts, and is whole on every rank"
+                if whole
+                else "cut once more, and is a rank's part as it is"
+            )
+            yield f"{name} is {cut}", [one.chunk(ranks, dim)[rank] for rank, one in enumerate(own)]
     for by in range(1, ranks):
         yield f"{name} is that of another rank", own[by:] + own[:by]
     for rank in (0, ranks - 1):

@@ -88,7 +88,7 @@ BUGS = [
         (
             "a part of grad_bias",
             [(GRAD_BIAS, f"{GRAD_BIAS}.chunk(group.size)[group.rank]")],
-            "a rank's part of grad_bias",
+            "grad_bias is cut into parts, and is whole on every rank",
         ),
         ("grad_bias over length", [(GRAD_BIAS, "grad_bias = grad_out.sum(1)")], "only length is"),
         ("order", [(RETURN, "return grad_x, grad_bias, grad_weight")], "order is not"),
