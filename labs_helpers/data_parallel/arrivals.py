@@ -28,6 +28,7 @@ class Arrivals(Generic[B]):
     different orders would add one layer's gradients to another's, and a parameter that is used on one rank only would
     be enough for that. overlap=False starts nothing before `finish()`. poll: asks what is under way at each arrival,
     for an MPI that goes on with messages only while it is called; gloo and NCCL have threads and streams of their own.
+    RuntimeError for parameters that another one listens to: their gradients would be divided twice.
     """
 
     def __init__(
@@ -36,6 +37,8 @@ class Arrivals(Generic[B]):
         self.buckets, self.send, self.overlap, self.poll = buckets, send, overlap, poll
         self.sending = True
         self.under_way: list[tuple[B, Iterator[Request], Request]] = []
+        if any(_listened_to(p) for bucket in buckets for p in bucket.parameters):
+            raise RuntimeError("these gradients are averaged already: remove() the wrapper before you make another")
         self.hooks = [
             p.register_post_accumulate_grad_hook(partial(self._arrived, bucket, place))
             for bucket in buckets
@@ -107,3 +110,8 @@ class Arrivals(Generic[B]):
         """Gradients are left alone from here on."""
         for hook in self.hooks:
             hook.remove()
+
+
+def _listened_to(p: nn.Parameter) -> bool:
+    hooks = getattr(p, "_post_accumulate_grad_hooks", None) or {}
+    return any(isinstance(getattr(getattr(hook, "func", None), "__self__", None), Arrivals) for hook in hooks.values())

@@ -27,10 +27,10 @@ class Bucket:
         for p in self.parameters:
             if p.grad is None:
                 p.grad = torch.zeros_like(p)
-            dense = p.grad.permute(memory_order(p.grad))
+            dense = p.grad if p.grad.is_contiguous() else p.grad.permute(memory_order(p.grad))
             if not dense.is_contiguous():
                 dense = p.grad = p.grad.contiguous()
-            gradients.append(dense.detach())
+            gradients.append(dense)
         return gradients
 
 

@@ -122,6 +122,7 @@ def mistakes(comm):
         model.zero_grad()
         ddp(x).sum().backward()
         messages[wrapper] = _message(lambda ddp=ddp: ddp(x).sum().backward(), RuntimeError)
+        messages["twice", wrapper] = _message(lambda: wrapper_cases.wrap("overlapped", model, group), RuntimeError)
         ddp.finish()
         ddp.remove()
     for wrapper in wrapper_cases.WRAPPERS:

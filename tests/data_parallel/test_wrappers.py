@@ -138,6 +138,7 @@ def test_mistakes_are_told_and_a_module_can_be_wrapped_again(results):
         found = dict(of_rank["mistakes"])
         for wrapper in ("overlapped", "bucketed"):
             assert found.pop(wrapper).startswith("a gradient arrived twice: finish() each step")
+            assert "averaged already: remove() the wrapper" in found.pop(("twice", wrapper))
         assert len(found) == 2 * len(WRAPPERS) and all(found.values()), found
 
 
