@@ -113,8 +113,8 @@ class Contestant:
         return loss.detach()
 
     def checked(self) -> dict[str, Any]:
-        """Of a step that is not timed, what is the same for all candidates: the mean loss, and the norm of one model's
-        gradients. Of ours, eager, the bytes of the tensors in its collectives and what the formula says."""
+        """Of a step that is not timed, what is the same for all candidates: loss and norm of the gradients, means over
+        the data-parallel ranks. Of ours, eager, bytes of the tensors in its collectives, and what the formula says."""
         loss = self.step().float().clone()
         dist.all_reduce(loss, group=self.setting.dp_group)
         found: dict[str, Any] = {"loss": loss.item() / self.setting.dp, "gradient_norm": self._norm()}
@@ -143,7 +143,9 @@ class Contestant:
                 squares[int(part or dims[name] is not None)] += mine.double().square().sum()
         whole, parts = squares.unbind()
         dist.all_reduce(parts, group=self.setting.tp_group)
-        return float((whole + parts).sqrt().item())
+        norm = (whole + parts).sqrt()
+        dist.all_reduce(norm, group=self.setting.dp_group)
+        return float(norm.item() / self.setting.dp)
 
     def _traffic(self) -> list[traffic.Sent]:
         sequences, length = self.setting.tokens.shape

@@ -23,7 +23,7 @@ import torch.distributed as dist
 from labs_helpers.measure.machine import prepare_triton, this_machine
 from labs_helpers.measure.study import keep, make_parser
 from labs_helpers.tensor_parallel.gpu_candidates import ALONE, OURS, THEIRS, Candidate, Contestant, Setting, candidates
-from labs_helpers.tensor_parallel.gpu_timing import all_reduces, gathered, timed, times
+from labs_helpers.tensor_parallel.gpu_timing import ALL_REDUCES, all_reduces, gathered, timed, times
 from labs_helpers.tensor_parallel.predict import MODEL
 from labs_helpers.tensor_parallel.records import frame
 from labs_helpers.transformer.config import SIZES, TransformerConfig
@@ -50,7 +50,7 @@ def race(setting: Setting, wanted: Iterable[Candidate], rounds: int) -> list[Rec
             records[candidate]["error"] = errors[0]
         elif contestant is not None:
             contestants[candidate] = contestant
-            records[candidate] |= contestant.checked()
+            records[candidate] |= gathered(contestant.checked())[0]
     _expect_agreement([records[candidate] for candidate in contestants], SAME[setting.dtype])
     samples: dict[Candidate, list[float]] = {candidate: [] for candidate in contestants}
     for _ in range(rounds):
@@ -92,8 +92,12 @@ def measure(
     attentions: list[str],
     manners: list[bool],
     say: Callable[[str], None] = print,
+    sizes: Iterable[int] = ALL_REDUCES,
 ) -> list[Record]:
-    """Records of all layouts of the process group, the same on every rank. batch: sequences of all ranks together."""
+    """Records of all layouts of the process group, the same on every rank, which all call it.
+
+    batch: sequences of all ranks together; attentions, manners: see `candidates`; sizes: of the all-reduces, in bytes.
+    """
     world = dist.get_world_size()
     with torch.random.fork_rng():
         torch.manual_seed(0)
@@ -102,7 +106,13 @@ def measure(
     for tensor in full.values():
         dist.broadcast(tensor, 0)
     tokens, targets = (part.to(device) for part in fixed_batch(config, batch, length, seed=0))
-    same = {"study": STUDY, "gpus": world, "dtype": str(dtype).removeprefix("torch."), "batch": batch, "length": length}
+    same = {
+        "study": STUDY,
+        "world_size": world,
+        "dtype": str(dtype).removeprefix("torch."),
+        "batch": batch,
+        "length": length,
+    }
     same |= {name: getattr(config, name) for name in MODEL}
     records: list[Record] = []
     for tp in (tp for tp in range(1, world + 1) if world % tp == 0):
@@ -113,7 +123,7 @@ def measure(
         layout = same | {"dp": dp, "tp": tp}
         records += [layout | {"kind": "gpu_step"} | record for record in race(setting, wanted, rounds)]
         groups = {"tp": setting.tp_group, "dp": setting.dp_group}
-        records += [layout | record for record in all_reduces(groups, dtype, device)]
+        records += [layout | record for record in all_reduces(groups, dtype, device, sizes)]
         _release()
     return records
 

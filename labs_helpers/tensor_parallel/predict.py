@@ -12,9 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from labs_helpers.collectives.cost_model import Costs, Terms
+import numpy as np
+
+from labs_helpers.collectives.cost_model import Costs, Terms, fit
 from labs_helpers.collectives.cost_model import terms as terms_of
 from labs_helpers.collectives.nodes_study import FLAT, costs_between
 from labs_helpers.collectives.nodes_study import terms as allreduce_terms
@@ -66,7 +68,7 @@ def collective_seconds(
                 assert cable is not None
                 seconds += cable.seconds(between._replace(sent=at_once * between.sent), nbytes)
             times.append(seconds)
-    return min(times)
+    return cast(float, np.minimum.reduce(times))  # an array where α or β is one
 
 
 def communication_seconds(
@@ -122,3 +124,28 @@ def config_of(step: Mapping[str, Any]) -> TransformerConfig:
     return TransformerConfig(
         int(step["vocabulary"]), int(step["layers"]), int(step["width"]), int(step["heads"]), int(step["hidden"])
     )
+
+
+def predict_gpus(rows: pandas.DataFrame, step: Mapping[str, Any]) -> Predicted:
+    """The same on GPUs of one machine: compute alone, measured, and each collective as α + nβ of the all-reduces that
+    were measured in such a group. rows: of gpu_race.py; step: one of them, of the kind 'gpu_step', without sequence
+    parallelism. ValueError where the compute or the all-reduces were not measured."""
+    dp, tp = int(step["dp"]), int(step["tp"])
+    alike = rows[(rows["kind"] == "gpu_step") & rows["step_ms"].notna()]
+    for name in ("dp", "tp", "attention", "compiled", "world_size"):
+        alike = alike[alike[name] == step[name]]
+    alone = alike[alike["library"] == ("compute alone" if tp > 1 else "ours")]
+    alone = alone[~alone["average"].astype(bool) & ~alone["sequence_parallel"].astype(bool)]
+    if alone.empty:
+        raise ValueError(f"no record of {dp} × {tp}'s compute alone, {step['attention']}")
+    itemsize = {"bfloat16": 2, "float32": 4}[step["dtype"]]
+    sent = step_traffic(config_of(step), int(step["batch"]) // dp, int(step["length"]), tp, dp, itemsize)
+    ms = dict.fromkeys(("tp", "dp"), 0.0)
+    for row in sent:
+        if row.group == "dp" and not step["average"]:
+            continue
+        ranks = {"tp": tp, "dp": dp}[row.group]
+        calls = rows[(rows["kind"] == "all_reduce") & (rows["ranks"] == ranks) & (rows["group"] == row.group)]
+        alpha, beta = fit(calls["bytes"], calls["call_ms"])
+        ms[row.group] += row.calls * (alpha + row.payload * beta)
+    return Predicted(float(alone["step_ms"].iloc[-1]), ms["tp"], ms["dp"])

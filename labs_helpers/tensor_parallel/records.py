@@ -34,9 +34,10 @@ def links(rows: pandas.DataFrame) -> list[str]:
 def select(rows: pandas.DataFrame, kind: str, **wanted: Any) -> pandas.DataFrame:
     """The last record of each variant, length and link, of the kind "step" or "count", where the columns have the
     values `wanted`; in the order in which they were measured. ValueError: there is none."""
-    found = rows[rows["kind"] == kind].astype(VARIANT) if "kind" in rows else rows
+    found = rows[rows["kind"] == kind] if "kind" in rows else rows[:0]
+    found = found if found.empty else found.astype(VARIANT)
     for column, value in wanted.items():
-        found = found[found[column] == value]
+        found = found[found[column] == value] if column in found else found[:0]
     if found.empty:
         asked = ", ".join(f"{column} {value}" for column, value in wanted.items())
         raise ValueError(f"no records of the kind {kind!r}{' with ' * bool(wanted)}{asked}")

@@ -60,7 +60,7 @@ def measure(
     rounds: int = 5,
     variants: Mapping[int, Sequence[Variant]] = MappingProxyType({LENGTH: LAYOUTS + OTHERS, SHORT: LAYOUTS}),
     config: TransformerConfig = CONFIG,
-    timeout: float = 300,
+    timeout: float = 600,
 ) -> list[Record]:
     """Records over the link asked for; `shared`: of as many ranks in one node, with the counts of the first variants.
 
@@ -146,7 +146,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--rounds", type=int, help="timed steps of each layout; default: 5, with --quick 2")
     parser.add_argument("--quick", action="store_true", help="two rounds; kept only with --out")
     given = parser.parse_args(arguments)
-    rounds = given.rounds or (2 if given.quick else 5)
+    rounds = (2 if given.quick else 5) if given.rounds is None else given.rounds
     if rounds < 1:
         parser.error(f"--rounds is {rounds}; at least 1 is needed")
     if reason := can_pretend():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pandas
@@ -20,7 +21,7 @@ from labs_helpers.transformer.charts.layout import new_figure
 COLORS = ("sky", "green", "orange", "vermillion", "purple", "blue")
 HOW = {"scheme": "megatron", "sequence_parallel": False, "overlap": False}
 RATES = np.geomspace(0.05, 100, 80)  # Gb/s
-POINTS = 60  # along the tokens
+POINTS = 80  # along the tokens
 
 
 def draw_map(rows: pandas.DataFrame) -> Figure:
@@ -58,8 +59,10 @@ def draw_map(rows: pandas.DataFrame) -> Figure:
         for (length, rate), found in measured.items()
     )
     model = f"{table['layers'].iloc[0]:.0f} layers of width {table['width'].iloc[0]:.0f}"
+    few, many = (layouts[winner[len(RATES) // 2, column]] for column in (0, -1))
+    ends = f"{few} at every number of tokens" if few == many else f"{few} with few tokens, {many} with many"
     fig, axes = new_figure(
-        f"The fastest layout as predicted: at {agree} of {len(measured)} measured points it was\n"
+        f"Predicted to be the fastest: {ends}; at {agree} of {len(measured)} measured points the prediction is right\n"
         f"{batch} sequences, {model}{recorded_on(table)}",
         width=8.4,
         height=4.8,
@@ -79,9 +82,9 @@ def draw_map(rows: pandas.DataFrame) -> Figure:
     ax.yaxis.set_major_formatter("{x:g} Gb/s")
     ax.grid(False)
     there = sorted({*winner.ravel(), *(layouts.index(found) for found in measured.values())})
-    handles = [Patch(facecolor=colors[i], label=str(layouts[i])) for i in there]
-    handles.append(Line2D([], [], marker="o", color="white", markeredgecolor="black", markersize=9, label="measured"))
-    fig.legend(handles=handles, loc="outside lower left", ncols=5, fontsize="small", handlelength=1.2)
+    patches = [Patch(facecolor=colors[i], label=str(layouts[i])) for i in there]
+    circle = Line2D([], [], marker="o", color="white", markeredgecolor="black", markersize=9, label="measured")
+    fig.legend(handles=[*patches, circle], loc="outside lower left", ncols=5, fontsize="small", handlelength=1.2)
     return fig
 
 
@@ -95,15 +98,10 @@ def _predicted(rows: pandas.DataFrame, steps: pandas.DataFrame, lengths: np.ndar
     compute = 1e-3 * (alone["alone_ms"].iloc[0] + slope * (lengths - alone["length"].iloc[0]))
     groups = {name: (int(row[name]), int(row[f"{name}_nodes"])) for name in ("tp", "dp")}
     batch, per_node = int(row["batch"]), int(row["ranks_per_node"])
+    beta: Any = 8e-9 / RATES  # one for all rates, each an element of the results
+    of_rates = replace(cable, beta=beta)
     seconds = [
-        [
-            sum(
-                communication_seconds(
-                    config_of(row), batch, int(length), groups, per_node, inside, replace(cable, beta=8e-9 / rate)
-                ).values()
-            )
-            for length in lengths
-        ]
-        for rate in RATES
+        sum(communication_seconds(config_of(row), batch, int(length), groups, per_node, inside, of_rates).values())
+        for length in lengths
     ]
-    return compute + np.array(seconds)
+    return compute + np.stack([np.broadcast_to(of_length, RATES.shape) for of_length in seconds], axis=1)

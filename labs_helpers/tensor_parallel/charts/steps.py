@@ -153,4 +153,4 @@ def _cost_of_naive(tables: Tables) -> str:
 
 
 def _signed(share: float) -> str:
-    return f"{share:+.0%}".replace("-", "−")
+    return f"{round(100 * share):+d}%".replace("-", "−")

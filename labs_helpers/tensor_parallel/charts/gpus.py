@@ -1,0 +1,85 @@
+"""Our tensor-parallel step against parallelize_module's on GPUs, and the layouts of the GPUs."""
+
+from __future__ import annotations
+
+import pandas
+from matplotlib.figure import Figure
+
+from labs_helpers.draw import figures
+from labs_helpers.draw.curves import recorded_on
+from labs_helpers.tensor_parallel.predict import predict_gpus
+from labs_helpers.transformer.charts.layout import new_figure
+
+OURS, THEIRS = "ours", "parallelize_module"
+COLORS = {OURS: figures.COLORS["blue"], THEIRS: figures.COLORS["vermillion"]}
+WHAT = ["world_size", "dp", "tp", "library", "attention", "compiled", "sequence_parallel", "average"]
+
+
+def draw_gpus(rows: pandas.DataFrame) -> Figure:
+    """Two panels, for the most GPUs recorded: forward and backward pass of ours and of parallelize_module, where both
+    were timed, and the step with averaged gradients in each dp × tp layout, with its prediction. Medians, and lines for
+    the middle 60% of the steps. ValueError without such records."""
+    steps = rows[rows["kind"] == "gpu_step"].dropna(subset="step_ms") if "step_ms" in rows else rows[:0]
+    if steps.empty:
+        raise ValueError("no records of steps on GPUs")
+    steps = steps[steps["world_size"] == steps["world_size"].max()].drop_duplicates(WHAT, keep="last")
+    steps = steps.astype({"world_size": int, "dp": int, "tp": int, **dict.fromkeys(WHAT[5:], bool)})
+    keys = [name for name in WHAT if name != "library"]
+    pairs = steps.pivot_table(index=keys, columns="library", values="step_ms")
+    pairs = pairs.reindex(columns=[OURS, THEIRS]).dropna()
+    if pairs.empty:
+        raise ValueError("no records of ours and of parallelize_module in the same layout")
+    ratios = pairs[OURS] / pairs[THEIRS]
+    layouts = _layouts(steps)
+    about = steps.iloc[0]
+    fig, (left, right) = new_figure(
+        f"Our tensor-parallel step takes {_range(ratios)} times as long as parallelize_module's\n"
+        f"{about['world_size']} ranks, {about['layers']:.0f} layers of width {about['width']:.0f} in {about['dtype']}, "
+        f"{about['batch']:.0f} sequences of {about['length']:.0f} tokens{recorded_on(steps)}",
+        width=10.5,
+        height=2.2 + 0.42 * max(len(pairs), len(layouts)),
+        ncols=2,
+    )
+    for y, key in enumerate(pairs.index):
+        for library, shift in ((OURS, -0.18), (THEIRS, 0.18)):
+            row = steps.set_index(keys).loc[key]
+            row = row[row["library"] == library].iloc[-1]
+            left.barh(y + shift, row["step_ms"] / 1e3, height=0.34, color=COLORS[library],
+                      label=library if y == 0 else f"_{library}")  # fmt: skip
+            left.hlines(y + shift, row["step_p20_ms"] / 1e3, row["step_p80_ms"] / 1e3, color=figures.INK, linewidth=1.2)
+    left.set_yticks(range(len(pairs)), [_words(*key[1:6]) for key in pairs.index])
+    left.set_title("forward and backward pass", fontsize="medium")
+    for y, (_, row) in enumerate(layouts.iterrows()):
+        right.barh(y, row["step_ms"] / 1e3, height=0.62, color=COLORS[OURS], label="_step")
+        told = predict_gpus(rows, row).step_ms / 1e3
+        right.plot(
+            [told], [y], "D", color="black", markerfacecolor="none", label="predicted" if y == 0 else "_predicted"
+        )
+    right.set_yticks(
+        range(len(layouts)), [_words(row["dp"], row["tp"], "", row["compiled"]) for _, row in layouts.iterrows()]
+    )
+    right.set_title("ours with averaged gradients", fontsize="medium")
+    for ax in (left, right):
+        ax.invert_yaxis()
+        ax.grid(False, axis="y")
+        ax.set(xlabel="time", xlim=(0, None))
+        figures.set_unit(ax.xaxis, "s")
+        ax.locator_params(axis="x", nbins=4)
+    fig.legend(loc="outside lower left", ncols=3, fontsize="small", handlelength=1.2)
+    return fig
+
+
+def _range(ratios: pandas.Series) -> str:
+    return " to ".join(dict.fromkeys(f"{ratio:.2f}" for ratio in (ratios.min(), ratios.max())))
+
+
+def _layouts(steps: pandas.DataFrame) -> pandas.DataFrame:
+    """Ours with averaged gradients, of each layout; where one model has all ranks there is nothing to average."""
+    ours = steps[(steps["library"] == OURS) & ~steps["sequence_parallel"] & (steps["average"] | (steps["dp"] == 1))]
+    first = ours[ours["average"]]["attention"].iloc[0] if ours["average"].any() else ours["attention"].iloc[0]
+    return ours[ours["attention"] == first].sort_values(["compiled", "tp"])
+
+
+def _words(dp: int, tp: int, attention: str, compiled: bool, sequence_parallel: bool = False) -> str:
+    said = [f"{dp} × {tp}", *[attention] * bool(attention), "compiled" if compiled else "eager"]
+    return ", ".join([*said, *["sequence-parallel"] * sequence_parallel])
