@@ -17,12 +17,13 @@ def in_backward() -> bool:
 
 
 def before_backward(output: Any, then: Callable[[], None]) -> bool:
-    """Has `then` called for each tensor in `output` before backward goes on from its gradient into the module. False:
-    no tensor in it has a way back."""
+    """Has `then` called for each tensor in `output` before backward goes on from its gradient into the module. False
+    where that is not certain: no tensor in it has a way back, or one is a view, whose hook is lost when it is written
+    to."""
     tensors = [x for x in tree_leaves(output) if isinstance(x, Tensor) and x.requires_grad]
     for x in tensors:
         x.register_hook(lambda gradient: then())
-    return bool(tensors)
+    return bool(tensors) and not any(x._is_view() for x in tensors)
 
 
 def after_backward(arguments: Any, then: Callable[[], None]) -> Any:

@@ -35,10 +35,10 @@ def check_elementwise(optimizer: type[torch.optim.Optimizer], options: Mapping[s
             one.step()
         return torch.cat([p.detach().flatten() for p in parameters])
 
-    whole = stepped(split=False)
+    name = getattr(optimizer, "__name__", repr(optimizer))
     try:
-        pieces = stepped(split=True)
+        whole, pieces = stepped(split=False), stepped(split=True)
     except (ValueError, TypeError, RuntimeError, IndexError) as error:
-        raise ValueError(f"{optimizer.__name__} does not step pieces of a tensor: {error}") from error
+        raise ValueError(f"{name} does not step pieces of a tensor: {error}") from error
     if not torch.allclose(whole, pieces, rtol=1e-6, atol=1e-9):
-        raise ValueError(f"{optimizer.__name__} does not treat each element on its own, so it needs whole tensors")
+        raise ValueError(f"{name} does not treat each element on its own, so it needs whole tensors")

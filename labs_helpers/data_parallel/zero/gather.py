@@ -26,10 +26,8 @@ class ParameterGather:
         self.under_way: dict[Bucket, Request] = {}
         self.called: set[nn.Module] = set()
         self.readers: dict[nn.Module, list[Bucket]] = {}
-        if overlap:
-            for module in model.modules():
-                if any(True for _ in module.parameters(recurse=False)):
-                    module.register_forward_pre_hook(self._before_forward)
+        own_some = [m for m in model.modules() if any(True for _ in m.parameters(recurse=False))]
+        self.hooks = [m.register_forward_pre_hook(self._before_forward) for m in own_some if overlap]
 
     def follow(self, buckets: list[Bucket]) -> None:
         """buckets: those to gather, in the order of the backward pass."""
@@ -61,3 +59,7 @@ class ParameterGather:
         self.called.add(module)
         if self.under_way:
             self.wait(self.readers[module])
+
+    def remove(self) -> None:
+        for hook in self.hooks:
+            hook.remove()

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
 from torch import nn
+from torch.utils.hooks import RemovableHandle
 
 from labs_helpers.data_parallel.same_model import require_same_model
 from labs_helpers.data_parallel.zero.bucket import Bucket, Settings
 from labs_helpers.data_parallel.zero.collectives import FlatCommunication
 from labs_helpers.data_parallel.zero.elementwise import check_elementwise
 from labs_helpers.data_parallel.zero.groups import ParameterGroups
+from labs_helpers.data_parallel.zero.passes import BackwardPasses
+from labs_helpers.data_parallel.zero.used import note_used
 
 
 class ShardedOptimizer(ABC):
@@ -41,6 +44,8 @@ class ShardedOptimizer(ABC):
     compute_dtype, offload, device: see `bucket.Settings`.
     """
 
+    arrangement = ""  # of a stage; ranks that differ in it would call different collectives
+
     def __init__(
         self,
         model: nn.Module,
@@ -57,14 +62,15 @@ class ShardedOptimizer(ABC):
         self.model, self.group = model, FlatCommunication(group)
         self.settings = Settings(compute_dtype, offload, None if device is None else torch.device(device))
         self.find_unused_parameters = find_unused_parameters
-        require_same_model(model, self.group, f"{type(self).__name__} {self.settings} {find_unused_parameters}")
+        same = (type(self).__name__, self.arrangement, compute_dtype, offload, find_unused_parameters)
+        require_same_model(model, self.group, str(same))
         self.groups = ParameterGroups(model)
         added = self.groups.add_all(params)
         works_on = torch.device("cpu") if offload else self.settings.device or self.groups.all[0].device
         check_elementwise(optimizer, {**added[0], **options}, works_on)
         self.buckets: list[Bucket] = []
-        self.synchronising, self.unsent = True, False
-        self._pass = -1
+        self.passes = BackwardPasses(self._begin_pass, self._end_pass)
+        self.hooks: list[RemovableHandle] = []
         self._place(self.groups.all)
         self.optimizer: torch.optim.Optimizer = optimizer([self._pieces(each) for each in added], **options)
 
@@ -73,16 +79,16 @@ class ShardedOptimizer(ABC):
         """Puts parameters that are new into buckets."""
 
     @abstractmethod
-    def _end_pass(self) -> None:
-        """At the end of a backward pass outside no_sync(): waits until all gradients are in the shards."""
+    def _begin_pass(self) -> None:
+        """Before the first gradient of a backward pass."""
+
+    @abstractmethod
+    def _send_the_rest(self) -> None:
+        """At the end of a backward pass: sends what has not been sent, and waits until all is in the shards."""
 
     @abstractmethod
     def settle(self) -> None:
         """Until nothing is on its way to the parameters: before they are read or written outside of the model."""
-
-    @abstractmethod
-    def _updated(self) -> None:
-        """After a step: the shards have changed."""
 
     @property
     def param_groups(self) -> list[dict[str, Any]]:
@@ -101,61 +107,40 @@ class ShardedOptimizer(ABC):
 
         RuntimeError: gradients that were not sent, or a parameter that was frozen when it was added and now is trained.
         """
-        if self.unsent:
+        if self.passes.unsent:
             raise RuntimeError("gradients were not sent: the last backward pass before step() stands outside no_sync()")
         self.groups.check_frozen()
         self.settle()
         for bucket in self.buckets:
             bucket.owned.fetch(bucket.gradient_shard)
-        if self.settings.offload and self.group.nccl:
+        if self.settings.offload and any(bucket.whole.is_cuda for bucket in self.buckets):
             torch.cuda.current_stream().synchronize()  # the CPU is about to read what was fetched
         for bucket in self.buckets:
             bucket.owned.take(bucket.used)
         self.optimizer.step()
         for bucket in self.buckets:
             bucket.owned.give()
-        self._updated()
 
     def zero_grad(self) -> None:
         """Drops all gradients, whole ones and shards."""
         for bucket in self.buckets:
             bucket.drop_gradients()
-        self.unsent = False
+        self.passes.unsent = False
 
-    @contextmanager
-    def no_sync(self) -> Iterator[None]:
+    def no_sync(self) -> AbstractContextManager[None]:
         """Within it, backward passes add to whole gradients on this rank, which the first one outside sends."""
-        before, self.synchronising = self.synchronising, False
-        try:
-            yield
-        finally:
-            self.synchronising = before
+        return self.passes.no_sync()
 
-    def _begin_pass(self) -> bool:
-        """Called by hooks. True for the first one in a backward pass, at whose end `_end_of_backward` is called."""
-        this_pass = torch._C._current_graph_task_id()  # a flag would stay set after a pass that an error has ended
-        if this_pass == self._pass:
-            return False
-        self._pass, self.unsent = this_pass, True
-        torch.autograd.Variable._execution_engine.queue_callback(self._end_of_backward)
-        return True
+    def remove(self) -> None:
+        """The model is a plain one again: parameters are whole, and this object no longer listens to it."""
+        self.settle()
+        for hook in self.hooks:
+            hook.remove()
 
-    def _end_of_backward(self) -> None:
-        if self.synchronising:
-            self._end_pass()
-            self._note_used()
-            self.unsent = False
-
-    def _note_used(self) -> None:
-        if not self.find_unused_parameters:
-            for bucket in self.buckets:
-                bucket.used = [p.requires_grad for p in bucket.parameters]
-            return
-        mine = [used for bucket in self.buckets for used in bucket.used]
-        flags = torch.tensor(mine, dtype=torch.uint8, device=self.group.device)
-        agreed = iter(self.group.all_reduce(flags, "max").tolist())
-        for bucket in self.buckets:
-            bucket.used = [bool(next(agreed)) for _ in bucket.parameters]
+    def _end_pass(self) -> None:
+        if self.passes.sending:
+            self._send_the_rest()
+            note_used(self.buckets, self.group, self.find_unused_parameters)
 
     def _pieces(self, param_group: Mapping[str, Any]) -> dict[str, Any]:
         """A group for the optimizer: in place of the parameters, the pieces of them that are this rank's."""

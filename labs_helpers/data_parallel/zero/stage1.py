@@ -47,11 +47,16 @@ class ZeRO1(ShardedOptimizer):
         if settings.get("offload") == "parameters" or settings.get("device") is not None:
             raise ValueError("parameters stay where the model has them before stage 3: no offload or device for them")
         self.reduction, self.bucket_bytes = reduction, bucket_mb * MEGABYTE
+        self.arrangement = f"reduction={reduction}, bucket_mb={bucket_mb}, overlap_gather={overlap_gather}"
         self.gather = ParameterGather(model, overlap_gather)
         self.reduced = 0  # buckets sent in this pass: in their order, the same on all ranks
         super().__init__(model, optimizer, params, **settings)
         placed = {p for bucket in self.buckets for p in bucket.parameters}
-        broadcast([t for t in (*model.parameters(), *model.buffers()) if t not in placed], self.group)
+        frozen = [p for p in self.groups.names if p not in placed]
+        broadcast([*frozen, *model.buffers()], self.group)
+        for p in frozen:
+            if p.is_floating_point() and self.settings.compute_dtype is not None:
+                p.data = p.data.to(self.settings.compute_dtype)
 
     def _place(self, parameters: list[nn.Parameter]) -> None:
         new = {p for p in parameters if p.requires_grad} - {p for bucket in self.buckets for p in bucket.parameters}
@@ -60,31 +65,28 @@ class ZeRO1(ShardedOptimizer):
         for some in fill_buckets(backward_order, self.bucket_bytes):
             bucket = Bucket(some, self.group, self.settings)
             self.buckets.append(bucket)
-            for p in some:
-                p.register_post_accumulate_grad_hook(partial(self._arrived, bucket))
+            self.hooks += [p.register_post_accumulate_grad_hook(partial(self._arrived, bucket)) for p in some]
         self.gather.follow(self.buckets)
 
+    def _begin_pass(self) -> None:
+        self.reduced = 0
+        for bucket in self.buckets:
+            bucket.awaited = sum(p.requires_grad for p in bucket.parameters)
+
     def _arrived(self, bucket: Bucket, parameter: nn.Parameter) -> None:
-        first = self._begin_pass()
-        if not self.synchronising:
-            return
-        if first:
-            self.reduced = 0
-            for each in self.buckets:
-                each.awaited = sum(p.requires_grad for p in each.parameters)
+        self.passes.begin()
         bucket.awaited -= 1
-        while self.reduced < len(self.buckets) and self.buckets[self.reduced].awaited == 0:
+        while self.passes.sending and self.reduced < len(self.buckets) and self.buckets[self.reduced].awaited == 0:
             self._reduce_next()
 
     def _reduce_next(self) -> None:
-        bucket = self.buckets[self.reduced]
+        self._reduce(self.buckets[self.reduced])
         self.reduced += 1
-        self._reduce(bucket)
 
-    def _end_pass(self) -> None:
+    def _send_the_rest(self) -> None:
         while self.reduced < len(self.buckets):  # not full: some parameters were not used
             self._reduce_next()
-        self._settle()
+        self._await()
 
     def _reduce(self, bucket: Bucket) -> None:
         """Starts the mean of a bucket's gradients, which stay whole in `bucket.gradient`."""
@@ -99,21 +101,26 @@ class ZeRO1(ShardedOptimizer):
         else:
             bucket.pending = self.group.start_mean_shard(bucket.gradient_shard, flat)
 
-    def _settle(self) -> None:
+    def _await(self) -> None:
         for bucket in self.buckets:
             if bucket.pending is not None:
                 bucket.pending.wait()
                 bucket.pending = None
 
-    def _note_used(self) -> None:
-        super()._note_used()
-        for bucket in self.buckets:
+    def _end_pass(self) -> None:
+        super()._end_pass()
+        for bucket in self.buckets if self.passes.sending else []:
             for p, used in zip(bucket.parameters, bucket.used, strict=True):
                 p.grad = p.grad if used else None
+
+    def remove(self) -> None:
+        super().remove()
+        self.gather.remove()
 
     def settle(self) -> None:
         """With overlap_gather, until all updated parameters are there."""
         self.gather.wait()
 
-    def _updated(self) -> None:
+    def step(self) -> None:
+        super().step()
         self.gather.start()

@@ -28,5 +28,5 @@ class ZeRO2(ZeRO1):
     def _reduce(self, bucket: Bucket) -> None:
         self.shards.start(bucket)
 
-    def _settle(self) -> None:
+    def _await(self) -> None:
         self.shards.finish()

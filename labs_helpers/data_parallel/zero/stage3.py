@@ -9,8 +9,8 @@ So a step moves 1.5 times the bytes of stage 2, and a rank holds 1/N of everythi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any
 
@@ -22,7 +22,7 @@ from labs_helpers.data_parallel.zero.autograd_hooks import after_backward, befor
 from labs_helpers.data_parallel.zero.optimizer import ShardedOptimizer
 from labs_helpers.data_parallel.zero.order import Order
 from labs_helpers.data_parallel.zero.reduction import ShardReduction
-from labs_helpers.data_parallel.zero.unit import Unit, find_units
+from labs_helpers.data_parallel.zero.unit import Unit, find_units, move_buffers, whole
 
 
 class ZeRO3(ShardedOptimizer):
@@ -49,14 +49,13 @@ class ZeRO3(ShardedOptimizer):
         **settings: Any,
     ) -> None:
         self.found = find_units(model, units)
+        self.arrangement = f"prefetch={prefetch}, reshard_after_forward={reshard_after_forward}"
         self.units: list[Unit] = []
         self.order = Order(prefetch)
         self.reshard_after_forward = reshard_after_forward
         super().__init__(model, optimizer, params, **settings)
         self.shards = ShardReduction(self.group)
-        for module in model.modules():
-            for name, buffer in module.named_buffers(recurse=False):
-                setattr(module, name, buffer.to(self.settings.device or buffer.device))
+        move_buffers(model, self.settings.device)
         broadcast(model.buffers(), self.group)
 
     def _place(self, parameters: list[nn.Parameter]) -> None:
@@ -68,14 +67,16 @@ class ZeRO3(ShardedOptimizer):
             unit = Unit(mine, self.group, self.settings)
             self.units.append(unit)
             self.buckets += unit.buckets
-            module.register_forward_pre_hook(partial(self._before_forward, unit), prepend=True, with_kwargs=True)
-            module.register_forward_hook(partial(self._after_forward, unit))
-            for p in mine:
-                if p.requires_grad:
-                    p.register_post_accumulate_grad_hook(self._arrived)
+            before = partial(self._before_forward, unit)
+            self.hooks += [
+                module.register_forward_pre_hook(before, prepend=True, with_kwargs=True),
+                module.register_forward_hook(partial(self._after_forward, unit)),
+                *(p.register_post_accumulate_grad_hook(self.passes.begin) for p in mine if p.requires_grad),
+            ]
 
-    def _arrived(self, parameter: nn.Parameter) -> None:
-        self._begin_pass()
+    def _begin_pass(self) -> None:
+        for unit in self.units:
+            unit.in_backward = unit.reduced = False
 
     def _before_forward(self, unit: Unit, module: nn.Module, args: Any, kwargs: Any) -> Any:
         if in_backward():
@@ -95,14 +96,14 @@ class ZeRO3(ShardedOptimizer):
         elif not torch.is_grad_enabled():
             stays = False
         else:
-            has_way_back = before_backward(output, partial(self._before_backward, unit))
-            # The model itself comes first in backward. A unit whose output is an object of one's own is not told when.
-            stays = unit is self.units[0] or not self.reshard_after_forward or (not has_way_back and bool(unit.trained))
+            certain = before_backward(output, partial(self._before_backward, unit))
+            # The model itself comes first in backward. A unit that may not be told when backward reaches it stays, too.
+            stays = unit is self.units[0] or not self.reshard_after_forward or (not certain and bool(unit.trained))
         if not stays:
             unit.free()
 
     def _before_backward(self, unit: Unit) -> None:
-        self._begin_pass()
+        self.passes.begin()
         if unit.in_backward:
             return
         unit.in_backward = True
@@ -115,7 +116,7 @@ class ZeRO3(ShardedOptimizer):
         if unit.calls:  # it was called several times; gradients arrive when backward has passed all of them
             return
         unit.in_backward = False
-        if self.synchronising:
+        if self.passes.sending:
             self._reduce(unit)
         unit.free()
 
@@ -126,16 +127,16 @@ class ZeRO3(ShardedOptimizer):
         for bucket in unit.trained:
             self.shards.start(bucket)
 
-    def _end_pass(self) -> None:
+    def _send_the_rest(self) -> None:
         for unit in reversed(self.units):  # those whose inputs have no way back, at last the model itself
             if not unit.reduced or any(p.grad is not None for bucket in unit.trained for p in bucket.parameters):
                 self._reduce(unit)
         self.shards.finish()
 
-    def _end_of_backward(self) -> None:
-        super()._end_of_backward()
+    def _end_pass(self) -> None:
+        super()._end_pass()
         for unit in self.units:
-            unit.calls, unit.in_backward, unit.reduced = 0, False, False
+            unit.calls = 0
         self.settle()
 
     def settle(self) -> None:
@@ -144,15 +145,11 @@ class ZeRO3(ShardedOptimizer):
         for unit in self.units:
             unit.free()
 
-    def _updated(self) -> None:
-        """Nothing: the next gathers bring the new values."""
-
-    @contextmanager
-    def whole_parameters(self) -> Iterator[None]:
+    def whole_parameters(self) -> AbstractContextManager[None]:
         """Within it all parameters are whole on every rank, to be read."""
+        return whole(self.units)
+
+    def remove(self) -> None:
+        super().remove()
         for unit in self.units:
             unit.gather()
-        try:
-            yield
-        finally:
-            self.settle()

@@ -124,10 +124,8 @@ def _packed(zero: ShardedOptimizer, saved: Mapping[str, Any]) -> dict[str, Any]:
     for bucket in zero.buckets:
         for piece, tensor in zip(bucket.owned.pieces, bucket.owned.tensors, strict=True):
             p = bucket.parameters[piece.number]
-            mine[tensor] = {
-                key: v.flatten()[piece.in_tensor].clone() if isinstance(v, Tensor) and v.shape == p.shape else v
-                for key, v in saved["state"].get(whole.get(p), {}).items()
-            }
+            entries = saved["state"].get(whole.get(p), {})
+            mine[tensor] = {key: _part(v, p.shape, piece.in_tensor) for key, v in entries.items()}
     tensors = [tensor for group in zero.optimizer.param_groups for tensor in group["params"]]
     number = {tensor: i for i, tensor in enumerate(tensors)}
     groups = [
@@ -135,3 +133,10 @@ def _packed(zero: ShardedOptimizer, saved: Mapping[str, Any]) -> dict[str, Any]:
         for group, options in zip(zero.optimizer.param_groups, saved["param_groups"], strict=True)
     ]
     return {"state": {number[t]: mine[t] for t in tensors if mine[t]}, "param_groups": groups}
+
+
+def _part(value: Any, shape: torch.Size, elements: slice) -> Any:
+    """Never the tensor itself: the optimizer would work on in the caller's checkpoint."""
+    if not isinstance(value, Tensor):
+        return value
+    return (value.flatten()[elements] if value.shape == shape else value).clone()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
 import torch
 from torch import nn
@@ -102,6 +103,8 @@ def find_units(
     else:
         wanted = set(units)
         missing = "".join([f"a unit is not inside the model: {m}" for m in wanted if m not in names][:1])
+    if never := [names[m] for m in wanted if isinstance(m, nn.ModuleList | nn.ModuleDict) and m in names]:
+        missing = f"{never[0]} is a list of modules and is never called itself: give its modules as units"
     if missing:
         raise ValueError(missing)
     found: dict[nn.Module, list[nn.Parameter]] = {module: [] for module in names if module in wanted or module is model}
@@ -124,3 +127,22 @@ def find_units(
 
     walk(model, model)
     return list(found.items())
+
+
+@contextmanager
+def whole(units: Sequence[Unit]) -> Iterator[None]:
+    """Within it the parameters of all these units are whole."""
+    for unit in units:
+        unit.gather()
+    try:
+        yield
+    finally:
+        for unit in units:
+            unit.free()
+
+
+def move_buffers(model: nn.Module, device: torch.device | None) -> None:
+    """To where the units compute, if that is elsewhere."""
+    for module in model.modules():
+        for name, buffer in module.named_buffers(recurse=False):
+            setattr(module, name, buffer.to(device or buffer.device))

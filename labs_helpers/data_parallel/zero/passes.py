@@ -1,0 +1,41 @@
+"""Where a backward pass begins and where it ends, and whether its gradients are sent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor
+
+
+class BackwardPasses:
+    """at_begin: called before the first gradient of a pass that a hook tells of; at_end: when the pass has done all
+    else, before `backward()` returns. sending: False within `no_sync()`. unsent: there are gradients that were not
+    sent."""
+
+    def __init__(self, at_begin: Callable[[], None], at_end: Callable[[], None]) -> None:
+        self.at_begin, self.at_end = at_begin, at_end
+        self.sending, self.unsent = True, False
+        self._running = -1
+
+    def begin(self, gradient_of: Tensor | None = None) -> None:
+        """For hooks, which call it at each gradient, or earlier."""
+        this_pass = torch._C._current_graph_task_id()  # a flag would stay set after a pass that an error has ended
+        if this_pass == self._running:
+            return
+        self._running, self.unsent = this_pass, True
+        torch.autograd.Variable._execution_engine.queue_callback(self._end)
+        self.at_begin()
+
+    def _end(self) -> None:
+        self.at_end()
+        self.unsent = not self.sending
+
+    @contextmanager
+    def no_sync(self) -> Iterator[None]:
+        before, self.sending = self.sending, False
+        try:
+            yield
+        finally:
+            self.sending = before
