@@ -25,8 +25,14 @@ def _text(folder: Path, lab: Lab) -> str:
     ]
     if folder.name == "checks":
         imported.append(("labs_helpers.course.scoreboard", "summary"))
-    lines = [f"from {module} import {name}" for module, name in sorted(imported, key=_naturally)]
+    lines = [_import(module, name) for module, name in sorted(imported, key=_naturally)]
     return f"{head}\n" + "\n".join(lines) + f"\n\n{_listed(sorted(name for _, name in imported))}\n"
+
+
+def _import(module: str, name: str) -> str:
+    """The statement, as `ruff format` lays it out."""
+    line = f"from {module} import {name}"
+    return line if len(line) <= WIDTH else f"from {module} import (\n    {name},\n)"
 
 
 def _naturally(pair: tuple[str, str]) -> list:

@@ -7,7 +7,7 @@ from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import Wrong, likely
 from labs_helpers.tensor_parallel.lab07 import exercises
 from labs_helpers.tensor_parallel.lab07.checks.calls import WHOLE, call
-from labs_helpers.tensor_parallel.lab07.checks.ex1_causes import Sizes, causes, clash, right_row
+from labs_helpers.tensor_parallel.lab07.checks.shapes_causes import Sizes, causes, clash, right_row
 
 LAYERS = ("fc_q", "fc_k", "fc_v", "fc_o", "fc_o, naive")
 FORM = "{layer: (x, weight, out)}"

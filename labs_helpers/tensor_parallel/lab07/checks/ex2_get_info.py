@@ -3,14 +3,14 @@
 from labs_helpers.course.exercise import exercise
 from labs_helpers.tensor_parallel.lab07 import exercises
 from labs_helpers.tensor_parallel.lab07.checks.calls import WHOLE
-from labs_helpers.tensor_parallel.lab07.checks.ex2_causes import Grid
-from labs_helpers.tensor_parallel.lab07.checks.ex2_places import (
+from labs_helpers.tensor_parallel.lab07.checks.grid_causes import Grid
+from labs_helpers.tensor_parallel.lab07.checks.grid_places import (
     expect_places,
     expect_right,
     on_practice_rank,
     on_real_rank,
 )
-from labs_helpers.tensor_parallel.lab07.checks.ex2_refusals import REFUSED, expect_refused
+from labs_helpers.tensor_parallel.lab07.checks.grid_refusals import REFUSED, expect_refused
 from labs_helpers.tensor_parallel.lab07.checks.groups import on_groups, on_real_ranks
 
 DIMS = 36, 60  # divided by 2, 3 and 6 they give six other numbers

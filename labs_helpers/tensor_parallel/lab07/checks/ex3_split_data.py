@@ -7,8 +7,8 @@ from labs_helpers.course.verdict import Wrong
 from labs_helpers.tensor_parallel.lab07 import exercises
 from labs_helpers.tensor_parallel.lab07.checks.calls import call
 from labs_helpers.tensor_parallel.lab07.checks.copies import copied, what_changed
-from labs_helpers.tensor_parallel.lab07.checks.ex3_causes import Split, cause_of_parts, text
-from labs_helpers.tensor_parallel.lab07.checks.ex3_refusals import expect_refused
+from labs_helpers.tensor_parallel.lab07.checks.samples_causes import Split, cause_of_parts, text
+from labs_helpers.tensor_parallel.lab07.checks.samples_refusals import expect_refused
 
 ERRORS = (
     (r"^ValueError.*\n.*\braise\b", "dp_size divides n here, and more is not asked: mp_size need not divide it"),

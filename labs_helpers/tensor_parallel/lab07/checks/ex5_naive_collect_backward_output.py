@@ -8,7 +8,7 @@ from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import Wrong
 from labs_helpers.tensor_parallel.lab07 import exercises
 from labs_helpers.tensor_parallel.lab07.checks.arrays import Comparison
-from labs_helpers.tensor_parallel.lab07.checks.ex5_causes import ERRORS, MUST, SENT, VIEW, causes
+from labs_helpers.tensor_parallel.lab07.checks.slice_causes import ERRORS, MUST, SENT, VIEW, causes
 from labs_helpers.tensor_parallel.lab07.checks.groups import on_groups
 from labs_helpers.tensor_parallel.lab07.checks.slices import SHAPE, laid_out, models, slices
 

@@ -7,7 +7,7 @@ import torch
 from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import Wrong
 from labs_helpers.tensor_parallel.lab07 import exercises
-from labs_helpers.tensor_parallel.lab07.checks.ex9_causes import COSTLY, ERRORS, causes
+from labs_helpers.tensor_parallel.lab07.checks.average_causes import COSTLY, ERRORS, causes
 from labs_helpers.tensor_parallel.lab07.checks.gradient_lists import as_means, draw, expect_form, expect_means
 from labs_helpers.tensor_parallel.lab07.checks.groups import on_groups
 from labs_helpers.tensor_parallel.practice import PracticeCommunication

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from labs_helpers.course.verdict import Wrong, likely
 from labs_helpers.tensor_parallel.lab07.checks.calls import WHOLE
-from labs_helpers.tensor_parallel.lab07.checks.ex2_causes import (
+from labs_helpers.tensor_parallel.lab07.checks.grid_causes import (
     SHARED,
     Grid,
     Ranks,

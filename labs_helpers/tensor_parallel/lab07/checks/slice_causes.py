@@ -4,7 +4,7 @@ from itertools import permutations
 
 import numpy as np
 
-from labs_helpers.tensor_parallel.lab07.checks.ex4_causes import AXES
+from labs_helpers.tensor_parallel.lab07.checks.collect_causes import AXES
 
 VIEW = "a slice is a view, and so is what np.split gives: who writes to one writes to output_grad; .copy() makes it own"
 MUST = "np.ascontiguousarray and reshape copy only where they must, and here they need not; .copy() always does"

@@ -4,7 +4,7 @@ import numpy as np
 
 from labs_helpers.course.verdict import Wrong, describe_error
 from labs_helpers.tensor_parallel.lab07.checks.copies import copied
-from labs_helpers.tensor_parallel.lab07.checks.ex3_causes import Split
+from labs_helpers.tensor_parallel.lab07.checks.samples_causes import Split
 
 ASSERTED = "assert raises AssertionError, and `python -O` skips it: raise ValueError(…)"
 
