@@ -18,12 +18,12 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from labs_helpers.measure.study import keep  # noqa: E402
-from labs_helpers.tensor_parallel.training import options, places  # noqa: E402
+from labs_helpers.tensor_parallel.training import cores, options  # noqa: E402
 from labs_helpers.tensor_parallel.training.settings import Refused  # noqa: E402
 
 
 def main() -> None:
-    places.let_others_work()
+    cores.let_others_work()
     from mpi4py import MPI  # starts MPI
 
     comm = MPI.COMM_WORLD
@@ -39,13 +39,16 @@ def main() -> None:
 
 def train(comm) -> None:
     settings = options.parse(sys.argv[1:], __doc__, comm.size)
-    cores = places.share_cores(comm)
+    import torch
+
     from labs_helpers.tensor_parallel.training.run import train
 
+    torch.set_num_threads(settings.threads)
     report = train(comm, settings, say=lambda line: print(line, flush=True))
+    cores_here = cores.count_cores(comm)
     print(report)
     if comm.rank == 0 and settings.out:
-        on = {} if report.on_gpus else {"machine": f"{cores}-core CPU", "cores": cores}
+        on = {} if report.on_gpus else {"machine": f"{cores_here}-core CPU", "cores": cores_here}
         keep("train_2d", report.records, settings.out, on=on)
 
 

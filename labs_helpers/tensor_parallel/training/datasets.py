@@ -39,14 +39,14 @@ class Data(Protocol):
 
 def load(comm: Any, name: str, batch: int, length: int, seed: int) -> Data:
     """The data of `settings.VOCABULARY` by name; `batch` sequences per step, of `length` tokens. Called by every rank;
-    one of them alone imports scikit-learn, which takes a second."""
+    rank 0 alone reads files, and imports scikit-learn, which takes a second."""
     if name == "text":
-        return Text(batch, length, seed)
+        return Text(*on_rank_0(comm, lambda: text_and_windows(length)), batch, length, seed)
     return Digits(on_rank_0(comm, digit_sequences), batch, seed)
 
 
 class Digits:
-    """Sequences are drawn anew in each step from the first 1,509 digits."""
+    """Sequences are drawn in each step from the first 1,509 digits."""
 
     labelled = True
 
@@ -62,23 +62,20 @@ class Digits:
 
 
 class Text:
-    """Windows from random places, as lab 01 draws them."""
+    """Windows from random places."""
 
     labelled = False
 
-    def __init__(self, batch: int, length: int, seed: int) -> None:
-        from labs_helpers.transformer import text
-
-        self.text, self.size, self.length, self.seed = text, batch, length, seed
-        self.fingerprint = zlib.crc32(text.text("train").numpy().data)
-        x, y = text.validation_sample(VALIDATION_WINDOWS, length)
-        self.validation = x.numpy(), y.numpy()
+    def __init__(self, train: Array, validation: Pair, batch: int, length: int, seed: int) -> None:
+        self.train, self.validation, self.size, self.seed = train, validation, batch, seed
+        self.window = np.arange(length + 1)
+        self.fingerprint = zlib.crc32(train.data)
 
     def batch(self, step: int) -> Pair:
-        # 32 bits, as many as PyTorch's generator on CPUs looks at.
-        seed = int(np.random.SeedSequence([self.seed, step]).generate_state(1)[0])
-        x, y = next(self.text.batches("train", self.size, self.length, seed))
-        return x.numpy(), y.numpy()
+        starts = np.random.default_rng([self.seed, step]).integers(
+            len(self.train) - len(self.window) + 1, size=self.size
+        )
+        return shifted(self.train[starts[:, None] + self.window].astype(np.int64))
 
 
 @functools.cache
@@ -89,6 +86,14 @@ def digit_sequences() -> Array:
     digits = load_digits()
     grey = digits.data.astype(np.int64)  # 0 to 16
     return np.column_stack([grey + GREYS * np.arange(DIGITS_LENGTH), GREYS * DIGITS_LENGTH + digits.target])
+
+
+def text_and_windows(length: int) -> tuple[Array, Pair]:
+    """All bytes to train with, (bytes,) of uint8; and windows that are spread evenly over those to validate with."""
+    from labs_helpers.transformer.text import text, validation_sample
+
+    x, y = validation_sample(VALIDATION_WINDOWS, length)
+    return text("train").numpy(), (x.numpy(), y.numpy())
 
 
 def shifted(sequences: Array) -> Pair:

@@ -50,6 +50,7 @@ def make_parser(doc: str) -> Parser:
     parser.add_argument("--sequence-parallel", action="store_true", help="split the norms along the sequence")
     choose("--way", "the MPI library's collectives, the course's own, or torch.distributed (NCCL on GPUs, else gloo)")
     add("--bucket-mb", float, "MB", "of gradients that travel together", USUAL.bucket_mb)
+    add("--threads", int, "N", "of PyTorch per rank: more where there are cores left, and layers large enough", 1)
     add("--checkpoint", Path, "FOLDER", "save checkpoints there; the last two stay")
     add("--every", int, "N", "steps between checkpoints; default: a tenth of all")
     parser.add_argument("--resume", action="store_true", help="go on from the folder's last checkpoint, if it has one")

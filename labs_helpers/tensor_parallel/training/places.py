@@ -1,4 +1,4 @@
-"""Where each rank stands and works: its groups, its device, its threads, and how it waits."""
+"""Where each rank stands and works: its groups and its device; and what rank 0 does for all."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from labs_helpers.tensor_parallel.communication import Communication, connect
 from labs_helpers.tensor_parallel.grid import make_grid
 from labs_helpers.tensor_parallel.training.settings import Refused, Settings
 
-LOCAL_SIZES = ("OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS")  # Open MPI's and MPICH's, before MPI has started
 Value = TypeVar("Value")
 
 
@@ -21,37 +20,6 @@ class Place(NamedTuple):
     dp: Communication
     device: str
     starter: bool  # whether it has started torch.distributed, which it then ends
-
-
-def let_others_work() -> None:
-    """Before MPI starts: where ranks fill more than half of the cores, one that waits gives its core to others.
-
-    Ranks that spin while they wait are quicker on cores of their own, and many times slower where those for whom they
-    wait need the core.
-    """
-    here = max(int(os.environ.get(name, 1)) for name in LOCAL_SIZES)
-    if 2 * here > len(own_cores()):
-        os.environ.setdefault("OMPI_MCA_mpi_yield_when_idle", "1")
-
-
-def share_cores(comm: Any) -> int:
-    """PyTorch's threads: as many as there are cores for each rank of this machine, so that none waits for another's.
-
-    Returns how many cores this machine's ranks have together. Called by every rank.
-    """
-    import torch
-    from mpi4py import MPI
-
-    neighbours = comm.Split_type(MPI.COMM_TYPE_SHARED)
-    together = len(set().union(*neighbours.allgather(own_cores())))
-    torch.set_num_threads(max(1, together // neighbours.Get_size()))
-    neighbours.Free()
-    return together
-
-
-def own_cores() -> set[int]:
-    """Those that this process may run on: mpirun may have bound it to some."""
-    return set(os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1))
 
 
 def on_this_machine(comm: Any) -> tuple[int, int]:

@@ -66,7 +66,20 @@ def formula(settings: Settings, buckets: int) -> tuple[int, int]:
 def run_record(settings: Settings) -> dict[str, Any]:
     """What all records of a run begin with."""
     config = settings.config
-    names = ("dp", "tp", "scheme", "sequence_parallel", "way", "bucket_mb", "dtype", "data", "batch", "length", "seed")
+    names = (
+        "dp",
+        "tp",
+        "scheme",
+        "sequence_parallel",
+        "way",
+        "bucket_mb",
+        "threads",
+        "dtype",
+        "data",
+        "batch",
+        "length",
+        "seed",
+    )
     shape = {name: getattr(config, name) for name in ("vocabulary", "layers", "width", "heads", "kv_heads", "hidden")}
     size = {"parameters": sum(parameters(config).values())}
     return {"study": STUDY, **{name: getattr(settings, name) for name in names}, **shape, **size}

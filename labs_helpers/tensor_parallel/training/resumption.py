@@ -26,7 +26,8 @@ class Resumed:
     def whole(self, name: str) -> Array:
         """The array of this name, on every rank. Called by all, with the same names in the same order."""
         kind, shape = self.kinds[name]
-        array = self.mine.arrays[name] if self.mine else np.empty(shape, kind)
+        # A copy: some of MPICH's algorithms write to the root's buffer, too, which lies in a file that is only read.
+        array = np.array(self.mine.arrays[name]) if self.mine else np.empty(shape, kind)
         self.comm.Bcast(array)
         return array
 

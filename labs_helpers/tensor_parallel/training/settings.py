@@ -72,6 +72,7 @@ class Settings:
     sequence_parallel: bool = False
     way: str = "mpi"
     bucket_mb: float = 0.25
+    threads: int = 1  # PyTorch's, per rank
     checkpoint: Path | None = None  # the folder
     every: int | None = None  # steps between checkpoints; None: a tenth of all
     resume: bool = False
@@ -93,7 +94,7 @@ class Settings:
         for name, choices in CHOICES.items():
             if getattr(self, name) not in choices:
                 raise Refused(f"{name} is {getattr(self, name)!r}, not one of {', '.join(choices)}")
-        for name in ("steps", "batch", "length", "every", "report"):
+        for name in ("steps", "batch", "length", "threads", "every", "report"):
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise Refused(f"{name} is {value}, but has to be 1 or more")
@@ -118,6 +119,6 @@ class Settings:
 
     def identity(self) -> dict[str, Any]:
         """What decides about the loss curve, by name: a checkpoint goes on in a run that has the same. The layout, the
-        scheme, the way and the buckets are not in it."""
+        scheme, the way and the like are not in it."""
         names = ("data", "dtype", "length", "batch", "steps", "lr", "seed")
         return {name: getattr(self, name) for name in names} | dataclasses.asdict(self.config)
