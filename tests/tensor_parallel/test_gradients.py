@@ -7,8 +7,8 @@ import pytest
 import torch
 from torch import nn
 
-from labs_helpers.launch.mpirun import run_on_ranks
 from labs_helpers.data_parallel.buckets import fill_buckets
+from labs_helpers.launch.mpirun import run_on_ranks
 from tests.tensor_parallel import gradient_cases
 from tests.tensor_parallel import ranks as on_ranks
 
