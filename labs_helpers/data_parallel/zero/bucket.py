@@ -43,23 +43,21 @@ class Bucket:
     ) -> None:
         self.parameters, self.group = list(parameters), group
         self.layout = Layout([p.shape for p in parameters], group.size)
+        self.settings, self.apart = settings, apart
         device = settings.device or parameters[0].device
-        on_cpu = torch.device("cpu")
         flat = torch.zeros(self.layout.numel, dtype=parameters[0].dtype, device=device)
         for view, p in zip(self.layout.views(flat), parameters, strict=True):
             view.copy_(p.detach())
         group.broadcast(flat)
 
-        narrow = settings.compute_dtype if flat.is_floating_point() else None
-        self.whole = flat if narrow is None else flat.to(narrow)
+        self.narrowed = settings.compute_dtype is not None and flat.is_floating_point()
+        self.whole = flat.to(settings.compute_dtype) if self.narrowed else flat
+        self.views = self.layout.views(self.whole)
         self.shard = self.layout.shard(self.whole, group.rank)
         if apart:
-            place = on_cpu if settings.offload == "parameters" else device
+            place = torch.device("cpu") if settings.offload == "parameters" else device
             self.shard = empty_beside(self.shard.numel(), self.shard.dtype, place, device).copy_(self.shard)
-        self.settings, self.apart, self.prepared = settings, apart, False
-        self.owned = Owned(self.layout.pieces(group.rank), self.shard, None, self.shard.device)
-        self.prepare(self.layout.shard(flat, group.rank))
-        self.views = self.layout.views(self.whole)
+        self.owned = self._own(self.layout.shard(flat, group.rank))
         self.point()
 
         self.gradient: Tensor | None = None  # whole; stage 1 keeps it
@@ -68,17 +66,26 @@ class Bucket:
         self.used = [False] * len(self.parameters)
         self.awaited = 0  # gradients that this backward pass still has to bring
 
-    def prepare(self, exact: Tensor | None = None) -> None:
-        """Makes ready what the optimizer updates, where a parameter is trained. exact: the shard before it was
-        rounded."""
-        if self.prepared or not any(p.requires_grad for p in self.parameters):
-            return
-        self.prepared = True
-        device = torch.device("cpu") if self.settings.offload else self.shard.device
-        master = None
-        if self.settings.compute_dtype is not None:
-            master = (self.shard if exact is None else exact).float()
-        self.owned = Owned(self.layout.pieces(self.group.rank), self.shard, master, device)
+    def _own(self, exact: Tensor) -> Owned:
+        """What the optimizer updates. Frozen parameters need no master weights, and none in the CPU's memory. exact:
+        the shard before it was rounded."""
+        self.trained = any(p.requires_grad for p in self.parameters)
+        pieces, device = self.layout.pieces(self.group.rank), self.shard.device
+        if not self.trained:
+            return Owned(pieces, self.shard, None, device)
+        device = torch.device("cpu") if self.settings.offload else device
+        return Owned(pieces, self.shard, exact.float() if self.narrowed else None, device)
+
+    def thaw(self) -> None:
+        """Where all parameters were frozen, and some are trained now."""
+        if not self.trained:
+            self.owned = self._own(self.shard)
+
+    @property
+    def piece_of(self) -> dict[nn.Parameter, nn.Parameter]:
+        """By parameter, the piece of it that this rank's optimizer has, if any."""
+        owned = zip(self.owned.pieces, self.owned.tensors, strict=True)
+        return {self.parameters[piece.number]: tensor for piece, tensor in owned}
 
     def point(self) -> None:
         """Makes the parameters views of `whole`."""

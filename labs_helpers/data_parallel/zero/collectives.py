@@ -12,7 +12,8 @@ from labs_helpers.tensor_parallel.torch_communication import TorchCommunication,
 
 
 class FlatCommunication(TorchCommunication):
-    """Over a torch.distributed process group, None being that of all ranks: gloo on CPUs, NCCL on GPUs.
+    """Over a torch.distributed process group, or that of a `TorchCommunication`; None: of all ranks. gloo on CPUs, NCCL
+    on GPUs.
 
     NCCL works on a stream of its own, in the order of the calls, beginning after what the current stream has in its
     queue; `wait()` makes the current stream wait for it, and not the host. So one group gives all the overlap there is
@@ -20,6 +21,7 @@ class FlatCommunication(TorchCommunication):
     """
 
     def __init__(self, group: Any = None) -> None:
+        group = group.group if isinstance(group, TorchCommunication) else group
         super().__init__(dist.group.WORLD if group is None else group)
 
     def start_mean_shard(self, mine: Tensor, x: Tensor) -> Request:

@@ -26,8 +26,8 @@ class ParameterGather:
         self.under_way: dict[Bucket, Request] = {}
         self.called: set[nn.Module] = set()
         self.readers: dict[nn.Module, list[Bucket]] = {}
-        own_some = [m for m in model.modules() if any(True for _ in m.parameters(recurse=False))]
-        self.hooks = [m.register_forward_pre_hook(self._before_forward) for m in own_some if overlap]
+        readers = [m for m in model.modules() if any(True for _ in m.parameters(recurse=False))] if overlap else []
+        self.hooks = [m.register_forward_pre_hook(self._before_forward) for m in readers]
 
     def follow(self, buckets: list[Bucket]) -> None:
         """buckets: those to gather, in the order of the backward pass."""

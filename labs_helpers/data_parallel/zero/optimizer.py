@@ -16,7 +16,7 @@ from labs_helpers.data_parallel.zero.bucket import Bucket, Settings
 from labs_helpers.data_parallel.zero.collectives import FlatCommunication
 from labs_helpers.data_parallel.zero.elementwise import check_elementwise
 from labs_helpers.data_parallel.zero.groups import ParameterGroups
-from labs_helpers.data_parallel.zero.passes import BackwardPasses
+from labs_helpers.data_parallel.zero.passes import BackwardPasses, check_unwatched
 from labs_helpers.data_parallel.zero.used import note_used
 
 
@@ -39,7 +39,7 @@ class ShardedOptimizer(ABC):
     object's zero_grad(), since the model does not know the shards, and clipped by `clip.clip_gradients`.
     A parameter that a rank has not used counts as 0 there. One that no rank has used gets a gradient of zeros; with
     find_unused_parameters=True none, as in one process, for a small all-reduce per pass that the host waits for.
-    Checkpointed activations have to be of the kind use_reentrant=False.
+    Gradients have to be dense, and checkpointed activations of the kind use_reentrant=False.
 
     compute_dtype, offload, device: see `bucket.Settings`.
     """
@@ -64,6 +64,7 @@ class ShardedOptimizer(ABC):
         self.find_unused_parameters = find_unused_parameters
         same = (type(self).__name__, self.arrangement, compute_dtype, offload, find_unused_parameters)
         require_same_model(model, self.group, str(same))
+        check_unwatched(model.parameters())
         self.groups = ParameterGroups(model)
         added = self.groups.add_all(params)
         works_on = torch.device("cpu") if offload else self.settings.device or self.groups.all[0].device
@@ -144,12 +145,6 @@ class ShardedOptimizer(ABC):
 
     def _pieces(self, param_group: Mapping[str, Any]) -> dict[str, Any]:
         """A group for the optimizer: in place of the parameters, the pieces of them that are this rank's."""
-        piece_of = {
-            bucket.parameters[piece.number]: tensor
-            for bucket in self.buckets
-            for piece, tensor in zip(bucket.owned.pieces, bucket.owned.tensors, strict=True)
-        }
-        return {
-            **param_group,
-            "params": [piece_of[p] for p in param_group["params"] if p.requires_grad and p in piece_of],
-        }
+        piece_of = {p: piece for bucket in self.buckets for p, piece in bucket.piece_of.items()}
+        trained = [p for p in param_group["params"] if p.requires_grad]
+        return {**param_group, "params": [piece_of[p] for p in trained if p in piece_of]}

@@ -59,11 +59,10 @@ class ZeRO3(ShardedOptimizer):
         broadcast(model.buffers(), self.group)
 
     def _place(self, parameters: list[nn.Parameter]) -> None:
-        if self.units:  # for a group that is added later
-            for bucket in self.buckets:
-                bucket.prepare()
-            return
-        for module, mine in self.found:
+        for bucket in self.buckets:  # for a group that is added later
+            bucket.thaw()
+        found, self.found = self.found, []  # units are made once, of all parameters
+        for module, mine in found:
             unit = Unit(mine, self.group, self.settings)
             self.units.append(unit)
             self.buckets += unit.buckets
@@ -79,13 +78,11 @@ class ZeRO3(ShardedOptimizer):
             unit.in_backward = unit.reduced = False
 
     def _before_forward(self, unit: Unit, module: nn.Module, args: Any, kwargs: Any) -> Any:
-        if in_backward():
-            unit.gather()
-            return None
         unit.start_gather()
-        self.order.next_forward(unit, first=unit is self.units[0])
+        if not in_backward():
+            self.order.next_forward(unit, first=unit is self.units[0])
         unit.gather()
-        if not torch.is_grad_enabled():
+        if in_backward() or not torch.is_grad_enabled():
             return None
         unit.calls += 1
         return after_backward((args, kwargs), partial(self._after_backward, unit))
@@ -135,14 +132,13 @@ class ZeRO3(ShardedOptimizer):
 
     def _end_pass(self) -> None:
         super()._end_pass()
-        for unit in self.units:
-            unit.calls = 0
         self.settle()
 
     def settle(self) -> None:
         """Frees what a forward pass without a backward pass has left whole: after a step it would be stale."""
         self.order.forget()
         for unit in self.units:
+            unit.calls = 0
             unit.free()
 
     def whole_parameters(self) -> AbstractContextManager[None]:

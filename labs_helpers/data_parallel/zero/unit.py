@@ -32,9 +32,8 @@ class Unit:
         self.freed = [
             [(p, scalar.expand(p.shape)) for p in b.parameters] for b, scalar in zip(self.buckets, nothing, strict=True)
         ]
-        self.copies = (
-            CopyStream(self.buckets[0].whole.device) if settings.offload == "parameters" and parameters else None
-        )
+        on_cpu = settings.offload == "parameters" and len(parameters) > 0
+        self.copies = CopyStream(self.buckets[0].whole.device) if on_cpu else None
         self.requests: list[Request] = []
         self.gathered = True
         self.calls = 0  # forward passes whose backward pass is still to come

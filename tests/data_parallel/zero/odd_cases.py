@@ -78,7 +78,8 @@ def odd_units(kept, comm):
 
 
 def removed(stage, comm):
-    """After remove() the model trains as a plain one: p.grad, and whether the buckets have seen anything."""
+    """After remove() the model trains as a plain one: whether it has gradients, whether they were noticed, what is said
+    where it is wrapped without remove(), and whether it can be afterwards."""
     group = models.group_of(comm, 2)
     if group is None:
         return None
@@ -87,10 +88,19 @@ def removed(stage, comm):
     models.loss_of(model, models.data(0, 2)[0][comm.rank]).backward()
     zero.step()
     zero.zero_grad()
+    try:
+        models.make("2", model, group=group)
+    except RuntimeError as error:
+        words = str(error)
     zero.remove()
     models.loss_of(model, models.data(0, 2)[0][0]).backward()
     weights = [p for p in model.parameters() if p.requires_grad]
-    return all(p.grad is not None and p.isfinite().all() for p in weights), zero.passes.unsent
+    plain = all(p.grad is not None and p.isfinite().all() for p in weights)
+    again = models.make("2", model, group=group)
+    model.zero_grad()
+    models.loss_of(model, models.data(0, 2)[0][comm.rank]).backward()
+    again.step()
+    return plain, zero.passes.unsent, words, all(p.isfinite().all() for p in weights)
 
 
 def refusals(comm):
