@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.distributed.device_mesh import init_device_mesh
 
 from labs_helpers.tensor_parallel import traffic
+from labs_helpers.tensor_parallel.communication import Communication
 from labs_helpers.tensor_parallel.dtensor import DTensorTransformer, local
 from labs_helpers.tensor_parallel.gradients import GradientAverage
 from labs_helpers.tensor_parallel.parallel_transformer import ParallelTransformer
@@ -91,13 +92,15 @@ class Contestant:
         else:
             spoken = TorchCommunication(setting.tp_group)
             silent = SilentCommunication(spoken.rank, spoken.size)
-            self.group = silent if candidate.library == ALONE else spoken
+            self.group: Communication = silent if candidate.library == ALONE else spoken
             self.model = ParallelTransformer.from_full(
                 setting.config, setting.full, self.group, attention, sequence_parallel=sequence
             )
             if candidate.average:
                 self.average = GradientAverage(self.model.parameters(), TorchCommunication(setting.dp_group))
         if candidate.compiled:
+            if isinstance(self.model, ParallelTransformer):
+                _hide(self.group)
             self.model.compile(dynamic=False)
 
     def step(self) -> Tensor:
@@ -153,3 +156,10 @@ class Contestant:
         return traffic.step_traffic(
             self.setting.config, sequences, length, self.setting.tp, self.setting.dp, self.setting.dtype.itemsize, **how
         )
+
+
+def _hide(group: Communication) -> None:
+    """From the compiler, which would compile anew whenever a count has changed: the graph ends before a collective and
+    another one begins after it."""
+    for name in ("all_reduce", "all_gather", "reduce_scatter"):
+        setattr(group, name, torch.compiler.disable(getattr(group, name)))

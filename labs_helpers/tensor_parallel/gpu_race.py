@@ -119,17 +119,19 @@ def measure(
         dp = world // tp
         wanted = candidates(dp, tp, attentions, manners)
         say(f"{dp} × {tp}: {len(wanted)} candidates, {rounds} rounds")
+        _release()
         setting = Setting(dp, tp, config, full, tokens, targets)
         layout = same | {"dp": dp, "tp": tp}
         records += [layout | {"kind": "gpu_step"} | record for record in race(setting, wanted, rounds)]
         groups = {"tp": setting.tp_group, "dp": setting.dp_group}
         records += [layout | record for record in all_reduces(groups, dtype, device, sizes)]
-        _release()
     return records
 
 
 def _release() -> None:
+    """Frees what the layout before has left."""
     torch._dynamo.reset()
+    torch._dynamo.config.recompile_limit = 64  # several models, compiled from the same code, stay there side by side
     gc.collect()
     if torch.cuda.is_available():
         torch.cuda.empty_cache()
