@@ -15,6 +15,18 @@ from labs_helpers.tensor_parallel.training.trainer import Trainer
 from labs_helpers.transformer.counts import parameters
 
 STUDY = "train_2d"
+COLUMNS = (  # of `table`: heading, key, unit
+    ("ms per step", "step_ms", 1),
+    ("KB sent", "bytes_sent", 1e3),
+    ("by formula", "bytes_by_formula", 1e3),
+    ("messages", "messages_sent", 1),
+    ("by formula", "messages_by_formula", 1),
+    ("weights KB", "parameter_bytes", 1e3),
+    ("gradients KB", "gradient_bytes", 1e3),
+    ("AdamW KB", "optimizer_bytes", 1e3),
+    ("peak RSS MB", "peak_rss_bytes", 1e6),
+)
+MEMORY = ("parameter_bytes", "optimizer_bytes", "peak_rss_bytes")
 WARM_UP = 1  # steps that are not timed: memory is taken and code is loaded in the first
 
 
@@ -66,20 +78,7 @@ def formula(settings: Settings, buckets: int) -> tuple[int, int]:
 def run_record(settings: Settings) -> dict[str, Any]:
     """What all records of a run begin with."""
     config = settings.config
-    names = (
-        "dp",
-        "tp",
-        "scheme",
-        "sequence_parallel",
-        "way",
-        "bucket_mb",
-        "threads",
-        "dtype",
-        "data",
-        "batch",
-        "length",
-        "seed",
-    )
+    names = "dp tp scheme sequence_parallel way bucket_mb threads dtype data batch length seed".split()
     shape = {name: getattr(config, name) for name in ("vocabulary", "layers", "width", "heads", "kv_heads", "hidden")}
     size = {"parameters": sum(parameters(config).values())}
     return {"study": STUDY, **{name: getattr(settings, name) for name in names}, **shape, **size}
@@ -89,7 +88,8 @@ def group_record(settings: Settings, dp_idx: int, ranks: dict[int, Measured]) ->
     """Of one tensor-parallel group: times are the slowest rank's, the others the largest of all ranks'.
 
     ranks: by their number. Nothing of a step where this process has done none, and no time where it has done one.
-    counted: "messages", each by itself, or "calls", whose messages are taken to go round the ring.
+    counted: "messages", each by itself, or "calls", whose messages are taken to go round the ring. peak_rss_bytes: of
+    the process, with Python and PyTorch.
     """
     each = list(ranks.values())
     record = run_record(settings) | {"kind": "group", "dp_idx": dp_idx, "ranks": list(ranks)}
@@ -112,27 +112,13 @@ def group_record(settings: Settings, dp_idx: int, ranks: dict[int, Measured]) ->
     return record | memory | {"peak_device_bytes": max(one.peak_device_bytes or 0 for one in each) or None}
 
 
-MEMORY = ("parameter_bytes", "optimizer_bytes", "peak_rss_bytes")
-COLUMNS = {  # of `table`: heading, key, unit
-    "ms per step": ("step_ms", 1),
-    "KB sent": ("bytes_sent", 1e3),
-    "by formula": ("bytes_by_formula", 1e3),
-    "messages": ("messages_sent", 1),
-    "by formula ": ("messages_by_formula", 1),
-    "weights KB": ("parameter_bytes", 1e3),
-    "gradients KB": ("gradient_bytes", 1e3),
-    "AdamW KB": ("optimizer_bytes", 1e3),
-    "peak RSS MB": ("peak_rss_bytes", 1e6),
-}
-
-
 def table(records: list[dict[str, Any]]) -> str:
     """A line per tensor-parallel group; a dash where nothing was measured."""
-    lines = ["  ".join(["ranks", *COLUMNS])]
+    lines = ["  ".join(["ranks", *(heading for heading, _, _ in COLUMNS)])]
     for record in (record for record in records if record["kind"] == "group"):
         ranks = "-".join(str(rank) for rank in dict.fromkeys((record["ranks"][0], record["ranks"][-1])))
         cells = [f"{ranks:<5}"]
-        for heading, (key, unit) in COLUMNS.items():
+        for heading, key, unit in COLUMNS:
             value = record[key] / unit if key in record else None
             shown = "-" if value is None else f"{value:.0f}" if unit == 1e6 or value == int(value) else f"{value:.1f}"
             cells.append(f"{shown:>{len(heading)}}")

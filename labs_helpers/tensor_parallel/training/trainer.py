@@ -104,9 +104,8 @@ class Trainer:
         return {"validation_loss": loss_sum / sequences, **accuracy}
 
     def whole_state(self) -> dict[str, Array]:
-        """Parameters and AdamW's moments of the whole model, such as "exp_avg/norm.weight", on rank 0; elsewhere {}.
-
-        Called by the ranks of one model: they gather, and others need not wait.
+        """Parameters and AdamW's moments of the whole model, such as "exp_avg/norm.weight", on the first rank of `tp`;
+        elsewhere {}. Called by the ranks of one model: they gather, and others need not wait.
         """
         whole: dict[str, Array] = {}
         for part in PARTS:

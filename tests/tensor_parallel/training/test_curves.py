@@ -66,6 +66,7 @@ def results(folder):
         "of another width": settings(1, 2, width=64, checkpoint=saved, resume=True),
         "anew in the same folder": settings(1, 2, checkpoint=saved),
         "at the end": settings(1, 1, checkpoint=saved, resume=True),
+        "diverging": settings(1, 1, lr=1e30),
         "before any checkpoint": settings(1, 1, steps=1, checkpoint=folder / "new", resume=True),
     }
     rounds = [*map(runs.in_rounds, (first, copies, going_on, others))]
@@ -135,6 +136,11 @@ def test_resuming_at_the_end_and_before_the_beginning(results):
     assert "step_ms" not in ended["records"][0] and "bytes_sent" not in ended["records"][0]
     (begun,) = of_each_rank(results, "before any checkpoint")
     assert begun["first_step"] == 0 and "no checkpoint" in begun["said"][0]
+
+
+def test_a_loss_that_is_no_number_ends_the_training(results):
+    (traceback,) = results["diverging"]
+    assert "FloatingPointError: the loss of step" in traceback and "try a lower --lr" in traceback
 
 
 @pytest.mark.parametrize("name", LAYOUTS)

@@ -5,6 +5,7 @@ import os
 import random
 import re
 import signal
+import sys
 import tempfile
 import threading
 import time
@@ -13,14 +14,19 @@ from pathlib import Path
 import pytest
 
 from labs_helpers.launch.mpirun import RanksFailed, mpirun
+from labs_helpers.launch.process import run
 from labs_helpers.tensor_parallel.training.checkpoints import Checkpoints
 from tests.launch.deadlocks import left
 
-SCRIPT = Path(__file__).parents[3] / "mpi_scripts/train_2d.py"
+ROOT = Path(__file__).parents[3]
+SCRIPT = ROOT / "mpi_scripts/train_2d.py"
+EVERY_LAYOUT = Path(__file__).with_name("every_layout.py")
+MPICH = ROOT / ".venv-mpich"
 STEPS, EVERY, KILLS = 120, 10, 50
 TRAINING = "--data text --length 16 --width 32 --heads 4 --batch 8 --dtype float64 --report 1".split()
 LAYOUTS = [(1, 1), (2, 1), (1, 2), (2, 2)]
 BOUND = 1e-5
+pytestmark = pytest.mark.soak
 
 
 class Training(threading.Thread):
@@ -68,7 +74,6 @@ def last_step(printed):
     return int(steps[-1]) if steps else None
 
 
-@pytest.mark.soak
 def test_a_killed_training_goes_on_and_ends_the_same(tmp_path, monkeypatch):
     choice = random.Random(0)
     scratch = tmp_path / "scratch"
@@ -93,7 +98,7 @@ def test_a_killed_training_goes_on_and_ends_the_same(tmp_path, monkeypatch):
         if kills < KILLS:
             if choice.random() < 0.8:  # in the training; else while it starts
                 training.wait_for("0.output")
-                training.join(choice.uniform(0, 1.1 * steps_s * (STEPS - reached) / STEPS))
+                training.join(choice.uniform(0, 0.9 * steps_s * (STEPS - reached) / STEPS))
             else:
                 training.join(choice.uniform(0, start_s))
             victim = choice.randrange(training.ranks)
@@ -115,3 +120,11 @@ def test_a_killed_training_goes_on_and_ends_the_same(tmp_path, monkeypatch):
         assert now >= reached and (done is None or now >= done - done % EVERY), (now, reached, done)
         reached = now
     print(f"{kills} kills, {in_training} of them in the training; {ended} trainings ended, each with the same curve")
+
+
+@pytest.mark.parametrize("python", [sys.executable, MPICH / "bin/python"], ids=["this MPI", "MPICH"])
+def test_every_layout_at_the_usual_size(python):
+    if Path(python).is_relative_to(MPICH) and not any(MPICH.glob("lib/python*/site-packages/torch")):
+        pytest.skip("no .venv-mpich with torch and scikit-learn: make mpich, and install them there")
+    told = run([python, EVERY_LAYOUT, "40"], timeout=1000)
+    assert told.endswith("every layout has the same loss curve\n"), told
