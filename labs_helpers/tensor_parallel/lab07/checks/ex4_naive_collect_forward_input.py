@@ -7,8 +7,8 @@ import numpy as np
 from labs_helpers.course.exercise import exercise
 from labs_helpers.tensor_parallel.lab07 import exercises
 from labs_helpers.tensor_parallel.lab07.checks.arrays import Comparison
-from labs_helpers.tensor_parallel.lab07.checks.cost import expect_one_collective
 from labs_helpers.tensor_parallel.lab07.checks.collect_causes import COSTLY, ERRORS, causes
+from labs_helpers.tensor_parallel.lab07.checks.cost import expect_one_collective
 from labs_helpers.tensor_parallel.lab07.checks.groups import on_groups, on_real_ranks
 from labs_helpers.tensor_parallel.lab07.checks.slices import SHAPE, by_rank, grid, in_models, laid_out, models, slices
 

@@ -8,8 +8,8 @@ from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import Wrong
 from labs_helpers.tensor_parallel.lab07 import exercises
 from labs_helpers.tensor_parallel.lab07.checks.arrays import Comparison
-from labs_helpers.tensor_parallel.lab07.checks.slice_causes import ERRORS, MUST, SENT, VIEW, causes
 from labs_helpers.tensor_parallel.lab07.checks.groups import on_groups
+from labs_helpers.tensor_parallel.lab07.checks.slice_causes import ERRORS, MUST, SENT, VIEW, causes
 from labs_helpers.tensor_parallel.lab07.checks.slices import SHAPE, laid_out, models, slices
 
 ADVICE = "8 features on 2 ranks: which are rank 0's, which rank 1's? And 12 features on 3?"

@@ -8,8 +8,8 @@ from labs_helpers.course.exercise import exercise
 from labs_helpers.tensor_parallel.lab07 import exercises
 from labs_helpers.tensor_parallel.lab07.checks.arrays import Comparison
 from labs_helpers.tensor_parallel.lab07.checks.cost import expect_one_collective
-from labs_helpers.tensor_parallel.lab07.checks.reduce_scatter_causes import COSTLY, ERRORS, causes
 from labs_helpers.tensor_parallel.lab07.checks.groups import on_groups, on_real_ranks
+from labs_helpers.tensor_parallel.lab07.checks.reduce_scatter_causes import COSTLY, ERRORS, causes
 from labs_helpers.tensor_parallel.lab07.checks.slices import SHAPE, by_model, grid, in_models, laid_out, models, slices
 
 ADVICE = "2 ranks, batch 1, length 2, 4 features, on paper: what lies in send, and which half of it does rank 0 get?"
