@@ -11,7 +11,7 @@ from tests.tensor_parallel import ranks as on_ranks
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
 cloudpickle.register_pickle_by_value(on_ranks)
 
-STEPS, SAVED = 9, 6  # with a checkpoint each three steps, these two stay
+STEPS, SAVED = 6, 4  # with a checkpoint each two steps, these two stay
 
 
 def settings(dp, tp, dtype="float64", data="text", **others):
@@ -24,7 +24,7 @@ def settings(dp, tp, dtype="float64", data="text", **others):
         "steps": STEPS if data == "text" else 3,
         "batch": 16,
         "length": length,
-        "every": 3 if "checkpoint" in others else None,
+        "every": 2 if "checkpoint" in others else None,
     }
     return Settings(dp, tp, data, config, dtype=dtype, bucket_mb=0.05, **given | others)
 
