@@ -130,7 +130,7 @@ LABS = (
         minutes=180,
         hardware="any with an MPI; no GPU",
         needs=("01", "06"),
-        transfer="tests.tensor_parallel.lab07.exercises.ex10_vocabulary_parallel_cross_entropy",
+        transfer="tests.tensor_parallel.lab07.exercises.ex10_parallel_cross_entropy",
     ),
 )
 

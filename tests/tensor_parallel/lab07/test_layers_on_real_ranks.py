@@ -7,7 +7,7 @@ import pytest
 
 from labs_helpers.launch.mpirun import run_on_ranks
 from tests.tensor_parallel import ranks as on_ranks
-from tests.tensor_parallel.lab07.exercises import ex10_vocabulary_parallel_cross_entropy as ex10
+from tests.tensor_parallel.lab07.exercises import ex10_parallel_cross_entropy as ex10
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # the ranks do not know the tests' folders
 cloudpickle.register_pickle_by_value(ex10)
@@ -46,10 +46,10 @@ def cross_entropy(comm):
     """The excess of loss and gradient."""
     from labs_helpers.tensor_parallel.communication import connect
     from labs_helpers.tensor_parallel.lab07.checks.cross_entropy_cases import tokens_of
-    from labs_helpers.tensor_parallel.lab07.checks.ex10_vocabulary_parallel_cross_entropy import CASES
+    from labs_helpers.tensor_parallel.lab07.checks.ex10_parallel_cross_entropy import CASES
 
     tokens = tokens_of(next(case for case in CASES if case.ranks == RANKS), 0)
-    results = ex10.vocabulary_parallel_cross_entropy(tokens.logits[comm.rank], tokens.targets, connect("mpi", comm))
+    results = ex10.parallel_cross_entropy(tokens.logits[comm.rank], tokens.targets, connect("mpi", comm))
     rights = [tokens.loss] * RANKS, tokens.gradients
     return excess(results, rights, ([tokens.loss_bound] * RANKS, tokens.gradient_bounds), comm.rank)
 

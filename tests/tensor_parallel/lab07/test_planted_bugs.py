@@ -21,10 +21,10 @@ from tests.tensor_parallel.lab07.bugs import (
     ex7_column_parallel_linear,
     ex8_row_parallel_linear,
     ex9_average_gradients,
-    ex10_vocabulary_parallel_cross_entropy,
+    ex10_parallel_cross_entropy,
 )
-from tests.tensor_parallel.lab07.exercises.ex10_vocabulary_parallel_cross_entropy import (
-    vocabulary_parallel_cross_entropy,
+from tests.tensor_parallel.lab07.exercises.ex10_parallel_cross_entropy import (
+    parallel_cross_entropy,
 )
 
 FILES = (
@@ -37,7 +37,7 @@ FILES = (
     ex7_column_parallel_linear,
     ex8_row_parallel_linear,
     ex9_average_gradients,
-    ex10_vocabulary_parallel_cross_entropy,
+    ex10_parallel_cross_entropy,
 )
 
 mpi4py.rc(initialize=False, finalize=False)  # an answer imports mpi4py.MPI into this process: that starts no MPI here
@@ -52,7 +52,7 @@ class TestLab07(PlantedBugs):
     BUGS = [bug for file in FILES for bug in file.BUGS]
     DIFFERENT = [answer for file in FILES for answer in file.DIFFERENT]
     REFERENCES = {name: getattr(exercises, name) for name in exercises.__all__} | {
-        "vocabulary_parallel_cross_entropy": vocabulary_parallel_cross_entropy
+        "parallel_cross_entropy": parallel_cross_entropy
     }
 
     @pytest.fixture(autouse=True)

@@ -10,9 +10,7 @@ from labs_helpers.tensor_parallel.lab07.checks.ex6_naive_collect_backward_x impo
 from labs_helpers.tensor_parallel.lab07.checks.ex7_column_parallel_linear import column_parallel_linear
 from labs_helpers.tensor_parallel.lab07.checks.ex8_row_parallel_linear import row_parallel_linear
 from labs_helpers.tensor_parallel.lab07.checks.ex9_average_gradients import average_gradients
-from labs_helpers.tensor_parallel.lab07.checks.ex10_vocabulary_parallel_cross_entropy import (
-    vocabulary_parallel_cross_entropy,
-)
+from labs_helpers.tensor_parallel.lab07.checks.ex10_parallel_cross_entropy import parallel_cross_entropy
 
 __all__ = [
     "average_gradients",
@@ -21,9 +19,9 @@ __all__ = [
     "naive_collect_backward_output",
     "naive_collect_backward_x",
     "naive_collect_forward_input",
+    "parallel_cross_entropy",
     "row_parallel_linear",
     "split_data",
     "summary",
     "trace_shapes",
-    "vocabulary_parallel_cross_entropy",
 ]

@@ -3,7 +3,7 @@
 import torch
 
 
-def vocabulary_parallel_cross_entropy(logits, targets, group):
+def parallel_cross_entropy(logits, targets, group):
     """(loss, grad_logits) of logits whose vocabulary is split over the ranks of `group`.
 
     logits: (batch, length, V / p) of float32, this rank's part of the vocabulary: rank r has
