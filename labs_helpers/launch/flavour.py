@@ -30,6 +30,7 @@ SHARED_MEMORY_FOLDER = (
     "OMPI_MCA_osc_sm_backing_directory",
     "OMPI_MCA_osc_rdma_backing_directory",
 )
+YIELD = {"OMPI_MCA_mpi_yield_when_idle": "1"}  # a rank that waits lets those work for whom it waits
 QUICK_START = {"OMPI_MCA_btl": "^ofi"}  # libfabric's look for network cards takes a second; on one host only
 
 
@@ -53,8 +54,10 @@ class Flavour:
             command += [part for name in export for part in ("-x", name)]
         return command
 
-    def environment(self, session: str | None = None, shared_memory: str | None = None) -> dict[str, str]:
-        """The variables to set, wherever the caller has not set them.
+    def environment(
+        self, session: str | None = None, shared_memory: str | None = None, ranks_here: int = 1
+    ) -> dict[str, str]:
+        """The variables to set, wherever the caller has not set them. ranks_here: that share this machine's cores.
 
         Ranks that are killed leave Open MPI's files behind: on one host, folders that the caller removes
         afterwards may be named for them, `session` (any file system) and `shared_memory` (see there).
@@ -63,7 +66,13 @@ class Flavour:
             return {}
         folders = dict.fromkeys(SESSION_FOLDER, session) | dict.fromkeys(SHARED_MEMORY_FOLDER, shared_memory)
         given = {name: folder for name, folder in folders.items() if folder is not None}
-        return OPEN_MPI | given | (QUICK_START if session is not None else {})
+        crowded = 2 * ranks_here > len(own_cores())
+        return OPEN_MPI | given | (QUICK_START if session is not None else {}) | (YIELD if crowded else {})
+
+
+def own_cores() -> set[int]:
+    """Those that this process may run on."""
+    return set(os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1))
 
 
 @contextmanager

@@ -99,7 +99,8 @@ def _run(
     said = ""
     try:
         with shared_memory(flavour) if hostfile is None else nullcontext() as memory:
-            environment = flavour.environment(session, memory) | os.environ | env
+            here = ranks if hostfile is None else 1  # which hosts have how many, the host file alone knows
+            environment = flavour.environment(session, memory, here) | os.environ | env
             said = run(command, timeout=timeout, env=environment, before_end=lambda: worker.ask_where(folder))
     except KeyboardInterrupt as interrupt:
         interrupt.add_note(str(failure(folder, ranks, f"{name} on {ranks} ranks was interrupted.")))

@@ -177,6 +177,8 @@ def can_pretend() -> str:
     if missing := [name for name in PROGRAMS if shutil.which(name) is None]:
         packages = dict.fromkeys(PROGRAMS[name] for name in missing)
         return f"{', '.join(missing)} not found (install {', '.join(packages)})"
+    if " " in sys.prefix:
+        return f"Open MPI starts its daemons by an unquoted name, and {sys.prefix} has a space"
     try:
         flavour = find_flavour()
     except (FileNotFoundError, RuntimeError) as error:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from labs_helpers.transformer.config import TransformerConfig
+
+if TYPE_CHECKING:
+    from labs_helpers.tensor_parallel.variants import Task
 
 CONFIG = TransformerConfig(256, layers=2, width=256, heads=8, hidden=768)  # of bytes, for CPUs
 BATCH, LENGTH, WARM_UP = 8, 128, 2
@@ -19,21 +22,31 @@ class Spans(NamedTuple):
     dp: list[tuple[float, float]]
 
 
-def time_step(comm: Any, dp: int, tp: int, overlap: bool) -> Spans:
-    """The step after a few others, in a dp × tp layout. Called by every rank of comm; all begin together."""
+def time_steps(comm: Any, dp: int, tp: int) -> tuple[Spans, Spans]:
+    """A step after a few others in a dp × tp layout: with gradients sent after the backward pass, and during it.
+
+    Called by every rank of comm; all begin together."""
     import torch
 
-    from labs_helpers.tensor_parallel.variants import Step, Task, Variant
+    from labs_helpers.tensor_parallel.variants import Task
 
     torch.set_num_threads(1)  # ranks are what shares the cores
-    step = Step(Task(comm, CONFIG, BATCH, LENGTH), Variant(dp, tp, overlap=overlap), comm.Get_size())
+    task = Task(comm, CONFIG, BATCH, LENGTH)
+    return _time_step(task, dp, tp, overlap=False), _time_step(task, dp, tp, overlap=True)
+
+
+def _time_step(task: Task, dp: int, tp: int, overlap: bool) -> Spans:
+    from labs_helpers.tensor_parallel.variants import Step, Variant
+
+    step = Step(task, Variant(dp, tp, overlap=overlap), task.comm.Get_size())
     for _ in range(WARM_UP):
         step.run()
     step.reset()
-    comm.Barrier()
+    task.comm.Barrier()
     _, (begun, *ends) = step.run()
 
     def from_begin(intervals: list[tuple[float, float]]) -> list[tuple[float, float]]:
         return [(1e3 * (start - begun), 1e3 * (stop - begun)) for start, stop in intervals]
 
+    step.free()
     return Spans([1e3 * (end - begun) for end in ends], from_begin(step.tp.intervals), from_begin(step.dp.intervals))

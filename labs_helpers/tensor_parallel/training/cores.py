@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from labs_helpers.launch.flavour import own_cores
+
 LOCAL_SIZES = ("OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS")  # Open MPI's and MPICH's, before MPI has started
 
 
@@ -27,8 +29,3 @@ def count_cores(comm: Any) -> int:
     together = set().union(*neighbours.allgather(own_cores()))
     neighbours.Free()
     return len(together)
-
-
-def own_cores() -> set[int]:
-    """Those that this process may run on: mpirun may have bound it to some."""
-    return set(os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1))
