@@ -31,7 +31,8 @@ class ZeRO3(ShardedOptimizer):
 
     All ranks have to run the same units in the same order. Parameters are whole only as their unit computes: it has to
     be called as a module, and they have to be read inside it. Elsewhere they are NaN in their shapes;
-    `whole_parameters()` shows them. p.grad is None after a pass outside no_sync().
+    `whole_parameters()` shows them. p.grad is None after a pass outside no_sync(). Under torch.autocast autograd keeps
+    16-bit copies of all weights until backward; compute_dtype does not. Compile what is inside a unit, not the unit.
     reshard_after_forward=False keeps units whole until their backward pass, one gather less: FSDP's SHARD_GRAD_OP.
     device: where to compute, for a model that is on the CPU because it is too large; its units go over one by one.
     prefetch=False gathers a unit only when it is called, to compare.
@@ -48,11 +49,9 @@ class ZeRO3(ShardedOptimizer):
         reshard_after_forward: bool = True,
         **settings: Any,
     ) -> None:
-        self.found = find_units(model, units)
         self.arrangement = f"prefetch={prefetch}, reshard_after_forward={reshard_after_forward}"
-        self.units: list[Unit] = []
-        self.order = Order(prefetch)
-        self.reshard_after_forward = reshard_after_forward
+        self.order, self.reshard_after_forward = Order(prefetch), reshard_after_forward
+        self.found, self.units = find_units(model, units), list[Unit]()
         super().__init__(model, optimizer, params, **settings)
         self.shards = ShardReduction(self.group)
         move_buffers(model, self.settings.device)

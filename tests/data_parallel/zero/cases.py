@@ -49,6 +49,7 @@ def everything(stage, size, comm, optimizer="AdamW", **settings):
     weights, states, expected = alone(optimizer, size)
     norms = []
     for step in range(STEPS):
+        zero.group.reset()
         batches = models.data(step, size, passes=2 if step in (1, 3) else 1)
         with zero.no_sync():
             for one_pass in batches[:-1]:
@@ -57,6 +58,7 @@ def everything(stage, size, comm, optimizer="AdamW", **settings):
         norms.append(clip_gradients(zero, CLIP).item())
         zero.step()
         zero.zero_grad()
+    reductions = zero.group.calls["reduce_scatter"] + zero.group.calls["all_reduce"]
     state = whole_state(zero)
     found = state["optimizer"]
     return {
@@ -65,6 +67,8 @@ def everything(stage, size, comm, optimizer="AdamW", **settings):
         "norms": max(abs(n / e - 1) for n, e in zip(norms, expected, strict=True)),
         "groups": found["param_groups"] == states["param_groups"],
         "clipped": sum(n > CLIP for n in expected),
+        "reductions": reductions - 2 * (size > 1),  # without those of the flags and the norm
+        "buckets": sum(bucket.trained for bucket in zero.buckets),
         "left": [name for name, p in model.named_parameters() if p.grad is not None],
     }
 

@@ -69,6 +69,7 @@ def test_all_at_once_as_in_one_process(results, stage, size):
     for one in several:
         assert max(one["weights"], one["states"], one["norms"]) < 1e-12
         assert one["groups"] and one["clipped"] == 4 and one["left"] == []
+        assert one["reductions"] == (one["buckets"] if size > 1 else 0)
 
 
 @pytest.mark.parametrize("stage, optimizer, size", EXACT)
@@ -152,6 +153,8 @@ def test_what_is_sent(results, stage):
         assert one["calls"] == {reduction: n, "all_gather": gathers}
         assert one["payload"] == {reduction: 1, "all_gather": pytest.approx(payload)}
         assert n > 4
+        if stage[0] != "3":  # the first layer's gradients are in the last two buckets
+            assert one["in backward"] == [n - 2, n]
 
 
 def test_units_are_whole_one_at_a_time_and_the_next_is_on_its_way(results):

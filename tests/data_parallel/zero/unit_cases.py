@@ -116,7 +116,8 @@ def memory(stage, layout, size, comm):
 
 
 def sent(stage, comm):
-    """Calls and payload of the second step; in stage 3, as each unit computed, which were whole, which on their way."""
+    """Calls and payload of the second step. How many buckets were sent before the first layer's gradients, and before
+    the end of backward. In stage 3, as each unit computed, which were whole and which on their way."""
     import torch
 
     models.group_of(comm, 4)
@@ -132,6 +133,14 @@ def sent(stage, comm):
         for block in blocks:
             block.register_forward_pre_hook(look)
             block[0].register_forward_hook(lambda m, a, output: output.register_hook(look) and None)
+    else:
+        early = []
+        blocks[0][0].bias.requires_grad_(False)  # from now on: nobody is to wait for its gradient
+        model[0].register_forward_hook(
+            lambda m, a, out: out.register_hook(lambda g: early.append(zero.reduced)) and None
+        )
+        send_the_rest = zero._send_the_rest
+        zero._send_the_rest = lambda: (early.append(zero.reduced), send_the_rest())
     for _ in range(2):
         zero.group.reset()
         whole.clear(), ahead.clear()
@@ -145,6 +154,7 @@ def sent(stage, comm):
         "buckets": len(zero.buckets),
         "whole": whole,
         "ahead": ahead,
+        "in backward": early[-2:] if stage[0] != "3" else None,
         "root": zero.units[0].buckets[0].layout.numel * 4 / padded if stage[0] == "3" else 0,
     }
 
