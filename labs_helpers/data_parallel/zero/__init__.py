@@ -13,7 +13,7 @@ holds:
     clip_gradients(zero, 1.0); zero.step(); zero.zero_grad()
 
 stage1.py, stage2.py and stage3.py say what is particular to each; optimizer.py has what they share. Below them: flat
-memory and how it is cut (partition.py, bucket.py), what the optimizer is given of it (owned.py), asynchronous
-collectives (collectives.py). Beside them: clip.py, state.py (checkpoints for any number of ranks), memory.py (bytes
-held).
+memory and how it is cut (partition.py, bucket.py), what the optimizer is given of it (owned.py), collectives beside the
+computation (collectives.py, gather.py, reduction.py), stage 3's units and their order (unit.py, order.py). Beside them:
+clip.py, state.py (checkpoints for any number of ranks), memory.py (bytes held).
 """
