@@ -132,6 +132,28 @@ LABS = (
         needs=("01", "06"),
         transfer="tests.tensor_parallel.lab07.exercises.ex10_parallel_cross_entropy",
     ),
+    Lab(
+        "08",
+        "DDP, from naive to overlapped",
+        "a kernel that doubles each element, and the bytes that it moves",
+        "08_ddp.ipynb",
+        "labs_helpers.data_parallel.lab08",
+        minutes=20,
+        hardware=ANY_MACHINE,
+        needs=("00",),
+        transfer="tests.data_parallel.lab08.exercises.ex2_scale_and_add",
+    ),
+    Lab(
+        "09",
+        "ZeRO, from 1 to 3",
+        "a kernel that doubles each element, and the bytes that it moves",
+        "09_zero.ipynb",
+        "labs_helpers.data_parallel.lab09",
+        minutes=20,
+        hardware=ANY_MACHINE,
+        needs=("00",),
+        transfer="tests.data_parallel.lab09.exercises.ex2_scale_and_add",
+    ),
 )
 
 

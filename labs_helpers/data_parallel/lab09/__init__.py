@@ -1,0 +1,1 @@
+"""Lab 09: ZeRO, from 1 to 3."""
