@@ -29,13 +29,15 @@ OURS, THEIRS, ALONE = "ours", "parallelize_module", "compute alone"
 @dataclass(frozen=True)
 class Candidate:
     """library: OURS, THEIRS, or ALONE, which is ours in groups in which nobody speaks. average: of OURS, with the mean
-    of the gradients over the data-parallel ranks, begun during the backward pass."""
+    of the gradients over the data-parallel ranks, begun during the backward pass. compiled: block by block, or with
+    `whole` the model at once, which takes ten times as long to compile."""
 
     library: str
     attention: str = "sdpa"
     compiled: bool = False
     sequence_parallel: bool = False
     average: bool = False
+    whole: bool = False
 
 
 def candidates(dp: int, tp: int, attentions: list[str], manners: list[bool]) -> list[Candidate]:
@@ -100,8 +102,9 @@ class Contestant:
                 self.average = GradientAverage(self.model.parameters(), TorchCommunication(setting.dp_group))
         if candidate.compiled:
             if isinstance(self.model, ParallelTransformer):
-                _hide(self.group)
-            self.model.compile(dynamic=False)
+                self.group.hide_from_compiler()
+            for part in [self.model] if candidate.whole else self.model.blocks:  # blocks are alike: one code for all
+                part.compile(dynamic=False)
 
     def step(self) -> Tensor:
         self.model.zero_grad(set_to_none=self.average is None)
@@ -156,10 +159,3 @@ class Contestant:
         return traffic.step_traffic(
             self.setting.config, sequences, length, self.setting.tp, self.setting.dp, self.setting.dtype.itemsize, **how
         )
-
-
-def _hide(group: Communication) -> None:
-    """From the compiler, which would compile anew whenever a count has changed: the graph ends before a collective and
-    another one begins after it."""
-    for name in ("all_reduce", "all_gather", "reduce_scatter"):
-        setattr(group, name, torch.compiler.disable(getattr(group, name)))

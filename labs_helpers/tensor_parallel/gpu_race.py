@@ -44,8 +44,11 @@ def race(setting: Setting, wanted: Iterable[Candidate], rounds: int) -> list[Rec
     contestants: dict[Candidate, Contestant] = {}
     records: dict[Candidate, Record] = {}
     for candidate in wanted:
-        records[candidate] = dataclasses.asdict(candidate)
         contestant, error = _try(setting, candidate)
+        if candidate.compiled and all(gathered(error)):  # some of PyTorch's versions cannot compile its blocks apart
+            candidate = dataclasses.replace(candidate, whole=True)
+            contestant, error = _try(setting, candidate)
+        records[candidate] = dataclasses.asdict(candidate)
         if errors := [said for said in gathered(error) if said]:
             records[candidate]["error"] = errors[0]
         elif contestant is not None:

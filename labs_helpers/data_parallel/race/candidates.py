@@ -1,0 +1,84 @@
+"""Who takes part in which heat, and with which options."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from labs_helpers.data_parallel.race import shards, wrappers
+from labs_helpers.data_parallel.race.setting import Setting, Step
+from labs_helpers.data_parallel.race.wrappers import ALONE, OURS, THEIRS
+
+Options = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """library: OURS, THEIRS, or ALONE, whose ranks train models of their own."""
+
+    name: str
+    library: str
+    make: Callable[..., Step]
+    options: Options = field(default_factory=dict)
+
+    def build(self, setting: Setting) -> Step:
+        return self.make(setting, **self.options)
+
+    def __str__(self) -> str:
+        """'BucketedDDP(bucket_mb=100)'."""
+        said = ", ".join(f"{key}={value}" for key, value in self.options.items() if key != "name")
+        return f"{self.name}({said})" if said else self.name
+
+
+FLOOR = Candidate(ALONE, ALONE, wrappers.alone)
+VIEWS = {"gradient_as_bucket_view": True}
+
+
+def _ours(name: str, **options: Any) -> Candidate:
+    return Candidate(name, OURS, wrappers.ours, {"name": name, **options})
+
+
+def _ddp(**options: Any) -> Candidate:
+    return Candidate("DistributedDataParallel", THEIRS, wrappers.theirs, options)
+
+
+def _stage(name: str, **options: Any) -> Candidate:
+    return Candidate(name, OURS, shards.stage, {"name": name, **options})
+
+
+HEATS: dict[str, list[Candidate]] = {
+    "wrappers": [
+        FLOOR,
+        _ours("NaiveDDP"),
+        _ours("FlatDDP"),
+        _ours("OverlappedDDP"),
+        _ours("OverlappedDDP", coalesce_mb=100),
+        _ours("OverlappedDDP", coalesce_mb=100, priority=True),
+        _ours("OverlappedDDP", coalesce_mb=100, priority=True, by_bucket=True),
+        _ours("OverlappedDDP", coalesce_mb=100, priority=True, max_ctas=8, by_bucket=True),
+        _ours("BucketedDDP"),
+        _ours("BucketedDDP", bucket_mb=100),
+        _ours("BucketedDDP", bucket_mb=100, priority=True, by_bucket=True),
+        _ddp(),
+        _ddp(bucket_cap_mb=100, **VIEWS),
+        _ddp(bucket_cap_mb=100, static_graph=True, **VIEWS),
+        _ddp(bucket_cap_mb=100, priority=True, **VIEWS),
+    ],
+    "shards": [
+        FLOOR,
+        _ddp(bucket_cap_mb=100, **VIEWS),
+        _stage("ZeRO-1"),
+        _stage("ZeRO-1", reduction="all_reduce"),
+        _stage("ZeRO-1", bucket_mb=100, priority=True, overlap_gather=True),
+        _stage("ZeRO-2"),
+        _stage("ZeRO-2", reduction="all_reduce"),
+        _stage("ZeRO-2", bucket_mb=100, priority=True, overlap_gather=True),
+        _stage("ZeRO-3"),
+        _stage("ZeRO-3", priority=True),
+        _stage("ZeRO-3", reshard_after_forward=False),
+        Candidate("ZeroRedundancyOptimizer", THEIRS, shards.zero_redundancy, {"bucket_cap_mb": 100, **VIEWS}),
+        Candidate("fully_shard", THEIRS, shards.sharded_modules),
+        Candidate("fully_shard", THEIRS, shards.sharded_modules, {"reshard_after_forward": False}),
+    ],
+}

@@ -1,0 +1,130 @@
+"""Candidates side by side in turns, once their losses agree."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from labs_helpers.data_parallel.race.candidates import Candidate
+from labs_helpers.data_parallel.race.setting import Setting, Step
+from labs_helpers.data_parallel.race.wrappers import ALONE
+from labs_helpers.tensor_parallel.gpu_timing import gathered, timed, times
+
+Record = dict[str, Any]
+SAME = {torch.bfloat16: 0.01, torch.float32: 1e-4}  # relative, of the losses after WARM_UP steps
+WARM_UP = 4  # steps, of which the last one's memory is measured
+
+
+@dataclass
+class Contestant:
+    """candidate: as it was made on this rank. record: what has been found out so far."""
+
+    candidate: Candidate
+    step: Step | None
+    record: Record
+
+
+def race(
+    setting: Setting,
+    candidates: Sequence[Candidate],
+    rounds: int,
+    steps: int,
+    say: Callable[[str], None] = lambda text: None,
+) -> list[Record]:
+    """A record per candidate, the same on every rank; all ranks call it. A turn is `steps` training steps without a
+    pause, as in training: the next step may begin beside the last one's communication. A time is that of one step of
+    the slowest rank. A candidate that fails has its error recorded, and no times. RuntimeError where losses differ.
+    """
+    contestants = []
+    for candidate in candidates:
+        say(str(candidate))
+        contestants.append(enter(setting, candidate))
+    running = [one for one in contestants if one.step is not None]
+    _expect_same_losses([one.record for one in running if one.candidate.library != ALONE], SAME[setting.dtype])
+    samples: list[list[float]] = [[] for _ in running]
+    for _ in range(rounds):
+        for taken, contestant in zip(samples, running, strict=True):
+            taken.append(timed(_several(contestant.step, steps), setting.device) / steps)
+    for taken, contestant in zip(samples, running, strict=True):
+        contestant.record |= times("step", taken)
+    return [one.record for one in contestants]
+
+
+def enter(setting: Setting, candidate: Candidate) -> Contestant:
+    """Makes the candidate, and takes its first steps, which compile and fill buffers.
+
+    Its record has the mean loss of the ranks after WARM_UP steps, and, on GPUs, bytes of the fullest rank: `held_bytes`
+    between steps, `peak_bytes` within a step, the model's and all else that came with the candidate.
+    """
+    record: Record = {
+        "name": candidate.name,
+        "library": candidate.library,
+        "candidate": str(candidate),
+        "options": {key: value for key, value in candidate.options.items() if key != "name"},
+    }
+    before = _allocated(setting.device)
+    step, error = None, ""
+    try:
+        step = candidate.build(setting)
+        for _ in range(WARM_UP - 1):
+            step()
+        _reset_peak(setting.device)
+        loss = step()
+        record["loss"] = torch.stack(gathered(loss.float().cpu())).mean().item()
+    except Exception as failure:  # a rank that fails alone leaves the others waiting, until their time limit
+        error = f"{type(failure).__name__}: {(str(failure).splitlines() or [''])[0]}"
+    if errors := [said for said in gathered(error) if said]:
+        record["error"] = errors[0]
+        return Contestant(candidate, None, record)
+    if setting.device.type == "cuda":
+        record["peak_bytes"] = max(gathered(torch.cuda.max_memory_allocated() - before))
+        record["held_bytes"] = max(gathered(_allocated(setting.device) - before))
+    return Contestant(candidate, step, record)
+
+
+def _several(step: Step | None, steps: int) -> Callable[[], None]:
+    def run() -> None:
+        assert step is not None
+        for _ in range(steps):
+            step()
+
+    return run
+
+
+def _allocated(device: torch.device) -> int:
+    gc.collect()
+    if device.type != "cuda":
+        return 0
+    torch.cuda.synchronize()
+    return int(torch.cuda.memory_allocated())
+
+
+def _reset_peak(device: torch.device) -> None:
+    if device.type == "cuda":
+        torch.cuda.synchronize()
+        torch.cuda.reset_peak_memory_stats()
+
+
+def _expect_same_losses(records: Sequence[Record], bound: float) -> None:
+    for record in records:
+        if not abs(record["loss"] / records[0]["loss"] - 1) < bound:
+            first = records[0]
+            raise RuntimeError(
+                f"after {WARM_UP} steps the loss of {first['candidate']} is {first['loss']:.6g}, "
+                f"that of {record['candidate']} {record['loss']:.6g}"
+            )
+
+
+def release() -> None:
+    """Frees what a heat has left."""
+    torch._dynamo.reset()
+    torch._dynamo.config.recompile_limit = 64  # several models, compiled from the same code, stay there side by side
+    gc.collect()
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
+    dist.barrier()
