@@ -1,0 +1,135 @@
+"""Runs an answer on practice ranks of torch.distributed, and on real ones; whatever goes wrong is a Wrong.
+
+    def call(student, group, rank):
+        model = make_model()
+        hook_after_each_gradient(model, group)     # mark(group, "gradient of layer 2")
+        mark(group, "backward begins")
+        model(batch[rank]).sum().backward()
+        mark(group, "backward ends")
+        student(model, group)
+        return [p.grad.clone() for p in model.parameters()]
+
+    run = on_process_groups("4 ranks", student, 4, call)
+    run.results             # what call returned on each rank
+    run.of(0)               # rank 0's collectives: name, nbytes, elements, dtype, op, asynchronous …
+    run.log_of(0)           # ['backward begins', 'start all_reduce', 'backward ends', 'wait all_reduce', …]
+    run.started_between(0, "backward begins", "backward ends")
+
+- A tensor of an asynchronous collective holds NaN until its wait(); an answer that writes to it meanwhile is Wrong, and
+  so is one that never waits (waited=False allows it). Sums are added in the order of the ranks, in the tensors' dtype.
+- `groups=[[0, 2], [1, 3]]`: several groups at once, which finds `src=0` where group_src=0 is meant. rank is always the
+  one among all.
+- The answer is passed on as it is, so a class works as well. `call` makes each rank's tensors: what ranks share, they
+  overwrite.
+- Random numbers: each rank draws its own; torch.manual_seed in `call` holds for that rank alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from labs_helpers.collectives.practice import Deadlock, PracticeTimeout, RankFailed
+from labs_helpers.course.verdict import Wrong, cause_of, describe_error, one_thread, real_ranks
+from labs_helpers.data_parallel.practice import ProcessRun, practice_process_groups
+
+LIMIT_S = 5
+REAL_LIMIT_S = 30
+ONE_RANK = "some ranks call it and others do not: it stands in an if, or behind a return, that not all ranks reach"
+NEVER_WAITED = (
+    "async_op=True returns at once, and the result is there only after wait(): keep every work and wait for each"
+)
+CAUSES = (  # of a rank's error; an exercise's own come before them
+    (
+        r"^NoGroup|^ValueError: Default process group has not been initialized",
+        "group= is missing in a call of torch.distributed: without it the call goes to the default group",
+    ),
+    (
+        r"^TouchedTooEarly",
+        "between async_op=True and wait() the tensor belongs to the collective: divide, copy or free it before the "
+        "call or after wait()",
+    ),
+    (r"^Mismatch: rank \d+ calls", "which collective comes next depends on the rank"),
+    (r"^Mismatch: broadcast: src|^Mismatch: reduce: dst", "all ranks have to name one and the same root"),
+    (r"^Mismatch: \w+: elements", "the tensors differ in size between ranks"),
+    (
+        r"^ValueError: Global rank \d+ is not part of group",
+        "src= and dst= are ranks of all processes; group_src= and group_dst= are ranks in the group",
+    ),
+    (
+        r"^AttributeError: 'NoneType' object has no attribute 'wait'",
+        "without async_op=True a collective waits by itself and returns None",
+    ),
+    (r"^ValueError: \w+: tensors must be contiguous", "a slice or a column: collectives take one run of memory"),
+    (
+        r"^RuntimeError: a (view of a )?leaf Variable that requires grad",
+        "parameters are changed in place within torch.no_grad() only",
+    ),
+)
+
+
+def on_process_groups(
+    case: str,
+    student: Any,
+    size: int,
+    call: Callable[..., Any],
+    *args: Any,
+    groups: Sequence[Sequence[int]] | None = None,
+    errors: Sequence[tuple[str, str]] = (),
+    waited: bool = True,
+) -> ProcessRun:
+    """`call(student, group, rank, *args)` on `size` practice ranks: its results, and what was communicated when.
+
+    args: a list holds one value for each rank; anything else goes to all as it is. errors: (pattern, cause) of error
+    messages that this exercise has and others have not. Raises Wrong for a deadlock, an error of a rank, collectives
+    that do not match, a loop that does not end, and a collective that nobody waited for.
+    """
+    try:
+        with one_thread():
+            run = practice_process_groups(
+                lambda group, rank, *own: call(student, group, rank, *own), size, *args, groups=groups, timeout=LIMIT_S
+            )
+    except Deadlock as deadlock:
+        cause = ONE_RANK if any(rank.ended for rank in deadlock.ranks) else ()
+        raise Wrong(case, f"a deadlock: {deadlock}", cause=cause, advice="who waits for whom, and why?") from None
+    except RankFailed as failed:
+        # Not the engine's own causes, which are Triton's.
+        found = describe_error(student, failed.error).found
+        advice = "print the shapes before that line" if re.match("ValueError|IndexError|RuntimeError", found) else ""
+        raise Wrong(
+            case, f"rank {failed.rank} raised {found}", cause=cause_of(found, (*errors, *CAUSES)), advice=advice
+        ) from None
+    except PracticeTimeout as error:
+        raise Wrong(case, str(error)) from None
+    if waited and run.never_waited:
+        first = run.never_waited[0]
+        found = f"rank {first.rank} starts {first}, and never calls wait() on it"
+        raise Wrong(case, found, cause=NEVER_WAITED)
+    return run
+
+
+def on_real_process_groups(
+    case: str, student: Any, size: int, call: Callable[..., Any], *args: Any, timeout: float = REAL_LIMIT_S
+) -> list[Any]:
+    """The same on real ranks, each a process with gloo: what `call` returned on each. Raises Wrong.
+
+    Costs a start of `size` processes that import PyTorch: some 4 s for 2 ranks on 2 cores. One call per check, then,
+    with all in it that has to be seen on real ranks.
+    """
+    own = [(call, *(arg[rank] if isinstance(arg, list) else arg for arg in args)) for rank in range(size)]
+    return real_ranks.on_real_ranks(case, student, own, _with_gloo, timeout)
+
+
+def _with_gloo(student: Any, comm: Any, call: Callable[..., Any], *args: Any) -> Any:
+    import torch
+    import torch.distributed as dist
+
+    from labs_helpers.tensor_parallel.torch_communication import start
+
+    torch.set_num_threads(1)
+    start(comm, "gloo")
+    try:
+        return call(student, dist.group.WORLD, comm.rank, *args)
+    finally:
+        dist.destroy_process_group()

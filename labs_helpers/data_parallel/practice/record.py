@@ -1,0 +1,102 @@
+"""What happened in a run: the collectives of each rank, and what came before what."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+START, WAIT, DONE = "start", "wait", "done"
+
+
+@dataclass(frozen=True, eq=False)
+class Called:
+    """A rank's call of a collective. rank: of all ranks; ranks: those of its group; number: how many this rank had
+    called before. nbytes, elements: of the whole tensor (the gathered one, the one that is scattered); of several
+    tensors together. op: 'SUM', 'AVG', …, None without one. root: src or dst, in the group. asynchronous: async_op.
+    address: data_ptr() of what the rank gives, to find out whose gradient it is. waited: whether wait() was called.
+    """
+
+    rank: int
+    name: str
+    ranks: tuple[int, ...]
+    number: int
+    nbytes: int
+    elements: int
+    dtype: str
+    op: str | None
+    root: int | None
+    asynchronous: bool
+    address: int
+    _state: dict[str, bool] = field(default_factory=lambda: {"waited": False}, repr=False)
+
+    @property
+    def waited(self) -> bool:
+        return self._state["waited"]
+
+    def __str__(self) -> str:
+        how = ", async" if self.asynchronous else ""
+        return f"{self.name} of {self.elements:,} × {self.dtype}{how}"
+
+
+@dataclass(frozen=True)
+class Event:
+    """what: START, WAIT (the rank comes to wait()) or DONE (it goes on) of `call`, or what a check has marked."""
+
+    rank: int
+    what: str
+    call: Called | None = None
+
+    def __str__(self) -> str:
+        return f"{self.what} {self.call.name}" if self.call else self.what
+
+
+@dataclass
+class ProcessRun:
+    """What came of a run: a result for each rank; calls: the collectives, in the order of their starts; log: all that
+    happened, in its order, which is the same every time. Ranks run one at a time, so between two ranks the order says
+    little; of one rank it is what counts."""
+
+    results: list[Any] = field(default_factory=list)
+    calls: list[Called] = field(default_factory=list)
+    log: list[Event] = field(default_factory=list)
+
+    def of(self, rank: int) -> list[Called]:
+        """The collectives that a rank called."""
+        return [call for call in self.calls if call.rank == rank]
+
+    def log_of(self, rank: int) -> list[str]:
+        """['backward begins', 'start all_reduce', 'backward ends', 'wait all_reduce', 'done all_reduce']"""
+        return [str(event) for event in self.log if event.rank == rank]
+
+    @property
+    def never_waited(self) -> list[Called]:
+        """The asynchronous ones of which a rank did not call wait()."""
+        return [call for call in self.calls if call.asynchronous and not call.waited]
+
+    def started_between(self, rank: int, begin: str, end: str) -> list[Called]:
+        """A rank's collectives that began after a mark `begin` and before the next mark `end`, of every such pair.
+
+        run.started_between(0, "backward begins", "backward ends") are those that can overlap with backward.
+        """
+        return self._between(rank, START, begin, end)
+
+    def waited_between(self, rank: int, begin: str, end: str) -> list[Called]:
+        """The same of the calls of wait(); a collective without async_op is waited for as it begins."""
+        return self._between(rank, WAIT, begin, end)
+
+    def _between(self, rank: int, what: str, begin: str, end: str) -> list[Called]:
+        found, inside = [], False
+        for event in self.log:
+            if event.rank != rank:
+                continue
+            if event.call is None:
+                inside = event.what == begin or (inside and event.what != end)
+            elif inside and event.what == what:
+                found.append(event.call)
+        return found
+
+
+def mark(group: Any, what: str) -> None:
+    """Notes in the log that this rank has come to a place, such as 'backward ends'. Without effect on a real group."""
+    if hasattr(group, "mark"):
+        group.mark(what)

@@ -1,0 +1,77 @@
+"""What torch.distributed knows of process groups, on practice ranks: theirs, for as long as they run.
+
+Its functions ask a container of the module, `_world`, for the default group and for the ranks of a group. While
+practice ranks run another one stands there: on their threads it has their groups, on all others it is the one before.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any, NoReturn
+
+import torch.distributed as dist
+import torch.distributed.distributed_c10d as c10d
+
+ProcessGroup: Any = dist.ProcessGroup
+
+
+class NoGroup(RuntimeError):
+    """A collective was called without group=."""
+
+
+class DefaultGroup(ProcessGroup):  # type: ignore[misc]
+    """All ranks, as `get_rank()` and `get_world_size()` know them. Its collectives say that group= is missing."""
+
+    def _refuse(self, *args: Any, **settings: Any) -> NoReturn:
+        raise NoGroup(
+            "a collective without group=: it goes to the default group, all ranks of the job; pass the group that "
+            "this function is given"
+        )
+
+    allreduce = allreduce_coalesced = broadcast = reduce = barrier = _refuse
+    _allgather_base = all_gather_single = allgather = _refuse
+    _reduce_scatter_base = reduce_scatter_single = reduce_scatter = _refuse
+    gather = scatter = alltoall = alltoall_base = all_to_all_single = send = recv = _refuse
+
+
+class _Worlds:
+    """On a practice rank its own container, elsewhere `before`."""
+
+    def __init__(self, before: Any) -> None:
+        vars(self).update(_before=before, _here=threading.local())
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(getattr(self._here, "world", self._before), name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(getattr(self._here, "world", self._before), name, value)
+
+    def enter(self, default: Any, groups: dict[Any, tuple[int, ...]]) -> None:
+        """From here on this thread is a rank with these groups (group → the ranks of all that it has)."""
+        everyone = {default: tuple(range(default.size())), **groups}
+        self._here.world = SimpleNamespace(
+            default_pg=default,
+            pg_map={group: ("gloo", None) for group in everyone},
+            pg_names={group: f"practice {i}" for i, group in enumerate(everyone)},
+            pg_group_ranks={group: {rank: i for i, rank in enumerate(ranks)} for group, ranks in everyone.items()},
+            pg_backend_config={group: "cpu:gloo" for group in everyone},
+            group_count=len(everyone),
+            tags_to_pg={},
+            pg_to_tag={},
+            pg_coalesce_state={},
+            comms=[],
+        )
+
+
+@contextmanager
+def practice_worlds() -> Iterator[_Worlds]:
+    """Within it torch.distributed knows the groups of the threads that have called `enter`."""
+    before = c10d._world
+    c10d._world = worlds = _Worlds(before)  # type: ignore[assignment]
+    try:
+        yield worlds
+    finally:
+        c10d._world = before
