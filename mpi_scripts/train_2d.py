@@ -23,7 +23,7 @@ from labs_helpers.tensor_parallel.training.settings import Refused  # noqa: E402
 
 
 def main() -> None:
-    cores.let_others_work()
+    cores.prepare_mpi()
     from mpi4py import MPI  # starts MPI
 
     comm = MPI.COMM_WORLD

@@ -31,6 +31,9 @@ SHARED_MEMORY_FOLDER = (
     "OMPI_MCA_osc_rdma_backing_directory",
 )
 YIELD = {"OMPI_MCA_mpi_yield_when_idle": "1"}  # a rank that waits lets those work for whom it waits
+# Open MPI's own choice for a non-blocking all-reduce in place is a tree that sends all of a tensor in every step, the
+# more slowly the larger it is: several times as long as Rabenseifner's over a slow link.
+BACKGROUND_SUMS = {"OMPI_MCA_coll_libnbc_iallreduce_algorithm": "rabenseifner"}
 QUICK_START = {"OMPI_MCA_btl": "^ofi"}  # libfabric's look for network cards takes a second; on one host only
 
 

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 WAYS = ("mpi", "own", "torch")
+OPS = ("sum", "max")
 
 
 class Request(Protocol):
@@ -56,7 +57,9 @@ class Communication(ABC):
 
     def all_reduce(self, x: Tensor, op: str = "sum", in_place: bool = False) -> Tensor:
         """The sum (or op="max") of all ranks' x, of any shape. x stays as it is; in_place: it holds the result, and has
-        to be contiguous."""
+        to be contiguous. ValueError: an op that is not one of OPS."""
+        if op not in OPS:
+            raise ValueError(f"op is {op!r}, not one of {', '.join(OPS)}")
         x = _writable(x) if in_place else x.detach().contiguous()
         if self.size == 1:
             return x if in_place else x.clone()
@@ -123,6 +126,14 @@ class Communication(ABC):
         if x.shape[dim] % self.size:
             raise ValueError(f"dimension {dim} of {tuple(x.shape)} cannot be cut into {self.size} equal parts")
         return x.chunk(self.size, dim)[self.rank]
+
+    def hide_from_compiler(self) -> None:
+        """torch.compile ends a graph before a collective of this group and begins another after it.
+
+        It would compile anew at each step otherwise, since the counts that it has seen have changed.
+        """
+        for name in ("all_reduce", "all_gather", "reduce_scatter"):
+            setattr(self, name, torch.compiler.disable(getattr(self, name)))
 
     def _count(self, name: str, nbytes: int) -> None:
         self.calls[name] += 1

@@ -11,7 +11,9 @@ from torch import Tensor
 from labs_helpers.tensor_parallel.communication import Communication, Request
 from labs_helpers.tensor_parallel.own_collectives import OwnCollectives
 
-HALF = (torch.bfloat16, torch.float16)  # MPI cannot add them: float32 goes round, and the result is rounded once
+# float32 goes round in their place, and the result is rounded once. NumPy has no bfloat16; where an MPI library adds
+# float16, which its standard does not ask for, it rounds after every addition.
+HALF = (torch.bfloat16, torch.float16)
 
 
 def view(x: Tensor) -> np.ndarray[Any, Any]:
@@ -27,7 +29,7 @@ def bits(x: Tensor) -> np.ndarray[Any, Any]:
 
 
 def addable(x: Tensor) -> Tensor:
-    """x, or a float32 copy of what MPI cannot add."""
+    """x, or a float32 copy where it is HALF."""
     return x.float() if x.dtype in HALF else x
 
 

@@ -7,6 +7,7 @@ scheme="naive" splits wo and down on their output instead and collects activatio
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -80,6 +81,11 @@ class ParallelTransformer(Transformer):
         model.to(first.device, first.dtype)
         model.load_state_dict(slice_state(model, full, group))
         return model
+
+    def compile(self, *args: Any, **kwargs: Any) -> None:
+        """`nn.Module.compile`; the collectives stay outside of the graphs (`Communication.hide_from_compiler`)."""
+        self.group.hide_from_compiler()
+        super().compile(*args, **kwargs)
 
     def enter(self, x: Tensor) -> Tensor:
         """Into column-parallel layers: from the residual stream, or this rank's part of it, to all of it."""

@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from labs_helpers.launch.flavour import BACKGROUND_SUMS
 from labs_helpers.launch.pretend_nodes import Link, can_pretend, pretend_nodes
 from labs_helpers.measure import results
 from labs_helpers.measure.study import keep, make_parser
@@ -49,9 +50,6 @@ OTHERS = (
     Variant(1, 8, sequence_parallel=True),
     Variant(8, 1, overlap=True),
 )
-# Open MPI's own choice for a non-blocking all-reduce in place is a tree that sends all of a tensor in every step, the
-# more slowly the larger it is: several times as long as Rabenseifner's over a slow link.
-SETTINGS = {"OMPI_MCA_coll_libnbc_iallreduce_algorithm": "rabenseifner"}
 
 
 def measure(
@@ -75,12 +73,12 @@ def measure(
     with pretend_nodes(nodes, rate) as pretended:
         link = None if shared else pretended.measure_rate()
         library, costs, steps = pretended.run_on_ranks(
-            _on_ranks, per_node, here, per_node, rounds, config, shared, timeout=timeout, env=SETTINGS
+            _on_ranks, per_node, here, per_node, rounds, config, shared, timeout=timeout, env=BACKGROUND_SUMS
         )[0]
     name = f"{8e-9 * link.rate:.3g} Gb/s" if link else SHARED_MEMORY
     same = {"study": STUDY, "link": name, "asked": rate, "nodes": nodes, "ranks_per_node": per_node}
     records = [same | record for record in costs + steps] + [same | _link_record(link) for link in (link,) if link]
-    return [record | {"on": {"mpi": library, "mpi_settings": SETTINGS}} for record in records]
+    return [record | {"on": {"mpi": library, "mpi_settings": BACKGROUND_SUMS}} for record in records]
 
 
 def _on_ranks(

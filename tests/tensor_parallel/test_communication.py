@@ -5,6 +5,7 @@ import functools
 import cloudpickle
 import pytest
 
+from labs_helpers.launch.flavour import BACKGROUND_SUMS
 from labs_helpers.launch.mpirun import run_on_ranks
 from tests.tensor_parallel import ranks as on_ranks
 
@@ -108,6 +109,20 @@ def _several_at_once(way, algorithm, comm):
     return right and small == [n * ranks for n in range(30)], group.bytes_sent > 0
 
 
+def _rounded_once(way, comm):
+    """The sum of a large number and two small ones, which are lost where float16 is rounded after each addition."""
+    import torch
+
+    from labs_helpers.tensor_parallel.communication import connect
+
+    group = connect(way, comm)
+    x = torch.tensor([[2048.0, 1, 1, 0][group.rank]], dtype=torch.float16)
+    pending = x.clone()
+    group.start_all_reduce(pending).wait()
+    parts = group.reduce_scatter(x.expand(4))
+    return group.all_reduce(x).item(), pending.item(), parts.item()
+
+
 def _refusals(comm):
     import torch
 
@@ -121,6 +136,7 @@ def _refusals(comm):
         lambda: group.start_all_reduce(torch.ones(2, 3).T),
         lambda: group.broadcast(torch.ones(2, 3).T),
         lambda: group.all_reduce(torch.ones(2, device="meta")),
+        lambda: group.all_reduce(torch.ones(2), "min"),
         lambda: connect("smoke", comm),
     ):
         try:
@@ -142,7 +158,11 @@ def results():
     cases |= {("counted", *group): functools.partial(_counted, *group) for group in GROUPS}
     cases |= {("three", way): functools.partial(_three, way) for way in ("mpi", "own")}
     cases |= {("at once", *pair): functools.partial(_several_at_once, *pair) for pair in AT_ONCE}
-    return run_on_ranks(on_ranks.run_cases, 4, cases | {"refusals": _refusals}, timeout=100, env=on_ranks.YIELD)
+    cases |= {("rounded", way): functools.partial(_rounded_once, way) for way in ("mpi", "own")} | {
+        "refusals": _refusals
+    }
+    # As train_2d.py has it, whose background sums are small at times.
+    return run_on_ranks(on_ranks.run_cases, 4, cases, timeout=100, env=on_ranks.YIELD | BACKGROUND_SUMS)
 
 
 @pytest.mark.parametrize("way, tp", GROUPS)
@@ -157,6 +177,11 @@ def test_what_runs_in_the_background_meets_nothing_else(results, way, algorithm)
     for of_rank in results:
         right, counted = of_rank["at once", way, algorithm]
         assert right and counted == (algorithm not in ("shared_memory", "hierarchical"))
+
+
+@pytest.mark.parametrize("way", ["mpi", "own"])
+def test_a_sum_in_float16_is_rounded_once(results, way):
+    assert [of_rank["rounded", way] for of_rank in results] == [(2050, 2050, 2050)] * 4
 
 
 @pytest.mark.parametrize("way", ["mpi", "own"])
@@ -190,6 +215,7 @@ def test_refusals(results):
         "x is written to, so it has to be contiguous",
         "x is written to, so it has to be contiguous",
         "MPI reads the memory of CPU tensors; this one is on meta",
+        "op is 'min', not one of sum, max",
         "way is 'smoke', not one of mpi, own, torch",
     ]
     for of_rank in results:

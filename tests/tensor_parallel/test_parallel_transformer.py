@@ -10,6 +10,7 @@ import torch
 from labs_helpers.launch.mpirun import run_on_ranks
 from labs_helpers.tensor_parallel import traffic
 from labs_helpers.tensor_parallel.parallel_transformer import ParallelTransformer
+from labs_helpers.tensor_parallel.silent_communication import SilentCommunication
 from labs_helpers.transformer.config import SIZES
 from tests.tensor_parallel import cases
 from tests.tensor_parallel import ranks as on_ranks
@@ -112,3 +113,18 @@ def test_the_formula_in_round_numbers():
     assert traffic.step_traffic(SIZES["1b"], 1, 4096, 1) == []
     loss = traffic.bytes_sent([row for row in rows if row.where == "loss"], 8)
     assert traffic.gathered_logits_bytes(SIZES["1b"], 1, 4096, 8, 2) > 1000 * loss * 2
+
+
+@pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")  # what PyTorch's compiler does
+def test_a_compiled_step_does_not_compile_anew_because_something_was_counted():
+    from torch._dynamo.utils import counters
+
+    group = SilentCommunication(0, 2)
+    model = ParallelTransformer(dataclasses.replace(cases.UNTIED, vocabulary=32), group)
+    model.compile(backend="eager", dynamic=False)
+    tokens, graphs = torch.zeros(2, 8, dtype=torch.int64), []
+    for _ in range(2):
+        counters.clear()
+        model.loss(tokens, tokens).backward()
+        graphs.append(counters["stats"]["unique_graphs"])
+    assert graphs[0] > 0 and graphs[1] == 0 and group.calls["all_reduce"] > 10

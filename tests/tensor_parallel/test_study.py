@@ -7,6 +7,7 @@ import pytest
 
 from labs_helpers.collectives.cost_model import Costs
 from labs_helpers.collectives.nodes_study import terms as allreduce_terms
+from labs_helpers.launch.flavour import BACKGROUND_SUMS
 from labs_helpers.launch.mpirun import run_on_ranks
 from labs_helpers.launch.pretend_nodes import can_pretend
 from labs_helpers.measure import results
@@ -155,7 +156,7 @@ def test_steps_over_a_link(monkeypatch):
     assert set(rows["asked"]) == {"1gbit"} and set(rows["kind"]) == {"ping_pong", "local", "step", "link"}
     steps = select(rows, "step", length=8)
     assert list(zip(steps["tp_nodes"], steps["dp_nodes"], strict=True)) == [(1, 2), (1, 2), (2, 1)]
-    assert rows["on.mpi_settings"].iloc[0] == study.SETTINGS
+    assert rows["on.mpi_settings"].iloc[0] == BACKGROUND_SUMS
     shown = study.table(rows)
     assert list(shown["tokens"]) == [64, 64, 64, 32] and all(map(math.isfinite, shown["off"]))
 

@@ -20,6 +20,7 @@ import numpy as np
 from labs_helpers.collectives.nodes import kept_with, nodes_of
 from labs_helpers.collectives.operations import find_mpi
 from labs_helpers.collectives.shared_memory.single_copy import Neighbours
+from labs_helpers.launch.flavour import own_cores
 
 BLOCK_BYTES = 2**20  # as much as stays in a core's L2 cache with what is computed from it
 MOST_BYTES = 64 * 2**20  # of all slots together; containers often have little shared memory
@@ -53,7 +54,7 @@ class Segment:
         self._met = 0
         self._block_is_odd = False
         self._made = {}
-        cores = len(set().union(*comm.allgather(_cores())))
+        cores = len(set().union(*comm.allgather(own_cores())))  # of the node that the ranks share
         self.crowded = cores < self.size
         self._polls = 0 if self.crowded else POLLS
         self.has_idle_cores = cores >= 2 * self.size
@@ -149,11 +150,6 @@ class Segment:
         self._flags.release()
         self._window.Unlock_all()
         self._window.Free()
-
-
-def _cores() -> set[int]:
-    """Those that this process may run on: all ranks' together are those of the node that the ranks share."""
-    return os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set(range(os.cpu_count() or 1))
 
 
 def segment_of(comm) -> Segment:

@@ -1,24 +1,26 @@
-"""How the ranks of one machine share its cores. Imports no PyTorch."""
+"""What MPI is to know before it starts, and how the ranks of one machine share its cores. Imports no PyTorch."""
 
 from __future__ import annotations
 
 import os
 from typing import Any
 
-from labs_helpers.launch.flavour import own_cores
+from labs_helpers.launch.flavour import BACKGROUND_SUMS, YIELD, own_cores
 
 LOCAL_SIZES = ("OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS")  # Open MPI's and MPICH's, before MPI has started
 
 
-def let_others_work() -> None:
-    """Before MPI starts: where ranks fill more than half of the cores, one that waits gives its core to others.
+def prepare_mpi() -> None:
+    """Before MPI starts, what Open MPI does well to know, unless the environment has it: which algorithm adds up in the
+    background; and where ranks fill more than half of the cores, that one that waits gives its core to others.
 
     Ranks that spin while they wait are quicker on cores of their own, and many times slower where those for whom they
     wait need the core.
     """
     here = max(int(os.environ.get(name, 1)) for name in LOCAL_SIZES)
-    if 2 * here > len(own_cores()):
-        os.environ.setdefault("OMPI_MCA_mpi_yield_when_idle", "1")
+    crowded = 2 * here > len(own_cores())
+    for name, value in (BACKGROUND_SUMS | (YIELD if crowded else {})).items():
+        os.environ.setdefault(name, value)
 
 
 def count_cores(comm: Any) -> int:

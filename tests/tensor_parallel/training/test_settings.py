@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from labs_helpers.tensor_parallel.training.cores import let_others_work
+from labs_helpers.tensor_parallel.training.cores import prepare_mpi
 from labs_helpers.tensor_parallel.training.options import parse
 from labs_helpers.tensor_parallel.training.progress import Progress, duration
 from labs_helpers.tensor_parallel.training.run import check_files
@@ -96,14 +96,24 @@ def test_many_ranks_yield_their_cores_while_they_wait(monkeypatch, name):
     environment = {}
     monkeypatch.setattr("labs_helpers.tensor_parallel.training.cores.os.environ", environment)
     environment[name] = "4"
-    let_others_work()
+    prepare_mpi()
     assert variable not in environment
     environment[name] = "5"
-    let_others_work()
+    prepare_mpi()
     assert environment[variable] == "1"
     environment[variable] = "0"
-    let_others_work()
+    prepare_mpi()
     assert environment[variable] == "0"
+
+
+def test_gradients_are_added_up_by_another_algorithm_than_the_tree(monkeypatch):
+    variable, environment = "OMPI_MCA_coll_libnbc_iallreduce_algorithm", {}
+    monkeypatch.setattr("labs_helpers.tensor_parallel.training.cores.os.environ", environment)
+    prepare_mpi()
+    assert environment[variable] == "rabenseifner"
+    environment[variable] = "ring"
+    prepare_mpi()
+    assert environment[variable] == "ring"
 
 
 def test_progress_says_the_time_left(monkeypatch):
