@@ -24,8 +24,9 @@ HUGE = 10_000.0
 @dataclass(frozen=True)
 class Case:
     """`ranks` to a group, `groups` of them, each with its own data. kind: "usual"; "high", all logits near 10,000;
-    "huge", near ±10,000, with the target near the largest; "far", with the target 20,000 below it. sliced: logits and
-    targets are views of longer tensors."""
+    "huge", near ±10,000, with the target near the largest; "far", with the target 20,000 below it; "sure", with the
+    target 30 above all others, so that the loss is 0 in float32. sliced: logits and targets are views of longer
+    tensors."""
 
     name: str
     ranks: int
@@ -53,14 +54,17 @@ class Tokens:
 @cache
 def tokens_of(case: Case, group: int) -> Tokens:
     generator = torch.Generator().manual_seed(group)
-    logits, targets = (_usual if case.kind == "usual" else _extreme)(case, generator)
+    logits, targets = {"usual": _usual, "sure": _sure}.get(case.kind, _extreme)(case, generator)
     whole = logits.double().requires_grad_()
     loss = F.cross_entropy(whole.flatten(0, 1), targets.flatten())
     (gradient,) = torch.autograd.grad(loss, whole)
     # Some roundings of numbers as large as the largest logit, the exponent of an exp among them, and a sum over V.
     roundings = UNIT * (8 * whole.detach().abs().amax(-1, keepdim=True) + 2 * case.vocabulary + 16)
+    if case.kind == "sure":  # of numbers that are 1: the sum, and what is divided by it
+        roundings = torch.full_like(roundings, UNIT)
     count = targets.numel()
-    bound = gradient.abs() * roundings + 4 * UNIT * gradient.abs().amax(-1, keepdim=True)
+    largest = 1 / (4 * count) if case.kind == "sure" else gradient.abs().amax(-1, keepdim=True)
+    bound = gradient.abs() * roundings + 4 * UNIT * largest
     loss_bound = roundings.mean() + count * UNIT * loss.detach()
     parts = [list(tensor.detach().chunk(case.ranks, -1)) for tensor in (logits, gradient, bound)]
     return Tokens(parts[0], targets, loss.detach(), loss_bound, *parts[1:])
@@ -74,6 +78,15 @@ def _usual(case: Case, generator: torch.Generator) -> tuple[Tensor, Tensor]:
     others = torch.randint(case.vocabulary, (count,), generator=generator).tolist()
     targets = torch.tensor((edges + others)[:count])[torch.randperm(count, generator=generator)]
     return logits, targets.reshape(case.batch, case.length)
+
+
+def _sure(case: Case, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    """Of each token one logit is 30 above the others, by turns on each rank: its target."""
+    rows, tokens = case.vocabulary // case.ranks, torch.arange(case.batch * case.length)
+    targets = tokens % case.ranks * rows + torch.randint(rows, tokens.shape, generator=generator)
+    levels = (tokens[:, None] - 1).float()
+    logits = levels + 30 * (F.one_hot(targets, case.vocabulary) - 1)
+    return logits.reshape(case.batch, case.length, -1), targets.reshape(case.batch, case.length)
 
 
 def _extreme(case: Case, generator: torch.Generator) -> tuple[Tensor, Tensor]:

@@ -27,6 +27,7 @@ CASES = (
     Case("logits near 10,000", 3, batch=2, length=4, vocabulary=15, kind="high"),
     Case("logits near 10,000 and −10,000", 4, batch=2, length=3, vocabulary=20, kind="huge"),
     Case("targets 20,000 below the largest logit", 2, batch=2, length=2, vocabulary=6, kind="far"),
+    Case("targets 30 above all other logits", 3, batch=2, length=2, vocabulary=9, kind="sure"),
 )
 SHORT, LONG = CASES[1], Case("3 ranks, V = 120", 3, batch=2, length=5, vocabulary=120)
 
@@ -56,7 +57,7 @@ def _expect_right(case: Case, student) -> Pass:
 
 def _judge(case: Case, tokens: Tokens, passes: list[Pass]) -> None:
     """Raises Wrong unless a group's loss and gradient are right."""
-    title, extreme = case.name, case.kind != "usual"
+    title, extreme = case.name, case.kind not in ("usual", "sure")
     last = {"advice": BY_HAND, "not_finite": NOT_FINITE if extreme else "", "nearly": NEARLY}
     for rank, one in enumerate(passes):
         _expect_form(title, rank, one.returned, tokens.logits[rank])

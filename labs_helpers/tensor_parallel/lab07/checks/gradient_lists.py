@@ -76,6 +76,9 @@ def _other_shapes(gradients: Sequence[Tensor]):
     yield NOT_CUT, [(sum(sizes),)]
     yield flat, [(size,) for size in sizes]
     yield "the means are in the reverse order of the gradients", shapes[::-1]
+    dropped = "squeeze drops dimensions of size 1; they belong to a gradient's shape as all others do"
+    yield dropped, [tuple(size for size in shape if size != 1) for shape in shapes]
+    yield dropped, [() if size == 1 else shape for shape, size in zip(shapes, sizes, strict=True)]
     swapped = "the two dimensions of matrices are swapped"
     yield swapped, [shape[::-1] if len(shape) == 2 else shape for shape in shapes]
     out = "a gradient {} is left out; it has its place in the list, too"

@@ -76,6 +76,16 @@ BUGS = [
         ("sum for mean", [(").mean()", ").sum()")], "the mean over the tokens"),
         ("per token", [(").mean()", ")")], r"shape \(3, 4\)(.|\n)*the mean over the tokens"),
         ("log2", [("total.log()", "total.log2()")], "natural logarithm"),
+        (
+            "a small number in the logarithm",
+            [("total.log()", "(total + 1e-6).log()")],
+            "30 above all other(.|\n)*something is added to the sum before its logarithm",
+        ),
+        (
+            "a small number below the softmax",
+            [("/ total[..., None]", "/ (total + 1e-6)[..., None]")],
+            "grad_logits(.|\n)*a small number that is added somewhere",
+        ),
         ("target not shifted", [("shifted.gather", "logits.gather")], "subtracted in the sum and not at the target"),
         (
             "probability",

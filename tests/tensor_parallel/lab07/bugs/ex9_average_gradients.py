@@ -158,6 +158,18 @@ BUGS: list = [
     (NAME, "flat parts", [(SHAPED, "part")], "do not have the gradients' shapes yet"),
     (
         NAME,
+        "squeezed",
+        [(SHAPED, f"{SHAPED}.squeeze()")],
+        r"mean 1 has shape \(4,\)(.|\n)*squeeze drops dimensions of size 1",
+    ),
+    (
+        NAME,
+        "single numbers squeezed",
+        [(SHAPED, f"({SHAPED} if part.numel() != 1 else part.squeeze())")],
+        r"mean 4 has shape \(\), expected \(1,\)(.|\n)*squeeze drops dimensions of size 1",
+    ),
+    (
+        NAME,
         "a vector",
         instead(SPLIT + RETURN, "return mean"),
         r"a tensor of shape \(38,\)(.|\n)*not cut into the gradients",
