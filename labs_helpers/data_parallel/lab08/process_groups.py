@@ -27,10 +27,12 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from labs_helpers.collectives.practice import Deadlock, PracticeTimeout, RankFailed
+from labs_helpers.collectives.practice.ranks import of_rank
 from labs_helpers.course.verdict import Wrong, cause_of, describe_error, one_thread, real_ranks
 from labs_helpers.data_parallel.practice import ProcessRun, practice_process_groups
 
@@ -53,6 +55,26 @@ CAUSES = (  # of a rank's error; an exercise's own come before them
     (r"^Mismatch: rank \d+ calls", "which collective comes next depends on the rank"),
     (r"^Mismatch: broadcast: src|^Mismatch: reduce: dst", "all ranks have to name one and the same root"),
     (r"^Mismatch: \w+: elements", "the tensors differ in size between ranks"),
+    (r"^Mismatch: \w+: (dtype|op)", "all ranks have to give one dtype, and the same op="),
+    (
+        r"^ValueError: Must specify global_rank or group_rank",
+        "a broadcast names whose tensor it is: group_src=0 (in the group) or src=0 (among all processes); reduce has "
+        "group_dst= and dst=",
+    ),
+    (
+        r"^TypeError: Invalid function argument[^\n]*\n?[^\n]*NoneType",
+        "p.grad is None: a parameter that is frozen, or that backward has not reached",
+    ),
+    (
+        r"(?s)^TypeError: .*Options.*<practice group",
+        "after the tensor comes op: the group is passed by its name, group=group",
+    ),
+    (r"(?s)^TypeError: .*Options", "op= is one of dist.ReduceOp: SUM, AVG, MAX, MIN …"),
+    (
+        r"^RuntimeError: (all_gather_into|reduce_scatter)_tensor: \w+ has shape",
+        "the whole tensor is as long as the ranks' equal parts together: where the number of ranks does not divide it, "
+        "padding comes first",
+    ),
     (
         r"^ValueError: Global rank \d+ is not part of group",
         "src= and dst= are ranks of all processes; group_src= and group_dst= are ranks in the group",
@@ -86,7 +108,10 @@ def on_process_groups(
     that do not match, a loop that does not end, and a collective that nobody waited for.
     """
     try:
-        with one_thread():
+        with one_thread(), warnings.catch_warnings():
+            warnings.filterwarnings(
+                "ignore", "`torch.distributed", FutureWarning
+            )  # of names that PyTorch 2.13 replaces
             run = practice_process_groups(
                 lambda group, rank, *own: call(student, group, rank, *own), size, *args, groups=groups, timeout=LIMIT_S
             )
@@ -96,7 +121,9 @@ def on_process_groups(
     except RankFailed as failed:
         # Not the engine's own causes, which are Triton's.
         found = describe_error(student, failed.error).found
-        advice = "print the shapes before that line" if re.match("ValueError|IndexError|RuntimeError", found) else ""
+        advice = (
+            "print the shapes before that line" if re.match("[^\n]*(shape|size|dimension|out of range)", found) else ""
+        )
         raise Wrong(
             case, f"rank {failed.rank} raised {found}", cause=cause_of(found, (*errors, *CAUSES)), advice=advice
         ) from None
@@ -114,22 +141,26 @@ def on_real_process_groups(
 ) -> list[Any]:
     """The same on real ranks, each a process with gloo: what `call` returned on each. Raises Wrong.
 
-    Costs a start of `size` processes that import PyTorch: some 4 s for 2 ranks on 2 cores. One call per check, then,
-    with all in it that has to be seen on real ranks.
+    Costs a start of `size` processes that import PyTorch, 2 to 4 s for 2 ranks. One call per check, then, with all in
+    it that has to be seen on real ranks.
     """
-    own = [(call, *(arg[rank] if isinstance(arg, list) else arg for arg in args)) for rank in range(size)]
-    return real_ranks.on_real_ranks(case, student, own, _with_gloo, timeout)
 
+    def with_gloo(student: Any, comm: Any, *own: Any) -> Any:
+        import warnings
 
-def _with_gloo(student: Any, comm: Any, call: Callable[..., Any], *args: Any) -> Any:
-    import torch
-    import torch.distributed as dist
+        import torch
+        import torch.distributed as dist
 
-    from labs_helpers.tensor_parallel.torch_communication import start
+        from labs_helpers.tensor_parallel.torch_communication import start
 
-    torch.set_num_threads(1)
-    start(comm, "gloo")
-    try:
-        return call(student, dist.group.WORLD, comm.rank, *args)
-    finally:
-        dist.destroy_process_group()
+        torch.set_num_threads(1)
+        warnings.filterwarnings("ignore", "`torch.distributed", FutureWarning)
+        start(comm, "gloo")
+        try:
+            return call(student, dist.group.WORLD, comm.rank, *own)
+        finally:
+            dist.destroy_process_group()
+
+    with_gloo.__module__ = call.__module__  # travels by value, as what is defined beside `call` then does
+    own = [tuple(of_rank(arg, rank) for arg in args) for rank in range(size)]
+    return real_ranks.on_real_ranks(case, student, own, with_gloo, timeout)

@@ -8,12 +8,13 @@ from typing import Any
 START, WAIT, DONE = "start", "wait", "done"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Called:
-    """A rank's call of a collective. rank: of all ranks; ranks: those of its group; number: how many this rank had
-    called before. nbytes, elements: of the whole tensor (the gathered one, the one that is scattered); of several
-    tensors together. op: 'SUM', 'AVG', …, None without one. root: src or dst, in the group. asynchronous: async_op.
-    address: data_ptr() of what the rank gives, to find out whose gradient it is. waited: whether wait() was called.
+    """A rank's call of a collective. rank: among all ranks; ranks: those of its group; number: how many this rank had
+    called before. nbytes, elements: of the whole tensor (the gathered one, the one that is scattered), or of several
+    together. op: 'SUM', 'AVG', …, None without one. root: src or dst, in the group. asynchronous: async_op.
+    address: data_ptr() of the first tensor that the rank gives, which tells whose gradient it is. waited: whether
+    wait() was called.
     """
 
     rank: int
@@ -27,15 +28,11 @@ class Called:
     root: int | None
     asynchronous: bool
     address: int
-    _state: dict[str, bool] = field(default_factory=lambda: {"waited": False}, repr=False)
-
-    @property
-    def waited(self) -> bool:
-        return self._state["waited"]
+    waited: bool = False
 
     def __str__(self) -> str:
-        how = ", async" if self.asynchronous else ""
-        return f"{self.name} of {self.elements:,} × {self.dtype}{how}"
+        of = f" of {self.elements:,} × {self.dtype}" if self.dtype else ""
+        return f"{self.name}{of}{', async' if self.asynchronous else ''}"
 
 
 @dataclass(frozen=True)
@@ -52,9 +49,9 @@ class Event:
 
 @dataclass
 class ProcessRun:
-    """What came of a run: a result for each rank; calls: the collectives, in the order of their starts; log: all that
+    """What came of a run: a result for each rank; calls: the collectives in the order of their starts; log: all that
     happened, in its order, which is the same every time. Ranks run one at a time, so between two ranks the order says
-    little; of one rank it is what counts."""
+    little; within one it is what counts. Work without async_op has START, WAIT and DONE in a row."""
 
     results: list[Any] = field(default_factory=list)
     calls: list[Called] = field(default_factory=list)
@@ -74,14 +71,14 @@ class ProcessRun:
         return [call for call in self.calls if call.asynchronous and not call.waited]
 
     def started_between(self, rank: int, begin: str, end: str) -> list[Called]:
-        """A rank's collectives that began after a mark `begin` and before the next mark `end`, of every such pair.
+        """A rank's collectives that began after a mark `begin` and before the next mark `end`, of all such pairs.
 
         run.started_between(0, "backward begins", "backward ends") are those that can overlap with backward.
         """
         return self._between(rank, START, begin, end)
 
     def waited_between(self, rank: int, begin: str, end: str) -> list[Called]:
-        """The same of the calls of wait(); a collective without async_op is waited for as it begins."""
+        """The same of its calls of wait(), a collective without async_op included."""
         return self._between(rank, WAIT, begin, end)
 
     def _between(self, rank: int, what: str, begin: str, end: str) -> list[Called]:

@@ -5,7 +5,7 @@ gloo's ring begins at another rank for each part of a tensor: for two ranks and 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import Any
 
@@ -37,6 +37,6 @@ def operation_name(op: Any, dtype: torch.dtype) -> str:
     return name
 
 
-def reduced(name: str, brought: list[Tensor]) -> Tensor:
+def reduced(name: str, brought: Sequence[Tensor]) -> Tensor:
     total = reduce(_OPERATIONS[name], brought)
     return total / len(brought) if name == "AVG" else total

@@ -24,19 +24,17 @@ class TouchedTooEarly(RuntimeError):
 
 @dataclass(eq=False)
 class TensorCall(Call):
-    """A rank's arrival at a collective of tensors, given as flat memory. brought: copies of what it gives; outputs:
-    where the result goes. kept: which of the inputs have to be readable meanwhile, as a gather's shard."""
+    """A rank's arrival at a collective of tensors, given as flat memory: inputs, of which `brought` are copies, and
+    outputs, where the result goes, one tensor each; a result of None leaves poison there. guarded: (memory, how it has
+    to be when the rank waits)."""
 
     inputs: list[Tensor] = field(default_factory=list)
     outputs: list[Tensor] = field(default_factory=list)
     guarded: list[tuple[Tensor, Tensor]] = field(default_factory=list)
 
-    def __str__(self) -> str:
-        return f"{self.name} of ranks {', '.join(map(str, self.ranks))}"
-
     def leave(self, keep_inputs: bool) -> None:
-        """The rank goes on without the result: until wait() the outputs are poison. keep_inputs: also where an output
-        lies over them."""
+        """The rank goes on without the result: until wait() its outputs are poison. keep_inputs: but not where an
+        output lies over an input, as a gather's shard in the whole, which keeps its values."""
         for x in self.outputs:
             poison(x)
         if keep_inputs:
@@ -53,12 +51,16 @@ class TensorCall(Call):
                 f"rank {self.rank} changed a tensor of {self.name} between its start and its wait(): until wait() "
                 "returns the collective reads and writes it"
             )
+        if self.result is None:
+            for x in self.outputs:
+                poison(x)
+            return
         for x, value in zip(self.outputs, self.result, strict=True):
             x.copy_(value)
 
 
 class PracticeWork(Work):  # type: ignore[misc]
-    """As torch.distributed's Work. Futures and streams are not on practice ranks."""
+    """As torch.distributed's Work. There are no futures and no streams on practice ranks."""
 
     def __init__(self, baton: Baton, log: list[Event], call: TensorCall, called: Called) -> None:
         super().__init__()
@@ -67,9 +69,9 @@ class PracticeWork(Work):  # type: ignore[misc]
     def wait(self, timeout: Any = None) -> bool:
         """Until the result is in its tensors."""
         rank = self._call.rank
-        self._called._state["waited"] = True
+        self._called.waited = True
         self._log.append(Event(rank, WAIT, self._called))
-        hand_over(self._baton, rank, [self._call])
+        _hand_over(self._baton, rank, [self._call])
         self._log.append(Event(rank, DONE, self._called))
         return True
 
@@ -79,11 +81,11 @@ class PracticeWork(Work):  # type: ignore[misc]
         """Whether it is done; then the result is there. Others have their turn first, so that a loop of it ends."""
         call, baton = self._call, self._baton
         if not call.finished:
-            hand_over(baton, call.rank, [Operation(COLLECTIVE, call.rank, done=baton.clock[call.rank] + 1)])
+            _hand_over(baton, call.rank, [Operation(COLLECTIVE, call.rank, done=baton.clock[call.rank] + 1)])
             if call.done is None or call.done > baton.clock[call.rank]:
                 return False
             call.finish()
-            self._called._state["waited"] = True
+            self._called.waited = True
         return True
 
     is_success = is_completed
@@ -95,12 +97,12 @@ class PracticeWork(Work):  # type: ignore[misc]
         return None
 
     def get_future(self) -> NoReturn:
-        raise NotImplementedError("get_future() is not on practice ranks: keep the work and call its wait()")
+        raise NotImplementedError("get_future() is not there on practice ranks: keep the work and call its wait()")
 
     get_future_result = block_current_stream = get_future
 
 
-def hand_over(baton: Baton, rank: int, operations: list[Operation]) -> None:
+def _hand_over(baton: Baton, rank: int, operations: list[Operation]) -> None:
     """Lets the others run until `operations` are done. A process has random numbers of its own, so a rank has."""
     state = torch.get_rng_state()
     baton.wait(rank, operations)

@@ -37,6 +37,13 @@ class DefaultGroup(ProcessGroup):  # type: ignore[misc]
     gather = scatter = alltoall = alltoall_base = all_to_all_single = send = recv = _refuse
 
 
+class _NoStore(tuple[str, None]):
+    """(backend, store) of the default group. Who asks for the store is about to make a group, which needs processes."""
+
+    def __iter__(self) -> NoReturn:
+        raise NotImplementedError("practice ranks have the groups that they are given: there is no new_group()")
+
+
 class _Worlds:
     """On a practice rank its own container, elsewhere `before`."""
 
@@ -54,7 +61,7 @@ class _Worlds:
         everyone = {default: tuple(range(default.size())), **groups}
         self._here.world = SimpleNamespace(
             default_pg=default,
-            pg_map={group: ("gloo", None) for group in everyone},
+            pg_map={group: _NoStore(("gloo", None)) for group in everyone},
             pg_names={group: f"practice {i}" for i, group in enumerate(everyone)},
             pg_group_ranks={group: {rank: i for i, rank in enumerate(ranks)} for group, ranks in everyone.items()},
             pg_backend_config={group: "cpu:gloo" for group in everyone},

@@ -1,0 +1,103 @@
+"""How a practice rank comes to a collective of its process group: it says what it brings, and may go on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+import torch.distributed as dist
+from torch import Tensor
+
+from labs_helpers.collectives.practice.baton import Baton
+from labs_helpers.collectives.practice.mailbox import COLLECTIVE
+from labs_helpers.data_parallel.practice.meeting import TorchMeeting
+from labs_helpers.data_parallel.practice.record import START, Called, Event, ProcessRun
+from labs_helpers.data_parallel.practice.work import PracticeWork, TensorCall
+
+Results = list[Any]  # for each rank: a tensor for each of its outputs, or None
+ProcessGroup: Any = dist.ProcessGroup
+
+
+class Caller(ProcessGroup):  # type: ignore[misc]
+    """One rank's group: `ranks` of all ranks, of which it is the one at `place`."""
+
+    def __init__(
+        self,
+        baton: Baton,
+        run: ProcessRun,
+        meetings: dict[tuple[Any, ...], TorchMeeting],
+        ranks: tuple[int, ...],
+        place: int,
+    ) -> None:
+        super().__init__(place, len(ranks))
+        self._baton, self._run, self._meetings, self._ranks, self._place = baton, run, meetings, ranks, place
+        self._number = 0
+
+    def mark(self, what: str) -> None:
+        """Notes in the log that this rank has come to a place."""
+        self._run.log.append(Event(self._ranks[self._place], what))
+
+    def _start(
+        self,
+        name: str,
+        inputs: list[Tensor],
+        outputs: list[Tensor],
+        finish: Callable[[list[Any]], Results],
+        opts: Any,
+        *,
+        keep_inputs: bool = False,
+        elements: int | None = None,
+        op: str | None = None,
+        **root: int,
+    ) -> PracticeWork:
+        """Comes to this group's next collective. inputs, outputs: flat memory. finish(what each brought), called once,
+        has a result for each rank. elements: of the whole tensor, by default those of the inputs. root: src= or dst=.
+        """
+        me, baton, run = self._ranks[self._place], self._baton, self._run
+        dtype = str(inputs[0].dtype).removeprefix("torch.") if inputs else ""
+        sizes = [x.numel() for x in inputs]
+        call = TensorCall(COLLECTIVE, me, posted=baton.clock[me], name=name, ranks=self._ranks)
+        call.inputs, call.outputs, call.brought = inputs, outputs, [x.clone() for x in inputs]
+        call.alike = {"elements": sizes[0] if len(sizes) == 1 else sizes, "dtype": dtype, "op": op, **root}
+        elements = sum(sizes) if elements is None else elements
+        called = Called(
+            me,
+            name,
+            self._ranks,
+            number=len(run.of(me)),
+            nbytes=elements * inputs[0].element_size() if inputs else 0,
+            elements=elements,
+            dtype=dtype,
+            op=op,
+            root=next(iter(root.values()), None),
+            asynchronous=bool(getattr(opts, "asyncOp", True)),
+            address=inputs[0].data_ptr() if inputs else 0,
+        )
+        run.calls.append(called)
+        run.log.append(Event(me, START, called))
+        meeting = self._meetings.setdefault((*self._ranks, "number", self._number), TorchMeeting())
+        self._number += 1
+        meeting.join(self._place, call, finish)
+        if called.asynchronous:
+            baton.requests.append(call)
+            call.leave(keep_inputs)
+        return PracticeWork(baton, run.log, call, called)
+
+    def _root(self, name: str, what: str, root: int) -> int:
+        if not 0 <= root < self.size():
+            raise ValueError(f"{name}: {what} is {root} in the group, whose ranks are 0 to {self.size() - 1}")
+        return int(root)
+
+    def __repr__(self) -> str:
+        return f"<practice group of ranks {', '.join(map(str, self._ranks))}>"
+
+    def _unknown(self, *args: Any, **settings: Any) -> NoReturn:
+        raise NotImplementedError(
+            "practice ranks know all_reduce, broadcast, reduce, all_gather, all_gather_into_tensor, reduce_scatter, "
+            "reduce_scatter_tensor, gather, scatter and barrier; not what was called here"
+        )
+
+    send = recv = recv_anysource = monitored_barrier = split_group = _start_coalescing = _unknown
+    alltoall = alltoall_base = all_to_all_single = allgather_coalesced = _unknown
+    allgather_into_tensor_coalesced = all_gather_single_coalesced = _unknown
+    reduce_scatter_tensor_coalesced = reduce_scatter_single_coalesced = _unknown
