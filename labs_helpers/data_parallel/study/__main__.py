@@ -1,0 +1,98 @@
+"""Measure data parallelism on lab 01's transformer: all-reduces, wrappers, buckets, scaling, compression, ZeRO.
+
+    torchrun --nproc-per-node 2 -m labs_helpers.data_parallel.study                       # all kinds, on this machine
+    torchrun --nproc-per-node 2 -m labs_helpers.data_parallel.study wrappers buckets --size mini --batches 1 4
+    sudo python -m labs_helpers.data_parallel.study --pretend-nodes 2 --rate 1gbit wrappers compression
+
+On several nodes, torchrun on each of them, or Slurm's own ranks:
+
+    torchrun --nnodes 2 --nproc-per-node 4 --rdzv-backend c10d --rdzv-endpoint HOST:29400 \\
+        -m labs_helpers.data_parallel.study
+    srun --nodes 2 --ntasks-per-node 4 --gpus-per-node 4 --kill-on-bad-exit=1 python -m labs_helpers.data_parallel.study
+
+With GPUs a rank is one of them, with NCCL; else ranks are single threads, with gloo. Records go to results/, once per
+run, from rank 0.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from argparse import ArgumentParser, Namespace
+
+from labs_helpers.collectives.study import machine_label
+from labs_helpers.data_parallel.study.measure import KINDS, Options, Record, measure_all
+from labs_helpers.data_parallel.study.pretended import measure_pretended
+from labs_helpers.data_parallel.study.records import STUDY
+from labs_helpers.data_parallel.study.report import report
+from labs_helpers.data_parallel.study.task import MODELS
+from labs_helpers.data_parallel.study.world import Failed, environment, world
+from labs_helpers.launch.pretend_nodes import can_pretend
+from labs_helpers.measure.machine import this_machine
+from labs_helpers.measure.study import keep, make_parser
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = _parser()
+    given = parser.parse_args(arguments)
+    pretend = given.pretend_nodes is not None
+    if pretend:
+        os.environ["LABS_DEVICE"] = "cpu"  # a GPU has no part in this
+    gpus = this_machine().device == "cuda"
+    kinds = given.kinds or list(KINDS)
+    try:
+        every = [_options(given, batch, gpus) for batch in given.batches or [4 if gpus else 2]]
+        if not pretend:
+            environment(os.environ)
+    except (ValueError, RuntimeError) as error:
+        parser.error(str(error))
+    if pretend:
+        if reason := can_pretend():
+            parser.error(f"nodes cannot be pretended here: {reason}")
+        records = measure_pretended(given.pretend_nodes, given.ranks_per_node, given.rate, kinds, every, given.limit)
+        _end(records, given, gpus)
+        return
+    try:
+        with world(given.timeout, gpus) as note:
+            records = measure_all(kinds, every, lambda text: print(text, file=sys.stderr, flush=True), note)
+    except Failed as error:
+        traceback.print_exception(error.__cause__)
+        sys.exit(str(error))
+    if os.environ["RANK"] == "0":
+        _end(records, given, gpus)
+
+
+def _end(records: list[Record], given: Namespace, gpus: bool) -> None:
+    print(f"\n{report(records)}\n", flush=True)
+    machine = None if gpus else machine_label()
+    keep(STUDY, records, given.out, machine=machine, on=None if machine is None else {"machine": machine})
+
+
+def _parser() -> ArgumentParser:
+    parser = make_parser(__doc__ or "", STUDY)
+    add = parser.add_argument
+    add("kinds", nargs="*", metavar="kind", help=f"what to measure, of {', '.join(KINDS)}; default: everything")
+    add("--size", help=f"of the model: {', '.join(MODELS)}; default: 1b, without GPUs mini (3.5 million parameters)")
+    add("--batches", type=int, nargs="+", help="sequences per rank and backward pass; wrappers are measured with each, "
+        "the rest with the first; default: 4, without GPUs 2")  # fmt: skip
+    add("--length", type=int, help="tokens of a sequence; default: 1024, without GPUs 128")
+    add("--rounds", type=int, default=10, help="timed steps of each candidate; default: %(default)s")
+    add("--bucket-mb", type=float, help="default: an eighth of the gradients, at most 100")
+    add("--steps", type=int, default=200, help="of each loss curve; default: %(default)s")
+    add("--link", help="what records call the ranks' connection; default: '1 node', '2 nodes' …")
+    add("--timeout", type=float, default=300, help="seconds of a collective; default: %(default)s")
+    add("--pretend-nodes", type=int, metavar="N", help="start the ranks, on N namespaces of this machine (root)")
+    add("--ranks-per-node", type=int, default=1, help="of pretended nodes; default: %(default)s")
+    add("--rate", help="of the cable between pretended nodes: 200mbit, 1gbit; default: no limit")
+    add("--limit", type=float, default=900, help="seconds of all ranks on pretended nodes; default: %(default)s")
+    return parser
+
+
+def _options(given: Namespace, batch: int, gpus: bool) -> Options:
+    size, length = given.size or ("1b" if gpus else "mini"), given.length or (1024 if gpus else 128)
+    return Options(size, batch, length, given.rounds, given.bucket_mb, given.steps, given.link, given.rate)
+
+
+if __name__ == "__main__":
+    main()

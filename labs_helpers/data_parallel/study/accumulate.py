@@ -1,0 +1,26 @@
+"""Kind `accumulate`: several backward passes per step, averaged after the last one or after each."""
+
+from __future__ import annotations
+
+from labs_helpers.data_parallel.study.replicas import EVERY, LAST, Replica
+from labs_helpers.data_parallel.study.task import Record, Task
+from labs_helpers.data_parallel.study.turns import ALONE, race
+
+PASSES = (1, 2, 4, 8)
+
+
+def measure(task: Task) -> list[Record]:
+    """A record per number of passes and way of averaging. Every rank calls it; the same list on all."""
+    records = []
+    for passes in PASSES:
+        ways = {LAST: ("bucketed", LAST), EVERY: ("bucketed", EVERY), ALONE: (ALONE, LAST)}
+        if passes == 1:
+            del ways[EVERY]  # the same thing
+        steps = {name: Replica(task, wrapper, passes=passes, sync=sync) for name, (wrapper, sync) in ways.items()}
+        found = race(task, steps)
+        for step in steps.values():
+            step.remove()
+        alone = found.pop(ALONE)["step_ms"]
+        same = task.about | {"kind": "accumulate", "micro_batches": passes, "alone_ms": alone}
+        records += [same | {"sync": name} | record for name, record in found.items()]
+    return records

@@ -1,0 +1,87 @@
+"""Kind `stage_memory`: what each rank holds in each stage of ZeRO, over one step, beside the formula."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import nn
+
+from labs_helpers.data_parallel.accounting import states
+from labs_helpers.data_parallel.buckets import MEGABYTE
+from labs_helpers.data_parallel.memory import Buffers, step_memory
+from labs_helpers.data_parallel.model_size import Model
+from labs_helpers.data_parallel.study.replicas import Replica
+from labs_helpers.data_parallel.study.stages import Sharded
+from labs_helpers.data_parallel.study.task import Record, Task, gathered
+from labs_helpers.data_parallel.study.turns import take
+from labs_helpers.data_parallel.zero.memory import PARTS
+
+STAGES = ("DDP", "ZeRO-1", "ZeRO-2", "ZeRO-3", "SHARD_GRAD_OP")
+MASTER = "bf16 with float32 master"
+PLAIN = {torch.float32: "autocast over float32", torch.bfloat16: "bf16"}  # layouts, by the dtype of everything
+
+
+def measure(task: Task) -> list[Record]:
+    """A record per stage, layout and rank. Every rank calls it; the same list on all.
+
+    Layouts: everything in the task's dtype, and, but for DDP, bfloat16 with float32 master weights. Moments: inside
+    each block, on the way forward and back, and between the phases. gradients_bytes: with the buckets that they lie in.
+    """
+    records = []
+    for layout in (PLAIN[task.dtype], MASTER):
+        for stage in STAGES if layout != MASTER else STAGES[1:]:
+            compute = torch.bfloat16 if layout == MASTER else None
+            step = Replica(task, "bucketed") if stage == "DDP" else Sharded(task, stage, compute)
+            take(step)  # makes the optimizer's states
+            mine = {"rank": dist.get_rank(task.group)} | _over_a_step(step, task.device)
+            step.remove()
+            same = task.about | {"kind": "stage_memory", "stage": stage, "layout": layout}
+            same |= _by_formula(task, stage, layout)
+            records += [same | of_rank for of_rank in gathered(mine, task.group)]
+    return records
+
+
+def _over_a_step(step: Replica | Sharded, device: torch.device) -> Record:
+    """moments, and of each the bytes of PARTS; on a GPU also device_bytes, all that the allocator has given out."""
+    moments: list[str] = []
+    held: list[dict[str, int]] = []
+    device_bytes: list[int] = []
+
+    def note(moment: str) -> None:
+        moments.append(moment)
+        held.append(step.held())
+        if device.type == "cuda":
+            device_bytes.append(torch.cuda.memory_allocated())
+
+    model: Any = step.model
+    hooks = [_watch(block.mlp, f"block {number}", note) for number, block in enumerate(model.blocks)]
+    note("before")
+    for name, phase in step.phases():
+        phase()
+        note({"forward": "loss", "backward": "after backward", "finish": "averaged", "update": "after the step"}[name])
+    for hook in hooks:
+        hook.remove()
+    found: Record = {f"{part}_bytes": [at[part] for at in held] for part in PARTS}
+    return found | {"moments": moments, "device_bytes": device_bytes or None}
+
+
+def _watch(module: nn.Module, name: str, note: Callable[[str], None]) -> Any:
+    """Notes when a forward pass is inside a module's block, and when a backward pass is."""
+
+    def passed(module: nn.Module, args: Any, output: torch.Tensor) -> None:
+        note(f"forward, {name}")
+        output.register_hook(lambda gradient: note(f"backward, {name}"))
+
+    return module.register_forward_hook(passed)
+
+
+def _by_formula(task: Task, stage: str, layout: str) -> Record:
+    """Bytes of one rank: of its states (of SHARD_GRAD_OP between two steps), and of blocks that are whole at once."""
+    model = Model.of(task.config)
+    told = {f"formula_{part.name}": part.bytes for part in states(model.parameters, stage, task.ranks, layout)}
+    buffers = Buffers(bucket_bytes=round(task.bucket_mb * MEGABYTE))
+    whole = {part.name: part.bytes for part in step_memory(model, stage, task.ranks, layout, buffers=buffers)}
+    return told | {"formula_gathered": whole.get("gathered", 0.0)}

@@ -1,0 +1,123 @@
+"""What is worked out of the study's records: costs, bounds, efficiencies, and how far a formula is off."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pandas
+
+from labs_helpers.collectives.cost_model import BUS_FACTOR, fit
+from labs_helpers.data_parallel.step_time import amdahl, overlap_bound
+from labs_helpers.data_parallel.study.records import ALONE, SETTING, select
+
+OVERLAPPING = ("overlapped", "bucketed", "DistributedDataParallel")
+SHARE, FASTER = 1 / 3, 1.3  # of the usual headline: communication is over a third, and overlapping buys 1.3×
+PARTS = ("parameters", "gradients", "optimizer")
+
+
+def fits(rows: pandas.DataFrame) -> pandas.DataFrame:
+    """Of all-reduces, by link and ranks: α in µs, β in ns per byte, the bus bandwidth of the largest in GB/s, and how
+    far α + nβ is from what was measured, at most."""
+    lines = []
+    for (link, ranks), calls in select(rows, "all_reduce").groupby(["link", "ranks"], sort=False):
+        alpha, beta = fit(calls["bytes"].tolist(), (1e-3 * calls["call_ms"]).tolist())
+        told = alpha + beta * calls["bytes"]
+        last = calls.loc[calls["bytes"].idxmax()]
+        rate = BUS_FACTOR["allreduce"](int(ranks)) * last["bytes"] / (1e-3 * last["call_ms"])
+        lines.append({
+            "link": link, "ranks": int(ranks), "alpha_us": 1e6 * alpha, "beta_ns_per_byte": 1e9 * beta,
+            "busbw_GBps": 1e-9 * rate, "off": float((told / (1e-3 * calls["call_ms"]) - 1).abs().max()),
+        })  # fmt: skip
+    return pandas.DataFrame(lines)
+
+
+def wrapper_table(rows: pandas.DataFrame, link: str | None = None, batch: int | None = None) -> pandas.DataFrame:
+    """A row per wrapper and setting. exposed: the step less the same step without synchronisation, in ms and as a share
+    of the step; hidden: how much of what the naive step adds.
+
+    Amdahl's bound, of × naive: naive / alone, were all communication gone. overlap's bound, of × flat: were as much of
+    the flat step's communication hidden as fits behind a backward pass alone.
+    """
+    found = select(rows, "wrapper", link=link, batch=batch)
+    by_name = {name: some.set_index(SETTING) for name, some in found.groupby("wrapper")}
+    lines = []
+    for _, row in found.iterrows():
+        step, alone, naive, setting = row["step_ms"], row["alone_ms"], row["naive_ms"], tuple(row[SETTING])
+        spoken = max(0.0, naive - alone)
+        line = {name: row[name] for name in ("link", "ranks", "batch", "length", "wrapper")}
+        line |= {"step ms": step, "alone ms": alone, "exposed ms": step - alone, "exposed": (step - alone) / step}
+        line |= {"hidden": (naive - step) / spoken if spoken else float("nan")}
+        line |= {"× naive": naive / step, "Amdahl's bound": amdahl(spoken / naive)}
+        if "flat" in by_name and setting in by_name["flat"].index:
+            flat, window = by_name["flat"]["step_ms"][setting], by_name[ALONE]["backward_ms"][setting]
+            line |= {"× flat": flat / step, "overlap's bound": overlap_bound(alone, max(0.0, flat - alone), window)}
+        lines.append(line)
+    return pandas.DataFrame(lines)
+
+
+def regime_table(rows: pandas.DataFrame) -> pandas.DataFrame:
+    """A row per link, batch and length: the share of communication in the naive step, which overlapping wrapper is the
+    fastest, how many times as fast as the naive one and as the flat one, Amdahl's bound, and whether both numbers of
+    the usual headline hold."""
+    found, lines = wrapper_table(rows), []
+    for keys, steps in found.groupby(["link", "ranks", "batch", "length"], sort=False):
+        best = steps[steps["wrapper"].isin(OVERLAPPING)].sort_values("step ms").iloc[0]
+        share = 1 - 1 / best["Amdahl's bound"]
+        line = dict(zip(("link", "ranks", "batch", "length"), keys, strict=True))
+        line |= {"communication": share, "best": best["wrapper"]}
+        line |= {
+            name: best[name] for name in ("× naive", "Amdahl's bound", "× flat", "overlap's bound") if name in best
+        }
+        lines.append(line | {"headline": bool(share > SHARE and best["× naive"] >= FASTER)})
+    return pandas.DataFrame(lines)
+
+
+def scaling_table(rows: pandas.DataFrame) -> pandas.DataFrame:
+    """A row per mode, link and number of ranks: efficiency is t₁ / tₙ (weak) or t₁ / (n tₙ) (strong); alone: that of so
+    many ranks at once without synchronisation."""
+    lines = []
+    for mode, steps in select(rows, "scaling").groupby("mode", sort=False):
+        steps = steps.sort_values("ranks")
+        first = steps.iloc[0]
+        for _, row in steps.iterrows():
+            work = row["sequences"] / first["sequences"] / (row["ranks"] / first["ranks"])
+            lines.append({
+                "mode": mode, "link": row["link"], "ranks": int(row["ranks"]), "batch": int(row["batch"]),
+                "step ms": row["step_ms"], "efficiency": work * first["step_ms"] / row["step_ms"],
+                "alone": work * first["alone_ms"] / row["alone_ms"],
+            })  # fmt: skip
+    return pandas.DataFrame(lines)
+
+
+def memory_table(
+    rows: pandas.DataFrame, parts: Sequence[str] = ("parameters", "gradients", "optimizer")
+) -> pandas.DataFrame:
+    """A row per layout, stage, rank and part: bytes counted, by formula, and how far they are apart. Gradients as they
+    are after backward; parameters and the optimizer's states between two steps."""
+    lines = []
+    for _, row in select(rows, "stage_memory").iterrows():
+        after = row["moments"].index("after backward")
+        for part in parts:
+            counted = row[f"{part}_bytes"][after if part == "gradients" else -1]
+            told = row[f"formula_{part}"]
+            lines.append(
+                {name: row[name] for name in ("layout", "stage", "rank")}
+                | {"part": part, "counted": counted, "formula": told, "off": counted / told - 1}
+            )
+    return pandas.DataFrame(lines)
+
+
+def stage_table(rows: pandas.DataFrame) -> pandas.DataFrame:
+    """A row per link and way: its step, what of it is exposed, bytes sent and held, and its step over that of
+    DistributedDataParallel."""
+    lines = []
+    for _, steps in select(rows, "stage_step").groupby(["link", "ranks", "batch", "length"], sort=False):
+        theirs = steps.loc[steps["way"] == "DistributedDataParallel", "step_ms"]
+        for _, row in steps.iterrows():
+            lines.append(
+                {name: row[name] for name in ("link", "ranks", "way", "stage", "library")}
+                | {"step ms": row["step_ms"], "exposed ms": row["step_ms"] - row["alone_ms"]}
+                | {"sent bytes": row.get("sent_bytes"), "state bytes": row["state_bytes"]}
+                | {"× DDP": row["step_ms"] / theirs.iloc[0] if len(theirs) else float("nan")}
+            )
+    return pandas.DataFrame(lines)

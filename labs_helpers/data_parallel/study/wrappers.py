@@ -1,0 +1,60 @@
+"""Kinds `wrapper` and `bucket`: a step with each wrapper, and with buckets of each size, beside no synchronisation."""
+
+from __future__ import annotations
+
+from labs_helpers.data_parallel.bucketed import BucketedDDP
+from labs_helpers.data_parallel.study.replicas import TORCH, WRAPPERS, Replica
+from labs_helpers.data_parallel.study.task import Record, Task
+from labs_helpers.data_parallel.study.turns import ALONE, race, take
+
+PARTS = (64, 32, 16, 8, 4, 2, 1)  # of all gradients in a bucket
+
+
+def measure(task: Task, wrappers: tuple[str, ...] = WRAPPERS) -> list[Record]:
+    """A record per wrapper; ALONE and "naive" have to be among them. Every rank calls it; the same list on all."""
+    steps = {name: Replica(task, name) for name in wrappers}
+    found = race(task, steps)
+    sent = {name: bytes_per_step(step) for name, step in steps.items()}
+    for step in steps.values():
+        step.remove()
+    alone, naive = found[ALONE]["step_ms"], found["naive"]["step_ms"]
+    same = task.about | {"kind": "wrapper", "alone_ms": alone, "naive_ms": naive}
+    return [
+        same
+        | {"wrapper": name, "bucket_mb": task.bucket_mb if name in ("bucketed", TORCH) else None}
+        | {"exposed_ms": record["step_ms"] - alone, "sent_bytes": sent[name]}
+        | record
+        for name, record in found.items()
+    ]
+
+
+def measure_buckets(task: Task, sizes_mb: list[float] | None = None) -> list[Record]:
+    """A record per size of bucket, of ours and of DistributedDataParallel. sizes_mb: by default from a 64th of the
+    gradients to all of them."""
+    sizes = sizes_mb or [task.gradient_mb / part for part in PARTS]
+    steps = {(ALONE, 0.0): Replica(task, ALONE), ("naive", 0.0): Replica(task, "naive")}
+    steps |= {(name, mb): Replica(task, name, bucket_mb=mb) for mb in sizes for name in ("bucketed", TORCH)}
+    labels = {_label(*case): step for case, step in steps.items()}
+    found = race(task, labels)
+    for step in steps.values():
+        step.remove()
+    same = task.about | {"kind": "bucket"}
+    same |= {"alone_ms": found[ALONE]["step_ms"], "naive_ms": found["naive"]["step_ms"]}
+    records = []
+    for (name, mb), step in steps.items():
+        if mb:
+            buckets = len(step.wrapped.buckets) if isinstance(step.wrapped, BucketedDDP) else None
+            records.append(same | {"wrapper": name, "bucket_mb": mb, "buckets": buckets} | found[_label(name, mb)])
+    return records
+
+
+def _label(name: str, mb: float) -> str:
+    return f"{name}, {mb:g} MB" if mb else name
+
+
+def bytes_per_step(step: Replica) -> int | None:
+    """What one more step sends by the ring."""
+    before = step.bytes_sent
+    take(step)
+    after = step.bytes_sent
+    return None if before is None or after is None else after - before
