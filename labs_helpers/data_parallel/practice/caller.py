@@ -33,6 +33,12 @@ class Caller(ProcessGroup):  # type: ignore[misc]
         self._baton, self._run, self._meetings, self._ranks, self._place = baton, run, meetings, ranks, place
         self._number = 0
 
+    @property
+    def group_name(self) -> str:
+        return repr(self)
+
+    group_desc = group_name
+
     def mark(self, what: str) -> None:
         """Notes in the log that this rank has come to a place."""
         self._run.log.append(Event(self._ranks[self._place], what))
