@@ -3,10 +3,10 @@
     forward           backward          where                                                           function
     identity          all-reduce        into column-parallel layers (Megatron's f)                      copy_to
     all-reduce        identity          out of a row-parallel layer (Megatron's g)                      reduce_from
-    all-gather        reduce-scatter    the same under sequence parallelism (g̅): every rank goes on      gather_to
-                                        with the whole for a part of the result
-    reduce-scatter    all-gather        out of a row-parallel layer under sequence parallelism (g̅'s     scatter_from
-                                        conjugate)
+    all-gather        reduce-scatter    into column-parallel layers under sequence parallelism (g in    gather_to
+                                        that paper): all go on with the whole for a part of the result
+    reduce-scatter    all-gather        out of a row-parallel layer under sequence parallelism (g̅       scatter_from
+                                        there)
     all-gather        my slice          every rank goes on with the whole for the whole result          gather_whole
     my slice          all-gather        its conjugate                                                   slice_whole
 
@@ -40,7 +40,7 @@ class _CopyTo(torch.autograd.Function):
 class _ReduceFrom(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, group: Communication, in_place: bool) -> Tensor:
-        if not in_place:
+        if not in_place or torch.compiler.is_compiling():  # which finds out for itself what may be written to
             return group.all_reduce(x)
         group.all_reduce(x, in_place=True)
         ctx.mark_dirty(x)

@@ -11,7 +11,7 @@ SETTINGS = {
     # docs.nvidia.com/deeplearning/nccl/user-guide, "Environment Variables"
     "NCCL": {
         "NCCL_DEBUG=INFO": "shows its version, rings and trees, and by what way each two GPUs talk",
-        "NCCL_DEBUG_SUBSYS=INIT,GRAPH": "of that only how the topology was found and searched",
+        "NCCL_DEBUG_SUBSYS=INIT,GRAPH": "with it: also how the topology was found and searched",
         "NCCL_TOPO_DUMP_FILE=topology.xml": "writes the topology that it found to this file",
         "NCCL_P2P_LEVEL=NVL": "how far apart GPUs may be to talk directly: LOC (never), NVL, PIX, PXB, PHB, SYS",
         "NCCL_SOCKET_IFNAME=eth0": "network interfaces whose names begin so; =eth0 this one, ^docker all others",

@@ -131,15 +131,17 @@ def _fastest(tables: Tables) -> str:
 
 
 def _across(tables: Tables) -> str:
-    """How much longer a step takes where tensor-parallel groups are across the nodes instead of inside, at most."""
+    """How much longer a step takes where tensor-parallel groups are across the nodes instead of inside, at most; where
+    every such layout takes less time, how much of it."""
     told = []
     for link, table in tables.items():
         pairs = table.pivot_table(index=["dp", "tp"], columns="placement", values="step_ms")
         if "across" in pairs:
             ratios = (pairs["across"] / pairs["inside"]).dropna()
             dp, tp = ratios.idxmax()
-            told.append(f"{ratios.max():.2g} times over {link} ({dp} × {tp})")
-    return f"; with tp across the nodes a step takes up to {listed(told)} as long" if told else ""
+            less = f"{ratios.min():.2g} to {ratios.max():.2g} times over {link}"
+            told.append(less if ratios.max() < 1 else f"up to {ratios.max():.2g} times over {link} ({dp} × {tp})")
+    return f"; with tp across the nodes a step takes {listed(told)} as long" if told else ""
 
 
 def _cost_of_naive(tables: Tables) -> str:

@@ -82,7 +82,7 @@ def draw_layouts(layouts, nodes: int = 2, ranks_per_node: int = 4):
     columns = min(len(layouts), 3)
     rows = -(-len(layouts) // columns)
     fig, axes = figures.new(
-        "One color is one copy of the model",
+        "One color is one copy of the model. Behind each layout: what travels between nodes",
         2.75 * columns,
         1.15 * rows + 0.8,
         ncols=columns,
@@ -101,7 +101,8 @@ def draw_layouts(layouts, nodes: int = 2, ranks_per_node: int = 4):
                 ax.text(left + i + 0.5, 0.5, "ABCDEFGH"[mp_idx], ha="center", va="center", fontsize=9)
         tensor, data = nodes_of_groups(dp, tp, where, ranks_per_node)
         crossing = [name for name, count in (("activations", tensor), ("gradients", data)) if count > 1]
-        ax.set_title(f"{dp} × {tp}: {' and '.join(crossing) or 'nothing'} between nodes", fontsize=9, loc="left")
+        name = f"{dp} × {tp} {where}" if dp > 1 and tp > 1 else f"{dp} × {tp}"
+        ax.set_title(f"{name}: {' and '.join(crossing) or 'nothing'}", fontsize=9, loc="left")
         ax.set(xlim=(-0.1, nodes * (ranks_per_node + 0.5)), ylim=(-0.1, 1.1))
     return fig
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from labs_helpers.transformer.config import TransformerConfig
 
 if TYPE_CHECKING:
-    from labs_helpers.tensor_parallel.variants import Task
+    from labs_helpers.tensor_parallel.variants import Step, Task
 
 CONFIG = TransformerConfig(256, layers=2, width=256, heads=8, hidden=768)  # of bytes, for CPUs
-BATCH, LENGTH, WARM_UP = 8, 128, 2
+BATCH, LENGTH, WARM_UP, STEPS = 8, 128, 2, 5
 
 
 class Spans(NamedTuple):
@@ -23,9 +23,8 @@ class Spans(NamedTuple):
 
 
 def time_steps(comm: Any, dp: int, tp: int) -> tuple[Spans, Spans]:
-    """A step after a few others in a dp × tp layout: with gradients sent after the backward pass, and during it.
-
-    Called by every rank of comm; all begin together."""
+    """The quickest of STEPS steps in a dp × tp layout, which least else has disturbed: with gradients sent after the
+    backward pass, and during it. Called by every rank of comm; in each step all begin together."""
     import torch
 
     from labs_helpers.tensor_parallel.variants import Task
@@ -41,12 +40,19 @@ def _time_step(task: Task, dp: int, tp: int, overlap: bool) -> Spans:
     step = Step(task, Variant(dp, tp, overlap=overlap), task.comm.Get_size())
     for _ in range(WARM_UP):
         step.run()
+    taken = [_spans(task.comm, step) for _ in range(STEPS)]
+    step.free()
+    by_rank = task.comm.allgather([spans.phases[-1] for spans in taken])
+    longest = [max(times) for times in zip(*by_rank, strict=True)]  # of each step, the rank that was last
+    return taken[longest.index(min(longest))]
+
+
+def _spans(comm: Any, step: Step) -> Spans:
     step.reset()
-    task.comm.Barrier()
+    comm.Barrier()
     _, (begun, *ends) = step.run()
 
     def from_begin(intervals: list[tuple[float, float]]) -> list[tuple[float, float]]:
         return [(1e3 * (start - begun), 1e3 * (stop - begun)) for start, stop in intervals]
 
-    step.free()
     return Spans([1e3 * (end - begun) for end in ends], from_begin(step.tp.intervals), from_begin(step.dp.intervals))

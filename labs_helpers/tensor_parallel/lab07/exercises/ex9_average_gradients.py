@@ -8,7 +8,7 @@ def average_gradients(gradients, dp_group):
 
     gradients: this rank's list of float32 tensors of any shapes, some of them not contiguous; on
     all ranks of dp_group the same shapes in the same order. Each rank's loss is the mean over its
-    own samples, and all have as many. All gradients travel in one message: a single
+    own samples, and all have as many. All gradients travel together, in a single
     dp_group.all_reduce. They stay as they are.
     """
     # 1. One vector of all of them. 2. One all-reduce: of sums, or of means?
