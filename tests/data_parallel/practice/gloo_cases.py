@@ -111,24 +111,9 @@ def refused(group, rank):
     return sorted(found), sorted(calls)
 
 
-def on_gloo(comm):
+def on_gloo(values, group, rank):
     """(values of three ranks, of two of them, what is refused)"""
-    import warnings
-
-    import torch
     import torch.distributed as dist
 
-    from labs_helpers.tensor_parallel.torch_communication import start
-
-    torch.set_num_threads(1)
-    warnings.filterwarnings("ignore", "`torch.distributed", FutureWarning)
-    start(comm, "gloo")
     pair = dist.new_group([0, 1])
-    try:
-        return (
-            values(dist.group.WORLD, comm.rank, True),
-            values(pair, comm.rank, False) if comm.rank < 2 else None,
-            refused(dist.group.WORLD, comm.rank),
-        )
-    finally:
-        dist.destroy_process_group()
+    return values(group, rank, True), values(pair, rank, False) if rank < 2 else None, refused(group, rank)

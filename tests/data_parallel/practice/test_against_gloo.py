@@ -3,17 +3,16 @@
 import pytest
 import torch
 
+from labs_helpers.data_parallel.lab08.process_groups import on_real_process_groups
 from labs_helpers.data_parallel.practice import practice_process_groups
-from labs_helpers.launch.mpirun import run_on_ranks
 from tests.data_parallel.practice import gloo_cases
-from tests.tensor_parallel.ranks import YIELD
 
 pytestmark = pytest.mark.filterwarnings("ignore:`torch.distributed:FutureWarning")
 
 
 @pytest.fixture(scope="module")
 def gloo():
-    return run_on_ranks(gloo_cases.on_gloo, 3, timeout=60, env=YIELD | {"TORCH_CPP_LOG_LEVEL": "FATAL"})
+    return on_real_process_groups("3 ranks", gloo_cases.values, 3, gloo_cases.on_gloo, timeout=60)
 
 
 def differences(mine, theirs):
