@@ -6,7 +6,7 @@ import pytest
 from labs_helpers import labs
 from labs_helpers.authoring.references import solved_cell
 from labs_helpers.course.reset import grade_id
-from tests.notebooks.labs import by_grade_id, shipped, solved
+from tests.notebooks.labs import by_grade_id, shipped, solved, without_demonstrations
 
 
 def run(notebook, folder, allow_errors=False):
@@ -28,12 +28,26 @@ def errors(cell) -> list:
     return [output for output in cell.get("outputs", []) if output.output_type == "error"]
 
 
-@pytest.mark.parametrize("lab", labs.LABS, ids=lambda lab: lab.path.stem)
+every_lab = pytest.mark.parametrize("lab", labs.LABS, ids=lambda lab: lab.path.stem)
+
+
+@every_lab
 def test_the_references_pass_every_check(lab, tmp_path):
-    cells = run(solved(lab), tmp_path)
-    for identifier, cell in cells.items():
-        if str(identifier).endswith("-check"):
-            assert printed(cell).startswith("✓") and "○" not in printed(cell), identifier
+    """Without the cells between the exercises: nbval runs them as they are shipped, over the same references."""
+    all_checks_pass(lab, run(without_demonstrations(solved(lab)), tmp_path))
+
+
+@pytest.mark.soak
+@every_lab
+def test_all_the_lab_runs_with_the_references(lab, tmp_path):
+    all_checks_pass(lab, run(solved(lab), tmp_path))
+
+
+def all_checks_pass(lab, cells):
+    checks = {identifier: cell for identifier, cell in cells.items() if str(identifier).endswith("-check")}
+    assert len(checks) == len(lab.exercises())
+    for identifier, cell in checks.items():
+        assert printed(cell).startswith("✓") and "○" not in printed(cell), identifier
     summary = next(cell for cell in reversed(list(cells.values())) if "check.summary()" in cell.source)
     assert "✗" not in printed(summary) and printed(summary).endswith("All done.\n")
 
