@@ -1,5 +1,7 @@
 """What goes wrong on practice ranks of torch.distributed: the same way every time, and in words."""
 
+import threading
+
 import pytest
 import torch
 import torch.distributed as dist
@@ -197,3 +199,19 @@ def test_nothing_is_left_behind():
     assert len(set(practice_process_groups(step, 3).results)) == 1  # as if each were alone
     failure(lambda g, r: dist.barrier())
     assert c10d._world is before and not dist.is_initialized() and torch.equal(torch.get_rng_state(), state)
+
+
+def test_other_threads_keep_the_process_group_that_they_have():
+    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    seen = []
+
+    def step(group, rank):
+        thread = threading.Thread(target=lambda: seen.append(dist.get_world_size()))
+        thread.start(), thread.join()
+        return dist.get_rank(), dist.get_world_size()
+
+    try:
+        assert practice_process_groups(step, 2).results == [(0, 2), (1, 2)]
+        assert seen == [1, 1] and dist.get_world_size() == 1
+    finally:
+        dist.destroy_process_group()
