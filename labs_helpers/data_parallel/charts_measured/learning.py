@@ -1,0 +1,62 @@
+"""What a model learns from compressed gradients, with error feedback and without."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from labs_helpers.data_parallel.charts_measured.looks import HOOKS, new_figure, one_setting, setting_of
+from labs_helpers.data_parallel.study.records import select
+from labs_helpers.draw import figures
+
+WINDOW = 10  # steps that a point is the mean of
+
+
+def draw_loss_curves(rows: pandas.DataFrame) -> Figure:
+    """Loss by step, a panel per compression beside the plain mean's (black): with error feedback (solid) and without
+    (dashed); below each the loss on other bytes at the end. ValueError without records."""
+    found = one_setting(select(rows, "loss_curve"), "size", "batch", "length", "steps", "link")
+    mean = found[found["hook"] == "mean"].iloc[0]
+    names = [name for name in HOOKS if name != "mean" and name in set(found["hook"])]
+    worst = found.sort_values("validation").iloc[-1]
+    more = worst["validation"] / mean["validation"] - 1
+    how = "with" if worst["error_feedback"] else "without"
+    title = f"After {mean['steps']:.0f} steps {worst['hook']} {how} feedback has {more:+.1%} loss on other text"
+    fig, axes = new_figure(
+        f"{title.replace('-', '−')}\n{setting_of(found)}", 1.6 + 2.9 * len(names), height=4.2, ncols=len(names),
+        sharey=True, squeeze=False,
+    )  # fmt: skip
+    for ax, name in zip(axes[0], names, strict=True):
+        _curve(ax, mean, "-", figures.COLORS["black"])
+        said = [f"mean {mean['validation']:.3f}"]
+        for feedback, style in ((True, "-"), (False, "--")):
+            some = found[(found["hook"] == name) & (found["error_feedback"] == feedback)]
+            if len(some):
+                _curve(ax, some.iloc[0], style, HOOKS.color(name))
+                said.append(f"{'with' if feedback else 'without'} {some.iloc[0]['validation']:.3f}")
+        ax.set_title(name, fontsize="medium")
+        ax.set_xlabel("step\n" + ", ".join(said))
+    axes[0][0].set_ylabel("loss, nats per byte")
+    handles = [
+        _line("black", "-", "plain mean"),
+        _line("gray", "-", "with error feedback"),
+        _line("gray", "--", "without"),
+    ]
+    fig.legend(handles=handles, loc="outside lower left", ncols=3, fontsize="small")
+    return fig
+
+
+def _curve(ax: Axes, row: pandas.Series, style: str, color: str) -> None:
+    losses = np.asarray(row["losses"], float)
+    window = max(1, min(WINDOW, len(losses) // 4))
+    smooth = np.convolve(losses, np.ones(window) / window, "valid")
+    ax.plot(np.arange(len(smooth)) + window / 2, smooth, style, marker="", color=color, linewidth=1.6)
+
+
+def _line(color: str, style: Any, label: str) -> Line2D:
+    return Line2D([], [], color=color, linestyle=style, label=label)

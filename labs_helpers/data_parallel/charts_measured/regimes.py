@@ -1,0 +1,59 @@
+"""When overlapping is worth it: its speed-up by the share of communication, under Amdahl's bound."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas
+from matplotlib.figure import Figure
+
+from labs_helpers.data_parallel.charts_measured.looks import new_figure
+from labs_helpers.data_parallel.step_time import amdahl
+from labs_helpers.data_parallel.study.records import links, select
+from labs_helpers.data_parallel.study.tables import FASTER, SHARE, regime_table
+from labs_helpers.draw import figures
+from labs_helpers.draw.curves import predicted, recorded_on
+
+MARKERS, COLORS = "osD^vP", ("vermillion", "blue", "green", "purple", "orange", "sky")
+MARKED = 0.5  # the share at which a prediction stands
+
+
+def draw_regimes(rows: pandas.DataFrame, prediction: Any = None) -> Figure:
+    """How many times as fast as the naive step the fastest overlapping wrapper is, by the share of communication in
+    the naive step: a point per batch, a marker per link; Amdahl's bound above, and the corner where both numbers of
+    the usual headline hold.
+
+    prediction: a Prediction of the speed-up where half of the naive step is communication; one without a number draws
+    nothing. ValueError without records.
+    """
+    table = regime_table(rows)
+    said = table[table["headline"]]
+    where = ", ".join(f"{row.link} with {row.batch:.0f} × {row.length:.0f} tokens" for row in said.itertuples())
+    title = (
+        f"Over a third is communication, and overlapping buys 1.3×: so it is over {where}"
+        if len(said)
+        else "Nowhere here is over a third communication and overlapping 1.3× as fast"
+    )
+    fig, ax = new_figure(f"{title}{recorded_on(select(rows, 'wrapper'))}", 8.4, height=4.8)
+    top = max(2.0, 1.1 * table["× naive"].max())
+    share = np.linspace(0, 1 - 1 / (1.02 * top), 60)
+    ax.plot(share, [amdahl(s) for s in share], "--", marker="", color=figures.COLORS["black"], label="Amdahl's\nbound")
+    ax.fill_between([SHARE, 1], FASTER, top, color=figures.COLORS["yellow"], alpha=0.18, linewidth=0)
+    for number, link in enumerate(links(table)):
+        here = table[table["link"] == link].sort_values("communication")
+        color = figures.COLORS[COLORS[number % len(COLORS)]]
+        ax.plot(here["communication"], here["× naive"], MARKERS[number % 6] + "-", color=color, linewidth=1, label=link)
+    ax.axhline(1, color=figures.INK, linewidth=0.8, label="_none")
+    ax.set(xlim=(0, 1), ylim=(min(0.8, 0.95 * table["× naive"].min()), top), ylabel="naive step / overlapped step")
+    ax.set_xlabel("share of communication in the naive step")
+    ax.xaxis.set_major_formatter("{x:.0%}")
+    ax.yaxis.set_major_formatter("{x:.1f}×")
+    figures.label_lines(ax, gap=2.6)
+    points = {
+        f"{row['batch']:.0f} × {row['length']:.0f}{' ' * number}": (row["communication"], row["× naive"])
+        for number, (_, row) in enumerate(table.iterrows())
+    }
+    figures.label_points(ax, points, fontsize="small")
+    figures.mark_prediction(ax, MARKED, predicted(prediction))
+    return fig
