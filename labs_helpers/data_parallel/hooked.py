@@ -11,7 +11,6 @@ from torch import nn
 from labs_helpers.data_parallel.arrivals import Arrivals, B
 from labs_helpers.data_parallel.base import DDP
 from labs_helpers.tensor_parallel.communication import Request
-from labs_helpers.tensor_parallel.torch_communication import TorchCommunication
 
 
 class HookedDDP(DDP, Generic[B]):
@@ -26,8 +25,7 @@ class HookedDDP(DDP, Generic[B]):
         super().__init__(module, group, **options)
         self.buckets = self.make_buckets()
         self.numbers = {bucket: number for number, bucket in enumerate(self.buckets)}
-        poll = not isinstance(self.group, TorchCommunication)
-        self.arrivals = Arrivals(self.buckets, self.send, poll=poll)
+        self.arrivals = Arrivals(self.buckets, self.send, poll=self.group.polled)
 
     def make_buckets(self) -> Sequence[B]:
         raise NotImplementedError

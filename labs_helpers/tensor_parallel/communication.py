@@ -38,6 +38,7 @@ class Communication(ABC):
     rank: int
     size: int
     device = torch.device("cpu")  # where a tensor that is made only to be sent has to be
+    polled = True  # goes on with what is under way only while it is asked for it, as MPI does
 
     def __init__(self) -> None:
         self.reset()

@@ -101,13 +101,11 @@ class Contestant:
             if candidate.average:
                 self.average = GradientAverage(self.model.parameters(), TorchCommunication(setting.dp_group))
         if candidate.compiled:
-            if isinstance(self.model, ParallelTransformer):
-                self.group.hide_from_compiler()
             for part in [self.model] if candidate.whole else self.model.blocks:  # blocks are alike: one code for all
                 part.compile(dynamic=False)
 
     def step(self) -> Tensor:
-        self.model.zero_grad(set_to_none=self.average is None)
+        self.model.zero_grad()
         if isinstance(self.model, DTensorTransformer):
             return self.model.run(self.setting.tokens, self.setting.targets)
         loss = self.model.loss(self.setting.tokens, self.setting.targets)

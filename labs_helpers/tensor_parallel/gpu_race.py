@@ -23,7 +23,14 @@ import torch.distributed as dist
 from labs_helpers.measure.machine import prepare_triton, this_machine
 from labs_helpers.measure.study import keep, make_parser
 from labs_helpers.tensor_parallel.gpu_candidates import ALONE, OURS, THEIRS, Candidate, Contestant, Setting, candidates
-from labs_helpers.tensor_parallel.gpu_timing import ALL_REDUCES, all_reduces, gathered, timed, times
+from labs_helpers.tensor_parallel.gpu_timing import (
+    ALL_REDUCES,
+    all_reduces,
+    gathered,
+    no_garbage_collection,
+    timed,
+    times,
+)
 from labs_helpers.tensor_parallel.predict import MODEL
 from labs_helpers.tensor_parallel.records import frame
 from labs_helpers.transformer.config import SIZES, TransformerConfig
@@ -56,9 +63,10 @@ def race(setting: Setting, wanted: Iterable[Candidate], rounds: int) -> list[Rec
             records[candidate] |= gathered(contestant.checked())[0]
     _expect_agreement([records[candidate] for candidate in contestants], SAME[setting.dtype])
     samples: dict[Candidate, list[float]] = {candidate: [] for candidate in contestants}
-    for _ in range(rounds):
-        for candidate, contestant in contestants.items():
-            samples[candidate].append(timed(contestant.step, setting.device))
+    with no_garbage_collection():
+        for _ in range(rounds):
+            for candidate, contestant in contestants.items():
+                samples[candidate].append(timed(contestant.step, setting.device))
     for candidate, taken in samples.items():
         records[candidate] |= times("step", taken)
     return list(records.values())

@@ -35,7 +35,7 @@ class GradientAverage:
     ) -> None:
         self.group = group
         self.buckets = [FlatBucket(some) for some in fill_buckets(trained_parameters(parameters)[::-1], bucket_bytes)]
-        self.arrivals = Arrivals(self.buckets, self._send, overlap, poll=True)
+        self.arrivals = Arrivals(self.buckets, self._send, overlap, poll=group.polled)
 
     def _send(self, bucket: FlatBucket) -> Iterator[Request]:
         yield self.group.start_mean(*bucket.gather())

@@ -8,6 +8,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from labs_helpers.tensor_parallel import traced_collectives
 from labs_helpers.tensor_parallel.communication import Communication, Request
 
 # PyTorch 2.13 has new names for them.
@@ -16,15 +17,37 @@ _reduce_scatter = getattr(dist, "reduce_scatter_single", dist.reduce_scatter_ten
 
 
 class TorchCommunication(Communication):
-    """Over a process group that this rank is in."""
+    """Over a process group that this rank is in. In code that torch.compile compiles, collectives are part of the
+    graph and not counted."""
+
+    polled = False  # gloo and NCCL have threads and streams of their own
 
     def __init__(self, group: Any) -> None:
         super().__init__()
         self.group = group
         self.rank, self.size = dist.get_rank(group), dist.get_world_size(group)
+        self.name: str = group.group_name  # by which the compiler's graphs find it
         self.nccl = dist.get_backend(group) == "nccl"
         if self.nccl:
             self.device = torch.device("cuda", torch.cuda.current_device())
+
+    def all_reduce(self, x: Tensor, op: str = "sum", in_place: bool = False) -> Tensor:
+        if self.size > 1 and torch.compiler.is_compiling() and not in_place:
+            return traced_collectives.all_reduce(x, op, self.name)
+        return super().all_reduce(x, op, in_place)
+
+    def all_gather(self, x: Tensor, dim: int = 0) -> Tensor:
+        if self.size > 1 and torch.compiler.is_compiling():
+            return traced_collectives.all_gather(x, dim % x.ndim, self.size, self.name)
+        return super().all_gather(x, dim)
+
+    def reduce_scatter(self, x: Tensor, dim: int = 0) -> Tensor:
+        if self.size > 1 and torch.compiler.is_compiling():
+            return traced_collectives.reduce_scatter(x, dim % x.ndim, self.size, self.name)
+        return super().reduce_scatter(x, dim)
+
+    def hide_from_compiler(self) -> None:
+        pass
 
     def _all_reduce(self, x: Tensor, op: str, in_place: bool) -> Tensor:
         result = x if in_place else x.clone()

@@ -100,6 +100,29 @@ def against_unsharded(config, dtype_name, way, tp, options, comm):
     }
 
 
+def compiled_blocks(comm):
+    """Largest errors of loss and gradients of a model whose blocks are one graph each, collectives and all, against the
+    same model uncompiled: without and with sequence parallelism, 2 × 2 ranks, the data not split."""
+    import torch
+
+    from labs_helpers.tensor_parallel.parallel_transformer import ParallelTransformer
+
+    group, _ = on_ranks.groups(comm, "torch", 2)
+    full, _, _, tokens, targets = full_model(UNTIED, torch.float64)
+    worst = 0.0
+    for sequence_parallel in (False, True):
+        found = []
+        for compiled in (False, True):
+            model = ParallelTransformer.from_full(UNTIED, full.state_dict(), group, sequence_parallel=sequence_parallel)
+            for block in model.blocks if compiled else ():
+                block.compile(backend="aot_eager", fullgraph=True, dynamic=False)
+            loss = model.loss(tokens, targets)
+            loss.backward()
+            found.append([loss.detach(), *(p.grad for p in model.parameters())])
+        worst = max(worst, *((a - b).abs().max().item() for a, b in zip(*found, strict=True)))
+    return worst
+
+
 def against_dtensor(comm):
     """Errors of loss and gradients against torch.distributed.tensor.parallel, 2 × 2 ranks, the data not split."""
     import torch

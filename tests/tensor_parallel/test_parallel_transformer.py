@@ -9,6 +9,7 @@ import torch
 
 from labs_helpers.launch.mpirun import run_on_ranks
 from labs_helpers.tensor_parallel import traffic
+from labs_helpers.tensor_parallel.communication import Communication
 from labs_helpers.tensor_parallel.parallel_transformer import ParallelTransformer
 from labs_helpers.tensor_parallel.silent_communication import SilentCommunication
 from labs_helpers.transformer.config import SIZES
@@ -34,6 +35,7 @@ def results():
         for name, model in zip(IDS, MODELS, strict=True)
     }
     several |= {"DTensor": cases.against_dtensor, "training": cases.training_on_two_layouts, "bfloat16": cases.bfloat16}
+    several["compiled"] = cases.compiled_blocks
     cloudpickle.register_pickle_by_value(cases)
     return run_on_ranks(on_ranks.run_cases, 4, several, timeout=120, env=on_ranks.YIELD)
 
@@ -61,6 +63,12 @@ def test_what_was_sent_is_what_the_formula_says(results, name, model):
             # Two per block and pass; the embedding and the loss (two), and the gradient into the output.
             assert found["forward"] == {"all_reduce": 2 * config.layers + 3}
             assert found["backward"] == {"all_reduce": 2 * config.layers + 1}
+
+
+def test_a_compiled_block_has_its_collectives_in_its_graph(results):
+    for of_rank in results:
+        assert not isinstance(of_rank["compiled"], str), of_rank["compiled"]
+        assert of_rank["compiled"] < 1e-12
 
 
 def test_dtensor_gives_the_same(results):
@@ -119,7 +127,10 @@ def test_the_formula_in_round_numbers():
 def test_a_compiled_step_does_not_compile_anew_because_something_was_counted():
     from torch._dynamo.utils import counters
 
-    group = SilentCommunication(0, 2)
+    class Counting(SilentCommunication):  # as MPI's groups, whose collectives stay outside of the graphs
+        hide_from_compiler, _count = Communication.hide_from_compiler, Communication._count
+
+    group = Counting(0, 2)
     model = ParallelTransformer(dataclasses.replace(cases.UNTIED, vocabulary=32), group)
     model.compile(backend="eager", dynamic=False)
     tokens, graphs = torch.zeros(2, 8, dtype=torch.int64), []

@@ -35,7 +35,7 @@ def test_as_in_one_process(results, number):
     for of_rank in results:
         one = of_rank["trained", number]
         assert not isinstance(one, str), one
-        assert max(one["weights"], one["states"], one["norms"]) < 1e-10
+        assert max(one["weights"], one["states"], one["norms"]) < 1e-6  # the loss is computed in float32
         offload = TRAINED[number][1].get("offload")
         assert one["pinned"]
         if offload:

@@ -1,0 +1,34 @@
+"""Collectives that torch.compile has in its graphs, so that a block of layers is one graph with its communication.
+
+PyTorch's functional collectives return new tensors, and inductor lets them write in place where it sees that it may.
+name: a process group's `group_name`. x: any strides. Nothing is counted: a graph changes no Python object.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+_functional = torch.ops._c10d_functional
+
+
+def all_reduce(x: Tensor, op: str, name: str) -> Tensor:
+    """The sum (op="sum") or the largest (op="max") of all ranks' x."""
+    result: Tensor = _functional.wait_tensor(_functional.all_reduce(x.contiguous(), op, name))
+    return result
+
+
+def all_gather(x: Tensor, dim: int, size: int, name: str) -> Tensor:
+    """All ranks' x behind one another along `dim`."""
+    x = x.contiguous()
+    parts = _functional.wait_tensor(_functional.all_gather_into_tensor(x.flatten(), size, name))
+    result: Tensor = parts.view(size, *x.shape).movedim(0, dim).flatten(dim, dim + 1).contiguous()
+    return result
+
+
+def reduce_scatter(x: Tensor, dim: int, size: int, name: str) -> Tensor:
+    """This rank's part along `dim` of the sum of all ranks' x."""
+    parts = x.unflatten(dim, (size, -1)).movedim(dim, 0).contiguous()
+    mine = _functional.wait_tensor(_functional.reduce_scatter_tensor(parts.flatten(), "sum", size, name))
+    result: Tensor = mine.view(parts.shape[1:])
+    return result
