@@ -1,7 +1,27 @@
 """The checks of lab 09, a file an exercise; its notebook calls `check.name(name)`."""
 
 from labs_helpers.course.scoreboard import summary
-from labs_helpers.data_parallel.lab09.checks.ex1_double import double
-from labs_helpers.data_parallel.lab09.checks.ex2_scale_and_add import scale_and_add
+from labs_helpers.data_parallel.lab09.checks.ex1_states_in_bytes import states_in_bytes
+from labs_helpers.data_parallel.lab09.checks.ex10_hybrid_step import hybrid_step
+from labs_helpers.data_parallel.lab09.checks.ex2_shard_pieces import shard_pieces
+from labs_helpers.data_parallel.lab09.checks.ex3_sharded_groups import sharded_groups
+from labs_helpers.data_parallel.lab09.checks.ex4_zero1_step import zero1_step
+from labs_helpers.data_parallel.lab09.checks.ex5_sent_per_step import sent_per_step
+from labs_helpers.data_parallel.lab09.checks.ex6_reduce_in_backward import reduce_in_backward
+from labs_helpers.data_parallel.lab09.checks.ex7_shard_module import shard_module
+from labs_helpers.data_parallel.lab09.checks.ex8_checkpoint import checkpoint
+from labs_helpers.data_parallel.lab09.checks.ex9_clip_shards import clip_shards
 
-__all__ = ["double", "scale_and_add", "summary"]
+__all__ = [
+    "checkpoint",
+    "clip_shards",
+    "hybrid_step",
+    "reduce_in_backward",
+    "sent_per_step",
+    "shard_module",
+    "shard_pieces",
+    "sharded_groups",
+    "states_in_bytes",
+    "summary",
+    "zero1_step",
+]

@@ -1,0 +1,240 @@
+"""The transfer exercise of lab 09: shards inside nodes, replicas between them; values, and bytes per link."""
+
+from functools import partial
+
+import torch
+from torch import nn
+
+from labs_helpers.course.exercise import exercise
+from labs_helpers.course.verdict import Wrong
+from labs_helpers.data_parallel.lab09.checks.ranks import KINDS, on_ranks
+from labs_helpers.data_parallel.lab09.checks.second_group import second_group
+from labs_helpers.data_parallel.lab09.checks.tensors import expect_all, expect_tensor, numbers
+
+ERRORS = (
+    (r"object of type '.*' has no len|object is not subscriptable", "gradients is an iterator: it can be gone through once"),
+    (r"reduce_scatter_tensor: input has shape", "the gradient is cut among the ranks of a node, shard_group's"),
+    (r"all_gather_into_tensor: output has shape", "whole has the shards of one node's ranks, shard_group's"),
+    (r"StopIteration", "there may be one gradient alone"),
+)
+SGD, ADAMW = partial(torch.optim.SGD, lr=0.5), partial(torch.optim.AdamW, lr=0.1)
+SLOW = "nodes are sent more than one shard per step: reduce inside the node first, and add up the micro-batches there"
+ADVICE = "2 nodes of 2 ranks, one parameter per shard: write down what each rank holds behind each collective."
+
+
+@exercise("09/10", "transfer: shards inside a node", points=50, minutes=40)
+def hybrid_step(student):
+    norms, updates = [], []
+    for title, shards, nodes, n, micro, max_norm, optimizer in (
+        ("2 nodes of 2 ranks", 2, 2, 6, 1, 1e4, SGD),
+        ("3 micro-batches", 2, 2, 8, 3, 1e4, SGD),
+        ("clipped, 2 nodes of 3 ranks", 3, 2, 12, 2, 12.0, SGD),
+        ("clipped, 3 nodes of 2 ranks, AdamW", 2, 3, 8, 2, 9.0, ADAMW),
+        ("one node of 3 ranks", 3, 1, 6, 2, 7.0, SGD),
+        ("3 nodes of one rank: data parallelism", 1, 3, 4, 2, 7.0, SGD),
+    ):
+        ranks = shards * nodes
+        # Neighbours share a node; in the second case the order is another, so that rank and place differ.
+        order = list(range(ranks)) if title != "3 micro-batches" else [2, 0, 3, 1]
+        inside = [order[i * shards : (i + 1) * shards] for i in range(nodes)]
+        between = [[node[k] for node in inside] for k in range(shards)]
+        whole = numbers(n, 7)
+        gradients = [[[numbers(n, 1000 * s + 31 * r + k) for k in range(micro)] for r in range(ranks)] for s in (0, 1)]
+        own = [
+            (whole, [g[r] for g in gradients], next(b for b in between if r in b), max_norm, optimizer)
+            for r in range(ranks)
+        ]
+        run = on_ranks(title, student, _call, own, errors=ERRORS, groups=inside)
+        node_of = [next(node for node in inside if r in node) for r in range(ranks)]
+        place = [node.index(r) for r, node in enumerate(node_of)]
+        peers = [next(b for b in between if r in b) for r in range(ranks)]
+        right = _alone(whole, gradients, max_norm, optimizer)
+        before = whole.double()
+        for step in (0, 1):
+            case = f"{title}, step {step + 1}"
+            found = [result["steps"][step] for result in run.results]
+            for rank, (norm, *_) in enumerate(found):
+                cause = "the norm has to be returned" if norm is None else ""
+                if not isinstance(norm, torch.Tensor):
+                    raise Wrong(case, f"rank {rank} returned {norm!r:.40}; a tensor of shape () is asked for", cause=cause)
+                expect_tensor(case, f"rank {rank}'s norm", norm, torch.zeros(()))
+            setting = _Setting(before, gradients[step], max_norm, node_of, peers, place, shards, nodes, micro)
+            expect_all(case, "norm", [one[0] for one in found], [right[step][0]] * ranks, setting.norms, norms, ADVICE)
+            wholes = [one[1] for one in found]
+            causes = setting.updates if optimizer is SGD else (lambda: ())
+            expect_all(case, "whole", wholes, [right[step][1]] * ranks, causes, updates if optimizer is SGD else [], ADVICE)
+            for rank, one in enumerate(found):
+                if one[2]:
+                    raise Wrong(case, f"rank {rank}'s shard.grad is there behind the step", cause="optimizer.zero_grad()")
+            before = right[step][1]
+        for rank, result in enumerate(run.results):
+            if result["kept"] > 1:
+                said = f"rank {rank} keeps {result['kept']} whole gradients at a time"
+                raise Wrong(title, said, cause="each is reduced to its shard, and let go of, before the next one comes")
+        _expect_links(title, run, inside, between, n, micro)
+        crosses = f"{n // shards} numbers per step cross between nodes, of {n}" if nodes > 1 else "nothing crosses"
+        yield f"{title}, {micro} micro-batch{'es' * (micro > 1)}: {crosses}; norm {float(right[0][0]):.4g}"
+
+
+def _call(student, group, whole, gradients, peers, max_norm, make):
+    replicas = second_group(group, peers)
+    whole = whole.clone()
+    shard = nn.Parameter(whole.chunk(group.size())[group.rank()])
+    optimizer, steps, kept = make([shard]), [], 0
+    for own in gradients:
+        counter = _Counted(own)
+        norm = student(whole, iter(counter), optimizer, shard, max_norm, group, replicas)
+        kept = max(kept, counter.most)
+        norm = norm.detach().clone() if isinstance(norm, torch.Tensor) else norm
+        steps.append((norm, whole.clone(), shard.grad is not None))
+    return {"steps": steps, "kept": kept}
+
+
+class _Counted:
+    """Gradients one by one, and how many of them were there at the same time at most."""
+
+    def __init__(self, gradients) -> None:
+        self.gradients, self.most, self.there = gradients, 0, []
+
+    def __iter__(self):
+        import weakref
+
+        for one in self.gradients:
+            fresh = one.clone()
+            self.there.append(weakref.ref(fresh))
+            yield fresh
+            del fresh
+            # The loop's own variable still holds the last one: it goes as the next comes.
+            self.most = max(self.most, sum(ref() is not None for ref in self.there))
+
+
+def _alone(whole, gradients, max_norm: float, make):
+    """(norm, parameters) behind each step, of one process in float64."""
+    p = nn.Parameter(whole.double())
+    optimizer, found = make([p]), []
+    for own in gradients:
+        mean = torch.stack([g.double() for of_rank in own for g in of_rank]).mean(0)
+        norm = mean.norm()
+        p.grad = mean * min(1.0, max_norm / (float(norm) + 1e-6))
+        optimizer.step()
+        found.append((norm, p.detach().clone()))
+    return found
+
+
+def _expect_links(case: str, run, inside, between, n: int, micro: int) -> None:
+    """The values are right. Between nodes one all-reduce of a shard per step; inside, no more than is needed."""
+    shards, nodes, steps = len(inside[0]), len(between[0]), 2
+    for rank in range(len(run.results)):
+        node = next(one for one in inside if rank in one)
+        made = [(KINDS.get(c.name, c.name), c.elements, tuple(c.ranks)) for c in run.of(rank) if len(c.ranks) > 1]
+        across = [(kind, size) for kind, size, ranks in made if not set(ranks) <= set(node)]
+        local = sorted((kind, size) for kind, size, ranks in made if set(ranks) <= set(node))
+        wanted = [("all-reduce", n // shards)] * (steps * (nodes > 1))
+        if across != wanted:
+            said = ", ".join(f"{kind} of {size}" for kind, size in across[:4]) or "nothing"
+            found = f"the values are right, but rank {rank} sends between nodes: {said} …; one all-reduce of "
+            found += f"{n // shards} per step is enough"
+            often = len(across) == steps * micro and micro > 1 and all(size == n // shards for _, size in across)
+            once_more = [one for one in across if one == ("all-reduce", 1)]
+            cause = "every micro-batch is sent between the nodes; inside a node they can be added up first" if often else ""
+            if once_more and not often:
+                cause = "replicas have the same shard and the same norm: nothing is left to be added up between nodes"
+            elif any(size > n // shards for _, size in across):
+                cause = SLOW
+            raise Wrong(case, found, cause=cause)
+        right = [("reduce-scatter", n)] * (micro * steps) + [("all-gather", n), ("all-reduce", 1)] * steps
+        if local != sorted(right if shards > 1 else []):
+            once = [("reduce-scatter", n), ("all-gather", n), ("all-reduce", 1)] * steps
+            said = ", ".join(f"{kind} of {size}" for kind, size in local[:5])
+            enough = f"{micro} reduce-scatters of {n}, an all-gather of {n} and an all-reduce of 1 per step"
+            cause = "an all-reduce gives the whole to all; of the gradient a rank needs its shard" if (
+                ("all-reduce", n) in local
+            ) else "whole gradients are added up first, so that one more whole is kept" if local == sorted(once) else ""  # fmt: skip
+            raise Wrong(case, f"the values are right, but rank {rank} sends in its node: {said} …; {enough} do it", cause=cause)
+
+
+class _Setting:
+    """What mistakes make of a step, for every rank."""
+
+    def __init__(self, before, gradients, max_norm, node_of, peers, place, shards, nodes, micro) -> None:
+        self.before, self.max_norm, self.place = before, max_norm, place
+        self.node_of, self.peers, self.shards, self.nodes, self.micro = node_of, peers, shards, nodes, micro
+        self.sums = [sum(g.double() for g in own) for own in gradients]
+        self.last = [own[-1].double() for own in gradients]
+        self.total = sum(self.sums)
+        self.mean = self.total / (len(gradients) * micro)
+        self.ranks = range(len(gradients))
+
+    def of_node(self, r, sums):
+        return sum(sums[o] for o in self.node_of[r])
+
+    def factor(self, norm):
+        return min(1.0, self.max_norm / (float(norm) + 1e-6))
+
+    def norms(self):
+        N, one = len(self.ranks), self.mean.norm()
+        parts = [self.mean.chunk(self.shards)[self.place[r]] for r in self.ranks]
+
+        def all_the_same(value):
+            return [value for _ in self.ranks]
+
+        yield "this rank's shard alone: no all-reduce of the squares", [p.norm() for p in parts]
+        yield "replicas have the same shard: their squares are added up once too often", all_the_same(
+            one * self.nodes**0.5
+        )
+        yield "the squares are added up over the replicas, not over the shards", [p.norm() * self.nodes**0.5 for p in parts]
+        yield "norms are added up; squares can be", [
+            sum(parts[o].norm() for o in self.node_of[r]) for r in self.ranks
+        ]
+        yield "the square of the norm: the root is missing", all_the_same(one**2)
+        yield "this is the norm after clipping; the one before is asked for", all_the_same(one.clamp(max=self.max_norm))
+        for said, factor in self._means():
+            yield said, all_the_same(one * factor)
+        yield "the gradient of this node alone", [
+            (self.of_node(r, self.sums) / (self.shards * self.micro)).norm() for r in self.ranks
+        ]
+        yield "the gradient of this node alone, divided by all ranks", [
+            (self.of_node(r, self.sums) / (N * self.micro)).norm() for r in self.ranks
+        ]
+        if self.micro > 1:
+            yield "the last micro-batch alone", all_the_same(sum(self.last).norm() / N)
+            yield "the last micro-batch alone, divided by all", all_the_same(sum(self.last).norm() / N / self.micro)
+
+    def _means(self):
+        """(sentence, factor) of gradients that are divided otherwise."""
+        if self.micro > 1:
+            yield "the sum over the micro-batches; the mean is asked for", float(self.micro)
+            yield "neither divided by the ranks nor by the micro-batches", float(self.micro * len(self.ranks))
+        yield "divided by shard_group's ranks, and not by replica_group's", float(self.nodes)
+        yield "divided by replica_group's ranks, and not by shard_group's", float(self.shards)
+        yield "divided by the micro-batches, and not by the ranks", float(len(self.ranks))
+        yield "divided by the ranks twice", 1.0 / len(self.ranks)
+        yield "divided by the node's ranks twice", 1.0 / self.shards
+        yield "divided by the nodes twice", 1.0 / self.nodes
+
+    def updates(self):
+        """Of a step of SGD with a right norm."""
+        lr = SGD.keywords["lr"]
+        factor = self.factor(self.mean.norm())
+
+        def updated(gradient_of):
+            own = [(self.before - lr * gradient_of(r)).chunk(self.shards)[self.place[r]] for r in self.ranks]
+            return [torch.cat([own[o] for o in self.node_of[r]]) for r in self.ranks]
+
+        right = updated(lambda r: factor * self.mean)
+        yield "clipped to nothing less: the gradient is not scaled", updated(lambda r: self.mean)
+        yield "the factor is never more than 1", updated(
+            lambda r: self.max_norm / (float(self.mean.norm()) + 1e-6) * self.mean
+        )
+        yield "scaled twice", updated(lambda r: factor**2 * self.mean)
+        yield "no update: optimizer.step() is missing, or there is no shard.grad by then", [self.before for _ in self.ranks]
+        yield "updated with what the reduce-scatter left, before it was divided and scaled", updated(lambda r: self.total)
+        yield "every rank has its own shard's update alone: nothing is gathered, or before the step", [
+            torch.cat([(right if o == r else [self.before] * len(self.ranks))[r].chunk(self.shards)[i]
+                       for i, o in enumerate(self.node_of[r])]) for r in self.ranks
+        ]  # fmt: skip
+        yield "the gradient of this node alone: replicas drift apart", updated(
+            lambda r: self.of_node(r, self.sums) / (self.shards * self.micro)
+        )
+        for said, times in self._means():
+            yield said, updated(lambda r, times=times: factor * times * self.mean)

@@ -1,0 +1,108 @@
+"""Exercise 1 of lab 09: every stage × layout, with the figures that everybody quotes of a 7B model on 8 GPUs."""
+
+from labs_helpers.course.exercise import exercise
+from labs_helpers.course.verdict import Wrong, describe_error, expect_table
+from labs_helpers.data_parallel.accounting import GB, LAYOUTS, PARTS, STAGES, bytes_per_parameter, states
+from labs_helpers.data_parallel.lab09 import exercises
+
+ASKED = ("DDP", "ZeRO-1", "ZeRO-2", "ZeRO-3")
+MASTER, AUTOCAST, BF16 = NAMES = ("bf16 with float32 master", "autocast over float32", "bf16")
+CASES = [(7e9, 8, MASTER), (7e9, 8, AUTOCAST), (7e9, 8, BF16), (7.5e9, 64, MASTER), (100, 3, BF16), (10**9, 1, MASTER)]
+OTHER_BYTES = {  # (layout, part) → bytes per parameter, and who would count so
+    (MASTER, 0): {4: "bf16 has 2 bytes", 6: "the master weights belong to the optimizer"},
+    (MASTER, 1): {4: "gradients are bf16 here, 2 bytes"},
+    (MASTER, 2): {
+        8: "the two moments have 8 bytes; the master weights, another 4, are missing",
+        4: "there are two moments in float32 and the master weights, 4 bytes each",
+        6: "the optimizer's three are float32, 4 bytes each",
+        10: "the master weights are float32, too",
+        14: "the bf16 parameters are no part of the optimizer",
+        16: "there is no float32 copy of the gradients in this layout",
+    },
+    (AUTOCAST, 0): {2: "under autocast the parameters that are kept are float32; what is 16-bit is made on the way"},
+    (AUTOCAST, 1): {2: "gradients have their parameters' dtype, float32; autocast casts products, not these"},
+    (AUTOCAST, 2): {4: "there are two moments", 12: "there is no second copy of what is float32 already"},
+    (BF16, 0): {4: "bf16 has 2 bytes", 1: "bf16 has 16 bits, 2 bytes"},
+    (BF16, 1): {4: "bf16 has 2 bytes", 1: "bf16 has 16 bits, 2 bytes"},
+    (BF16, 2): {
+        2: "there are two moments",
+        8: "the moments are bf16 here, 2 bytes each",
+        12: "there is no second copy in this layout",
+        6: "there is no second copy in this layout",
+    },
+}
+OTHER_STAGES = {  # part → stages that divide it, and what that means
+    0: {
+        (): "ZeRO-3 divides the parameters",
+        ("ZeRO-2", "ZeRO-3"): "ZeRO-2 leaves the parameters whole",
+        ("ZeRO-1", "ZeRO-2", "ZeRO-3"): "the parameters stay whole up to ZeRO-2",
+        ("ZeRO-1",): "ZeRO-1 divides the optimizer's states, not the parameters",
+        ASKED: "DDP divides nothing, and only ZeRO-3 the parameters",
+    },
+    1: {
+        (): "ZeRO-2 and ZeRO-3 divide the gradients",
+        ("ZeRO-2",): "ZeRO-3 divides what ZeRO-2 divides, and more",
+        ("ZeRO-3",): "ZeRO-2 divides the gradients already",
+        ("ZeRO-1", "ZeRO-2", "ZeRO-3"): "ZeRO-1 leaves the gradients whole",
+        ASKED: "DDP divides nothing, and ZeRO-1 the optimizer alone",
+    },
+    2: {
+        (): "every ZeRO stage divides the optimizer's states",
+        ("ZeRO-1",): "each stage divides what the one before divides, and more",
+        ("ZeRO-2", "ZeRO-3"): "ZeRO-1 divides the optimizer's states already",
+        ("ZeRO-3",): "ZeRO-1 divides the optimizer's states already",
+        ASKED: "DDP divides nothing: every rank has all states",
+    },
+}
+UNITS = {1 / GB: "these are GB; bytes are asked for", 8: "these are bits", 2.0**-30: "these are GiB; bytes are asked for"}
+ADVICE = "one parameter: which numbers are kept of it, in which dtype, and what of that has every rank?"
+
+
+@exercise("09/1", "what one rank holds", points=10, minutes=10, reference=exercises.states_in_bytes)
+def states_in_bytes(student):
+    for count, ranks, layout in CASES:
+        case = f"{count:g} parameters on {ranks} rank{'s' * (ranks > 1)}, {layout}"
+        try:
+            answer = student(count, ranks, layout)
+        except Exception as error:
+            wrong = describe_error(student, error, case)
+            spelled = f"the layouts are {', '.join(map(repr, NAMES))}, letter by letter"
+            raise Wrong(case, wrong.found, cause=spelled if isinstance(error, KeyError) else "") from None
+        right = {stage: [part.bytes for part in states(count, stage, ranks, layout)] for stage in ASKED}
+        if answer is None:
+            raise Wrong(case, "returned None; a dict {stage: (parameters, gradients, optimizer)} is asked for",
+                        cause="a return is missing")  # fmt: skip
+        other_names = [("the stages' names are those of the docstring", _renamed(answer))] if answer else []
+        expect_table(case, answer, right, PARTS, [other_names, *(_causes(i, count, ranks, layout) for i in range(3))],
+                     advice=ADVICE)  # fmt: skip
+        sums = " / ".join(f"{count * bytes_per_parameter(stage, ranks, layout) / GB:.4g}" for stage in ASKED)
+        yield f"{case}: {sums} GB under DDP, ZeRO-1, 2, 3" if count > 1e6 else f"{case}: fractions stay"
+
+
+def _renamed(answer) -> dict:
+    same = {str(name).lower().replace("-", "").replace(" ", "").replace("stage", "zero") for name in answer}
+    return dict(answer) if same == {"ddp", "zero1", "zero2", "zero3"} else {}
+
+
+def _causes(part: int, count: float, ranks: int, layout: str):
+    """Candidates: tables of which the column `part` is compared."""
+    each = LAYOUTS[layout][part]
+    stages = [stage for stage in ASKED if PARTS[part] in STAGES[stage]]
+
+    def table(each, divided=stages, divide=lambda a, b: a / b):
+        return {stage: [divide(each * count, ranks) if stage in divided else each * count] * 3 for stage in ASKED}
+
+    for other, said in OTHER_BYTES.get((layout, part), {}).items():
+        yield said, table(other)
+    for divided, said in OTHER_STAGES[part].items():
+        yield said, table(each, divided)
+    for factor, said in UNITS.items():
+        yield said, table(each * factor)
+    for name in NAMES:
+        if LAYOUTS[name][part] not in (each, *OTHER_BYTES.get((layout, part), {})):
+            yield f"these are the bytes of {name!r}", table(LAYOUTS[name][part])
+    yield "// rounds down; / leaves the fraction", table(each, divide=lambda a, b: a // b)
+    yield "a fraction is rounded here; leave it", table(each, divide=lambda a, b: -(-a // b))
+    yield "a fraction is rounded here; leave it", table(each, divide=lambda a, b: round(a / b))
+    yield "what is divided is divided by the ranks, not by one more", table(each, divide=lambda a, b: a / (b + 1))
+    yield "what is divided is multiplied", table(each, divide=lambda a, b: a * b)

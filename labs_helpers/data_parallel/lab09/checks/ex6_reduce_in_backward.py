@@ -1,0 +1,182 @@
+"""Exercise 6 of lab 09: buckets that leave during backward, whole gradients that go, shards that add up."""
+
+from functools import partial
+
+import torch
+from torch import nn
+
+from labs_helpers.course.exercise import exercise
+from labs_helpers.course.verdict import Wrong
+from labs_helpers.data_parallel.lab09 import exercises
+from labs_helpers.data_parallel.lab09.checks.ranks import expect_sent, on_ranks, sent
+from labs_helpers.data_parallel.lab09.checks.tensors import expect_all, expect_tensor, numbers
+from labs_helpers.data_parallel.practice import mark
+
+BEGIN, END = "backward begins", "backward ends"
+FORM = "a list with a tensor per bucket is asked for"
+ERRORS = (
+    (
+        r"'NoneType' object has no attribute '(reshape|flatten|view|ravel|numel|add_)'",
+        "a bucket is sent before all of its gradients are there: in a later pass the count has to begin anew",
+    ),
+    (r"TypeError: .*takes 0 positional|missing 1 required positional", "the hook is called with its parameter"),
+    (r"has no attribute 'wait'", "with async_op=True a collective returns a work; keep it, and wait in finish()"),
+    (r"Sizes of tensors must match|expects each tensor to be equal", "gradients are flattened before torch.cat"),
+    (r"zero-dimensional tensor|0-d tensor", "reshape(-1) makes a vector of a single number, too"),
+)
+CLEARED = "what an earlier pass has sent is added again: finish() has to forget what has arrived"
+ADVICE = "two ranks, one bucket of one parameter, two passes: what does each line leave in flat, mine and shards?"
+
+
+@exercise("09/6", "gradients that no rank keeps", points=15, minutes=20, reference=exercises.reduce_in_backward)
+def reduce_in_backward(student):
+    passed = []
+    for title, ranks, buckets, passes, groups in (
+        ("one bucket on 2 ranks", 2, [[(4,)]], 1, None),
+        ("three buckets on 3 ranks, with padding", 3, [[(2, 3), (5,)], [(4,)], [(), (3, 2)]], 1, None),
+        ("three passes on 4 ranks", 4, [[(3,), (2, 2)], [(5,)]], 3, None),
+        ("two groups of 2 ranks, two passes", 4, [[(3, 2)], [(2,), (3,)]], 2, [[2, 0], [1, 3]]),
+        ("one rank, two passes", 1, [[(3,), (2, 2)], [(2,)]], 2, None),
+    ):
+        members = groups or [list(range(ranks))]
+        of_rank = [next(group for group in members if rank in group) for rank in range(ranks)]
+        size, sizes = len(members[0]), [sum(torch.Size(s).numel() for s in bucket) for bucket in buckets]
+        padded = [-(-n // size) * size for n in sizes]
+        gradients = [  # [pass][rank][bucket] → a flat vector
+            [[numbers(n, 100 * k + 10 * rank + b) for b, n in enumerate(sizes)] for rank in range(ranks)]
+            for k in range(passes)
+        ]
+        given = [(buckets, [own[rank] for own in gradients]) for rank in range(ranks)]
+        run = on_ranks(title, student, _call, given, errors=ERRORS, groups=groups)
+        for k in range(passes):
+            case = f"{title}, pass {k + 1}" if passes > 1 else title
+            _expect_let_go(case, [own[k] for own in run.results])
+            found = [own[k][1] for own in run.results]
+            for b, n in enumerate(sizes):
+                place = [group.index(rank) for rank, group in enumerate(of_rank)]
+                causes = partial(_causes, gradients[: k + 1], b, of_rank, place, buckets[b])
+                right = _shards(_added(gradients[: k + 1], b), of_rank, place)
+                for rank, shards in enumerate(found):
+                    _expect_form(case, rank, shards, len(buckets))
+                    expect_tensor(case, f"rank {rank}'s shard of bucket {b}", shards[b], right[rank].float())
+                own = [shards[b] for shards in found]
+                expect_all(case, f"shard of bucket {b}", own, right, causes, passed if b == 0 else [], ADVICE)
+        _expect_overlap(title, run, ranks, len(buckets), passes, size)
+        expect_sent(title, run, [("reduce-scatter", n) for n in padded] * (passes * (size > 1)), _cost(run, padded, passes))
+        sends = f"{len(buckets) * passes} reduce-scatters during backward" if size > 1 else "nothing to send"
+        yield f"{title}: {sends}; {sum(padded) // size} of {sum(sizes)} numbers are kept"
+
+
+def _call(student, group, buckets, gradients):
+    """Behind each pass which .grad are still there, and a copy of what finish() returned."""
+    params = [[nn.Parameter(torch.zeros(shape)) for shape in bucket] for bucket in buckets]
+    finish = student(params, group)
+    found = []
+    for own in gradients:
+        loss = 0.0
+        for bucket, flat in zip(params, own, strict=True):
+            parts = flat.split([p.numel() for p in bucket])
+            loss = loss + sum((p * part.view(p.shape)).sum() for p, part in zip(bucket, parts, strict=True))
+        mark(group, BEGIN)
+        loss.backward()
+        mark(group, END)
+        here = [(b, i) for b, bucket in enumerate(params) for i, p in enumerate(bucket) if p.grad is not None]
+        shards = finish() if callable(finish) else finish
+        shards = [s.clone() if isinstance(s, torch.Tensor) else s for s in shards] if isinstance(shards, list) else shards
+        found.append((here, shards))
+    return found
+
+
+def _expect_let_go(case: str, states) -> None:
+    for rank, (here, _) in enumerate(states):
+        if here:
+            b, i = here[0]
+            cause = "a parameter lets go of its gradient with p.grad = None, once it has been copied into the bucket"
+            raise Wrong(case, f"rank {rank}: parameter {i} of bucket {b} still has its whole .grad behind backward", cause=cause)
+
+
+def _expect_form(case: str, rank: int, shards, count: int) -> None:
+    if not isinstance(shards, list | tuple):
+        cause = "finish() has to return the shards" if shards is None else ""
+        raise Wrong(case, f"rank {rank}: finish() returned {shards!r:.50}; {FORM}", cause=cause)
+    if len(shards) != count:
+        raise Wrong(case, f"rank {rank}: finish() returned {len(shards)} shards of {count} buckets; {FORM}")
+    for b, one in enumerate(shards):
+        if one is None:
+            cause = "the bucket was never full: how many of its gradients have to come?"
+            raise Wrong(case, f"rank {rank}: there is no shard of bucket {b}", cause=cause)
+
+
+def _expect_overlap(case: str, run, ranks: int, buckets: int, passes: int, size: int) -> None:
+    if size == 1:
+        return
+    for rank in range(ranks):
+        waited = run.waited_between(rank, BEGIN, END)
+        during = run.started_between(rank, BEGIN, END)
+        blocking = [call for call in during if not call.asynchronous]
+        if blocking:
+            cause = "async_op=True starts it, and backward goes on; finish() waits"
+            raise Wrong(case, f"rank {rank} waits in backward for {blocking[0]}: nothing overlaps", cause=cause)
+        if waited:
+            cause = "wait() belongs into finish(): in the hook it holds up backward"
+            raise Wrong(case, f"rank {rank} waits in backward for {waited[0]}: nothing overlaps", cause=cause)
+        if len(during) < len(run.of(rank)):
+            found = f"rank {rank} starts {len(during)} of {len(run.of(rank))} collectives during backward"
+            raise Wrong(case, found, cause="a bucket leaves in the hook of its last gradient, not in finish()")
+
+
+def _cost(run, padded: list[int], passes: int) -> str:
+    made = sent(run, 0)
+    if all(kind == "reduce-scatter" for kind, _ in made) and len(made) > len(padded) * passes:
+        return "a reduce-scatter per gradient: the point of a bucket is one for all of its gradients"
+    if [kind for kind, _ in made] == ["reduce-scatter"] * len(padded) * passes:
+        return "more zeros than equal shards need"
+    return ""
+
+
+def _added(gradients, b: int) -> list:
+    """Each rank's gradients of a bucket, all passes together."""
+    return [sum(own[rank][b].double() for own in gradients) for rank in range(len(gradients[0]))]
+
+
+def _shards(of_ranks, of_rank, place, pad=lambda flat, more: nn.functional.pad(flat, (0, more)), divide=True):
+    found = []
+    for rank, group in enumerate(of_rank):
+        total = sum(of_ranks[other] for other in group) / (len(group) if divide else 1)
+        found.append(pad(total, -len(total) % len(group)).chunk(len(group))[place[rank]])
+    return found
+
+
+def _causes(gradients, b: int, of_rank, place, shapes):
+    size, latest = len(of_rank[0]), gradients[-1:]
+    n = sum(torch.Size(shape).numel() for shape in shapes)
+    right = partial(_shards, of_rank=of_rank, place=place)
+    all_passes = _added(gradients, b)
+    yield "the sum over the ranks, not the mean: a division by their number is missing", right(all_passes, divide=False)
+    yield "divided by the ranks twice", [one / size for one in right(all_passes)]
+    own = [nn.functional.pad(one, (0, -n % size)).chunk(size)[place[r]] for r, one in enumerate(all_passes)]
+    yield "this rank's own gradient: nothing is reduced", own
+    yield "this rank's own gradient, divided: nothing is reduced", [one / size for one in own]
+    yield "zeros stand in front; they belong behind the last gradient", right(
+        all_passes, pad=lambda flat, more: nn.functional.pad(flat, (more, 0))
+    )
+    if len(gradients) > 1:
+        k = len(gradients)
+        yield "the last pass alone: a pass has to add to what is there", right(_added(latest, b))
+        yield "the first pass alone: later ones are not added", right(_added(gradients[:1], b))
+        again = [sum((k - i) * own[r][b].double() for i, own in enumerate(gradients)) for r in range(len(of_rank))]
+        yield CLEARED, right(again)
+        yield "the mean over the passes: they add up", [one / k for one in right(all_passes)]
+        before = sum(2 ** (k - 1 - i) * torch.stack([own[r][b].double() for r in range(len(of_rank))])
+                     for i, own in enumerate(gradients))  # fmt: skip
+        yield "what was there is added twice", right(list(before))
+    yield "divided by the number of gradients in the bucket", [
+        one / len(shapes) for one in right(all_passes, divide=False)
+    ]
+    arrived = [_turned(one, shapes) for one in all_passes]
+    yield "gradients in the order of their arrival; the order is that of the bucket", right(arrived)
+
+
+def _turned(flat, shapes):
+    """The bucket's parts, last to first: so backward makes them."""
+    return torch.cat(flat.split([torch.Size(shape).numel() for shape in shapes])[::-1])

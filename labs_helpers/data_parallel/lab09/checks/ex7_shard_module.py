@@ -1,0 +1,252 @@
+"""Exercise 7 of lab 09: two sharded modules, one behind the other, against whole ones; what is whole when."""
+
+from functools import partial
+
+import torch
+from torch import nn
+
+from labs_helpers.course.exercise import exercise
+from labs_helpers.course.verdict import Wrong
+from labs_helpers.data_parallel.lab09 import exercises
+from labs_helpers.data_parallel.lab09.checks.freed_memory import watched_memory
+from labs_helpers.data_parallel.lab09.checks.ranks import expect_sent, on_ranks
+from labs_helpers.data_parallel.lab09.checks.tensors import expect_all, expect_tensor, numbers
+from labs_helpers.data_parallel.practice import mark
+
+FREED = "whole.untyped_storage().resize_(0)"
+ERRORS = (
+    (
+        r"'NoneType' object has no attribute '(reshape|flatten|view|ravel|numel)'",
+        "gradients are collected before all of them are there; the count begins anew in every backward pass",
+    ),
+    (r"takes \d positional arguments? but \d (was|were) given", "hooks are called with the module and more: def f(*_)"),
+    (r"has no attribute 'wait'", "with async_op=True a collective returns a work; without, it has waited already"),
+    (r"Sizes of tensors must match", "gradients are flattened before torch.cat"),
+    (r"does not require grad and does not have a grad_fn", "the module's parameters stay the ones that it computes with"),
+    (r"reduce_scatter_tensor: input has shape", "the gradients need whole's padding behind them: n elements"),
+)
+LATER = "until the module's next use; it is gathered in each forward and each backward pass"
+AT = {
+    "made": ("when shard_module returns", "nothing has been used yet: free it at the end"),
+    "between": ("between forward and backward", "a forward hook frees it"),
+    "other": ("while the other module computes", "a forward hook frees it, before the next module begins"),
+    "behind": ("behind backward", "once the last gradient has arrived, the weights have done their work"),
+}
+ADVICE = "print a line in each function, and run the module forward and backward once: which comes when?"
+
+
+class Layer(nn.Module):
+    """tanh(x @ weight.T + bias) · scale: three parameters, of which autograd keeps views."""
+
+    def __init__(self, into: int, out: int, seed: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(numbers(out * into, seed, whole=False).view(out, into) / 2)
+        self.bias = nn.Parameter(numbers(out, seed + 1, whole=False))
+        self.scale = nn.Parameter(numbers(1, seed + 2, whole=False)[0] + 2)
+        self.seen = lambda: None
+
+    def forward(self, x):
+        self.seen()
+        return torch.tanh(nn.functional.linear(x, self.weight, self.bias)) * self.scale
+
+
+@exercise("09/7", "ZeRO-3 round a module", points=20, minutes=25, reference=exercises.shard_module)
+def shard_module(student):
+    passed = ([], [])
+    for title, ranks, steps, groups in (
+        ("2 ranks, one pass", 2, 1, None),
+        ("3 ranks, two passes that add up", 3, 2, None),
+        ("two groups of 2 ranks", 4, 1, [[2, 0], [1, 3]]),
+        ("one rank, two passes", 1, 2, None),
+    ):
+        members = groups or [list(range(ranks))]
+        of_rank = [next(group for group in members if rank in group) for rank in range(ranks)]
+        place, size = [group.index(rank) for rank, group in enumerate(of_rank)], len(members[0])
+        inputs = [[numbers(8, 20 + 5 * k + rank, whole=False).view(2, 4) for k in range(steps)] for rank in range(ranks)]
+        with watched_memory() as watched:
+            given = [(own,) for own in inputs]
+            run = on_ranks(title, student, partial(_call, watched), given, errors=ERRORS, groups=groups)
+        outputs, gradients, starts = zip(*(_alone(own) for own in inputs), strict=True)
+        sizes = [-(-len(start) // size) * size for start in starts[0]]
+        for rank, result in enumerate(run.results):
+            _expect_shards(title, rank, result, starts[rank], place[rank], size)
+        for k in range(steps):
+            case = f"{title}, pass {k + 1}" if steps > 1 else title
+            states = [result["passes"][k] for result in run.results]
+            for rank, state in enumerate(states):
+                _expect_whole_when(case, rank, state)
+            expect_all(case, "output", [state["output"] for state in states], [own[k] for own in outputs])
+            for m in (0, 1):
+                own = [[g[i][m] for i in range(k + 1)] for g in gradients]
+                right = _parts([sum(one) for one in own], of_rank, place)
+                found = [state["grads"][m] for state in states]
+                for rank, one in enumerate(found):
+                    if one is None:
+                        cause = "the reduce-scatter's result belongs into shard.grad"
+                        raise Wrong(case, f"rank {rank}: shard.grad is None behind backward", cause=cause)
+                    expect_tensor(case, f"rank {rank}'s shard.grad", one, right[rank].float())
+                causes = partial(_causes, own, of_rank, place)
+                expect_all(case, f"shard.grad of module {m}", found, right, causes, passed[m], ADVICE)
+                for rank, state in enumerate(states):
+                    if state["left"][m]:
+                        cause = "p.grad = None lets go of a gradient"
+                        raise Wrong(case, f"rank {rank}: a parameter still has its whole .grad behind backward", cause=cause)
+        _expect_when(title, run, ranks, size)
+        wanted = [(kind, n) for n in sizes for kind in ("all-gather", "all-gather", "reduce-scatter")]
+        expect_sent(title, run, wanted * (steps * (size > 1)), _cost(run, steps))
+        yield f"{title}: between uses a rank has {sum(sizes) // size} of {sum(len(one) for one in starts[0])} numbers"
+
+
+def _flat_module(layer: nn.Module, size: int, watched) -> torch.Tensor:
+    params = list(layer.parameters())
+    flat = torch.cat([p.detach().reshape(-1) for p in params])
+    whole = torch.zeros(-(-len(flat) // size) * size)
+    whole[: len(flat)] = flat
+    at = 0
+    for p in params:
+        p.data = whole[at : at + p.numel()].view(p.shape)
+        at += p.numel()
+    watched.watch(whole)
+    return whole
+
+
+def _call(watched, student, group, inputs):
+    layers = [Layer(4, 3, 1), Layer(3, 5, 7)]
+    wholes = [_flat_module(layer, group.size(), watched) for layer in layers]
+    memory = [whole.untyped_storage() for whole in wholes]
+    alive = partial(_alive, wholes, memory)
+    shards = [student(layer, whole, group) for layer, whole in zip(layers, wholes, strict=True)]
+    result = {"shards": shards, "own": [None, None], "made": alive(), "passes": []}
+    for m, one in enumerate(shards):
+        if isinstance(one, torch.Tensor):
+            result["own"][m] = one.untyped_storage().data_ptr() != memory[m].data_ptr()
+            shards[m] = one
+    result["start"] = [one.detach().clone() if isinstance(one, torch.Tensor) else one for one in shards]
+    if any(not isinstance(one, nn.Parameter) for one in shards):
+        return result
+    for x in inputs:
+        state = {}
+        layers[0].seen = lambda state=state: state.setdefault("first", alive())
+        layers[1].seen = lambda state=state: state.setdefault("second", alive())
+        mark(group, "forward begins")
+        hidden = layers[0](x)
+        out = layers[1](hidden)
+        mark(group, "forward ends")
+        state["between"], state["output"] = alive(), out.detach().clone()
+        mark(group, "backward begins")
+        out.square().sum().backward()
+        mark(group, "backward ends")
+        state["behind"] = alive()
+        state["grads"] = [one.grad.clone() if one.grad is not None else None for one in shards]
+        state["left"] = [any(p.grad is not None for p in layer.parameters()) for layer in layers]
+        result["passes"].append(state)
+    return result
+
+
+def _alive(wholes, memory):
+    return [one.nbytes() > 0 for one in memory]
+
+
+def _alone(inputs):
+    """(outputs, [pass][module] → flat gradient, flat parameters) of one process, for one rank's inputs."""
+    layers = [Layer(4, 3, 1), Layer(3, 5, 7)]
+    start = [torch.cat([p.detach().reshape(-1) for p in layer.parameters()]) for layer in layers]
+    outputs, gradients = [], []
+    for x in inputs:
+        for layer in layers:
+            layer.zero_grad()
+        out = layers[1](layers[0](x))
+        out.square().sum().backward()
+        outputs.append(out.detach())
+        gradients.append([torch.cat([p.grad.reshape(-1) for p in layer.parameters()]) for layer in layers])
+    return outputs, gradients, start
+
+
+def _parts(of_ranks, of_rank, place, divide=True):
+    found = []
+    for rank, group in enumerate(of_rank):
+        total = sum(of_ranks[other].double() for other in group) / (len(group) if divide else 1)
+        found.append(nn.functional.pad(total, (0, -len(total) % len(group))).chunk(len(group))[place[rank]])
+    return found
+
+
+def _expect_shards(case: str, rank: int, result, start, place: int, size: int) -> None:
+    for m, one in enumerate(result["shards"]):
+        if not isinstance(one, nn.Parameter):
+            kind = "None" if one is None else f"a {type(one).__name__}"
+            raise Wrong(case, f"rank {rank}: returned {kind}; an nn.Parameter is asked for")
+        right = nn.functional.pad(start[m], (0, -len(start[m]) % size)).chunk(size)
+        first = result["start"][m]
+        if not result["own"][m]:
+            cause = "a slice of whole has whole's memory, which is freed; .clone() copies it first"
+            raise Wrong(case, f"rank {rank}'s shard is a view of whole", cause=cause)
+        if first.shape == right[place].shape and torch.equal(first, right[place]):
+            continue
+        cause = ""
+        if first.shape != right[place].shape:
+            said = f"has shape {tuple(first.shape)}, expected {tuple(right[place].shape)}"
+        else:
+            said = f"begins with {first[0]:.5g}, expected {right[place][0]:.5g}"
+            if first.isnan().any():
+                cause = "it is copied before whole is freed"
+            elif torch.equal(first, right[0]):
+                cause = "every rank has the first part; its own is dist.get_rank(group)'s"
+        raise Wrong(case, f"rank {rank}'s shard {said}", cause=cause)
+    _expect_gone(case, rank, result["made"], "made")
+
+
+def _expect_gone(case: str, rank: int, alive, when: str, which=(0, 1)) -> None:
+    for m in which:
+        if alive[m]:
+            said, cause = AT[when]
+            raise Wrong(case, f"rank {rank}: module {m}'s whole has its memory {said}", cause=cause)
+
+
+def _expect_whole_when(case: str, rank: int, state) -> None:
+    for m, when in ((0, "first"), (1, "second")):
+        if not state[when][m]:
+            cause = "a forward pre-hook gathers it"
+            raise Wrong(case, f"rank {rank}: module {m} computes, and whole has no memory", cause=cause)
+    _expect_gone(case, rank, state["second"], "other", (0,))
+    _expect_gone(case, rank, state["between"], "between")
+    _expect_gone(case, rank, state["behind"], "behind")
+
+
+def _expect_when(case: str, run, ranks: int, size: int) -> None:
+    for rank in range(ranks if size > 1 else 0):
+        for phase in ("forward", "backward"):
+            names = [c.name for c in run.started_between(rank, f"{phase} begins", f"{phase} ends")]
+            if not any("gather" in name for name in names):
+                raise Wrong(case, f"rank {rank}: nothing is gathered in the {phase} pass; whole has no memory {LATER}")
+
+
+def _cost(run, steps: int) -> str:
+    gathers = sum("gather" in call.name for call in run.of(0))
+    if gathers > 4 * steps:
+        return "gathered more often than once forward and once backward"
+    return ""
+
+
+def _causes(own, of_rank, place):
+    """own: [rank][pass] → a module's flat gradient."""
+    size, passes = len(of_rank[0]), len(own[0])
+    total = [sum(one) for one in own]
+    yield "the sum over the ranks, not the mean: a division by their number is missing", _parts(
+        total, of_rank, place, divide=False
+    )
+    yield "divided by the ranks twice", [one / size for one in _parts(total, of_rank, place)]
+    alone = [_parts(total, [[r] * size for r in range(len(own))], place, divide=True)[r] for r in range(len(own))]
+    yield "this rank's own gradient: nothing is reduced", alone
+    yield "this rank's own gradient, divided: nothing is reduced", [one / size for one in alone]
+    if passes > 1:
+        yield "the last pass alone: it is added to what shard.grad was", _parts([o[-1] for o in own], of_rank, place)
+        yield "the first pass alone: later ones are not added", _parts([o[0] for o in own], of_rank, place)
+        twice = [2 * sum(o[:-1]) + o[-1] for o in own]
+        yield "what was in shard.grad is added twice, or p.grad keeps it as well", _parts(twice, of_rank, place)
+    parts = (12, 3, 1) if len(own[0][0]) == 16 else (15, 5, 1)
+    turned = [torch.cat(one.split(parts)[::-1]) for one in total]
+    yield "gradients in the order of their arrival; the order is that of module.parameters()", _parts(
+        turned, of_rank, place
+    )
+    before = [nn.functional.pad(one, (-len(one) % size, 0)) for one in total]
+    yield "zeros stand in front; they belong behind the last gradient", _parts(before, of_rank, place)

@@ -1,0 +1,140 @@
+"""Exercise 9 of lab 09: the norm of all shards on all ranks, and one factor for all."""
+
+from functools import partial
+
+import torch
+
+from labs_helpers.course.exercise import exercise
+from labs_helpers.course.verdict import Wrong
+from labs_helpers.data_parallel.lab09 import exercises
+from labs_helpers.data_parallel.lab09.checks.ranks import expect_sent, on_ranks
+from labs_helpers.data_parallel.lab09.checks.tensors import expect_all, expect_tensor, numbers
+
+MISSING = "the norm that it had is returned, also where nothing is scaled"
+ERRORS = (
+    (r"'float' object has no attribute|must be Tensor, not (float|int)", "an all-reduce takes a tensor, not a number"),
+    (r"stack expects each tensor to be equal size", "shards differ in size; add up numbers, not vectors"),
+    (r"The size of tensor a", "shards differ in size; add up numbers, not vectors"),
+)
+ADVICE = "two ranks with shards (3) and (4): what does each bring to the all-reduce, and what is the norm?"
+
+
+@exercise("09/9", "clip by the global norm", points=10, minutes=10, reference=exercises.clip_shards)
+def clip_shards(student):
+    passed = []
+    for title, ranks, sizes, max_norm, scale, dtype, groups in (
+        ("two ranks, one shard each", 2, (6,), 10.0, 1.0, torch.float32, None),
+        ("four ranks, three shards each", 4, (7, 1, 12), 30.0, 1.0, torch.float32, None),
+        ("a norm below max_norm: nothing is scaled", 3, (5, 4), 1000.0, 1.0, torch.float32, None),
+        ("a norm of nearly nothing", 2, (5,), 1e-6, 1e-8, torch.float32, None),
+        ("bfloat16, norm in float32", 4, (900, 300), 5.0, 0.01, torch.bfloat16, None),
+        ("two groups of two ranks", 4, (6, 3), 20.0, 1.0, torch.float32, [[2, 0], [1, 3]]),
+        ("one rank", 1, (8,), 20.0, 1.0, torch.float32, None),
+    ):
+        shards = [[scale * numbers(n, 10 * rank + i) for i, n in enumerate(sizes)] for rank in range(ranks)]
+        shards[-1][-1][-1] = 0.0  # padding
+        shards = [[one.to(dtype) for one in own] for own in shards]
+        case = f"{title}, max_norm {max_norm:g}"
+        run = on_ranks(case, student, _call, [(own, max_norm) for own in shards], errors=ERRORS, groups=groups)
+        norms, after, same = zip(*run.results, strict=True)
+        members = [next(g for g in groups or [range(ranks)] if rank in g) for rank in range(ranks)]
+        for rank, norm in enumerate(norms):
+            if not isinstance(norm, torch.Tensor):
+                cause = f"a return is missing; {MISSING}" if norm is None else ".item() makes a number of a tensor"
+                raise Wrong(case, f"rank {rank} returned {norm!r:.40}; a tensor of shape () is asked for", cause=cause)
+            expect_tensor(case, f"rank {rank}'s norm", norm, torch.zeros(()))
+            if not same[rank]:
+                cause = "shards = …, shards[i] = … makes new tensors; mul_, *= and copy_ change those that are there"
+                raise Wrong(case, f"rank {rank}'s shards are other tensors now; they are scaled in place", cause=cause)
+        flat = [torch.cat([one.double() for one in own]) for own in shards]
+        whole = [torch.cat([flat[other] for other in members[rank]]).norm() for rank in range(ranks)]
+        causes = partial(_norms, shards, flat, members, max_norm, whole)
+        expect_all(case, "norm", norms, whole, causes, passed, ADVICE)
+        factors = [min(1.0, max_norm / (float(norm) + 1e-6)) for norm in whole]
+        right = [factor * one for factor, one in zip(factors, flat, strict=True)]
+
+        if dtype == torch.float32:
+            expect_all(case, "shards", after, right, partial(_scaled, flat, list(map(float, whole)), max_norm, factors))
+        elif any(bool(((a - r).abs() > 2**-7 * r.abs() + 1e-9).any()) for a, r in zip(after, right, strict=True)):
+            raise Wrong(case, "the shards are off by more than one rounding to bfloat16", cause="")
+        expect_sent(case, run, [("all-reduce", 1)] * (ranks > 1), _cost(run))
+        yield f"{case}: norm {float(whole[0]):.4g}, times {factors[0]:.3g}"
+
+
+def _call(student, group, shards, max_norm):
+    before = list(shards)
+    norm = student(shards, max_norm, group)
+    same = len(before) == len(shards) and all(a is b for a, b in zip(before, shards, strict=True))
+    return norm, torch.cat([one.double() for one in before]), same
+
+
+def _cost(run) -> str:
+    made = [call.elements for call in run.of(0) if len(call.ranks) > 1]
+    if len(made) > 1 and all(n == 1 for n in made):
+        return "an all-reduce per shard: numbers of one rank are added up before anything is sent"
+    if len(made) == 1 and made[0] > 1:
+        return "one number is enough: what this rank's shards have is added up first"
+    return "the whole gradient is put together again; its norm needs one number of each rank" if made else ""
+
+
+def _norms(shards, flat, members, max_norm, whole):
+    squares = [one.square().sum() for one in flat]
+    size = [len(group) for group in members]
+
+    def over(values, rank):
+        return sum(values[other] for other in members[rank])
+
+    ranks = range(len(flat))
+    yield "the norm of this rank's shards alone: no all-reduce", [squares[r].sqrt() for r in ranks]
+    yield "norms are added up; squares can be, and the root comes last", [
+        over([s.sqrt() for s in squares], r) for r in ranks
+    ]
+    each = [sum(one.double().norm() for one in own) for own in shards]
+    yield "the norms of a rank's shards are added up; squares can be", [
+        over([e**2 for e in each], r).sqrt() for r in ranks
+    ]
+    yield "the norms of all shards are added up; squares can be", [over(each, r) for r in ranks]
+    yield "the square of the norm: the root is missing", [over(squares, r) for r in ranks]
+    yield "the mean over the ranks, not the sum", [(over(squares, r) / size[r]).sqrt() for r in ranks]
+    yield "the norms' mean over the ranks", [over([s.sqrt() for s in squares], r) / size[r] for r in ranks]
+    yield "one shard alone counts, the first", [
+        over([own[0].double().square().sum() for own in shards], r).sqrt() for r in ranks
+    ]
+    yield "one shard alone counts, the last", [
+        over([own[-1].double().square().sum() for own in shards], r).sqrt() for r in ranks
+    ]
+    yield "this is the norm after clipping; the one before is asked for", [w.clamp(max=max_norm) for w in whole]
+    yield "this is the factor; the norm is asked for", [(max_norm / (w + 1e-6)).clamp(max=1.0) for w in whole]
+    yield "the numbers are added up, not their squares", [over([one.sum() for one in flat], r) for r in ranks]
+    yield "this is the sum of absolute values", [over([one.abs().sum() for one in flat], r) for r in ranks]
+    yield "the largest number is another norm", [max(flat[o].abs().max() for o in members[r]) for r in ranks]
+    yield "added up in bfloat16, which has 8 bits: .float() first", [
+        over([sum(s.square().sum() for s in own).double() for own in shards], r).sqrt() for r in ranks
+    ]
+    yield "added up in bfloat16, which has 8 bits: .float() first", [
+        over([sum(s.norm().square() for s in own).double() for own in shards], r).sqrt() for r in ranks
+    ]
+    yield "the largest of the ranks' norms: reduced with MAX", [max(squares[o] for o in members[r]).sqrt() for r in ranks]
+
+
+def _scaled(flat, whole, max_norm, factors):
+    def times(values):
+        return [value * one for value, one in zip(values, flat, strict=True)]
+
+    own = [float(one.norm()) for one in flat]
+    yield "nothing is scaled", times([1.0] * len(flat))
+    yield "the factor is never more than 1: a small gradient stays as it is", times([max_norm / (w + 1e-6) for w in whole])
+    yield "scaled by this rank's own norm, so that ranks scale differently", times(
+        [min(1.0, max_norm / (w + 1e-6)) for w in own]
+    )
+    yield "scaled to a norm of 1, not of max_norm", times([1 / (w + 1e-6) for w in whole])
+    yield "multiplied where it is to be divided", times([(w + 1e-6) / max_norm for w in whole])
+    yield "scaled twice", times([f * f for f in factors])
+    yield "numbers are cut off at max_norm one by one; it is the norm that is limited", [
+        one.clamp(-max_norm, max_norm) for one in flat
+    ]
+    yield "the 1e-6 is missing", times([min(1.0, max_norm / w) if w else 1.0 for w in whole])
+    yield "max_norm squared, or the norm: both belong in the factor as they are", times(
+        [min(1.0, max_norm / (w * w + 1e-6)) for w in whole]
+    )
+    yield "only a norm above max_norm is scaled, and then by max_norm / (norm + 1e-6)", times([0.0] * len(flat))

@@ -1,0 +1,53 @@
+"""Memory that an answer frees and gets again, watched: freed, it reads as NaN instead of ending the process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor
+
+
+class Watched:
+    """The memory of some tensors; `alive(tensor)` says whether it is there."""
+
+    def __init__(self) -> None:
+        self.sizes: dict[int, int] = {}
+        self.kept: list[Tensor] = []
+
+    def watch(self, whole: Tensor) -> None:
+        self.kept.append(whole)  # its address is not given to another
+        self.sizes[whole.untyped_storage().data_ptr()] = whole.untyped_storage().nbytes()
+
+    def alive(self, whole: Tensor) -> bool:
+        return self.sizes[whole.untyped_storage().data_ptr()] > 0
+
+
+@contextmanager
+def watched_memory() -> Iterator[Watched]:
+    """Within it resize_ of a watched storage frees nothing: it fills the memory with NaN, and remembers the size."""
+    kind, watched = torch.UntypedStorage, Watched()
+    really = {name: getattr(kind, name) for name in ("resize_", "size", "nbytes")}
+
+    def resize_(self, size):
+        at = self.data_ptr()
+        if at not in watched.sizes:
+            return really["resize_"](self, size)
+        if size > really["nbytes"](self):
+            raise RuntimeError(f"resize_({size}): whole has {really['nbytes'](self)} bytes")
+        if size and watched.sizes[at]:
+            return self  # as large as it is: nothing happens to it
+        torch.empty(0).set_(self, 0, (really["nbytes"](self) // 4,)).fill_(float("nan"))  # new memory is no zeros
+        watched.sizes[at] = size
+        return self
+
+    def nbytes(self):
+        return watched.sizes.get(self.data_ptr(), really["nbytes"](self))
+
+    kind.resize_, kind.size, kind.nbytes = resize_, nbytes, nbytes
+    try:
+        yield watched
+    finally:
+        for name, method in really.items():
+            setattr(kind, name, method)

@@ -1,0 +1,135 @@
+"""The pieces of a shard, and what common mistakes make of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+Found = tuple[int, list[tuple[int, int, int]]]
+
+
+def pieces_of(numels, ranks: int, rank: int, *, first: int | None = None, last: int | None = None,
+              size: int | None = None, low: int = 0, high: int = 0, empty: bool = False) -> Found:  # fmt: skip
+    """first, last: the shard's bounds, if not those of equal shards of `size`; low, high: added to each piece's begin
+    and end inside a tensor; empty: pieces without elements stay."""
+    size = -(-sum(numels) // ranks) if size is None else size
+    first = rank * size if first is None else first
+    last = first + size if last is None else last
+    pieces, start = [], 0
+    for number, n in enumerate(numels):
+        begin, end = max(first - start, 0), min(last - start, n)
+        if begin < end or empty:
+            pieces.append((number, begin + low * (begin > 0), end + high * (end < n)))
+        start += n
+    return -(-sum(numels) // ranks), pieces
+
+
+def _whole(numels, ranks, rank) -> Found:
+    size, pieces = pieces_of(numels, ranks, rank)
+    return size, [(number, 0, numels[number]) for number, _, _ in pieces]
+
+
+def _flat(numels, ranks, rank) -> Found:
+    size, pieces = pieces_of(numels, ranks, rank)
+    return size, [(number, begin + sum(numels[:number]), end + sum(numels[:number])) for number, begin, end in pieces]
+
+
+def _in_shard(numels, ranks, rank) -> Found:
+    size, pieces = pieces_of(numels, ranks, rank)
+    return size, [
+        (number, *(at + sum(numels[:number]) - rank * size for at in (begin, end))) for number, begin, end in pieces
+    ]
+
+
+def _numels(numels, ranks, rank) -> Found:
+    size, pieces = pieces_of(numels, ranks, rank)
+    return size, [(number, begin, end - begin) for number, begin, end in pieces]
+
+
+def _inclusive(numels, ranks, rank) -> Found:
+    size, pieces = pieces_of(numels, ranks, rank)
+    return size, [(number, begin, end - 1) for number, begin, end in pieces]
+
+
+def _owned(numels, ranks, rank, uncut: bool) -> Found:
+    """Parameters that begin in the shard, up to its end; or only those that lie in it as a whole."""
+    size, pieces = pieces_of(numels, ranks, rank)
+    kept = [p for p in pieces if p[1] == 0 and (not uncut or p[2] == numels[p[0]])]
+    return size, kept
+
+
+def _padded(numels, ranks, rank) -> Found:
+    """The last parameter takes the padding as well."""
+    size = -(-sum(numels) // ranks)
+    more = [*numels[:-1], numels[-1] + size * ranks - sum(numels)]
+    return pieces_of(more, ranks, rank)
+
+
+def _each(numels, ranks, rank) -> Found:
+    """Every parameter cut into as many parts by itself."""
+    pieces = []
+    for number, n in enumerate(numels):
+        part = -(-n // ranks)
+        begin, end = min(rank * part, n), min((rank + 1) * part, n)
+        pieces += [(number, begin, end)] * (begin < end)
+    return -(-sum(numels) // ranks), pieces
+
+
+def _round_robin(numels, ranks, rank) -> Found:
+    return -(-sum(numels) // ranks), [(k, 0, n) for k, n in enumerate(numels) if k % ranks == rank and n]
+
+
+def _bounds(**change: int) -> Callable[..., Found]:
+    def made(numels, ranks, rank):
+        size = -(-sum(numels) // ranks)
+        bounds = {"first": rank * size, "last": (rank + 1) * size}
+        return pieces_of(numels, ranks, rank, **{name: at + change.get(name, 0) for name, at in bounds.items()})
+
+    return made
+
+
+def _no_first(numels, ranks, rank) -> Found:
+    return pieces_of(numels, ranks, rank, last=-(-sum(numels) // ranks) * (rank + 1), first=0)
+
+
+MISTAKES: dict[str, Callable[..., Found]] = {
+    "a piece's end is the first element that is not in it; this is the last one that is": _inclusive,
+    "the third is where a piece ends, not how many elements it has": _numels,
+    "begin and end count from the start of flat memory; they are elements of the parameter": _flat,
+    "begin and end count from the start of the shard; they are elements of the parameter": _in_shard,
+    "a parameter that reaches into the shard is taken whole": _whole,
+    "a parameter that began in an earlier shard is left out": lambda *a: _owned(*a, uncut=False),
+    "only parameters that lie in the shard as a whole are taken": lambda *a: _owned(*a, uncut=True),
+    "padding is counted as elements of the last parameter": _padded,
+    "every parameter is cut by itself; it is the flat memory that is cut": _each,
+    "whole parameters are dealt out in turn; it is the flat memory that is cut": _round_robin,
+    "pieces without elements are in the list": lambda *a: pieces_of(*a, empty=True),
+    "the shard begins one element late": _bounds(first=1),
+    "the shard begins one element early": _bounds(first=-1),
+    "the shard ends one element late": _bounds(last=1),
+    "the shard ends one element early": _bounds(last=-1),
+    "the shard's begin is forgotten: all that lies before its end is taken": _no_first,
+    "the shard is the next rank's: ranks count from 0": lambda n, s, r: pieces_of(n, s, r + 1),
+    "a piece begins one element late where the parameter is cut": lambda *a: pieces_of(*a, low=1),
+    "a piece ends one element early where the parameter is cut": lambda *a: pieces_of(*a, high=-1),
+    "a piece ends one element late where the parameter is cut": lambda *a: pieces_of(*a, high=1),
+    "the shards are cut in the size that rounds down": lambda n, s, r: pieces_of(n, s, r, size=sum(n) // s),
+    "the ranks are in reverse order: rank 0 has the first shard": lambda n, s, r: pieces_of(n, s, s - 1 - r),
+}  # fmt: skip
+
+SIZES: dict[str, Callable[..., int]] = {
+    "// rounds down, and what is left over has no shard": lambda n, s, r: sum(n) // s,
+    "a shard too long where the ranks divide the elements: one more only if something is left over": (
+        lambda n, s, r: sum(n) // s + 1
+    ),
+    "this is all of flat memory with its padding; a shard is one part of it": lambda n, s, r: -(-sum(n) // s) * s,
+    "this is all of flat memory; a shard is one part of it": lambda n, s, r: sum(n),
+    "the last shard is short; the padding makes all of them equal": lambda n, s, r: max(
+        0, min(-(-sum(n) // s), sum(n) - r * -(-sum(n) // s))
+    ),
+    "each parameter is padded for itself; they lie one behind the other, and padding is behind the last": (
+        lambda n, s, r: sum(-(-k // s) for k in n)
+    ),
+    "this divides the number of parameters; it is elements that are divided": lambda n, s, r: -(-len(n) // s),
+    "padded to the ranks' next multiple even where none is needed": lambda n, s, r: (sum(n) + s) // s,
+    "the largest parameter, divided": lambda n, s, r: -(-max(n) // s),
+}

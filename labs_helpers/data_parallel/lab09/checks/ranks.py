@@ -1,0 +1,108 @@
+"""Runs an answer on practice ranks, and looks at what they sent."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from copy import deepcopy
+
+from labs_helpers.course.verdict import Wrong
+from labs_helpers.data_parallel.lab08.process_groups import on_process_groups
+from labs_helpers.data_parallel.practice import ProcessRun
+
+CAUSES = (  # of a rank's error; an exercise's own come before them, and those that all exercises have behind
+    (r"^NameError: name '(rank|size|world_size)'", "dist.get_rank(group) and dist.get_world_size(group) know them"),
+    (r"^NameError: name '(torch|dist|nn)'", "the import is missing in your cell"),
+    (
+        r"'NoneType' object has no attribute '(reshape|flatten|view|numel|clone|shape|ravel)'",
+        "a .grad that is None: it was let go of before it was read, or has not come yet",
+    ),
+    (
+        r"reduce_scatter_tensor: input has shape",
+        "reduce_scatter_tensor(output, input): the input is as large as all outputs together",
+    ),
+    (
+        r"all_gather_into_tensor: output has shape",
+        "all_gather_into_tensor(output, input): the output is as large as all inputs together",
+    ),
+    (
+        r"leaf Variable that requires grad",
+        "autograd watches what is done to an nn.Parameter: .data, .detach() or torch.no_grad()",
+    ),
+    (r"view size is not compatible", "a gradient may be transposed in memory: reshape takes it, view does not"),
+    (r"assigned grad has data of a different size|can't assign a", "a .grad has the shape of its parameter"),
+    (r"unsupported operand type.*'NoneType'", "one of the two is None as long as nothing has come"),
+    (
+        r"UnboundLocalError|referenced before assignment|not associated with a value",
+        "a function inside another that assigns to a name has a variable of its own, unless it says nonlocal; a list "
+        "or an attribute can be changed",
+    ),
+)
+
+
+def on_ranks(
+    case: str,
+    student: Callable,
+    call: Callable,
+    own: Sequence[tuple],
+    *,
+    errors: Sequence[tuple[str, str]] = (),
+    groups: Sequence[Sequence[int]] | None = None,
+) -> ProcessRun:
+    """`call(student, group, *own[rank])` on as many practice ranks as there are arguments, of which each gets a copy.
+
+    errors: (pattern, cause) of messages that this exercise has and others have not. groups: instead of one of all
+    ranks. Raises Wrong as `on_process_groups` does."""
+
+    def with_copies(student, group, rank, arguments):
+        return call(student, group, *deepcopy(arguments))
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch's, of names that it calls old, and of hooks
+        return on_process_groups(
+            case, student, len(own), with_copies, list(own), groups=groups, errors=(*errors, *CAUSES)
+        )
+
+
+KINDS = {
+    "all_gather_into_tensor": "all-gather",
+    "all_gather": "all-gather",
+    "reduce_scatter_tensor": "reduce-scatter",
+    "reduce_scatter": "reduce-scatter",
+    "all_reduce": "all-reduce",
+    "all_reduce_coalesced": "all-reduce",
+}
+WHOLE = "an all-reduce gives every rank the whole, of which it needs its shard: twice the bytes of a reduce-scatter"
+SLOW = {
+    ("reduce-scatter", "all-reduce"): WHOLE,
+    ("reduce-scatter", "reduce"): "a reduce per shard: one reduce-scatter does it for all ranks at once",
+    ("reduce-scatter", "all-gather"): "every rank gets all ranks' whole gradients; a reduce-scatter adds them up on the "
+    "way",
+    ("all-gather", "broadcast"): "a broadcast per shard: one all-gather does it for all ranks at once",
+    ("all-gather", "all-reduce"): "a sum of shards between zeros is an all-gather at twice the bytes",
+}
+
+
+def sent(run: ProcessRun, rank: int) -> list[tuple[str, int]]:
+    """(kind, elements of the whole) of each collective of a rank, in order, without groups of one rank."""
+    return [(KINDS.get(c.name, c.name), c.elements) for c in run.of(rank) if len(c.ranks) > 1 and c.name != "barrier"]
+
+
+def expect_sent(case: str, run: ProcessRun, wanted: Sequence[tuple[str, int]], why: str = "") -> None:
+    """Raises Wrong unless every rank's collectives are `wanted`, in any order; the values were right. why: another
+    cause, for what SLOW does not know."""
+    for rank in range(len(run.results)):
+        made = sent(run, rank)
+        if sorted(made) == sorted(wanted):
+            continue
+        kinds, right = {kind for kind, _ in made}, {kind for kind, _ in wanted}
+        causes = [said for (one, other), said in SLOW.items() if one in right - kinds and other in kinds - right]
+        if not causes and kinds == right:
+            more = len(made) > len(wanted)
+            same = sum(n for _, n in made) == sum(n for _, n in wanted)
+            pieces = "in pieces: as many bytes, and the latency of each call"
+            causes = [pieces if same else "the same is sent again" if more else ""]
+        said = "; ".join(f"{kind} of {n}" for kind, n in made) or "nothing"
+        enough = "; ".join(f"{kind} of {n}" for kind, n in wanted) or "nothing"
+        found = f"the values are right, but rank {rank} sends: {said} elements. Enough is: {enough}"
+        raise Wrong(case, found, cause=why or (causes[0] if len(causes) == 1 else ""))
