@@ -43,9 +43,9 @@ def measure(setting: Setting, size: str, heats: list[str], rounds: int, steps: i
     }
     records = []
     for heat in heats:
+        release()
         found = race(setting, HEATS[heat], rounds, steps, say)
         records += [same | {"kind": "race", "heat": heat, "steps": steps} | record for record in found]
-        release()
     return records
 
 
@@ -59,6 +59,7 @@ def table(records: list[Record]) -> str:
     rows["spread"] = (rows["step_p80_ms"] - rows["step_p20_ms"]) / rows["step_ms"]
     for name in ("peak", "held"):
         rows[f"{name} GB"] = rows[f"{name}_bytes"].astype(float) / 1e9
+    rows["candidate"] = rows["candidate"].str.replace("gradient_as_bucket_view=True", "views")
     best = rows[rows["library"] == THEIRS].groupby("heat")["step_ms"].min()
     floor = rows[rows["library"] == ALONE].groupby("heat")["step_ms"].min()
     rows["− floor"] = rows["step_ms"] - rows["heat"].map(floor)

@@ -81,4 +81,10 @@ HEATS: dict[str, list[Candidate]] = {
         Candidate("fully_shard", THEIRS, shards.sharded_modules),
         Candidate("fully_shard", THEIRS, shards.sharded_modules, {"reshard_after_forward": False}),
     ],
+    "master weights": [
+        _stage("ZeRO-1", master=True),
+        _stage("ZeRO-2", master=True),
+        _stage("ZeRO-3", master=True),
+        Candidate("fully_shard", THEIRS, shards.sharded_modules, {"master": True}),
+    ],
 }

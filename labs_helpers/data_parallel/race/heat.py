@@ -45,7 +45,8 @@ def race(
         say(str(candidate))
         contestants.append(enter(setting, candidate))
     running = [one for one in contestants if one.step is not None]
-    _expect_same_losses([one.record for one in running if one.candidate.library != ALONE], SAME[setting.dtype])
+    rounded = torch.bfloat16 if any("master" in one.candidate.options for one in running) else setting.dtype
+    _expect_same_losses([one.record for one in running if one.candidate.library != ALONE], SAME[rounded])
     samples: list[list[float]] = [[] for _ in running]
     with no_garbage_collection():
         for _ in range(rounds):

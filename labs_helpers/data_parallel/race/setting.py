@@ -36,12 +36,12 @@ class Setting:
     compiled: bool = False
     options: dict[str, Any] = field(default_factory=lambda: {"lr": 1e-4, "weight_decay": 0.1})  # of AdamW
 
-    def model(self) -> Transformer:
-        """The same on every rank and at each call."""
+    def model(self, dtype: torch.dtype | None = None) -> Transformer:
+        """The same on every rank and at each call, in `dtype` or the setting's."""
         with torch.random.fork_rng():
             torch.manual_seed(0)
             with self.device:
-                model = Transformer(self.config, ATTENTIONS[self.attention]).to(self.dtype)
+                model = Transformer(self.config, ATTENTIONS[self.attention]).to(dtype or self.dtype)
         for block in model.blocks if self.compiled else ():
             # Inside the module's hooks: with ZeRO-3 and fully_shard they gather what the code then reads.
             block.forward = torch.compile(block.forward, fullgraph=True, dynamic=False)
