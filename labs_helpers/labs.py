@@ -135,13 +135,13 @@ LABS = (
     Lab(
         "08",
         "DDP, from naive to overlapped",
-        "a kernel that doubles each element, and the bytes that it moves",
+        "four ways to average gradients, hooks and buckets; how much of the communication is hidden, and when it pays",
         "08_ddp.ipynb",
         "labs_helpers.data_parallel.lab08",
-        minutes=20,
-        hardware=ANY_MACHINE,
-        needs=("00",),
-        transfer="tests.data_parallel.lab08.exercises.ex2_scale_and_add",
+        minutes=180,
+        hardware="two cores, or GPUs of one host",
+        needs=("01", "06"),
+        transfer="tests.data_parallel.lab08.exercises.ex9_top_k_mean",
     ),
     Lab(
         "09",

@@ -1,34 +1,38 @@
 """Each check of lab 08 names the mistakes that people make, and accepts right answers written differently."""
 
+from __future__ import annotations
+
 from labs_helpers.data_parallel.lab08 import checks as check
 from labs_helpers.data_parallel.lab08 import exercises
-from tests.data_parallel.lab08.exercises.ex2_scale_and_add import scale_and_add
+from tests.data_parallel.lab08.bugs import (
+    ex1_same_start,
+    ex2_average_gradients,
+    ex3_flat_average,
+    ex4_overlapped,
+    ex5_make_buckets,
+    ex6_bucketed,
+    ex7_exposed,
+    ex8_accumulated,
+    ex9_top_k_mean,
+)
+from tests.data_parallel.lab08.exercises.ex9_top_k_mean import top_k_mean
 from tests.planted import PlantedBugs
 
-BUGS = [
-    # double
-    ("double", "no mask on the load", [("x_ptr + elements, mask=exists", "x_ptr + elements")], "load outside x_ptr"),
-    ("double", "no mask on the store", [("x + x, mask=exists", "x + x")], "store outside y_ptr"),
-    ("double", "no program id", [("tl.program_id(0) * BLOCK + ", "")], "blocks overlap"),
-    ("double", "copied", [("x + x", "x")], "copied, not doubled"),
-    ("double", "squared", [("x + x", "x * x")], "squared, not doubled"),
-    ("double", "grid rounds down", [("triton.cdiv(n, BLOCK)", "max(1, n // BLOCK)")], "the grid rounds down"),
-    # scale_and_add
-    ("scale_and_add", "no mask", [("y_ptr + elements, mask=exists", "y_ptr + elements")], "load outside y_ptr"),
-    ("scale_and_add", "no y", [("a * x + y", "a * x")], "y is not added"),
-    ("scale_and_add", "no a", [("a * x + y", "x + y")], "not multiplied by a"),
-    ("scale_and_add", "swapped", [("a * x + y", "x + a * y")], "a multiplies y, not x"),
-    ("scale_and_add", "brackets", [("a * x + y", "a * (x + y)")], "a multiplies the sum"),
-]
-
-DIFFERENT = [
-    ("double", [("x + x", "2 * x")]),
-    ("double", [("elements < n", "~(elements >= n)")]),
-    ("scale_and_add", [("a * x + y", "tl.fma(x, a + tl.zeros_like(x), y)")]),
-    ("scale_and_add", [("a * x + y", "y + x * a"), ("BLOCK=128", "BLOCK=64")]),
-]
+FILES = (
+    ex1_same_start,
+    ex2_average_gradients,
+    ex3_flat_average,
+    ex4_overlapped,
+    ex5_make_buckets,
+    ex6_bucketed,
+    ex7_exposed,
+    ex8_accumulated,
+    ex9_top_k_mean,
+)
 
 
 class TestLab08(PlantedBugs):
-    check, BUGS, DIFFERENT = check, BUGS, DIFFERENT
-    REFERENCES = {"double": exercises.double, "scale_and_add": scale_and_add}
+    check = check
+    BUGS = [bug for file in FILES for bug in file.BUGS]
+    DIFFERENT = [answer for file in FILES for answer in file.DIFFERENT]
+    REFERENCES = {name: getattr(exercises, name) for name in exercises.__all__} | {"top_k_mean": top_k_mean}

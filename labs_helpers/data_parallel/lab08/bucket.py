@@ -1,0 +1,15 @@
+"""A bucket of exercise 6: parameters, and the places of their gradients in one flat tensor."""
+
+import torch
+
+
+class Bucket:
+    """flat: all gradients, one behind the other. views[i]: the place of parameters[i]'s, shaped as it. missing: how
+    many gradients have yet to arrive in this step."""
+
+    def __init__(self, parameters):
+        first, sizes = parameters[0], [p.numel() for p in parameters]
+        self.parameters = parameters
+        self.flat = torch.zeros(sum(sizes), dtype=first.dtype, device=first.device)
+        self.views = [part.view(p.shape) for p, part in zip(parameters, self.flat.split(sizes), strict=True)]
+        self.missing = len(parameters)

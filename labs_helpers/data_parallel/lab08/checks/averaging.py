@@ -1,0 +1,142 @@
+"""What exercises 2 and 3 of lab 08 share: replicas with gradients, averaged on practice ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import NamedTuple
+
+import torch
+
+from labs_helpers.course.verdict import Wrong
+from labs_helpers.data_parallel.lab08.checks.gradients import SENTENCES, expect_means
+from labs_helpers.data_parallel.lab08.checks.replicas import (
+    FROZEN,
+    IDLE,
+    MIXED,
+    PLAIN,
+    TIED,
+    TRANSPOSED,
+    UNUSED,
+    Part,
+    draw,
+    fill,
+    replica,
+    taken,
+)
+from labs_helpers.data_parallel.lab08.checks.world import on_ranks
+from labs_helpers.data_parallel.practice import ProcessRun
+
+
+class Case(NamedTuple):
+    name: str
+    size: int
+    parts: Sequence[Part]
+    stuck: str = (
+        "which collective is called depends on the rank: an `if` with the rank in it, or a set, whose order is any"
+    )
+    groups: Sequence[Sequence[int]] | None = None
+
+
+ABSENT = (
+    "a rank that has not used a parameter skips it, and the others wait for it or add "
+    "something else to it: it sends zeros"
+)
+CASES = (
+    Case("3 ranks", 3, PLAIN),
+    Case("4 ranks, a parameter that lies transposed", 4, TRANSPOSED),
+    Case("a frozen parameter", 2, FROZEN, "a frozen parameter is not sent: requires_grad tells, and .grad is None"),
+    Case("a weight that two layers share", 3, TIED),
+    Case("parameters that ranks 1 and 3 have not used", 4, UNUSED, ABSENT),
+    Case("a parameter that no rank has used", 2, IDLE, ABSENT),
+    Case("two groups, ranks 4, 0, 2 and ranks 3, 1", 5, PLAIN, groups=[(4, 0, 2), (3, 1)]),
+    Case("1 rank", 1, (*TIED, TRANSPOSED[1])),
+)
+MIXED_CASE = Case("three dtypes", 3, MIXED)
+TWICE = (
+    "the weight that two layers share is sent twice: model.parameters() has it once, modules "
+    "and state_dict() have it twice"
+)
+SPECIAL = {
+    (
+        "the parameters that not every rank has used",
+        "none",
+    ): "a .grad that is None is skipped; it counts as 0, and gets the mean",
+    (
+        "the parameter that no rank has used",
+        "none",
+    ): "no rank has used it: the mean of nothing but zeros is 0, and .grad is set to it",
+}
+
+
+def on_replicas(case: Case, student: Callable) -> ProcessRun:
+    """One call on every rank; raises Wrong unless all gradients are the means. run.results: what is left in each .grad
+    as the memory that it lies in."""
+    own = [draw(case.parts, rank) for rank in range(case.size)]
+    run = on_ranks(case.name, student, _call, case.size, case.parts, own, groups=case.groups, stuck=case.stuck)
+    for members in case.groups or [tuple(range(case.size))]:
+        for rank in members:
+            if run.results[rank][1]:
+                raise Wrong(
+                    case.name,
+                    f"rank {rank}: {run.results[rank][1]} has changed",
+                    cause="gradients are averaged, in .grad; the parameters themselves stay",
+                )
+        found = [run.results[rank][0] for rank in members]
+        world = own if case.groups else None
+        sentences = SENTENCES
+        if any(call.name == "reduce" for call in run.calls):
+            sentences = SENTENCES | {"unread": "reduce leaves the sum on one rank alone; all_reduce brings it to all"}
+        mine = [own[rank] for rank in members]
+        expect_means(case.name, found, mine, case.parts, world=world, special=SPECIAL, sentences=sentences)
+    return run
+
+
+def _call(student, group, rank, parts, own):
+    model = replica(parts)
+    fill(model, own)
+    before = {name: p.detach().clone() for name, p in model.named_parameters()}
+    student(model, group)
+    changed = next((name for name, p in model.named_parameters() if not torch.equal(p, before[name])), "")
+    memory = {name: p.grad.untyped_storage().data_ptr() for name, p in model.named_parameters() if p.grad is not None}
+    return taken(model), changed, memory
+
+
+def expect_no_more(case: Case, calls, rank: int) -> None:
+    """Raises Wrong where a rank sends more than each trained gradient once, or by something else than all-reduces."""
+    parts = [part for part in case.parts if part.kind != "frozen"]
+    nbytes = sum(prod(part.shape) * part.dtype.itemsize for part in parts)
+    sent = sum(call.nbytes for call in calls)
+    names = {call.name for call in calls}
+    right = "the values are right, but rank"
+    if names - {"all_reduce", "all_reduce_coalesced"}:
+        made = ", ".join(sorted(names))
+        cause = "an all-reduce brings the sum to all ranks in one call"
+        if "all_gather" in made:
+            cause = "an all-gather brings everybody's gradients to everybody, p tensors in place of one sum"
+        elif "barrier" in names:
+            cause = "a collective waits for all ranks by itself: no barrier is needed"
+        raise Wrong(case.name, f"{right} {rank} calls {made}", cause=cause)
+    if not calls:
+        raise Wrong(
+            case.name,
+            f"{right} {rank} calls nothing: all ranks call the same",
+            cause="" if case.size > 1 else "one rank is a group too; a special case for it is not needed",
+        )
+    if sent == nbytes and len(calls) <= len(parts):
+        return
+    tied = sum(4 * prod(part.shape) for part in parts if part.kind == "tied")
+    frozen = sum(4 * prod(part.shape) for part in case.parts if part.kind == "frozen")
+    cause = ""
+    if tied and sent - nbytes == tied:
+        cause = TWICE
+    elif frozen and sent - nbytes == frozen:
+        cause = "the frozen parameter is sent too"
+    elif sent == 2 * nbytes:
+        double = any(call.dtype == "float64" for call in calls)
+        cause = "gradients travel in float64, twice the bytes" if double else "everything is sent twice"
+    raise Wrong(
+        case.name,
+        f"{right} {rank} sends {sent} bytes in {len(calls)} calls; its {len(parts)} gradients have {nbytes}",
+        cause=cause,
+    )

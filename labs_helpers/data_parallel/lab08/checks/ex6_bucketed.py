@@ -1,0 +1,235 @@
+"""Exercise 6 of lab 08: a bucket is sent when it and those before it are full, and the rest in finish()."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from labs_helpers.course.exercise import exercise
+from labs_helpers.course.verdict import Wrong, expect_tuple
+from labs_helpers.data_parallel.lab08 import exercises
+from labs_helpers.data_parallel.lab08.checks.bucket_times import expect_in_order
+from labs_helpers.data_parallel.lab08.checks.gradients import expect_means
+from labs_helpers.data_parallel.lab08.checks.hooked import Pass, Step, arrivals, expect_asynchronous, train
+from labs_helpers.data_parallel.lab08.checks.replicas import MIXED, PLAIN, TIED, TRANSPOSED, UNUSED, Part, draw, trained
+
+ORDER = "buckets have to start in one order on all ranks: one that is complete waits for those before it"
+ABSENT = "a bucket with an unused parameter is never complete; finish() sends what backward has not"
+PAUSED = "within no_sync() the hook counts or sends as well: it returns there at once"
+HALF = ("last.weight",), ("adapter.bias",), ("adapter.weight", "first.bias"), ("first.weight",)
+TURNED = "finish() sends what is left in another order than backward"
+LAST = ("last.weight",), ("first.bias", "first.weight")
+
+
+class Case(NamedTuple):
+    name: str
+    size: int
+    parts: Sequence[Part]
+    buckets: Sequence[Sequence[str]]
+    stuck: str | tuple[str, ...] = "what is sent depends on the rank"
+    late: Sequence[Sequence[str]] = ()  # of each rank
+    micro_batches: int = 1
+    groups: Sequence[Sequence[int]] | None = None
+    special: Mapping[tuple[str, str], str] = {}
+
+
+NOT_SENT = "the last bucket is never sent: finish() sends what backward has not"
+CASES = (
+    Case(
+        "3 ranks, two buckets, three steps",
+        3,
+        PLAIN,
+        LAST,
+        special={("the last bucket", "own"): NOT_SENT, ("the last bucket", "own part"): NOT_SENT},
+    ),
+    Case(
+        "a weight that two layers share", 2, TIED, (("last.weight", "first.bias"), ("first.weight", "embedding.weight"))
+    ),
+    Case(
+        "4 ranks, a parameter that lies transposed",
+        4,
+        TRANSPOSED,
+        (("last.weight", "middle.weight"), ("first.bias",), ("first.weight",)),
+    ),
+    Case(
+        "gradients that arrive in another order on rank 1",
+        2,
+        PLAIN,
+        (("last.weight",), ("first.bias", "first.weight")),
+        ORDER,
+        late=[(), ("last.weight",)],
+    ),
+    Case("parameters that every other rank has not used", 3, UNUSED, HALF, (ABSENT, TURNED)),
+    Case("two groups, ranks 4, 0, 2 and ranks 3, 1", 5, PLAIN, LAST, groups=[(4, 0, 2), (3, 1)]),
+    Case(
+        "three dtypes",
+        2,
+        MIXED,
+        (("last.weight",), ("norm.bias",), ("first.bias", "first.weight"), ("norm.weight", "scale")),
+    ),
+    Case("three micro-batches, two of them in no_sync()", 2, UNUSED, HALF, PAUSED, micro_batches=3),
+)
+STALE = "its view still holds the mean of the step before: without a gradient it is 0 there, zero_()"
+COUNTS = (
+    "bucket.missing is not set back in finish(): from the second step on buckets are sent "
+    "before they are full, or not at all"
+)
+CLEARED = "under_way is not emptied in finish()"
+ERRORS = (
+    (
+        r"nonlocal|UnboundLocalError|cannot access local",
+        "an assignment makes a name the inner function's own; `nonlocal` says that it is the outer one's",
+    ),
+    (r"context manager protocol|__enter__", "no_sync itself is returned, without brackets; with no_sync(): calls it"),
+    (r"generator didn't yield", "a context manager needs one `yield`, on every way through it"),
+    (r"zip\(\) argument", NOT_SENT),
+    (r"KeyError", "a parameter is looked up that is in no bucket"),
+    (r"IndexError", "all buckets may have been sent already: compare len(under_way) with len(buckets) first"),
+    (
+        r"changed a tensor of .* between",
+        "a bucket is written to while it is under way: sent before it was full, or divided before wait()",
+    ),
+)
+
+
+@exercise("08/6", "buckets that overlap", points=25, minutes=25, reference=exercises.bucketed)
+def bucketed(student):
+    for case in CASES:
+        yield from _check(student, case)
+
+
+def _check(student, case):
+    def wrap(model, group):
+        parameters = trained(model)
+        buckets = [[parameters[name] for name in names] for names in case.buckets]
+        pair = expect_tuple(case.name, student(model, group, buckets), "finish", "no_sync")
+        if not all(map(callable, pair)):
+            raise Wrong(
+                case.name,
+                f"returned {pair!r:.80}; the functions finish and no_sync are asked for",
+                cause="without brackets it is the function",
+            )
+        if getattr(pair[0], "__name__", "") == "no_sync":
+            raise Wrong(case.name, "returned no_sync first", cause="(finish, no_sync), in this order")
+        return pair
+
+    steps = [_step(case, number) for number in range(3)]
+    known = [("changed a tensor of .* between", PAUSED), *ERRORS] if case.micro_batches > 1 else ERRORS
+    run = train(
+        case.name,
+        student,
+        wrap,
+        case.parts,
+        steps,
+        groups=case.groups,
+        stuck=case.stuck,
+        errors=known,
+        later=(COUNTS, CLEARED) if case is CASES[0] else (),
+    )
+    called = {"the first bucket": set(case.buckets[0]), "the last bucket": set(case.buckets[-1])}
+    for members in case.groups or [tuple(range(case.size))]:
+        for number, step in enumerate(steps):
+            own = _sums(step, case.size)
+            before = _sums(steps[number - 1], case.size) if number else None
+            special = dict(case.special)
+            if number:
+                special |= {("", "stale"): COUNTS, ("the last bucket", "stale"): COUNTS, ("", "own"): CLEARED}
+            special[("the parameters that not every rank has used", "stale sum")] = STALE
+            expect_means(
+                f"{case.name}, step {number + 1}",
+                [run.results[rank][0][number][0] for rank in members],
+                [own[rank] for rank in members],
+                case.parts,
+                before=[before[rank] for rank in members] if before else None,
+                world=own if case.groups else None,
+                special=special,
+                groups=called,
+                extra=_extra(step, before, members, number) | _of_passes(step, members),
+            )
+    expect_asynchronous(case.name, run)
+    _expect_views(case, run)
+    for rank in range(case.size):
+        expect_in_order(case, rank, arrivals(run, rank), steps, COUNTS)
+    yield f"{case.name}: {len(case.buckets)} messages per step in place of {sum(map(len, case.buckets))}"
+
+
+def _step(case, number):
+    passes = []
+    for i in range(case.micro_batches):
+        own = [draw(case.parts, rank, step=10 * number + i, used=(number + i) % 2 == 0) for rank in range(case.size)]
+        passes.append(Pass(own, case.late, sync=i == case.micro_batches - 1))
+    return Step(passes, set_to_none=number != 1 or case.parts is TRANSPOSED)
+
+
+def _sums(step, size):
+    """Each rank's gradients of all passes together."""
+    return [
+        {
+            name: sum(some)
+            if (some := [one.own[rank][name] for one in step.passes if one.own[rank][name] is not None])
+            else None
+            for name in step.passes[0].own[rank]
+        }
+        for rank in range(size)
+    ]
+
+
+def _extra(step, before, members, number):
+    """What a view that was not set to 0 contributes: the mean of the step before, where a rank has no gradient."""
+    if not before or len(step.passes) > 1:
+        return {}
+    own, p = step.passes[0].own, len(members)
+    old = [before[rank] for rank in members]
+    mean = {
+        n: sum(one[n] for one in old if one[n] is not None) / p
+        for n in old[0]
+        if any(one[n] is not None for one in old)
+    }
+    left = {n: sum(own[r][n] if own[r][n] is not None else mean.get(n, 0) for r in members) / p for n in old[0]}
+    return {"stale sum": [left] * p}
+
+
+def _of_passes(step, members):
+    """What is left where only one of several backward passes counts."""
+    if len(step.passes) == 1:
+        return {}
+    p = len(members)
+
+    def mean(passes):
+        every = {
+            n: [one.own[r][n] for one in passes for r in members if one.own[r][n] is not None] for n in passes[0].own[0]
+        }
+        return [
+            {
+                n: sum(some) / p
+                if some
+                else 0 * step.passes[0].own[0][n]
+                if step.passes[0].own[0][n] is not None
+                else None
+                for n, some in every.items()
+            }
+        ] * p
+
+    return {
+        "the backward pass outside of no_sync() alone: what no_sync() has added up is lost": mean(step.passes[-1:]),
+        "the backward passes within no_sync() alone: the last one did not arrive": mean(step.passes[:-1]),
+        "the mean over the backward passes; they add up": [
+            {n: v / len(step.passes) if v is not None else None for n, v in mean(step.passes)[0].items()}
+        ]
+        * p,
+    }
+
+
+def _expect_views(case, run):
+    for rank, (steps, _) in enumerate(run.results):
+        for number, (_, memory) in enumerate(steps):
+            for names in case.buckets:
+                if len({memory[name] for name in names}) > 1:
+                    cause = (
+                        "parameter.grad = view has to be set in each step: backward makes a new .grad after zero_grad()"
+                    )
+                    raise Wrong(
+                        f"{case.name}, step {number + 1}",
+                        f"the values are right, but rank {rank}'s {' and '.join(names)} do not lie in one flat tensor",
+                        cause=cause,
+                    )

@@ -1,0 +1,162 @@
+"""The transfer exercise of lab 08: each rank sends its largest entries, and keeps what it has not sent."""
+
+from __future__ import annotations
+
+from numbers import Integral
+
+import torch
+
+from labs_helpers.course.exercise import exercise
+from labs_helpers.course.verdict import Wrong, likely
+from labs_helpers.data_parallel.lab08.checks.top_k_mistakes import mistakes, run
+from labs_helpers.data_parallel.lab08.checks.world import on_ranks
+
+CASES = (  # name, ranks, groups, n, k
+    ("2 ranks, 3 of 10 entries", 2, None, 10, 3),
+    ("4 ranks, 2 of 7 entries", 4, None, 7, 2),
+    ("two groups, ranks 4, 0, 2 and ranks 3, 1", 5, [(4, 0, 2), (3, 1)], 8, 2),
+    ("3 ranks, all of 5 entries", 3, None, 5, 5),
+    ("1 rank", 1, None, 6, 2),
+)
+STEPS = 3
+LONG = "positions travel as int64, 8 bytes each, as topk gives them: .int() makes them int32"
+DENSE = "the whole vector travels; the entries alone are to be sent"
+SAME = "the ranks add up in different orders; the order of the ranks is the same for all"
+ERRORS = (
+    (
+        r"index_add_\(\): self|must have the same dtype|Index put requires|scatter\(\): Expected",
+        "values and flat have one dtype, and index_add_ takes int32 or int64 positions; flat[…] = takes int64",
+    ),
+    (
+        r"tensors used as indices must be long|expected.*dtype int64|index tensor|IndexError: tensors used",
+        "positions of int32 are sent; as an index PyTorch may want int64: places.long()",
+    ),
+    (r"Mismatch: \w+: elements", "every rank sends k entries; a threshold gives another number on each rank"),
+    (r"selected index k out of range", "topk takes k of the whole vector, along its only dimension"),
+)
+
+
+@exercise("08/9", "transfer: top-k with error feedback", points=50, minutes=40)
+def top_k_mean(student):
+    for case, size, groups, n, k in CASES:
+        gradients = [[_draw(n, rank, step) for rank in range(size)] for step in range(STEPS)]
+        ran = on_ranks(
+            case,
+            student,
+            _call,
+            size,
+            [[step[rank] for step in gradients] for rank in range(size)],
+            k,
+            groups=groups,
+            errors=ERRORS,
+            stuck="every rank sends k entries by the same collectives; a threshold gives another number on each",
+        )
+        for members in groups or [tuple(range(size))]:
+            own = [[step[rank].double() for rank in members] for step in gradients]
+            _expect_outcomes(case, [ran.results[rank] for rank in members], members, own, k)
+            for rank in members:
+                _expect_bytes(case, rank, ran.of(rank), [one[2] for one in ran.results[rank]], n, k, len(members))
+        dense = 4 * n
+        yield f"{case}, {STEPS} steps: a rank sends {8 * k} bytes per step, and all gradients have {dense}"
+
+
+def _draw(n, rank, step):
+    """Whole numbers whose sums are exact, of different magnitudes, the largest of them negative every second time."""
+    generator = torch.Generator().manual_seed(100 * step + rank)
+    signs = torch.randint(0, 2, (n,), generator=generator) * 2.0 - 1
+    values = torch.randperm(997, generator=generator)[:n] + 1.0
+    values[values.argmax()] *= -signs[values.argmax()] * (-1) ** step
+    return values * signs
+
+
+def _call(student, group, rank, gradients, k):
+    residual = torch.zeros_like(gradients[0])
+    left = []
+    for own in gradients:
+        flat = own.clone()
+        returned = student(flat, residual, k, group)
+        left.append((flat.clone(), residual.clone(), returned))
+    return left
+
+
+def _expect_outcomes(case, found, members, steps, k):
+    right = run(steps, k)
+
+    def fits(answer):
+        return all(
+            _near(found[r][s][0], answer[s].flat[r]) and _near(found[r][s][1], answer[s].residual[r])
+            for r in range(len(members))
+            for s in range(STEPS)
+        )
+
+    for s in range(STEPS):
+        for r, rank in enumerate(members):
+            for what, mine, wanted in (
+                ("flat", found[r][s][0], right[s].flat[r]),
+                ("residual", found[r][s][1], right[s].residual[r]),
+            ):
+                if not _near(mine, wanted):
+                    raise Wrong(
+                        f"{case}, step {s + 1}",
+                        _listed(mine),
+                        f"{_listed(wanted)}\n  its gradients were {_listed(steps[s][r])}",
+                        f"rank {rank}'s {what}",
+                        likely(mistakes(steps, k), fits),
+                        (
+                            "two ranks, k = 1, gradients [3, −5] and [4, 1]: write down flat and "
+                            "residual of both after two steps"
+                        ),
+                    )
+        for r in range(1, len(members)):
+            if not torch.equal(found[r][s][0], found[0][s][0]):
+                raise Wrong(
+                    f"{case}, step {s + 1}",
+                    f"flat has other bits on rank {members[r]} than on rank {members[0]}",
+                    cause=SAME,
+                )
+
+
+def _near(found, right) -> bool:
+    return found.shape == right.shape and bool(((found.double() - right).abs() <= 1e-3).all())
+
+
+def _listed(vector):
+    return "[" + ", ".join(f"{float(x):.5g}" for x in vector) + "]"
+
+
+def _expect_bytes(case, rank, calls, returned, n, k, p):
+    for number in range(STEPS):
+        per_step = len(calls) // STEPS
+        mine = calls[number * per_step : (number + 1) * per_step]
+        # Of a gather into one tensor and of one into a list all p tensors are counted.
+        sent = sum(call.nbytes / (p if call.name.startswith("all_gather") else 1) for call in mine)
+        if p > 1 and sent > 8 * k:
+            cause = ""
+            if any(call.dtype == "int64" for call in mine):
+                cause = LONG
+            elif any(call.name == "all_reduce" for call in mine) or sent >= 4 * n * (1 if n > 2 * k else 2):
+                cause = DENSE
+            elif any(call.dtype == "float64" for call in mine):
+                cause = "values travel in float64"
+            raise Wrong(
+                case,
+                (
+                    f"the values are right, but rank {rank} sends {sent:.0f} bytes per step: "
+                    f"{', '.join(str(call) for call in mine)}; {8 * k} are enough"
+                ),
+                cause=cause,
+            )
+    wanted = 8 * k * (p - 1)
+    for value in returned:
+        if not isinstance(value, Integral) or value != wanted:
+            guesses = {
+                8 * k: "what this rank sends to one of the others; it receives as much from each of them",
+                8 * k * p: "its own entries are counted as well; those it has already",
+                4 * k * (p - 1): "values alone, or positions alone, are counted",
+                12 * k * (p - 1): "positions are counted as int64",
+                2 * k * (p - 1): "numbers are counted, not bytes: nbytes",
+            }
+            cause = "the number of bytes is not returned" if value is None else guesses.get(value, "")
+            raise Wrong(
+                case, f"rank {rank} returned {value!r:.60}; it receives {wanted} bytes from the others", cause=cause
+            )

@@ -1,0 +1,142 @@
+"""What exercises 4 and 6 of lab 08 share: training steps on practice ranks, and what was sent when in them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import torch
+
+from labs_helpers.course.verdict import Wrong
+from labs_helpers.data_parallel.lab08.checks.replicas import Gradients, Part, backward, replica, taken, trained
+from labs_helpers.data_parallel.lab08.checks.world import on_ranks
+from labs_helpers.data_parallel.practice import Called, ProcessRun, mark
+
+
+class Pass(NamedTuple):
+    """A backward pass. own: each rank's gradients. late: of each rank, what arrives last. sync: it sends."""
+
+    own: Sequence[Gradients]
+    late: Sequence[Sequence[str]] = ()
+    sync: bool = True
+
+
+class Step(NamedTuple):
+    """passes, finish(), and then zero_grad(set_to_none)."""
+
+    passes: Sequence[Pass]
+    set_to_none: bool = True
+
+
+class Arrival(NamedTuple):
+    """What a rank sent after the gradient of `name` had arrived and before the next; name '': in finish()."""
+
+    name: str
+    sent: list[Called]
+
+
+def train(
+    case: str,
+    student: Callable,
+    wrap: Callable[..., tuple[Callable, Any]],
+    parts: Sequence[Part],
+    steps: Sequence[Step],
+    *,
+    groups: Sequence[Sequence[int]] | None = None,
+    stuck: str | Sequence[str] = "",
+    errors: Sequence[tuple[str, str]] = (),
+    later: Sequence[str] = (),
+) -> ProcessRun:
+    """Runs the steps; run.results: of each rank, for each step, (.grad of each parameter, storage of each .grad).
+
+    wrap(model, group) → (finish, no_sync), made by the student's function. stuck: the cause of collectives that do not
+    match; later: of whatever is raised after a step that went well. Raises Wrong."""
+    size = len(steps[0].passes[0].own)
+    done = [0] * size  # steps
+
+    def on_rank(_, group, rank):
+        model = replica(parts)
+        for name, p in trained(model).items():  # before the student's own hooks, so that it comes first
+            p.register_post_accumulate_grad_hook(lambda _, name=name: mark(group, f"arrived {name}"))
+        before = {name: p.detach().clone() for name, p in model.named_parameters()}
+        finish, no_sync = wrap(model, group)
+        left = []
+        for number, step in enumerate(steps):
+            mark(group, f"step {number}")
+            for one in step.passes:
+                late = one.late[rank] if one.late else ()
+                if one.sync:
+                    backward(model, one.own[rank], late)
+                else:
+                    with no_sync():
+                        backward(model, one.own[rank], late)
+            mark(group, "backward ends")
+            finish()
+            mark(group, "finished")
+            memory = {n: p.grad.untyped_storage().data_ptr() for n, p in model.named_parameters() if p.grad is not None}
+            left.append((taken(model), memory))
+            done[rank] = number + 1
+            model.zero_grad(set_to_none=step.set_to_none)
+        changed = next((name for name, p in model.named_parameters() if not torch.equal(p, before[name])), "")
+        return left, changed
+
+    try:
+        run = on_ranks(case, student, on_rank, size, groups=groups, stuck=stuck, errors=errors)
+    except Wrong as wrong:
+        if any(done) and later and re.search("TouchedTooEarly|Mismatch|deadlock|IndexError", wrong.found):
+            raise Wrong(f"{case}, step {max(done) + 1}", wrong.found, cause=later) from None
+        raise
+    for rank, (_, changed) in enumerate(run.results):
+        if changed:
+            raise Wrong(
+                case,
+                f"rank {rank}: {changed} has changed",
+                cause="gradients are averaged, in .grad; the parameters themselves stay",
+            )
+    return run
+
+
+def arrivals(run: ProcessRun, rank: int) -> list[list[Arrival]]:
+    """What a rank sent when, step by step."""
+    steps: list[list[Arrival]] = []
+    for event in run.log:
+        if event.rank != rank:
+            continue
+        if event.call is None:
+            if event.what.startswith("step"):
+                steps.append([])
+            elif event.what.startswith("arrived"):
+                steps[-1].append(Arrival(event.what.removeprefix("arrived "), []))
+            elif event.what == "backward ends":
+                steps[-1].append(Arrival("", []))
+        elif event.what == "start":
+            if not steps or not steps[-1]:
+                continue
+            steps[-1][-1].sent.append(event.call)
+    return steps
+
+
+def expect_asynchronous(case: str, run: ProcessRun) -> None:
+    """Raises Wrong where backward waits for a collective, or nobody waits for one."""
+    for rank in range(len(run.results)):
+        mine = run.of(rank)
+        blocking = [call for call in mine if not call.asynchronous]
+        within = [call for step in range(9) for call in run.waited_between(rank, f"step {step}", "backward ends")]
+        if blocking or within:
+            cause = "async_op=True is missing" if blocking else "wait() is called in the hook; it belongs into finish()"
+            raise Wrong(
+                case,
+                (
+                    f"the values are right, but rank {rank} waits for an all-reduce before backward "
+                    "goes on: nothing overlaps"
+                ),
+                cause=cause,
+            )
+    if run.never_waited:
+        call = run.never_waited[0]
+        raise Wrong(
+            case,
+            f"the values are right, but nobody waits for {call} of rank {call.rank}",
+            cause="a handle's wait() was not called; on a GPU nothing else makes the next step wait for it",
+        )

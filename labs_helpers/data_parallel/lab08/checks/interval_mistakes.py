@@ -1,0 +1,157 @@
+"""What goes wrong with intervals: exercise 7 of lab 08 with one mistake each."""
+
+from __future__ import annotations
+
+
+def lengths(compute, communication):
+    """The right answer for intervals of whole numbers, tick by tick."""
+    computing, sending = (_ticks(some) for some in (compute, communication))
+    return len(sending), len(sending - computing)
+
+
+def _ticks(intervals) -> set[int]:
+    return {tick for start, end in intervals for tick in range(start, end)}
+
+
+def merged(intervals, order=sorted, keep=max):
+    union: list = []
+    for start, end in order(intervals):
+        if union and start <= union[-1][1]:
+            union[-1] = (union[-1][0], keep(end, union[-1][1]))
+        else:
+            union.append((start, end))
+    return union
+
+
+def total(intervals):
+    return sum(end - start for start, end in intervals)
+
+
+def shared(some, others):
+    """Of every pair what both have."""
+    return sum(max(0, min(b, d) - max(a, c)) for a, b in some for c, d in others)
+
+
+def alone(compute, communication):
+    return total(communication) - shared(communication, compute)
+
+
+def _whole(compute, communication):
+    """Only messages that nothing touches."""
+    return total([(a, b) for a, b in communication if not any(c < b and a < d for c, d in compute)])
+
+
+def _outside(compute, communication):
+    """Only messages that do not lie within a compute interval, whole."""
+    return total([(a, b) for a, b in communication if not any(c <= a and b <= d for c, d in compute)])
+
+
+def _first_only(compute, communication):
+    """Each message less the first compute interval that it meets."""
+    result = 0
+    for a, b in communication:
+        met = [max(0, min(b, d) - max(a, c)) for c, d in compute]
+        result += b - a - next((one for one in met if one > 0), 0)
+    return result
+
+
+def _after(compute, communication):
+    end = max((d for _, d in compute), default=0)
+    return total([(max(a, end), b) for a, b in communication if b > end])
+
+
+def _span(intervals):
+    return max((b for _, b in intervals), default=0) - min((a for a, _ in intervals), default=0)
+
+
+def _unsorted(intervals):
+    return merged(intervals, order=list)
+
+
+def _last_end(intervals):
+    return merged(intervals, keep=lambda new, _: new)
+
+
+def _right(compute, communication):
+    sending = merged(communication)
+    return total(sending), alone(merged(compute), sending)
+
+
+def _both(merge):
+    def function(compute, communication):
+        sending = merge(communication)
+        return total(sending), alone(merge(compute), sending)
+
+    return function
+
+
+def _exposed(function):
+    """With this exposed time, everything else right."""
+    return lambda compute, communication: (_right(compute, communication)[0], function(compute, communication))
+
+
+TWICE = "time that two messages share is counted twice: merge the messages first"
+MISTAKES = [
+    ("(communicating, exposed) is returned the other way round", lambda c, m: _right(c, m)[::-1]),
+    ("compute and communication are swapped", lambda c, m: _right(m, c)),
+    (
+        "the second number is the hidden time, not the exposed one",
+        lambda c, m: (_right(c, m)[0], _right(c, m)[0] - _right(c, m)[1]),
+    ),
+    (TWICE, lambda c, m: (total(m), alone(merged(c), m))),
+    (TWICE, lambda c, m: (total(m), _right(c, m)[1])),
+    (TWICE, _exposed(lambda c, m: alone(merged(c), m))),
+    (
+        "compute intervals that overlap are taken off twice: merge them first",
+        _exposed(lambda c, m: alone(c, merged(m))),
+    ),
+    (
+        "compute intervals that overlap are taken off twice: merge them first",
+        _exposed(lambda c, m: max(0, alone(c, merged(m)))),
+    ),
+    ("neither list is merged: time that two intervals share counts twice", lambda c, m: (total(m), alone(c, m))),
+    (
+        "neither list is merged: time that two intervals share counts twice",
+        lambda c, m: (total(m), max(0, alone(c, m))),
+    ),
+    (
+        "it is a difference of two totals; compute hides communication only where both run at the same time",
+        _exposed(lambda c, m: max(0, total(merged(m)) - total(merged(c)))),
+    ),
+    (
+        "it is a difference of two totals; compute hides communication only where both run at the same time",
+        _exposed(lambda c, m: max(0, total(m) - total(c))),
+    ),
+    (
+        "it is a difference of two totals; compute hides communication only where both run at the same time",
+        lambda c, m: (total(m), total(m) - total(c)),
+    ),
+    (
+        "it is a difference of two totals; compute hides communication only where both run at the same time",
+        lambda c, m: (total(m), max(0, total(m) - total(c))),
+    ),
+    ("a message counts as hidden as soon as it meets any computation", _exposed(lambda c, m: _whole(c, merged(m)))),
+    ("a message counts as hidden as soon as it meets any computation", lambda c, m: (total(m), _whole(c, m))),
+    (
+        "a message that is hidden in part counts as exposed in whole",
+        _exposed(lambda c, m: _outside(merged(c), merged(m))),
+    ),
+    ("a message that is hidden in part counts as exposed in whole", lambda c, m: (total(m), _outside(c, m))),
+    ("a message may meet several compute intervals", _exposed(lambda c, m: _first_only(merged(c), merged(m)))),
+    ("exposed is not only what comes after the last computation", _exposed(lambda c, m: _after(c, merged(m)))),
+    (
+        "it is the time from the first beginning to the last end, with the gaps",
+        lambda c, m: (_span(m), _right(c, m)[1]),
+    ),
+    ("intervals are merged as they stand; they come in any order: sort them first", _both(_unsorted)),
+    (
+        "an interval within another ends before it: the end of what is merged is the later of the two",
+        _both(_last_end),
+    ),
+    ("nothing is hidden: all communication is counted as exposed", _exposed(lambda c, m: _right(c, m)[0])),
+]
+ERRORS = (
+    (r"cannot unpack|not enough values|too many values", "each list has pairs (start, end)"),
+    (r"max\(\) (arg|iterable)|min\(\) (arg|iterable)", "a list may be empty: max and min take default="),
+    (r"IndexError: list index", "a list may be empty, and its last interval has no next one"),
+)

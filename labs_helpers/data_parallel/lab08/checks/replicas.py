@@ -1,0 +1,140 @@
+"""Models to average: parameters of every kind, whose gradients tell which rank and which step they came from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+
+class Part(NamedTuple):
+    """A parameter. kind: what is special about it, if anything: 'transposed', 'tied', 'frozen', 'unused' or 'idle'.
+
+    tied: `output.weight` is the same parameter. unused: by odd ranks, idle: by all ranks, in a step.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    kind: str = ""
+    dtype: torch.dtype = torch.float32
+
+
+PLAIN = (
+    Part("first.weight", (3, 4)),
+    Part("first.bias", (4,)),
+    Part("last.weight", (4, 5)),
+)
+TRANSPOSED = (
+    PLAIN[0],
+    Part("middle.weight", (4, 3), "transposed"),
+    *PLAIN[1:],
+)
+TIED = (
+    Part("embedding.weight", (6, 2), "tied"),
+    *PLAIN,
+)
+FROZEN = (
+    PLAIN[0],
+    Part("frozen.weight", (3, 3), "frozen"),
+    *PLAIN[1:],
+)
+UNUSED = (
+    PLAIN[0],
+    Part("adapter.weight", (5, 2), "unused"),
+    PLAIN[1],
+    Part("adapter.bias", (2,), "unused"),
+    PLAIN[2],
+)
+IDLE = (
+    PLAIN[0],
+    Part("idle.weight", (2, 3), "idle"),
+    *PLAIN[1:],
+)
+MIXED = (
+    PLAIN[0],
+    Part("norm.weight", (7,), dtype=torch.bfloat16),
+    PLAIN[1],
+    Part("norm.bias", (5,), dtype=torch.float64),
+    PLAIN[2],
+    Part("scale", (), dtype=torch.bfloat16),
+)
+ALL = (
+    *TIED,
+    *TRANSPOSED[1:2],
+    *UNUSED[1:4:2],
+    *IDLE[1:2],
+    *FROZEN[1:2],
+    Part("scale", ()),
+)
+
+Gradients = Mapping[str, Tensor | None]
+
+
+def replica(parts: Sequence[Part], seed: int = 0) -> nn.Module:
+    """The same model for the same seed."""
+    generator = torch.Generator().manual_seed(seed)
+    model = nn.Module()
+    for part in parts:
+        home, _, name = part.name.rpartition(".")
+        if home and not hasattr(model, home):
+            model.add_module(home, nn.Module())
+        values = torch.randn(part.shape, generator=generator).to(part.dtype)
+        if part.kind == "transposed":
+            values = values.t().contiguous().t()
+        parameter = nn.Parameter(values, requires_grad=part.kind != "frozen")
+        (getattr(model, home) if home else model).register_parameter(name, parameter)
+    if any(part.kind == "tied" for part in parts):
+        model.add_module("output", nn.Module())
+        model.output.weight = model.embedding.weight
+    return model
+
+
+def draw(parts: Sequence[Part], rank: int, step: int = 0, used: bool = True) -> dict[str, Tensor | None]:
+    """Multiples of 6 up to ±96, exact in every dtype; None for what this rank does not use. used=True: an odd rank
+    does not use what is 'unused'; False: an even one does not."""
+    generator = torch.Generator().manual_seed(1000 * step + rank)
+    drawn: dict[str, Tensor | None] = {}
+    for part in parts:
+        values = 6.0 * torch.randint(-16, 17, part.shape, generator=generator)
+        values += 6.0 * (values == 0)  # a gradient of 0 would tell nothing
+        absent = part.kind == "idle" or (part.kind == "unused" and (rank % 2 == 1) == used)
+        if part.kind != "frozen":
+            drawn[part.name] = None if absent else values.double()
+    return drawn
+
+
+def trained(model: nn.Module) -> dict[str, nn.Parameter]:
+    return {name: p for name, p in model.named_parameters() if p.requires_grad}
+
+
+def fill(model: nn.Module, gradients: Gradients) -> None:
+    """.grad of every parameter, as backward would leave it: with its parameter's dtype and order in memory."""
+    for name, p in trained(model).items():
+        values = gradients[name]
+        p.grad = None if values is None else torch.empty_like(p).detach().copy_(values)
+
+
+def backward(model: nn.Module, gradients: Gradients, late: Sequence[str] = (), scale: float = 1.0) -> None:
+    """A backward pass that leaves these gradients (times `scale`), from the model's last parameter to the first.
+
+    A tied parameter is used at both ends, so that its gradient is complete at the very end. late: names whose gradients
+    arrive last, in this order.
+    """
+    parameters = trained(model)
+    order = [name for name in parameters if name not in late]
+    uses = [*reversed(late), *order]
+    loss = torch.zeros((), dtype=torch.float64)
+    shared = "embedding.weight" if hasattr(model, "output") else ""
+    for name in [*uses, *([shared] if shared else [])]:
+        values = gradients[name]
+        if values is not None:
+            share = 0.5 if name == shared else 1.0
+            loss = loss + (parameters[name].double() * values).sum() * (share * scale)
+    loss.backward()
+
+
+def taken(model: nn.Module) -> dict[str, Tensor | None]:
+    """What stands in .grad now: copies."""
+    return {name: None if p.grad is None else p.grad.detach().clone() for name, p in model.named_parameters()}

@@ -1,0 +1,129 @@
+"""Top-k with error feedback in float64, step by step: the right numbers, and what common mistakes give."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+
+class Outcome(NamedTuple):
+    """After a step: the mean on each rank, and each rank's residual."""
+
+    flat: list[Tensor]
+    residual: list[Tensor]
+
+
+def run(
+    steps: Sequence[Sequence[Tensor]],
+    k: int,
+    *,
+    added: Callable = lambda flat, residual: flat + residual,
+    size: Callable = lambda corrected, flat: corrected.abs(),
+    sent: Callable = lambda corrected, flat: corrected,
+    left: Callable = lambda corrected, flat, sent, mean, old: torch.where(sent != 0, 0, corrected),
+    divisor: float | None = None,
+    combine: Callable = lambda sent, own, k: sum(sent),
+    keeps: Callable = lambda mean, flat: mean,
+) -> list[Outcome]:
+    """steps: of each step each rank's gradients. The settings are the places where mistakes are made."""
+    p, outcomes = len(steps[0]), []
+    residuals = [torch.zeros_like(one) for one in steps[0]]
+    for flats in steps:
+        corrected = [added(flat, old) for flat, old in zip(flats, residuals, strict=True)]
+        messages = []
+        for whole, flat in zip(corrected, flats, strict=True):
+            places = size(whole, flat).topk(k).indices
+            message = torch.zeros_like(whole)
+            message[places] = sent(whole, flat)[places]
+            messages.append(message)
+        means = [combine(messages, own, k) / (divisor or p) for own in range(p)]
+        residuals = [left(*of_rank) for of_rank in zip(corrected, flats, messages, means, residuals, strict=True)]
+        outcomes.append(Outcome([keeps(*both) for both in zip(means, flats, strict=True)], residuals))
+    return outcomes
+
+
+def _last(messages, own, k):
+    """The last rank that has sent an entry counts."""
+    result = torch.zeros_like(messages[0])
+    for one in messages:
+        result = torch.where(one != 0, one, result)
+    return result
+
+
+def _users(messages, own, k):
+    return sum(messages) / sum((one != 0).double() for one in messages).clamp(min=1) * len(messages)
+
+
+def mistakes(steps, k) -> Iterator[tuple[str, list[Outcome]]]:
+    """(sentence, the outcomes)"""
+    p = len(steps[0])
+
+    def made(sentence, **settings):
+        return sentence, run(steps, k, **settings)
+
+    zero = torch.zeros_like
+
+    def difference(corrected, flat, sent, mean, old):
+        return corrected - sent
+
+    yield made("the sum, not the mean: a division by the number of ranks is missing", divisor=1)
+    yield made("divided by the number of ranks twice", divisor=p * p)
+    yield made("divided by k", divisor=k)
+    yield made("divided by the number of ranks that have sent the entry; who has not counts as 0", combine=_users)
+    yield made(
+        (
+            "where several ranks send one entry the last of them counts: flat[places] = values "
+            "overwrites, index_add_ adds up"
+        ),
+        combine=_last,
+    )
+    yield made("what other ranks send is not used", combine=lambda messages, own, k: messages[own])
+    yield made("what other ranks send is not used", combine=lambda messages, own, k: messages[own] * p)
+    yield made("all ranks have rank 0's entries", combine=lambda messages, own, k: messages[0] * p)
+    yield made("the residual is not added before the largest are chosen", added=lambda flat, residual: flat)
+    yield made("the residual is subtracted", added=lambda flat, residual: flat - residual)
+    yield made(
+        "the largest are chosen from the gradients alone, without the residual", size=lambda corrected, flat: flat.abs()
+    )
+    yield made("the gradients alone are sent, without the residual", sent=lambda corrected, flat: flat)
+    yield made("the gradients alone are sent, without the residual", sent=lambda corrected, flat: flat, left=difference)
+    yield made(
+        "the largest values are chosen, not the largest magnitudes: abs()", size=lambda corrected, flat: corrected
+    )
+    yield made("magnitudes are sent: the sign is lost", sent=lambda corrected, flat: corrected.abs())
+    yield made("magnitudes are sent: the sign is lost", sent=lambda corrected, flat: corrected.abs(), left=difference)
+    yield made("the smallest are sent", size=lambda corrected, flat: -corrected.abs())
+    yield made("the residual keeps what was sent as well", left=lambda corrected, *_: corrected)
+    yield made("the residual holds what was sent, not what was left", left=lambda corrected, flat, sent, *_: sent)
+    yield made(
+        "the residual is what the mean lacks; a rank keeps what it has not sent itself",
+        left=lambda corrected, flat, sent, mean, old: corrected - mean,
+    )
+    yield made(
+        "the residual holds what is left of this step's gradients alone",
+        left=lambda corrected, flat, sent, mean, old: flat - torch.where(sent != 0, flat, 0),
+    )
+    yield made(
+        "the residual holds what is left of this step's gradients alone",
+        left=lambda corrected, flat, sent, mean, old: flat - sent,
+    )
+    yield made(
+        "what is left is added to a residual that is in it already",
+        left=lambda corrected, flat, sent, mean, old: old + corrected - sent,
+    )
+    yield made(
+        "flat is not written: `flat = …` names a new tensor, flat.copy_(…) writes", keeps=lambda mean, flat: flat
+    )
+    yield made("the mean is added to the gradients that are still in flat", keeps=lambda mean, flat: flat + mean)
+    yield made(
+        "flat keeps its own gradients where nobody has sent anything",
+        keeps=lambda mean, flat: torch.where(mean != 0, mean, flat),
+    )
+    lost = (
+        "residual stays 0, and what is not sent is lost: it is cleared, or never written "
+        "(`residual = …` names a new tensor)"
+    )
+    yield made(lost, left=lambda corrected, *_: zero(corrected))

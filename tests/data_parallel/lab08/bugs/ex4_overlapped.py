@@ -1,0 +1,157 @@
+"""Exercise 4 of lab 08: mistakes that its check has to name, and right answers written differently."""
+
+NAME = "overlapped"
+SEND = "        work = dist.all_reduce(parameter.grad, group=group, async_op=True)\n"
+WAIT = "            work.wait()\n"
+DIVIDE = "            parameter.grad /= dist.get_world_size(group)\n"
+CLEAR = "        under_way.clear()\n"
+KEEP = "        under_way.append((parameter, work))\n"
+IF = "        if parameter.requires_grad:\n"
+HOOK = "            parameter.register_post_accumulate_grad_hook(send)\n"
+
+BUGS: list = [
+    (NAME, "a sum", [(DIVIDE, "")], "the sum over the ranks, not the mean"),
+    (NAME, "wait forgotten", [(WAIT, "")], "wait"),
+    (NAME, "divided before wait", [(WAIT + DIVIDE, DIVIDE + WAIT)], "until wait|belongs to the collective"),
+    (
+        NAME,
+        "divided in the hook after the start",
+        [(KEEP, KEEP + "        parameter.grad /= dist.get_world_size(group)\n"), (DIVIDE, "")],
+        "until wait|belongs to the collective",
+    ),
+    (NAME, "waits in the hook", [(KEEP, KEEP + "        work.wait()\n"), (WAIT, "")], "wait.. is called in the hook"),
+    (NAME, "not asynchronous", [(", async_op=True", ""), (WAIT, "")], "async_op=True is missing"),
+    (
+        NAME,
+        "not asynchronous, waits",
+        [(", async_op=True", "")],
+        "async_op=True returns a handle|without async_op=True",
+    ),
+    (NAME, "the list grows", [(CLEAR, "")], "step 2(.|\n)*what is under way is not emptied"),
+    (
+        NAME,
+        "the mean twice",
+        [("parameter.grad, group=group", "parameter.grad, op=dist.ReduceOp.AVG, group=group")],
+        "the mean is taken twice",
+    ),
+    (NAME, "frozen hooked", [(IF, "        if True:\n")], "a frozen parameter gets no gradient and no hook"),
+    (
+        NAME,
+        "before it is in .grad",
+        [("register_post_accumulate_grad_hook", "register_hook")],
+        "register_hook calls with the gradient",
+    ),
+    (NAME, "the hook is called", [("_hook(send)", "_hook(send(parameter))")], ".grad is None|None"),
+    (NAME, "no hooks", [(HOOK, "            pass\n")], "this rank's own gradient"),
+    (
+        NAME,
+        "started in finish",
+        [
+            (SEND + KEEP, "        under_way.append(parameter)\n"),
+            (
+                "        for parameter, work in under_way:\n",
+                (
+                    "        works = [(p, dist.all_reduce(p.grad, group=group, async_op=True)) for p "
+                    "in under_way]\n        for parameter, work in works:\n"
+                ),
+            ),
+        ],
+        "started in finish.., after backward",
+    ),
+    (
+        NAME,
+        "only the last is waited for",
+        [
+            (
+                "        for parameter, work in under_way:\n" + WAIT,
+                "        under_way[-1][1].wait()\n        for parameter, work in under_way:\n",
+            )
+        ],
+        "wait",
+    ),
+    (
+        NAME,
+        "tied twice",
+        [("model.parameters():", "[p for m in model.modules() for p in m.parameters(recurse=False)]:")],
+        "sent twice|belongs to the collective|until wait",
+    ),
+    (NAME, "finish is called", [("return finish", "return finish()")], "finish itself is asked for"),
+    (NAME, "the default group", [("group=group, ", "")], "group= is missing|group=group is missing"),
+    (NAME, "all ranks divide", [("dist.get_world_size(group)", "dist.get_world_size()")], "without group"),
+    (
+        NAME,
+        "a copy is sent",
+        [("all_reduce(parameter.grad,", "all_reduce(parameter.grad.clone(),")],
+        "never added to the others'",
+    ),
+    (
+        NAME,
+        "hooks in finish again",
+        [
+            (
+                CLEAR,
+                CLEAR
+                + (
+                    "        for p in model.parameters():\n            if p.requires_grad:\n       "
+                    "         p.register_post_accumulate_grad_hook(send)\n"
+                ),
+            )
+        ],
+        "step 2|hooks|belongs to the collective",
+    ),
+    (
+        NAME,
+        "all when the last arrives",
+        [
+            (
+                SEND + KEEP,
+                (
+                    "        waiting.append(parameter)\n        if len(waiting) == "
+                    "sum(p.requires_grad for p in model.parameters()):\n            "
+                    "under_way.extend((p, dist.all_reduce(p.grad, group=group, async_op=True)) "
+                    "for p in waiting)\n            waiting.clear()\n"
+                ),
+            ),
+            ("    under_way = []", "    waiting = []\n    under_way = []"),
+        ],
+        "sends 0 gradients when that of .* arrives",
+    ),
+    (
+        NAME,
+        "under_way is rebound",
+        [("under_way.append((parameter, work))", "under_way = [*under_way, (parameter, work)]")],
+        "nonlocal|makes a name",
+    ),
+]
+DIFFERENT: list = [
+    (NAME, [(SEND, "        parameter.grad /= group.size()\n" + SEND), (DIVIDE, "")]),
+    (NAME, [(", group=group, async_op", ", dist.ReduceOp.AVG, group, async_op"), (DIVIDE, "")]),
+    (
+        NAME,
+        [
+            (CLEAR, ""),
+            (
+                "        for parameter, work in under_way:\n",
+                "        while under_way:\n            parameter, work = under_way.pop()\n",
+            ),
+            (DIVIDE, "            parameter.grad = parameter.grad / dist.get_world_size(group)\n"),
+        ],
+    ),
+    (
+        NAME,
+        [
+            (
+                SEND + KEEP,
+                (
+                    "        total = parameter.grad.contiguous().double().float()\n        "
+                    "under_way.append((parameter, (total, dist.all_reduce(total, group=group, async_op=True))))\n"
+                ),
+            ),
+            (
+                WAIT + DIVIDE,
+                "            work[1].wait()\n            parameter.grad.copy_(work[0] / dist.get_world_size(group))\n",
+            ),
+        ],
+    ),
+    (NAME, [(HOOK, "            parameter.register_post_accumulate_grad_hook(lambda p: send(p))\n")]),
+]

@@ -1,0 +1,165 @@
+"""Exercise 5 of lab 08: mistakes that its check has to name, and right answers written differently."""
+
+NAME = "make_buckets"
+SORT = "    return sorted(buckets, key=lambda bucket: arrival[bucket[-1]])\n"
+FITS = "parameter.nbytes > room[kind]"
+LIMIT = "bucket_bytes if buckets else first_bytes"
+NEW = "kind not in filling or parameter.nbytes > room[kind]"
+
+BUGS: list = [
+    (
+        NAME,
+        "the model's order",
+        [("enumerate(reversed(parameters))", "enumerate(parameters)")],
+        "the buckets are filled in the model's order",
+    ),
+    (NAME, "order of beginning", [(SORT, "    return buckets\n")], "in the order in which they were begun"),
+    (
+        NAME,
+        "buckets turned round",
+        [("enumerate(reversed(parameters))", "enumerate(parameters)"), (SORT, "    return buckets[::-1]\n")],
+        "each was filled in the model's order",
+    ),
+    (
+        NAME,
+        "inside turned round",
+        [(SORT, SORT.replace("sorted(buckets", "[b[::-1] for b in sorted(buckets").rstrip() + "]\n")],
+        "within a bucket the parameters stand in the model's order",
+    ),
+    (NAME, "not to the last byte", [(FITS, "parameter.nbytes >= room[kind]")], "last byte still fits"),
+    (NAME, "elements", [("parameter.nbytes", "parameter.numel()")], "elements are counted, not bytes"),
+    (NAME, "4 bytes each", [("parameter.nbytes", "4 * parameter.numel()")], "every element counts 4 bytes"),
+    (NAME, "no first", [(LIMIT, "bucket_bytes")], "first_bytes is not used"),
+    (NAME, "first for all", [(LIMIT, "first_bytes")], "all buckets have first_bytes"),
+    (
+        NAME,
+        "first of each dtype",
+        [(LIMIT, "bucket_bytes if kind in room else first_bytes")],
+        "each dtype's first bucket",
+    ),
+    (NAME, "dtypes mixed", [("kind = parameter.dtype", "kind = 0")], "a bucket holds several dtypes"),
+    (
+        NAME,
+        "ends with the dtype",
+        [
+            (
+                "        kind = parameter.dtype\n",
+                "        kind = parameter.dtype\n        filling = {kind: filling[kind]} if kind in filling else {}\n",
+            )
+        ],
+        "a bucket ends where the dtype changes",
+    ),
+    (NAME, "closed too late", [(FITS, "room[kind] < 0")], "closed after it has become too large"),
+    (NAME, "closed when full", [(FITS, "room[kind] <= 0")], "closed after it has become too large"),
+    (
+        NAME,
+        "the last is forgotten",
+        [(SORT, "    return sorted(buckets, key=lambda bucket: arrival[bucket[-1]])[:-1]\n")],
+        "last bucket is forgotten",
+    ),
+    (NAME, "one each", [(NEW, "True")], "a bucket of its own"),
+    (
+        NAME,
+        "by dtype",
+        [(SORT, "    return sorted(buckets, key=lambda b: list(room).index(b[0].dtype))\n")],
+        "buckets of one dtype come first",
+    ),
+    (
+        NAME,
+        "the last come first",
+        [(SORT, "    return sorted(buckets, key=lambda bucket: -arrival[bucket[-1]])\n")],
+        "the buckets are in reverse",
+    ),
+    (
+        NAME,
+        "by first arrival",
+        [("arrival[bucket[-1]]", "arrival[bucket[0]]")],
+        "in the order in which they were begun",
+    ),
+    (
+        NAME,
+        "compared by value",
+        [
+            (
+                "    buckets, filling",
+                (
+                    "    if any(p in parameters[:i] for i, p in enumerate(parameters)):\n        "
+                    "return []\n    buckets, filling"
+                ),
+            )
+        ],
+        "id\\(parameter\\)",
+    ),
+    (
+        NAME,
+        "the list is turned",
+        [
+            ("enumerate(reversed(parameters))", "enumerate(parameters)"),
+            ("    buckets, filling", "    parameters.reverse()\n    buckets, filling"),
+        ],
+        "has to stay as it is",
+    ),
+    (NAME, "room is not kept", [("        room[kind] -= parameter.nbytes\n", "")], "got "),
+    (NAME, "a generator", [(SORT, "    return (b for b in buckets)\n")], "a list of lists of parameters"),
+]
+DIFFERENT: list = [
+    (
+        NAME,
+        [
+            (
+                "    buckets, filling, room, arrival = [], {}, {}, {}\n",
+                (
+                    "    from collections import defaultdict\n    done, filling = [], "
+                    "defaultdict(list)\n    limit = {}\n    first = True\n"
+                ),
+            ),
+            (
+                "    for place, parameter in enumerate(reversed(parameters)):\n",
+                "    for place, parameter in enumerate(parameters[::-1]):\n",
+            ),
+            (
+                (
+                    "        kind = parameter.dtype\n        if kind not in filling or "
+                    "parameter.nbytes > room[kind]:\n            filling[kind], room[kind] = [], "
+                    "bucket_bytes if buckets else first_bytes\n            buckets.append(filling[kind])\n"
+                ),
+                (
+                    "        kind = parameter.dtype\n        held = sum(p.nbytes for _, p in "
+                    "filling[kind])\n        if not held or held + parameter.nbytes > "
+                    "limit[kind]:\n            if held:\n                "
+                    "done.append(filling.pop(kind))\n            limit[kind] = first_bytes if "
+                    "first else bucket_bytes\n            first = False\n"
+                ),
+            ),
+            (
+                (
+                    "        filling[kind].append(parameter)\n        room[kind] -= "
+                    "parameter.nbytes\n        arrival[parameter] = place\n"
+                ),
+                "        filling[kind].append((place, parameter))\n",
+            ),
+            (
+                SORT,
+                (
+                    "    done += [some for some in filling.values() if some]\n    "
+                    "done.sort(key=lambda some: some[-1][0])\n    return [[p for _, p in some] for some in done]\n"
+                ),
+            ),
+        ],
+    ),
+    (
+        NAME,
+        [
+            ("arrival[parameter] = place", "arrival[id(parameter)] = place"),
+            ("arrival[bucket[-1]]", "arrival[id(bucket[-1])]"),
+            ("parameter.nbytes", "parameter.numel() * parameter.element_size()"),
+        ],
+    ),
+    (
+        NAME,
+        [
+            (FITS, "room[kind] - parameter.nbytes < 0"),
+            (SORT, "    return [tuple(b) for b in sorted(buckets, key=lambda bucket: arrival[bucket[-1]])]\n"),
+        ],
+    ),
+]

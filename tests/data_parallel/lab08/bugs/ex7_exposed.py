@@ -1,0 +1,184 @@
+"""Exercise 7 of lab 08: mistakes that its check has to name, and right answers written differently."""
+
+NAME = "exposed"
+BODY = """    moments = sorted({t for interval in [*compute, *communication] for t in interval})
+
+    def runs(intervals, start, end):
+        return any(a <= start and end <= b for a, b in intervals)
+
+    communicating = alone = 0.0
+    for start, end in pairwise(moments):
+        if runs(communication, start, end):
+            communicating += end - start
+            if not runs(compute, start, end):
+                alone += end - start
+    return communicating, alone
+"""
+MERGE = """    def merge(intervals):
+        union = []
+        for a, b in sorted(intervals):
+            if union and a <= union[-1][1]:
+                union[-1] = (union[-1][0], max(b, union[-1][1]))
+            else:
+                union.append((a, b))
+        return union
+
+    def length(intervals):
+        return sum(b - a for a, b in intervals)
+
+    def overlap(some, others):
+        return sum(max(0.0, min(b, d) - max(a, c)) for a, b in some for c, d in others)
+
+"""
+RIGHT = (
+    "    compute, communication = merge(compute), merge(communication)\n    total = "
+    "length(communication)\n    return total, total - overlap(communication, compute)\n"
+)
+
+
+def other(body: str, merge: str = MERGE) -> list[tuple[str, str]]:
+    return [(BODY, merge + body)]
+
+
+BUGS: list = [
+    (
+        NAME,
+        "messages twice",
+        other("    total = length(communication)\n    return total, total - overlap(communication, merge(compute))\n"),
+        "time that two messages share is counted twice",
+    ),
+    (
+        NAME,
+        "compute twice",
+        other(
+            "    communication = merge(communication)\n    total = length(communication)\n    "
+            "return total, total - overlap(communication, compute)\n"
+        ),
+        "compute intervals that overlap are taken off twice",
+    ),
+    (
+        NAME,
+        "nothing merged",
+        other("    total = length(communication)\n    return total, total - overlap(communication, compute)\n"),
+        "neither list is merged",
+    ),
+    (
+        NAME,
+        "two totals",
+        other("    total = length(merge(communication))\n    return total, max(0.0, total - length(merge(compute)))\n"),
+        "a difference of two totals",
+    ),
+    (
+        NAME,
+        "two sums",
+        other("    total = length(communication)\n    return total, max(0.0, total - length(compute))\n"),
+        "a difference of two totals",
+    ),
+    (NAME, "order", [("return communicating, alone", "return alone, communicating")], "returned the other way round"),
+    (NAME, "hidden", [("if not runs(compute", "if runs(compute")], "the second number is the hidden time"),
+    (
+        NAME,
+        "swapped",
+        [
+            ("if runs(communication, start, end)", "if runs(compute, start, end)"),
+            ("not runs(compute, start, end)", "not runs(communication, start, end)"),
+        ],
+        "compute and communication are swapped",
+    ),
+    (
+        NAME,
+        "unsorted",
+        other(RIGHT, MERGE.replace("sorted(intervals)", "intervals")),
+        "intervals are merged as they stand",
+    ),
+    (
+        NAME,
+        "the later end",
+        other(RIGHT, MERGE.replace("max(b, union[-1][1])", "b")),
+        "the end of what is merged is the later",
+    ),
+    (
+        NAME,
+        "span",
+        other(
+            "    _, right = length(communication), 0\n    m = merge(communication)\n    return "
+            "max((b for _, b in m), default=0) - min((a for a, _ in m), default=0), "
+            "length(m) - overlap(m, merge(compute))\n"
+        ),
+        "from the first beginning to the last end",
+    ),
+    (
+        NAME,
+        "any overlap hides",
+        other(
+            "    m = merge(communication)\n    return length(m), length([(a, b) for a, b in m if "
+            "not any(c < b and a < d for c, d in compute)])\n"
+        ),
+        "hidden as soon as it meets any",
+    ),
+    (
+        NAME,
+        "within or not",
+        other(
+            "    m, c = merge(communication), merge(compute)\n    return length(m), length([(a, "
+            "b) for a, b in m if not any(s <= a and b <= e for s, e in c)])\n"
+        ),
+        "hidden in part counts as exposed in whole",
+    ),
+    (
+        NAME,
+        "after the last",
+        other(
+            "    m = merge(communication)\n    end = max((b for _, b in compute), default=0)\n   "
+            " return length(m), length([(max(a, end), b) for a, b in m if b > end])\n"
+        ),
+        "what comes after the last computation",
+    ),
+    (
+        NAME,
+        "nothing hidden",
+        [
+            (
+                "            if not runs(compute, start, end):\n                alone += end - start\n",
+                "            alone += end - start\n",
+            )
+        ],
+        "nothing is hidden",
+    ),
+    (NAME, "empty lists", other("    end = max(b for _, b in compute)\n" + RIGHT), "a list may be empty"),
+    (
+        NAME,
+        "sorted in place",
+        [("    moments =", "    compute.sort()\n    communication.sort()\n    moments =")],
+        "has to stay as it is",
+    ),
+    (NAME, "one number", [("return communicating, alone", "return alone")], r"\(communicating, exposed\) is asked for"),
+    (
+        NAME,
+        "share",
+        [("return communicating, alone", "return communicating, alone / communicating if communicating else 0")],
+        "got ",
+    ),
+]
+DIFFERENT: list = [
+    (NAME, other(RIGHT)),
+    (
+        NAME,
+        other(
+            "    def union(intervals):\n        return length(merge(intervals))\n\n"
+            "    both = union([*compute, *communication])\n    return union(communication), both - union(compute)\n"
+        ),
+    ),
+    (
+        NAME,
+        other(
+            "    events = [(t, 0, s) for a, b in compute for t, s in ((a, 1), (b, -1))]\n"
+            "    events += [(t, 1, s) for a, b in communication for t, s in ((a, 1), (b, -1))]\n"
+            "    active, last, total, alone = [0, 0], 0.0, 0.0, 0.0\n"
+            "    for t, which, change in sorted(events):\n"
+            "        if active[1]:\n            total += t - last\n            if not "
+            "active[0]:\n                alone += t - last\n"
+            "        active[which] += change\n        last = t\n    return total, alone\n"
+        ),
+    ),
+]

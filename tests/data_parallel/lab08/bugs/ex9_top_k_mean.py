@@ -1,0 +1,149 @@
+"""Exercise 9 of lab 08: mistakes that its check has to name, and right answers written differently."""
+
+NAME = "top_k_mean"
+ADD = "    residual += flat\n"
+PLACES = "    positions = residual.abs().topk(k).indices\n"
+VALUES = "    values = residual[positions]\n"
+KEEP = "    residual[positions] = 0\n"
+INT = "    positions = positions.int()\n"
+ZERO = "    flat.zero_()\n"
+PUT = "        flat.index_add_(0, places, theirs / size)\n"
+RETURN = "    return (size - 1) * (values.nbytes + positions.nbytes)\n"
+
+BUGS: list = [
+    (NAME, "a sum", [("theirs / size", "theirs")], "the sum, not the mean"),
+    (
+        NAME,
+        "divided twice",
+        [("    return (size", "    flat /= size\n    return (size")],
+        "divided by the number of ranks twice",
+    ),
+    (NAME, "no feedback", [(ADD, "    residual = flat.clone()\n")], "residual stays 0, and what is not sent is lost"),
+    (NAME, "nothing is kept", [(KEEP, "    residual.zero_()\n")], "residual stays 0, and what is not sent is lost"),
+    (NAME, "everything is kept", [(KEEP, "")], "keeps what was sent as well"),
+    (
+        NAME,
+        "what was sent is kept",
+        [(KEEP, "    kept = torch.zeros_like(residual)\n    kept[positions] = values\n    residual.copy_(kept)\n")],
+        "holds what was sent, not what was left",
+    ),
+    (NAME, "largest values", [("residual.abs().topk", "residual.topk")], "the largest values are chosen"),
+    (
+        NAME,
+        "magnitudes are sent",
+        [(PLACES + VALUES, "    values, positions = residual.abs().topk(k)\n")],
+        "the sign is lost",
+    ),
+    (NAME, "smallest", [("topk(k)", "topk(k, largest=False)")], "the smallest are sent"),
+    (NAME, "int64 positions", [(INT, "")], "positions travel as int64"),
+    (NAME, "overwritten", [(PUT, "        flat[places.long()] = theirs / size\n")], "the last of them counts"),
+    (NAME, "not cleared", [(ZERO, "")], "added to the gradients that are still in flat"),
+    (NAME, "flat is rebound", [(ZERO, "    flat = torch.zeros_like(flat)\n")], "flat is not written"),
+    (
+        NAME,
+        "own entries alone",
+        [("zip(all_values, all_positions, strict=True)", "[(values, positions)]")],
+        "what other ranks send is not used",
+    ),
+    (
+        NAME,
+        "chosen without residual",
+        [(PLACES, "    positions = flat.abs().topk(k).indices\n")],
+        "chosen from the gradients alone",
+    ),
+    (NAME, "sent without residual", [(VALUES, "    values = flat[positions]\n")], "the gradients alone are sent"),
+    (
+        NAME,
+        "residual of the mean",
+        [(KEEP, ""), ("    return (size", "    residual -= flat\n    return (size")],
+        "what the mean lacks",
+    ),
+    (
+        NAME,
+        "the whole vector",
+        [
+            (
+                "    all_values = [",
+                (
+                    "    whole = torch.zeros_like(flat)\n    whole[positions.long()] = values\n    "
+                    "dist.all_reduce(whole, group=group)\n    flat.copy_(whole / size)\n    "
+                    "return (size - 1) * 8 * k\n    all_values = ["
+                ),
+            )
+        ],
+        "the entries alone are to be sent",
+    ),
+    (NAME, "bytes with its own", [("(size - 1) * (values", "size * (values")], "its own entries are counted"),
+    (
+        NAME,
+        "bytes of values",
+        [("(values.nbytes + positions.nbytes)", "values.nbytes")],
+        "values alone, or positions alone",
+    ),
+    (NAME, "bytes sent", [("(size - 1) * (values", "(values")], "what this rank sends"),
+    (NAME, "nothing returned", [(RETURN, "    pass\n")], "number of bytes is not returned"),
+    (
+        NAME,
+        "a threshold",
+        [(PLACES, "    positions = (residual.abs() > 60).nonzero().flatten()\n")],
+        "every rank sends k entries|got ",
+    ),
+    (NAME, "the default group", [(", group=group)", ")")], "group= is missing|group=group is missing"),
+]
+GATHER = """    all_values = [torch.empty_like(values) for _ in range(size)]
+    all_positions = [torch.empty_like(positions) for _ in range(size)]
+    dist.all_gather(all_values, values, group=group)
+    dist.all_gather(all_positions, positions, group=group)
+"""
+DIFFERENT: list = [
+    (
+        NAME,
+        [
+            (
+                GATHER,
+                (
+                    "    all_values, all_positions = torch.empty(size * k), torch.empty(size * k, "
+                    "dtype=torch.int32)\n    dist.all_gather_into_tensor(all_values, values, "
+                    "group=group)\n    dist.all_gather_into_tensor(all_positions, positions, "
+                    "group=group)\n    all_values, all_positions = all_values.chunk(size), all_positions.chunk(size)\n"
+                ),
+            )
+        ],
+    ),
+    (
+        NAME,
+        [
+            (PUT, "        flat.scatter_add_(0, places.long(), theirs)\n"),
+            (RETURN, "    flat /= size\n    return 8 * k * (size - 1)\n"),
+            (KEEP, "    residual.index_fill_(0, positions, 0.0)\n"),
+        ],
+    ),
+    (
+        NAME,
+        [
+            (
+                GATHER,
+                (
+                    "    message = torch.cat([values.view(torch.int32), positions])\n    parts = "
+                    "[torch.empty_like(message) for _ in range(size)]\n    "
+                    "dist.all_gather(parts, message, group=group)\n    all_values = "
+                    "[part[:k].view(torch.float32) for part in parts]\n    all_positions = "
+                    "[part[k:] for part in parts]\n"
+                ),
+            ),
+        ],
+    ),
+    (
+        NAME,
+        [
+            (
+                ADD + PLACES + VALUES + KEEP,
+                (
+                    "    corrected = flat + residual\n    _, order = "
+                    "corrected.abs().sort(descending=True)\n    positions = order[:k]\n    "
+                    "values = corrected[positions]\n    corrected[positions] = 0\n    residual.copy_(corrected)\n"
+                ),
+            ),
+        ],
+    ),
+]
