@@ -22,7 +22,7 @@ import traceback
 from argparse import ArgumentParser, Namespace
 
 from labs_helpers.collectives.study import machine_label
-from labs_helpers.data_parallel.study.measure import KINDS, Options, Record, measure_all
+from labs_helpers.data_parallel.study.measure import KINDS, Options, Record, check, measure_all
 from labs_helpers.data_parallel.study.pretended import measure_pretended
 from labs_helpers.data_parallel.study.records import STUDY
 from labs_helpers.data_parallel.study.report import report
@@ -42,6 +42,7 @@ def main(arguments: list[str] | None = None) -> None:
     gpus = this_machine().device == "cuda"
     kinds = given.kinds or list(KINDS)
     try:
+        check(kinds)
         every = [_options(given, batch, gpus) for batch in given.batches or [4 if gpus else 2]]
         if not pretend:
             environment(os.environ)

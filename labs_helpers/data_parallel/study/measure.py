@@ -21,7 +21,7 @@ from labs_helpers.data_parallel.study import (
 )
 from labs_helpers.data_parallel.study.task import Options, Record, Task, gathered
 
-__all__ = ["KINDS", "Options", "Record", "measure", "measure_all"]
+__all__ = ["KINDS", "Options", "Record", "check", "measure", "measure_all"]
 
 KINDS: dict[str, Callable[[Task], list[Record]]] = {
     "all_reduce": all_reduces.measure,
@@ -48,9 +48,7 @@ def measure(
 
     say: hears of progress on rank 0. at: hears on every rank of what begins. ValueError for another kind.
     """
-    for kind in kinds:
-        if kind not in KINDS:
-            raise ValueError(f"{kind!r} is not one of {', '.join(KINDS)}")
+    check(kinds)
     task = Task.here(options, say)
     records: list[Record] = []
     for kind in kinds:
@@ -75,3 +73,10 @@ def measure_all(
     for options in every[1:] if "wrappers" in kinds else ():
         records += measure(["wrappers"], options, say, at)
     return records
+
+
+def check(kinds: Sequence[str]) -> None:
+    """ValueError unless each is one of KINDS."""
+    for kind in kinds:
+        if kind not in KINDS:
+            raise ValueError(f"{kind!r} is not one of {', '.join(KINDS)}")

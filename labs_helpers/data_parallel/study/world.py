@@ -85,29 +85,50 @@ def world(timeout: float, gpus: bool) -> Iterator[Callable[[str], None]]:
         yield note
     except Exception as error:
         said = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
-        raise Failed(roll_call(calls, rank, size, said)) from error
+        raise Failed(
+            roll_call(calls, rank, size, said, by_itself=not _of_communication(error), patience=PATIENCE_S)
+        ) from error
     dist.destroy_process_group()
 
 
-def roll_call(store: Any, rank: int, size: int, said: str, patience: float = PATIENCE_S) -> str:
-    """Why this rank has failed, in words: the error of the rank that was the first to fail, and who is silent.
+def roll_call(store: Any, rank: int, size: int, said: str, by_itself: bool, patience: float) -> str:
+    """Why this rank has failed, in words. `said`: its error; by_itself: not because the others did.
 
-    Every rank that fails says so in the store; one that was killed or is stuck cannot.
+    Every rank that fails says so in the store. One that was killed, or is stuck, cannot: its silence names it, with
+    what it had begun. Rank 0 stays until the others have read, since the store may be its own.
     """
     try:
         first = store.compare_set("first", "", f"rank {rank}: {said}").decode()
         store.set(f"failed {rank}", said)
-        silent = {other for other in range(size) if other != rank}
-        deadline = time.monotonic() + patience
-        while silent and time.monotonic() < deadline:
-            silent = {other for other in silent if not store.check([f"failed {other}"])}
-            time.sleep(0.02)
-        if not silent:
-            return f"all {size} ranks failed; the first was {first}"
-        told = []
-        for other in sorted(silent):
-            at = store.get(f"at {other}").decode() if store.check([f"at {other}"]) else "its start"
-            told.append(f"rank {other} does not answer (killed, or stuck) since {at}")
-        return f"{'; '.join(told)}. Rank {rank} then failed: {said}"
-    except Exception:  # the store is rank 0's, where torchrun does not keep it
+        if by_itself and first.startswith(f"rank {rank}:"):
+            told, silent = f"rank {rank} failed: {said}", set[int]()
+        else:
+            silent = _missing(store, "failed", set(range(size)) - {rank}, patience)
+            told = f"rank {rank} failed after {first}"
+        if silent:
+            at = {other: store.get(f"at {other}").decode() for other in silent if store.check([f"at {other}"])}
+            who = [
+                f"rank {n} does not answer (killed, or stuck) since {at.get(n, 'its start')}" for n in sorted(silent)
+            ]
+            told = f"{'; '.join(who)}. Rank {rank} then failed: {said}"
+        store.set(f"told {rank}", told)
+        if rank == 0:
+            _missing(store, "told", set(range(size)) - silent, patience)
+        return told
+    except Exception:  # the store is gone: it is rank 0's, where torchrun does not keep it
         return f"rank 0, which keeps the store, does not answer. Rank {rank} then failed: {said}"
+
+
+def _missing(store: Any, what: str, ranks: set[int], patience: float) -> set[int]:
+    """Those of the ranks that have not said it within so many seconds."""
+    deadline = time.monotonic() + patience
+    while ranks and time.monotonic() < deadline:
+        ranks = {rank for rank in ranks if not store.check([f"{what} {rank}"])}
+        time.sleep(0.02)
+    return ranks
+
+
+def _of_communication(error: Exception) -> bool:
+    """Whether it is about another rank. gloo's errors have no type of their own."""
+    words = ("gloo", "NCCL", "Connection", "Timed out", "timed out")
+    return isinstance(error, dist.DistError) or any(word in str(error) for word in words)

@@ -1,0 +1,71 @@
+"""What test_study.py runs on two ranks: each kind once, as small as it gets. Travels by value."""
+
+import sys
+
+import cloudpickle
+
+cloudpickle.register_pickle_by_value(sys.modules[__name__])
+
+
+def shrink():
+    """A model of 6,000 parameters that needs no text, and short sweeps."""
+    from labs_helpers.data_parallel.study import accumulate, all_reduces, compression, task, timeline, turns, wrappers
+    from labs_helpers.transformer.config import TransformerConfig
+    from labs_helpers.transformer.training_step import fixed_batch
+
+    task.MODELS["test"] = TransformerConfig(32, layers=2, width=16, heads=2, hidden=32, context=16, tied=False)
+    all_reduces.LARGEST, all_reduces.SPENT_S = {"cpu": 4**7}, 0.0
+    accumulate.PASSES, wrappers.PARTS, timeline.TAKEN = (1, 2), (8, 1), 1
+    turns.WARM_UP = timeline.WARM_UP = 1
+    compression.evaluate = lambda *given: 3.5  # which reads all of its text, as does what follows
+    compression.batches = lambda split, batch, length, seed: iter(
+        [fixed_batch(task.MODELS["test"], batch, length, 10 * seed + step) for step in range(2)]
+    )
+
+
+def every_kind(comm):
+    """(records, what was said)"""
+    import torch
+
+    from labs_helpers.data_parallel.study.measure import KINDS, Options, measure_all
+    from labs_helpers.tensor_parallel import torch_communication
+
+    torch_communication.start(comm, "gloo")
+    torch.manual_seed(comm.rank)
+    shrink()
+    said, begun = [], []
+    every = [Options("test", batch=batch, length=8, rounds=1, steps=2) for batch in (1, 2)]
+    records = measure_all(list(KINDS), every, said.append, begun.append)
+    return records, said, begun
+
+
+def refused(comm):
+    """{what is wrong: what is said of it}"""
+    from labs_helpers.data_parallel.study.measure import Options, measure
+    from labs_helpers.data_parallel.study.replicas import Replica
+    from labs_helpers.data_parallel.study.task import Task
+    from labs_helpers.data_parallel.study.turns import race
+
+    class Unlike(Replica):
+        def update(self):
+            pass
+
+    def other_model():
+        task = Task.here(Options("test", 1, 8, rounds=1))
+        race(task, {"naive": Replica(task, "naive"), "wrong": Unlike(task, "flat")})
+
+    wrong = {
+        "kind": lambda: measure(["nothing"], Options("test", 1, 8)),
+        "size": lambda: Options("huge"),
+        "length": lambda: Options("test", 1, 17),
+        "rounds": lambda: Options("test", 1, 8, rounds=0),
+        "bucket": lambda: Options("test", 1, 8, bucket_mb=0.0),
+        "losses": other_model,
+    }
+    found = {}
+    for name, call in wrong.items():
+        try:
+            call()
+        except (ValueError, RuntimeError) as error:
+            found[name] = str(error)
+    return found
