@@ -2,7 +2,6 @@
 
 from labs_helpers.course.scoreboard import summary
 from labs_helpers.data_parallel.lab09.checks.ex1_states_in_bytes import states_in_bytes
-from labs_helpers.data_parallel.lab09.checks.ex10_hybrid_step import hybrid_step
 from labs_helpers.data_parallel.lab09.checks.ex2_shard_pieces import shard_pieces
 from labs_helpers.data_parallel.lab09.checks.ex3_sharded_groups import sharded_groups
 from labs_helpers.data_parallel.lab09.checks.ex4_zero1_step import zero1_step
@@ -11,6 +10,7 @@ from labs_helpers.data_parallel.lab09.checks.ex6_reduce_in_backward import reduc
 from labs_helpers.data_parallel.lab09.checks.ex7_shard_module import shard_module
 from labs_helpers.data_parallel.lab09.checks.ex8_checkpoint import checkpoint
 from labs_helpers.data_parallel.lab09.checks.ex9_clip_shards import clip_shards
+from labs_helpers.data_parallel.lab09.checks.ex10_hybrid_step import hybrid_step
 
 __all__ = [
     "checkpoint",

@@ -12,7 +12,10 @@ from labs_helpers.data_parallel.lab09.checks.second_group import second_group
 from labs_helpers.data_parallel.lab09.checks.tensors import expect_all, expect_tensor, numbers
 
 ERRORS = (
-    (r"object of type '.*' has no len|object is not subscriptable", "gradients is an iterator: it can be gone through once"),
+    (
+        r"object of type '.*' has no len|object is not subscriptable",
+        "gradients is an iterator: it can be gone through once",
+    ),
     (r"reduce_scatter_tensor: input has shape", "the gradient is cut among the ranks of a node, shard_group's"),
     (r"all_gather_into_tensor: output has shape", "whole has the shards of one node's ranks, shard_group's"),
     (r"StopIteration", "there may be one gradient alone"),
@@ -56,16 +59,22 @@ def hybrid_step(student):
             for rank, (norm, *_) in enumerate(found):
                 cause = "the norm has to be returned" if norm is None else ""
                 if not isinstance(norm, torch.Tensor):
-                    raise Wrong(case, f"rank {rank} returned {norm!r:.40}; a tensor of shape () is asked for", cause=cause)
+                    raise Wrong(
+                        case, f"rank {rank} returned {norm!r:.40}; a tensor of shape () is asked for", cause=cause
+                    )
                 expect_tensor(case, f"rank {rank}'s norm", norm, torch.zeros(()))
             setting = _Setting(before, gradients[step], max_norm, node_of, peers, place, shards, nodes, micro)
             expect_all(case, "norm", [one[0] for one in found], [right[step][0]] * ranks, setting.norms, norms, ADVICE)
             wholes = [one[1] for one in found]
             causes = setting.updates if optimizer is SGD else (lambda: ())
-            expect_all(case, "whole", wholes, [right[step][1]] * ranks, causes, updates if optimizer is SGD else [], ADVICE)
+            expect_all(
+                case, "whole", wholes, [right[step][1]] * ranks, causes, updates if optimizer is SGD else [], ADVICE
+            )
             for rank, one in enumerate(found):
                 if one[2]:
-                    raise Wrong(case, f"rank {rank}'s shard.grad is there behind the step", cause="optimizer.zero_grad()")
+                    raise Wrong(
+                        case, f"rank {rank}'s shard.grad is there behind the step", cause="optimizer.zero_grad()"
+                    )
             before = right[step][1]
         for rank, result in enumerate(run.results):
             if result["kept"] > 1:
@@ -136,7 +145,9 @@ def _expect_links(case: str, run, inside, between, n: int, micro: int) -> None:
             found += f"{n // shards} per step is enough"
             often = len(across) == steps * micro and micro > 1 and all(size == n // shards for _, size in across)
             once_more = [one for one in across if one == ("all-reduce", 1)]
-            cause = "every micro-batch is sent between the nodes; inside a node they can be added up first" if often else ""
+            cause = (
+                "every micro-batch is sent between the nodes; inside a node they can be added up first" if often else ""
+            )
             if once_more and not often:
                 cause = "replicas have the same shard and the same norm: nothing is left to be added up between nodes"
             elif any(size > n // shards for _, size in across):
@@ -147,10 +158,14 @@ def _expect_links(case: str, run, inside, between, n: int, micro: int) -> None:
             once = [("reduce-scatter", n), ("all-gather", n), ("all-reduce", 1)] * steps
             said = ", ".join(f"{kind} of {size}" for kind, size in local[:5])
             enough = f"{micro} reduce-scatters of {n}, an all-gather of {n} and an all-reduce of 1 per step"
-            cause = "an all-reduce gives the whole to all; of the gradient a rank needs its shard" if (
-                ("all-reduce", n) in local
-            ) else "whole gradients are added up first, so that one more whole is kept" if local == sorted(once) else ""  # fmt: skip
-            raise Wrong(case, f"the values are right, but rank {rank} sends in its node: {said} …; {enough} do it", cause=cause)
+            cause = (
+                "whole gradients are added up first, so that one more whole is kept" if local == sorted(once) else ""
+            )
+            if ("all-reduce", n) in local:
+                cause = "an all-reduce gives the whole to all; of the gradient a rank needs its shard"
+            raise Wrong(
+                case, f"the values are right, but rank {rank} sends in its node: {said} …; {enough} do it", cause=cause
+            )
 
 
 class _Setting:
@@ -179,23 +194,27 @@ class _Setting:
             return [value for _ in self.ranks]
 
         yield "this rank's shard alone: no all-reduce of the squares", [p.norm() for p in parts]
-        yield "replicas have the same shard: their squares are added up once too often", all_the_same(
-            one * self.nodes**0.5
+        yield (
+            "replicas have the same shard: their squares are added up once too often",
+            all_the_same(one * self.nodes**0.5),
         )
-        yield "the squares are added up over the replicas, not over the shards", [p.norm() * self.nodes**0.5 for p in parts]
-        yield "norms are added up; squares can be", [
-            sum(parts[o].norm() for o in self.node_of[r]) for r in self.ranks
-        ]
+        yield (
+            "the squares are added up over the replicas, not over the shards",
+            [p.norm() * self.nodes**0.5 for p in parts],
+        )
+        yield "norms are added up; squares can be", [sum(parts[o].norm() for o in self.node_of[r]) for r in self.ranks]
         yield "the square of the norm: the root is missing", all_the_same(one**2)
         yield "this is the norm after clipping; the one before is asked for", all_the_same(one.clamp(max=self.max_norm))
         for said, factor in self._means():
             yield said, all_the_same(one * factor)
-        yield "the gradient of this node alone", [
-            (self.of_node(r, self.sums) / (self.shards * self.micro)).norm() for r in self.ranks
-        ]
-        yield "the gradient of this node alone, divided by all ranks", [
-            (self.of_node(r, self.sums) / (N * self.micro)).norm() for r in self.ranks
-        ]
+        yield (
+            "the gradient of this node alone",
+            [(self.of_node(r, self.sums) / (self.shards * self.micro)).norm() for r in self.ranks],
+        )
+        yield (
+            "the gradient of this node alone, divided by all ranks",
+            [(self.of_node(r, self.sums) / (N * self.micro)).norm() for r in self.ranks],
+        )
         if self.micro > 1:
             yield "the last micro-batch alone", all_the_same(sum(self.last).norm() / N)
             yield "the last micro-batch alone, divided by all", all_the_same(sum(self.last).norm() / N / self.micro)
@@ -223,18 +242,26 @@ class _Setting:
 
         right = updated(lambda r: factor * self.mean)
         yield "clipped to nothing less: the gradient is not scaled", updated(lambda r: self.mean)
-        yield "the factor is never more than 1", updated(
-            lambda r: self.max_norm / (float(self.mean.norm()) + 1e-6) * self.mean
+        yield (
+            "the factor is never more than 1",
+            updated(lambda r: self.max_norm / (float(self.mean.norm()) + 1e-6) * self.mean),
         )
         yield "scaled twice", updated(lambda r: factor**2 * self.mean)
-        yield "no update: optimizer.step() is missing, or there is no shard.grad by then", [self.before for _ in self.ranks]
-        yield "updated with what the reduce-scatter left, before it was divided and scaled", updated(lambda r: self.total)
+        yield (
+            "no update: optimizer.step() is missing, or there is no shard.grad by then",
+            [self.before for _ in self.ranks],
+        )
+        yield (
+            "updated with what the reduce-scatter left, before it was divided and scaled",
+            updated(lambda r: self.total),
+        )
         yield "every rank has its own shard's update alone: nothing is gathered, or before the step", [
             torch.cat([(right if o == r else [self.before] * len(self.ranks))[r].chunk(self.shards)[i]
                        for i, o in enumerate(self.node_of[r])]) for r in self.ranks
         ]  # fmt: skip
-        yield "the gradient of this node alone: replicas drift apart", updated(
-            lambda r: self.of_node(r, self.sums) / (self.shards * self.micro)
+        yield (
+            "the gradient of this node alone: replicas drift apart",
+            updated(lambda r: self.of_node(r, self.sums) / (self.shards * self.micro)),
         )
         for said, times in self._means():
             yield said, updated(lambda r, times=times: factor * times * self.mean)

@@ -54,7 +54,11 @@ OTHER_STAGES = {  # part → stages that divide it, and what that means
         ASKED: "DDP divides nothing: every rank has all states",
     },
 }
-UNITS = {1 / GB: "these are GB; bytes are asked for", 8: "these are bits", 2.0**-30: "these are GiB; bytes are asked for"}
+UNITS = {
+    1 / GB: "these are GB; bytes are asked for",
+    8: "these are bits",
+    2.0**-30: "these are GiB; bytes are asked for",
+}
 ADVICE = "one parameter: which numbers are kept of it, in which dtype, and what of that has every rank?"
 
 

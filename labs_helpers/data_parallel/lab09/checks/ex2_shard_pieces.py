@@ -1,5 +1,6 @@
 """Exercise 2 of lab 09: every boundary of small layouts, and large ones; each element in exactly one shard."""
 
+from contextlib import suppress
 from itertools import product
 from numbers import Integral
 
@@ -9,6 +10,7 @@ from labs_helpers.data_parallel.lab09 import exercises
 from labs_helpers.data_parallel.lab09.checks.piece_mistakes import MISTAKES, SIZES, pieces_of
 
 ADVICE = "draw the flat memory of numels (5, 2, 4) as boxes, and cut it for 2 ranks; which elements of each are left?"
+TELLING = [((5, 3), 2), ((7, 5), 3), ((2, 9, 1), 3), ((13, 1, 2), 4), ((5, 5, 3), 4), ((6, 2), 4), ((3, 3), 3)]
 FORM = "(shard_numel, [(number, begin, end), …])"
 
 
@@ -32,7 +34,6 @@ def shard_pieces(student):
 
 def _try(student, layouts) -> int:
     """Tries each rank of each layout; how many that were."""
-    done = []
     for numels, ranks in layouts:
         for rank in range(ranks):
             case = f"numels {numels} on {ranks} rank{'s' * (ranks > 1)}, rank {rank}"
@@ -43,10 +44,10 @@ def _try(student, layouts) -> int:
                 raise describe_error(student, error, case) from None
             if numels_now != list(numels):
                 raise Wrong(case, "the list numels that you were given has changed", cause="work on a copy of it")
-            done.append(((numels, ranks, rank), _formed(case, answer)))
-            if done[-1][1] != pieces_of(numels, ranks, rank):
-                _fail(case, done, numels, ranks, rank)
-    return len(done)
+            found = _formed(case, answer)
+            if found != pieces_of(numels, ranks, rank):
+                _fail(case, student, found, numels, ranks, rank)
+    return sum(ranks for _, ranks in layouts)
 
 
 def _formed(case: str, answer) -> tuple[int, list[tuple[int, int, int]]]:
@@ -68,23 +69,27 @@ def _formed(case: str, answer) -> tuple[int, list[tuple[int, int, int]]]:
     return int(numel), [tuple(map(int, piece)) for piece in pieces]
 
 
-def _fail(case: str, done: list, numels, ranks: int, rank: int) -> None:
-    found, right = done[-1][1], pieces_of(numels, ranks, rank)
+def _fail(case: str, student, found, numels, ranks: int, rank: int) -> None:
+    right = pieces_of(numels, ranks, rank)
+    done = [((numels, ranks, rank), found)]
+    for others, size in TELLING:  # which mistakes give all that it gives
+        for place in range(size):
+            with suppress(Exception):
+                done.append(((others, size, place), _formed("", student(list(others), size, place))))
     if found[0] != right[0]:
         said = f"shard_numel is {found[0]}, expected {right[0]}"
-        fitting = _fitting(SIZES, [(arguments, answer[0]) for arguments, answer in done], lambda own: own[0])
+        fitting = _fitting(SIZES, [(arguments, answer[0]) for arguments, answer in done], right[0])
     else:
         said = f"pieces are {found[1]}, expected {right[1]}"
-        fitting = _fitting(MISTAKES, done, lambda own: own)
+        fitting = _fitting(MISTAKES, done, right)
     raise Wrong(case, said, cause=fitting, advice=ADVICE)
 
 
-def _fitting(mistakes: dict, done: list, part) -> list[str]:
-    """Those that give what was found in all cases so far, and not what is right in the last; one or two, else none."""
+def _fitting(mistakes: dict, done: list, right) -> list[str]:
+    """Those that give what was found in all cases, and not what is right in the first; one or two, else none."""
     fitting = [
         said
         for said, mistake in mistakes.items()
-        if all(mistake(*arguments) == found for arguments, found in done)
-        and mistake(*done[-1][0]) != part(pieces_of(*done[-1][0]))
+        if mistake(*done[0][0]) != right and all(mistake(*arguments) == found for arguments, found in done)
     ]
     return fitting if len(fitting) <= 2 else []

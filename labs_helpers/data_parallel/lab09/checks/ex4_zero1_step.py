@@ -14,11 +14,10 @@ from labs_helpers.data_parallel.lab09.checks.tensors import expect_all, numbers
 
 ERRORS = (
     (
-        r"has data of a different size",
+        r"gradient of size|has data of a different size",
         "a tensor is one piece of the shard: its .grad is as large as it is, a part of what the reduce-scatter leaves",
     ),
-    (r"all_gather_into_tensor: output has shape", "what is gathered is the whole shard, whole.numel() / ranks elements, "
-     "with its padding"),
+    (r"all_gather_into_tensor: output has", "what is gathered is the whole shard, padding too: whole.numel() / ranks"),
     (r"step\(\) (missing|got|takes)", "optimizer.step() takes nothing"),
 )  # fmt: skip
 SGD = partial(torch.optim.SGD, lr=0.5)
@@ -140,12 +139,16 @@ def _causes(before, means, gradients, step, of_rank, place, decay, lr, run, give
         return flat
 
     right = updated(mean)
-    yield "the sum of the gradients, not the mean: a division by the ranks is missing", updated(lambda r: size * means[r])
+    yield (
+        "the sum of the gradients, not the mean: a division by the ranks is missing",
+        updated(lambda r: size * means[r]),
+    )
     yield "divided by the ranks twice", updated(lambda r: means[r] / size)
     yield "this rank's own gradient: nothing is reduced", updated(lambda r: gradients[step][r].double())
     yield "this rank's own gradient, divided: nothing is reduced", updated(lambda r: gradients[step][r].double() / size)
-    yield "every rank updates with the first shard's gradient", updated(
-        lambda r: placed(means[r].chunk(size)[0], r) if size > 1 else means[r]
+    yield (
+        "every rank updates with the first shard's gradient",
+        updated(lambda r: placed(means[r].chunk(size)[0], r) if size > 1 else means[r]),
     )
 
     def from_its_start(r):
@@ -157,35 +160,43 @@ def _causes(before, means, gradients, step, of_rank, place, decay, lr, run, give
 
     def by_begin(r):
         mine, pieces = means[r].chunk(size)[place[r]], given[r][2]
-        parts = [nn.functional.pad(mine[begin:end], (0, end - begin - len(mine[begin:end]))) for _, begin, end in pieces]
+        parts = [
+            nn.functional.pad(mine[begin:end], (0, end - begin - len(mine[begin:end]))) for _, begin, end in pieces
+        ]
         return placed(torch.cat(parts or [mine[:0]]), r)
 
     yield "begin and end are elements of a parameter; in the shard pieces lie one behind the other", updated(by_begin)
     if step:
-        yield "the gradient of the step before is still in it", updated(
-            lambda r: means[r] + torch.stack([gradients[0][o].double() for o in of_rank[r]]).mean(0)
+        yield (
+            "the gradient of the step before is still in it",
+            updated(lambda r: means[r] + torch.stack([gradients[0][o].double() for o in of_rank[r]]).mean(0)),
         )
-        yield "the gradient of the step before, once more", updated(
-            lambda r: torch.stack([gradients[0][o].double() for o in of_rank[r]]).mean(0)
+        yield (
+            "the gradient of the step before, once more",
+            updated(lambda r: torch.stack([gradients[0][o].double() for o in of_rank[r]]).mean(0)),
         )
     no_gather = [
         torch.cat([(right if o == r else before)[r].chunk(size)[i] for i, o in enumerate(of_rank[r])]) for r in ranks
     ]
     gathered = any(kind == "all-gather" for kind, _ in sent(run, 0))
     yield (
-        "gathered before the step has updated the shards"
-        if gathered
-        else "every rank has its own shard's update alone: nothing is gathered"
-    ), no_gather
+        (
+            "gathered before the step has updated the shards"
+            if gathered
+            else "every rank has its own shard's update alone: nothing is gathered"
+        ),
+        no_gather,
+    )
     yield "no update: optimizer.step() is missing, or its tensors have no .grad by then", list(before)
     yield "updated in the gradient's direction, not against it", updated(lambda r: -means[r])
     first_of_all = [
         torch.cat([(right if o == of_rank[r][0] else before)[r].chunk(size)[0] for o in of_rank[r]]) for r in ranks
     ]
     yield "every rank brings the first shard of whole to the all-gather, not its own", first_of_all
-    yield "every rank updates all of whole with its own gradient", [
-        before[r] - lr * (gradients[step][r].double() + decay * before[r]) for r in ranks
-    ]
+    yield (
+        "every rank updates all of whole with its own gradient",
+        [before[r] - lr * (gradients[step][r].double() + decay * before[r]) for r in ranks],
+    )
     yield "the first tensor alone is updated", updated(lambda r: _first_only(means[r], given[r][2], place[r], size))
 
 

@@ -60,7 +60,9 @@ SHARES = {
     "the share is (N − 1) / N, not N / (N − 1)": lambda N: N / (N - 1) if N > 1 else 1.0,
     "the share is (N − 1) / N, not (N + 1) / N": lambda N: (N + 1) / N,
 }
-ADVICE = "list the scheme's collectives in one step of 3 micro-batches; each sends B (N − 1) / N, an all-reduce twice that."
+ADVICE = (
+    "list the scheme's collectives in one step of 3 micro-batches; each sends B (N − 1) / N, an all-reduce twice that."
+)
 
 
 @exercise("09/5", "what each stage sends", points=10, minutes=10, reference=exercises.sent_per_step)
@@ -110,6 +112,7 @@ def _causes(done: list, name: str):
     for said, share in SHARES.items():
         if not any(_off(done, other, calls, share=share) for other, calls in CALLS.items()):
             yield said
+
     def swapped(K):
         return CALLS[name](K)[::-1]
 

@@ -22,7 +22,10 @@ ERRORS = (
     (r"takes \d positional arguments? but \d (was|were) given", "hooks are called with the module and more: def f(*_)"),
     (r"has no attribute 'wait'", "with async_op=True a collective returns a work; without, it has waited already"),
     (r"Sizes of tensors must match", "gradients are flattened before torch.cat"),
-    (r"does not require grad and does not have a grad_fn", "the module's parameters stay the ones that it computes with"),
+    (
+        r"does not require grad and does not have a grad_fn",
+        "the module's parameters stay the ones that it computes with",
+    ),
     (r"reduce_scatter_tensor: input has shape", "the gradients need whole's padding behind them: n elements"),
 )
 LATER = "until the module's next use; it is gathered in each forward and each backward pass"
@@ -62,7 +65,9 @@ def shard_module(student):
         members = groups or [list(range(ranks))]
         of_rank = [next(group for group in members if rank in group) for rank in range(ranks)]
         place, size = [group.index(rank) for rank, group in enumerate(of_rank)], len(members[0])
-        inputs = [[numbers(8, 20 + 5 * k + rank, whole=False).view(2, 4) for k in range(steps)] for rank in range(ranks)]
+        inputs = [
+            [numbers(8, 20 + 5 * k + rank, whole=False).view(2, 4) for k in range(steps)] for rank in range(ranks)
+        ]
         with watched_memory() as watched:
             given = [(own,) for own in inputs]
             run = on_ranks(title, student, partial(_call, watched), given, errors=ERRORS, groups=groups)
@@ -90,7 +95,9 @@ def shard_module(student):
                 for rank, state in enumerate(states):
                     if state["left"][m]:
                         cause = "p.grad = None lets go of a gradient"
-                        raise Wrong(case, f"rank {rank}: a parameter still has its whole .grad behind backward", cause=cause)
+                        raise Wrong(
+                            case, f"rank {rank}: a parameter still has its whole .grad behind backward", cause=cause
+                        )
         _expect_when(title, run, ranks, size)
         wanted = [(kind, n) for n in sizes for kind in ("all-gather", "all-gather", "reduce-scatter")]
         expect_sent(title, run, wanted * (steps * (size > 1)), _cost(run, steps))
@@ -231,8 +238,9 @@ def _causes(own, of_rank, place):
     """own: [rank][pass] → a module's flat gradient."""
     size, passes = len(of_rank[0]), len(own[0])
     total = [sum(one) for one in own]
-    yield "the sum over the ranks, not the mean: a division by their number is missing", _parts(
-        total, of_rank, place, divide=False
+    yield (
+        "the sum over the ranks, not the mean: a division by their number is missing",
+        _parts(total, of_rank, place, divide=False),
     )
     yield "divided by the ranks twice", [one / size for one in _parts(total, of_rank, place)]
     alone = [_parts(total, [[r] * size for r in range(len(own))], place, divide=True)[r] for r in range(len(own))]
@@ -245,8 +253,9 @@ def _causes(own, of_rank, place):
         yield "what was in shard.grad is added twice, or p.grad keeps it as well", _parts(twice, of_rank, place)
     parts = (12, 3, 1) if len(own[0][0]) == 16 else (15, 5, 1)
     turned = [torch.cat(one.split(parts)[::-1]) for one in total]
-    yield "gradients in the order of their arrival; the order is that of module.parameters()", _parts(
-        turned, of_rank, place
+    yield (
+        "gradients in the order of their arrival; the order is that of module.parameters()",
+        _parts(turned, of_rank, place),
     )
     before = [nn.functional.pad(one, (-len(one) % size, 0)) for one in total]
     yield "zeros stand in front; they belong behind the last gradient", _parts(before, of_rank, place)

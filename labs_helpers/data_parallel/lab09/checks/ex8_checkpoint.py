@@ -16,14 +16,17 @@ FORM = '{"parameters": …, "optimizer": {name: value}}'
 ERRORS = (
     (
         r"The size of tensor a|shape mismatch|must match the size|expand\(",
-        "a part has shard.numel() elements on every rank; the last one ends with padding",
+        "a part has shard.numel() elements on every rank, padding included: neither the whole, nor what other numbers "
+        "of ranks have",
     ),
-    (r"all_gather_into_tensor: input has shape \(\)|all_gather.*0-d", "Adam's step is one number, and no part of anything"),
-    (r"KeyError", "the state's names are 'parameters' and 'optimizer', and in the latter those of optimizer.state[shard]"),
+    (r"input has shape \(\)|all_gather.*0-d", "Adam's step is one number, and no part of anything"),
+    (r"KeyError", "the state's names are 'parameters' and 'optimizer', and in it those of optimizer.state[shard]"),
     (r"'(float|int)' object has no attribute", "an entry of the state may be a number"),
-    (r"output has shape.*all_gather|all_gather_into_tensor: output", "the whole has as many elements as all ranks' shards "
-     "together, padding too; it is cut off afterwards"),
-)  # fmt: skip
+    (
+        r"all_gather_into_tensor: output",
+        "the whole has as many elements as all shards together, padding too; that is cut off afterwards",
+    ),
+)
 ADAMW = partial(torch.optim.AdamW, lr=0.1, weight_decay=0.01)
 MOMENTUM = partial(torch.optim.SGD, lr=0.5, momentum=0.5)
 PLAIN = partial(torch.optim.SGD, lr=0.5)
@@ -143,7 +146,9 @@ def _expect_value(case: str, name: str, found, right: Tensor, size: int, rank: i
             padded // size: "this rank's shard alone: nothing is gathered",
         }
         cause = "one number per tensor is the same on all ranks, and no part of anything" if right.ndim == 0 else ""
-        cause = cause or (causes.get(found.numel(), "") if found.ndim == 1 else "torch.cat puts parts behind each other")
+        cause = cause or (
+            causes.get(found.numel(), "") if found.ndim == 1 else "torch.cat puts parts behind each other"
+        )
         raise Wrong(case, f"{name} has shape {tuple(found.shape)}, expected {tuple(right.shape)}", cause=cause)
     if not near(found, right):
         at = int((found.double() - right.double()).abs().nan_to_num(9e9).flatten().argmax())
@@ -153,11 +158,16 @@ def _expect_value(case: str, name: str, found, right: Tensor, size: int, rank: i
             ("the shards are in the reverse order of the ranks", torch.cat(parts[::-1])[:n]),
             ("every part is rank 0's", torch.cat([parts[0]] * size)[:n]),
             ("every part is this rank's own", torch.cat([parts[rank % size]] * size)[:n]),
-            ("the last elements are cut off in front: padding stands behind", torch.cat(parts)[len(torch.cat(parts)) - n :]),
+            (
+                "the last elements are cut off in front: padding stands behind",
+                torch.cat(parts)[len(torch.cat(parts)) - n :],
+            ),
         ]
         cause = likely(candidates, lambda one: near(found.flatten(), one)) if right.ndim else ()
         found_at, right_at = found.flatten()[at], right.flatten()[at]
-        raise Wrong(case, f"{name}, element {at}, is {found_at:.5g}, expected {right_at:.5g}", cause=cause, advice=ADVICE)
+        raise Wrong(
+            case, f"{name}, element {at}, is {found_at:.5g}, expected {right_at:.5g}", cause=cause, advice=ADVICE
+        )
 
 
 def _expect_loaded(case: str, rank: int, found, right, later, size: int) -> None:

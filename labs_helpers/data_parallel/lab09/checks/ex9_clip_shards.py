@@ -21,7 +21,7 @@ ADVICE = "two ranks with shards (3) and (4): what does each bring to the all-red
 
 @exercise("09/9", "clip by the global norm", points=10, minutes=10, reference=exercises.clip_shards)
 def clip_shards(student):
-    passed = []
+    passed, scaled = [], []
     for title, ranks, sizes, max_norm, scale, dtype, groups in (
         ("two ranks, one shard each", 2, (6,), 10.0, 1.0, torch.float32, None),
         ("four ranks, three shards each", 4, (7, 1, 12), 30.0, 1.0, torch.float32, None),
@@ -54,7 +54,9 @@ def clip_shards(student):
         right = [factor * one for factor, one in zip(factors, flat, strict=True)]
 
         if dtype == torch.float32:
-            expect_all(case, "shards", after, right, partial(_scaled, flat, list(map(float, whole)), max_norm, factors))
+            expect_all(
+                case, "shards", after, right, partial(_scaled, flat, list(map(float, whole)), max_norm, factors), scaled
+            )
         elif any(bool(((a - r).abs() > 2**-7 * r.abs() + 1e-9).any()) for a, r in zip(after, right, strict=True)):
             raise Wrong(case, "the shards are off by more than one rounding to bfloat16", cause="")
         expect_sent(case, run, [("all-reduce", 1)] * (ranks > 1), _cost(run))
@@ -86,35 +88,44 @@ def _norms(shards, flat, members, max_norm, whole):
 
     ranks = range(len(flat))
     yield "the norm of this rank's shards alone: no all-reduce", [squares[r].sqrt() for r in ranks]
-    yield "norms are added up; squares can be, and the root comes last", [
-        over([s.sqrt() for s in squares], r) for r in ranks
-    ]
+    yield (
+        "norms are added up; squares can be, and the root comes last",
+        [over([s.sqrt() for s in squares], r) for r in ranks],
+    )
     each = [sum(one.double().norm() for one in own) for own in shards]
-    yield "the norms of a rank's shards are added up; squares can be", [
-        over([e**2 for e in each], r).sqrt() for r in ranks
-    ]
+    yield (
+        "the norms of a rank's shards are added up; squares can be",
+        [over([e**2 for e in each], r).sqrt() for r in ranks],
+    )
     yield "the norms of all shards are added up; squares can be", [over(each, r) for r in ranks]
     yield "the square of the norm: the root is missing", [over(squares, r) for r in ranks]
     yield "the mean over the ranks, not the sum", [(over(squares, r) / size[r]).sqrt() for r in ranks]
     yield "the norms' mean over the ranks", [over([s.sqrt() for s in squares], r) / size[r] for r in ranks]
-    yield "one shard alone counts, the first", [
-        over([own[0].double().square().sum() for own in shards], r).sqrt() for r in ranks
-    ]
-    yield "one shard alone counts, the last", [
-        over([own[-1].double().square().sum() for own in shards], r).sqrt() for r in ranks
-    ]
+    yield (
+        "one shard alone counts, the first",
+        [over([own[0].double().square().sum() for own in shards], r).sqrt() for r in ranks],
+    )
+    yield (
+        "one shard alone counts, the last",
+        [over([own[-1].double().square().sum() for own in shards], r).sqrt() for r in ranks],
+    )
     yield "this is the norm after clipping; the one before is asked for", [w.clamp(max=max_norm) for w in whole]
     yield "this is the factor; the norm is asked for", [(max_norm / (w + 1e-6)).clamp(max=1.0) for w in whole]
     yield "the numbers are added up, not their squares", [over([one.sum() for one in flat], r) for r in ranks]
     yield "this is the sum of absolute values", [over([one.abs().sum() for one in flat], r) for r in ranks]
     yield "the largest number is another norm", [max(flat[o].abs().max() for o in members[r]) for r in ranks]
-    yield "added up in bfloat16, which has 8 bits: .float() first", [
-        over([sum(s.square().sum() for s in own).double() for own in shards], r).sqrt() for r in ranks
-    ]
-    yield "added up in bfloat16, which has 8 bits: .float() first", [
-        over([sum(s.norm().square() for s in own).double() for own in shards], r).sqrt() for r in ranks
-    ]
-    yield "the largest of the ranks' norms: reduced with MAX", [max(squares[o] for o in members[r]).sqrt() for r in ranks]
+    yield (
+        "added up in bfloat16, which has 8 bits: .float() first",
+        [over([sum(s.square().sum() for s in own).double() for own in shards], r).sqrt() for r in ranks],
+    )
+    yield (
+        "added up in bfloat16, which has 8 bits: .float() first",
+        [over([sum(s.norm().square() for s in own).double() for own in shards], r).sqrt() for r in ranks],
+    )
+    yield (
+        "the largest of the ranks' norms: reduced with MAX",
+        [max(squares[o] for o in members[r]).sqrt() for r in ranks],
+    )
 
 
 def _scaled(flat, whole, max_norm, factors):
@@ -123,18 +134,24 @@ def _scaled(flat, whole, max_norm, factors):
 
     own = [float(one.norm()) for one in flat]
     yield "nothing is scaled", times([1.0] * len(flat))
-    yield "the factor is never more than 1: a small gradient stays as it is", times([max_norm / (w + 1e-6) for w in whole])
-    yield "scaled by this rank's own norm, so that ranks scale differently", times(
-        [min(1.0, max_norm / (w + 1e-6)) for w in own]
+    yield (
+        "the factor is never more than 1: a small gradient stays as it is",
+        times([max_norm / (w + 1e-6) for w in whole]),
+    )
+    yield (
+        "scaled by this rank's own norm, so that ranks scale differently",
+        times([min(1.0, max_norm / (w + 1e-6)) for w in own]),
     )
     yield "scaled to a norm of 1, not of max_norm", times([1 / (w + 1e-6) for w in whole])
     yield "multiplied where it is to be divided", times([(w + 1e-6) / max_norm for w in whole])
     yield "scaled twice", times([f * f for f in factors])
-    yield "numbers are cut off at max_norm one by one; it is the norm that is limited", [
-        one.clamp(-max_norm, max_norm) for one in flat
-    ]
+    yield (
+        "numbers are cut off at max_norm one by one; it is the norm that is limited",
+        [one.clamp(-max_norm, max_norm) for one in flat],
+    )
     yield "the 1e-6 is missing", times([min(1.0, max_norm / w) if w else 1.0 for w in whole])
-    yield "max_norm squared, or the norm: both belong in the factor as they are", times(
-        [min(1.0, max_norm / (w * w + 1e-6)) for w in whole]
+    yield (
+        "max_norm squared, or the norm: both belong in the factor as they are",
+        times([min(1.0, max_norm / (w * w + 1e-6)) for w in whole]),
     )
     yield "only a norm above max_norm is scaled, and then by max_norm / (norm + 1e-6)", times([0.0] * len(flat))

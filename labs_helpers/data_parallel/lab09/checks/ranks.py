@@ -5,6 +5,9 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from copy import deepcopy
+from functools import cache
+
+import torch
 
 from labs_helpers.course.verdict import Wrong
 from labs_helpers.data_parallel.lab08.process_groups import on_process_groups
@@ -57,11 +60,20 @@ def on_ranks(
     def with_copies(student, group, rank, arguments):
         return call(student, group, *deepcopy(arguments))
 
+    _first_step()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # torch's, of names that it calls old, and of hooks
         return on_process_groups(
             case, student, len(own), with_copies, list(own), groups=groups, errors=(*errors, *CAUSES)
         )
+
+
+@cache
+def _first_step() -> None:
+    """torch.optim imports much at its first step, seconds on a busy machine: not within the ranks' time limit."""
+    p = torch.nn.Parameter(torch.zeros(1))
+    p.grad = torch.zeros(1)
+    torch.optim.SGD([p], lr=0.0).step()
 
 
 KINDS = {
@@ -76,8 +88,10 @@ WHOLE = "an all-reduce gives every rank the whole, of which it needs its shard: 
 SLOW = {
     ("reduce-scatter", "all-reduce"): WHOLE,
     ("reduce-scatter", "reduce"): "a reduce per shard: one reduce-scatter does it for all ranks at once",
-    ("reduce-scatter", "all-gather"): "every rank gets all ranks' whole gradients; a reduce-scatter adds them up on the "
-    "way",
+    (
+        "reduce-scatter",
+        "all-gather",
+    ): "every rank gets all ranks' whole gradients; a reduce-scatter adds them up on the way",
     ("all-gather", "broadcast"): "a broadcast per shard: one all-gather does it for all ranks at once",
     ("all-gather", "all-reduce"): "a sum of shards between zeros is an all-gather at twice the bytes",
 }

@@ -6,27 +6,26 @@ import torch
 import torch.distributed as dist
 
 
-def reduce_in_backward(buckets, group):
-    """finish(): from now on every backward pass leaves the mean gradient's shard and nothing whole.
+def reduce_in_backward(buckets, shards, group):
+    """finish(): from now on every backward pass leaves shards of the mean gradient, and nothing whole.
 
-    buckets: lists of parameters, each in one of them; all of them get a gradient in each backward
-    pass. As soon as a bucket's last gradient is there, one reduce-scatter of the bucket starts, and
-    its parameters' .grad are None. It sends their gradients flattened one behind the other, with as
-    few zeros behind them as make equal shards. Backward goes on meanwhile (async_op=True).
-    finish(): is called behind each backward pass, waits for what is on its way, and returns this
-    rank's shard of each bucket's mean gradient over the ranks of `group`: added up over all
-    backward passes since the hooks were registered.
+    buckets: lists of parameters, each in one of them; all get a gradient in every backward pass.
+    shards: for each bucket an nn.Parameter of (n,), this rank's part of its parameters one behind
+    the other; size · n is as many as they have or, with padding behind the last, a few more.
+    As soon as a bucket's last gradient is there, one reduce-scatter of all of them, one behind the
+    other, is started with async_op=True, and its parameters' .grad are None. Backward goes on.
+    finish() is called behind each backward pass. It waits for what is on its way, and adds this
+    rank's part of the mean over the ranks of `group` to each shard's .grad, which may be None.
     """
     ### BEGIN SOLUTION
     size = dist.get_world_size(group)
     missing = [len(bucket) for bucket in buckets]
-    shards = [None] * len(buckets)
     started = []
     ### END SOLUTION
 
     def arrived(number, parameter):
         # 1. Is it the bucket's last one? Then the next pass begins anew.
-        # 2. One flat gradient, divided by the ranks; the parameters let go of theirs.
+        # 2. One flat gradient with its padding, divided by the ranks; the parameters let go.
         # 3. Start the reduce-scatter. What does finish() need later?
         ### BEGIN SOLUTION
         missing[number] -= 1
@@ -36,20 +35,19 @@ def reduce_in_backward(buckets, group):
         flat = torch.cat([p.grad.reshape(-1) for p in buckets[number]]) / size
         for p in buckets[number]:
             p.grad = None
-        flat = torch.nn.functional.pad(flat, (0, -flat.numel() % size))
-        mine = torch.empty_like(flat[: flat.numel() // size])
+        mine = torch.empty_like(shards[number])
+        flat = torch.nn.functional.pad(flat, (0, size * mine.numel() - flat.numel()))
         work = dist.reduce_scatter_tensor(mine, flat, group=group, async_op=True)
-        started.append((number, mine, work))
+        started.append((shards[number], mine, work))
         ### END SOLUTION
 
     def finish():
         # 4. Wait, and add to what earlier passes have left.
         ### BEGIN SOLUTION
-        for number, mine, work in started:
+        for shard, mine, work in started:
             work.wait()
-            shards[number] = mine if shards[number] is None else shards[number] + mine
+            shard.grad = mine if shard.grad is None else shard.grad + mine
         started.clear()
-        return list(shards)
         ### END SOLUTION
 
     for number, bucket in enumerate(buckets):

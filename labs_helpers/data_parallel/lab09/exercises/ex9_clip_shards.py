@@ -15,7 +15,7 @@ def clip_shards(shards, max_norm, group):
     """
     # 1. What can be added up over shards and over ranks? 2. Which factor? Never up.
     ### BEGIN SOLUTION
-    squares = sum(shard.float().square().sum() for shard in shards)
+    squares = torch.stack([shard.float().square().sum() for shard in shards]).sum()
     dist.all_reduce(squares, group=group)
     norm = squares.sqrt()
     factor = (max_norm / (norm + 1e-6)).clamp(max=1.0)

@@ -16,42 +16,126 @@ STEP = "    optimizer.step()\n"
 GATHER = "    dist.all_gather_into_tensor(whole, shard.data, group=shard_group)\n"
 
 BUGS: list = [
-    (NAME, "replicas drift apart", [(ACROSS, ""), (" * dist.get_world_size(replica_group)", "")], "the gradient of this node alone"),
+    (
+        NAME,
+        "replicas drift apart",
+        [(ACROSS, ""), (" * dist.get_world_size(replica_group)", "")],
+        "the gradient of this node alone",
+    ),
     (NAME, "replicas not added", [(ACROSS, "")], "the gradient of this node alone, divided by all ranks"),
     (NAME, "micro-batches not divided", [("count * dist", "dist")], "the sum over the micro-batches"),
     (NAME, "replicas not divided", [(" * dist.get_world_size(replica_group)", "")], "by shard_group's ranks, and not"),
     (NAME, "shards not divided", [("dist.get_world_size(shard_group) * ", "")], "by replica_group's ranks, and not"),
     (NAME, "the sum", [(MEAN, "")], "neither divided|divided by"),
-    (NAME, "norm over replicas", [(REDUCE, "    dist.all_reduce(squares, group=replica_group)\n")], "over the replicas, not over the"),
-    (NAME, "norm over all", [(REDUCE, REDUCE + "    dist.all_reduce(squares, group=replica_group)\n")], "once too often"),
+    (
+        NAME,
+        "norm over replicas",
+        [(REDUCE, "    dist.all_reduce(squares, group=replica_group)\n")],
+        "over the replicas, not over the",
+    ),
+    (
+        NAME,
+        "norm over all",
+        [(REDUCE, REDUCE + "    dist.all_reduce(squares, group=replica_group)\n")],
+        "once too often",
+    ),
     (NAME, "norm of one shard", [(REDUCE, "")], "this rank's shard alone"),
     (NAME, "norms added up", [(".square().sum()\n", ".norm()\n"), ("squares.sqrt()", "squares")], "norms are added up"),
     (NAME, "no root", [("squares.sqrt()", "squares")], "the root is missing"),
     (NAME, "not clipped", [(FACTOR, "")], "is not scaled"),
     (NAME, "scaled up", [(".clamp(max=1.0)", "")], "the factor is never more than 1"),
-    (NAME, "across in every micro-batch", [(LOOP + ACROSS, LOOP.replace("        total += mine\n",
-     "        dist.all_reduce(mine, group=replica_group)\n        total += mine\n"))], "every micro-batch is sent between"),
-    (NAME, "the whole across", [(LOOP + ACROSS, LOOP.replace("        dist.reduce_scatter_tensor(mine",
-     "        dist.all_reduce(gradient, group=replica_group)\n        dist.reduce_scatter_tensor(mine"))], "reduce inside the node first"),
+    (
+        NAME,
+        "across in every micro-batch",
+        [
+            (
+                LOOP + ACROSS,
+                LOOP.replace(
+                    "        total += mine\n",
+                    "        dist.all_reduce(mine, group=replica_group)\n        total += mine\n",
+                ),
+            )
+        ],
+        "every micro-batch is sent between",
+    ),
+    (
+        NAME,
+        "the whole across",
+        [
+            (
+                LOOP + ACROSS,
+                LOOP.replace(
+                    "        dist.reduce_scatter_tensor(mine",
+                    "        dist.all_reduce(gradient, group=replica_group)\n        dist.reduce_scatter_tensor(mine",
+                ),
+            )
+        ],
+        "reduce inside the node first",
+    ),
     (NAME, "all kept", [("in gradients:", "in list(gradients):")], "each is reduced to its shard"),
-    (NAME, "summed whole first", [(LOOP, "    summed = 0\n    for gradient in gradients:\n        summed = summed + gradient\n"
-     "        count += 1\n    dist.reduce_scatter_tensor(total, summed, group=shard_group)\n")], "whole gradients are added up first|keeps"),
-    (NAME, "gathered before the step", [(STEP, ""), (GATHER, GATHER + STEP)], "or before the step"),
+    (
+        NAME,
+        "summed whole first",
+        [
+            (
+                LOOP,
+                "    summed = 0\n    for gradient in gradients:\n        summed = summed + gradient\n"
+                "        count += 1\n    dist.reduce_scatter_tensor(total, summed, group=shard_group)\n",
+            )
+        ],
+        "whole gradients are added up first|keeps",
+    ),
+    (
+        NAME,
+        "gathered before the step",
+        [(STEP + "    optimizer.zero_grad()\n" + GATHER, GATHER + STEP + "    optimizer.zero_grad()\n")],
+        "or before the step",
+    ),
     (NAME, "not gathered", [(GATHER, "")], "nothing is gathered"),
     (NAME, "not stepped", [(STEP, "")], "no update"),
     (NAME, "gradient kept", [("    optimizer.zero_grad()\n", "")], "optimizer.zero_grad"),
     (NAME, "last micro-batch", [("total += mine", "total = mine")], "the last micro-batch alone"),
-    (NAME, "gathered from replicas", [("shard.data, group=shard_group", "shard.data, group=replica_group")], "shards of one node's|whole"),
+    (
+        NAME,
+        "gathered from replicas",
+        [("shard.data, group=shard_group", "shard.data, group=replica_group")],
+        "shards of one node's|whole",
+    ),
     (NAME, "no group", [("squares, group=shard_group", "squares")], "group= is missing"),
-    (NAME, "iterated twice", [("    total, count", "    micro = sum(1 for _ in gradients)\n    total, count")], "norm|nan|ZeroDivision|keeps"),
-]  # fmt: skip
+    (
+        NAME,
+        "iterated twice",
+        [("    total, count", "    micro = sum(1 for _ in gradients)\n    total, count")],
+        "norm|nan|ZeroDivision|keeps",
+    ),
+]
 
 DIFFERENT: list = [
-    (NAME, [("total, count = torch.zeros_like(shard.data), 0", "ranks = shard_group.size() * replica_group.size()\n"
-             "    total, count = torch.zeros_like(shard.data), 0"), (MEAN, "    total /= count\n    total /= ranks\n")]),
+    (
+        NAME,
+        [
+            (
+                "total, count = torch.zeros_like(shard.data), 0",
+                "ranks = shard_group.size() * replica_group.size()\n    total, count = torch.zeros_like(shard.data), 0",
+            ),
+            (MEAN, "    total /= count\n    total /= ranks\n"),
+        ],
+    ),
     (NAME, [(ACROSS, "    dist.all_reduce(total, group=replica_group, async_op=True).wait()\n")]),
-    (NAME, [("shard.grad = total" + FACTOR, "shard.grad = total\n    if norm + 1e-6 > max_norm:\n"
-             "        shard.grad *= max_norm / (norm + 1e-6)")]),
-    (NAME, [("reduce_scatter_tensor(mine, gradient,", "reduce_scatter_tensor(mine, gradient, dist.ReduceOp.AVG,"),
-            ("count * dist.get_world_size(shard_group) * ", "count * ")]),
-]  # fmt: skip
+    (
+        NAME,
+        [
+            (
+                "shard.grad = total" + FACTOR,
+                "shard.grad = total\n    if norm + 1e-6 > max_norm:\n        shard.grad *= max_norm / (norm + 1e-6)",
+            )
+        ],
+    ),
+    (
+        NAME,
+        [
+            ("reduce_scatter_tensor(mine, gradient,", "reduce_scatter_tensor(mine, gradient, dist.ReduceOp.AVG,"),
+            ("count * dist.get_world_size(shard_group) * ", "count * "),
+        ],
+    ),
+]

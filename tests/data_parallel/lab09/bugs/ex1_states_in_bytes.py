@@ -16,11 +16,30 @@ BUGS: list = [
     (NAME, "float32 gradients", [("(2, 2, 12)", "(2, 4, 12)")], "gradients are bf16 here"),
     (NAME, "float32 moments", [("(2, 2, 4)", "(2, 2, 8)")], "the moments are bf16 here"),
     (NAME, "a master in bf16", [("(2, 2, 4)", "(2, 2, 12)")], "there is no second copy in this layout"),
-    (NAME, "ZeRO-2 leaves gradients", [(TWO, TWO.replace("gradients / ranks", "gradients"))], "ZeRO-2 divides the grad"),
-    (NAME, "ZeRO-1 cuts gradients", [(ONE, ONE.replace("gradients", "gradients / ranks"))], "ZeRO-1 leaves the gradients"),
-    (NAME, "ZeRO-3 keeps parameters", [(THREE, THREE.replace("parameters / ranks", "parameters"))], "ZeRO-3 divides the p"),
-    (NAME, "ZeRO-3 alone cuts", [(TWO, TWO.replace("gradients / ranks", "gradients")),
-                                 (ONE, ONE.replace(" / ranks", ""))], "ZeRO-2 divides the gradients already"),
+    (
+        NAME,
+        "ZeRO-2 leaves gradients",
+        [(TWO, TWO.replace("gradients / ranks", "gradients"))],
+        "ZeRO-2 divides the grad",
+    ),
+    (
+        NAME,
+        "ZeRO-1 cuts gradients",
+        [(ONE, ONE.replace("gradients", "gradients / ranks"))],
+        "ZeRO-1 leaves the gradients",
+    ),
+    (
+        NAME,
+        "ZeRO-3 keeps parameters",
+        [(THREE, THREE.replace("parameters / ranks", "parameters"))],
+        "ZeRO-3 divides the p",
+    ),
+    (
+        NAME,
+        "ZeRO-3 alone cuts",
+        [(TWO, TWO.replace("gradients / ranks", "gradients")), (ONE, ONE.replace(" / ranks", ""))],
+        "ZeRO-2 divides the gradients already",
+    ),
     (NAME, "DDP divides", [(DDP, DDP.replace("optimizer", "optimizer / ranks"))], "DDP divides nothing: every rank"),
     (NAME, "rounded down", [(" / ranks", " // ranks")], "// rounds down"),
     (NAME, "in GB", [(COUNTED, "(count * each / 1e9 for each in layouts[layout])")], "these are GB"),
@@ -28,10 +47,16 @@ BUGS: list = [
     (NAME, "in bits", [(COUNTED, "(8 * count * each for each in layouts[layout])")], "these are bits"),
     (NAME, "a stage is missing", [("        " + DDP + ",\n", "")], "missing: 'DDP'"),
     (NAME, "sums", [(THREE, '"ZeRO-3": (parameters + gradients + optimizer) / ranks')], "is asked for"),
-]  # fmt: skip
+]
 
 DIFFERENT: list = [
     (NAME, [(DDP, '"DDP": [parameters, gradients, optimizer]')]),
     (NAME, [("(2, 2, 12)", "(2, 2, 4 + 4 + 4)"), (COUNTED, "[each * count for each in layouts[layout]]")]),
-    (NAME, [("    return {\n", "    table = {\n"), ("    ### END", "    return dict(reversed(list(table.items())))\n    ### END")]),
-]  # fmt: skip
+    (
+        NAME,
+        [
+            ("    return {\n", "    table = {\n"),
+            ("    ### END", "    return dict(reversed(list(table.items())))\n    ### END"),
+        ],
+    ),
+]

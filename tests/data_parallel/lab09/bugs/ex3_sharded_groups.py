@@ -9,39 +9,114 @@ GROUP = 'param_groups.append({**group, "params": mine})'
 BUGS: list = [
     (NAME, "copied", [(TENSOR, "nn.Parameter(shard[at : at + end - begin].clone())")], "clone\\(\\), torch.tensor"),
     (NAME, "not moved on", [(MOVE, "")], "all pieces begin at 0"),
-    (NAME, "begin as place", [(TENSOR, "nn.Parameter(shard[begin:end])")], "elements of the parameter"),
-    (NAME, "begin as place, right size", [(TENSOR, "nn.Parameter(shard.repeat(9)[:0]) if begin + end - begin > len(shard)"
-     " else nn.Parameter(shard[begin : begin + end - begin])"), (MOVE, "")], "tensor"),
-    (NAME, "moved on by end", [(MOVE, "        at += end\n"), (TENSOR, "nn.Parameter(shard[at : at + end - begin])")], "tensor"),
+    (NAME, "begin as place", [(TENSOR, "nn.Parameter(shard[begin:end])")], "begin is a place in the parameter"),
+    (
+        NAME,
+        "begin as place, right size",
+        [
+            (
+                TENSOR,
+                "nn.Parameter(shard.repeat(9)[:0]) if begin + end - begin > len(shard)"
+                " else nn.Parameter(shard[begin : begin + end - begin])",
+            ),
+            (MOVE, ""),
+        ],
+        "tensor",
+    ),
+    (
+        NAME,
+        "moved on by end",
+        [(MOVE, "        at += end\n"), (TENSOR, "nn.Parameter(shard[at : at + end - begin])")],
+        "tensor",
+    ),
     (NAME, "one too few", [(TENSOR, "nn.Parameter(shard[at : at + end - begin - 1])")], "begin and end are exact"),
-    (NAME, "a slice of a parameter", [(TENSOR, "nn.Parameter(shard)[at : at + end - begin]")], "a slice of an nn.Parameter is"),
+    (
+        NAME,
+        "a slice of a parameter",
+        [(TENSOR, "nn.Parameter(shard)[at : at + end - begin]")],
+        "a slice of an nn.Parameter is",
+    ),
     (NAME, "plain tensors", [(TENSOR, "shard[at : at + end - begin]")], "plain tensors; nn.Parameters are asked for"),
     (NAME, "all in every group", [(MINE, "mine = list(tensors)")], "every group has all tensors"),
-    (NAME, "numbers as indices", [(MINE, 'mine = [tensors[n] for n in group["params"] if n < len(tensors)]')],
-     "a parameter's number is no index"),
-    (NAME, "numbers as indices, unchecked", [(MINE, 'mine = [tensors[n] for n in group["params"]]')], "is no index of tensors"),
-    (NAME, "missing ones", [(MINE, 'mine = [tensor_of[number] for number in group["params"]]')], "left out of its group"),
-    (NAME, "decay on the wrong group", [("for group in groups:", "for group, other in zip(groups, groups[::-1]):"),
-     (GROUP, 'param_groups.append({**other, "params": mine})')], "options"),
-    (NAME, "members exchanged", [("for group in groups:", "for group, other in zip(groups, groups[::-1]):"),
-     (MINE, 'mine = [tensor_of[number] for number in other["params"] if number in tensor_of]')], "the groups are exchanged"),
-    (NAME, "in the order of the shard", [(MINE, "mine = [t for n, t in tensor_of.items() if n in group['params']]")],
-     "the order is that of the group"),
+    (
+        NAME,
+        "numbers as indices",
+        [(MINE, 'mine = [tensors[n] for n in group["params"] if n < len(tensors)]')],
+        "a parameter's number is no index",
+    ),
+    (
+        NAME,
+        "numbers as indices, unchecked",
+        [(MINE, 'mine = [tensors[n] for n in group["params"]]')],
+        "is no index of tensors",
+    ),
+    (
+        NAME,
+        "missing ones",
+        [(MINE, 'mine = [tensor_of[number] for number in group["params"]]')],
+        "left out of its group",
+    ),
+    (
+        NAME,
+        "decay on the wrong group",
+        [
+            ("for group in groups:", "for group, other in zip(groups, groups[::-1]):"),
+            (GROUP, 'param_groups.append({**other, "params": mine})'),
+        ],
+        "options",
+    ),
+    (
+        NAME,
+        "members exchanged",
+        [
+            ("for group in groups:", "for group, other in zip(groups, groups[::-1]):"),
+            (MINE, 'mine = [tensor_of[number] for number in other["params"] if number in tensor_of]'),
+        ],
+        "the groups are exchanged",
+    ),
     (NAME, "options lost", [(GROUP, 'param_groups.append({"params": mine})')], "the options of a group are kept"),
-    (NAME, "empty groups dropped", [(GROUP, 'param_groups += [{**group, "params": mine}] if mine else []')],
-     "stays, empty"),
+    (
+        NAME,
+        "empty groups dropped",
+        [(GROUP, 'param_groups += [{**group, "params": mine}] if mine else []')],
+        "stays, empty",
+    ),
     (NAME, "in place", [(GROUP, 'group["params"] = mine\n        param_groups.append(group)')], "given have changed"),
-    (NAME, "tensors twice", [(MINE, 'mine = [nn.Parameter(tensor_of[n].data) for n in group["params"] if n in tensor_of]')],
-     "the same objects belong in both"),
-    (NAME, "numbers stay", [(MINE, 'mine = [number for number in group["params"] if number in tensor_of]')], "numbers are left"),
+    (
+        NAME,
+        "tensors twice",
+        [(MINE, 'mine = [nn.Parameter(tensor_of[n].data) for n in group["params"] if n in tensor_of]')],
+        "the same objects belong in both",
+    ),
+    (
+        NAME,
+        "numbers stay",
+        [(MINE, 'mine = [number for number in group["params"] if number in tensor_of]')],
+        "numbers are left",
+    ),
     (NAME, "the first group alone", [("for group in groups:", "for group in groups[:1]:")], "groups, expected"),
-]  # fmt: skip
+]
 
 DIFFERENT: list = [
+    (NAME, [(MINE, "mine = [t for n, t in tensor_of.items() if n in group['params']]")]),
     (NAME, [(MINE, 'mine = [tensor_of[n] for n in filter(tensor_of.__contains__, group["params"])]')]),
-    (NAME, [(GROUP, 'param_groups.append(dict(group, params=mine))'), ("return tensors, param_groups",
-            "return tuple(tensors), tuple(param_groups)")]),
+    (
+        NAME,
+        [
+            (GROUP, "param_groups.append(dict(group, params=mine))"),
+            ("return tensors, param_groups", "return tuple(tensors), tuple(param_groups)"),
+        ],
+    ),
     (NAME, [(TENSOR, "nn.Parameter(shard.narrow(0, at, end - begin))")]),
-    (NAME, [(TENSOR, "nn.Parameter(shard.split([e - b for _, b, e in pieces] + [len(shard) - sum(e - b for _, b, e in "
-             "pieces)])[len(tensors)])"), (MOVE, "")]),
-]  # fmt: skip
+    (
+        NAME,
+        [
+            (
+                TENSOR,
+                "nn.Parameter(shard.split([e - b for _, b, e in pieces] + [len(shard) - sum(e - b for _, b, e in "
+                "pieces)])[len(tensors)])",
+            ),
+            (MOVE, ""),
+        ],
+    ),
+]

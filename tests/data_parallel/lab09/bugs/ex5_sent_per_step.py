@@ -15,7 +15,12 @@ BUGS: list = [
     (NAME, "ZeRO-2 once", [('"ZeRO-2": K * G + P', '"ZeRO-2": G + P')], "every backward pass reduce-scatters"),
     (NAME, "ZeRO-2 gathers in every pass", [("K * G + P", "K * (G + P)")], "once per step, after the update"),
     (NAME, "ZeRO-3 gathers once", [("K * (2 * P + G)", "K * (P + G)")], "and again for the backward pass"),
-    (NAME, "ZeRO-3 gathers after the update", [("K * (2 * P + G)", "K * (2 * P + G) + P")], "nothing is gathered after"),
+    (
+        NAME,
+        "ZeRO-3 gathers after the update",
+        [("K * (2 * P + G)", "K * (2 * P + G) + P")],
+        "nothing is gathered after",
+    ),
     (NAME, "ZeRO-3 all-reduces", [("K * (2 * P + G)", "2 * K * (P + G)")], "reduce-scattered, not all-reduced"),
     (NAME, "ZeRO-3 once", [("K * (2 * P + G)", "2 * P + G")], "every micro-batch gathers and reduce-scatters"),
     (NAME, "gradients and parameters", [("K * (2 * P + G)", "K * (2 * G + P)")], "exchanged"),
@@ -23,10 +28,16 @@ BUGS: list = [
     (NAME, "received from each", [(SHARE, "share = ranks - 1")], "N − 1 are sent"),
     (NAME, "a part", [(SHARE, "share = 1 / ranks")], "and this 1 / N"),
     (NAME, "rounded", [(SHARE, "share = (ranks - 1) // ranks")], "rounds it down"),
-]  # fmt: skip
+]
 
 DIFFERENT: list = [
     (NAME, [(SHARE, "share = 1 - 1 / ranks")]),
     (NAME, [("K * (2 * P + G)", "sum([P, P, G]) * K")]),
-    (NAME, [("    return {\n", "    return dict(sorted({\n"), ('"ZeRO-3": K * (2 * P + G),\n    }', '"ZeRO-3": K * (2 * P + G),\n    }.items()))')]),
-]  # fmt: skip
+    (
+        NAME,
+        [
+            ("    return {\n", "    return dict(sorted({\n"),
+            ('"ZeRO-3": K * (2 * P + G),\n    }', '"ZeRO-3": K * (2 * P + G),\n    }.items()))'),
+        ],
+    ),
+]

@@ -4,47 +4,110 @@ NAME = "reduce_in_backward"
 AGAIN = "        missing[number] = len(buckets[number])\n"
 FLAT = "        flat = torch.cat([p.grad.reshape(-1) for p in buckets[number]]) / size\n"
 DROP = "        for p in buckets[number]:\n            p.grad = None\n"
-PAD = "        flat = torch.nn.functional.pad(flat, (0, -flat.numel() % size))\n"
+PAD = "        flat = torch.nn.functional.pad(flat, (0, size * mine.numel() - flat.numel()))\n"
 WORK = "        work = dist.reduce_scatter_tensor(mine, flat, group=group, async_op=True)\n"
-KEEP = "        started.append((number, mine, work))\n"
+KEEP = "        started.append((shards[number], mine, work))\n"
 WAIT = "            work.wait()\n"
-ADD = "shards[number] = mine if shards[number] is None else shards[number] + mine"
+ADD = "shard.grad = mine if shard.grad is None else shard.grad + mine"
 CLEAR = "        started.clear()\n"
 
 BUGS: list = [
     (NAME, "the sum", [(") / size\n", ")\n")], "the sum over the ranks, not the mean"),
     (NAME, "divided twice", [(") / size\n", ") / size**2\n")], "divided by the ranks twice"),
     (NAME, "count not begun anew", [(AGAIN, "")], "before all of its gradients are there"),
-    (NAME, "count not begun anew, exact", [(AGAIN, ""), ("missing[number] > 0", "missing[number] != 0")],
-     "whole .grad behind backward"),
+    (
+        NAME,
+        "count not begun anew, exact",
+        [(AGAIN, ""), ("missing[number] > 0", "missing[number] != 0")],
+        "whole .grad behind backward",
+    ),
     (NAME, "whole gradients stay", [(DROP, "")], "lets go of its gradient"),
     (NAME, "zeroed, not dropped", [("p.grad = None", "p.grad.zero_()")], "lets go of its gradient"),
-    (NAME, "one gradient alone", [("if missing[number] > 0:\n            return\n", "")], "before all of its gradients"),
+    (
+        NAME,
+        "one gradient alone",
+        [("        if missing[number] > 0:\n            return\n", "")],
+        "before all of its gradients",
+    ),
     (NAME, "waited for in the hook", [(WORK, WORK + "        work.wait()\n")], "in the hook it holds up backward"),
     (NAME, "synchronous", [(", async_op=True)", ")"), (WAIT, "")], "async_op=True starts it"),
-    (NAME, "synchronous, waited for", [(", async_op=True)", ")")], "with async_op=True a collective|without async_op=True"),
+    (
+        NAME,
+        "synchronous, waited for",
+        [(", async_op=True)", ")")],
+        "with async_op=True a collective|without async_op=True",
+    ),
     (NAME, "never waited", [(WAIT, "")], "never calls wait"),
-    (NAME, "overwritten", [(ADD, "shards[number] = mine")], "the last pass alone"),
+    (NAME, "overwritten", [(ADD, "shard.grad = mine")], "the last pass alone"),
     (NAME, "not forgotten", [(CLEAR, "")], "has to forget what has arrived"),
-    (NAME, "padding in front", [("(0, -flat.numel() % size)", "(-flat.numel() % size, 0)")], "zeros stand in front"),
-    (NAME, "padded always", [("-flat.numel() % size", "size - flat.numel() % size")], "more zeros|shape"),
+    (
+        NAME,
+        "padding in front",
+        [("(0, size * mine.numel() - flat.numel())", "(size * mine.numel() - flat.numel(), 0)")],
+        "zeros stand in front",
+    ),
     (NAME, "not padded", [(PAD, "")], "as large as all outputs together|equal"),
-    (NAME, "all-reduce", [(WORK, "        work = dist.all_reduce(flat, group=group, async_op=True)\n"
-                           "        mine = flat.chunk(size)[dist.get_rank(group)]\n")], "twice the bytes"),
-    (NAME, "a call per gradient", [(KEEP, KEEP + "        dist.all_reduce(torch.zeros(1), group=group)\n")], "waits in backward"),
-    (NAME, "order of arrival", [("for p in buckets[number]]", "for p in reversed(buckets[number])]")], "the order of their arrival"),
-    (NAME, "not reduced", [(WORK, "        mine.copy_(flat.chunk(size)[dist.get_rank(group)])\n"
-      "        work = dist.barrier(group=group, async_op=True)\n")], "nothing is reduced"),
+    (
+        NAME,
+        "all-reduce",
+        [
+            (
+                WORK,
+                "        work = dist.all_reduce(flat, group=group, async_op=True)\n"
+                "        mine = flat.chunk(size)[dist.get_rank(group)]\n",
+            )
+        ],
+        "twice the bytes",
+    ),
+    (
+        NAME,
+        "a call per gradient",
+        [(KEEP, KEEP + "        dist.all_reduce(torch.zeros(1), group=group)\n")],
+        "waits in backward",
+    ),
+    (
+        NAME,
+        "order of arrival",
+        [("for p in buckets[number]]", "for p in reversed(buckets[number])]")],
+        "the order of their arrival",
+    ),
+    (
+        NAME,
+        "not reduced",
+        [
+            (
+                WORK,
+                "        mine.copy_(flat.chunk(size)[dist.get_rank(group)])\n"
+                "        work = dist.barrier(group=group, async_op=True)\n",
+            )
+        ],
+        "nothing is reduced",
+    ),
     (NAME, "freed before it is read", [(FLAT + DROP, DROP + FLAT)], "let go of before it was read|before all of its"),
     (NAME, "changed under way", [(WORK, WORK + "        flat.zero_()\n")], "belongs to the collective"),
-    (NAME, "nothing returned", [("        return list(shards)\n", "")], "finish\\(\\) has to return"),
-]  # fmt: skip
+    (NAME, "not handed over", [(ADD, "mine += 0")], "finish\\(\\) has to put the result there"),
+    (NAME, "added to the parameters", [(ADD, "shard.data += mine")], "finish\\(\\) has to put the result there"),
+]
 
 DIFFERENT: list = [
-    (NAME, [(") / size\n", ")\n"), ("reduce_scatter_tensor(mine, flat, ", "reduce_scatter_tensor(mine, flat, dist.ReduceOp.AVG, ")]),
+    (
+        NAME,
+        [
+            (") / size\n", ")\n"),
+            ("reduce_scatter_tensor(mine, flat, ", "reduce_scatter_tensor(mine, flat, dist.ReduceOp.AVG, "),
+        ],
+    ),
     (NAME, [(") / size\n", ")\n"), (WAIT, WAIT + "            mine /= size\n")]),
-    (NAME, [(FLAT, "        flat = torch.cat([p.grad.flatten() for p in buckets[number]])\n        flat /= size\n"),
-            (PAD, "        flat = torch.cat([flat, flat.new_zeros(-flat.numel() % size)])\n"), ("return list(shards)", "return shards")]),
-    (NAME, [(ADD, "shards[number] = mine if shards[number] is None else shards[number].add_(mine)")]),
-    (NAME, [("missing[number] -= 1\n        if missing[number] > 0:", "if any(p.grad is None for p in buckets[number]):")]),
-]  # fmt: skip
+    (
+        NAME,
+        [
+            (FLAT, "        flat = torch.cat([p.grad.flatten() for p in buckets[number]])\n        flat /= size\n"),
+            (PAD, "        flat = torch.cat([flat, flat.new_zeros(-flat.numel() % size)])\n"),
+        ],
+    ),
+    (NAME, [(ADD, "shard.grad = mine if shard.grad is None else shard.grad.add_(mine)")]),
+    (
+        NAME,
+        [("missing[number] -= 1\n        if missing[number] > 0:", "if any(p.grad is None for p in buckets[number]):")],
+    ),
+]

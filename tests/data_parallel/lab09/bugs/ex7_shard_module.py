@@ -4,7 +4,11 @@ NAME = "shard_module"
 SHARD = "nn.Parameter(whole.chunk(size)[rank].clone())"
 RESIZE = "        whole.untyped_storage().resize_(whole.nbytes)\n"
 GATHER = "        dist.all_gather_into_tensor(whole, shard.detach(), group=group)\n"
-WAITS = "        here.append(parameter)\n        if len(here) < len(parameters):\n            return\n        here.clear()\n"
+WAITS = """        here.append(parameter)
+        if len(here) < len(parameters):
+            return
+        here.clear()
+"""
 ADD = "shard.grad = mine if shard.grad is None else shard.grad + mine"
 DROP = "        for p in parameters:\n            p.grad = None\n"
 LAST = "            p.grad = None\n        free()\n"
@@ -20,33 +24,92 @@ BUGS: list = [
     (NAME, "not freed after backward", [(LAST, "            p.grad = None\n")], "the weights have done their work"),
     (NAME, "not gathered for forward", [(HOOKS[0], "")], "a forward pre-hook gathers it"),
     (NAME, "not gathered for backward", [(HOOKS[2], "")], "nothing is gathered in the backward pass|freed"),
-    (NAME, "freed by a backward hook", [(LAST, "            p.grad = None\n"),
-     (HOOKS[2], HOOKS[2] + "    module.register_full_backward_hook(free)\n")], "NaN|behind backward|freed"),
+    (
+        NAME,
+        "freed by a backward hook",
+        [
+            (LAST, "            p.grad = None\n"),
+            (HOOKS[2], HOOKS[2] + "    module.register_full_backward_hook(free)\n"),
+        ],
+        "NaN|behind backward|freed",
+    ),
     (NAME, "gathered into no memory", [(RESIZE, "")], "whole has no memory"),
     (NAME, "gathered before there is memory", [(RESIZE + GATHER, GATHER + RESIZE)], "NaN|freed"),
     (NAME, "not waited for", [("shard.detach(), group=group", "shard.detach(), group=group, async_op=True")], "wait"),
-    (NAME, "the sum", [("for p in parameters]) / size", "for p in parameters])")], "the sum over the ranks, not the mean"),
+    (
+        NAME,
+        "the sum",
+        [("for p in parameters]) / size", "for p in parameters])")],
+        "the sum over the ranks, not the mean",
+    ),
     (NAME, "overwritten", [(ADD, "shard.grad = mine")], "the last pass alone"),
     (NAME, "whole gradients stay", [(DROP, "")], "p.grad = None lets go"),
     (NAME, "collected too early", [(WAITS, "")], "before all of them are there"),
-    (NAME, "count not begun anew", [("        here.clear()\n", "")], "begins anew in every backward pass|before all of them"),
-    (NAME, "not padded", [("        flat = nn.functional.pad(flat, (0, whole.numel() - flat.numel()))\n", "")], "whole's padding|outputs"),
-    (NAME, "padding in front", [("(0, whole.numel() - flat.numel())", "(whole.numel() - flat.numel(), 0)")], "zeros stand in front"),
-    (NAME, "all-reduce", [("        dist.reduce_scatter_tensor(mine, flat, group=group)\n",
-     "        dist.all_reduce(flat, group=group)\n        mine = flat.chunk(size)[rank].clone()\n")], "twice the bytes"),
-    (NAME, "order of arrival", [("for p in parameters]) / size", "for p in parameters[::-1]]) / size")], "order of their arrival"),
+    (
+        NAME,
+        "count not begun anew",
+        [("        here.clear()\n", "")],
+        "begins anew in every backward pass|before all of them",
+    ),
+    (
+        NAME,
+        "not padded",
+        [("        flat = nn.functional.pad(flat, (0, whole.numel() - flat.numel()))\n", "")],
+        "whole's padding|outputs",
+    ),
+    (
+        NAME,
+        "padding in front",
+        [("(0, whole.numel() - flat.numel())", "(whole.numel() - flat.numel(), 0)")],
+        "zeros stand in front",
+    ),
+    (
+        NAME,
+        "all-reduce",
+        [
+            (
+                "        dist.reduce_scatter_tensor(mine, flat, group=group)\n",
+                "        dist.all_reduce(flat, group=group)\n        mine = flat.chunk(size)[rank].clone()\n",
+            )
+        ],
+        "twice the bytes",
+    ),
+    (
+        NAME,
+        "order of arrival",
+        [("for p in parameters]) / size", "for p in parameters[::-1]]) / size")],
+        "order of their arrival",
+    ),
     (NAME, "hooks without arguments", [("def free(*_):", "def free():")], "hooks are called with the module"),
     (NAME, "gradient kept as mine alone", [(ADD, "mine += 0")], "belongs into shard.grad"),
-]  # fmt: skip
+]
 
 DIFFERENT: list = [
     (NAME, [(WAITS, "        if any(p.grad is None for p in parameters):\n            return\n")]),
-    (NAME, [(SHARD, "nn.Parameter(whole[rank * (len(whole) // size) : (rank + 1) * (len(whole) // size)].detach().clone())"),
-            (GATHER, "        dist.all_gather(list(whole.chunk(size)), shard.data, group=group)\n")]),
-    (NAME, [("for p in parameters]) / size", "for p in parameters])"), ("(mine, flat, group=group)",
-            "(mine, flat, op=dist.ReduceOp.AVG, group=group)")]),
+    (
+        NAME,
+        [
+            (
+                SHARD,
+                "nn.Parameter(whole[rank * (len(whole) // size) : (rank + 1) * (len(whole) // size)].detach().clone())",
+            ),
+            (GATHER, "        dist.all_gather(list(whole.chunk(size)), shard.data, group=group)\n"),
+        ],
+    ),
+    (
+        NAME,
+        [
+            ("for p in parameters]) / size", "for p in parameters])"),
+            ("(mine, flat, group=group)", "(mine, flat, op=dist.ReduceOp.AVG, group=group)"),
+        ],
+    ),
     (NAME, [(GATHER, GATHER.replace("group=group)", "group=group, async_op=True).wait()"))]),
-    (NAME, [(HOOKS[0], "    module.register_forward_pre_hook(lambda module, inputs: gather())\n"),
+    (
+        NAME,
+        [
+            (HOOKS[0], "    module.register_forward_pre_hook(lambda module, inputs: gather())\n"),
             (HOOKS[1], "    module.register_forward_hook(lambda module, inputs, output: free())\n"),
-            (ADD, "shard.grad = mine + (0 if shard.grad is None else shard.grad)")]),
-]  # fmt: skip
+            (ADD, "shard.grad = mine + (0 if shard.grad is None else shard.grad)"),
+        ],
+    ),
+]

@@ -13,32 +13,96 @@ BUGS: list = [
     (NAME, "the shard is saved", [("gather(shard)}"[:-1], "shard.detach().clone()")], "this rank's shard alone"),
     (NAME, "states are not gathered", [(ENTRY, "value.clone()")], "this rank's shard alone"),
     (NAME, "the step is gathered", [(ENTRY, "gather(value.reshape(-1))")], "one number per tensor"),
-    (NAME, "the step is shared", [("else value.clone()\n            for name, value in optimizer", "else value\n            for name, value in optimizer")],
-     "changes as training goes on(.|\n)*clone"),
-    (NAME, "the step is left out", [("optimizer.state[shard].items()\n", "optimizer.state[shard].items() if value.ndim\n")],
-     "'optimizer' has"),
+    (
+        NAME,
+        "the step is shared",
+        [
+            (
+                "else value.clone()\n            for name, value in optimizer",
+                "else value\n            for name, value in optimizer",
+            )
+        ],
+        "changes as training goes on(.|\n)*clone",
+    ),
+    (
+        NAME,
+        "the step is left out",
+        [("optimizer.state[shard].items()\n", "optimizer.state[shard].items() if value.ndim\n")],
+        "'optimizer' has",
+    ),
     (NAME, "cut in front", [(CUT, "return whole[len(whole) - numel :].clone()")], "cut off in front"),
-    (NAME, "loaded by 4 ranks", [(PART, "return torch.nn.functional.pad(whole, (0, -numel % 4)).chunk(4)[rank].clone()")],
-     "shape|those of 4 ranks"),
-    (NAME, "the first part", [("padded.chunk(size)[rank]", "padded.chunk(size)[0]")], "every rank loads the first part"),
-    (NAME, "no padding", [(PADDED, "            padded = whole\n")], "padding|a part has shard.numel"),
-    (NAME, "padding in front", [("(0, size * shard.numel() - numel)", "(size * shard.numel() - numel, 0)")], "not in front"),
-    (NAME, "padding of ones", [("size * shard.numel() - numel))", "size * shard.numel() - numel), value=1.0)")], "padding is 0"),
-    (NAME, "states are not loaded", [("        optimizer.state[shard] = {", "        _ = {")], "optimizer.state\\[shard\\] has \\[\\]"),
+    (
+        NAME,
+        "loaded by 4 ranks",
+        [(PART, "return torch.nn.functional.pad(whole, (0, -numel % 4)).chunk(4)[rank].clone()")],
+        "what other numbers of ranks have",
+    ),
+    (
+        NAME,
+        "the first part",
+        [("padded.chunk(size)[rank]", "padded.chunk(size)[0]")],
+        "every rank loads the first part",
+    ),
+    (NAME, "no padding", [(PADDED, "            padded = whole\n")], "padding included"),
+    (
+        NAME,
+        "padding in front",
+        [("(0, size * shard.numel() - numel)", "(size * shard.numel() - numel, 0)")],
+        "not in front",
+    ),
+    (
+        NAME,
+        "padding of ones",
+        [("size * shard.numel() - numel))", "size * shard.numel() - numel), value=1.0)")],
+        "padding is 0",
+    ),
+    (
+        NAME,
+        "states are not loaded",
+        [("        optimizer.state[shard] = {", "        _ = {")],
+        "optimizer.state\\[shard\\] has \\[\\]",
+    ),
     (NAME, "parameters are not loaded", [(COPY, 'part(state["parameters"])')], "nothing is loaded into it"),
-    (NAME, "states are loaded whole", [(LOADED, "value.clone()")], "the whole is loaded on every rank"),
-    (NAME, "the given step is taken", [(LOADED, "part(value) if value.ndim == 1 else value")], "training changes the state"),
+    (NAME, "states are loaded whole", [(LOADED, "value.clone()")], "neither the whole"),
+    (
+        NAME,
+        "the given step is taken",
+        [(LOADED, "part(value) if value.ndim == 1 else value")],
+        "training changes the state",
+    ),
     (NAME, "by number", [("        optimizer.state[shard] = {", "        optimizer.state[0] = {")], "looked up by"),
-    (NAME, "only the optimizer is saved", [('return {"parameters": gather(shard), "optimizer": state}', "return state")], "is asked for"),
-    (NAME, "on rank 0 alone", [('return {"parameters": gather(shard)', 'if rank == 0:\n            return {"parameters": gather(shard)')],
-     "deadlock|asked for"),
+    (
+        NAME,
+        "only the optimizer is saved",
+        [('return {"parameters": gather(shard), "optimizer": state}', "return state")],
+        "is asked for",
+    ),
+    (
+        NAME,
+        "on rank 0 alone",
+        [('return {"parameters": gather(shard)', 'if rank == 0:\n            return {"parameters": gather(shard)')],
+        "deadlock|asked for",
+    ),
     (NAME, "not waited for", [("part.detach(), group=group)", "part.detach(), group=group, async_op=True)")], "wait"),
-]  # fmt: skip
+]
 
 DIFFERENT: list = [
     (NAME, [(CUT, "return whole.narrow(0, 0, numel).clone()"), (COPY, 'shard.data = part(state["parameters"])')]),
-    (NAME, [("value.shape == shard.shape", "value.dim()"), ("value.ndim == 1", "value.numel() == numel and value.dim()")]),
-    (NAME, [(PADDED, "            padded = whole.new_zeros(size * shard.numel())\n            padded[:numel] = whole\n")]),
-    (NAME, [("            dist.all_gather_into_tensor(whole, part.detach(), group=group)\n",
-             "            dist.all_gather(list(whole.chunk(size)), part.detach().clone(), group=group)\n")]),
-]  # fmt: skip
+    (
+        NAME,
+        [("value.shape == shard.shape", "value.dim()"), ("value.ndim == 1", "value.numel() == numel and value.dim()")],
+    ),
+    (
+        NAME,
+        [(PADDED, "            padded = whole.new_zeros(size * shard.numel())\n            padded[:numel] = whole\n")],
+    ),
+    (
+        NAME,
+        [
+            (
+                "            dist.all_gather_into_tensor(whole, part.detach(), group=group)\n",
+                "            dist.all_gather(list(whole.chunk(size)), part.detach().clone(), group=group)\n",
+            )
+        ],
+    ),
+]
