@@ -8,7 +8,8 @@ def naive_collect_backward_x(grad_x, mp_comm, mp_size):
 
     grad_x: (batch, length, features), in any order in memory: what this rank's columns of the
     weight contribute to the gradient of the whole input → (batch, length, features / mp_size) of
-    the same dtype, contiguous: of the sum, the features that this rank had before the all-gather.
+    the same dtype, contiguous in C order or in grad_x's own: of the sum, the features that this
+    rank had before the all-gather.
     mp_comm.Reduce_scatter_block(send, recv) adds up all ranks' send and leaves the first 1 /
     mp_size of its memory on rank 0, the next on rank 1, and so on. It takes contiguous arrays.
     mp_size divides features; grad_x stays as it is.
