@@ -113,8 +113,7 @@ def agrees(q, k, v, do, causal, scale=None):
 length = st.one_of(st.integers(1, 70), st.sampled_from([1, 15, 16, 17, 33, 64, 65, 100, 130]))
 
 
-@settings(max_examples=50 if HERE.interpreted else 10, deadline=None, derandomize=True)
-@given(
+any_operands = given(
     B=st.integers(1, 2),
     Hkv=st.integers(1, 2),
     group=st.integers(1, 3),
@@ -128,7 +127,22 @@ length = st.one_of(st.integers(1, 70), st.sampled_from([1, 15, 16, 17, 33, 64, 6
     scale=st.sampled_from([None, None, 0.05, -0.3, 0.0]),
     seed=st.integers(0, 9),
 )
-def test_any_shape_and_stride(B, Hkv, group, Lq, Lk, D, causal, half, layouts, magnitude, scale, seed):
+
+
+@settings(max_examples=15 if HERE.interpreted else 10, deadline=None, derandomize=True)
+@any_operands
+def test_any_shape_and_stride(**drawn):
+    shape_and_stride(**drawn)
+
+
+@pytest.mark.soak
+@settings(max_examples=300, deadline=None, derandomize=True)
+@any_operands
+def test_any_shape_and_stride_of_many(**drawn):
+    shape_and_stride(**drawn)
+
+
+def shape_and_stride(B, Hkv, group, Lq, Lk, D, causal, half, layouts, magnitude, scale, seed):
     dtype = torch.float16 if half else torch.float32
     agrees(*operands(B, Hkv * group, Hkv, Lq, Lk, D, dtype, layouts, magnitude, seed), causal, scale)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from labs_helpers.compile.ahead_of_time import TARGETS, Compiled, CompileError, compile_launch
+from labs_helpers.compile.ahead_of_time import TARGETS, Compiled, CompileError, compile_all, job
 from labs_helpers.compile.launches import Launch
 from labs_helpers.course.verdict.messages import AT_COMPILE_TIME, cause_of
 from labs_helpers.course.verdict.wrong import Wrong
@@ -12,10 +12,11 @@ from labs_helpers.course.verdict.wrong import Wrong
 CASE = "compiled"
 
 
-def compiled_for(case: str, launch: Launch, target: str, dtype) -> Compiled:
-    """What the compiler makes of the launch for `target`; its refusal becomes a Wrong with the likely cause."""
+def compiled_for(case: str, launch: Launch, target: str, *dtypes: torch.dtype) -> list[Compiled]:
+    """What the compiler makes of the launch for `target`, of each dtype; its refusal becomes a Wrong with the likely
+    cause. A process compiles them all: to start it takes longer than to compile a kernel."""
     try:
-        return compile_launch(launch, target, dtype)
+        return compile_all([job(launch, target, dtype) for dtype in dtypes])
     except CompileError as error:
         text = str(error).strip()
         last = "\n".join(text.splitlines()[-6:])
@@ -28,7 +29,7 @@ def compiled_for(case: str, launch: Launch, target: str, dtype) -> Compiled:
 
 def check_compiles(case: str, launch: Launch) -> str:
     """Raises Wrong unless the launch in float16 compiles for a chip other than this one. Returns the line to print."""
-    compiled = compiled_for(case, launch, "sm_90", torch.float16)
+    (compiled,) = compiled_for(case, launch, "sm_90", torch.float16)
     registers = "" if compiled.registers is None else f": {compiled.registers} registers a thread"
     return f"compiles for sm_90 ({TARGETS['sm_90']}){registers}"
 
@@ -36,7 +37,7 @@ def check_compiles(case: str, launch: Launch) -> str:
 def check_tensor_cores(launch: Launch) -> str:
     """Raises Wrong unless the launch in float16 uses Hopper's tensor cores with float32 accumulators, and in
     float32 keeps full precision. Returns the line to print."""
-    half = compiled_for(CASE, launch, "sm_90", torch.float16)
+    half, single = compiled_for(CASE, launch, "sm_90", torch.float16, torch.float32)
     if not half.uses_tensor_cores:
         raise Wrong(
             CASE,
@@ -49,7 +50,7 @@ def check_tensor_cores(launch: Launch) -> str:
             "the compiled kernel accumulates in float16: its 11 bits lose every addend below 1/2048 of the sum.",
             cause="out_dtype=tl.float16, or an accumulator of tl.float16.",
         )
-    if "tf32" in compiled_for(CASE, launch, "sm_90", torch.float32).assembly:
+    if "tf32" in single.assembly:
         raise Wrong(
             CASE,
             "on float32 the compiled kernel multiplies in TF32, which rounds the inputs to 10 bits of mantissa.",
