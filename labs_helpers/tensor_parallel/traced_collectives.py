@@ -20,15 +20,12 @@ def all_reduce(x: Tensor, op: str, name: str) -> Tensor:
 
 def all_gather(x: Tensor, dim: int, size: int, name: str) -> Tensor:
     """All ranks' x behind one another along `dim`."""
-    x = x.contiguous()
-    parts = _functional.wait_tensor(_functional.all_gather_into_tensor(x.flatten(), size, name))
-    result: Tensor = parts.view(size, *x.shape).movedim(0, dim).flatten(dim, dim + 1).contiguous()
-    return result
+    parts: Tensor = _functional.wait_tensor(_functional.all_gather_into_tensor(x.contiguous(), size, name))
+    return parts if dim == 0 else torch.cat(parts.chunk(size), dim)
 
 
 def reduce_scatter(x: Tensor, dim: int, size: int, name: str) -> Tensor:
     """This rank's part along `dim` of the sum of all ranks' x."""
-    parts = x.unflatten(dim, (size, -1)).movedim(dim, 0).contiguous()
-    mine = _functional.wait_tensor(_functional.reduce_scatter_tensor(parts.flatten(), "sum", size, name))
-    result: Tensor = mine.view(parts.shape[1:])
-    return result
+    parts = x.contiguous() if dim == 0 else torch.cat(x.chunk(size, dim))
+    mine: Tensor = _functional.wait_tensor(_functional.reduce_scatter_tensor(parts, "sum", size, name))
+    return mine

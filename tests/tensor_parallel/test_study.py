@@ -193,3 +193,20 @@ def test_where_it_cannot_be_measured_it_says_why(monkeypatch, capsys):
         with pytest.raises(SystemExit):
             study.main(arguments)
         assert said in capsys.readouterr().err
+
+
+def test_a_candidate_with_other_gradients_is_not_timed():
+    from labs_helpers.tensor_parallel.gpu_race import mark_disagreements
+
+    def record(library, loss, norm, average=False):
+        return {"library": library, "loss": loss, "gradient_norm": norm, "average": average}
+
+    records = [
+        record("ours", 2.0, 10.0),
+        record("ours", 2.0, 7.0, average=True),
+        record("compute alone", 1.0, 3.0),
+        record("parallelize_module", 2.0, 5.0),
+    ]
+    mark_disagreements(records, (1e-4, 1e-3))
+    assert ["error" in one for one in records] == [False, False, False, True]
+    assert "gradient_norm is 5, and 10" in records[3]["error"]
