@@ -17,18 +17,17 @@ from labs_helpers.draw import figures
 WINDOW = 10  # steps that a point is the mean of
 
 
-def draw_loss_curves(rows: pandas.DataFrame) -> Figure:
+def draw_loss_curves(rows: pandas.DataFrame, optimizer: str = "AdamW") -> Figure:
     """Loss by step, a panel per compression beside the plain mean's (black): with error feedback (solid) and without
-    (dashed); below each the loss on other bytes at the end. ValueError without records."""
-    found = one_setting(select(rows, "loss_curve"), "size", "batch", "length", "steps", "link")
+    (dashed); below each the loss on other text at the end. ValueError without records."""
+    found = one_setting(select(rows, "loss_curve", optimizer=optimizer), "size", "batch", "length", "steps", "link")
     mean = found[found["hook"] == "mean"].iloc[0]
     names = [name for name in HOOKS if name != "mean" and name in set(found["hook"])]
-    worst = found.sort_values("validation").iloc[-1]
-    more = worst["validation"] / mean["validation"] - 1
-    how = "with" if worst["error_feedback"] else "without"
-    title = f"After {mean['steps']:.0f} steps {worst['hook']} {how} feedback has {more:+.1%} loss on other text"
+    after = found.set_index(["hook", "error_feedback"])["validation"]
+    told = [f"{name} {_signed(after[name, True] / after[name, False] - 1)}" for name in names]
+    title = f"What error feedback changes in the loss after {mean['steps']:.0f} steps of {optimizer}: {', '.join(told)}"
     fig, axes = new_figure(
-        f"{title.replace('-', '−')}\n{setting_of(found)}", 1.6 + 2.9 * len(names), height=4.2, ncols=len(names),
+        f"{title}\n{setting_of(found)}", 1.6 + 2.9 * len(names), height=4.2, ncols=len(names),
         sharey=True, squeeze=False,
     )  # fmt: skip
     for ax, name in zip(axes[0], names, strict=True):
@@ -60,3 +59,7 @@ def _curve(ax: Axes, row: pandas.Series, style: str, color: str) -> None:
 
 def _line(color: str, style: Any, label: str) -> Line2D:
     return Line2D([], [], color=color, linestyle=style, label=label)
+
+
+def _signed(share: float) -> str:
+    return f"{100 * share:+.1f}%".replace("-", "−")

@@ -25,8 +25,10 @@ STAGES = Curves({
     "SHARD_GRAD_OP": ("v", "purple"),
 })  # fmt: skip
 HOOKS = Curves({
-    "mean": ("o", "black"), "top-k 1%": ("s", "vermillion"), "int8": ("D", "green"), "PowerSGD": ("^", "purple"),
+    "mean": ("o", "black"), "top-k 1%": ("s", "vermillion"),
+    "top-k 10%": ("v", "orange"), "int8": ("D", "green"), "PowerSGD": ("^", "purple"),
 })  # fmt: skip
+LAYOUTS = {"autocast over float32": "all in float32", "bf16": "all in bfloat16"}  # where autocast has no part in it
 PARTS = {"parameters": "blue", "gradients": "orange", "optimizer": "green"}
 
 

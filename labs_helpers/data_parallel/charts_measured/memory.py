@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from labs_helpers.data_parallel.charts_measured.looks import PARTS, STAGES, new_figure, one_setting, setting_of
+from labs_helpers.data_parallel.charts_measured.looks import LAYOUTS, PARTS, STAGES, new_figure, one_setting, setting_of
 from labs_helpers.data_parallel.study.records import select
 from labs_helpers.data_parallel.study.tables import memory_table
 from labs_helpers.draw import figures
@@ -25,7 +25,7 @@ def draw_memory_over_step(rows: pandas.DataFrame, rank: int = 0, layout: str | N
     """
     found = _of_layout(select(rows, "stage_memory", rank=rank), layout)
     names = [name for name in STAGES if name in set(found["stage"])]
-    said = f"What rank {rank} holds in a step, {found['layout'].iloc[0]}\n{setting_of(found)}"
+    said = f"What rank {rank} holds in a step, {_words(found)}\n{setting_of(found)}"
     fig, axes = new_figure(said, 2.0 + 2.1 * len(names), height=4.4, ncols=len(names), sharey=True, squeeze=False)
     for ax, name in zip(axes[0], names, strict=True):
         row = found[found["stage"] == name].iloc[-1]
@@ -65,7 +65,7 @@ def draw_stage_memory(rows: pandas.DataFrame, prediction: Any = None, layout: st
     off = table["off"].abs().max()
     fig, ax = new_figure(
         f"The states that a rank holds are those of the formula, within {max(off, 1e-4):.2%}\n"
-        f"{found['layout'].iloc[0]}, {setting_of(found, batch=False)}",
+        f"{_words(found)}, {setting_of(found, batch=False)}",
         8.4, height=2.2 + 0.5 * len(names),
     )  # fmt: skip
     whole = 0.0
@@ -104,6 +104,11 @@ def _of_layout(rows: pandas.DataFrame, layout: str | None) -> pandas.DataFrame:
         raise ValueError(f"no records of the layout {layout!r}, but of {', '.join(rows['layout'].unique())}")
     rows = rows[rows["layout"] == layout]
     return one_setting(rows.sort_values("ranks", kind="stable"), "size", "dtype", "ranks", "link")
+
+
+def _words(rows: pandas.DataFrame) -> str:
+    layout = str(rows["layout"].iloc[0])
+    return LAYOUTS.get(layout, layout)
 
 
 def _patches() -> list[Patch]:

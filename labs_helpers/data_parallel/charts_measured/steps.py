@@ -20,14 +20,14 @@ from labs_helpers.data_parallel.charts_measured.looks import (
     step_bar,
 )
 from labs_helpers.data_parallel.study.records import ALONE, links, select
-from labs_helpers.data_parallel.study.tables import stage_table, wrapper_table
+from labs_helpers.data_parallel.study.tables import OVERLAPPING, stage_table, wrapper_table
 from labs_helpers.draw import figures
 from labs_helpers.draw.curves import predicted
 
 
 def draw_wrappers(rows: pandas.DataFrame, batch: int | None = None, prediction: Any = None) -> Figure:
     """A bar per wrapper, a panel per link: the step without synchronisation, and what is exposed on top of it; at the
-    bar's end how much of what the naive step adds is hidden.
+    bar's end how much of what the naive step adds is hidden, or saved without any overlap.
 
     batch: sequences per rank, by default the last that was measured. prediction: a Prediction of bucketed's hidden
     share in %, told beside its bar; one without a number draws nothing. ValueError without records.
@@ -43,7 +43,8 @@ def draw_wrappers(rows: pandas.DataFrame, batch: int | None = None, prediction: 
     for ax, (link, table) in zip(axes[0], tables.items(), strict=True):
         for _, row in table.iterrows():
             y = names.index(row["wrapper"])
-            text = "" if row["wrapper"] in (ALONE, "naive") else f"{row['hidden']:.0%} hidden"
+            word = "hidden" if row["wrapper"] in OVERLAPPING else "saved"
+            text = "" if row["wrapper"] in (ALONE, "naive") else f"{row['hidden']:.0%} {word}"
             if row["wrapper"] == "bucketed" and value is not None:
                 text += f"\n(you: {value:.0f}%)"
             step_bar(ax, y, 1e-3 * row["alone ms"], 1e-3 * row["step ms"], WRAPPERS.color(row["wrapper"]), text)

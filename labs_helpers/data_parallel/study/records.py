@@ -22,7 +22,7 @@ CASES = {
     "scaling": ["mode", "wrapper"],
     "accumulate": ["micro_batches", "sync"],
     "compression": ["hook", "error_feedback"],
-    "loss_curve": ["hook", "error_feedback"],
+    "loss_curve": ["optimizer", "hook", "error_feedback"],
     "stage_memory": ["stage", "layout", "rank"],
     "stage_step": ["way"],
     "data_parallel": ["way"],

@@ -19,7 +19,7 @@ TABLES: dict[str, Callable[[pandas.DataFrame], pandas.DataFrame]] = {
     "scaling": tables.scaling_table,
     "accumulate": lambda rows: select(rows, "accumulate")[["link", "micro_batches", "sync", "step_ms", "alone_ms"]],
     "compression": lambda rows: select(rows, "compression")[["link", "hook", "step_ms", "alone_ms", "sent_bytes"]],
-    "loss_curve": lambda rows: select(rows, "loss_curve")[["hook", "error_feedback", "validation"]],
+    "loss_curve": lambda rows: select(rows, "loss_curve")[["optimizer", "hook", "error_feedback", "validation"]],
     "stage_memory": lambda rows: (
         tables.memory_table(rows)
         .groupby(["layout", "stage"], sort=False)[["counted", "formula", "off"]]

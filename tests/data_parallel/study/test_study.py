@@ -101,7 +101,7 @@ def test_accumulation_and_compression(rows):
     sent = select(rows, "compression").set_index("hook")["sent_bytes"]
     assert sent["mean"] == 4 * COUNT and (sent[["top-k 1%", "int8", "PowerSGD"]] < 2 * COUNT).all()
     curves = select(rows, "loss_curve")
-    assert len(curves) == 7 and all(len(losses) == 2 for losses in curves["losses"])
+    assert len(curves) == 2 * 9 and all(len(losses) == 2 for losses in curves["losses"])
     assert len({losses[0] for losses in curves["losses"]}) == 1  # the same weights and data before the first update
 
 
