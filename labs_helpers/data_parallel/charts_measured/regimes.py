@@ -28,14 +28,7 @@ def draw_regimes(rows: pandas.DataFrame, prediction: Any = None) -> Figure:
     nothing. ValueError without records.
     """
     table = regime_table(rows)
-    said = table[table["headline"]]
-    where = ", ".join(f"{row.link} with {row.batch:.0f} × {row.length:.0f} tokens" for row in said.itertuples())
-    title = (
-        f"Over a third is communication, and overlapping buys 1.3×: so it is over {where}"
-        if len(said)
-        else "Nowhere here is over a third communication and overlapping 1.3× as fast"
-    )
-    fig, ax = new_figure(f"{title}{recorded_on(select(rows, 'wrapper'))}", 8.4, height=4.8)
+    fig, ax = new_figure(f"{finding(table)}{recorded_on(select(rows, 'wrapper'))}", 8.4, height=4.8)
     top = max(2.0, 1.1 * table["× naive"].max())
     share = np.linspace(0, 1 - 1 / (1.02 * top), 14)  # label_points looks at every piece
     ax.plot(share, [amdahl(s) for s in share], "--", marker="", color=figures.COLORS["black"], label="Amdahl's\nbound")
@@ -57,3 +50,12 @@ def draw_regimes(rows: pandas.DataFrame, prediction: Any = None) -> Figure:
     figures.label_points(ax, points, fontsize="small")
     figures.mark_prediction(ax, MARKED, predicted(prediction))
     return fig
+
+
+def finding(table: pandas.DataFrame) -> str:
+    """Where both numbers of the usual headline hold, in words. table: of `regime_table`."""
+    said = table[table["headline"]]
+    if said.empty:
+        return "Nowhere here is over a third communication and overlapping 1.3× as fast"
+    where = ", ".join(f"{row.link} with {row.batch:.0f} × {row.length:.0f} tokens" for row in said.itertuples())
+    return f"Over a third is communication, and overlapping buys 1.3×: so it is over {where}"

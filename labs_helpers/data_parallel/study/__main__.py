@@ -67,7 +67,8 @@ def main(arguments: list[str] | None = None) -> None:
 def _end(records: list[Record], given: Namespace, gpus: bool) -> None:
     print(f"\n{report(records)}\n", flush=True)
     machine = None if gpus else machine_label()
-    keep(STUDY, records, given.out, machine=machine, on=None if machine is None else {"machine": machine})
+    on = {"machine": machine, "note": given.note}
+    keep(STUDY, records, given.out, machine=machine, on={name: said for name, said in on.items() if said})
 
 
 def _parser() -> ArgumentParser:
@@ -82,6 +83,7 @@ def _parser() -> ArgumentParser:
     add("--bucket-mb", type=float, help="default: an eighth of the gradients, at most 100")
     add("--steps", type=int, default=200, help="of each loss curve; default: %(default)s")
     add("--link", help="what records call the ranks' connection; default: '1 node', '2 nodes' …")
+    add("--note", help="kept with the records, such as what else was running")
     add("--timeout", type=float, default=300, help="seconds of a collective; default: %(default)s")
     add("--pretend-nodes", type=int, metavar="N", help="start the ranks, on N namespaces of this machine (root)")
     add("--ranks-per-node", type=int, default=1, help="of pretended nodes; default: %(default)s")
