@@ -148,7 +148,10 @@ def shape_and_stride(B, Hkv, group, Lq, Lk, D, causal, half, layouts, magnitude,
 
 
 @pytest.mark.parametrize("config", [Config(16, 32), Config(32, 16, 4, 1), Config(64, 32, 8), Config(16, 128)], ids=str)
-@pytest.mark.parametrize(("Lq", "Lk"), [(70, 100), (100, 70), (64, 64), (79, 80), (1, 130)])
+@pytest.mark.parametrize(
+    ("Lq", "Lk"),
+    [(70, 100), (79, 80), (1, 130), *(pytest.param(*pair, marks=pytest.mark.soak) for pair in ((100, 70), (64, 64)))],
+)
 @pytest.mark.parametrize("causal", [False, True])
 def test_any_configuration(config, Lq, Lk, causal):
     q, k, v, do = operands(1, 2, 1, Lq, Lk, 24, torch.float16)

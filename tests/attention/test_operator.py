@@ -83,8 +83,8 @@ def block_results(block: Block, call, x: Tensor) -> list[Tensor]:
     ("shape", "dtype", "causal", "scale"),
     [
         (SHAPES[0], torch.float32, False, None),
-        (SHAPES[1], torch.float32, True, 0.3),
-        (SHAPES[1], torch.float16, False, None),
+        ((1, 2, 1, 33, 20, 24), torch.float32, True, 0.3),
+        ((1, 2, 1, 33, 20, 24), torch.float16, False, None),
         (SHAPES[2], torch.float16, True, -0.3),
     ],
     ids=str,
