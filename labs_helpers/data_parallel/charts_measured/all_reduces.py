@@ -9,7 +9,7 @@ import pandas
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator
 
-from labs_helpers.data_parallel.charts_measured.looks import new_figure
+from labs_helpers.data_parallel.charts_measured.looks import new_figure, three
 from labs_helpers.data_parallel.study.records import links, select
 from labs_helpers.data_parallel.study.tables import fits
 from labs_helpers.draw import figures
@@ -28,7 +28,7 @@ def draw_all_reduce(rows: pandas.DataFrame, prediction: Any = None) -> Figure:
     calls = select(rows, "all_reduce")
     costs = fits(rows)
     told = [
-        f"{line.link}, {line.ranks} ranks: α = {line.alpha_us:.3g} µs, 1/β = {1 / line.beta_ns_per_byte:.3g} GB/s"
+        f"{line.link}, {line.ranks} ranks: α = {three(line.alpha_us)} µs, 1/β = {three(1 / line.beta_ns_per_byte)} GB/s"
         for line in costs.itertuples()
         if line.beta_ns_per_byte
     ]

@@ -60,6 +60,11 @@ def short(number: float) -> str:
     return f"{number:.3g}"
 
 
+def three(number: float) -> str:
+    """Three digits, without exponents: '0.985', '31.2', '1,110'."""
+    return f"{float(f'{number:.3g}'):,.0f}" if number >= 100 else f"{number:.3g}"
+
+
 def bytes_text(number: float) -> str:
     return f"{short(number)}B" if number >= 1e3 else f"{number:.0f} B"
 

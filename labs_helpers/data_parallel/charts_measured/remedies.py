@@ -16,6 +16,7 @@ from labs_helpers.data_parallel.charts_measured.looks import (
     one_setting,
     setting_of,
     step_bar,
+    three,
 )
 from labs_helpers.data_parallel.study.records import links, select
 from labs_helpers.draw import figures
@@ -76,9 +77,8 @@ def draw_compression(rows: pandas.DataFrame) -> Figure:
     best = slow["step_ms"].idxmin()
     fewer = slow.loc["mean", "sent_bytes"] / slow["sent_bytes"]
     faster = slow.loc["mean", "step_ms"] / slow.loc[best, "step_ms"]
-    title = (
-        f"Over {columns[0]} {best} is the fastest: {faster:.2g}× the plain mean, with 1/{fewer[best]:.2g} of its bytes"
-    )
+    less = three(fewer[best])
+    title = f"Over {columns[0]} {best} is the fastest: {faster:.2g} times as fast, with 1/{less} of the bytes"
     fig, axes = new_figure(
         f"{title}\n{setting_of(found)}", 3.2 + 3.4 * len(columns), height=3.4, ncols=len(columns), sharey=True,
         squeeze=False,
@@ -88,7 +88,7 @@ def draw_compression(rows: pandas.DataFrame) -> Figure:
         for y, name in enumerate(names):
             step, alone = 1e-3 * here.loc[name, "step_ms"], 1e-3 * here.loc[name, "alone_ms"]
             sent = here.loc[name, "sent_bytes"]
-            times = "" if name == "mean" else f", 1/{here.loc['mean', 'sent_bytes'] / sent:.2g}"
+            times = "" if name == "mean" else f", 1/{three(here.loc['mean', 'sent_bytes'] / sent)}"
             step_bar(ax, y, alone, step, HOOKS.color(name), bytes_text(sent) + times)
         finish_bars(ax, names, link, 1e-3 * max(here["step_ms"].max(), here["alone_ms"].max()))
     bars_legend(fig, {"the rest (coloured)": ""})

@@ -1,0 +1,61 @@
+"""The study under torchrun: on two nodes by rendezvous, and with a rank that dies or stalls. Long: make soak."""
+
+import os
+import re
+import socket
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from labs_helpers.launch.process import ProcessFailed, run
+from labs_helpers.measure import results
+
+ROOT = Path(__file__).parents[3]
+SMALL = ["--size", "tiny", "--length", "32", "--rounds", "2", "--batches", "1"]
+ENVIRON = {"PYTHONPATH": str(ROOT), "LABS_DEVICE": "cpu", "OMP_NUM_THREADS": "1"}
+FAILS = """
+import os, signal
+from labs_helpers.data_parallel.study import measure, __main__ as command
+def fails(task):
+    if os.environ["RANK"] == "1":
+        {how}
+    return measure.KINDS["wrappers"](task)
+measure.KINDS["buckets"] = fails
+command.main()
+"""
+pytestmark = [pytest.mark.soak, pytest.mark.skipif(sys.platform != "linux", reason="asks /proc what is left")]
+
+
+def test_two_nodes_by_rendezvous(tmp_path):
+    """Two agents, as on two machines, with two ranks each."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        endpoint = f"127.0.0.1:{taken.getsockname()[1]}"
+    command = ["torchrun", "--nnodes=2", "--nproc-per-node=2", "--rdzv-backend=c10d", f"--rdzv-endpoint={endpoint}",
+               "-m", "labs_helpers.data_parallel.study", *SMALL, "--out", str(tmp_path / "out.jsonl")]  # fmt: skip
+    with ThreadPoolExecutor() as pool:
+        agents = [
+            pool.submit(run, [*command, "scaling", "zero"], timeout=200, env={**os.environ, **ENVIRON}) for _ in "ab"
+        ]
+        said = "".join(agent.result() for agent in agents)
+    rows = results.load(tmp_path / "out.jsonl")
+    assert set(rows["kind"]) == {"scaling", "stage_step"} and rows["ranks"].max() == 4
+    assert said.count("records appended to") == 1
+
+
+@pytest.mark.parametrize("how, named", [
+    ("os.kill(os.getpid(), signal.SIGKILL)", r"rank +: 1 \(local_rank: 1\)\s+exitcode +: -9"),
+    ("signal.pause()", r"rank 1 does not answer \(killed, or stuck\) since buckets"),
+    ("raise ValueError('planted')", r"rank [02] failed after rank 1: ValueError: planted|rank 1 failed: ValueError"),
+])  # fmt: skip
+def test_a_rank_that_fails_ends_the_others_and_is_named(how, named, tmp_path):
+    program = tmp_path / "fails.py"
+    program.write_text(FAILS.format(how=how))
+    command = ["torchrun", "--nproc-per-node=3", str(program), *SMALL, "--timeout", "10", "wrappers", "buckets"]
+    with pytest.raises(ProcessFailed) as caught:
+        run(command, timeout=120, env={**os.environ, **ENVIRON})
+    assert "did not end within" not in str(caught.value) and re.search(named, caught.value.output), caught.value.output
+    assert subprocess.run(["pgrep", "-f", str(program)], capture_output=True, text=True).stdout == ""
