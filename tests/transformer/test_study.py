@@ -398,7 +398,7 @@ def test_the_committed_record_is_whole_and_says_where_it_is_from():
     assert record.attrs["damaged"] == [] and (record["on.machine"] == "NVIDIA H200").all()
     assert record[["on.driver", "on.torch", "on.triton", "on.commit", "on.time"]].notna().all().all()
     record = record[record["kind"] == "step"]
-    done = record[(record["out_of_memory"] == False) & record["note"].isna()]  # noqa: E712
+    done = record[record["out_of_memory"] == False]  # noqa: E712
     assert (done["step_p20_ms"] <= done["step_ms"]).all() and (done["step_ms"] <= done["step_p80_ms"]).all()
     assert (done["peak_bytes"] > done["state_bytes"]).all() and with_rates(done)["mfu"].between(0.01, 0.9).all()
     there = {tuple(row) for row in record[["size", "batch", "length", *grids.FIELDS]].itertuples(index=False)}

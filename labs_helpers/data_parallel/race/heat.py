@@ -38,7 +38,7 @@ def race(
 ) -> list[Record]:
     """A record per candidate, the same on every rank; all ranks call it. A turn is `steps` training steps without a
     pause, as in training: the next step may begin beside the last one's communication. A time is that of one step of
-    the slowest rank. A candidate that fails, or whose loss is not the first one's, has its error recorded, and no times.
+    the slowest rank. A candidate that fails, or whose loss is not the first one's, has its error and no times.
     """
     contestants = []
     for candidate in candidates:
