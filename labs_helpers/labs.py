@@ -146,13 +146,13 @@ LABS = (
     Lab(
         "09",
         "ZeRO, from 1 to 3",
-        "a kernel that doubles each element, and the bytes that it moves",
+        "shards, a step on shards, gradients and parameters that come and go; which stage a model needs, from its bytes",
         "09_zero.ipynb",
         "labs_helpers.data_parallel.lab09",
-        minutes=20,
-        hardware=ANY_MACHINE,
-        needs=("00",),
-        transfer="tests.data_parallel.lab09.exercises.ex2_scale_and_add",
+        minutes=180,
+        hardware="two cores, or GPUs of one host",
+        needs=("01", "08"),
+        transfer="tests.data_parallel.lab09.exercises.ex10_hybrid_step",
     ),
 )
 

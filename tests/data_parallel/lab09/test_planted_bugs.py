@@ -12,8 +12,8 @@ from tests.data_parallel.lab09.bugs import (
     ex5_sent_per_step,
     ex6_reduce_in_backward,
     ex7_shard_module,
-    ex8_checkpoint,
-    ex9_clip_shards,
+    ex8_clip_shards,
+    ex9_checkpoint,
     ex10_hybrid_step,
 )
 from tests.data_parallel.lab09.exercises.ex10_hybrid_step import hybrid_step
@@ -27,8 +27,8 @@ FILES = (
     ex5_sent_per_step,
     ex6_reduce_in_backward,
     ex7_shard_module,
-    ex8_checkpoint,
-    ex9_clip_shards,
+    ex9_checkpoint,
+    ex8_clip_shards,
     ex10_hybrid_step,
 )
 

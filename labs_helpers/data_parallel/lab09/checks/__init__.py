@@ -8,8 +8,8 @@ from labs_helpers.data_parallel.lab09.checks.ex4_zero1_step import zero1_step
 from labs_helpers.data_parallel.lab09.checks.ex5_sent_per_step import sent_per_step
 from labs_helpers.data_parallel.lab09.checks.ex6_reduce_in_backward import reduce_in_backward
 from labs_helpers.data_parallel.lab09.checks.ex7_shard_module import shard_module
-from labs_helpers.data_parallel.lab09.checks.ex8_checkpoint import checkpoint
-from labs_helpers.data_parallel.lab09.checks.ex9_clip_shards import clip_shards
+from labs_helpers.data_parallel.lab09.checks.ex8_clip_shards import clip_shards
+from labs_helpers.data_parallel.lab09.checks.ex9_checkpoint import checkpoint
 from labs_helpers.data_parallel.lab09.checks.ex10_hybrid_step import hybrid_step
 
 __all__ = [

@@ -7,8 +7,8 @@ from labs_helpers.data_parallel.lab09.exercises.ex4_zero1_step import zero1_step
 from labs_helpers.data_parallel.lab09.exercises.ex5_sent_per_step import sent_per_step
 from labs_helpers.data_parallel.lab09.exercises.ex6_reduce_in_backward import reduce_in_backward
 from labs_helpers.data_parallel.lab09.exercises.ex7_shard_module import shard_module
-from labs_helpers.data_parallel.lab09.exercises.ex8_checkpoint import checkpoint
-from labs_helpers.data_parallel.lab09.exercises.ex9_clip_shards import clip_shards
+from labs_helpers.data_parallel.lab09.exercises.ex8_clip_shards import clip_shards
+from labs_helpers.data_parallel.lab09.exercises.ex9_checkpoint import checkpoint
 
 __all__ = [
     "checkpoint",

@@ -15,7 +15,7 @@ def hybrid_step(whole, gradients, optimizer, shard, max_norm, shard_group, repli
     this rank's whole gradients, (n,), one per micro-batch, 1 or more; each may be overwritten, and
     at most one of them is kept at a time.
     Afterwards whole is updated on all ranks with the mean over all ranks and micro-batches,
-    clipped as in exercise 9 to max_norm, and shard.grad is None. The norm is that of the mean,
+    clipped as in exercise 8 to max_norm, and shard.grad is None. The norm is that of the mean,
     before clipping. Links between nodes are slow: per step, whatever the number of micro-batches,
     one all-reduce of a shard crosses them, and nothing else. Inside a node nothing is sent in
     vain.

@@ -1,4 +1,4 @@
-"""Exercise 9 of lab 09: mistakes that its check has to name, and right answers written differently."""
+"""Exercise 8 of lab 09: mistakes that its check has to name, and right answers written differently."""
 
 NAME = "clip_shards"
 SQUARES = "    squares = torch.stack([shard.float().square().sum() for shard in shards]).sum()\n"

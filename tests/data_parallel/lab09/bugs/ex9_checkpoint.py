@@ -1,4 +1,4 @@
-"""Exercise 8 of lab 09: mistakes that its check has to name, and right answers written differently."""
+"""Exercise 9 of lab 09: mistakes that its check has to name, and right answers written differently."""
 
 NAME = "checkpoint"
 CUT = "return whole[:numel].clone()"

@@ -1,4 +1,4 @@
-"""Lab 09, exercise 9: the norm of a gradient that no rank has."""
+"""Lab 09, exercise 8: the norm of a gradient that no rank has."""
 
 import torch
 import torch.distributed as dist

@@ -1,4 +1,4 @@
-"""Lab 09, exercise 8: a checkpoint for any number of ranks."""
+"""Lab 09, exercise 9: a checkpoint for any number of ranks."""
 
 import torch
 import torch.distributed as dist

@@ -1,4 +1,4 @@
-"""Exercise 8 of lab 09: saved on 4, 3 and 2 ranks, loaded on 1 to 5, and trained on."""
+"""Exercise 9 of lab 09: saved on 4, 3 and 2 ranks, loaded on 1 to 5, and trained on."""
 
 from copy import deepcopy
 from functools import partial
@@ -34,7 +34,7 @@ SHARED = "clone() first: the optimizer changes its tensors in place"
 ADVICE = "5 elements on 2 ranks: write down each rank's shard, the padding, and the same for 3 ranks."
 
 
-@exercise("09/8", "a checkpoint for any number of ranks", points=10, minutes=20, reference=exercises.checkpoint)
+@exercise("09/9", "a checkpoint for any number of ranks", points=10, minutes=20, reference=exercises.checkpoint)
 def checkpoint(student):
     for name, numel, make, savers, loaders, groups in (
         ("AdamW", 10, ADAMW, (4,), (3, 2, 1), None),

@@ -1,4 +1,4 @@
-"""Exercise 9 of lab 09: the norm of all shards on all ranks, and one factor for all."""
+"""Exercise 8 of lab 09: the norm of all shards on all ranks, and one factor for all."""
 
 from functools import partial
 
@@ -19,7 +19,7 @@ ERRORS = (
 ADVICE = "two ranks with shards (3) and (4): what does each bring to the all-reduce, and what is the norm?"
 
 
-@exercise("09/9", "clip by the global norm", points=10, minutes=10, reference=exercises.clip_shards)
+@exercise("09/8", "clip by the global norm", points=10, minutes=10, reference=exercises.clip_shards)
 def clip_shards(student):
     passed, scaled = [], []
     for title, ranks, sizes, max_norm, scale, dtype, groups in (
