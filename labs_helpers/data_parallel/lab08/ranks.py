@@ -1,4 +1,4 @@
-"""The ranks of a notebook on data parallelism: a GPU each with NCCL where there are two or more, else two CPUs with gloo."""
+"""Ranks for a notebook on data parallelism: a GPU each with NCCL, if there are two or more, or two CPUs with gloo."""
 
 from __future__ import annotations
 

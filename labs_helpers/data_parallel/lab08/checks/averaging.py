@@ -9,7 +9,7 @@ from typing import NamedTuple
 import torch
 
 from labs_helpers.course.verdict import Wrong
-from labs_helpers.data_parallel.lab08.checks.gradients import SENTENCES, expect_means
+from labs_helpers.data_parallel.lab08.checks.gradients import SENTENCES, expect_means, means
 from labs_helpers.data_parallel.lab08.checks.replicas import (
     FROZEN,
     IDLE,
@@ -50,7 +50,7 @@ CASES = (
     Case("parameters that ranks 1 and 3 have not used", 4, UNUSED, ABSENT),
     Case("a parameter that no rank has used", 2, IDLE, ABSENT),
     Case("two groups, ranks 4, 0, 2 and ranks 3, 1", 5, PLAIN, groups=[(4, 0, 2), (3, 1)]),
-    Case("1 rank", 1, (*TIED, TRANSPOSED[1])),
+    Case("1 rank", 1, (*TIED, TRANSPOSED[2])),
 )
 MIXED_CASE = Case("three dtypes", 3, MIXED)
 TWICE = (
@@ -88,7 +88,16 @@ def on_replicas(case: Case, student: Callable) -> ProcessRun:
         if any(call.name == "reduce" for call in run.calls):
             sentences = SENTENCES | {"unread": "reduce leaves the sum on one rank alone; all_reduce brings it to all"}
         mine = [own[rank] for rank in members]
-        expect_means(case.name, found, mine, case.parts, world=world, special=SPECIAL, sentences=sentences)
+        expect_means(
+            case.name,
+            found,
+            mine,
+            case.parts,
+            world=world,
+            special=SPECIAL,
+            sentences=sentences,
+            extra=_misplaced(mine, run.results[members[0]][3]),
+        )
     return run
 
 
@@ -99,7 +108,25 @@ def _call(student, group, rank, parts, own):
     student(model, group)
     changed = next((name for name, p in model.named_parameters() if not torch.equal(p, before[name])), "")
     memory = {name: p.grad.untyped_storage().data_ptr() for name, p in model.named_parameters() if p.grad is not None}
-    return taken(model), changed, memory
+    return taken(model), changed, memory, {name: values.double() for name, values in before.items()}
+
+
+def _misplaced(own, parameters):
+    """sentence → what each rank has where something else is averaged, or the flat tensor is cut at other places."""
+    mean = {name: one for name, one in means(own).items() if one is not None}
+    flat = torch.cat([one.reshape(-1) for one in mean.values()])
+    turned, at = {}, 0  # cut for the parameters from the last to the first
+    for name, one in reversed(mean.items()):
+        turned[name] = flat[at : at + one.numel()].view(one.shape)
+        at += one.numel()
+    return {
+        "the parameters themselves are averaged, and not their gradients": [parameters] * len(own),
+        "every part is the beginning of the flat tensor": [
+            {name: flat[: one.numel()].view(one.shape) for name, one in mean.items()}
+        ]
+        * len(own),
+        "the gradients stand in another order in the flat tensor than among the parts": [turned] * len(own),
+    }
 
 
 def expect_no_more(case: Case, calls, rank: int) -> None:
@@ -127,14 +154,20 @@ def expect_no_more(case: Case, calls, rank: int) -> None:
         return
     tied = sum(4 * prod(part.shape) for part in parts if part.kind == "tied")
     frozen = sum(4 * prod(part.shape) for part in case.parts if part.kind == "frozen")
+    dtypes = {call.dtype for call in calls}
     cause = ""
     if tied and sent - nbytes == tied:
         cause = TWICE
     elif frozen and sent - nbytes == frozen:
         cause = "the frozen parameter is sent too"
+    elif len({part.dtype for part in parts}) > len(dtypes):
+        cause = "gradients are cast to one dtype for the way: some are rounded, or have more bytes than they need"
     elif sent == 2 * nbytes:
-        double = any(call.dtype == "float64" for call in calls)
-        cause = "gradients travel in float64, twice the bytes" if double else "everything is sent twice"
+        cause = "gradients travel in float64, twice the bytes" if "float64" in dtypes else "everything is sent twice"
+    elif 2 * sent == nbytes:
+        cause = "gradients travel in fewer bits than they have: the sum is rounded"
+    elif len(calls) == 2 * len(parts):
+        cause = "who has not used a parameter counts as 0, so that nobody has to be counted: one all-reduce each"
     raise Wrong(
         case.name,
         f"{right} {rank} sends {sent} bytes in {len(calls)} calls; its {len(parts)} gradients have {nbytes}",

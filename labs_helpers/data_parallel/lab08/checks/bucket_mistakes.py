@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 
 def fill(
     parameters,
@@ -15,17 +17,21 @@ def fill(
     first="begun",
     on_change=False,
     order="complete",
-    alone=True,
+    large="alone",
     reopened=False,
+    reset=True,
+    eager=False,
 ):
-    """The right answer, and with other settings a wrong one.
+    """The right answer, and with other settings a wrong one: buckets of the parameters' numbers.
 
-    first: which buckets have first_bytes: the one 'begun' first, 'each dtype', 'none', 'all', or those up to the first
-    that holds something ('empty'). on_change: a bucket ends where the dtype changes. order: 'complete', 'begun' or
-    'dtype'. alone: a parameter that is too large is alone. reopened: an earlier bucket that still has room is taken.
+    first: which buckets have first_bytes: the one 'begun' first, 'each dtype', 'none' or 'all'. on_change: a bucket
+    ends where the dtype changes. order: 'complete', 'begun', 'closed' or 'dtype'. large: a parameter that does not fit
+    is 'alone' in a new bucket, or 'fills' the old one beyond its end; 'joins': only one larger than any bucket does.
+    reopened: an earlier bucket that still has room is taken. reset: a new bucket has all its room. eager: a first
+    bucket that is too small is left empty.
     """
     buckets: list[list[int]] = []
-    rooms, kinds, last = [], [], None
+    rooms, kinds, closed, last = [], [], [], None
     numbers = range(len(parameters))
     for i in reversed(numbers) if reverse else numbers:
         p = parameters[i]
@@ -35,110 +41,110 @@ def fill(
         last = kind(p)
         open_ones = mine if reopened else mine[-1:]
         taken = next((n for n in open_ones if fits(size(p), rooms[n])), None)
-        if taken is None and not alone and open_ones and rooms[open_ones[-1]] > 0:
-            taken = open_ones[-1]
+        if taken is None and open_ones:
+            full = open_ones[-1]
+            if (large == "fills" and rooms[full] > 0) or (large == "joins" and size(p) > bucket_bytes):
+                taken = full
         if taken is None:
             small = {
-                "begun": not buckets,
+                "begun": not closed if order == "closed" else not buckets,
                 "each dtype": not mine,
                 "none": False,
                 "all": True,
             }[first]
+            if eager and not buckets and not fits(size(p), first_bytes):
+                buckets, rooms, kinds, small = [[]], [0], [kind(p)], False
+            closed += mine[-1:]
+            rooms.append((first_bytes if small else bucket_bytes) if reset or not mine else min(0, rooms[mine[-1]]))
             buckets.append([])
-            rooms.append(first_bytes if small else bucket_bytes)
             kinds.append(kind(p))
             taken = len(buckets) - 1
         buckets[taken].append(i)
         rooms[taken] -= size(p)
+    if order == "closed":
+        return [buckets[n] for n in closed + [n for n in range(len(buckets)) if n not in closed]]
     if order == "complete":
-        return sorted(buckets, key=lambda bucket: -bucket[-1] if reverse else bucket[-1])
+        return sorted(buckets, key=lambda bucket: -bucket[-1] if bucket and reverse else bucket[-1] if bucket else -1e9)
     if order == "dtype":
         seen = list(dict.fromkeys(kinds))
         return [bucket for one in seen for bucket, other in zip(buckets, kinds, strict=True) if other == one]
     return buckets
 
 
-def _mistake(sentence, **settings):
-    return sentence, lambda *arguments: fill(*arguments, **settings)
-
-
-def _changed(sentence, change, **settings):
-    return sentence, lambda *arguments: change(fill(*arguments, **settings))
-
-
-def _strays(buckets):
-    return buckets[:-1]
-
-
 def _single(parameters, *_):
     return [[i] for i in reversed(range(len(parameters)))]
 
 
-MODEL = "the buckets are filled in the model's order; gradients arrive from the last parameter to the first"
 ORDER = "buckets stand in the order in which they were begun; with several dtypes another may be complete before"
-FULL = "a parameter that fills its bucket to the last byte still fits: compare with <=, not <"
 CHANGE = (
     "a bucket ends where the dtype changes; the bucket of each dtype stays open, so that two dtypes in turns fill two"
 )
-MIXED = "a bucket holds several dtypes: one flat tensor has one"
 EXCEED = "a bucket is closed after it has become too large, not before"
-EACH = "each dtype's first bucket has first_bytes; only the one that is begun first has"
-MISTAKES = [
-    _mistake(MODEL, reverse=False),
-    _mistake(MODEL, reverse=False, order="begun"),
-    _changed(
-        "the list of buckets is reversed, but each was filled in the model's order", lambda b: b[::-1], reverse=False
+# How an answer may go about it otherwise. Each alone, and with each of the mistakes below:
+WAYS = (
+    ("", {}),
+    (ORDER, {"order": "begun"}),
+    (
+        "buckets stand in the order in which they were closed; one that is still open may be complete before",
+        {"order": "closed"},
     ),
-    _changed(
+    ("the buckets of one dtype come first, then those of the next", {"order": "dtype"}),
+    ("a bucket holds several dtypes: one flat tensor has one", {"kind": lambda p: 0}),
+    (CHANGE, {"on_change": True}),
+)
+SETTINGS = (
+    (
+        "the buckets are filled in the model's order; gradients arrive from the last parameter to the first",
+        {"reverse": False},
+    ),
+    ("first_bytes is not used", {"first": "none"}),
+    ("all buckets have first_bytes", {"first": "all"}),
+    ("each dtype's first bucket has first_bytes; only the one that is begun first has", {"first": "each dtype"}),
+    (
+        "a parameter that fills its bucket to the last byte still fits: compare with <=, not <",
+        {"fits": lambda size, room: size < room},
+    ),
+    ("elements are counted, not bytes: nbytes, not numel()", {"size": lambda p: p.numel()}),
+    ("every element counts 4 bytes; there are other dtypes: nbytes", {"size": lambda p: 4 * p.numel()}),
+    (EXCEED, {"large": "fills"}),
+    (EXCEED, {"fits": lambda size, room: room > 0}),
+    (EXCEED, {"fits": lambda size, room: room >= 0}),
+    ("a parameter larger than any bucket joins the one that is being filled; it has one alone", {"large": "joins"}),
+    (
+        "a bucket that was left because something did not fit is filled later; gradients arrive in one order",
+        {"reopened": True},
+    ),
+    ("the bytes are not counted anew for a new bucket", {"reset": False}),
+    ("there is an empty bucket, where the first parameter is larger than first_bytes", {"eager": True}),
+)
+CHANGES = (
+    (
         "the list of buckets is reversed, but each was filled in the model's order",
         lambda b: b[::-1],
-        reverse=False,
-        order="begun",
+        {"reverse": False},
     ),
-    _changed("within a bucket the parameters stand in the model's order", lambda b: [sorted(one) for one in b]),
-    _changed(
-        "within a bucket the parameters stand in the model's order", lambda b: [sorted(one) for one in b], order="begun"
-    ),
-    _changed("the buckets are in reverse: the first to be complete comes first", lambda b: b[::-1]),
-    _changed("the buckets are in reverse: the first to be complete comes first", lambda b: b[::-1], order="begun"),
-    _mistake(ORDER, order="begun"),
-    _mistake("the buckets of one dtype come first, then those of the next", order="dtype"),
-    _mistake("first_bytes is not used", first="none"),
-    _mistake("first_bytes is not used", first="none", order="begun"),
-    _mistake("all buckets have first_bytes", first="all"),
-    _mistake("all buckets have first_bytes", first="all", order="begun"),
-    _mistake(EACH, first="each dtype"),
-    _mistake(EACH, first="each dtype", order="begun"),
-    _mistake(EACH, first="each dtype", order="dtype"),
-    _mistake(FULL, fits=lambda size, room: size < room),
-    _mistake(FULL, fits=lambda size, room: size < room, order="begun"),
-    _mistake(CHANGE, on_change=True),
-    _mistake(CHANGE, on_change=True, order="begun"),
-    _mistake(MIXED, kind=lambda p: 0),
-    _mistake("elements are counted, not bytes: nbytes, not numel()", size=lambda p: p.numel()),
-    _mistake("elements are counted, not bytes: nbytes, not numel()", size=lambda p: p.numel(), order="begun"),
-    _mistake("every element counts 4 bytes; there are other dtypes: nbytes", size=lambda p: 4 * p.numel()),
-    _mistake(
-        "every element counts 4 bytes; there are other dtypes: nbytes", size=lambda p: 4 * p.numel(), order="begun"
-    ),
-    _mistake("len() is the first dimension: nbytes", size=len),
-    _mistake(EXCEED, alone=False, fits=lambda size, room: room > 0),
-    _mistake(EXCEED, alone=False, fits=lambda size, room: room > 0, order="begun"),
-    _mistake(EXCEED, fits=lambda size, room: room >= 0),
-    _mistake(
-        "a bucket that was left because something did not fit is filled later; gradients arrive in one order",
-        reopened=True,
-    ),
-    _mistake(
-        "a bucket that was left because something did not fit is filled later; gradients arrive in one order",
-        reopened=True,
-        order="begun",
-    ),
-    ("every parameter has a bucket of its own", _single),
-    _changed("the last bucket is forgotten: what is being filled at the end is a bucket too", _strays),
-    _changed("the last bucket is forgotten: what is being filled at the end is a bucket too", _strays, order="begun"),
-    _changed("there is an empty bucket", lambda b: [[], *b]),
-]
+    ("within a bucket the parameters stand in the model's order", lambda b: [sorted(one) for one in b], {}),
+    ("the buckets are in reverse: the first to be complete comes first", lambda b: b[::-1], {}),
+    ("the last bucket is forgotten: what is being filled at the end is a bucket too", lambda b: b[:-1], {}),
+    ("the buckets are sorted by their sizes; they stand as they are complete", lambda b: sorted(b, key=len), {}),
+)
+
+
+def _mistakes():
+    """(sentence, a function with the mistake)"""
+    for way, settings in WAYS:
+        if way:
+            yield way, partial(fill, **settings)
+        for sentence, more in SETTINGS:
+            yield sentence, partial(fill, **{**settings, **more})
+        for sentence, change, more in CHANGES:
+            function = partial(fill, **{**settings, **more})
+            yield sentence, lambda *arguments, function=function, change=change: change(function(*arguments))
+    yield "every parameter has a bucket of its own", _single
+    yield "there is one bucket with everything", lambda parameters, *_: [[*range(len(parameters))][::-1]]
+
+
+MISTAKES = list(_mistakes())
 ERRORS = (
     (
         r"Boolean value of Tensor|must match the size of tensor",

@@ -81,5 +81,6 @@ def _misplaced(where, right, step, found, wanted, counts):
         if late and len(wanted[at]) > 1 and found[at]
         else ""
     )
-    cause = cause or ("a bucket that is full is sent one arrival too late" if late else "")
+    if not cause and late:
+        cause = tuple(one for one in ("a bucket that is full is sent one arrival too late", counts) if one)
     raise Wrong(where, f"{right} sends {what}", cause=cause)

@@ -13,7 +13,7 @@ from labs_helpers.data_parallel.lab08.checks.world import bytes_of, on_ranks
 
 CASES = (  # name, ranks, groups, parameters, with buffers and gaps
     ("2 ranks", 2, None, PLAIN, False),
-    ("a frozen parameter and one that lies transposed", 2, None, (*FROZEN, TRANSPOSED[1]), False),
+    ("a frozen parameter and one that lies transposed", 2, None, (*FROZEN, TRANSPOSED[2]), False),
     ("a weight that two layers share", 3, None, TIED, False),
     ("buffers", 2, None, PLAIN, "buffers"),
     ("a parameter with gaps in memory", 2, None, PLAIN, "gaps"),
@@ -25,6 +25,7 @@ SENTENCES = {
     "sum": "the sum over the ranks: a broadcast, not an all-reduce, brings rank 0's values",
     "mean": "the mean over the ranks; everybody starts from rank 0's",
     "other": "the values of another rank: rank 0 of the group is group_src=0",
+    "unread": "not a number: it was read before the broadcast was done; wait() on its handle first",
     "zero": "0: rank 0's values never got there",
 }
 BUFFERS = {"running_mean", "steps", "table"}
@@ -140,6 +141,10 @@ def _too_much(case, sent, once, calls, parts):
             "the weight that two layers share is sent twice: state_dict() and a loop over "
             "modules meet it twice, model.parameters() once"
         )
+    elif any(call.dtype == "float64" for call in calls):
+        cause = "everything travels in float64, more bytes than it has"
+    elif len(calls) == 2 and calls[1].dtype == "uint8":
+        cause = "an object is pickled on the way: more bytes than the tensors, and all through the memory of the CPU"
     elif {call.name for call in calls} != {"broadcast"}:
         cause = (
             "a broadcast is enough; " + ", ".join(sorted({call.name for call in calls} - {"broadcast"})) + " sends more"

@@ -33,8 +33,8 @@ SIZES = {"": (torch.float32, 4), "h": (torch.bfloat16, 2), "d": (torch.float64, 
 def make_buckets(student):
     def numbered(parameters, bucket_bytes, first_bytes):
         """The student's buckets as lists of the parameters' numbers."""
-        answer = student(parameters, bucket_bytes, first_bytes)
         number = {id(p): i for i, p in enumerate(parameters)}
+        answer = student(parameters, bucket_bytes, first_bytes)
         if not isinstance(answer, list | tuple) or not all(isinstance(some, list | tuple) for some in answer):
             kind = "None" if answer is None else f"a {type(answer).__name__}"
             inside = isinstance(answer, list | tuple)

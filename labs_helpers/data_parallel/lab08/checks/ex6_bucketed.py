@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+import torch
+
 from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import Wrong, expect_tuple
 from labs_helpers.data_parallel.lab08 import exercises
@@ -16,9 +18,9 @@ from labs_helpers.data_parallel.lab08.checks.replicas import MIXED, PLAIN, TIED,
 ORDER = "buckets have to start in one order on all ranks: one that is complete waits for those before it"
 ABSENT = "a bucket with an unused parameter is never complete; finish() sends what backward has not"
 PAUSED = "within no_sync() the hook counts or sends as well: it returns there at once"
-HALF = ("last.weight",), ("adapter.bias",), ("adapter.weight", "first.bias"), ("first.weight",)
+HALF = ("last.bias", "last.weight"), ("adapter.bias",), ("adapter.weight", "first.bias"), ("first.weight",)
 TURNED = "finish() sends what is left in another order than backward"
-LAST = ("last.weight",), ("first.bias", "first.weight")
+LAST = ("last.bias", "last.weight"), ("first.bias", "first.weight")
 
 
 class Case(NamedTuple):
@@ -36,26 +38,29 @@ class Case(NamedTuple):
 NOT_SENT = "the last bucket is never sent: finish() sends what backward has not"
 CASES = (
     Case(
-        "3 ranks, two buckets, three steps",
-        3,
+        "4 ranks, two buckets, three steps",
+        4,
         PLAIN,
         LAST,
         special={("the last bucket", "own"): NOT_SENT, ("the last bucket", "own part"): NOT_SENT},
     ),
     Case(
-        "a weight that two layers share", 2, TIED, (("last.weight", "first.bias"), ("first.weight", "embedding.weight"))
+        "a weight that two layers share",
+        2,
+        TIED,
+        (("last.bias", "last.weight", "first.bias"), ("first.weight", "embedding.weight")),
     ),
     Case(
         "4 ranks, a parameter that lies transposed",
         4,
         TRANSPOSED,
-        (("last.weight", "middle.weight"), ("first.bias",), ("first.weight",)),
+        (("last.bias", "last.weight", "middle.weight"), ("first.bias",), ("first.weight",)),
     ),
     Case(
         "gradients that arrive in another order on rank 1",
         2,
         PLAIN,
-        (("last.weight",), ("first.bias", "first.weight")),
+        LAST,
         ORDER,
         late=[(), ("last.weight",)],
     ),
@@ -65,7 +70,7 @@ CASES = (
         "three dtypes",
         2,
         MIXED,
-        (("last.weight",), ("norm.bias",), ("first.bias", "first.weight"), ("norm.weight", "scale")),
+        (("last.bias", "last.weight"), ("norm.bias",), ("end.scale", "norm.weight"), ("first.bias", "first.weight")),
     ),
     Case("three micro-batches, two of them in no_sync()", 2, UNUSED, HALF, PAUSED, micro_batches=3),
 )
@@ -144,12 +149,14 @@ def _check(student, case):
                 world=own if case.groups else None,
                 special=special,
                 groups=called,
-                extra=_extra(step, before, members, number) | _of_passes(step, members),
+                extra=_by_buckets(case, own, members)
+                | _extra(step, before, members, number)
+                | _of_passes(step, members),
             )
-    expect_asynchronous(case.name, run)
     _expect_views(case, run)
     for rank in range(case.size):
         expect_in_order(case, rank, arrivals(run, rank), steps, COUNTS)
+    expect_asynchronous(case.name, run)
     yield f"{case.name}: {len(case.buckets)} messages per step in place of {sum(map(len, case.buckets))}"
 
 
@@ -172,6 +179,12 @@ def _sums(step, size):
         }
         for rank in range(size)
     ]
+
+
+def _by_buckets(case, own, members):
+    total = {n: sum(v for r in members if (v := own[r][n]) is not None) for n in own[0]}
+    divided = {n: v / len(case.buckets) if isinstance(v, torch.Tensor) else None for n, v in total.items()}
+    return {"divided by the number of buckets, not of ranks": [divided] * len(members)}
 
 
 def _extra(step, before, members, number):

@@ -27,6 +27,7 @@ CHANGED = (
 ERRORS = (
     (r"changed a tensor of .* between", EARLY),
     (r"negative|arrived twice", EARLY),
+    (r"context manager protocol", "no_sync is a function: with no_sync():"),
     (r"IndexError|pop from empty", "there may be one micro-batch alone"),
     (r"has no attribute 'grad'|NoneType", "clip_grad_norm_ takes the parameters, and reads their .grad"),
 )
@@ -125,7 +126,7 @@ def _expect_calls(case, rank, counted, batches, calls):
         raise Wrong(
             case,
             f"rank {rank} makes {len(passes)} backward passes for {batches} micro-batches",
-            cause=cause if len(passes) < batches else "",
+            cause=cause if len(passes) < batches else "a micro-batch is in the loop, and behind it once more",
         )
     silent = _silent(counted)
     if any(done for _, done in passes):

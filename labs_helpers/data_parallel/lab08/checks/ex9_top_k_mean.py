@@ -130,6 +130,15 @@ def _expect_bytes(case, rank, calls, returned, n, k, p):
         mine = calls[number * per_step : (number + 1) * per_step]
         # Of a gather into one tensor and of one into a list all p tensors are counted.
         sent = sum(call.nbytes / (p if call.name.startswith("all_gather") else 1) for call in mine)
+        dtypes = {call.dtype for call in mine}
+        if p > 1 and len(mine) > 1 and dtypes == {"float32"}:
+            found = f"the values are right, but rank {rank} sends positions in float32"
+            raise Wrong(case, found, cause="float32 has whole numbers up to 2²⁴ alone; int32 is asked for")
+        if p > 1 and sent < 8 * k:
+            found = f"rank {rank} sends {sent:.0f} bytes per step: {', '.join(map(str, mine))}; {8 * k} are asked for"
+            raise Wrong(
+                case, found, cause="values in float32 and positions in int32 have 4 bytes each: fewer are not exact"
+            )
         if p > 1 and sent > 8 * k:
             cause = ""
             if any(call.dtype == "int64" for call in mine):

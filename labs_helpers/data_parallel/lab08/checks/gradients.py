@@ -32,6 +32,12 @@ SENTENCES = {
     "stale sum": "the sum of the step before is still in it",
     "half": "half of the mean: a division by 2, whatever the size of the group is",
     "unread": "not a number: it was read before the all-reduce was done; wait() on its handle first",
+    "least": "the smallest of the ranks' gradients: op is SUM unless it is told otherwise",
+    "some divide": "only rank 0 divides; the others keep the sum",
+    "undivided": "where this rank's gradient was None the sum is not divided",
+    "mean of all": "mean() goes over the elements; the mean that is asked for goes over the ranks",
+    "parameters": "divided by the number of parameters, not of ranks",
+    "cleared": ".grad is None afterwards: the mean is what it has to hold",
     "rounded": "the mean, rounded to fewer bits",
     "memory": "the right numbers in another order: they lie in memory as a transposed gradient does",
     "whole": "a division of integers, //, rounds down",
@@ -135,6 +141,14 @@ def _candidates(own, before, world, right, found) -> Iterator[tuple[str, list]]:
     yield "first", all_alike(lambda n: every[n][0] / p)
     yield "largest", all_alike(lambda n: torch.stack(every[n]).amax(0))
     yield "largest", all_alike(lambda n: torch.stack(every[n]).amax(0) / p)
+    yield "least", all_alike(lambda n: torch.stack(every[n]).amin(0))
+    yield "some divide", each(lambda n, r: total[n] if r else total[n] / p)
+    yield "undivided", each(lambda n, r: total[n] if own[r][n] is None else total[n] / p)
+    yield "mean of all", all_alike(lambda n: torch.full_like(total[n], total[n].mean()))
+    yield "mean of all", all_alike(lambda n: torch.full_like(total[n], total[n].mean() / p))
+    if p != len(names):
+        yield "parameters", all_alike(lambda n: total[n] / len(names))
+    yield "cleared", all_alike(lambda n: None)
     yield "users", all_alike(lambda n: total[n] / max(1, used[n]))
     yield "times", all_alike(lambda n: total[n] * p)
     yield "whole", all_alike(lambda n: total[n] // p)
@@ -181,11 +195,9 @@ def _near(found, right) -> bool:
 
 
 def _roughly(found, right) -> bool:
-    return (
-        found is not None
-        and found.shape == right.shape
-        and bool(((found.double() - right).abs() <= 0.02 * right.abs().max()).all())
-    )
+    """As far as bfloat16 goes, element by element."""
+    near = found is not None and found.shape == right.shape
+    return near and bool(((found.double() - right).abs() <= 2.0**-7 * right.abs()).all())
 
 
 def _nan(tensor) -> bool:

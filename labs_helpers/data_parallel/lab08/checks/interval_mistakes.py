@@ -90,65 +90,81 @@ def _exposed(function):
     return lambda compute, communication: (_right(compute, communication)[0], function(compute, communication))
 
 
+def _signed(compute, communication):
+    """An overlap of what does not overlap, below 0."""
+    return total(communication) - sum(min(b, d) - max(a, c) for a, b in communication for c, d in compute)
+
+
+def _trimmed(intervals):
+    """Each begins where the one before ends, also where that was later."""
+    cut: list = []
+    for start, end in sorted(intervals):
+        cut.append((max(start, cut[-1][1]) if cut else start, end))
+    return cut
+
+
+def _by_end(intervals):
+    return merged(intervals, order=lambda some: sorted(some, key=lambda one: one[1]))
+
+
+def _pairs(compute, communication):
+    met = zip(communication, compute, strict=False)
+    return total(communication) - sum(max(0, min(b, d) - max(a, c)) for (a, b), (c, d) in met)
+
+
 TWICE = "time that two messages share is counted twice: merge the messages first"
+TAKEN = "compute intervals that overlap are taken off twice: merge them first"
+NEITHER = "neither list is merged: time that two intervals share counts twice"
+TOTALS = "it is a difference of two totals; compute hides communication only where both run at the same time"
+ANY = "a message counts as hidden as soon as it meets any computation"
+WHOLE = "a message that is hidden in part counts as exposed in whole"
 MISTAKES = [
     ("(communicating, exposed) is returned the other way round", lambda c, m: _right(c, m)[::-1]),
     ("compute and communication are swapped", lambda c, m: _right(m, c)),
     (
+        "the first number is the hidden time, not all of it",
+        lambda c, m: (_right(c, m)[0] - _right(c, m)[1], _right(c, m)[1]),
+    ),
+    (
         "the second number is the hidden time, not the exposed one",
         lambda c, m: (_right(c, m)[0], _right(c, m)[0] - _right(c, m)[1]),
     ),
+    (
+        "the second number is a share; seconds are asked for",
+        lambda c, m: (_right(c, m)[0], _right(c, m)[1] / (_right(c, m)[0] or 1)),
+    ),
+    ("in ms; seconds are asked for", lambda c, m: tuple(1e3 * one for one in _right(c, m))),
     (TWICE, lambda c, m: (total(m), alone(merged(c), m))),
     (TWICE, lambda c, m: (total(m), _right(c, m)[1])),
     (TWICE, _exposed(lambda c, m: alone(merged(c), m))),
-    (
-        "compute intervals that overlap are taken off twice: merge them first",
-        _exposed(lambda c, m: alone(c, merged(m))),
-    ),
-    (
-        "compute intervals that overlap are taken off twice: merge them first",
-        _exposed(lambda c, m: max(0, alone(c, merged(m)))),
-    ),
-    ("neither list is merged: time that two intervals share counts twice", lambda c, m: (total(m), alone(c, m))),
-    (
-        "neither list is merged: time that two intervals share counts twice",
-        lambda c, m: (total(m), max(0, alone(c, m))),
-    ),
-    (
-        "it is a difference of two totals; compute hides communication only where both run at the same time",
-        _exposed(lambda c, m: max(0, total(merged(m)) - total(merged(c)))),
-    ),
-    (
-        "it is a difference of two totals; compute hides communication only where both run at the same time",
-        _exposed(lambda c, m: max(0, total(m) - total(c))),
-    ),
-    (
-        "it is a difference of two totals; compute hides communication only where both run at the same time",
-        lambda c, m: (total(m), total(m) - total(c)),
-    ),
-    (
-        "it is a difference of two totals; compute hides communication only where both run at the same time",
-        lambda c, m: (total(m), max(0, total(m) - total(c))),
-    ),
-    ("a message counts as hidden as soon as it meets any computation", _exposed(lambda c, m: _whole(c, merged(m)))),
-    ("a message counts as hidden as soon as it meets any computation", lambda c, m: (total(m), _whole(c, m))),
-    (
-        "a message that is hidden in part counts as exposed in whole",
-        _exposed(lambda c, m: _outside(merged(c), merged(m))),
-    ),
-    ("a message that is hidden in part counts as exposed in whole", lambda c, m: (total(m), _outside(c, m))),
+    (TAKEN, _exposed(lambda c, m: alone(c, merged(m)))),
+    (TAKEN, _exposed(lambda c, m: max(0, alone(c, merged(m))))),
+    (NEITHER, lambda c, m: (total(m), alone(c, m))),
+    (NEITHER, lambda c, m: (total(m), max(0, alone(c, m)))),
+    (TOTALS, _exposed(lambda c, m: max(0, total(merged(m)) - total(merged(c))))),
+    (TOTALS, _exposed(lambda c, m: abs(total(merged(m)) - total(merged(c))))),
+    (TOTALS, _exposed(lambda c, m: max(0, total(merged(m)) - _span(c)))),
+    (TOTALS, _exposed(lambda c, m: max(0, total(m) - total(c)))),
+    (TOTALS, lambda c, m: (total(m), total(m) - total(c))),
+    (TOTALS, lambda c, m: (total(m), max(0, total(m) - total(c)))),
+    (ANY, _exposed(lambda c, m: _whole(c, merged(m)))),
+    (ANY, lambda c, m: (total(m), _whole(c, m))),
+    (WHOLE, _exposed(lambda c, m: _outside(merged(c), merged(m)))),
+    (WHOLE, lambda c, m: (total(m), _outside(c, m))),
     ("a message may meet several compute intervals", _exposed(lambda c, m: _first_only(merged(c), merged(m)))),
+    ("each message is held against one compute interval alone", _exposed(lambda c, m: _pairs(merged(c), merged(m)))),
     ("exposed is not only what comes after the last computation", _exposed(lambda c, m: _after(c, merged(m)))),
+    ("what intervals share is never below 0: max(0, …)", _exposed(lambda c, m: _signed(merged(c), merged(m)))),
     (
         "it is the time from the first beginning to the last end, with the gaps",
         lambda c, m: (_span(m), _right(c, m)[1]),
     ),
     ("intervals are merged as they stand; they come in any order: sort them first", _both(_unsorted)),
-    (
-        "an interval within another ends before it: the end of what is merged is the later of the two",
-        _both(_last_end),
-    ),
+    ("intervals are sorted by their ends; merging needs them by their beginnings", _both(_by_end)),
+    ("an interval within another ends before it: the end of what is merged is the later of the two", _both(_last_end)),
+    ("an interval within another has nothing left of it, and not less than nothing", _both(_trimmed)),
     ("nothing is hidden: all communication is counted as exposed", _exposed(lambda c, m: _right(c, m)[0])),
+    ("everything is hidden: the second number is always 0", lambda c, m: (_right(c, m)[0], 0)),
 ]
 ERRORS = (
     (r"cannot unpack|not enough values|too many values", "each list has pairs (start, end)"),

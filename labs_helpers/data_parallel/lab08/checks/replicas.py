@@ -25,48 +25,20 @@ PLAIN = (
     Part("first.weight", (3, 4)),
     Part("first.bias", (4,)),
     Part("last.weight", (4, 5)),
+    Part("last.bias", (4,)),  # shaped as the first
 )
-TRANSPOSED = (
-    PLAIN[0],
-    Part("middle.weight", (4, 3), "transposed"),
-    *PLAIN[1:],
-)
-TIED = (
-    Part("embedding.weight", (6, 2), "tied"),
-    *PLAIN,
-)
-FROZEN = (
-    PLAIN[0],
-    Part("frozen.weight", (3, 3), "frozen"),
-    *PLAIN[1:],
-)
-UNUSED = (
-    PLAIN[0],
-    Part("adapter.weight", (5, 2), "unused"),
-    PLAIN[1],
-    Part("adapter.bias", (2,), "unused"),
-    PLAIN[2],
-)
-IDLE = (
-    PLAIN[0],
-    Part("idle.weight", (2, 3), "idle"),
-    *PLAIN[1:],
-)
+FIRST, LAST = PLAIN[:2], PLAIN[2:]
+TRANSPOSED = (*FIRST, Part("middle.weight", (4, 3), "transposed"), *LAST)
+TIED = (Part("embedding.weight", (6, 2), "tied"), *PLAIN)
+FROZEN = (*FIRST, Part("frozen.weight", (3, 3), "frozen"), *LAST)
+UNUSED = (*FIRST, Part("adapter.weight", (5, 2), "unused"), Part("adapter.bias", (2,), "unused"), *LAST)
+IDLE = (*FIRST, Part("idle.weight", (2, 3), "idle"), *LAST)
 MIXED = (
-    PLAIN[0],
+    *FIRST,
     Part("norm.weight", (7,), dtype=torch.bfloat16),
-    PLAIN[1],
-    Part("norm.bias", (5,), dtype=torch.float64),
-    PLAIN[2],
-    Part("scale", (), dtype=torch.bfloat16),
-)
-ALL = (
-    *TIED,
-    *TRANSPOSED[1:2],
-    *UNUSED[1:4:2],
-    *IDLE[1:2],
-    *FROZEN[1:2],
-    Part("scale", ()),
+    Part("norm.bias", (6,), dtype=torch.float64),
+    *LAST,
+    Part("end.scale", (), dtype=torch.bfloat16),
 )
 
 Gradients = Mapping[str, Tensor | None]

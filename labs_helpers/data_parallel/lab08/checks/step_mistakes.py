@@ -63,6 +63,10 @@ def _scalings(of_ranks, samples):
         "divided by the number of samples; loss_of is a mean over a micro-batch already",
         [sum(g) / sum(n) for g, n in pairs],
     )
+    yield (
+        "numel() counts numbers, five per sample; len() counts samples",
+        [weighted(*one) / 5 for one in pairs],
+    )
     yield "divided by the number of micro-batches twice", [weighted(*one) / len(one[0]) for one in pairs]
     yield "only the last micro-batch is scaled", [sum(g[:-1]) + g[-1] * n[-1] / sum(n) for g, n in pairs]
     yield "the last micro-batch is not scaled", [weighted(g, n) - g[-1] * n[-1] / sum(n) + g[-1] for g, n in pairs]
@@ -104,6 +108,7 @@ def mistakes(of_ranks, samples, max_norm: float) -> Iterator[tuple[str, list[Ten
         parts = torch.cat([clipped(whole[:5], max_norm), clipped(whole[5:], max_norm)])
         yield "each parameter is clipped by itself; the norm is that of all gradients together", [parts] * p
         yield "scaled to max_norm although the norm is smaller", [whole * max_norm / float(whole.norm())] * p
+        yield "max_norm is divided by the number of ranks", [clipped(whole, max_norm / p)] * p
         yield "clipped to 1, whatever max_norm is", [clipped(whole, 1.0)] * p
         grown = []
         for g, n in zip(of_ranks, samples, strict=True):
@@ -127,3 +132,6 @@ def norms(of_ranks, samples, max_norm: float, rank: int) -> Iterator[tuple[str, 
     yield "the norm of this rank's own gradients, before finish()", float(each[rank].norm())
     yield "the square of the norm", float(whole.norm()) ** 2
     yield "the largest gradient, not the norm of all", float(whole.abs().max())
+    yield "the sum of the magnitudes; the norm is the root of the sum of squares", float(whole.abs().sum())
+    yield "the norm of one parameter, not of all together", float(whole[:5].norm())
+    yield "the norm of one parameter, not of all together", float(whole[5:].norm())

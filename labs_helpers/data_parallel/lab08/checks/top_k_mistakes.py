@@ -122,6 +122,16 @@ def mistakes(steps, k) -> Iterator[tuple[str, list[Outcome]]]:
         "flat keeps its own gradients where nobody has sent anything",
         keeps=lambda mean, flat: torch.where(mean != 0, mean, flat),
     )
+    yield made(
+        "the residual is divided by the number of ranks",
+        left=lambda corrected, flat, sent, mean, old: torch.where(sent != 0, 0, corrected) / p,
+    )
+    yield made(
+        "what is left is added to a residual that is in it already",
+        left=lambda corrected, flat, sent, mean, old: torch.where(sent != 0, 0, old + corrected),
+    )
+    if k > 1:
+        yield "one entry less is sent", run(steps, k - 1)
     lost = (
         "residual stays 0, and what is not sent is lost: it is cleared, or never written "
         "(`residual = …` names a new tensor)"

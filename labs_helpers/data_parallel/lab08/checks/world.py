@@ -33,7 +33,7 @@ CAUSES = (
         "`in`, == and index() compare tensors element by element; `is`, id() or a dict tell which one it is",
     ),
     (
-        r"assigned grad has data of a different (size|type)|grad of size|different type",
+        r"assign a gradient of size|assigned grad has data of a different (size|type)|grad of size|different type",
         "a .grad has its parameter's shape, dtype and device",
     ),
     (
