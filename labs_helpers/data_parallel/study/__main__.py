@@ -4,11 +4,12 @@
     torchrun --nproc-per-node 2 -m labs_helpers.data_parallel.study wrappers buckets --size mini --batches 1 4
     sudo python -m labs_helpers.data_parallel.study --pretend-nodes 2 --rate 1gbit wrappers compression
 
-On several nodes, torchrun on each of them, or Slurm's own ranks:
+On several nodes torchrun on each of them, or Slurm's own ranks; on one of Slurm's nodes also torchrun in a batch job:
 
     torchrun --nnodes 2 --nproc-per-node 4 --rdzv-backend c10d --rdzv-endpoint HOST:29400 \\
         -m labs_helpers.data_parallel.study
-    srun --nodes 2 --ntasks-per-node 4 --gpus-per-node 4 --kill-on-bad-exit=1 python -m labs_helpers.data_parallel.study
+    srun --nodes 2 --ntasks-per-node 4 --gpus-per-node 4 python -m labs_helpers.data_parallel.study
+    sbatch --gpus 4 --wrap "torchrun --nproc-per-node 4 -m labs_helpers.data_parallel.study"
 
 With GPUs a rank is one of them, with NCCL; else ranks are single threads, with gloo. Records go to results/, once per
 run, from rank 0.

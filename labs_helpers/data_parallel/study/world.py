@@ -68,7 +68,8 @@ def world(timeout: float, gpus: bool) -> Iterator[Callable[[str], None]]:
     store, rank, size = next(iter(rendezvous("env://", timeout=limit)))
     device = None
     if gpus:
-        device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
+        # A task of Slurm may see one GPU alone, which then is number 0.
+        device = torch.device("cuda", int(os.environ["LOCAL_RANK"]) % torch.cuda.device_count())
         torch.cuda.set_device(device)
     else:
         torch.set_num_threads(1)  # ranks are what shares the cores
