@@ -7,7 +7,7 @@ import torch.distributed as dist
 
 
 def reduce_in_backward(buckets, shards, group):
-    """finish(): from now on every backward pass leaves shards of the mean gradient, and nothing whole.
+    """finish(): every backward pass leaves shards of the mean gradient, and nothing whole.
 
     buckets: lists of parameters, each in one of them; all get a gradient in every backward pass.
     shards: for each bucket an nn.Parameter of (n,), this rank's part of its parameters one behind
