@@ -15,11 +15,13 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
-    """A file's tests, and a notebook's cells, stay on one worker; planted bugs share nothing and go to any."""
+    """A file's tests, and a notebook's cells, stay on one worker; planted bugs and solved labs share nothing and go to
+    any. They are begun last, file by file those with the most tests first: so no worker has to wait at the end."""
     from xdist.scheduler import LoadFileScheduling
 
-    class PlantedBugsAnywhere(LoadFileScheduling):
+    class SomeAnywhere(LoadFileScheduling):
         def _split_scope(self, nodeid):
-            return nodeid if "/test_planted_bugs.py::" in nodeid else super()._split_scope(nodeid)
+            anywhere = nodeid.partition("::")[0].endswith(("/test_planted_bugs.py", "/test_solved.py"))
+            return nodeid if anywhere else super()._split_scope(nodeid)
 
-    return PlantedBugsAnywhere(config, log)
+    return SomeAnywhere(config, log)

@@ -4,6 +4,7 @@ A start of four ranks that import PyTorch costs seconds, so a file of tests star
 """
 
 import sys
+import time
 import traceback
 
 import cloudpickle
@@ -33,6 +34,13 @@ def groups(comm, way, tp):
     return tuple(connect(way, group) for group in pair)
 
 
+def wait_for_all(comm):
+    """A barrier in which nobody spins: those that still work need the cores."""
+    everybody_is_here = comm.Ibarrier()
+    while not everybody_is_here.Test():
+        time.sleep(0.002)
+
+
 def run_cases(comm, cases):
     """{name: what the case returns, or its traceback}. A case: a function of comm."""
     import torch
@@ -44,6 +52,7 @@ def run_cases(comm, cases):
             results[name] = case(comm)
         except Exception:
             results[name] = traceback.format_exc()
+        wait_for_all(comm)  # many cases are for some of the ranks
         # A case that failed on one rank alone has left the others waiting.
         if any(comm.allgather(isinstance(results[name], str))):
             break

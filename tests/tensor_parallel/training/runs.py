@@ -57,7 +57,7 @@ def several(comm, rounds):
         group = comm.Split(color=names.index(mine), key=comm.rank)
         if mine is not None:
             found[mine] = tasks[mine]() if callable(tasks[mine]) else outcome(group, tasks[mine])
-        comm.Barrier()
+        on_ranks.wait_for_all(comm)
     return found
 
 
