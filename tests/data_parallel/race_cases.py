@@ -1,0 +1,37 @@
+"""What test_race.py runs on two ranks. Travels by value."""
+
+import sys
+
+import cloudpickle
+
+cloudpickle.register_pickle_by_value(sys.modules[__name__])
+
+
+def race(comm):
+    """Records of one candidate of each make, of one that fails and of one that computes something else; the table."""
+    import dataclasses
+
+    import torch
+
+    from labs_helpers.data_parallel.race.__main__ import measure, table
+    from labs_helpers.data_parallel.race.candidates import HEATS, Candidate
+    from labs_helpers.data_parallel.race.setting import Setting
+    from labs_helpers.data_parallel.race.wrappers import OURS, alone
+    from labs_helpers.tensor_parallel import torch_communication
+    from labs_helpers.transformer.config import SIZES
+
+    torch_communication.start(comm, "gloo")
+    several = {heat: list({c.make.__name__ + c.name: c for c in some}.values()) for heat, some in HEATS.items()}
+
+    def fails(setting):
+        raise ValueError("no\nway")
+
+    def other(setting):
+        return alone(dataclasses.replace(setting, options={"lr": 0.5}))
+
+    several["wrappers"] += [Candidate("fails", OURS, fails), Candidate("other", OURS, other)]
+    HEATS.update(several)
+    config = dataclasses.replace(SIZES["tiny"], width=32, heads=2, kv_heads=2, hidden=64)
+    setting = Setting(config, 2, 16, torch.float32, torch.device("cpu"))
+    records = measure(setting, "tiny", list(HEATS), rounds=2, steps=2, say=lambda text: None)
+    return records, table(records)

@@ -1,0 +1,49 @@
+"""The race of wrappers and stages against PyTorch's: run on two gloo ranks, and its table and figure."""
+
+import cloudpickle
+import pytest
+
+from labs_helpers.data_parallel import study
+from labs_helpers.data_parallel.charts_measured import draw_race, race_table
+from labs_helpers.launch.mpirun import run_on_ranks
+from tests.data_parallel import race_cases
+from tests.tensor_parallel import ranks as on_ranks
+
+cloudpickle.register_pickle_by_value(race_cases)
+
+
+@pytest.fixture(scope="module")
+def raced():
+    found = run_on_ranks(on_ranks.run_cases, 2, {"race": race_cases.race}, timeout=100, env=on_ranks.YIELD)
+    for of_rank in found:
+        assert not isinstance(of_rank["race"], str), of_rank["race"]
+    assert found[0] == found[1]
+    return found[0]["race"]
+
+
+def test_everybody_takes_part_and_trains_the_same(raced):
+    records, _ = raced
+    names = {record["name"] for record in records}
+    assert {"NaiveDDP", "FlatDDP", "OverlappedDDP", "BucketedDDP", "ZeRO-1", "ZeRO-2", "ZeRO-3"} < names
+    assert {"DistributedDataParallel", "ZeroRedundancyOptimizer", "fully_shard"} < names
+    for record in records:
+        if record["name"] not in ("fails", "other"):
+            assert "error" not in record and 0 < record["step_p20_ms"] <= record["step_ms"] <= record["step_p80_ms"]
+
+
+def test_errors_and_other_losses_are_told_and_not_timed(raced):
+    records, table = raced
+    errors = {record["name"]: record["error"] for record in records if "error" in record}
+    assert errors["fails"] == "ValueError: no" and "of the first candidate" in errors["other"] and len(errors) == 2
+    assert all("step_ms" not in record for record in records if "error" in record)
+    assert "ValueError: no" in table and "× theirs" not in table
+
+
+def test_table_and_figure(raced):
+    rows = study.frame([record | {"on": {"machine": "M", "name": "M", "time": "t"}} for record in raced[0]])
+    table = race_table(rows, "wrappers", compiled=False).set_index("candidate")
+    assert table.loc["NaiveDDP", "hidden"] == 0 and table.loc["no synchronisation", "hidden"] == 1
+    assert table.loc["DDP", "× PyTorch's best"] >= 1 and "fails" not in table.index
+    assert len(draw_race(rows, "shards", compiled=False).axes) == 1
+    with pytest.raises(ValueError, match="no records of the race's heat 'wrappers'"):
+        race_table(rows, "wrappers", compiled=True)
