@@ -57,7 +57,7 @@ def test_records_can_be_kept_and_told(found, rows, tmp_path):
     assert report([]) == "nothing was measured"
 
 
-@pytest.mark.parametrize("kind", CASES.keys() - {"data_parallel"})
+@pytest.mark.parametrize("kind", sorted(CASES.keys() - {"data_parallel"}))
 def test_no_case_is_measured_twice_and_times_are_times(rows, kind):
     of_kind = rows[rows["kind"] == kind].dropna(axis="columns", how="all")
     assert len(select(rows, kind)) == len(of_kind)
