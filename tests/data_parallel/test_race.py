@@ -43,7 +43,8 @@ def test_table_and_figure(raced):
     rows = study.frame([record | {"on": {"machine": "M", "name": "M", "time": "t"}} for record in raced[0]])
     table = race_table(rows, "wrappers", compiled=False).set_index("candidate")
     assert table.loc["NaiveDDP", "hidden"] == 0 and table.loc["no synchronisation", "hidden"] == 1
-    assert table.loc["DDP", "× PyTorch's best"] >= 1 and "fails" not in table.index
+    theirs = table[table.index.str.startswith("DDP")]
+    assert (theirs["× PyTorch's best"] == 1).all() and "fails" not in table.index
     assert len(draw_race(rows, "shards", compiled=False).axes) == 1
     with pytest.raises(ValueError, match="no records of the race's heat 'wrappers'"):
         race_table(rows, "wrappers", compiled=True)
