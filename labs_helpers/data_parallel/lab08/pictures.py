@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pandas
 from matplotlib.patches import Patch
 
 from labs_helpers.draw import figures
+from labs_helpers.draw.curves import recorded_on
 
 COMPUTE, SENDING = figures.COLORS["sky"], figures.COLORS["vermillion"]
 
@@ -47,6 +49,33 @@ def draw_ways(layers: int, compute: float, alpha: float, beta: float, bucket: in
     return fig
 
 
+def draw_race(rows: pandas.DataFrame):
+    """Of each wrapper its best settings, on the most GPUs: the step without synchronisation, what is exposed on top of
+    it, and how much of what the naive step adds is hidden. rows: records of `labs_helpers.data_parallel.race`."""
+    race = rows[(rows["kind"] == "race") & (rows["heat"] == "wrappers")].dropna(subset="step_ms")
+    race = race[race["world_size"] == race["world_size"].max()]
+    kinds = sorted(race["compiled"].unique())
+    first = race.iloc[-1]
+    fig, axes = figures.new(None, 4.4 * len(kinds) + 1.8, 3.6, ncols=len(kinds), sharey=True, squeeze=False)
+    told = f"Lab 01's {first['size']} model, {first['batch']:.0f} × {first['length']:.0f} tokens per rank"
+    fig.suptitle(f"{told}, {first['world_size']:.0f} GPUs{recorded_on(race)}", x=0.01, ha="left")
+    for ax, compiled in zip(axes[0], kinds, strict=True):
+        last = race[race["compiled"] == compiled].drop_duplicates("candidate", keep="last")
+        best = last.groupby("name", sort=False)["step_ms"].min()
+        floor, naive = best["no synchronisation"], best["NaiveDDP"]
+        for row, (name, step) in enumerate(best.items()):
+            ax.barh(row, floor, color="#B9B6AC")
+            ax.barh(row, step - floor, left=floor, color=SENDING)
+            word = "saved" if name == "FlatDDP" else "hidden"
+            hidden = f", {(naive - step) / (naive - floor):.0%} {word}" if step not in (floor, naive) else ""
+            ax.text(step, row, f" {step:.1f} ms{hidden}", va="center", fontsize=9)
+        ax.set(xlabel="ms", yticks=range(len(best)), yticklabels=list(best.index), xlim=(0, 1.5 * best.max()))
+        ax.set_title("blocks compiled" if compiled else "eager")
+        ax.invert_yaxis() if ax is axes[0][0] else None
+        ax.grid(False, axis="y")
+    return fig
+
+
 def draw_buckets(names: dict, buckets: Sequence):
     """A bar per bucket, in the order in which they are sent, of its parameters' bytes. names: id(parameter) → name."""
     fig, ax = figures.new(
@@ -58,9 +87,9 @@ def draw_buckets(names: dict, buckets: Sequence):
         left = 0
         for i, p in enumerate(bucket):
             ax.barh(row, p.nbytes, left=left, color=shades[i % 2], edgecolor="white")
-            name = names[id(p)]
-            if p.nbytes > 0.011 * len(name) * longest:
-                ax.text(left + p.nbytes / 2, row, name, ha="center", va="center", fontsize=8)
+            full = names[id(p)]
+            short = next((x for x in (full, full.split(".")[-1]) if p.nbytes > 0.012 * len(x) * longest), "")
+            ax.text(left + p.nbytes / 2, row, short, ha="center", va="center", fontsize=8)
             left += p.nbytes
     ax.set(xlabel="bytes", yticks=range(len(buckets)), ylim=(len(buckets) - 0.5, -0.5))
     ax.set_yticklabels([f"bucket {i}" for i in range(len(buckets))])

@@ -9,6 +9,8 @@ from labs_helpers.data_parallel.study.records import COMMAND, STUDY
 from labs_helpers.draw import figures
 from labs_helpers.measure import results
 
+COMMANDS = {"wrapper": "wrappers", "bucket": "buckets", "loss_curve": "losses"}  # what measures a kind of another name
+
 
 def machines(kind: str) -> dict[str, object]:
     """name → records, of the machines that have some of this kind: those with the most GPUs first, then CPUs."""
@@ -20,17 +22,19 @@ def machines(kind: str) -> dict[str, object]:
     return dict(sorted(found.items(), key=lambda item: _order(item[0])))
 
 
-def show(draw: Callable, kind: str, name: str, most: int = 2, **options) -> None:
-    """`draw(records, **options)` for the machine with the most GPUs that has records of `kind`, and for a CPU.
-
-    most: figures. Says so where nothing is recorded yet.
-    """
+def best(kind: str, prefer: str = "gpu"):
+    """The records of one machine that has some of `kind`, or None: the one with the most GPUs, or a CPU first."""
     rows = machines(kind)
-    gpus, cpus = ([one for one in rows if ("cpu" in one) == is_cpu] for is_cpu in (False, True))
-    for machine in (gpus[:1] + cpus[:1])[:most]:
-        figures.finish(draw(rows[machine], **options), f"{name}_{machine}")
-    if not gpus:
-        print(f"Nothing of the kind '{kind}' is recorded on GPUs yet. On some: {COMMAND}")
+    return next((rows[one] for one in sorted(rows, key=lambda one: ("cpu" in one) != (prefer == "cpu"))), None)
+
+
+def show(draw: Callable, kind: str, name: str, prefer: str = "gpu", **options) -> None:
+    """`draw(records, **options)` for `best(kind, prefer)`. Says so where nothing is recorded, or nothing on GPUs."""
+    rows = best(kind, prefer)
+    if rows is not None:
+        figures.finish(draw(rows, **options), name)
+    if not any("cpu" not in machine for machine in machines(kind)):
+        print(f"(No record of this on GPUs yet: {COMMAND} {COMMANDS.get(kind, kind)})")
 
 
 def _order(machine: str) -> tuple[bool, int, str]:
