@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from labs_helpers.data_parallel.charts_measured.looks import (
     STAGES,
     WRAPPERS,
+    bar_end,
     bars_legend,
     finish_bars,
     level,
@@ -41,15 +42,17 @@ def draw_wrappers(rows: pandas.DataFrame, batch: int | None = None, prediction: 
     names = [name for name in WRAPPERS if name in set(found["wrapper"])]
     value = predicted(prediction)
     for ax, (link, table) in zip(axes[0], tables.items(), strict=True):
+        said: dict[str, str] = {}
         for _, row in table.iterrows():
             y = names.index(row["wrapper"])
             word = "hidden" if row["wrapper"] in OVERLAPPING else "saved"
             text = "" if row["wrapper"] in (ALONE, "naive") else f"{row['hidden']:.0%} {word}"
             if row["wrapper"] == "bucketed" and value is not None:
                 text += f"\n(you: {value:.0f}%)"
-            step_bar(ax, y, 1e-3 * row["alone ms"], 1e-3 * row["step ms"], WRAPPERS.color(row["wrapper"]), text)
-        _spread(ax, found[found["link"] == link], "wrapper", names)
-        finish_bars(ax, names, link, 1e-3 * table[["alone ms", "step ms"]].max(axis=None))
+            step_bar(ax, y, 1e-3 * row["alone ms"], 1e-3 * row["step ms"], WRAPPERS.color(row["wrapper"]), "")
+            said[row["wrapper"]] = text
+        longest = _spread(ax, found[found["link"] == link], "wrapper", names, said)
+        finish_bars(ax, names, link, longest)
     bars_legend(fig, {"exposed (coloured)": ""})
     return fig
 
@@ -62,7 +65,7 @@ def draw_stage_steps(rows: pandas.DataFrame, prediction: Any = None) -> Figure:
     """
     found = one_setting(select(rows, "stage_step"), "size", "batch", "length")
     table = stage_table(found)
-    ours = table[(table["library"] == "ours") & (table["way"] != ALONE)].sort_values("step ms").iloc[0]
+    ours = table[(table["library"] == "ours") & (table["stage"] != "DDP")].sort_values("step ms").iloc[0]
     title = f"{ours['way']} takes {ours['× DDP']:.2f} times DistributedDataParallel's step\n{setting_of(found)}"
     names = list(dict.fromkeys(found["way"]))
     height, columns = 1.9 + 0.34 * len(names), links(found)
@@ -71,14 +74,16 @@ def draw_stage_steps(rows: pandas.DataFrame, prediction: Any = None) -> Figure:
     )
     value = predicted(prediction)
     for ax, link in zip(axes[0], columns, strict=True):
+        said: dict[str, str] = {}
         for _, row in table[table["link"] == link].iterrows():
             text = "" if row["way"] == ALONE else f"{row['× DDP']:.2f}×"
             if row["way"] == "ZeRO-3" and value is not None:
                 text += f" (you: {value:.2f}×)"
             alone = row["step ms"] - row["exposed ms"]
-            step_bar(ax, names.index(row["way"]), 1e-3 * alone, 1e-3 * row["step ms"], STAGES.color(row["stage"]), text)
-        _spread(ax, found[found["link"] == link], "way", names)
-        finish_bars(ax, names, link, 1e-3 * table.loc[table["link"] == link, "step ms"].max())
+            step_bar(ax, names.index(row["way"]), 1e-3 * alone, 1e-3 * row["step ms"], STAGES.color(row["stage"]), "")
+            said[row["way"]] = text
+        longest = _spread(ax, found[found["link"] == link], "way", names, said)
+        finish_bars(ax, names, link, longest, room=1.3)
     used = [name for name in STAGES if name in set(found["stage"])]
     bars_legend(fig, {f"exposed, {name}": STAGES.color(name) for name in used})
     return fig
@@ -121,6 +126,13 @@ def draw_buckets(rows: pandas.DataFrame, prediction: Any = None) -> Figure:
     return fig
 
 
-def _spread(ax: Axes, rows: pandas.DataFrame, column: str, names: list[str]) -> None:
-    places = [names.index(name) - 0.2 for name in rows[column]]
-    ax.hlines(places, 1e-3 * rows["step_p20_ms"], 1e-3 * rows["step_p80_ms"], color=figures.INK, linewidth=1.2)
+def _spread(ax: Axes, rows: pandas.DataFrame, column: str, names: list[str], said: dict[str, str]) -> float:
+    """The middle 60% of each bar's steps, and behind both what is said of it. Returns the farthest end in seconds."""
+    places = [names.index(name) for name in rows[column]]
+    above = [y - 0.2 for y in places]
+    ax.hlines(above, 1e-3 * rows["step_p20_ms"], 1e-3 * rows["step_p80_ms"], color=figures.INK, linewidth=1.2)
+    ends = 1e-3 * rows[["alone_ms", "step_ms", "step_p80_ms"]].max(axis=1)
+    for y, end, name in zip(places, ends, rows[column], strict=True):
+        if said.get(name):
+            bar_end(ax, end, y, said[name])
+    return float(ends.max())
