@@ -58,6 +58,7 @@ def hybrid_step(student):
             found = [result["steps"][step] for result in run.results]
             for rank, (norm, *_) in enumerate(found):
                 cause = "the norm has to be returned" if norm is None else ""
+                cause = ".item() makes a number of a tensor" if isinstance(norm, float) else cause
                 if not isinstance(norm, torch.Tensor):
                     raise Wrong(
                         case, f"rank {rank} returned {norm!r:.40}; a tensor of shape () is asked for", cause=cause
@@ -176,6 +177,7 @@ class _Setting:
         self.node_of, self.peers, self.shards, self.nodes, self.micro = node_of, peers, shards, nodes, micro
         self.sums = [sum(g.double() for g in own) for own in gradients]
         self.last = [own[-1].double() for own in gradients]
+        self.first = [own[0].double() for own in gradients]
         self.total = sum(self.sums)
         self.mean = self.total / (len(gradients) * micro)
         self.ranks = range(len(gradients))
@@ -208,6 +210,15 @@ class _Setting:
         for said, factor in self._means():
             yield said, all_the_same(one * factor)
         yield (
+            "the root of a norm: squares are added up, and not norms",
+            [sum(parts[o].norm() for o in self.node_of[r]).sqrt() for r in self.ranks],
+        )
+        first = self.of_node(self.node_of[0][0], self.sums)
+        yield "the gradient of one node, sent to the others", all_the_same((first / (N * self.micro)).norm())
+        if self.micro > 1:
+            yield "the first micro-batch alone", all_the_same(sum(self.first).norm() / N)
+            yield "the first micro-batch alone", all_the_same(sum(self.first).norm() / N / self.micro)
+        yield (
             "the gradient of this node alone",
             [(self.of_node(r, self.sums) / (self.shards * self.micro)).norm() for r in self.ranks],
         )
@@ -227,9 +238,16 @@ class _Setting:
         yield "divided by shard_group's ranks, and not by replica_group's", float(self.nodes)
         yield "divided by replica_group's ranks, and not by shard_group's", float(self.shards)
         yield "divided by the micro-batches, and not by the ranks", float(len(self.ranks))
+        yield "divided by shard_group's ranks twice, and not by replica_group's", self.nodes / self.shards
+        once = self.micro * len(self.ranks) / (self.micro * self.shards + self.nodes)
+        yield "divided by a sum; ranks and micro-batches multiply", once
         yield "divided by the ranks twice", 1.0 / len(self.ranks)
         yield "divided by the node's ranks twice", 1.0 / self.shards
         yield "divided by the nodes twice", 1.0 / self.nodes
+
+    def _by_its_own(self, r):
+        """Each rank's shard scaled by a factor of its own."""
+        return self.mean * self.factor(self.mean.chunk(self.shards)[self.place[r]].norm())
 
     def updates(self):
         """Of a step of SGD with a right norm."""
@@ -246,6 +264,13 @@ class _Setting:
             "the factor is never more than 1",
             updated(lambda r: self.max_norm / (float(self.mean.norm()) + 1e-6) * self.mean),
         )
+        yield (
+            "numbers are cut off one by one; it is the norm that is limited",
+            updated(lambda r: self.mean.clamp(-self.max_norm, self.max_norm)),
+        )
+        yield "scaled to a norm of 1, whatever max_norm is", updated(lambda r: self.mean / self.mean.norm())
+        yield "clipped by the norm of this rank's shard", updated(self._by_its_own)
+        yield "the gradient is gathered, not the parameters", [self.mean for _ in self.ranks]
         yield "scaled twice", updated(lambda r: factor**2 * self.mean)
         yield (
             "no update: optimizer.step() is missing, or there is no shard.grad by then",

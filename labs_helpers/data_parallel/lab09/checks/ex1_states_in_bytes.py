@@ -59,6 +59,7 @@ UNITS = {
     8: "these are bits",
     2.0**-30: "these are GiB; bytes are asked for",
 }
+NOUNS = ("parameters", "gradients", "optimizer's states")
 ADVICE = "one parameter: which numbers are kept of it, in which dtype, and what of that has every rank?"
 
 
@@ -108,5 +109,14 @@ def _causes(part: int, count: float, ranks: int, layout: str):
     yield "// rounds down; / leaves the fraction", table(each, divide=lambda a, b: a // b)
     yield "a fraction is rounded here; leave it", table(each, divide=lambda a, b: -(-a // b))
     yield "a fraction is rounded here; leave it", table(each, divide=lambda a, b: round(a / b))
+    yield "these are bytes per parameter: times count is missing", table(each / count)
+    yield "divided by the ranks once too often", table(each / ranks)
+    yield "divided by 8, whatever ranks is", table(each, divide=lambda a, b: a / 8)
+    yield "divided by one rank less", table(each, divide=lambda a, b: a / max(1, b - 1))
+    for stage in ASKED:
+        said = (
+            f"{stage} leaves the {NOUNS[part]} whole" if stage not in stages else f"{stage} divides the {NOUNS[part]}"
+        )
+        yield said, table(each, [one for one in ASKED if (one in stages) != (one == stage)])
     yield "what is divided is divided by the ranks, not by one more", table(each, divide=lambda a, b: a / (b + 1))
     yield "what is divided is multiplied", table(each, divide=lambda a, b: a * b)

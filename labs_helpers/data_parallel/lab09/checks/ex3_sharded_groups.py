@@ -59,13 +59,17 @@ def _has_tensors(group: dict) -> bool:
 
 
 def _expect_tensors(case: str, tensors, shard: Tensor, pieces) -> None:
+    if isinstance(tensors, list | tuple) and tensors and all(isinstance(one, dict) for one in tensors):
+        raise Wrong(case, "tensors is a list of dicts", cause="the order is (tensors, param_groups)")
     if not isinstance(tensors, list | tuple) or not all(isinstance(one, Tensor) for one in tensors):
         raise Wrong(case, f"tensors is {tensors!r:.70}; a list of nn.Parameters is asked for")
     sizes, right = [one.numel() for one in tensors], [end - begin for _, begin, end in pieces]
     if sizes != right:
         cause = "a tensor for each piece: what several pieces of one shard have is not put together"
         found = f"tensors have {sizes} elements, expected {right}"
-        raise Wrong(case, found, cause=cause if len(sizes) != len(right) else _sizes(sizes, pieces, shard))
+        if len(sizes) == len(right):
+            cause = likely(_slices(pieces, shard), lambda other: [n for _, n in other] == sizes)
+        raise Wrong(case, found, cause=cause)
     starts = [sum(right[:i]) for i in range(len(right))]
     for i, (one, start) in enumerate(zip(tensors, starts, strict=True)):
         place = f"tensor {i}, of parameter {pieces[i][0]},"
@@ -79,36 +83,44 @@ def _expect_tensors(case: str, tensors, shard: Tensor, pieces) -> None:
             raise Wrong(case, f"{place} is no leaf: torch.optim does not take it", cause=cause)
         if one.storage_offset() != start:
             found = [one.storage_offset() for one in tensors]
-            cause = likely(_offsets(pieces, right), found.__eq__)
+            cause = likely(([s, [at for at, _ in other]] for s, other in _slices(pieces, shard)), found.__eq__)
             raise Wrong(
                 case, f"{place} begins at {found[i]} in the shard, expected {start}", cause=cause, advice=ADVICE
             )
     for one in tensors:
         if not isinstance(one, torch.nn.Parameter):
             raise Wrong(case, "tensors are plain tensors; nn.Parameters are asked for", cause="nn.Parameter(slice)")
+        if one.ndim != 1:
+            raise Wrong(
+                case, f"a tensor has shape {tuple(one.shape)}; pieces are vectors", cause="a slice of the shard"
+            )
 
 
-def _sizes(sizes: list[int], pieces, shard: Tensor):
-    yields = (
-        ("a slice [begin:end] of the shard: begin and end are elements of the parameter",
-         [len(shard[begin:end]) for _, begin, end in pieces]),
-        ("begin and end are exact: the piece has end − begin elements", [end - begin - 1 for _, begin, end in pieces]),
-        ("end is no number of elements: the piece has end − begin", [end for _, _, end in pieces]),
-    )  # fmt: skip
-    return likely(yields, sizes.__eq__)
+SLICES = (  # what is taken of the shard for a piece, and where the next one begins
+    ("begin is a place in the parameter; in the shard a piece begins behind the one before", "begin", "end", "at"),
+    ("all pieces begin at 0: the place in the shard is not moved on", "at", "at + end - begin", "at"),
+    ("the place is moved on by end − begin, not by end", "at", "at + end - begin", "at + end"),
+    ("the place is moved on by end − begin, not by begin", "at", "at + end - begin", "at + begin"),
+    ("the place is moved on by end − begin, not to end", "at", "at + end - begin", "end"),
+    ("the place is moved on by one too many", "at", "at + end - begin", "at + end - begin + 1"),
+    ("begin and end are exact: the piece has end − begin elements", "at", "at + end - begin - 1", "at + end - begin"),
+    ("end is no number of elements: the piece has end − begin", "at", "at + end", "at + end - begin"),
+    ("a slice ends at its begin plus its length: at + end − begin", "at", "end - begin", "at + end - begin"),
+    ("end is an element of the parameter, not of the shard: at + end − begin", "at", "end", "at + end - begin"),
+    ("the place is moved on before the slice is taken", "at + end - begin", "at + 2 * (end - begin)",
+     "at + end - begin"),
+)  # fmt: skip
 
 
-def _offsets(pieces, sizes: list[int]):
-    yield "all pieces begin at 0: the place in the shard is not moved on", [0] * len(pieces)
-    yield (
-        "begin is a place in the parameter; in the shard a piece begins behind the one before",
-        [begin for _, begin, _ in pieces],
-    )
-    yield (
-        "the place is moved on by end, not by end − begin",
-        [sum(end for _, _, end in pieces[:i]) for i in range(len(pieces))],
-    )
-    yield "the place is moved on before the slice is taken", [sum(sizes[: i + 1]) for i in range(len(sizes))]
+def _slices(pieces, shard: Tensor):
+    """Candidates: (place, elements) of each tensor."""
+    for said, *texts in SLICES:
+        at, found = 0, []
+        for _, begin, end in pieces:
+            names = {"at": at, "begin": begin, "end": end}
+            first, last, at = (eval(text, {}, names) for text in texts)
+            found.append((first, len(shard[first:last])))
+        yield said, found
 
 
 def _expect_groups(case: str, tensors, found, pieces, groups, given) -> None:
@@ -144,6 +156,8 @@ def _expect_groups(case: str, tensors, found, pieces, groups, given) -> None:
         options = [{key: value for key, value in each.items() if key != "params"} for each in (one, group)]
         if options[0] != options[1]:
             cause = "the options of a group are kept: {**group, 'params': …}" if not options[0] else ""
+            if any(options[0] == {k: v for k, v in other.items() if k != "params"} for other in groups):
+                cause = "these are the options of another group"
             raise Wrong(case, f"group {i} has the options {options[0]}, expected {options[1]}", cause=cause)
         if one is old:
             raise Wrong(case, f"group {i} is the dict that you were given", cause="a new dict is asked for")
@@ -161,6 +175,11 @@ def _memberships(numbers: list[int], groups):
     )
     yield "all tensors are in the first group", [everything] + [[] for _ in groups[1:]]
     yield "all tensors are in the last group", [[] for _ in groups[1:]] + [everything]
+    yield (
+        "a place in a group's list is no index of tensors",
+        [[i for i, n in enumerate(one) if n in numbers and i < len(numbers)] for one in wanted],
+    )
+    yield "every parameter has the first tensor", [[0] * len(one) for one in mine]
     counts = [len(one) for one in mine]
     yield (
         "tensors are dealt out in order; which group one is in goes by its parameter's number",

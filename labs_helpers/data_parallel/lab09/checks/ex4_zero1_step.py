@@ -135,7 +135,7 @@ def _causes(before, means, gradients, step, of_rank, place, decay, lr, run, give
     def placed(values, r):
         """values as rank r's shard, zeros elsewhere."""
         flat, part = torch.zeros_like(before[r]), len(before[r]) // size
-        flat[place[r] * part : place[r] * part + len(values)] = values[:part]
+        flat[place[r] * part :][: len(values[:part])] = values[:part]
         return flat
 
     right = updated(mean)
@@ -144,6 +144,29 @@ def _causes(before, means, gradients, step, of_rank, place, decay, lr, run, give
         updated(lambda r: size * means[r]),
     )
     yield "divided by the ranks twice", updated(lambda r: means[r] / size)
+    yield "multiplied by the ranks", updated(lambda r: size * size * means[r])
+    yield "divided by 2, whatever the ranks are", updated(lambda r: size * means[r] / 2)
+    yield "divided by the ranks of the job, not by the group's", updated(lambda r: size * means[r] / len(before))
+    yield (
+        "the largest of the gradients, not their mean: ReduceOp.MAX",
+        updated(lambda r: torch.stack([gradients[step][o].double() for o in of_rank[r]]).amax(0)),
+    )
+    yield (
+        "this rank's own gradient, and its beginning: nothing is reduced",
+        updated(lambda r: placed(gradients[step][r].double(), r)),
+    )
+
+    def turned(r):
+        mine, pieces = means[r].chunk(size)[place[r]], given[r][2]
+        n = sum(e - b for _, b, e in pieces)
+        lengths, parts, at = [e - b for _, b, e in pieces], {}, 0
+        for i in reversed(range(len(pieces))):
+            parts[i] = mine[at : at + lengths[i]]
+            at += lengths[i]
+        return placed(torch.cat([parts[i] for i in range(len(pieces))] or [mine[:n]]), r)
+
+    yield "the gradient's parts go to the tensors in reverse", updated(turned)
+    yield "the gradient is gathered, not the parameters", [means[r] for r in ranks]
     yield "this rank's own gradient: nothing is reduced", updated(lambda r: gradients[step][r].double())
     yield "this rank's own gradient, divided: nothing is reduced", updated(lambda r: gradients[step][r].double() / size)
     yield (
@@ -189,6 +212,16 @@ def _causes(before, means, gradients, step, of_rank, place, decay, lr, run, give
     )
     yield "no update: optimizer.step() is missing, or its tensors have no .grad by then", list(before)
     yield "updated in the gradient's direction, not against it", updated(lambda r: -means[r])
+    for said, other in (
+        ("another rank's shard is gathered: of the rank before", lambda i: (i - 1) % size),
+        ("another rank's shard is gathered: the order is reversed", lambda i: size - 1 - i),
+    ):
+        yield said, [torch.cat([(right if other(i) == i else before)[r].chunk(size)[other(i)] for i in range(size)])
+                     for r in ranks]  # fmt: skip
+    yield (
+        "the ranks' whole tensors are added up; their shards are to be gathered",
+        [(size - 1) * before[r] + right[r] for r in ranks],
+    )
     first_of_all = [
         torch.cat([(right if o == of_rank[r][0] else before)[r].chunk(size)[0] for o in of_rank[r]]) for r in ranks
     ]

@@ -18,6 +18,8 @@ OTHER_CALLS = {
     DDP: {
         "an all-reduce is a reduce-scatter and an all-gather: twice B (N − 1) / N": lambda K: (1, 0),
         "DDP keeps whole gradients, so that it can send once per step": lambda K: (2 * K, 0),
+        "an all-reduce of the gradients alone: parameters are not sent": lambda K: (1, 1),
+        "an all-reduce of the gradients alone; parameters are not sent": lambda K: (2, 2),
         "DDP's ranks update whole parameters each: no gather": lambda K: (2, 1),
     },
     ONE_WHOLE: {
@@ -29,6 +31,7 @@ OTHER_CALLS = {
         "all-reduce and reduce-scatter are both counted": lambda K: (3, 1),
     },
     ONE: {
+        "the gradients have to be reduced, too": lambda K: (0, 1),
         "this is with an all-reduce; a reduce-scatter sends half of it": lambda K: (2, 1),
         "gradients are sent once per step, not in every pass": lambda K: (K, 1),
         "the updated parameters have to be gathered, too": lambda K: (1, 0),
@@ -36,6 +39,7 @@ OTHER_CALLS = {
         "parameters are gathered, not reduced: B (N − 1) / N": lambda K: (1, 2),
     },
     TWO: {
+        "parameters are gathered, not reduced: B (N − 1) / N": lambda K: (K, 2),
         "no whole gradients are kept: every backward pass reduce-scatters": lambda K: (1, 1),
         "this is with an all-reduce; a reduce-scatter sends half of it": lambda K: (2 * K, 1),
         "the updated parameters have to be gathered, too": lambda K: (K, 0),
@@ -52,6 +56,9 @@ OTHER_CALLS = {
     },
 }
 SHARES = {
+    "the share is (N − 1) / N; twice that is an all-reduce": lambda N: 2 * (N - 1) / N,
+    "the share is (N − 1) / N, not N": lambda N: float(N),
+    "one rank sends nothing": lambda N: (N - 1) / N if N > 1 else 1.0,
     "a rank sends B (N − 1) / N: its own part stays": lambda N: 1.0,
     "the share is (N − 1) / N, and this 1 / N": lambda N: 1 / N,
     "of N parts N − 1 are sent: (N − 1) / N, not N − 1": lambda N: N - 1.0,
@@ -85,6 +92,8 @@ def sent_per_step(student):
         except Wrong as wrong:
             wrong_name = next((name for name in CALLS if name in answer and _off(done[-1:], name, CALLS[name])), None)
             causes = list(_causes(done, wrong_name)) if wrong_name and answer.keys() == CALLS.keys() else []
+            if answer.keys() != CALLS.keys() and len(answer) == len(CALLS):
+                causes = ["the schemes' names are those of the docstring, letter by letter"]
             found = wrong.found.replace(": bytes is", " is")
             raise Wrong(case, found, cause=causes if 1 <= len(causes) <= 2 else "", advice=ADVICE) from None
         yield f"{case}: " + " / ".join(f"{row[0] / 2 / G:.3g}" for row in right.values()) + " × 2 G"

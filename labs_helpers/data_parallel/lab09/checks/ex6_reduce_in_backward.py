@@ -22,6 +22,8 @@ ERRORS = (
     (r"TypeError: .*takes 0 positional|missing 1 required positional", "the hook is called with its parameter"),
     (r"has no attribute 'wait'", "with async_op=True a collective returns a work; keep it, and wait in finish()"),
     (r"Sizes of tensors must match|expects each tensor to be equal", "gradients are flattened before torch.cat"),
+    (r"can't assign Variable as its own grad", "the result needs memory of its own: torch.empty_like(shards[number])"),
+    (r"assign a gradient of size", "what comes is as large as its own bucket's shard: a part of the bucket"),
     (r"zero-dimensional tensor|0-d tensor", "reshape(-1) makes a vector of a single number, too"),
 )
 CLEARED = "what an earlier pass has sent is added again: finish() has to forget what has arrived"
@@ -74,7 +76,7 @@ def _call(student, group, buckets, gradients):
     """Behind each pass which .grad are still there, and a copy of each shard's."""
     params = [[nn.Parameter(torch.zeros(shape)) for shape in bucket] for bucket in buckets]
     sizes = [-(-sum(p.numel() for p in bucket) // group.size()) for bucket in params]
-    shards = [nn.Parameter(torch.zeros(n)) for n in sizes]
+    shards = [nn.Parameter(torch.ones(n)) for n in sizes]
     finish = student(params, list(shards), group)
     found = []
     for own in gradients:
@@ -87,12 +89,17 @@ def _call(student, group, buckets, gradients):
         mark(group, END)
         here = [(b, i) for b, bucket in enumerate(params) for i, p in enumerate(bucket) if p.grad is not None]
         finish()
+        if any(bool((shard != 1).any()) for shard in shards):
+            here = None
         found.append((here, [None if s.grad is None else s.grad.clone() for s in shards]))
     return found
 
 
 def _expect_let_go(case: str, states) -> None:
-    for rank, (here, _) in enumerate(states):
+    for rank, (here, shards) in enumerate(states):
+        if here is None and any(shard is not None for shard in shards):
+            cause = "the result needs memory of its own, and goes to .grad; the shard is the parameters"
+            raise Wrong(case, f"rank {rank}: the shards themselves have changed", cause=cause)
         if here:
             b, i = here[0]
             cause = "a parameter lets go of its gradient with p.grad = None, once it has been copied into the bucket"
@@ -147,6 +154,7 @@ def _causes(gradients, b: int, of_rank, place, shapes):
     right = partial(_shards, of_rank=of_rank, place=place)
     all_passes = _added(gradients, b)
     yield "the sum over the ranks, not the mean: a division by their number is missing", right(all_passes, divide=False)
+    yield "the parameters are sent, not their gradients", [torch.zeros_like(one) for one in right(all_passes)]
     yield "divided by the ranks twice", [one / size for one in right(all_passes)]
     own = [nn.functional.pad(one, (0, -n % size)).chunk(size)[place[r]] for r, one in enumerate(all_passes)]
     yield "this rank's own gradient: nothing is reduced", own

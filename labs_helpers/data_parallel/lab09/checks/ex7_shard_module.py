@@ -20,6 +20,15 @@ ERRORS = (
         "gradients are collected before all of them are there; the count begins anew in every backward pass",
     ),
     (r"takes \d positional arguments? but \d (was|were) given", "hooks are called with the module and more: def f(*_)"),
+    (r"must be a matrix|expected .* matrix", "the parameters stay views of whole; it is whole's memory that goes"),
+    (
+        r"shapes cannot be multiplied",
+        "what a forward hook returns, if not None, takes the place of the module's output",
+    ),
+    (r"'NoneType' object is not callable", "a hook is given as it is, without brackets: they call it"),
+    (r"tuple index out of range", "dist.get_rank() without the group is the rank in the whole job"),
+    (r"resize_\(\d+\):", "whole.nbytes is the size that whole has"),
+    (r"A view was created in no_grad|A view of a leaf", "whole.data, or torch.no_grad(): autograd watches"),
     (r"has no attribute 'wait'", "with async_op=True a collective returns a work; without, it has waited already"),
     (r"Sizes of tensors must match", "gradients are flattened before torch.cat"),
     (
@@ -181,7 +190,8 @@ def _expect_shards(case: str, rank: int, result, start, place: int, size: int) -
     for m, one in enumerate(result["shards"]):
         if not isinstance(one, nn.Parameter):
             kind = "None" if one is None else f"a {type(one).__name__}"
-            raise Wrong(case, f"rank {rank}: returned {kind}; an nn.Parameter is asked for")
+            cause = "a return is missing" if one is None else "an optimizer takes nn.Parameter(…) of it"
+            raise Wrong(case, f"rank {rank}: returned {kind}; an nn.Parameter is asked for", cause=cause)
         right = nn.functional.pad(start[m], (0, -len(start[m]) % size)).chunk(size)
         first = result["start"][m]
         if not result["own"][m]:
@@ -198,6 +208,9 @@ def _expect_shards(case: str, rank: int, result, start, place: int, size: int) -
                 cause = "it is copied before whole is freed"
             elif torch.equal(first, right[0]):
                 cause = "every rank has the first part; its own is dist.get_rank(group)'s"
+            else:
+                others = [i for i, part in enumerate(right) if torch.equal(first, part)]
+                cause = "it is another rank's part" if others else "its values are not whole's: a copy is asked for"
         raise Wrong(case, f"rank {rank}'s shard {said}", cause=cause)
     _expect_gone(case, rank, result["made"], "made")
 

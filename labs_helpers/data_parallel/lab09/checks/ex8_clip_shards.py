@@ -55,7 +55,12 @@ def clip_shards(student):
 
         if dtype == torch.float32:
             expect_all(
-                case, "shards", after, right, partial(_scaled, flat, list(map(float, whole)), max_norm, factors), scaled
+                case,
+                "shards",
+                after,
+                right,
+                partial(_scaled, flat, list(map(float, whole)), max_norm, factors, sizes[0], len(members[0])),
+                scaled,
             )
         elif any(bool(((a - r).abs() > 2**-7 * r.abs() + 1e-9).any()) for a, r in zip(after, right, strict=True)):
             raise Wrong(case, "the shards are off by more than one rounding to bfloat16", cause="")
@@ -64,9 +69,10 @@ def clip_shards(student):
 
 
 def _call(student, group, shards, max_norm):
-    before = list(shards)
+    before, where = list(shards), [one.data_ptr() for one in shards]
     norm = student(shards, max_norm, group)
     same = len(before) == len(shards) and all(a is b for a, b in zip(before, shards, strict=True))
+    same = same and [one.data_ptr() for one in before] == where
     return norm, torch.cat([one.double() for one in before]), same
 
 
@@ -112,6 +118,25 @@ def _norms(shards, flat, members, max_norm, whole):
     yield "this is the norm after clipping; the one before is asked for", [w.clamp(max=max_norm) for w in whole]
     yield "this is the factor; the norm is asked for", [(max_norm / (w + 1e-6)).clamp(max=1.0) for w in whole]
     yield "the numbers are added up, not their squares", [over([one.sum() for one in flat], r) for r in ranks]
+    yield "divided by the number of ranks", [w / n for w, n in zip(whole, size, strict=True)]
+    yield "squared once more, where the root belongs", [w**4 for w in whole]
+    yield (
+        "norms are added up as if they were squares: the root of a sum of norms",
+        [over(each, r).sqrt() for r in ranks],
+    )
+    yield (
+        "the mean of the squares, not their sum",
+        [over([sum(one.double().square().mean() for one in own) for own in shards], r).sqrt() for r in ranks],
+    )
+    yield "the mean over a rank's shards, not the sum", [(over(squares, r) / len(shards[r])).sqrt() for r in ranks]
+    yield (
+        "the largest numbers are added up, not the squares",
+        [over([sum(one.double().abs().max() for one in own) for own in shards], r).sqrt() for r in ranks],
+    )
+    yield (
+        "the ranks' squares are multiplied",
+        [torch.stack([squares[o] for o in members[r]]).prod().sqrt() for r in ranks],
+    )
     yield "this is the sum of absolute values", [over([one.abs().sum() for one in flat], r) for r in ranks]
     yield "the largest number is another norm", [max(flat[o].abs().max() for o in members[r]) for r in ranks]
     yield (
@@ -128,11 +153,17 @@ def _norms(shards, flat, members, max_norm, whole):
     )
 
 
-def _scaled(flat, whole, max_norm, factors):
+def _scaled(flat, whole, max_norm, factors, first, ranks):
     def times(values):
         return [value * one for value, one in zip(values, flat, strict=True)]
 
     own = [float(one.norm()) for one in flat]
+    yield (
+        "the first shard alone is scaled",
+        [torch.cat([f * one[:first], one[first:]]) for f, one in zip(factors, flat, strict=True)],
+    )
+    yield "divided by the number of ranks as well", times([f / ranks for f in factors])
+    yield "multiplied by max_norm, and not divided by the norm", times([max_norm] * len(flat))
     yield "nothing is scaled", times([1.0] * len(flat))
     yield (
         "the factor is never more than 1: a small gradient stays as it is",

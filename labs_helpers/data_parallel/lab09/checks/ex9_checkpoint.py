@@ -1,6 +1,5 @@
 """Exercise 9 of lab 09: saved on 4, 3 and 2 ranks, loaded on 1 to 5, and trained on."""
 
-from copy import deepcopy
 from functools import partial
 
 import torch
@@ -20,6 +19,10 @@ ERRORS = (
         "of ranks have",
     ),
     (r"input has shape \(\)|all_gather.*0-d", "Adam's step is one number, and no part of anything"),
+    (r"Padding length|1D tensors|chunk expects", "Adam's step is one number: it has no parts"),
+    (r"'dict' object has no attribute 'shape'", "optimizer.state has an entry per parameter: optimizer.state[shard]"),
+    (r"missing 1 required positional argument: 'state'", "the order is (save, load)"),
+    (r"'dict' object is not callable", "the functions are returned, not what they return"),
     (r"KeyError", "the state's names are 'parameters' and 'optimizer', and in it those of optimizer.state[shard]"),
     (r"'(float|int)' object has no attribute", "an entry of the state may be a number"),
     (
@@ -47,6 +50,7 @@ def checkpoint(student):
             size = len(groups[0]) if groups else ranks
             case = f"{name}, saved on {size} ranks"
             run = on_ranks(case, student, _save, [(numel, make, 2)] * ranks, errors=ERRORS, groups=groups)
+            saved = run.results[0][0]
             for rank, (state, after) in enumerate(run.results):
                 _expect_state(case, rank, state, right, size, make)
                 if not _same(state, after):
@@ -54,7 +58,7 @@ def checkpoint(student):
         for ranks in loaders:
             size = len(groups[0]) if groups else ranks
             case = f"{name}, loaded on {size} rank{'s' * (size > 1)}"
-            given = [(numel, make, deepcopy(right)) for _ in range(ranks)]
+            given = [(numel, make, _copied(saved)) for _ in range(ranks)]
             run = on_ranks(case, student, _load, given, errors=ERRORS, groups=groups)
             for rank, found in enumerate(run.results):
                 _expect_loaded(case, rank, found, right, later, size)
@@ -94,19 +98,25 @@ def _save(student, group, numel, make, steps):
         shard.grad = _shard_of(group, _gradient(numel, step))
         optimizer.step()
     state = save()
-    copy = deepcopy(state)
+    copy = _copied(state)
     optimizer.step()
     return copy, state
+
+
+def _copied(state):
+    if isinstance(state, dict):
+        return {key: _copied(value) for key, value in state.items()}
+    return state.detach().clone() if isinstance(state, Tensor) else state
 
 
 def _load(student, group, numel, make, state):
     """The shard and its state as loaded and after another step, and the given state before and after."""
     shard = nn.Parameter(torch.full_like(_shard_of(group, torch.zeros(numel)), 9.0))
     optimizer = make([shard])
-    before = deepcopy(state)
+    before = _copied(state)
     _, load = _pair(student, shard, optimizer, numel, group)
     load(state)
-    loaded = shard.detach().clone(), deepcopy(dict(optimizer.state[shard])), deepcopy(state)
+    loaded = shard.detach().clone(), _copied(dict(optimizer.state[shard])), _copied(state)
     shard.grad = _shard_of(group, _gradient(numel, 2))
     optimizer.step()
     others = [key for key in optimizer.state if key is not shard]
@@ -125,10 +135,14 @@ def _same(one, other) -> bool:
 def _expect_state(case: str, rank: int, state, right, size: int, make) -> None:
     if not isinstance(state, dict) or state.keys() != right.keys() or not isinstance(state["optimizer"], dict):
         cause = "a return is missing in save()" if state is None else ""
+        if isinstance(state, dict) and state.keys() != right.keys():
+            cause = "the names are those of the docstring"
         raise Wrong(case, f"rank {rank}: save() returned {state!r:.70}; {FORM} is asked for", cause=cause)
     if state["optimizer"].keys() != right["optimizer"].keys():
-        found, wanted = (sorted(one["optimizer"]) for one in (state, right))
-        raise Wrong(case, f"rank {rank}: 'optimizer' has {found}, expected {wanted}")
+        found, wanted = (sorted(map(str, one["optimizer"])) for one in (state, right))
+        nested = any(isinstance(value, dict) for value in state["optimizer"].values())
+        cause = "the entries of optimizer.state[shard] themselves, not a dict of them" if nested else ""
+        raise Wrong(case, f"rank {rank}: 'optimizer' has {found}, expected {wanted}", cause=cause)
     _expect_value(case, f"rank {rank}'s 'parameters'", state["parameters"], right["parameters"], size, rank)
     for key, value in right["optimizer"].items():
         _expect_value(case, f"rank {rank}'s {key!r}", state["optimizer"][key], value, size, rank)
@@ -156,6 +170,10 @@ def _expect_value(case: str, name: str, found, right: Tensor, size: int, rank: i
         n = right.numel()
         candidates = [
             ("the shards are in the reverse order of the ranks", torch.cat(parts[::-1])[:n]),
+            (
+                "only this rank's part is in it: nothing is gathered",
+                torch.cat([part if i == rank % size else torch.zeros_like(part) for i, part in enumerate(parts)])[:n],
+            ),
             ("every part is rank 0's", torch.cat([parts[0]] * size)[:n]),
             ("every part is this rank's own", torch.cat([parts[rank % size]] * size)[:n]),
             (
@@ -186,7 +204,8 @@ def _expect_loaded(case: str, rank: int, found, right, later, size: int) -> None
         if value.ndim:
             _expect_part(case, f"rank {rank}'s {key!r}", entries[key], value, size, place)
         elif float(entries[key]) != float(value):
-            raise Wrong(case, f"rank {rank}'s {key!r} is {float(entries[key])}, expected {float(value)}")
+            cause = "begun anew, not loaded" if not float(entries[key]) else ""
+            raise Wrong(case, f"rank {rank}'s {key!r} is {float(entries[key])}, expected {float(value)}", cause=cause)
     if found["others"]:
         cause = "optimizer.state is looked up by shard itself"
         raise Wrong(case, f"rank {rank}: optimizer.state has an entry for something else than shard", cause=cause)
@@ -213,6 +232,9 @@ def _expect_part(case: str, name: str, found, whole: Tensor, size: int, place: i
     short = whole[place * small : (place + 1) * small]
     candidates = [
         ("nothing is loaded into it", torch.full_like(right, 9.0)),
+        ("it is added to what was there", right + 9.0),
+        ("begun anew, not loaded", torch.zeros_like(right)),
+        ("every size-th element; a shard is a run of neighbours", padded[place::size]),
         ("every rank loads the first part", padded.chunk(size)[0]),
         ("the parts are those of 4 ranks", fours[min(place, 3)]),
         ("the order of the ranks is reversed", padded.chunk(size)[size - 1 - place]),

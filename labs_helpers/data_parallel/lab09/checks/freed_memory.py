@@ -34,7 +34,7 @@ def watched_memory() -> Iterator[Watched]:
         at = self.data_ptr()
         if at not in watched.sizes:
             return really["resize_"](self, size)
-        if size > really["nbytes"](self):
+        if size not in (0, really["nbytes"](self)):
             raise RuntimeError(f"resize_({size}): whole has {really['nbytes'](self)} bytes")
         if size and watched.sizes[at]:
             return self  # as large as it is: nothing happens to it

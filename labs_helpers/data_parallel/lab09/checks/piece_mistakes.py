@@ -91,7 +91,58 @@ def _no_first(numels, ranks, rank) -> Found:
     return pieces_of(numels, ranks, rank, last=-(-sum(numels) // ranks) * (rank + 1), first=0)
 
 
+def _walked(
+    begin=lambda first, start, size: max(first - start, 0),
+    end=lambda last, start, n, size: min(last - start, n),
+    move=lambda start, n, b, e: start + n,
+    after=lambda pieces: pieces,
+) -> Callable[..., Found]:
+    """A walk over the parameters in which one line is another."""
+
+    def made(numels, ranks, rank):
+        size, start, pieces = -(-sum(numels) // ranks), 0, []
+        for number, n in enumerate(numels):
+            b, e = begin(rank * size, start, size), end((rank + 1) * size, start, n, size)
+            pieces += [(number, b, e)] * (b < e)
+            start = move(start, n, b, e)
+        return size, after(pieces)
+
+    return made
+
+
 MISTAKES: dict[str, Callable[..., Found]] = {
+    "begin counts from the start of flat memory; it is an element of the parameter": _walked(
+        begin=lambda first, start, size: max(first, start)
+    ),
+    "end counts from the start of flat memory; it is an element of the parameter": _walked(
+        end=lambda last, start, n, size: min(last, start + n)
+    ),
+    "the shard's end is forgotten: all behind its begin is taken": _walked(end=lambda last, start, n, size: n),
+    "the first parameter begins at 0": _walked(
+        begin=lambda first, start, size: max(first - start - 1, 0),
+        end=lambda last, start, n, size: min(last - start - 1, n),
+    ),
+    "a piece ends where the shard ends, not where it is as long as a shard": _walked(
+        end=lambda last, start, n, size: min(size, n)
+    ),
+    "neither end is held within the parameter: max(…, 0) and min(…, numel)": _walked(
+        begin=lambda first, start, size: first - start, end=lambda last, start, n, size: last - start
+    ),
+    "the next parameter begins behind this one, not behind its piece": _walked(
+        move=lambda start, n, b, e: start + e - b
+    ),
+    "the next parameter begins behind this one, also where nothing of it is taken": _walked(
+        move=lambda start, n, b, e: start + n * (b < e)
+    ),
+    "where a parameter begins is the sum of all before it": _walked(move=lambda start, n, b, e: n),
+    "parameters are numbered from 0": _walked(after=lambda pieces: [(k + 1, b, e) for k, b, e in pieces]),
+    "a shard may hold pieces of several parameters; this stops at the first": _walked(after=lambda pieces: pieces[:1]),
+    "the pieces are in the order of the parameters, not in reverse": _walked(after=lambda pieces: pieces[::-1]),
+    "the order in a piece is (number, begin, end)": _walked(after=lambda pieces: [(b, e, k) for k, b, e in pieces]),
+    "the shard is that of the rank before: rank 0 has the first": lambda n, s, r: pieces_of(n, s, r - 1),
+    "a parameter that begins before the shard and ends behind it is left out": lambda n, s, r: (
+        pieces_of(n, s, r)[0], [p for p in pieces_of(n, s, r)[1] if p[1] == 0 or p[2] == n[p[0]]]
+    ),
     "a piece's end is the first element that is not in it; this is the last one that is": _inclusive,
     "the third is where a piece ends, not how many elements it has": _numels,
     "begin and end count from the start of flat memory; they are elements of the parameter": _flat,
@@ -126,6 +177,7 @@ SIZES: dict[str, Callable[..., int]] = {
     "the last shard is short; the padding makes all of them equal": lambda n, s, r: max(
         0, min(-(-sum(n) // s), sum(n) - r * -(-sum(n) // s))
     ),
+    "this is how many pieces there are": lambda n, s, r: len(pieces_of(n, s, r)[1]),
     "each parameter is padded for itself; they lie one behind the other, and padding is behind the last": (
         lambda n, s, r: sum(-(-k // s) for k in n)
     ),

@@ -21,6 +21,15 @@ CAUSES = (  # of a rank's error; an exercise's own come before them, and those t
         "a .grad that is None: it was let go of before it was read, or has not come yet",
     ),
     (
+        r"'NoneType' object has no attribute '(copy_|add_|mul_|zero_|fill_)'|unsupported operand type\(s\) for \+=",
+        "a .grad is None until one is assigned: x.grad = …",
+    ),
+    (
+        r"'NoneType' object has no attribute '(sqrt|item|sum|chunk)'",
+        "a collective writes into its tensor and returns None",
+    ),
+    (r"Expected parameter `tensor` of type", "a collective takes a tensor, not a number"),
+    (
         r"reduce_scatter_tensor: input has shape",
         "reduce_scatter_tensor(output, input): the input is as large as all outputs together",
     ),

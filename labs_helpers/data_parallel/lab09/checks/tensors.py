@@ -67,12 +67,26 @@ def expect_all(
         at = int(off.nonzero()[0])
         element = f", element {at}," if one.numel() > 1 else ""
         cause = likely(((s, a) for s, a in still_possible(causes(), passed) if not fits(a, right)), fits)
+        if not cause and (times := _factor(found, right)):
+            cause = (f"all of it is {times:.4g} times what it should be: a factor or a division",)
         if not cause and bool(mine.isnan().any()):
             cause = (NOT_A_NUMBER,)
         where = f"rank {rank}'s {what}{element} is {mine[at]:.6g}, expected {one[at]:.6g}"
         more = f" ({int(off.sum())} of {one.numel()} are off)" if one.numel() > 1 else ""
         raise Wrong(case, where + more, cause=cause, advice=advice)
     passed.append((list(causes()), lambda answers: fits(answers, right)))
+
+
+def _factor(found: Answers, right: Answers) -> float:
+    """By how much all numbers of all ranks are too large; 0 where that differs, or there are too few of them."""
+    mine, one = (torch.cat([x.detach().double().flatten() for x in each]) for each in (found, right))
+    kept = one.abs() > 1e-6 * one.abs().max()
+    if found[0].numel() < 2 or not bool(kept.any()):
+        return 0.0
+    ratios = mine[kept] / one[kept]
+    times = float(ratios[0])
+    same = bool(((ratios - times).abs() <= 1e-4 * abs(times)).all()) and bool((mine[~kept].abs() < 1e-3).all())
+    return times if same and abs(times) > 1e-6 else 0.0
 
 
 def numbers(n: int, seed: int, whole: bool = True) -> Tensor:
