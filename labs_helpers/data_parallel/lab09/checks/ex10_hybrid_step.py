@@ -29,7 +29,7 @@ ADVICE = "2 nodes of 2 ranks, one parameter per shard: write down what each rank
 def hybrid_step(student):
     norms, updates = [], []
     for title, shards, nodes, n, micro, max_norm, optimizer in (
-        ("2 nodes of 2 ranks", 2, 2, 6, 1, 1e4, SGD),
+        ("3 nodes of 4 ranks", 4, 3, 8, 1, 1e4, SGD),
         ("3 micro-batches", 2, 2, 8, 3, 1e4, SGD),
         ("clipped, 2 nodes of 3 ranks", 3, 2, 12, 2, 12.0, SGD),
         ("clipped, 3 nodes of 2 ranks, AdamW", 2, 3, 8, 2, 9.0, ADAMW),
@@ -235,7 +235,7 @@ class _Setting:
         if self.micro > 1:
             yield "the sum over the micro-batches; the mean is asked for", float(self.micro)
             yield "neither divided by the ranks nor by the micro-batches", float(self.micro * len(self.ranks))
-        yield "divided by shard_group's ranks, and not by replica_group's", float(self.nodes)
+        yield "not divided by replica_group's ranks, or added up over them twice", float(self.nodes)
         yield "divided by replica_group's ranks, and not by shard_group's", float(self.shards)
         yield "divided by the micro-batches, and not by the ranks", float(len(self.ranks))
         yield "divided by shard_group's ranks twice, and not by replica_group's", self.nodes / self.shards
@@ -268,6 +268,7 @@ class _Setting:
             "numbers are cut off one by one; it is the norm that is limited",
             updated(lambda r: self.mean.clamp(-self.max_norm, self.max_norm)),
         )
+        yield "stepped twice", updated(lambda r: 2 * factor * self.mean)
         yield "scaled to a norm of 1, whatever max_norm is", updated(lambda r: self.mean / self.mean.norm())
         yield "clipped by the norm of this rank's shard", updated(self._by_its_own)
         yield "the gradient is gathered, not the parameters", [self.mean for _ in self.ranks]

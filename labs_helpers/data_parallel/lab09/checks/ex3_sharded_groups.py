@@ -136,7 +136,9 @@ def _expect_groups(case: str, tensors, found, pieces, groups, given) -> None:
     place = {id(one): i for i, one in enumerate(tensors)}
     members = [list(one["params"]) for one in found]
     if any(not isinstance(p, Tensor) for one in members for p in one):
-        raise Wrong(case, f"params are {members!r:.70}; the tensors are asked for", cause="numbers are left in place")
+        missing = any(p is None for one in members for p in one)
+        cause = "a parameter without a piece here is left out of its group" if missing else "numbers are left in place"
+        raise Wrong(case, f"params are {members!r:.70}; the tensors are asked for", cause=cause)
     if any(id(p) not in place for one in members for p in one):
         cause = "made a second time, they get no gradient: the same objects belong in both"
         raise Wrong(case, "param_groups has tensors that are not in tensors", cause=cause)
@@ -167,6 +169,10 @@ def _memberships(numbers: list[int], groups):
     wanted = [group["params"] for group in groups]
     mine = [[number for number in one if number in numbers] for one in wanted]
     everything = list(range(len(numbers)))
+    yield (
+        "a parameter's number is no index of tensors",
+        [[n - 1 for n in one if 1 <= n <= len(numbers)] for one in wanted],
+    )
     yield "every group has all tensors", [everything] * len(groups)
     yield "a parameter's number is no index of tensors", [[n for n in one if n < len(numbers)] for one in wanted]
     yield (

@@ -20,7 +20,7 @@ ERRORS = (
     (r"all_gather_into_tensor: output has", "what is gathered is the whole shard, padding too: whole.numel() / ranks"),
     (r"step\(\) (missing|got|takes)", "optimizer.step() takes nothing"),
 )  # fmt: skip
-SGD = partial(torch.optim.SGD, lr=0.5)
+SGD = partial(torch.optim.SGD, lr=0.125)
 DECAYED = partial(torch.optim.SGD, lr=0.25)
 MOMENTUM = partial(torch.optim.SGD, lr=0.5, momentum=0.5)
 ADAMW = partial(torch.optim.AdamW, lr=0.1)
@@ -31,7 +31,7 @@ ADVICE = "two ranks, whole = (1, 2, 3, 4): write down what each holds after each
 def zero1_step(student):
     passed = []
     for title, ranks, numels, decays, optimizer, groups in (
-        ("SGD on 2 ranks", 2, (8,), (0.0,), SGD, None),
+        ("SGD on 3 ranks", 3, (9,), (0.0,), SGD, None),
         ("SGD on 4 ranks, with decay for some, and padding", 4, (7, 9, 2), (0.5, 0.0, 0.5), DECAYED, None),
         ("momentum on 3 ranks", 3, (5, 4, 6), (0.0, 0.0, 0.0), MOMENTUM, None),
         ("AdamW on 3 ranks", 3, (10, 1, 9), (0.1, 0.0, 0.0), ADAMW, None),
@@ -145,6 +145,8 @@ def _causes(before, means, gradients, step, of_rank, place, decay, lr, run, give
     )
     yield "divided by the ranks twice", updated(lambda r: means[r] / size)
     yield "multiplied by the ranks", updated(lambda r: size * size * means[r])
+    yield "stepped twice", updated(lambda r: 2 * means[r])
+    yield "divided by the number of the other ranks", updated(lambda r: size * means[r] / max(1, size - 1))
     yield "divided by 2, whatever the ranks are", updated(lambda r: size * means[r] / 2)
     yield "divided by the ranks of the job, not by the group's", updated(lambda r: size * means[r] / len(before))
     yield (
@@ -181,14 +183,6 @@ def _causes(before, means, gradients, step, of_rank, place, decay, lr, run, give
 
     yield "each tensor gets the beginning of the gradient's shard, not its own part", updated(from_its_start)
 
-    def by_begin(r):
-        mine, pieces = means[r].chunk(size)[place[r]], given[r][2]
-        parts = [
-            nn.functional.pad(mine[begin:end], (0, end - begin - len(mine[begin:end]))) for _, begin, end in pieces
-        ]
-        return placed(torch.cat(parts or [mine[:0]]), r)
-
-    yield "begin and end are elements of a parameter; in the shard pieces lie one behind the other", updated(by_begin)
     if step:
         yield (
             "the gradient of the step before is still in it",
@@ -204,13 +198,16 @@ def _causes(before, means, gradients, step, of_rank, place, decay, lr, run, give
     gathered = any(kind == "all-gather" for kind, _ in sent(run, 0))
     yield (
         (
-            "gathered before the step has updated the shards"
+            "gathered before the step has updated the shards, or not into whole"
             if gathered
             else "every rank has its own shard's update alone: nothing is gathered"
         ),
         no_gather,
     )
-    yield "no update: optimizer.step() is missing, or its tensors have no .grad by then", list(before)
+    yield (
+        "no update of whole: optimizer.step() is missing, or its tensors have no .grad by then, or other memory",
+        list(before),
+    )
     yield "updated in the gradient's direction, not against it", updated(lambda r: -means[r])
     for said, other in (
         ("another rank's shard is gathered: of the rank before", lambda i: (i - 1) % size),
@@ -221,6 +218,10 @@ def _causes(before, means, gradients, step, of_rank, place, decay, lr, run, give
     yield (
         "the ranks' whole tensors are added up; their shards are to be gathered",
         [(size - 1) * before[r] + right[r] for r in ranks],
+    )
+    yield (
+        "rank 0's whole is sent to all: it has the update of rank 0's shard alone",
+        [torch.cat([(right if i == 0 else before)[r].chunk(size)[i] for i in range(size)]) for r in ranks],
     )
     first_of_all = [
         torch.cat([(right if o == of_rank[r][0] else before)[r].chunk(size)[0] for o in of_rank[r]]) for r in ranks

@@ -40,7 +40,11 @@ def clip_shards(student):
         members = [next(g for g in groups or [range(ranks)] if rank in g) for rank in range(ranks)]
         for rank, norm in enumerate(norms):
             if not isinstance(norm, torch.Tensor):
-                cause = f"a return is missing; {MISSING}" if norm is None else ".item() makes a number of a tensor"
+                cause = (
+                    f"a return is missing; {MISSING}"
+                    if norm is None
+                    else ".item() makes a number of a tensor" * isinstance(norm, float)
+                )
                 raise Wrong(case, f"rank {rank} returned {norm!r:.40}; a tensor of shape () is asked for", cause=cause)
             expect_tensor(case, f"rank {rank}'s norm", norm, torch.zeros(()))
             if not same[rank]:
@@ -180,7 +184,10 @@ def _scaled(flat, whole, max_norm, factors, first, ranks):
         "numbers are cut off at max_norm one by one; it is the norm that is limited",
         [one.clamp(-max_norm, max_norm) for one in flat],
     )
-    yield "the 1e-6 is missing", times([min(1.0, max_norm / w) if w else 1.0 for w in whole])
+    yield (
+        "the 1e-6 belongs to the norm: max_norm / (norm + 1e-6)",
+        times([min(1.0, max_norm / w) if w else 1.0 for w in whole]),
+    )
     yield (
         "max_norm squared, or the norm: both belong in the factor as they are",
         times([min(1.0, max_norm / (w * w + 1e-6)) for w in whole]),

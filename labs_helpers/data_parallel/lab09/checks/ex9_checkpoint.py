@@ -23,6 +23,12 @@ ERRORS = (
     (r"'dict' object has no attribute 'shape'", "optimizer.state has an entry per parameter: optimizer.state[shard]"),
     (r"missing 1 required positional argument: 'state'", "the order is (save, load)"),
     (r"'dict' object is not callable", "the functions are returned, not what they return"),
+    (
+        r"KeyError: 0",
+        "an optimizer without states, as SGD, has no entry in its state_dict; optimizer.state[shard] is {}",
+    ),
+    (r"KeyError: '?(step|exp_avg)", "an entry of the optimizer's state is not loaded"),
+    (r"KeyError: Parameter", "optimizer.state is a dict by parameter: optimizer.state[shard] = …"),
     (r"KeyError", "the state's names are 'parameters' and 'optimizer', and in it those of optimizer.state[shard]"),
     (r"'(float|int)' object has no attribute", "an entry of the state may be a number"),
     (

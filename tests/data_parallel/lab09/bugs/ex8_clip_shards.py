@@ -79,7 +79,7 @@ BUGS: list = [
     ),
     (NAME, "to 1", [("max_norm / (norm", "1 / (norm")], "to a norm of 1"),
     (NAME, "divided", [(SCALE, "        shard.div_(factor)\n")], "multiplied where it is to be divided|shards"),
-    (NAME, "no epsilon", [("(norm + 1e-6)", "norm")], "the 1e-6 is missing"),
+    (NAME, "no epsilon", [("(norm + 1e-6)", "norm")], "the 1e-6 belongs to the norm"),
     (NAME, "in bfloat16", [("shard.float().square()", "shard.square()")], "bfloat16"),
     (
         NAME,
