@@ -7,6 +7,7 @@ from torch import nn
 
 from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import Wrong
+from labs_helpers.data_parallel.lab09.checks.hybrid_mistakes import Setting
 from labs_helpers.data_parallel.lab09.checks.ranks import KINDS, on_ranks
 from labs_helpers.data_parallel.lab09.checks.second_group import second_group
 from labs_helpers.data_parallel.lab09.checks.tensors import expect_all, expect_tensor, numbers
@@ -64,7 +65,9 @@ def hybrid_step(student):
                         case, f"rank {rank} returned {norm!r:.40}; a tensor of shape () is asked for", cause=cause
                     )
                 expect_tensor(case, f"rank {rank}'s norm", norm, torch.zeros(()))
-            setting = _Setting(before, gradients[step], max_norm, node_of, peers, place, shards, nodes, micro)
+            setting = Setting(
+                before, gradients[step], max_norm, node_of, peers, place, shards, nodes, micro, SGD.keywords["lr"]
+            )
             expect_all(case, "norm", [one[0] for one in found], [right[step][0]] * ranks, setting.norms, norms, ADVICE)
             wholes = [one[1] for one in found]
             causes = setting.updates if optimizer is SGD else (lambda: ())
@@ -167,127 +170,3 @@ def _expect_links(case: str, run, inside, between, n: int, micro: int) -> None:
             raise Wrong(
                 case, f"the values are right, but rank {rank} sends in its node: {said} …; {enough} do it", cause=cause
             )
-
-
-class _Setting:
-    """What mistakes make of a step, for every rank."""
-
-    def __init__(self, before, gradients, max_norm, node_of, peers, place, shards, nodes, micro) -> None:
-        self.before, self.max_norm, self.place = before, max_norm, place
-        self.node_of, self.peers, self.shards, self.nodes, self.micro = node_of, peers, shards, nodes, micro
-        self.sums = [sum(g.double() for g in own) for own in gradients]
-        self.last = [own[-1].double() for own in gradients]
-        self.first = [own[0].double() for own in gradients]
-        self.total = sum(self.sums)
-        self.mean = self.total / (len(gradients) * micro)
-        self.ranks = range(len(gradients))
-
-    def of_node(self, r, sums):
-        return sum(sums[o] for o in self.node_of[r])
-
-    def factor(self, norm):
-        return min(1.0, self.max_norm / (float(norm) + 1e-6))
-
-    def norms(self):
-        N, one = len(self.ranks), self.mean.norm()
-        parts = [self.mean.chunk(self.shards)[self.place[r]] for r in self.ranks]
-
-        def all_the_same(value):
-            return [value for _ in self.ranks]
-
-        yield "this rank's shard alone: no all-reduce of the squares", [p.norm() for p in parts]
-        yield (
-            "replicas have the same shard: their squares are added up once too often",
-            all_the_same(one * self.nodes**0.5),
-        )
-        yield (
-            "the squares are added up over the replicas, not over the shards",
-            [p.norm() * self.nodes**0.5 for p in parts],
-        )
-        yield "norms are added up; squares can be", [sum(parts[o].norm() for o in self.node_of[r]) for r in self.ranks]
-        yield "the square of the norm: the root is missing", all_the_same(one**2)
-        yield "this is the norm after clipping; the one before is asked for", all_the_same(one.clamp(max=self.max_norm))
-        for said, factor in self._means():
-            yield said, all_the_same(one * factor)
-        yield (
-            "the root of a norm: squares are added up, and not norms",
-            [sum(parts[o].norm() for o in self.node_of[r]).sqrt() for r in self.ranks],
-        )
-        first = self.of_node(self.node_of[0][0], self.sums)
-        yield "the gradient of one node, sent to the others", all_the_same((first / (N * self.micro)).norm())
-        if self.micro > 1:
-            yield "the first micro-batch alone", all_the_same(sum(self.first).norm() / N)
-            yield "the first micro-batch alone", all_the_same(sum(self.first).norm() / N / self.micro)
-        yield (
-            "the gradient of this node alone",
-            [(self.of_node(r, self.sums) / (self.shards * self.micro)).norm() for r in self.ranks],
-        )
-        yield (
-            "the gradient of this node alone, divided by all ranks",
-            [(self.of_node(r, self.sums) / (N * self.micro)).norm() for r in self.ranks],
-        )
-        if self.micro > 1:
-            yield "the last micro-batch alone", all_the_same(sum(self.last).norm() / N)
-            yield "the last micro-batch alone, divided by all", all_the_same(sum(self.last).norm() / N / self.micro)
-
-    def _means(self):
-        """(sentence, factor) of gradients that are divided otherwise."""
-        if self.micro > 1:
-            yield "the sum over the micro-batches; the mean is asked for", float(self.micro)
-            yield "neither divided by the ranks nor by the micro-batches", float(self.micro * len(self.ranks))
-        yield "not divided by replica_group's ranks, or added up over them twice", float(self.nodes)
-        yield "divided by replica_group's ranks, and not by shard_group's", float(self.shards)
-        yield "divided by the micro-batches, and not by the ranks", float(len(self.ranks))
-        yield "divided by shard_group's ranks twice, and not by replica_group's", self.nodes / self.shards
-        once = self.micro * len(self.ranks) / (self.micro * self.shards + self.nodes)
-        yield "divided by a sum; ranks and micro-batches multiply", once
-        yield "divided by the ranks twice", 1.0 / len(self.ranks)
-        yield "divided by the node's ranks twice", 1.0 / self.shards
-        yield "divided by the nodes twice", 1.0 / self.nodes
-
-    def _by_its_own(self, r):
-        """Each rank's shard scaled by a factor of its own."""
-        return self.mean * self.factor(self.mean.chunk(self.shards)[self.place[r]].norm())
-
-    def updates(self):
-        """Of a step of SGD with a right norm."""
-        lr = SGD.keywords["lr"]
-        factor = self.factor(self.mean.norm())
-
-        def updated(gradient_of):
-            own = [(self.before - lr * gradient_of(r)).chunk(self.shards)[self.place[r]] for r in self.ranks]
-            return [torch.cat([own[o] for o in self.node_of[r]]) for r in self.ranks]
-
-        right = updated(lambda r: factor * self.mean)
-        yield "clipped to nothing less: the gradient is not scaled", updated(lambda r: self.mean)
-        yield (
-            "the factor is never more than 1",
-            updated(lambda r: self.max_norm / (float(self.mean.norm()) + 1e-6) * self.mean),
-        )
-        yield (
-            "numbers are cut off one by one; it is the norm that is limited",
-            updated(lambda r: self.mean.clamp(-self.max_norm, self.max_norm)),
-        )
-        yield "stepped twice", updated(lambda r: 2 * factor * self.mean)
-        yield "scaled to a norm of 1, whatever max_norm is", updated(lambda r: self.mean / self.mean.norm())
-        yield "clipped by the norm of this rank's shard", updated(self._by_its_own)
-        yield "the gradient is gathered, not the parameters", [self.mean for _ in self.ranks]
-        yield "scaled twice", updated(lambda r: factor**2 * self.mean)
-        yield (
-            "no update: optimizer.step() is missing, or there is no shard.grad by then",
-            [self.before for _ in self.ranks],
-        )
-        yield (
-            "updated with what the reduce-scatter left, before it was divided and scaled",
-            updated(lambda r: self.total),
-        )
-        yield "every rank has its own shard's update alone: nothing is gathered, or before the step", [
-            torch.cat([(right if o == r else [self.before] * len(self.ranks))[r].chunk(self.shards)[i]
-                       for i, o in enumerate(self.node_of[r])]) for r in self.ranks
-        ]  # fmt: skip
-        yield (
-            "the gradient of this node alone: replicas drift apart",
-            updated(lambda r: self.of_node(r, self.sums) / (self.shards * self.micro)),
-        )
-        for said, times in self._means():
-            yield said, updated(lambda r, times=times: factor * times * self.mean)

@@ -9,6 +9,7 @@ from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import Wrong
 from labs_helpers.data_parallel.lab09 import exercises
 from labs_helpers.data_parallel.lab09.checks.freed_memory import watched_memory
+from labs_helpers.data_parallel.lab09.checks.module_mistakes import causes, parts_of
 from labs_helpers.data_parallel.lab09.checks.ranks import expect_sent, on_ranks
 from labs_helpers.data_parallel.lab09.checks.tensors import expect_all, expect_tensor, numbers
 from labs_helpers.data_parallel.practice import mark
@@ -92,15 +93,15 @@ def shard_module(student):
             expect_all(case, "output", [state["output"] for state in states], [own[k] for own in outputs])
             for m in (0, 1):
                 own = [[g[i][m] for i in range(k + 1)] for g in gradients]
-                right = _parts([sum(one) for one in own], of_rank, place)
+                right = parts_of([sum(one) for one in own], of_rank, place)
                 found = [state["grads"][m] for state in states]
                 for rank, one in enumerate(found):
                     if one is None:
                         cause = "the reduce-scatter's result belongs into shard.grad"
                         raise Wrong(case, f"rank {rank}: shard.grad is None behind backward", cause=cause)
                     expect_tensor(case, f"rank {rank}'s shard.grad", one, right[rank].float())
-                causes = partial(_causes, own, of_rank, place)
-                expect_all(case, f"shard.grad of module {m}", found, right, causes, passed[m], ADVICE)
+                mistakes = partial(causes, own, of_rank, place)
+                expect_all(case, f"shard.grad of module {m}", found, right, mistakes, passed[m], ADVICE)
                 for rank, state in enumerate(states):
                     if state["left"][m]:
                         cause = "p.grad = None lets go of a gradient"
@@ -178,14 +179,6 @@ def _alone(inputs):
     return outputs, gradients, start
 
 
-def _parts(of_ranks, of_rank, place, divide=True):
-    found = []
-    for rank, group in enumerate(of_rank):
-        total = sum(of_ranks[other].double() for other in group) / (len(group) if divide else 1)
-        found.append(nn.functional.pad(total, (0, -len(total) % len(group))).chunk(len(group))[place[rank]])
-    return found
-
-
 def _expect_shards(case: str, rank: int, result, start, place: int, size: int) -> None:
     for m, one in enumerate(result["shards"]):
         if not isinstance(one, nn.Parameter):
@@ -245,30 +238,3 @@ def _cost(run, steps: int) -> str:
     if gathers > 4 * steps:
         return "gathered more often than once forward and once backward"
     return ""
-
-
-def _causes(own, of_rank, place):
-    """own: [rank][pass] → a module's flat gradient."""
-    size, passes = len(of_rank[0]), len(own[0])
-    total = [sum(one) for one in own]
-    yield (
-        "the sum over the ranks, not the mean: a division by their number is missing",
-        _parts(total, of_rank, place, divide=False),
-    )
-    yield "divided by the ranks twice", [one / size for one in _parts(total, of_rank, place)]
-    alone = [_parts(total, [[r] * size for r in range(len(own))], place, divide=True)[r] for r in range(len(own))]
-    yield "this rank's own gradient: nothing is reduced", alone
-    yield "this rank's own gradient, divided: nothing is reduced", [one / size for one in alone]
-    if passes > 1:
-        yield "the last pass alone: it is added to what shard.grad was", _parts([o[-1] for o in own], of_rank, place)
-        yield "the first pass alone: later ones are not added", _parts([o[0] for o in own], of_rank, place)
-        twice = [2 * sum(o[:-1]) + o[-1] for o in own]
-        yield "what was in shard.grad is added twice, or p.grad keeps it as well", _parts(twice, of_rank, place)
-    parts = (12, 3, 1) if len(own[0][0]) == 16 else (15, 5, 1)
-    turned = [torch.cat(one.split(parts)[::-1]) for one in total]
-    yield (
-        "gradients in the order of their arrival; the order is that of module.parameters()",
-        _parts(turned, of_rank, place),
-    )
-    before = [nn.functional.pad(one, (-len(one) % size, 0)) for one in total]
-    yield "zeros stand in front; they belong behind the last gradient", _parts(before, of_rank, place)
