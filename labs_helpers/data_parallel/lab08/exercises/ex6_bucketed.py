@@ -21,6 +21,7 @@ def bucketed(model, group, buckets):
 
     def send(bucket):
         """Moves the bucket's gradients into its views, and starts its all-reduce."""
+        # 1. Where can a .grad be: nowhere, in the view already, somewhere else?
         ### BEGIN SOLUTION
         for parameter, view in zip(bucket.parameters, bucket.views, strict=True):
             if parameter.grad is None:
@@ -33,6 +34,7 @@ def bucketed(model, group, buckets):
 
     def arrived(parameter):
         """Called by autograd when parameter.grad is complete."""
+        # 2. Which buckets may go now? In which order, and when none?
         ### BEGIN SOLUTION
         if not synchronize:
             return
@@ -42,6 +44,7 @@ def bucketed(model, group, buckets):
         ### END SOLUTION
 
     def finish():
+        # 3. What is left; then wait and take the mean; then all is set for the next step.
         ### BEGIN SOLUTION
         for bucket in buckets[len(under_way) :]:
             send(bucket)
@@ -55,6 +58,7 @@ def bucketed(model, group, buckets):
     @contextmanager
     def no_sync():
         nonlocal synchronize
+        # 4. Off, and on again however the block ends.
         ### BEGIN SOLUTION
         synchronize = False
         try:
