@@ -16,7 +16,9 @@ def shrink():
     task.MODELS["test"] = TransformerConfig(32, layers=2, width=16, heads=2, hidden=32, context=16, tied=False)
     all_reduces.LARGEST, all_reduces.SPENT_S = {"cpu": 4**7}, 0.0
     accumulate.PASSES, wrappers.PARTS, timeline.TAKEN = (1, 2), (8, 1), 1
-    turns.WARM_UP = timeline.WARM_UP = 1
+    turns.WARM_UP = timeline.WARM_UP = 0
+    for name in ("top-k 1%", "int8"):
+        del compression.HOOKS[name]
     compression.evaluate = lambda *given: 3.5  # which reads all of its text, as does what follows
     compression.batches = lambda split, batch, length, seed: iter(
         [fixed_batch(task.MODELS["test"], batch, length, 10 * seed + step) for step in range(2)]
@@ -27,32 +29,33 @@ def every_kind(comm):
     """(records, what was said)"""
     import torch
 
-    from labs_helpers.data_parallel.study.measure import KINDS, Options, measure_all
+    from labs_helpers.data_parallel.study.measure import KINDS, Options, measure
     from labs_helpers.tensor_parallel import torch_communication
 
     torch_communication.start(comm, "gloo")
     torch.manual_seed(comm.rank)
     shrink()
     said, begun = [], []
-    every = [Options("test", batch=batch, length=8, rounds=1, steps=2) for batch in (1, 2)]
-    records = measure_all(list(KINDS), every, said.append, begun.append)
+    options = Options("test", batch=1, length=8, rounds=1, steps=2)
+    records = measure(list(KINDS), options, said.append, begun.append)
     return records, said, begun
 
 
 def refused(comm):
     """{what is wrong: what is said of it}"""
+    from labs_helpers.data_parallel.study import turns
     from labs_helpers.data_parallel.study.measure import Options, measure
     from labs_helpers.data_parallel.study.replicas import Replica
     from labs_helpers.data_parallel.study.task import Task
-    from labs_helpers.data_parallel.study.turns import race
 
     class Unlike(Replica):
         def update(self):
             pass
 
     def other_model():
+        turns.WARM_UP = 1  # so that losses are compared after an update
         task = Task.here(Options("test", 1, 8, rounds=1))
-        race(task, {"naive": Replica(task, "naive"), "wrong": Unlike(task, "flat")})
+        turns.race(task, {"naive": Replica(task, "naive"), "wrong": Unlike(task, "flat")})
 
     wrong = {
         "kind": lambda: measure(["nothing"], Options("test", 1, 8)),

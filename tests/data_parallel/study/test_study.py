@@ -6,7 +6,7 @@ import cloudpickle
 import pytest
 
 from labs_helpers.data_parallel.study import __main__ as command
-from labs_helpers.data_parallel.study import frame
+from labs_helpers.data_parallel.study import frame, measure
 from labs_helpers.data_parallel.study.measure import KINDS, Options
 from labs_helpers.data_parallel.study.records import CASES, select
 from labs_helpers.data_parallel.study.replicas import WRAPPERS
@@ -14,7 +14,6 @@ from labs_helpers.data_parallel.study.report import report
 from labs_helpers.data_parallel.study.stages import STAGE_OF
 from labs_helpers.data_parallel.study.tables import memory_table, regime_table, wrapper_table
 from labs_helpers.data_parallel.study.timeline import intervals_of
-from labs_helpers.launch.mpirun import run_on_ranks
 from labs_helpers.measure import results
 from tests.data_parallel.study import cases
 from tests.tensor_parallel import ranks as on_ranks
@@ -23,12 +22,11 @@ COUNT = 2 * 32 * 16 + 16 + 2 * (4 * 16 * 16 + 3 * 16 * 32 + 2 * 16)  # parameter
 
 
 @pytest.fixture(scope="module")
-def found():
+def found(rank_pool):
     for module in (cases, on_ranks):
         cloudpickle.register_pickle_by_value(module)
     wanted = {name: getattr(cases, name) for name in ("every_kind", "refused")}
-    environ = on_ranks.YIELD | {"TORCH_CPP_LOG_LEVEL": "ERROR"}
-    by_rank = run_on_ranks(on_ranks.run_cases, 2, wanted, timeout=140, env=environ)
+    by_rank = rank_pool.run(on_ranks.run_cases, 2, wanted, timeout=140)
     for of_rank in by_rank:
         for result in of_rank.values():
             assert not isinstance(result, str), result
@@ -42,7 +40,7 @@ def rows(found):
 
 def test_all_ranks_have_the_same_records_and_every_kind_has_some(found, rows):
     first, second = (of_rank["every_kind"] for of_rank in found)
-    assert first[0] == second[0] and first[2] == second[2] == [*KINDS, "wrappers"]
+    assert first[0] == second[0] and first[2] == second[2] == list(KINDS)
     assert set(rows["kind"]) == set(CASES) - {"data_parallel"}
     assert "data_parallel: needs several GPUs of one machine, and is left out" in first[1] and not second[1]
     assert (rows["parameters"] == COUNT).all() and (rows["gradient_bytes"] == 4 * COUNT).all()
@@ -68,14 +66,14 @@ def test_no_case_is_measured_twice_and_times_are_times(rows, kind):
 
 
 def test_wrappers_say_what_is_exposed_and_sent(rows):
-    steps = select(rows, "wrapper", batch=2)
+    steps = select(rows, "wrapper", batch=1)
     assert tuple(steps["wrapper"]) == WRAPPERS
     assert (steps["exposed_ms"] == steps["step_ms"] - steps["alone_ms"]).all()
     phases = steps[["forward_ms", "backward_ms", "finish_ms", "update_ms"]].sum(axis=1)
     assert (phases < 1.01 * steps["step_ms"]).all() and (phases > 0.5 * steps["step_ms"]).all()
     sent = steps.set_index("wrapper")["sent_bytes"]
     assert sent["no synchronisation"] == 0 and sent[["naive", "flat", "overlapped", "bucketed"]].eq(4 * COUNT).all()
-    assert set(wrapper_table(rows)["batch"]) == {1, 2} and len(regime_table(rows)) == 2
+    assert len(wrapper_table(rows)) == len(WRAPPERS) and len(regime_table(rows)) == 1
 
 
 def test_timelines_have_every_gradient_once(rows):
@@ -99,9 +97,9 @@ def test_accumulation_and_compression(rows):
     expected = [(1, "last pass"), (2, "last pass"), (2, "every pass")]
     assert list(zip(passes["micro_batches"], passes["sync"], strict=True)) == expected
     sent = select(rows, "compression").set_index("hook")["sent_bytes"]
-    assert sent["mean"] == 4 * COUNT and (sent[["top-k 1%", "int8", "PowerSGD"]] < 2 * COUNT).all()
+    assert sent["mean"] == 4 * COUNT and (sent[["top-k 10%", "PowerSGD"]] < 2 * COUNT).all()
     curves = select(rows, "loss_curve")
-    assert len(curves) == 2 * 9 and all(len(losses) == 2 for losses in curves["losses"])
+    assert len(curves) == 2 * 5 and all(len(losses) == 2 for losses in curves["losses"])
     assert len({losses[0] for losses in curves["losses"]}) == 1  # the same weights and data before the first update
 
 
@@ -130,6 +128,15 @@ def test_stages_send_what_they_should(rows):
     assert held["ZeroRedundancyOptimizer"] < 13 * COUNT and held["fully_shard"] < 8.5 * COUNT
 
 
+def test_wrappers_are_measured_with_each_of_the_options_and_the_rest_with_the_first(monkeypatch):
+    asked = []
+    monkeypatch.setattr(measure, "measure", lambda kinds, options, *given: asked.append((kinds, options.batch)) or [1])
+    every = [Options(batch=batch) for batch in (1, 4, 8)]
+    assert measure.measure_all(["zero", "wrappers"], every) == [1, 1, 1]
+    assert measure.measure_all(["zero"], every) == [1]
+    assert asked == [(["zero", "wrappers"], 1), (["wrappers"], 4), (["wrappers"], 8), (["zero"], 1)]
+
+
 def test_what_does_not_fit_is_refused(found):
     said = found[0]["refused"]
     assert said["kind"].startswith("'nothing' is not one of all_reduce, wrappers, ")
@@ -156,11 +163,11 @@ def test_kernels_of_a_trace_are_merged_but_for_nccls():
 def test_the_command_measures_on_pretended_nodes_and_keeps_it(found, monkeypatch, tmp_path, capsys):
     asked = []
 
-    def measure(*given):
+    def measured(*given):
         asked.append(given)
         return found[0]["every_kind"][0]
 
-    monkeypatch.setattr(command, "measure_pretended", measure)
+    monkeypatch.setattr(command, "measure_pretended", measured)
     monkeypatch.setattr(command, "can_pretend", lambda: "")
     monkeypatch.setenv("LABS_DEVICE", "cpu")
     out = tmp_path / "records.jsonl"
