@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from numbers import Integral
+from numbers import Real
 
 import torch
 
@@ -157,7 +157,7 @@ def _expect_bytes(case, rank, calls, returned, n, k, p):
             )
     wanted = 8 * k * (p - 1)
     for value in returned:
-        if not isinstance(value, Integral) or value != wanted:
+        if not isinstance(value, Real) or value != wanted:
             guesses = {
                 8 * k: "what this rank sends to one of the others; it receives as much from each of them",
                 8 * k * p: "its own entries are counted as well; those it has already",
