@@ -26,7 +26,8 @@ def draw_shards(
     starts = [sum(numels[:i]) for i in range(len(numels))]
     for start, n, name in zip(starts, numels, names, strict=True):
         ax.barh(1, n, left=start, color="white", edgecolor=figures.INK, height=0.6)
-        ax.text(start + n / 2, 1, name, ha="center", va="center", fontsize="small")
+        ground = {"facecolor": "white", "edgecolor": "none", "pad": 1}
+        ax.text(start + n / 2, 1, name, ha="center", va="center", fontsize="small", bbox=ground)
     for rank, own in enumerate(pieces):
         color = RANK_COLORS[rank % len(RANK_COLORS)]
         for number, begin, end in own:
@@ -50,7 +51,7 @@ def draw_held(counted: Mapping[str, Mapping[str, float]], formula: Mapping[str, 
     prediction: of the bytes that ZeRO-2's rank holds over DDP's; one without a number draws nothing."""
     worst = max(abs(sum(parts.values()) / formula[stage] - 1) for stage, parts in counted.items())
     fig, ax = figures.new(
-        f"Your stages hold what the formula says, within {worst:.1%}", width=8.2, height=1.8 + 0.5 * len(counted)
+        f"A rank holds what the formula says, within {max(worst, 1e-3):.1%}", width=8.2, height=1.8 + 0.5 * len(counted)
     )
     for y, (stage, parts) in enumerate(counted.items()):
         left = 0.0
@@ -93,16 +94,4 @@ def draw_sent(rows: Mapping[str, float], prediction=None):
     )
     ax.invert_yaxis()
     ax.grid(False, axis="y")
-    return fig
-
-
-def draw_losses(curves: Mapping[str, Sequence[float]]):
-    """Loss by step; the first curve is that of one process."""
-    fig, ax = figures.new("Every stage follows one process")
-    looks = ["o-", "s--", "^:", "d-."]
-    for (name, losses), look in zip(curves.items(), looks, strict=False):
-        ax.plot(range(1, len(losses) + 1), losses, look, markerfacecolor="none", label=name)
-    ax.set(xlabel="step", ylabel="loss, nats per byte")
-    ax.xaxis.get_major_locator().set_params(integer=True)
-    ax.legend()
     return fig

@@ -24,7 +24,12 @@ BUGS: list = [
     ),
     (NAME, "replicas not added", [(ACROSS, "")], "the gradient of this node alone, divided by all ranks"),
     (NAME, "micro-batches not divided", [("count * dist", "dist")], "the sum over the micro-batches"),
-    (NAME, "replicas not divided", [(" * dist.get_world_size(replica_group)", "")], "not divided by replica_group's ranks"),
+    (
+        NAME,
+        "replicas not divided",
+        [(" * dist.get_world_size(replica_group)", "")],
+        "not divided by replica_group's ranks",
+    ),
     (NAME, "shards not divided", [("dist.get_world_size(shard_group) * ", "")], "by replica_group's ranks, and not"),
     (NAME, "the sum", [(MEAN, "")], "neither divided|divided by"),
     (

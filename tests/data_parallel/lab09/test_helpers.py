@@ -1,0 +1,79 @@
+"""What lab 09's cells and checks stand on: flat memory, bytes held, freed memory, records of any machine or none."""
+
+import pytest
+import torch
+from torch import nn
+
+from labs_helpers.data_parallel.lab09.checks.freed_memory import watched_memory
+from labs_helpers.data_parallel.lab09.checks.piece_mistakes import MISTAKES, pieces_of
+from labs_helpers.data_parallel.lab09.flat import flat_gradient, flatten, held, states_of
+from labs_helpers.data_parallel.lab09.recorded import draw_recorded
+from labs_helpers.data_parallel.lab09.training import train_alone
+
+
+def test_parameters_become_views_of_padded_memory():
+    layer = nn.Linear(3, 2)
+    before = [p.detach().clone() for p in layer.parameters()]
+    whole = flatten(layer.parameters(), 5)
+    assert whole.shape == (10,) and not whole[8:].any()
+    assert all(torch.equal(p, old) for p, old in zip(layer.parameters(), before, strict=True))
+    whole += 1
+    assert torch.equal(layer.bias, before[1] + 1)
+    layer(torch.ones(1, 3)).sum().backward()
+    assert flat_gradient(layer.parameters(), whole).tolist() == [1.0] * 8 + [0.0] * 2
+
+
+def test_memory_is_counted_once_and_freed_memory_not_at_all():
+    whole = torch.zeros(10)
+    assert held([whole, whole[2:4], None, whole.view(2, 5)]) == 40
+    other = torch.zeros(4)
+    assert held([whole, other]) == 56
+    other.untyped_storage().resize_(0)
+    assert held([whole, other]) == 40
+
+
+def test_states_are_those_with_a_number_per_element():
+    p = nn.Parameter(torch.ones(3))
+    p.grad = torch.ones(3)
+    optimizer = torch.optim.AdamW([p])
+    optimizer.step()
+    assert [s.shape for s in states_of(optimizer)] == [(3,), (3,)]
+
+
+def test_freed_memory_reads_as_nan_and_is_freed_again_outside():
+    whole, other = torch.ones(6), torch.ones(3)
+    view = whole[2:4]
+    with watched_memory() as watched:
+        watched.watch(whole)
+        whole.untyped_storage().resize_(0)
+        assert not watched.alive(whole) and view.isnan().all() and whole.untyped_storage().nbytes() == 0
+        whole.untyped_storage().resize_(whole.nbytes)
+        assert watched.alive(whole) and view.isnan().all()
+        with pytest.raises(RuntimeError, match="whole has 24 bytes"):
+            whole.untyped_storage().resize_(12)
+        other.untyped_storage().resize_(0)
+        assert other.untyped_storage().nbytes() == 0
+    whole.untyped_storage().resize_(0)
+    assert whole.untyped_storage().nbytes() == 0
+
+
+def test_no_mistake_is_right_everywhere():
+    layouts = [((5, 2, 4), 2), ((3, 9, 1), 3), ((13, 1, 2), 4), ((5, 3, 5), 4)]
+    asked = [(numels, ranks, rank) for numels, ranks in layouts for rank in range(ranks)]
+    for said, mistake in MISTAKES.items():
+        assert any(mistake(*one) != pieces_of(*one) for one in asked), said
+
+
+def test_one_process_trains_with_and_without_clipping():
+    plain, clipped = (train_alone(1, 2, decay=False, clip=clip) for clip in (False, True))
+    assert plain[0] == clipped[0] and plain[1] < plain[0]
+
+
+def test_where_nothing_is_recorded_that_is_said(tmp_path, monkeypatch, capsys):
+    def draw(rows):
+        raise ValueError("no records of the kind 'stage_step'")
+
+    (tmp_path / "data-parallel.some-cpu.jsonl").write_text('{"kind": "wrapper"}\n')
+    monkeypatch.setenv("LABS_RESULTS", str(tmp_path))
+    draw_recorded(draw, "test")
+    assert "No machine has records of this yet" in capsys.readouterr().out
