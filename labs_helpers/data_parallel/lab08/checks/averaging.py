@@ -9,7 +9,7 @@ from typing import NamedTuple
 import torch
 
 from labs_helpers.course.verdict import Wrong
-from labs_helpers.data_parallel.lab08.checks.gradients import SENTENCES, expect_means, means
+from labs_helpers.data_parallel.lab08.checks.gradients import ON_ONE, SENTENCES, expect_means, means
 from labs_helpers.data_parallel.lab08.checks.replicas import (
     FROZEN,
     IDLE,
@@ -84,9 +84,7 @@ def on_replicas(case: Case, student: Callable) -> ProcessRun:
                 )
         found = [run.results[rank][0] for rank in members]
         world = own if case.groups else None
-        sentences = SENTENCES
-        if any(call.name == "reduce" for call in run.calls):
-            sentences = SENTENCES | {"unread": "reduce leaves the sum on one rank alone; all_reduce brings it to all"}
+        sentences = SENTENCES | (ON_ONE if any(call.name == "reduce" for call in run.calls) else {})
         mine = [own[rank] for rank in members]
         expect_means(
             case.name,

@@ -8,7 +8,7 @@ from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import Wrong
 from labs_helpers.data_parallel.lab08 import exercises
 from labs_helpers.data_parallel.lab08.checks.averaging import TWICE
-from labs_helpers.data_parallel.lab08.checks.gradients import expect_means
+from labs_helpers.data_parallel.lab08.checks.gradients import ON_ONE, SENTENCES, expect_means
 from labs_helpers.data_parallel.lab08.checks.hooked import Pass, Step, arrivals, expect_asynchronous, train
 from labs_helpers.data_parallel.lab08.checks.replicas import FROZEN, PLAIN, TIED, TRANSPOSED, draw
 from labs_helpers.data_parallel.lab08.checks.world import HANDLE
@@ -29,6 +29,7 @@ HOOK = (
 )
 ERRORS = (
     (r"has no attribute '(wait|is_completed)'", HANDLE),
+    (r"must match the size of tensor", "remove(), index() and `in` compare tensors element by element"),
     (
         r"cannot register a hook on a tensor that doesn't require",
         "a frozen parameter gets no gradient and no hook: requires_grad",
@@ -88,6 +89,7 @@ def overlapped(student):
                     before=[own[number - 1][rank] for rank in members] if number else None,
                     world=own[number] if groups else None,
                     special=special,
+                    sentences=SENTENCES | (ON_ONE if any(call.name == "reduce" for call in run.calls) else {}),
                 )
         expect_asynchronous(case, run)
         wanted = [part for part in parts if part.kind != "frozen"]

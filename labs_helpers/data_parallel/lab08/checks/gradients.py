@@ -15,7 +15,7 @@ Everyone = Sequence[Mapping[str, Tensor | None]]  # of each rank: name → gradi
 SENTENCES = {
     "sum": "the sum over the ranks, not the mean: a division by dist.get_world_size(group) is missing",
     "twice": "the mean is taken twice: the sum is divided by the number of ranks two times",
-    "own": "this rank's own gradient: what the all-reduce made of it did not get into .grad",
+    "own": "this rank's own gradient: it was not sent, or what came of it did not get into .grad",
     "own part": "this rank's own gradient, divided by the number of ranks: it was never added to the others'",
     "none": ".grad is None: a parameter that this rank has not used gets the mean as well",
     "zero": "0: the mean never got there",
@@ -42,6 +42,9 @@ SENTENCES = {
     "memory": "the right numbers in another order: they lie in memory as a transposed gradient does",
     "whole": "a division of integers, //, rounds down",
 }
+
+
+ON_ONE = {"unread": "reduce leaves the sum on one rank alone; all_reduce brings it to all"}
 
 
 def means(everyone: Everyone) -> dict[str, Tensor]:

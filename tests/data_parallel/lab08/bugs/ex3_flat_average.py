@@ -16,7 +16,7 @@ BUGS: list = [
         [("(flat, group=group)", "(flat, op=dist.ReduceOp.AVG, group=group)")],
         "the mean is taken twice",
     ),
-    (NAME, "not back", [(BACK, "            pass\n")], "this rank's own gradient: what the all-reduce made"),
+    (NAME, "not back", [(BACK, "            pass\n")], "this rank's own gradient: it was not sent"),
     (NAME, "nothing is sent", [(SEND, "")], "never added to the others'"),
     (
         NAME,

@@ -98,7 +98,7 @@ BUGS: list = [
         "is None",
     ),
     (NAME, "gradients not moved in", [(COPY, "                pass\n")], "got "),
-    (NAME, "not views", [(VIEW, "")], "own gradient: what the all-reduce made"),
+    (NAME, "not views", [(VIEW, "")], "own gradient: it was not sent"),
     (NAME, "missing not set back", [(RESET, "")], "bucket.missing is not set back"),
     (NAME, "under_way not cleared", [(CLEAR, "")], "step 2(.|\n)*(under_way is not emptied|missing is not set back)"),
     (
