@@ -9,7 +9,8 @@ from typing import NamedTuple
 import torch
 
 from labs_helpers.course.verdict import Wrong
-from labs_helpers.data_parallel.lab08.checks.gradients import ON_ONE, SENTENCES, expect_means, means
+from labs_helpers.data_parallel.lab08.checks.gradient_mistakes import ON_ONE, SENTENCES
+from labs_helpers.data_parallel.lab08.checks.gradients import expect_means, means
 from labs_helpers.data_parallel.lab08.checks.replicas import (
     FROZEN,
     IDLE,

@@ -8,7 +8,8 @@ from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import Wrong
 from labs_helpers.data_parallel.lab08 import exercises
 from labs_helpers.data_parallel.lab08.checks.averaging import TWICE
-from labs_helpers.data_parallel.lab08.checks.gradients import ON_ONE, SENTENCES, expect_means
+from labs_helpers.data_parallel.lab08.checks.gradient_mistakes import ON_ONE, SENTENCES
+from labs_helpers.data_parallel.lab08.checks.gradients import expect_means
 from labs_helpers.data_parallel.lab08.checks.hooked import Pass, Step, arrivals, expect_asynchronous, train
 from labs_helpers.data_parallel.lab08.checks.replicas import FROZEN, PLAIN, TIED, TRANSPOSED, draw
 from labs_helpers.data_parallel.lab08.checks.world import HANDLE

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-import torch
-
 from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import Wrong, expect_tuple
 from labs_helpers.data_parallel.lab08 import exercises
+from labs_helpers.data_parallel.lab08.checks.bucket_sums import by_buckets, left_in_views, of_some_passes, sums_of
 from labs_helpers.data_parallel.lab08.checks.bucket_times import expect_in_order
 from labs_helpers.data_parallel.lab08.checks.gradients import expect_means
 from labs_helpers.data_parallel.lab08.checks.hooked import Pass, Step, arrivals, expect_asynchronous, train
@@ -134,8 +133,8 @@ def _check(student, case):
     called = {"the first bucket": set(case.buckets[0]), "the last bucket": set(case.buckets[-1])}
     for members in case.groups or [tuple(range(case.size))]:
         for number, step in enumerate(steps):
-            own = _sums(step, case.size)
-            before = _sums(steps[number - 1], case.size) if number else None
+            own = sums_of(step, case.size)
+            before = sums_of(steps[number - 1], case.size) if number else None
             special = dict(case.special)
             if number:
                 special |= {("", "stale"): COUNTS, ("the last bucket", "stale"): COUNTS, ("", "own"): CLEARED}
@@ -149,9 +148,9 @@ def _check(student, case):
                 world=own if case.groups else None,
                 special=special,
                 groups=called,
-                extra=_by_buckets(case, own, members)
-                | _extra(step, before, members, number)
-                | _of_passes(step, members),
+                extra=by_buckets(case, own, members)
+                | left_in_views(step, before, members, number)
+                | of_some_passes(step, members),
             )
     _expect_views(case, run)
     for rank in range(case.size):
@@ -166,71 +165,6 @@ def _step(case, number):
         own = [draw(case.parts, rank, step=10 * number + i, used=(number + i) % 2 == 0) for rank in range(case.size)]
         passes.append(Pass(own, case.late, sync=i == case.micro_batches - 1))
     return Step(passes, set_to_none=number != 1 or case.parts is TRANSPOSED)
-
-
-def _sums(step, size):
-    """Each rank's gradients of all passes together."""
-    return [
-        {
-            name: sum(some)
-            if (some := [one.own[rank][name] for one in step.passes if one.own[rank][name] is not None])
-            else None
-            for name in step.passes[0].own[rank]
-        }
-        for rank in range(size)
-    ]
-
-
-def _by_buckets(case, own, members):
-    total = {n: sum(v for r in members if (v := own[r][n]) is not None) for n in own[0]}
-    divided = {n: v / len(case.buckets) if isinstance(v, torch.Tensor) else None for n, v in total.items()}
-    return {"divided by the number of buckets, not of ranks": [divided] * len(members)}
-
-
-def _extra(step, before, members, number):
-    """What a view that was not set to 0 contributes: the mean of the step before, where a rank has no gradient."""
-    if not before or len(step.passes) > 1:
-        return {}
-    own, p = step.passes[0].own, len(members)
-    old = [before[rank] for rank in members]
-    mean = {
-        n: sum(one[n] for one in old if one[n] is not None) / p
-        for n in old[0]
-        if any(one[n] is not None for one in old)
-    }
-    left = {n: sum(own[r][n] if own[r][n] is not None else mean.get(n, 0) for r in members) / p for n in old[0]}
-    return {"stale sum": [left] * p}
-
-
-def _of_passes(step, members):
-    """What is left where only one of several backward passes counts."""
-    if len(step.passes) == 1:
-        return {}
-    p = len(members)
-
-    def mean(passes):
-        every = {
-            n: [one.own[r][n] for one in passes for r in members if one.own[r][n] is not None] for n in passes[0].own[0]
-        }
-        return [
-            {
-                n: sum(some) / p
-                if some
-                else 0 * step.passes[0].own[0][n]
-                if step.passes[0].own[0][n] is not None
-                else None
-                for n, some in every.items()
-            }
-        ] * p
-
-    return {
-        "the backward pass outside of no_sync() alone: what no_sync() has added up is lost": mean(step.passes[-1:]),
-        "the backward passes within no_sync() alone: the last one did not arrive": mean(step.passes[:-1]),
-        "the mean over the backward passes; they add up": [
-            {n: v / len(step.passes) if v is not None else None for n, v in mean(step.passes)[0].items()}
-        ]
-        * p,
-    }
 
 
 def _expect_views(case, run):
