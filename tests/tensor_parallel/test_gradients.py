@@ -8,7 +8,6 @@ import torch
 from torch import nn
 
 from labs_helpers.data_parallel.buckets import fill_buckets
-from labs_helpers.launch.mpirun import run_on_ranks
 from tests.tensor_parallel import gradient_cases
 from tests.tensor_parallel import ranks as on_ranks
 
@@ -16,12 +15,10 @@ SETTINGS = [(way, overlap) for way in on_ranks.WAYS for overlap in (True, False)
 
 
 @pytest.fixture(scope="module")
-def results():
+def results(rank_pool):
     cloudpickle.register_pickle_by_value(gradient_cases)
     cases = {setting: functools.partial(gradient_cases.mean_gradients, *setting) for setting in SETTINGS}
-    return run_on_ranks(
-        on_ranks.run_cases, 2, cases | {"accumulated": gradient_cases.accumulated}, timeout=100, env=on_ranks.YIELD
-    )
+    return rank_pool.run(on_ranks.run_cases, 2, cases | {"accumulated": gradient_cases.accumulated}, timeout=100)
 
 
 @pytest.mark.parametrize("way, overlap", SETTINGS)

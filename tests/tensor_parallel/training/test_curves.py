@@ -7,9 +7,7 @@ import cloudpickle
 import numpy as np
 import pytest
 
-from labs_helpers.launch.mpirun import run_on_ranks
 from labs_helpers.tensor_parallel.traffic import parameters_per_rank
-from tests.tensor_parallel import ranks as on_ranks
 from tests.tensor_parallel.training import runs
 from tests.tensor_parallel.training.runs import SAVED, STEPS, settings
 
@@ -48,7 +46,7 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def results(folder):
+def results(folder, rank_pool):
     """By the training's name, what each of its ranks found."""
     saved = folder / "saved"
     first = ALONE | {"plain loop": runs.plain_loop, "saving": settings(2, 2, checkpoint=saved)} | LAYOUTS
@@ -69,7 +67,7 @@ def results(folder):
     }
     rounds = [*map(runs.in_rounds, (first, copies, going_on, others))]
     cloudpickle.register_pickle_by_value(runs)
-    by_rank = run_on_ranks(runs.several, 8, sum(rounds, []), timeout=140, env=on_ranks.YIELD)
+    by_rank = rank_pool.run(runs.several, 8, sum(rounds, []), timeout=140)
     names = {name: None for found in by_rank for name in found}
     return {name: [found[name] for found in by_rank if name in found] for name in names}
 
