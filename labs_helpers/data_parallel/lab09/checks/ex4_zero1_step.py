@@ -33,7 +33,7 @@ def zero1_step(student):
     passed = []
     for title, ranks, numels, decays, optimizer, groups in (
         ("SGD on 3 ranks", 3, (9,), (0.0,), SGD, None),
-        ("SGD on 4 ranks, with decay for some, and padding", 4, (7, 9, 2), (0.5, 0.0, 0.5), DECAYED, None),
+        ("SGD on 4 ranks, with decay for some, and padding", 4, (3, 9, 2, 4), (0.5, 0.0, 0.5, 0.0), DECAYED, None),
         ("momentum on 3 ranks", 3, (5, 4, 6), (0.0, 0.0, 0.0), MOMENTUM, None),
         ("AdamW on 3 ranks", 3, (10, 1, 9), (0.1, 0.0, 0.0), ADAMW, None),
         ("SGD, two groups of 2 ranks", 4, (3, 5), (0.0, 0.5), DECAYED, [[3, 1], [0, 2]]),

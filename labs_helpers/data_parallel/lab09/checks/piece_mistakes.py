@@ -110,7 +110,25 @@ def _walked(
     return made
 
 
+def _ends(numels, ranks, rank) -> Found:
+    size, pieces = pieces_of(numels, ranks, rank)
+    return size, [(number, begin, sum(numels[:number]) + end) for number, begin, end in pieces]
+
+
+def _touching(numels, ranks, rank) -> Found:
+    """Pieces without elements, too, where a parameter ends as the shard begins, or the other way round."""
+    size = -(-sum(numels) // ranks)
+    first, start, pieces = rank * size, 0, []
+    for number, n in enumerate(numels):
+        begin, end = max(first, start), min(first + size, start + n)
+        pieces += [(number, begin - start, end - start)] * (begin <= end)
+        start += n
+    return size, pieces
+
+
 MISTAKES: dict[str, Callable[..., Found]] = {
+    "a piece ends at an element of the parameter; this counts from the start of flat memory": _ends,
+    "where a parameter and the shard only touch there is no piece: < and not ≤": _touching,
     "begin counts from the start of flat memory; it is an element of the parameter": _walked(
         begin=lambda first, start, size: max(first, start)
     ),
