@@ -96,29 +96,30 @@ def _expect_tensors(case: str, tensors, shard: Tensor, pieces) -> None:
             )
 
 
-SLICES = (  # what is taken of the shard for a piece, and where the next one begins
-    ("begin is a place in the parameter; in the shard a piece begins behind the one before", "begin", "end", "at"),
-    ("all pieces begin at 0: the place in the shard is not moved on", "at", "at + end - begin", "at"),
-    ("the place is moved on by end − begin, not by end", "at", "at + end - begin", "at + end"),
-    ("the place is moved on by end − begin, not by begin", "at", "at + end - begin", "at + begin"),
-    ("the place is moved on by end − begin, not to end", "at", "at + end - begin", "end"),
-    ("the place is moved on by one too many", "at", "at + end - begin", "at + end - begin + 1"),
-    ("begin and end are exact: the piece has end − begin elements", "at", "at + end - begin - 1", "at + end - begin"),
-    ("end is no number of elements: the piece has end − begin", "at", "at + end", "at + end - begin"),
-    ("a slice ends at its begin plus its length: at + end − begin", "at", "end - begin", "at + end - begin"),
-    ("end is an element of the parameter, not of the shard: at + end − begin", "at", "end", "at + end - begin"),
-    ("the place is moved on before the slice is taken", "at + end - begin", "at + 2 * (end - begin)",
-     "at + end - begin"),
-)  # fmt: skip
+SLICES = (  # (at, begin, end) → where a piece's slice of the shard begins and ends, and where the next one begins
+    (
+        "begin is a place in the parameter; in the shard a piece begins behind the one before",
+        lambda at, begin, end: (begin, end, at),
+    ),
+    ("all pieces begin at 0: the place in the shard is not moved on", lambda at, b, e: (at, at + e - b, at)),
+    ("the place is moved on by end − begin, not by end", lambda at, b, e: (at, at + e - b, at + e)),
+    ("the place is moved on by end − begin, not by begin", lambda at, b, e: (at, at + e - b, at + b)),
+    ("the place is moved on by end − begin, not to end", lambda at, b, e: (at, at + e - b, e)),
+    ("the place is moved on by one too many", lambda at, b, e: (at, at + e - b, at + e - b + 1)),
+    ("begin and end are exact: the piece has end − begin elements", lambda at, b, e: (at, at + e - b - 1, at + e - b)),
+    ("end is no number of elements: the piece has end − begin", lambda at, b, e: (at, at + e, at + e - b)),
+    ("a slice ends at its begin plus its length: at + end − begin", lambda at, b, e: (at, e - b, at + e - b)),
+    ("end is an element of the parameter, not of the shard: at + end − begin", lambda at, b, e: (at, e, at + e - b)),
+    ("the place is moved on before the slice is taken", lambda at, b, e: (at + e - b, at + 2 * (e - b), at + e - b)),
+)
 
 
 def _slices(pieces, shard: Tensor):
     """Candidates: (place, elements) of each tensor."""
-    for said, *texts in SLICES:
+    for said, cut in SLICES:
         at, found = 0, []
         for _, begin, end in pieces:
-            names = {"at": at, "begin": begin, "end": end}
-            first, last, at = (eval(text, {}, names) for text in texts)
+            first, last, at = cut(at, begin, end)
             found.append((first, len(shard[first:last])))
         yield said, found
 
