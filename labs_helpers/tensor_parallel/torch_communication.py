@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from labs_helpers.tensor_parallel import traced_collectives
 from labs_helpers.tensor_parallel.communication import Communication, Request
 
 # PyTorch 2.13 has new names for them.
@@ -17,8 +16,8 @@ _reduce_scatter = getattr(dist, "reduce_scatter_single", dist.reduce_scatter_ten
 
 
 class TorchCommunication(Communication):
-    """Over a process group that this rank is in. In code that torch.compile compiles, collectives are part of the
-    graph and not counted."""
+    """Over a process group that this rank is in. In code that torch.compile compiles, all-reduces are part of the
+    graph, and not counted."""
 
     polled = False  # gloo and NCCL have threads and streams of their own
 
@@ -33,18 +32,14 @@ class TorchCommunication(Communication):
 
     def all_reduce(self, x: Tensor, op: str = "sum", in_place: bool = False) -> Tensor:
         if self.size > 1 and torch.compiler.is_compiling() and not in_place:
-            return traced_collectives.all_reduce(x, op, self.name)
+            # PyTorch's functional collective returns a new tensor; inductor lets it write in place where that may be.
+            started = torch.ops._c10d_functional.all_reduce(x.contiguous(), op, self.name)
+            return cast(Tensor, torch.ops._c10d_functional.wait_tensor(started))
         return super().all_reduce(x, op, in_place)
 
-    def all_gather(self, x: Tensor, dim: int = 0) -> Tensor:
-        if self.size > 1 and torch.compiler.is_compiling():
-            return traced_collectives.all_gather(x, dim % x.ndim, self.size, self.name)
-        return super().all_gather(x, dim)
-
-    def reduce_scatter(self, x: Tensor, dim: int = 0) -> Tensor:
-        if self.size > 1 and torch.compiler.is_compiling():
-            return traced_collectives.reduce_scatter(x, dim % x.ndim, self.size, self.name)
-        return super().reduce_scatter(x, dim)
+    # On the GPUs on which they were tried, graphs with these two gave other gradients: they stay outside.
+    all_gather = torch.compiler.disable(Communication.all_gather)
+    reduce_scatter = torch.compiler.disable(Communication.reduce_scatter)
 
     def hide_from_compiler(self) -> None:
         pass

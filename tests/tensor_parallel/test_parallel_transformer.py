@@ -64,7 +64,7 @@ def test_what_was_sent_is_what_the_formula_says(results, name, model):
             assert found["backward"] == {"all_reduce": 2 * config.layers + 1}
 
 
-def test_a_compiled_block_has_its_collectives_in_its_graph(results):
+def test_a_compiled_block_has_its_all_reduces_in_its_graph(results):
     for of_rank in results:
         assert not isinstance(of_rank["compiled"], str), of_rank["compiled"]
         assert of_rank["compiled"] < 1e-12
