@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 from typing import Any
 
@@ -34,18 +35,27 @@ def measure(task: Task) -> list[Record]:
     for layout in (PLAIN[task.dtype], MASTER):
         for stage in STAGES if layout != MASTER else STAGES[1:]:
             compute = torch.bfloat16 if layout == MASTER else None
+            before = _allocated(task.device)
             step = Replica(task, "bucketed") if stage == "DDP" else Sharded(task, stage, compute)
             take(step)  # makes the optimizer's states
-            mine = {"rank": dist.get_rank(task.group)} | _over_a_step(step, task.device)
+            mine = {"rank": dist.get_rank(task.group)} | _over_a_step(step, task.device, before)
             step.remove()
+            del step
             same = task.about | {"kind": "stage_memory", "stage": stage, "layout": layout}
             same |= _by_formula(task, stage, layout)
             records += [same | of_rank for of_rank in gathered(mine, task.group)]
     return records
 
 
-def _over_a_step(step: Replica | Sharded, device: torch.device) -> Record:
-    """moments, and of each the bytes of PARTS; on a GPU also device_bytes, all that the allocator has given out."""
+def _allocated(device: torch.device) -> int:
+    """Bytes on a GPU, without what the stage before has left: a model and its hooks hold each other."""
+    gc.collect()
+    return torch.cuda.memory_allocated() if device.type == "cuda" else 0
+
+
+def _over_a_step(step: Replica | Sharded, device: torch.device, before: int) -> Record:
+    """moments, and of each the bytes of PARTS; on a GPU also device_bytes, all that the allocator has given out since
+    there were `before`."""
     moments: list[str] = []
     held: list[dict[str, int]] = []
     device_bytes: list[int] = []
@@ -54,7 +64,7 @@ def _over_a_step(step: Replica | Sharded, device: torch.device) -> Record:
         moments.append(moment)
         held.append(step.held())
         if device.type == "cuda":
-            device_bytes.append(torch.cuda.memory_allocated())
+            device_bytes.append(torch.cuda.memory_allocated() - before)
 
     model: Any = step.model
     hooks = [_watch(block.mlp, f"block {number}", note) for number, block in enumerate(model.blocks)]

@@ -17,7 +17,7 @@ from labs_helpers.tensor_parallel.communication import Request
 from labs_helpers.tensor_parallel.torch_communication import TorchCommunication
 
 TAKEN = 5  # steps, of which the median one is kept
-GAP_US = 20.0  # between two kernels that are drawn as one
+GAP_US = 300.0  # between two kernels that are drawn as one: launches of a traced step come late
 Interval = list[Any]  # lane, name, start in ms, stop in ms, bytes or None
 
 

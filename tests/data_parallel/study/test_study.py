@@ -152,10 +152,10 @@ def test_kernels_of_a_trace_are_merged_but_for_nccls():
         return {"ph": "X", "cat": "kernel", "name": name, "ts": start, "dur": length}
 
     events = [kernel("gemm", 1000.0, 50.0), kernel("add", 1055.0, 5.0), kernel("ncclDevKernel", 1056.0, 100.0),
-              kernel("gemm", 1200.0, 10.0), kernel("ncclDevKernel", 1157.0, 20.0),
+              kernel("gemm", 1500.0, 10.0), kernel("ncclDevKernel", 1157.0, 20.0),
               {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "ts": 0.0, "dur": 9.0}]  # fmt: skip
     assert intervals_of(events) == [
-        ["compute", "kernels", 0.0, 0.06, None], ["compute", "kernels", 0.2, 0.21, None],
+        ["compute", "kernels", 0.0, 0.06, None], ["compute", "kernels", 0.5, 0.51, None],
         ["communication", "all-reduce", 0.056, 0.156, None], ["communication", "all-reduce", 0.157, 0.177, None],
     ]  # fmt: skip
 
