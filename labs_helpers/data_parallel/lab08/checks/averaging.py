@@ -37,23 +37,29 @@ class Case(NamedTuple):
         "which collective is called depends on the rank: an `if` with the rank in it, or a set, whose order is any"
     )
     groups: Sequence[Sequence[int]] | None = None
+    stale: bool = False  # what is frozen has a .grad from before it was
 
 
 ABSENT = (
-    "a rank that has not used a parameter skips it, and the others wait for it or add "
-    "something else to it: it sends zeros"
+    "a rank that has not used a parameter skips it or comes to it in another place, and the others wait for it or "
+    "add something else to it: it sends zeros, in the same order"
 )
+FROZEN_STUCK = "a frozen parameter is not sent: requires_grad tells"
 CASES = (
     Case("3 ranks", 3, PLAIN),
     Case("4 ranks, a parameter that lies transposed", 4, TRANSPOSED),
-    Case("a frozen parameter", 2, FROZEN, "a frozen parameter is not sent: requires_grad tells, and .grad is None"),
+    Case("a frozen parameter", 2, FROZEN, FROZEN_STUCK),
     Case("a weight that two layers share", 3, TIED),
     Case("parameters that ranks 1 and 3 have not used", 4, UNUSED, ABSENT),
     Case("a parameter that no rank has used", 2, IDLE, ABSENT),
     Case("two groups, ranks 4, 0, 2 and ranks 3, 1", 5, PLAIN, groups=[(4, 0, 2), (3, 1)]),
+    Case("a parameter that was frozen after some steps", 2, FROZEN, FROZEN_STUCK, stale=True),
     Case("1 rank", 1, (*TIED, TRANSPOSED[2])),
 )
 MIXED_CASE = Case("three dtypes", 3, MIXED)
+HALF_USED = tuple(part._replace(kind="unused") if part.name.startswith("norm") else part for part in MIXED)
+ZEROS = "zeros in place of a .grad that is None have its parameter's dtype: torch.zeros_like(parameter)"
+DTYPES_CASE = Case("dtypes, of which rank 1 has not used two", 3, HALF_USED, ZEROS)
 TWICE = (
     "the weight that two layers share is sent twice: model.parameters() has it once, modules "
     "and state_dict() have it twice"
@@ -74,7 +80,9 @@ def on_replicas(case: Case, student: Callable) -> ProcessRun:
     """One call on every rank; raises Wrong unless all gradients are the means. run.results: what is left in each .grad
     as the memory that it lies in."""
     own = [draw(case.parts, rank) for rank in range(case.size)]
-    run = on_ranks(case.name, student, _call, case.size, case.parts, own, groups=case.groups, stuck=case.stuck)
+    run = on_ranks(
+        case.name, student, _call, case.size, case.parts, own, case.stale, groups=case.groups, stuck=case.stuck
+    )
     for members in case.groups or [tuple(range(case.size))]:
         for rank in members:
             if run.results[rank][1]:
@@ -100,11 +108,17 @@ def on_replicas(case: Case, student: Callable) -> ProcessRun:
     return run
 
 
-def _call(student, group, rank, parts, own):
+def _call(student, group, rank, parts, own, stale):
     model = replica(parts)
     fill(model, own)
+    frozen = [p for p in model.parameters() if not p.requires_grad]
+    for p in frozen if stale else ():
+        p.grad = torch.full_like(p, 6.0 * (rank + 1))
     before = {name: p.detach().clone() for name, p in model.named_parameters()}
     student(model, group)
+    for p in frozen:
+        if p.grad is not None and torch.equal(p.grad, torch.full_like(p, 6.0 * (rank + 1))):
+            p.grad = None  # as it was
     changed = next((name for name, p in model.named_parameters() if not torch.equal(p, before[name])), "")
     memory = {name: p.grad.untyped_storage().data_ptr() for name, p in model.named_parameters() if p.grad is not None}
     return taken(model), changed, memory, {name: values.double() for name, values in before.items()}

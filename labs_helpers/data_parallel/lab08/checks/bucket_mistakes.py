@@ -21,20 +21,25 @@ def fill(
     reopened=False,
     reset=True,
     eager=False,
+    shared=False,
+    counted=True,
+    set_apart=False,
 ):
     """The right answer, and with other settings a wrong one: buckets of the parameters' numbers.
 
-    first: which buckets have first_bytes: the one 'begun' first, 'each dtype', 'none' or 'all'. on_change: a bucket
-    ends where the dtype changes. order: 'complete', 'begun', 'closed' or 'dtype'. large: a parameter that does not fit
-    is 'alone' in a new bucket, or 'fills' the old one beyond its end; 'joins': only one larger than any bucket does.
-    reopened: an earlier bucket that still has room is taken. reset: a new bucket has all its room. eager: a first
-    bucket that is too small is left empty.
+    first: which buckets have first_bytes: the one 'begun' first, 'each dtype', 'none', 'all' or all 'later' ones.
+    on_change: a bucket ends where the dtype changes. order: 'complete', 'begun', 'closed' or 'dtype'. large: a
+    parameter that does not fit is 'alone' in a new bucket, or 'fills' the old one beyond its end; 'joins': only one
+    larger than any bucket does. reopened: an earlier bucket that still has room is taken. reset: a new bucket has all
+    its room. eager: a first bucket that is too small is left empty.
+    shared: one room for all dtypes. counted: what is put in takes room. set_apart: the bucket that was being filled
+    when one larger than it came goes on.
     """
     buckets: list[list[int]] = []
     rooms, kinds, closed, last = [], [], [], None
     numbers = range(len(parameters))
     for i in reversed(numbers) if reverse else numbers:
-        p = parameters[i]
+        p, begun = parameters[i], len(buckets)
         mine = [n for n, other in enumerate(kinds) if other == kind(p)]
         if on_change and last is not None and last != kind(p):
             mine = []
@@ -51,6 +56,7 @@ def fill(
                 "each dtype": not mine,
                 "none": False,
                 "all": True,
+                "later": bool(buckets),
             }[first]
             if eager and not buckets and not fits(size(p), first_bytes):
                 buckets, rooms, kinds, small = [[]], [0], [kind(p)], False
@@ -60,7 +66,11 @@ def fill(
             kinds.append(kind(p))
             taken = len(buckets) - 1
         buckets[taken].append(i)
-        rooms[taken] -= size(p)
+        if set_apart and mine and len(buckets) > begun and size(p) > bucket_bytes:
+            kinds[taken] = None  # nothing finds it
+        if shared and len(buckets) > begun:
+            rooms = [rooms[taken]] * len(rooms)
+        rooms = [room - size(p) * counted if shared or n == taken else room for n, room in enumerate(rooms)]
     if order == "closed":
         return [buckets[n] for n in closed + [n for n in range(len(buckets)) if n not in closed]]
     if order == "complete":
@@ -71,6 +81,26 @@ def fill(
     return buckets
 
 
+def _without_large(parameters, bucket_bytes, first_bytes):
+    number = {id(p): i for i, p in enumerate(parameters)}
+    small = [p for p in parameters if p.nbytes <= bucket_bytes]
+    return [[number[id(small[i])] for i in bucket] for bucket in fill(small, bucket_bytes, first_bytes)]
+
+
+def _closed(parameters, bucket_bytes, first_bytes, rest=True):
+    """A bucket is handed on when it is closed, those that are open at the end, if at all, by dtype."""
+    done, filling, room = [], {}, {}
+    for i in reversed(range(len(parameters))):
+        p = parameters[i]
+        room.setdefault(p.dtype, bucket_bytes if room else first_bytes)
+        if filling.get(p.dtype) and p.nbytes > room[p.dtype]:
+            done.append(filling.pop(p.dtype))
+            room[p.dtype] = bucket_bytes
+        filling.setdefault(p.dtype, []).append(i)
+        room[p.dtype] -= p.nbytes
+    return [*done, *filling.values()] if rest else done
+
+
 def _single(parameters, *_):
     return [[i] for i in reversed(range(len(parameters)))]
 
@@ -79,15 +109,13 @@ ORDER = "buckets stand in the order in which they were begun; with several dtype
 CHANGE = (
     "a bucket ends where the dtype changes; the bucket of each dtype stays open, so that two dtypes in turns fill two"
 )
+CLOSED = "buckets stand in the order in which they were closed; one that is still open may be complete before"
 EXCEED = "a bucket is closed after it has become too large, not before"
 # How an answer may go about it otherwise. Each alone, and with each of the mistakes below:
 WAYS = (
     ("", {}),
     (ORDER, {"order": "begun"}),
-    (
-        "buckets stand in the order in which they were closed; one that is still open may be complete before",
-        {"order": "closed"},
-    ),
+    (CLOSED, {"order": "closed"}),
     ("the buckets of one dtype come first, then those of the next", {"order": "dtype"}),
     ("a bucket holds several dtypes: one flat tensor has one", {"kind": lambda p: 0}),
     (CHANGE, {"on_change": True}),
@@ -117,6 +145,12 @@ SETTINGS = (
     ("the bytes are not counted anew for a new bucket", {"reset": False}),
     ("there is an empty bucket, where the first parameter is larger than first_bytes", {"eager": True}),
 )
+RARE = (  # alone
+    ("first_bytes is for the bucket that is begun first, bucket_bytes for the others", {"first": "later"}),
+    ("one count of bytes for all dtypes: each dtype's bucket has its own room", {"shared": True}),
+    ("what is in a bucket already is not counted", {"counted": False}),
+    ("a bucket goes on being filled behind a parameter that had to have one alone", {"set_apart": True}),
+)
 CHANGES = (
     (
         "the list of buckets is reversed, but each was filled in the model's order",
@@ -140,7 +174,12 @@ def _mistakes():
         for sentence, change, more in CHANGES:
             function = partial(fill, **{**settings, **more})
             yield sentence, lambda *arguments, function=function, change=change: change(function(*arguments))
+    for sentence, settings in RARE:
+        yield sentence, partial(fill, **settings)
+    yield CLOSED, _closed
+    yield "what is being filled at the end, for each dtype, is a bucket too", partial(_closed, rest=False)
     yield "every parameter has a bucket of its own", _single
+    yield "a parameter larger than any bucket is left out; it has a bucket alone", _without_large
     yield "there is one bucket with everything", lambda parameters, *_: [[*range(len(parameters))][::-1]]
 
 

@@ -32,7 +32,8 @@ def expect_in_order(case, rank, steps, given, counts) -> None:
                 cause="the hook reduces in no_sync() as well: it has to return there, without counting",
             )
         if len(sent) != len(sizes):
-            more = "the views' parameters are sent one by one" * (len(sent) == sum(map(len, case.buckets)))
+            single = [prod(shapes[name]) for names in case.buckets for name in names]
+            more = "the views' parameters are sent one by one" * ([call.elements for call in sent] == single)
             raise Wrong(
                 where,
                 f"{right} makes {len(sent)} calls for {len(sizes)} buckets",
@@ -42,7 +43,8 @@ def expect_in_order(case, rank, steps, given, counts) -> None:
         wanted = _wanted(case, [arrival.name for arrival in step[silent:-1]], sizes)
         if found != wanted:
             paused = PAUSED if case.micro_batches > 1 else ""
-            _misplaced(where, right, step[silent:], found, wanted, paused or (counts if number else ""))
+            later = counts if number or case.interrupted else ""
+            _misplaced(where, right, step[silent:], found, wanted, paused or later)
 
 
 def _wanted(case, arrived, sizes):

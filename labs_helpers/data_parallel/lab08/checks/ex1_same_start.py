@@ -17,7 +17,7 @@ CASES = (  # name, ranks, groups, parameters, with buffers and gaps
     ("a weight that two layers share", 3, None, TIED, False),
     ("buffers", 2, None, PLAIN, "buffers"),
     ("a parameter with gaps in memory", 2, None, PLAIN, "gaps"),
-    ("two groups, ranks 4, 0, 2 and ranks 3, 1", 5, [(4, 0, 2), (3, 1)], PLAIN, "buffers"),
+    ("two groups, ranks 4, 0, 2 and ranks 3, 1", 5, [(4, 0, 2), (3, 1)], TRANSPOSED, "buffers"),
 )
 OWN = "this rank's own values are still there"
 SENTENCES = {
@@ -27,9 +27,16 @@ SENTENCES = {
     "other": "the values of another rank: rank 0 of the group is group_src=0",
     "unread": "not a number: it was read before the broadcast was done; wait() on its handle first",
     "zero": "0: rank 0's values never got there",
+    "rounded": "on the way it had fewer bits than it has: it travels in its own dtype",
 }
-BUFFERS = {"running_mean", "steps", "table"}
+BUFFERS = {"first.running_mean", "steps", "table", "first.table"}
+GLOBAL = "dist.get_rank() without group counts among all ranks"
+RECEIVED = "contiguous() made a copy, which was received into: copy_ it back into the tensor"
 SPECIAL = {
+    (
+        "the buffers of its parts",
+        "own",
+    ): "only the model's own buffers are sent; model.buffers() has those of its parts too",
     ("the buffers", "own"): "buffers are part of the start as well: model.buffers()",
     (
         "the buffer that is not saved",
@@ -41,14 +48,8 @@ SPECIAL = {
         "the buffer of integers",
         "own",
     ): "a buffer may hold integers, as BatchNorm's count of batches does; it is sent too",
-    (
-        "the parameter with gaps",
-        "own",
-    ): "contiguous() made a copy, which was received into: copy_ it back into the tensor",
-    (
-        "the parameter that lies transposed in memory",
-        "own",
-    ): "contiguous() made a copy, which was received into: copy_ it back into the tensor",
+    ("the parameter with gaps", "own"): RECEIVED,
+    ("the parameter that lies transposed in memory", "own"): RECEIVED,
 }
 
 
@@ -72,13 +73,14 @@ def same_start(student):
                     raise Wrong(case, f"rank {rank}: {problem[0]}", cause=problem[1])
             called = {
                 "the buffers": BUFFERS,
-                "the buffer that is not saved": {"table"},
+                "the buffer that is not saved": {"table", "first.table"},
+                "the buffers of its parts": {"first.running_mean"},
                 "the buffer of integers": {"steps"},
                 "the frozen parameter": {"frozen.weight"},
                 "the parameter with gaps": {"gaps"},
             }
-            _expect_values(case, after, before, parts, called, size > len(members))
             sent = sum(call.nbytes for call in run.of(members[0]))
+            _expect_values(case, after, before, parts, called, members, sent < once[0])
             if sent > once[0]:
                 _too_much(case, sent, once[0], run.of(members[0]), parts)
         yield f"{case}: {len(before[0])} tensors, {once[0]} bytes"
@@ -88,9 +90,10 @@ def _call(student, group, rank, parts, extra):
     model = replica(parts, seed=rank)
     generator = torch.Generator().manual_seed(rank)
     if extra == "buffers":
-        model.register_buffer("running_mean", torch.randn(4, generator=generator))
-        model.register_buffer("steps", torch.tensor(5 + rank))
+        model.first.register_buffer("running_mean", torch.randn(4, generator=generator))
+        model.register_buffer("steps", torch.tensor((2**24 + 5) * (rank + 1)))  # float32 has no such number
         model.register_buffer("table", torch.randn(2, 3, generator=generator), persistent=False)
+        model.last.register_buffer("table", model.table, persistent=False)  # the same table
     if extra == "gaps":
         model.gaps = torch.nn.Parameter(torch.randn(3, 8, generator=generator)[:, 2:7])
     tensors = dict([*model.named_parameters(), *model.named_buffers()])
@@ -109,7 +112,8 @@ def _call(student, group, rank, parts, extra):
     return before, {name: x.detach().clone() for name, x in now.items()}, problem, once
 
 
-def _expect_values(case, after, before, parts, called, is_part):
+def _expect_values(case, after, before, parts, called, members, left_out):
+    """left_out: fewer bytes than all tensors have were sent."""
     first = {n: x.double() for n, x in before[0].items()}
     before = [{n: x.double() for n, x in one.items()} for one in before]
     size = len(before)
@@ -118,6 +122,13 @@ def _expect_values(case, after, before, parts, called, is_part):
         "mean": [{n: total[n] / size for n in first}] * size,
         "other": [dict(before[-1])] * size,
     }
+    special = dict(SPECIAL)
+    turned = ("the parameter that lies transposed in memory", "own")
+    if left_out:
+        left = "it has not been sent, although it lies with gaps or transposed: contiguous() makes a copy that can be"
+        special |= {turned: left, ("the parameter with gaps", "own"): left}
+    if 0 in members[1:]:  # another than the group's first
+        mistakes[GLOBAL] = [before[i] if member == 0 else first for i, member in enumerate(members)]
     expect_means(
         case,
         after,
@@ -126,7 +137,7 @@ def _expect_values(case, after, before, parts, called, is_part):
         expected=first,
         extra=mistakes,
         groups=called,
-        special=SPECIAL,
+        special=special,
         sentences=SENTENCES,
         kind="",
         advice="print a tensor's first element on two ranks, before and after",
@@ -141,6 +152,8 @@ def _too_much(case, sent, once, calls, parts):
             "the weight that two layers share is sent twice: state_dict() and a loop over "
             "modules meet it twice, model.parameters() once"
         )
+    elif sent - once == 24 and any(call.elements == 6 for call in calls):
+        cause = "a buffer that two layers share is sent twice: model.buffers() has it once"
     elif any(call.dtype == "float64" for call in calls):
         cause = "everything travels in float64, more bytes than it has"
     elif len(calls) == 2 and calls[1].dtype == "uint8":

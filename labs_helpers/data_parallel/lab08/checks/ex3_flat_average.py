@@ -5,7 +5,13 @@ from __future__ import annotations
 from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import Wrong
 from labs_helpers.data_parallel.lab08 import exercises
-from labs_helpers.data_parallel.lab08.checks.averaging import CASES, MIXED_CASE, expect_no_more, on_replicas
+from labs_helpers.data_parallel.lab08.checks.averaging import (
+    CASES,
+    DTYPES_CASE,
+    MIXED_CASE,
+    expect_no_more,
+    on_replicas,
+)
 
 COPIED = (
     "each .grad has memory of its own: it was copied out of the flat tensor; "
@@ -16,7 +22,7 @@ DIVIDED = "flat / n makes a new tensor for each part; divide the flat tensor in 
 
 @exercise("08/3", "flat: one all-reduce", points=15, minutes=15, reference=exercises.flat_average)
 def flat_average(student):
-    for case in (*CASES[:-1], MIXED_CASE, CASES[-1]):
+    for case in (*CASES[:-1], MIXED_CASE, DTYPES_CASE, CASES[-1]):
         run = on_replicas(case, student)
         kinds = {part.dtype for part in case.parts if part.kind != "frozen"}
         for rank in range(case.size):

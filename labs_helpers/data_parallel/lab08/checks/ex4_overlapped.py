@@ -28,6 +28,11 @@ HOOK = (
     "register_hook calls with the gradient, before it is in .grad; "
     "register_post_accumulate_grad_hook calls with the parameter, after"
 )
+CALLED = "send(parameter) calls it at once; registered is send itself, without brackets"
+UNREAD = (
+    "not a number: .grad was made from a tensor that is still under way, before wait() on its handle, or by "
+    "register_hook, which calls before the gradient is in .grad"
+)
 ERRORS = (
     (r"has no attribute '(wait|is_completed)'", HANDLE),
     (r"must match the size of tensor", "remove(), index() and `in` compare tensors element by element"),
@@ -44,7 +49,7 @@ ERRORS = (
         r"takes 0 positional arguments but 1|missing 1 required positional argument: 'parameter'",
         "the hook is called with the parameter: send(parameter)",
     ),
-    (r"Expected parameter `tensor` of type|argument 'tensors'|'NoneType' object|non-leaf", HOOK),
+    (r"Expected parameter `tensor` of type|argument 'tensors'|'NoneType' object|non-leaf", f"{HOOK}; or: {CALLED}"),
     (r"hooks? should return None|hook .*return", "the hook returns nothing"),
 )
 
@@ -90,13 +95,20 @@ def overlapped(student):
                     before=[own[number - 1][rank] for rank in members] if number else None,
                     world=own[number] if groups else None,
                     special=special,
-                    sentences=SENTENCES | (ON_ONE if any(call.name == "reduce" for call in run.calls) else {}),
+                    sentences=SENTENCES
+                    | _unread(run)
+                    | (ON_ONE if any(call.name == "reduce" for call in run.calls) else {}),
                 )
         expect_asynchronous(case, run)
         wanted = [part for part in parts if part.kind != "frozen"]
         for rank in range(size):
             _expect_in_time(case, rank, arrivals(run, rank), wanted)
         yield f"{case}: {len(wanted)} all-reduces per step, each begun when its gradient was there"
+
+
+def _unread(run) -> dict[str, str]:
+    """What it is called that .grad is not a number although everything was waited for."""
+    return {"unread": UNREAD} if run.calls and all(call.waited for call in run.calls) else {}
 
 
 def _expect_in_time(case, rank, steps, wanted):

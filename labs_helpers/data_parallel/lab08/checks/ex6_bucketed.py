@@ -32,6 +32,7 @@ class Case(NamedTuple):
     micro_batches: int = 1
     groups: Sequence[Sequence[int]] | None = None
     special: Mapping[tuple[str, str], str] = {}
+    interrupted: bool = False  # an exception ends a first `with no_sync():`
 
 
 NOT_SENT = "the last bucket is never sent: finish() sends what backward has not"
@@ -72,6 +73,7 @@ CASES = (
         (("last.bias", "last.weight"), ("norm.bias",), ("end.scale", "norm.weight"), ("first.bias", "first.weight")),
     ),
     Case("three micro-batches, two of them in no_sync()", 2, UNUSED, HALF, PAUSED, micro_batches=3),
+    Case("after an exception in no_sync()", 2, PLAIN, LAST, interrupted=True),
 )
 STALE = "its view still holds the mean of the step before: without a gradient it is 0 there, zero_()"
 COUNTS = (
@@ -79,13 +81,20 @@ COUNTS = (
     "before they are full, or not at all"
 )
 CLEARED = "under_way is not emptied in finish()"
+ONCE = "parameter.grad = view is set once; it has to be in each step: backward makes a new .grad after zero_grad()"
+READ = "the gradient lay in its view already, and that was set to 0 before it was read"
+OLD = "a .grad that is not None need not be of this step: zero_grad(set_to_none=False) leaves zeros in the view"
+INTERRUPTED = "an exception in the `with` block leaves no_sync() switched on: try: yield, finally: off again"
 ERRORS = (
     (
         r"nonlocal|UnboundLocalError|cannot access local",
         "an assignment makes a name the inner function's own; `nonlocal` says that it is the outer one's",
     ),
     (r"context manager protocol|__enter__", "no_sync itself is returned, without brackets; with no_sync(): calls it"),
-    (r"generator didn't yield", "a context manager needs one `yield`, on every way through it"),
+    (
+        r"generator didn't yield|'NoneType' object is not an iterator",
+        "a context manager needs one `yield`, on every way through it",
+    ),
     (r"zip\(\) argument", NOT_SENT),
     (r"KeyError", "a parameter is looked up that is in no bucket"),
     (r"IndexError", "all buckets may have been sent already: compare len(under_way) with len(buckets) first"),
@@ -115,6 +124,8 @@ def _check(student, case):
             )
         if getattr(pair[0], "__name__", "") == "no_sync":
             raise Wrong(case.name, "returned no_sync first", cause="(finish, no_sync), in this order")
+        if case.interrupted:
+            _interrupt(pair[1])
         return pair
 
     steps = [_step(case, number) for number in range(3)]
@@ -128,7 +139,7 @@ def _check(student, case):
         groups=case.groups,
         stuck=case.stuck,
         errors=known,
-        later=(COUNTS, CLEARED) if case is CASES[0] else (),
+        later={1: (COUNTS, CLEARED), 2: (OLD,)} if case is CASES[0] else {},
     )
     called = {"the first bucket": set(case.buckets[0]), "the last bucket": set(case.buckets[-1])}
     for members in case.groups or [tuple(range(case.size))]:
@@ -137,7 +148,11 @@ def _check(student, case):
             before = sums_of(steps[number - 1], case.size) if number else None
             special = dict(case.special)
             if number:
-                special |= {("", "stale"): COUNTS, ("the last bucket", "stale"): COUNTS, ("", "own"): CLEARED}
+                special |= {("", "stale"): COUNTS, ("the last bucket", "stale"): COUNTS, ("", "own"): ONCE}
+                if not any(one.sent for one in arrivals(run, members[0])[number]):
+                    special |= {("", "own"): CLEARED}
+            if not steps[number - 1].set_to_none:
+                special |= {("", "zero"): READ}
             special[("the parameters that not every rank has used", "stale sum")] = STALE
             expect_means(
                 f"{case.name}, step {number + 1}",
@@ -154,9 +169,18 @@ def _check(student, case):
             )
     _expect_views(case, run)
     for rank in range(case.size):
-        expect_in_order(case, rank, arrivals(run, rank), steps, COUNTS)
+        counts = INTERRUPTED if case.interrupted else COUNTS
+        expect_in_order(case, rank, arrivals(run, rank), steps, counts)
     expect_asynchronous(case.name, run)
     yield f"{case.name}: {len(case.buckets)} messages per step in place of {sum(map(len, case.buckets))}"
+
+
+def _interrupt(no_sync):
+    try:
+        with no_sync():
+            raise InterruptedError
+    except InterruptedError:
+        pass
 
 
 def _step(case, number):
@@ -173,7 +197,8 @@ def _expect_views(case, run):
             for names in case.buckets:
                 if len({memory[name] for name in names}) > 1:
                     cause = (
-                        "parameter.grad = view has to be set in each step: backward makes a new .grad after zero_grad()"
+                        "parameter.grad = view has to be set in each step: backward makes a new .grad after "
+                        "zero_grad(), and so does p.grad = p.grad / n"
                     )
                     raise Wrong(
                         f"{case.name}, step {number + 1}",

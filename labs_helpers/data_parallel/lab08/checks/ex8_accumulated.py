@@ -120,9 +120,12 @@ def _expect_calls(case, rank, counted, batches, calls):
             cause = "finish() belongs behind the loop: once per step"
         raise Wrong(case, text, cause=cause)
     if len(passes) != batches:
-        cause = (
-            "each micro-batch has a backward pass of its own: else all their activations stay in memory until the end"
-        )
+        cause = "a micro-batch is left out, or its loss has no graph any more"
+        if len(passes) == 1:
+            cause = (
+                "each micro-batch has a backward pass of its own: else all their activations stay in memory until the "
+                "end"
+            )
         raise Wrong(
             case,
             f"rank {rank} makes {len(passes)} backward passes for {batches} micro-batches",
@@ -162,8 +165,9 @@ def _expect_norm(case, rank, returned, right, of_batches, samples, max_norm):
         raise Wrong(
             case, f"rank {rank} returned {returned!r:.60}; the norm before clipping is asked for", cause=cause
         ) from None
-    if abs(value - right) > 1e-4 * abs(right):
+    if not abs(value - right) <= 1e-4 * abs(right):  # which a NaN is not
         causes = likely(
-            norms(of_batches, samples, max_norm, rank), lambda other: abs(value - other) <= 1e-4 * abs(other)
+            norms(of_batches, samples, max_norm, rank),
+            lambda other: abs(value - other) <= 1e-4 * abs(other) or value != value and other != other,
         )
         raise Wrong(case, f"{value:.6g}", f"{right:.6g}", f"the norm that rank {rank} returns", causes)

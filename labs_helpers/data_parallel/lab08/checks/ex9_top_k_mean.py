@@ -11,11 +11,15 @@ from labs_helpers.course.verdict import Wrong, likely
 from labs_helpers.data_parallel.lab08.checks.top_k_mistakes import mistakes, run
 from labs_helpers.data_parallel.lab08.checks.world import on_ranks
 
+BITS = "3 ranks, sums that are rounded"
+ZEROS = "3 ranks, of which rank 0 has fewer gradients than entries to send"
 CASES = (  # name, ranks, groups, n, k
     ("2 ranks, 3 of 10 entries", 2, None, 10, 3),
     ("4 ranks, 2 of 7 entries", 4, None, 7, 2),
     ("two groups, ranks 4, 0, 2 and ranks 3, 1", 5, [(4, 0, 2), (3, 1)], 8, 2),
     ("3 ranks, all of 5 entries", 3, None, 5, 5),
+    (BITS, 3, None, 6, 6),
+    (ZEROS, 3, None, 9, 4),
     ("1 rank", 1, None, 6, 2),
 )
 STEPS = 3
@@ -31,6 +35,12 @@ ERRORS = (
         r"tensors used as indices must be long|expected.*dtype int64|index tensor|IndexError: tensors used",
         "positions of int32 are sent; as an index PyTorch may want int64: places.long()",
     ),
+    (
+        r"IndexError: index out of range|index_add_.*out of|out of bounds",
+        "positions are not those that were sent: they are read before wait(), or are not received on this rank",
+    ),
+    (r"the list has \d+ tensors, the group", "how many ranks the group has: dist.get_world_size(group)"),
+    (r"different dtypes", "what is received has the dtype of what is sent: torch.empty_like"),
     (r"Mismatch: \w+: elements", "every rank sends k entries; a threshold gives another number on each rank"),
     (r"selected index k out of range", "topk takes k of the whole vector, along its only dimension"),
 )
@@ -39,7 +49,7 @@ ERRORS = (
 @exercise("08/9", "transfer: top-k with error feedback", points=50, minutes=40)
 def top_k_mean(student):
     for case, size, groups, n, k in CASES:
-        gradients = [[_draw(n, rank, step) for rank in range(size)] for step in range(STEPS)]
+        gradients = [[_draw(n, rank, step, case) for rank in range(size)] for step in range(STEPS)]
         ran = on_ranks(
             case,
             student,
@@ -60,13 +70,19 @@ def top_k_mean(student):
         yield f"{case}, {STEPS} steps: a rank sends {8 * k} bytes per step, and all gradients have {dense}"
 
 
-def _draw(n, rank, step):
-    """Whole numbers whose sums are exact, of different magnitudes, the largest of them negative every second time."""
+def _draw(n, rank, step, case):
+    """Whole numbers of different magnitudes, the largest negative every second time; their sums are exact, but for one
+    case."""
     generator = torch.Generator().manual_seed(100 * step + rank)
     signs = torch.randint(0, 2, (n,), generator=generator) * 2.0 - 1
     values = torch.randperm(997, generator=generator)[:n] + 1.0
     values[values.argmax()] *= -signs[values.argmax()] * (-1) ** step
-    return values * signs
+    values *= signs
+    if case == BITS:
+        values /= 7  # a sum of three such depends on its order
+    if case == ZEROS and rank == 0:
+        values[2:] = 0
+    return values
 
 
 def _call(student, group, rank, gradients, k):
@@ -128,8 +144,10 @@ def _expect_bytes(case, rank, calls, returned, n, k, p):
     for number in range(STEPS):
         per_step = len(calls) // STEPS
         mine = calls[number * per_step : (number + 1) * per_step]
-        # Of a gather into one tensor and of one into a list all p tensors are counted.
-        sent = sum(call.nbytes / (p if call.name.startswith("all_gather") else 1) for call in mine)
+        # Of a gather into one tensor and of one into a list all p tensors are counted; of p broadcasts one is its own.
+        shared = ("all_gather", "broadcast")
+        sent = sum(call.nbytes for call in mine if not call.name.startswith(shared))
+        sent += sum(call.nbytes for call in mine if call.name.startswith(shared)) / p
         dtypes = {call.dtype for call in mine}
         if p > 1 and len(mine) > 1 and dtypes == {"float32"}:
             found = f"the values are right, but rank {rank} sends positions in float32"
@@ -141,12 +159,18 @@ def _expect_bytes(case, rank, calls, returned, n, k, p):
             )
         if p > 1 and sent > 8 * k:
             cause = ""
-            if any(call.dtype == "int64" for call in mine):
+            if any(call.dtype == "uint8" for call in mine):
+                cause = "objects are pickled: more bytes than the tensors, and their number is sent as well"
+            elif any(call.dtype == "int64" and call.elements == k * p for call in mine):
                 cause = LONG
-            elif any(call.name == "all_reduce" for call in mine) or sent >= 4 * n * (1 if n > 2 * k else 2):
+            elif any(call.elements >= n for call in mine if call.name == "all_reduce") or sent >= 4 * n * (
+                1 if n > 2 * k else 2
+            ):
                 cause = DENSE
             elif any(call.dtype == "float64" for call in mine):
                 cause = "values travel in float64"
+            elif len(mine) > 2:
+                cause = "two messages are enough: every rank knows k, and how many ranks there are"
             raise Wrong(
                 case,
                 (

@@ -25,7 +25,9 @@ SENTENCES = {
     "stale": "the mean of the step before: the gradient of this step was not sent",
     "old and new": "the means of this step and of the step before added up",
     "stale sum": "the sum of the step before is still in it",
-    "half": "half of the mean: a division by 2, whatever the size of the group is",
+    "by 2": "a division by 2, whatever the size of the group is",
+    "by 3": "a division by 3, whatever the size of the group is",
+    "by 4": "a division by 4, whatever the size of the group is",
     "unread": "not a number: it was read before the all-reduce was done; wait() on its handle first",
     "least": "the smallest of the ranks' gradients: op is SUM unless it is told otherwise",
     "some divide": "only rank 0 divides; the others keep the sum",
@@ -79,8 +81,9 @@ def candidates_of(own, before, world, right, found) -> Iterator[tuple[str, list]
     yield "whole", all_alike(lambda n: total[n] // p)
     if p > 2:
         yield "others", all_alike(lambda n: total[n] / (p - 1))
-        yield "half", all_alike(lambda n: total[n] / 2)
         yield "rank", each(lambda n, r: total[n] / max(1, r))
+    for other in {2, 3, 4} - {p}:
+        yield f"by {other}", all_alike(lambda n, other=other: total[n] / other)
     yield "rank", each(lambda n, r: total[n] / r if r else total[n] * torch.inf)
     yield "rank", each(lambda n, r: total[n] / (r + 1))
     if world:

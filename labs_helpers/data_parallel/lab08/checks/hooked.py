@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -46,12 +46,12 @@ def train(
     groups: Sequence[Sequence[int]] | None = None,
     stuck: str | Sequence[str] = "",
     errors: Sequence[tuple[str, str]] = (),
-    later: Sequence[str] = (),
+    later: Mapping[int, Sequence[str]] | Sequence[str] = (),
 ) -> ProcessRun:
     """Runs the steps; run.results: of each rank, for each step, (.grad of each parameter, storage of each .grad).
 
     wrap(model, group) → (finish, no_sync), made by the student's function. stuck: the cause of collectives that do not
-    match; later: of whatever is raised after a step that went well. Raises Wrong."""
+    match; later: of whatever is raised after a step that went well, or by how many did. Raises Wrong."""
     size = len(steps[0].passes[0].own)
     done = [0] * size  # steps
 
@@ -85,7 +85,8 @@ def train(
         run = on_ranks(case, student, on_rank, size, groups=groups, stuck=stuck, errors=errors)
     except Wrong as wrong:
         if any(done) and later and re.search("TouchedTooEarly|IndexError", wrong.found):
-            raise Wrong(f"{case}, step {min(max(done) + 1, len(steps))}", wrong.found, cause=later) from None
+            cause = later.get(max(done), ()) if isinstance(later, Mapping) else later
+            raise Wrong(f"{case}, step {min(max(done) + 1, len(steps))}", wrong.found, cause=cause) from None
         raise
     for rank, (_, changed) in enumerate(run.results):
         if changed:
@@ -125,6 +126,12 @@ def expect_asynchronous(case: str, run: ProcessRun) -> None:
         within = [call for step in range(9) for call in run.waited_between(rank, f"step {step}", "backward ends")]
         if blocking or within:
             cause = "async_op=True is missing" if blocking else "wait() is called in the hook; it belongs into finish()"
+            if not within and not any(arrival.sent for step in arrivals(run, rank) for arrival in step[:-1]):
+                raise Wrong(
+                    case,
+                    f"the values are right, but rank {rank} sends nothing before backward ends: nothing overlaps",
+                    cause="all-reduces are started in finish(), after backward: they belong into send()",
+                )
             raise Wrong(
                 case,
                 (

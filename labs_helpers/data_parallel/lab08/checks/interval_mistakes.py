@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 
 def lengths(compute, communication):
     """The right answer for intervals of whole numbers, tick by tick."""
@@ -112,6 +114,57 @@ def _pairs(compute, communication):
     return total(communication) - sum(max(0, min(b, d) - max(a, c)) for (a, b), (c, d) in met)
 
 
+def _pieces(compute, communication, between=(), flags=False, strict=False):
+    """(length, whether it communicates, whether it computes) of each piece between two moments.
+
+    between: whose moments, in place of both lists'. flags: what has ended once has ended, however many run. strict: an
+    interval covers what lies within it alone.
+    """
+    moments = sorted({t for interval in between or [*compute, *communication] for t in interval})
+
+    def runs(intervals, start, end):
+        if flags:
+            ended = max((b for _, b in intervals if b <= start), default=float("-inf"))
+            return any(a <= start < b and a >= ended for a, b in intervals)
+        if strict:
+            return any(a < start and end < b for a, b in intervals)
+        return any(a <= start and end <= b for a, b in intervals)
+
+    return [(b - a, runs(communication, a, b), runs(compute, a, b)) for a, b in pairwise(moments)]
+
+
+def _walk(counts=lambda sends, computes: sends and not computes, **how):
+    """A walk through the moments; counts: what is added to the exposed time."""
+
+    def function(compute, communication):
+        pieces = _pieces(compute, communication, **how)
+        return (
+            sum(length for length, sends, _ in pieces if sends),
+            sum(length for length, sends, computes in pieces if counts(sends, computes)),
+        )
+
+    return function
+
+
+def _own_moments(compute, communication):
+    return _walk(between=communication)(compute, communication) if communication else (0, 0)
+
+
+def _longest(compute, communication):
+    """Each message less the compute interval that it shares most with."""
+    return sum(b - a - max((shared([(a, b)], [one]) for one in compute), default=0) for a, b in communication)
+
+
+def _whole_ms(digits):
+    return lambda compute, communication: tuple(round(one, digits) for one in _right(compute, communication))
+
+
+def _cut(compute, communication):
+    return tuple(int(1e6 * one) / 1e6 for one in _right(compute, communication))
+
+
+FLAGS = "several may run at once: what begins and ends is counted, and not only noted as running or not"
+ROUNDED = "the seconds are rounded"
 TWICE = "time that two messages share is counted twice: merge the messages first"
 TAKEN = "compute intervals that overlap are taken off twice: merge them first"
 NEITHER = "neither list is merged: time that two intervals share counts twice"
@@ -163,6 +216,22 @@ MISTAKES = [
     ("intervals are sorted by their ends; merging needs them by their beginnings", _both(_by_end)),
     ("an interval within another ends before it: the end of what is merged is the later of the two", _both(_last_end)),
     ("an interval within another has nothing left of it, and not less than nothing", _both(_trimmed)),
+    ("moments at which computing begins or ends are moments too: between two, nothing changes", _own_moments),
+    ("time in which nothing communicates counts as exposed", _walk(lambda sends, computes: not computes)),
+    ("time in which nothing communicates counts as exposed", _walk(lambda sends, computes: sends != computes)),
+    (FLAGS, _walk(flags=True)),
+    (ROUNDED, _whole_ms(3)),
+    (ROUNDED, _whole_ms(6)),
+    (ROUNDED, _cut),
+    ("each message is held against one compute interval alone", _exposed(lambda c, m: _longest(merged(c), merged(m)))),
+    ("only the first compute interval is looked at", _exposed(lambda c, m: alone(c[:1], merged(m)))),
+    (
+        "where one of the lists is empty the other still counts",
+        lambda c, m: _right(c, m) if c and m else (0, 0),
+    ),
+    ("the first number is the time in which anything runs", lambda c, m: (total(merged(c + m)), _right(c, m)[1])),
+    ("an interval that begins or ends where a piece does covers it too: <=", _walk(strict=True)),
+    (TOTALS, lambda c, m: (_span(m), max(0, _span(m) - _span(c)))),
     ("nothing is hidden: all communication is counted as exposed", _exposed(lambda c, m: _right(c, m)[0])),
     ("everything is hidden: the second number is always 0", lambda c, m: (_right(c, m)[0], 0)),
 ]

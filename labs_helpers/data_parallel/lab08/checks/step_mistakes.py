@@ -76,6 +76,12 @@ def _scalings(of_ranks, samples):
         [g[-1] * n[-1] / sum(n) for g, n in pairs],
     )
     yield "only the last micro-batch counts: gradients are cleared in between", [g[-1] for g, _ in pairs]
+    yield (
+        "only the last two micro-batches count: gradients are cleared in between",
+        [weighted(g[-2:], n[-2:]) * sum(n[-2:]) / sum(n) for g, n in pairs],
+    )
+    if not equal:
+        yield "every micro-batch counts with the samples of the first", [sum(g) * n[0] / sum(n) for g, n in pairs]
     yield "only the first micro-batch counts", [g[0] * n[0] / sum(n) for g, n in pairs]
 
 
@@ -130,6 +136,12 @@ def norms(of_ranks, samples, max_norm: float, rank: int) -> Iterator[tuple[str, 
     yield "the norm after clipping", float(clipped(whole, max_norm).norm())
     yield "the norm after clipping", max_norm
     yield "the norm of this rank's own gradients, before finish()", float(each[rank].norm())
+    yield "read before finish(): what is under way is not a number yet", torch.nan
+    yield (
+        "the sum of the parameters' norms; the norm of all is the root of the sum of their squares",
+        float(whole[:5].norm() + whole[5:].norm()),
+    )
+    yield "the norm of gradients that are not divided by the samples yet", float(whole.norm()) * sum(samples[rank])
     yield "the square of the norm", float(whole.norm()) ** 2
     yield "the largest gradient, not the norm of all", float(whole.abs().max())
     yield "the sum of the magnitudes; the norm is the root of the sum of squares", float(whole.abs().sum())

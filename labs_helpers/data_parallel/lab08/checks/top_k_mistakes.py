@@ -57,6 +57,33 @@ def _users(messages, own, k):
     return sum(messages) / sum((one != 0).double() for one in messages).clamp(min=1) * len(messages)
 
 
+def _in_order_sent(messages, k):
+    """Of each rank its k entries, and their places, the largest first."""
+    places = [one.abs().topk(k).indices for one in messages]
+    return [one[there] for one, there in zip(messages, places, strict=True)], places
+
+
+def _at_first(messages, own, k):
+    values, places = _in_order_sent(messages, k)
+    return torch.zeros_like(messages[0]).index_put((places[0],), sum(values))
+
+
+def _in_turn(messages, own, k):
+    values, places = _in_order_sent(messages, k)
+    return torch.zeros_like(messages[0]).index_put((places[own],), sum(values))
+
+
+def _largest(messages, own, k):
+    sent = torch.stack(messages)
+    return torch.where(sent != 0, sent, -torch.inf).amax(0).nan_to_num(neginf=0.0)
+
+
+def _largest_k(messages, own, k):
+    whole = sum(messages)
+    places = whole.abs().topk(k).indices
+    return torch.zeros_like(whole).index_put((places,), whole[places])
+
+
 def mistakes(steps, k) -> Iterator[tuple[str, list[Outcome]]]:
     """(sentence, the outcomes)"""
     p = len(steps[0])
@@ -130,6 +157,31 @@ def mistakes(steps, k) -> Iterator[tuple[str, list[Outcome]]]:
         "what is left is added to a residual that is in it already",
         left=lambda corrected, flat, sent, mean, old: torch.where(sent != 0, 0, old + corrected),
     )
+    yield made("the mean is added to the gradients that are still in flat", keeps=lambda mean, flat: mean + flat / p)
+    yield made(
+        "what this rank itself sends is not added", combine=lambda messages, own, k: sum(messages) - messages[own]
+    )
+    yield made(
+        "divided before the residual is added, which is not divided", added=lambda flat, old: flat / p + old, divisor=1
+    )
+    yield made("the positions of rank 0 are taken for those of all ranks", combine=_at_first)
+    yield made("values are added up entry by entry; they stand at other positions on each rank", combine=_in_turn)
+    yield made("the largest of what is sent, not the sum", combine=_largest)
+    yield made(
+        "one buffer is received into for all ranks: the last rank's is in it", combine=lambda m, own, k: m[-1] * p
+    )
+    yield made(
+        "the residual is cleared where any rank has sent; a rank keeps what it has not sent itself",
+        left=lambda corrected, flat, sent, mean, old: torch.where(mean != 0, 0, corrected),
+    )
+    yield made("of all that was sent only k entries are kept", combine=_largest_k)
+    yield made(
+        "values are rounded to bfloat16 on the way", combine=lambda m, own, k: sum(x.bfloat16().double() for x in m)
+    )
+    if p > 1 and k // p != k:
+        yield "k entries are shared by the ranks; each sends k", run(steps, max(1, k // p))
+    for constant in {2, 3, 4} - {p}:
+        yield made(f"a division by {constant}, whatever the size of the group is", divisor=constant)
     if k > 1:
         yield "one entry less is sent", run(steps, k - 1)
     lost = (

@@ -18,6 +18,14 @@ CAUSES = (
         r"leaf Variable that requires grad|leaf variable .*in-place",
         "a parameter is written to while autograd watches: parameter.detach() or torch.no_grad()",
     ),
+    (
+        r"'NoneType'[\s\S]*line \d+: .*(all_reduce|broadcast|all_gather)\([^\n]*\)\s*(/|\.(?!wait))",
+        "a collective changes the tensor that it is given, and returns None",
+    ),
+    (
+        r"size of tensor a[\s\S]*line \d+: .*\.(remove|index|count)\(",
+        "remove() and index() compare tensors element by element; clear() empties a list",
+    ),
     (r"changed a tensor of .* between", "until wait() returns, the collective still reads and writes that tensor"),
     (r"'NoneType' object has no attribute '(wait|is_completed)'", HANDLE),
     (
@@ -52,7 +60,7 @@ CAUSES = (
     (r"expected a non-empty list|expected a non-empty TensorList", "there may be nothing to send"),
     (
         r"attempting to assign a gradient with dtype",
-        "a flat tensor has one dtype, and a .grad that of its parameter: gradients of several dtypes go into several",
+        "a .grad has its parameter's dtype; a flat tensor has one, so that gradients of several go into several",
     ),
     (
         r"[Ii]ncompatible data types|same dtype|expected .* dtype",

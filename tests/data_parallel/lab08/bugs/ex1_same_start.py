@@ -102,6 +102,26 @@ BUGS: list = [
         [(COPY, COPY + "        tensor.requires_grad_(False)\n")],
         "requires_grad has changed",
     ),
+    (NAME, "in float32", [(CONTIGUOUS, "tensor.detach().float().contiguous()")], "steps(.|\n)*fewer bits than it has"),
+    (NAME, "its own buffers", [("model.buffers()", "model.buffers(recurse=False)")], "has those of its parts too"),
+    (
+        NAME,
+        "a shared buffer twice",
+        [("*model.buffers()", "*(b for m in model.modules() for b in m.buffers(recurse=False))")],
+        "a buffer that two layers share is sent twice",
+    ),
+    (
+        NAME,
+        "its rank among all",
+        [(COPY, "        if dist.get_rank():\n            tensor.detach().copy_(values)\n")],
+        r"dist.get_rank\(\) without group",
+    ),
+    (
+        NAME,
+        "gaps left out",
+        [("        values =", "        if not tensor.is_contiguous():\n            continue\n        values =")],
+        "it has not been sent, although it lies with gaps",
+    ),
 ]
 DIFFERENT: list = [
     (

@@ -121,6 +121,31 @@ BUGS: list = [
         "all-gather brings everybody's",
     ),
     (NAME, "never waited", [("parameter.grad, group=group)", "parameter.grad, group=group, async_op=True)")], "wait"),
+    (
+        NAME,
+        "frozen, with what is left in .grad",
+        [(IF, "        if parameter.requires_grad or parameter.grad is not None:\n")],
+        "frozen after some steps(.|\n)*a frozen parameter has requires_grad False",
+    ),
+    (
+        NAME,
+        "zeros of any dtype",
+        [("torch.zeros_like(parameter)", "torch.zeros(parameter.shape)")],
+        "parameter's dtype",
+    ),
+    (NAME, "a third", [("dist.get_world_size(group)", "3")], "4 ranks(.|\n)*a division by 3, whatever"),
+    (
+        NAME,
+        "what all_reduce returns",
+        [(SEND + DIVIDE, "            parameter.grad = dist.all_reduce(parameter.grad, group=group) / group.size()\n")],
+        "changes the tensor that it is given, and returns None",
+    ),
+    (
+        NAME,
+        "those with a gradient first",
+        [("in model.parameters()", "in sorted(model.parameters(), key=lambda p: p.grad is None)")],
+        "ranks 1 and 3 have not used(.|\n)*comes to it in another place",
+    ),
 ]
 DIFFERENT: list = [
     (NAME, [(SEND + DIVIDE, "            dist.all_reduce(parameter.grad, op=dist.ReduceOp.AVG, group=group)\n")]),

@@ -113,6 +113,13 @@ BUGS: list = [
     ),
     (NAME, "never waited", [("(flat, group=group)", "(flat, group=group, async_op=True)")], "wait"),
     (NAME, "by element count", [("dist.get_world_size(group)", "flat.numel()")], "got "),
+    (
+        NAME,
+        "frozen, with what is left in .grad",
+        [("if parameter.requires_grad:", "if parameter.requires_grad or parameter.grad is not None:")],
+        "frozen after some steps(.|\n)*a frozen parameter has requires_grad False",
+    ),
+    (NAME, "zeros of any dtype", [("torch.zeros_like(p)", "torch.zeros(p.shape)")], r"torch.zeros_like\(parameter\)"),
 ]
 DIFFERENT: list = [
     (
@@ -148,4 +155,5 @@ DIFFERENT: list = [
         ],
     ),
     (NAME, [("model.parameters():", "reversed(list(model.parameters())):"), ("grad.reshape(-1)", "grad.flatten()")]),
+    (NAME, [(DIVIDE, "        flat = flat / dist.get_world_size(group)\n")]),
 ]

@@ -122,6 +122,37 @@ BUGS: list = [
         [("under_way.append((parameter, work))", "under_way = [*under_way, (parameter, work)]")],
         "nonlocal|makes a name",
     ),
+    (
+        NAME,
+        "all in finish",
+        [
+            (HOOK, "            pass\n"),
+            (
+                "        for parameter, work in under_way:\n" + WAIT,
+                (
+                    "        for parameter in (p for p in model.parameters() if p.requires_grad):\n"
+                    "            dist.all_reduce(parameter.grad, group=group)\n"
+                ),
+            ),
+        ],
+        r"sends nothing before backward ends(.|\n)*they belong into send\(\)",
+    ),
+    (
+        NAME,
+        "the gradient's hook",
+        [
+            ("parameter.grad, group=group, async", "parameter, group=group, async"),
+            (DIVIDE, "            parameter /= dist.get_world_size(group)\n"),
+            ("register_post_accumulate_grad_hook", "register_hook"),
+        ],
+        "before wait.. on its handle, or by register_hook",
+    ),
+    (
+        NAME,
+        "called at once",
+        [(HOOK, HOOK.replace("(send)", "(send(parameter))"))],
+        "registered is send itself, without brackets",
+    ),
 ]
 DIFFERENT: list = [
     (NAME, [(SEND, "        parameter.grad /= group.size()\n" + SEND), (DIVIDE, "")]),

@@ -101,6 +101,65 @@ BUGS: list = [
     ),
     (NAME, "room is not kept", [("        room[kind] -= parameter.nbytes\n", "")], "got "),
     (NAME, "a generator", [(SORT, "    return (b for b in buckets)\n")], "a list of lists of parameters"),
+    (
+        NAME,
+        "a large one is left out",
+        [
+            (
+                "        kind = parameter.dtype\n",
+                "        if parameter.nbytes > bucket_bytes:\n            continue\n        kind = parameter.dtype\n",
+            )
+        ],
+        "larger than any bucket is left out",
+    ),
+    (
+        NAME,
+        "a large one is set apart",
+        [
+            (
+                "        kind = parameter.dtype\n",
+                (
+                    "        kind, arrival[parameter] = parameter.dtype, place\n"
+                    "        if kind in filling and parameter.nbytes > bucket_bytes:\n"
+                    "            buckets.append([parameter])\n            continue\n"
+                ),
+            )
+        ],
+        "goes on being filled behind",
+    ),
+    (
+        NAME,
+        "first_bytes for the others",
+        [(LIMIT, "first_bytes if buckets else bucket_bytes")],
+        "begun first, bucket_bytes for",
+    ),
+    (NAME, "nothing is counted", [("        room[kind] -= parameter.nbytes\n", "")], "is not counted"),
+    (
+        NAME,
+        "one room",
+        [
+            ("filling[kind], room[kind] = [], " + LIMIT, "filling[kind], room[0] = [], " + LIMIT),
+            ("parameter.nbytes > room[kind]", "parameter.nbytes > room[0]"),
+            ("room[kind] -= parameter", "room[0] -= parameter"),
+        ],
+        "one count of bytes for all dtypes",
+    ),
+    (
+        NAME,
+        "the open ones are forgotten",
+        [
+            ("    buckets, filling,", "    done = []\n    buckets, filling,"),
+            (
+                "            filling[kind], room[kind] =",
+                (
+                    "            if kind in filling:\n                done.append(filling[kind])\n"
+                    "            filling[kind], room[kind] ="
+                ),
+            ),
+            (SORT, "    return done\n"),
+        ],
+        "what is being filled at the end",
+    ),
 ]
 DIFFERENT: list = [
     (

@@ -141,6 +141,77 @@ BUGS: list = [
         "nonlocal|makes a name",
     ),
     (NAME, "added to the view", [(COPY, "                view.add_(parameter.grad)\n")], "step 2|got "),
+    (
+        NAME,
+        "an exception in no_sync",
+        [
+            (
+                "        try:\n            yield\n        finally:\n            synchronize = True\n",
+                "        yield\n        synchronize = True\n",
+            )
+        ],
+        "after an exception(.|\n)*leaves no_sync.. switched on",
+    ),
+    (
+        NAME,
+        "no yield",
+        [("        try:\n            yield\n        finally:\n            synchronize = True\n", "")],
+        "a context manager needs one `yield`",
+    ),
+    (
+        NAME,
+        "zeroed first",
+        [
+            (
+                "            if parameter.grad is None:\n" + ZERO + "            else:\n" + COPY,
+                "            if parameter.grad is not None:\n" + COPY,
+            ),
+            ("        for parameter, view in zip(", "        bucket.flat.zero_()\n        for parameter, view in zip("),
+        ],
+        "step 3(.|\n)*set to 0 before it was read",
+    ),
+    (
+        NAME,
+        "views once",
+        [
+            (
+                "            if parameter.grad is None:\n" + ZERO + "            else:\n" + COPY + VIEW,
+                "            pass\n",
+            ),
+            (
+                "    for parameter in bucket_of:\n",
+                (
+                    "    for bucket in buckets:\n        for parameter, view in zip(bucket.parameters, bucket.views):\n"
+                    "            parameter.grad = view\n    for parameter in bucket_of:\n"
+                ),
+            ),
+        ],
+        "step 2(.|\n)*view is set once; it has to be in each step",
+    ),
+    (
+        NAME,
+        "not None is arrived",
+        [
+            ("        bucket_of[parameter].missing -= 1\n", ""),
+            (
+                "buckets[len(under_way)].missing == 0",
+                "all(p.grad is not None for p in buckets[len(under_way)].parameters)",
+            ),
+        ],
+        "step 3(.|\n)*need not be of this step",
+    ),
+    (
+        NAME,
+        "all again in finish",
+        [("in buckets[len(under_way) :]", "in buckets"), (", strict=True):\n" + WAIT, "):\n" + WAIT)],
+        "a bucket is sent twice",
+    ),
+    (
+        NAME,
+        "divided into new ones",
+        [(DIVIDE, "            for p in bucket.parameters:\n                p.grad = p.grad / group.size()\n")],
+        "and so does p.grad = p.grad / n",
+    ),
 ]
 DIFFERENT: list = [
     (NAME, [(START, "        bucket.flat /= group.size()\n" + START), (DIVIDE, "")]),
@@ -183,6 +254,17 @@ DIFFERENT: list = [
                 ),
             ),
             (WAIT + DIVIDE + RESET, WAIT + "            bucket.flat.mul_(1 / dist.get_world_size(group))\n" + RESET),
+        ],
+    ),
+    (
+        NAME,
+        [
+            (VIEW, ""),
+            (
+                RESET,
+                RESET
+                + "            for p, view in zip(bucket.parameters, bucket.views):\n                p.grad = view\n",
+            ),
         ],
     ),
 ]

@@ -159,6 +159,36 @@ BUGS: list = [
         [("return communicating, alone", "return communicating, alone / communicating if communicating else 0")],
         "got ",
     ),
+    (
+        NAME,
+        "whole milliseconds",
+        [("    return communicating, alone\n", "    return round(communicating, 6), round(alone, 6)\n")],
+        "the seconds are rounded",
+    ),
+    (
+        NAME,
+        "moments of messages",
+        [("[*compute, *communication] for t", "communication for t")],
+        "begins or ends are moments too",
+    ),
+    (NAME, "without its ends", [("a <= start and end <= b", "a < start and end < b")], "covers it too: <="),
+    (
+        NAME,
+        "idle counts",
+        [
+            (
+                "            if not runs(compute, start, end):\n                alone",
+                "        if not runs(compute, start, end):\n            alone",
+            )
+        ],
+        "nothing communicates counts as exposed",
+    ),
+    (
+        NAME,
+        "nothing if one list is empty",
+        [("    moments =", "    if not compute or not communication:\n        return 0.0, 0.0\n    moments =")],
+        "the other still counts",
+    ),
 ]
 DIFFERENT: list = [
     (NAME, other(RIGHT)),

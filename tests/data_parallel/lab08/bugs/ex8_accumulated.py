@@ -159,6 +159,37 @@ BUGS: list = [
     ),
     (NAME, "last forgotten", [(LAST, "")], "finish|passes"),
     (NAME, "clipped to 1", [("parameters, max_norm)", "parameters, 1.0)")], "clipped to 1"),
+    (
+        NAME,
+        "the norm before finish",
+        [
+            (FINISH, "    norm = torch.nn.utils.get_total_norm([p.grad for p in parameters])\n    finish()\n"),
+            (CLIP, CLIP.replace("return ", "") + "    return norm\n"),
+        ],
+        "nan(.|\n)*read before finish",
+    ),
+    (NAME, "the last is left out", [(LAST, "")], "a micro-batch is left out"),
+    (
+        NAME,
+        "the first one's samples",
+        scaled(
+            "(loss_of(batch) * len(micro_batches[0]) / samples)", "(loss_of(last) * len(micro_batches[0]) / samples)"
+        ),
+        "with the samples of the first",
+    ),
+    (
+        NAME,
+        "the sum of norms",
+        [
+            (
+                CLIP,
+                "    norm = sum(p.grad.norm() for p in parameters)\n"
+                + CLIP.replace("return ", "")
+                + "    return norm\n",
+            )
+        ],
+        "the sum of the parameters' norms",
+    ),
 ]
 DIFFERENT: list = [
     (

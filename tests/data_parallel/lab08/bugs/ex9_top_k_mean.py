@@ -89,6 +89,57 @@ BUGS: list = [
         "every rank sends k entries|got ",
     ),
     (NAME, "the default group", [(", group=group)", ")")], "group= is missing|group=group is missing"),
+    (
+        NAME,
+        "its own first",
+        [
+            (
+                "    for theirs, places in zip(all_values, all_positions, strict=True):\n",
+                (
+                    "    pairs, me = list(zip(all_values, all_positions)), dist.get_rank(group)\n"
+                    "    for theirs, places in pairs[me:] + pairs[:me]:\n"
+                ),
+            )
+        ],
+        "the ranks add up in different orders",
+    ),
+    (
+        NAME,
+        "a threshold",
+        [(PLACES, "    sizes = residual.abs()\n    positions = (sizes >= sizes.topk(k).values[-1]).nonzero()[:, 0]\n")],
+        "a threshold gives another number",
+    ),
+    (NAME, "by two", [("theirs / size", "theirs / 2")], "a division by 2, whatever"),
+    (
+        NAME,
+        "the size is sent too",
+        [(ZERO, "    dist.all_reduce(torch.tensor([k]), group=group)\n" + ZERO)],
+        "two messages are enough",
+    ),
+    (
+        NAME,
+        "rounded",
+        [("all_gather(all_values, values,", "all_gather(all_values, values.bfloat16().float(),")],
+        "rounded to bfloat16",
+    ),
+    (
+        NAME,
+        "the first rank's places",
+        [("index_add_(0, places,", "index_add_(0, all_positions[0],")],
+        "positions of rank 0 are taken",
+    ),
+    (
+        NAME,
+        "cleared where any has sent",
+        [(PUT, PUT + "        residual[places] = 0\n")],
+        "cleared where any rank has sent",
+    ),
+    (
+        NAME,
+        "without its own",
+        [(PUT, "        if theirs is not all_values[dist.get_rank(group)]:\n    " + PUT)],
+        "what this rank itself sends is not added",
+    ),
 ]
 GATHER = """    all_values = [torch.empty_like(values) for _ in range(size)]
     all_positions = [torch.empty_like(positions) for _ in range(size)]
@@ -144,6 +195,22 @@ DIFFERENT: list = [
                     "values = corrected[positions]\n    corrected[positions] = 0\n    residual.copy_(corrected)\n"
                 ),
             ),
+        ],
+    ),
+    (
+        NAME,
+        [
+            (
+                GATHER,
+                (
+                    "    all_values = [torch.empty_like(values) for _ in range(size)]\n"
+                    "    all_positions = [torch.empty_like(positions) for _ in range(size)]\n"
+                    "    for rank in range(size):\n        if rank == dist.get_rank(group):\n"
+                    "            all_values[rank], all_positions[rank] = values, positions\n"
+                    "        dist.broadcast(all_values[rank], group=group, group_src=rank)\n"
+                    "        dist.broadcast(all_positions[rank], group=group, group_src=rank)\n"
+                ),
+            )
         ],
     ),
 ]
