@@ -146,7 +146,7 @@ LABS = (
     Lab(
         "09",
         "ZeRO, from 1 to 3",
-        "shards, a step on shards, gradients and parameters that come and go; which stage a model needs, from its bytes",
+        "shards, a step on them, gradients and parameters that come and go; which stage a model needs, from its bytes",
         "09_zero.ipynb",
         "labs_helpers.data_parallel.lab09",
         minutes=180,

@@ -100,7 +100,7 @@ def _several(step: Step | None, steps: int) -> Callable[[], None]:
 
 
 def _allocated(device: torch.device) -> int:
-    for _ in range(3):  # what one collection frees may have held further cycles from C++, where Python does not see them
+    for _ in range(3):  # what one collection frees may have kept further cycles from C++, which Python does not see
         gc.collect()
     if device.type != "cuda":
         return 0
