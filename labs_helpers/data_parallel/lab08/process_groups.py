@@ -74,8 +74,9 @@ def on_process_groups(
         advice = (
             "print the shapes before that line" if re.match("[^\n]*(shape|size|dimension|out of range)", found) else ""
         )
+        raised = "" if isinstance(failed.error, Wrong) else "raised "
         raise Wrong(
-            case, f"rank {failed.rank} raised {found}", cause=cause_of(found, (*errors, *CAUSES)), advice=advice
+            case, f"rank {failed.rank} {raised}{found}", cause=cause_of(found, (*errors, *CAUSES)), advice=advice
         ) from None
     except PracticeTimeout as error:
         raise Wrong(case, str(error)) from None

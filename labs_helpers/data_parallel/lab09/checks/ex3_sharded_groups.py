@@ -12,6 +12,7 @@ from labs_helpers.data_parallel.lab09.checks.piece_mistakes import pieces_of
 
 DECAY = [{"params": [0, 2], "weight_decay": 0.1, "lr": 0.5}, {"params": [3, 1], "weight_decay": 0.0}]
 THREE = [{"params": [1, 4]}, {"params": [5, 0, 2], "betas": (0.8, 0.9)}, {"params": [3], "lr": 0.1}]
+ALIKE = [{"params": [0, 2], "weight_decay": 0.1}, {"params": [1], "weight_decay": 0.1}, {"params": [3]}]
 ONE = [{"params": [0, 1, 2, 3]}]
 ADVICE = "write down numels (5, 3) on 2 ranks: rank 1's shard, its pieces, where each begins in the shard."
 
@@ -22,6 +23,7 @@ def sharded_groups(student):
         ("decay for every other parameter", (5, 6, 4, 2), 2, DECAY),
         ("parameters cut across shards, and padding", (7, 2, 9, 5), 3, DECAY),
         ("three groups, some empty here", (4, 1, 6, 3, 2, 8), 4, THREE),
+        ("two groups with the same options", (3, 6, 4, 2), 2, ALIKE),
         ("one group, on one rank", (4, 3, 2, 1), 1, ONE),
     ):
         held = 0
@@ -46,6 +48,8 @@ def _try(student, case: str, numels, ranks: int, rank: int, groups) -> int:
     if answer is None:
         raise Wrong(case, "returned None; (tensors, param_groups) is asked for", cause="a return is missing")
     tensors, param_groups = expect_tuple(case, answer, "tensors", "param_groups")
+    if own != pieces:
+        raise Wrong(case, "the list pieces that you were given has changed", cause="go through it, or work on a copy")
     _expect_tensors(case, tensors, shard, pieces)
     if given != groups or any("params" in one and _has_tensors(one) for one in given):
         cause = "a group is a dict; {**group, …} makes a new one, and copy() too"
@@ -132,8 +136,14 @@ def _expect_groups(case: str, tensors, found, pieces, groups, given) -> None:
     if len(found) != len(groups):
         kept = [one for one in right if one]
         cause = "a group of which nothing lies here stays, empty: a schedule of learning rates goes by position"
+        cause = cause if len(found) == len(kept) else ""
+        options = {str({key: value for key, value in group.items() if key != "params"}) for group in groups}
+        if not cause and len(found) == len(options):
+            cause = "groups with the same options stay two: a schedule of learning rates goes by position"
+        if not cause and len(found) == 1:
+            cause = "the first group alone: a return or a break inside the loop ends it"
         said = f"param_groups has {len(found)} groups, expected {len(groups)}"
-        raise Wrong(case, said, cause=cause if len(found) == len(kept) else "")
+        raise Wrong(case, said, cause=cause)
     place = {id(one): i for i, one in enumerate(tensors)}
     members = [list(one["params"]) for one in found]
     if any(not isinstance(p, Tensor) for one in members for p in one):

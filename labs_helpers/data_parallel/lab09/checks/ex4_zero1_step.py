@@ -9,11 +9,12 @@ from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import Wrong
 from labs_helpers.data_parallel.lab09 import exercises
 from labs_helpers.data_parallel.lab09.checks.piece_mistakes import pieces_of
-from labs_helpers.data_parallel.lab09.checks.ranks import expect_sent, on_ranks
+from labs_helpers.data_parallel.lab09.checks.ranks import DTYPES, expect_sent, on_ranks
 from labs_helpers.data_parallel.lab09.checks.step_mistakes import causes
 from labs_helpers.data_parallel.lab09.checks.tensors import expect_all, numbers
 
 ERRORS = (
+    (DTYPES, "what whole and gradient are made of is not always float32: empty_like, or dtype=gradient.dtype"),
     (
         r"gradient of size|has data of a different size",
         "a tensor is one piece of the shard: its .grad is as large as it is, a part of what the reduce-scatter leaves",
@@ -34,7 +35,7 @@ def zero1_step(student):
     for title, ranks, numels, decays, optimizer, groups in (
         ("SGD on 3 ranks", 3, (9,), (0.0,), SGD, None),
         ("SGD on 4 ranks, with decay for some, and padding", 4, (3, 9, 2, 4), (0.5, 0.0, 0.5, 0.0), DECAYED, None),
-        ("momentum on 3 ranks", 3, (5, 4, 6), (0.0, 0.0, 0.0), MOMENTUM, None),
+        ("momentum on 3 ranks, in float64", 3, (5, 4, 6), (0.0, 0.0, 0.0), MOMENTUM, None),
         ("AdamW on 3 ranks", 3, (10, 1, 9), (0.1, 0.0, 0.0), ADAMW, None),
         ("SGD, two groups of 2 ranks", 4, (3, 5), (0.0, 0.5), DECAYED, [[3, 1], [0, 2]]),
         ("AdamW on one rank", 1, (4, 3), (0.1, 0.0), ADAMW, None),
@@ -42,9 +43,10 @@ def zero1_step(student):
         members = groups or [list(range(ranks))]
         size = len(members[0])
         n = pieces_of(numels, size, 0)[0] * size
-        whole = numbers(n, 1)
+        dtype = torch.float64 if optimizer is MOMENTUM else torch.float32
+        whole = numbers(n, 1).to(dtype)
         whole[sum(numels) :] = 0
-        gradients = [[numbers(n, 10 + 2 * rank + step) for rank in range(ranks)] for step in range(2)]
+        gradients = [[numbers(n, 10 + 2 * rank + step).to(dtype) for rank in range(ranks)] for step in range(2)]
         for own in gradients:
             for one in own:
                 one[sum(numels) :] = 0
@@ -55,7 +57,7 @@ def zero1_step(student):
         ]
         run = on_ranks(title, student, _call, given, errors=ERRORS, groups=groups)
         of_rank = [next(group for group in members if rank in group) for rank in range(ranks)]
-        before, decay = [whole.double()] * ranks, _spread(numels, decays, n)
+        before, decay = [whole.double().clone()] * ranks, _spread(numels, decays, n)
         for step in range(2):
             case = f"{title}, step {step + 1}"
             found = [states[step][0] for states in run.results]
@@ -110,7 +112,7 @@ def _spread(numels, values, n: int) -> torch.Tensor:
 
 def _steps(whole, gradients, group, numels, decays, make):
     """What one process makes of it, step by step, in float64."""
-    params = [nn.Parameter(part) for part in whole.double()[: sum(numels)].split(numels)]
+    params = [nn.Parameter(part) for part in whole.double().clone()[: sum(numels)].split(numels)]
     optimizer = make([{"params": [p], "weight_decay": d} for p, d in zip(params, decays, strict=True)])
     found = []
     for own in gradients:

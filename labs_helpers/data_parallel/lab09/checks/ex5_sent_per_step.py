@@ -66,6 +66,8 @@ SHARES = {
     "this is what all ranks together send": lambda N: N - 1.0,
     "the share is (N − 1) / N, not N / (N − 1)": lambda N: N / (N - 1) if N > 1 else 1.0,
     "the share is (N − 1) / N, not (N + 1) / N": lambda N: (N + 1) / N,
+    "these are GB; bytes are asked for": lambda N: (N - 1) / N / 1e9,
+    "N is ranks, not always 8": lambda N: 7 / 8,
 }
 ADVICE = (
     "list the scheme's collectives in one step of 3 micro-batches; each sends B (N − 1) / N, an all-reduce twice that."

@@ -8,13 +8,16 @@ from torch import nn
 from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import Wrong
 from labs_helpers.data_parallel.lab09 import exercises
-from labs_helpers.data_parallel.lab09.checks.ranks import expect_sent, on_ranks, sent
+from labs_helpers.data_parallel.lab09.checks.ranks import DTYPES, expect_sent, on_ranks, sent
 from labs_helpers.data_parallel.lab09.checks.tensors import expect_all, numbers
+from labs_helpers.data_parallel.lab09.flat import held
 from labs_helpers.data_parallel.practice import mark
 
 BEGIN, END = "backward begins", "backward ends"
-NEVER_FULL = "the bucket was never full: how many of its gradients have to come?"
+NEVER_FULL = "a bucket was never full: how many of its gradients have to come, in a later pass too?"
+LATE = "a bucket leaves in the hook of its last gradient, not in finish()"
 ERRORS = (
+    (DTYPES, "gradients are not always float32: torch.empty_like(shards[number]), or dtype="),
     (
         r"'NoneType' object has no attribute '(reshape|flatten|view|ravel|numel|add_)'",
         "a bucket is sent before all of its gradients are there: in a later pass the count has to begin anew",
@@ -48,11 +51,13 @@ def reduce_in_backward(student):
             [[numbers(n, 100 * k + 10 * rank + b) for b, n in enumerate(sizes)] for rank in range(ranks)]
             for k in range(passes)
         ]
+        if passes == 3:  # whatever the parameters are made of
+            gradients = [[[flat.double() for flat in one] for one in own] for own in gradients]
         given = [(buckets, [own[rank] for own in gradients]) for rank in range(ranks)]
         run = on_ranks(title, student, _call, given, errors=ERRORS, groups=groups)
         for k in range(passes):
             case = f"{title}, pass {k + 1}" if passes > 1 else title
-            _expect_let_go(case, [own[k] for own in run.results])
+            _expect_let_go(case, [own[k][:2] for own in run.results], run, len(sizes) * passes)
             found = [own[k][1] for own in run.results]
             for b in range(len(sizes)):
                 place = [group.index(rank) for rank, group in enumerate(of_rank)]
@@ -68,16 +73,21 @@ def reduce_in_backward(student):
         expect_sent(
             title, run, [("reduce-scatter", n) for n in padded] * (passes * (size > 1)), _cost(run, padded, passes)
         )
+        for rank, own in enumerate(run.results):
+            if any(large for _, _, large in own):
+                cause = "reduce-scatter into torch.empty_like(shard): a slice keeps all that it is cut from"
+                raise Wrong(title, f"rank {rank}: the shards' .grad are views of whole gradients", cause=cause)
         sends = f"{len(buckets) * passes} reduce-scatters during backward" if size > 1 else "nothing to send"
         yield f"{title}: {sends}; {sum(padded) // size} of {sum(sizes)} numbers are kept"
 
 
 def _call(student, group, buckets, gradients):
     """Behind each pass which .grad are still there, and a copy of each shard's."""
-    params = [[nn.Parameter(torch.zeros(shape)) for shape in bucket] for bucket in buckets]
+    dtype = gradients[0][0].dtype
+    params = [[nn.Parameter(torch.zeros(shape, dtype=dtype)) for shape in bucket] for bucket in buckets]
     sizes = [-(-sum(p.numel() for p in bucket) // group.size()) for bucket in params]
-    shards = [nn.Parameter(torch.ones(n)) for n in sizes]
-    finish = student(params, list(shards), group)
+    shards = [nn.Parameter(torch.ones(n, dtype=dtype)) for n in sizes]
+    finish = student([list(bucket) for bucket in params], list(shards), group)
     found = []
     for own in gradients:
         loss = 0.0
@@ -91,12 +101,17 @@ def _call(student, group, buckets, gradients):
         finish()
         if any(bool((shard != 1).any()) for shard in shards):
             here = None
-        found.append((here, [None if s.grad is None else s.grad.clone() for s in shards]))
+        large = held(s.grad for s in shards) > sum(s.nbytes for s in shards)
+        found.append((here, [None if s.grad is None else s.grad.clone() for s in shards], large))
     return found
 
 
-def _expect_let_go(case: str, states) -> None:
+def _expect_let_go(case: str, states, run, sends: int) -> None:
     for rank, (here, shards) in enumerate(states):
+        during = run.started_between(rank, BEGIN, END)
+        if here and len(during) < sends:
+            found = f"rank {rank} starts {len(during)} of {sends} collectives during backward"
+            raise Wrong(case, found, cause=LATE if len(run.of(rank)) >= sends else NEVER_FULL)
         if here is None and any(shard is not None for shard in shards):
             cause = "the result needs memory of its own, and goes to .grad; the shard is the parameters"
             raise Wrong(case, f"rank {rank}: the shards themselves have changed", cause=cause)
@@ -123,7 +138,7 @@ def _expect_overlap(case: str, run, ranks: int, buckets: int, passes: int, size:
             raise Wrong(case, f"rank {rank} waits in backward for {waited[0]}: nothing overlaps", cause=cause)
         if len(during) < len(run.of(rank)):
             found = f"rank {rank} starts {len(during)} of {len(run.of(rank))} collectives during backward"
-            raise Wrong(case, found, cause="a bucket leaves in the hook of its last gradient, not in finish()")
+            raise Wrong(case, found, cause=LATE)
 
 
 def _cost(run, padded: list[int], passes: int) -> str:
@@ -166,6 +181,8 @@ def _causes(gradients, b: int, of_rank, place, shapes):
     if len(gradients) > 1:
         k = len(gradients)
         yield "the last pass alone: a pass has to add to what is there", right(_added(latest, b))
+        received = [2 * one for one in right(_added(latest, b))]
+        yield "what shard.grad is, the next pass is received into: each needs memory of its own", received
         yield "the first pass alone: later ones are not added", right(_added(gradients[:1], b))
         again = [sum((k - i) * own[r][b].double() for i, own in enumerate(gradients)) for r in range(len(of_rank))]
         yield CLEARED, right(again)

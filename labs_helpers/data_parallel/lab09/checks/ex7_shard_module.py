@@ -12,6 +12,7 @@ from labs_helpers.data_parallel.lab09.checks.freed_memory import watched_memory
 from labs_helpers.data_parallel.lab09.checks.module_mistakes import causes, parts_of
 from labs_helpers.data_parallel.lab09.checks.ranks import expect_sent, on_ranks
 from labs_helpers.data_parallel.lab09.checks.tensors import expect_all, expect_tensor, numbers
+from labs_helpers.data_parallel.lab09.flat import held
 from labs_helpers.data_parallel.practice import mark
 
 FREED = "whole.untyped_storage().resize_(0)"
@@ -24,7 +25,8 @@ ERRORS = (
     (r"must be a matrix|expected .* matrix", "the parameters stay views of whole; it is whole's memory that goes"),
     (
         r"shapes cannot be multiplied",
-        "what a forward hook returns, if not None, takes the place of the module's output",
+        "what a forward hook returns, if not None, takes the place of the module's output, and what a forward pre-hook "
+        "returns that of its input",
     ),
     (r"'NoneType' object is not callable", "a hook is given as it is, without brackets: they call it"),
     (r"tuple index out of range", "dist.get_rank() without the group is the rank in the whole job"),
@@ -45,22 +47,28 @@ AT = {
     "other": ("while the other module computes", "a forward hook frees it, before the next module begins"),
     "behind": ("behind backward", "once the last gradient has arrived, the weights have done their work"),
 }
+COMPUTES, UPDATED = "a module computes", 0.75
+OLD = "what is gathered is as it was at the beginning: the optimizer changes shard, and shard is to be gathered"
+NO_MEMORY = "it is gathered, but whole has no memory for it: resize_(whole.nbytes) first, then fill whole itself"
 ADVICE = "print a line in each function, and run the module forward and backward once: which comes when?"
 
 
 class Layer(nn.Module):
-    """tanh(x @ weight.T + bias) · scale: three parameters, of which autograd keeps views."""
+    """tanh(x @ weight.T + bias) · scale: three parameters, of which autograd keeps views, two of them a child's.
+
+    Neither the first nor the last of them is the one whose gradient comes last: that is weight's."""
 
     def __init__(self, into: int, out: int, seed: int) -> None:
         super().__init__()
-        self.weight = nn.Parameter(numbers(out * into, seed, whole=False).view(out, into) / 2)
-        self.bias = nn.Parameter(numbers(out, seed + 1, whole=False))
         self.scale = nn.Parameter(numbers(1, seed + 2, whole=False)[0] + 2)
+        self.linear = nn.Linear(into, out)
+        self.linear.weight = nn.Parameter(numbers(out * into, seed, whole=False).view(out, into) / 2)
+        self.linear.bias = nn.Parameter(numbers(out, seed + 1, whole=False))
         self.seen = lambda: None
 
     def forward(self, x):
         self.seen()
-        return torch.tanh(nn.functional.linear(x, self.weight, self.bias)) * self.scale
+        return torch.tanh(self.linear(x)) * self.scale
 
 
 @exercise("09/7", "ZeRO-3 round a module", points=20, minutes=25, reference=exercises.shard_module)
@@ -68,7 +76,7 @@ def shard_module(student):
     passed = ([], [])
     for title, ranks, steps, groups in (
         ("2 ranks, one pass", 2, 1, None),
-        ("3 ranks, two passes that add up", 3, 2, None),
+        ("3 ranks, two passes that add up, an update between", 3, 2, None),
         ("two groups of 2 ranks", 4, 1, [[2, 0], [1, 3]]),
         ("one rank, two passes", 1, 2, None),
     ):
@@ -82,15 +90,20 @@ def shard_module(student):
             given = [(own,) for own in inputs]
             run = on_ranks(title, student, partial(_call, watched), given, errors=ERRORS, groups=groups)
         outputs, gradients, starts = zip(*(_alone(own) for own in inputs), strict=True)
+        stale = [_alone(own, updated=1.0)[0] for own in inputs]
         sizes = [-(-len(start) // size) * size for start in starts[0]]
         for rank, result in enumerate(run.results):
             _expect_shards(title, rank, result, starts[rank], place[rank], size)
         for k in range(steps):
             case = f"{title}, pass {k + 1}" if steps > 1 else title
+            for rank, result in enumerate(run.results):
+                _expect_whole_when(case, rank, result["passes"][k], run)
+        _expect_when(title, run, ranks, size)
+        for k in range(steps):
+            case = f"{title}, pass {k + 1}" if steps > 1 else title
             states = [result["passes"][k] for result in run.results]
-            for rank, state in enumerate(states):
-                _expect_whole_when(case, rank, state)
-            expect_all(case, "output", [state["output"] for state in states], [own[k] for own in outputs])
+            old = [(OLD, [own[k] for own in stale])]
+            expect_all(case, "output", [s["output"] for s in states], [own[k] for own in outputs], lambda old=old: old)
             for m in (0, 1):
                 own = [[g[i][m] for i in range(k + 1)] for g in gradients]
                 right = parts_of([sum(one) for one in own], of_rank, place)
@@ -111,6 +124,10 @@ def shard_module(student):
         _expect_when(title, run, ranks, size)
         wanted = [(kind, n) for n in sizes for kind in ("all-gather", "all-gather", "reduce-scatter")]
         expect_sent(title, run, wanted * (steps * (size > 1)), _cost(run, steps))
+        for rank, result in enumerate(run.results):
+            if any(any(state["views"]) for state in result["passes"]):
+                cause = "reduce-scatter into torch.empty_like(shard): a slice keeps all that it is cut from"
+                raise Wrong(title, f"rank {rank}: shard.grad is a view of the whole gradient", cause=cause)
         yield f"{title}: between uses a rank has {sum(sizes) // size} of {sum(len(one) for one in starts[0])} numbers"
 
 
@@ -143,7 +160,7 @@ def _call(watched, student, group, inputs):
         return result
     for x in inputs:
         state = {}
-        layers[0].seen = lambda state=state: state.setdefault("first", alive())
+        layers[0].seen = lambda state=state: (mark(group, COMPUTES), state.setdefault("first", alive()))
         layers[1].seen = lambda state=state: state.setdefault("second", alive())
         mark(group, "forward begins")
         hidden = layers[0](x)
@@ -154,9 +171,13 @@ def _call(watched, student, group, inputs):
         out.square().sum().backward()
         mark(group, "backward ends")
         state["behind"] = alive()
+        state["views"] = [one.grad is not None and held([one.grad]) > one.nbytes for one in shards]
         state["grads"] = [one.grad.clone() if one.grad is not None else None for one in shards]
         state["left"] = [any(p.grad is not None for p in layer.parameters()) for layer in layers]
         result["passes"].append(state)
+        with torch.no_grad():  # an optimizer's work
+            for one in shards:
+                one.mul_(UPDATED)
     return result
 
 
@@ -164,7 +185,7 @@ def _alive(wholes, memory):
     return [one.nbytes() > 0 for one in memory]
 
 
-def _alone(inputs):
+def _alone(inputs, updated=UPDATED):
     """(outputs, [pass][module] → flat gradient, flat parameters) of one process, for one rank's inputs."""
     layers = [Layer(4, 3, 1), Layer(3, 5, 7)]
     start = [torch.cat([p.detach().reshape(-1) for p in layer.parameters()]) for layer in layers]
@@ -176,6 +197,9 @@ def _alone(inputs):
         out.square().sum().backward()
         outputs.append(out.detach())
         gradients.append([torch.cat([p.grad.reshape(-1) for p in layer.parameters()]) for layer in layers])
+        with torch.no_grad():
+            for p in (p for layer in layers for p in layer.parameters()):
+                p.mul_(updated)
     return outputs, gradients, start
 
 
@@ -215,10 +239,11 @@ def _expect_gone(case: str, rank: int, alive, when: str, which=(0, 1)) -> None:
             raise Wrong(case, f"rank {rank}: module {m}'s whole has its memory {said}", cause=cause)
 
 
-def _expect_whole_when(case: str, rank: int, state) -> None:
+def _expect_whole_when(case: str, rank: int, state, run) -> None:
     for m, when in ((0, "first"), (1, "second")):
         if not state[when][m]:
-            cause = "a forward pre-hook gathers it"
+            called = run.started_between(rank, "forward begins", COMPUTES)
+            cause = "a forward pre-hook gathers it" if m or not called else NO_MEMORY
             raise Wrong(case, f"rank {rank}: module {m} computes, and whole has no memory", cause=cause)
     _expect_gone(case, rank, state["second"], "other", (0,))
     _expect_gone(case, rank, state["between"], "between")
@@ -230,7 +255,9 @@ def _expect_when(case: str, run, ranks: int, size: int) -> None:
         for phase in ("forward", "backward"):
             names = [c.name for c in run.started_between(rank, f"{phase} begins", f"{phase} ends")]
             if not any("gather" in name for name in names):
-                raise Wrong(case, f"rank {rank}: nothing is gathered in the {phase} pass; whole has no memory {LATER}")
+                cause = f"register_{'full_backward' if phase == 'backward' else phase}_pre_hook is for that"
+                found = f"rank {rank}: nothing is gathered in the {phase} pass; whole has no memory {LATER}"
+                raise Wrong(case, found, cause=cause)
 
 
 def _cost(run, steps: int) -> str:

@@ -23,10 +23,10 @@ ADVICE = "two ranks with shards (3) and (4): what does each bring to the all-red
 def clip_shards(student):
     passed, scaled = [], []
     for title, ranks, sizes, max_norm, scale, dtype, groups in (
-        ("two ranks, one shard each", 2, (6,), 10.0, 1.0, torch.float32, None),
+        ("two ranks, one shard each", 2, (6,), 5.0, 1.0, torch.float32, None),
         ("four ranks, three shards each", 4, (7, 1, 12), 30.0, 1.0, torch.float32, None),
         ("a norm below max_norm: nothing is scaled", 3, (5, 4), 1000.0, 1.0, torch.float32, None),
-        ("a norm of nearly nothing", 2, (5,), 1e-6, 1e-8, torch.float32, None),
+        ("a norm of nearly nothing", 2, (5,), 1e-6, 4e-8, torch.float32, None),
         ("bfloat16, norm in float32", 4, (900, 300), 5.0, 0.01, torch.bfloat16, None),
         ("two groups of two ranks", 4, (6, 3), 20.0, 1.0, torch.float32, [[2, 0], [1, 3]]),
         ("one rank", 1, (8,), 20.0, 1.0, torch.float32, None),
@@ -67,7 +67,9 @@ def clip_shards(student):
                 scaled,
             )
         elif any(bool(((a - r).abs() > 2**-7 * r.abs() + 1e-9).any()) for a, r in zip(after, right, strict=True)):
-            raise Wrong(case, "the shards are off by more than one rounding to bfloat16", cause="")
+            copied = all(map(torch.equal, after, flat))
+            cause = "nothing is scaled: .float() of bfloat16 is a copy; shard.mul_ is the shard" if copied else ""
+            raise Wrong(case, "the shards are off by more than one rounding to bfloat16", cause=cause)
         expect_sent(case, run, [("all-reduce", 1)] * (ranks > 1), _cost(run))
         yield f"{case}: norm {float(whole[0]):.4g}, times {factors[0]:.3g}"
 
@@ -152,6 +154,11 @@ def _norms(shards, flat, members, max_norm, whole):
         [over([sum(s.norm().square() for s in own).double() for own in shards], r).sqrt() for r in ranks],
     )
     yield (
+        "squares made in bfloat16 are rounded to it: .float() comes first",
+        [over([sum(s.square().double().sum() for s in own) for own in shards], r).sqrt() for r in ranks],
+    )
+    yield "the 1e-6 is added to the norm, not to the squares", [(over(squares, r) + 1e-6).sqrt() for r in ranks]
+    yield (
         "the largest of the ranks' norms: reduced with MAX",
         [max(squares[o] for o in members[r]).sqrt() for r in ranks],
     )
@@ -191,5 +198,10 @@ def _scaled(flat, whole, max_norm, factors, first, ranks):
     yield (
         "max_norm squared, or the norm: both belong in the factor as they are",
         times([min(1.0, max_norm / (w * w + 1e-6)) for w in whole]),
+    )
+    yield "max_norm squared: it is compared with a norm", times([min(1.0, max_norm**2 / (w + 1e-6)) for w in whole])
+    yield (
+        "the first rank alone scales: what every rank does stands in no if",
+        [factors[0] * flat[0], *flat[1:]],
     )
     yield "only a norm above max_norm is scaled, and then by max_norm / (norm + 1e-6)", times([0.0] * len(flat))

@@ -8,11 +8,12 @@ from torch import Tensor, nn
 from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import Wrong, expect_tuple, likely
 from labs_helpers.data_parallel.lab09 import exercises
-from labs_helpers.data_parallel.lab09.checks.ranks import on_ranks
+from labs_helpers.data_parallel.lab09.checks.ranks import DTYPES, on_ranks
 from labs_helpers.data_parallel.lab09.checks.tensors import near, numbers
 
 FORM = '{"parameters": …, "optimizer": {name: value}}'
 ERRORS = (
+    (DTYPES, "parameters and moments are not always float32: what they are gathered into has their dtype"),
     (
         r"The size of tensor a|shape mismatch|must match the size|expand\(",
         "a part has shard.numel() elements on every rank, padding included: neither the whole, nor what other numbers "
@@ -27,7 +28,10 @@ ERRORS = (
         r"KeyError: 0",
         "an optimizer without states, as SGD, has no entry in its state_dict; optimizer.state[shard] is {}",
     ),
-    (r"KeyError: '?(step|exp_avg)", "an entry of the optimizer's state is not loaded"),
+    (
+        r"KeyError: '?(step|exp_avg)",
+        "optimizer.state[shard] has no such entry: another optimizer has others, and one without a step has none",
+    ),
     (r"KeyError: Parameter", "optimizer.state is a dict by parameter: optimizer.state[shard] = …"),
     (r"KeyError", "the state's names are 'parameters' and 'optimizer', and in it those of optimizer.state[shard]"),
     (r"'(float|int)' object has no attribute", "an entry of the state may be a number"),
@@ -72,16 +76,21 @@ def checkpoint(student):
         yield f"{name}: {numel} elements saved on {size if groups else savers[0]} ranks, loaded on {sizes}, trained on"
 
 
-def _gradient(numel: int, step: int) -> Tensor:
-    return numbers(numel, 50 + step)
+def _numbers(numel: int, seed: int, make) -> Tensor:
+    """In float64 for one of the optimizers: a checkpoint has the dtype that its model has."""
+    return numbers(numel, seed).to(torch.float64 if "momentum" in make.keywords else torch.float32)
+
+
+def _gradient(numel: int, step: int, make) -> Tensor:
+    return _numbers(numel, 50 + step, make)
 
 
 def _alone(numel: int, make, steps: int):
     """The state behind so many steps of one process."""
-    shard = nn.Parameter(numbers(numel, 3))
+    shard = nn.Parameter(_numbers(numel, 3, make))
     optimizer = make([shard])
     for step in range(steps):
-        shard.grad = _gradient(numel, step)
+        shard.grad = _gradient(numel, step, make)
         optimizer.step()
     return {"parameters": shard.detach(), "optimizer": dict(optimizer.state[shard])}
 
@@ -97,11 +106,11 @@ def _pair(student, shard, optimizer, numel, group):
 
 
 def _save(student, group, numel, make, steps):
-    shard = nn.Parameter(_shard_of(group, numbers(numel, 3)))
+    shard = nn.Parameter(_shard_of(group, _numbers(numel, 3, make)))
     optimizer = make([shard])
     save, _ = _pair(student, shard, optimizer, numel, group)
     for step in range(steps):
-        shard.grad = _shard_of(group, _gradient(numel, step))
+        shard.grad = _shard_of(group, _gradient(numel, step, make))
         optimizer.step()
     state = save()
     copy = _copied(state)
@@ -117,13 +126,13 @@ def _copied(state):
 
 def _load(student, group, numel, make, state):
     """The shard and its state as loaded and after another step, and the given state before and after."""
-    shard = nn.Parameter(torch.full_like(_shard_of(group, torch.zeros(numel)), 9.0))
+    shard = nn.Parameter(torch.full_like(_shard_of(group, _numbers(numel, 3, make)), 9.0))
     optimizer = make([shard])
     before = _copied(state)
     _, load = _pair(student, shard, optimizer, numel, group)
     load(state)
     loaded = shard.detach().clone(), _copied(dict(optimizer.state[shard])), _copied(state)
-    shard.grad = _shard_of(group, _gradient(numel, 2))
+    shard.grad = _shard_of(group, _gradient(numel, 2, make))
     optimizer.step()
     others = [key for key in optimizer.state if key is not shard]
     return {"rank": group.rank(), "loaded": loaded, "after": shard.detach().clone(), "given": (before, state),
@@ -159,6 +168,8 @@ def _expect_value(case: str, name: str, found, right: Tensor, size: int, rank: i
         if right.ndim == 0 and isinstance(found, int | float) and found == right:
             return
         raise Wrong(case, f"{name} is {found!r:.60}; a tensor is asked for")
+    if right.ndim and found.dtype != right.dtype:
+        raise Wrong(case, f"{name} is {found.dtype}, expected {right.dtype}", cause="it has the dtype of shard")
     if found.shape != right.shape:
         padded = -(-right.numel() // size) * size
         causes = {
@@ -203,7 +214,7 @@ def _expect_loaded(case: str, rank: int, found, right, later, size: int) -> None
     shard, entries, given = found["loaded"]
     _expect_part(case, f"rank {rank}'s shard", shard, right["parameters"], size, place)
     if entries.keys() != right["optimizer"].keys():
-        cause = "optimizer.state is looked up by the parameter itself, not by a number or a copy" if not entries else ""
+        cause = "nothing is loaded for shard; it is looked up by shard itself, not a number" if not entries else ""
         names = sorted(right["optimizer"])
         raise Wrong(case, f"rank {rank}: optimizer.state[shard] has {sorted(entries)}, expected {names}", cause=cause)
     for key, value in right["optimizer"].items():

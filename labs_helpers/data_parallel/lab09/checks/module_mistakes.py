@@ -31,11 +31,12 @@ def causes(own, of_rank, place):
         yield "the first pass alone: later ones are not added", parts_of([o[0] for o in own], of_rank, place)
         twice = [2 * sum(o[:-1]) + o[-1] for o in own]
         yield "what was in shard.grad is added twice, or p.grad keeps it as well", parts_of(twice, of_rank, place)
-    parts = (12, 3, 1) if len(own[0][0]) == 16 else (15, 5, 1)
-    turned = [torch.cat(one.split(parts)[::-1]) for one in total]
-    yield (
-        "gradients in the order of their arrival; the order is that of module.parameters()",
-        parts_of(turned, of_rank, place),
-    )
+    parts = (1, 12, 3) if len(own[0][0]) == 16 else (1, 15, 5)  # scale, weight, bias; they come as 0, 2, 1
+    for order in ((0, 2, 1), (2, 1, 0)):
+        turned = [torch.cat([one.split(parts)[i] for i in order]) for one in total]
+        yield (
+            "gradients in the order of their arrival, or in reverse; the order is that of module.parameters()",
+            parts_of(turned, of_rank, place),
+        )
     before = [nn.functional.pad(one, (-len(one) % size, 0)) for one in total]
     yield "zeros stand in front; they belong behind the last gradient", parts_of(before, of_rank, place)

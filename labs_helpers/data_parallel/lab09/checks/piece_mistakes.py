@@ -126,6 +126,21 @@ def _touching(numels, ranks, rank) -> Found:
     return size, pieces
 
 
+def _until_none(numels, ranks, rank) -> Found:
+    size, pieces = pieces_of(numels, ranks, rank)
+    return size, [p for i, p in enumerate(pieces) if p[0] == i]
+
+
+def _padding_piece(numels, ranks, rank) -> Found:
+    size, pieces = pieces_of([*numels, -sum(numels) % ranks], ranks, rank)
+    return size, pieces
+
+
+def _padding_first(numels, ranks, rank) -> Found:
+    size, pieces = pieces_of([-sum(numels) % ranks, *numels], ranks, rank)
+    return size, [(number - 1, begin, end) for number, begin, end in pieces if number]
+
+
 MISTAKES: dict[str, Callable[..., Found]] = {
     "a piece ends at an element of the parameter; this counts from the start of flat memory": _ends,
     "where a parameter and the shard only touch there is no piece: < and not ≤": _touching,
@@ -146,6 +161,12 @@ MISTAKES: dict[str, Callable[..., Found]] = {
     "neither end is held within the parameter: max(…, 0) and min(…, numel)": _walked(
         begin=lambda first, start, size: first - start, end=lambda last, start, n, size: last - start
     ),
+    "begin may lie before the parameter: max(…, 0)": _walked(begin=lambda first, start, size: first - start),
+    "end may lie behind the parameter: min(…, numel)": _walked(end=lambda last, start, n, size: last - start),
+    "start is not moved on: every parameter begins at 0": _walked(move=lambda start, n, b, e: start),
+    "the first parameter without a piece ends the loop; later ones may have some": _until_none,
+    "padding belongs to no parameter; here it is a piece by itself": _padding_piece,
+    "the padding stands in front; it belongs behind the last parameter": _padding_first,
     "the next parameter begins behind this one, not behind its piece": _walked(
         move=lambda start, n, b, e: start + e - b
     ),

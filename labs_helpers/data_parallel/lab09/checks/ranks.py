@@ -13,6 +13,7 @@ from labs_helpers.course.verdict import Wrong
 from labs_helpers.data_parallel.lab08.process_groups import on_process_groups
 from labs_helpers.data_parallel.practice import ProcessRun
 
+DTYPES = r"gradient with dtype|dtypes? .*(differ|match)|(float32|float64|Float|Double).*(float32|float64|Float|Double)"
 CAUSES = (  # of a rank's error; an exercise's own come before them, and those that all exercises have behind
     (r"^NameError: name '(rank|size|world_size)'", "dist.get_rank(group) and dist.get_world_size(group) know them"),
     (r"^NameError: name '(torch|dist|nn)'", "the import is missing in your cell"),
@@ -29,9 +30,11 @@ CAUSES = (  # of a rank's error; an exercise's own come before them, and those t
         "a collective writes into its tensor and returns None",
     ),
     (r"Expected parameter `tensor` of type", "a collective takes a tensor, not a number"),
+    (r"tuple index out of range", "dist.get_rank() without the group is the rank in the whole job"),
     (
         r"reduce_scatter_tensor: input has shape",
-        "reduce_scatter_tensor(output, input): the input is as large as all outputs together",
+        "reduce_scatter_tensor(output, input): the input is as large as all outputs together, and there are as many as "
+        "the group has ranks",
     ),
     (
         r"all_gather_into_tensor: output has shape",

@@ -7,6 +7,27 @@ PIECE = "begin, end = max(first - start, 0), min(last - start, numel)"
 ADD = "pieces.append((number, begin, end))"
 
 BUGS: list = [
+    (NAME, "begin before the parameter", [("max(first - start, 0)", "first - start")], "begin may lie before"),
+    (NAME, "end behind the parameter", [("min(last - start, numel)", "last - start")], "end may lie behind"),
+    (NAME, "start stays", [("        start += numel\n", "")], "start is not moved on"),
+    (
+        NAME,
+        "ends early",
+        [("        start += numel\n", "        else:\n            break\n        start += numel\n")],
+        "the first parameter without a piece ends the loop",
+    ),
+    (
+        NAME,
+        "padding as a piece",
+        [
+            (
+                "    return shard_numel, pieces",
+                "    if last > start:\n        pieces.append("
+                "(len(numels), max(first - start, 0), last - start))\n    return shard_numel, pieces",
+            )
+        ],
+        "here it is a piece",
+    ),
     (NAME, "rounded down", [(SIZE, "sum(numels) // world_size")], "rounds down, and what is left over"),
     (NAME, "one more always", [(SIZE, "sum(numels) // world_size + 1")], "one more only if something is left over"),
     (NAME, "a float", [(SIZE, "sum(numels) / world_size")], "/ makes a float"),
@@ -85,6 +106,16 @@ BUGS: list = [
 ]
 
 DIFFERENT: list = [
+    (
+        NAME,
+        [
+            (
+                PIECE,
+                "mine = [at for at in range(numel) if first <= start + at < last]\n"
+                "        begin, end = (mine[0], mine[-1] + 1) if mine else (0, 0)",
+            )
+        ],
+    ),
     (NAME, [(SIZE, "(sum(numels) + world_size - 1) // world_size")]),
     (
         NAME,

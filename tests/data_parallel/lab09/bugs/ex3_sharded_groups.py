@@ -7,6 +7,24 @@ MINE = 'mine = [tensor_of[number] for number in group["params"] if number in ten
 GROUP = 'param_groups.append({**group, "params": mine})'
 
 BUGS: list = [
+    (
+        NAME,
+        "pieces taken out",
+        [("for number, begin, end in pieces:", "while pieces:\n        number, begin, end = pieces.pop(0)")],
+        "the list pieces that you were given has changed",
+    ),
+    (
+        NAME,
+        "groups alike are put together",
+        [
+            (
+                GROUP,
+                "if any({**g, 'params': 0} == {**group, 'params': 0} for g in "
+                "param_groups):\n            param_groups[-1]['params'] += mine\n        else:\n            " + GROUP,
+            )
+        ],
+        "with the same options stay two",
+    ),
     (NAME, "copied", [(TENSOR, "nn.Parameter(shard[at : at + end - begin].clone())")], "clone\\(\\), torch.tensor"),
     (NAME, "not moved on", [(MOVE, "")], "all pieces begin at 0"),
     (NAME, "begin as place", [(TENSOR, "nn.Parameter(shard[begin:end])")], "begin is a place in the parameter"),

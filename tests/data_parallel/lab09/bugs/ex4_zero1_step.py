@@ -14,6 +14,14 @@ SHARD = "    shard = whole.chunk(size)[rank]\n"
 GATHER = "    dist.all_gather_into_tensor(whole, shard, group=group)\n"
 
 BUGS: list = [
+    (NAME, "always float32", [(MINE, "    mine = torch.empty(whole.numel() // size)\n")], "not always float32"),
+    (
+        NAME,
+        "added up in float32",
+        [(MINE, "    mine = torch.empty(whole.numel() // size)\n"), ("gradient / size", "gradient.float() / size")],
+        "not always float32",
+    ),
+    (NAME, "the job's rank", [("dist.get_rank(group), dist", "dist.get_rank(), dist")], "is the rank in the whole job"),
     (NAME, "the sum", [("gradient / size", "gradient")], "the sum of the gradients, not the mean"),
     (NAME, "divided twice", [("gradient / size", "gradient / size**2")], "divided by the ranks twice"),
     (NAME, "not reduced", [(MINE + REDUCE, "    mine = gradient.chunk(size)[rank] / size\n")], "nothing is reduced"),

@@ -12,6 +12,31 @@ ADD = "shard.grad = mine if shard.grad is None else shard.grad + mine"
 CLEAR = "        started.clear()\n"
 
 BUGS: list = [
+    (
+        NAME,
+        "always float32",
+        [("torch.empty_like(shards[number])", "torch.empty(shards[number].numel())")],
+        "not always float32",
+    ),
+    (
+        NAME,
+        "a view of the whole gradient",
+        [
+            ("mine = torch.empty_like(shards[number])", "mine = shards[number]"),
+            (WORK, "        mine = flat.chunk(size)[dist.get_rank(group)]\n" + WORK),
+        ],
+        "a slice keeps all that it is cut from",
+    ),
+    (NAME, "elements are counted", [("len(bucket) for", "sum(p.numel() for p in bucket) for")], "was never full"),
+    (
+        NAME,
+        "received into shard.grad",
+        [
+            ("    started = []\n", "    started = []\n    buffers = [torch.empty_like(s) for s in shards]\n"),
+            ("torch.empty_like(shards[number])", "buffers[number]"),
+        ],
+        "the next pass is received into",
+    ),
     (NAME, "the sum", [(") / size\n", ")\n")], "the sum over the ranks, not the mean"),
     (NAME, "divided twice", [(") / size\n", ") / size**2\n")], "divided by the ranks twice"),
     (NAME, "count not begun anew", [(AGAIN, "")], "before all of its gradients are there"),
@@ -19,7 +44,7 @@ BUGS: list = [
         NAME,
         "count not begun anew, exact",
         [(AGAIN, ""), ("missing[number] > 0", "missing[number] != 0")],
-        "whole .grad behind backward",
+        "was never full",
     ),
     (NAME, "whole gradients stay", [(DROP, "")], "lets go of its gradient"),
     (NAME, "zeroed, not dropped", [("p.grad = None", "p.grad.zero_()")], "lets go of its gradient"),

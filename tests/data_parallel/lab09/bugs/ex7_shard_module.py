@@ -17,6 +17,59 @@ HOOKS = ("    module.register_forward_pre_hook(gather)\n", "    module.register_
 FIRST = "        p.register_post_accumulate_grad_hook(arrived)\n    free()\n"
 
 BUGS: list = [
+    (
+        NAME,
+        "the shard of the beginning",
+        [
+            ("    here = []\n", "    here = []\n    old = shard.detach().clone()\n"),
+            ("(whole, shard.detach(),", "(whole, old,"),
+        ],
+        "the optimizer changes shard",
+    ),
+    (
+        NAME,
+        "hooks on every submodule",
+        [
+            (
+                "    module.register_forward_pre_hook",
+                "    for m in module.modules():\n        m.register_forward_pre_hook",
+            ),
+            ("    module.register_forward_hook", "        m.register_forward_hook"),
+            ("    module.register_full_backward", "        m.register_full_backward"),
+        ],
+        "freed",
+    ),
+    (
+        NAME,
+        "a view of the whole gradient",
+        [("mine = torch.empty_like(shard)", "mine = flat.chunk(size)[rank]")],
+        "a slice keeps all that it is cut from",
+    ),
+    (NAME, "no memory for the gather", [(RESIZE, "")], "has no memory for it"),
+    (
+        NAME,
+        "the first parameter's hook alone",
+        [
+            (WAITS, ""),
+            (
+                "    for p in parameters:\n        p.register_post",
+                "    for p in parameters[:1]:\n        p.register_post",
+            ),
+        ],
+        "before all of them are there",
+    ),
+    (
+        NAME,
+        "the last parameter's hook alone",
+        [
+            (WAITS, ""),
+            (
+                "    for p in parameters:\n        p.register_post",
+                "    for p in parameters[-1:]:\n        p.register_post",
+            ),
+        ],
+        "before all of them are there",
+    ),
     (NAME, "a view of whole", [(SHARD, "nn.Parameter(whole.chunk(size)[rank])")], "is a view of whole"),
     (NAME, "the first part", [("chunk(size)[rank]", "chunk(size)[0]")], "every rank has the first part"),
     (NAME, "not freed at first", [(FIRST, FIRST.replace("    free()\n", ""))], "nothing has been used yet"),

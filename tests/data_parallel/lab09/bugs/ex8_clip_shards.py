@@ -8,6 +8,20 @@ FACTOR = "    factor = (max_norm / (norm + 1e-6)).clamp(max=1.0)\n"
 SCALE = "        shard.mul_(factor)\n"
 
 BUGS: list = [
+    (NAME, "max_norm squared", [("(max_norm / (norm", "(max_norm**2 / (norm")], "max_norm squared"),
+    (
+        NAME,
+        "squares in bfloat16",
+        [("shard.float().square().sum()", "shard.square().float().sum()")],
+        "squares made in bfloat16",
+    ),
+    (
+        NAME,
+        "the first rank alone",
+        [("    for shard in shards:\n", "    for shard in shards * (dist.get_rank(group) == 0):\n")],
+        "the first rank alone scales",
+    ),
+    (NAME, "a copy is scaled", [("shard.mul_(factor)", "shard.float().mul_(factor)")], "of bfloat16 is a copy"),
     (NAME, "one rank alone", [(REDUCE, "")], "the norm of this rank's shards alone"),
     (
         NAME,
@@ -112,6 +126,7 @@ BUGS: list = [
 ]
 
 DIFFERENT: list = [
+    (NAME, [(SCALE, "        if norm > max_norm:\n            shard.mul_(max_norm / (norm + 1e-6))\n")]),
     (NAME, [(SQUARES, "    squares = torch.cat([shard.float() for shard in shards]).pow(2).sum()\n")]),
     (
         NAME,
