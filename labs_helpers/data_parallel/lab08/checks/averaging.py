@@ -132,7 +132,11 @@ def _misplaced(own, parameters):
     for name, one in reversed(mean.items()):
         turned[name] = flat[at : at + one.numel()].view(one.shape)
         at += one.numel()
+    own_cut, one_cut = _used_first(own, mean)
+    order = "the order in the flat tensor depends on which .grad are None; it is the same on all ranks"
     return {
+        order: own_cut,
+        f"{order}, and that of the parts": one_cut,
         "the parameters themselves are averaged, and not their gradients": [parameters] * len(own),
         "every part is the beginning of the flat tensor": [
             {name: flat[: one.numel()].view(one.shape) for name, one in mean.items()}
@@ -140,6 +144,23 @@ def _misplaced(own, parameters):
         * len(own),
         "the gradients stand in another order in the flat tensor than among the parts": [turned] * len(own),
     }
+
+
+def _used_first(own, mean):
+    """What each rank has if its flat tensor begins with what it has used; cut in that order, and in the model's."""
+    orders = [sorted(mean, key=lambda name, one=one: one[name] is None) for one in own]
+    zeros = {name: torch.zeros_like(one) for name, one in mean.items()}
+    flats = [
+        torch.cat([(zeros[name] if one[name] is None else one[name]).reshape(-1) for name in order])
+        for one, order in zip(own, orders, strict=True)
+    ]
+    flat = sum(flats) / len(own)
+
+    def cut(order):
+        parts = flat.split([mean[name].numel() for name in order])
+        return {name: part.view(mean[name].shape) for name, part in zip(order, parts, strict=True)}
+
+    return [cut(order) for order in orders], [cut(list(mean))] * len(own)
 
 
 def expect_no_more(case: Case, calls, rank: int) -> None:

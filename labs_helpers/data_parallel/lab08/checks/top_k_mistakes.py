@@ -184,6 +184,9 @@ def mistakes(steps, k) -> Iterator[tuple[str, list[Outcome]]]:
         yield made(f"a division by {constant}, whatever the size of the group is", divisor=constant)
     if k > 1:
         yield "one entry less is sent", run(steps, k - 1)
+    if k < len(steps[0][0]):
+        yield "one entry more is sent", run(steps, k + 1)
+    yield made("values are cut to whole numbers", sent=lambda corrected, flat: corrected.trunc())
     lost = (
         "residual stays 0, and what is not sent is lost: it is cleared, or never written "
         "(`residual = …` names a new tensor)"

@@ -119,6 +119,12 @@ BUGS: list = [
         [("if parameter.requires_grad:", "if parameter.requires_grad or parameter.grad is not None:")],
         "frozen after some steps(.|\n)*a frozen parameter has requires_grad False",
     ),
+    (
+        NAME,
+        "used first",
+        [(CAT, CAT.replace("in grads", "in sorted(grads, key=lambda g: not g.any())"))],
+        "depends on which .grad are None",
+    ),
     (NAME, "zeros of any dtype", [("torch.zeros_like(p)", "torch.zeros(p.shape)")], r"torch.zeros_like\(parameter\)"),
 ]
 DIFFERENT: list = [

@@ -109,6 +109,13 @@ BUGS: list = [
         [(PLACES, "    sizes = residual.abs()\n    positions = (sizes >= sizes.topk(k).values[-1]).nonzero()[:, 0]\n")],
         "a threshold gives another number",
     ),
+    (NAME, "one more", [("topk(k)", "topk(min(k + 1, len(flat)))")], "one entry more is sent"),
+    (
+        NAME,
+        "whole numbers",
+        [("= residual[positions]\n", "= residual[positions].int()\n"), ("theirs / size", "theirs.float() / size")],
+        "cut to whole numbers",
+    ),
     (NAME, "by two", [("theirs / size", "theirs / 2")], "a division by 2, whatever"),
     (
         NAME,
