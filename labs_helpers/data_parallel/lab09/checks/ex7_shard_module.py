@@ -49,6 +49,8 @@ AT = {
 }
 COMPUTES, UPDATED = "a module computes", 0.75
 OLD = "what is gathered is as it was at the beginning: the optimizer changes shard, and shard is to be gathered"
+UNFILLED = "whole is not what the gather fills, or is freed before the module has computed, as by hooks on its parts"
+PASSED = "weights are freed before backward has read them: it has passed with the last gradient, and not before"
 NO_MEMORY = "it is gathered, but whole has no memory for it: resize_(whole.nbytes) first, then fill whole itself"
 ADVICE = "print a line in each function, and run the module forward and backward once: which comes when?"
 
@@ -102,6 +104,13 @@ def shard_module(student):
         for k in range(steps):
             case = f"{title}, pass {k + 1}" if steps > 1 else title
             states = [result["passes"][k] for result in run.results]
+            for rank, state in enumerate(states):
+                for what, one, cause in (
+                    ("output", state["output"], UNFILLED),
+                    *((f"shard.grad of module {m}", state["grads"][m], PASSED) for m in (1, 0)),
+                ):
+                    if one is not None and one.is_floating_point() and one.isnan().any():
+                        raise Wrong(case, f"rank {rank}'s {what} is NaN, as freed memory is", cause=cause)
             old = [(OLD, [own[k] for own in stale])]
             expect_all(case, "output", [s["output"] for s in states], [own[k] for own in outputs], lambda old=old: old)
             for m in (0, 1):
@@ -255,7 +264,8 @@ def _expect_when(case: str, run, ranks: int, size: int) -> None:
         for phase in ("forward", "backward"):
             names = [c.name for c in run.started_between(rank, f"{phase} begins", f"{phase} ends")]
             if not any("gather" in name for name in names):
-                cause = f"register_{'full_backward' if phase == 'backward' else phase}_pre_hook is for that"
+                hook = "full_backward" if phase == "backward" else phase
+                cause = f"register_{hook}_pre_hook(gather), and gather gathers each time"
                 found = f"rank {rank}: nothing is gathered in the {phase} pass; whole has no memory {LATER}"
                 raise Wrong(case, found, cause=cause)
 

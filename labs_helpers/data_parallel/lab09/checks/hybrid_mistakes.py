@@ -95,7 +95,9 @@ class Setting:
             return [torch.cat([own[o] for o in self.node_of[r]]) for r in self.ranks]
 
         right = updated(lambda r: factor * self.mean)
-        yield "clipped to nothing less: the gradient is not scaled", updated(lambda r: self.mean)
+        yield "not clipped: the gradient is not scaled", updated(lambda r: self.mean)
+        without = min(1.0, self.max_norm / float(self.mean.norm()))
+        yield "the 1e-6 belongs to the norm: max_norm / (norm + 1e-6)", updated(lambda r: without * self.mean)
         yield (
             "the factor is never more than 1",
             updated(lambda r: self.max_norm / (float(self.mean.norm()) + 1e-6) * self.mean),

@@ -16,6 +16,7 @@ STEP = "    optimizer.step()\n"
 GATHER = "    dist.all_gather_into_tensor(whole, shard.data, group=shard_group)\n"
 
 BUGS: list = [
+    (NAME, "no 1e-6", [("(norm + 1e-6)", "norm")], "the 1e-6 belongs to the norm"),
     (
         NAME,
         "replicas drift apart",

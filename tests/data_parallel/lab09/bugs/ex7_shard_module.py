@@ -37,7 +37,7 @@ BUGS: list = [
             ("    module.register_forward_hook", "        m.register_forward_hook"),
             ("    module.register_full_backward", "        m.register_full_backward"),
         ],
-        "freed",
+        "as by hooks on its parts",
     ),
     (
         NAME,
