@@ -94,7 +94,8 @@ def test_int8_rounds_to_its_chunks_scale(chunk, other_than_0):
 
 
 def test_power_sgd_is_exact_for_a_matrix_of_rank_1_and_sends_vectors_whole():
-    u, v = torch.randn(ROWS), torch.randn(COLUMNS + 1)
+    generator = torch.Generator().manual_seed(0)
+    u, v = torch.randn(ROWS, generator=generator), torch.randn(COLUMNS + 1, generator=generator)
     given = torch.stack([torch.outer(u, v) * factor for factor in (1.0, 3.0)])[None].repeat(2, 1, 1, 1)
     for found in exchange(lambda: PowerSGD(error_feedback=False), given)[0][0]:
         torch.testing.assert_close(found, 2 * torch.outer(u, v), rtol=1e-5, atol=1e-5)
