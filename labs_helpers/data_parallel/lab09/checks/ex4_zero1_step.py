@@ -19,7 +19,7 @@ ERRORS = (
         r"gradient of size|has data of a different size",
         "a tensor is one piece of the shard: its .grad is as large as it is, a part of what the reduce-scatter leaves",
     ),
-    (r"all_gather_into_tensor: output has", "what is gathered is the whole shard, padding too: whole.numel() / ranks"),
+    (r"all_gather_into_tensor: output has", "output, then input: whole, and this rank's shard with all its padding"),
     (r"step\(\) (missing|got|takes)", "optimizer.step() takes nothing"),
 )  # fmt: skip
 SGD = partial(torch.optim.SGD, lr=0.125)
