@@ -69,10 +69,8 @@ class RankPool:
         """End the ranks, if there are any."""
         if self.thread is not None:
             for pipe in self.pipes:
-                os.write(pipe, b"0\n")
-            self.thread.join(20)
-            for pipe in self.pipes:
                 os.close(pipe)
+            self.thread.join()
             self.thread = None
             self.scratch.__exit__(None, None, None)
 
@@ -101,7 +99,7 @@ class RankPool:
 
 
 def serve(comm, folder):
-    """On every rank: the calls by their numbers, until there comes a 0 or the pipe is closed."""
+    """On every rank: the calls, until the pipe is closed."""
     import gc
 
     import torch._dynamo  # noqa: F401 (which any optimizer imports)
@@ -110,7 +108,7 @@ def serve(comm, folder):
     gc.freeze()
     (folder / f"{comm.rank}.pid").write_text(str(os.getpid()))
     with open(folder / f"{comm.rank}.calls") as calls:
-        for number in iter(lambda: int(calls.readline() or 0), 0):
+        for number in map(int, calls):
             sys.path[:], ranks, function, args = pickle.loads((folder / f"{number}.call").read_bytes())
             group = comm.Create_group(comm.group.Incl(range(ranks)), tag=number)
             answer = cloudpickle.dumps(function(group, *args))
