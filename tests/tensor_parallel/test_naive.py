@@ -3,12 +3,14 @@
 import numpy as np
 import pytest
 
+from labs_helpers.launch.mpirun import run_on_ranks
 from labs_helpers.tensor_parallel.naive import (
     naive_collect_backward_output,
     naive_collect_backward_x,
     naive_collect_forward_input,
     naive_collect_forward_output,
 )
+from tests.tensor_parallel import ranks as on_ranks
 
 SHAPES = [(2, 3, 12), (1, 1, 12), (5, 7, 24), (0, 3, 12)]
 DTYPES = ["float64", "float32", "float16", "int64", "uint8"]
@@ -50,8 +52,8 @@ def _compare(comm):
 
 
 @pytest.mark.parametrize("ranks", [1, 3, 4])
-def test_collects_equal_slices_of_the_whole(rank_pool, ranks):
-    assert rank_pool.run(_compare, ranks, timeout=60) == [[]] * ranks
+def test_collects_equal_slices_of_the_whole(ranks):
+    assert run_on_ranks(_compare, ranks, timeout=60, env=on_ranks.YIELD) == [[]] * ranks
 
 
 def _fc_o(comm):
@@ -71,9 +73,9 @@ def _fc_o(comm):
 
 
 @pytest.mark.parametrize("ranks", [2, 4])
-def test_the_backward_pass_of_fc_o_sends_less_than_the_forward(rank_pool, ranks):
+def test_the_backward_pass_of_fc_o_sends_less_than_the_forward(ranks):
     """Two all-gathers forward, one reduce-scatter backward: with equal dimensions half the bytes."""
-    for error, forward, backward in rank_pool.run(_fc_o, ranks, timeout=60):
+    for error, forward, backward in run_on_ranks(_fc_o, ranks, timeout=60, env=on_ranks.YIELD):
         assert error < 1e-13
         assert forward == 2 * 3 * (8 + 12) * 8 * (ranks - 1) // ranks
         assert backward == 2 * 3 * 8 * 8 * (ranks - 1) // ranks
