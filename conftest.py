@@ -12,32 +12,15 @@ pytest_plugins = ["tests.nbval_guard"] if find_spec("nbval") else []
 if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-SHARE_RANKS = {
-    "tests/data_parallel/study/test_study.py",
-    "tests/data_parallel/test_race.py",
-    "tests/data_parallel/test_wrappers.py",
-    "tests/data_parallel/zero/test_zero.py",
-    "tests/tensor_parallel/lab07/test_layers_on_real_ranks.py",
-    "tests/tensor_parallel/test_communication.py",
-    "tests/tensor_parallel/test_gradients.py",
-    "tests/tensor_parallel/test_layers.py",
-    "tests/tensor_parallel/test_parallel_transformer.py",
-    "tests/tensor_parallel/test_study.py",
-    "tests/tensor_parallel/training/test_curves.py",
-}
-
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
-    """A file's tests, and a notebook's cells, stay on one worker, and so do all files that share ranks (rank_pool.py);
-    planted bugs and solved labs share nothing and go to any. They are begun last, file by file those with the most
-    tests first: so no worker has to wait at the end."""
+    """A file's tests, and a notebook's cells, stay on one worker; planted bugs and solved labs share nothing and go to
+    any. They are begun last, file by file those with the most tests first: so no worker has to wait at the end."""
     from xdist.scheduler import LoadFileScheduling
 
     class SomeAnywhere(LoadFileScheduling):
         def _split_scope(self, nodeid):
-            if nodeid.partition("::")[0] in SHARE_RANKS:
-                return "ranks"
             anywhere = nodeid.partition("::")[0].endswith(("/test_planted_bugs.py", "/test_solved.py"))
             return nodeid if anywhere else super()._split_scope(nodeid)
 

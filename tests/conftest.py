@@ -4,8 +4,6 @@ import functools
 import inspect
 from types import SimpleNamespace
 
-import pytest
-
 from labs_helpers.measure.machine import prepare_triton
 
 
@@ -25,12 +23,3 @@ def remember_builtins():
 
 if prepare_triton():
     remember_builtins()
-
-
-@pytest.fixture(scope="session")
-def rank_pool(request):
-    """Ranks for all files (see rank_pool.py): eight where a file is among them that takes eight, else four."""
-    from tests.rank_pool import RankPool
-
-    with RankPool(8 if any(item.path.name == "test_curves.py" for item in request.session.items) else 4) as pool:
-        yield pool

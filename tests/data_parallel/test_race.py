@@ -5,6 +5,7 @@ import pytest
 
 from labs_helpers.data_parallel import study
 from labs_helpers.data_parallel.charts_measured import draw_race, race_table
+from labs_helpers.launch.mpirun import run_on_ranks
 from tests.data_parallel import race_cases
 from tests.tensor_parallel import ranks as on_ranks
 
@@ -12,8 +13,8 @@ cloudpickle.register_pickle_by_value(race_cases)
 
 
 @pytest.fixture(scope="module")
-def raced(rank_pool):
-    found = rank_pool.run(on_ranks.run_cases, 2, {"race": race_cases.race}, timeout=100)
+def raced():
+    found = run_on_ranks(on_ranks.run_cases, 2, {"race": race_cases.race}, timeout=100, env=on_ranks.YIELD)
     for of_rank in found:
         assert not isinstance(of_rank["race"], str), of_rank["race"]
     assert found[0] == found[1]

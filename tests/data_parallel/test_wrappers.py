@@ -20,7 +20,7 @@ QUIET = on_ranks.YIELD | {
 
 
 @pytest.fixture(scope="module")
-def results(rank_pool):
+def results():
     cases = {"connect": wrapper_cases.connect}
     for division in DIVISIONS:
         cases["torch", division] = functools.partial(wrapper_cases.against_torch, division)
@@ -30,7 +30,7 @@ def results(rank_pool):
     cases["compressed"] = wrapper_cases.compressed
     for wrapper in WRAPPERS:
         cases["counted", wrapper] = functools.partial(wrapper_cases.counted, wrapper)
-    by_rank = rank_pool.run(on_ranks.run_cases, 4, cases | refusal_cases.CASES, timeout=120)
+    by_rank = run_on_ranks(on_ranks.run_cases, 4, cases | refusal_cases.CASES, timeout=120, env=QUIET)
     for rank, of_rank in enumerate(by_rank):
         for name, result in of_rank.items():
             assert not isinstance(result, str), f"rank {rank}, {name}: {result}"

@@ -1,6 +1,6 @@
 """What the tests run on ranks: groups of each kind, and many cases per start. Travels by value.
 
-A start of four ranks that import PyTorch costs seconds: all files share one (rank_pool.py), and each asks it once.
+A start of four ranks that import PyTorch costs seconds, so a file of tests starts them once and looks at all results.
 """
 
 import sys

@@ -5,6 +5,8 @@ import functools
 import cloudpickle
 import pytest
 
+from labs_helpers.launch.flavour import BACKGROUND_SUMS
+from labs_helpers.launch.mpirun import run_on_ranks
 from tests.tensor_parallel import ranks as on_ranks
 
 cloudpickle.register_pickle_by_value(on_ranks)
@@ -151,7 +153,7 @@ AT_ONCE = [("mpi", ""), ("own", "ring"), ("own", "shared_memory"), ("own", "hier
 
 
 @pytest.fixture(scope="module")
-def results(rank_pool):
+def results():
     cases = {("operations", *group): functools.partial(_all_operations, *group) for group in GROUPS}
     cases |= {("counted", *group): functools.partial(_counted, *group) for group in GROUPS}
     cases |= {("three", way): functools.partial(_three, way) for way in ("mpi", "own")}
@@ -159,7 +161,8 @@ def results(rank_pool):
     cases |= {("rounded", way): functools.partial(_rounded_once, way) for way in ("mpi", "own")} | {
         "refusals": _refusals
     }
-    return rank_pool.run(on_ranks.run_cases, 4, cases, timeout=100)
+    # As train_2d.py has it, whose background sums are small at times.
+    return run_on_ranks(on_ranks.run_cases, 4, cases, timeout=100, env=on_ranks.YIELD | BACKGROUND_SUMS)
 
 
 @pytest.mark.parametrize("way, tp", GROUPS)

@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from labs_helpers.data_parallel.buckets import fill_buckets
+from labs_helpers.launch.mpirun import run_on_ranks
 from tests.tensor_parallel import gradient_cases
 from tests.tensor_parallel import ranks as on_ranks
 
@@ -15,10 +16,12 @@ SETTINGS = [(way, overlap) for way in on_ranks.WAYS for overlap in (True, False)
 
 
 @pytest.fixture(scope="module")
-def results(rank_pool):
+def results():
     cloudpickle.register_pickle_by_value(gradient_cases)
     cases = {setting: functools.partial(gradient_cases.mean_gradients, *setting) for setting in SETTINGS}
-    return rank_pool.run(on_ranks.run_cases, 2, cases | {"accumulated": gradient_cases.accumulated}, timeout=100)
+    return run_on_ranks(
+        on_ranks.run_cases, 2, cases | {"accumulated": gradient_cases.accumulated}, timeout=100, env=on_ranks.YIELD
+    )
 
 
 @pytest.mark.parametrize("way, overlap", SETTINGS)

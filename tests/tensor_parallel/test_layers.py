@@ -4,6 +4,7 @@ import cloudpickle
 import pytest
 import torch
 
+from labs_helpers.launch.mpirun import run_on_ranks
 from labs_helpers.tensor_parallel.layers import ColumnParallelLinear, RowParallelLinear, VocabularyParallelEmbedding
 from labs_helpers.tensor_parallel.state import slice_state
 from tests.tensor_parallel import layer_cases
@@ -11,10 +12,10 @@ from tests.tensor_parallel import ranks as on_ranks
 
 
 @pytest.fixture(scope="module")
-def results(rank_pool):
+def results():
     cloudpickle.register_pickle_by_value(layer_cases)
     cases = {name: getattr(layer_cases, name) for name in ("operators", "layers", "cross_entropy")}
-    return rank_pool.run(on_ranks.run_cases, 2, cases, timeout=100)
+    return run_on_ranks(on_ranks.run_cases, 2, cases, timeout=100, env=on_ranks.YIELD)
 
 
 def test_operators_and_their_conjugates(results):

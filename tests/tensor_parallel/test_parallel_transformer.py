@@ -7,6 +7,7 @@ import cloudpickle
 import pytest
 import torch
 
+from labs_helpers.launch.mpirun import run_on_ranks
 from labs_helpers.tensor_parallel import traffic
 from labs_helpers.tensor_parallel.communication import Communication
 from labs_helpers.tensor_parallel.parallel_transformer import ParallelTransformer
@@ -28,7 +29,7 @@ IDS = [f"{'tied' if c.tied else 'untied'}-{'-'.join(map(str, rest))}" for c, *re
 
 
 @pytest.fixture(scope="module")
-def results(rank_pool):
+def results():
     several = {
         name: functools.partial(cases.against_unsharded, *model[:-1], SCHEMES[model[-1]])
         for name, model in zip(IDS, MODELS, strict=True)
@@ -36,7 +37,7 @@ def results(rank_pool):
     several |= {"DTensor": cases.against_dtensor, "training": cases.training_on_two_layouts, "bfloat16": cases.bfloat16}
     several["compiled"] = cases.compiled_blocks
     cloudpickle.register_pickle_by_value(cases)
-    return rank_pool.run(on_ranks.run_cases, 4, several, timeout=120)
+    return run_on_ranks(on_ranks.run_cases, 4, several, timeout=120, env=on_ranks.YIELD)
 
 
 @pytest.mark.parametrize("name, model", list(zip(IDS, MODELS, strict=True)), ids=IDS)

@@ -8,6 +8,7 @@ import pytest
 from labs_helpers.collectives.cost_model import Costs
 from labs_helpers.collectives.nodes_study import terms as allreduce_terms
 from labs_helpers.launch.flavour import BACKGROUND_SUMS
+from labs_helpers.launch.mpirun import run_on_ranks
 from labs_helpers.launch.pretend_nodes import can_pretend
 from labs_helpers.measure import results
 from labs_helpers.tensor_parallel import study
@@ -23,11 +24,11 @@ INSIDE, CABLE = Costs(1e-6, 1e-10, 1.5e-10, 8e-11), Costs(1e-5, 8e-9)
 
 
 @pytest.fixture(scope="module")
-def results_of_ranks(rank_pool):
+def results_of_ranks():
     cloudpickle.register_pickle_by_value(study_cases)
     names = ("placements", "race", "race_of_different_losses", "count", "gpu_race")
     cases = {name: getattr(study_cases, name) for name in names}
-    return rank_pool.run(on_ranks.run_cases, 4, cases, timeout=140)
+    return run_on_ranks(on_ranks.run_cases, 4, cases, timeout=140, env=on_ranks.YIELD)
 
 
 def of_case(results, name):

@@ -6,6 +6,7 @@ import cloudpickle
 import pytest
 
 from labs_helpers.data_parallel.accounting import states
+from labs_helpers.launch.mpirun import run_on_ranks
 from tests.data_parallel.zero import cases, odd_cases, state_cases, unit_cases
 from tests.tensor_parallel import ranks as on_ranks
 
@@ -30,7 +31,7 @@ FORMULAS = {"1": "ZeRO-1", "2": "ZeRO-2", "3": "ZeRO-3"}
 
 
 @pytest.fixture(scope="module")
-def results(rank_pool):
+def results():
     for module in (cases, state_cases, unit_cases, odd_cases):
         cloudpickle.register_pickle_by_value(module)
     several = {("everything", *c): partial(cases.everything, *c) for c in EVERYTHING}
@@ -49,7 +50,7 @@ def results(rank_pool):
         "several passes": unit_cases.several_passes,
         "refusals": odd_cases.refusals,
     }
-    return rank_pool.run(on_ranks.run_cases, 4, several, timeout=140)
+    return run_on_ranks(on_ranks.run_cases, 4, several, timeout=140, env=on_ranks.YIELD)
 
 
 def found(results, *name):

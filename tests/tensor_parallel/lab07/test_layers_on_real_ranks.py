@@ -5,6 +5,7 @@ import sys
 import cloudpickle
 import pytest
 
+from labs_helpers.launch.mpirun import run_on_ranks
 from tests.tensor_parallel import ranks as on_ranks
 from tests.tensor_parallel.lab07.exercises import ex10_parallel_cross_entropy as ex10
 
@@ -54,9 +55,9 @@ def cross_entropy(comm):
 
 
 @pytest.fixture(scope="module")
-def results(rank_pool):
+def results():
     cases = {"layers": layers, "cross_entropy": cross_entropy}
-    return rank_pool.run(on_ranks.run_cases, RANKS, cases, timeout=100)
+    return run_on_ranks(on_ranks.run_cases, RANKS, cases, timeout=100, env=on_ranks.YIELD)
 
 
 def test_the_layers(results):

@@ -7,7 +7,9 @@ import cloudpickle
 import numpy as np
 import pytest
 
+from labs_helpers.launch.mpirun import run_on_ranks
 from labs_helpers.tensor_parallel.traffic import parameters_per_rank
+from tests.tensor_parallel import ranks as on_ranks
 from tests.tensor_parallel.training import runs
 from tests.tensor_parallel.training.runs import SAVED, STEPS, settings
 
@@ -46,7 +48,7 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def results(folder, rank_pool):
+def results(folder):
     """By the training's name, what each of its ranks found."""
     saved = folder / "saved"
     first = ALONE | {"plain loop": runs.plain_loop, "saving": settings(2, 2, checkpoint=saved)} | LAYOUTS
@@ -67,7 +69,7 @@ def results(folder, rank_pool):
     }
     rounds = [*map(runs.in_rounds, (first, copies, going_on, others))]
     cloudpickle.register_pickle_by_value(runs)
-    by_rank = rank_pool.run(runs.several, 8, sum(rounds, []), timeout=140)
+    by_rank = run_on_ranks(runs.several, 8, sum(rounds, []), timeout=140, env=on_ranks.YIELD)
     names = {name: None for found in by_rank for name in found}
     return {name: [found[name] for found in by_rank if name in found] for name in names}
 
