@@ -100,10 +100,10 @@ def _several(step: Step | None, steps: int) -> Callable[[], None]:
 
 
 def _allocated(device: torch.device) -> int:
-    for _ in range(3):  # what one collection frees may have kept further cycles from C++, which Python does not see
-        gc.collect()
     if device.type != "cuda":
         return 0
+    for _ in range(3):  # what one collection frees may have kept further cycles from C++, which Python does not see
+        gc.collect()
     torch.cuda.synchronize()
     return int(torch.cuda.memory_allocated())
 
