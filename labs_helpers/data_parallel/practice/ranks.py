@@ -16,7 +16,6 @@ collective that ranks do not call alike ends with an error that says who called 
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -25,7 +24,6 @@ from typing import Any
 import torch
 import torch.distributed.c10d_logger
 import torch.distributed.distributed_c10d
-import typing_extensions
 
 from labs_helpers.collectives.practice.baton import Baton
 from labs_helpers.collectives.practice.place import OWN_FILES
@@ -39,7 +37,7 @@ from labs_helpers.data_parallel.practice.world import DefaultGroup, practice_wor
 OWN_FILES.update(str(path) for path in Path(__file__).parent.glob("*.py"))
 OWN_FILES.update(str(m.__file__) for m in (torch.distributed.distributed_c10d, torch.distributed.c10d_logger))
 # PyTorch 2.13 wraps the names that it calls old, all_gather_into_tensor among them.
-OWN_FILES.add(str(sys.modules[typing_extensions.deprecated.__module__].__file__))
+OWN_FILES.add(torch.distributed.all_gather_into_tensor.__code__.co_filename)
 
 
 def practice_process_groups(
