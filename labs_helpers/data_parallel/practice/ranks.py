@@ -36,8 +36,11 @@ from labs_helpers.data_parallel.practice.world import DefaultGroup, practice_wor
 # A deadlock names the line that called a collective, not the one in torch that calls the group.
 OWN_FILES.update(str(path) for path in Path(__file__).parent.glob("*.py"))
 OWN_FILES.update(str(m.__file__) for m in (torch.distributed.distributed_c10d, torch.distributed.c10d_logger))
-# PyTorch 2.13 wraps the names that it calls old, all_gather_into_tensor among them.
-OWN_FILES.add(torch.distributed.all_gather_into_tensor.__code__.co_filename)
+# PyTorch 2.13 wraps the names that it calls old, all_gather_into_tensor among them, in a function of another package.
+_layer: Any = torch.distributed.all_gather_into_tensor
+while _layer is not None:
+    OWN_FILES.add(_layer.__code__.co_filename)
+    _layer = getattr(_layer, "__wrapped__", None)
 
 
 def practice_process_groups(
