@@ -14,6 +14,7 @@ from labs_helpers.data_parallel.study.report import report
 from labs_helpers.data_parallel.study.stages import STAGE_OF
 from labs_helpers.data_parallel.study.tables import memory_table, regime_table, wrapper_table
 from labs_helpers.data_parallel.study.timeline import intervals_of
+from labs_helpers.launch.mpirun import run_on_ranks
 from labs_helpers.measure import results
 from tests.data_parallel.study import cases
 from tests.tensor_parallel import ranks as on_ranks
@@ -22,11 +23,11 @@ COUNT = 2 * 32 * 16 + 16 + 2 * (4 * 16 * 16 + 3 * 16 * 32 + 2 * 16)  # parameter
 
 
 @pytest.fixture(scope="module")
-def found(rank_pool):
+def found():
     for module in (cases, on_ranks):
         cloudpickle.register_pickle_by_value(module)
     wanted = {name: getattr(cases, name) for name in ("every_kind", "refused")}
-    by_rank = rank_pool.run(on_ranks.run_cases, 2, wanted, timeout=140)
+    by_rank = run_on_ranks(on_ranks.run_cases, 2, wanted, timeout=140, env=on_ranks.YIELD)
     for of_rank in by_rank:
         for result in of_rank.values():
             assert not isinstance(result, str), result
