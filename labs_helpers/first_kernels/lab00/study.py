@@ -2,7 +2,8 @@
 
     python -m labs_helpers.first_kernels.lab00.study          # this machine, to results/
 
-Both are PyTorch's operations, which run at full speed on a CPU as well.
+Both are PyTorch's operations, which run at full speed on a CPU as well. On a GPU also, with kernels: how long a load
+takes, how much has to be on its way, what a program more costs, and tiles of a transposed copy; some 30 s.
 """
 
 from __future__ import annotations
@@ -131,8 +132,22 @@ def share_by_lines(stride: int, itemsize: int, line: int) -> float:
     return 2 * itemsize / (min(stride * itemsize, line) + itemsize)
 
 
+def measure_on_gpu() -> list[dict]:
+    """The records of what only a GPU has: latencies, bytes in flight, waves, transposed copies; none on a CPU."""
+    if this_machine().interpreted:
+        return []
+    from labs_helpers.first_kernels.lab00.in_flight import measure_in_flight
+    from labs_helpers.first_kernels.lab00.latency import measure_latencies
+    from labs_helpers.first_kernels.lab00.transposes import measure_transposes
+    from labs_helpers.first_kernels.lab00.wave_times import measure_waves
+
+    multiprocessors = torch.cuda.get_device_properties(0).multi_processor_count
+    records = measure_latencies() + measure_in_flight(multiprocessors) + measure_waves(multiprocessors)
+    return [{"study": STUDY} | record for record in records + measure_transposes()]
+
+
 def recorded(kind: str, machine: str = "nvidia-h200") -> dict[str, list[dict]]:
-    """Label → the records of one kind ('operation' or 'stride') of the machine's last recorded run.
+    """Label → the records of one kind ('operation', 'stride', 'latency', …) of the machine's last recorded run.
 
     Where the recorded measurements are not at hand (the package alone was installed), says so; then {}.
     """
@@ -152,7 +167,7 @@ def table(records: list[dict]) -> str:
 
 def main(arguments=None) -> None:
     given = make_parser(__doc__, STUDY).parse_args(arguments)
-    records = measure_operations(measure_roofs()) + measure_strides()
+    records = measure_operations(measure_roofs()) + measure_strides() + measure_on_gpu()
     keep(STUDY, records, given.out, show=table)
 
 

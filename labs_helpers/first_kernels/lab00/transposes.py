@@ -1,0 +1,38 @@
+"""How long a transposed copy takes with tiles of one shape and another, beside a plain copy; on a GPU alone."""
+
+from __future__ import annotations
+
+import torch
+
+from labs_helpers.first_kernels.lab00.exercises.ex2_transpose_copy import transpose_copy_kernel
+from labs_helpers.measure.timing import measure
+
+N = 8192
+TILES = ((32, 32), (64, 64), (1024, 1), (1, 1024), (32, 1), (1, 32))  # BLOCK_M × BLOCK_N
+
+
+def measure_transposes() -> list[dict]:
+    """A record for each shape of tile, and one for a plain copy: an N×N matrix in float32, into one that is there."""
+    x, y = torch.ones(N, N, device="cuda"), torch.empty(N, N, device="cuda")
+
+    def transpose(BLOCK_M, BLOCK_N):
+        grid = (N // BLOCK_M, N // BLOCK_N)
+        transpose_copy_kernel[grid](x, y, N, N, *x.stride(), *y.stride(), BLOCK_M=BLOCK_M, BLOCK_N=BLOCK_N)
+
+    runs = {f"tiles of {m}×{n}": lambda m=m, n=n: transpose(m, n) for m, n in TILES}
+    records = []
+    for name, run in {"plain copy": lambda: y.copy_(x), **runs}.items():
+        timing = measure(run)
+        records.append(
+            {
+                "kind": "transpose",
+                "name": name,
+                "n": N,
+                "bytes": 2 * 4 * N * N,
+                "median_ms": timing.median_ms,
+                "p20_ms": timing.p20_ms,
+                "p80_ms": timing.p80_ms,
+                "runs": timing.runs,
+            }
+        )
+    return records

@@ -1,0 +1,57 @@
+"""What one program more costs: the time of a grid by its number of programs. On a GPU alone.
+
+Two kinds of programs, 16 of which fit on an SM: such as compute all the time, and so share the SM's lanes, and such as
+wait for memory all the time, and so leave them to each other.
+"""
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+
+from labs_helpers.first_kernels.lab00.latency import LINE, chase_kernel, ring
+from labs_helpers.measure.timing import measure
+
+MOST = 36  # programs for each SM, in the largest grid
+COMPUTE_STEPS, WAIT_STEPS = 2**13, 2**8
+
+
+@triton.jit
+def compute_kernel(out_ptr, steps, BLOCK: tl.constexpr):
+    """A chain of multiply-adds on BLOCK numbers, which never leave the registers until the end."""
+    x = tl.arange(0, BLOCK).to(tl.float32)
+    for _ in range(steps):
+        x = x * 0.999 + 0.5
+    tl.store(out_ptr + tl.program_id(0) * BLOCK + tl.arange(0, BLOCK), x)
+
+
+def measure_waves(multiprocessors: int) -> list[dict]:
+    """A record for each kind of program and each size of the grid, in steps of half the number of SMs."""
+    most = MOST * multiprocessors
+    numbers = torch.empty(512 * most, device="cuda")
+    following, places = ring(4 * 2**20, "cuda"), torch.empty(most, dtype=torch.int32, device="cuda")
+    lines = following.numel() * 4 // LINE
+    spacing = (lines // most) * LINE // 4
+    kinds = {
+        "computing": lambda P: compute_kernel[(P,)](numbers, COMPUTE_STEPS, BLOCK=512),
+        "waiting": lambda P: chase_kernel[(P,)](following, places, WAIT_STEPS, spacing),
+    }
+    records = []
+    for kind, launch in kinds.items():
+        for programs in range(multiprocessors // 2, most + 1, multiprocessors // 2):
+            timing = measure(lambda launch=launch, P=programs: launch(P), warmup_ms=2, repeat_ms=10)
+            records.append(
+                {
+                    "kind": "waves",
+                    "name": f"{programs} programs, {kind}",
+                    "programs": programs,
+                    "does": kind,
+                    "multiprocessors": multiprocessors,
+                    "median_ms": timing.median_ms,
+                    "p20_ms": timing.p20_ms,
+                    "p80_ms": timing.p80_ms,
+                    "runs": timing.runs,
+                }
+            )
+    return records
