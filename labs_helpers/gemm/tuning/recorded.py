@@ -103,6 +103,10 @@ class Recorded:
         config = min(grid(), key=self.time)
         return config, self.time(config)
 
+    def ranking(self) -> list[Config]:
+        """The configurations that ran, the fastest first."""
+        return sorted((config for config in self.rows if math.isfinite(self.time(config))), key=self.time)
+
     def _relative_error(self, config: Config) -> float:
         row = self.rows[config]
         if isinstance(row.get("error"), str):

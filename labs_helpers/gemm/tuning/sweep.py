@@ -2,11 +2,15 @@
 
 python -m labs_helpers.gemm.tuning.sweep compile      # resources for T4, A100 and H100: no GPU needed
 python -m labs_helpers.gemm.tuning.sweep measure      # times on this machine's GPU
+python -m labs_helpers.gemm.tuning.sweep held-out     # the same at shapes that no rule of the lab was fitted to
 python -m labs_helpers.gemm.tuning.sweep waves        # one configuration, row of tiles by row of tiles
+python -m labs_helpers.gemm.tuning.sweep long         # a few configurations, timed shortly and for long
 """
 
 from __future__ import annotations
 
+import argparse
+import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
@@ -17,6 +21,9 @@ from labs_helpers.compile.ahead_of_time import TRITON_3_2, CompileError, compile
 from labs_helpers.compile.launches import record_launches
 from labs_helpers.gemm.configs import Config
 from labs_helpers.gemm.fused_matmul import fused_matmul
+from labs_helpers.gemm.tuning.build_first import build_first
+from labs_helpers.gemm.tuning.long_runs import measure_long
+from labs_helpers.gemm.tuning.operands import operands
 from labs_helpers.gemm.tuning.space import grid
 from labs_helpers.measure.machine import this_machine
 from labs_helpers.measure.study import keep, make_parser
@@ -32,6 +39,18 @@ SHAPES = (
     (4096, 4096, 1024),
     (4096, 11008, 4096),
     (4096, 4096, 11008),
+)
+# The constants of lab 03's pruner were chosen with the shapes above in view; these were measured afterwards. One wave
+# and a little more, a small square, oblong ones, the feed-forward layer of a LLaMA-13B on 26 rows of tiles, a B whose
+# rows are columns, and sizes that 16 does not divide.
+HELD_OUT = (
+    ((2176, 4096, 4096), "rows"),
+    ((1536, 1536, 1536), "rows"),
+    ((512, 8192, 4096), "rows"),
+    ((3328, 5120, 13824), "rows"),
+    ((4096, 4096, 4096), "B transposed"),
+    ((2040, 2040, 2040), "rows"),
+    ((8192, 1024, 2048), "rows"),
 )
 TARGETS = ("sm_75", "sm_80", "sm_90")
 WAVE_CONFIG = Config(128, 256, 64, num_warps=8, num_stages=3)  # of its programs one fits an SM of an H200
@@ -91,18 +110,19 @@ def measure_sweep(
     name: str = "fused_matmul",
     formula=None,
     kind: str = "measured",
+    layout: str = "rows",
 ) -> list[dict]:
     """A record for each shape and configuration: median in ms, or why there is none (`error`).
 
     kernel: called as kernel(a, b, c, config=…), with C of M×N. formula: the same in plain PyTorch, given float64; by
-    default ReLU(A·B + C). Nothing is timed before its result is right against float64. A progress bar; an interrupt
-    keeps what was measured.
+    default ReLU(A·B + C). layout: of the matrices, one of `operands.LAYOUTS`. Nothing is timed before its result is
+    right against float64. A progress bar; an interrupt keeps what was measured.
     """
     records = []
     configs = configs or grid()
     try:
         for M, N, K in shapes:
-            a, b, c = _operands(M, N, K, dtype)
+            a, b, c = operands(M, N, K, dtype, layout)
             reference = (formula or _relu_formula)(a.double(), b.double(), c.double())
             for config in tqdm(configs, desc=f"{M}×{N}×{K}", mininterval=2):
                 record = {
@@ -115,6 +135,8 @@ def measure_sweep(
                     "dtype": str(dtype).removeprefix("torch."),
                     **config.keywords(),
                 }
+                if layout != "rows":
+                    record["layout"] = layout
                 records.append(record | _measure_one(partial(kernel, a, b, c, config=config), reference, repeat_ms))
     except KeyboardInterrupt:
         print(f"interrupted: {len(records)} measurements are kept")
@@ -140,14 +162,6 @@ def _measure_one(function, reference, repeat_ms: float) -> dict:
     }
 
 
-def _operands(M, N, K, dtype):
-    generator = torch.Generator(this_machine().device).manual_seed(M + N + K)
-    return [
-        torch.randn(*shape, dtype=dtype, device=this_machine().device, generator=generator)
-        for shape in ((M, K), (K, N), (M, N))
-    ]
-
-
 def _relu_formula(a, b, c):
     return torch.relu(a @ b + c)
 
@@ -158,14 +172,50 @@ def measure_waves(rows: int = 66, N: int = 4096, K: int = 4096, repeat_ms: float
     return measure_sweep(shapes, [WAVE_CONFIG], repeat_ms=repeat_ms, kind="waves")
 
 
+def measure_held_out(cases=HELD_OUT, configs=None) -> list[dict]:
+    """Records of kind 'held out': shapes and layouts that the lab's rules were not fitted to."""
+    return [
+        record for shape, layout in cases for record in measure_sweep([shape], configs, kind="held out", layout=layout)
+    ]
+
+
 def main(arguments=None) -> None:
     parser = make_parser(__doc__, "gemm-tuning")
-    parser.add_argument("what", choices=("compile", "measure", "waves"))
+    parser.add_argument("what", choices=("compile", "measure", "held-out", "waves", "long"))
+    parser.add_argument("--shapes", type=_shape, nargs="+", help="of measure, held-out and long, as 4096x4096x1024")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no other shape after so long")
     given = parser.parse_args(arguments)
     if given.what != "compile" and this_machine().device != "cuda":
         parser.error("there is no GPU here, and the interpreter's time says nothing about a kernel")
-    records = {"compile": compile_table, "measure": measure_sweep, "waves": measure_waves}[given.what]()
-    keep("gemm-tuning", records, given.out, machine="compiled" if given.what == "compile" else None)
+    began, machine = time.monotonic(), "compiled" if given.what == "compile" else None
+    for records in _records(given.what, given.shapes):
+        keep("gemm-tuning", records, given.out, machine=machine)
+        if time.monotonic() - began > given.seconds:
+            break
+
+
+def _records(what: str, shapes):
+    """Lists of records, one for each shape where that can be: what was measured is kept before the next begins."""
+    if what == "compile":
+        yield compile_table()
+    elif what == "waves":
+        yield measure_waves()
+    elif what == "long":
+        for shape in shapes or ((4096, 4096, 4096), (8192, 8192, 8192)):
+            yield measure_long(shape)
+    else:
+        cases = [(shape, "rows") for shape in SHAPES] if what == "measure" else HELD_OUT
+        chosen = [case for case in cases if not shapes or case[0] in shapes]
+        build_first(chosen, grid(), fused_matmul)
+        for case in chosen:
+            yield measure_sweep([case[0]]) if what == "measure" else measure_held_out([case])
+
+
+def _shape(text: str) -> tuple[int, ...]:
+    sizes = tuple(map(int, text.replace("×", "x").split("x")))
+    if len(sizes) != 3 or min(sizes) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not M, N and K, as in 4096x4096x1024")
+    return sizes
 
 
 if __name__ == "__main__":
