@@ -32,6 +32,7 @@ from labs_helpers.attention.baselines import (
     operands,
 )
 from labs_helpers.attention.error_study import measure_errors, reference, relative_error
+from labs_helpers.attention.plain_steps import measure_plain_steps
 from labs_helpers.measure import results
 from labs_helpers.measure.machine import this_machine
 from labs_helpers.measure.peak_memory import peak_memory
@@ -238,7 +239,8 @@ def everything(rounds: int, quick: bool = False) -> list[dict]:
         records += measure_speed(
             length, head_dim, causal, chosen, rounds, 30 if quick else 80, graph=length in GRAPH_LENGTHS
         )
-    return records
+    torch.cuda.empty_cache()
+    return records if quick else records + measure_plain_steps(LENGTHS, max(HEAD_DIMS), rounds)
 
 
 def _fits(length: int, head_dim: int) -> bool:

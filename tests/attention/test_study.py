@@ -8,7 +8,9 @@ import pytest
 import torch
 
 from labs_helpers.attention import baselines, charts, error_study, study
+from labs_helpers.attention.plain_steps import measure_plain_steps
 from labs_helpers.course.scoreboard import Prediction
+from labs_helpers.course.torch_traffic import TorchTraffic
 from labs_helpers.draw import figures
 from labs_helpers.measure import results
 
@@ -175,6 +177,16 @@ def test_memory_is_that_of_the_tensors_alive_at_the_peak():
         assert extra[study.PLAIN, "forward", L] >= 2 * study.score_bytes(1, 2, L)
 
 
+def test_plain_attention_is_three_kernels_that_see_the_scores():
+    q, k, v = torch.zeros(3, 1, 2, 32, 8).unbind()
+    with TorchTraffic() as traffic:
+        baselines.plain_attention(q, k, v)
+    seen = [operation.bytes for operation in traffic.operations if operation.bytes >= study.score_bytes(1, 2, 32, 4)]
+    records = measure_plain_steps((32,), 8, 1, 1, tokens=32, width=16)
+    assert [2 * record["bytes"] for record in records] == seen  # float16 there, float32 here
+    assert [record["step"] for record in records] == ["Q·Kᵀ", "softmax", "P·V"]
+
+
 def test_a_measurement_has_a_record_for_each_candidate_and_direction(monkeypatch):
     monkeypatch.setattr(
         study, "candidate", lambda name, length, causal: lambda q, k, v: baselines.plain_attention(q, k, v, causal)
@@ -252,11 +264,14 @@ def test_a_run_measures_every_shape_and_the_slow_ways_where_they_fit(monkeypatch
     )
     monkeypatch.setattr(study, "measure_memory", lambda: [{"kind": "memory"}])
     monkeypatch.setattr(study, "measure_errors", lambda dtypes: [{"kind": "error"}])
+    monkeypatch.setattr(study, "measure_plain_steps", lambda lengths, D, rounds: [{"kind": "plain step"}])
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (6 * study.score_bytes(2, 16, 8192) + 1, 0))
     records = study.everything(1, quick)
     lengths = study.QUICK_LENGTHS if quick else study.LENGTHS
     assert set(measured) == set(beforehand) == set(itertools.product(lengths, study.HEAD_DIMS, (True, False)))
-    assert {record["kind"] for record in records} == ({"speed"} if quick else {"speed", "memory", "error"})
+    assert {record["kind"] for record in records} == (
+        {"speed"} if quick else {"speed", "memory", "error", "plain step"}
+    )
     for (L, D, causal), (names, graph) in measured.items():
         slow = D == 128 and not causal and not quick
         assert set(names) == ({"float16"} if quick else {"float16", "bfloat16"}) and graph == (L <= 2048)

@@ -1,32 +1,87 @@
-"""Lab 05 on this machine's GPU: two kernels beside one, in time and from run to run."""
+"""Lab 05's two ways, two kernels and one, on a GPU: in time, and from run to run.
+
+python -m labs_helpers.attention.lab05.two_kernels_or_one    # this GPU, to results/
+"""
 
 from __future__ import annotations
 
 from functools import partial
 
 from labs_helpers.attention.lab05.inputs import backward_inputs
-from labs_helpers.attention.lab05.one_kernel import one_kernel_gradients
 from labs_helpers.course.exercise import whose
-from labs_helpers.measure.machine import this_machine
+from labs_helpers.measure import results
+from labs_helpers.measure.machine import prepare_triton, this_machine
+from labs_helpers.measure.study import keep, make_parser
 from labs_helpers.measure.timing import measure_rounds
 
+LENGTH, HEADS, HEAD_DIM = 4096, 8, 64
 
-def two_kernels_or_one(query_gradient, key_value_gradients, L: int = 4096) -> None:
-    """Prints what both ways take, causal, and in how many elements of dQ two runs of the one kernel differ.
 
-    Without a GPU it says that there is nothing to time.
-    """
+def two_kernels_or_one(query_gradient, key_value_gradients, L: int = LENGTH) -> None:
+    """Prints what both ways take, causal, and in how many elements of dQ two runs of the one kernel differ: here, or
+    without a GPU on the recorded H200, where the two kernels are the reference's."""
     here = this_machine()
     if here.interpreted:
-        print("no GPU here: what the interpreter takes says nothing about a kernel")
-        return
-    given = backward_inputs(L, L, H=8, D=64, dtype=here.dtype, device=here.device)
+        print("recorded on an NVIDIA H200:")
+        rows = results.load(results.path_for("attention", "nvidia-h200"))
+        show(rows[rows["kind"] == "two or one"].drop_duplicates("name", keep="last").to_dict("records"))
+    else:
+        show(measure(query_gradient, key_value_gradients, L))
+
+
+def show(records: list[dict]) -> None:
+    for r in records:
+        spread = (r["p80_ms"] - r["p20_ms"]) / r["median_ms"]
+        print(f"{r['name']:<27} {r['median_ms']:.3f} ms (spread {spread:.0%}); two runs differ in", end=" ")
+        print(f"{int(r['differing']):,} of {int(r['elements']):,} elements of dQ")
+
+
+def measure(query_gradient, key_value_gradients, L: int = LENGTH, rounds: int = 5) -> list[dict]:
+    """A record for each way: ms, and how many elements of dQ differ between two runs. Float16, causal, one sequence."""
+    from labs_helpers.attention.lab05.one_kernel import one_kernel_gradients
+
+    here = this_machine()
+    given = backward_inputs(L, L, H=HEADS, D=HEAD_DIM, dtype=here.dtype, device=here.device)
     one = partial(one_kernel_gradients, **given, causal=True)
 
     def two():
-        return query_gradient(**given, causal=True), key_value_gradients(**given, causal=True)
+        return query_gradient(**given, causal=True), *key_value_gradients(**given, causal=True)
 
-    for name, timing in measure_rounds({f"two kernels ({whose(query_gradient)})": two, "one kernel": one}).items():
-        print(f"{name:<24} {timing}")
-    changed = int((one()[0] != one()[0]).sum())
-    print(f"elements of dQ that differ between two runs of the one kernel: {changed:,} of {given['q'].numel():,}")
+    ways = {f"two kernels ({whose(query_gradient)})": two, "one kernel": one}
+    return [
+        {
+            "study": "attention",
+            "kind": "two or one",
+            "name": name,
+            "direction": "backward",
+            "dtype": str(here.dtype).removeprefix("torch."),
+            "B": 1,
+            "H": HEADS,
+            "L": L,
+            "D": HEAD_DIM,
+            "causal": True,
+            "median_ms": timing.median_ms,
+            "p20_ms": timing.p20_ms,
+            "p80_ms": timing.p80_ms,
+            "runs": timing.runs,
+            "rounds": rounds,
+            "differing": int((ways[name]()[0] != ways[name]()[0]).sum()),
+            "elements": given["q"].numel(),
+        }
+        for name, timing in measure_rounds(ways, rounds=rounds).items()
+    ]
+
+
+def main(arguments=None) -> None:
+    given = make_parser(__doc__, "attention").parse_args(arguments)
+    if prepare_triton():  # before the kernels are imported
+        raise SystemExit("the two ways are timed on a GPU, and there is none here")
+    from labs_helpers.attention.lab05 import checks, exercises  # noqa: F401  the checks know whose a function is
+
+    records = measure(exercises.query_gradient, exercises.key_value_gradients)
+    show(records)
+    keep("attention", records, given.out)
+
+
+if __name__ == "__main__":
+    main()

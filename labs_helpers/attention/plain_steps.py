@@ -1,0 +1,54 @@
+"""Plain attention kernel by kernel: how long each of the three takes that see L × L scores, and what it moves."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import torch
+
+from labs_helpers.attention.baselines import PLAIN, operands
+from labs_helpers.measure.machine import this_machine
+from labs_helpers.measure.timing import measure_rounds
+
+
+def measure_plain_steps(lengths, head_dim: int = 128, rounds: int = 3, repeat_ms: float = 60, **sizes) -> list[dict]:
+    """A record for each length and step, 'Q·Kᵀ', 'softmax' and 'P·V': ms, and the bytes that it reads and writes.
+
+    Float16, forward, full. sizes: tokens and width of `operands`, by default those of the speed records.
+    """
+    records = []
+    for length in lengths:
+        q, k, v, _ = (t.detach() for t in operands(length, head_dim, torch.float16, this_machine().device, **sizes))
+        s = q * head_dim**-0.5 @ k.mT
+        p = s.softmax(-1)
+        steps = {
+            "Q·Kᵀ": (partial(torch.matmul, q, k.mT), q.nbytes + k.nbytes + s.nbytes),
+            "softmax": (partial(torch.softmax, s, -1), s.nbytes + p.nbytes),
+            "P·V": (partial(torch.matmul, p, v), p.nbytes + v.nbytes + q.nbytes),
+        }
+        timings = measure_rounds(
+            {step: run for step, (run, _) in steps.items()}, rounds=rounds, repeat_ms=repeat_ms, min_runs=rounds
+        )
+        records += [
+            {
+                "study": "attention",
+                "kind": "plain step",
+                "name": PLAIN,
+                "step": step,
+                "direction": "forward",
+                "dtype": "float16",
+                "B": q.shape[0],
+                "H": q.shape[1],
+                "L": length,
+                "D": head_dim,
+                "causal": False,
+                "bytes": steps[step][1],
+                "median_ms": timing.median_ms,
+                "p20_ms": timing.p20_ms,
+                "p80_ms": timing.p80_ms,
+                "runs": timing.runs,
+                "rounds": rounds,
+            }
+            for step, timing in timings.items()
+        ]
+    return records
