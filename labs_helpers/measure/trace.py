@@ -5,7 +5,8 @@
 
     cpu_op                           "External id" (its own), "Input Dims", "Input type"
     cuda_runtime                     "correlation", "External id": launches, copies, waits; calls of the driver too
-    kernel, gpu_memcpy, gpu_memset   "stream", "correlation", "External id" of the innermost cpu_op that launched it
+    kernel, gpu_memcpy, gpu_memset   "stream", "correlation", "External id" of the innermost cpu_op that launched it;
+                                     of copies "bytes"
     user_annotation                  a record_function on the CPU
     gpu_user_annotation              its shadow over the GPU's kernels: a range, not work
 
@@ -40,7 +41,7 @@ Event = dict[str, Any]
 
 GPU_WORK = ("kernel", "gpu_memcpy", "gpu_memset")
 _CATEGORIES = (*GPU_WORK, "cpu_op", "cuda_runtime", "cuda_driver", "user_annotation", "gpu_user_annotation")
-_ARGS = ("External id", "Input Dims", "Input type", "stream", "correlation")
+_ARGS = ("External id", "Input Dims", "Input type", "stream", "correlation", "bytes")
 # Of the runtime's calls: what starts work, waits for it, or is known to wait. The others ask for settings.
 _CALLS = re.compile(r"Launch|Memcpy|Memset|Synchronize|WaitEvent|Alloc|alloc|Free")
 

@@ -11,8 +11,8 @@ On several nodes torchrun on each of them, or Slurm's own ranks; on one of Slurm
     srun --nodes 2 --ntasks-per-node 4 --gpus-per-node 4 python -m labs_helpers.data_parallel.study
     sbatch --gpus 4 --wrap "torchrun --nproc-per-node 4 -m labs_helpers.data_parallel.study"
 
-With GPUs a rank is one of them, with NCCL; else ranks are single threads, with gloo. Records go to results/, once per
-run, from rank 0.
+With GPUs a rank is one of them, with NCCL; else ranks are single threads, with gloo. Records go to results/, from rank
+0 and for each kind as soon as it is measured.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import os
 import sys
 import traceback
 from argparse import ArgumentParser, Namespace
+from functools import partial
 
 from labs_helpers.collectives.study import machine_label
 from labs_helpers.data_parallel.study.measure import KINDS, Options, Record, check, measure_all
@@ -53,20 +54,21 @@ def main(arguments: list[str] | None = None) -> None:
         if reason := can_pretend():
             parser.error(f"nodes cannot be pretended here: {reason}")
         records = measure_pretended(given.pretend_nodes, given.ranks_per_node, given.rate, kinds, every, given.limit)
-        _end(records, given, gpus)
+        _keep(records, given, gpus)
+        print(f"\n{report(records)}\n", flush=True)
         return
     try:
         with world(given.timeout, gpus) as note:
-            records = measure_all(kinds, every, lambda text: print(text, file=sys.stderr, flush=True), note)
+            say = partial(print, file=sys.stderr, flush=True)
+            records = measure_all(kinds, every, say, note, lambda found: _keep(found, given, gpus))
     except Failed as error:
         traceback.print_exception(error.__cause__)
         sys.exit(str(error))
     if os.environ["RANK"] == "0":
-        _end(records, given, gpus)
+        print(f"\n{report(records)}\n", flush=True)
 
 
-def _end(records: list[Record], given: Namespace, gpus: bool) -> None:
-    print(f"\n{report(records)}\n", flush=True)
+def _keep(records: list[Record], given: Namespace, gpus: bool) -> None:
     machine = None if gpus else machine_label()
     on = {"machine": machine, "note": given.note}
     keep(STUDY, records, given.out, machine=machine, on={name: said for name, said in on.items() if said})

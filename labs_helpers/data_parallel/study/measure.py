@@ -12,6 +12,7 @@ from labs_helpers.data_parallel.study import (
     accumulate,
     all_reduces,
     compression,
+    offload,
     scaling,
     stage_memory,
     stage_steps,
@@ -34,6 +35,7 @@ KINDS: dict[str, Callable[[Task], list[Record]]] = {
     "losses": compression.measure_losses,
     "memory": stage_memory.measure,
     "zero": stage_steps.measure,
+    "offload": offload.measure,
     "data_parallel": threads.measure,
 }
 
@@ -43,10 +45,12 @@ def measure(
     options: Options,
     say: Callable[[str], None] = lambda text: None,
     at: Callable[[str], None] = lambda text: None,
+    save: Callable[[list[Record]], None] = lambda records: None,
 ) -> list[Record]:
     """The records of some of KINDS, on all ranks of torch.distributed: every rank calls it, and gets all of them.
 
-    say: hears of progress on rank 0. at: hears on every rank of what begins. ValueError for another kind.
+    say: hears of progress on rank 0. at: hears on every rank of what begins. save: is given each kind's records on
+    rank 0 as soon as there are any, so that an error later loses none. ValueError for another kind.
     """
     check(kinds)
     task = Task.here(options, say)
@@ -54,7 +58,10 @@ def measure(
     for kind in kinds:
         at(kind)
         task.say(kind)
-        records += gathered(KINDS[kind](task))[0]  # the same list on all, whoever has measured
+        found = gathered(KINDS[kind](task))[0]  # the same list on all, whoever has measured
+        records += found
+        if found and dist.get_rank() == 0:
+            save(found)
         gc.collect()
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
@@ -67,11 +74,12 @@ def measure_all(
     every: Sequence[Options],
     say: Callable[[str], None] = lambda text: None,
     at: Callable[[str], None] = lambda text: None,
+    save: Callable[[list[Record]], None] = lambda records: None,
 ) -> list[Record]:
     """`measure` with the first options, and wrappers with the others too."""
-    records = measure(kinds, every[0], say, at)
+    records = measure(kinds, every[0], say, at, save)
     for options in every[1:] if "wrappers" in kinds else ():
-        records += measure(["wrappers"], options, say, at)
+        records += measure(["wrappers"], options, say, at, save)
     return records
 
 

@@ -25,6 +25,7 @@ CASES = {
     "loss_curve": ["optimizer", "hook", "error_feedback"],
     "stage_memory": ["stage", "layout", "rank"],
     "stage_step": ["way"],
+    "offload": ["way"],
     "data_parallel": ["way"],
 }
 

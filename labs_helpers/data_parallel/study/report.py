@@ -27,6 +27,9 @@ TABLES: dict[str, Callable[[pandas.DataFrame], pandas.DataFrame]] = {
         .reset_index()
     ),
     "stage_step": tables.stage_table,
+    "offload": lambda rows: select(rows, "offload")[
+        ["way", "ranks", "threads", "step_ms", "update_ms", "to_cpu_bytes", "to_gpu_bytes"]
+    ],
     "data_parallel": lambda rows: select(rows, "data_parallel")[["way", "ranks", "step_ms"]],
 }
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
-from torch.distributed.fsdp import fully_shard
+from torch.distributed.fsdp import CPUOffloadPolicy, OffloadPolicy, fully_shard
 from torch.distributed.optim import ZeroRedundancyOptimizer
 
 from labs_helpers.data_parallel.study.held import plain_bytes
@@ -40,15 +40,19 @@ TORCHS = (TORCH, "ZeroRedundancyOptimizer", "fully_shard", "fully_shard, kept")
 
 class Sharded:
     """One of WAYS but those that `replicas` has; see `turns.Step`. compute_dtype: of our stages, whose master weights
-    are then in float32, whatever the task's dtype is."""
+    are then in float32, whatever the task's dtype is. offload: what lies in the CPU's memory, "optimizer" or
+    "parameters" as in `zero.bucket.Settings`; of PyTorch's, "parameters" for fully_shard alone."""
 
-    def __init__(self, task: Task, way: str, compute_dtype: torch.dtype | None = None) -> None:
+    def __init__(
+        self, task: Task, way: str, compute_dtype: torch.dtype | None = None, offload: str | None = None
+    ) -> None:
         self.setting, self.zero = task.setting, None
         model = self.model = self.setting.model()
         if way in OURS:
             stage, options = OURS[way]
             options = options | ({"units": list(model.blocks)} if stage is ZeRO3 else {"bucket_mb": task.bucket_mb})
-            options |= self.setting.adamw_options | {"compute_dtype": compute_dtype, "group": task.process_group}
+            options |= self.setting.adamw_options | {"compute_dtype": compute_dtype, "offload": offload}
+            options |= {"group": task.process_group}
             master = model.float() if compute_dtype else model
             self.zero = stage(master, torch.optim.AdamW, **options)
             self.wrapped: Any = model
@@ -61,8 +65,9 @@ class Sharded:
                 parameters_as_bucket_view=True, **self.setting.adamw_options,
             )  # fmt: skip
         else:
+            policy = CPUOffloadPolicy() if offload else OffloadPolicy()
             for unit in (*model.blocks, model):
-                fully_shard(unit, reshard_after_forward=way == "fully_shard")
+                fully_shard(unit, reshard_after_forward=way == "fully_shard", offload_policy=policy)
             self.wrapped = model
             self.optimizer = self.setting.adamw(model.parameters())
         self.loss = torch.zeros(())

@@ -15,7 +15,10 @@ import torch.distributed as dist
 from torch.distributed.distributed_c10d import PrefixStore
 from torch.distributed.rendezvous import rendezvous
 
+from labs_helpers.data_parallel.study.watch import Watch
+
 PATIENCE_S = 3.0  # that a rank waits for the others to say that they have failed, too
+LONGER = timedelta(minutes=5)  # until NCCL's watchdog ends a rank without a name, after ours should have
 
 
 class Failed(RuntimeError):
@@ -60,7 +63,7 @@ def world(timeout: float, gpus: bool) -> Iterator[Callable[[str], None]]:
     """Within it torch.distributed is initialised: NCCL with `gpus`, a GPU per rank, else gloo with a thread per rank.
 
     Yields a function that notes what begins. timeout: seconds that a collective may take. An error inside is followed
-    by Failed.
+    by Failed. With NCCL, where a rank whose partner is gone waits on the GPU and has no error, a `Watch` ends it.
     """
     os.environ |= environment(os.environ)
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
@@ -75,20 +78,33 @@ def world(timeout: float, gpus: bool) -> Iterator[Callable[[str], None]]:
         torch.set_num_threads(1)  # ranks are what shares the cores
     calls: Any = PrefixStore("roll call", store)
     dist.init_process_group(
-        "nccl" if gpus else "gloo", store=store, rank=rank, world_size=size, timeout=limit, device_id=device
-    )
+        "nccl" if gpus else "gloo", store=store, rank=rank, world_size=size, timeout=limit + LONGER * gpus,
+        device_id=device,
+    )  # fmt: skip
+    begun = ""
 
     def note(what: str) -> None:
+        nonlocal begun
+        begun = what
         calls.set(f"at {rank}", what)
 
     note("the beginning")
+    watch = None
+    if gpus:
+        group: Any = dist.group.WORLD
+        watch = Watch(calls.clone(), rank, size, lambda: (group._get_sequence_number_for_group(), begun), timeout)
+        watch.start()
     try:
         yield note
     except Exception as error:
+        if watch:
+            watch.stop()
         said = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
         raise Failed(
             roll_call(calls, rank, size, said, by_itself=not _of_communication(error), patience=PATIENCE_S)
         ) from error
+    if watch:
+        watch.stop()
     dist.destroy_process_group()
 
 

@@ -26,10 +26,12 @@ def shrink():
 
 
 def every_kind(comm):
-    """(records, what was said)"""
+    """(records, what was said, what was begun, what was saved, records of offloading)"""
     import torch
 
     from labs_helpers.data_parallel.study.measure import KINDS, Options, measure
+    from labs_helpers.data_parallel.study.offload import WAYS, compare
+    from labs_helpers.data_parallel.study.task import Task
     from labs_helpers.tensor_parallel import torch_communication
 
     torch_communication.start(comm, "gloo")
@@ -37,8 +39,11 @@ def every_kind(comm):
     shrink()
     said, begun = [], []
     options = Options("test", batch=1, length=8, rounds=1, steps=2)
-    records = measure(list(KINDS), options, said.append, begun.append)
-    return records, said, begun
+    saved = []
+    records = measure(list(KINDS), options, said.append, begun.append, saved.extend)
+    ways = {name: WAYS[name] for name in ("ZeRO-2, optimizer on the CPU", "ZeRO-3, parameters on the CPU")}
+    beside = compare(Task.here(options), ways)
+    return records, said, begun, saved, beside
 
 
 def refused(comm):

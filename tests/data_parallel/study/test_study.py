@@ -8,6 +8,7 @@ import pytest
 from labs_helpers.data_parallel.study import __main__ as command
 from labs_helpers.data_parallel.study import frame, measure
 from labs_helpers.data_parallel.study.measure import KINDS, Options
+from labs_helpers.data_parallel.study.offload import crossed
 from labs_helpers.data_parallel.study.records import CASES, select
 from labs_helpers.data_parallel.study.replicas import WRAPPERS
 from labs_helpers.data_parallel.study.report import report
@@ -20,6 +21,7 @@ from tests.data_parallel.study import cases
 from tests.tensor_parallel import ranks as on_ranks
 
 COUNT = 2 * 32 * 16 + 16 + 2 * (4 * 16 * 16 + 3 * 16 * 32 + 2 * 16)  # parameters of the test's model
+ON_GPUS = {"data_parallel", "offload"}
 
 
 @pytest.fixture(scope="module")
@@ -42,8 +44,10 @@ def rows(found):
 def test_all_ranks_have_the_same_records_and_every_kind_has_some(found, rows):
     first, second = (of_rank["every_kind"] for of_rank in found)
     assert first[0] == second[0] and first[2] == second[2] == list(KINDS)
-    assert set(rows["kind"]) == set(CASES) - {"data_parallel"}
+    assert set(rows["kind"]) == set(CASES) - ON_GPUS
     assert "data_parallel: needs several GPUs of one machine, and is left out" in first[1] and not second[1]
+    assert "offload: needs GPUs, and is left out" in first[1]
+    assert first[3] == first[0] and second[3] == []  # saved, on rank 0
     assert (rows["parameters"] == COUNT).all() and (rows["gradient_bytes"] == 4 * COUNT).all()
     assert set(rows["link"]) == {"1 node"} and set(rows["backend"]) == {"gloo"} and set(rows["dtype"]) == {"float32"}
 
@@ -56,7 +60,7 @@ def test_records_can_be_kept_and_told(found, rows, tmp_path):
     assert report([]) == "nothing was measured"
 
 
-@pytest.mark.parametrize("kind", sorted(CASES.keys() - {"data_parallel"}))
+@pytest.mark.parametrize("kind", sorted(CASES.keys() - ON_GPUS))
 def test_no_case_is_measured_twice_and_times_are_times(rows, kind):
     of_kind = rows[rows["kind"] == kind].dropna(axis="columns", how="all")
     assert len(select(rows, kind)) == len(of_kind)
@@ -127,6 +131,19 @@ def test_stages_send_what_they_should(rows):
     held = steps["state_bytes"]
     assert held["bucketed"] == held["DistributedDataParallel"] == 16 * COUNT
     assert held["ZeroRedundancyOptimizer"] < 13 * COUNT and held["fully_shard"] < 8.5 * COUNT
+
+
+def test_an_offloaded_steps_records(found):
+    by_optimizer, by_parameters = found[0]["every_kind"][4]
+    assert by_optimizer["offload"] == "optimizer" and by_parameters["offload"] == "parameters"
+    assert by_optimizer["peak_bytes"] is None and by_optimizer["threads"] >= 1
+    assert by_optimizer["loss"] == pytest.approx(by_parameters["loss"], rel=1e-4)
+    copies = [("Memcpy DtoH (Device -> Pinned)", 8, 2.0), ("Memcpy HtoD (Pinned -> Device)", 3, 1.0)]
+    copies += [("Memcpy DtoD (Device -> Device)", 99, 9.0), ("Memcpy HtoD (Pageable -> Device)", 4, 0.5)]
+    events = [{"cat": "gpu_memcpy", "name": n, "dur": 1e3 * ms, "args": {"bytes": size}} for n, size, ms in copies]
+    assert crossed([*events, {"cat": "kernel", "name": "DtoH", "dur": 1.0, "args": {}}]) == {
+        "to_cpu_bytes": 8, "to_cpu_ms": 2.0, "to_gpu_bytes": 7, "to_gpu_ms": 1.5,
+    }  # fmt: skip
 
 
 def test_wrappers_are_measured_with_each_of_the_options_and_the_rest_with_the_first(monkeypatch):

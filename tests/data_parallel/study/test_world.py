@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 
 from labs_helpers.data_parallel.study.world import environment, first_host
 from labs_helpers.launch.process import run
@@ -16,12 +17,11 @@ SLURM = {
 }  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def said():
+def failing(*ways, gpus=False):
     """{way and victim: {rank: what it said at its end}}; all have to end by themselves."""
-    ways = ["killed-1", "stuck-1", "raised-1", "killed-0"]
     environ = {**os.environ, "PYTHONPATH": str(ROOT)}
-    output = run([sys.executable, Path(__file__).with_name("failing.py"), *ways], timeout=90, env=environ)
+    given = ["gpus", *ways] if gpus else ways
+    output = run([sys.executable, Path(__file__).with_name("failing.py"), *given], timeout=90, env=environ)
     found = {way: {} for way in ways}
     for line in output.splitlines():
         place, _, text = line.partition(": ")
@@ -29,6 +29,11 @@ def said():
         if way in found:
             found[way][int(rank)] = text
     return found
+
+
+@pytest.fixture(scope="module")
+def said():
+    return failing("killed-1", "stuck-1", "raised-1", "killed-0")
 
 
 @pytest.mark.parametrize("way", ["killed-1", "stuck-1"])
@@ -50,6 +55,17 @@ def test_the_error_of_the_rank_that_fails_first_is_everybodys(said):
 def test_the_death_of_the_rank_that_keeps_the_store_is_told(said):
     assert set(said["killed-0"]) == {1, 2}
     assert all("rank 0" in text and "does not answer" in text for text in said["killed-0"].values())
+
+
+@pytest.mark.skipif(torch.cuda.device_count() < 2, reason="there are no two GPUs")
+def test_on_gpus_a_rank_that_waits_in_nccl_ends_and_names_the_other():
+    said = failing("killed-1", "stuck-1", "raised-1", gpus=True)
+    assert said["killed-1"][0].startswith("rank 1 does not answer (killed, or stopped) since wrappers, collective ")
+    assert said["stuck-1"][0].startswith("rank 1 is stuck since wrappers, collective ")
+    assert said["raised-1"] == {
+        1: "rank 1 failed: ValueError: no such size",
+        0: "rank 1 failed: ValueError: no such size. Rank 0 ends.",
+    }
 
 
 def test_torchruns_environment_goes_before_slurms():

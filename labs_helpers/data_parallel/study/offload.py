@@ -1,0 +1,76 @@
+"""Kind `offload`: steps whose optimizer's states, or parameters too, lie in the CPU's memory, and what crosses PCIe."""
+
+from __future__ import annotations
+
+import gc
+import os
+from collections.abc import Mapping
+
+import torch
+
+from labs_helpers.data_parallel.study.stages import Sharded
+from labs_helpers.data_parallel.study.task import Record, Task, gathered
+from labs_helpers.data_parallel.study.turns import race, take
+from labs_helpers.measure import trace
+
+ROUNDS = 5  # at most: an update on the CPU takes long
+# way → (as `stages` has it, what lies in the CPU's memory)
+WAYS: dict[str, tuple[str, str | None]] = {
+    "ZeRO-2": ("ZeRO-2", None),
+    "ZeRO-2, optimizer on the CPU": ("ZeRO-2", "optimizer"),
+    "ZeRO-3": ("ZeRO-3", None),
+    "ZeRO-3, optimizer on the CPU": ("ZeRO-3", "optimizer"),
+    "ZeRO-3, parameters on the CPU": ("ZeRO-3", "parameters"),
+    "fully_shard": ("fully_shard", None),
+    "fully_shard, parameters on the CPU": ("fully_shard", "parameters"),
+}
+
+
+def measure(task: Task) -> list[Record]:
+    """A record per way, [] without GPUs: there nothing lies elsewhere. Every rank calls it; the same list on all."""
+    if task.device.type != "cuda":
+        task.say("offload: needs GPUs, and is left out")
+        return []
+    return compare(task, WAYS)
+
+
+def compare(task: Task, ways: Mapping[str, tuple[str, str | None]]) -> list[Record]:
+    """A record per way, one after the other, since each needs its memory.
+
+    to_cpu_bytes, to_gpu_bytes: that rank 0's copies carry in one step between the CPU's memory and the GPU's, as the
+    profiler has them, and to_cpu_ms, to_gpu_ms for how long. peak_bytes: of the GPU's memory within a step, all that
+    came with the way, on the rank with the most. threads: of each rank's update on the CPU: the machine's cores are
+    shared out, of which torchrun gives each rank one.
+    """
+    rounds, before = min(ROUNDS, task.options.rounds), torch.get_num_threads()
+    torch.set_num_threads(max(1, (os.cpu_count() or 1) * task.about["nodes"] // task.ranks))
+    try:
+        return [_of(task(rounds=rounds), way, *chosen) for way, chosen in ways.items()]
+    finally:
+        torch.set_num_threads(before)
+
+
+def _of(task: Task, way: str, stage: str, offload: str | None) -> Record:
+    gc.collect()
+    memory = torch.cuda if task.device.type == "cuda" else None
+    before = memory.memory_allocated() if memory else 0
+    step = Sharded(task, stage, offload=offload)
+    found = race(task, {way: step}, alike=[way])[way]
+    if memory:
+        memory.reset_peak_memory_stats()
+    copies = trace.record(lambda: take(step)).events
+    found["peak_bytes"] = max(gathered(memory.max_memory_allocated() - before, task.group)) if memory else None
+    step.remove()
+    found |= gathered(crossed(copies), task.group)[0] | {"threads": torch.get_num_threads()}
+    return task.about | {"kind": "offload", "way": way, "stage": stage, "offload": offload} | found
+
+
+def crossed(events: list[trace.Event]) -> Record:
+    """Bytes and ms of the copies between the CPU's memory and the GPU's, each way. events: as `measure.trace` has
+    them."""
+    found: Record = {}
+    for name, direction in (("to_cpu", "DtoH"), ("to_gpu", "HtoD")):
+        copies = [event for event in events if event["cat"] == "gpu_memcpy" and direction in event["name"]]
+        found[f"{name}_bytes"] = sum(event["args"].get("bytes", 0) for event in copies)
+        found[f"{name}_ms"] = 1e-3 * sum(event["dur"] for event in copies)
+    return found
