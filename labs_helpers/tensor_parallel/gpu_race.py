@@ -108,13 +108,15 @@ def measure(
     manners: list[bool],
     say: Callable[[str], None] = print,
     sizes: Iterable[int] = ALL_REDUCES,
+    save: Callable[[list[Record]], None] = lambda records: None,
 ) -> list[Record]:
     """Records of all layouts of the process group, the same on every rank, which all call it.
 
-    batch: sequences of all ranks together; attentions, manners: see `candidates`; sizes: of the all-reduces, in bytes.
+    batch: sequences of all ranks together; attentions, manners: see `candidates`; sizes: of the all-reduces, in bytes;
+    save: is given each layout's records when there are any, so that an error later loses none.
     """
     world = dist.get_world_size()
-    with torch.random.fork_rng():
+    with torch.random.fork_rng([device] if device.type == "cuda" else []):
         torch.manual_seed(0)
         with device:
             full = Transformer(config).to(dtype).state_dict()
@@ -137,9 +139,11 @@ def measure(
         _release()
         setting = Setting(dp, tp, config, full, tokens, targets)
         layout = same | {"dp": dp, "tp": tp}
-        records += [layout | {"kind": "gpu_step"} | record for record in race(setting, wanted, rounds)]
+        found = [layout | {"kind": "gpu_step"} | record for record in race(setting, wanted, rounds)]
         groups = {"tp": setting.tp_group, "dp": setting.dp_group}
-        records += [layout | record for record in all_reduces(groups, dtype, device, sizes)]
+        found += [layout | record for record in all_reduces(groups, dtype, device, sizes)]
+        save(found)
+        records += found
     return records
 
 
@@ -209,13 +213,12 @@ def main(arguments: list[str] | None = None) -> None:
             given.attentions or (["sdpa", "flash"] if gpus else ["sdpa"]),
             [MANNERS[name] for name in given.manners or (MANNERS if gpus else ["eager"])],
             say=lambda text: print(text, file=sys.stderr, flush=True) if rank == 0 else None,
+            save=lambda found: keep(STUDY, found, given.out) if rank == 0 and (gpus or given.out) else None,
         )
     finally:
         dist.destroy_process_group()
     if rank == 0:
         print(table(records))
-        if gpus or given.out:
-            keep(STUDY, records, given.out)
 
 
 if __name__ == "__main__":

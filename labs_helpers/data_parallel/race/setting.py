@@ -38,7 +38,7 @@ class Setting:
 
     def model(self, dtype: torch.dtype | None = None) -> Transformer:
         """The same on every rank and at each call, in `dtype` or the setting's."""
-        with torch.random.fork_rng():
+        with torch.random.fork_rng([self.device] if self.device.type == "cuda" else []):
             torch.manual_seed(0)
             with self.device:
                 model = Transformer(self.config, ATTENTIONS[self.attention]).to(dtype or self.dtype)

@@ -19,7 +19,7 @@ SILENCE_S = 20.0  # of a live rank at most: compilers hold Python's lock for sec
 
 class Watch(threading.Thread):
     """Tells the other ranks through the store, twice per second, that this one lives and which collective it is at, and
-    looks at theirs. `end` gets the words when a rank has failed, is silent for `silence` seconds (SILENCE_S), or when no
+    looks at theirs. `end` gets the words when a rank has failed, stays silent for `silence` s (SILENCE_S), or when no
     rank has begun a collective for `timeout` seconds; by default it prints them and ends the process.
 
     store: a connection of its own, since a wait in another thread would block a shared one. at: this rank's place,
