@@ -12,7 +12,8 @@ import numpy as np
 from labs_helpers.compile.source import plain, reachable, source_of
 from labs_helpers.course.scoreboard import OPEN, RIGHT, SCORES, WRONG
 from labs_helpers.course.stub import BEGIN, attempted, still_open
-from labs_helpers.course.verdict.errors import describe_error
+from labs_helpers.course.time_limit import TimeLimit, limit_each
+from labs_helpers.course.verdict.errors import describe_error, files_of
 from labs_helpers.course.verdict.wrong import Wrong
 
 
@@ -50,7 +51,7 @@ class Exercise:
         """Every line of the check, without printing; raises Wrong. For tests and for other processes."""
         try:
             return list(self._trials(student))
-        except Exception as error:
+        except (Exception, TimeLimit) as error:
             raise _judged(student, error) from error
 
     def _trials(self, student) -> Iterator[str]:
@@ -65,7 +66,7 @@ class Exercise:
 
     def _lines(self, student) -> Iterator[str]:
         with np.errstate(all="ignore"):  # the interpreter computes in NumPy; what it finds odd, the check tells
-            yield from self.trial(student)
+            yield from limit_each(self.trial(student), files_of(student))
 
     def _not_attempted(self, student):
         state = SCORES.status.setdefault(self.id, OPEN)

@@ -25,6 +25,13 @@ class NotFinite(_Short, ValueError):
 def predict(question: str, value: float | None) -> Prediction:
     """Keeps `value` for the summary and for the plot; None means 'not yet' and draws nothing.
 
+    What was found is said beside it where it is known, in a cell that may print what it likes
+    (`nbval-ignore-output`), and comes back in the summary:
+
+        sectors = predict("sectors down a column", None)
+        …
+        sectors.found(32)  # sectors down a column: you said 64; it is 32 (2 times too high)
+
     Raises TypeError for anything that is not a number, ValueError for one that is not finite.
     """
     if value is not None:

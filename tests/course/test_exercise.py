@@ -178,6 +178,32 @@ def test_summary_lists_points_predictions_and_what_is_open(check, capsys):
     assert "2 / 5  (1 of 2)" in out and "12 / 45 points" in out and out.endswith("Open: 99/2\n")
 
 
+@pytest.mark.parametrize(
+    ("value", "answer", "told"),
+    [
+        (4096, 2048, "you said 4,096; it is 2,048 (2 times too high)"),
+        (0.5, 0.333333, "you said 0.5; it is 0.333 (1.5 times too high)"),
+        (3, 45.4, "you said 3; it is 45.4 (15 times too low)"),
+        (11, 10.5, "you said 11; it is 10.5 (close)"),
+        (2, 2.0001, "you said 2, and it is 2"),
+        (-1, 2, "you said -1; it is 2"),
+        (None, 1.5e9, "it is 1.5e+09"),
+    ],
+)
+def test_a_prediction_comes_back_with_what_was_found(check, capsys, value, answer, told):
+    prediction = predict("tiles", value)
+    capsys.readouterr()
+    prediction.found(answer)
+    assert capsys.readouterr().out == f"tiles: {told}\n"
+    summary()
+    assert (f"          tiles: {told}\n" in capsys.readouterr().out) == (value is not None)
+
+
+def test_what_was_found_has_a_unit_and_a_machine(check, capsys):
+    predict("share", 40).found(22, "%", on="NVIDIA H200")
+    assert capsys.readouterr().out.endswith("share: you said 40%; on NVIDIA H200 it is 22% (1.8 times too high)\n")
+
+
 def test_reveal_asks_first_and_the_summary_says_so(check, capsys):
     reveal(double)
     assert "has not been attempted" in capsys.readouterr().out and not SCORES.revealed

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import linecache
 import traceback
 
 from labs_helpers.compile.source import plain, reachable
 from labs_helpers.course.meter import StrayAccess
+from labs_helpers.course.time_limit import TimeLimit
 from labs_helpers.course.verdict.messages import AT_RUN_TIME, cause_of
 from labs_helpers.course.verdict.wrong import Wrong
 
@@ -15,7 +17,7 @@ def describe_error(student, error: BaseException, case: str = "") -> Wrong:
     """`error`, raised while the function `student` was tried in `case`, as a Wrong; a Wrong as it is."""
     if isinstance(error, Wrong):
         return error
-    files = {plain(part).__code__.co_filename for part in reachable(student).values()}
+    files = files_of(student)
     chain = [error]
     while chain[0].__cause__ is not None:
         chain.insert(0, chain[0].__cause__)
@@ -23,6 +25,12 @@ def describe_error(student, error: BaseException, case: str = "") -> Wrong:
     if isinstance(innermost, StrayAccess):  # brings its own line
         cause = "a mask is missing or too wide on that access, or an offset uses the wrong stride or index."
         return Wrong(case, str(innermost), cause=cause)
+    if isinstance(error, TimeLimit):
+        return Wrong(
+            case,
+            f"not finished after {error.seconds:g} s{_own_line(error, files)}{_loop(error, files)}",
+            cause="a loop whose end is never reached, or one of far more steps than are needed.",
+        )
     if isinstance(error, KeyboardInterrupt):
         return Wrong(
             case,
@@ -33,6 +41,11 @@ def describe_error(student, error: BaseException, case: str = "") -> Wrong:
     # The interpreter raises anew at each level: the innermost exception that passed the student's code has the line.
     line = next((line for link in chain if (line := _own_line(link, files))), "")
     return Wrong(case, text + line, cause=cause_of(text, AT_RUN_TIME, shapes=_dot_shapes(innermost)))
+
+
+def files_of(student) -> set[str]:
+    """The file, or the notebook cell's pseudo file, of a function and of those that it calls."""
+    return {plain(part).__code__.co_filename for part in reachable(student).values()}
 
 
 def _asserted(error: BaseException) -> str:
@@ -46,8 +59,28 @@ def _own_line(error: BaseException, files: set[str]) -> str:
     own = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename in files]
     if not own:
         return ""
-    text = linecache.getline(own[-1].filename, own[-1].lineno or 0) or own[-1].line or ""
-    return f"\n  line {own[-1].lineno}: {text.strip()}"
+    return _line(own[-1].filename, own[-1].lineno or 0, own[-1].line or "")
+
+
+def _line(file: str, number: int, otherwise: str = "") -> str:
+    return f"\n  line {number}: {(linecache.getline(file, number) or otherwise).strip()}"
+
+
+def _loop(error: BaseException, files: set[str]) -> str:
+    """', inside' and the head of the innermost while round that line, of the innermost for where there is none."""
+    own = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename in files]
+    try:
+        tree = ast.parse("".join(linecache.getlines(own[-1].filename))) if own else ast.Module([], [])
+    except SyntaxError:  # a cell with a magic in it
+        return ""
+    number = own[-1].lineno or 0 if own else 0
+    loops = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, (ast.While, ast.For)) and node.lineno < number <= (node.end_lineno or 0)
+    ]
+    loops.sort(key=lambda node: (isinstance(node, ast.While), node.lineno))
+    return f", inside{_line(own[-1].filename, loops[-1].lineno)}" if loops else ""
 
 
 def _dot_shapes(error: BaseException) -> str:

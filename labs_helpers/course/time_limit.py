@@ -1,0 +1,163 @@
+"""A time limit round a student's code: it ends an endless loop with the line that it was in, and the kernel lives on.
+
+    with time_limit(60, files):
+        student(x)
+
+After a while it says that the code still runs, where, and how to interrupt it. A limit may stand inside another.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import linecache
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Collection, Generator, Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+LIMIT_S = 60.0  # of one case of a check
+TELL_AFTER_S = 20.0
+PATIENCE = 5  # times the limit, for code that waits or hardly gets a processor
+AGAIN_S = 1.0  # code that catches everything is told again
+_DEBUGGERS = ("bdb.py", "pdb.py", "pydevd.py", "pydevd_frame.py")
+
+
+class TimeLimit(KeyboardInterrupt):
+    """The time is over: an interrupt, so that no `except Exception` holds it up and what was started is ended."""
+
+    seconds: float = LIMIT_S
+
+
+@contextmanager
+def time_limit(seconds: float = LIMIT_S, files: Collection[str] = (), tell: Callable[[str], None] = print) -> Iterator:
+    """Raises TimeLimit inside the block when it has run for `seconds`; in a debugger it never does.
+
+    The time is over only when half of it was processor time, or at PATIENCE times the limit: a busy machine and a
+    closed laptop are no endless loop. files: whose innermost running line `tell` is told after TELL_AFTER_S.
+    In the main thread it is a signal, which ends time.sleep and locks too; in others it waits for their next line of
+    Python.
+    """
+    watched, over = threading.get_ident(), threading.Event()
+    main = threading.current_thread() is threading.main_thread() and hasattr(signal, "SIGALRM")
+    state = _State()
+    watcher = threading.Thread(
+        target=_watch, args=(watched, main, state, over, seconds, files, tell), daemon=True, name="time limit"
+    )
+    before = signal.signal(signal.SIGALRM, _handler(state, seconds, lambda: before)) if main else None
+    watcher.start()
+    try:
+        yield
+    except TimeLimit as error:
+        if state.expired and not main:
+            error.seconds = seconds
+        raise
+    finally:
+        over.set()
+        try:
+            with state.lock:  # the watcher raises nothing in this thread once it has ended
+                state.ended = True
+            if state.expired:
+                time.sleep(0.01)  # for a signal on its way
+        finally:
+            state.ended = True
+            if main:
+                signal.signal(signal.SIGALRM, before or signal.SIG_DFL)
+            elif state.expired:
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(watched), None)
+
+
+def limit_each(lines: Generator, files: Collection[str] = (), seconds: float = LIMIT_S) -> Iterator:
+    """What `lines` yields, each within a limit of its own; returns what it returns."""
+    try:
+        while True:
+            with time_limit(seconds, files):
+                try:
+                    line = next(lines)
+                except StopIteration as end:
+                    return end.value
+            yield line
+    finally:
+        lines.close()
+
+
+class _State:
+    """Of one limit: whether its time is over, and whether its block has ended."""
+
+    def __init__(self) -> None:
+        self.lock, self.expired, self.ended = threading.Lock(), False, False
+
+
+def _handler(state: _State, seconds: float, before: Callable) -> Callable:
+    def handle(number: int, frame: FrameType | None) -> None:
+        if state.expired and not state.ended:
+            error = TimeLimit(f"not finished within {seconds:g} s")
+            error.seconds = seconds
+            raise error
+        if callable(earlier := before()):  # of a limit round this one, or of another's
+            earlier(number, frame)
+
+    return handle
+
+
+def _watch(thread, main, state: _State, over: threading.Event, seconds: float, files, tell) -> None:
+    """In a thread of its own: says that it takes long, and ends it when the time is over."""
+    started, worked = time.monotonic(), time.process_time()
+    if TELL_AFTER_S < seconds:
+        if over.wait(TELL_AFTER_S):
+            return
+        if not _debugging(thread):
+            tell(_still_running(thread, files, seconds))
+    while not over.wait(max(0.0, started + seconds - time.monotonic()) or AGAIN_S):
+        passed = time.monotonic() - started
+        waited = time.process_time() - worked < seconds / 2 and passed < PATIENCE * seconds
+        if passed < seconds or waited or _debugging(thread):
+            continue
+        with state.lock:
+            if state.ended:
+                return
+            state.expired = True
+            if main:
+                signal.pthread_kill(thread, signal.SIGALRM)
+            else:
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(TimeLimit))
+
+
+def _still_running(thread: int, files: Collection[str], seconds: float) -> str:
+    frame = _frame_of(thread)
+    while frame is not None and frame.f_code.co_filename not in files:
+        frame = frame.f_back
+    where = ""
+    if frame is not None:
+        line = linecache.getline(frame.f_code.co_filename, frame.f_lineno).strip()
+        where = f", now in line {frame.f_lineno}: {line}"
+    return (
+        f"… still at work after {TELL_AFTER_S:g} s{where}\n"
+        f"  To stop it, interrupt the kernel (■ in the toolbar). The check itself stops it at about {seconds:g} s."
+    )
+
+
+def _debugging(thread: int) -> bool:
+    """Whether a debugger is at work in this process, or the thread stands in one."""
+    monitoring = getattr(sys, "monitoring", None)
+    if monitoring is not None and monitoring.get_tool(monitoring.DEBUGGER_ID) is not None:
+        return True
+    frame = _frame_of(thread)
+    while frame is not None:
+        if frame.f_code.co_filename.endswith(_DEBUGGERS) or frame.f_trace is not None:
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _frame_of(thread: int) -> FrameType | None:
+    collecting = gc.isenabled()
+    gc.disable()  # before 3.11.6 and 3.12.0 a collection inside this call may hang (CPython issue 106883)
+    try:
+        return sys._current_frames().get(thread)
+    finally:
+        if collecting:
+            gc.enable()
