@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 import textwrap
 from collections.abc import Callable
-from types import FunctionType, ModuleType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 _CONSTANTS = (int, float, str, bool, type(None))
@@ -37,15 +37,25 @@ def source_of(function: Callable[..., Any]) -> str:
 
 
 def names_used(function: Callable[..., Any]) -> dict[str, Any]:
-    """What `function` refers to outside itself: name → value, closures included."""
+    """What `function` refers to outside itself: name → value, closures included, and what only a comprehension, a
+    lambda or an inner function of it uses."""
     inner = plain(function)
-    closure = inspect.getclosurevars(inner)
-    used = {**closure.globals, **closure.nonlocals}
+    used = {name: inner.__globals__[name] for name in _names_in(inner.__code__) if name in inner.__globals__}
+    used.update(inspect.getclosurevars(inner).nonlocals)
     # Decorators, annotations and defaults are evaluated outside the body, so they are not in its names.
     for name in ("torch", "triton", "tl"):
         if isinstance(inner.__globals__.get(name), ModuleType):
             used[name] = inner.__globals__[name]
     return used
+
+
+def _names_in(code: CodeType) -> dict[str, None]:
+    """The names that are looked up in a code object and in those inside it, in the order of the text."""
+    names = dict.fromkeys(code.co_names)
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            names.update(_names_in(constant))
+    return names
 
 
 def reachable(function: Callable[..., Any]) -> dict[str, Any]:

@@ -61,6 +61,17 @@ def test_a_function_of_a_function_travels_with_what_it_closes_over(tmp_path):
     assert elsewhere(portable_source(times), "times", tmp_path)(1.5) == 7
 
 
+def test_what_only_a_comprehension_or_an_inner_function_uses_travels(tmp_path):
+    def many(sizes):
+        def one(n):
+            return math.sqrt(rounded(n))
+
+        return [one(n) + rounded(n) for n in sizes], (lambda n: rounded(n) * SCALE)(5)
+
+    assert elsewhere(portable_source(many), "many", tmp_path)([16, 3]) == ([20, 6], 24)
+    assert "rounded" in reachable(many)
+
+
 def test_a_kernel_alone_needs_neither_torch_nor_the_course():
     source = portable_source(fused_matmul_kernel, kernels_only=True)
     assert "import torch" not in source and "labs_helpers" not in source and "def grouped_tile" in source
