@@ -1,4 +1,4 @@
-"""The matrices on which the kernel is tuned: A, B and C of random numbers, the same in each run."""
+"""The matrices on which the kernel is tuned, the same in each run, and how exact a result of theirs has to be."""
 
 from __future__ import annotations
 
@@ -24,3 +24,15 @@ def operands(M: int, N: int, K: int, dtype: torch.dtype = torch.float16, layout:
         for size in ((M, K), (N, K) if layout == "B transposed" else (K, N), (M, N))
     )
     return [a, b.t() if layout == "B transposed" else b, c]
+
+
+def rounding_bound(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor, expected: torch.Tensor) -> torch.Tensor:
+    """The largest error that each element of f(A·B + C) may have, float64 (M, N): one rounding to A's dtype, and a
+    float32 accumulation over K (Higham, Accuracy and Stability of Numerical Algorithms, §3.1).
+
+    expected: the result in float64. f: ReLU or SiLU, neither of which is steeper than 1.1.
+    """
+    spacing = torch.finfo(a.dtype)
+    magnitude = a.double().abs() @ b.double().abs() + c.double().abs()
+    accumulated = 1.1 * (a.shape[1] + 4) * 2.0**-24 * magnitude
+    return spacing.eps / 2 * expected.abs() + accumulated + spacing.smallest_normal * spacing.eps
