@@ -3,5 +3,6 @@
 from labs_helpers.data_parallel.practice.process_group import PracticeGroup
 from labs_helpers.data_parallel.practice.ranks import practice_process_groups
 from labs_helpers.data_parallel.practice.record import Called, Event, ProcessRun, mark
+from labs_helpers.data_parallel.practice.world import second_group
 
-__all__ = ["Called", "Event", "PracticeGroup", "ProcessRun", "mark", "practice_process_groups"]
+__all__ = ["Called", "Event", "PracticeGroup", "ProcessRun", "mark", "practice_process_groups", "second_group"]

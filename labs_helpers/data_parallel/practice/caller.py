@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 import torch.distributed as dist
@@ -38,6 +38,11 @@ class Caller(ProcessGroup):  # type: ignore[misc]
         return repr(self)
 
     group_desc = group_name
+
+    def beside(self, ranks: Sequence[int]) -> Caller:
+        """Another group of the same run: `ranks` of all ranks, in that order, of which this one is one."""
+        place = list(ranks).index(self._ranks[self._place])
+        return type(self)(self._baton, self._run, self._meetings, tuple(ranks), place)
 
     def mark(self, what: str) -> None:
         """Notes in the log that this rank has come to a place."""

@@ -7,7 +7,7 @@ practice ranks run another one stands there: on their threads it has their group
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any, NoReturn
@@ -56,6 +56,14 @@ class _Worlds:
     def __setattr__(self, name: str, value: Any) -> None:
         setattr(getattr(self._here, "world", self._before), name, value)
 
+    def also(self, made: Any, like: Any, ranks: Sequence[int]) -> None:
+        """This thread's rank is in the group `made` of `ranks` as well, which is of the same kind as `like`."""
+        world = self._here.world
+        world.pg_map[made] = world.pg_map[like]
+        world.pg_names[made] = f"practice {len(world.pg_names)}"
+        world.pg_group_ranks[made] = {rank: place for place, rank in enumerate(ranks)}
+        world.pg_backend_config[made] = world.pg_backend_config[like]
+
     def enter(self, default: Any, groups: dict[Any, tuple[int, ...]]) -> None:
         """From here on this thread is a rank with these groups (group → the ranks of all that it has)."""
         everyone = {default: tuple(range(default.size())), **groups}
@@ -71,6 +79,15 @@ class _Worlds:
             pg_coalesce_state={},
             comms=[],
         )
+
+
+def second_group(group: Any, ranks: Sequence[int]) -> Any:
+    """A process group of `ranks` of all ranks, in that order, for a practice rank of `group` that is one of them."""
+    made, worlds = group.beside(ranks), c10d._world
+    if not isinstance(worlds, _Worlds):
+        raise RuntimeError("second_group: no practice ranks are running")
+    worlds.also(made, group, ranks)
+    return made
 
 
 @contextmanager

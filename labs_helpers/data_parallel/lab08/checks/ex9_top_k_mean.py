@@ -23,6 +23,8 @@ CASES = (  # name, ranks, groups, n, k
     ("1 rank", 1, None, 6, 2),
 )
 STEPS = 3
+FAR = "2 ranks, 1 of 16,777,218 entries"
+NO_INTEGERS = "float32 has whole numbers up to 2²⁴ alone; int32 is asked for"
 LONG = "positions travel as int64, 8 bytes each, as topk gives them: .int() makes them int32"
 DENSE = "the whole vector travels; the entries alone are to be sent"
 SAME = "the ranks add up in different orders; the order of the ranks is the same for all"
@@ -66,8 +68,25 @@ def top_k_mean(student):
             _expect_outcomes(case, [ran.results[rank] for rank in members], members, own, k)
             for rank in members:
                 _expect_bytes(case, rank, ran.of(rank), [one[2] for one in ran.results[rank]], n, k, len(members))
+        if not any(call.dtype.startswith(("int", "uint")) for call in ran.of(0)):
+            _expect_far(student)
         dense = 4 * n
         yield f"{case}, {STEPS} steps: a rank sends {8 * k} bytes per step, and all gradients have {dense}"
+
+
+def _expect_far(student):
+    """Positions that float32 does not have, for an answer that sends no integers; their bits in a float are exact."""
+    far = 2**24 + 1
+
+    def call(student, group, rank):
+        flat, residual = torch.zeros(far + 1), torch.zeros(far + 1)
+        flat[far if rank == 0 else 3] = 4.0
+        student(flat, residual, 1, group)
+        return flat[far].item()
+
+    for rank, found in enumerate(on_ranks(FAR, student, call, 2).results):
+        if found != 2.0:
+            raise Wrong(FAR, f"rank {rank}'s flat is {found:g} at {far:,}, expected 2", cause=NO_INTEGERS)
 
 
 def _draw(n, rank, step, case):
@@ -151,7 +170,7 @@ def _expect_bytes(case, rank, calls, returned, n, k, p):
         dtypes = {call.dtype for call in mine}
         if p > 1 and len(mine) > 1 and dtypes == {"float32"}:
             found = f"the values are right, but rank {rank} sends positions in float32"
-            raise Wrong(case, found, cause="float32 has whole numbers up to 2²⁴ alone; int32 is asked for")
+            raise Wrong(case, found, cause=NO_INTEGERS)
         if p > 1 and sent < 8 * k:
             found = f"rank {rank} sends {sent:.0f} bytes per step: {', '.join(map(str, mine))}; {8 * k} are asked for"
             raise Wrong(

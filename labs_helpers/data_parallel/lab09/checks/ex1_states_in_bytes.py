@@ -106,6 +106,11 @@ def _causes(part: int, count: float, ranks: int, layout: str):
     for name in NAMES:
         if LAYOUTS[name][part] not in (each, *OTHER_BYTES.get((layout, part), {})):
             yield f"these are the bytes of {name!r}", table(LAYOUTS[name][part])
+    if (layout, part) == (MASTER, 2):
+        said = "the master weights are the optimizer's, and divided with its moments"
+        for with_master in ((), ("ZeRO-3",), ("ZeRO-2", "ZeRO-3")):
+            moments, master = table(8), table(4, with_master)
+            yield said, {stage: [a + b for a, b in zip(moments[stage], master[stage], strict=True)] for stage in ASKED}
     yield "// rounds down; / leaves the fraction", table(each, divide=lambda a, b: a // b)
     yield "a fraction is rounded here; leave it", table(each, divide=lambda a, b: -(-a // b))
     yield "a fraction is rounded here; leave it", table(each, divide=lambda a, b: round(a / b))

@@ -8,6 +8,7 @@ from torch import nn
 from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import Wrong
 from labs_helpers.data_parallel.lab09 import exercises
+from labs_helpers.data_parallel.lab09.checks.kept import CAUSE, bytes_kept, hooks_of
 from labs_helpers.data_parallel.lab09.checks.ranks import DTYPES, expect_sent, on_ranks, sent
 from labs_helpers.data_parallel.lab09.checks.tensors import expect_all, numbers
 from labs_helpers.data_parallel.lab09.flat import held
@@ -74,15 +75,20 @@ def reduce_in_backward(student):
             title, run, [("reduce-scatter", n) for n in padded] * (passes * (size > 1)), _cost(run, padded, passes)
         )
         for rank, own in enumerate(run.results):
-            if any(large for _, _, large in own):
+            if any(large for _, _, large, _ in own):
                 cause = "reduce-scatter into torch.empty_like(shard): a slice keeps all that it is cut from"
                 raise Wrong(title, f"rank {rank}: the shards' .grad are views of whole gradients", cause=cause)
+            # One bucket's worth of scratch memory may stay, and the results' memory.
+            kept = max(kept for *_, kept in own)
+            if size > 1 and len(sizes) > 1 and kept >= sum(padded) * gradients[0][0][0].element_size():
+                raise Wrong(title, f"rank {rank}: {kept} bytes are still held behind finish()", cause=CAUSE)
         sends = f"{len(buckets) * passes} reduce-scatters during backward" if size > 1 else "nothing to send"
         yield f"{title}: {sends}; {sum(padded) // size} of {sum(sizes)} numbers are kept"
 
 
 def _call(student, group, buckets, gradients):
-    """Behind each pass which .grad are still there, and a copy of each shard's."""
+    """Behind each pass which .grad are still there, a copy of each shard's, whether those are views of something
+    larger, and the bytes that the answer holds beside."""
     dtype = gradients[0][0].dtype
     params = [[nn.Parameter(torch.zeros(shape, dtype=dtype)) for shape in bucket] for bucket in buckets]
     sizes = [-(-sum(p.numel() for p in bucket) // group.size()) for bucket in params]
@@ -102,7 +108,9 @@ def _call(student, group, buckets, gradients):
         if any(bool((shard != 1).any()) for shard in shards):
             here = None
         large = held(s.grad for s in shards) > sum(s.nbytes for s in shards)
-        found.append((here, [None if s.grad is None else s.grad.clone() for s in shards], large))
+        every = [p for bucket in params for p in bucket]
+        kept = bytes_kept([finish, *hooks_of(every)], every, shards, [s.grad for s in shards])
+        found.append((here, [None if s.grad is None else s.grad.clone() for s in shards], large, kept))
     return found
 
 

@@ -9,6 +9,8 @@ from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import Wrong
 from labs_helpers.data_parallel.lab09 import exercises
 from labs_helpers.data_parallel.lab09.checks.freed_memory import watched_memory
+from labs_helpers.data_parallel.lab09.checks.kept import CAUSE as KEPT
+from labs_helpers.data_parallel.lab09.checks.kept import bytes_kept, hooks_of
 from labs_helpers.data_parallel.lab09.checks.module_mistakes import causes, parts_of
 from labs_helpers.data_parallel.lab09.checks.ranks import expect_sent, on_ranks
 from labs_helpers.data_parallel.lab09.checks.tensors import expect_all, expect_tensor, numbers
@@ -137,6 +139,10 @@ def shard_module(student):
             if any(any(state["views"]) for state in result["passes"]):
                 cause = "reduce-scatter into torch.empty_like(shard): a slice keeps all that it is cut from"
                 raise Wrong(title, f"rank {rank}: shard.grad is a view of the whole gradient", cause=cause)
+            kept = max(max(state["kept"]) for state in result["passes"])
+            if size > 1 and kept >= 1:
+                found = f"rank {rank}: as much memory as {kept:.3g} times whole is still held behind backward"
+                raise Wrong(title, found, cause=KEPT)
         yield f"{title}: between uses a rank has {sum(sizes) // size} of {sum(len(one) for one in starts[0])} numbers"
 
 
@@ -182,6 +188,11 @@ def _call(watched, student, group, inputs):
         state["behind"] = alive()
         state["views"] = [one.grad is not None and held([one.grad]) > one.nbytes for one in shards]
         state["grads"] = [one.grad.clone() if one.grad is not None else None for one in shards]
+        state["kept"] = [
+            bytes_kept(hooks_of(layer.parameters(), *layer.modules()), wholes, layer.parameters(), [one, one.grad])
+            / whole.nbytes
+            for layer, whole, one in zip(layers, wholes, shards, strict=True)
+        ]
         state["left"] = [any(p.grad is not None for p in layer.parameters()) for layer in layers]
         result["passes"].append(state)
         with torch.no_grad():  # an optimizer's work

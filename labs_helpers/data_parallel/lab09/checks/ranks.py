@@ -109,6 +109,14 @@ SLOW = {
 }
 
 
+def _too_many(made: Sequence[tuple[str, int]], wanted: Sequence[tuple[str, int]]) -> str:
+    kinds = sorted({kind for kind, _ in wanted})
+    often = [kind for kind in kinds if sum(k == kind for k, _ in made) > sum(k == kind for k, _ in wanted)]
+    if len(often) != 1:
+        return "something is sent more often than it has to be: which call's result does nobody need?"
+    return f"there are more {often[0]}s than one step needs: whose result does nobody use, or have already?"
+
+
 def sent(run: ProcessRun, rank: int) -> list[tuple[str, int]]:
     """(kind, elements of the whole) of each collective of a rank, in order, without groups of one rank."""
     return [(KINDS.get(c.name, c.name), c.elements) for c in run.of(rank) if len(c.ranks) > 1 and c.name != "barrier"]
@@ -127,7 +135,7 @@ def expect_sent(case: str, run: ProcessRun, wanted: Sequence[tuple[str, int]], w
             more = len(made) > len(wanted)
             same = sum(n for _, n in made) == sum(n for _, n in wanted)
             pieces = "in pieces: as many bytes, and the latency of each call"
-            causes = [pieces if same else "the same is sent again" if more else ""]
+            causes = [pieces if same else _too_many(made, wanted) if more else ""]
         said = "; ".join(f"{kind} of {n}" for kind, n in made) or "nothing"
         enough = "; ".join(f"{kind} of {n}" for kind, n in wanted) or "nothing"
         found = f"the values are right, but rank {rank} sends: {said} elements. Enough is: {enough}"

@@ -11,6 +11,28 @@ PUT = "        flat.index_add_(0, places, theirs / size)\n"
 RETURN = "    return (size - 1) * (values.nbytes + positions.nbytes)\n"
 
 BUGS: list = [
+    (
+        NAME,
+        "positions as float32, in one message",
+        [
+            ("    positions = positions.int()\n", "    both = torch.cat([values, positions.float()])\n"),
+            (
+                "    all_values = [torch.empty_like(values) for _ in range(size)]\n",
+                "    found = [torch.empty_like(both) for _ in range(size)]\n",
+            ),
+            ("    all_positions = [torch.empty_like(positions) for _ in range(size)]\n", ""),
+            (
+                "    dist.all_gather(all_values, values, group=group)\n",
+                "    dist.all_gather(found, both, group=group)\n",
+            ),
+            (
+                "    dist.all_gather(all_positions, positions, group=group)\n",
+                "    all_values, all_positions = [f[:k] for f in found], [f[k:].int() for f in found]\n",
+            ),
+            ("(values.nbytes + positions.nbytes)", "both.nbytes"),
+        ],
+        "whole numbers up to 2",
+    ),
     (NAME, "a sum", [("theirs / size", "theirs")], "the sum, not the mean"),
     (
         NAME,

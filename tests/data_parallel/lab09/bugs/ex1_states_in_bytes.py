@@ -10,6 +10,12 @@ COUNTED = "(count * each for each in layouts[layout])"
 BUGS: list = [
     (NAME, "moments alone", [("(2, 2, 12)", "(2, 2, 8)")], "the master weights, another 4, are missing"),
     (NAME, "master weights as parameters", [("(2, 2, 12)", "(6, 2, 8)")], "the master weights belong to the optimizer"),
+    (
+        NAME,
+        "master weights whole",
+        [(ONE, '"ZeRO-1": (parameters, gradients, optimizer / ranks + (4 - 4 / ranks) * count * (layout[-1] == "r"))')],
+        "divided with its moments",
+    ),
     (NAME, "one moment", [("(4, 4, 8)", "(4, 4, 4)")], "there are two moments"),
     (NAME, "autocast in 16 bits", [("(4, 4, 8)", "(2, 2, 12)")], "parameters that are kept are float32"),
     (NAME, "autocast's gradients", [("(4, 4, 8)", "(4, 2, 8)")], "gradients have their parameters' dtype"),

@@ -22,6 +22,12 @@ BUGS: list = [
         "not always float32",
     ),
     (NAME, "the job's rank", [("dist.get_rank(group), dist", "dist.get_rank(), dist")], "is the rank in the whole job"),
+    (
+        NAME,
+        "the gradient gathered too",
+        [(GIVE, "    dist.all_gather_into_tensor(gradient, mine, group=group)\n" + GIVE)],
+        "more all-gathers than one step needs",
+    ),
     (NAME, "the sum", [("gradient / size", "gradient")], "the sum of the gradients, not the mean"),
     (NAME, "divided twice", [("gradient / size", "gradient / size**2")], "divided by the ranks twice"),
     (NAME, "not reduced", [(MINE + REDUCE, "    mine = gradient.chunk(size)[rank] / size\n")], "nothing is reduced"),

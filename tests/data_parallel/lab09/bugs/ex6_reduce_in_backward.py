@@ -27,6 +27,24 @@ BUGS: list = [
         ],
         "a slice keeps all that it is cut from",
     ),
+    (
+        NAME,
+        "whole gradients kept in a list",
+        [
+            ("    started = []\n", "    started, kept = [], []\n"),
+            (DROP, "        kept.append([p.grad for p in buckets[number]])\n" + DROP),
+        ],
+        "in a list or a buffer of your own",
+    ),
+    (
+        NAME,
+        "a buffer per bucket",
+        [
+            ("    started = []\n", "    started, flats = [], {}\n"),
+            (WORK, "        flats[number] = flat\n" + WORK),
+        ],
+        "in a list or a buffer of your own",
+    ),
     (NAME, "elements are counted", [("len(bucket) for", "sum(p.numel() for p in bucket) for")], "was never full"),
     (
         NAME,
@@ -115,6 +133,13 @@ BUGS: list = [
 ]
 
 DIFFERENT: list = [
+    (  # scratch memory of one bucket stays
+        NAME,
+        [
+            ("    started = []\n", "    started, scratch = [], {}\n"),
+            (WORK, "        scratch['last'] = flat\n" + WORK),
+        ],
+    ),
     (
         NAME,
         [

@@ -28,6 +28,18 @@ BUGS: list = [
     ),
     (
         NAME,
+        "whole gradients kept in a list",
+        [
+            ("    here = []\n", "    here, history = [], []\n"),
+            (
+                "        mine = torch.empty_like(shard)\n",
+                "        history.append(flat)\n        mine = torch.empty_like(shard)\n",
+            ),
+        ],
+        "in a list or a buffer of your own",
+    ),
+    (
+        NAME,
         "hooks on every submodule",
         [
             (
