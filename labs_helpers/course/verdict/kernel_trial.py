@@ -11,6 +11,7 @@ import torch
 from labs_helpers.compile.launches import Launch, record_launches
 from labs_helpers.course.meter import Counts, Meter, metered
 from labs_helpers.course.verdict.errors import describe_error
+from labs_helpers.course.verdict.left_alone import Given
 from labs_helpers.course.verdict.surroundings import Guarded
 from labs_helpers.course.verdict.wrong import Wrong
 from labs_helpers.measure.machine import this_machine
@@ -64,8 +65,10 @@ class Run:
 def run_watched(case: str, student, *args, **kwargs) -> Run:
     """`student(*args, **kwargs)` with NaN-filled outputs between canaries, metered in the interpreter.
 
-    Raises Wrong, naming `case`, for an exception, a stray access, or an overwritten canary.
+    Raises Wrong, naming `case`, for an exception, a stray access, an overwritten canary, or an argument that was
+    changed or that the result shares memory with.
     """
+    given = Given(student, args, kwargs)
     with ExitStack() as stack:
         guard = stack.enter_context(Guarded())
         meter = stack.enter_context(metered()) if this_machine().interpreted else None
@@ -82,6 +85,7 @@ def run_watched(case: str, student, *args, **kwargs) -> Run:
         )
     if not launches:
         raise Wrong(case, "no Triton kernel was launched")
+    given.expect_left_alone(case, value)
     return Run(case, value, launches, meter)
 
 

@@ -40,13 +40,15 @@ def kernel_cases(
 ) -> Iterator[str]:
     """Yields the name of each of `cases`, (name, *arguments), in which `student(*arguments)` is right; raises Wrong.
 
+    A dict at a case's end holds keyword arguments, such as block sizes, which only the student gets.
     Every element of the result, called `output`, has one writer; its values are `truth(*arguments)`; and each
     (name, tensor, times, why) of `loads(run, *arguments)` is loaded so many times. causes(run, *arguments): what common
     mistakes give. fused: in one kernel, with nothing computed by PyTorch beside it. Returns the last Run.
     """
     for case, *arguments in cases:
+        keywords = arguments.pop() if isinstance(arguments[-1], dict) else {}
         with TorchTraffic() as outside:
-            run = run_watched(case, student, *arguments)
+            run = run_watched(case, student, *arguments, **keywords)
         run.expect_written_once(output)
         right = truth(*arguments)
         expect_dtype(run, right.dtype, right.why_dtype)
