@@ -10,11 +10,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from labs_helpers.compile.source import plain, reachable, source_of
+from labs_helpers.course.cells import CELLS
 from labs_helpers.course.scoreboard import OPEN, RIGHT, SCORES, WRONG
 from labs_helpers.course.stub import BEGIN, attempted, still_open
 from labs_helpers.course.time_limit import TimeLimit, limit_each
 from labs_helpers.course.verdict.errors import describe_error, files_of
 from labs_helpers.course.verdict.wrong import Wrong
+from labs_helpers.course.wrap import wrap
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,8 @@ class Exercise:
     def __call__(self, student):
         if not callable(student) and not hasattr(student, "fn"):
             raise TypeError(f"check {self.id} takes your function, not {student!r}")
+        if why := CELLS.why_stale(self.trial.__name__, student):
+            raise self._wrong(self.trial.__name__, Wrong("", why))
         if student is self.reference or not attempted(student):
             return self._not_attempted(student)
         try:
@@ -45,6 +49,10 @@ class Exercise:
             raise self._wrong(plain(student).__name__, _judged(student, error)) from None
         SCORES.status[self.id] = RIGHT
         print(f"{RIGHT} {self.id} passed: {self.points} of {self.points} points")
+        if SCORES.passed.get(self.id) is student:
+            name = plain(student).__name__
+            print(f"  This is the `{name}` of the last check: if you have changed its cell, run the cell first.")
+        SCORES.passed[self.id] = student
         return student
 
     def verify(self, student) -> list[str]:
@@ -73,15 +81,22 @@ class Exercise:
         if os.environ.get("LABS_GRADING") == "1":
             raise Wrong(self.id, "not attempted")
         if self.reference is None:
-            print(f"{OPEN} {self.id} {self.title}: not attempted yet")
+            print(wrap(f"{OPEN} {self.id} {self.title}: {self._renamed() or 'not attempted yet'}"))
             return student
         name = plain(self.reference).__name__
-        if student is not self.reference or state == OPEN:
+        if other := self._renamed():
+            print(wrap(f"{OPEN} {self.id} {self.title}: {other}; the lab goes on with the reference"))
+        elif student is not self.reference or state == OPEN:
             what = _what_is_open(student, self.reference)
-            print(f"{OPEN} {self.id} {self.title}: {what}; the lab goes on with the reference")
+            print(wrap(f"{OPEN} {self.id} {self.title}: {what}; the lab goes on with the reference"))
         else:  # only the check was run again, or the exercise's cell had an error
-            print(f"{state} {self.id} {self.title}: `{name}` is the reference now; run your own cell above first")
+            print(wrap(f"{state} {self.id} {self.title}: `{name}` is the reference now; run your own cell above first"))
         return self.reference
+
+    def _renamed(self) -> str:
+        name = self.trial.__name__
+        other = CELLS.renamed(name)
+        return f"the cell above defines `{other}`, which has to be called `{name}`" if other else ""
 
     def _wrong(self, name: str, wrong: Wrong) -> Wrong:
         SCORES.status[self.id] = WRONG

@@ -9,6 +9,8 @@ import sys
 import tempfile
 
 from labs_helpers import labs
+from labs_helpers.course.at_kernel_start import watch_from_the_start
+from labs_helpers.course.cells import watch
 from labs_helpers.course.scoreboard import SCORES
 from labs_helpers.launch.process import run
 
@@ -35,6 +37,8 @@ def setup(lab: str) -> None:
     if not machine.has_gpu():
         os.environ.setdefault("KINETO_LOG_LEVEL", "6")  # else every profile on a CPU writes two lines to stderr
     figures.use_style()
+    watch()
+    watch_from_the_start()
     SCORES.lab = lab
     here = machine.this_machine()
     print(f"Lab {lab} · ran on {here}")

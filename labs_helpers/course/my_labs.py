@@ -9,6 +9,7 @@ import os
 import sys
 from pathlib import Path
 
+from labs_helpers.course.at_kernel_start import watch_from_the_start
 from labs_helpers.course.own_copies import copy_labs
 from labs_helpers.course.reset import reset
 from labs_helpers.labs import NOTEBOOKS, ROOT
@@ -38,6 +39,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def open_jupyterlab(folder: Path) -> None:
     """Become JupyterLab, in `folder`, with this environment's kernel and programs (mpirun)."""
+    watch_from_the_start()
     os.environ["JUPYTER_PREFER_ENV_PATH"] = "1"
     os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
     root = ["--allow-root"] if os.geteuid() == 0 else []

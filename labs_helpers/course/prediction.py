@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 
 from labs_helpers.course.scoreboard import SCORES, Prediction
+from labs_helpers.course.wrap import wrap
 
 
 class _Short:
     """Shown in a notebook without the frames of this file."""
 
     def _render_traceback_(self) -> list[str]:
-        return [f"✗ {self}"]
+        return wrap(f"✗ {self}").splitlines()
 
 
 class NotANumber(_Short, TypeError):

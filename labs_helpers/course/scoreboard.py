@@ -67,6 +67,7 @@ class Scoreboard:
     status: dict = field(default_factory=dict)
     revealed: set = field(default_factory=set)
     predictions: dict = field(default_factory=dict)
+    passed: dict = field(default_factory=dict)  # an id → the function that was right last
 
     def of_lab(self) -> list:
         """The exercises of the current lab, in order; all that are known before `setup` named one."""
@@ -89,6 +90,8 @@ def summary() -> None:
         state = SCORES.status.get(exercise.id, OPEN)
         points = exercise.points if state == RIGHT else 0
         note = "  (reference revealed before an attempt)" if exercise.id in SCORES.revealed else ""
+        if exercise.id not in SCORES.status:
+            note += "  (its check has not run since this kernel started)"
         print(f"{state} {exercise.id}  {exercise.title:<34} {points:>3} / {exercise.points}{note}")
         earned, total = earned + points, total + exercise.points
     if SCORES.predictions:
@@ -105,3 +108,5 @@ def summary() -> None:
     print(f"{'':8}{'':<34} {earned:>3} / {total} points")
     unfinished = [e.id for e in exercises if SCORES.status.get(e.id, OPEN) != RIGHT]
     print("All done." if not unfinished else "Open: " + ", ".join(unfinished))
+    if any(e.id not in SCORES.status for e in exercises):
+        print("A restart forgets each ✓ and none of your code: Run All brings them back, as the checks run.")

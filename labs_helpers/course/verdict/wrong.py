@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from labs_helpers.course.scoreboard import WRONG
+from labs_helpers.course.wrap import wrap
 
 
 class Wrong(AssertionError):
@@ -47,4 +48,5 @@ class Wrong(AssertionError):
 
     def _render_traceback_(self) -> list[str]:
         """IPython shows these lines instead of a traceback."""
-        return [f"{WRONG} {line}" if i == 0 else "  " + line for i, line in enumerate(str(self).splitlines())]
+        lines = [f"{WRONG} {line}" if i == 0 else "  " + line for i, line in enumerate(str(self).splitlines())]
+        return [line for long in lines for line in wrap(long).splitlines() or [""]]

@@ -1,0 +1,160 @@
+"""What was run in this notebook: whether a cell that defines a function failed, and what a forgotten cell means.
+
+A kernel knows the cells that it ran, so this holds in JupyterLab, Colab and nbval alike.
+"""
+
+from __future__ import annotations
+
+import linecache
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from labs_helpers.course.scoreboard import SCORES, WRONG
+from labs_helpers.course.wrap import wrap
+
+# What the cells at the top of the labs import; a typing error is not among them.
+IMPORTED = frozenset(
+    "torch triton tl np numpy pandas plt partial check exercises pictures charts study figures predict reveal "
+    "this_machine setup".split()
+)
+RUN_ABOVE = "in JupyterLab Run → Run All Above Selected Cell, in Colab Runtime → Run before; then run this cell again"
+_CHECK = re.compile(r"^\s*(\w+)\s*=\s*check\.(\w+)\(", re.MULTILINE)
+_DEF = re.compile(r"^(?:async )?(?:def|class) +(\w+)|^(\w+) *=(?!=)", re.MULTILINE)
+_KEPT = 500
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A cell that was run. `text` as Python got it; `defines`: names of functions and variables at its top level."""
+
+    text: str
+    id: str | None
+    error: BaseException | None
+    ran: bool  # at all: not so where Python could not read it
+
+    @property
+    def defines(self) -> list[str]:
+        return [] if _CHECK.search(self.text) else [a or b for a, b in _DEF.findall(self.text)]
+
+
+class Cells:
+    """The cells of a notebook in the order in which they were run."""
+
+    def __init__(self) -> None:
+        self.run: list[Cell] = []
+
+    def note(self, result) -> None:
+        """Called by IPython after each cell."""
+        text = result.info.raw_cell or ""
+        shell = _shell()
+        if shell is not None and result.error_before_exec is None:
+            text = shell.transform_cell(text)
+        error = result.error_before_exec or result.error_in_exec
+        cell = Cell(text, getattr(result.info, "cell_id", None), error, result.error_before_exec is None)
+        self.run = [*self.run[1 - _KEPT :], cell]
+
+    def why_stale(self, name: str, function: Callable) -> str:
+        """Why `name` is not what its cell says now: the last cell that defines it failed before it did. Else ''."""
+        cell = self.latest_of(name)
+        if cell is None or cell.error is None or (cell.ran and _text_of(function).strip() == cell.text.strip()):
+            return ""
+        line = _line_of(cell)
+        return (
+            f"the cell above did not {'run to its end' if cell.ran else 'run'}: {_told(cell.error)}{line}\n"
+            f"`{name}` is still the one from before. Mend that cell, run it, then run this check."
+        )
+
+    def latest_of(self, name: str) -> Cell | None:
+        """The last cell that was to define `name`."""
+        return next((cell for cell in reversed(self.run) if name in cell.defines), None)
+
+    def renamed(self, name: str) -> str:
+        """The function that the exercise's cell defines in place of `name`, '' where it does not look like that."""
+        latest = next((cell for cell in reversed(self.run) if not _CHECK.search(cell.text)), None)
+        of_others = {other.trial.__name__ for other in SCORES.exercises.values()}
+        if latest is None or latest.error or name in latest.defines or of_others & set(latest.defines):
+            return ""
+        before = self.latest_of(name)
+        beside = [] if before is None else before.defines  # a kernel, whose launcher has another name now
+        functions = [f for f in re.findall(r"^def +(\w+)", latest.text, re.MULTILINE) if f not in beside]
+        same_cell = before is not None and (
+            bool(set(beside) & set(latest.defines)) or (latest.id is not None and latest.id == before.id)
+        )
+        found = get_close_matches(name, functions, 1, 0.6) or (functions[-1:] if same_cell else [])
+        return found[0] if found else ""
+
+
+CELLS = Cells()
+
+
+def watch() -> None:
+    """Notes each cell from now on, and explains a name that a forgotten cell defines; once is enough."""
+    shell = _shell()
+    if shell is None or getattr(shell, "tile_to_cluster", False):
+        return
+    shell.tile_to_cluster = True
+    shell.events.register("post_run_cell", CELLS.note)
+    if not shell.custom_exceptions:  # another's stays
+        shell.set_custom_exc((NameError,), _explain)
+
+
+def _explain(shell, kind, error, tb, tb_offset=None) -> None:
+    """Shows a NameError: in our words where a forgotten cell is its cause, else as IPython does."""
+    words = why_missing(error, tb)
+    if words:
+        shell._showtraceback(kind, error, wrap(f"{WRONG} {words}").splitlines())
+    else:
+        shell.showtraceback((kind, error, tb), tb_offset=tb_offset, running_compiled_code=True)
+
+
+def why_missing(error: NameError, tb) -> str:
+    """What to do about a NameError that a cell's own line has raised; '' where the name is none of the lab's."""
+    while tb is not None and tb.tb_next is not None:
+        tb = tb.tb_next
+    if tb is None or tb.tb_frame.f_code.co_name != "<module>":
+        return ""
+    name, line = getattr(error, "name", None), linecache.getline(tb.tb_frame.f_code.co_filename, tb.tb_lineno)
+    checked = _CHECK.match(line)
+    if checked and name == checked[1] == checked[2]:
+        cell = CELLS.latest_of(name)
+        if cell is not None and cell.error is not None:
+            return (
+                f"the cell above did not run: {_told(cell.error)}{_line_of(cell)}\n  Mend it, run it, then this check."
+            )
+        other = CELLS.renamed(name)
+        instead = f"; the last one defines `{other}`, which has to be called `{name}`" if other else ""
+        return f"no cell has defined `{name}` yet{instead}.\n  Run the exercise's cell above, then this check."
+    if name not in IMPORTED | {exercise.trial.__name__ for exercise in SCORES.exercises.values()}:
+        return ""
+    return (
+        f"`{name}` is not defined: a cell above, which defines it, has not run since this kernel started.\n"
+        f"  Run the cells above: {RUN_ABOVE}.\n"
+        "  What you wrote stands in its cells as before, and each ✓ comes back when its check has run."
+    )
+
+
+def _told(error: BaseException) -> str:
+    text = getattr(error, "msg", None) or str(error)
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def _line_of(cell: Cell) -> str:
+    """'\\n  line 4: if x = 3:', the place of a SyntaxError in its cell, '' for another error."""
+    number, lines = getattr(cell.error, "lineno", None), cell.text.splitlines()
+    return f"\n  line {number}: {lines[number - 1].strip()}" if number and number <= len(lines) else ""
+
+
+def _text_of(function: Callable) -> str:
+    """The text of the cell, or file, that a function was defined in."""
+    code = getattr(getattr(function, "fn", function), "__code__", None)
+    return "".join(linecache.getlines(code.co_filename)) if code is not None else ""
+
+
+def _shell():
+    try:
+        from IPython import get_ipython
+    except ImportError:
+        return None
+    return get_ipython()

@@ -1,0 +1,27 @@
+"""Long lines folded at words: JupyterLab breaks those of an output wherever they meet its edge."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+
+WIDTH = 100
+
+
+def wrap(text: str, width: int = WIDTH) -> str:
+    """`text` with no line longer than `width`, if its words allow it; what is folded is indented by two more."""
+    return "\n".join(_fold(line, width) for line in text.splitlines())
+
+
+def _fold(line: str, width: int) -> str:
+    if len(line) <= width:
+        return line
+    indent = re.match(r" *", line)[0]
+    return textwrap.fill(
+        line[len(indent) :],
+        width,
+        initial_indent=indent,
+        subsequent_indent=f"{indent}  ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
