@@ -10,7 +10,15 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from labs_helpers.data_parallel.charts_measured.looks import LAYOUTS, PARTS, STAGES, new_figure, one_setting, setting_of
+from labs_helpers.data_parallel.charts_measured.looks import (
+    LAYOUTS,
+    PARTS,
+    STAGES,
+    bytes_text,
+    new_figure,
+    one_setting,
+    setting_of,
+)
 from labs_helpers.data_parallel.study.records import select
 from labs_helpers.data_parallel.study.tables import memory_table
 from labs_helpers.draw import figures
@@ -25,7 +33,8 @@ def draw_memory_over_step(rows: pandas.DataFrame, rank: int = 0, layout: str | N
     """
     found = _of_layout(select(rows, "stage_memory", rank=rank), layout)
     names = [name for name in STAGES if name in set(found["stage"])]
-    said = f"What rank {rank} holds in a step, {_words(found)}\n{setting_of(found)}"
+    most = ", ".join(f"{name} {bytes_text(_fullest(found, name))}" for name in names)
+    said = f"At its fullest moment rank {rank} holds: {most}\n{_words(found)}, {setting_of(found)}"
     fig, axes = new_figure(said, 2.0 + 2.1 * len(names), height=4.4, ncols=len(names), sharey=True, squeeze=False)
     for ax, name in zip(axes[0], names, strict=True):
         row = found[found["stage"] == name].iloc[-1]
@@ -45,8 +54,8 @@ def draw_memory_over_step(rows: pandas.DataFrame, rank: int = 0, layout: str | N
     axes[0][0].set_ylabel("held by the rank")
     figures.set_unit(axes[0][0].yaxis, "B")
     lines = [
-        Line2D([], [], color="black", linestyle="--", label="formula of the states"),
-        Line2D([], [], color="black", linestyle=":", label="and blocks that are whole"),
+        Line2D([], [], color="black", linestyle="--", label="states, by formula"),
+        Line2D([], [], color="black", linestyle=":", label="and all blocks that may be whole at once"),
     ]
     fig.legend(handles=[*_patches(), *lines], loc="outside lower left", ncols=5, fontsize="small", handlelength=1.4)
     return fig
@@ -104,6 +113,11 @@ def _of_layout(rows: pandas.DataFrame, layout: str | None) -> pandas.DataFrame:
         raise ValueError(f"no records of the layout {layout!r}, but of {', '.join(rows['layout'].unique())}")
     rows = rows[rows["layout"] == layout]
     return one_setting(rows.sort_values("ranks", kind="stable"), "size", "dtype", "ranks", "link")
+
+
+def _fullest(rows: pandas.DataFrame, stage: str) -> float:
+    row = rows[rows["stage"] == stage].iloc[-1]
+    return float(np.sum([np.asarray(row[f"{part}_bytes"], float) for part in PARTS], axis=0).max())
 
 
 def _words(rows: pandas.DataFrame) -> str:

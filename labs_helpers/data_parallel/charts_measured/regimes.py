@@ -31,24 +31,27 @@ def draw_regimes(rows: pandas.DataFrame, prediction: Any = None) -> Figure:
     fig, ax = new_figure(f"{finding(table)}{recorded_on(select(rows, 'wrapper'))}", 8.4, height=4.8)
     top = max(2.0, 1.1 * table["× naive"].max())
     share = np.linspace(0, 1 - 1 / (1.02 * top), 14)  # label_points looks at every piece
-    ax.plot(share, [amdahl(s) for s in share], "--", marker="", color=figures.COLORS["black"], label="Amdahl's\nbound")
-    ax.fill_between([SHARE, 1], FASTER, top, color=figures.COLORS["yellow"], alpha=0.18, linewidth=0)
+    ax.plot(share, [amdahl(s) for s in share], "--", marker="", color=figures.COLORS["black"], label="Amdahl's bound")
+    ax.fill_between(
+        [SHARE, 1], FASTER, top, color=figures.COLORS["yellow"], alpha=0.18, linewidth=0, label="the headline holds"
+    )
     for number, link in enumerate(links(table)):
         here = table[table["link"] == link].sort_values("communication")
         color = figures.COLORS[COLORS[number % len(COLORS)]]
-        ax.plot(here["communication"], here["× naive"], MARKERS[number % 6] + "-", color=color, linewidth=1, label=link)
+        # No line between points: what lies between two batches was not measured.
+        ax.plot(here["communication"], here["× naive"], MARKERS[number % 6], color=color, label=link)
     ax.axhline(1, color=figures.INK, linewidth=0.8, label="_none")
     ax.set(xlim=(0, 1), ylim=(min(0.8, 0.95 * table["× naive"].min()), top), ylabel="naive step / overlapped step")
     ax.set_xlabel("share of communication in the naive step")
     ax.xaxis.set_major_formatter("{x:.0%}")
     ax.yaxis.set_major_formatter("{x:.1f}×")
-    figures.label_lines(ax, gap=2.6)
     points = {
         f"{row['batch']:.0f} × {row['length']:.0f}{' ' * number}": (row["communication"], row["× naive"])
         for number, (_, row) in enumerate(table.iterrows())
     }
     figures.label_points(ax, points, fontsize="small")
     figures.mark_prediction(ax, MARKED, predicted(prediction))
+    fig.legend(*ax.get_legend_handles_labels(), loc="outside lower left", ncols=5, fontsize="small", handlelength=1.6)
     return fig
 
 

@@ -38,8 +38,9 @@ def draw_accumulate(rows: pandas.DataFrame, prediction: Any = None) -> Figure:
     worst = found[(found["micro_batches"] == most) & (found["link"] == names[0])].set_index("sync")["step_ms"]
     times = worst["every pass"] / worst["last pass"]
     title = f"{most} passes, over {names[0]}: averaging after each takes {times:.2g} times as long as after the last"
+    setting = setting_of(found).replace("tokens per rank", "tokens per rank and pass")
     fig, axes = new_figure(
-        f"{title}\n{setting_of(found)} and pass", 3.6 + 3.4 * len(names), height=4.2, ncols=len(names), sharey=True,
+        f"{title}\n{setting}", 3.6 + 3.4 * len(names), height=4.2, ncols=len(names), sharey=True,
         squeeze=False,
     )  # fmt: skip
     for ax, link in zip(axes[0], names, strict=True):

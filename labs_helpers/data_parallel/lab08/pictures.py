@@ -39,8 +39,9 @@ def draw_ways(layers: int, compute: float, alpha: float, beta: float, bucket: in
             free = start + length
         ends[name] = free
         ax.text(free + 0.1, row + 0.19, f"{free:.3g} ms", va="center")
-    told = ", ".join(f"{name} {end:.3g}" for name, end in ends.items())
-    ax.set_title(f"{layers} layers, a message of n gradients takes {alpha:g} + {beta:g} n ms\n{told} ms")
+    first, last = min(ends, key=ends.__getitem__), max(ends, key=ends.__getitem__)
+    told = f"{first} ends first, after {ends[first]:.3g} ms, {last} last, after {ends[last]:.3g}"
+    ax.set_title(f"{told}\n{layers} layers, a message of n gradients takes {alpha:g} + {beta:g} n ms")
     ax.set(xlabel="ms", yticks=range(len(groups)), yticklabels=list(groups), ylim=(len(groups) - 0.4, -0.6))
     ax.set_xlim(0, 1.12 * max(ends.values()))
     ax.grid(False, axis="y")
@@ -55,24 +56,30 @@ def draw_race(rows: pandas.DataFrame):
     race = rows[(rows["kind"] == "race") & (rows["heat"] == "wrappers")].dropna(subset="step_ms")
     race = race[race["world_size"] == race["world_size"].max()]
     kinds = sorted(race["compiled"].unique())
-    first = race.iloc[-1]
+    first, slowest = race.iloc[-1], race["step_ms"].max()
     fig, axes = figures.new(None, 4.4 * len(kinds) + 1.8, 3.6, ncols=len(kinds), sharey=True, squeeze=False)
     told = f"Lab 01's {first['size']} model, {first['batch']:.0f} × {first['length']:.0f} tokens per rank"
-    fig.suptitle(f"{told}, {first['world_size']:.0f} GPUs{recorded_on(race)}", x=0.01, ha="left")
+    said = []
     for ax, compiled in zip(axes[0], kinds, strict=True):
         last = race[race["compiled"] == compiled].drop_duplicates("candidate", keep="last")
         best = last.groupby("name", sort=False)["step_ms"].min()
         floor, naive = best["no synchronisation"], best["NaiveDDP"]
+        fastest = best.drop("no synchronisation").idxmin()
+        where = "blocks compiled" if compiled else "eager"
+        said.append(f"{fastest} {best[fastest] / best['DistributedDataParallel']:.3f} ({where})")
         for row, (name, step) in enumerate(best.items()):
             ax.barh(row, floor, color="#B9B6AC")
             ax.barh(row, step - floor, left=floor, color=SENDING)
             word = "saved" if name == "FlatDDP" else "hidden"
             hidden = f", {(naive - step) / (naive - floor):.0%} {word}" if step not in (floor, naive) else ""
             ax.text(step, row, f" {step:.1f} ms{hidden}", va="center", fontsize=9)
-        ax.set(xlabel="ms", yticks=range(len(best)), yticklabels=list(best.index), xlim=(0, 1.5 * best.max()))
-        ax.set_title("blocks compiled" if compiled else "eager")
+        ax.set(xlabel="ms", yticks=range(len(best)), yticklabels=list(best.index), xlim=(0, 1.5 * slowest))
+        ax.set_title(where)
         ax.invert_yaxis() if ax is axes[0][0] else None
         ax.grid(False, axis="y")
+    finding = f"Fastest, over DistributedDataParallel's step: {', '.join(said)}"
+    setting = f"{told}, {first['world_size']:.0f} GPUs{recorded_on(race)}"
+    fig.suptitle(f"{finding}\n{setting}", x=0.01, ha="left", fontsize=figures.STYLE["axes.titlesize"])
     return fig
 
 

@@ -12,6 +12,7 @@ from labs_helpers.draw.curves import predicted
 
 # Light enough for black text.
 RANK_COLORS = [figures.COLORS[name] for name in ("sky", "orange", "green", "purple", "yellow", "vermillion")]
+WITH_ALL_REDUCE = "ZeRO-1 with all-reduce"
 PARTS = {"parameters": "blue", "gradients": "orange", "optimizer": "green"}
 
 
@@ -35,6 +36,16 @@ def draw_shards(
             ax.barh(0, end - begin, left=left, color=color, edgecolor="white", height=0.6)
             if end - begin > 0.04 * total:
                 ax.text(left + (end - begin) / 2, 0, f"{begin}:{end}", ha="center", va="center", fontsize="small")
+            else:
+                ax.text(
+                    left + (end - begin) / 2,
+                    0,
+                    f"{begin}:{end}",
+                    ha="center",
+                    va="center",
+                    fontsize="xx-small",
+                    rotation=90,
+                )
         ax.text((rank + 0.5) * shard, -0.62, f"rank {rank}", ha="center", va="center")
         ax.axvline((rank + 1) * shard, color=figures.INK, linestyle="--", linewidth=1)
     if padding := ranks * shard - total:
@@ -76,14 +87,18 @@ def draw_held(counted: Mapping[str, Mapping[str, float]], formula: Mapping[str, 
 
 def draw_sent(rows: Mapping[str, float], prediction=None):
     """Bytes sent per step and rank, a bar per scheme, in DDP's. prediction: of ZeRO-1 with an all-reduce."""
-    fig, ax = figures.new("What a step sends, in DDP's bytes", height=1.4 + 0.45 * len(rows))
     names = list(rows)
+    by_times: dict[str, list[str]] = {}
+    for name in names[1:]:
+        by_times.setdefault(f"{rows[name] / rows['DDP']:.3g}", []).append(name)
+    said = ",\n".join(f"{' and '.join(some)}: {times} times DDP's bytes" for times, some in sorted(by_times.items()))
+    fig, ax = figures.new(said, height=1.6 + 0.45 * len(rows))
     for y, name in enumerate(names):
         times = rows[name] / rows["DDP"]
         ax.barh(y, times, color=figures.COLORS["blue" if times <= 1 else "vermillion"], height=0.6)
         ax.text(times + 0.02, y, f"{times:.3g}", va="center")
     if (value := predicted(prediction)) is not None:
-        y = names.index("ZeRO-1 with all-reduce")
+        y = names.index(WITH_ALL_REDUCE)
         ax.plot([value], [y + 0.38], "^", color="black", markersize=9)
         ax.annotate("your prediction", (value, y + 0.38), xytext=(7, -3), textcoords="offset points")
     ax.set(

@@ -1,0 +1,113 @@
+"""The stretch of lab 08: how long communication goes on after backward, by α and β, for any grouping of gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pandas
+import torch
+
+from labs_helpers.data_parallel.charts_measured.looks import new_figure, setting_of
+from labs_helpers.data_parallel.study.records import ALONE, links, select
+from labs_helpers.data_parallel.study.tables import fits
+from labs_helpers.data_parallel.study.task import MODELS
+from labs_helpers.draw import figures
+from labs_helpers.transformer.model import Transformer
+
+Groups = Sequence[Sequence[int]]
+MEGABYTE = 2**20
+
+
+def exposed_after(groups: Groups, nbytes: Sequence[int], ready: Sequence[float], alpha: float, beta: float) -> float:
+    """Seconds from the end of backward to that of the last message.
+
+    groups: the gradients' numbers in the order of their arrival, cut into messages. nbytes, ready: of each gradient,
+    its bytes and when it is complete. A message of b bytes takes alpha + b · beta, and one is on its way at a time.
+    ValueError unless the groups hold every gradient once, in order.
+    """
+    if [number for group in groups for number in group] != list(range(len(nbytes))) or not all(groups):
+        raise ValueError(f"the groups have to hold 0 to {len(nbytes) - 1} once, in this order, and none may be empty")
+    free = 0.0
+    for group in groups:
+        free = max(free, ready[group[-1]]) + alpha + beta * sum(nbytes[number] for number in group)
+    return free - ready[-1]
+
+
+def equal_groups(nbytes: Sequence[int], limit: float) -> list[list[int]]:
+    """A new group where the next gradient would make one larger than `limit` bytes."""
+    groups: list[list[int]] = []
+    for number, size in enumerate(nbytes):
+        if not groups or sum(nbytes[i] for i in groups[-1]) + size > limit:
+            groups.append([])
+        groups[-1].append(number)
+    return groups
+
+
+def best_groups(nbytes: Sequence[int], ready: Sequence[float], alpha: float, beta: float) -> list[list[int]]:
+    """Those that end first. The first k gradients have been sent at their earliest if all before the last message
+    have: so the best cut of each beginning follows from those of the shorter ones."""
+    ends, cuts = [0.0], [0]
+    for last in range(len(nbytes)):
+        tried = [
+            (max(ends[first], ready[last]) + alpha + beta * sum(nbytes[first : last + 1]), first)
+            for first in range(last + 1)
+        ]
+        end, first = min(tried)
+        ends.append(end)
+        cuts.append(first)
+    groups, last = [], len(nbytes)
+    while last:
+        groups.append(list(range(cuts[last], last)))
+        last = cuts[last]
+    return groups[::-1]
+
+
+def gradients_of(rows: pandas.DataFrame) -> tuple[list[int], list[float], float, float]:
+    """(nbytes, ready, alpha, beta) of the slowest link whose bucket sizes are recorded: the model's gradients from the
+    last to the first, backward's time divided among them as their elements are. Seconds and bytes."""
+    here = _of_link(rows)
+    alone = select(rows, "wrapper", wrapper=ALONE, link=here["link"].iloc[0], batch=here["batch"].iloc[0]).iloc[-1]
+    cost = fits(rows).set_index("link").loc[here["link"].iloc[0]]
+    with torch.device("meta"):
+        sizes = [p.numel() for p in Transformer(MODELS[here["size"].iloc[0]]).parameters()][::-1]
+    passed = torch.tensor(sizes, dtype=torch.float64).cumsum(0) / sum(sizes)
+    nbytes = [round(alone["gradient_bytes"] / alone["parameters"]) * n for n in sizes]
+    return (
+        nbytes,
+        (1e-3 * alone["backward_ms"] * passed).tolist(),
+        1e-6 * cost["alpha_us"],
+        1e-9 * cost["beta_ns_per_byte"],
+    )
+
+
+def draw_own_buckets(rows: pandas.DataFrame, own: Callable):
+    """What is exposed with buckets of each size, by α and β and as it was measured; the best groups; and those of
+    own(nbytes, ready, alpha, beta), unless it returns None."""
+    gradients = nbytes, *_ = gradients_of(rows)
+    here = _of_link(rows)
+    ours = here[here["wrapper"] == "bucketed"].sort_values("bucket_mb")
+    told = [1e3 * exposed_after(equal_groups(nbytes, mb * MEGABYTE), *gradients) for mb in ours["bucket_mb"]]
+    best = 1e3 * exposed_after(best_groups(*gradients), *gradients)
+    yours = own(list(nbytes), list(gradients[1]), *gradients[2:])
+    mine = None if yours is None else 1e3 * exposed_after(yours, *gradients)
+    said = f"Exposed by α and β: ours {best:.1f} ms, the best equal buckets {min(told):.1f}"
+    if mine is not None:
+        said += f", yours {mine:.1f}"
+    fig, ax = new_figure(f"{said}\nover {here['link'].iloc[0]}, {setting_of(here)}", 8.4, height=4.2)
+    ax.plot(ours["bucket_mb"], ours["step_ms"] - ours["alone_ms"], "s-", color=figures.COLORS["vermillion"],
+            label="equal buckets, measured")  # fmt: skip
+    ax.plot(ours["bucket_mb"], told, "o--", color=figures.COLORS["blue"], label="equal buckets, by α and β")
+    ax.axhline(
+        best, linestyle=":", color=figures.COLORS["black"], label=f"ours: {len(best_groups(*gradients))} messages"
+    )
+    if mine is not None and yours is not None:
+        ax.axhline(mine, color=figures.COLORS["green"], label=f"yours: {len(yours)} messages")
+    ax.set(xscale="log", xlabel="bucket_mb", ylabel="exposed, ms", ylim=(0, None))
+    ax.xaxis.set_major_formatter("{x:g}")
+    fig.legend(loc="outside lower left", ncols=4, fontsize="small")
+    return fig
+
+
+def _of_link(rows: pandas.DataFrame) -> pandas.DataFrame:
+    found = select(rows, "bucket")
+    return found[found["link"] == links(found)[0]]
