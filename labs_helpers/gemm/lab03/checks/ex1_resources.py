@@ -1,6 +1,7 @@
 """Exercise 1 of lab 03: shared memory and registers of a configuration, held against the compiler's report."""
 
 from collections import Counter
+from dataclasses import replace
 from functools import cache
 
 from labs_helpers.course.exercise import exercise
@@ -10,9 +11,11 @@ from labs_helpers.gemm.lab03 import exercises
 from labs_helpers.gemm.tuning import recorded
 from labs_helpers.gemm.tuning.space import grid
 from labs_helpers.gemm.tuning.sweep import compile_table
-from labs_helpers.measure.datasheet import DATASHEET
+from labs_helpers.measure.datasheet import DATASHEET, KB
 
 CHIPS = {DATASHEET[name].architecture: name for name in ("T4", "A100", "H100")}
+# What CUDA gives a kernel that does not ask for more; here the limits of a program and of its SM are far apart.
+UNASKED = replace(DATASHEET["H100"], shared_bytes_per_block=48 * KB)
 TELLING = Config(64, 256, 32, num_warps=8, num_stages=4)  # each cause gives another number here
 COMPILED_HERE = [Config(64, 64, 32, num_stages=2), Config(128, 128, 64, num_stages=3), Config(64, 256, 64, 8, 8, 4)]
 
@@ -21,9 +24,7 @@ COMPILED_HERE = [Config(64, 64, 32, num_stages=2), Config(128, 128, 64, num_stag
 def resources(student):
     table = recorded.compiled()
     for architecture, name in CHIPS.items():
-        answers = {config: student(config, DATASHEET[name]) for config in [TELLING, *grid()]}
-        for config, answer in answers.items():
-            _expect_resources(f"{config} on a {name}", answer, config, DATASHEET[name])
+        answers = _expect_resources(f"on a {name}" if name != "A100" else "on an A100", student, DATASHEET[name])
         rows = table[table["target"] == architecture].to_dict("records")
         agree = sum(answers[recorded.config_of(row)][0] == row["shared"] for row in rows)
         more = "" if agree == len(rows) else "; in the others it needs more than the buffers"
@@ -32,6 +33,8 @@ def resources(student):
             f"{name}: {agree} of {len(rows)} as the compiler reported{more}; {verdicts['too large']} too large, "
             f"{verdicts['spills']} spill"
         )
+    _expect_resources("on an L4, whose capability is 89", student, DATASHEET["L4"])
+    _expect_resources("on an H100 that gives a program 48 KB", student, UNASKED)
     for row in _compiled_here():
         config, target = recorded.config_of(row), row["target"]
         if student(config, DATASHEET[CHIPS[target]])[0] != row["shared"]:
@@ -44,52 +47,87 @@ def _compiled_here() -> list[dict]:
     return compile_table(("sm_80", "sm_90"), COMPILED_HERE)
 
 
-def _expect_resources(case: str, answer, config, chip) -> None:
-    shared, accumulators, verdict = expect_tuple(case, answer, "shared", "accumulators", "verdict")
-    right = exercises.resources(config, chip)
-    expect_number(case, "shared", shared, right[0], shared_causes(config, chip.architecture, right[0]))
-    expect_number(case, "accumulators", accumulators, right[1], accumulator_causes(config))
-    if verdict != right[2]:
-        raise Wrong(
-            case,
-            f"the verdict is {verdict!r}, expected {right[2]!r}: {right[0]:,} bytes of "
-            f"{chip.shared_bytes_per_block:,}, {right[1]} accumulators",
-            cause=likely(verdict_causes(*right, chip.shared_bytes_per_block), lambda other: other == verdict),
-        )
+def _expect_resources(where: str, student, chip) -> dict:
+    """The answers of `student` for the whole space on `chip`; raises Wrong at the first that is not right."""
+    answers = {config: student(config, chip) for config in [TELLING, *grid()]}
+    right = {config: exercises.resources(config, chip) for config in answers}
+    for config, answer in answers.items():
+        case = f"{config} {where}"
+        parts = expect_tuple(case, answer, "shared", "accumulators", "verdict")
+        if parts != right[config] and sorted(map(str, parts)) == sorted(map(str, right[config])):
+            raise Wrong(case, f"returned {parts!r}", cause="the order is (shared, accumulators, verdict).")
+        expect_number(case, "shared", parts[0], right[config][0], shared_causes(config, chip, right[config][0]))
+        expect_number(case, "accumulators", parts[1], right[config][1], accumulator_causes(config))
+    for config, (shared, accumulators, verdict) in right.items():
+        if answers[config][2] != verdict:
+            raise Wrong(
+                f"{config} {where}",
+                f"the verdict is {answers[config][2]!r}, expected {verdict!r}: {shared:,} bytes of "
+                f"{chip.shared_bytes_per_block:,}, {accumulators} accumulators",
+                cause=likely(verdict_causes(right.values(), chip), [answer[2] for answer in answers.values()].__eq__),
+            )
+    return answers
 
 
-def shared_causes(config, architecture: str, expected: int):
+def shared_causes(config, chip, expected: int):
     buffer = (config.BLOCK_M + config.BLOCK_N) * config.BLOCK_K * 2
     buffers, stages = expected // buffer, buffer * config.num_stages
     yield "float16 has two bytes", expected // 2
+    yield "float16 has two bytes, not four", expected * 2
     yield (
         "one buffer holds a tile of A and a tile of B, not a tile of D",
         config.BLOCK_M * config.BLOCK_N * 2 * buffers,
     )
     yield "only A's tile is counted", config.BLOCK_M * config.BLOCK_K * 2 * buffers
+    yield "only B's tile is counted", config.BLOCK_N * config.BLOCK_K * 2 * buffers
     yield "one buffer alone; the pipeline has several", buffer
-    yield {
-        "sm_75": ("without asynchronous copies there is one buffer, whatever num_stages says", stages),
-        "sm_80": ("sm_80 has num_stages - 1 buffers: the tile being multiplied has gone to registers", stages),
-        "sm_90": ("on sm_90 wgmma reads shared memory itself, so all num_stages buffers are there", stages - buffer),
-    }[architecture]
+    if chip.capability < 80:
+        yield "without asynchronous copies there is one buffer, whatever num_stages says", (stages, stages - buffer)
+    elif chip.capability < 90:
+        yield "from 80 on there are num_stages - 1 buffers: the tile being multiplied has gone to registers", stages
+    else:
+        yield "on sm_90 wgmma reads shared memory itself, so all num_stages buffers are there", stages - buffer
 
 
 def accumulator_causes(config):
-    tile = config.BLOCK_M * config.BLOCK_N
+    tile, threads = config.BLOCK_M * config.BLOCK_N, 32 * config.num_warps
     yield "a warp has 32 threads", tile // config.num_warps
     yield "num_warps warps share the tile", tile // 32
-    yield "a register holds 4 bytes, one float32", 4 * tile // (32 * config.num_warps)
-    yield "the accumulator is float32 and not float16", tile // (64 * config.num_warps)
+    yield "a register holds 4 bytes, one float32", 4 * tile // threads
+    yield "the accumulator is float32 and not float16", tile // (2 * threads)
+    yield (
+        "the accumulators hold D alone; A and B lie in shared memory",
+        (tile + (config.BLOCK_M + config.BLOCK_N) * config.BLOCK_K) // threads,
+    )
 
 
-def verdict_causes(shared: int, accumulators: int, verdict: str, limit: int):
-    if shared == limit:
-        yield "exactly the limit still fits", "too large"
-    if verdict == "too large":
-        first = "shared memory comes first, against chip.shared_bytes_per_block: what does not fit does not even start"
-        yield from ((first, other) for other in ("spills", "runs"))
-    elif accumulators == 256:
-        yield "256 accumulators are already one more than a thread's 255 registers", "runs"
-    elif accumulators == 128:
-        yield "128 accumulators leave room for addresses and tiles", "spills"
+def verdict_causes(right, chip):
+    """Sentence and what the verdict of each configuration would be by that mistake."""
+    right = [(shared, accumulators) for shared, accumulators, _ in right]
+
+    def verdicts(large, spills, first="too large"):
+        both = {"too large": large, "spills": spills}
+        order = sorted(both, key=lambda word: word != first)
+        return [next((word for word in order if both[word](s, a)), "runs") for s, a in right]
+
+    limit = chip.shared_bytes_per_block
+    too_large, spills = lambda s, a: s > limit, lambda s, a: a > 255
+    yield (
+        "the limit is one program's, chip.shared_bytes_per_block, not that of its whole SM",
+        verdicts(lambda s, a: s > chip.shared_bytes_per_sm, spills),
+    )
+    yield (
+        "shared memory comes first: what does not fit does not even start",
+        verdicts(too_large, spills, first="spills"),
+    )
+    yield "shared memory is not compared with chip.shared_bytes_per_block", verdicts(lambda s, a: False, spills)
+    yield (
+        "the bytes of one chip stand in the code; ask chip.shared_bytes_per_block",
+        verdicts(lambda s, a: s > DATASHEET["H100"].shared_bytes_per_block, spills),
+    )
+    yield "exactly the limit still fits", verdicts(lambda s, a: s >= limit, spills)
+    yield (
+        "256 accumulators are already one more than a thread's 255 registers",
+        verdicts(too_large, lambda s, a: a > 256),
+    )
+    yield "128 accumulators leave room for addresses and tiles", verdicts(too_large, lambda s, a: a >= 128)

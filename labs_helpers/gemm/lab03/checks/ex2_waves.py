@@ -15,6 +15,7 @@ CASES = (  # M, N, config, at_once
     (100, 1000, Config(64, 256, 32), 3),
     (1, 1, Config(64, 64, 32), 132),
     (1024, 1056, Config(128, 64, 32), 136),
+    (4096, 1024, Config(128, 64, 32), 1),
 )
 
 
@@ -24,7 +25,7 @@ def waves(student):
         case = f"{M}×{N}, tiles of {config.BLOCK_M}×{config.BLOCK_N}, {at_once} at once"
         answer = expect_tuple(case, student(M, N, config, at_once), "tiles", "waves", "last")
         tiles, count, last = exercises.waves(M, N, config, at_once)
-        expect_number(case, "tiles", answer[0], tiles, tile_causes(M, N, config.BLOCK_M, config.BLOCK_N))
+        expect_number(case, "tiles", answer[0], tiles, tile_causes(M, N, config))
         expect_number(case, "waves", answer[1], count, wave_causes(tiles, at_once))
         expect_number(case, "last", answer[2], last, last_causes(tiles, count, last, at_once), within=1e-9)
         yield f"{case}: {tiles} tiles, {count} waves, the last {last:.0%} full"
@@ -36,10 +37,26 @@ def waves(student):
     yield f"the recorded H200 is slower after {dips} of the {len(steps)} steps from one wave to the next"
 
 
-def tile_causes(M: int, N: int, BLOCK_M: int, BLOCK_N: int):
-    yield "a partial tile is a tile too: round up", (M // BLOCK_M) * (N // BLOCK_N)
-    yield "each of the two directions rounds up by itself", -(-M * N // (BLOCK_M * BLOCK_N))
-    yield "BLOCK_M and BLOCK_N are swapped", -(-M // BLOCK_N) * -(-N // BLOCK_M)
+def tile_causes(M: int, N: int, config):
+    down, across = M / config.BLOCK_M, N / config.BLOCK_N
+    yield "a partial tile is a tile too: round up", int(down) * int(across)
+    yield (
+        "each of the two directions rounds up by itself",
+        (-(-M * N // (config.BLOCK_M * config.BLOCK_N)), down * across),
+    )
+    yield "BLOCK_M and BLOCK_N are swapped", -(-M // config.BLOCK_N) * -(-N // config.BLOCK_M)
+    yield (
+        "the result is M×N: BLOCK_K cuts neither",
+        (
+            -(-M // config.BLOCK_M) * -(-N // config.BLOCK_K),
+            -(-M // config.BLOCK_K) * -(-N // config.BLOCK_N),
+        ),
+    )
+    yield "the tiles of both directions are multiplied, not added", -(-M // config.BLOCK_M) + -(-N // config.BLOCK_N)
+    yield (
+        "one is added although nothing is left over: round up, as -(-a // b) does",
+        (int(down) + 1) * (int(across) + 1),
+    )
 
 
 def wave_causes(tiles: int, at_once: int):
@@ -50,8 +67,19 @@ def wave_causes(tiles: int, at_once: int):
 
 
 def last_causes(tiles: int, count: int, last: float, at_once: int):
-    yield "a full last wave is 1.0, and its remainder is 0", 0
-    yield "the share of all places was given, not that of the last wave", tiles / (count * at_once)
-    if last < 1:
+    if last == 1:
+        yield "a full last wave is 1.0, and its remainder is 0", 0
+    else:
+        yield "// cuts the fraction off; / keeps it", 0
         yield "the empty places were counted", 1 - last
+    yield "the share of all places was given, not that of the last wave", tiles / (count * at_once)
     yield "a fraction of the wave is asked for, not tiles", last * at_once
+    yield "a fraction is asked for, not percent", 100 * last
+    yield "all tiles were counted, not those of the last wave", tiles / at_once
+    yield (
+        "count waves come before it, or one too few: all but the last are count - 1",
+        (
+            (tiles - count * at_once) / at_once,
+            (tiles - (count - 2) * at_once) / at_once,
+        ),
+    )
