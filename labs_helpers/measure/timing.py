@@ -6,9 +6,14 @@ On a GPU the time is the device's, between events, with a cold L2 cache before e
 
 import functools
 import math
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+
+from labs_helpers.measure.progress import progress
+
+STEADY = 0.2  # the largest spread of times that are worth comparing
 
 
 class MeasurementError(RuntimeError):
@@ -36,6 +41,11 @@ class Timing:
     def spread(self) -> float:
         """Width of the middle 60% of runs, as a fraction of the median; NaN if that is 0."""
         return (self.p80_ms - self.p20_ms) / self.median_ms if self.median_ms else math.nan
+
+    @property
+    def steady(self) -> bool:
+        """Whether the spread is at most STEADY."""
+        return not self.spread > STEADY
 
     def __str__(self) -> str:
         return f"{self.median_ms:.4g} ms (spread {self.spread:.0%}, {self.runs} runs)"
@@ -76,16 +86,42 @@ def measure_rounds(
 
     Each round measures every function once, in the order given. `repeat_ms` and `min_runs` are a
     function's share over all rounds, `warmup_ms` is spent again in each round, since the baselines have
-    cooled the caches. Raises as `measure` does.
+    cooled the caches. What spreads by more than STEADY is tried a second time, and the calmer try counts; in a
+    notebook a line says which still spread. Raises as `measure` does.
     """
     if rounds < 1:
         raise ValueError(f"rounds is {rounds}; at least 1 is needed")
     runs = math.ceil(min_runs / rounds)
-    samples: dict[str, list[float]] = {name: [] for name in functions}
-    for _ in range(rounds):
-        for name, fn in functions.items():
-            samples[name] += _samples(name, fn, warmup_ms, repeat_ms / rounds, runs, device, graph)
-    return {name: Timing.of(times) for name, times in samples.items()}
+
+    def tried(names: list[str], told: str = "") -> dict[str, Timing]:
+        samples: dict[str, list[float]] = {name: [] for name in names}
+        for i in range(rounds):
+            for name in names:
+                say(f"timing {name}, round {i + 1} of {rounds}{told} …")
+                samples[name] += _samples(name, functions[name], warmup_ms, repeat_ms / rounds, runs, device, graph)
+        return {name: Timing.of(times) for name, times in samples.items()}
+
+    with progress() as say:
+        first = tried(list(functions))
+        again = tried([name for name, timing in first.items() if not timing.steady], ", once more")
+    kept = {
+        name: again[name] if name in again and again[name].spread < timing.spread else timing
+        for name, timing in first.items()
+    }
+    if "IPython" in sys.modules and sys.modules["IPython"].get_ipython() is not None and (said := unsteady(kept)):
+        print(said)
+    return kept
+
+
+def unsteady(timings: Mapping[str, Timing]) -> str:
+    """A sentence that names what spreads by more than STEADY, '' where nothing does."""
+    wide = [f"{name} ({timing.spread:.0%})" for name, timing in timings.items() if not timing.steady]
+    if not wide:
+        return ""
+    return (
+        f"⚠ Times that spread by more than {STEADY:.0%}, twice: {', '.join(wide)}.\n"
+        "  Something else runs here. Do not compare them closely; run the cell again when the machine is quiet."
+    )
 
 
 def _samples(
