@@ -17,8 +17,10 @@ _CONSTANTS = (int, float, str, bool, type(None))
 
 
 def plain(function: Any) -> Any:
-    """The Python function inside a `@triton.jit` function; any other function as it is."""
-    inner = getattr(function, "fn", None)
+    """The Python function inside a `@triton.jit` function, `@triton.autotune` round it or not; any other as it is."""
+    inner = function
+    while not isinstance(inner, FunctionType) and hasattr(inner, "fn"):
+        inner = inner.fn
     return inner if isinstance(inner, FunctionType) else function
 
 

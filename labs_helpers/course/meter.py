@@ -89,6 +89,7 @@ class Meter:
         self.launches: list[Launch] = []
         self.storages: dict[int, Storage] = {}
         self.program = -1
+        self.accesses = 0  # loads and stores that the programs made, of a block each
 
     def of(self, tensor) -> Counts:
         """The counts of `tensor`, zero where no kernel was given it."""
@@ -131,6 +132,7 @@ class Meter:
             as_view(storage.inside, *view)[...] = True
 
     def count(self, kind: str, addresses: np.ndarray, mask: np.ndarray, grid_idx) -> None:
+        self.accesses += 1
         touched = addresses[np.broadcast_to(mask, addresses.shape).astype(bool)].astype(np.int64)
         while touched.size:
             storage = self.storage_at(kind, int(touched[0]), grid_idx)
@@ -214,9 +216,10 @@ def metered():
         meter.program += 1
         original["set_grid_idx"](self, x, y, z)
 
-    def load(self, ptrs, mask, other, *rest):
+    # A tensor descriptor's load and store give what follows by name.
+    def load(self, ptrs, mask, other, *rest, **named):
         meter.count("load", ptrs.data, mask.data, self.grid_idx)
-        loaded = original["create_masked_load"](self, ptrs, mask, other, *rest)
+        loaded = original["create_masked_load"](self, ptrs, mask, other, *rest, **named)
         if other is None and loaded.data.dtype.kind == "f":
             # A GPU leaves these undefined; the interpreter's own zeros would hide a forgotten other=.
             loaded.data = np.where(np.broadcast_to(mask.data, loaded.data.shape), loaded.data, np.nan).astype(
@@ -224,9 +227,9 @@ def metered():
             )
         return loaded
 
-    def store(self, ptrs, value, mask, *rest):
+    def store(self, ptrs, value, mask, *rest, **named):
         meter.count("store", ptrs.data, mask.data, self.grid_idx)
-        return original["create_masked_store"](self, ptrs, value, mask, *rest)
+        return original["create_masked_store"](self, ptrs, value, mask, *rest, **named)
 
     def atomic_rmw(self, op, ptr, value, mask, *rest):
         meter.count("load", ptr.data, mask.data, self.grid_idx)

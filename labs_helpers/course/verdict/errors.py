@@ -10,21 +10,24 @@ from labs_helpers.compile.source import plain, reachable
 from labs_helpers.course.meter import StrayAccess
 from labs_helpers.course.time_limit import TimeLimit
 from labs_helpers.course.verdict.messages import AT_RUN_TIME, cause_of
+from labs_helpers.course.verdict.telltales import telltales
 from labs_helpers.course.verdict.wrong import Wrong
 
 
 def describe_error(student, error: BaseException, case: str = "") -> Wrong:
-    """`error`, raised while the function `student` was tried in `case`, as a Wrong; a Wrong as it is."""
+    """`error`, raised while the function `student` was tried in `case`, as a Wrong.
+
+    A Wrong without a cause gets what the kernel's text gives away, if anything; others stay as they are."""
     if isinstance(error, Wrong):
-        return error
+        known = error.causes or telltales(student)
+        return Wrong(error.case, error.found, error.expected, error.where, known, error.advice)
     files = files_of(student)
     chain = [error]
     while chain[0].__cause__ is not None:
         chain.insert(0, chain[0].__cause__)
     innermost = chain[0]
     if isinstance(innermost, StrayAccess):  # brings its own line
-        cause = "a mask is missing or too wide on that access, or an offset uses the wrong stride or index."
-        return Wrong(case, str(innermost), cause=cause)
+        return Wrong(case, str(innermost), cause=telltales(student) or stray_cause(innermost))
     if isinstance(error, TimeLimit):
         return Wrong(
             case,
@@ -40,7 +43,24 @@ def describe_error(student, error: BaseException, case: str = "") -> Wrong:
     text = f"{type(innermost).__name__}: {str(innermost) or _asserted(innermost)}"
     # The interpreter raises anew at each level: the innermost exception that passed the student's code has the line.
     line = next((line for link in chain if (line := _own_line(link, files))), "")
-    return Wrong(case, text + line, cause=cause_of(text, AT_RUN_TIME, shapes=_dot_shapes(innermost)))
+    cause = telltales(student) or cause_of(text, AT_RUN_TIME, shapes=_dot_shapes(innermost))
+    return Wrong(case, text + line, cause=cause)
+
+
+def stray_cause(error: StrayAccess) -> str:
+    """What the line of a stray access tells: whether that load or store has a mask at all."""
+    try:
+        calls = [node for node in ast.walk(ast.parse(error.line)) if isinstance(node, ast.Call)]
+    except SyntaxError:  # a line of several
+        calls = []
+    place = {"load": 1, "store": 2}[error.kind]  # of the mask among tl.load's and tl.store's arguments
+    own = [call for call in calls if isinstance(call.func, ast.Attribute) and call.func.attr == error.kind]
+    masked = [len(call.args) > place or any(word.arg == "mask" for word in call.keywords) for call in own]
+    if masked and not any(masked):
+        return f"the tl.{error.kind} on that line has no mask, or an offset uses the wrong stride or index."
+    if masked and all(masked):
+        return "the mask on that line is too wide, or an offset uses the wrong stride or index."
+    return "a mask is missing or too wide on that access, or an offset uses the wrong stride or index."
 
 
 def files_of(student) -> set[str]:

@@ -25,7 +25,12 @@ AT_RUN_TIME = (
         "a function of torch inside a kernel. There it is tl: tl.zeros, tl.arange, tl.maximum.",
     ),
     (r"for @", "a matrix product inside a kernel is tl.dot(a, b, acc), not a @ b."),
-    (r"is not string", 'print inside a kernel. Take it out, or use tl.device_print("a", a).'),
+    (
+        r"'triton\.language' has no attribute 'mean'",
+        "Triton has no tl.mean: tl.sum, divided by the number of elements that exist.",
+    ),
+    (r"axis .* out of bounds", "what tl.sum, tl.max and tl.min take second is an axis, counted from 0."),
+    (r"is not string", 'print takes a text first inside a kernel: print("a", a), or tl.device_print("a", a).'),
     (r"broadcast|shape", MEETING),
     (r"arange", "tl.arange needs two compile-time numbers whose difference is a power of two."),
 )

@@ -70,6 +70,16 @@ def odd_range(x_ptr, N: tl.constexpr):
 
 
 @triton.jit
+def a_mean(x_ptr, N: tl.constexpr):
+    tl.store(x_ptr, tl.mean(tl.load(x_ptr + tl.arange(0, N))))
+
+
+@triton.jit
+def no_such_axis(x_ptr, N: tl.constexpr):
+    tl.store(x_ptr, tl.sum(tl.load(x_ptr + tl.arange(0, N)), 1))
+
+
+@triton.jit
 def math_inside(x_ptr, N: tl.constexpr):
     tl.store(x_ptr + tl.arange(0, N), abs(pytest.approx(1.0).expected))
 
@@ -100,9 +110,11 @@ def promoted(x_ptr, N: tl.constexpr):
         (dim_for_axis, "dim= is PyTorch's word"),
         (torch_inside, "a function of torch inside a kernel"),
         (at_sign, "a matrix product inside a kernel is tl.dot"),
-        (printed, "print inside a kernel"),
+        (printed, "print takes a text first inside a kernel"),
         (shapes_meet, "two blocks of different shapes meet"),
         (odd_range, "tl.arange needs two compile-time numbers"),
+        (a_mean, "Triton has no tl.mean"),
+        (no_such_axis, "is an axis, counted from 0"),
     ],
     ids=lambda value: getattr(getattr(value, "fn", None), "__name__", ""),
 )
@@ -130,4 +142,4 @@ def test_at_compile_time(kernel, cause):
 
 
 def test_every_line_of_the_tables_is_tried():
-    assert (len(AT_RUN_TIME), len(AT_COMPILE_TIME)) == (9, 3)
+    assert (len(AT_RUN_TIME), len(AT_COMPILE_TIME)) == (11, 3)

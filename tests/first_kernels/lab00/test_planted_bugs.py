@@ -35,7 +35,7 @@ BUGS = [
         "vector_add",
         "no mask on the loads",
         [("elements, mask=exists)\n    y", "elements)\n    y")],
-        r"load outside x_ptr: element 300(.|\n)*mask is missing",
+        r"load outside x_ptr: element 300(.|\n)*has no mask",
     ),
     ("vector_add", "no mask on the store", [("x + y, mask=exists", "x + y")], "store outside z_ptr"),
     ("vector_add", "off by one", [("elements < n", "elements <= n")], "load outside x_ptr"),
