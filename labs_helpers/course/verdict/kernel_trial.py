@@ -4,17 +4,24 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
 
 from labs_helpers.compile.launches import Launch, record_launches
 from labs_helpers.course.meter import Counts, Meter, metered
+from labs_helpers.course.verdict.causes import Candidates, likely
 from labs_helpers.course.verdict.errors import describe_error
 from labs_helpers.course.verdict.left_alone import Given
 from labs_helpers.course.verdict.surroundings import Guarded
 from labs_helpers.course.verdict.wrong import Wrong
 from labs_helpers.measure.machine import this_machine
+
+COVERED = (
+    "which elements does each program take, and which of them does its mask let through? print(…) in the kernel shows "
+    "its blocks while a check runs."
+)
 
 
 @dataclass
@@ -42,10 +49,11 @@ class Run:
         found = f"{most} times" if least == most else f"between {least} and {most} times"
         raise Wrong(self.case, f"each element of {name} is loaded {found}, expected {times} ({why})")
 
-    def expect_written_once(self, name: str = "D", overlapping: str = "") -> None:
+    def expect_written_once(self, name: str = "D", overlapping: str = "", patterns: Candidates | None = None) -> None:
         """Raises Wrong unless every element of the result was stored exactly once. Nothing on a GPU.
 
-        overlapping: the likely cause where programs store to the same elements and to others none does.
+        overlapping: the likely cause where programs store to the same elements and to others none does. patterns: of
+        common mistakes, (cause, how many programs store to each element of the result then).
         """
         if self.meter is None:
             return
@@ -57,9 +65,14 @@ class Run:
                 f"no kernel was given {name}: PyTorch made it from what the kernel wrote.",
                 cause="a part of the work is still a kernel of its own.",
             )
-        if wrong := _stored(self.meter.of(self.value), name, overlapping):
+        counts = self.meter.of(self.value)
+        if wrong := _stored(counts, name, overlapping):
             found, cause = wrong
-            raise Wrong(self.case, found, cause=cause)
+            if patterns is not None and counts.writers.any() and (counts.writers != 1).any():
+                # Elements without a program have many causes. Where a check knows them, none is guessed.
+                usual = cause if (counts.writers > 1).any() else ""
+                cause = likely(patterns, partial(np.array_equal, counts.writers)) or usual
+            raise Wrong(self.case, found, cause=cause, advice=COVERED)
 
 
 def run_watched(case: str, student, *args, **kwargs) -> Run:
@@ -105,7 +118,7 @@ def _stored(counts: Counts, name: str, overlapping: str) -> tuple[str, str] | No
         return found, "two programs take the same tile; on a GPU they race."
     if (twice := counts.stores > 1).any():
         found = f"{_where(twice, name)} stored {int(counts.stores.max())} times by one program."
-        return found, "an intermediate result goes through memory; keep it in registers and store once."
+        return found, "an intermediate result goes through memory; keep it in registers, store once behind the loop."
     return None
 
 

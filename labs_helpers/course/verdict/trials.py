@@ -35,6 +35,7 @@ def kernel_cases(
     causes: Callable[..., Candidates] = lambda run, *arguments: (),
     loads: Callable[..., Iterable[tuple]] = lambda run, *arguments: (),
     *,
+    stores: Callable[..., Candidates] | None = None,
     output: str = "D",
     fused: bool = False,
 ) -> Iterator[str]:
@@ -43,13 +44,14 @@ def kernel_cases(
     A dict at a case's end holds keyword arguments, such as block sizes, which only the student gets.
     Every element of the result, called `output`, has one writer; its values are `truth(*arguments)`; and each
     (name, tensor, times, why) of `loads(run, *arguments)` is loaded so many times. causes(run, *arguments): what common
-    mistakes give. fused: in one kernel, with nothing computed by PyTorch beside it. Returns the last Run.
+    mistakes give; stores(run, *arguments): how many programs store to each element of the result then. fused: in one
+    kernel, with nothing computed by PyTorch beside it. Returns the last Run.
     """
     for case, *arguments in cases:
         keywords = arguments.pop() if isinstance(arguments[-1], dict) else {}
         with TorchTraffic() as outside:
             run = run_watched(case, student, *arguments, **keywords)
-        run.expect_written_once(output)
+        run.expect_written_once(output, patterns=stores(run, *arguments) if stores else None)
         right = truth(*arguments)
         expect_dtype(run, right.dtype, right.why_dtype)
         expect_close(case, run.value, right.expected, right.bound, right.why, causes(run, *arguments), advice=PRINT_IT)
