@@ -1,4 +1,4 @@
-"""Put the stub of one exercise back into a student's copy of a lab, and keep what it replaces."""
+"""Put the stub and the check of one exercise back into a student's copy of a lab, and keep what they replace."""
 
 from copy import deepcopy
 from datetime import datetime
@@ -13,9 +13,9 @@ from labs_helpers.course.own_copies import clear, labs, place, read, write
 def reset(which: str, shipped: Path, mine: Path) -> str:
     """Put the stub of exercise `which` ('02/3': exercise 3 of lab 02) back into the copy in `mine`.
 
-    Its old cell stays below the stub, as a raw cell, and its check is as if it had not been run. Returns what
-    was done and what to do next. Raises
-    ValueError, which lists what there is, for an unknown lab or exercise.
+    Its old cell stays below the stub, as a raw cell; its check, which comes back too where it was deleted or changed,
+    is as if it had not been run. Returns what was done and what to do next. Raises ValueError, which lists what there
+    is, for an unknown lab or exercise.
     """
     lab, original, stub = _find(which, shipped)
     own = mine / lab.name
@@ -23,9 +23,13 @@ def reset(which: str, shipped: Path, mine: Path) -> str:
         place(lab, own)
         return f"{own.name} is new, and has every stub"
     notebook = read(own)
-    if not put_back(stub, notebook, original):
+    own_code = put_back(stub, notebook, original)
+    checks = [put_back(cell, notebook, original) for cell in original.cells if grade_id(cell) == _check_of(stub)]
+    if not own_code and not any(checks):
         return f"Exercise {which} in {own} is the stub already"
     write(notebook, own)
+    if not own_code:
+        return f"The check of exercise {which} in {own} is back. Is the lab open in JupyterLab? Reload it from disk"
     return (
         f"Exercise {which} in {own} is the stub again; your old cell is kept below it. "
         "Is the lab open in JupyterLab? Then: File, Reload Notebook from Disk, and run the stub's cell and the check "
@@ -56,20 +60,24 @@ def grade_id(cell: NotebookNode) -> str | None:
     return cell.metadata.get("nbgrader", {}).get("grade_id")
 
 
-def put_back(stub: NotebookNode, notebook: NotebookNode, original: NotebookNode) -> bool:
-    """Make `stub`, a cell of `original`, the exercise's only cell in `notebook`; False if it is already.
+def _check_of(stub: NotebookNode) -> str:
+    return f"{grade_id(stub)}-check"
 
-    A cell that was deleted comes back where it stood.
+
+def put_back(stub: NotebookNode, notebook: NotebookNode, original: NotebookNode) -> bool:
+    """Make `stub`, a cell of `original`, the only cell of its name in `notebook`; False if it is already.
+
+    stub: an exercise's cell, or a check's. A cell that was deleted comes back where it stood.
     """
     cells = notebook.cells
-    places = [i for i, cell in enumerate(cells) if is_exercise(cell) and grade_id(cell) == grade_id(stub)]
+    places = [i for i, cell in enumerate(cells) if cell.cell_type == "code" and grade_id(cell) == grade_id(stub)]
     if [cells[i].source.strip() for i in places] == [stub.source.strip()]:
         return False
     now = datetime.now().strftime("%Y-%m-%d %H:%M")
     for i in places:
-        cells[i] = new_raw_cell(f"# Your code before the stub was put back, {now}\n{cells[i].source}")
+        cells[i] = new_raw_cell(f"# What stood here before it was put back, {now}\n{cells[i].source}")
     fresh = deepcopy(stub)
-    clear(fresh, *(cell for cell in cells if grade_id(cell) == f"{grade_id(stub)}-check"))
+    clear(fresh, *(cell for cell in cells if grade_id(cell) == _check_of(stub)))
     cells.insert(places[0] if places else _place_of(stub, notebook, original), fresh)
     return True
 

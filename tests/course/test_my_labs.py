@@ -175,6 +175,19 @@ def test_a_deleted_exercise_comes_back_where_it_was(folders, which, place):
     assert sources(mine / "02_fused.ipynb") == sources(shipped / "02_fused.ipynb")
 
 
+@pytest.mark.parametrize("which, place", [("02/1", 2), ("02/2", 4)])
+def test_a_check_that_was_deleted_or_changed_comes_back_too(folders, which, place):
+    shipped, mine = folders
+    edit(mine / "02_fused.ipynb", lambda cells: cells.pop(place))
+    assert "The check of exercise" in reset(which, shipped, mine)
+    assert sources(mine / "02_fused.ipynb") == sources(shipped / "02_fused.ipynb")
+    edit(mine / "02_fused.ipynb", lambda cells: cells[place].update(source="pass"))
+    edit(mine / "02_fused.ipynb", lambda cells: cells[place - 1].update(source="def mine(): pass"))
+    assert "is the stub again" in reset(which, shipped, mine)
+    code = [c.source for c in nbformat.read(mine / "02_fused.ipynb", as_version=4).cells if c.cell_type != "raw"]
+    assert code == sources(shipped / "02_fused.ipynb")
+
+
 def test_reset_without_a_copy_makes_one(folders):
     shipped, mine = folders
     (mine / "02_fused.ipynb").unlink()
