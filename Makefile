@@ -86,6 +86,7 @@ $(stamp): pyproject.toml setup.py constraints.txt
 	"$(PYTHON)" -m venv "$(VENV)"
 	$(run_python) -m pip install $(PIP_ARGS) --constraint constraints.txt --editable '.[test]'
 	@if $(has_triton_3_2); then \
+	  echo "An older Triton goes into $(triton_3_2), beside the one in $(VENV): it compiles for a T4's tensor cores."; \
 	  $(run_python) -m pip install $(PIP_ARGS) --upgrade --target $(triton_3_2) --no-deps triton==3.2.0; \
 	  else echo "Triton 3.2.0 has no wheel for this Python or processor (it needs x86-64 and Python 3.13 or older):" \
 	    "without it nothing compiles for a T4's tensor cores. All else works."; fi
