@@ -55,8 +55,8 @@ def expect_close(
         f"{got[worst]:.7g}",
         f"{expected[worst]:.7g}{allowed}",
         f"{where}{int(off.sum()):,} of {off.numel():,} elements are off{_region(off)}; the worst is at {list(worst)}",
-        fitting or _not_finite(not_finite),
-        advice.format(where=f"element {list(worst)}"),
+        fitting,
+        _not_finite(got[worst]) or advice.format(where=f"element {list(worst)}"),
     )
 
 
@@ -134,13 +134,16 @@ def _within(answer, expected, bound) -> bool:
     return bool((_error(answer, expected) <= bound).all())
 
 
-def _not_finite(bad) -> tuple[str, ...]:
-    if not bool(bad.any()):
-        return ()
-    return (
-        f"{int(bad.sum()):,} elements are not finite{_region(bad)}. An output element that is never written holds NaN "
-        "here, and so does everything around the inputs: look for a tile without a store, or a load without its mask.",
-    )
+def _not_finite(worst) -> str:
+    """Where an element that is not finite may come from; '' for one that is."""
+    if worst.isnan():
+        return (
+            "find the first step that gives NaN. inf − inf, 0/0 and the root of a negative number do; so does what a "
+            "masked load leaves undefined without other=, and an element that nothing was stored to."
+        )
+    if worst.isinf():
+        return "find the first step that gives inf: exp(x) beyond x = 88, a division by 0, float16 beyond 65,504."
+    return ""
 
 
 def _region(bad) -> str:

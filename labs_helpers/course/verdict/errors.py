@@ -43,8 +43,13 @@ def describe_error(student, error: BaseException, case: str = "") -> Wrong:
     text = f"{type(innermost).__name__}: {str(innermost) or _asserted(innermost)}"
     # The interpreter raises anew at each level: the innermost exception that passed the student's code has the line.
     line = next((line for link in chain if (line := _own_line(link, files))), "")
-    cause = telltales(student) or cause_of(text, AT_RUN_TIME, shapes=_dot_shapes(innermost))
-    return Wrong(case, text + line, cause=cause)
+    known = cause_of(text, AT_RUN_TIME, shapes=_dot_shapes(innermost)) if any(map(_in_kernel, chain)) else ""
+    return Wrong(case, text + line, cause=telltales(student) or known)
+
+
+def _in_kernel(error: BaseException) -> bool:
+    """Whether Triton was at work: what a message means in a kernel says nothing of PyTorch's or NumPy's own errors."""
+    return any("/triton/" in frame.filename for frame in traceback.extract_tb(error.__traceback__))
 
 
 def stray_cause(error: StrayAccess) -> str:

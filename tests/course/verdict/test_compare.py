@@ -136,8 +136,8 @@ def test_a_tuple_of_another_length_is_asked_for_by_its_parts():
         (None, "not a tensor"),
         ([1.0], "not a tensor"),
         (torch.zeros(2), r"shape \(2,\), expected \(3,\)"),
-        (torch.tensor([0.0, torch.nan, 0.0]), "not finite"),
-        (torch.tensor([0.0, torch.inf, 0.0]), "not finite"),
+        (torch.tensor([0.0, torch.nan, 0.0]), "first step that gives NaN"),
+        (torch.tensor([0.0, torch.inf, 0.0]), "first step that gives inf"),
     ],
 )
 def test_results_that_are_no_result(value, message):

@@ -6,7 +6,7 @@ import triton
 import triton.language as tl
 
 from labs_helpers.compile.launches import record_launches
-from labs_helpers.course.verdict import Wrong, compiled_for, run_watched
+from labs_helpers.course.verdict import Wrong, compiled_for, describe_error, run_watched
 from labs_helpers.course.verdict.messages import AT_COMPILE_TIME, AT_RUN_TIME
 
 X = torch.zeros(16, 16)
@@ -122,6 +122,12 @@ def test_at_run_time(kernel, cause):
     with pytest.raises(Wrong) as caught:
         run_watched("", lambda x: kernel[(1,)](x, N=16), X.clone())
     assert cause in "; ".join(caught.value.causes), str(caught.value)
+
+
+def test_an_error_outside_a_kernel_is_not_explained_by_one():
+    for broken in (lambda x: x + torch.zeros(3), lambda x: torch.zeros(2, 3) @ x, lambda x: x.numpy() + x.numpy()[:3]):
+        wrong = describe_error(broken, pytest.raises((RuntimeError, ValueError), broken, X.clone()).value)
+        assert not wrong.causes and ("shape" in wrong.found or "size" in wrong.found)
 
 
 @pytest.mark.parametrize(
