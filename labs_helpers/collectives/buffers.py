@@ -1,21 +1,23 @@
-"""What a buffer has to be: a C-contiguous NumPy array of numbers, of the right size and dtype.
+"""What a buffer has to be: a C-contiguous NumPy array of numbers or truth values, of the right size and dtype.
 
-Each function returns flat views (n,) of the buffers and raises TypeError or ValueError naming the argument.
+Each function returns flat views (n,) of the buffers and raises TypeError or ValueError naming the argument. op: what
+reduces them, which has to know their dtype; types: the dtypes that it knows.
 """
 
 import numpy as np
 
 from labs_helpers.collectives.chunks import chunk_bounds
-from labs_helpers.collectives.operations import find_mpi
+from labs_helpers.collectives.operations import INTEGERS, NUMBERS, REALS, TRUTH, find_mpi, operation_name, types_of
 
-_NUMBERS = {np.dtype(code) for code in np.typecodes["AllInteger"] + np.typecodes["AllFloat"]}  # of native byte order
+ANY = NUMBERS | TRUTH
+_KINDS = {"integers": INTEGERS, "floats": REALS - INTEGERS, "complex numbers": NUMBERS - REALS, "bool": TRUTH}
 
 
 def flat(name: str, array, written: bool = False) -> np.ndarray:
     """The array as (n,), without a copy."""
     if isinstance(array, np.ndarray):
         flags = array.flags
-        if array.dtype in _NUMBERS and flags.c_contiguous and (not written or flags.writeable):
+        if array.dtype in ANY and flags.c_contiguous and (not written or flags.writeable):
             return array if array.ndim == 1 else array.reshape(-1)
     raise _refusal(name, array)
 
@@ -23,7 +25,7 @@ def flat(name: str, array, written: bool = False) -> np.ndarray:
 def _refusal(name: str, array) -> Exception:
     if not isinstance(array, np.ndarray):
         return TypeError(f"{name} must be a NumPy array, not {type(array).__name__}")
-    if array.dtype not in _NUMBERS:
+    if array.dtype not in ANY:
         return TypeError(f"{name} must hold numbers in this machine's byte order, but its dtype is {array.dtype!r}")
     if not array.flags.c_contiguous:
         return ValueError(f"{name} must be contiguous, but has shape {array.shape} and strides {array.strides}")
@@ -37,34 +39,36 @@ def is_in_place(send) -> bool:
     return MPI is not None and send is MPI.IN_PLACE
 
 
-def allreduce_buffers(comm, send, recv):
+def allreduce_buffers(comm, op, send, recv):
     """In place, both views are the same object."""
-    if _are_usual(send, recv):
+    types = NUMBERS if op is None else types_of(op)
+    if _are_usual(send, recv, types):
         return send, recv
     target = flat("recv", recv, written=True)
-    if is_in_place(send):
-        return target, target
-    source = flat("send", send)
-    _expect(target, source, source.size, "as many as send")
+    source = target if is_in_place(send) else flat("send", send)
+    if source is not target:
+        _expect(target, source, source.size, "as many as send")
+    _expect_reducible(target, op, types)
     return source, target
 
 
-def reduce_scatter_buffers(comm, send, recv):
+def reduce_scatter_buffers(comm, op, send, recv):
     source, target = flat("send", send), flat("recv", recv, written=True)
+    _expect_reducible(source, op, types_of(op))
     start, stop = chunk_bounds(source.size, comm.Get_size())[comm.Get_rank()]
     _expect(target, source, stop - start, f"rank {comm.Get_rank()}'s chunk of {source.size}")
     return source, target
 
 
-def allgather_buffers(comm, send, recv):
+def allgather_buffers(comm, op, send, recv):
     source, target = flat("send", send), flat("recv", recv, written=True)
     size = comm.Get_size()
     _expect(target, source, size * source.size, f"{size} ranks × {source.size} of send")
     return source, target
 
 
-def alltoall_buffers(comm, send, recv):
-    usual = _are_usual(send, recv)
+def alltoall_buffers(comm, op, send, recv):
+    usual = _are_usual(send, recv, ANY)
     source, target = (send, recv) if usual else (flat("send", send), flat("recv", recv, written=True))
     if source.size % comm.Get_size():
         raise ValueError(f"send has {source.size} elements, which {comm.Get_size()} ranks do not divide")
@@ -73,20 +77,27 @@ def alltoall_buffers(comm, send, recv):
     return source, target
 
 
-def no_overlap(source, target) -> None:
+def no_overlap(source, target, in_place_is_known: bool) -> None:
     """Raises ValueError if two flat buffers share memory."""
     if np.may_share_memory(source, target):  # exact for contiguous arrays
-        raise ValueError("recv overlaps send in memory; to reduce in place, pass send=MPI.IN_PLACE")
+        way = "to reduce in place, pass send=MPI.IN_PLACE" if in_place_is_known else "receive into an array of its own"
+        raise ValueError(f"recv overlaps send in memory; {way}")
 
 
-def _are_usual(send, recv) -> bool:
+def _are_usual(send, recv, types) -> bool:
     """Whether nothing is to be said or done: flat and alike. In one expression, as a short vector takes 5 µs in all."""
     return (
         isinstance(send, np.ndarray) and isinstance(recv, np.ndarray)
         and send.ndim == 1 and send.shape == recv.shape
-        and send.dtype is recv.dtype and send.dtype in _NUMBERS
+        and send.dtype is recv.dtype and send.dtype in types
         and send.flags.c_contiguous and recv.flags.carray
     )  # fmt: skip
+
+
+def _expect_reducible(array, op, types) -> None:
+    if array.dtype not in types:
+        known = " and ".join(kind for kind, group in _KINDS.items() if group <= types) or "no such arrays"
+        raise TypeError(f"op {operation_name(op)} does not reduce {array.dtype}; by MPI's table it reduces {known}")
 
 
 def _expect(target, source, count: int, why: str) -> None:

@@ -1,8 +1,9 @@
 """The collectives of this course, called as in mpi4py, with an algorithm to choose.
 
-Buffers are C-contiguous NumPy arrays of numbers, any count from 0 up; comm is an MPI communicator or one of
-practice ranks (practice.py), with any number of ranks. `op` is MPI.SUM, MIN, MAX, PROD, an operation made by
-MPI.Op.Create, or None for MPI.SUM. All messages carry the tag messages.TAG: keep it free on comm.
+Buffers are C-contiguous NumPy arrays of numbers or of bool, any count from 0 up; comm is an MPI communicator or one of
+practice ranks (practice.py), with any number of ranks. `op` is MPI.SUM, MIN, MAX, PROD, another predefined one,
+an operation made by MPI.Op.Create, or None for MPI.SUM; which dtypes it reduces is MPI's table (operations.py).
+All messages carry the tag messages.TAG: keep it free on comm.
 
 Errors are TypeError and ValueError and name the argument. With validate=True a small exchange comes first
 (agreement.py): when calls differ between ranks, or a rank refuses its arguments, every rank raises. With
@@ -115,7 +116,7 @@ def allgather(comm: Comm, send: Array, recv: Array, algorithm: str = "ring", val
 def broadcast(comm: Comm, buffer: Array, root: int = 0, algorithm: str = "binomial", validate: bool = True) -> None:
     """buffer ← buffer of rank `root`, on every rank. buffer: n elements."""
 
-    def check(comm: Comm, buffer: Array) -> tuple[Array, int]:
+    def check(comm: Comm, op: Op, buffer: Array) -> tuple[Array, int]:
         if not isinstance(root, int | np.integer) or isinstance(root, bool):
             raise TypeError(f"root must be a rank, not {root!r}")
         if not 0 <= root < comm.Get_size():
@@ -149,13 +150,14 @@ def _prepare(
         raise TypeError(f"comm must be a communicator, not a {type(comm).__name__}")
     if not comm:
         raise ValueError("comm has been freed (it is MPI.COMM_NULL)")
-    if validate:
-        _agree(function, comm, check, arrays, op, algorithm, root)
     kind: Any = type(comm)  # mypy takes a class for unhashable
+    if validate:
+        _look_up(function, kind, "auto")  # ranks of two groups could not even agree
+        _agree(function, comm, check, arrays, op, algorithm, root)
     run = _look_up(function, kind, algorithm if type(algorithm) is str else str(algorithm))
     if op is not None and find_ufunc(op) is None and not op.is_commutative:
         _check_order(function, algorithm)
-    return run, check(comm, *arrays)
+    return run, check(comm, op, *arrays)
 
 
 def _agree(
@@ -171,12 +173,13 @@ def _agree(
     try:
         _, flat = _prepare(function, comm, check, arrays, op, algorithm, validate=False)
         if len(arrays) == 2 and not buffers.is_in_place(arrays[0]):
-            buffers.no_overlap(*flat)
+            buffers.no_overlap(*flat, in_place_is_known=function == "allreduce")
     except (TypeError, ValueError) as error:
         _refuse(comm, error)
         raise
     # The sizes of what arrives follow from those of what is sent, checked above.
-    name = "buffer" if function == "broadcast" else "recv" if buffers.is_in_place(arrays[0]) else "send"
+    in_place = buffers.is_in_place(arrays[0])
+    name = "buffer" if function == "broadcast" else "recv" if in_place else "send"
     agree(
         comm,
         {
@@ -184,6 +187,7 @@ def _agree(
             "algorithm": algorithm,
             "op": operation_name(op),
             "root": None if root is None else int(root),
+            "send": "MPI.IN_PLACE" if in_place else "an array",
             f"dtype of {name}": str(flat[0].dtype),
             f"size of {name}": flat[0].size,
         },

@@ -8,9 +8,19 @@ import sys
 
 import numpy as np
 
+INTEGERS = frozenset(map(np.dtype, np.typecodes["AllInteger"]))  # of this machine's byte order, as all of these
+REALS = INTEGERS | frozenset(map(np.dtype, "efdg"))
+NUMBERS = REALS | frozenset(map(np.dtype, "FDG"))
+TRUTH = frozenset([np.dtype(bool)])
+# What each predefined operation reduces: the table in the MPI standard, §6.9.2 of version 4.1. The others reduce pairs
+# (MINLOC, MAXLOC), or nothing outside of windows (REPLACE, NO_OP).
+_REDUCES = {"SUM": NUMBERS, "PROD": NUMBERS, "MIN": REALS, "MAX": REALS}
+_REDUCES |= dict.fromkeys(("LAND", "LOR", "LXOR"), INTEGERS | TRUTH) | dict.fromkeys(("BAND", "BOR", "BXOR"), INTEGERS)
 PIECE = 8192  # elements reduced at once: `out`, which is read and written for every row, stays in the L1 or L2 cache
 _NAMES = {np.add: "SUM", np.multiply: "PROD", np.minimum: "MIN", np.maximum: "MAX"}
-_UFUNCS = []  # pairs (MPI.Op, ufunc), filled once MPI is there; an MPI.Op cannot be the key of a dict
+# Filled once MPI is there. Pairs, as an MPI.Op cannot be the key of a dict:
+_UFUNCS = []  # (MPI.Op, ufunc)
+_TYPES = []  # (predefined operation, the dtypes that it reduces)
 
 
 def find_mpi():
@@ -43,6 +53,21 @@ def find_ufunc(op):
 def is_commutative(op) -> bool:
     """Whether a ∘ b = b ∘ a, as the operation's maker says."""
     return find_ufunc(op) is not None or op.is_commutative
+
+
+def types_of(op) -> frozenset:
+    """The dtypes that `op` reduces. Raises as `find_ufunc`."""
+    if op is None:
+        return NUMBERS
+    for known, types in _TYPES:
+        if known is op:
+            return types
+    name = operation_name(op)
+    if name == "user-defined":
+        return NUMBERS | TRUTH
+    types = _REDUCES.get(name, frozenset())
+    _TYPES.append((op, types))
+    return types
 
 
 def operation_name(op) -> str:

@@ -3,8 +3,11 @@
 from pathlib import Path
 from typing import Any
 
-from labs_helpers.launch.process import OUTPUT_LIMIT
+from labs_helpers.launch.process import OUTPUT_LIMIT, left_out
 from labs_helpers.launch.stuck import Frame, name_cells, name_ranks, read_frames, tell
+from labs_helpers.launch.worker import OUTPUT_PART
+
+SHOWN = 2000  # characters of a rank's output in a message
 
 
 class RanksFailed(RuntimeError):
@@ -36,13 +39,20 @@ class RanksTimeout(RanksFailed):
 
 
 def failure(
-    folder: Path, ranks: int, headline: str, said: str = "", kind: type[RanksFailed] = RanksFailed
+    folder: Path,
+    ranks: int,
+    headline: str,
+    said: str = "",
+    kind: type[RanksFailed] = RanksFailed,
+    with_mpirun: bool = False,
 ) -> RanksFailed:
-    """The error to raise. `said` is what mpirun itself printed: shown where the ranks say nothing of the reason."""
-    errors, stuck, crashes, silent = {}, {}, {}, []
+    """The error to raise. `said` is what mpirun itself printed: shown where the ranks say nothing of the reason.
+    with_mpirun: it was ended first, and the ranks went with it."""
+    errors, stuck, crashes, ended, silent = {}, {}, {}, {}, []
     for rank in range(ranks):
         dump = read_text(folder / f"{rank}.where")
-        if (folder / f"{rank}.done").exists():
+        if (done := folder / f"{rank}.done").exists():
+            ended[rank] = "returned" if done.stat().st_size else "ended"
             continue
         if (folder / f"{rank}.error").exists():
             errors[rank] = name_cells(read_text(folder / f"{rank}.error"))
@@ -55,19 +65,31 @@ def failure(
     parts = [headline]
     parts += [f"{name_ranks(those)} raised:\n{text}" for text, those in _by_value(errors).items()]
     parts += [f"{name_ranks(those)} crashed: {text}" for text, those in _by_value(crashes).items()]
-    if silent and any(folder.glob("*.where")):
+    if silent and any(folder.glob("*.where")) and not with_mpirun:
         parts.append(f"{name_ranks(silent)} ended without a word: killed, or by os._exit.")
+    parts += [f"{name_ranks(those)} had {how} before." for how, those in _by_value(ended).items()]
     if stuck:
         parts.append(f"When they were ended:\n{tell(stuck)}")
     if said.strip() and not (errors or crashes or stuck and kind is RanksTimeout):
         parts.append(f"mpirun said:\n{_last_lines(said, 15)}")
     outputs = read_outputs(folder, ranks)
-    parts += [f"rank {rank} printed:\n{_last_lines(text, 10)}" for rank, text in enumerate(outputs) if text.strip()]
+    parts += [f"{name_ranks(those)} printed:\n{text}" for text, those in _by_value(_ends(outputs)).items() if text]
     return kind("\n".join(parts), outputs, errors, stuck, silent)
 
 
 def read_outputs(folder: Path, ranks: int) -> list[str]:
-    return [read_text(folder / f"{rank}.output") for rank in range(ranks)]
+    """What each rank printed: within OUTPUT_LIMIT bytes, the beginning and the end of it (see worker.py)."""
+    return [_read_parts(folder / f"{rank}.output") for rank in range(ranks)]
+
+
+def _read_parts(first: Path) -> str:
+    parts = sorted(first.parent.glob(f"{first.name}.*"), key=lambda part: int(part.suffix[1:]))
+    if not parts:
+        return read_text(first)
+    end = b"".join(part.read_bytes() for part in parts)[-OUTPUT_PART:]
+    total = int(parts[-1].suffix[1:]) * OUTPUT_PART + parts[-1].stat().st_size
+    gap = left_out(total - OUTPUT_PART - len(end)) if total > OUTPUT_PART + len(end) else ""
+    return read_text(first) + gap + end.decode(errors="replace")
 
 
 def read_text(file: Path) -> str:
@@ -85,5 +107,11 @@ def _by_value(texts: dict[int, str]) -> dict[str, list[int]]:
     return ranks
 
 
+def _ends(outputs: list[str]) -> dict[int, str]:
+    return {rank: _last_lines(text, 10) for rank, text in enumerate(outputs)}
+
+
 def _last_lines(text: str, count: int) -> str:
-    return "\n".join(text.strip().splitlines()[-count:])
+    """The last lines, and of very long ones the last SHOWN characters."""
+    shown = "\n".join(text.strip().splitlines()[-count:])
+    return shown if len(shown) <= SHOWN else f"… {shown[-SHOWN:]}"

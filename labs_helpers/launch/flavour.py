@@ -57,6 +57,11 @@ class Flavour:
             command += [part for name in export for part in ("-x", name)]
         return command
 
+    @property
+    def kills_at_once(self) -> bool:
+        """Whether its mpirun kills the other ranks when one dies, before they can say where they stood."""
+        return self.name != "Open MPI"
+
     def environment(
         self, session: str | None = None, shared_memory: str | None = None, ranks_here: int = 1
     ) -> dict[str, str]:
@@ -91,13 +96,18 @@ def shared_memory(flavour: Flavour) -> Iterator[str | None]:
         with scratch("ranks-", place) as folder:
             yield str(folder)
     else:
-        before = set(place.glob("mpich_shm_*"))
+        before = _left_by_mpich(place)
         try:
             yield None
         finally:
-            for file in set(place.glob("mpich_shm_*")) - before:
+            for file in _left_by_mpich(place) - before:
                 if not _mapped(file):  # not another run's
                     file.unlink(missing_ok=True)
+
+
+def _left_by_mpich(place: Path) -> set[Path]:
+    """Its shared memory, and the machine's description that Hydra makes for the ranks' start."""
+    return {*place.glob("mpich_shm_*"), *Path("/tmp").glob("hydra_hwloc_xmlfile_*")}
 
 
 def _mapped(file: Path) -> bool:

@@ -13,6 +13,7 @@ import pickle
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ import cloudpickle
 from labs_helpers.launch import worker
 from labs_helpers.launch.failure import RanksFailed, RanksTimeout, failure, read_outputs
 from labs_helpers.launch.flavour import find_flavour, shared_memory
-from labs_helpers.launch.process import ProcessFailed, ProcessTimeout, run
+from labs_helpers.launch.process import ProcessFailed, ProcessStopped, ProcessTimeout, how_it_ended, run
 from labs_helpers.launch.scratch import scratch
 
 __all__ = ["RanksFailed", "RanksTimeout", "mpirun", "run_on_ranks"]
@@ -77,7 +78,8 @@ def run_on_ranks(
         _run(folder, ranks, [], getattr(function, "__name__", repr(function)), timeout, dict(env or {}), within=within)
         for text in read_outputs(folder, ranks):
             print(text, end="")
-        return [pickle.loads((folder / f"{rank}.done").read_bytes()) for rank in range(ranks)]
+        results = [(folder / f"{rank}.done").read_bytes() for rank in range(ranks)]
+        return [pickle.loads(result) if result else None for result in results]  # without one: it left by sys.exit()
 
 
 def _run(
@@ -90,18 +92,22 @@ def _run(
     hostfile: Path | None = None,
     within: Sequence[str] = (),
 ) -> None:
-    if not isinstance(ranks, int) or ranks < 1:
-        raise ValueError(f"ranks must be a positive whole number, not {ranks!r}")
+    check_ranks(ranks)
     flavour = find_flavour()
     command = [*within, *flavour.command(ranks, hostfile, export=env if hostfile else ())]
     command += [sys.executable, worker.__file__, str(folder), *program]
     session = None if hostfile else str(folder)
-    said = ""
+    said, headline = "", f"{name} failed on {ranks} ranks."
     try:
         with shared_memory(flavour) if hostfile is None else nullcontext() as memory:
             here = ranks if hostfile is None else 1  # which hosts have how many, the host file alone knows
             environment = flavour.environment(session, memory, here) | os.environ | env
-            said = run(command, timeout=timeout, env=environment, before_end=lambda: worker.ask_where(folder))
+            ask = partial(worker.ask_where, folder)
+            over = None
+            if flavour.kills_at_once and hostfile is None:
+                environment[worker.LEAVE_GROUP] = "1"
+                over = partial(worker.died, folder)
+            said = run(command, timeout=timeout, env=environment, before_end=ask, keep=True, over=over)
     except KeyboardInterrupt as interrupt:
         interrupt.add_note(str(failure(folder, ranks, f"{name} on {ranks} ranks was interrupted.")))
         raise
@@ -110,8 +116,16 @@ def _run(
         raise failure(folder, ranks, headline, error.output, RanksTimeout) from None
     except ProcessFailed as error:
         said = error.output
+        if error.returncode < 0 and not isinstance(error, ProcessStopped):
+            headline += f" mpirun itself {how_it_ended(error.returncode)}, and the ranks with it."
+            raise failure(folder, ranks, headline, said, with_mpirun=True) from None
     if not all((folder / f"{rank}.done").exists() for rank in range(ranks)):
-        raise failure(folder, ranks, f"{name} failed on {ranks} ranks.", said)
+        raise failure(folder, ranks, headline, said)
+
+
+def check_ranks(ranks: int) -> None:
+    if not isinstance(ranks, int) or isinstance(ranks, bool) or ranks < 1:
+        raise ValueError(f"ranks must be a positive whole number, not {ranks!r}")
 
 
 def _existing(path: str | os.PathLike[str], name: str) -> Path:

@@ -6,6 +6,7 @@ returns. When this process itself is killed, Linux kills the command (through se
 """
 
 import os
+import select
 import shlex
 import shutil
 import signal
@@ -20,7 +21,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
+from labs_helpers.launch import keeper
+
 OUTPUT_LIMIT = 4 * 2**20  # bytes of output kept: half of them from the beginning, half from the end
+LOOK_S = 0.1  # how often `over` is asked
 GRACE_S = 3.0  # between SIGTERM and SIGKILL
 _MARK = "LABS_LAUNCH"  # environment variable by which the descendants of a run are recognised
 
@@ -34,10 +38,14 @@ class ProcessFailed(RuntimeError):
         shown = "\n".join(lines[-30:]) or "(it printed nothing)"
         if len(lines) > 30:
             shown = f"... ({len(lines) - 30} lines before)\n{shown}"
-        super().__init__(f"{shlex.join(self.command)}\n{what or _ending(returncode)}. Its output:\n{shown}")
+        super().__init__(f"{shlex.join(self.command)}\n{what or how_it_ended(returncode)}. Its output:\n{shown}")
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.command, self.returncode, self.output, self.what)
+
+
+class ProcessStopped(ProcessFailed):
+    """A command was ended because `over` said so."""
 
 
 class ProcessTimeout(ProcessFailed):
@@ -52,6 +60,8 @@ def run(
     cwd: str | os.PathLike[str] | None = None,
     input: str | bytes | None = None,
     before_end: Callable[[], None] | None = None,
+    keep: bool = False,
+    over: Callable[[], object] | None = None,
 ) -> str:
     """Run `command` (a list, no shell) and return its stdout and stderr together, as text.
 
@@ -59,7 +69,9 @@ def run(
     The folder of this Python is put on its PATH, so that `mpirun` and `torchrun` of a virtual environment are
     found although it is not activated. stdin is empty unless `input` is given. Beyond `OUTPUT_LIMIT` bytes
     the middle of the output is left out, with a line that says how much. `before_end` is called when the time
-    limit or an interrupt is about to end the command: the last moment to ask it where it stands.
+    limit or an interrupt is about to end the command: the last moment to ask it where it stands. `keep`: on Linux a
+    keeper (see keeper.py) finds also descendants that have left the session and dropped the environment. `over` is
+    asked ten times per second: when it says so, the command is ended as at its time limit, and has failed.
 
     Raises `ProcessFailed` (status not 0), `ProcessTimeout`, FileNotFoundError (no such command or folder),
     TypeError or ValueError (a command that is no list of strings, a time limit that is not positive).
@@ -77,10 +89,10 @@ def run(
     program = _find(words[0], environment["PATH"], cwd)
 
     output = _Output()
-    timed_out = False
+    timed_out = stopped = False
     with _stdin(input) as stdin:
         process = subprocess.Popen(
-            [*_die_with_parent(), program, *words[1:]],
+            [*_die_with_parent(keep), program, *words[1:]],
             stdin=stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -91,7 +103,7 @@ def run(
         try:
             reader = threading.Thread(target=output.read_from, args=(process.stdout,), daemon=True)
             reader.start()
-            process.wait(timeout)
+            stopped = _wait(process, timeout, over)
         except subprocess.TimeoutExpired:
             timed_out = True
         finally:
@@ -104,9 +116,35 @@ def run(
     if timed_out:
         what = f"did not end within {timeout:g} s and was stopped"
         raise ProcessTimeout(words, process.returncode, output.text(), what)
+    if stopped:
+        raise ProcessStopped(words, process.returncode, output.text(), "was stopped")
     if process.returncode:
         raise ProcessFailed(words, process.returncode, output.text())
     return output.text()
+
+
+def _wait(process: subprocess.Popen[bytes], timeout: float, over: Callable[[], object] | None) -> bool:
+    """False when the process has ended, True when `over` says so first. Raises subprocess.TimeoutExpired."""
+    deadline = time.monotonic() + timeout
+    while not _has_ended(process, min(deadline - time.monotonic(), timeout if over is None else LOOK_S)):
+        if over is not None and over():
+            return True
+        if time.monotonic() >= deadline:
+            raise subprocess.TimeoutExpired(process.args, timeout)
+    return False
+
+
+def _has_ended(process: subprocess.Popen[bytes], seconds: float) -> bool:
+    """Linux tells at once; `Popen.wait` looks every 50 ms."""
+    if sys.platform != "linux":
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(seconds)
+        return process.poll() is not None
+    descriptor = os.pidfd_open(process.pid)
+    try:
+        return bool(select.select([descriptor], [], [], max(0, seconds))[0]) and process.wait() is not None
+    finally:
+        os.close(descriptor)
 
 
 class _Output:
@@ -130,8 +168,12 @@ class _Output:
         self.left_out += excess
 
     def text(self) -> str:
-        gap = f"\n... ({self.left_out} bytes of output left out) ...\n".encode() if self.left_out else b""
+        gap = left_out(self.left_out).encode() if self.left_out else b""
         return (bytes(self.head) + gap + bytes(self.tail)).decode(errors="replace")
+
+
+def left_out(nbytes: int) -> str:
+    return f"\n... ({nbytes} bytes of output left out) ...\n"
 
 
 def _stdin(input: str | bytes | None) -> IO[bytes]:
@@ -158,7 +200,9 @@ def _find(name: str, path: str, cwd: str | os.PathLike[str] | None) -> str:
     return found
 
 
-def _die_with_parent() -> list[str]:
+def _die_with_parent(keep: bool) -> list[str]:
+    if keep and sys.platform == "linux":
+        return [sys.executable, "-I", "-S", keeper.__file__, str(os.getpid())]
     setpriv = shutil.which("setpriv") if sys.platform == "linux" else None
     return [setpriv, "--pdeathsig", "KILL", "--"] if setpriv else []
 
@@ -201,19 +245,27 @@ def _signal_until_gone(
 
 
 def _members(process: subprocess.Popen[bytes] | None, mark: str) -> set[int]:
-    """The living processes of a run: its session's, and those that carry its mark (torchrun's workers have
-    sessions of their own)."""
+    """The living processes of a run: its session's, those that carry its mark (torchrun's workers have sessions of
+    their own), and the descendants of all these."""
     leader = None if process is None else process.pid
     members = {process.pid} if process is not None and process.poll() is None else set()
+    parents = {}
     for folder in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
-            state, _, _, session = (folder / "stat").read_text().rpartition(")")[2].split()[:4]
-            if state not in "ZX" and (int(session) == leader or mark.encode() in (folder / "environ").read_bytes()):
+            state, parent, _, session = (folder / "stat").read_text().rpartition(")")[2].split()[:4]
+            if state in "ZX":
+                continue
+            parents[int(folder.name)] = int(parent)
+            if int(session) == leader or mark.encode() in (folder / "environ").read_bytes():
                 members.add(int(folder.name))
+    more = members
+    while more:
+        more = {pid for pid, parent in parents.items() if parent in more} - members
+        members |= more
     return members
 
 
-def _ending(returncode: int) -> str:
+def how_it_ended(returncode: int) -> str:
     if returncode >= 0:
         return f"ended with status {returncode}"
     with suppress(ValueError):

@@ -6,9 +6,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-# It waits for the end of its stdin: the pipe closes when the block ends, or with the death of this process.
-# Ranks that are still dying may write into the folder while it is being removed: then again.
-_GUARD = 'trap "" HUP INT TERM; cat >/dev/null; for _ in 0 1 2 3 4 5 6 7; do rm -rf -- "$1" && exit; sleep 0.1; done'
+# It waits for the end of its stdin: the pipe closes when the block ends, which is said in a word, or with the death of
+# this process. Ranks that are still dying may write into the folder while it is being removed: then again. Those that
+# were being started when this process died may even make it anew: then for 2 s.
+_GUARD = """trap "" HUP INT TERM
+word=$(cat)
+for _ in $(seq ${word:-20}); do rm -rf -- "$1" && [ "$word" ] && exit; sleep 0.1; done"""
+_TRIES = b"8"
 
 
 @contextmanager
@@ -25,4 +29,4 @@ def scratch(prefix: str, where: str | Path | None = None) -> Iterator[Path]:
     try:
         yield Path(folder)
     finally:
-        guard.communicate()
+        guard.communicate(_TRIES)

@@ -1,7 +1,8 @@
 """What every rank runs: python worker.py FOLDER [SCRIPT ARGUMENT...]   (started by mpirun.py, a file, not a module)
 
-It leaves in FOLDER, with the rank in place of R: R.output (what it printed), R.pid, R.where (where it stood when it
-was ended), R.error (why it failed), R.done (its result, pickled). Without SCRIPT it calls the function in FOLDER/call.
+It leaves in FOLDER, with the rank in place of R: R.output (the beginning of what it printed) and R.output.N (the N-th
+part of the same length: the last two), R.pid, R.where (where it stood when it was ended), R.error (why it failed),
+R.done (its result, pickled; empty where it left by sys.exit). Without SCRIPT it calls the function in FOLDER/call.
 It imports nothing of this package: a rank that cannot import the package can still say so.
 """
 
@@ -10,32 +11,51 @@ import io
 import os
 import pickle
 import runpy
+import select
 import signal
 import sys
 import time
 import traceback
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import cast
 
 RANK_VARIABLES = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID")
 OUTERMOST = (b" in <module>\n", b" in _run_module_as_main\n")  # the last line of a whole answer
+LEAVE_GROUP = (
+    "LABS_LEAVE_GROUP"  # set: mpirun kills the group that it made for a rank, and the caller wants to ask first
+)
+OUTPUT_PART = 2 * 2**20  # bytes; three parts at most are kept of what a rank prints
 OTHERS_MAY_FAIL_TOO_S = 0.5  # so that the same error on every rank is reported as such, not as a race's winner
 
 
 def main() -> None:
     folder, script = Path(sys.argv[1]), sys.argv[2:]
     rank = next((os.environ[name] for name in RANK_VARIABLES if name in os.environ), "0")
-    _print_to(folder / f"{rank}.output")
+    finish_printing = _print_to(folder / f"{rank}.output")
+    if LEAVE_GROUP in os.environ:
+        _leave_group()
     say_where_when_asked(folder, rank)
     try:
         result = _run_script(script) if script else _call(folder / "call")
         _write(folder / f"{rank}.done", result)
     except BaseException as error:
         if isinstance(error, SystemExit) and not error.code:
-            return _write(folder / f"{rank}.done", b"")
-        _write(folder / f"{rank}.error", _described(error).encode())
-        _end_all_ranks(folder)
+            _write(folder / f"{rank}.done", b"")
+        else:
+            _write(folder / f"{rank}.error", _described(error).encode())
+            _end_all_ranks(folder, finish_printing)
+
+
+def _leave_group() -> None:
+    """Go on as a child in a group of its own, which mpirun does not know; this process ends as the child does."""
+    if child := os.fork():
+        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        if code < 0:
+            os.kill(os.getpid(), -code)
+        os._exit(code)
+    os.setpgid(0, 0)
 
 
 def _run_script(script: list[str]) -> bytes:
@@ -67,11 +87,52 @@ def _call(file: Path) -> bytes:
     return cloudpickle.dumps(function(MPI.COMM_WORLD, *args))
 
 
-def _print_to(file: Path) -> None:
-    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+def _print_to(file: Path) -> Callable[[], None]:
+    """What is printed goes to `file` from now on, by way of a process that keeps no more than three parts of it: it
+    lives on until all has been written, whatever becomes of this one. Returns what ends it, within 1 s."""
+    sys.stdout.flush()
+    reading, writing = os.pipe()
+    written, is_writing = os.pipe()
+    if (child := os.fork()) == 0:
+        if os.fork() == 0:
+            os.setpgid(0, 0)  # or else mpirun ends it together with this rank
+            for descriptor in (writing, written, 0, 1, 2):
+                os.close(descriptor)
+            with suppress(OSError):  # the folder is gone
+                _keep_parts(reading, file)
+        os._exit(0)
+    os.waitpid(child, 0)
     for stream in (sys.stdout, sys.stderr):
-        os.dup2(descriptor, stream.fileno())
+        os.dup2(writing, stream.fileno())
         cast(io.TextIOWrapper, stream).reconfigure(line_buffering=True, encoding="utf-8", errors="replace")
+    for descriptor in (reading, writing, is_writing):
+        os.close(descriptor)
+
+    def finish() -> None:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        silence = os.open(os.devnull, os.O_WRONLY)
+        for descriptor in (1, 2):
+            os.dup2(silence, descriptor)
+        select.select([written], [], [], 1)
+
+    return finish
+
+
+def _keep_parts(reading: int, file: Path) -> None:
+    for name in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(name, signal.SIG_IGN)
+    number, room, part = 0, OUTPUT_PART, os.open(file, os.O_WRONLY | os.O_CREAT, 0o644)
+    while chunk := os.read(reading, 2**16):
+        while chunk:
+            if not room:
+                os.close(part)
+                number, room = number + 1, OUTPUT_PART
+                part = os.open(f"{file}.{number}", os.O_WRONLY | os.O_CREAT, 0o644)
+                if number > 2:
+                    os.unlink(f"{file}.{number - 2}")
+            count = os.write(part, chunk[:room])
+            chunk, room = chunk[count:], room - count
 
 
 def _write(file: Path, content: bytes) -> None:
@@ -110,6 +171,23 @@ def ask_where(folder: Path) -> None:
         time.sleep(0.01)
 
 
+def died(folder: Path) -> list[int]:
+    """The ranks on this host whose process has ended without a result: with an error, or without a word."""
+    here, ranks = _where_pids_mean_the_same(), []
+    for file in folder.glob("*.pid"):
+        pid, place = file.read_text().split()
+        if place == here and not _lives(pid) and not file.with_suffix(".done").exists():
+            ranks.append(int(file.stem))
+    return sorted(ranks)
+
+
+def _lives(pid: str) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
 def _where_pids_mean_the_same() -> str:
     """A host's name does not say so: one machine may pretend to be several."""
     try:
@@ -122,7 +200,7 @@ def _ended(file: Path) -> bool:
     return file.with_suffix(".done").exists() or file.with_suffix(".error").exists()
 
 
-def _end_all_ranks(folder: Path) -> None:
+def _end_all_ranks(folder: Path, finish_printing: Callable[[], None]) -> None:
     """Without this the other ranks would wait for ever for the one that failed."""
     mpi = sys.modules.get("mpi4py.MPI")
     if mpi is None or not mpi.Is_initialized() or mpi.Is_finalized():
@@ -131,10 +209,7 @@ def _end_all_ranks(folder: Path) -> None:
     while time.monotonic() < deadline and not all(_ended(file) for file in folder.glob("*.pid")):
         time.sleep(0.01)
     ask_where(folder)
-    sys.stdout.flush()
-    silence = os.open(os.devnull, os.O_WRONLY)
-    for descriptor in (1, 2):
-        os.dup2(silence, descriptor)  # the error is told; MPI's notice that it aborts would only repeat it
+    finish_printing()  # the error is told; MPI's notice that it aborts would only repeat it
     mpi.COMM_WORLD.Abort(1)
 
 

@@ -30,7 +30,8 @@ def on_messages(function):
 ranks = st.integers(1, 9)
 counts = st.one_of(st.integers(0, 20), st.integers(21, 300))
 dtypes = st.sampled_from(DTYPES)
-operations = st.sampled_from(OPERATIONS)
+# A dtype and an operation that reduces it: complex numbers have no order.
+reductions = st.sampled_from([(d, op) for d in DTYPES for op in OPERATIONS[: 3 if d == "complex64" else None]])
 seeds = st.integers(0, 999)
 derandomized = settings(max_examples=60, derandomize=True, deadline=None)
 
@@ -50,8 +51,9 @@ def reduced(op, inputs):
 @pytest.mark.parametrize("algorithm", on_messages("allreduce"))
 @pytest.mark.parametrize("validate", [False, True])
 @derandomized
-@given(size=ranks, n=counts, dtype=dtypes, op=operations, seed=seeds)
-def test_allreduce(algorithm, validate, size, n, dtype, op, seed):
+@given(size=ranks, n=counts, reduction=reductions, seed=seeds)
+def test_allreduce(algorithm, validate, size, n, reduction, seed):
+    dtype, op = reduction
     inputs = values(size, n, dtype, seed)
     expected = reduced(op, inputs)
 
@@ -68,8 +70,9 @@ def test_allreduce(algorithm, validate, size, n, dtype, op, seed):
 
 @pytest.mark.parametrize("algorithm", on_messages("reduce_scatter"))
 @derandomized
-@given(size=ranks, n=counts, dtype=dtypes, op=operations, seed=seeds)
-def test_reduce_scatter(algorithm, size, n, dtype, op, seed):
+@given(size=ranks, n=counts, reduction=reductions, seed=seeds)
+def test_reduce_scatter(algorithm, size, n, reduction, seed):
+    dtype, op = reduction
     inputs = values(size, n, dtype, seed)
     bounds = chunk_bounds(n, size)
     expected = reduced(op, inputs)

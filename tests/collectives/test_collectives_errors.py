@@ -36,7 +36,10 @@ SWAPPED = np.zeros(8, np.dtype("f8").newbyteorder())
     (lambda comm, **v: allreduce(comm, A, READ_ONLY, **v), "ValueError: recv is written to, but is read-only"),
     (lambda comm, **v: allreduce(comm, A, B[:7], **v), "ValueError: recv has 7 elements and should have 8"),
     (lambda comm, **v: allreduce(comm, A, np.zeros(8, "f4"), **v), "TypeError: recv has dtype float32, but send has"),
-    (lambda comm, **v: allreduce(comm, A.astype(bool), B, **v), "TypeError: send must hold numbers"),
+    (lambda comm, **v: allreduce(comm, A.astype("O"), B, **v), "TypeError: send must hold numbers"),
+    (lambda comm, **v: allreduce(comm, A > 0, B > 0, **v), "TypeError: op SUM does not reduce bool; by MPI's table it"),
+    (lambda comm, **v: reduce_scatter(comm, A > 0, B[:2] > 0, **v), "TypeError: op SUM does not reduce bool"),
+    (lambda comm, **v: allreduce(comm, A + 0j, B + 0j, np.maximum, **v), "TypeError: op MAX does not reduce complex"),
     (lambda comm, **v: allreduce(comm, A, A.astype("U3"), **v), "TypeError: recv must hold numbers"),
     (lambda comm, **v: allreduce(comm, SWAPPED, B, **v), "TypeError: send must hold numbers in this machine's byte"),
     (lambda comm, **v: allreduce(comm, A, B, "sum", **v), "TypeError: op must be an MPI.Op such as MPI.SUM, not 'sum'"),
@@ -90,6 +93,21 @@ def test_overlapping_buffers_are_refused(recv):
 ])  # fmt: skip
 def test_a_difference_between_ranks_is_told_on_every_rank(call, expected):
     assert set(told(call)) == {expected}
+
+
+def test_bool_moves():
+    def moved(comm):
+        recv = np.empty(3, bool)
+        allgather(comm, np.array([comm.rank == 1]), recv)
+        return recv.tolist()
+
+    assert practice(moved, 3).results == [[False, True, False]] * 3
+
+
+def test_alltoall_does_not_advise_what_it_refuses():
+    assert set(told(lambda comm, rank: alltoall(comm, A, A))) == {
+        "ValueError: recv overlaps send in memory; receive into an array of its own"
+    }
 
 
 def test_a_rank_that_refuses_its_arguments_stops_the_others():

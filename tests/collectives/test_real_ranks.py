@@ -56,6 +56,58 @@ runpy.run_path({str(SCRIPT)!r}, run_name="__main__")
     assert "allreduce, 7 elements of float64, SUM, ring: wrong on ranks [1]" in str(caught.value)
 
 
+def misused(comm):
+    """What each misuse raises, by its name; with every algorithm where a hang was possible."""
+    from mpi4py import MPI
+
+    a, b, alone = np.zeros(8), np.zeros(8), comm.rank == 1
+    group = comm.Split(int(comm.rank > 0))
+    inter = group.Create_intercomm(0, comm, int(comm.rank == 0))
+    calls = {
+        "in place on one": lambda: allreduce(comm, MPI.IN_PLACE if alone else a, b),
+        "refused by one": lambda: allreduce(
+            comm, a if alone else a.astype(int), b if alone else b.astype(int), MPI.BAND
+        ),
+        "complex MAX": lambda: allreduce(comm, a + 0j, b + 0j, MPI.MAX),
+        "two groups": lambda: allreduce(inter, a, b),
+    }
+    calls |= {
+        f"BAND, {name}": lambda name=name: allreduce(comm, a, b, MPI.BAND, name) for name in ALGORITHMS["allreduce"]
+    }
+    calls |= {
+        f"MINLOC, {name}": lambda name=name: allreduce(comm, a, b, MPI.MINLOC, name) for name in ("naive", "ring")
+    }
+    told = {}
+    for name, call in calls.items():
+        try:
+            call()
+        except (TypeError, ValueError) as error:
+            told[name] = str(error)
+    both = np.empty(2, bool)
+    allreduce(comm, np.array([True, alone]), both, MPI.LAND)
+    return told, both.tolist()
+
+
+def test_what_could_hang_is_told_on_every_rank():
+    for rank, (told, both) in enumerate(run_on_ranks(misused, 3, timeout=30)):
+        assert both == [True, False]
+        for algorithm in ALGORITHMS["allreduce"]:
+            expected = "op BAND does not reduce float64; by MPI's table it reduces integers"
+            assert told.pop(f"BAND, {algorithm}") == expected
+        assert (
+            told.pop("MINLOC, naive")
+            == told.pop("MINLOC, ring")
+            == ("op MINLOC does not reduce float64; by MPI's table it reduces no such arrays")
+        )
+        refused = "rank 1 refused the arguments. rank 1: op BAND does not reduce float64"
+        assert told.pop("refused by one").startswith("op BAND does not" if rank == 1 else refused)
+        assert told == {
+            "in place on one": "send differs between ranks: rank 1 has MPI.IN_PLACE; but ranks 0, 2 have an array",
+            "complex MAX": "op MAX does not reduce complex128; by MPI's table it reduces integers and floats",
+            "two groups": "comm must have one group of ranks, but is an inter-communicator",
+        }
+
+
 def test_the_script_explains_itself():
     assert "--ranks-per-node" in mpirun(SCRIPT, 1, "--help", timeout=60)[0]
 
@@ -182,7 +234,7 @@ def test_errors():
         "op is not commutative, and algorithm 'ring' changes the order of operands",
         "op is not commutative, and algorithm 'recursive_halving' changes",
         "op is not commutative, and algorithm 'auto' changes",
-        "op (BAND) does not work on float64",
+        "op BAND does not reduce float64",
         "algorithm 'shared_memory' needs all ranks of comm on one node, but they are on 2",
         "comm's nodes are known already",
         "ranks_per_node must be at least 1, but is 0",

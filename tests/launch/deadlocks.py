@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from labs_helpers.launch import process
 from labs_helpers.launch.mpirun import run_on_ranks
 
 
@@ -52,15 +53,15 @@ def killed(comm, folder, victim):
 
 def expire_on_arrival(monkeypatch, folder, ranks) -> None:
     """The time limit of a run expires as soon as all ranks have arrived."""
-    wait = subprocess.Popen.wait
+    wait = process._wait
 
-    def expire(popen, timeout=None):
+    def expire(popen, timeout, over):
         if "worker.py" not in str(popen.args):
-            return wait(popen, timeout)
+            return wait(popen, timeout, over)
         arrived(folder, ranks)
         raise subprocess.TimeoutExpired(popen.args, timeout)
 
-    monkeypatch.setattr(subprocess.Popen, "wait", expire)
+    monkeypatch.setattr(process, "_wait", expire)
 
 
 def left(token: str) -> list[str]:

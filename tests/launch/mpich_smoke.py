@@ -37,7 +37,8 @@ def main():
     assert "ranks 0-3: in everybody_receives_first" in str(fails(RanksTimeout, everybody_receives_first))
     error = fails(RanksFailed, raises)
     assert list(error.errors) == [1] and sorted(error.stuck) == [0, 2, 3], error
-    fails(RanksFailed, killed, 2)
+    error = fails(RanksFailed, killed, 2)
+    assert error.silent == [2] and sorted(error.stuck) == [0, 1, 3], error
     print(*mpirun(SCRIPTS / "check_collectives.py", 4, timeout=120), sep="")
     print("all is well under MPICH")
 

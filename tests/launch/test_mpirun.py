@@ -13,10 +13,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from labs_helpers.launch import process, worker
 from labs_helpers.launch.flavour import Flavour, _recognise, find_flavour, shared_memory
 from labs_helpers.launch.mpirun import RanksFailed, RanksTimeout, mpirun, run_on_ranks
+from labs_helpers.launch.process import OUTPUT_LIMIT
 from labs_helpers.launch.stuck import name_ranks, read_frames
-from tests.launch.deadlocks import DEADLOCKS, arrived, expire_on_arrival, killed, left
+from tests.launch.deadlocks import DEADLOCKS, arrive, arrived, expire_on_arrival, killed, left
 
 ROOT = Path(__file__).parents[2]
 
@@ -178,6 +180,59 @@ def test_a_killed_rank_ends_the_others(victim, tmp_path):
     assert sorted(caught.value.stuck) == sorted({0, 1, 2} - {victim})
 
 
+def test_killed_mpirun_is_named(tmp_path):
+    def kill(comm):
+        if comm.rank == 0:
+            os.kill(os.getppid(), signal.SIGKILL)
+        comm.recv(source=0)
+
+    with pytest.raises(RanksFailed, match="mpirun itself was ended by SIGKILL, and the ranks with it") as caught:
+        run_on_ranks(kill, 2, timeout=60, env={"TOKEN": str(tmp_path)})
+    assert left(str(tmp_path)) == [] and "ended without a word" not in str(caught.value)
+
+
+def test_ranks_that_have_ended_are_named_and_what_they_print_for_ever_is_bounded(tmp_path, monkeypatch):
+    """Rank 0 prints until it is ended, rank 1 has returned, rank 2 has left."""
+
+    def on_rank(comm, folder):
+        arrive(folder, comm)
+        if comm.rank == 2:
+            sys.exit()
+        while comm.rank == 0:
+            print("x" * 10**6)
+
+    folder = []
+    wait = process._wait
+
+    def expire(popen, timeout, over):
+        if "worker.py" not in str(popen.args):
+            return wait(popen, timeout, over)
+        here = Path(popen.args[popen.args.index(worker.__file__) + 1])
+        while len(list(here.glob("*.done"))) < 2 or not list(here.glob("0.output.??")):
+            os.sched_yield()
+        folder.append(sum(file.stat().st_size for file in here.glob("0.output*")))
+        raise subprocess.TimeoutExpired(popen.args, timeout)
+
+    monkeypatch.setattr(process, "_wait", expire)
+    with pytest.raises(RanksTimeout) as caught:
+        run_on_ranks(on_rank, 3, tmp_path, timeout=60, env={"TOKEN": str(tmp_path)})
+    assert folder[0] <= 4 * worker.OUTPUT_PART and left(str(tmp_path)) == []
+    assert "rank 1 had returned before.\nrank 2 had ended before.\nWhen they were ended:\nrank 0: in on_rank" in str(
+        caught.value
+    )
+    assert "bytes of output left out" in caught.value.outputs[0] and len(caught.value.outputs[0]) <= OUTPUT_LIMIT + 100
+    assert len(str(caught.value)) < 3000
+
+
+def test_a_child_with_a_session_and_an_environment_of_its_own_is_ended(tmp_path):
+    def start_a_child(comm):
+        child = subprocess.Popen(["sleep", "600"], env={}, start_new_session=True)
+        return child.pid
+
+    (child,) = run_on_ranks(start_a_child, 1, timeout=60)
+    assert not worker._lives(str(child))
+
+
 def start(tmp_path):
     module = [sys.executable, "-m", "tests.launch.deadlocks", str(tmp_path)]
     caller = subprocess.Popen(module, stderr=subprocess.PIPE, cwd=ROOT, env={**os.environ, "TOKEN": str(tmp_path)})
@@ -217,7 +272,7 @@ def test_killed_ranks_leave_no_files(tmp_path):
     assert len(places) == 2 and not any(map(os.path.exists, places))
 
 
-@pytest.mark.parametrize("ranks", [0, -1, 1.5, "2", None])
+@pytest.mark.parametrize("ranks", [0, -1, 1.5, "2", None, True])
 def test_the_number_of_ranks_is_checked(ranks):
     with pytest.raises(ValueError, match="ranks must be a positive whole number"):
         run_on_ranks(print, ranks, timeout=60)

@@ -150,11 +150,11 @@ def pids(monkeypatch, tmp_path):
     """The file of a tree's pids; the time limit of a run expires as soon as it is there."""
     file = tmp_path / "pids"
 
-    def wait(popen, timeout=None):
+    def wait(popen, timeout, over):
         read_pids(file)
         raise subprocess.TimeoutExpired(popen.args, timeout)
 
-    monkeypatch.setattr(subprocess.Popen, "wait", wait)
+    monkeypatch.setattr(process, "_wait", wait)
     return file
 
 
