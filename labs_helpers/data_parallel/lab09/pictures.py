@@ -57,7 +57,7 @@ def draw_shards(
 
 
 def draw_held(counted: Mapping[str, Mapping[str, float]], formula: Mapping[str, float], prediction=None):
-    """A bar per stage of what one rank holds behind the backward pass, and the formula as a diamond.
+    """A bar per stage of what one rank holds after the backward pass, and the formula as a diamond.
 
     prediction: of the bytes that ZeRO-2's rank holds over DDP's; one without a number draws nothing."""
     worst = max(abs(sum(parts.values()) / formula[stage] - 1) for stage, parts in counted.items())
@@ -75,7 +75,7 @@ def draw_held(counted: Mapping[str, Mapping[str, float]], formula: Mapping[str, 
         y = names.index("ZeRO-2") + 0.4
         ax.plot([value * formula["DDP"]], [y], "^", color="black", markersize=9)
         ax.annotate("your prediction", (value * formula["DDP"], y), xytext=(7, -3), textcoords="offset points")
-    ax.set(yticks=range(len(names)), yticklabels=names, xlabel="held by a rank behind the backward pass")
+    ax.set(yticks=range(len(names)), yticklabels=names, xlabel="held by a rank after the backward pass")
     ax.invert_yaxis()
     ax.grid(False, axis="y")
     figures.set_unit(ax.xaxis, "B")

@@ -19,12 +19,14 @@ def machines() -> dict[str, pandas.DataFrame]:
     return {file.name.removeprefix(f"{STUDY}.").removesuffix(".jsonl"): results.load(file) for file in files}
 
 
-def draw_recorded(draw: Callable, name: str, **options) -> None:
+def draw_recorded(draw: Callable, name: str, only: str = "", **options) -> None:
     """The figure `draw(rows, …)` of each machine that has the records for it; a line where none has.
 
-    name: of the figure's file."""
+    name: of the figure's file. only: machines whose name begins so."""
     drawn = 0
     for machine, rows in machines().items():
+        if not machine.startswith(only):
+            continue
         try:
             figure = draw(rows, **options)
         except ValueError as error:

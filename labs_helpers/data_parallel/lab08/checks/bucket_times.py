@@ -6,7 +6,7 @@ from math import prod
 
 from labs_helpers.course.verdict import Wrong
 
-PAUSED = "what arrives within no_sync() is counted as well, or sending is not switched on again behind it"
+PAUSED = "what arrives within no_sync() is counted as well, or sending is not switched on again after it"
 
 
 def expect_in_order(case, rank, steps, given, counts) -> None:

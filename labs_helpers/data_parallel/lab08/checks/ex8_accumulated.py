@@ -117,7 +117,7 @@ def _expect_calls(case, rank, counted, batches, calls):
         text = f"rank {rank}: finish() is called {counted['finish']} times"
         cause = "finish() is missing after the last backward pass: nothing is averaged"
         if counted["finish"] > 1:
-            cause = "finish() belongs behind the loop: once per step"
+            cause = "finish() belongs after the loop: once per step"
         raise Wrong(case, text, cause=cause)
     if len(passes) != batches:
         cause = "a micro-batch is left out, or its loss has no graph any more"
@@ -129,7 +129,7 @@ def _expect_calls(case, rank, counted, batches, calls):
         raise Wrong(
             case,
             f"rank {rank} makes {len(passes)} backward passes for {batches} micro-batches",
-            cause=cause if len(passes) < batches else "a micro-batch is in the loop, and behind it once more",
+            cause=cause if len(passes) < batches else "a micro-batch is in the loop, and after it once more",
         )
     silent = _silent(counted)
     if any(done for _, done in passes):

@@ -23,7 +23,7 @@ ERRORS = (
 )
 SGD, ADAMW = partial(torch.optim.SGD, lr=0.5), partial(torch.optim.AdamW, lr=0.1)
 SLOW = "nodes are sent more than one shard per step: reduce inside the node first, and add up the micro-batches there"
-ADVICE = "2 nodes of 2 ranks, one parameter per shard: write down what each rank holds behind each collective."
+ADVICE = "2 nodes of 2 ranks, one parameter per shard: write down what each rank holds after each collective."
 
 
 @exercise("09/10", "transfer: shards inside a node", points=50, minutes=40)
@@ -80,7 +80,7 @@ def hybrid_step(student):
             for rank, one in enumerate(found):
                 if one[2]:
                     raise Wrong(
-                        case, f"rank {rank}'s shard.grad is there behind the step", cause="optimizer.zero_grad()"
+                        case, f"rank {rank}'s shard.grad is there after the step", cause="optimizer.zero_grad()"
                     )
             before = right[step][1]
         for rank, result in enumerate(run.results):

@@ -73,7 +73,7 @@ def zero1_step(student):
             for rank, states in enumerate(run.results):
                 if states[step][1]:
                     cause = "the gradient's shard is kept until the next step: optimizer.zero_grad()"
-                    raise Wrong(case, f"rank {rank}'s tensors still have a .grad behind the step", cause=cause)
+                    raise Wrong(case, f"rank {rank}'s tensors still have a .grad after the step", cause=cause)
             before = right
         if any(states[2] for states in run.results):
             cause = "whole = … makes another tensor; the parameters are views of the one that is there"

@@ -81,7 +81,7 @@ def reduce_in_backward(student):
             # One bucket's worth of scratch memory may stay, and the results' memory.
             kept = max(kept for *_, kept in own)
             if size > 1 and len(sizes) > 1 and kept >= sum(padded) * gradients[0][0][0].element_size():
-                raise Wrong(title, f"rank {rank}: {kept} bytes are still held behind finish()", cause=CAUSE)
+                raise Wrong(title, f"rank {rank}: {kept} bytes are still held after finish()", cause=CAUSE)
         sends = f"{len(buckets) * passes} reduce-scatters during backward" if size > 1 else "nothing to send"
         yield f"{title}: {sends}; {sum(padded) // size} of {sum(sizes)} numbers are kept"
 
@@ -127,7 +127,7 @@ def _expect_let_go(case: str, states, run, sends: int) -> None:
             b, i = here[0]
             cause = "a parameter lets go of its gradient with p.grad = None, once it has been copied into the bucket"
             raise Wrong(
-                case, f"rank {rank}: parameter {i} of bucket {b} still has its whole .grad behind backward", cause=cause
+                case, f"rank {rank}: parameter {i} of bucket {b} still has its whole .grad after backward", cause=cause
             )
 
 

@@ -47,7 +47,7 @@ AT = {
     "made": ("when shard_module returns", "nothing has been used yet: free it at the end"),
     "between": ("between forward and backward", "a forward hook frees it"),
     "other": ("while the other module computes", "a forward hook frees it, before the next module begins"),
-    "behind": ("behind backward", "once the last gradient has arrived, the weights have done their work"),
+    "behind": ("after backward", "once the last gradient has arrived, the weights have done their work"),
 }
 COMPUTES, UPDATED = "a module computes", 0.75
 OLD = "what is gathered is as it was at the beginning: the optimizer changes shard, and shard is to be gathered"
@@ -122,7 +122,7 @@ def shard_module(student):
                 for rank, one in enumerate(found):
                     if one is None:
                         cause = "the reduce-scatter's result belongs into shard.grad"
-                        raise Wrong(case, f"rank {rank}: shard.grad is None behind backward", cause=cause)
+                        raise Wrong(case, f"rank {rank}: shard.grad is None after backward", cause=cause)
                     expect_tensor(case, f"rank {rank}'s shard.grad", one, right[rank].float())
                 mistakes = partial(causes, own, of_rank, place)
                 expect_all(case, f"shard.grad of module {m}", found, right, mistakes, passed[m], ADVICE)
@@ -130,7 +130,7 @@ def shard_module(student):
                     if state["left"][m]:
                         cause = "p.grad = None lets go of a gradient"
                         raise Wrong(
-                            case, f"rank {rank}: a parameter still has its whole .grad behind backward", cause=cause
+                            case, f"rank {rank}: a parameter still has its whole .grad after backward", cause=cause
                         )
         _expect_when(title, run, ranks, size)
         wanted = [(kind, n) for n in sizes for kind in ("all-gather", "all-gather", "reduce-scatter")]
@@ -141,7 +141,7 @@ def shard_module(student):
                 raise Wrong(title, f"rank {rank}: shard.grad is a view of the whole gradient", cause=cause)
             kept = max(max(state["kept"]) for state in result["passes"])
             if size > 1 and kept >= 1:
-                found = f"rank {rank}: as much memory as {kept:.3g} times whole is still held behind backward"
+                found = f"rank {rank}: as much memory as {kept:.3g} times whole is still held after backward"
                 raise Wrong(title, found, cause=KEPT)
         yield f"{title}: between uses a rank has {sum(sizes) // size} of {sum(len(one) for one in starts[0])} numbers"
 

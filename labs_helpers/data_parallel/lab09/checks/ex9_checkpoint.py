@@ -86,7 +86,7 @@ def _gradient(numel: int, step: int, make) -> Tensor:
 
 
 def _alone(numel: int, make, steps: int):
-    """The state behind so many steps of one process."""
+    """The state after so many steps of one process."""
     shard = nn.Parameter(_numbers(numel, 3, make))
     optimizer = make([shard])
     for step in range(steps):
@@ -178,7 +178,7 @@ def _expect_value(case: str, name: str, found, right: Tensor, size: int, rank: i
         }
         cause = "one number per tensor is the same on all ranks, and no part of anything" if right.ndim == 0 else ""
         cause = cause or (
-            causes.get(found.numel(), "") if found.ndim == 1 else "torch.cat puts parts behind each other"
+            causes.get(found.numel(), "") if found.ndim == 1 else "torch.cat puts parts one behind the other"
         )
         raise Wrong(case, f"{name} has shape {tuple(found.shape)}, expected {tuple(right.shape)}", cause=cause)
     if not near(found, right):
@@ -229,7 +229,7 @@ def _expect_loaded(case: str, rank: int, found, right, later, size: int) -> None
     if not _same(found["given"][0], given):
         raise Wrong(case, f"rank {rank}: load() changes the state that it is given")
     if not near(found["after"], part(later["parameters"])):
-        raise Wrong(case, f"rank {rank}: the step behind load() is not the one of a run that was never saved")
+        raise Wrong(case, f"rank {rank}: the step after load() is not the one of a run that was never saved")
     if not _same(*found["given"]):
         raise Wrong(case, f"rank {rank}: training changes the state that load() was given", cause=SHARED)
 

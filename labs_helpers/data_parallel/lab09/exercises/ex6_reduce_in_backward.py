@@ -14,8 +14,9 @@ def reduce_in_backward(buckets, shards, group):
     the other; size · n is as many as they have or, with padding behind the last, a few more.
     As soon as a bucket's last gradient is there, one reduce-scatter of all of them, one behind the
     other, is started with async_op=True, and its parameters' .grad are None. Backward goes on.
-    finish() is called behind each backward pass. It waits for what is on its way, and adds this
+    finish() is called after each backward pass. It waits for what is on its way, and adds this
     rank's part of the mean over the ranks of `group` to each shard's .grad, which may be None.
+    No whole gradient is kept then, in a list or a buffer of yours either.
     """
     ### BEGIN SOLUTION
     size = dist.get_world_size(group)

@@ -13,9 +13,9 @@ def shard_module(module, whole, group):
     module computes, forward or backward: whole.untyped_storage().resize_(0) frees it, and
     resize_(whole.nbytes) gives it new memory, on which the same views lie. shard is a copy of this
     rank's part. After a backward pass shard.grad is this rank's part of the mean gradient over the
-    ranks, added to what it was, and every parameter's .grad is None. Each forward and each
-    backward pass has one all-gather, each backward pass one reduce-scatter, of n elements.
-    All of the module's parameters get a gradient in every backward pass.
+    ranks, added to what it was, every parameter's .grad is None, and no whole gradient is kept
+    anywhere. Each forward and each backward pass has one all-gather, each backward pass one
+    reduce-scatter, of n elements. All parameters get a gradient in every backward pass.
     """
     ### BEGIN SOLUTION
     rank, size = dist.get_rank(group), dist.get_world_size(group)

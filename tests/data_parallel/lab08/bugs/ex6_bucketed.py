@@ -51,7 +51,7 @@ BUGS: list = [
         NAME,
         "no_sync stays",
         [("        finally:\n            synchronize = True\n", "        finally:\n            pass\n")],
-        r"or sending is not switched on again behind it",
+        r"or sending is not switched on again after it",
     ),
     (
         NAME,

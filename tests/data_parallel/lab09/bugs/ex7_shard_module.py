@@ -96,7 +96,7 @@ BUGS: list = [
             (LAST, "            p.grad = None\n"),
             (HOOKS[2], HOOKS[2] + "    module.register_full_backward_hook(free)\n"),
         ],
-        "NaN|behind backward|freed",
+        "NaN|after backward|freed",
     ),
     (NAME, "gathered into no memory", [(RESIZE, "")], "whole has no memory"),
     (NAME, "gathered before there is memory", [(RESIZE + GATHER, GATHER + RESIZE)], "NaN|freed"),
