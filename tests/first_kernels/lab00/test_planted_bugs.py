@@ -29,7 +29,7 @@ BUGS = [
     ("programs_needed", "no return", [(CEIL, "programs = (n + BLOCK - 1) // BLOCK")], "there is no return"),
     ("programs_needed", "n and BLOCK swapped", [(CEIL, "return (BLOCK + n - 1) // n")], "n and BLOCK are swapped"),
     ("programs_needed", "a program an element", [(CEIL, "return n")], "a program takes BLOCK elements"),
-    ("programs_needed", "rounds to the nearest", [(CEIL, "return round(n / BLOCK)")], "rounds down"),
+    ("programs_needed", "rounds to the nearest", [(CEIL, "return round(n / BLOCK)")], "goes to the nearest"),
     # vector_add
     (
         "vector_add",
@@ -39,7 +39,7 @@ BUGS = [
     ),
     ("vector_add", "no mask on the store", [("x + y, mask=exists", "x + y")], "store outside z_ptr"),
     ("vector_add", "off by one", [("elements < n", "elements <= n")], "load outside x_ptr"),
-    ("vector_add", "no program id", [("tl.program_id(0) * BLOCK + ", "")], "never written(.|\n)*blocks overlap"),
+    ("vector_add", "no program id", [("tl.program_id(0) * BLOCK + ", "")], "never written(.|\n)*has to enter them"),
     ("vector_add", "id not times the block", [("program_id(0) * BLOCK", "program_id(0)")], "blocks overlap"),
     ("vector_add", "x twice", [("y_ptr + elements", "x_ptr + elements")], "both loads read x"),
     ("vector_add", "a difference", [("x + y, mask", "x - y, mask")], "a difference, not a sum"),
@@ -131,13 +131,13 @@ BUGS = [
         "row_sum",
         "float16 accumulator",
         [("dtype=tl.float32", "dtype=tl.float16"), (ROW_LOAD, ROW_LOAD + ".to(tl.float16)")],
-        "float16, which has 11 bits",
+        "float16, whose significand has 11 bits",
     ),
     (
         "row_sum",
         "summed in X's dtype",
         [("dtype=tl.float32", "dtype=x_ptr.dtype.element_ty")],
-        "float16, which has 11 bits",
+        "float16, whose significand has 11 bits",
     ),
     (
         "row_sum",
@@ -156,7 +156,7 @@ BUGS = [
         "outside x_ptr|column stride is taken to be 1",
     ),
     ("row_sum", "the mean", [("tl.sum(total))", "tl.sum(total) / N)")], "the mean, not the sum"),
-    ("row_sum", "always y[0]", [("y_ptr + row,", "y_ptr,")], "blocks overlap"),
+    ("row_sum", "always y[0]", [("y_ptr + row,", "y_ptr,")], "every program stores to y"),
     ("row_sum", "result in X's dtype", [("dtype=torch.float32", "dtype=x.dtype")], "expected torch.float32"),
     # five_operations
     (
@@ -169,7 +169,7 @@ BUGS = [
     (
         "five_operations",
         "result not counted",
-        [('3 * n * n),\n        "row', '2 * n * n),\n        "row')],
+        [("(n * n, 3 * n * n)", "(n * n, 2 * n * n)")],
         "the result is written as well",
     ),
     ("five_operations", "only X counted", [("n * n + 2 * n)", "n * n)")], "only X is counted"),
@@ -192,7 +192,7 @@ BUGS = [
     (
         "five_operations",
         "one operation missing",
-        [('        "X · v": (2 * n * n, n * n + 2 * n),\n', "")],
+        [("    return answer", '    del answer["X · v"]\n    return answer')],
         "a dict with the keys",
     ),
     # rms_norm (the transfer exercise; its reference is beside this file)
@@ -246,7 +246,7 @@ BUGS = [
                 "tl.arange(0, BLOCK)\n        x = " + RMS_LOAD + "\n        squares",
             )
         ],
-        "first block of the row alone",
+        "the mean is taken over the first 128 columns",
     ),
     ("rms_norm", "X's strides for Y", [(Y_ROW, "y_ptr + row * stride_xm + columns * stride_xn")], "outside y_ptr"),
     ("rms_norm", "store not masked", [("y, mask=columns < N)", "y)")], "store outside y_ptr"),

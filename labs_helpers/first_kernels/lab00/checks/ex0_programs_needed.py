@@ -2,17 +2,25 @@
 
 from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import Wrong, expect_number
+from labs_helpers.course.verdict.causes import still_possible
 from labs_helpers.first_kernels.lab00 import exercises
+
+# The last ones take a fraction that is added, and then cut off, for less than it is.
+CASES = ((1000, 128), (1024, 128), (1, 128), (129, 128), (10**9, 1024), (4097, 4096), (2**26 + 1, 2**26))
 
 
 @exercise("00/0", "how many programs?", points=5, minutes=3, reference=exercises.programs_needed)
 def programs_needed(student):
-    for n, BLOCK in ((1000, 128), (1024, 128), (1, 128), (129, 128), (10**9, 1024)):
+    passed = []
+    for n, BLOCK in CASES:
         case, got = f"n = {n}, BLOCK = {BLOCK}", student(n, BLOCK)
         if isinstance(got, bool) or not isinstance(got, int):
             cause = {type(None): "there is no return", float: "/ gives a float, // an int"}.get(type(got), "")
             raise Wrong(case, f"returned {got!r}, a {type(got).__name__}; a number of programs is an int.", cause=cause)
-        expect_number(case, "the number of programs", got, exercises.programs_needed(n, BLOCK), causes(n, BLOCK))
+        right = exercises.programs_needed(n, BLOCK)
+        possible = still_possible(causes(n, BLOCK), passed)
+        expect_number(case, "the number of programs", got, right, possible)
+        passed.append((tuple(causes(n, BLOCK)), right.__eq__))
         yield f"{case}: {got}"
 
 
@@ -21,3 +29,11 @@ def causes(n: int, BLOCK: int):
     yield "n and BLOCK are swapped", -(-BLOCK // n)
     yield "a program takes BLOCK elements, not one", n
     yield "one is added also where BLOCK divides n", n // BLOCK + 1
+    yield "what is left over takes one program more, not a program an element", n // BLOCK + n % BLOCK
+    yield "BLOCK − 1 is added to n, not taken from it", (n - BLOCK + 1) // BLOCK
+    yield "round() goes to the nearest number; a partial block needs a program, however small it is", round(n / BLOCK)
+    for fraction in (0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999, 0.999999, 0.9999999):
+        yield (
+            "a fraction that is added before rounding down is too little for a small rest; add BLOCK − 1 to n instead",
+            int(n / BLOCK + fraction),
+        )

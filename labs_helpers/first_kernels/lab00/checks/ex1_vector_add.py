@@ -3,16 +3,19 @@
 from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import Truth, check_compiles, kernel_cases, numbers, surrounded
 from labs_helpers.first_kernels.lab00 import exercises
+from labs_helpers.first_kernels.lab00.checks.blocks import block_size, covered, expect_blocks
 
 
 @exercise("00/1", "vector add", points=10, minutes=10, reference=exercises.vector_add, kernel=True)
 def vector_add(student):
-    cases = (
-        (f"{n} element{'s' if n > 1 else ''}, NaN around", surrounded(numbers(n)), surrounded(numbers(n, seed=1)))
-        for n in (256, 300, 1)
-    )
-    run = yield from kernel_cases(student, cases, truth, causes, loads, output="z")
-    yield "x and y read once, z written once: 12 bytes an element"
+    def case(n, **blocks):
+        name = f"{n} element{'s' if n > 1 else ''}, NaN around"
+        name += "".join(f", {block} = {size}" for block, size in blocks.items())
+        return name, surrounded(numbers(n)), surrounded(numbers(n, seed=1)), *([blocks] if blocks else [])
+
+    cases = (case(256), case(300), case(300, BLOCK=256), case(300, BLOCK=32), case(1))
+    run = yield from kernel_cases(student, cases, truth, causes, loads, stores=stores, output="z", fused=True)
+    yield "x and y read once, z written once: 12 bytes per element"
     yield check_compiles("vector add", run.launches[-1])
 
 
@@ -28,8 +31,40 @@ def causes(run, x, y):
     yield "y is not added", x
     yield "x is not added", y
     yield "a difference, not a sum", x - y
+    yield "a difference, not a sum", y - x
+    yield "a product, not a sum", x * y
+
+
+def stores(run, x, y):
+    n, BLOCK = len(x), block_size(run, "BLOCK", 128)
+
+    def elements(start, size=BLOCK, end=n):
+        return covered(run, (n, lambda i, *_: range(start(i), min(start(i) + size, end))))
+
+    if run.launches[-1].grid[0] != -(-n // BLOCK):
+        sentence = "the grid rounds down, so the last block has no program: triton.cdiv(n, BLOCK)"
+        yield sentence, elements(lambda i: i * BLOCK)
+        return
+    yield "each program takes the same elements: tl.program_id(0) * BLOCK has to enter them", elements(lambda i: 0)
+    yield "a block starts at program id × BLOCK, not at the program id: the blocks overlap", elements(lambda i: i)
+    yield "ids count from 0: the first block starts at 0, not at BLOCK", elements(lambda i: (i + 1) * BLOCK)
+    yield (
+        "only the first element of each block is taken; tl.arange(0, BLOCK) is the block",
+        elements(lambda i: i * BLOCK, 1),
+    )
+    yield (
+        "only the elements 0, 1, … are taken, one by each program; a program takes BLOCK of them",
+        elements(lambda i: i, 1),
+    )
+    yield "the mask leaves the last element out: elements < n", elements(lambda i: i * BLOCK, BLOCK, n - 1)
+    if BLOCK != 128:
+        for start in (BLOCK, 128):
+            yield "128 is written as a number where BLOCK belongs", elements(lambda i, start=start: i * start, 128)
+        yield "128 is written as a number where BLOCK belongs", elements(lambda i: i * 128)
 
 
 def loads(run, x, y):
+    if len(x) >= 64:
+        expect_blocks(run, 3 * len(x))
     for name, tensor in (("x", x), ("y", y)):
         yield name, tensor, 1, "each element belongs to one program, which reads it once"

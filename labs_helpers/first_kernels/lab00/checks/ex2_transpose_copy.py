@@ -1,8 +1,17 @@
 """Exercise 2 of lab 00: Y = Xᵀ, tile by tile, of X with any strides."""
 
 from labs_helpers.course.exercise import exercise
-from labs_helpers.course.verdict import Truth, check_compiles, kernel_cases, numbers, surrounded, with_unit_stride
+from labs_helpers.course.verdict import (
+    Truth,
+    Wrong,
+    check_compiles,
+    kernel_cases,
+    numbers,
+    surrounded,
+    with_unit_stride,
+)
 from labs_helpers.first_kernels.lab00 import exercises
+from labs_helpers.first_kernels.lab00.checks.blocks import block_size, covered, expect_blocks
 
 
 @exercise("00/2", "transposed copy", points=15, minutes=15, reference=exercises.transpose_copy, kernel=True)
@@ -11,11 +20,11 @@ def transpose_copy(student):
     cases = (
         ("64×64", base[:64, :64].contiguous()),
         ("37×70, NaN around", surrounded(base[:37, :70])),
-        ("70×37, itself a transposed view", base[:37, :70].t()),
-        ("40×33, every other column", base[:40, :66:2]),
+        ("70×37, itself a transposed view, tiles of 64×16", base[:37, :70].t(), {"BLOCK_M": 64, "BLOCK_N": 16}),
+        ("40×33, every other column, tiles of 16×64", base[:40, :66:2], {"BLOCK_M": 16, "BLOCK_N": 64}),
         ("1×1", base[:1, :1]),
     )
-    run = yield from kernel_cases(student, cases, truth, causes, loads, output="Y")
+    run = yield from kernel_cases(student, cases, truth, causes, loads, stores=stores, output="Y", fused=True)
     yield check_compiles("transposed copy", run.launches[-1])
 
 
@@ -35,5 +44,67 @@ def causes(run, x):
     yield "every program copied tile (0, 0): its id has to enter the rows and columns", first
 
 
+def stores(run, x):
+    (M, N), (BLOCK_M, BLOCK_N) = x.shape, (block_size(run, name, 32) for name in ("BLOCK_M", "BLOCK_N"))
+
+    def tiles(rows, columns):
+        return covered(
+            run,
+            (N, lambda i, j, _: range(columns(i, j)[0], sum(columns(i, j)))),
+            (M, lambda i, j, _: range(rows(i, j)[0], sum(rows(i, j)))),
+        )
+
+    def rows(start=BLOCK_M, size=BLOCK_M):
+        return lambda i, j: (i * start, size)
+
+    def columns(start=BLOCK_N, size=BLOCK_N):
+        return lambda i, j: (j * start, size)
+
+    if (*run.launches[-1].grid, 1)[:2] != (-(-M // BLOCK_M), -(-N // BLOCK_N)):
+        yield _grid(run, M, N, BLOCK_M, BLOCK_N), tiles(rows(), columns())
+        return
+    yield (
+        "the two program ids are swapped: axis 0 counts tiles of rows, axis 1 tiles of columns",
+        tiles(lambda i, j: (j * BLOCK_M, BLOCK_M), lambda i, j: (i * BLOCK_N, BLOCK_N)),
+    )
+    yield "tl.program_id(0) * BLOCK_M does not enter the rows", tiles(rows(0), columns())
+    yield "tl.program_id(1) * BLOCK_N does not enter the columns", tiles(rows(), columns(0))
+    yield "each program takes tile (0, 0): its ids have to enter the rows and columns", tiles(rows(0), columns(0))
+    yield "a tile starts at program id × block size, not at the id: the tiles overlap", tiles(rows(1), columns(1))
+    yield "rows start at program id × BLOCK_M, not at the id: the tiles overlap", tiles(rows(1), columns())
+    yield "columns start at program id × BLOCK_N, not at the id: the tiles overlap", tiles(rows(), columns(1))
+    if BLOCK_M == BLOCK_N:
+        return
+    for start, size in ((BLOCK_N, BLOCK_N), (BLOCK_M, BLOCK_N), (BLOCK_N, BLOCK_M)):
+        yield "BLOCK_N is used for the rows; they come in blocks of BLOCK_M", tiles(rows(start, size), columns())
+    for start, size in ((BLOCK_M, BLOCK_M), (BLOCK_N, BLOCK_M), (BLOCK_M, BLOCK_N)):
+        yield "BLOCK_M is used for the columns; they come in blocks of BLOCK_N", tiles(rows(), columns(start, size))
+    if BLOCK_M > BLOCK_N:  # the case that comes first
+        yield (
+            "BLOCK_M and BLOCK_N are swapped: rows come in blocks of BLOCK_M, columns of BLOCK_N",
+            tiles(rows(BLOCK_N, BLOCK_N), columns(BLOCK_M, BLOCK_M)),
+        )
+    for both in ((rows(32, 32), columns(32, 32)), (rows(32, 32), columns()), (rows(), columns(32, 32))):
+        yield "32 is written as a number where BLOCK_M and BLOCK_N belong", tiles(*both)
+
+
+def _grid(run, M, N, BLOCK_M, BLOCK_N) -> str:
+    """What is wrong with the grid, if it is that."""
+    grid = (*run.launches[-1].grid, 1)[:2]
+    if grid == (-(-M // BLOCK_N), -(-N // BLOCK_M)):
+        return "the grid divides M by BLOCK_N and N by BLOCK_M; it is the other way round"
+    if grid == (-(-N // BLOCK_N), -(-M // BLOCK_M)):
+        return "the grid counts columns on axis 0; the kernel takes its rows from there"
+    return "the grid rounds down, so the last tiles have no program: triton.cdiv(M, BLOCK_M), triton.cdiv(N, BLOCK_N)"
+
+
 def loads(run, x):
+    if not run.value.is_contiguous():
+        raise Wrong(
+            run.case,
+            f"Y has strides {run.value.stride()}; it is to be contiguous, as torch.empty((N, M)) is.",
+            cause="Y is a view, such as torch.empty((M, N)).t(): then nothing is transposed in memory.",
+        )
+    if x.numel() >= 256:
+        expect_blocks(run, 2 * x.numel())
     yield "X", x, 1, "each element belongs to one program, which reads it once"

@@ -1,73 +1,153 @@
 """Exercise 4 of lab 00: FLOPs, bytes and bounds of five operations, held against what PyTorch moves."""
 
+from collections.abc import Callable
+
 import torch
 
 from labs_helpers.course.exercise import exercise
 from labs_helpers.course.torch_traffic import TorchTraffic
-from labs_helpers.course.verdict import Wrong, expect_number, expect_tuple
+from labs_helpers.course.verdict import Wrong, expect_number, likely_in_all
 from labs_helpers.first_kernels.lab00 import exercises
 from labs_helpers.measure.datasheet import DATASHEET
 
 ROOFS = {name: (DATASHEET[name].fp16_flops, DATASHEET[name].bandwidth) for name in ("T4", "H200")}
 ROOFS["a machine of 300 GFLOP/s and 30 GB/s"] = 300e9, 30e9
+SIZES = ((8192, 2), (1024, 4), (16, 4))  # n and itemsize
+NAMES = tuple(exercises.five_operations(1, 1, 1.0, 1.0))
+BY_BOTH = "compare flops / peak_flops with bytes / bandwidth: the bound comes from both roofs, n and itemsize."
 
 
 @exercise("00/4", "five operations", points=15, minutes=15, reference=exercises.five_operations)
 def five_operations(student):
     n, itemsize = 64, 4
     x, v, V = torch.ones(n, n), torch.ones(n), torch.ones(n, 32)
-    operations = {
-        "X + Y": lambda: x + x,
-        "row sums of X": lambda: x.sum(1),
-        "X · v": lambda: x @ v,
-        "X · V": lambda: x @ V,
-        "X · Y": lambda: x @ x,
-    }
-    answer, expected = (function(n, itemsize, 1e12, 1e12) for function in (student, exercises.five_operations))
-    if not isinstance(answer, dict) or set(answer) != set(operations):
-        raise Wrong("", f"returned {answer!r}; a dict with the keys {', '.join(map(repr, operations))} is asked for")
+    operations = dict(
+        zip(NAMES, (lambda: x + x, lambda: x.sum(1), lambda: x @ v, lambda: x @ V, lambda: x @ x), strict=True)
+    )
+    answer, right = (counted(function, n, itemsize, 1e12, 1e12) for function in (student, exercises.five_operations))
     for name, operation in operations.items():
-        case = f"{name} at n = {n}, {itemsize} bytes an element"
-        flops, moved, _ = expect_tuple(case, answer[name], "flops", "bytes", "bound")
-        expect_number(case, "flops", flops, expected[name][0], flops_causes(name, n, expected[name][0]))
-        with TorchTraffic() as counted:
+        case, (flops, moved, _) = f"{name} at n = {n}, {itemsize} bytes per element", answer[name]
+        expect_number(case, "flops", flops, right[name][0], flops_causes(name, n, *right[name]))
+        with TorchTraffic() as traffic:
             operation()
-        expect_number(case, "bytes", moved, counted.bytes, bytes_causes(name, n * n * itemsize, itemsize, counted))
+        expect_number(case, "bytes", moved, traffic.bytes, bytes_causes(name, n, itemsize, traffic))
         yield f"{name}: {flops:,} FLOPs, {moved:,} bytes, as counted in PyTorch"
-    for machine, roofs in ROOFS.items():
-        for n, itemsize in ((8192, 2), (1024, 4), (16, 4)):
-            _expect_bounds(f"n = {n}, {itemsize} bytes an element, {machine}", student, n, itemsize, *roofs)
+    expect_bounds(student)
+    for machine in ROOFS:
         yield f"bounds under the roofs of {machine}"
 
 
-def flops_causes(name: str, n: int, flops: int):
+def counted(function, *arguments) -> dict:
+    """What it returns, with tuples for lists; raises Wrong unless that is a dict with the five names as keys, each
+    with three things."""
+    answer, keys = function(*arguments), ", ".join(map(repr, NAMES))
+    if not isinstance(answer, dict) or set(answer) != set(NAMES):
+        cause = "there is no return" if answer is None else ""
+        if isinstance(answer, dict) and {_letters(key) for key in answer} == {_letters(key) for key in NAMES}:
+            cause = "the keys differ in their spaces, or in the dot ·: take them from `names`, as in names[2]"
+        raise Wrong("", f"returned {answer!r:.300}; a dict with the keys {keys} is asked for", cause=cause)
+    for name, value in answer.items():
+        if not isinstance(value, (tuple, list)) or len(value) != 3:
+            raise Wrong(name, f"has {value!r:.80}; (flops, bytes, bound) is asked for")
+    return {name: tuple(answer[name]) for name in NAMES}
+
+
+def _letters(key) -> str:
+    return "".join(letter for letter in str(key) if letter.isalpha())
+
+
+def flops_causes(name: str, n: int, flops: int, moved: int, _):
+    yield "flops and bytes have changed places: (flops, bytes, bound)", moved
     if "·" in name:
         yield "a multiply-add is two FLOPs", flops // 2
+    else:
+        yield "one addition is one FLOP; two are counted where nothing is multiplied", 2 * n * n
+        yield "there are n additions for each of n rows, n² in all", n
+    if name == "X + Y":
+        yield "an element of the sum takes one addition: two matrices are added, n² times", 3 * n * n
+    if name == "row sums of X":
+        yield "a sum of n numbers is counted as n additions here, not n − 1", n * (n - 1)
+    if name == "X · v":
+        yield "each of the n elements of the product takes n multiply-adds", 2 * n
     if name == "X · V":
         yield "V has 32 columns, and each is a product X · v", 2 * n * n
+        yield "V has 32 columns, not n", 2 * n**3
     if name == "X · Y":
         yield "each of the n² elements of the product takes n multiply-adds", 2 * n * n
 
 
-def bytes_causes(name: str, matrix: int, itemsize: int, counted: TorchTraffic):
-    yield "bytes are elements times itemsize", counted.bytes // itemsize
-    yield "the result is written as well", sum(operation.bytes_read for operation in counted.operations)
+def bytes_causes(name: str, n: int, itemsize: int, traffic: TorchTraffic):
+    matrix, right = n * n * itemsize, traffic.bytes
+    yield "bytes are elements times itemsize", right // itemsize
+    yield "bits are counted: an element has itemsize bytes", 8 * right
+    for unit in (1e3, 1e6, 1e9):
+        yield "bytes are asked for, not KB, MB or GB", right / unit
+    yield "the result is written as well", sum(operation.bytes_read for operation in traffic.operations)
     if "Y" in name:
-        yield "both matrices are read", counted.bytes - matrix
+        yield "both matrices are read", right - matrix
+        yield "a matrix has n² elements, not n", right // n
     if name != "row sums of X":
         yield "only X is counted; what X meets is read and the result is written", matrix
+    else:
+        yield "the result has one element for each row, n in all, not n²", 2 * matrix
+    if name == "X · v":
+        yield "v and the result have n elements, not n²", 3 * matrix
+    if name == "X · V":
+        yield "V and the result have n × 32 elements; here they have n", matrix + 2 * n * itemsize
+        yield "V and the result have n × 32 elements; here they have n²", 3 * matrix
+        yield "the result has 32 columns as well: n × 32 elements, not n", matrix + 33 * n * itemsize
 
 
-def _expect_bounds(case: str, student, n: int, itemsize: int, peak: float, bandwidth: float) -> None:
-    answer, expected = (f(n, itemsize, peak, bandwidth) for f in (student, exercises.five_operations))
-    for name, right in expected.items():
-        if answer[name] == right:
-            continue
-        cause, other = "", {"memory": "compute", "compute": "memory"}
-        if answer[name][:2] != right[:2]:
-            cause = "a number of n = 64 or of 4 bytes stands in the function"
-        elif all(answer[key][2] == other[value[2]] for key, value in expected.items()):
-            cause = "the comparison is the wrong way round, in every operation"
-        seconds = f"computing takes {right[0] / peak:.2g} s, moving {right[1] / bandwidth:.2g} s"
-        advice = "compare flops / peak_flops with bytes / bandwidth: the bound comes from both roofs, n and itemsize."
-        raise Wrong(case, f"{name} is {answer[name]}, expected {right}: {seconds}.", cause=cause, advice=advice)
+def expect_bounds(student) -> None:
+    """Raises Wrong for the first bound that is wrong; its cause has to fit the bounds of all machines and sizes."""
+    given = [(machine, *size, *roofs) for machine, roofs in ROOFS.items() for size in SIZES]
+    answers = [counted(student, n, itemsize, *roofs) for _, n, itemsize, *roofs in given]
+    expected = [counted(exercises.five_operations, n, itemsize, *roofs) for _, n, itemsize, *roofs in given]
+    for (machine, n, itemsize, peak, bandwidth), answer, right in zip(given, answers, expected, strict=True):
+        for name in NAMES:
+            if answer[name] == right[name]:
+                continue
+            cause: str | tuple[str, ...] = ()
+            if answer[name][:2] != right[name][:2]:
+                cause = "a number of n = 64 or of 4 bytes stands in the function"
+            else:
+                mistaken = [mistaken_bounds(one[3], one[4], r) for one, r in zip(given, expected, strict=True)]
+                cause = likely_in_all(mistaken, [tuple(answer[key][2] for key in NAMES) for answer in answers])
+            flops, moved, _ = right[name]
+            seconds = f"computing takes {flops / peak:.2g} s, moving {moved / bandwidth:.2g} s"
+            found = f"{name} is bound by {answer[name][2]!r}, expected {right[name][2]!r}: {seconds}."
+            if answer[name][:2] != right[name][:2]:
+                found = f"{name} is {answer[name]}, expected {right[name]}."
+            raise Wrong(f"n = {n}, {itemsize} bytes per element, {machine}", found, cause=cause, advice=BY_BOTH)
+
+
+def mistaken_bounds(peak: float, bandwidth: float, right: dict):
+    """(mistake, the five bounds that it gives) under two roofs; right: what is right there."""
+
+    def bounds(computes: Callable[[int, int], bool], words=("compute", "memory")) -> tuple[str, ...]:
+        return tuple(words[0] if computes(flops, moved) else words[1] for flops, moved, _ in right.values())
+
+    yield "the comparison is the wrong way round, in every operation", bounds(lambda f, b: f / peak < b / bandwidth)
+    yield (
+        "flops belong to peak_flops and bytes to bandwidth; here they are divided crosswise",
+        bounds(lambda f, b: f / bandwidth >= b / peak),
+    )
+    yield "FLOPs are compared with bytes; seconds are to be compared with seconds", bounds(lambda f, b: f >= b)
+    yield "the bytes are not divided by the bandwidth", bounds(lambda f, b: f / peak >= b)
+    for itemsize in (2, 4):
+        yield (
+            "elements are divided by the bandwidth, not bytes",
+            bounds(lambda f, b, size=itemsize: f / peak >= b / size / bandwidth),
+        )
+    yield (
+        "the intensity is held against the bandwidth; the ridge is peak_flops / bandwidth",
+        bounds(lambda f, b: f / b >= bandwidth),
+    )
+    yield (
+        "the bound is taken from the name of the operation; it comes from both roofs",
+        tuple("compute" if name == "X · Y" else "memory" for name in right),
+    )
+    yield (
+        "the words are 'memory' and 'compute', in small letters",
+        bounds(lambda f, b: f / peak >= b / bandwidth, ("Compute", "Memory")),
+    )

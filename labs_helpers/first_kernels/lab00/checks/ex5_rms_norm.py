@@ -3,7 +3,16 @@
 import torch
 
 from labs_helpers.course.exercise import exercise
-from labs_helpers.course.verdict import Truth, Wrong, check_compiles, kernel_cases, numbers, surrounded
+from labs_helpers.course.verdict import (
+    Truth,
+    Wrong,
+    check_compiles,
+    kernel_cases,
+    numbers,
+    surrounded,
+    with_unit_stride,
+)
+from labs_helpers.first_kernels.lab00.checks.blocks import block_size, covered, expect_blocks
 
 
 @exercise("00/5", "transfer: RMS norm", points=30, minutes=20, kernel=True)
@@ -11,13 +20,14 @@ def rms_norm(student):
     small = surrounded(numbers(4, 200) * 1e-3)
     small[1] = 0.0
     cases = (
-        ("4×256, eps = 0.1", numbers(4, 256) + 1, 0.1),
+        ("4×256, eps = 10", 2 * numbers(4, 256) + 1, 10.0),  # each place for so large an eps gives another result
         ("5×300, NaN around", surrounded(numbers(5, 300) + 1), 1e-6),
+        ("2×1100, BLOCK = 64", numbers(2, 1100), 0.1, {"BLOCK": 64}),
         ("130×3, a transposed view, eps = 0.1", numbers(3, 130).t(), 0.1),
         ("4×200, values near eps and a row of zeros", small, 1e-4),
         ("3×190 float16, values near 1000", (1000 * numbers(3, 190)).half(), 1e-6),
     )
-    run = yield from kernel_cases(student, cases, truth, causes, loads, output="y", fused=True)
+    run = yield from kernel_cases(student, cases, truth, causes, loads, stores=stores, output="y", fused=True)
     yield "one kernel, X read at most twice, y written once"
     yield check_compiles("RMS norm", run.launches[-1])
 
@@ -32,9 +42,9 @@ def truth(x, eps) -> Truth:
 
 
 def causes(run, x, eps):
-    values, N = x.cpu().double(), x.shape[1]
+    values, N, BLOCK = x.cpu().double(), x.shape[1], block_size(run, "BLOCK", 128)
     squares = (values**2).sum(1, keepdim=True)
-    mean, padded = squares / N, -(-N // 128) * 128
+    mean, padded = squares / N, -(-N // BLOCK) * BLOCK
     if x.dtype == torch.float16:
         yield "x² overflows in float16 above 256: go to tl.float32 before squaring", torch.zeros_like(values)
         return  # the others show in float32; here some are near 0 as well
@@ -42,15 +52,51 @@ def causes(run, x, eps):
         "the sum of squares is divided by the padded length of the row, not by N",
         values / (squares / padded + eps).sqrt(),
     )
+    yield "the sum of squares is divided by BLOCK, not by N", values / (squares / BLOCK + eps).sqrt()
     yield "the sum of squares, not their mean: divide by N", values / (squares + eps).sqrt()
     yield "the square root is missing", values / (mean + eps)
     yield "eps is missing", values / mean.sqrt()
     yield "eps is added outside the square root", values / (mean.sqrt() + eps)
+    yield "eps is added to the sum, and so divided by N: add it to the mean", values / ((squares + eps) / N).sqrt()
+    yield "the larger of mean and eps is taken; they are added", values / mean.clamp(min=eps).sqrt()
+    yield "eps is taken away, not added", values / (mean - eps).sqrt()
     layer_norm = torch.nn.functional.layer_norm(values, (N,), eps=eps)
     yield "the mean is subtracted, as a LayerNorm does; RMS norm only divides", layer_norm
     yield "multiplied by the root mean square instead of divided", values * (mean + eps).sqrt()
-    first = (values[:, :128] ** 2).sum(1, keepdim=True)
-    yield "the mean is taken over the first block of the row alone", values / (first / N + eps).sqrt()
+    yield "x is not squared", values / (values.mean(1, keepdim=True) + eps).sqrt()
+    yield "x is not squared: |x|", values / (values.abs().mean(1, keepdim=True) + eps).sqrt()
+    yield "X is not divided by its root mean square", values
+    yield "1 is divided by the root mean square, not X", torch.ones_like(values) / (mean + eps).sqrt()
+    for end in {BLOCK, 512, 1024}:
+        first = (values[:, :end] ** 2).sum(1, keepdim=True)
+        yield f"the mean is taken over the first {end} columns of the row alone", values / (first / N + eps).sqrt()
+    last = (values[:, (N - 1) // BLOCK * BLOCK :] ** 2).sum(1, keepdim=True)
+    yield "only the last block's squares are left: add to the accumulator", values / (last / N + eps).sqrt()
+    whole = (values[:, : N // BLOCK * BLOCK] ** 2).sum(1, keepdim=True)
+    yield "the last, partial block is missing in the mean", values / (whole / N + eps).sqrt()
+    with_strides = with_unit_stride(x, 1)
+    other = (with_strides**2).mean(1, keepdim=True)
+    yield "X's column stride is taken to be 1", with_strides / (other + eps).sqrt()
+    if N % BLOCK:
+        yield "a masked element is not 0 in the mean: give the load other=0.0", torch.full_like(values, torch.nan)
+
+
+def stores(run, x, eps):
+    (M, N), BLOCK = x.shape, block_size(run, "BLOCK", 128)
+    again = bool((run.counts(run.value).stores > 1).any())
+
+    def taken(end, rows=lambda i, *_: range(i, i + 1)):
+        return covered(run, (M, rows), (N, lambda *_: range(end)))
+
+    if again:
+        yield "the second loop writes the same columns in every step: its start has to enter them", taken(BLOCK)
+    else:
+        for end in {BLOCK, 128, 256, 512, 1024}:
+            if end < N:
+                yield f"only the first {end} columns of a row are written: a loop over the row is missing", taken(end)
+    if N // BLOCK > 1:
+        yield "the last, partial block of each row is not written", taken(N // BLOCK * BLOCK)
+    yield "every program writes row 0: its row has to enter Y's pointer", taken(N, lambda *_: range(1))
 
 
 def loads(run, x, eps):
@@ -59,4 +105,6 @@ def loads(run, x, eps):
     if counts is not None and not 1 <= counts.loads.max() <= 2:
         found = f"an element of X is loaded {counts.loads.max()} times"
         raise Wrong(run.case, f"{found}; twice is enough: once for the mean, once for the result")
+    if x.shape[1] >= 64:
+        expect_blocks(run, 2 * x.numel())
     return ()

@@ -7,22 +7,23 @@ def five_operations(n, itemsize, peak_flops, bandwidth):
     An element has `itemsize` bytes. Each operation reads its inputs once and writes its result
     once. One addition is one FLOP, a multiply-add is two; a sum of n numbers is n additions.
     peak_flops: FLOP/s. bandwidth: bytes/s.
-    Returns a dict with the keys 'X + Y', 'row sums of X', 'X · v', 'X · V', 'X · Y', each
-    (flops, bytes, 'memory' or 'compute'): the bound is what takes longer, moving or computing.
+    Returns a dict with each of the names below as a key, and (flops, bytes, 'memory' or 'compute')
+    as its value: the bound is what takes longer, moving or computing.
     """
+    names = "X + Y", "row sums of X", "X · v", "X · V", "X · Y"
     # 1. For each operation: its FLOPs, and the elements it reads and writes.
     # 2. Bytes are elements times itemsize.
     # 3. Seconds to compute: flops / peak_flops; to move: bytes / bandwidth. The longer one binds.
     ### BEGIN SOLUTION
-    counts = {
-        "X + Y": (n * n, 3 * n * n),
-        "row sums of X": (n * n, n * n + n),
-        "X · v": (2 * n * n, n * n + 2 * n),
-        "X · V": (2 * n * n * 32, n * n + 2 * n * 32),
-        "X · Y": (2 * n**3, 3 * n * n),
-    }
+    counts = (
+        (n * n, 3 * n * n),
+        (n * n, n * n + n),
+        (2 * n * n, n * n + 2 * n),
+        (2 * n * n * 32, n * n + 2 * n * 32),
+        (2 * n**3, 3 * n * n),
+    )
     answer = {}
-    for name, (flops, elements) in counts.items():
+    for name, (flops, elements) in zip(names, counts, strict=True):
         moved = elements * itemsize
         bound = "compute" if flops / peak_flops >= moved / bandwidth else "memory"
         answer[name] = (flops, moved, bound)
