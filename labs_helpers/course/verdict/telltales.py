@@ -44,6 +44,8 @@ def _in_kernel(tree: ast.Module) -> Iterator[str]:
             )
         elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not) and _is_block(node.operand, blocks):
             yield "Python's `not` of a block is one truth value; `~` goes element by element"
+        elif isinstance(node, ast.BinOp) and isinstance(node.op, (ast.BitAnd, ast.BitOr)):
+            yield from _two_bounds(node, blocks)
         elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow):
             yield "Triton has no **: a square is x * x, a root tl.sqrt(x)"
         elif isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id.endswith("_ptr"):
@@ -64,6 +66,21 @@ def _call(node: ast.Call, blocks: set[str]) -> Iterator[str]:
         yield f"Python's {name}() inside a kernel knows no blocks: {BUILTINS[name]}"
     elif module == "tl" and name in ("max", "min") and len(node.args) > 1 and not _is_integer(node.args[1]):
         yield f"the second argument of tl.{name} is an axis; tl.{name}imum(a, b) compares two"
+
+
+def _two_bounds(node: ast.BinOp, blocks: set[str]) -> Iterator[str]:
+    """Of a mask such as (rows < M) & (columns < N), of which each side is a bound of another name."""
+    sides = [side for side in (node.left, node.right) if isinstance(side, ast.Compare)]
+    if len(sides) < 2 or not all(isinstance(side.ops[0], (ast.Lt, ast.LtE)) for side in sides):
+        return
+    if isinstance(node.op, ast.BitOr):
+        yield "`|` lets through what is inside one of two bounds; an element has to be inside both: &"
+    names = [side.left.id for side in sides if isinstance(side.left, ast.Name) and side.left.id in blocks]
+    if len(set(names)) == 2:
+        yield (
+            f"{names[0]} and {names[1]} meet in the mask element by element. {names[0]}[:, None] is a column and "
+            f"{names[1]}[None, :] a row, and together they are a tile"
+        )
 
 
 def _chain(node: ast.Compare) -> str:

@@ -110,6 +110,8 @@ def expect_bounds(student) -> None:
             cause: str | tuple[str, ...] = ()
             if answer[name][:2] != right[name][:2]:
                 cause = "a number of n = 64 or of 4 bytes stands in the function"
+            elif answer[name][2] not in ("memory", "compute"):
+                cause = "the words are 'memory' and 'compute', in small letters"
             else:
                 mistaken = [mistaken_bounds(one[3], one[4], r) for one, r in zip(given, expected, strict=True)]
                 cause = likely_in_all(mistaken, [tuple(answer[key][2] for key in NAMES) for answer in answers])
@@ -124,8 +126,8 @@ def expect_bounds(student) -> None:
 def mistaken_bounds(peak: float, bandwidth: float, right: dict):
     """(mistake, the five bounds that it gives) under two roofs; right: what is right there."""
 
-    def bounds(computes: Callable[[int, int], bool], words=("compute", "memory")) -> tuple[str, ...]:
-        return tuple(words[0] if computes(flops, moved) else words[1] for flops, moved, _ in right.values())
+    def bounds(computes: Callable[[int, int], bool]) -> tuple[str, ...]:
+        return tuple("compute" if computes(flops, moved) else "memory" for flops, moved, _ in right.values())
 
     yield "the comparison is the wrong way round, in every operation", bounds(lambda f, b: f / peak < b / bandwidth)
     yield (
@@ -146,8 +148,4 @@ def mistaken_bounds(peak: float, bandwidth: float, right: dict):
     yield (
         "the bound is taken from the name of the operation; it comes from both roofs",
         tuple("compute" if name == "X · Y" else "memory" for name in right),
-    )
-    yield (
-        "the words are 'memory' and 'compute', in small letters",
-        bounds(lambda f, b: f / peak >= b / bandwidth, ("Compute", "Memory")),
     )
