@@ -41,11 +41,13 @@ class Candidate:
 
 
 def candidates(dp: int, tp: int, attentions: list[str], manners: list[bool]) -> list[Candidate]:
-    """Those of one layout. attentions: names; manners: whether compiled."""
+    """Those of one layout. attentions: names; manners: whether compiled. Our layers block by block and as a whole, for
+    `parallelize_module`'s sake, which some versions compile as a whole alone."""
     found = []
     for attention in attentions:
         for compiled in manners:
             found.append(Candidate(OURS, attention, compiled))
+            found += [Candidate(OURS, attention, compiled, whole=True)] if compiled and tp > 1 else []
             found += [Candidate(THEIRS, attention, compiled)] if tp > 1 else []
     for compiled in manners:
         if tp > 1:

@@ -26,8 +26,8 @@ from labs_helpers.tensor_parallel.gpu_candidates import ALONE, OURS, THEIRS, Can
 from labs_helpers.tensor_parallel.gpu_timing import (
     ALL_REDUCES,
     all_reduces,
+    collected_between,
     gathered,
-    no_garbage_collection,
     timed,
     times,
 )
@@ -47,6 +47,7 @@ Record = dict[str, Any]
 
 def race(setting: Setting, wanted: Iterable[Candidate], rounds: int) -> list[Record]:
     """A record per candidate in one layout, the same on every rank, which all call it. Times are the slowest rank's.
+    device_mallocs: in all timed steps, how often the driver was asked for memory, which holds up the GPU.
 
     A candidate that fails, or whose loss or gradients are not the first one's, has its error recorded, and no times.
     """
@@ -66,13 +67,22 @@ def race(setting: Setting, wanted: Iterable[Candidate], rounds: int) -> list[Rec
     mark_disagreements([records[candidate] for candidate in contestants], SAME[setting.dtype])
     contestants = {one: contestant for one, contestant in contestants.items() if "error" not in records[one]}
     samples: dict[Candidate, list[float]] = {candidate: [] for candidate in contestants}
-    with no_garbage_collection():
+    mallocs = dict.fromkeys(contestants, 0)
+    with collected_between() as collect:
         for _ in range(rounds):
             for candidate, contestant in contestants.items():
+                collect()
+                contestant.step()  # as in training, the step before was the same model's
+                before = _device_mallocs(setting.device)
                 samples[candidate].append(timed(contestant.step, setting.device))
+                mallocs[candidate] += _device_mallocs(setting.device) - before
     for candidate, taken in samples.items():
-        records[candidate] |= times("step", taken)
+        records[candidate] |= times("step", taken) | {"device_mallocs": max(gathered(mallocs[candidate]))}
     return list(records.values())
+
+
+def _device_mallocs(device: torch.device) -> int:
+    return int(torch.cuda.memory_stats(device).get("num_device_alloc", 0)) if device.type == "cuda" else 0
 
 
 def _try(setting: Setting, candidate: Candidate) -> tuple[Contestant | None, str]:
@@ -160,7 +170,7 @@ def table(records: list[Record]) -> str:
     """A line per candidate: median and spread in ms, and how long ours takes of the time of parallelize_module's."""
     rows = frame([record for record in records if record["kind"] == "gpu_step"])
     keys = ["dp", "tp", "attention", "compiled", "sequence_parallel", "average"]
-    wanted = [*keys, "library", "step_ms", "spread", "ours / theirs", "loss", "error"]
+    wanted = [*keys, "library", "whole", "device_mallocs", "step_ms", "spread", "ours / theirs", "loss", "error"]
     rows = rows.reindex(columns=list(dict.fromkeys([*rows, *wanted, "step_p20_ms", "step_p80_ms"])))
     rows["spread"] = (rows["step_p80_ms"] - rows["step_p20_ms"]) / rows["step_ms"]
     theirs = rows[rows["library"] == THEIRS].set_index(keys)["step_ms"]

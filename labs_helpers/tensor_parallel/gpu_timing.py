@@ -57,14 +57,20 @@ def _wait(device: torch.device) -> None:
 
 
 @contextmanager
-def no_garbage_collection() -> Iterator[None]:
-    """Within it Python collects no cycles: that would look through the objects of all candidates in the time of one."""
+def collected_between() -> Iterator[Callable[[], object]]:
+    """Within it Python collects cycles only where the function that this yields is called.
+
+    By itself it would look through the objects of all candidates in the time of one. But never is too seldom: some
+    candidates' steps leave cycles with tensors in them, and the next one's would have to ask the driver for memory.
+    """
     gc.collect()
+    gc.freeze()  # what is there by now stays, and need not be looked at again
     gc.disable()
     try:
-        yield
+        yield gc.collect
     finally:
         gc.enable()
+        gc.unfreeze()
 
 
 def times(name: str, seconds: list[float]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ import torch.distributed as dist
 from labs_helpers.data_parallel.race.candidates import Candidate
 from labs_helpers.data_parallel.race.setting import Setting, Step
 from labs_helpers.data_parallel.race.wrappers import ALONE
-from labs_helpers.tensor_parallel.gpu_timing import gathered, no_garbage_collection, timed, times
+from labs_helpers.tensor_parallel.gpu_timing import collected_between, gathered, timed, times
 
 Record = dict[str, Any]
 SAME = {torch.bfloat16: 0.01, torch.float32: 1e-4}  # relative, of the losses after WARM_UP steps
@@ -49,9 +49,10 @@ def race(
     _mark_other_losses([one.record for one in running if one.candidate.library != ALONE], SAME[rounded])
     running = [one for one in running if "error" not in one.record]
     samples: list[list[float]] = [[] for _ in running]
-    with no_garbage_collection():
+    with collected_between() as collect:
         for _ in range(rounds):
             for taken, contestant in zip(samples, running, strict=True):
+                collect()
                 taken.append(timed(_several(contestant.step, steps), setting.device) / steps)
     for taken, contestant in zip(samples, running, strict=True):
         contestant.record |= times("step", taken)
