@@ -9,28 +9,30 @@
     stop_cluster()        # a cell of its own
 
 The output of a %%px cell is shown when it has ended, in rank order. A cell that does not end within its time
-limit, or that is interrupted, says where each rank stood; the cluster is then gone and has to be started again.
+limit, is interrupted, or has a rank that died or is waited for in vain, says where each rank stood, as `run_on_ranks`
+does (see px.py); the cluster is then gone and has to be started again. After an error alone it goes on.
 """
 
 from __future__ import annotations
 
 import atexit
 import os
-import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
-from labs_helpers.launch.failure import RanksFailed, RanksTimeout, failure
+from labs_helpers.launch import keeper
+from labs_helpers.launch.failure import RanksFailed, failure
 from labs_helpers.launch.flavour import find_flavour, shared_memory
+from labs_helpers.launch.mpirun import check_ranks
 from labs_helpers.launch.process import end_marked, put_mark
+from labs_helpers.launch.px import Cell, prepare_engine
 from labs_helpers.launch.scratch import scratch
-from labs_helpers.launch.worker import ask_where
+from labs_helpers.launch.worker import gone
 
 # An engine is registered at its second heartbeat: every 0.5 s instead of 3 s. Lost after 30 s without, as before.
 HEARTBEAT = ["--HeartMonitor.period=500", "--HeartMonitor.max_heartmonitor_misses=60"]
@@ -48,8 +50,7 @@ def start_cluster(
     Raises ValueError (ranks below 1), TimeoutError, FileNotFoundError (no mpirun); nothing is then left running.
     """
     global _running
-    if not isinstance(ranks, int) or ranks < 1:
-        raise ValueError(f"ranks must be a positive whole number, not {ranks!r}")
+    check_ranks(ranks)
     stop_cluster()
     _running = Cluster(ranks, timeout, cell_timeout, dict(env or {}))
     return _running
@@ -112,7 +113,8 @@ class Cluster:
         course = str(Path(__file__).parents[2])
         env["PYTHONPATH"] = os.pathsep.join(filter(None, (env.get("PYTHONPATH", os.environ.get("PYTHONPATH")), course)))
         config = Config()
-        config.MPIEngineSetLauncher.mpi_cmd = [flavour.mpirun]
+        not_watched = "0"  # the guard below ends it with this process; which of its threads starts it is not known
+        config.MPIEngineSetLauncher.mpi_cmd = [sys.executable, keeper.__file__, not_watched, flavour.mpirun]
         config.MPIEngineSetLauncher.environment = flavour.environment(self._folder, memory) | os.environ | env
         config.LocalControllerLauncher.environment = env
         config.LocalControllerLauncher.connection_info_timeout = timeout
@@ -126,7 +128,7 @@ class Cluster:
         self.client.wait_for_engines(self.ranks, timeout=timeout, interactive=False)
         self.view = self.client[:]
         self.view.block = True
-        answers = self.view.apply_async(_say_where_when_asked, self._folder)
+        answers = self.view.apply_async(prepare_engine, self._folder)
         answers.get(timeout=timeout)
         self._register_px()
 
@@ -137,40 +139,34 @@ class Cluster:
         self.view.activate()
         magics = shell.magics_manager.registry["ParallelMagics"]
         magics.stream_output, magics.progress_after_seconds = False, -1  # in rank order, and no progress bar
-        magics.signal_on_interrupt = None  # or else the interrupt is swallowed and a deadlock goes on
-        magics.parallel_execute = partial(self._limited, magics.parallel_execute)
+        magics.parallel_execute = partial(self._execute, magics.parallel_execute)
 
-    def _limited(self, execute: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+    def _execute(self, begin: Callable[..., Any], cell: str, block: bool | None = None, **options: Any) -> Any:
+        """What %px and %%px call. begin: ipyparallel's own, which sends the cell to the ranks."""
         if self.client is None:
             raise RuntimeError("the cluster is stopped: start it first, with start_cluster(ranks)")
-        limit_passed = threading.Event()
+        folder = Path(self._folder)
+        if gone(folder):  # since the last cell; a new one would wait for them
+            self._end_with(failure(folder, self.ranks, "The cluster has died: start it again."))
+        for file in (*folder.glob("*.error"), *folder.glob("*.done")):
+            file.unlink(missing_ok=True)
+        result = begin(cell, block=False, save_name=options.get("save_name"))
+        if block is False:
+            return result
+        running = Cell(folder, self.ranks, result, self._launcher.controller.process.is_running)
+        if lost := running.wait(self.cell_timeout):
+            self._end_with(lost)
+        result.wait_for_output(1)
+        result.display_outputs(options.get("groupby", "type"))
+        if error := running.error():
+            raise error
+        return result.get() and None
 
-        def interrupt() -> None:
-            limit_passed.set()
-            os.kill(os.getpid(), signal.SIGINT)
-
-        timer = threading.Timer(self.cell_timeout, interrupt)
-        timer.daemon = True
-        timer.start()
+    def _end_with(self, error: RanksFailed) -> NoReturn:
         try:
-            return execute(*arguments, **options)
-        except BaseException as error:
-            if not limit_passed.is_set() and not isinstance(error.__context__ or error, KeyboardInterrupt):
-                raise
-        finally:
-            timer.cancel()
-        try:
-            raise self._failure(limit_passed.is_set())
+            raise error
         finally:
             self.stop()
-
-    def _failure(self, limit_passed: bool) -> RanksFailed:
-        folder = Path(self._folder)
-        ask_where(folder)
-        kind = RanksTimeout if limit_passed else RanksFailed
-        what = f"did not end within {self.cell_timeout:g} s" if limit_passed else "was interrupted"
-        headline = f"The cell {what}. The cluster is ended: start it again."
-        return failure(folder, self.ranks, headline, kind=kind)
 
 
 def _guard(mark: str, course: str) -> subprocess.Popen[bytes]:
@@ -178,13 +174,3 @@ def _guard(mark: str, course: str) -> subprocess.Popen[bytes]:
     source = f"import sys; sys.path.append({course!r}); from labs_helpers.launch.process import end_marked\n"
     source += f"sys.stdin.read(); end_marked({mark!r})"
     return subprocess.Popen([sys.executable, "-c", source], stdin=subprocess.PIPE, start_new_session=True)
-
-
-def _say_where_when_asked(folder: str) -> None:
-    from pathlib import Path
-
-    from mpi4py import MPI
-
-    from labs_helpers.launch.worker import say_where_when_asked
-
-    say_where_when_asked(Path(folder), MPI.COMM_WORLD.rank)

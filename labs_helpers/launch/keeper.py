@@ -1,8 +1,9 @@
 """Runs a command of which nothing shall outlive its end, or the caller's: python keeper.py CALLER COMMAND ARGUMENT...
 
-CALLER is the process id of who started this. The kernel makes this process the parent of whatever the command's own
-processes leave behind (Linux: a child subreaper), so that it finds also what has a session of its own and another
-environment. It ends as the command does: with its status, or by its signal. It imports little: every run waits for it.
+CALLER is the process id of who started this, whose death ends all; 0: nobody is watched. The kernel makes this process
+the parent of whatever the command's own processes leave behind (Linux: a child subreaper), so that it finds also what
+has a session of its own and another environment. It ends as the command does: with its status, or by its signal. It
+imports little: every run waits for its start.
 """
 
 import ctypes
@@ -22,9 +23,10 @@ def main() -> int:
     signal.signal(signal.SIGUSR1, _caller_died)
     prctl = ctypes.CDLL(None).prctl
     prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    prctl(PR_SET_PDEATHSIG, int(signal.SIGUSR1), 0, 0, 0)
-    if os.getppid() != caller:  # it died before it could be watched
-        return 1
+    if caller:
+        prctl(PR_SET_PDEATHSIG, int(signal.SIGUSR1), 0, 0, 0)
+        if os.getppid() != caller:  # it died before it could be watched
+            return 1
     # Python ignores these two, and what is ignored here would be ignored there.
     child = os.posix_spawn(command[0], command, os.environ, setsigdef=(signal.SIGPIPE, signal.SIGXFSZ))
     ended, status = os.waitpid(-1, 0)

@@ -39,12 +39,12 @@ def main() -> None:
     say_where_when_asked(folder, rank)
     try:
         result = _run_script(script) if script else _call(folder / "call")
-        _write(folder / f"{rank}.done", result)
+        write(folder / f"{rank}.done", result)
     except BaseException as error:
         if isinstance(error, SystemExit) and not error.code:
-            _write(folder / f"{rank}.done", b"")
+            write(folder / f"{rank}.done", b"")
         else:
-            _write(folder / f"{rank}.error", _described(error).encode())
+            write(folder / f"{rank}.error", _described(error).encode())
             _end_all_ranks(folder, finish_printing)
 
 
@@ -135,7 +135,7 @@ def _keep_parts(reading: int, file: Path) -> None:
             chunk, room = chunk[count:], room - count
 
 
-def _write(file: Path, content: bytes) -> None:
+def write(file: Path, content: bytes) -> None:
     part = file.with_suffix(".part")
     part.write_bytes(content)
     part.rename(file)  # whoever sees the file sees all of it
@@ -154,7 +154,7 @@ def say_where_when_asked(folder: Path, rank: int | str) -> None:
     where = open(folder / f"{rank}.where", "w")
     faulthandler.enable(where, all_threads=False)
     faulthandler.register(signal.SIGCONT, where, all_threads=False)  # Open MPI sends it before it ends a rank
-    _write(folder / f"{rank}.pid", f"{os.getpid()} {_where_pids_mean_the_same()}".encode())
+    write(folder / f"{rank}.pid", f"{os.getpid()} {where_pids_mean_the_same()}".encode())
 
 
 def ask_where(folder: Path) -> None:
@@ -162,7 +162,7 @@ def ask_where(folder: Path) -> None:
     asked = []
     for file in folder.glob("*.pid"):
         pid, place = file.read_text().split()
-        if place == _where_pids_mean_the_same() and not _ended(file):
+        if place == where_pids_mean_the_same() and not _ended(file):
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(int(pid), signal.SIGCONT)
                 asked.append(file.with_suffix(".where"))
@@ -173,22 +173,27 @@ def ask_where(folder: Path) -> None:
 
 def died(folder: Path) -> list[int]:
     """The ranks on this host whose process has ended without a result: with an error, or without a word."""
-    here, ranks = _where_pids_mean_the_same(), []
+    return [rank for rank in gone(folder) if not (folder / f"{rank}.done").exists()]
+
+
+def gone(folder: Path) -> list[int]:
+    """The ranks on this host whose process has ended."""
+    here, ranks = where_pids_mean_the_same(), []
     for file in folder.glob("*.pid"):
         pid, place = file.read_text().split()
-        if place == here and not _lives(pid) and not file.with_suffix(".done").exists():
+        if place == here and not lives(pid):
             ranks.append(int(file.stem))
     return sorted(ranks)
 
 
-def _lives(pid: str) -> bool:
+def lives(pid: str) -> bool:
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
     except OSError:
         return False
 
 
-def _where_pids_mean_the_same() -> str:
+def where_pids_mean_the_same() -> str:
     """A host's name does not say so: one machine may pretend to be several."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip() + os.readlink("/proc/self/ns/pid")

@@ -68,8 +68,21 @@ def test_output_in_rank_order(notebook, cluster):
     assert re.sub(r"\s+", " ", told) == "[stdout:0] 0 3 [stdout:1] 1 3 [stdout:2] 2 3"
 
 
+ODD_ONE = """%%px
+print("before", MPI.COMM_WORLD.rank)
+if MPI.COMM_WORLD.rank == 1:
+    raise ValueError("odd one")
+"""
+RAISED = "rank 1 raised:\nTraceback (most recent call last):\n  a cell, line 3, in <module>\n"
+
+
 def test_an_error_on_one_rank_is_shown_and_the_cluster_goes_on(notebook, cluster):
-    assert "ValueError: odd one" in notebook("%%px\nif MPI.COMM_WORLD.rank == 1:\n    raise ValueError('odd one')")
+    told = notebook(ODD_ONE)
+    assert (
+        all(f"before {rank}" in told for rank in range(3))
+        and "RanksFailed: The cell failed on 3 ranks.\n" + RAISED in told
+    )
+    assert "ValueError: odd one\nranks 0, 2 had ended before." in told
     assert notebook("%px print('on')").endswith("on")
 
 
@@ -84,10 +97,32 @@ def test_a_deadlock_is_told_and_ends_the_cluster(notebook, cluster, token):
     notebook(f"c = start_cluster(3, env={{'TOKEN': {token!r}}}, cell_timeout=2)")
     told = notebook(DEADLOCK)
     assert "RanksTimeout: The cell did not end within 2 s." in told and "start it again" in told
-    assert "rank 0: outside your code" in told
+    assert "rank 0 had ended before." in told
     assert "ranks 1, 2: in shift, line 2 of a cell\n    called from <module>, line 5 of a cell" in told
     assert left(token) == []
     assert notebook("stop_cluster()\nstop_cluster()\nc") == "3 ranks, stopped"
+
+
+def start(notebook, token):
+    assert notebook(f"c = start_cluster(2, env={{'TOKEN': {token!r}}})\nc") == "2 ranks, ready for %%px"
+
+
+@pytest.mark.soak  # of the parts in test_px.py the others have shorter tests
+def test_what_keeps_a_cell_from_ending_is_told_and_ends_the_cluster(notebook, token):
+    """A rank that raises while another waits for it, a rank that dies, and the controller."""
+    start(notebook, token)
+    told = notebook(ODD_ONE + "MPI.COMM_WORLD.recv(source=1)")
+    assert "The cell failed, and other ranks did not end. The cluster is ended" in told and RAISED in told
+    assert "rank 0: in <module>, line 4 of a cell" in told and "rank 1 printed:\nbefore 1" in told
+    assert left(token) == []
+    start(notebook, token)
+    told = notebook("%%px\nimport os\nif MPI.COMM_WORLD.rank == 1:\n    os._exit(0)\nMPI.COMM_WORLD.recv(source=1)")
+    assert "rank 1 ended without a word: killed, or by os._exit." in told
+    assert "rank 0: in <module>, line 4 of a cell" in told and left(token) == []
+    start(notebook, token)
+    told = notebook("import os\nos.kill(c._launcher.controller.process.pid, 9)\n%px MPI.COMM_WORLD.recv(source=0)")
+    assert "The cluster's controller has died" in told and "ranks 0, 1: in <module>, line 1 of a cell" in told
+    assert left(token) == []
 
 
 @pytest.mark.soak

@@ -230,7 +230,7 @@ def test_a_child_with_a_session_and_an_environment_of_its_own_is_ended(tmp_path)
         return child.pid
 
     (child,) = run_on_ranks(start_a_child, 1, timeout=60)
-    assert not worker._lives(str(child))
+    assert not worker.lives(str(child))
 
 
 def start(tmp_path):
