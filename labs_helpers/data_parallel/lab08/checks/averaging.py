@@ -38,6 +38,7 @@ class Case(NamedTuple):
     )
     groups: Sequence[Sequence[int]] | None = None
     stale: bool = False  # what is frozen has a .grad from before it was
+    infinite: bool = False  # the last rank's first gradient begins with an infinite number
 
 
 ABSENT = (
@@ -54,8 +55,10 @@ CASES = (
     Case("a parameter that no rank has used", 2, IDLE, ABSENT),
     Case("two groups, ranks 4, 0, 2 and ranks 3, 1", 5, PLAIN, groups=[(4, 0, 2), (3, 1)]),
     Case("a parameter that was frozen after some steps", 2, FROZEN, FROZEN_STUCK, stale=True),
+    Case("a gradient that has overflowed on rank 1", 2, PLAIN, infinite=True),
     Case("1 rank", 1, (*TIED, TRANSPOSED[2])),
 )
+OVERFLOWN = "what has overflowed on one rank has to reach all: by it a step is left out, as lab 01's loss scaler does"
 MIXED_CASE = Case("three dtypes", 3, MIXED)
 HALF_USED = tuple(part._replace(kind="unused") if part.name.startswith("norm") else part for part in MIXED)
 ZEROS = "zeros in place of a .grad that is None have its parameter's dtype: torch.zeros_like(parameter)"
@@ -80,6 +83,8 @@ def on_replicas(case: Case, student: Callable) -> ProcessRun:
     """One call on every rank; raises Wrong unless all gradients are the means. run.results: what is left in each .grad
     as the memory that it lies in."""
     own = [draw(case.parts, rank) for rank in range(case.size)]
+    if case.infinite:
+        own[-1][case.parts[0].name].view(-1)[0] = torch.inf
     run = on_ranks(
         case.name, student, _call, case.size, case.parts, own, case.stale, groups=case.groups, stuck=case.stuck
     )
@@ -92,6 +97,13 @@ def on_replicas(case: Case, student: Callable) -> ProcessRun:
                     cause="gradients are averaged, in .grad; the parameters themselves stay",
                 )
         found = [run.results[rank][0] for rank in members]
+        for rank, grads in enumerate(found if case.infinite else ()):
+            first = grads[case.parts[0].name]
+            if first is not None and first.shape == case.parts[0].shape and first.view(-1)[0].isfinite():
+                text = (
+                    f"rank {rank}: {case.parts[0].name}.grad begins with {first.view(-1)[0]:.4g}, and rank 1's with inf"
+                )
+                raise Wrong(case.name, text, cause=OVERFLOWN)
         world = own if case.groups else None
         sentences = SENTENCES | (ON_ONE if any(call.name == "reduce" for call in run.calls) else {})
         mine = [own[rank] for rank in members]

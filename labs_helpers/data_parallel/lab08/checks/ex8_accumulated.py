@@ -50,6 +50,9 @@ def accumulated(student):
         of_batches = [gradients_of(one) for one in batches]
         right = right_step(of_batches, samples, max_norm)
         for rank, (found, returned) in enumerate(run.results):
+            if watched[rank]["changed"]:
+                cause = "pop() and reverse() change a list, and *= a tensor: work on copies"
+                raise Wrong(case, f"rank {rank}: micro_batches has to stay as it is", cause=cause)
             _expect_calls(case, rank, watched[rank], len(samples[rank]), run.of(rank))
             answers = [one[0] for one in run.results]
             if not close(found, right[0]):
@@ -106,7 +109,9 @@ def _call(student, group, rank, batches, max_norm, watched):
     def loss_of(batch):
         return (batch @ weight + bias).square().mean()
 
-    returned = student(list(batches), loss_of, [weight, bias], counted_finish, counted_no_sync, max_norm)
+    given, before = list(batches), [batch.clone() for batch in batches]
+    returned = student(given, loss_of, [weight, bias], counted_finish, counted_no_sync, max_norm)
+    counted["changed"] = len(given) != len(before) or not all(map(torch.equal, given, before))
     grads = [torch.full_like(p, torch.nan) if p.grad is None else p.grad for p in (weight, bias)]
     return torch.cat([one.detach().reshape(-1).clone() for one in grads]), returned
 
@@ -134,7 +139,7 @@ def _expect_calls(case, rank, counted, batches, calls):
     silent = _silent(counted)
     if any(done for _, done in passes):
         raise Wrong(
-            case, f"rank {rank}: a backward pass comes after finish()", cause="finish() belongs behind the last one"
+            case, f"rank {rank}: a backward pass comes after finish()", cause="finish() belongs after the last one"
         )
     if silent != _wanted(range(batches)):
         cause = EARLY

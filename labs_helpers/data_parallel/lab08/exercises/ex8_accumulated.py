@@ -6,14 +6,14 @@ import torch
 def accumulated(micro_batches, loss_of, parameters, finish, no_sync, max_norm):
     """The gradients of one step over all micro-batches, clipped; returns their norm before that.
 
-    micro_batches: this rank's list of tensors (samples, …), some with more samples than others.
-    All ranks have as many micro-batches, and as many samples in all. loss_of(batch): the mean loss
-    of its samples. parameters: the trained ones, whose .grad is None at first. finish, no_sync: of
-    exercise 6. Afterwards the .grad are the gradient of the mean loss over all samples of all
-    ranks, scaled down to max_norm if its norm is larger: what one process gives for all samples
-    together. Each micro-batch has a backward pass of its own; each bucket is sent once, while the
-    last of them goes on where that is possible. torch.nn.utils.clip_grad_norm_ clips, and returns
-    the norm.
+    micro_batches: this rank's list of tensors (samples, …), some with more samples than others; it
+    stays as it is. All ranks have as many micro-batches, and as many samples in all.
+    loss_of(batch): the mean loss of its samples. parameters: the trained ones, whose .grad is None
+    at first. finish, no_sync: of exercise 6. Afterwards the .grad are the gradient of the mean loss
+    over all samples of all ranks, scaled down to max_norm if its norm is larger: what one process
+    gives for all samples together. Each micro-batch has a backward pass of its own; each bucket is
+    sent once, while the last of them goes on where that is possible.
+    torch.nn.utils.clip_grad_norm_ clips, and returns the norm.
     """
     # 1. What does a micro-batch of 3 of 8 samples contribute to the mean over 8?
     # 2. Which of the backward passes send?

@@ -62,13 +62,13 @@ def reduce_in_backward(student):
             found = [own[k][1] for own in run.results]
             for b in range(len(sizes)):
                 place = [group.index(rank) for rank, group in enumerate(of_rank)]
-                causes = partial(_causes, gradients[: k + 1], b, of_rank, place, buckets[b])
                 right = _shards(_added(gradients[: k + 1], b), of_rank, place)
                 for rank, shards in enumerate(found):
                     if shards[b] is None:
                         cause = "finish() has to put the result there" if sent(run, rank) else NEVER_FULL
                         raise Wrong(case, f"rank {rank}: the .grad of bucket {b}'s shard is None", cause=cause)
                 own = [shards[b] for shards in found]
+                causes = partial(_causes, gradients[: k + 1], b, of_rank, place, buckets[b], own)
                 expect_all(case, f"shard.grad of bucket {b}", own, right, causes, passed if b == 0 else [], ADVICE)
         _expect_overlap(title, run, ranks, len(buckets), passes, size)
         expect_sent(
@@ -171,7 +171,7 @@ def _shards(of_ranks, of_rank, place, pad=lambda flat, more: nn.functional.pad(f
     return found
 
 
-def _causes(gradients, b: int, of_rank, place, shapes):
+def _causes(gradients, b: int, of_rank, place, shapes, found=()):
     size, latest = len(of_rank[0]), gradients[-1:]
     n = sum(torch.Size(shape).numel() for shape in shapes)
     right = partial(_shards, of_rank=of_rank, place=place)
@@ -179,6 +179,10 @@ def _causes(gradients, b: int, of_rank, place, shapes):
     yield "the sum over the ranks, not the mean: a division by their number is missing", right(all_passes, divide=False)
     yield "the parameters are sent, not their gradients", [torch.zeros_like(one) for one in right(all_passes)]
     yield "divided by the ranks twice", [one / size for one in right(all_passes)]
+    yield (
+        "zeros belong behind the last gradient: there stands something else",
+        _other_padding(found, right(all_passes), n, place),
+    )
     own = [nn.functional.pad(one, (0, -n % size)).chunk(size)[place[r]] for r, one in enumerate(all_passes)]
     yield "this rank's own gradient: nothing is reduced", own
     yield "this rank's own gradient, divided: nothing is reduced", [one / size for one in own]
@@ -204,6 +208,15 @@ def _causes(gradients, b: int, of_rank, place, shapes):
     )
     arrived = [_turned(one, shapes) for one in all_passes]
     yield "gradients in the order of their arrival; the order is that of the bucket", right(arrived)
+
+
+def _other_padding(found, right, n: int, place):
+    """What is right, and where the padding is what was found."""
+    mixed = []
+    for mine, one, at in zip(found, right, place, strict=False):
+        more = max(0, min(len(one), (at + 1) * len(one) - n))
+        mixed.append(torch.cat([one[: len(one) - more], mine[len(mine) - more :]]) if more else one)
+    return mixed or right
 
 
 def _turned(flat, shapes):

@@ -8,6 +8,7 @@ DIVIDE = "            parameter.grad /= dist.get_world_size(group)\n"
 LOOP = "    for parameter in model.parameters():\n"
 
 BUGS: list = [
+    (NAME, "an overflow is hidden", [(SEND, "            parameter.grad.nan_to_num_()\n" + SEND)], "has to reach all"),
     (NAME, "a sum", [(DIVIDE, "")], "the sum over the ranks, not the mean"),
     (
         NAME,

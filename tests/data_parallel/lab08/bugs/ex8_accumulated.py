@@ -13,6 +13,7 @@ def scaled(of_batch: str, of_last: str) -> list[tuple[str, str]]:
 
 
 BUGS: list = [
+    (NAME, "the list is emptied", [("last = micro_batches[-1]", "last = micro_batches.pop()")], "stay as it is"),
     (NAME, "losses added up", scaled("loss_of(batch)", "loss_of(last)"), "the losses are added up"),
     (
         NAME,
@@ -62,7 +63,7 @@ BUGS: list = [
         [(LAST, "    with no_sync():\n        (loss_of(last) * len(last) / samples).backward()\n")],
         "the last backward pass stands in no_sync",
     ),
-    (NAME, "finish in the loop", [(SYNC, SYNC + "        finish()\n")], "finish.. belongs behind"),
+    (NAME, "finish in the loop", [(SYNC, SYNC + "        finish()\n")], "finish.. belongs after"),
     (NAME, "no finish", [(FINISH, "")], "finish.. is missing"),
     (
         NAME,

@@ -55,6 +55,17 @@ BUGS: list = [
         ],
         "the next pass is received into",
     ),
+    (
+        NAME,
+        "padded with gradients",
+        [
+            (
+                "torch.nn.functional.pad(flat, (0, size * mine.numel() - flat.numel()))",
+                "torch.cat([flat, flat[: size * mine.numel() - flat.numel()]])",
+            )
+        ],
+        "there stands something else",
+    ),
     (NAME, "the sum", [(") / size\n", ")\n")], "the sum over the ranks, not the mean"),
     (NAME, "divided twice", [(") / size\n", ") / size**2\n")], "divided by the ranks twice"),
     (NAME, "count not begun anew", [(AGAIN, "")], "before all of its gradients are there"),
