@@ -1,6 +1,7 @@
 """Time what lab 00 draws: five operations on this machine's roofline, and what a stride costs.
 
     python -m labs_helpers.first_kernels.lab00.study          # this machine, to results/
+    python -m labs_helpers.first_kernels.lab00.study --kinds waves
 
 Both are PyTorch's operations, which run at full speed on a CPU as well. On a GPU also, with kernels: how long a load
 takes, how much has to be on its way, what a program more costs, and tiles of a transposed copy; some 30 s.
@@ -20,6 +21,7 @@ from labs_helpers.measure.study import keep, make_parser
 from labs_helpers.measure.timing import measure_rounds
 
 STUDY = "first_kernels"
+KINDS = ("operation", "stride", "latency", "in flight", "waves", "transpose")
 STRIDES = (1, 2, 4, 8, 16, 32)
 ROUNDS = 3
 
@@ -132,22 +134,29 @@ def share_by_lines(stride: int, itemsize: int, line: int) -> float:
     return 2 * itemsize / (min(stride * itemsize, line) + itemsize)
 
 
-def measure_on_gpu() -> list[dict]:
-    """The records of what only a GPU has: latencies, bytes in flight, waves, transposed copies; none on a CPU."""
-    if this_machine().interpreted:
-        return []
+def measure_kind(kind: str) -> list[dict]:
+    """The records of one of KINDS; all but 'operation' and 'stride' run on a GPU alone, for 1 to 10 s."""
     from labs_helpers.first_kernels.lab00.in_flight import measure_in_flight
     from labs_helpers.first_kernels.lab00.latency import measure_latencies
     from labs_helpers.first_kernels.lab00.transposes import measure_transposes
     from labs_helpers.first_kernels.lab00.wave_times import measure_waves
 
-    multiprocessors = torch.cuda.get_device_properties(0).multi_processor_count
-    records = measure_latencies() + measure_in_flight(multiprocessors) + measure_waves(multiprocessors)
-    return [{"study": STUDY} | record for record in records + measure_transposes()]
+    def multiprocessors() -> int:
+        return torch.cuda.get_device_properties(0).multi_processor_count
+
+    measures = (
+        lambda: measure_operations(measure_roofs()),
+        measure_strides,
+        measure_latencies,
+        lambda: measure_in_flight(multiprocessors()),
+        lambda: measure_waves(multiprocessors()),
+        measure_transposes,
+    )
+    return [{"study": STUDY} | record for record in dict(zip(KINDS, measures, strict=True))[kind]()]
 
 
 def recorded(kind: str, machine: str = "nvidia-h200") -> dict[str, list[dict]]:
-    """Label → the records of one kind ('operation', 'stride', 'latency', …) of the machine's last recorded run.
+    """Label → the records of one of KINDS, of the machine's last recorded run that has any.
 
     Where the recorded measurements are not at hand (the package alone was installed), says so; then {}.
     """
@@ -156,8 +165,11 @@ def recorded(kind: str, machine: str = "nvidia-h200") -> dict[str, list[dict]]:
         print(f"{path.name} is not here: this machine is drawn alone")
         return {}
     rows = results.load(path)
+    rows = rows[rows["kind"] == kind]
+    if not len(rows):
+        return {}
     last = rows[rows["on.time"] == rows["on.time"].max()]
-    return {f"{last['on.machine'].iloc[0]}, recorded": last[last["kind"] == kind].to_dict("records")}
+    return {f"{last['on.machine'].iloc[0]}, recorded": last.dropna(axis="columns", how="all").to_dict("records")}
 
 
 def table(records: list[dict]) -> str:
@@ -166,8 +178,16 @@ def table(records: list[dict]) -> str:
 
 
 def main(arguments=None) -> None:
-    given = make_parser(__doc__, STUDY).parse_args(arguments)
-    records = measure_operations(measure_roofs()) + measure_strides() + measure_on_gpu()
+    parser = make_parser(__doc__, STUDY)
+    parser.add_argument("--kinds", nargs="+", choices=KINDS, help="what to measure; default: all that runs here")
+    given = parser.parse_args(arguments)
+    here = KINDS if not this_machine().interpreted else ("operation", "stride")
+    records = []
+    for kind in given.kinds or here:
+        if kind not in here:
+            parser.error(f"{kind} needs a GPU")
+        print(f"{kind} …", flush=True)
+        records += measure_kind(kind)
     keep(STUDY, records, given.out, show=table)
 
 
