@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
@@ -11,8 +11,9 @@ import torch
 
 from labs_helpers.compile.launches import Launch, record_launches
 from labs_helpers.course.meter import Counts, Meter, metered
+from labs_helpers.course.verdict.by_pytorch import ByPyTorch
 from labs_helpers.course.verdict.causes import Candidates, likely
-from labs_helpers.course.verdict.errors import describe_error
+from labs_helpers.course.verdict.errors import describe_error, files_of
 from labs_helpers.course.verdict.left_alone import Given
 from labs_helpers.course.verdict.surroundings import Guarded
 from labs_helpers.course.verdict.wrong import Wrong
@@ -26,12 +27,14 @@ COVERED = (
 
 @dataclass
 class Run:
-    """One run: what came back, the launches, and the meter (None where kernels are compiled)."""
+    """One run: what came back, the launches, the meter (None where kernels are compiled), and the names of PyTorch's
+    functions that the answer called beside them."""
 
     case: str
     value: torch.Tensor
     launches: list[Launch]
     meter: Meter | None
+    by_pytorch: list[str] = field(default_factory=list)
 
     def counts(self, tensor) -> Counts | None:
         return self.meter.of(tensor) if self.meter else None
@@ -48,6 +51,16 @@ class Run:
         least, most = int(loads.min()), int(loads.max())
         found = f"{most} times" if least == most else f"between {least} and {most} times"
         raise Wrong(self.case, f"each element of {name} is loaded {found}, expected {times} ({why})")
+
+    def expect_alone(self) -> None:
+        """Raises Wrong where PyTorch computed or copied something beside the kernel."""
+        if self.by_pytorch:
+            called = ", ".join(dict.fromkeys(name.rpartition(".")[2] for name in self.by_pytorch))
+            raise Wrong(
+                self.case,
+                f"beside the kernel the function lets PyTorch work: {called.replace('__setitem__', 'tensor[…] = …')}.",
+                cause="a part of the work is done outside the kernel; there is to be nothing but its launch.",
+            )
 
     def expect_written_once(self, name: str = "D", overlapping: str = "", patterns: Candidates | None = None) -> None:
         """Raises Wrong unless every element of the result was stored exactly once. Nothing on a GPU.
@@ -86,6 +99,7 @@ def run_watched(case: str, student, *args, **kwargs) -> Run:
         guard = stack.enter_context(Guarded())
         meter = stack.enter_context(metered()) if this_machine().interpreted else None
         launches = meter.launches if meter else stack.enter_context(record_launches())
+        beside = stack.enter_context(ByPyTorch(files_of(student)))  # innermost, so that it sees who calls
         try:
             value = student(*args, **kwargs)
         except Exception as error:
@@ -99,7 +113,7 @@ def run_watched(case: str, student, *args, **kwargs) -> Run:
     if not launches:
         raise Wrong(case, "no Triton kernel was launched")
     given.expect_left_alone(case, value)
-    return Run(case, value, launches, meter)
+    return Run(case, value, launches, meter, beside.calls)
 
 
 def _stored(counts: Counts, name: str, overlapping: str) -> tuple[str, str] | None:

@@ -24,6 +24,15 @@ AT_RUN_TIME = (
         r"no attribute '(handle|element_ty|scalar|is_ptr)'",
         "a function of torch inside a kernel. There it is tl: tl.zeros, tl.arange, tl.maximum.",
     ),
+    (
+        r"operands of type pointer",
+        "a block of pointers is not what stands there: tl.load(pointers) reads it.",
+    ),
+    (r"Unsupported ptr type", "tl.load and tl.store take pointers first; what tl.store is to write comes second."),
+    (
+        r"Expected dtype \['fp32', 'fp64'\]",
+        "tl.exp, tl.sigmoid and their like take float32: convert back only in the store.",
+    ),
     (r"for @", "a matrix product inside a kernel is tl.dot(a, b, acc), not a @ b."),
     (
         r"'triton\.language' has no attribute 'mean'",

@@ -80,6 +80,24 @@ def no_such_axis(x_ptr, N: tl.constexpr):
 
 
 @triton.jit
+def pointers_added(x_ptr, N: tl.constexpr):
+    i = tl.arange(0, N)
+    tl.store(x_ptr + i, 1.0 + (x_ptr + i))
+
+
+@triton.jit
+def store_turned(x_ptr, N: tl.constexpr):
+    i = tl.arange(0, N)
+    tl.store(tl.load(x_ptr + i), x_ptr + i)
+
+
+@triton.jit
+def exp_of_half(x_ptr, N: tl.constexpr):
+    i = tl.arange(0, N)
+    tl.store(x_ptr + i, tl.exp(tl.load(x_ptr + i).to(tl.float16)))
+
+
+@triton.jit
 def math_inside(x_ptr, N: tl.constexpr):
     tl.store(x_ptr + tl.arange(0, N), abs(pytest.approx(1.0).expected))
 
@@ -115,6 +133,9 @@ def promoted(x_ptr, N: tl.constexpr):
         (odd_range, "tl.arange needs two compile-time numbers"),
         (a_mean, "Triton has no tl.mean"),
         (no_such_axis, "is an axis, counted from 0"),
+        (pointers_added, "a block of pointers is not what stands there"),
+        (store_turned, "tl.load and tl.store take pointers first"),
+        (exp_of_half, "tl.exp, tl.sigmoid and their like take float32"),
     ],
     ids=lambda value: getattr(getattr(value, "fn", None), "__name__", ""),
 )
@@ -148,4 +169,4 @@ def test_at_compile_time(kernel, cause):
 
 
 def test_every_line_of_the_tables_is_tried():
-    assert (len(AT_RUN_TIME), len(AT_COMPILE_TIME)) == (11, 3)
+    assert (len(AT_RUN_TIME), len(AT_COMPILE_TIME)) == (14, 3)

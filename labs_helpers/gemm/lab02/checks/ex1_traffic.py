@@ -9,58 +9,81 @@ from labs_helpers.course.verdict import Wrong, expect_number
 from labs_helpers.gemm.lab02 import exercises
 from labs_helpers.measure.machine import this_machine
 
+NAMES = ("flops", "unfused_bytes", "fused_bytes")
+PASSES = (
+    "the product writes M·N elements once; the sum reads M·N twice and writes it once; the ReLU reads and writes it"
+)
+
 
 @exercise("02/1", "traffic", points=5, minutes=10, reference=exercises.traffic)
 def traffic(student):
-    M, N, K, itemsize = 96, 64, 32, 4
+    M, N, K, itemsize = 96, 80, 28, 4  # no size is a multiple of another, so that a mistake has one look
     answer = student(M, N, K, itemsize)
-    if not (isinstance(answer, tuple) and len(answer) == 3):
-        raise Wrong("", f"returned {answer!r}; three numbers are asked for: (flops, unfused_bytes, fused_bytes)")
+    if not (isinstance(answer, (tuple, list)) and len(answer) == 3):
+        raise Wrong("", f"returned {answer!r:.80}; three numbers are asked for: ({', '.join(NAMES)})")
     flops, unfused, fused = answer
-    causes = [
-        ("a multiply-add is two FLOPs", M * N * K + 2 * M * N),
-        ("the sum with C and the maximum are M·N FLOPs each", 2 * M * N * K),
-    ]
-    expect_number("", "flops", flops, 2 * M * N * K + 2 * M * N, causes)
-    yield f"{flops:,} FLOPs at M, N, K = {M}, {N}, {K}"
-
     a, b, c = torch.randn(M, K), torch.randn(K, N), torch.randn(M, N)
     with TorchTraffic() as counted:
         (a @ b + c).relu()
-    causes = [
-        ("bytes are elements times itemsize", counted.bytes // itemsize),
-        (
-            "the product A·B is written by one kernel and read by the next, and so is the sum",
-            (M * K + K * N + 2 * M * N) * itemsize,
-        ),
-        (
-            "the ReLU is a kernel of its own: it reads the sum and writes the result",
-            counted.bytes - 2 * M * N * itemsize,
-        ),
-        ("the ReLU reads as well as writes", counted.bytes - M * N * itemsize),
-    ]
-    expect_number("", "unfused_bytes", unfused, counted.bytes, causes)
+    fused_bytes = _fused_bytes(a, b, c)
+
+    expect_number("", "flops", flops, 2 * M * N * K + 2 * M * N, _flops(M, N, K))
+    yield f"{flops:,} FLOPs at M, N, K = {M}, {N}, {K}"
+
+    plain = [("this is fused_bytes: the order is flops, unfused_bytes, fused_bytes", fused_bytes)]
+    expect_number("", "unfused_bytes", unfused, counted.bytes, plain + _bytes(counted.bytes, M, N, K, itemsize))
     yield f"unfused: {unfused:,} bytes, as counted in PyTorch: " + ", ".join(
         f"{o.name} {o.bytes:,}" for o in counted.operations
     )
 
-    causes = [
-        ("bytes are elements times itemsize", _fused_bytes(a, b, c) // itemsize),
-        ("C is still read", (M * K + K * N + M * N) * itemsize),
+    plain = [
+        ("C is still read, and D written: M·N elements each", fused_bytes - M * N * itemsize),
         ("fused, the product and the sum never leave the registers", counted.bytes),
+        ("these are the bytes that fusing saves; asked for are those that are left", counted.bytes - fused_bytes),
     ]
-    expect_number("", "fused_bytes", fused, _fused_bytes(a, b, c), causes)
+    expect_number("", "fused_bytes", fused, fused_bytes, plain + _bytes(fused_bytes, M, N, K, itemsize, ""))
     yield f"fused: {fused:,} bytes, " + ("as the meter counts" if this_machine().interpreted else "each tensor once")
 
     for shape in ((1, 1, 1), (4096, 4096, 4096), (128, 11008, 4096)):
-        got, right = tuple(student(*shape, 2)), exercises.traffic(*shape, 2)
-        if got != right:
-            raise Wrong(
-                f"M, N, K = {shape}, itemsize 2",
-                f"returned {got}, expected {right}",
-                cause="two of M, N and K are swapped.",
-            )
+        right = exercises.traffic(*shape, 2)
+        for name, got, expected, always in zip(
+            NAMES, student(*shape, 2), right, exercises.traffic(*shape, 4), strict=True
+        ):
+            causes = [("itemsize is not used: an element has 2 bytes here", always)]
+            expect_number(f"M, N, K = {shape}, itemsize 2", name, got, expected, causes)
     yield "other shapes and item sizes"
+
+
+def _flops(M: int, N: int, K: int) -> list:
+    return [
+        ("a multiply-add is two FLOPs", M * N * K + 2 * M * N),
+        ("the sum with C and the maximum are M·N FLOPs each", 2 * M * N * K),
+        ("the sum with C and the maximum are M·N FLOPs each: one of the two is left out", 2 * M * N * K + M * N),
+        ("K multiply-adds count as 2·K FLOPs here, although the first of them has nothing to add to",
+         2 * M * N * K + M * N),
+        ("a multiply-add is two FLOPs, and the sum and the maximum are one each", M * N * K),
+    ]  # fmt: skip
+
+
+def _bytes(right: int, M: int, N: int, K: int, itemsize: int, passes: str = PASSES) -> list:
+    """Mistakes that leave out or add whole matrices. passes: how often a matrix of M·N is read and written."""
+    matrix = M * N * itemsize
+    found = [
+        ("bytes are elements times itemsize", right // itemsize),
+        ("itemsize is multiplied in twice", right * itemsize),
+        ("A and B are not read", right - (M * K + K * N) * itemsize),
+        ("A is not read", right - M * K * itemsize),
+        ("B is not read", right - K * N * itemsize),
+        ("A has M·K elements", right + (M * N - M * K) * itemsize),
+        ("B has K·N elements", right + (M * N - K * N) * itemsize),
+        ("each element of A and B counts once, not once per multiplication",
+         right + (2 * M * N * K - M * K - K * N) * itemsize),
+    ]  # fmt: skip
+    many = "times M·N elements too"
+    if passes:
+        found += [("A has M·K elements and B has K·N", right + (2 * M * N - M * K - K * N) * itemsize)]
+        found += [(f"{n} {many} few: {passes}", right - n * matrix) for n in range(1, 6)]
+    return found + [(f"{n} {many} many{': ' * bool(passes)}{passes}", right + n * matrix) for n in range(1, 6)]
 
 
 def _fused_bytes(a, b, c) -> int:
@@ -68,5 +91,5 @@ def _fused_bytes(a, b, c) -> int:
     if not this_machine().interpreted:
         return sum(t.numel() * t.element_size() for t in (a, b, c, c))
     with metered() as meter:
-        exercises.matmul_add_relu(a, b, c, BLOCK_M=128, BLOCK_N=64, BLOCK_K=32)
+        exercises.matmul_add_relu(a, b, c, BLOCK_M=128, BLOCK_N=128, BLOCK_K=32)
     return meter.bytes_moved

@@ -1,8 +1,9 @@
 """Exercise 2 of lab 02: a copy, tile by tile, of X with any strides."""
 
 from labs_helpers.course.exercise import exercise
-from labs_helpers.course.verdict import Truth, kernel_cases, numbers, surrounded, with_unit_stride
+from labs_helpers.course.verdict import Truth, numbers, surrounded, with_unit_stride
 from labs_helpers.gemm.lab02 import exercises
+from labs_helpers.gemm.lab02.checks.cases import tile_cases
 
 
 @exercise("02/2", "one tile", points=10, minutes=10, reference=exercises.copy_tiles, kernel=True)
@@ -10,19 +11,21 @@ def copy_tiles(student):
     base = numbers(96, 256)
     cases = (
         ("contiguous, 96×128", base[:, :128].contiguous()),
-        ("a slice of wider rows, 96×128", surrounded(base[:, 128:])),
-        ("transposed, 256×64 and 96×256", base[:64].t()),
-        ("every other column, 96×128", base[:, ::2]),
+        ("a slice of wider rows, 96×128 in tiles of 16×64", surrounded(base[:, 128:]), {"BLOCK_M": 16}),
+        ("transposed, 256×64 in tiles of 64×16", base[:64].t(), {"BLOCK_M": 64, "BLOCK_N": 16}),
+        ("every other column, 96×128 in tiles of 16×128", base[:, ::2], {"BLOCK_M": 16, "BLOCK_N": 128}),
     )
-    yield from kernel_cases(student, cases, truth, causes, loads, output="Y")
+    yield from tile_cases(student, cases, truth, causes, loads, output="Y")
 
 
 def truth(x) -> Truth:
-    return Truth(x.cpu().double(), 0.0, "a copy is exact")
+    return Truth(x.cpu().double(), 0.0, "a copy is exact", x.dtype)
 
 
 def causes(run, x):
-    first = x.cpu().double()[:32, :64].repeat(x.shape[0] // 32, x.shape[1] // 64)
+    launch = run.launches[-1]
+    block_m, block_n = (launch.constexprs.get(name, size) for name, size in (("BLOCK_M", 32), ("BLOCK_N", 64)))
+    first = x.cpu().double()[:block_m, :block_n].repeat(x.shape[0] // block_m, x.shape[1] // block_n)
     yield "every program copied tile (0, 0): its id has to enter the rows and columns", first
     yield "X's column stride is taken to be 1; it is not in a transposed X", with_unit_stride(x, 1)
     yield "X's row stride is taken to be 1", with_unit_stride(x, 0)

@@ -1,58 +1,75 @@
 """Exercise 6 of lab 02: the order in which programs take the tiles."""
 
+import torch
+
 from labs_helpers.course.exercise import exercise
-from labs_helpers.course.verdict import Wrong, likely
+from labs_helpers.course.verdict import Wrong, likely_in_all, run_watched
+from labs_helpers.course.verdict.telltales import telltales
 from labs_helpers.gemm.lab02 import exercises
+from labs_helpers.gemm.lab02.checks.orders import WRONG_ORDERS, in_groups, order_of
+from labs_helpers.gemm.lab02.checks.whole_numbers import made_whole
 from labs_helpers.gemm.lab02.tile_cache import tile_misses
 from labs_helpers.measure.machine import this_machine
+
+# (tiles_m, tiles_n, GROUP_M): the last group full, shorter, the only one; begun at a pid that its rows do not divide.
+CASES = ((8, 8, 4), (7, 5, 3), (8, 4, 5), (3, 9, 8), (5, 1, 2), (1, 6, 4))
 
 
 @exercise("02/6", "order", points=10, minutes=15, reference=exercises.tile_order, kernel=True)
 def tile_order(student):
-    for tiles_m, tiles_n, GROUP_M in ((8, 8, 4), (7, 5, 3), (3, 9, 8), (5, 1, 2), (1, 6, 4)):
-        case = f"{tiles_m}×{tiles_n} tiles in groups of {GROUP_M}"
-        order = [tuple(tile) for tile in student(tiles_m, tiles_n, GROUP_M, device=this_machine().device).tolist()]
-        _expect_bijection(case, order, tiles_m, tiles_n)
-        expected = [
-            (row, column)
-            for top in range(0, tiles_m, GROUP_M)
-            for column in range(tiles_n)
-            for row in range(top, min(top + GROUP_M, tiles_m))
-        ]
-        if order != expected:
-            pid = next(i for i, (got, want) in enumerate(zip(order, expected, strict=True)) if got != want)
+    orders = [_order(student, *case) for case in CASES]
+    for (tiles_m, tiles_n, GROUP_M), order in zip(CASES, orders, strict=True):
+        case = _name(tiles_m, tiles_n, GROUP_M)
+        if said := _wrong(order, tiles_m, tiles_n, GROUP_M):
             raise Wrong(
                 case,
-                f"program {pid} gets tile {order[pid]}, expected {expected[pid]}",
-                cause=likely(causes(expected, tiles_m, tiles_n), lambda other, order=order: other == order)
-                or f"within a group of {GROUP_M} rows the programs walk down the rows first.",
+                said,
+                cause=telltales(student) or likely_in_all(_causes(orders), orders),
+                advice="write down group, first row, rows of the group and place for that program.",
             )
         yield f"{case}: every tile once"
+    grouped = _order(student, 16, 16, 4)
     rows = [(i, j) for i in range(16) for j in range(16)]
-    grouped = student(16, 16, 4, device=this_machine().device).tolist()
-    before, after = tile_misses(rows, 12, wave=16), tile_misses(grouped, 12, wave=16)
+    before, after = tile_misses(rows, 8, wave=16), tile_misses(grouped, 8, wave=16)
     if after >= before:
         raise Wrong("16×16 tiles", f"{after} misses of the simulated cache, row by row it is {before}")
-    yield f"16×16 tiles, 16 at a time, a cache of 12 strips: {after} misses, row by row {before}"
+    yield f"16×16 tiles, 16 at a time, a cache of 8 strips: {after} misses, row by row {before}"
 
 
-def causes(expected, tiles_m: int, tiles_n: int):
-    yield "this is plain row order; the groups are not used.", [(i, j) for i in range(tiles_m) for j in range(tiles_n)]
-    yield "row and column are swapped.", [(j, i) for i, j in expected]
-
-
-def _expect_bijection(case: str, order, tiles_m: int, tiles_n: int) -> None:
-    for pid, (row, column) in enumerate(order):
-        if not (0 <= row < tiles_m and 0 <= column < tiles_n):
-            raise Wrong(
-                case,
-                f"program {pid} gets tile {(row, column)}, which does not exist.",
-                cause="the last group has fewer rows than GROUP_M.",
-            )
-    if twice := [tile for tile in set(order) if order.count(tile) > 1]:
+def _order(student, tiles_m: int, tiles_n: int, GROUP_M: int) -> list[tuple[int, int]]:
+    """The order as pairs; raises Wrong where it is no order of a kernel's making."""
+    case = _name(tiles_m, tiles_n, GROUP_M)
+    with made_whole() as floats:
+        run = run_watched(case, student, tiles_m, tiles_n, GROUP_M, device=this_machine().device)
+    if not isinstance(run.value, torch.Tensor) or tuple(run.value.shape) != (tiles_m * tiles_n, 2):
+        raise Wrong(case, f"returned {getattr(run.value, 'shape', run.value)!r:.60}; a tensor (tiles, 2) is asked for")
+    run.expect_written_once("order", "program pid writes order[pid], its tile's row and column")
+    run.expect_alone()
+    if floats:
         raise Wrong(
             case,
-            f"tile {min(twice)} is taken by {order.count(min(twice))} programs, and others by none: not a bijection.",
-            cause="the place within a group counts from the group's first program and is divided by the rows that this "
-            "group has.",
+            "a row or a column is a fraction that the store cuts off; as an index it is refused.",
+            cause="a number with a point in it: `/` of two whole numbers is one; `//` is whole.",
         )
+    return [tuple(tile) for tile in run.value.tolist()]
+
+
+def _wrong(order, tiles_m: int, tiles_n: int, GROUP_M: int) -> str:
+    expected = order_of(in_groups, tiles_m, tiles_n, GROUP_M)
+    for pid, (row, column) in enumerate(order):
+        if not (0 <= row < tiles_m and 0 <= column < tiles_n):
+            return f"program {pid} gets tile {(row, column)}, which does not exist; expected {expected[pid]}"
+    if twice := [tile for tile in set(order) if order.count(tile) > 1]:
+        programs = order.count(min(twice))
+        return f"tile {min(twice)} is taken by {programs} programs, and others by none: not a bijection"
+    pid = next((pid for pid, tile in enumerate(order) if tile != expected[pid]), None)
+    return "" if pid is None else f"program {pid} gets tile {order[pid]}, expected {expected[pid]}"
+
+
+def _causes(orders):
+    """The candidates of each case: what a common mistake makes of it."""
+    return [[(said, order_of(wrong, *case)) for said, wrong in WRONG_ORDERS] for case in CASES]
+
+
+def _name(tiles_m: int, tiles_n: int, GROUP_M: int) -> str:
+    return f"{tiles_m}×{tiles_n} tiles in groups of {GROUP_M}"

@@ -1,7 +1,13 @@
 """What lab 02's products are held to: their values, and how often A and B are loaded."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+
 from labs_helpers.compile.launches import Launch
-from labs_helpers.course.verdict import Truth, matmul_bound
+from labs_helpers.course.verdict import Candidates, Run, Truth, matmul_bound
 
 BOUND = "one rounding of the result plus (K+4)·2⁻²⁴·Σ|a||b| for float32 accumulation"
 
@@ -19,13 +25,81 @@ def truth(a, b, c=None) -> Truth:
     return Truth(expected, matmul_bound(expected, magnitude, a.shape[1], a.dtype), BOUND, a.dtype)
 
 
-def reuse(run, a, b, *_):
-    """A is read once for each column of tiles, B once for each row of tiles."""
-    columns, rows = tiles(run.launches[-1], "N", b.shape[1]), tiles(run.launches[-1], "M", a.shape[0])
-    yield "A", a, columns, f"once for each of the N/BLOCK_N = {columns} columns of tiles"
-    yield "B", b, rows, f"once for each of the M/BLOCK_M = {rows} rows of tiles"
+def product_causes(run: Run, a, b, finish: Callable = lambda dot: dot) -> Candidates:
+    """What common mistakes in a loop along K give. finish: what the epilogue makes of a float64 A·B."""
+    K, block = a.shape[1], run.launches[-1].constexprs.get("BLOCK_K", 32)
+    steps = [product(a[:, k : k + block], b[k : k + block]) for k in range(0, K, block)]
+    zero = torch.zeros_like(steps[0])
+    doubled = zero
+    for step in steps:
+        doubled = 2 * doubled + step
+    yield (
+        "acc += tl.dot(a, b, acc) adds acc twice: either acc = tl.dot(a, b, acc) or acc += tl.dot(a, b)",
+        finish(doubled),
+    )
+    yield "what tl.dot returns is not kept: acc = tl.dot(a, b, acc)", finish(zero)
+    yield "every step multiplies the same tiles: the loop's start has to enter k", finish(len(steps) * steps[0])
+    yield "only the last step is left: the product has to be added to the accumulator", finish(steps[-1])
+    yield "only the first step is done", finish(steps[0])
+    yield "the last step along K is missing", finish(sum(steps[:-1], zero))
+    yield "the first step along K is missing", finish(sum(steps[1:], zero))
+    if K % block:
+        ones = finish(sum(steps) + (block - K % block))
+        yield "what is masked counts as 1: other=0.0 on both loads leaves a sum alone", ones
+    yield from _roundings(run, a, b, finish)
+
+
+def _roundings(run: Run, a, b, finish: Callable) -> Candidates:
+    """Mistakes that only round: a candidate where what came out has exactly that rounding."""
+    found = run.value.cpu()
+    exact = finish(product(a, b))
+    if not bool(((found.double() - exact).abs() <= 0.02 * exact.abs().clamp(min=1)).all()):
+        return
+    if a.dtype == torch.float32 and found.dtype == torch.float32:
+        if torch.equal(found.half().float(), found):
+            yield "D is rounded to float16 although it is float32: its dtype is d_ptr.dtype.element_ty", found
+        coarse = finish(product(a.half(), b.half()))
+        if bool(((found - coarse).abs() <= 1e-5 * coarse.abs().clamp(min=1)).all()):
+            yield "A and B are rounded to float16 before they are multiplied", found
+    if a.dtype == torch.float16:
+        block = run.launches[-1].constexprs.get("BLOCK_K", 32)
+        for rounded in (lambda step, acc: acc + step.half(), lambda step, acc: (acc.double() + step).half()):
+            acc = torch.zeros(exact.shape, dtype=torch.float16)
+            for k in range(0, a.shape[1], block):
+                acc = rounded(product(a[:, k : k + block], b[k : k + block]), acc)
+            like = finish(acc.double()).half().double()
+            if (found.double() - like).abs().mean() < 0.25 * (found.double() - exact).abs().mean():
+                yield "the sum is rounded to float16 in every step: the accumulator is to be tl.float32", found
+
+
+def reuse(run: Run, a, b, *_):
+    """A is read once for each column of tiles, B once for each row of tiles; what `rows % M` reads again counts as
+    what a mask would leave out."""
+    if run.meter is None:
+        return ()
+    launch = run.launches[-1]
+    columns, rows = tiles(launch, "N", b.shape[1]), tiles(launch, "M", a.shape[0])
+    padded_m, padded_n = rows * _block(launch, "M"), columns * _block(launch, "N")
+    for name, x, times, most, why in (
+        (
+            "A",
+            a,
+            columns,
+            columns * padded_m * a.shape[1],
+            f"once for each of the N/BLOCK_N = {columns} columns of tiles",
+        ),
+        ("B", b, rows, rows * padded_n * b.shape[0], f"once for each of the M/BLOCK_M = {rows} rows of tiles"),
+    ):
+        loads = run.meter.of(x).loads
+        if not (loads >= times).all() or loads.sum() > most:
+            run.expect_loads(name, x, times, why)
+    return ()
 
 
 def tiles(launch: Launch, dimension: str, size: int) -> int:
     """How many tiles a launch cuts M or N into."""
-    return -(-size // launch.constexprs.get(f"BLOCK_{dimension}", 64))
+    return -(-size // _block(launch, dimension))
+
+
+def _block(launch: Launch, dimension: str) -> int:
+    return launch.constexprs.get(f"BLOCK_{dimension}", 64)

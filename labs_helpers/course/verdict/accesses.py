@@ -1,0 +1,86 @@
+"""What a kernel's loads and stores touched, block by block: a wrong answer is told by it where they went astray.
+
+In the interpreter only, and in a second run of the answer, so that a right one costs nothing.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from labs_helpers.compile.source import plain, reachable
+from labs_helpers.course.meter import metered, student_line
+
+ENOUGH = 2000  # accesses, of an answer that loads element by element
+
+
+@dataclass(frozen=True)
+class Access:
+    """One load or store of a block of `tensor`, the kernel's parameter `name`. `offsets`, in elements from the tensor's
+    first, and `mask` have the block's shape. number and line: the student's. grid_size: of the launch."""
+
+    kind: str
+    name: str
+    tensor: torch.Tensor
+    number: int | None
+    line: str
+    program: tuple[int, int, int]
+    grid_size: tuple[int, ...]
+    offsets: np.ndarray
+    mask: np.ndarray
+
+    def grid(self) -> tuple[int, tuple[int, ...]] | None:
+        """(offset of the first element, step along each axis) of a block that is such a grid; None for another."""
+        origin = int(self.offsets.flat[0])
+        steps, grid = [], np.array(origin)
+        for axis, size in enumerate(self.offsets.shape):
+            steps.append(int(self.offsets.take(1, axis).flat[0]) - origin if size > 1 else 0)
+            along = [-1 if other == axis else 1 for other in range(self.offsets.ndim)]
+            grid = grid + (steps[-1] * np.arange(size)).reshape(along)
+        return (origin, tuple(steps)) if np.array_equal(grid, self.offsets) else None
+
+
+def accesses_of(student, *args, **kwargs) -> list[Access]:
+    """The accesses of `student(*args, **kwargs)` in order; where it raises, those of the programs before."""
+    from triton.runtime.interpreter import InterpreterBuilder
+
+    found: list[Access] = []
+    files = {plain(part).__code__.co_filename for part in reachable(student).values()}
+    names = ("create_masked_load", "create_masked_store")
+
+    with suppress(Exception), metered() as meter:
+
+        def note(kind: str, pointers: np.ndarray, mask: np.ndarray, program) -> None:
+            launch = meter.launches[-1]
+            tensors = launch.tensors()
+            name = min(tensors, key=lambda name: _distance(tensors[name], int(pointers.flat[0])))
+            if len(found) < ENOUGH:
+                offsets = (pointers.astype(np.int64) - tensors[name].data_ptr()) // tensors[name].element_size()
+                mask = np.broadcast_to(mask, pointers.shape).astype(bool)
+                found.append(
+                    Access(kind, name, tensors[name], *student_line(files), program, launch.grid, offsets, mask)
+                )
+
+        metering = {name: getattr(InterpreterBuilder, name) for name in names}
+
+        def load(self, pointers, mask, *rest, **named):
+            note("load", pointers.data, mask.data, tuple(map(int, self.grid_idx)))
+            return metering["create_masked_load"](self, pointers, mask, *rest, **named)
+
+        def store(self, pointers, value, mask, *rest, **named):
+            note("store", pointers.data, mask.data, tuple(map(int, self.grid_idx)))
+            return metering["create_masked_store"](self, pointers, value, mask, *rest, **named)
+
+        InterpreterBuilder.create_masked_load, InterpreterBuilder.create_masked_store = load, store
+        student(*args, **kwargs)  # metered() puts Triton's own back
+    return found
+
+
+def _distance(tensor, address: int) -> int:
+    """How far an address lies outside a tensor's memory, in bytes; 0 inside."""
+    memory = tensor.untyped_storage()
+    begin = memory.data_ptr()
+    return max(begin - address, address - (begin + memory.nbytes() - 1), 0)

@@ -1,0 +1,38 @@
+"""What an answer's own lines let PyTorch do. What a kernel is to compute may only be allocated and looked at there."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Collection
+
+from torch.overrides import TorchFunctionMode, resolve_name
+
+# Making an output, and asking for what a tensor is; the rest computes, copies or fills.
+ALLOWED = set(
+    "empty empty_like empty_strided new_empty zeros zeros_like new_zeros full full_like new_full size stride dim numel "
+    "nelement element_size data_ptr storage_offset is_contiguous is_floating_point __get__ __len__ ndimension "
+    "untyped_storage get_device view reshape t transpose permute expand expand_as unsqueeze squeeze flatten detach "
+    "broadcast_to as_strided view_as finfo promote_types __repr__ __format__ __hash__ device".split()
+)
+
+
+class ByPyTorch(TorchFunctionMode):
+    """Inside the block `calls` gains the name of each PyTorch function, other than ALLOWED, that a line of one of
+    `files` calls; what Triton and the guards call on its behalf is left out."""
+
+    def __init__(self, files: Collection[str]):
+        super().__init__()
+        self.files, self.calls = files, []
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        name = getattr(function, "__name__", "")
+        if name not in ALLOWED and self._from_an_answer():
+            self.calls.append((resolve_name(function) or name).removeprefix("torch.Tensor."))
+        return function(*args, **(kwargs or {}))
+
+    def _from_an_answer(self) -> bool:
+        """Whether the innermost frame that is none of PyTorch's own belongs to one of the files."""
+        frame = sys._getframe(2)
+        while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "torch":
+            frame = frame.f_back
+        return frame is not None and frame.f_code.co_filename in self.files
