@@ -20,14 +20,14 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from labs_helpers.collectives import study  # noqa: E402
 from labs_helpers.collectives.cost_model import BUS_FACTOR  # noqa: E402
 from labs_helpers.collectives.interface import ALGORITHMS  # noqa: E402
-from labs_helpers.collectives.racing.race import SIZES, race  # noqa: E402
-from labs_helpers.measure.study import keep  # noqa: E402
+from labs_helpers.collectives.racing.race import DOCUMENTED, SIZES, race, race_documented  # noqa: E402
+from labs_helpers.measure.study import count, file_to_write, keep, positive  # noqa: E402
 
 
 def main() -> None:
     os.environ.setdefault("OMPI_MCA_osc", "^ucx")  # where it finds no InfiniBand, it says so once a rank
     given = arguments()
-    if given.native_settings:
+    if given.native_settings is not None:
         out = ["--out", str(given.out)] if given.out else []
         functions = [name for name in given.functions if name in study.FUNCTIONS]
         return study.main(["--ranks", str(given.native_settings), "--functions", *functions, *out])
@@ -40,6 +40,9 @@ def main() -> None:
     records = []
     if given.ping_pong:
         records += ping_pong(comm, together=False) + ping_pong(comm, together=True) + local_work(comm)
+    if given.documented:
+        records += race_documented(comm, sizes, given.seconds)
+        given.functions = []
     for function in given.functions:
         known = (*(name for name in ALGORITHMS[function] if name != "native"), "native")
         algorithms = [name for name in known if name in (given.algorithms or known)]
@@ -58,7 +61,7 @@ def table(records: list[dict]) -> str:
         f"{r['function']:<15} {r['algorithm']:<19} {r['bytes']:>10} {r['median_us']:>10.4g} "
         f"{r['algbw_GBps']:>11.4g} {r['busbw_GBps']:>11.4g}"
         for r in records
-        if r["kind"] == "race"
+        if r["kind"] in ("race", DOCUMENTED)
     ]
     return "\n".join(lines)
 
@@ -76,17 +79,22 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--algorithms", nargs="+", metavar="NAME", help="default: all that each function knows, native last"
     )
-    parser.add_argument("--smallest", type=int, default=SIZES[0], metavar="BYTES")
-    parser.add_argument("--largest", type=int, default=SIZES[-1], metavar="BYTES")
-    parser.add_argument("--seconds", type=float, default=0.06, help="per size and algorithm; default: %(default)s")
+    parser.add_argument("--smallest", type=count, default=SIZES[0], metavar="BYTES")
+    parser.add_argument("--largest", type=count, default=SIZES[-1], metavar="BYTES")
+    parser.add_argument("--seconds", type=positive, default=0.06, help="per size and algorithm; default: %(default)s")
     parser.add_argument("--ping-pong", action="store_true", help="also what the cost model is fitted to")
     parser.add_argument(
         "--native-settings",
-        type=int,
+        type=count,
         metavar="RANKS",
         help="race the best setting of the native collectives: each in runs of its own",
     )
-    parser.add_argument("--out", type=Path, help="default: results/collectives.MACHINE.jsonl")
+    parser.add_argument(
+        "--documented",
+        action="store_true",
+        help="instead: allreduce(comm, send, recv, algorithm='auto') as it is documented, with its validation",
+    )
+    parser.add_argument("--out", type=file_to_write, help="default: results/collectives.MACHINE.jsonl")
     given = parser.parse_args()
     known = {name for function in given.functions for name in ALGORITHMS[function]}
     if unknown := set(given.algorithms or ()) - known:

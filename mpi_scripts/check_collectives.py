@@ -16,7 +16,9 @@ from mpi4py import MPI  # noqa: E402
 
 from labs_helpers.collectives.interface import ALGORITHMS  # noqa: E402
 from labs_helpers.collectives.nodes import pretend_nodes  # noqa: E402
+from labs_helpers.collectives.operations import NUMBERS  # noqa: E402
 from labs_helpers.collectives.verify import DTYPES, SIZES, verify  # noqa: E402
+from labs_helpers.measure.study import count  # noqa: E402
 
 
 def main() -> int:
@@ -29,12 +31,12 @@ def main() -> int:
         metavar="NAME",
         help=f"of {', '.join(ALGORITHMS)}",
     )
-    parser.add_argument("--sizes", nargs="+", type=int, default=SIZES, metavar="N", help="elements a rank sends")
-    parser.add_argument("--dtypes", nargs="+", type=np.dtype, default=DTYPES, metavar="DTYPE")
+    parser.add_argument("--sizes", nargs="+", type=size, default=SIZES, metavar="N", help="elements a rank sends")
+    parser.add_argument("--dtypes", nargs="+", type=numbers, default=DTYPES, metavar="DTYPE")
     parser.add_argument("--validate", action="store_true", help="with the exchange that compares the ranks' calls")
     parser.add_argument(
         "--ranks-per-node",
-        type=int,
+        type=count,
         metavar="R",
         help="let R consecutive ranks count as a node; all-reduce within and between them only",
     )
@@ -44,11 +46,23 @@ def main() -> int:
     if options.ranks_per_node:
         pretend_nodes(comm, options.ranks_per_node)
         functions, left_out = ["allreduce"], ("shared_memory",)
-    count, failure = verify(comm, functions, options.sizes, options.dtypes, options.validate, left_out)
+    cases, failure = verify(comm, functions, options.sizes, options.dtypes, options.validate, left_out)
     if comm.Get_rank() == 0:
         library = MPI.Get_library_version().split(",")[0].splitlines()[0].strip()
-        print(failure or f"{comm.Get_size()} ranks: {count} cases agree with {library}", flush=True)
+        print(failure or f"{comm.Get_size()} ranks: {cases} cases agree with {library}", flush=True)
     return 1 if failure else 0
+
+
+def size(text: str) -> int:
+    if (number := int(text)) < 0:
+        raise argparse.ArgumentTypeError(f"{text} is negative")
+    return number
+
+
+def numbers(text: str) -> np.dtype:
+    if (dtype := np.dtype(text)) not in NUMBERS:
+        raise argparse.ArgumentTypeError(f"{text} holds no numbers: there are no sums of it")
+    return dtype
 
 
 if __name__ == "__main__":

@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import replace
-from pathlib import Path
 
 from labs_helpers.collectives.racing import native_settings
 from labs_helpers.collectives.racing.native_settings import DEFAULT, SINGLE_COPY, Setting
@@ -20,7 +19,7 @@ from labs_helpers.collectives.racing.race import SIZES
 from labs_helpers.collectives.racing.records import NATIVE, costs_of, fastest, frame, middle, table
 from labs_helpers.launch.flavour import find_flavour
 from labs_helpers.measure import results
-from labs_helpers.measure.study import keep, make_parser
+from labs_helpers.measure.study import count, file_to_write, keep, make_parser
 
 FUNCTIONS = ("allreduce", "alltoall")
 QUICK_SIZES = tuple(2**i for i in (3, 6, 10, 13, 16, 20, 23, 26))
@@ -114,12 +113,14 @@ def machine_label() -> str:
 
 def main(arguments=None) -> None:
     parser = make_parser(__doc__, "collectives")
-    parser.add_argument("--ranks", type=int, nargs="+", help="default: 2 4 8, with --quick 8")
+    parser.add_argument("--ranks", type=count, nargs="+", help="default: 2 4 8, with --quick 8")
     parser.add_argument("--functions", nargs="+", choices=FUNCTIONS, default=FUNCTIONS)
-    parser.add_argument("--turns", type=int, help="how often to measure; the middle counts; default: 3, with --quick 1")
+    parser.add_argument(
+        "--turns", type=count, help="how often to measure; the middle counts; default: 3, with --quick 1"
+    )
     parser.add_argument("--quick", action="store_true", help="eight sizes; kept only with --out")
     parser.add_argument("--default-only", action="store_true", help="native by default alone, not under every setting")
-    parser.add_argument("--table", type=Path, help="write the data of algorithm='auto' to this JSON file")
+    parser.add_argument("--table", type=file_to_write, help="write the data of algorithm='auto' to this JSON file")
     given = parser.parse_args(arguments)
     # The processor is measured: a GPU beside it has no part in this, and torch need not look for it.
     os.environ["LABS_DEVICE"] = "cpu"

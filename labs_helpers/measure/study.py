@@ -12,9 +12,32 @@ def make_parser(doc: str, study: str) -> argparse.ArgumentParser:
     """A parser that describes the command by the first line of its module's docstring, and knows --out."""
     parser = argparse.ArgumentParser(description=doc.splitlines()[0], allow_abbrev=False)
     parser.add_argument(
-        "--out", type=Path, help=f"JSON Lines file to append to; default: results/{study}.MACHINE.jsonl"
+        "--out", type=file_to_write, help=f"JSON Lines file to append to; default: results/{study}.MACHINE.jsonl"
     )
     return parser
+
+
+def file_to_write(text: str) -> Path:
+    """The type of an option: a file that can be written to, so that nothing is measured in vain."""
+    path = Path(text)
+    if path.is_dir() or not path.absolute().parent.is_dir():
+        what = "is a folder" if path.is_dir() else "is in a folder that does not exist"
+        raise argparse.ArgumentTypeError(f"{text} {what}; name a file")
+    return path
+
+
+def positive(text: str) -> float:
+    """The type of an option: a number above 0."""
+    if not (number := float(text)) > 0:
+        raise argparse.ArgumentTypeError(f"{text} is not positive")
+    return number
+
+
+def count(text: str) -> int:
+    """The type of an option: a whole number from 1."""
+    if (number := int(text)) < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not a number from 1 up")
+    return number
 
 
 def keep(

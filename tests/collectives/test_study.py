@@ -1,8 +1,11 @@
 """The race times what is right and nothing else, under every setting; tables and figures draw what is recorded."""
 
 import json
+import runpy
+import sys
 from pathlib import Path
 
+import mpi4py
 import numpy as np
 import pandas
 import pytest
@@ -11,7 +14,7 @@ from labs_helpers.collectives import charts, choose, interface, study
 from labs_helpers.collectives.cost_model import BUS_FACTOR, Costs, cost, crossover
 from labs_helpers.collectives.racing import native_settings
 from labs_helpers.collectives.racing.arena import LEAST, LINE, Arena
-from labs_helpers.collectives.racing.race import SIZES, contender, counts
+from labs_helpers.collectives.racing.race import SIZES, contender, counts, race_documented
 from labs_helpers.collectives.racing.records import compare, costs_of, fastest, frame, middle, table
 from labs_helpers.course.scoreboard import Prediction
 from labs_helpers.draw import figures
@@ -164,6 +167,31 @@ def test_every_native_function_can_be_raced_and_ours_that_is_wrong_is_not_timed(
     (ran, error), other = run_on_ranks(everything, 2, timeout=60)
     assert all(len(records) == 1 for records in ran.values()) and not any(other[0].values())
     assert error == ("allreduce forgets at 48 bytes on 2 ranks: the result differs from native's on ranks [0, 1]")
+
+
+@pytest.mark.parametrize("script, option, value, told", [
+    ("bench", "--native-settings", "0", "0 is not a number from 1 up"),
+    ("bench", "--seconds", "-1", "-1 is not positive"),
+    ("bench", "--out", ".", ". is a folder; name a file"),
+    ("bench", "--out", "no/such/file", "is in a folder that does not exist"),
+    ("check", "--ranks-per-node", "0", "0 is not a number from 1 up"),
+    ("check", "--sizes", "-1", "-1 is negative"),
+    ("check", "--dtypes", "bool", "bool holds no numbers"),
+])  # fmt: skip
+def test_options_that_make_no_sense_are_refused_before_anything_runs(script, option, value, told, monkeypatch, capsys):
+    mpi4py.rc(
+        initialize=False, finalize=False
+    )  # a script imports mpi4py.MPI into this process: that starts no MPI here
+    monkeypatch.setattr(sys, "argv", [script, f"{option}={value}"])
+    with pytest.raises(SystemExit):
+        runpy.run_path(str(SCRIPT.with_name(f"{script}_collectives.py")))["main"]()
+    assert f"error: argument {option}: " in (said := capsys.readouterr().err) and told in said
+
+
+def test_the_documented_call_is_raced_beside_the_one_that_is_timed_and_native():
+    records = run_on_ranks(race_documented, 2, (8,), 0.001, timeout=60)[0]
+    assert {record["kind"] for record in records} == {"documented call"}
+    assert [record["algorithm"] for record in records] == ["auto", "auto, validate=True", "native"]
 
 
 def test_the_script_runs_alone_and_appends_records_with_their_settings(tmp_path):

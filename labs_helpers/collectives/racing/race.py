@@ -16,6 +16,8 @@ from labs_helpers.measure.timing import Timing
 
 ITEM = 8  # bytes of a float64
 SIZES = tuple(2**i for i in range(3, 27))  # 8 B to 64 MB
+VALIDATED = ", validate=True"  # behind an algorithm's name: called so, as it is by default; without it, validate=False
+DOCUMENTED = "documented call"
 FEW_RUNS_S = 0.03  # a call that takes longer is timed once a round
 
 
@@ -25,7 +27,8 @@ def race(
     """A record for each size and algorithm on rank 0, [] elsewhere; every rank of comm calls it alike.
 
     function: 'allreduce', 'reduce_scatter', 'allgather', 'broadcast' or 'alltoall', of float64, with SUM.
-    algorithms: of `ALGORITHMS[function]`; 'native' is MPI's own, called without our function around it.
+    algorithms: of `ALGORITHMS[function]`, called with validate=False, or with `VALIDATED` behind the name; 'native' is
+    MPI's own, called without our function around it.
     sizes: bytes: the buffer of all-reduce and broadcast, the send buffer of reduce-scatter and all-to-all, the receive
     buffer of all-gather. Where they have to divide by the ranks they are rounded down; nothing at all is left out.
     seconds: about how long a candidate runs at a size, over all rounds, after a warm-up; a round is every candidate
@@ -101,10 +104,18 @@ def contender(comm, function: str, algorithm: str, n: int) -> Callable:
         return {"allreduce": comm.Allreduce, "allgather": comm.Allgather, "alltoall": comm.Alltoall}[function]
     from labs_helpers.collectives import interface
 
+    how = {"algorithm": algorithm.removesuffix(VALIDATED), "validate": algorithm.endswith(VALIDATED)}
     collective = getattr(interface, function)
     if function == "broadcast":
-        return lambda send, _: collective(comm, send, algorithm=algorithm, validate=False)
-    return lambda send, receive: collective(comm, send, receive, algorithm=algorithm, validate=False)
+        return lambda send, _: collective(comm, send, **how)
+    return lambda send, receive: collective(comm, send, receive, **how)
+
+
+def race_documented(comm, sizes=SIZES, seconds: float = 0.06) -> list[dict]:
+    """The all-reduce as a program calls it, beside the one that the races time, and native: records of kind
+    `DOCUMENTED`."""
+    algorithms = "auto", "auto" + VALIDATED, "native"
+    return [record | {"kind": DOCUMENTED} for record in race(comm, "allreduce", algorithms, sizes, seconds)]
 
 
 def count_nodes(comm) -> int:
