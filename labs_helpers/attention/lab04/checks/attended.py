@@ -1,7 +1,8 @@
 """The trial of a kernel that computes attention: what O, log-sum-exp and the loads are held to."""
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import chain
 
 import torch
@@ -10,63 +11,85 @@ from labs_helpers.attention.lab04.checks.causes import loop_causes
 from labs_helpers.attention.lab04.checks.exact import Exact
 from labs_helpers.attention.lab04.checks.mask_causes import mask_causes
 from labs_helpers.attention.lab04.checks.operands import SCALE
+from labs_helpers.attention.lab04.checks.results import expect_nothing_beside, expect_parts
 from labs_helpers.attention.lab04.checks.visited import expect_visits
 from labs_helpers.attention.tile_map import SKIPPED, tile_states, visible
-from labs_helpers.course.torch_traffic import TorchTraffic
-from labs_helpers.course.verdict import (
-    Run,
-    Wrong,
-    check_tensor_cores,
-    expect_close,
-    expect_fused,
-    expect_tuple,
-    run_watched,
-)
+from labs_helpers.course.verdict import Candidates, Run, check_tensor_cores, expect_close, run_watched
+from labs_helpers.course.verdict.causes import still_possible
+from labs_helpers.course.verdict.trials import PRINT_IT
 from labs_helpers.course.visits import row_loads
 
 WHY = "float32 sums, P and O rounded once"
 
 
-def masked_cases(student, cases) -> Iterator[str]:
-    """The whole check of a kernel with a causal mask. A case: name, (q, k, v), BLOCK_M, BLOCK_N, and the window of
-    keys that a query sees, if there is one."""
+@dataclass
+class Trial:
+    """A kernel of attention, case by case: what has passed tells of the next case which mistakes were not made."""
+
+    student: Callable
+    causal: bool
+    passed: list = field(default_factory=list)  # (name, its causes, whether an answer is right)
+    walks: list = field(default_factory=list)  # (walks of common mistakes, whether one is right)
+
+    def attend(self, case: str, tensors, BLOCK_M: int, BLOCK_N: int, *window: int) -> Run:
+        """`student(q, k, v, *window, SCALE, …)` against float64, with its loads, stores and visits; raises Wrong."""
+        q, k, v = tensors
+        seen = visible(q.shape[2], k.shape[2], self.causal, *window)
+        with row_loads(k) as loaded:
+            run = run_watched(case, self.student, q, k, v, *window, SCALE, BLOCK_M=BLOCK_M, BLOCK_N=BLOCK_N)
+        run.expect_alone()
+        shapes = {"o": (q.shape, q.dtype), "lse": (q.shape[:3], torch.float32)}
+        o, lse = expect_parts(case, run.value, shapes)
+        for name, tensor, rows in (("O", o, "(head * Lq + rows) * D"), ("lse", lse, "head * Lq + rows")):
+            overlapping = f"each head has its own rows of {name}: {rows}, with rows from program_id(0) * BLOCK_M"
+            for part in _matrices(tensor):
+                replace(run, value=part).expect_written_once(name, overlapping)
+        if run.meter:
+            expect_nothing_beside(run, (q, k, v, o, lse), "S and P stay on the chip, a tile at a time")
+            run.expect_loads("Q", q, 1, "each program loads its own rows, once, before the loop")
+            expect_visits(run, loaded, seen, k, v, BLOCK_M, BLOCK_N, window[0] if window else None, self.walks)
+        exact = Exact(q, k, v, SCALE, torch.from_numpy(seen))
+        bounds = exact.bounds(q.dtype)
+        causes = partial(self.causes, exact=exact, BLOCK_M=BLOCK_M, BLOCK_N=BLOCK_N, window=window)
+        for name, found, title in (("lse", lse, "log-sum-exp"), ("o", o, "O")):
+            right = partial(_is_right, expected=getattr(exact, name), bound=bounds[name])
+            known = ((earlier(name, found=None), is_right) for of, earlier, is_right in self.passed if of == name)
+            possible = still_possible(causes(name, found=(o, lse)), known)
+            expect_close(case, found, getattr(exact, name), bounds[name], WHY, possible, title, PRINT_IT)
+            self.passed.append((name, causes, right))
+        return run
+
+    def causes(self, name: str, exact: Exact, found, BLOCK_M: int, BLOCK_N: int, window) -> Candidates:
+        of_loop = loop_causes(name, exact, found, BLOCK_M, BLOCK_N)
+        if not self.causal:
+            return of_loop
+        return chain(mask_causes(name, exact, found, BLOCK_M, BLOCK_N, *window or [torch.inf]), of_loop)
+
+
+def attention_cases(student, cases, causal: bool) -> Iterator[str]:
+    """The whole check of a kernel. A case: name, (q, k, v), BLOCK_M, BLOCK_N, and the window of keys that a query sees,
+    if there is one. Returns the last Run."""
+    trial = Trial(student, causal)
     tiles = visited = 0
     for case, tensors, BLOCK_M, BLOCK_N, *window in cases:
-        run = attend(case, student, tensors, BLOCK_M, BLOCK_N, *window)
-        states = tile_states(visible(tensors[0].shape[2], tensors[1].shape[2], True, *window), BLOCK_M, BLOCK_N)
+        run = trial.attend(case, tensors, BLOCK_M, BLOCK_N, *window)
+        states = tile_states(visible(tensors[0].shape[2], tensors[1].shape[2], causal, *window), BLOCK_M, BLOCK_N)
         tiles, visited = tiles + states.size, visited + int((states != SKIPPED).sum())
         yield case
-    yield f"visited are {visited} of {tiles} tiles, those that a query sees, each once"
+    if causal:
+        yield f"visited are {visited} of {tiles} tiles, those that a query sees, each once"
+    else:
+        yield "Q read once, K and V once a row of tiles, only O and the log-sum-exp written: nothing of size L²"
     yield check_tensor_cores(run.launches[-1])
 
 
-def attend(case: str, student, tensors, BLOCK_M: int, BLOCK_N: int, *window: int, causal: bool = True) -> Run:
-    """`student(q, k, v, *window, scale, …)` against float64, with its loads, stores and visits; raises Wrong."""
-    q, k, v = tensors
-    seen = visible(q.shape[2], k.shape[2], causal, *window)
-    with TorchTraffic() as outside, row_loads(k) as loaded:
-        run = run_watched(case, student, q, k, v, *window, SCALE, BLOCK_M=BLOCK_M, BLOCK_N=BLOCK_N)
-    expect_fused(run, outside)
-    o, lse = _outputs(run, q)
-    for name, tensor, rows in (("O", o, "(head * Lq + rows) * D"), ("lse", lse, "head * Lq + rows")):
-        overlapping = f"each head has its own rows of {name}: {rows}, with rows from program_id(0) * BLOCK_M"
-        replace(run, value=tensor.flatten(0, -2)).expect_written_once(name, overlapping)
-    if run.meter:
-        run.expect_loads("Q", q, 1, "each program loads its own rows, once, before the loop")
-        expect_visits(run, loaded, seen, k, v, BLOCK_M, BLOCK_N)
-    exact = Exact(q, k, v, SCALE, torch.from_numpy(seen))
-    bounds = exact.bounds(q.dtype)
-    for name, found, title in (("lse", lse, "log-sum-exp"), ("o", o, "O")):
-        causes = loop_causes(name, exact, run.value, BLOCK_N)
-        if causal:
-            causes = chain(mask_causes(name, exact, run.value, BLOCK_M, BLOCK_N, *window or [torch.inf]), causes)
-        expect_close(case, found, getattr(exact, name), bounds[name], WHY, causes, title)
-    return run
+def _is_right(answer, expected, bound) -> bool:
+    answer = torch.as_tensor(answer, dtype=torch.float64)
+    error = torch.where(answer == expected, 0.0, (answer - expected).abs())
+    return bool((error <= bound).all())
 
 
-def _outputs(run: Run, q) -> tuple[torch.Tensor, torch.Tensor]:
-    o, lse = expect_tuple(run.case, run.value, "o", "lse")
-    for name, tensor, shape, dtype in (("o", o, q.shape, q.dtype), ("lse", lse, q.shape[:3], torch.float32)):
-        if tuple(tensor.shape) != tuple(shape) or tensor.dtype != dtype:
-            raise Wrong(run.case, f"{name} is {tuple(tensor.shape)} {tensor.dtype}, expected {tuple(shape)} {dtype}")
-    return o, lse
+def _matrices(tensor: torch.Tensor) -> list[torch.Tensor]:
+    """The tensor as one matrix of rows, or, where its strides have none, one of each head."""
+    rows = tensor.flatten(0, -2)
+    return [rows] if rows.data_ptr() == tensor.data_ptr() else [head for batch in tensor for head in batch]

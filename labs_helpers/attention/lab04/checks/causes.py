@@ -1,28 +1,34 @@
 """What common mistakes with the running softmax make of attention."""
 
-import math
+from __future__ import annotations
+
+from collections.abc import Iterator
 
 import torch
 
 from labs_helpers.attention.lab04.checks.exact import Exact
+from labs_helpers.attention.lab04.checks.steps import LOG2E, OVER_AND_OVER, mistakes, roundings, walked
 from labs_helpers.course.verdict import Candidates
 
-LOG2E = math.log2(math.e)
 WITH_EXP = "LOG2E is for exp2; with exp the scores are multiplied once too often"
 
 
-def loop_causes(name: str, exact: Exact, found, BLOCK_N: int) -> Candidates:
-    """Of `name`, 'o' or 'lse'. found: the answer's (o, lse)."""
+def loop_causes(name: str, exact: Exact, found, BLOCK_M: int, BLOCK_N: int) -> Candidates:
+    """Of `name`, 'o' or 'lse'. found: the answer's (o, lse); None for a case that is passed."""
     Lk, scale = exact.k.shape[-2], exact.scale
     last_tile = torch.arange(Lk) >= (Lk - 1) // BLOCK_N * BLOCK_N
     for sentence, changes in (
         ("scale is missing", {"scale": 1.0}),
         ("scale is applied twice", {"scale": scale**2}),
+        ("the scores are divided by scale", {"scale": 1 / scale}),
         ("the default 1/√D stands where scale should", {"scale": exact.q.shape[-1] ** -0.5}),
         ("exp2 takes scores in base 2: multiply them by LOG2E", {"scale": scale / LOG2E}),
         (WITH_EXP, {"scale": scale * LOG2E}),
         ("only the last tile is left: l_i and acc have to be added to", {"seen": exact.seen & last_tile}),
         ("K and V are swapped", {"k": exact.v, "v": exact.k}),
+        ("P meets K; O is P·V", {"v": exact.k}),
+        ("the scores are Q·Vᵀ; they are Q·Kᵀ", {"k": exact.v}),
+        ("a query is taken from another head or batch: Q's place is head, not head 0", {"q": _first_head(exact.q)}),
     ):
         yield sentence, getattr(exact.but(**changes), name)
     right = getattr(exact, name)
@@ -32,47 +38,72 @@ def loop_causes(name: str, exact: Exact, found, BLOCK_N: int) -> Candidates:
     ):
         if bool((sign * exact.largest > 80).all()):
             yield sentence, torch.full_like(right, torch.nan if name == "o" else sign * torch.inf)
-    yield from _of_o(exact, BLOCK_N) if name == "o" else _of_lse(exact, found, BLOCK_N)
+    yield from step_causes(name, exact, found, BLOCK_M, BLOCK_N)
+    yield from _of_o(exact, found) if name == "o" else _of_lse(exact, found)
+    if found and found[0].dtype == torch.float16:  # float32 has passed
+        for sentence, step in roundings("Q's dtype"):
+            yield sentence, walked(exact, BLOCK_M, BLOCK_N, step)[name]
 
 
-def _of_o(exact: Exact, BLOCK_N: int) -> Candidates:
+def step_causes(name: str, exact: Exact, found, BLOCK_M: int, BLOCK_N: int) -> Candidates:
+    """A mistake in the step of the loop, which shows in both; where O is divided in each step, it may be so at the end,
+    too, or not."""
+    for sentence, step in mistakes(exact.scale, BLOCK_N):
+        result = walked(exact, BLOCK_M, BLOCK_N, step)
+        for o in ("o", "undivided") if sentence == OVER_AND_OVER else ("o",):
+            answer = {"o": result[o], "lse": result["lse"]}
+            others = zip(("o", "lse"), found or (), strict=bool(found))
+            if all(_alike(got, answer[of]) for of, got in others if of != name):
+                yield sentence, answer[name]
+
+
+def _of_o(exact: Exact, found) -> Candidates:
     sums = torch.exp(exact.lse - exact.largest)[..., None]
-    for sentence, kept in (
-        ("the accumulator is not rescaled when the maximum grows", {"rescale_o": False}),
-        ("l_i is not rescaled when the maximum grows", {"rescale_sum": False}),
-        ("neither l_i nor the accumulator is rescaled", {"rescale_o": False, "rescale_sum": False}),
-    ):
-        yield sentence, _loop(exact, BLOCK_N, **kept)[0]
     yield "O is not divided by l_i", exact.o * sums
     yield "O is multiplied by l_i", exact.o * sums**2
+    if found:
+        yield from times_too_large("O", exact.o, found[0])
 
 
-def _of_lse(exact: Exact, found, BLOCK_N: int) -> Candidates:
+def _of_lse(exact: Exact, found) -> Candidates:
     lse, m = exact.lse, exact.largest
     sums = torch.exp(lse - m)
-    yield "l_i is not rescaled when the maximum grows", _loop(exact, BLOCK_N, rescale_sum=False)[1]
     yield "the log-sum-exp is in base 2: divide it by LOG2E", lse * LOG2E
     yield "m_i is in base 2: divide it by LOG2E too", m * LOG2E + sums.log()
     yield "log2(l_i) is in base 2: divide it by LOG2E too", m + sums.log() * LOG2E
+    yield "tl.log(l_i) is natural already: only m_i is divided by LOG2E", m + sums.log() / LOG2E
     yield "m_i is missing: the log-sum-exp is m_i + log l_i", sums.log()
+    yield "m_i is missing: the log-sum-exp is m_i + log l_i", sums.log() * LOG2E
     yield "log l_i is missing: the log-sum-exp is m_i + log l_i", m
+    yield "log l_i is missing: the log-sum-exp is m_i + log l_i", m * LOG2E
     yield "l_i itself is added, not its logarithm", m + sums
+    yield "the logarithm of l_i is subtracted; the log-sum-exp is m_i + log l_i", m - sums.log()
+    yield "m_i is subtracted; the log-sum-exp is m_i + log l_i", sums.log() - m
+    yield "m_i and log l_i are multiplied; the log-sum-exp is m_i + log l_i", m * sums.log()
     yield "multiplied by LOG2E instead of divided: that goes from base e to base 2", lse * LOG2E**2
+    yield "it is divided by LOG2E although it is natural already", lse / LOG2E
     yield "the sum is stored, not its logarithm", sums
     yield WITH_EXP, exact.but(scale=exact.scale * LOG2E).lse + m * (1 - LOG2E)
-    if bool(found[0].nan_to_num().any()):  # O holds the last tile then
+    if found and bool(found[0].nan_to_num().any()):  # O holds the last tile then
         yield "the new maximum is not kept: m_i = m_new at the end of the step", torch.full_like(lse, -torch.inf)
 
 
-def _loop(exact: Exact, BLOCK_N: int, rescale_sum=True, rescale_o=True) -> tuple[torch.Tensor, torch.Tensor]:
-    """(o, lse) by the tile loop, where a new maximum may leave l or the accumulator as it was."""
-    shape = exact.q.shape[:-1]
-    m, total, o = exact.q.new_full(shape, -torch.inf), exact.q.new_zeros(shape), torch.zeros_like(exact.q)
-    for s, v in zip(exact.scores.split(BLOCK_N, -1), exact.v.split(BLOCK_N, -2), strict=True):
-        m_new = torch.maximum(m, s.amax(-1))
-        shift = m_new.clamp(min=-1e30)
-        p, factor = torch.exp(s - shift[..., None]), torch.exp(m - shift)
-        total = total * (factor if rescale_sum else 1.0) + p.sum(-1)
-        o = o * (factor[..., None] if rescale_o else 1.0) + p @ v
-        m = m_new
-    return o / total.masked_fill(total == 0, 1.0)[..., None], m + total.log()
+def times_too_large(name: str, right: torch.Tensor, found: torch.Tensor) -> Iterator[tuple[str, torch.Tensor]]:
+    """One factor between what was found and what is right, whatever it comes from."""
+    got = found.detach().cpu().double()
+    factor = float((got / right)[(right.abs() > 0.1 * right.abs().max()) & got.isfinite()].median())
+    if 1e-3 < abs(factor) < 1e3 and factor != 1.0:
+        known = next(
+            (f", {text}" for text, c in (("log2(e)", LOG2E), ("1/log2(e)", 1 / LOG2E)) if abs(factor / c - 1) < 1e-3),
+            "",
+        )
+        yield f"every element of {name} is {factor:.4g} times what it should be{known}", factor * right
+
+
+def _alike(found: torch.Tensor, answer: torch.Tensor) -> bool:
+    """Whether they are the same at a glance: infinite and NaN in the same places, else to a hundredth."""
+    return torch.allclose(found.detach().cpu().double(), answer, rtol=1e-2, atol=1e-2, equal_nan=True)
+
+
+def _first_head(q: torch.Tensor) -> torch.Tensor:
+    return q[:1, :1].expand_as(q)

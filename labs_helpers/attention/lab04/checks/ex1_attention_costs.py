@@ -18,6 +18,7 @@ TILES = L // BLOCK_M
 TILED = 2 * TENSOR + TILES * 2 * TENSOR + ROWS
 ITEMSIZE = "bytes are elements times itemsize"
 ONE_HEAD = "S and P are of one head of one batch"
+ONE_HEAD_TILED = "B·H heads have L / BLOCK_M programs each, and B·H·L rows have a log-sum-exp: count all heads once"
 CAUSES = {
     "plain_bytes": (
         (ITEMSIZE, TENSOR + SCORES),
@@ -25,6 +26,12 @@ CAUSES = {
         ("the softmax reads S as well as it writes P", 4 * TENSOR + 3 * SCORES),
         ("the softmax is a kernel of its own: it reads S and writes P", 4 * TENSOR + 2 * SCORES),
         ("S and P are never counted", 4 * TENSOR),
+        ("P·V reads P and V; S is read by the softmax alone", 4 * TENSOR + 5 * SCORES),
+        ("each kernel's result is written, too: S, P and O", 3 * TENSOR + 2 * SCORES),
+        ("the first kernel reads Q and K, the third V: each once, and O is written once", 2 * TENSOR + 4 * SCORES),
+        ("the first kernel reads Q and K, the third V: each once, and O is written once", 3 * TENSOR + 4 * SCORES),
+        ("the first kernel reads Q and K, the third V: each once, and O is written once", 5 * TENSOR + 4 * SCORES),
+        ("the log-sum-exp belongs to the tiled kernel alone", 4 * TENSOR + 4 * SCORES + ROWS),
     ),
     "plain_extra": (
         (ITEMSIZE, 2 * SCORES // 4),
@@ -32,6 +39,9 @@ CAUSES = {
         ("while the softmax runs S and P are both alive", SCORES),
         ("O is not extra", 2 * SCORES + TENSOR),
         ("Q, K, V and O are not extra", 2 * SCORES + 4 * TENSOR),
+        ("plain attention keeps no log-sum-exp", 2 * SCORES + ROWS),
+        ("S and P are alive, each once", 3 * SCORES),
+        ("S and P are alive, each once", 4 * SCORES),
     ),
     "tiled_bytes": (
         (ITEMSIZE, (TILED - ROWS) // 4 + ROWS),
@@ -42,12 +52,28 @@ CAUSES = {
         ("the log-sum-exp is written too", TILED - ROWS),
         ("the log-sum-exp is one number a row, not one an element of O", TILED - ROWS + TENSOR),
         ("S and P are not written", TILED + 4 * SCORES),
+        ("each program writes its rows of O", TILED - TENSOR),
+        ("each program reads its rows of Q", TILED - TENSOR),
+        ("a program writes its own rows of O, not all of it", TILED + (TILES - 1) * TENSOR),
+        (ONE_HEAD_TILED, 2 * TENSOR + TILES * 2 * TENSOR + ROWS // (B * H)),
+        (ONE_HEAD_TILED, (TILED - ROWS) // (B * H) + ROWS),
+        (ONE_HEAD_TILED, TILED // (B * H)),
+        (ONE_HEAD_TILED, 2 * TENSOR + 2 * TENSOR * TILES // (B * H) + ROWS),
+        (ONE_HEAD_TILED, 2 * TENSOR + B * H * 2 * TENSOR * TILES + ROWS),
+        (
+            "a head has L / BLOCK_M programs, each with one tile of Q and all of K and V",
+            2 * TENSOR + 2 * TENSOR * BLOCK_M + ROWS,
+        ),
     ),
     "tiled_extra": (
         ("the log-sum-exp is one number a row", TENSOR),
         ("the log-sum-exp stays in memory: the backward pass needs it", 0),
         ("a float32 has four bytes", ROWS // 4),
         ("there is no L×L matrix any more", 2 * SCORES),
+        ("the log-sum-exp has a row for each query of every head of every batch", 4 * L),
+        ("O is not extra", TENSOR + ROWS),
+        ("a tile of S is on the chip, not in memory", ROWS + 4 * BLOCK_M * BLOCK_M),
+        ("a tile of S is on the chip, not in memory", ROWS + 4 * BLOCK_M * L),
     ),
 }
 

@@ -6,8 +6,10 @@ from itertools import chain, permutations
 import torch
 
 from labs_helpers.attention.lab04 import exercises
+from labs_helpers.attention.lab04.checks.causes import times_too_large
+from labs_helpers.attention.lab04.checks.results import expect_parts
 from labs_helpers.course.exercise import exercise
-from labs_helpers.course.verdict import Wrong, expect_close, expect_tuple, numbers
+from labs_helpers.course.verdict import Wrong, expect_close, numbers
 
 UNIT = 2.0**-24
 
@@ -50,7 +52,8 @@ def _part(s, values):
 def _expect_merged(case: str, student, first, second) -> tuple:
     """The student's (m, l, o) of both parts; raises Wrong."""
     given = [t.clone() for t in (*first, *second)]
-    m, total, o = expect_tuple(case, student(*given), "m", "l", "o")
+    shapes = {name: (part.shape, None) for name, part in zip("mlo", first, strict=True)}
+    m, total, o = expect_parts(case, student(*given), shapes)
     for name, now, before in zip(("m1", "l1", "o1", "m2", "l2", "o2"), given, (*first, *second), strict=True):
         if not torch.equal(now, before):
             raise Wrong(
@@ -65,24 +68,38 @@ def _expect_merged(case: str, student, first, second) -> tuple:
     shift = right_m.masked_fill(nothing, 0.0)
     f1, f2 = torch.exp(m1 - shift), torch.exp(m2 - shift)
     away = UNIT * (8 + 4 * ((m1 - shift).abs() * f1).nan_to_num() + 4 * ((m2 - shift).abs() * f2).nan_to_num())
-    expect_close(case, m, right_m, 0.0, "a maximum is exact", _causes_of_m(m1, m2, shift), "m")
-    causes = _causes("l", l1, l2, f1, f2, nothing)
+    expect_close(case, m, right_m, 0.0, "a maximum is exact", _causes_of_m(m1, m2, shift, right_l), "m")
+    causes = chain(
+        _causes("l", l1, l2, f1, f2, nothing),
+        [("l is the sum itself, not its logarithm", right_l.log())],
+        [("m is added to the logarithm of l: that is the log-sum-exp; l is the sum", right_m + right_l.log())],
+        [("m is returned in l's place", right_m)],
+        times_too_large("l", right_l, total),
+    )
     expect_close(case, total, right_l, away * (l1 + l2) + 1e-37, "float32", causes, "l")
     f1, f2, away, nothing = (t[:, None] for t in (f1, f2, away, nothing))
     weighted = f1 * l1[:, None] * o1 + f2 * l2[:, None] * o2
+    divided = f1 * o1 / l1[:, None] + f2 * o2 / l2[:, None]
     causes = chain(
         _causes("o", o1, o2, f1, f2, nothing),
         [("o is divided by l: it stays undivided until the end", right_o / right_l[:, None])],
         [("o is weighted with l as well: l is in it already", weighted)],
+        [("o is weighted with l as well, and divided: o is a sum already, not a mean", weighted / right_l[:, None])],
+        [("each part of o is divided by its l; o is the sum, divided once, at the end", divided)],
+        times_too_large("o", right_o, o),
     )
     expect_close(case, o, right_o, away * (o1.abs() + o2.abs()) + 1e-37, "float32", causes, "o")
     return m, total, o
 
 
-def _causes_of_m(m1, m2, shift):
+def _causes_of_m(m1, m2, shift, right_l):
+    yield "l is returned in m's place; the order is (m, l, o)", right_l
+    yield "m is the larger maximum alone; the sums belong to l", torch.logaddexp(m1, m2)
+    yield "m is the larger maximum alone; the sums belong to l", torch.maximum(m1, m2) + right_l.log()
+    yield "m is the larger of the two, not their mean", (m1 + m2) / 2
     yield "the 0 that is subtracted where both parts are empty is returned; return the maximum itself", shift
     yield "m is the larger of the two, not their sum", m1 + m2
-    yield "the minimum", torch.minimum(m1, m2)
+    yield "this is the smaller maximum", torch.minimum(m1, m2)
     yield "only the first part's", m1
     yield "only the second part's", m2
 
@@ -90,6 +107,9 @@ def _causes_of_m(m1, m2, shift):
 def _causes(x: str, x1, x2, f1, f2, nothing):
     """Of l or o, called `x`: f1·x1 + f2·x2."""
     yield f"{x} is not rescaled to the common maximum", x1 + x2
+    yield f"the second part of {x} is missing", f1 * x1
+    yield f"the first part of {x} is missing", f2 * x2
+    yield f"the parts of {x} are subtracted", f1 * x1 - f2 * x2
     yield f"{x}1 is not rescaled", x1 + f2 * x2
     yield f"{x}2 is not rescaled", f1 * x1 + x2
     yield "the parts' factors are swapped", f2 * x1 + f1 * x2

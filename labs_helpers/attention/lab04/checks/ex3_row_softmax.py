@@ -1,30 +1,34 @@
 """Exercise 3 of lab 04: the softmax of a row in blocks."""
 
-import math
+from itertools import chain
 
 import torch
 
 from labs_helpers.attention.lab04 import exercises
+from labs_helpers.attention.lab04.checks.causes import times_too_large
+from labs_helpers.attention.lab04.checks.steps import LOG2E, Step, exp, mistakes, walk
+from labs_helpers.attention.lab05.checks.nan_causes import loads_without_other
 from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import Truth, check_compiles, kernel_cases, numbers, surrounded, with_unit_stride
 
-BLOCK = 64
+FIRST = "5×320"
 
 
 @exercise("04/3", "row softmax", points=10, minutes=15, reference=exercises.row_softmax, kernel=True)
 def row_softmax(student):
     x = numbers(4, 300)
-    growing = numbers(5, 300) + 0.1 * torch.arange(300, device=x.device)
+    steps = torch.tensor([0.0, 300.0, -300.0, 600.0, 300.0], device=x.device).repeat_interleave(64)[:300]
     gap = x.clone()
     gap[:, 64:200] = gap[2, :140] = -torch.inf
     cases = (
-        ("5×320", numbers(5, 320), BLOCK),
-        ("5×300, NaN around, growing along the row", surrounded(growing), BLOCK),
-        ("4×300, all near +200", x + 200, BLOCK),
-        ("4×300, all near −200", x - 200, BLOCK),
-        ("4×300 with blocks of −inf, one of them at the start of row 2", gap, BLOCK),
-        ("70×3, a transposed view", numbers(3, 70).t(), BLOCK),
-        ("4×300 float16", (4 * x).half(), BLOCK),
+        (FIRST, numbers(5, 320), 128),
+        ("5×300, NaN around, blocks of 64", surrounded(numbers(5, 300)), 64),
+        ("4×300, all near +200", x + 200, 64),
+        ("4×300, all near −200", x - 200, 64),
+        ("4×300, rising and falling by 300 from block to block", x + steps, 64),
+        ("4×300 with blocks of −inf, one of them at the start of row 2", gap, 64),
+        ("70×3, a transposed view", numbers(3, 70).t(), 32),
+        ("2×1100 float16", (4 * numbers(2, 1100)).half(), 256),
     )
     run = yield from kernel_cases(student, cases, truth, causes, loads, output="Y")
     yield "X read twice, Y written once"
@@ -45,33 +49,49 @@ def causes(run, x, BLOCK: int):
     strided, x = torch.softmax(with_unit_stride(x, 1), 1), x.cpu().double()
     right, nan = torch.softmax(x, 1), torch.full_like(x, torch.nan)
     blocks, past = x.split(BLOCK, 1), -x.shape[1] % BLOCK
-    running = torch.stack([block.amax(1) for block in blocks], 1).cummax(1).values
-    largest = running[:, -1:]
-    sums = torch.stack(
-        [(b - m[:, None]).exp().sum(1) for b, m in zip(blocks, running.clamp(min=-1e30).T, strict=True)], 1
-    )
-    numerator = torch.exp(x - largest)
-    never = running[:, :1].isinf()
+    largest = x.amax(1, keepdim=True)
+    sums, numerator = torch.exp(x - largest).sum(1, keepdim=True), torch.exp(x - largest)
+    never = blocks[0].amax(1, keepdim=True).isinf()
     yield "−inf − (−inf) is NaN in a row that has only seen −inf so far: subtract 0 there", right.where(~never, nan)
-    yield "l_i is not rescaled when the maximum grows", numerator / sums.sum(1, keepdim=True)
-    yield "only the last block is in l_i: add to it", numerator / sums[:, -1:]
+    made = {} if run.case == FIRST else {text: y for text, y in row_mistakes(numbers(5, 320).cpu().double(), 128)}
+    for sentence, answer in row_mistakes(x, BLOCK):
+        if sentence not in made or torch.allclose(made[sentence], made[""], rtol=1e-3):  # else the first case shows it
+            yield sentence, answer
     yield "only the first block is in l_i", numerator / torch.exp(blocks[0] - largest).sum(1, keepdim=True)
     yield "the result is not divided by l_i", numerator
+    yield "the result is multiplied by l_i; it is divided", numerator * sums
+    yield "the maximum is not subtracted when the result is made: exp(x − m_i)", exp(x) / sums
+    yield "the maximum is added in the exponent: exp(x − m_i)", exp(x + largest) / sums
+    yield "l_i is subtracted in the exponent; that takes its logarithm, or divide", exp(x - largest - sums)
     yield "the result is the logarithm", torch.log_softmax(x, 1)
     yield "each block is a softmax of its own", torch.cat([torch.softmax(block, 1) for block in blocks], 1)
     yield (
         'what is past the row\'s end counts as 0, and exp(0 − m) is not 0: other=-float("inf")',
         torch.softmax(torch.nn.functional.pad(x, (0, past)), 1)[:, : x.shape[1]],
     )
-    yield "exp2 without the factor log2(e)", torch.softmax(x * math.log(2), 1)
+    yield "exp2 without the factor log2(e)", torch.softmax(x / LOG2E, 1)
+    yield "exp2 without the factor log2(e), when the result is made", torch.exp((x - largest) / LOG2E) / sums
     yield "X's column stride is taken to be 1: columns * stride_xn", strided
     yield "the new maximum is not kept: m_i = m_new at the end of the step", nan.where(x.isinf(), torch.inf)
     if bool((x > 80).all()):
         yield "exp overflows: the maximum is not subtracted", nan
     elif bool((x < -80).all()):
         yield "every exp is 0: the running maximum starts at 0, not at −inf, or is not subtracted", nan
-    elif past:
+    elif past and "x" in loads_without_other(run.launches[-1].kernel):
         yield 'what is past the row\'s end is undefined: give the load other=-float("inf")', nan
+    yield from times_too_large("Y", right, run.value)
+
+
+def row_mistakes(x: torch.Tensor, BLOCK: int):
+    """(sentence, Y) of attention's mistakes that show in the maximum or in the sum; first the right one, ''."""
+    no_values = torch.zeros(x.shape[1], 1, dtype=torch.float64)
+    for sentence, step in chain([("", Step.ends)], mistakes(1.0, BLOCK)):
+        if all(
+            word not in sentence
+            for word in ("acc is", "the accumulator", "of acc", "of l_i", "tl.dot", "V is", "the scale")
+        ):
+            m, total, _ = walk(x, no_values, BLOCK, step)
+            yield sentence, exp(x - m) / total
 
 
 def loads(run, x, BLOCK: int):

@@ -1,19 +1,20 @@
 """Exercise 5 of lab 04: causal attention of any length."""
 
 from labs_helpers.attention.lab04 import exercises
-from labs_helpers.attention.lab04.checks.attended import masked_cases
-from labs_helpers.attention.lab04.checks.operands import apart, between_nan
+from labs_helpers.attention.lab04.checks.attended import attention_cases
+from labs_helpers.attention.lab04.checks.operands import apart, between_nan, in_steps
 from labs_helpers.course.exercise import exercise
 
 
 @exercise("04/5", "causal", points=20, minutes=20, reference=exercises.causal_attention, kernel=True)
 def causal_attention(student):
+    # The sizes are those at which each bound that is off by a key or by a tile shows.
     cases = (
         ("70 queries and keys, NaN around", between_nan(70, 70), 32, 16),
-        ("33 queries, 80 keys", between_nan(33, 80), 32, 16),
-        ("80 queries, 33 keys: 47 queries see no key", between_nan(80, 33), 16, 32),
+        ("80 queries, 33 keys: 47 queries see no key", between_nan(80, 33, D=32), 16, 32),
         ("1 query, 50 keys", between_nan(1, 50), 16, 32),
-        ("64 queries, 78 keys", between_nan(64, 78), 32, 16),
+        ("64 queries, 78 keys", between_nan(64, 78, D=32), 32, 16),
+        ("33 queries, 80 keys, scores that rise and fall by 300", in_steps(33, 80, D=32), 32, 16),
         ("float16, 60 queries, 70 keys, strides of their own", apart(60, 70), 16, 16),
     )
-    yield from masked_cases(student, cases)
+    yield from attention_cases(student, cases, causal=True)

@@ -13,11 +13,18 @@ WINDOW = "`window` keys are seen, the query's own place among them"
 
 
 def mask_causes(name: str, exact: Exact, found, BLOCK_M: int, BLOCK_N: int, window: float) -> Candidates:
-    """Of `name`, 'o' or 'lse'. found: the answer's (o, lse). window: keys that a query sees, ∞ for all before it."""
+    """Of `name`, 'o' or 'lse'. found: the answer's (o, lse), or None. window: keys that a query sees, or ∞."""
     for sentence, rows in _nan_rows(exact, BLOCK_M, BLOCK_N):
         yield sentence, getattr(exact, name).where(~rows[:, None] if name == "o" else ~rows, torch.nan)
     if name == "lse":
-        yield from _large_negative(exact, *(t.cpu().double() for t in found))
+        if found:
+            yield from _large_negative(exact, *(t.cpu().double() for t in found))
+        blind = ~exact.seen.any(1)
+        yield "a row that sees no key has log-sum-exp −inf: its m_i is −inf to the end", exact.lse.where(~blind, 0.0)
+        yield (
+            "the maximum is taken of scores that are not seen, too: mask them first",
+            exact.lse.where(~blind, _largest_visited(exact, BLOCK_M, BLOCK_N)),
+        )
     for sentence, wrong in _wrong_masks(exact, BLOCK_M, BLOCK_N, window):
         yield sentence, getattr(wrong, name)
 
@@ -32,6 +39,15 @@ def _nan_rows(exact: Exact, BLOCK_M: int, BLOCK_N: int) -> Iterator[tuple[str, t
     yield "what is past the last key is not 0: P is 0 there, but 0 · NaN is NaN; give V's load other=0.0", ragged
     yield "−inf − (−inf) is NaN: subtract 0 from the scores of a row that has seen no key yet", late
     yield "0/0 in the rows that see no key: divide by 1 where l_i is 0", ~exact.seen.any(1)
+
+
+def _largest_visited(exact: Exact, BLOCK_M: int, BLOCK_N: int) -> torch.Tensor:
+    """The largest score of the tiles that a row's program visits, seen or not; K is 0 past its end."""
+    states = torch.from_numpy(tile_states(exact.seen.numpy(), BLOCK_M, BLOCK_N)) != SKIPPED
+    visited = states.repeat_interleave(BLOCK_M, 0)[: exact.seen.shape[0]].repeat_interleave(BLOCK_N, 1)
+    scores = exact.scale * exact.q @ exact.k.mT
+    padded = torch.nn.functional.pad(scores, (0, visited.shape[1] - scores.shape[3]))
+    return padded.masked_fill(~visited, -torch.inf).amax(-1)
 
 
 def _large_negative(exact: Exact, o: torch.Tensor, lse: torch.Tensor) -> Candidates:
@@ -62,6 +78,15 @@ def _wrong_masks(exact: Exact, BLOCK_M: int, BLOCK_N: int, window: float) -> Ite
         yield sentence, exact.but(seen=(mask | (states == WHOLE)) & visited)
     for sentence, unmasked in _unmasked_tiles(Lq, Lk, keys, BLOCK_M, BLOCK_N, window):
         yield sentence, exact.but(seen=(seen | unmasked) & visited)
+    if window < torch.inf:
+        begin = (
+            (torch.arange(Lq)[:, None] // BLOCK_M * BLOCK_M + Lk - Lq - window + 1).clamp(min=0) // BLOCK_N * BLOCK_N
+        )
+        first_alone = (distance >= 0) & ((distance < window) | (keys >= begin + BLOCK_N))
+        yield (
+            "only the first tile is masked at the window's edge, which may cross several",
+            exact.but(seen=first_alone & visited),
+        )
     zeros = exact.but(seen=visited)
     zeros.scores = zeros.scores.where(seen | ~visited, 0.0)
     yield "a score that is not seen is 0; exp makes 0 of −inf only", zeros
@@ -74,6 +99,10 @@ def _masks(distance: torch.Tensor, corner: int, window: float) -> Iterator[tuple
         "the diagonal starts from the top left; from the bottom right, query r sees keys up to r + Lk − Lq",
         (distance >= corner) & (distance < window + corner),
     )
+    if corner:
+        turned = "the sign of Lk − Lq is turned in the mask: query r sees keys up to r + Lk − Lq"
+        yield turned, (distance >= 2 * corner) & (distance < window + 2 * corner)
+        yield turned, (distance >= 2 * corner) & near
     yield f"{DIAGONAL} left: a query sees the key at its own place", (distance > 0) & near
     yield f"{DIAGONAL} right: a query sees a key after its own place", (distance >= -1) & near
     yield "nothing is masked", torch.ones_like(causal)
@@ -82,6 +111,11 @@ def _masks(distance: torch.Tensor, corner: int, window: float) -> Iterator[tuple
         yield f"the window is one too long: {WINDOW}", causal & (distance <= window)
         yield f"the window is one too short: {WINDOW}", causal & (distance < window - 1)
         yield "the window is not applied", causal
+        if corner:
+            yield (
+                "the window's first edge forgets Lk − Lq: it moves with the diagonal",
+                causal & (distance < window + corner),
+            )
         yield "the window reaches to both sides", distance.abs() < window
         yield "the causal mask is missing", near
 
@@ -99,6 +133,10 @@ def _unmasked_tiles(Lq: int, Lk: int, keys, BLOCK_M: int, BLOCK_N: int, window: 
         "`full` is where the last row's keys end; before it the first row has to see everything too",
         (ends <= end) & inside,
     )
+    part = "a tile needs the mask where its end, start + BLOCK_N, is past `full`, not only where it starts there"
+    yield part, (begins < full) & inside
+    yield part, (begins <= full) & inside
+    yield "only the last tile is masked; the diagonal may cross several", (ends < end) & inside
     if window < torch.inf:
         yield "the tiles on the window's first edge need the mask too", ends <= full
         yield (

@@ -12,8 +12,8 @@ def operands(Lq: int, Lk: int, D: int, B: int = 1, H: int = 2) -> list[torch.Ten
     return [numbers(B, H, L, D, seed=seed) for seed, L in enumerate((Lq, Lk, Lk))]
 
 
-def between_nan(Lq: int, Lk: int, D: int = 64) -> list[torch.Tensor]:
-    return [surrounded(t, margin=4) for t in operands(Lq, Lk, D)]
+def between_nan(Lq: int, Lk: int, D: int = 64, H: int = 2) -> list[torch.Tensor]:
+    return [surrounded(t, margin=4) for t in operands(Lq, Lk, D, H=H)]
 
 
 def apart(Lq: int, Lk: int, D: int = 64) -> list[torch.Tensor]:
@@ -32,8 +32,24 @@ def _with_room(t):
     return room[1]
 
 
-def near(score: float, Lq: int, Lk: int, D: int) -> list[torch.Tensor]:
-    """q, k, v whose scaled scores are all around `score`."""
+def near(score: float | torch.Tensor, Lq: int, Lk: int, D: int) -> list[torch.Tensor]:
+    """q, k, v whose scaled scores are all around `score`, a number or one a key."""
     q, k, v = operands(Lq, Lk, D)
     q[..., 0], k[..., 0] = 16.0, score / SCALE / 16.0
     return [q, k, v]
+
+
+def in_steps(Lq: int, Lk: int, D: int) -> list[torch.Tensor]:
+    """q, k, v whose scaled scores rise and fall by 300, within tiles of 16 keys and from one to the next: what is not
+    subtracted, or taken from keys that a query does not see, overflows or vanishes."""
+    levels = torch.tensor([0.0, -300.0, -300.0, 300.0, 0.0, 600.0, 300.0, 900.0, -300.0, 300.0])
+    steps = levels.repeat_interleave(8).repeat(Lk // 80 + 1)[:Lk]
+    return near(steps.to(numbers(1).device), Lq, Lk, D)
+
+
+def faint(Lk: int, BLOCK_N: int, D: int = 16) -> list[torch.Tensor]:
+    """q, k, v in float16, 16 queries that attend to the first tile, and to each key behind it e⁻⁸ as much: a tile adds
+    less to l and to O than half of the spacing of float16's numbers there, and yet it adds up."""
+    levels = torch.where(torch.arange(Lk) < BLOCK_N, 0.0, -8.0)
+    q, k, v = near(levels.to(numbers(1).device), 16, Lk, D)
+    return [q.half(), (k * (torch.arange(D, device=k.device) == 0)).half(), (1 + v / 16).half()]
