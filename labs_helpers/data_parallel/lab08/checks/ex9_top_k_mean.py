@@ -14,7 +14,7 @@ from labs_helpers.data_parallel.lab08.checks.world import on_ranks
 BITS = "3 ranks, sums that are rounded"
 ZEROS = "3 ranks, of which rank 0 has fewer gradients than entries to send"
 CASES = (  # name, ranks, groups, n, k
-    ("2 ranks, 3 of 10 entries", 2, None, 10, 3),
+    ("4 ranks, 3 of 10 entries", 4, None, 10, 3),
     ("4 ranks, 2 of 7 entries", 4, None, 7, 2),
     ("two groups, ranks 4, 0, 2 and ranks 3, 1", 5, [(4, 0, 2), (3, 1)], 8, 2),
     ("3 ranks, all of 5 entries", 3, None, 5, 5),

@@ -97,6 +97,8 @@ def mistakes(steps, k) -> Iterator[tuple[str, list[Outcome]]]:
         return corrected - sent
 
     yield made("the sum, not the mean: a division by the number of ranks is missing", divisor=1)
+    if p > 2:
+        yield made("divided by the number of the other ranks; this one counts as well", divisor=p - 1)
     yield made("divided by the number of ranks twice", divisor=p * p)
     yield made("divided by k", divisor=k)
     yield made("divided by the number of ranks that have sent the entry; who has not counts as 0", combine=_users)

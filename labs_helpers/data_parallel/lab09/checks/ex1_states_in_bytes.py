@@ -12,7 +12,7 @@ OTHER_BYTES = {  # (layout, part) → bytes per parameter, and who would count s
     (MASTER, 0): {4: "bf16 has 2 bytes", 6: "the master weights belong to the optimizer"},
     (MASTER, 1): {4: "gradients are bf16 here, 2 bytes"},
     (MASTER, 2): {
-        8: "the two moments have 8 bytes; the master weights, another 4, are missing",
+        8: "the two moments and the master weights have 4 bytes each; one of the three is missing",
         4: "there are two moments in float32 and the master weights, 4 bytes each",
         6: "the optimizer's three are float32, 4 bytes each",
         10: "the master weights are float32, too",

@@ -8,7 +8,7 @@ THREE = '"ZeRO-3": (parameters / ranks, gradients / ranks, optimizer / ranks)'
 COUNTED = "(count * each for each in layouts[layout])"
 
 BUGS: list = [
-    (NAME, "moments alone", [("(2, 2, 12)", "(2, 2, 8)")], "the master weights, another 4, are missing"),
+    (NAME, "moments alone", [("(2, 2, 12)", "(2, 2, 8)")], "one of the three is missing"),
     (NAME, "master weights as parameters", [("(2, 2, 12)", "(6, 2, 8)")], "the master weights belong to the optimizer"),
     (
         NAME,
