@@ -33,6 +33,17 @@ def show(draw: Callable, kind: str, name: str, prefer: str = "gpu", **options) -
     rows = best(kind, prefer)
     if rows is not None:
         figures.finish(draw(rows, **options), name)
+    _say_without_gpus(kind)
+
+
+def show_all(draw: Callable, kind: str, name: str, prediction=None) -> None:
+    """`draw(records)` of every machine that has some of `kind`, CPUs first, on which the prediction stands."""
+    for machine, rows in reversed(machines(kind).items()):
+        figures.finish(draw(rows, prediction=prediction if "cpu" in machine else None), f"{name}_{machine}")
+    _say_without_gpus(kind)
+
+
+def _say_without_gpus(kind: str) -> None:
     if not any("cpu" not in machine for machine in machines(kind)):
         print(f"(No record of this on GPUs yet: {COMMAND} {COMMANDS.get(kind, kind)})")
 
