@@ -6,6 +6,7 @@ import torch
 
 from labs_helpers.gemm.configs import Config
 from labs_helpers.gemm.fused_matmul import fused_matmul
+from labs_helpers.gemm.tuning.operands import operands, rounding_bound
 from labs_helpers.gemm.tuning.recorded import Recorded, measured
 from labs_helpers.measure.machine import this_machine
 from labs_helpers.measure.timing import measure as time_it
@@ -15,14 +16,10 @@ class Live:
     """D = ReLU(A·B + C) at one shape in float16 on this machine's GPU, with the interface of `Recorded`."""
 
     def __init__(self, shape: tuple[int, int, int]):
-        M, N, K = self.shape = shape
-        generator = torch.Generator(this_machine().device).manual_seed(M + N + K)
-        self.operands = [
-            torch.randn(*size, dtype=torch.float16, device=this_machine().device, generator=generator)
-            for size in ((M, K), (K, N), (M, N))
-        ]
-        a, b, c = (operand.double() for operand in self.operands)
-        self.expected = torch.relu(a @ b + c)
+        self.shape = shape
+        a, b, c = self.operands = operands(*shape)
+        self.expected = torch.relu(a.double() @ b.double() + c.double())
+        self.bound = rounding_bound(a, b, c, self.expected)
 
     def run(self, config: Config):
         return fused_matmul(*self.operands, config=config)

@@ -1,17 +1,14 @@
-"""The figures of lab 03: each is a function of a table of records (see recorded.py)."""
+"""The figures of lab 03 that show the space of configurations: each is a function of a table of records."""
 
 from __future__ import annotations
 
 import numpy as np
-import torch
 
 from labs_helpers.draw import figures
 from labs_helpers.draw.curves import predicted
-from labs_helpers.draw.labels import label_lines
 from labs_helpers.draw.tables import draw_table
-from labs_helpers.gemm.configs import default_config
 from labs_helpers.gemm.lab03.exercises.ex2_waves import waves
-from labs_helpers.gemm.tuning.recorded import FIELDS, Recorded, config_of, shapes
+from labs_helpers.gemm.tuning.recorded import FIELDS, config_of
 from labs_helpers.gemm.tuning.sweep import WAVE_CONFIG
 from labs_helpers.measure.datasheet import DATASHEET
 
@@ -28,11 +25,13 @@ def short(config) -> str:
 
 def draw_heat(measured, shape, kernel: str = "fused_matmul"):
     """The best TFLOP/s of each BLOCK_M × BLOCK_N over everything else, a panel for each num_warps."""
-    rows = _at(measured, shape, kernel)
+    rows = at(measured, shape, kernel)
     rows = rows.assign(rate=tflops(*shape, rows["median_ms"]))
     warps = sorted(rows["num_warps"].unique())
+    best = rows.loc[rows["rate"].idxmax()]
     fig, axes = figures.new(
-        f"{_times(shape)}, {_machine(rows)} (recorded): best TFLOP/s of each tile",
+        f"{best.BLOCK_M:.0f}×{best.BLOCK_N:.0f} by {best.num_warps:.0f} warps is the fastest tile at {times(shape)}, "
+        f"{best.rate:.0f} TFLOP/s\n({machine(rows)}, recorded; each field: the best BLOCK_K and num_stages)",
         width=8.2,
         height=3.6,
         ncols=len(warps),
@@ -48,37 +47,36 @@ def draw_heat(measured, shape, kernel: str = "fused_matmul"):
     return fig
 
 
-def draw_shared(measured, compiled, shape, tile=(64, 64), num_warps: int = 4, chip=DATASHEET["H200"]):
-    """TFLOP/s of one tile against the shared memory its stages take, as compiled for sm_90, with the steps at which
-    one program fewer fits an SM."""
-    M, N, K = shape
+def draw_pipeline(measured, compiled, shape, tile=(128, 128), num_warps: int = 4, chip=DATASHEET["H200"]):
+    """TFLOP/s of one tile against num_stages, a panel a BLOCK_K; the colour says how many programs fit an SM with the
+    shared memory and the registers that the compiler reported for sm_90."""
     keys = list(FIELDS)
     table = compiled[compiled["target"] == "sm_90"][[*keys, "shared", "registers"]]
-    rows = _at(measured, shape).merge(table, on=keys)
+    rows = at(measured, shape).merge(table, on=keys)
     rows = rows[(rows["BLOCK_M"] == tile[0]) & (rows["BLOCK_N"] == tile[1]) & (rows["num_warps"] == num_warps)]
-    rows = rows.assign(
-        fit=[programs_per_sm(s, r, num_warps, chip) for s, r in zip(rows["shared"], rows["registers"], strict=True)]
+    rows = rows[rows["median_ms"].notna()].assign(rate=lambda rows: tflops(*shape, rows["median_ms"]))
+    fit = [programs_per_sm(s, r, num_warps, chip) for s, r in zip(rows["shared"], rows["registers"], strict=True)]
+    rows = rows.assign(fit=fit)
+    alone, together = (rows.loc[chosen, "rate"].max() for chosen in (rows["fit"] == 1, rows["fit"] > 1))
+    fig, axes = figures.new(
+        f"Deeper pays until an SM holds one program instead of two:\n"
+        f"{together:.0f} TFLOP/s with two, {alone:.0f} with one "
+        f"({tile[0]}×{tile[1]}, {num_warps} warps at {times(shape)}, {machine(rows)})",
+        width=8.2,
+        ncols=rows["BLOCK_K"].nunique(),
+        sharey=True,
+        squeeze=False,
     )
-    fig, ax = figures.new(f"{tile[0]}×{tile[1]}, {num_warps} warps at {_times(shape)}, {_machine(rows)} (recorded)")
-    for block, group in rows.groupby("BLOCK_K"):
-        group = group.sort_values("shared")
-        ax.plot(group["shared"] / 1024, tflops(*shape, group["median_ms"]), label=f"BLOCK_K {block}")
-    for row in rows.itertuples():
-        ax.annotate(
-            f"s{row.num_stages}: {row.fit} an SM",
-            (row.shared / 1024, tflops(*shape, row.median_ms)),
-            xytext=(0, -14),
-            textcoords="offset points",
-            ha="center",
-            fontsize="small",
-        )
-    for fit in range(1, int(rows["fit"].max()) + 1):
-        edge = chip.shared_bytes_per_sm / fit / 1024 - 1  # a program pays 1 KB more than it asks for
-        if rows["shared"].min() / 1024 < edge < rows["shared"].max() / 1024:
-            ax.axvline(edge, linestyle=":", color="gray", label=f"_{fit}")
-    ax.set(xlabel="shared memory a program, KB (dotted: one program fewer fits an SM)", ylabel="TFLOP/s")
-    ax.set_ylim(0, 1.1 * ax.get_ylim()[1])
-    label_lines(ax)
+    colors = dict(zip((1, 2, 3, 4, 5, 6), ("vermillion", "blue", "sky", "green", "purple", "orange"), strict=True))
+    for ax, (block, group) in zip(axes[0], rows.groupby("BLOCK_K"), strict=True):
+        for count, some in group.groupby("fit"):
+            ax.bar(some["num_stages"], some["rate"], color=figures.COLORS[colors[min(count, 6)]], width=0.7)
+        for row in group.itertuples():
+            text = f"{row.shared / 1024:.0f} KB\n{row.fit} an SM"
+            ax.text(row.num_stages, row.rate, text, ha="center", va="bottom", fontsize="small")
+        ax.set(title=f"BLOCK_K {block}", xlabel="num_stages", xticks=sorted(group["num_stages"]))
+        ax.grid(axis="x", visible=False)
+    axes[0][0].set(ylabel="TFLOP/s", ylim=(0, 1.22 * rows["rate"].max()))
     return fig
 
 
@@ -89,43 +87,6 @@ def programs_per_sm(shared: int, registers: int, num_warps: int, chip) -> int:
     return max(0, min(chip.shared_bytes_per_sm // (shared + 1024), by_registers, 64 // num_warps))
 
 
-def draw_best(measured, kernel: str = "fused_matmul"):
-    """The fastest configuration of each shape, in TFLOP/s, with its name on the bar."""
-    found = [(shape, *Recorded(measured, kernel, shape).best()) for shape in shapes(measured, kernel)]
-    fig, ax = figures.new(f"The best configuration of each shape, {_machine(measured)} (recorded)", height=3.8)
-    bars = ax.barh([_times(shape) for shape, *_ in found], [tflops(*shape, ms) for shape, _, ms in found])
-    ax.bar_label(bars, [f"{tflops(*shape, ms):.0f}  {short(config)}" for shape, config, ms in found], padding=4)
-    ax.invert_yaxis()
-    ax.set(xlabel="TFLOP/s", xlim=(0, 1.55 * ax.get_xlim()[1]))
-    return fig
-
-
-def elsewhere(measured, kernel: str = "fused_matmul"):
-    """What tuning for one shape costs on another: DataFrame, row: tuned for, column: run at, value: time over that
-    of the best configuration there (NaN where it could not run)."""
-    import pandas
-
-    benches = {_times(shape): Recorded(measured, kernel, shape) for shape in shapes(measured, kernel)}
-    best = {name: bench.best() for name, bench in benches.items()}
-    return pandas.DataFrame(
-        {at: {tuned: bench.time(best[tuned][0]) / best[at][1] for tuned in benches} for at, bench in benches.items()}
-    )
-
-
-def draw_elsewhere(measured, prediction=None, kernel: str = "fused_matmul"):
-    """The table of `elsewhere` as a picture. prediction: a Prediction of its largest number."""
-    table = elsewhere(measured, kernel)
-    fig, ax = figures.new(f"Time over the best there, {_machine(measured)} (recorded)", width=7.6, height=5)
-    worst = float(np.nanmax(table.to_numpy()))
-    draw_table(ax, table, ".2f", "Reds", 1, max(1.5, worst), dark=lambda ratio: ratio > 1.6)
-    ax.set_xticks(range(len(table.columns)), table.columns, rotation=35, ha="right")
-    ax.set(xlabel="run at M×N×K", ylabel="tuned for")
-    if (guess := predicted(prediction)) is not None:
-        text = f"at worst {worst:.2f};\nyour prediction: {guess:g}"
-        ax.text(1.02, 0.5, text, transform=ax.transAxes, style="italic")
-    return fig
-
-
 def draw_waves(frame, prediction=None, at_once: int = 132):
     """TFLOP/s against M as `sweep.measure_waves` recorded it, over the share of places that the waves fill.
 
@@ -133,14 +94,20 @@ def draw_waves(frame, prediction=None, at_once: int = 132):
     the rate falls first.
     """
     config, N = (config_of(frame.iloc[0]), int(frame.iloc[0]["N"])) if len(frame) else (WAVE_CONFIG, 4096)
-    title = f"{short(config)}, N = {N}" + (f", {_machine(frame)} (recorded)" if len(frame) else "")
+    title = f"{short(config)}, N = {N}" + (f", {machine(frame)}, recorded" if len(frame) else "")
+    if len(frame):
+        frame = frame.sort_values("M", ignore_index=True)
+        rates = tflops(frame["M"], N, frame["K"], frame["median_ms"])
+        fall = (rates.shift(1) - rates).idxmax()
+        title = (
+            f"One row of tiles more costs up to {1 - rates[fall] / rates[fall - 1]:.0%}: it begins a wave\n({title})"
+        )
     fig, axes = figures.new(
         title, height=5.4 if len(frame) else 3, nrows=2 if len(frame) else 1, sharex=True, squeeze=False
     )
     filled = axes[-1][0]
     if len(frame):
-        frame = frame.sort_values("M")
-        axes[0][0].plot(frame["M"], tflops(frame["M"], N, frame["K"], frame["median_ms"]), markersize=4)
+        axes[0][0].plot(frame["M"], rates, markersize=4)
         axes[0][0].set(ylabel="TFLOP/s", ylim=(0, None))
     rows = np.arange(1, 67) * config.BLOCK_M
     shares = [tiles / (count * at_once) for tiles, count, _ in (waves(int(m), N, config, at_once) for m in rows)]
@@ -153,53 +120,52 @@ def draw_waves(frame, prediction=None, at_once: int = 132):
     return fig
 
 
-def draw_regret(curves: dict, title: str, prediction=None):
-    """Regret against the number of measurements: the median over seeds, with the middle half shaded.
-
-    curves: name → array (seeds, measurements) of regrets, 0.02 for 2%. prediction: a Prediction of the number of
-    measurements until 2%.
-    """
-    fig, ax = figures.new(title)
-    for (name, values), color in zip(curves.items(), figures.COLORS.values(), strict=False):
-        values = 100 * np.asarray(values, dtype=float)
-        x = np.arange(1, values.shape[1] + 1)
-        low, middle, high = np.quantile(values, (0.25, 0.5, 0.75), axis=0, method="nearest")
-        ax.plot(x, middle, color=color, label=name, markersize=4)
-        ax.fill_between(x, low, high, color=color, alpha=0.15, linewidth=0)
-    ax.axhline(2, linestyle=":", color="gray", label="_goal")
-    ax.set(xlabel="measurements", ylabel="% slower than the best", ylim=(0, 40))
-    figures.mark_prediction(ax, predicted(prediction), 2)
-    label_lines(ax)
-    return fig
-
-
-def draw_gain(measured, kernel: str = "fused_matmul"):
-    """What tuning gained in the sweep itself: the untuned `default_config` and the best, in TFLOP/s, a pair a shape."""
-    found = shapes(measured, kernel)
-    fig, ax = figures.new(f"Untuned and tuned, {_machine(measured)} (recorded)")
-    for offset, (name, color) in zip((-0.2, 0.2), (("default_config", "sky"), ("best of 144", "blue")), strict=True):
-        rates = []
-        for shape in found:
-            bench = Recorded(measured, kernel, shape)
-            ms = bench.best()[1] if offset > 0 else bench.time(default_config(*shape, torch.float16, "sm_90"))
-            rates.append(tflops(*shape, ms))
-        bars = ax.barh(np.arange(len(found)) + offset, rates, height=0.36, color=figures.COLORS[color], label=name)
-        ax.bar_label(bars, [f"{rate:.0f}" for rate in rates], padding=3, fontsize="small")
-    ax.set_yticks(range(len(found)), map(_times, found))
-    ax.invert_yaxis()
-    ax.set_xlabel("TFLOP/s")
-    ax.legend(loc="lower left", bbox_to_anchor=(0, -0.32), ncols=2)
-    return fig
-
-
-def _at(measured, shape, kernel: str = "fused_matmul"):
+def at(measured, shape, kernel: str = "fused_matmul"):
+    """The rows of one kernel and shape."""
     M, N, K = shape
     return measured[(measured["kernel"] == kernel) & (measured["M"] == M) & (measured["N"] == N) & (measured["K"] == K)]
 
 
-def _times(shape) -> str:
-    return "×".join(map(str, shape))
+def times(shape) -> str:
+    """'4096×4096×1024', or '4096³'."""
+    return f"{shape[0]}³" if len(set(shape)) == 1 else "×".join(map(str, shape))
 
 
-def _machine(frame) -> str:
+def machine(frame) -> str:
+    """Where the records of a table were made."""
     return str(frame["on.machine"].iloc[0])
+
+
+def first_fall(frame) -> int:
+    """The first M of a wave curve at which the rate is lower than at the M before."""
+    frame = frame.sort_values("M", ignore_index=True)
+    rates = tflops(frame["M"], frame["N"], frame["K"], frame["median_ms"])
+    return int(frame["M"][(rates < rates.shift(1)).idxmax()])
+
+
+def draw_rules(measured, prune_rule, kernel: str = "fused_matmul", chip=DATASHEET["H200"]):
+    """Where the fast configurations lie: the share of a program's shared memory that the pipeline fills, against the
+    rate as a share of the best at that shape, for all recorded shapes. prune_rule: exercise 1's `resources`."""
+    fig, ax = figures.new("", width=8.2)
+    few, many, best = [], [], []
+    for _, rows in measured[measured["kernel"] == kernel].groupby(["M", "N", "K"]):
+        fastest = rows["median_ms"].min()
+        for row in rows[rows["median_ms"].notna()].to_dict("records"):
+            shared, accumulators, verdict = prune_rule(config_of(row), chip)
+            point = (shared / chip.shared_bytes_per_block, fastest / row["median_ms"])
+            if verdict == "runs":
+                (few if accumulators < 32 else best if point[1] > 0.98 else many).append(point)
+    for points, color, marker, name in (
+        (many, "sky", ".", "32 accumulators or more"),
+        (few, "purple", "x", "fewer than 32"),
+        (best, "blue", "o", "within 2% of the best"),
+    ):
+        ax.plot(*zip(*points, strict=True), marker, color=figures.COLORS[color], label=name, markersize=6)
+    ax.axvline(0.4, linestyle=":", color="gray", label="_")
+    inside = sum(share >= 0.4 for share, _ in best)
+    ax.set_title(f"{inside} of {len(best)} that are within 2% of the best fill 40% of the shared memory or more")
+    ax.set(
+        xlabel="share of a program's shared memory filled", ylabel="rate over the best at that shape", ylim=(0, 1.05)
+    )
+    ax.legend(loc="lower right", fontsize="small")
+    return fig

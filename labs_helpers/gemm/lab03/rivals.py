@@ -9,6 +9,7 @@ import numpy as np
 
 from labs_helpers.gemm.configs import Config
 from labs_helpers.gemm.lab03.exercises.ex2_waves import waves
+from labs_helpers.gemm.tuning.recorded import Recorded, shapes
 from labs_helpers.gemm.tuning.space import grid
 
 FIRST = 4  # measured at random before the model has anything to learn from
@@ -77,3 +78,20 @@ def race(searches: dict, bench, chip, budget: int, seeds) -> dict:
         - 1
         for name, search in searches.items()
     }
+
+
+def race_all(searches: dict, measured, chip, budget: int, seeds, kernel: str = "fused_matmul") -> dict:
+    """`race` at every recorded shape of a kernel: name → array (shapes · seeds, budget)."""
+    races = [
+        race(searches, Recorded(measured, kernel, shape), chip, budget, seeds) for shape in shapes(measured, kernel)
+    ]
+    return {name: np.concatenate([one[name] for one in races]) for name in searches}
+
+
+def among_kept(search, prune):
+    """`search` over what `prune` keeps instead of over everything, with the same signature."""
+
+    def pruned(configs, M: int, N: int, K: int, chip, measure, budget: int, seed: int):
+        return search(prune(configs, M, N, K, chip), M, N, K, chip, measure, budget, seed)
+
+    return pruned

@@ -9,6 +9,7 @@ from functools import cache
 import torch
 
 from labs_helpers.gemm.configs import Config
+from labs_helpers.gemm.tuning.operands import TOLERANCE
 from labs_helpers.gemm.tuning.space import grid
 from labs_helpers.measure import results
 
@@ -66,7 +67,8 @@ def shapes(frame, kernel: str = "fused_matmul") -> list[tuple[int, int, int]]:
 class Recorded:
     """The sweep of one kernel and shape, answered from the record: nothing runs, and every time is a recorded one.
 
-    run(config) gives a vector that is off from `expected` by the recorded error, and raises RuntimeError with the
+    run(config) gives a vector that is off from `expected` by the recorded error, as a share of each element (the record
+    holds the norm of the error alone, and `bound` is what the sweep allowed it), and raises RuntimeError with the
     recorded message where the kernel could not run; measure(config) gives the recorded median in ms, math.inf where
     there is none. `ran` and `timed` list what was asked, in order.
     """
@@ -79,6 +81,7 @@ class Recorded:
         self.kernel, self.shape = kernel, shape
         self.rows = {config_of(row): row for row in rows.to_dict("records")}
         self.expected = torch.linspace(1, 2, 16, dtype=torch.float64)
+        self.bound = TOLERANCE * self.expected
         self.ran: list[Config] = []
         self.timed: list[Config] = []
 

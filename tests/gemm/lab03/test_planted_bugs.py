@@ -5,9 +5,13 @@ from labs_helpers.gemm.lab03 import exercises
 from tests.gemm.lab03.exercises.ex7_tune_silu import tune_silu
 from tests.planted import PlantedBugs
 
-GATE = "            if error < tolerance:\n                times[config] = measure(config)\n"
+GATE = "            if (error <= bound).all():\n                times[config] = measure(config)\n"
+ERROR = "(result.double() - expected).abs()"
 DRAW = "random.Random(seed).sample(candidates, min(budget, len(candidates)))"
-KEY = 'return "|".join([kernel, digest, "x".join(map(str, buckets)), dtype, gpu, triton])'
+KEY = 'return "|".join([kernel, digest, shape, "".join(kinds), dtype, gpu, triton])'
+SEARCH = """config, times = grid_search(
+                candidates, bench.run, bench.expected, bench.bound, bench.measure
+            )"""
 PUT = "            if config is not None:\n                cache.put(key_of(*shape), config, times[config])\n"
 
 BUGS = [
@@ -177,14 +181,81 @@ BUGS = [
         "a list of configurations",
     ),
     # grid_search
-    ("grid_search", "no gate", [(GATE, "            times[config] = measure(config)\n")], "its error is not compared"),
+    ("grid_search", "no gate", [(GATE, "            times[config] = measure(config)\n")], "nothing is compared"),
     (
         "grid_search",
         "NaN passes",
-        [("            if error < tolerance:", "            if not error > tolerance:")],
-        "every comparison with NaN is False",
+        [("(error <= bound).all()", "not (error > bound).any()")],
+        "comparison with NaN is False",
     ),
-    ("grid_search", "absolute error", [(" / expected.norm()", "")], "absolute error"),
+    ("grid_search", "signed", [(f"{ERROR}", "result.double() - expected")], r"abs\(\) is missing"),
+    ("grid_search", "any", [("(error <= bound).all()", "(error <= bound).any()")], "not any"),
+    (
+        "grid_search",
+        "the norm alone",
+        [("(error <= bound).all()", "error.norm() / expected.norm() < 1e-3")],
+        "over all says nothing of one small element",
+    ),
+    (
+        "grid_search",
+        "largest against largest",
+        [("(error <= bound).all()", "error.max() <= bound.max()")],
+        "over all says nothing of one small element",
+    ),
+    (
+        "grid_search",
+        "the mean",
+        [("(error <= bound).all()", "error.mean() <= bound.mean()")],
+        "over all says nothing of one small element",
+    ),
+    (
+        "grid_search",
+        "the mean of what cancels",
+        [("(error <= bound).all()", "abs((result.double() - expected).mean()) <= bound.mean()")],
+        "hides what is too small",
+    ),
+    (
+        "grid_search",
+        "allclose",
+        [
+            ("(error <= bound).all()", "torch.allclose(result.double(), expected)"),
+            ("import math", "import math\nimport torch"),
+        ],
+        "tolerances of their own",
+    ),
+    (
+        "grid_search",
+        "relative to the result",
+        [("error <= bound", "error / expected <= bound")],
+        "an error is absolute here",
+    ),
+    ("grid_search", "ten times too wide", [("error <= bound", "error <= 10 * bound")], "twice as far off as it may be"),
+    ("grid_search", "squared", [("error <= bound", "error**2 <= bound")], "It takes half the time"),
+    (
+        "grid_search",
+        "in float16",
+        [(ERROR, "(result.half() - expected.half()).abs()")],
+        "was not timed, and its result is right|It takes half the time",
+    ),
+    (
+        "grid_search",
+        "sorted by time",
+        [("    best = min(times", "    times = dict(sorted(times.items(), key=lambda p: p[1]))\n    best = min(times")],
+        "leave them as they came",
+    ),
+    (
+        "grid_search",
+        "interrupt caught in run",
+        [("            except Exception:", "            except BaseException:")],
+        "interrupt ends the search",
+    ),
+    (
+        "grid_search",
+        "walked twice",
+        [("        for config in configs:", "        print(len(list(configs)))\n        for config in configs:")],
+        "walked twice",
+    ),
+    ("grid_search", "its time", [("None, times\n", "None, times[best]\n")], "a dict of Config"),
     (
         "grid_search",
         "timed first",
@@ -195,9 +266,14 @@ BUGS = [
             ),
             ("measure(config)\n    except Key", "ms\n    except Key"),
         ],
-        "is wrong|was timed",
+        "before its result was looked at",
     ),
-    ("grid_search", "failures left out", [("            times[config] = math.inf\n", "")], "have no entry"),
+    (
+        "grid_search",
+        "failures left out",
+        [("            times[config] = math.inf\n", "")],
+        "cannot run or is wrong gets math.inf",
+    ),
     ("grid_search", "failures end it", [("                continue", "                break")], "have no entry"),
     (
         "grid_search",
@@ -223,7 +299,7 @@ BUGS = [
         [
             (
                 GATE,
-                "            try:\n                if error < tolerance:\n"
+                "            try:\n                if (error <= bound).all():\n"
                 "                    times[config] = measure(config)\n"
                 "            except BaseException:\n                pass\n",
             )
@@ -248,6 +324,39 @@ BUGS = [
     ("random_search", "seed ignored", [("random.Random(seed)", "random.Random(0)")], "the seed is not used"),
     (
         "random_search",
+        "the first ones, shuffled",
+        [(DRAW, "random.Random(seed).sample(candidates[:budget], budget)")],
+        "instead of drawn",
+    ),
+    ("random_search", "all of them", [("min(budget, len(candidates))", "len(candidates)")], "here all were measured"),
+    ("random_search", "14 for the budget", [("min(budget, len", "min(14, len")], "5 times math.inf"),
+    ("random_search", "M and N swapped", [("prune(configs, M, N", "prune(configs, N, M")], "change their places"),
+    (
+        "random_search",
+        "its time",
+        [("return best, curve", "return fastest, curve")],
+        "best is a configuration, not its time",
+    ),
+    (
+        "random_search",
+        "measured again for the best",
+        [("return best, curve", "return min(candidates[:3], key=measure), curve")],
+        "measure is called again|was the fastest",
+    ),
+    (
+        "random_search",
+        "late",
+        [
+            ("        if ms", "        curve.append(fastest)\n        if ms"),
+            (
+                "            best, fastest = config, ms\n        curve.append(fastest)",
+                "            best, fastest = config, ms",
+            ),
+        ],
+        "before it is written",
+    ),
+    (
+        "random_search",
         "global seed",
         [(DRAW, "(random.seed(seed), " + DRAW.replace("random.Random(seed)", "random") + ")[1]")],
         "global state",
@@ -263,32 +372,58 @@ BUGS = [
         "random_search",
         "over budget",
         [("        curve.append", "        measure(config)\n        curve.append")],
-        "measurements were made",
+        "measure is called again",
     ),
     ("random_search", "half the budget", [("min(budget,", "min(budget // 2,")], "may be spent"),
-    ("random_search", "the last", [("if ms < fastest:", "if True:")], "was the fastest measured|not the fastest"),
+    (
+        "random_search",
+        "the last",
+        [("if ms < fastest:", "if True:")],
+        "it is the last one measured|it holds every time",
+    ),
     ("random_search", "raw curve", [("curve.append(fastest)", "curve.append(ms)")], "every time as it was measured"),
     # cache_key
-    ("cache_key", "no kernel", [("[kernel, digest", "[digest")], "another kernel"),
-    ("cache_key", "no source", [("[kernel, digest", "[kernel")], "was edited"),
-    ("cache_key", "no dtype", [("dtype, gpu, triton]", "gpu, triton]")], "another dtype"),
-    ("cache_key", "no GPU", [("dtype, gpu, triton]", "dtype, triton]")], "other limits"),
-    ("cache_key", "vendor only", [("dtype, gpu, triton]", "dtype, gpu.split()[0], triton]")], "other limits"),
-    ("cache_key", "minor version", [(", triton]", ', triton.rpartition(".")[0]]')], "another compiler"),
-    ("cache_key", "no N", [("(M, N, K)]", "(M, K)]")], "65 lies in the bucket"),
+    ("cache_key", "no kernel", [("[kernel, digest", "[digest")], "`kernel` is not in the key"),
+    ("cache_key", "no source", [("[kernel, digest", "[kernel")], "`source` is not in the key"),
+    ("cache_key", "no dtype", [("dtype, gpu, triton]", "gpu, triton]")], "`dtype` is not in the key"),
+    ("cache_key", "no GPU", [("dtype, gpu, triton]", "dtype, triton]")], "`gpu` is not in the key"),
+    ("cache_key", "vendor only", [("dtype, gpu, triton]", "dtype, gpu.split()[0], triton]")], "part of `gpu`"),
+    ("cache_key", "minor version", [(", triton]", ', triton.rpartition(".")[0]]')], "part of `triton`"),
+    ("cache_key", "no strides", [(", *strides)", ")")], "the strides are not in the key"),
+    ("cache_key", "no kinds", [('"".join(kinds), ', "")], "is no multiple of 16"),
+    (
+        "cache_key",
+        "1 is like any other",
+        [('"1" if n == 1 else "d"', '"d"')],
+        "a stride of 2 is not one of 1|1 is a power",
+    ),
+    ("cache_key", "A's strides alone", [("*strides", "*strides[:2]")], "B is transposed"),
+    ("cache_key", "by 8", [("n % 16", "n % 8")], "is no multiple of 16"),
+    (
+        "cache_key",
+        "the strides themselves",
+        [('"".join(kinds)', '"".join(kinds) + str(strides)')],
+        "their kind is enough",
+    ),
+    ("cache_key", "the raw source", [("digest, shape", "source, shape")], "the source itself is in it"),
+    ("cache_key", "its first line", [("source.encode()", "source.splitlines()[0].encode()")], "part of `source`"),
+    ("cache_key", "its length", [("[kernel, digest", "[kernel, str(len(source))")], "part of `source`|too short"),
+    ("cache_key", "two digits", [("[:12]", "[:2]")], "the digest is too short"),
+    (
+        "cache_key",
+        "hexdigest forgotten",
+        [("hashlib.sha256(source.encode()).hexdigest()[:12]", "str(hashlib.sha256(source.encode()))")],
+        "hexdigest.* is missing",
+    ),
+    ("cache_key", "no N", [("for size in (M, N, K)]", "for size in (M, K)]")], "the bucket after that of 64"),
     ("cache_key", "no bucket", [("1 << (size - 1).bit_length()", "size")], "exact size"),
     (
         "cache_key",
         "rounded down",
         [("(size - 1).bit_length()", "size.bit_length() - 1")],
-        "65 lies in the bucket|exact size",
+        "the bucket after that of 64|belongs to its own|is one bucket",
     ),
-    (
-        "cache_key",
-        "the next power",
-        [("(size - 1).bit_length()", "size.bit_length()")],
-        "65 lies in the bucket|belongs to its own",
-    ),
+    ("cache_key", "the next power", [("(size - 1).bit_length()", "size.bit_length()")], "after that of 64|its own"),
     (
         "cache_key",
         "product",
@@ -296,14 +431,18 @@ BUGS = [
         "place of their own|not the product",
     ),
     ("cache_key", "sorted", [("map(str, buckets)", "map(str, sorted(buckets))")], "place of their own"),
-    ("cache_key", "nothing between", [('"|".join', '"".join'), ('"x".join', '"".join')], "nothing between them"),
     (
         "cache_key",
         "salted hash",
         [("hashlib.sha256(source.encode()).hexdigest()[:12]", "str(hash(source))")],
         "differs from process to process",
     ),
-    ("cache_key", "a tuple", [(KEY, "return (kernel, digest, *buckets, dtype, gpu, triton)")], "a line of text"),
+    (
+        "cache_key",
+        "a tuple",
+        [(KEY, "return (kernel, digest, *buckets, *kinds, dtype, gpu, triton)")],
+        "a line of text",
+    ),
     # tune_silu (the transfer exercise; its reference is beside this file)
     ("tune_silu", "the whole grid", [("prune(grid(), *shape, chip)[:budget]", "grid()")], "may be spent"),
     ("tune_silu", "not cut", [("[:budget]", "")], "may be spent"),
@@ -315,16 +454,49 @@ BUGS = [
     ),
     (
         "tune_silu",
+        "compared afterwards",
+        [
+            (
+                "            config, times = grid_search(",
+                "            timed = {c: bench.measure(c) for c in candidates}\n"
+                "            config, times = grid_search(",
+            ),
+            ("bench.measure\n", "timed.get\n"),
+        ],
+        "before its result was looked at",
+    ),
+    (
+        "tune_silu",
         "no gate",
         [
             (
-                "config, times = grid_search(candidates, bench.run, bench.expected, bench.measure)",
+                SEARCH,
                 "times = {c: bench.measure(c) for c in candidates}\n            config = min(times, key=times.get)",
-            )
+            ),
         ],
         "never looked at",
     ),
-    ("tune_silu", "loose gate", [("bench.measure)", "bench.measure, tolerance=10.0)")], "its result is wrong"),
+    ("tune_silu", "loose gate", [("bench.bound,", "10 * bench.expected,")], "its result is"),
+    (
+        "tune_silu",
+        "another chip",
+        [
+            ("*shape, chip)", "*shape, DATASHEET['H200'])"),
+            (
+                "from labs_helpers.gemm.tuning.space",
+                "from labs_helpers.measure.datasheet import DATASHEET\nfrom labs_helpers.gemm.tuning.space",
+            ),
+        ],
+        "another chip",
+    ),
+    ("tune_silu", "14 for the budget", [("[:budget]", "[:14]")], "`budget` is not what cuts"),
+    (
+        "tune_silu",
+        "another shape",
+        [("prune(grid(), *shape, chip)", "prune(grid(), *shapes[0], chip)")],
+        "each has its own",
+    ),
+    ("tune_silu", "the last of them", [("[:budget]", "[-budget:]")], "most promising|2% is asked"),
     (
         "tune_silu",
         "one for all",
@@ -334,7 +506,7 @@ BUGS = [
         ],
         "cache holds None",
     ),
-    ("tune_silu", "not remembered", [(PUT, "")], "cache.put"),
+    ("tune_silu", "not remembered", [(PUT, "")], "cache.put.* is missing"),
     ("tune_silu", "cache not asked", [("cache.get(key_of(*shape))", "None")], "cache.get"),
     ("tune_silu", "one key", [("key_of(*shape)", "key_of(*shapes[0])")], "cache holds None"),
     ("tune_silu", "a wrong time", [("times[config])", "1.0)")], "another shape's key or time"),
@@ -388,9 +560,10 @@ DIFFERENT = [
                 "                continue",
                 "                pass\n            else:\n"
                 "                result = result.double()\n"
-                "                if (result - expected).norm() < tolerance * expected.norm():\n"
+                "                if torch.all(torch.abs(result - expected).sub(bound) <= 0):\n"
                 "                    times[config] = measure(config)\n            continue",
-            )
+            ),
+            ("import math", "import math\nimport torch"),
         ],
     ),
     (
@@ -408,7 +581,7 @@ DIFFERENT = [
             )
         ],
     ),
-    ("cache_key", [(KEY, 'return f"{triton}/{gpu}/{dtype}/{kernel}/{digest}/{tuple(buckets)}"')]),
+    ("cache_key", [(KEY, 'return f"{triton}/{gpu}/{dtype}/{kernel}/{digest}/{tuple(buckets)}/{kinds}"')]),
     (
         "cache_key",
         [
@@ -419,7 +592,7 @@ DIFFERENT = [
             ("hashlib.sha256(source.encode()).hexdigest()[:12]", "repr(source)"),
         ],
     ),
-    ("tune_silu", [("prune(grid(), *shape, chip)[:budget]", "list(prune(grid(), *shape, chip))[:12]")]),
+    ("tune_silu", [("prune(grid(), *shape, chip)[:budget]", "list(prune(grid(), *shape, chip))[: min(12, budget)]")]),
     (
         "tune_silu",
         [

@@ -7,7 +7,7 @@ import pytest
 
 from labs_helpers.course.scoreboard import Prediction
 from labs_helpers.draw import figures
-from labs_helpers.gemm.lab03 import charts, exercises, rivals
+from labs_helpers.gemm.lab03 import charts, compilers, exercises, rivals, search_charts
 from labs_helpers.gemm.tuning import recorded, sweep
 from labs_helpers.gemm.tuning.space import grid
 from labs_helpers.measure.datasheet import DATASHEET
@@ -98,20 +98,56 @@ def test_figures_draw_the_record(measured, compiled):
     best = recorded.Recorded(measured, "fused_matmul", shape).best()[1]
     heat = charts.draw_heat(measured, shape)
     assert max(float(t.get_text()) for ax in heat.axes for t in ax.texts) == round(charts.tflops(*shape, best))
-    table = charts.elsewhere(measured)
+    table = search_charts.elsewhere(measured)
     assert (np.diag(table) == 1).all() and (table.min() >= 1).all()
     race = {"one": np.array([[0.3, 0.1], [0.2, 0.0]])}
     drawn = [
         heat,
-        charts.draw_shared(measured, compiled, shape, (128, 128)),
-        charts.draw_best(measured),
-        charts.draw_elsewhere(measured, given),
-        charts.draw_regret(race, "Regret", given),
+        charts.draw_pipeline(measured, compiled, shape, (128, 128)),
+        charts.draw_rules(measured, exercises.resources),
+        search_charts.draw_tuned(measured),
+        search_charts.draw_elsewhere(measured, given),
+        search_charts.draw_regret(race, "Regret", given),
+        search_charts.draw_kept({"one": search_charts.kept_losses(measured, exercises.prune, DATASHEET["H200"])}),
         charts.draw_waves(recorded.wave_curve(), given),
         charts.draw_waves(recorded.wave_curve().iloc[:0]),
-        charts.draw_gain(measured),
     ]
     assert all(len(figures.png(fig)) < 100_000 for fig in drawn)
+
+
+def test_of_what_the_pruner_keeps_eleven_are_enough_at_the_shapes_it_was_fitted_to(measured):
+    losses = search_charts.kept_losses(measured, exercises.prune, DATASHEET["H200"])
+    assert losses.shape == (len(sweep.SHAPES), 20) and (losses[:, 10] == 0).all() and losses[:, 9].max() > 0.02
+    race = np.array([[0.3, 0.02, 0.0], [0.1, 0.01, 0.0], [0.5, 0.4, 0.3]])
+    assert search_charts.until(race) == 2 and search_charts.until(race, goal=-1) is None
+
+
+def test_the_rate_first_falls_where_a_second_wave_begins():
+    curve = recorded.wave_curve()
+    M, N = charts.first_fall(curve), int(curve["N"].iloc[0])
+    counts = [exercises.waves(m, N, sweep.WAVE_CONFIG, 132)[1] for m in (M - sweep.WAVE_CONFIG.BLOCK_M, M)]
+    assert counts == [1, 2]
+
+
+def test_triton_s_autotuner_asks_the_record_prunes_and_remembers(measured):
+    from labs_helpers.gemm.lab02.exercises.ex5_matmul_add_relu import matmul_add_relu_kernel as kernel
+
+    chip, bench = DATASHEET["H200"], recorded.Recorded(measured, "fused_matmul", (2048, 2048, 2048))
+    table = compilers.picks(bench, kernel, exercises.prune, chip).set_index("search")
+    assert table["measured"].iloc[:2].tolist() == [144, 20] and (table["lost"].iloc[:2] == 0).all()
+    assert (table["lost"] >= 0).all() and table.loc["AutoTVM, until its model is fitted", "measured"] == 64
+    hooks = {"early_config_prune": compilers.early(exercises.prune, chip)}
+    tuner = compilers.RecordedTuner(kernel, bench, ["M", "N", "K"], hooks)
+    for _ in range(2):
+        tuner.run(*[np.zeros(1)] * 4, 2048, 2048, 2048)
+    assert tuner.asked == exercises.prune(grid(), 2048, 2048, 2048, chip)
+    assert compilers.from_triton(tuner.best_config) == bench.best()[0]
+
+
+def test_a_search_among_what_is_kept_measures_nothing_else(measured):
+    bench, chip = recorded.Recorded(measured, "fused_matmul", (4096, 4096, 4096)), DATASHEET["H200"]
+    rivals.among_kept(rivals.random_over_all, exercises.prune)(grid(), *bench.shape, chip, bench.measure, 9, 1)
+    assert len(bench.timed) == 9 and set(bench.timed) <= set(exercises.prune(grid(), *bench.shape, chip))
 
 
 def test_programs_per_sm():

@@ -4,10 +4,9 @@ import itertools
 import math
 
 from labs_helpers.course.exercise import exercise
-from labs_helpers.course.verdict import Wrong, expect_tuple
-from labs_helpers.gemm.configs import Config
+from labs_helpers.course.verdict import Wrong, expect_is_number, expect_tuple
 from labs_helpers.gemm.lab03 import exercises
-from labs_helpers.gemm.lab03.checks.wrong_kernels import WithWrongKernels
+from labs_helpers.gemm.lab03.checks.wrong_kernels import DEFECTS, HALVES, WithWrongKernels
 from labs_helpers.gemm.tuning.recorded import measured
 from labs_helpers.gemm.tuning.space import grid
 
@@ -17,9 +16,10 @@ SHAPE = (2048, 2048, 2048)
 @exercise("03/4", "grid search", points=15, minutes=20, reference=exercises.grid_search)
 def grid_search(student):
     yield _finds_the_best(student)
-    yield _keeps_what_was_measured(student)
+    for where in ("measurement", "run"):
+        yield _keeps_what_was_measured(student, where)
     case = "every kernel is wrong"
-    best, _ = _search(case, student, _bench(dict.fromkeys(grid(), 0.5)))
+    best, _ = _search(case, student, _bench(dict.fromkeys(grid(), HALVES)))
     if best is not None:
         raise Wrong(case, f"best is {best}; where nothing is right it is None")
     yield f"{case}: best is None"
@@ -29,54 +29,94 @@ def _bench(wrong: dict) -> WithWrongKernels:
     return WithWrongKernels(measured(), "fused_matmul", SHAPE, wrong)
 
 
-def _search(case: str, student, bench, measure=None) -> tuple:
-    answer = student(iter(grid()), bench.run, bench.expected, measure or bench.measure)
+class _Once:
+    """The configurations as a progress bar hands them over: they can be walked once, and have no length."""
+
+    def __init__(self, case: str):
+        self._case, self._begun = case, False
+
+    def __iter__(self):
+        if self._begun:
+            cause = "a progress bar or a generator is empty after the first walk; list(configs) keeps them."
+            raise Wrong(self._case, "configs was walked twice", cause=cause)
+        self._begun = True
+        return iter(grid())
+
+
+def _search(case: str, student, bench, run=None, measure=None) -> tuple:
+    answer = student(_Once(case), run or bench.run, bench.expected, bench.bound, measure or bench.measure)
     best, times = expect_tuple(case, answer, "best", "times")
     if not isinstance(times, dict):
         raise Wrong(case, f"times is {times!r:.80}; a dict of Config → ms is asked for")
+    for config, ms in times.items():
+        expect_is_number(case, f"times[{config!r}]", ms)
     return best, times
 
 
 def _finds_the_best(student) -> str:
-    case = "2048×2048×2048, recorded, two wrong kernels in it"
-    bench = _bench({Config(64, 256, 64, 8, 8, 3): 1.2, Config(128, 128, 64, 8, 8, 4): math.nan})
+    # Some of the fastest are spoilt, each in another way.
+    wrong = dict(zip(_bench({}).ranking()[3::3], DEFECTS, strict=False))
+    case = f"{'×'.join(map(str, SHAPE))}, recorded, {len(wrong)} wrong kernels in it"
+    bench = _bench(wrong)
     best, times = _search(case, student, bench)
-    bench.expect_gate(case)
+    bench.expect_gate(case, times)
     if missing := [config for config in grid() if config not in times]:
         found = f"{len(missing)} of {len(grid())} have no entry in times, {missing[0]} first"
-        raise Wrong(case, f"{found}: what cannot run or is wrong gets math.inf")
+        raise Wrong(case, found, cause=_who_is_missing(missing, bench))
     for config, ms in times.items():
         expected = bench.time(config) if config in bench.right else math.inf
         if ms != expected:
-            cause = "an absolute error was compared; results here are near 1000." if ms == math.inf else ""
-            raise Wrong(case, f"times has {ms!r} ms for {config}, expected {expected}", cause=cause)
+            raise Wrong(case, f"times has {ms!r} ms for {config}, expected {expected}")
+    if list(times) != grid():
+        raise Wrong(case, "times is not in the order in which the configurations came", cause=_other_order(times))
     fastest, _ = bench.best()
     if best != fastest:
         cause = "the slowest was taken." if best == max(bench.right, key=bench.time) else ""
+        cause = "best is a configuration, not its time." if best == bench.time(fastest) else cause
         raise Wrong(case, f"best is {best}, but {fastest} took less time", cause=cause)
     return f"{case}: {len(bench.right)} timed, {len(grid()) - len(bench.right)} not, best {best}"
 
 
-def _keeps_what_was_measured(student) -> str:
-    case, bench, calls = "interrupted at the 40th measurement", _bench({}), itertools.count(1)
+def _who_is_missing(missing, bench) -> str:
+    kinds = {
+        "cannot run": [c for c in grid() if c not in bench.wrong and c not in bench.right],
+        "is wrong": list(bench.wrong),
+        "cannot run or is wrong": [c for c in grid() if c not in bench.right],
+    }
+    kind = next((kind for kind, configs in kinds.items() if set(configs) == set(missing)), "")
+    return f"what {kind} gets math.inf in times, too." if kind else ""
 
-    def measure(config):
-        if next(calls) == 40:  # once: a search that goes on gets its times
-            raise KeyboardInterrupt
-        return bench.measure(config)
 
+def _other_order(times) -> str:
+    ms = list(times.values())
+    return "they are sorted by their time; leave them as they came." if ms == sorted(ms) else ""
+
+
+def _keeps_what_was_measured(student, where: str) -> str:
+    case, bench, calls = f"interrupted at the 40th {where}", _bench({}), itertools.count(1)
+
+    def interrupted(function):
+        def call(config):
+            if next(calls) == 40:  # once: a search that goes on gets its times
+                raise KeyboardInterrupt
+            return function(config)
+
+        return call
+
+    asked = {where if where == "run" else "measure": interrupted(bench.run if where == "run" else bench.measure)}
     try:
-        best, times = _search(case, student, bench, measure)
+        best, times = _search(case, student, bench, **asked)
     except KeyboardInterrupt:
         raise Wrong(case, "KeyboardInterrupt went through, and what had been measured is lost") from None
-    if len(bench.timed) != 39:
+    if len(bench.timed) > 39:
         raise Wrong(
             case,
             f"{len(bench.timed)} configurations were measured in all: an interrupt ends the search.",
-            cause="KeyboardInterrupt is caught inside the loop (a bare `except:` does that).",
+            cause="KeyboardInterrupt is caught inside the loop: a bare `except:` and BaseException do that.",
         )
     kept = {config: ms for config, ms in times.items() if math.isfinite(ms)}
     fastest = min(bench.timed, key=bench.time)
     if kept != {config: bench.time(config) for config in bench.timed} or best != fastest:
-        raise Wrong(case, f"{len(kept)} times were kept, best {best}; 39 were measured, the best {fastest}")
-    return f"{case}: 39 kept, the best of them found"
+        found = f"{len(kept)} times were kept, best {best}; {len(bench.timed)} were measured, the best {fastest}"
+        raise Wrong(case, found)
+    return f"{case}: {len(kept)} kept, the best of them found"

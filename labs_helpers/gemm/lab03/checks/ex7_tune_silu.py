@@ -1,6 +1,5 @@
 """The transfer exercise of lab 03: prune, search and remember, for SiLU(A·B + bias) at two layers of a LLaMA."""
 
-import math
 import tempfile
 from pathlib import Path
 
@@ -8,11 +7,13 @@ from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import Wrong
 from labs_helpers.gemm.configs import Config
 from labs_helpers.gemm.lab03 import exercises
+from labs_helpers.gemm.lab03.checks.asked import asking
 from labs_helpers.gemm.lab03.checks.ex5_random_search import BUDGET, CHIP
-from labs_helpers.gemm.lab03.checks.wrong_kernels import WithWrongKernels
+from labs_helpers.gemm.lab03.checks.wrong_kernels import HALVES, NAN, ONE, WithWrongKernels
 from labs_helpers.gemm.tuning.cache import TuningCache
 from labs_helpers.gemm.tuning.recorded import Recorded, measured, shapes
 from labs_helpers.gemm.tuning.space import grid
+from labs_helpers.measure.datasheet import DATASHEET
 
 KERNEL = "silu_matmul"
 
@@ -36,26 +37,61 @@ def tune_silu(student):
         yield "a second time nothing is measured: the cache remembers"
 
         case, cache = "every kernel is wrong", TuningCache(Path(folder, "empty.json"))
-        hopeless = WithWrongKernels(measured(), KERNEL, layers[0], dict.fromkeys(grid(), 0.5))
+        hopeless = WithWrongKernels(measured(), KERNEL, layers[0], dict.fromkeys(grid(), HALVES))
         found = _tune(case, student, {layers[0]: hopeless}, cache)
+        hopeless.expect_gate(case)
         if found != {layers[0]: None} or cache.entries():
             remembered = f"returned {found!r} and remembered {len(cache.entries())}"
             raise Wrong(case, f"{remembered}; None is asked for, and nothing to remember")
         yield "where nothing is right, nothing is remembered"
+        yield _keeps_to_another_budget_and_chip(student, layers[1], TuningCache(Path(folder, "other.json")))
+
+
+def _keeps_to_another_budget_and_chip(student, shape, cache) -> str:
+    """What is run has to be what can be run there: the times are still the H200's."""
+    case, chip, bench = (
+        "on an A100, with a budget of 5",
+        DATASHEET["A100"],
+        WithWrongKernels(measured(), KERNEL, shape, {}),
+    )
+    _tune(case, student, {shape: bench}, cache, chip, 5)
+    if large := [config for config in bench.ran if exercises.resources(config, chip)[2] == "too large"]:
+        found = f"{large[0]} was run, which is too large for it"
+        raise Wrong(case, found, cause="prune was asked for another chip than `chip`.")
+    if len(bench.timed) > 5:
+        raise Wrong(case, f"{len(bench.timed)} measurements; 5 may be spent.", cause="`budget` is not what cuts.")
+    best = min(map(bench.time, exercises.prune(grid(), *shape, chip)[:5]))
+    if not bench.timed or min(map(bench.time, bench.timed)) > 1.02 * best:
+        found = f"{len(bench.timed)} were measured, and none of them is as good as the five most promising"
+        raise Wrong(case, found, cause="the first of what prune keeps are the most promising; they are to be measured.")
+    return f"{case}: {len(bench.timed)} measured, and all of them fit that chip"
 
 
 def _bench(shape) -> WithWrongKernels:
     """The recorded sweep, with a wrong and fast result for two configurations that any good pruner keeps."""
     promising = sorted(exercises.prune(grid(), *shape, CHIP), key=Recorded(measured(), KERNEL, shape).time)
-    return WithWrongKernels(measured(), KERNEL, shape, {promising[2]: 1.2, promising[4]: math.nan})
+    return WithWrongKernels(measured(), KERNEL, shape, {promising[2]: ONE, promising[4]: NAN})
 
 
 def _key_of(M, N, K) -> str:
-    return exercises.cache_key(KERNEL, "SiLU(A·B + bias)", M, N, K, "float16", "NVIDIA H200", "3.6.0")
+    strides = (K, 1, N, 1, 0, 1)  # one bias for all rows
+    return exercises.cache_key(KERNEL, "SiLU(A·B + bias)", M, N, K, strides, "float16", "NVIDIA H200", "3.6.0")
 
 
-def _tune(case: str, student, benches: dict, cache) -> dict:
-    answer = student(list(benches), lambda *shape: benches[shape], CHIP, cache, _key_of, BUDGET)
+def _tune(case: str, student, benches: dict, cache, chip=CHIP, budget: int = BUDGET) -> dict:
+    with asking(student) as asked:
+        answer = student(list(benches), lambda M, N, K: benches[M, N, K], chip, cache, _key_of, budget)
+    for _, *shape, asked_chip in asked.calls:
+        if asked_chip != chip:
+            raise Wrong(case, "prune was asked for another chip than `chip`", cause="pass on the chip you are given.")
+        if tuple(shape) not in benches:
+            found = f"prune was asked for {'×'.join(map(str, shape))}, which is none of the shapes"
+            raise Wrong(case, found, cause="M, N and K change their places, or another shape's are passed.")
+    if missed := set(benches) - {tuple(shape) for _, *shape, _ in asked.calls}:
+        searched = [shape for shape in missed if benches[shape].ran]
+        if asked.calls and searched:
+            found = f"{'×'.join(map(str, searched[0]))} was searched, and prune was never asked for it"
+            raise Wrong(case, found, cause="pruned for another shape: each has its own.")
     if not isinstance(answer, dict) or set(answer) != set(benches):
         raise Wrong(case, f"returned {answer!r:.80}; a dict of (M, N, K) → Config is asked for, one for each shape")
     return answer
@@ -69,12 +105,17 @@ def _expect_tuned(case: str, bench, config, entry: dict | None) -> float:
         raise Wrong(case, found, cause="the grid is not pruned, or not cut at the budget.")
     if not isinstance(config, Config):
         raise Wrong(case, f"is {config!r}, not a Config")
-    if entry is None or Config(**entry["config"]) != config or entry["ms"] != bench.time(config):
-        cause = "cache.put(key, config, ms) is missing, or takes another shape's key or time."
-        raise Wrong(case, f"the cache holds {entry!r} for it.", cause=cause)
+    if entry is None:
+        cause = "cache.put(key, config, ms) is missing, or takes another shape's key."
+        raise Wrong(case, "the cache holds None for it.", cause=cause)
+    if Config(**entry["config"]) != config or entry["ms"] != bench.time(config):
+        cause = "cache.put(key, config, ms) takes another shape's key or time."
+        raise Wrong(case, f"the cache holds {entry!r} for it; {bench.time(config)} ms were measured.", cause=cause)
     lost = bench.time(config) / bench.best()[1] - 1
     if config in bench.wrong or lost > 0.02:
-        found = f"{config} is {lost:.1%} slower than the best; 2% is asked for."
+        found = f"{config} is {lost:.1%} slower than the best; 2% is asked for"
+        if bench.timed and bench.time(config) > min(map(bench.time, bench.timed)):
+            raise Wrong(case, f"{found}.", cause="a faster one was measured and is not returned.")
         cause = "pruned for another shape or chip, or the most promising are not tried first."
-        raise Wrong(case, found, cause=cause)
+        raise Wrong(case, f"{found}.", cause=cause)
     return lost

@@ -2,34 +2,80 @@
 
 import math
 
-from labs_helpers.course.verdict import Wrong
+import torch
+
+from labs_helpers.course.verdict import Wrong, likely
 from labs_helpers.gemm.tuning.recorded import Recorded
 
-WRONG = "wrong", "its error is not compared, or not as a share of ‖expected‖."
-NAN = (
-    "NaN",
-    "every comparison with NaN is False: ask whether the error is below the tolerance, not whether it is above.",
+
+def _in_turns(values: torch.Tensor) -> torch.Tensor:
+    """Each even element, and minus it in the place behind it: their sum is 0."""
+    return torch.stack((values[::2], -values[::2]), 1).flatten()
+
+
+# What a wrong kernel may have done to a result whose elements lie between 0.01 and 1000, with a bound for each. Each
+# defect is one that some gate does not see.
+DEFECTS = {
+    "30% too large in one small element": lambda result: result.index_fill(0, torch.tensor(3), 0.013),
+    "0 in one small element": lambda result: result.index_fill(0, torch.tensor(5), 0.0),
+    "NaN in one element": lambda result: result.index_fill(0, torch.tensor(7), math.nan),
+    "twice as far off as it may be, everywhere": lambda result: result * (1 + 2e-3),
+    "too large and too small in turns, by as much": lambda result: result + 0.5 * _in_turns(result),
+}
+ONE, ZERO, NAN, TWICE, HALVES = DEFECTS
+SINGLE = "a norm, a mean or a maximum over all says nothing of one small element: hold each against its own bound."
+GATES = (  # a sentence, and the gate that it speaks of
+    ("nothing is compared before it is timed.", lambda result, expected, bound: True),
+    (
+        "every comparison with NaN is False: ask whether all errors are within the bound, not whether one is above.",
+        lambda result, expected, bound: not ((result - expected).abs() > bound).any(),
+    ),
+    ("abs() is missing: what is too small passes.", lambda result, expected, bound: (result - expected <= bound).all()),
+    (SINGLE, lambda result, expected, bound: (result - expected).norm() <= bound.norm()),
+    (SINGLE, lambda result, expected, bound: (result - expected).abs().max() <= bound.max()),
+    (SINGLE, lambda result, expected, bound: (result - expected).abs().mean() <= bound.mean()),
+    (
+        "in a sum or a mean with signs, what is too large hides what is too small.",
+        lambda result, expected, bound: (result - expected).mean().abs() <= bound.mean(),
+    ),
+    (
+        "all elements have to be within, not any.",
+        lambda result, expected, bound: ((result - expected).abs() <= bound).any(),
+    ),
+    (
+        "torch.allclose and isclose have tolerances of their own; `bound` is the one to use.",
+        lambda result, expected, bound: torch.allclose(result, expected),
+    ),
+    (
+        "an error is absolute here, as the bound is: do not divide it.",
+        lambda result, expected, bound: ((result - expected).abs() / expected.abs() <= bound).all(),
+    ),
 )
 
 
 class WithWrongKernels(Recorded):
     """A sweep in which some configurations take half the time of the best and give a wrong result.
 
-    wrong: Config → what is wrong with its result: a factor, or NaN. right: those that run, with a right result.
-    Results are near 1000, so that an absolute error under a relative tolerance finds none of them right.
+    wrong: Config → one of DEFECTS. right: the configurations that run, with a right result; right ones are as far off
+    as 0.9 of the bound, so that a stricter gate finds none of them right.
     """
 
     def __init__(self, frame, kernel: str, shape: tuple[int, int, int], wrong: dict):
         super().__init__(frame, kernel, shape)
-        self.wrong, self.expected = wrong, 1000 * self.expected
+        self.wrong, self.expected = wrong, 10 ** torch.linspace(-2, 3, 512, dtype=torch.float64)
+        self.bound = 1e-3 * self.expected
+        self.unseen: list = []  # timed before they ran
         self.fastest = min(map(super().time, self.rows))
         self.right = [config for config in self.rows if config not in wrong and math.isfinite(self.time(config))]
 
     def run(self, config):
-        result = super().run(config)
-        if config in self.wrong:
-            result[3:6] *= self.wrong[config]
-        return result
+        super().run(config)  # raises where it cannot run, and counts
+        return self._result(self.wrong.get(config))
+
+    def measure(self, config):
+        if config not in self.ran:
+            self.unseen.append(config)
+        return super().measure(config)
 
     def time(self, config):
         return 0.5 * self.fastest if config in self.wrong else super().time(config)
@@ -38,17 +84,48 @@ class WithWrongKernels(Recorded):
         config = min(self.right, key=self.time)
         return config, self.time(config)
 
-    def expect_gate(self, case: str) -> None:
-        """Raises Wrong where something was timed that had not run, or was not right, or was timed twice."""
+    def _result(self, defect: str | None) -> torch.Tensor:
+        signs = torch.tensor([1.0, -1.0], dtype=torch.float64).repeat(len(self.expected) // 2)
+        result = self.expected + 0.9 * self.bound * signs if defect is None else DEFECTS[defect](self.expected)
+        return result.float()
+
+    def expect_gate(self, case: str, times: dict | None = None) -> None:
+        """Raises Wrong where something was timed that had not run, or was not right, or was timed twice, and where
+        something right was not timed although it ran. times: what the search says of them."""
+        for config in self.unseen:
+            when = (
+                "before its result was looked at" if config in self.ran else "although its result was never looked at"
+            )
+            cause = "run(config) and the comparison come before measure(config)."
+            raise Wrong(case, f"{config} was timed {when}.", cause=cause)
         for config in self.timed:
-            if config not in self.ran:
-                cause = "run(config) and the comparison come before measure(config)."
-                raise Wrong(case, f"{config} was timed although its result was never looked at.", cause=cause)
-            if config in self.wrong:
-                kind, cause = NAN if math.isnan(self.wrong[config]) else WRONG
-                found = f"{config} was timed, and its result is {kind}. It does half the work in half the time."
-                raise Wrong(case, found, cause=cause)
-            if config not in self.right:
+            if config not in self.right and config not in self.wrong:
                 raise Wrong(case, f"{config} cannot run, and was timed")
+        tempted = [config for config in self.timed if config in self.wrong]
+        if tempted and times and all(math.isinf(times.get(config, 0)) for config in tempted):
+            found = f"{tempted[0]} was timed, and only then found wrong: it is {self.wrong[tempted[0]]}"
+            raise Wrong(case, found, cause="the comparison comes before measure(config).")
+        refused = [config for config in self.ran if config in self.right and config not in self.timed]
+        if tempted:
+            found = f"{tempted[0]} was timed, and its result is {self.wrong[tempted[0]]}. It takes half the time."
+            raise Wrong(case, found, cause=self._gate())
+        if refused:
+            found = f"{refused[0]} was not timed, and its result is right: each element is off by 0.9 of its bound"
+            raise Wrong(case, found, cause=self._gate())
         if len(set(self.timed)) != len(self.timed):
             raise Wrong(case, "a configuration was timed twice; one measurement each")
+
+    def _gate(self) -> tuple[str, ...]:
+        """The sentences of the gates that let pass just what was timed, of all that ran."""
+        ran = {self.wrong.get(config): config in self.timed for config in self.ran if config not in self._broken()}
+        results = {defect: self._result(defect).double() for defect in ran}
+        return likely(
+            (
+                (sentence, {d: bool(gate(r, self.expected, self.bound)) for d, r in results.items()})
+                for sentence, gate in GATES
+            ),
+            ran.__eq__,
+        )
+
+    def _broken(self) -> set:
+        return {config for config in self.rows if config not in self.right and config not in self.wrong}

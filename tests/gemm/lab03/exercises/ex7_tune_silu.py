@@ -8,7 +8,8 @@ from labs_helpers.gemm.tuning.space import grid
 def tune_silu(shapes, bench_of, chip, cache, key_of, budget):
     """(M, N, K) → Config: the fastest right configuration of SiLU(A·B + bias) for each of `shapes`.
 
-    bench_of(M, N, K): a bench with run(config), expected and measure(config), as in exercise 4.
+    bench_of(M, N, K): a bench with run(config), expected, bound and measure(config), as in
+    exercise 4.
     chip: a Datasheet. cache: a TuningCache, with get(key) and put(key, config, ms). key_of(M, N, K)
     gives the key. budget: the most measurements a shape. What the cache remembers is not run or
     measured again. Where nothing is right: None, and nothing is remembered.
@@ -21,7 +22,9 @@ def tune_silu(shapes, bench_of, chip, cache, key_of, budget):
         if config is None:
             bench = bench_of(*shape)
             candidates = prune(grid(), *shape, chip)[:budget]
-            config, times = grid_search(candidates, bench.run, bench.expected, bench.measure)
+            config, times = grid_search(
+                candidates, bench.run, bench.expected, bench.bound, bench.measure
+            )
             if config is not None:
                 cache.put(key_of(*shape), config, times[config])
         found[shape] = config

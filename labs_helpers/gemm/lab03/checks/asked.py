@@ -1,0 +1,50 @@
+"""What an answer asked of the student's own `prune`: with which arguments, and what it was given."""
+
+from contextlib import contextmanager
+
+from labs_helpers.compile.source import plain
+from labs_helpers.course.verdict import Wrong
+from labs_helpers.gemm.lab03 import exercises
+
+
+class Asked:
+    """`calls` are the arguments of `prune`'s calls, (configs, M, N, K, chip); `kept` is all that they returned, in
+    order, each once."""
+
+    def __init__(self):
+        self.calls, self.kept = [], []
+
+    def expect(self, case: str, M: int, N: int, K: int, chip) -> None:
+        """Raises Wrong where prune was asked for another shape or chip."""
+        for _, *shape, asked_chip in self.calls:
+            if tuple(shape) != (M, N, K):
+                found = f"prune was asked for {'×'.join(map(str, shape))}, and the shape is {M}×{N}×{K}"
+                raise Wrong(case, found, cause="M, N and K change their places, or another shape's are passed.")
+            if asked_chip != chip:
+                raise Wrong(
+                    case, "prune was asked for another chip than `chip`", cause="pass on the chip you are given."
+                )
+
+
+@contextmanager
+def asking(student):
+    """Inside, the `prune` that `student` finds under that name also writes into the Asked that this yields."""
+    namespace, asked = plain(student).__globals__, Asked()
+    own = namespace.get("prune", exercises.prune)
+
+    def prune(configs, M, N, K, chip):
+        configs = list(configs)
+        kept = own(configs, M, N, K, chip)
+        asked.calls.append((configs, M, N, K, chip))
+        kept = list(kept)
+        asked.kept += [config for config in kept if config not in asked.kept]
+        return kept
+
+    if "prune" not in namespace:
+        yield asked
+        return
+    namespace["prune"] = prune
+    try:
+        yield asked
+    finally:
+        namespace["prune"] = own

@@ -1,0 +1,157 @@
+"""The figures of lab 03 that compare searches and what they found: each is a function of a table of records."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from labs_helpers.draw import figures
+from labs_helpers.draw.curves import predicted
+from labs_helpers.draw.labels import label_lines
+from labs_helpers.draw.tables import draw_table
+from labs_helpers.gemm.configs import default_config
+from labs_helpers.gemm.lab03.charts import machine, short, tflops, times
+from labs_helpers.gemm.tuning.recorded import Recorded, shapes
+
+
+def draw_tuned(measured, kernel: str = "fused_matmul"):
+    """What tuning gained in the sweep itself, a line a shape from the untuned `default_config` to the best of all."""
+    found = shapes(measured, kernel)
+    gains, rows = [], []
+    for shape in found:
+        bench = Recorded(measured, kernel, shape)
+        config, ms = bench.best()
+        default = bench.time(default_config(*shape, torch.float16, "sm_90"))
+        gains.append(default / ms - 1)
+        rows.append((tflops(*shape, default), tflops(*shape, ms), config))
+    fig, ax = figures.new(
+        f"Measuring all 144 gains {max(gains):.1%} at most over a rule written for this chip\n"
+        f"({machine(measured)}, recorded; the name is the best's)",
+        width=8.2,
+    )
+    for y, ((before, after, config), gain) in enumerate(zip(rows, gains, strict=True)):
+        ax.plot([before, after], [y, y], color=figures.COLORS["sky"], linewidth=4, solid_capstyle="butt", label="_")
+        ax.text(after, y, f"    {after:.0f}  (+{gain:.1%})  {short(config)}", va="center", fontsize="small")
+    style = {"linestyle": "none", "markersize": 8, "color": figures.COLORS["blue"]}
+    ax.plot(
+        [before for before, *_ in rows], range(len(rows)), marker="o", fillstyle="none", label="default_config", **style
+    )
+    ax.plot(
+        [after for _, after, _ in rows], range(len(rows)), marker="|", markeredgewidth=3, label="best of 144", **style
+    )
+    ax.set_yticks(range(len(found)), map(times, found))
+    ax.invert_yaxis()
+    ax.set(xlabel="TFLOP/s", xlim=(0, 1.6 * max(after for _, after, _ in rows)))
+    ax.legend(loc="lower left", ncols=2)
+    return fig
+
+
+def elsewhere(measured, kernel: str = "fused_matmul"):
+    """What tuning for one shape costs on another: DataFrame, row: tuned for, column: run at, value: time over that
+    of the best configuration there (NaN where it could not run)."""
+    import pandas
+
+    benches = {times(shape): Recorded(measured, kernel, shape) for shape in shapes(measured, kernel)}
+    best = {name: bench.best() for name, bench in benches.items()}
+    return pandas.DataFrame(
+        {at: {tuned: bench.time(best[tuned][0]) / best[at][1] for tuned in benches} for at, bench in benches.items()}
+    )
+
+
+def draw_elsewhere(measured, prediction=None, kernel: str = "fused_matmul"):
+    """The table of `elsewhere` as a picture. prediction: a Prediction of its largest number."""
+    table = elsewhere(measured, kernel)
+    worst, large = float(np.nanmax(table.to_numpy())), float(np.nanmax(table.iloc[1:, 1:].to_numpy()))
+    fig, axes = figures.new(
+        f"Tuned for another shape: up to {worst:.2f} times the best time, {large:.2f} among the large ones\n"
+        f"({machine(measured)}, recorded)",
+        width=8.2,
+        height=5,
+        squeeze=False,
+    )
+    ax = axes[0][0]
+    draw_table(ax, table, ".2f", "Reds", 1, max(1.5, worst), dark=lambda ratio: ratio > 1.6)
+    ax.set_xticks(range(len(table.columns)), table.columns, rotation=35, ha="right")
+    ax.set(xlabel="run at M×N×K", ylabel="tuned for")
+    if (guess := predicted(prediction)) is not None:
+        text = f"at worst {worst:.2f};\nyour prediction: {guess:g}"
+        ax.text(1.02, 0.5, text, transform=ax.transAxes, style="italic")
+    return fig
+
+
+def draw_regret(curves: dict, title: str, prediction=None):
+    """Regret against the number of measurements: the median over seeds, with the middle half shaded.
+
+    curves: name → array (seeds, measurements) of regrets, 0.02 for 2%. prediction: a Prediction of the number of
+    measurements until 2%.
+    """
+    fig, ax = figures.new(title, width=8.2)
+    for (name, values), color in zip(curves.items(), figures.COLORS.values(), strict=False):
+        values = 100 * np.asarray(values, dtype=float)
+        x = np.arange(1, values.shape[1] + 1)
+        low, middle, high = np.quantile(values, (0.25, 0.5, 0.75), axis=0, method="nearest")
+        ax.plot(x, middle, color=color, label=name, markersize=4)
+        ax.fill_between(x, low, high, color=color, alpha=0.15, linewidth=0)
+    ax.axhline(2, linestyle=":", color="gray", label="_goal")
+    ax.set(xlabel="measurements", ylabel="% slower than the best", ylim=(0, 40))
+    figures.mark_prediction(ax, predicted(prediction), 2)
+    label_lines(ax)
+    return fig
+
+
+def until(curves, goal: float = 0.02) -> int | None:
+    """The first number of measurements after which the median over seeds is within `goal` of the best; None: never."""
+    middle = np.median(np.asarray(curves, dtype=float), axis=0)
+    within = np.nonzero(middle <= goal)[0]
+    return int(within[0]) + 1 if len(within) else None
+
+
+def draw_picks(tables: dict):
+    """What the searches of `compilers.picks` lose, a dot a shape. tables: shape → its DataFrame."""
+    searches = list(next(iter(tables.values()))["search"])
+    lost = {name: [100 * float(t.set_index("search").at[name, "lost"]) for t in tables.values()] for name in searches}
+    counts = next(iter(tables.values())).set_index("search")["measured"]
+    worst = max(lost, key=lambda name: max(lost[name]))
+    fig, axes = figures.new(
+        f"{worst.split(',')[0]}: a list made for all chips loses up to {max(lost[worst]):.0f}% in this space;\n"
+        "what measures more of it, or prunes it for this chip, loses less",
+        width=9,
+        height=3.4,
+        squeeze=False,
+    )
+    ax = axes[0][0]
+    for y, name in enumerate(searches):
+        ax.plot(lost[name], [y] * len(lost[name]), marker="o", linestyle="none", fillstyle="none", markeredgewidth=1.8)
+    ax.set_yticks(range(len(searches)), [f"{name}: {counts[name]} measured" for name in searches])
+    ax.invert_yaxis()
+    ax.margins(y=0.15)
+    ax.set(xlabel="% slower than the best of 144 (a ring per shape)")
+    return fig
+
+
+def kept_losses(measured, prune, chip, most: int = 20, kernel: str = "fused_matmul"):
+    """What is lost if only the first 1, 2, … `most` that `prune` keeps are measured: array (shapes, most) of fractions
+    of the best time, math.inf where it keeps nothing."""
+    table = []
+    for shape in shapes(measured, kernel):
+        bench = Recorded(measured, kernel, shape)
+        kept = list(prune([config for config in bench.rows], *shape, chip))[:most]
+        fastest = np.minimum.accumulate([bench.time(config) for config in kept] or [np.inf])
+        table.append([fastest[min(i, len(fastest) - 1)] / bench.best()[1] - 1 for i in range(most)])
+    return np.array(table)
+
+
+def draw_kept(losses: dict, goal: float = 0.01):
+    """The worst shape's loss against the number that is measured. losses: name → array of `kept_losses`. The title says
+    after how many each is within `goal`."""
+    within = {name: np.nonzero(values.max(0) <= goal)[0] for name, values in losses.items()}
+    counts = [f"{name} {places[0] + 1 if len(places) else 'never'}" for name, places in within.items()]
+    title = f"Measurements until at most {goal:.0%} is lost at the worst shape: {', '.join(counts)}"
+    fig, ax = figures.new(title, width=8.2)
+    for (name, values), color in zip(losses.items(), figures.COLORS.values(), strict=False):
+        ax.plot(np.arange(1, values.shape[1] + 1), 100 * values.max(0), label=name, color=color, markersize=4)
+    ax.set(xlabel="configurations measured, in the order in which the pruner gives them", ylabel="% lost, worst shape")
+    ax.set_ylim(0, min(60, ax.get_ylim()[1]))
+    ax.set_xticks(range(0, values.shape[1] + 1, 2))
+    label_lines(ax)
+    return fig
