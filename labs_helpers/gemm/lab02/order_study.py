@@ -1,0 +1,140 @@
+"""In which order a GPU starts programs, and what the order of 64×64 tiles costs: times and bytes, on an NVIDIA GPU.
+
+    python -m labs_helpers.gemm.lab02.order_study            # to results/gemm-order.MACHINE.jsonl
+
+The bytes are Nsight Compute's; where `ncu` is missing or may not read the counters, they are left out.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import shutil
+import sys
+from functools import partial
+from typing import Any
+
+from labs_helpers.launch.process import ProcessFailed, run
+from labs_helpers.measure import results
+from labs_helpers.measure.study import keep, make_parser
+
+MODULE = "labs_helpers.gemm.lab02.order_study"
+BLOCK = 64
+SHAPES = ((2048,) * 3, (4096,) * 3, (8192,) * 3, (8192, 8192, 2048), (2048, 2048, 32768))
+COUNTED = (2048, 8192)  # n of the products whose bytes are counted
+METRICS = {
+    "gpu__time_duration.sum": "ns",
+    "dram__bytes_read.sum": "dram_bytes",
+    "lts__t_bytes.sum": "l2_bytes",
+    "lts__t_sector_hit_rate.pct": "l2_hit_percent",
+    "sm__cycles_elapsed.max": "cycles",
+}
+ROWS_DOWN = "matmul_add_relu, 64×64×32"  # its grid has two axes, and a GPU starts the first of them fastest
+
+
+def ways(M: int) -> dict:
+    """Name → (GROUP_M, function of (a, b, c)): exercise 5's kernel, and the portable one in several orders."""
+    from labs_helpers.gemm.configs import Config
+    from labs_helpers.gemm.kernels.portable import portable_matmul
+    from labs_helpers.gemm.lab02.exercises import matmul_add_relu
+
+    orders = {
+        f"portable kernel, 64×64×32, GROUP_M = {group}": (
+            group,
+            partial(portable_matmul, config=Config(BLOCK, BLOCK, 32, GROUP_M=group)),
+        )
+        for group in sorted({1, 8, 32, M // BLOCK})
+    }
+    return {ROWS_DOWN: (None, matmul_add_relu), **orders}
+
+
+def operands(M: int, N: int, K: int) -> list:
+    import torch
+
+    return [torch.randn(size, device="cuda", dtype=torch.float16) for size in ((M, K), (K, N), (M, N))]
+
+
+def time_orders(rounds: int, repeat_ms: float) -> list[dict[str, Any]]:
+    """A record for each shape and order."""
+    from labs_helpers.measure.timing import measure_rounds
+
+    records = []
+    for M, N, K in SHAPES:
+        tensors, candidates = operands(M, N, K), ways(M)
+        timings = measure_rounds(
+            {name: partial(function, *tensors) for name, (_, function) in candidates.items()},
+            rounds=rounds,
+            repeat_ms=repeat_ms,
+        )
+        records += [
+            {"study": "gemm-order", "kind": "time", "name": name, "GROUP_M": candidates[name][0], "M": M, "N": N}
+            | {"K": K, "median_ms": t.median_ms, "p20_ms": t.p20_ms, "p80_ms": t.p80_ms, "runs": t.runs}
+            for name, t in timings.items()
+        ]
+    return records
+
+
+def run_kernels() -> None:
+    """Each kernel twice: once to compile it, once where ncu is told to look."""
+    import torch
+
+    for look in (False, True):
+        if look:
+            torch.cuda.cudart().cudaProfilerStart()
+        for n in COUNTED:
+            tensors = operands(n, n, n)
+            for _, function in ways(n).values():
+                function(*tensors)
+        torch.cuda.synchronize()
+    torch.cuda.cudart().cudaProfilerStop()
+
+
+def count_bytes() -> list[dict[str, Any]]:
+    """A record for each of COUNTED and order; none where there is no ncu or it may not count."""
+    if (ncu := shutil.which("ncu")) is None:
+        print("bytes are left out: no ncu on the PATH")
+        return []
+    flags = ["--clock-control", "none", "--profile-from-start", "off", "--csv", "--page", "raw"]
+    try:
+        text = run(
+            [ncu, *flags, "--metrics", ",".join(METRICS), sys.executable, "-m", MODULE, "--kernels"], timeout=120
+        )
+    except ProcessFailed as error:
+        print(f"bytes are left out: {str(error)[-300:]}")
+        return []
+    quoted = [line for line in text.splitlines() if line.startswith('"')]  # the others are ncu's and the program's
+    rows = [row for row in csv.DictReader(io.StringIO("\n".join(quoted))) if "matmul" in row["Kernel Name"]]
+    wanted = [(n, name, group) for n in COUNTED for name, (group, _) in ways(n).items()]
+    return [
+        {"study": "gemm-order", "kind": "counters", "name": name, "GROUP_M": group, "M": n, "N": n, "K": n}
+        | {key: float(row[metric].replace(",", "")) for metric, key in METRICS.items()}
+        for (n, name, group), row in zip(wanted, rows, strict=True)
+    ]
+
+
+def load(machine: str = "nvidia-h200"):
+    """The recorded starts, times and bytes of one machine, as a DataFrame."""
+    return results.load(results.path_for("gemm-order", machine), command=f"python -m {MODULE}")
+
+
+def main(arguments=None) -> None:
+    parser = make_parser(__doc__ or "", "gemm-order")
+    parser.add_argument("--kernels", action="store_true", help="only run the kernels: what ncu is started on")
+    given = parser.parse_args(arguments)
+
+    from labs_helpers.measure.machine import prepare_triton, this_machine
+
+    prepare_triton()
+    if this_machine().device != "cuda":
+        raise SystemExit("a GPU is needed: Triton's interpreter starts programs in an order of its own")
+    if given.kernels:
+        run_kernels()
+        return
+    from labs_helpers.gemm.lab02.starts import watch_starts
+
+    records = [watch_starts(n) for n in COUNTED] + time_orders(rounds=4, repeat_ms=80)
+    keep("gemm-order", records + count_bytes(), given.out)
+
+
+if __name__ == "__main__":
+    main()

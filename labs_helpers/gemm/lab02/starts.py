@@ -1,0 +1,70 @@
+"""A product whose programs write down when they started: the order in which a GPU takes them. NVIDIA only."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import triton
+import triton.language as tl
+from triton.language.extra.cuda import globaltimer, smid
+
+
+@triton.jit
+def clock():
+    """Cycles of this SM."""
+    return tl.inline_asm_elementwise("mov.u64 $0, %clock64;", "=l", [], dtype=tl.int64, is_pure=False, pack=1)
+
+
+@triton.jit
+def watched_matmul_kernel(a_ptr, b_ptr, d_ptr, log_ptr, counter_ptr, n, BLOCK: tl.constexpr):
+    """Program (i, j) computes tile (i, j) of D = A·B, n×n, and logs: its place in the order of starts, ns at its
+    start and end, its SM, and how many of its SM's cycles it took."""
+    started, cycles = globaltimer(), clock()
+    place = tl.atomic_add(counter_ptr, 1)
+    i, j = tl.program_id(0), tl.program_id(1)
+    rows, columns = i * BLOCK + tl.arange(0, BLOCK), j * BLOCK + tl.arange(0, BLOCK)
+    acc = tl.zeros((BLOCK, BLOCK), dtype=tl.float32)
+    for start in range(0, n, 32):
+        k = start + tl.arange(0, 32)
+        a = tl.load(a_ptr + rows[:, None] * n + k[None, :])
+        b = tl.load(b_ptr + k[:, None] * n + columns[None, :])
+        acc = tl.dot(a, b, acc)
+    tl.store(d_ptr + rows[:, None] * n + columns[None, :], acc.to(d_ptr.dtype.element_ty))
+    log = log_ptr + 5 * (i * tl.num_programs(1) + j)
+    tl.store(log, place.to(tl.int64))
+    tl.store(log + 1, started)
+    tl.store(log + 2, globaltimer())
+    tl.store(log + 3, smid().to(tl.int64))
+    tl.store(log + 4, clock() - cycles)
+
+
+def watch_starts(n: int, block: int = 64, keep: int = 1056) -> dict[str, Any]:
+    """A record of one warm run: the first `keep` programs (i, j) in the order in which they started, and how far the
+    whole order is from that of the ids with the first axis fastest, or the second."""
+    tiles = n // block
+    a, b, d = (torch.randn(n, n, device="cuda", dtype=torch.float16) for _ in range(3))
+    log = torch.zeros(tiles * tiles, 5, dtype=torch.int64, device="cuda")
+    for _ in range(3):
+        counter = torch.zeros(1, dtype=torch.int32, device="cuda")
+        watched_matmul_kernel[(tiles, tiles)](a, b, d, log, counter, n, BLOCK=block)
+    place, start, end, sm, cycles = log.cpu().unbind(1)
+    ids = place.argsort()
+    rows, columns, ranks = ids // tiles, ids % tiles, torch.arange(tiles * tiles)
+    off = {axis: (number - ranks).abs().double() for axis, number in (
+        ("first", rows + tiles * columns), ("second", rows * tiles + columns))}  # fmt: skip
+    return {
+        "study": "gemm-order",
+        "kind": "start",
+        "M": n,
+        "tiles": tiles,
+        "order": torch.stack([rows, columns], 1)[:keep].tolist(),
+        "median_off_first_axis_fastest": float(off["first"].median()),
+        "median_off_second_axis_fastest": float(off["second"].median()),
+        "most_off_first_axis_fastest": float(off["first"].max()),
+        "running_together": int((start < end.min()).sum()),
+        "sms": int(sm.unique().numel()),
+        "us": float(end.max() - start.min()) / 1e3,
+        "program_us": float((end - start).double().median()) / 1e3,
+        "sm_mhz": 1e3 * float((cycles.double() / (end - start).clamp(min=1)).median()),
+    }
