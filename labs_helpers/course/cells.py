@@ -19,7 +19,7 @@ IMPORTED = frozenset(
     "torch triton tl np numpy pandas plt partial check exercises pictures charts study figures predict reveal "
     "this_machine setup".split()
 )
-RUN_ABOVE = "in JupyterLab Run → Run All Above Selected Cell, in Colab Runtime → Run before; then run this cell again"
+RUN_ABOVE = "In JupyterLab: Run → Run All Above Selected Cell. In Colab: Runtime → Run before."
 _CHECK = re.compile(r"^\s*(\w+)\s*=\s*check\.(\w+)\(", re.MULTILINE)
 _DEF = re.compile(r"^(?:async )?(?:def|class) +(\w+)|^(\w+) *=(?!=)", re.MULTILINE)
 _KEPT = 500
@@ -56,19 +56,25 @@ class Cells:
         self.run = [*self.run[1 - _KEPT :], cell]
 
     def why_stale(self, name: str, function: Callable) -> str:
-        """Why `name` is not what its cell says now: the last cell that defines it failed before it did. Else ''."""
-        cell = self.latest_of(name)
-        if cell is None or cell.error is None or (cell.ran and _text_of(function).strip() == cell.text.strip()):
+        """Why `name` is not what its cell says now: last run, that failed, or defined another name. Else ''."""
+        cell = self.home_of(name)
+        if cell is None or (cell.ran and _text_of(function).strip() == cell.text.strip()):
             return ""
-        line = _line_of(cell)
-        return (
-            f"the cell above did not {'run to its end' if cell.ran else 'run'}: {_told(cell.error)}{line}\n"
-            f"`{name}` is still the one from before. Mend that cell, run it, then run this check."
-        )
+        left = f"`{name}` is still the one from before. Mend that cell, run it, then run this check."
+        if cell.error is not None:
+            how = "run to its end" if cell.ran else "run"
+            return f"the cell above did not {how}: {_told(cell.error)}{_line_of(cell)}\n{left}"
+        other = self.renamed(name) if name not in cell.defines else ""
+        return f"the cell above defines `{other}`, which has to be called `{name}`.\n{left}" if other else ""
 
     def latest_of(self, name: str) -> Cell | None:
         """The last cell that was to define `name`."""
         return next((cell for cell in reversed(self.run) if name in cell.defines), None)
+
+    def home_of(self, name: str) -> Cell | None:
+        """The cell of `latest_of` as it was when it was last run: by then it may define something else."""
+        before = self.latest_of(name)
+        return None if before is None else next(cell for cell in reversed(self.run) if _same(cell, before, name))
 
     def renamed(self, name: str) -> str:
         """The function that the exercise's cell defines in place of `name`, '' where it does not look like that."""
@@ -79,11 +85,18 @@ class Cells:
         before = self.latest_of(name)
         beside = [] if before is None else before.defines  # a kernel, whose launcher has another name now
         functions = [f for f in re.findall(r"^def +(\w+)", latest.text, re.MULTILINE) if f not in beside]
-        same_cell = before is not None and (
-            bool(set(beside) & set(latest.defines)) or (latest.id is not None and latest.id == before.id)
-        )
-        found = get_close_matches(name, functions, 1, 0.6) or (functions[-1:] if same_cell else [])
+        same = before is not None and _same(latest, before, name)
+        found = get_close_matches(name, functions, 1, 0.6) or (functions[-1:] if same else [])
         return found[0] if found else ""
+
+
+def _same(cell: Cell, before: Cell, name: str) -> bool:
+    """Whether it is one cell, run at two times: JupyterLab gives each an id; else by what is defined beside `name`."""
+    if cell is before:
+        return True
+    if cell.id is not None and before.id is not None:
+        return cell.id == before.id
+    return bool(({*before.defines} - {name}) & {*cell.defines})
 
 
 CELLS = Cells()
@@ -130,8 +143,8 @@ def why_missing(error: NameError, tb) -> str:
         return ""
     return (
         f"`{name}` is not defined: a cell above, which defines it, has not run since this kernel started.\n"
-        f"  Run the cells above: {RUN_ABOVE}.\n"
-        "  What you wrote stands in its cells as before, and each ✓ comes back when its check has run."
+        f"  Run the cells above. {RUN_ABOVE}\n"
+        "  Then run this cell again. What you wrote is still in its cells; each ✓ comes back as its check runs."
     )
 
 

@@ -130,7 +130,7 @@ def _still_running(thread: int, files: Collection[str], seconds: float) -> str:
     frame = _frame_of(thread)
     while frame is not None and frame.f_code.co_filename not in files:
         frame = frame.f_back
-    where = ""
+    where = ", in the check itself and not in your code"
     if frame is not None:
         line = linecache.getline(frame.f_code.co_filename, frame.f_lineno).strip()
         where = f", now in line {frame.f_lineno}: {line}"

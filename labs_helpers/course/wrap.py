@@ -17,11 +17,12 @@ def _fold(line: str, width: int) -> str:
     if len(line) <= width:
         return line
     indent = re.match(r" *", line)[0]
+    kept = re.sub(r"[(\[][\d, -]+[)\]]", lambda place: place[0].replace(" ", "\0"), line[len(indent) :])  # (2, 0, 0)
     return textwrap.fill(
-        line[len(indent) :],
+        kept,
         width,
         initial_indent=indent,
         subsequent_indent=f"{indent}  ",
         break_long_words=False,
         break_on_hyphens=False,
-    )
+    ).replace("\0", " ")

@@ -74,6 +74,15 @@ def test_the_same_function_again_is_said_to_be_the_same(run):
     assert "of the last check" not in run(GOOD, CHECK)
 
 
+def test_an_old_right_answer_does_not_stand_for_one_under_another_name_or_a_broken_head(run):
+    run(GOOD, CHECK)
+    told = run(GOOD.replace("double", "twice"), CHECK)
+    assert "✗ 99/1 doubling: the cell above defines `twice`, which has to be called `double`" in told
+    run(GOOD, CHECK)
+    assert "the cell above did not run: SyntaxError" in run(GOOD.replace("def double", "de double"), CHECK)
+    assert "✓ 99/1 passed" in run(GOOD, "def double_it(x):\n    return x", CHECK)  # an experiment beside it
+
+
 @pytest.mark.parametrize("name", ["doubled", "twice"])
 def test_an_answer_under_another_name_is_told_so(run, name):
     assert "not attempted yet" in run(STUB, CHECK)
@@ -90,7 +99,7 @@ def test_where_nothing_was_defined_the_check_says_which_cell_to_run(run):
 def test_after_a_restart_an_import_that_is_missing_says_what_to_do(run):
     told = run("@triton.jit\ndef kernel(x):\n    pass")
     assert told.startswith("✗ `triton` is not defined: a cell above") and "Run All Above Selected Cell" in told
-    assert "each ✓ comes back" in told
+    assert "each ✓ comes back" in " ".join(told.split())
 
 
 @pytest.mark.parametrize("cell", ["tritn", "def f():\n    return triton\nf()"])
@@ -123,5 +132,6 @@ def test_each_kernel_of_the_environment_watches_from_its_start(tmp_path, monkeyp
 def test_long_lines_are_folded_at_words():
     text = "  short\n  " + "word " * 30 + "x" * 120
     assert wrap("  short") == "  short" and wrap(text).splitlines()[0] == "  short"
+    assert wrap("word " * 18 + "(12, 0, 0) ends") == "word " * 17 + "word\n  (12, 0, 0) ends"
     folded = wrap(text).splitlines()[1:]
     assert all(len(line) <= 100 or line == "    " + "x" * 120 for line in folded) and folded[1].startswith("    word")
