@@ -132,6 +132,6 @@ def test_each_kernel_of_the_environment_watches_from_its_start(tmp_path, monkeyp
 def test_long_lines_are_folded_at_words():
     text = "  short\n  " + "word " * 30 + "x" * 120
     assert wrap("  short") == "  short" and wrap(text).splitlines()[0] == "  short"
-    assert wrap("word " * 18 + "(12, 0, 0) ends") == "word " * 17 + "word\n  (12, 0, 0) ends"
+    assert wrap("word " * 19 + "(12, 0, 0) ends") == "word " * 18 + "word\n  (12, 0, 0) ends"
     folded = wrap(text).splitlines()[1:]
     assert all(len(line) <= 100 or line == "    " + "x" * 120 for line in folded) and folded[1].startswith("    word")
