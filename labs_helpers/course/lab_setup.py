@@ -12,10 +12,13 @@ from labs_helpers import labs
 from labs_helpers.course.at_kernel_start import watch_from_the_start
 from labs_helpers.course.cells import watch
 from labs_helpers.course.scoreboard import SCORES
+from labs_helpers.launch import singleton
 from labs_helpers.launch.process import run
 
 # Colab ships these, built for its driver and its front end; another version of one breaks the runtime.
 COLABS_OWN = ("torch", "triton", "ipykernel", "numpy", "jupyter-client", "ipython")
+# Topics whose students may import mpi4py.MPI themselves.
+WITH_RANKS = {"collectives", "tensor_parallel", "data_parallel"}
 # Colab is itself what these do.
 NOT_ON_COLAB = {"jupyterlab", "nbclient", "nbconvert", "nbval"}
 
@@ -37,6 +40,8 @@ def setup(lab: str) -> None:
     if not machine.has_gpu():
         os.environ.setdefault("KINETO_LOG_LEVEL", "6")  # else every profile on a CPU writes two lines to stderr
     figures.use_style()
+    if labs.lab(lab).topic in WITH_RANKS:
+        singleton.leave_nothing()
     watch()
     watch_from_the_start()
     SCORES.lab = lab

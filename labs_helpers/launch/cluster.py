@@ -25,7 +25,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
-from labs_helpers.launch import keeper
+from labs_helpers.launch import keeper, singleton
 from labs_helpers.launch.failure import RanksFailed, failure
 from labs_helpers.launch.flavour import find_flavour, shared_memory
 from labs_helpers.launch.mpirun import check_ranks
@@ -115,7 +115,9 @@ class Cluster:
         config = Config()
         not_watched = "0"  # the guard below ends it with this process; which of its threads starts it is not known
         config.MPIEngineSetLauncher.mpi_cmd = [sys.executable, keeper.__file__, not_watched, flavour.mpirun]
-        config.MPIEngineSetLauncher.environment = flavour.environment(self._folder, memory) | os.environ | env
+        config.MPIEngineSetLauncher.environment = (
+            flavour.environment(self._folder, memory) | singleton.environment() | env
+        )
         config.LocalControllerLauncher.environment = env
         config.LocalControllerLauncher.connection_info_timeout = timeout
         self._guard = _guard(self._mark, course)

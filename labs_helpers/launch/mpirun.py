@@ -19,7 +19,7 @@ from typing import Any
 
 import cloudpickle
 
-from labs_helpers.launch import worker
+from labs_helpers.launch import singleton, worker
 from labs_helpers.launch.failure import RanksFailed, RanksTimeout, failure, read_outputs
 from labs_helpers.launch.flavour import find_flavour, shared_memory
 from labs_helpers.launch.process import ProcessFailed, ProcessStopped, ProcessTimeout, how_it_ended, run
@@ -101,7 +101,7 @@ def _run(
     try:
         with shared_memory(flavour) if hostfile is None else nullcontext() as memory:
             here = ranks if hostfile is None else 1  # which hosts have how many, the host file alone knows
-            environment = flavour.environment(session, memory, here) | os.environ | env
+            environment = flavour.environment(session, memory, here) | singleton.environment() | env
             ask = partial(worker.ask_where, folder)
             over = None
             if flavour.kills_at_once and hostfile is None:
