@@ -112,6 +112,8 @@ def _norms(shards, flat, members, max_norm, whole):
         [over([e**2 for e in each], r).sqrt() for r in ranks],
     )
     yield "the norms of all shards are added up; squares can be", [over(each, r) for r in ranks]
+    largest = [torch.stack([squares[other] for other in members[r]]).max().sqrt() for r in ranks]
+    yield "the largest of the ranks' norms; their squares are added up", largest
     yield "the square of the norm: the root is missing", [over(squares, r) for r in ranks]
     yield "the mean over the ranks, not the sum", [(over(squares, r) / size[r]).sqrt() for r in ranks]
     yield "the norms' mean over the ranks", [over([s.sqrt() for s in squares], r) / size[r] for r in ranks]

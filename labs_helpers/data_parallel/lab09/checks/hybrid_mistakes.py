@@ -40,6 +40,8 @@ class Setting:
             "the squares are added up over the replicas, not over the shards",
             [p.norm() * self.nodes**0.5 for p in parts],
         )
+        largest = [max(parts[o].norm() for o in self.node_of[r]) for r in self.ranks]
+        yield "the largest of the shards' norms; their squares are added up", largest
         yield "norms are added up; squares can be", [sum(parts[o].norm() for o in self.node_of[r]) for r in self.ranks]
         yield "the square of the norm: the root is missing", all_the_same(one**2)
         yield "this is the norm after clipping; the one before is asked for", all_the_same(one.clamp(max=self.max_norm))

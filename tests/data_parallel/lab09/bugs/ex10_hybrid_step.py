@@ -16,6 +16,17 @@ STEP = "    optimizer.step()\n"
 GATHER = "    dist.all_gather_into_tensor(whole, shard.data, group=shard_group)\n"
 
 BUGS: list = [
+    (
+        NAME,
+        "the largest norm",
+        [
+            (
+                "    squares = total.square().sum()\n    dist.all_reduce(squares, group",
+                "    squares = total.square().sum()\n    dist.all_reduce(squares, dist.ReduceOp.MAX, group",
+            )
+        ],
+        "the largest of the shards' norms",
+    ),
     (NAME, "no 1e-6", [("(norm + 1e-6)", "norm")], "the 1e-6 belongs to the norm"),
     (
         NAME,

@@ -8,6 +8,12 @@ FACTOR = "    factor = (max_norm / (norm + 1e-6)).clamp(max=1.0)\n"
 SCALE = "        shard.mul_(factor)\n"
 
 BUGS: list = [
+    (
+        NAME,
+        "the largest norm",
+        [("dist.all_reduce(squares, group", "dist.all_reduce(squares, dist.ReduceOp.MAX, group")],
+        "the largest of the ranks' norms",
+    ),
     (NAME, "max_norm squared", [("(max_norm / (norm", "(max_norm**2 / (norm")], "max_norm squared"),
     (
         NAME,
