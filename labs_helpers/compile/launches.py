@@ -104,4 +104,6 @@ def _launch(kernel: FunctionType, grid: Any, args: tuple[Any, ...], kwargs: dict
     bound.apply_defaults()
     arguments = dict(bound.arguments)
     grid = grid(arguments) if callable(grid) else grid
+    if isinstance(grid, int):
+        raise TypeError(f"a grid is a tuple of one to three numbers, such as ({grid},), not {grid}")
     return Launch(kernel, tuple(grid), arguments, {k: kwargs[k] for k in OPTIONS if k in kwargs})

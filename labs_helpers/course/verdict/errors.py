@@ -10,16 +10,17 @@ from labs_helpers.compile.source import plain, reachable
 from labs_helpers.course.meter import StrayAccess
 from labs_helpers.course.time_limit import TimeLimit
 from labs_helpers.course.verdict.messages import AT_RUN_TIME, cause_of
-from labs_helpers.course.verdict.telltales import telltales
+from labs_helpers.course.verdict.telltales import blind, telltales
 from labs_helpers.course.verdict.wrong import Wrong
 
 
 def describe_error(student, error: BaseException, case: str = "") -> Wrong:
     """`error`, raised while the function `student` was tried in `case`, as a Wrong.
 
-    A Wrong without a cause gets what the kernel's text gives away, if anything; others stay as they are."""
+    A Wrong without a cause gets what the kernel's text gives away, if anything; others stay as they are, but for what
+    cannot be right whatever came out."""
     if isinstance(error, Wrong):
-        known = error.causes or telltales(student)
+        known = blind(student) or error.causes or telltales(student)
         return Wrong(error.case, error.found, error.expected, error.where, known, error.advice)
     files = files_of(student)
     chain = [error]

@@ -40,12 +40,23 @@ AT_RUN_TIME = (
     ),
     (r"axis .* out of bounds", "what tl.sum, tl.max and tl.min take second is an axis, counted from 0."),
     (r"is not string", 'print takes a text first inside a kernel: print("a", a), or tl.device_print("a", a).'),
+    (r"grid_idx is None|outside of the scope", "the kernel is called without a grid: kernel[grid](…) starts it."),
+    (r"'range' object has no", "range is for loops; a block of numbers inside a kernel is tl.arange(0, BLOCK)."),
+    (
+        r"cannot be block type if pointer",
+        "those pointers are one address, and the mask or the value is a block: the offsets have to be added.",
+    ),
+    (
+        r"'int' object is not iterable",
+        "a number stands where a shape is asked for, tl.zeros((BLOCK,), …), or where a loop wants range(…).",
+    ),
     (r"broadcast|shape", MEETING),
     (r"arange", "tl.arange needs two compile-time numbers whose difference is a power of two."),
 )
 
 # Said by Triton's compiler of a kernel that ran in the interpreter.
 AT_COMPILE_TIME = (
+    (r"is not string", 'print takes a text first inside a kernel: print("a", a), or tl.device_print("a", a).'),
     (
         r"NameError[^\n]*\Z",
         'a kernel may use only tl, its arguments and tl.constexpr; infinity is float("inf") there.',

@@ -13,6 +13,7 @@ from labs_helpers.compile.source import is_kernel, plain, reachable, source_of
 
 MAKES_BLOCKS = {"arange", "zeros", "full", "zeros_like", "load"}
 REDUCES = {"sum", "max", "min", "argmax", "argmin", "program_id", "num_programs", "cdiv", "reduce"}
+BLIND = "Python's own"
 BUILTINS = {
     "max": "tl.maximum(a, b) takes the larger of each pair, tl.max(a, axis=…) the largest of an axis",
     "min": "tl.minimum(a, b) takes the smaller of each pair, tl.min(a, axis=…) the smallest of an axis",
@@ -29,6 +30,11 @@ def telltales(student) -> tuple[str, ...]:
         if part is not kernel and (is_kernel(part) or hasattr(part, "fn")):
             found.update(dict.fromkeys(_in_kernel(ast.parse(source_of(part)))))
     return tuple(found)[:2]
+
+
+def blind(student) -> tuple[str, ...]:
+    """Of these what is never right: Python's own max, min, sum and len of blocks."""
+    return tuple(sentence for sentence in telltales(student) if sentence.startswith(BLIND))
 
 
 def _in_kernel(tree: ast.Module) -> Iterator[str]:
@@ -56,6 +62,8 @@ def _in_kernel(tree: ast.Module) -> Iterator[str]:
             )
         elif isinstance(node, ast.Call):
             yield from _call(node, blocks)
+        elif isinstance(node, ast.For) and isinstance(node.iter, ast.Name):
+            yield f"a loop goes over range(…): for … in range({node.iter.id})"
 
 
 def _call(node: ast.Call, blocks: set[str]) -> Iterator[str]:
@@ -63,7 +71,7 @@ def _call(node: ast.Call, blocks: set[str]) -> Iterator[str]:
     if module in ("torch", "np", "numpy", "math"):
         yield f"{module}.{name}: a function of {module} inside a kernel. There it is tl: tl.zeros, tl.sum, tl.sqrt"
     elif not module and name in BUILTINS and any(_is_block(argument, blocks) for argument in node.args):
-        yield f"Python's {name}() inside a kernel knows no blocks: {BUILTINS[name]}"
+        yield f"{BLIND} {name}() in a kernel knows no blocks: {BUILTINS[name]}"
     elif module == "tl" and name in ("max", "min") and len(node.args) > 1 and not _is_integer(node.args[1]):
         yield f"the second argument of tl.{name} is an axis; tl.{name}imum(a, b) compares two"
 

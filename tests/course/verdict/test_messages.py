@@ -119,6 +119,32 @@ def promoted(x_ptr, N: tl.constexpr):
     tl.store(x_ptr + i, acc)
 
 
+@triton.jit
+def in_a_range(x_ptr, N: tl.constexpr):
+    tl.store(x_ptr + (range(N) + tl.arange(0, N)), 0.0)
+
+
+@triton.jit
+def one_address(x_ptr, N: tl.constexpr):
+    tl.store(x_ptr + tl.arange(0, N), tl.load(x_ptr, mask=tl.arange(0, N) < N))
+
+
+@triton.jit
+def numbered(x_ptr, N: tl.constexpr):
+    tl.store(x_ptr + tl.program_id(0), 0.0)
+
+
+@triton.jit
+def no_shape(x_ptr, N: tl.constexpr):
+    tl.store(x_ptr + tl.arange(0, N), tl.zeros(N, dtype=tl.float32))
+
+
+@triton.jit
+def larger_of_two(x_ptr, N: tl.constexpr):
+    x = tl.load(x_ptr + tl.arange(0, N))
+    tl.store(x_ptr + tl.arange(0, N), max(x, 0.0))
+
+
 @pytest.mark.parametrize(
     ("kernel", "cause"),
     [
@@ -136,6 +162,9 @@ def promoted(x_ptr, N: tl.constexpr):
         (pointers_added, "a block of pointers is not what stands there"),
         (store_turned, "tl.load and tl.store take pointers first"),
         (exp_of_half, "tl.exp, tl.sigmoid and their like take float32"),
+        (in_a_range, "a block of numbers inside a kernel is tl.arange"),
+        (one_address, "those pointers are one address"),
+        (no_shape, "a number stands where a shape is asked for"),
     ],
     ids=lambda value: getattr(getattr(value, "fn", None), "__name__", ""),
 )
@@ -143,6 +172,33 @@ def test_at_run_time(kernel, cause):
     with pytest.raises(Wrong) as caught:
         run_watched("", lambda x: kernel[(1,)](x, N=16), X.clone())
     assert cause in "; ".join(caught.value.causes), str(caught.value)
+
+
+def test_a_kernel_without_a_grid_or_with_a_number_for_one():
+    with pytest.raises(Wrong, match=r"Likely cause: the kernel is called without a grid: kernel\[grid\]"):
+        run_watched("", lambda x: numbered(x, N=16), X.clone())
+    with pytest.raises(Wrong, match=r"a grid is a tuple of one to three numbers, such as \(2,\), not 2"):
+        run_watched("", lambda x: numbered[2](x, N=16), X.clone())
+
+
+def test_what_is_never_right_is_named_before_what_the_values_suggest():
+    def answer(x):
+        larger_of_two[(1,)](x, N=16)
+
+    wrong = describe_error(answer, Wrong("case", "2", "3", cause="x is not added"))
+    assert len(wrong.causes) == 1 and wrong.causes[0].startswith("Python's own max() in a kernel knows no blocks")
+    assert describe_error(over_range, Wrong("case", "2", "3", cause="x is not added")).causes == ("x is not added",)
+    assert "a loop goes over range" in describe_error(over_range, Wrong("case", "2", "3")).causes[0]
+
+
+@triton.jit
+def loops_over_a_number(x_ptr, n, N: tl.constexpr):
+    for _ in n:
+        tl.store(x_ptr, 0.0)
+
+
+def over_range(x):
+    loops_over_a_number[(1,)](x, 3, N=16)
 
 
 def test_an_error_outside_a_kernel_is_not_explained_by_one():
@@ -154,6 +210,7 @@ def test_an_error_outside_a_kernel_is_not_explained_by_one():
 @pytest.mark.parametrize(
     ("kernel", "cause"),
     [
+        (printed, "print takes a text first"),
         (math_inside, "a kernel may use only tl, its arguments"),
         (breaks, "Triton has no break"),
         (promoted, "the accumulator changes its dtype inside the loop"),
@@ -169,4 +226,4 @@ def test_at_compile_time(kernel, cause):
 
 
 def test_every_line_of_the_tables_is_tried():
-    assert (len(AT_RUN_TIME), len(AT_COMPILE_TIME)) == (14, 3)
+    assert (len(AT_RUN_TIME), len(AT_COMPILE_TIME)) == (18, 4)
