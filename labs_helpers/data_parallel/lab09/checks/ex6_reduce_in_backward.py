@@ -27,6 +27,10 @@ ERRORS = (
     (r"has no attribute 'wait'", "with async_op=True a collective returns a work; keep it, and wait in finish()"),
     (r"Sizes of tensors must match|expects each tensor to be equal", "gradients are flattened before torch.cat"),
     (r"can't assign Variable as its own grad", "the result needs memory of its own: torch.empty_like(shards[number])"),
+    (
+        r"must match the size of tensor",
+        "a result and the .grad that it is added to differ in size: each bucket's result goes to its own shard",
+    ),
     (r"assign a gradient of size", "what comes is as large as its own bucket's shard: a part of the bucket"),
     (r"zero-dimensional tensor|0-d tensor", "reshape(-1) makes a vector of a single number, too"),
 )

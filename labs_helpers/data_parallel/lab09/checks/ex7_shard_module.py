@@ -53,7 +53,13 @@ COMPUTES, UPDATED = "a module computes", 0.75
 OLD = "what is gathered is as it was at the beginning: the optimizer changes shard, and shard is to be gathered"
 UNFILLED = "whole is not what the gather fills, or is freed before the module has computed, as by hooks on its parts"
 PASSED = "weights are freed before backward has read them: it has passed with the last gradient, and not before"
-NO_MEMORY = "it is gathered, but whole has no memory for it: resize_(whole.nbytes) first, then fill whole itself"
+NO_MEMORY = (
+    "it is gathered, but whole has no memory when the module computes: resize_(whole.nbytes) comes before the "
+    "gather, and free after the module"
+)
+AFTERWARDS = (
+    "register_full_backward_hook is called after the module's backward: what it gathers stays; a pre hook is before"
+)
 ADVICE = "print a line in each function, and run the module forward and backward once: which comes when?"
 
 
@@ -186,6 +192,7 @@ def _call(watched, student, group, inputs):
         out.square().sum().backward()
         mark(group, "backward ends")
         state["behind"] = alive()
+        state["late"] = any(one._backward_hooks for layer in layers for one in layer.modules())
         state["views"] = [one.grad is not None and held([one.grad]) > one.nbytes for one in shards]
         state["grads"] = [one.grad.clone() if one.grad is not None else None for one in shards]
         state["kept"] = [
@@ -267,6 +274,8 @@ def _expect_whole_when(case: str, rank: int, state, run) -> None:
             raise Wrong(case, f"rank {rank}: module {m} computes, and whole has no memory", cause=cause)
     _expect_gone(case, rank, state["second"], "other", (0,))
     _expect_gone(case, rank, state["between"], "between")
+    if state["late"] and any(state["behind"]):
+        raise Wrong(case, f"rank {rank}: whole has its memory after backward", cause=AFTERWARDS)
     _expect_gone(case, rank, state["behind"], "behind")
 
 

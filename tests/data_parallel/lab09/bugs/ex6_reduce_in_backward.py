@@ -45,6 +45,12 @@ BUGS: list = [
         ],
         "in a list or a buffer of your own",
     ),
+    (
+        NAME,
+        "always the last shard",
+        [("started.append((shards[number], ", "started.append((shards[-1], ")],
+        "goes to its own shard",
+    ),
     (NAME, "elements are counted", [("len(bucket) for", "sum(p.numel() for p in bucket) for")], "was never full"),
     (
         NAME,

@@ -28,6 +28,18 @@ BUGS: list = [
     ),
     (
         NAME,
+        "gathered after backward",
+        [("register_full_backward_pre_hook", "register_full_backward_hook")],
+        "is called after the module's backward",
+    ),
+    (
+        NAME,
+        "freed before it computes",
+        [("module.register_forward_hook(free)", "module.register_forward_pre_hook(free)")],
+        "and free after the module",
+    ),
+    (
+        NAME,
         "whole gradients kept in a list",
         [
             ("    here = []\n", "    here, history = [], []\n"),
@@ -57,7 +69,7 @@ BUGS: list = [
         [("mine = torch.empty_like(shard)", "mine = flat.chunk(size)[rank]")],
         "a slice keeps all that it is cut from",
     ),
-    (NAME, "no memory for the gather", [(RESIZE, "")], "has no memory for it"),
+    (NAME, "no memory for the gather", [(RESIZE, "")], "comes before the gather"),
     (
         NAME,
         "the first parameter's hook alone",
