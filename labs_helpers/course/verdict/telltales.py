@@ -13,7 +13,7 @@ from labs_helpers.compile.source import is_kernel, plain, reachable, source_of
 
 MAKES_BLOCKS = {"arange", "zeros", "full", "zeros_like", "load"}
 REDUCES = {"sum", "max", "min", "argmax", "argmin", "program_id", "num_programs", "cdiv", "reduce"}
-BLIND = "Python's own"
+KNOWS_NO_BLOCKS = "inside a kernel knows no blocks"
 BUILTINS = {
     "max": "tl.maximum(a, b) takes the larger of each pair, tl.max(a, axis=…) the largest of an axis",
     "min": "tl.minimum(a, b) takes the smaller of each pair, tl.min(a, axis=…) the smallest of an axis",
@@ -34,7 +34,7 @@ def telltales(student) -> tuple[str, ...]:
 
 def blind(student) -> tuple[str, ...]:
     """Of these what is never right: Python's own max, min, sum and len of blocks."""
-    return tuple(sentence for sentence in telltales(student) if sentence.startswith(BLIND))
+    return tuple(sentence for sentence in telltales(student) if KNOWS_NO_BLOCKS in sentence)
 
 
 def _in_kernel(tree: ast.Module) -> Iterator[str]:
@@ -71,7 +71,7 @@ def _call(node: ast.Call, blocks: set[str]) -> Iterator[str]:
     if module in ("torch", "np", "numpy", "math"):
         yield f"{module}.{name}: a function of {module} inside a kernel. There it is tl: tl.zeros, tl.sum, tl.sqrt"
     elif not module and name in BUILTINS and any(_is_block(argument, blocks) for argument in node.args):
-        yield f"{BLIND} {name}() in a kernel knows no blocks: {BUILTINS[name]}"
+        yield f"Python's {name}() {KNOWS_NO_BLOCKS}: {BUILTINS[name]}"
     elif module == "tl" and name in ("max", "min") and len(node.args) > 1 and not _is_integer(node.args[1]):
         yield f"the second argument of tl.{name} is an axis; tl.{name}imum(a, b) compares two"
 

@@ -125,7 +125,8 @@ def test_numbers_and_arrays_say_what_is_expected_and_why():
 
 def test_a_tuple_of_another_length_is_asked_for_by_its_parts():
     assert expect_tuple("", (1, "runs"), "shared", "verdict") == (1, "runs")
-    for answer in ([1, "runs"], (1,), None):
+    assert expect_tuple("", [1, "runs"], "shared", "verdict") == (1, "runs")
+    for answer in ({1, "runs"}, (1,), None):
         with pytest.raises(Wrong, match=r"; \(shared, verdict\) is asked for"):
             expect_tuple("", answer, "shared", "verdict")
 

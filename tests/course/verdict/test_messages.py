@@ -186,7 +186,7 @@ def test_what_is_never_right_is_named_before_what_the_values_suggest():
         larger_of_two[(1,)](x, N=16)
 
     wrong = describe_error(answer, Wrong("case", "2", "3", cause="x is not added"))
-    assert len(wrong.causes) == 1 and wrong.causes[0].startswith("Python's own max() in a kernel knows no blocks")
+    assert len(wrong.causes) == 1 and wrong.causes[0].startswith("Python's max() inside a kernel knows no blocks")
     assert describe_error(over_range, Wrong("case", "2", "3", cause="x is not added")).causes == ("x is not added",)
     assert "a loop goes over range" in describe_error(over_range, Wrong("case", "2", "3")).causes[0]
 
