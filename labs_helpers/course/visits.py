@@ -40,13 +40,13 @@ def row_loads(y: torch.Tensor) -> Iterator[dict[int, np.ndarray]]:
     found: dict[int, np.ndarray] = {}
     load = InterpreterBuilder.create_masked_load
 
-    def counted(self, ptrs, mask, *arguments):
+    def counted(self, ptrs, mask, *arguments, **named):
         i, *others = self.grid_idx
         loads = found.setdefault(i, np.zeros(len(addresses), int))
         if not any(others):
             touched = ptrs.data[np.broadcast_to(mask.data, ptrs.data.shape).astype(bool)].astype(np.int64)
             loads += (touched[:, None] == addresses).sum(0)
-        return load(self, ptrs, mask, *arguments)
+        return load(self, ptrs, mask, *arguments, **named)
 
     InterpreterBuilder.create_masked_load = counted
     try:

@@ -163,7 +163,11 @@ BUGS = {
             [(LOAD_V, LOAD_V.replace("keys", KEYS_AT_0))],
             r"rows of v start at head \* Lk, not at 0",
         ),
-        ("a copy of K", [("dq = torch.empty_like(q)", "k, dq = k.clone(), torch.empty_like(q)")], "K was never loaded"),
+        (
+            "a copy of K",
+            [("dq = torch.empty_like(q)", "k, dq = k.clone(), torch.empty_like(q)")],
+            "lets PyTorch work: clone",
+        ),
         ("TF32", [(DQ, "dq = tl.dot(ds.to(k.dtype), k, dq)")], "TF32"),
     ],
     "key_value_gradients": [
@@ -239,7 +243,7 @@ BUGS = {
                 ("tl.store(dv_ptr", "tl.store(dk_ptr"),
                 ("tl.store(there", "tl.store(dv_ptr"),
             ],
-            "stored into each other",
+            "dK and dV are exchanged",
         ),
         ("delta as a row", [("delta[:, None]", "delta[None, :]")], r"delta\[:, None\], not"),
         ("lse as a row", [("lse[:, None]", "lse[None, :]")], r"lse\[:, None\], not"),

@@ -7,6 +7,7 @@ import torch
 
 from labs_helpers.attention.lab04 import exercises
 from labs_helpers.attention.lab04.checks.causes import times_too_large
+from labs_helpers.attention.lab04.checks.pytorch_errors import explained
 from labs_helpers.attention.lab04.checks.results import expect_parts
 from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import Wrong, expect_close, numbers
@@ -53,7 +54,9 @@ def _expect_merged(case: str, student, first, second) -> tuple:
     """The student's (m, l, o) of both parts; raises Wrong."""
     given = [t.clone() for t in (*first, *second)]
     shapes = {name: (part.shape, None) for name, part in zip("mlo", first, strict=True)}
-    m, total, o = expect_parts(case, student(*given), shapes)
+    with explained(student, case):
+        answer = student(*given)
+    m, total, o = expect_parts(case, answer, shapes)
     for name, now, before in zip(("m1", "l1", "o1", "m2", "l2", "o2"), given, (*first, *second), strict=True):
         if not torch.equal(now, before):
             raise Wrong(

@@ -29,7 +29,8 @@ class BackwardPass:
         same = ("q", "k", "v", "do", "scale", "causal", "cap", "BLOCK_M", "BLOCK_N", "lse", "delta")
         return BackwardPass(**{name: getattr(self, name) for name in same} | values)
 
-    s = cached_property(lambda e: e.capped(e.scale * e.q @ e.k.mT))
+    raw = cached_property(lambda e: e.scale * e.q @ e.k.mT)  # the scores before the cap
+    s = cached_property(lambda e: e.capped(e.raw))
     seen = cached_property(lambda e: e.seen_to(e.corner))
     lse = cached_property(lambda e: e.s.masked_fill(~e.seen, -math.inf).logsumexp(-1, keepdim=True))
     p = cached_property(lambda e: torch.exp(e.s - e.lse).masked_fill(~e.seen, 0.0))

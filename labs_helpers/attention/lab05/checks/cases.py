@@ -7,10 +7,15 @@ import torch
 from labs_helpers.attention.lab05.checks.backward_pass import BackwardPass
 from labs_helpers.course.verdict import numbers, surrounded
 
+SCALE = 0.3  # equal to no other factor of the formulas
+
 
 @dataclass(frozen=True)
 class Case:
-    """One set of operands, contiguous and between NaN, on this machine's device. `near`: the scores are around it."""
+    """One set of operands, contiguous and between NaN, on this machine's device.
+
+    near: the scores are around it. dp: dP and delta are around it, far from 0, where 16 bits are coarse. steep: every
+    fifth key is so long that its scores go far beyond the cap."""
 
     name: str
     Lq: int
@@ -20,13 +25,19 @@ class Case:
     near: float = 0.0
     cap: float | None = None
     blocks: dict[str, int] = field(default_factory=dict)
+    D: int = 16
+    dp: float = 0.0
+    steep: float = 1.0
 
-    def operands(self, H: int = 2, D: int = 16) -> tuple[dict, BackwardPass]:
+    def operands(self, H: int = 2) -> tuple[dict, BackwardPass]:
         """(q, k, v, do, lse, delta, scale by name, the exact gradients)."""
-        q, k, v, do = random_operands(self.Lq, self.Lk, D, H)
-        scale = D**-0.5
+        q, k, v, do = random_operands(self.Lq, self.Lk, self.D, H)
+        scale = SCALE
         if self.near:
-            scale, q[..., 0], k[..., 0] = 1.0, 10.0, self.near / 10
+            q[..., 0], k[..., 0] = 10.0, self.near / 10 / scale
+        if self.dp:
+            do[..., 0], v[..., 0] = 50.0, self.dp / 50
+        k[:, :, ::5] *= self.steep
         q, k, v, do = (_between_nan(x.to(self.dtype)) for x in (q, k, v, do))
         exact = BackwardPass(q, k, v, do, scale, self.causal, self.cap)
         stored_o = exact.o.to(self.dtype).double()  # delta is made of what the forward pass has left
@@ -35,16 +46,18 @@ class Case:
         return {"q": q, "k": k, "v": v, "do": do, "lse": lse, "delta": delta, "scale": scale}, exact
 
 
-# Of exercises 2 and 3.
+# Of exercises 2 and 3. The sizes are those at which each bound that is off by a row or by a tile shows.
 CASES = (
     Case("128 queries, 128 keys", 128, 128),
-    Case("50 queries, 40 keys", 50, 40),  # small scores: what is past the end shows here only if it is NaN
-    Case("100 queries, 70 keys, scores near −200", 100, 70, near=-200.0),
+    Case(
+        "50 queries, 40 keys, heads of 32", 50, 40, D=32
+    ),  # small scores: what is past the end shows here only if it is NaN
+    Case("100 queries, 127 keys, scores near −200", 100, 127, near=-200.0),
     Case("192 queries, 192 keys, causal", 192, 192, causal=True),
-    Case("70 queries, 150 keys, causal, float16", 70, 150, causal=True, dtype=torch.float16),
+    Case("70 queries, 150 keys, causal, float16, dP near 2000", 70, 150, causal=True, dtype=torch.float16, dp=2000.0),
     Case("130 queries, 70 keys, causal: 60 queries see no key", 130, 70, causal=True),
-    Case("100 queries, 100 keys, causal, BLOCK_M=32, BLOCK_N=64", 100, 100, True, blocks=dict(BLOCK_M=32, BLOCK_N=64)),
-    Case("100 queries, 100 keys, causal, BLOCK_M=64, BLOCK_N=32", 100, 100, True, blocks=dict(BLOCK_M=64, BLOCK_N=32)),
+    Case("100 queries, 101 keys, causal, BLOCK_M=32, BLOCK_N=64", 100, 101, True, blocks=dict(BLOCK_M=32, BLOCK_N=64)),
+    Case("70 queries, 100 keys, causal, BLOCK_M=64, BLOCK_N=32", 70, 100, True, blocks=dict(BLOCK_M=64, BLOCK_N=32)),
 )
 
 

@@ -3,27 +3,39 @@
 import math
 from itertools import chain
 
+import torch
+
+from labs_helpers.attention.lab04.checks.causes import times_too_large
 from labs_helpers.attention.lab05.checks.backward_pass import NAMES, BackwardPass
 from labs_helpers.attention.lab05.checks.mask_causes import mask_causes
 from labs_helpers.attention.lab05.checks.nan_causes import nan_causes
+from labs_helpers.attention.lab05.checks.operand_causes import operand_causes
 from labs_helpers.attention.lab05.checks.place_causes import place_causes
+from labs_helpers.attention.lab05.checks.step_causes import step_causes
 from labs_helpers.course.verdict import Candidates
 
 DS = "dS = P ∘ (dP − delta)"
+DELTA = "rowsum(O ∘ dO) = rowsum(P ∘ dP)"
 LOG2E = math.log2(math.e)
 
 
-def gradient_causes(e: BackwardPass, name: str, kernel=None) -> Candidates:
-    """Yields (sentence, the value of `name`, 'dq', 'dk' or 'dv', that it leads to). kernel: of the launch."""
+def gradient_causes(e: BackwardPass, name: str, kernel=None, found=None) -> Candidates:
+    """Yields (sentence, the value of `name`, 'dq', 'dk' or 'dv', that it leads to). kernel: of the launch. found: what
+    came back."""
     formula = dv_causes(e) if name == "dv" else ds_causes(e, NAMES[name])
-    others = place_causes(e, name), mask_causes(e, name), nan_causes(e, name, kernel)
+    others = operand_causes(e, name), place_causes(e, name), mask_causes(e, name), nan_causes(e, name, kernel)
     for sentence, other in chain(formula, exponent_causes(e), *others):
         yield sentence, getattr(other, name)
+    if kernel is not None:
+        yield from step_causes(e, name)
+    if found is not None:
+        yield from times_too_large(NAMES[name], getattr(e, name), found)
 
 
 def dv_causes(e: BackwardPass):
     yield "dV is made of dS; it is Pᵀ·dO", e.but(p=e.ds)
     yield "dV is made of dP; it is Pᵀ·dO", e.but(p=e.dp)
+    yield "dV is made of the scores; it is Pᵀ·dO", e.but(p=e.s.masked_fill(~e.seen, 0.0))
     yield "dV takes no scale: V meets P, not the scores", e.but(dv=e.scale * e.dv)
 
 
@@ -31,18 +43,67 @@ def ds_causes(e: BackwardPass, gradient: str):
     yield f"delta is left out: {DS}", e.but(delta=0 * e.delta)
     yield "delta is added where it is subtracted", e.but(delta=-e.delta)
     yield f"delta is subtracted after the product with P: {DS}", e.but(ds=e.p * e.dp - e.delta * e.seen)
+    yield f"delta is a sum over the row, {DELTA}; here it is the mean", e.but(delta=e.delta / e.q.shape[-1])
+    yield f"delta is a sum over the row, {DELTA}; here it is the mean", e.but(delta=e.delta / e.Lk)
+    sums = e.dp.masked_fill(~e.seen, 0.0).sum(-1, keepdim=True)
+    yield f"delta is {DELTA}: P is missing in it", e.but(delta=sums)
+    yield f"delta is {DELTA}: P is missing in it", e.but(delta=sums / e.Lk)
+    yield "delta is summed along the columns; each row has its own", e.but(delta=(e.p * e.dp).sum(-2, keepdim=True))
+    yield "delta is summed over everything; each row has its own", e.but(delta=e.delta.sum((-2, -1), keepdim=True))
+    yield f"delta takes no scale: {DS}", e.but(delta=e.scale * e.delta)
+    yield f"lse stands where delta should: {DS}", e.but(delta=e.lse)
+    yield f"P stands where dP should: {DS}", e.but(dp=e.p)
+    yield f"P and dP are added up where they are multiplied: {DS}", e.but(ds=(e.p + e.dp - e.delta) * e.seen)
+    yield (
+        "dP is rounded to 16 bits before delta is subtracted; the difference of two rounded numbers is wrong",
+        e.but(dp=e.dp.half().double()),
+    )
+    yield (
+        "delta is rounded to 16 bits; the difference of two rounded numbers is wrong",
+        e.but(delta=e.delta.half().double()),
+    )
     yield f"the scale is missing: the scores are scale · Q·Kᵀ, so {gradient} takes it too", e.but(s=e.s, scale=1.0)
     yield f"the scale is applied twice to {gradient}", e.but(s=e.s, scale=e.scale**2)
+    yield f"{gradient} is divided by the scale; it is multiplied", e.but(s=e.s, scale=1 / e.scale)
     yield f"the sign is turned: {DS}", e.but(ds=-e.ds)
     yield f"{gradient} is made of P; it is made of dS", e.but(ds=e.p)
     yield f"{gradient} is made of dP; it is made of {DS}", e.but(ds=e.dp)
     yield f"P is missing in {DS}", e.but(ds=e.dp - e.delta)
+    yield f"P is in dS twice: {DS}", e.but(ds=e.p * e.ds)
     if e.cap is not None:
-        capped, slope = "s' = cap · tanh(s / cap)", "ds'/ds = 1 − tanh²(s / cap)"
-        yield f"the derivative of the tanh is missing: {slope}", e.but(slope=1.0)
-        yield f"{slope}, no 1/cap left: {capped} has slope 1 at 0", e.but(slope=e.slope / e.cap)
-        yield "the derivative is taken of s', not of tanh: 1 − (s'/cap)²", e.but(slope=1 - e.s**2)
-        yield f"the cap is missing in the scores: P = exp(s' − lse), {capped}", e.but(cap=None, slope=e.slope)
+        yield from cap_causes(e)
+
+
+def cap_causes(e: BackwardPass):
+    capped, slope = "s' = cap · tanh(s / cap)", "ds'/ds = 1 − tanh²(s / cap)"
+    x, bent = e.raw / e.cap, torch.tanh(e.raw / e.cap)
+    yield f"the derivative of the tanh is missing: {slope}", e.but(slope=1.0)
+    yield f"{slope}, no 1/cap left: {capped} has slope 1 at 0", e.but(slope=e.slope / e.cap)
+    yield f"{slope}; a factor of cap is too many: it cancels with 1/cap", e.but(slope=e.slope * e.cap)
+    yield "the derivative is taken of s', not of tanh: 1 − (s'/cap)²", e.but(slope=1 - e.s**2)
+    yield f"the square is missing: {slope}", e.but(slope=1 - bent)
+    yield f"it is 1 − tanh², not (1 − tanh)²: {slope}", e.but(slope=(1 - bent) ** 2)
+    yield f"the sign is turned: {slope}", e.but(slope=1 + bent**2)
+    yield f"the 1 is missing: {slope}", e.but(slope=bent**2)
+    yield f"the derivative is that of s, not of tanh: {slope}", e.but(slope=1 - x**2)
+    yield (
+        f"the derivative is that of the sigmoid, σ·(1 − σ): {slope}",
+        e.but(slope=torch.sigmoid(2 * x) * torch.sigmoid(-2 * x)),
+    )
+    yield f"the cap is missing in the scores: P = exp(s' − lse), {capped}", e.but(cap=None, slope=e.slope)
+    for sentence, tanh in (
+        ("tanh(x) = 2 · sigmoid(2x) − 1: the −1 is missing", 2 * torch.sigmoid(2 * x)),
+        ("tanh(x) = 2 · sigmoid(2x) − 1: the 2 in the sigmoid is missing", 2 * torch.sigmoid(x) - 1),
+        ("tanh(x) = 2 · sigmoid(2x) − 1: the 2 before the sigmoid is missing", torch.sigmoid(2 * x) - 1),
+        ("the scores are not divided by cap: s' = cap · tanh(s / cap)", torch.tanh(e.raw)),
+        ("the scores are multiplied by cap: s' = cap · tanh(s / cap)", torch.tanh(e.raw * e.cap)),
+        ("the scale is missing in the scores", torch.tanh(x / e.scale)),
+        ("the scale is applied twice in the scores", torch.tanh(x * e.scale)),
+        ("exp of a large x overflows: tanh(x) = 2 · sigmoid(2x) − 1", bent.masked_fill(x > 44, math.nan)),
+    ):
+        yield sentence, e.but(s=e.cap * tanh, slope=1 - tanh**2)
+    yield f"tanh is not multiplied by cap: {capped}", e.but(s=bent, slope=e.slope)
+    yield f"tanh is not multiplied by cap: {capped}", e.but(s=bent, slope=e.slope / e.cap)
 
 
 def exponent_causes(e: BackwardPass):
@@ -51,6 +112,9 @@ def exponent_causes(e: BackwardPass):
         ("log2(e) is missing at the scores: exp2((s − lse) · log2(e))", 1 / LOG2E, 1.0),
         ("exp2 without log2(e): exp(x) = exp2(x · log2(e))", 1 / LOG2E, 1 / LOG2E),
         ("log2(e) is there twice: exp takes none", LOG2E, LOG2E),
+        ("log2(e) is at the scores alone: with exp2 lse takes it, too", LOG2E, 1.0),
+        ("lse is added: P = exp(s − lse)", 1.0, -1.0),
+        ("lse is divided by log2(e); it is multiplied", 1.0, 1 / LOG2E**2),
         ("P is not normalised: lse is missing", 1.0, 0.0),
         ("the scale is missing in the scores", 1 / e.scale, 1.0),
         ("the scale is applied twice in the scores", e.scale, 1.0),

@@ -2,6 +2,7 @@
 
 import torch
 
+from labs_helpers.attention.lab04.checks.pytorch_errors import explained
 from labs_helpers.attention.lab05 import exercises
 from labs_helpers.attention.lab05.checks.backward_pass import BackwardPass
 from labs_helpers.attention.lab05.checks.cases import random_operands
@@ -23,12 +24,19 @@ def attention_function(student):
         exact = BackwardPass(q, k, v, do, 3**-0.5, causal)
         saved = []
         with torch.autograd.graph.saved_tensors_hooks(lambda x, saved=saved: (saved.append(x), x)[1], lambda x: x):
-            o = student(q, k, v, causal)
+            with explained(student, case):
+                o = student(q, k, v, causal)
         expect_close(case, o, exact.o, 1e-12, "float64", name="o")
         if o.grad_fn is None or "AttentionFunction" not in type(o.grad_fn).__name__:
             raise Wrong(case, "o does not come from AttentionFunction.apply, so its backward is never called")
         kept = saved + [value for value in vars(o.grad_fn).values() if isinstance(value, torch.Tensor)]
-        expect_float64(case, torch.autograd.grad(o, operands, do, allow_unused=True), exact)
+        before = [x.detach().clone() for x in (q, k, v, do)]
+        with explained(student, case):
+            answer = torch.autograd.grad(o, operands, do, allow_unused=True)
+        for name, x, copy in zip(("q", "k", "v", "do"), (q, k, v, do), before, strict=True):
+            if not torch.equal(x, copy):
+                raise Wrong(case, f"{name} was changed in place.", cause="+=, *= or a function whose name ends in _")
+        expect_float64(case, answer, exact)
         expect_little(case, kept, Lq, Lk, sum(x.numel() for x in (q, k, v, o)) + Lq * 2)
         yield case
     yield f"kept for the backward: {', '.join('×'.join(map(str, x.shape)) for x in saved)}; nothing is 4×7"

@@ -1,5 +1,8 @@
 """Exercise 4 of lab 05: how many programs add to each tile of dQ, as counted in the one-kernel version."""
 
+import math
+from itertools import product
+
 from labs_helpers.attention.lab05 import exercises
 from labs_helpers.attention.lab05.checks.cases import Case
 from labs_helpers.attention.lab05.one_kernel import one_kernel_gradients
@@ -22,17 +25,34 @@ COUNTED = (
 
 @exercise("05/4", "conflicts", points=10, minutes=10, reference=exercises.dq_conflicts, kernel=True)
 def dq_conflicts(student):
-    for Lq, Lk, BLOCK_M, BLOCK_N, causal in COUNTED:
-        case = f"{Lq} queries, {Lk} keys, BLOCK_M={BLOCK_M}, BLOCK_N={BLOCK_N}" + (", causal" if causal else "")
-        answer = student(Lq, Lk, BLOCK_M, BLOCK_N, causal)
-        tiles = -(-Lq // BLOCK_M)
-        if not isinstance(answer, (list, tuple)) or len(answer) != tiles:
-            raise Wrong(case, f"returned {answer!r}; a list of {tiles} numbers is asked for, one a query tile")
-        counted, answer = writers(Lq, Lk, BLOCK_M, BLOCK_N, causal), list(answer)
-        if answer != counted:
-            cause = likely(causes(Lq, Lk, BLOCK_M, BLOCK_N, causal), lambda other, answer=answer: other == answer)
-            raise Wrong(case, f"returned {answer}, counted were {counted}", cause=cause)
-        yield f"{case}: {counted}" + (", as the meter counts" if this_machine().interpreted else "")
+    for sizes in COUNTED:
+        counted = writers(*sizes)
+        expect_counts(student, sizes, counted)
+        yield f"{named(*sizes)}: {counted}" + (", as the meter counts" if this_machine().interpreted else "")
+    others = product((1, 15, 16, 17, 31, 32, 33, 48, 64, 65), (1, 16, 20, 31, 32, 33, 64, 65, 96), (16, 32), (16, 32))
+    for sizes in ((*sizes, causal) for sizes in others for causal in (True, False)):
+        expect_counts(student, sizes, exercises.dq_conflicts(*sizes))
+    yield "720 other sizes, each of which the formula has to meet"
+
+
+def expect_counts(student, sizes: tuple, counted: list[int]) -> None:
+    """Raises Wrong unless `student(*sizes)` is a list of these numbers."""
+    answer = student(*sizes)
+    answer = answer.tolist() if hasattr(answer, "tolist") else answer
+    if not isinstance(answer, (list, tuple)) or len(answer) != len(counted):
+        raise Wrong(
+            named(*sizes), f"returned {answer!r}; a list of {len(counted)} numbers is asked for, one a query tile"
+        )
+    if list(answer) != counted:
+        cause = likely(causes(*sizes), lambda other: other == list(answer))
+        found = f"returned {list(answer)}, counted were {counted}"
+        raise Wrong(
+            named(*sizes), found, cause=cause, advice="draw the tiles of this case, and mark what a query sees."
+        )
+
+
+def named(Lq: int, Lk: int, BLOCK_M: int, BLOCK_N: int, causal: bool) -> str:
+    return f"{Lq} queries, {Lk} keys, BLOCK_M={BLOCK_M}, BLOCK_N={BLOCK_N}" + ", causal" * causal
 
 
 def writers(Lq: int, Lk: int, BLOCK_M: int, BLOCK_N: int, causal: bool) -> list[int]:
@@ -63,6 +83,22 @@ def causes(Lq: int, Lk: int, BLOCK_M: int, BLOCK_N: int, causal: bool) -> Candid
     yield "the diagonal ends in the bottom right corner: Lk − Lq is missing", up_to(key - corner for key in lasts)
     yield "a query tile that sees no key is added to by no program", up_to(max(key, 0) for key in lasts)
     yield "the tile that holds the last key seen is forgotten", up_to(key - BLOCK_N for key in lasts)
+    ends_early = "key j · BLOCK_N, the first of tile j, is seen too: the last key seen // BLOCK_N + 1"
+    yield ends_early, [max(-(-key // BLOCK_N), 0) for key in lasts]
+    yield ends_early, [math.ceil(key / BLOCK_N) for key in lasts]
+    toward_zero = "int(…) rounds towards 0; below key 0 that is up: // rounds down"
+    yield toward_zero, [max(int(key / BLOCK_N) + 1, 0) for key in lasts]
+    yield (
+        "the sign of Lk − Lq is turned: query i sees the keys j ≤ i + Lk − Lq",
+        up_to(key - 2 * corner for key in lasts),
+    )
+    yield "the keys before the last one seen add, not those behind it", [key_tiles - key // BLOCK_N for key in lasts]
+    yield "the keys before the last one seen add, not those behind it", [query_tiles - i for i in range(query_tiles)]
+    yield "there are no more programs than key tiles", [key // BLOCK_N + 2 for key in lasts]
+    yield (
+        "a query tile that sees no key is added to by no program: never fewer than 0",
+        [key // BLOCK_N + 1 for key in lasts],
+    )
     yield "query i sees key i + Lk − Lq, and no further", up_to(key + 1 for key in lasts)
     yield "a tile's last query is the last that exists", up_to(first + BLOCK_M - 1 + corner for first in firsts)
     if BLOCK_M != BLOCK_N:

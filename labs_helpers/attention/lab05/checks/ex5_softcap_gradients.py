@@ -2,18 +2,28 @@
 
 import torch
 
+from labs_helpers.attention.lab04.checks.pytorch_errors import explained
 from labs_helpers.attention.lab05.checks.backward_pass import NAMES, BackwardPass
 from labs_helpers.attention.lab05.checks.cases import Case, random_operands
 from labs_helpers.attention.lab05.checks.float64 import expect_float64, expect_gradcheck
-from labs_helpers.attention.lab05.checks.gradients import expect_gradient, expect_tensors, in_tiles
+from labs_helpers.attention.lab05.checks.gradients import (
+    LETTERS,
+    expect_at_most,
+    expect_gradient,
+    expect_nothing_stored,
+    expect_tensors,
+    in_tiles,
+)
 from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import Wrong, check_tensor_cores, run_watched
 
 CASES = (
     Case("128 queries, 128 keys, cap 2", 128, 128, cap=2.0),
-    Case("50 queries, 40 keys, cap 2", 50, 40, cap=2.0),
-    Case("100 queries, 70 keys, scores near −200, cap 150", 100, 70, near=-200.0, cap=150.0),
-    Case("70 queries, 130 keys, float16, cap 1", 70, 130, dtype=torch.float16, cap=1.0),
+    Case("50 queries, 40 keys, cap 2, heads of 32", 50, 40, cap=2.0, D=32),
+    Case("128 queries, 64 keys, cap 2, some scores beyond 100 and −100", 128, 64, cap=2.0, steep=60.0),
+    Case("100 queries, 127 keys, scores near −200, cap 150", 100, 127, near=-200.0, cap=150.0),
+    Case("70 queries, 130 keys, float16, cap 1, dP near 2000", 70, 130, dtype=torch.float16, cap=1.0, dp=2000.0),
+    Case("60 queries, 60 keys, cap 2, BLOCK_M=16, BLOCK_N=32", 60, 60, cap=2.0, blocks=dict(BLOCK_M=16, BLOCK_N=32)),
 )
 
 
@@ -23,8 +33,14 @@ def softcap_gradients(student):
     q, k, v, do = (x.double() for x in random_operands(5, 7, D=3))
     exact = BackwardPass(q, k, v, do, scale, cap=cap)
     o, lse = exact.o.to(q.device), exact.lse.squeeze(-1).to(q.device)
-    answer = student(q=q, k=k, v=v, o=o, lse=lse, do=do, scale=scale, cap=cap)
-    expect_float64(case, expect_tensors(case, answer, NAMES), exact)
+    given = {"q": q, "k": k, "v": v, "o": o, "lse": lse, "do": do}
+    before = {name: x.clone() for name, x in given.items()}
+    with explained(student, case):
+        answer = student(**given, scale=scale, cap=cap)
+    for name, x in given.items():
+        if not torch.equal(x, before[name]):
+            raise Wrong(case, f"{name} was changed in place.", cause="+=, *= or a function whose name ends in _")
+    expect_float64(case, expect_tensors(case, answer, NAMES, exact), exact)
     yield case
     expect_gradcheck("gradcheck", softcapped(student, scale, cap), [q, k, v])
     yield "gradcheck in float64: the gradients are those of finite differences"
@@ -32,11 +48,18 @@ def softcap_gradients(student):
         given, exact = case.operands()
         del given["delta"]
         o = exact.o.to(given["q"].device, case.dtype)
-        run = run_watched(case.name, student, **given, o=o, cap=case.cap)
-        dq, _, _ = expect_tensors(case.name, run.value, NAMES)
+        run = run_watched(case.name, student, **given, o=o, cap=case.cap, **case.blocks)
+        dq, _, _ = expect_tensors(case.name, run.value, NAMES, exact)
         if len(run.launches) > 1:
             raise Wrong(case.name, f"{len(run.launches)} kernels were launched; dQ takes one")
-        expect_gradient(run, "dq", dq, in_tiles(run, exact), case.dtype)
+        exact = in_tiles(run, exact)
+        expect_gradient(run, "dq", dq, exact, case.dtype)
+        expect_nothing_stored(run, [*given.values(), dq])
+        for name in ("q", "do", "lse"):
+            why = f"a tile of {LETTERS[name]} belongs to one program, which keeps it"
+            run.expect_loads(LETTERS[name], given[name], 1, why)
+        for name in ("k", "v"):
+            expect_at_most(run, LETTERS[name], given[name], exact.walked(exact.corner)[:: exact.BLOCK_M].sum(0), "")
         yield f"kernel: {case.name}"
     yield check_tensor_cores(run.launches[-1])
 

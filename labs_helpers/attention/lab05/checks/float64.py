@@ -13,7 +13,13 @@ def expect_float64(case: str, answer, exact: BackwardPass) -> None:
         if value is None:
             raise Wrong(case, f"the backward returns None for {NAMES[name]}")
         expect_close(
-            case, value, getattr(exact, name), 1e-10, "float64", gradient_causes(exact, name), name=NAMES[name]
+            case,
+            value,
+            getattr(exact, name),
+            1e-10,
+            "float64",
+            gradient_causes(exact, name, found=value),
+            name=NAMES[name],
         )
 
 

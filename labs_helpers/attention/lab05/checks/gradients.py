@@ -5,11 +5,13 @@ from dataclasses import replace
 
 import torch
 
+from labs_helpers.attention.lab04.checks.results import expect_nothing_beside
 from labs_helpers.attention.lab05.checks.backward_pass import NAMES, BackwardPass
 from labs_helpers.attention.lab05.checks.bounds import WHY, gradient_bounds
 from labs_helpers.attention.lab05.checks.cases import CASES
 from labs_helpers.attention.lab05.checks.causes import gradient_causes
 from labs_helpers.course.verdict import Run, Wrong, expect_close, expect_dtype, run_watched
+from labs_helpers.course.verdict.trials import PRINT_IT
 
 LETTERS = {"q": "Q", "k": "K", "v": "V", "do": "dO", "lse": "lse", "delta": "delta"}
 
@@ -23,25 +25,30 @@ def kernel_trial(student, names, once, walked, most, surplus: str) -> Iterator[s
     for case in CASES:
         given, exact = case.operands()
         run = run_watched(case.name, student, **given, causal=case.causal, **case.blocks)
-        exact, values = in_tiles(run, exact), expect_tensors(case.name, run.value, names)
+        run.expect_alone()
+        exact, values = in_tiles(run, exact), expect_tensors(case.name, run.value, names, exact)
         for name, value in reversed(list(zip(names, values, strict=True))):  # dV before dK: it is made of P alone
             expect_gradient(run, name, value, exact, case.dtype)
+        expect_nothing_stored(run, [*given.values(), *values])
         for name in once:
             why = f"a tile of {LETTERS[name]} belongs to one program, which keeps it"
             run.expect_loads(LETTERS[name], given[name], 1, why)
         for name in walked:
-            expect_at_most(run, LETTERS[name], given[name], most(exact), surplus)
+            expect_at_most(run, LETTERS[name], given[name], most(exact), surplus if case.causal else "")
         yield case.name
     return run
 
 
-def expect_tensors(case: str, answer, names) -> tuple[torch.Tensor, ...]:
-    """The gradients `names` out of `answer`; raises Wrong unless it is so many tensors."""
-    values = answer if len(names) > 1 else (answer,)
-    right = isinstance(values, tuple) and len(values) == len(names) and all(isinstance(x, torch.Tensor) for x in values)
-    if not right:
-        asked = ", ".join(NAMES[name] for name in names)
+def expect_tensors(case: str, answer, names, exact: BackwardPass) -> tuple[torch.Tensor, ...]:
+    """The gradients `names` out of `answer`; raises Wrong unless it is so many tensors, each of its own shape."""
+    values = tuple(answer) if len(names) > 1 and isinstance(answer, (tuple, list)) else (answer,)
+    asked = ", ".join(NAMES[name] for name in names)
+    if len(values) != len(names) or not all(isinstance(x, torch.Tensor) for x in values):
         raise Wrong(case, f"returned {type(answer).__name__}; ({asked}) is asked for")
+    shapes = [tuple(getattr(exact, name).shape) for name in names]
+    if [tuple(x.shape) for x in values] != shapes and sorted(tuple(x.shape) for x in values) == sorted(shapes):
+        found = " and ".join("×".join(map(str, x.shape)) for x in values)
+        raise Wrong(case, f"returned tensors of {found}", cause=f"they come in another order: ({asked}) is asked for")
     return values
 
 
@@ -58,8 +65,15 @@ def expect_gradient(run: Run, name: str, value, exact: BackwardPass, dtype) -> N
         raise Wrong(run.case, f"no kernel was given {NAMES[name]}: PyTorch made it")
     run.expect_written_once(NAMES[name])
     expect_dtype(run, dtype, "the inputs have that")
-    bound, causes = gradient_bounds(exact, dtype)[name], gradient_causes(exact, name, run.launches[-1].kernel)
-    expect_close(run.case, value, getattr(exact, name), bound, WHY, causes)
+    bound, causes = gradient_bounds(exact, dtype)[name], gradient_causes(exact, name, run.launches[-1].kernel, value)
+    expect_close(run.case, value, getattr(exact, name), bound, WHY, causes, advice=PRINT_IT)
+
+
+def expect_nothing_stored(run: Run, known) -> None:
+    """Raises Wrong where the kernel stores S, P or dS."""
+    if run.meter:
+        tensors = [x for x in known if isinstance(x, torch.Tensor)]
+        expect_nothing_beside(run, tensors, "S, P, dP and dS are made again, a tile at a time, and never stored")
 
 
 def expect_at_most(run: Run, name: str, tensor, most: torch.Tensor, surplus: str) -> None:
@@ -72,4 +86,6 @@ def expect_at_most(run: Run, name: str, tensor, most: torch.Tensor, surplus: str
     rows = loads.reshape(*loads.shape[:3], -1).amax((0, 1, 3))
     if (rows > most).any():
         r = int((rows - most).argmax())
-        raise Wrong(run.case, f"row {r} of {name} is loaded {rows[r]} times, expected {most[r]}", cause=surplus)
+        again = f"{name} is loaded twice in each step" if bool((rows == 2 * most).all()) else surplus
+        found = f"row {r} of {name} is loaded {rows[r]} times, expected {most[r]}"
+        raise Wrong(run.case, found, cause=again, advice=f"which programs load row {r} of {name}, and which need it?")

@@ -10,7 +10,7 @@ from labs_helpers.attention.lab05.checks.backward_pass import BackwardPass
 def place_causes(e: BackwardPass, name: str):
     """Yields (sentence, the pass that it leads to)."""
     if name != "dq":
-        yield "dK and dV are stored into each other", e.but(dk=e.dv, dv=e.dk)
+        yield "dK and dV are exchanged, in the stores or in what is returned", e.but(dk=e.dv, dv=e.dk)
     yield from turned(e, name)
     queries, keys = (("q", "do", "lse"), ("k",)) if name == "dv" else (("q", "do", "lse", "delta"), ("k", "v"))
     yield from rows_of_another_head(e, queries, "Lq", "Lk")
