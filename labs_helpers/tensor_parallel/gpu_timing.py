@@ -58,11 +58,8 @@ def _wait(device: torch.device) -> None:
 
 @contextmanager
 def collected_between() -> Iterator[Callable[[], object]]:
-    """Within it Python collects cycles only where the function that this yields is called.
-
-    By itself it would look through the objects of all candidates in the time of one. But never is too seldom: some
-    candidates' steps leave cycles with tensors in them, and the next one's would have to ask the driver for memory.
-    """
+    """Within it Python collects cycles only where the function that this yields is called: by itself it would look
+    through the objects of all candidates in the time of one."""
     gc.collect()
     gc.freeze()  # what is there by now stays, and need not be looked at again
     gc.disable()

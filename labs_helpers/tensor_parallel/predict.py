@@ -135,7 +135,8 @@ def predict_gpus(rows: pandas.DataFrame, step: Mapping[str, Any]) -> Predicted:
     for name in ("dp", "tp", "attention", "compiled", "world_size"):
         alike = alike[alike[name] == step[name]]
     alone = alike[alike["library"] == ("compute alone" if tp > 1 else "ours")]
-    alone = alone[~alone["average"].astype(bool) & ~alone["sequence_parallel"].astype(bool)]
+    for name in ("average", "sequence_parallel", "whole"):
+        alone = alone[~alone[name].astype(bool)] if name in alone else alone
     if alone.empty:
         raise ValueError(f"no record of {dp} × {tp}'s compute alone, {step['attention']}")
     itemsize = {"bfloat16": 2, "float32": 4}[step["dtype"]]

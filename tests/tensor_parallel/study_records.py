@@ -83,9 +83,9 @@ def gpu_race(machine="NVIDIA H200"):
         layout = about | {"dp": dp, "tp": tp}
         alone = 100 / 4 * (1 + 0.05 * tp)
 
-        def timed(library, ms, compiled=False, average=False, sequence_parallel=False, layout=layout):
+        def timed(library, ms, compiled=False, average=False, sequence_parallel=False, layout=layout, whole=False):
             ms = 0.7 * ms if compiled else ms
-            how = {"library": library, "attention": "sdpa", "compiled": compiled, "average": average}
+            how = {"library": library, "attention": "sdpa", "compiled": compiled, "average": average, "whole": whole}
             times = {"step_ms": ms, "step_p20_ms": 0.99 * ms, "step_p80_ms": 1.02 * ms}
             return layout | how | times | {"sequence_parallel": sequence_parallel}
 

@@ -140,6 +140,12 @@ def test_gpus_against_parallelize_module(gpus):
     assert len(left.get_yticklabels()) == 8 and {"ours", "parallelize_module"} <= {
         bar.get_label() for bar in left.containers
     }
+    assert sum("ours block by block" in label.get_text() for label in left.get_yticklabels()) == 4
+    ours = gpus[(gpus["library"] == "ours") & (gpus["compiled"] == True) & (gpus["average"] == False)]  # noqa: E712
+    whole = ours.assign(whole=True, step_ms=ours["step_ms"] / 2)
+    faster = charts.draw_gpus(pandas.concat([gpus, whole]))
+    assert "takes 0.45 to 0.95 times" in title(faster)  # of two ways to compile it the faster one
+    assert sum("ours as a whole" in label.get_text() for label in faster.axes[0].get_yticklabels()) == 4
     told = [line.get_xdata()[0] for line in right.get_lines() if line.get_marker() == "D"]
     assert len(told) == 6 and "predicted" in lines(right)
     average = gpus[(gpus["average"] == True) & (gpus["tp"] == 2) & (gpus["compiled"] == False)].iloc[0]  # noqa: E712

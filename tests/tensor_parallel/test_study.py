@@ -118,7 +118,8 @@ def test_the_race_on_gpus_runs_over_gloo(results_of_ranks):
 def test_candidates_of_a_layout():
     assert len(candidates(2, 1, ["sdpa", "flash"], [False, True])) == 6  # nobody to share a model with
     both = candidates(2, 2, ["sdpa", "flash"], [False, True])
-    assert len(both) == len(set(both)) == 8 + 4 + 2 + 2
+    assert len(both) == len(set(both)) == 8 + 2 + 4 + 2 + 2
+    assert {one.library for one in both if one.whole} == {"ours"}  # theirs where its blocks cannot be compiled apart
     assert not any(candidate.average for candidate in candidates(1, 4, ["sdpa"], [False]))
 
 

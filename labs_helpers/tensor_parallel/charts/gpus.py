@@ -13,17 +13,19 @@ from labs_helpers.transformer.charts.layout import new_figure
 OURS, THEIRS = "ours", "parallelize_module"
 COLORS = {OURS: figures.COLORS["blue"], THEIRS: figures.COLORS["vermillion"]}
 WHAT = ["world_size", "dp", "tp", "library", "attention", "compiled", "sequence_parallel", "average"]
+MANNER = [*WHAT, "whole"]  # compiled block by block, or the model at once
 
 
 def draw_gpus(rows: pandas.DataFrame) -> Figure:
     """Two panels, for the most GPUs recorded: forward and backward pass of ours and of parallelize_module, where both
-    were timed, and the step with averaged gradients in each dp × tp layout, with its prediction. Medians, and lines for
-    the middle 60% of the steps. ValueError without such records."""
+    were timed, and the step with averaged gradients in each dp × tp layout, with its prediction. Of each, the faster
+    way to compile it. Medians, and lines for the middle 60% of the steps. ValueError without such records."""
     steps = rows[rows["kind"] == "gpu_step"].dropna(subset="step_ms") if "step_ms" in rows else rows[:0]
     if steps.empty:
         raise ValueError("no records of steps on GPUs")
-    steps = steps[steps["world_size"] == steps["world_size"].max()].drop_duplicates(WHAT, keep="last")
-    steps = steps.astype({"world_size": int, "dp": int, "tp": int, **dict.fromkeys(WHAT[5:], bool)})
+    steps = steps[steps["world_size"] == steps["world_size"].max()].drop_duplicates(MANNER, keep="last")
+    steps = steps.astype({"world_size": int, "dp": int, "tp": int, **dict.fromkeys(MANNER[5:], bool)})
+    steps = steps.sort_values("step_ms", kind="stable").drop_duplicates(WHAT).sort_index()
     keys = [name for name in WHAT if name != "library"]
     pairs = steps.pivot_table(index=keys, columns="library", values="step_ms")
     pairs = pairs.reindex(columns=[OURS, THEIRS]).dropna()
@@ -47,7 +49,8 @@ def draw_gpus(rows: pandas.DataFrame) -> Figure:
             left.barh(y + shift, row["step_ms"] / 1e3, height=0.34, color=COLORS[library],
                       label=library if y == 0 else f"_{library}")  # fmt: skip
             left.hlines(y + shift, row["step_p20_ms"] / 1e3, row["step_p80_ms"] / 1e3, color=figures.INK, linewidth=1.2)
-    left.set_yticks(range(len(pairs)), [_words(*key[1:6]) for key in pairs.index])
+    ours = steps[steps["library"] == OURS].set_index(keys)["whole"]
+    left.set_yticks(range(len(pairs)), [_words(*key[1:6]) + _manner(key[4], ours[key]) for key in pairs.index])
     left.set_title("forward and backward pass", fontsize="medium")
     for y, (_, row) in enumerate(layouts.iterrows()):
         right.barh(y, row["step_ms"] / 1e3, height=0.62, color=COLORS[OURS], label="_step")
@@ -78,6 +81,10 @@ def _layouts(steps: pandas.DataFrame) -> pandas.DataFrame:
     ours = steps[(steps["library"] == OURS) & ~steps["sequence_parallel"] & (steps["average"] | (steps["dp"] == 1))]
     first = ours[ours["average"]]["attention"].iloc[0] if ours["average"].any() else ours["attention"].iloc[0]
     return ours[ours["attention"] == first].sort_values(["compiled", "tp"])
+
+
+def _manner(compiled: bool, whole: bool) -> str:
+    return f"\n(ours {'as a whole' if whole else 'block by block'})" if compiled else ""
 
 
 def _words(dp: int, tp: int, attention: str, compiled: bool, sequence_parallel: bool = False) -> str:
