@@ -79,6 +79,53 @@ def draw_elsewhere(measured, prediction=None, kernel: str = "fused_matmul"):
     return fig
 
 
+def draw_long(frame, shape=(4096, 4096, 4096)):
+    """The same kernels timed rested, for a second, and in a race. frame: what `recorded.long_runs` gives."""
+    rows = frame[(frame["M"] == shape[0]) & (frame["N"] == shape[1]) & (frame["K"] == shape[2])]
+    rows = rows.assign(rate=tflops(*shape, rows["median_ms"]))
+    table = rows.pivot_table(index="kernel", columns="how", values="rate").dropna()
+    fallen = (1 - table["long"] / table["short"]).mean()
+    fig, axes = figures.new(
+        f"A second of work costs {fallen:.0%} of the rate that a rested GPU has\n"
+        f"({times(shape)}, {machine(rows)}, recorded)",
+        width=9,
+        height=2.8,
+        squeeze=False,
+    )
+    ax = axes[0][0]
+    ways = {"short": ("o", "25 ms after a rest"), "long": ("s", "1 s"), "rounds": ("D", "a race of 14 kernels")}
+    for (how, (marker, name)), color in zip(ways.items(), ("blue", "orange", "vermillion"), strict=True):
+        clock = rows.loc[rows["how"] == how, "sm_mhz"].median()
+        told = f"{name}, {clock:,.0f} MHz" if np.isfinite(clock) else name
+        ax.plot(table[how], range(len(table)), marker, color=figures.COLORS[color], label=told, markersize=8)
+    ax.set_yticks(range(len(table)), list(table.index))
+    ax.margins(y=0.3)
+    ax.set(xlabel="TFLOP/s")
+    ax.legend(loc="upper left", bbox_to_anchor=(1, 1), fontsize="small")
+    return fig
+
+
+def stale(home, away: dict, kernel: str = "fused_matmul"):
+    """What a stale hit costs: DataFrame with what was remembered, where it is used, and the time over the best there.
+
+    home: the records whose winners are remembered. away: name → other records; a shape there takes the winner of the
+    same shape at home, or of the one with which it shares its three buckets."""
+    import pandas
+
+    remembered = {shape: Recorded(home, kernel, shape).best()[0] for shape in shapes(home, kernel)}
+    by_bucket = {tuple((size - 1).bit_length() for size in shape): shape for shape in remembered}
+    rows = []
+    for name, frame in away.items():
+        for shape in shapes(frame, kernel):
+            known = by_bucket.get(tuple((size - 1).bit_length() for size in shape))
+            if known:
+                bench = Recorded(frame, kernel, shape)
+                lost = bench.time(remembered[known]) / bench.best()[1] - 1
+                rows.append((name, times(shape), times(known), short(bench.best()[0]), short(remembered[known]), lost))
+    columns = ["what has changed", "run at", "tuned at", "best there", "remembered", "slower by"]
+    return pandas.DataFrame(rows, columns=columns)
+
+
 def draw_regret(curves: dict, title: str, prediction=None):
     """Regret against the number of measurements: the median over seeds, with the middle half shaded.
 
@@ -146,7 +193,7 @@ def draw_kept(losses: dict, goal: float = 0.01):
     after how many each is within `goal`."""
     within = {name: np.nonzero(values.max(0) <= goal)[0] for name, values in losses.items()}
     counts = [f"{name} {places[0] + 1 if len(places) else 'never'}" for name, places in within.items()]
-    title = f"Measurements until at most {goal:.0%} is lost at the worst shape: {', '.join(counts)}"
+    title = f"Measurements until at most {goal:.0%} is lost at the worst shape:\n{'; '.join(counts)}"
     fig, ax = figures.new(title, width=8.2)
     for (name, values), color in zip(losses.items(), figures.COLORS.values(), strict=False):
         ax.plot(np.arange(1, values.shape[1] + 1), 100 * values.max(0), label=name, color=color, markersize=4)

@@ -20,11 +20,25 @@ _COMMAND = "python -m labs_helpers.gemm.tuning.sweep"
 def measured(machine: str = "nvidia-h200"):
     """The recorded times of one machine, a row a kernel, shape and configuration; NaN where it did not run."""
     frame = _table("gemm-tuning", machine, "measure")
-    return (
-        frame[frame["kind"] == "measured"]
-        .drop_duplicates(["kernel", "M", "N", "K", *FIELDS], keep="last")
-        .reset_index(drop=True)
-    )
+    return _each_once(frame[frame["kind"] == "measured"])
+
+
+def held_out(machine: str = "nvidia-h200", layout: str = "rows"):
+    """The recorded times at shapes that no rule was fitted to, of one layout of the matrices; rows as in `measured`."""
+    frame = _table("gemm-tuning", machine, "held-out")
+    layouts = frame["layout"].fillna("rows") if "layout" in frame else "rows"
+    return _each_once(frame[(frame["kind"] == "held out") & (layouts == layout)])
+
+
+def _each_once(rows):
+    rows = rows.drop_duplicates(["kernel", "M", "N", "K", *FIELDS], keep="last").reset_index(drop=True)
+    return rows.astype(dict.fromkeys(FIELDS, int))  # other kinds of the same file have no configuration
+
+
+def long_runs(machine: str = "nvidia-h200"):
+    """The same kernels timed shortly and for long: what `long_runs.measure_long` recorded, a row each."""
+    frame = _table("gemm-tuning", machine, "long")
+    return frame[frame["kind"] == "long"].drop_duplicates(["kernel", "how", "M", "N", "K"], keep="last")
 
 
 def wave_curve(machine: str = "nvidia-h200"):

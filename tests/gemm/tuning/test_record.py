@@ -32,6 +32,37 @@ def test_the_sweep_is_whole(measured):
     assert (measured["relative_error"].dropna() < sweep.TOLERANCE).all()
 
 
+def test_an_h100_was_swept_as_whole_and_the_pruner_loses_nothing_there():
+    h100 = recorded.measured("nvidia-h100-80gb-hbm3")
+    assert set(recorded.shapes(h100)) == set(sweep.SHAPES) and (h100["on.name"] == "NVIDIA H100 80GB HBM3").all()
+    losses = search_charts.kept_losses(h100, exercises.prune, DATASHEET["H100"])
+    assert losses[:, -1].max() == 0
+
+
+def test_held_out_shapes_are_whole_none_was_fitted_to_and_one_of_them_loses():
+    rows, transposed = recorded.held_out(), recorded.held_out(layout="B transposed")
+    assert recorded.shapes(transposed) == [(4096, 4096, 4096)] and len(transposed) == len(grid())
+    assert len(recorded.shapes(rows)) == 3 and not set(recorded.shapes(rows)) & set(sweep.SHAPES)
+    assert all(((shape, "rows") in sweep.HELD_OUT) for shape in recorded.shapes(rows))
+    losses = search_charts.kept_losses(rows, exercises.prune, DATASHEET["H200"])[:, -1]
+    lost = dict(zip(recorded.shapes(rows), losses, strict=True))
+    assert lost.pop((1536, 1536, 1536)) == pytest.approx(0.058, abs=5e-4) and set(lost.values()) == {0}
+
+
+def test_what_a_stale_hit_costs(measured):
+    away = {"strides": recorded.held_out(layout="B transposed"), "bucket": recorded.held_out()}
+    stale = search_charts.stale(measured, away).set_index(["what has changed", "run at"])["slower by"]
+    assert stale["strides", "4096³"] == pytest.approx(0.098, abs=5e-4)
+    assert stale["bucket", "2176×4096×4096"] == pytest.approx(0.097, abs=5e-4)
+    assert ("bucket", "512×8192×4096") not in stale.index  # nothing of its bucket is remembered
+
+
+def test_in_no_way_of_measuring_is_the_sweep_s_winner_faster_than_the_default():
+    rows = recorded.long_runs().pivot_table(index="how", columns="kernel", values="median_ms")
+    assert (rows["fused_matmul, rank 1 of the sweep"] > rows["fused_matmul, default_config"]).all()
+    assert (rows.loc["long"] > 1.1 * rows.loc["short"]).dropna().sum() == 3
+
+
 def test_the_compiled_table_is_whole_and_says_which_triton_made_it(compiled):
     for target in sweep.TARGETS:
         rows = compiled[compiled["target"] == target]
@@ -110,6 +141,7 @@ def test_figures_draw_the_record(measured, compiled):
         search_charts.draw_regret(race, "Regret", given),
         search_charts.draw_kept({"one": search_charts.kept_losses(measured, exercises.prune, DATASHEET["H200"])}),
         charts.draw_waves(recorded.wave_curve(), given),
+        search_charts.draw_long(recorded.long_runs()),
         charts.draw_waves(recorded.wave_curve().iloc[:0]),
     ]
     assert all(len(figures.png(fig)) < 100_000 for fig in drawn)

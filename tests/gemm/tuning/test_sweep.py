@@ -5,7 +5,7 @@ import torch
 
 from labs_helpers.gemm.configs import Config
 from labs_helpers.gemm.fused_matmul import fused_matmul
-from labs_helpers.gemm.tuning import sweep
+from labs_helpers.gemm.tuning import build_first, long_runs, operands, sweep
 from labs_helpers.measure import results
 from tests.gemm.lab03.silu_sweep import formula, silu_matmul
 
@@ -55,6 +55,67 @@ def test_an_interrupt_keeps_what_was_measured(capsys):
     configs = [Config(32, 32, 16, num_stages=stages) for stages in (2, 3, 4, 5)]
     assert [r["num_stages"] for r in measure(kernel=kernel, configs=configs)] == [2, 3]
     assert "2 measurements are kept" in capsys.readouterr().out
+
+
+def test_another_layout_is_recorded_and_has_its_strides():
+    (record,) = measure(layout="B transposed")
+    assert record["layout"] == "B transposed" and record["relative_error"] < 1e-6
+    assert "layout" not in measure()[0]
+    assert operands.operands(8, 6, 4, layout="B transposed")[1].stride() == (1, 4)
+    with pytest.raises(ValueError, match="layout is 'columns'"):
+        operands.operands(8, 6, 4, layout="columns")
+
+
+def test_one_wrong_element_among_many_is_wrong():
+    def one_zero(a, b, c, config):
+        d = torch.relu(a @ b + c)
+        d.view(-1)[d.argmax()] = 0
+        return d
+
+    shape = (300, 400, 20)
+    (record,) = measure(kernel=one_zero, shapes=[shape])
+    assert record["error"].startswith("wrong: 1 elements")
+
+
+def test_kernels_are_built_for_each_kind_of_shape_once(monkeypatch):
+    jobs = []
+
+    class Pool:
+        def __init__(self, *_, **__): ...
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_): ...
+        def map(self, function, orders):
+            jobs.extend(orders)
+            return map(function, orders)
+
+    monkeypatch.setattr(build_first, "ProcessPoolExecutor", Pool)
+    cases = [
+        ((1024, 4096, 2048), "rows"),
+        ((512, 512, 512), "rows"),
+        ((2040, 64, 64), "rows"),
+        ((64,) * 3, "B transposed"),
+    ]
+    built = build_first.build_first(
+        cases, [SMALL, Config(64, 32, 16)], lambda a, b, c, config: 1 / (config.BLOCK_M - 64)
+    )
+    assert built == 3 and len(jobs) == 6 and jobs[0][4].BLOCK_M == 64  # three kinds; what fails is counted out
+    assert {(job[1], job[2]) for job in jobs} == {
+        ((512, 512, 512), "rows"),
+        ((568, 512, 512), "rows"),
+        ((512, 512, 512), "B transposed"),
+    }
+
+
+def test_the_clock_is_read_from_what_nvidia_smi_says_between_two_times():
+    line = "2026/11/22 10:20:30.500, 1530, 690.32"
+    when, clock, watts = long_runs.read_line(line)
+    assert (clock, watts) == (1530, 690.32) and long_runs.read_line("2026/11/22 10:2") is None
+    reader = long_runs.Clock()
+    reader._lines = [line, line.replace("1530", "1485"), line.replace("1530", "1980"), "torn"]
+    assert reader.between(when - 1, when + 1) == {"sm_mhz": 1530, "watts": 690.32}
+    assert reader.between(when + 1, when + 2) == {}
 
 
 def test_compiling_runs_no_kernel_and_reports_resources(monkeypatch):

@@ -9,8 +9,8 @@ def grid_search(configs, run, expected, bound, measure):
     run(config) returns the result, a tensor; it raises where the configuration cannot run.
     expected: the result in float64. bound: how far off each of its elements may be, from the dtype
     and K. Right means |result − expected| ≤ bound in every element; NaN is not right.
-    measure(config): its time in ms. A configuration that raises or is wrong gets math.inf and is not
-    timed. KeyboardInterrupt keeps what was measured. best is None where nothing was right.
+    measure(config): its time in ms. A configuration that raises or is wrong gets math.inf and is
+    not timed. KeyboardInterrupt keeps what was measured. best is None where nothing was right.
     """
     times = {}
     # 1. For each configuration: run it. An Exception (not KeyboardInterrupt) means math.inf; go on.

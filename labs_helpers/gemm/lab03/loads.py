@@ -1,0 +1,34 @@
+"""How a kernel loads, by what its integers are: the instructions in what the compiler makes of it, without a GPU."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+import torch
+
+from labs_helpers.compile.ahead_of_time import compile_all, job
+from labs_helpers.compile.launches import record_launches
+from labs_helpers.gemm.configs import Config
+from labs_helpers.gemm.fused_matmul import fused_matmul
+from labs_helpers.measure.machine import this_machine
+
+
+def load_table(sizes_of_k, config: Config, target: str = "sm_90"):
+    """DataFrame, a row for each K: how many instructions load 16 bytes at a time without waiting (cp.async), how many
+    load one float16 and wait, and the shared memory that the kernel takes. float16, M and N multiples of 16."""
+    import pandas
+
+    jobs = []
+    for K in sizes_of_k:
+        device = this_machine().device
+        operands = (torch.zeros(*size, dtype=torch.float16, device=device) for size in ((128, K), (K, 256), (128, 256)))
+        with record_launches(run=False) as launches:
+            fused_matmul(*operands, config=config)
+        jobs.append(job(launches[-1], target))
+    rows = []
+    for K, compiled in zip(sizes_of_k, compile_all(jobs), strict=True):
+        found = Counter(re.findall(r"cp\.async\.c[ag]\.shared\.global|ld\.global\.b16", compiled.assembly))
+        asynchronous = sum(count for name, count in found.items() if name.startswith("cp.async"))
+        rows.append((K, asynchronous, found["ld.global.b16"], compiled.shared))
+    return pandas.DataFrame(rows, columns=["K", "16 bytes, asynchronous", "one float16, waited for", "shared"])
