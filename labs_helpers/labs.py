@@ -50,7 +50,7 @@ LABS = (
         "first kernels; the two roofs of your machine",
         "00_start_here.ipynb",
         "labs_helpers.first_kernels.lab00",
-        minutes=120,
+        minutes=130,
         hardware=ANY_MACHINE,
         needs=(),
         transfer="tests.first_kernels.lab00.exercises.ex5_rms_norm",

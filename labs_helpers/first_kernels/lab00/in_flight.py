@@ -65,3 +65,9 @@ def measure_in_flight(multiprocessors: int) -> list[dict]:
                 }
             )
     return records
+
+
+def fewest_warps(records: list[dict], share: float = 0.95) -> int:
+    """Of the warps with one load on its way, the fewest on an SM that read at `share` of the best bandwidth."""
+    best = min(r["median_ms"] for r in records)
+    return min(r["warps"] for r in records if r["stages"] == 1 and r["median_ms"] <= best / share)

@@ -1,4 +1,4 @@
-"""The drawings of lab 00: a GPU, waves, a warp's sectors, what a stride costs, and the roofline."""
+"""The drawings of lab 00: a GPU, waves, a warp's sectors. What was measured is drawn in charts.py."""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ from matplotlib.colors import ListedColormap
 from matplotlib.patches import Rectangle
 
 from labs_helpers.draw import figures
-from labs_helpers.draw.roofline import plot_roofline
-from labs_helpers.first_kernels.lab00.study import share_by_lines
 from labs_helpers.measure.datasheet import DATASHEET, KB, MB, lookup
 from labs_helpers.measure.machine import this_machine
-from labs_helpers.measure.roofs import Roofs
 
-BLUE, SKY, ORANGE, GREEN = (figures.COLORS[name] for name in ("blue", "sky", "orange", "green"))
-VERMILLION, WHITE = figures.COLORS["vermillion"], "#FFFFFF"
+BLUE, SKY, ORANGE, GREEN, VERMILLION = (
+    figures.COLORS[name] for name in ("blue", "sky", "orange", "green", "vermillion")
+)
+PURPLE = "#8A4A72"  # dark enough for white text
 
 
 def chip() -> str:
@@ -22,47 +21,55 @@ def chip() -> str:
     return next((name for name, sheet in DATASHEET.items() if sheet is lookup(this_machine().name)), "H200")
 
 
-def draw_gpu(name: str):
-    """A GPU of the datasheet: its SMs, one of them enlarged, L2 and DRAM, with sizes and rates."""
+def draw_gpu(name: str, latencies: dict[str, float] | None = None):
+    """A GPU of the datasheet: its SMs, one of them enlarged, L2 and DRAM, with sizes, rates and latencies.
+
+    latencies: 'L1', 'L2', 'DRAM' → ns of one load from there, if they were measured.
+    """
     sheet = DATASHEET[name]
     unit, warp = ("CU", "wavefront") if sheet.architecture.startswith("gfx") else ("SM", "warp")
-    fig, ax = figures.new(f"A GPU in one picture: {name}", height=4.9)
-    ax.set(xlim=(0, 100), ylim=(0, 68))
+    takes = {place: [f"{ns:.0f} ns per load"] for place, ns in (latencies or {}).items()}
+    finding = f"{sheet.multiprocessors} {unit}s share one L2 cache and one DRAM"
+    if latencies:
+        ratio = latencies["DRAM"] / latencies["L1"]
+        finding = f"a load from DRAM takes {ratio:.0f} times as long as one inside the {unit}"
+    fig, ax = figures.new(f"{name}: {finding}", height=5.6)
+    ax.set(xlim=(0, 100), ylim=(0, 80))
     ax.axis("off")
-    divisors = [n for n in range(1, sheet.multiprocessors + 1) if sheet.multiprocessors % n == 0]
-    columns = min(divisors, key=lambda n: abs(np.log(n * n / (sheet.multiprocessors * 42 / 32))))
+    columns = round((sheet.multiprocessors * 40 / 44) ** 0.5)
     rows = -(-sheet.multiprocessors // columns)
     for i in range(sheet.multiprocessors):
-        x, y = 2 + 42 / columns * (i % columns), 62 - 32 / rows * (i // columns + 1)
+        x, y = 2 + 40 / columns * (i % columns), 74 - 44 / rows * (i // columns + 1)
         color = ORANGE if i == columns - 1 else SKY
-        ax.add_patch(Rectangle((x, y), 42 / columns * 0.82, 32 / rows * 0.82, facecolor=color, edgecolor="none"))
-    ax.text(2, 64, f"{sheet.multiprocessors} {unit}s", fontweight="bold", va="bottom")
-    ax.add_patch(Rectangle((52, 28), 46, 34, facecolor=WHITE, edgecolor=ORANGE, linewidth=2))
-    ax.text(52, 64, f"one {unit}", fontweight="bold", va="bottom")
-    for y in (62, 28):
-        ax.plot([44, 52], [62 if y == 62 else 62 - 32 / rows, y], color=ORANGE, linewidth=1, marker="")
-    registers = sheet.registers_per_sm * 4 // KB
-    _box(
-        ax, 54, 49, 42, 11, BLUE, f"{warp}s: {sheet.warp_size} threads each, in step\na program is one of them or more"
-    )
-    _box(ax, 54, 39.5, 42, 8, GREEN, f"registers: {registers} KB")
-    _box(ax, 54, 30, 42, 8, VERMILLION, f"shared memory: {sheet.shared_bytes_per_sm // KB} KB")
-    _box(ax, 2, 15, 96, 8, "#5B6470", f"L2 cache, for all {unit}s: {sheet.l2_bytes // MB} MB")
-    _box(ax, 2, 1, 96, 8, "#22252A", "DRAM: where tensors live")
-    for x, y in ((23, 28.5), (75, 28)):
-        ax.annotate("", (x, y), xytext=(x, 23), arrowprops={"arrowstyle": "<->", "color": figures.INK})
-    ax.annotate("", (23, 15), xytext=(23, 9), arrowprops={"arrowstyle": "<->", "color": figures.INK})
-    ax.text(25, 12, f"{sheet.bandwidth / 1e12:.3g} TB/s", va="center", fontweight="bold")
-    ax.text(98, 12, f"float16 products: {sheet.fp16_flops / 1e12:,.0f} TFLOP/s", va="center", ha="right")
+        ax.add_patch(Rectangle((x, y), 40 / columns * 0.82, 44 / rows * 0.82, facecolor=color, edgecolor="none"))
+    ax.text(2, 76, f"{sheet.multiprocessors} {unit}s", fontweight="bold", va="bottom")
+    ax.add_patch(Rectangle((50, 29), 48, 45, facecolor=figures.PAPER, edgecolor=ORANGE, linewidth=2))
+    ax.text(50, 76, f"one {unit}", fontweight="bold", va="bottom")
+    ax.text(98, 76.4, f"rates: of all {unit}s together", va="bottom", ha="right", fontsize=9)
+    for y, corner in ((74, 74), (74 - 44 / rows, 29)):
+        ax.plot([42, 50], [y, corner], color=ORANGE, linewidth=1, marker="")
+    threads = f"{warp}s: {sheet.warp_size} threads each, in step"
+    _box(ax, 52, 62.5, 44, 9.5, BLUE, f"{threads}\na program is one of them or more")
+    _box(ax, 52, 51.5, 44, 8, GREEN, f"registers: {sheet.registers_per_sm * 4 // KB} KB")
+    _box(ax, 52, 41, 16, 8, PURPLE, f"float32\n{sheet.fp32_flops / 1e12:,.3g} TFLOP/s", fontsize=9)
+    products = f"tensor cores: float16\nproducts, {sheet.fp16_flops / 1e12:,.0f} TFLOP/s"
+    _box(ax, 69, 41, 27, 8, PURPLE, products, fontsize=9)
+    shared = [f"shared memory: {sheet.shared_bytes_per_sm // KB} KB", *(f"L1: {t}" for t in takes.get("L1", []))]
+    _box(ax, 52, 31, 44, 8, VERMILLION, "; ".join(shared), fontsize=9.5)
+    cache = [f"L2 cache, for all {unit}s: {sheet.l2_bytes // MB} MB", *takes.get("L2", [])]
+    _box(ax, 2, 15.5, 96, 8, "#5B6470", "; ".join(cache))
+    _box(ax, 2, 1, 96, 8, "#22252A", "; ".join(["DRAM: where tensors live", *takes.get("DRAM", [])]))
+    for x, y in ((22, 29.5), (74, 29)):
+        ax.annotate("", (x, y), xytext=(x, 23.5), arrowprops={"arrowstyle": "<->", "color": figures.INK})
+    ax.annotate("", (22, 15.5), xytext=(22, 9), arrowprops={"arrowstyle": "<->", "color": figures.INK})
+    ax.text(24, 12.2, f"{sheet.bandwidth / 1e12:.3g} TB/s", va="center", fontweight="bold")
     return fig
 
 
 def draw_waves(programs: int, multiprocessors: int):
     """Which SM runs which program when, one at a time on each, all equally long."""
     waves = -(-programs // multiprocessors)
-    fig, ax = figures.new(
-        f"{programs} programs on {multiprocessors} SMs: {waves} waves", height=0.9 + 0.26 * multiprocessors
-    )
+    fig, ax = figures.new(_waves_title(programs, multiprocessors, waves), height=0.9 + 0.26 * multiprocessors)
     for program in range(programs):
         wave, sm = divmod(program, multiprocessors)
         ax.add_patch(Rectangle((wave + 0.03, sm - 0.42), 0.94, 0.84, facecolor=SKY if wave % 2 else BLUE))
@@ -81,12 +88,20 @@ def draw_waves(programs: int, multiprocessors: int):
     return fig
 
 
+def _waves_title(programs: int, multiprocessors: int, waves: int) -> str:
+    last = programs - (waves - 1) * multiprocessors
+    used = f"the last one uses {last} of them" if last < multiprocessors else "all of them full"
+    return f"{programs} programs on {multiprocessors} SMs: {waves} waves, {used}"
+
+
 def draw_warp(strides, itemsize: int, sector: int = 32, lanes: int = 32):
     """The sectors that one warp fetches from a row-major matrix, along a row and down a column.
 
     strides: of the matrix, in elements. itemsize and sector in bytes.
     """
-    fig, axes = figures.new("One warp, 32 elements", height=4.0, ncols=2)
+    sectors = [len(np.unique(np.arange(lanes) * step * itemsize // sector)) for step in (strides[1], strides[0])]
+    more = f"{sectors[1] / sectors[0]:.3g} times as many bytes"
+    fig, axes = figures.new(f"For {lanes} elements down a column a warp fetches {more}", height=4.0, ncols=2)
     width = min(strides[0], 2 * lanes)
     for ax, title, step in zip(axes, ("along a row", "down a column"), (strides[1], strides[0]), strict=True):
         elements = np.arange(lanes) * step
@@ -121,74 +136,6 @@ def draw_warp(strides, itemsize: int, sector: int = 32, lanes: int = 32):
     return fig
 
 
-def draw_strides(tables: dict, prediction=None, lines=(32, 64)):
-    """Useful bandwidth of a strided copy in percent of stride 1, measured, and what whole lines alone would cost.
-
-    tables: machine → records of `measure_strides` (or rows of a DataFrame). prediction: for stride 8, in percent.
-    lines: lengths in bytes.
-    """
-    fig, ax = figures.new("What a stride costs")
-    itemsize, strides = _column(tables, "itemsize")[0], _column(tables, "stride")
-    for line, style in zip(lines, (":", "--"), strict=False):
-        ax.plot(
-            strides,
-            [100 * share_by_lines(s, itemsize, line) for s in strides],
-            linestyle=style,
-            marker="",
-            color=figures.INK,
-            linewidth=1.2,
-            label=f"lines of {line} bytes",
-        )
-    for (machine, records), color, marker in zip(tables.items(), (BLUE, VERMILLION), "os", strict=False):
-        ax.plot(
-            [r["stride"] for r in records],
-            [100 * records[0]["median_ms"] / r["median_ms"] for r in records],
-            color=color,
-            marker=marker,
-            label=machine,
-        )
-    ax.set(
-        xscale="log",
-        xlabel="every how many-th element is copied (float32)",
-        ylabel="useful bandwidth, % of stride 1",
-        ylim=(0, 105),
-    )
-    ax.set_xticks(strides, [str(s) for s in strides])
-    ax.minorticks_off()
-    figures.label_lines(ax)
-    if prediction is not None:
-        figures.mark_prediction(ax, 8, prediction.value)
-    return fig
-
-
-def _column(tables: dict, key: str) -> list[int]:
-    return [int(record[key]) for record in next(iter(tables.values()))]
-
-
-def draw_roofline(tables: dict, predictions: dict | None = None):
-    """The operations on each machine's roofline; hollow: where a predicted time puts an operation.
-
-    tables: machine → records of `measure_operations` (or rows of a DataFrame). predictions: operation → prediction
-    in ms, for the first machine.
-    """
-    fig, ax = figures.new("Five operations under two roofs", height=5.0)
-    machines = {}
-    for machine, records in tables.items():
-        roofs = Roofs(records[0]["roof_bandwidth"], records[0]["roof_flops"], records[0]["dtype"])
-        points = {r["name"]: (r["flops"] / r["bytes"], r["flops"] / r["median_ms"] * 1e3) for r in records}
-        machines[machine] = roofs, points
-    guessed = []
-    for record in next(iter(tables.values())) if predictions else ():
-        ms = predictions[record["name"]].value
-        if ms is not None and ms > 0:
-            guessed.append((record["flops"] / record["bytes"], record["flops"] / ms * 1e3))
-            figures.mark_prediction(ax, *guessed[-1], text="")
-    plot_roofline(machines, ax)
-    if guessed:  # one label for all of them
-        figures.label_points(ax, {"your predictions": guessed[0]}, style="italic")
-    return fig
-
-
-def _box(ax, x, y, width, height, color, text) -> None:
+def _box(ax, x, y, width, height, color, text, fontsize=10.5) -> None:
     ax.add_patch(Rectangle((x, y), width, height, facecolor=color, edgecolor="none"))
-    ax.text(x + width / 2, y + height / 2, text, ha="center", va="center", color="white")
+    ax.text(x + width / 2, y + height / 2, text, ha="center", va="center", color="white", fontsize=fontsize)

@@ -92,13 +92,14 @@ def _operations(n: dict[str, int], device: str, dtype) -> dict:
     }
 
 
-def measure_strides(strides=STRIDES) -> list[dict]:
-    """A record for each stride: the time to copy as many float32, every `stride`-th of a buffer, side by side.
+def measure_strides(strides=STRIDES, count: int = 0) -> list[dict]:
+    """A record for each stride: the time to copy `count` float32, every `stride`-th of a buffer, side by side.
 
-    On a CPU by one core: what a core fetches is asked for, and the others would add their waiting.
+    count: by default so many that no cache holds them. On a CPU by one core: what a core fetches is asked for, and the
+    others would add their waiting.
     """
     here = this_machine()
-    count = 2**25 if here.device == "cuda" else 2**20
+    count = count or (2**25 if here.device == "cuda" else 2**20)
     buffer = torch.ones(count * max(strides), device=here.device)
     out = torch.empty(count, device=here.device)
     copies = {stride: partial(out.copy_, buffer[: count * stride : stride]) for stride in strides}
@@ -170,6 +171,16 @@ def recorded(kind: str, machine: str = "nvidia-h200") -> dict[str, list[dict]]:
         return {}
     last = rows[rows["on.time"] == rows["on.time"].max()]
     return {f"{last['on.machine'].iloc[0]}, recorded": last.dropna(axis="columns", how="all").to_dict("records")}
+
+
+def on_gpu(kind: str) -> tuple[str, list[dict]]:
+    """(machine, records of one of KINDS): measured here on an NVIDIA GPU, else recorded; ('', []) where none are."""
+    here = this_machine()
+    if here.capability and not here.interpreted:
+        return here.name, measure_kind(kind)
+    for machine, records in recorded(kind).items():
+        return machine.removesuffix(", recorded"), records
+    return "", []
 
 
 def table(records: list[dict]) -> str:

@@ -2,13 +2,13 @@ import pytest
 
 from labs_helpers.course.scoreboard import Prediction
 from labs_helpers.draw import figures
-from labs_helpers.first_kernels.lab00 import pictures
+from labs_helpers.first_kernels.lab00 import charts, in_flight, pictures, stretch, study
 from labs_helpers.measure.datasheet import DATASHEET
 
 
 def texts(fig) -> str:
     fig.draw_without_rendering()
-    return "\n".join(text.get_text() for ax in fig.axes for text in [*ax.texts, ax.title])
+    return "\n".join(text.get_text() for ax in fig.axes for text in [*ax.texts, ax.title, ax._left_title])
 
 
 @pytest.mark.parametrize("name", DATASHEET)
@@ -57,6 +57,7 @@ def test_predictions_are_drawn_where_they_were_given():
         "flops": 1e9,
         "bytes": 1e10,
         "median_ms": 5.0,
+        "bound": "memory",
         "roof_bandwidth": 1e12,
         "roof_flops": 1e13,
         "dtype": "float32",
@@ -64,9 +65,39 @@ def test_predictions_are_drawn_where_they_were_given():
     stride = {"stride": 1, "median_ms": 1.0, "itemsize": 4}
     for value, marks in ((2.0, 1), (None, 0)):
         for fig in (
-            pictures.draw_roofline({"here": [operation]}, {"X + Y": Prediction("", value)}),
-            pictures.draw_strides({"here": [stride, {**stride, "stride": 2}]}, Prediction("", value)),
+            charts.draw_roofline({"here": [operation]}, {"X + Y": Prediction("", value)}),
+            charts.draw_strides({"here": [stride, {**stride, "stride": 2}]}, Prediction("", value)),
         ):
             hollow = [line for line in fig.axes[0].lines if line.get_markerfacecolor() == "none"]
             assert len(hollow) == marks
             assert figures.png(fig)
+
+
+def test_latencies_stand_where_a_load_comes_from():
+    shown = texts(pictures.draw_gpu("H200", {"L1": 20.4, "L2": 143.0, "DRAM": 335.0}))
+    for text in ("L1: 20 ns", "60 MB; 143 ns", "335 ns", "takes 16 times as long"):
+        assert text in shown
+
+
+def test_bytes_in_flight_by_warps_or_by_stages():
+    assert in_flight.bytes_in_flight(64, 1) == in_flight.bytes_in_flight(32, 3) == in_flight.bytes_in_flight(16, 5)
+    assert in_flight.bytes_in_flight(1, 1) == 512
+
+
+def test_the_recorded_gpus_figures_state_what_the_text_says():
+    (records,) = study.recorded("in flight").values()
+    drawn = charts.draw_in_flight("H200", records, 335.0, Prediction("", 20))
+    assert "24 KB on their way" in texts(drawn)
+    assert len([line for line in drawn.axes[0].lines if line.get_markerfacecolor() == "none"]) == 1
+    (records,) = study.recorded("waves").values()
+    assert "The 17th program per SM adds 11% of a wave" in texts(charts.draw_wave_times("H200", records))
+
+
+def test_the_stretch_shows_an_own_kernel_once_there_is_one():
+    assert "yours" not in _names(stretch.draw_stretch(lambda x, r: None))
+    assert "yours" in _names(stretch.draw_stretch(stretch.add_norm))
+    assert any("off by" in name for name in _names(stretch.draw_stretch(lambda x, r: stretch.add_norm(x, -r))))
+
+
+def _names(fig) -> list[str]:
+    return [label.get_text() for label in fig.axes[0].get_yticklabels()]
