@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from labs_helpers.draw import figures
-from labs_helpers.draw.curves import Curves, predicted, tick_each
+from labs_helpers.draw.curves import Curves, predicted, recorded_on, tick_each
 from labs_helpers.draw.labels import label_lines
 from labs_helpers.gemm.study import ALONE, EAGER, OURS, PORTABLE
 from labs_helpers.measure.datasheet import lookup
+from labs_helpers.measure.timing import STEADY
 
 CURVES = Curves(  # 'yours' and 'reference' are the student's own two measurements
     {
         OURS: ("o", "blue"),
-        PORTABLE: ("p", "purple"),
-        "matmul_add_relu, larger tiles": ("s", "sky"),
-        "matmul_add_relu, 64×64×32": ("P", "sky"),
-        "torch.compile": ("D", "vermillion"),
-        "torch.compile, max-autotune": ("^", "orange"),
-        "addmm + relu": ("v", "green"),
+        "matmul_add_relu, larger tiles": ("s", "purple"),
+        "matmul_add_relu, 64×64×32": ("P", "vermillion"),
+        "torch.compile": ("D", "green"),
+        "addmm + relu": ("v", "orange"),
         "yours, larger tiles": ("*", "black"),
         "yours, 64×64×32": ("X", "black"),
         "reference, larger tiles": ("*", "black"),
@@ -25,9 +24,10 @@ CURVES = Curves(  # 'yours' and 'reference' are the student's own two measuremen
 )
 
 
-def squares(frame):
-    """The latest row of each n×n×n and candidate with a cold L2, in the frame's first dtype; not the tiles' order."""
-    chosen = frame[(frame["M"] == frame["N"]) & (frame["N"] == frame["K"]) & ~frame["graph"].astype(bool)]
+def squares(frame, graph: bool = False):
+    """The latest row of each n×n×n and candidate, in the frame's first dtype; not the tiles' order. Timed by calls with
+    a cold L2, or from CUDA graphs, back to back."""
+    chosen = frame[(frame["M"] == frame["N"]) & (frame["N"] == frame["K"]) & (frame["graph"].astype(bool) == graph)]
     chosen = chosen[chosen["dtype"] == frame["dtype"].iloc[0]]
     chosen = chosen[~chosen["name"].str.contains("GROUP_M")]
     return chosen.drop_duplicates(["M", "name"], keep="last")
@@ -38,21 +38,23 @@ def draw_speedup(frames: dict, prediction=None):
 
     frames: machine's label → DataFrame as `results.load` gives it. prediction: a Prediction for n = 2048, drawn in
     the first panel; one without a number draws nothing. Bars: eager's median over the candidate's 80th and 20th
-    percentile.
+    percentile; what sticks out of the medians' range is cut off, and the panel says how wide the spread is.
     """
-    fig, axes = figures.new("D = ReLU(A·B + C): speed over eager PyTorch", width=10.5, ncols=len(frames), squeeze=False)
+    fig, axes = figures.new(_gain(frames), width=10.5, ncols=len(frames), squeeze=False)
     fig.get_layout_engine().set(wspace=0.04)
     for ax, (machine, frame) in zip(axes[0], frames.items(), strict=True):
-        table = squares(frame).pivot_table(
-            index="M", columns="name", aggfunc="last", values=["median_ms", "p20_ms", "p80_ms"]
-        )
+        chosen = squares(frame)
+        table = chosen.pivot_table(index="M", columns="name", aggfunc="last", values=["median_ms", "p20_ms", "p80_ms"])
         wide, fast, slow = (table[percentile] for percentile in ("median_ms", "p20_ms", "p80_ms"))
+        highest = 1.0
         for name in [n for n in CURVES if n in wide and wide[n].notna().sum() > 1]:
             times, low, high = (wide[EAGER] / ms[name] for ms in (wide, slow, fast))
             CURVES.plot(ax, name, wide.index, times, low, high)
+            highest = max(highest, times.max())
         ax.axhline(1, linestyle=":", color="gray", label="_eager")
-        ax.set(title=machine, xlabel="n (all matrices n×n)")
-        ax.set_ylim(0, 1.08 * ax.get_ylim()[1])
+        spread = ((chosen["p80_ms"] - chosen["p20_ms"]) / chosen["median_ms"]).max()
+        noisy = f"\nspread up to {spread:.0%}" if spread > STEADY else ""
+        ax.set(title=machine + noisy, xlabel="n (all matrices n×n)", ylim=(0, 1.2 * highest))
         tick_each(ax, wide.index)
     first = axes[0][0]
     first.set_ylabel("times eager's speed")
@@ -64,6 +66,18 @@ def draw_speedup(frames: dict, prediction=None):
     return fig
 
 
+def _gain(frames: dict) -> str:
+    """The figure's title: what `fused_matmul` gains over eager at the ends of the first machine's range."""
+    table = squares(next(iter(frames.values()))).pivot_table(
+        index="M", columns="name", values="median_ms", aggfunc="last"
+    )
+    if OURS not in table or len(table.index) < 2:
+        return "D = ReLU(A·B + C): speed over eager PyTorch"
+    gain = (table[EAGER] / table[OURS]).dropna()
+    first, last = gain.index[0], gain.index[-1]
+    return f"One fused kernel is {gain[first]:.1f} times as fast as eager at n = {first}, {gain[last]:.2f} at {last}"
+
+
 def draw_order(frame):
     """`fused_matmul`'s time against GROUP_M, a panel a size, as `measure_order` recorded it, with the runs' spread.
 
@@ -73,8 +87,12 @@ def draw_order(frame):
         raise ValueError("no record here is of an order of tiles: the study measures them on a GPU")
     orders = frame[frame["GROUP_M"].notna()].drop_duplicates(["M", "GROUP_M"], keep="last")
     sizes = sorted(orders["M"].unique())
+    medians = orders.groupby("M")["median_ms"]
+    costs = (medians.max() / medians.min() - 1)[sizes]
     fig, axes = figures.new(
-        f"The order of the tiles on {orders['on.machine'].iloc[0]} (recorded)",
+        "The worst order costs "
+        + ", ".join(f"{cost:.0%} at n = {n}" for n, cost in costs.items())
+        + recorded_on(orders),
         width=8.5,
         ncols=len(sizes),
         squeeze=False,
@@ -102,7 +120,8 @@ def draw_ladder(frame, n: int):
     ours = ("masked_matmul + add + relu", "matmul_add_relu, 64×64×32", "matmul_add_relu, larger tiles", PORTABLE, OURS)
     baselines = (EAGER, "addmm + relu", "_addmm_activation", "torch.compile", "torch.compile, max-autotune")
     steps = [step for step in ours + baselines if step in rate]
-    fig, ax = figures.new(f"The ladder at n = {n}")
+    best = max(steps, key=lambda step: rate[step])
+    fig, ax = figures.new(f"n = {n}: {best} at {rate[best] / rate[ALONE]:.0%} of the product alone", height=4.6)
     colors = [figures.COLORS["blue"] if s in ours else figures.COLORS["sky"] for s in steps]
     bars = ax.barh(steps, [rate[s] for s in steps], color=colors)
     ax.bar_label(bars, [f"{rate[s]:.0f}" if rate[s] >= 10 else f"{rate[s]:.2g}" for s in steps], padding=3)
@@ -113,7 +132,7 @@ def draw_ladder(frame, n: int):
         roofs["datasheet's roof"] = chip.fp16_flops / 1e12
     for name, roof in roofs.items():
         ax.axvline(roof, linestyle="--", color=figures.COLORS["vermillion"], zorder=0)
-        ax.text(roof, -0.75, name, ha="center", fontsize="small")
-    ax.invert_yaxis()
+        ax.text(roof, -0.9, name, ha="right", va="center", fontsize="small")
+    ax.set_ylim(len(steps) - 0.4, -1.4)
     ax.set_xlabel("TFLOP/s (2·n³ over the whole time)")
     return fig

@@ -1,4 +1,4 @@
-"""The drawings of lab 02 that are not measurements of time: tiles, reuse, order."""
+"""The drawings of lab 02 that are not measurements of time: strips, tiles, reuse, order."""
 
 from __future__ import annotations
 
@@ -7,16 +7,56 @@ import numpy as np
 from labs_helpers.draw import figures
 
 
-def draw_tiles(writer: np.ndarray, title: str = "Which program writes which element"):
-    """A matrix coloured by the program that wrote each element, with the programs' numbers.
+def draw_strips(M: int, N: int, K: int, block_m: int, block_n: int, block_k: int, tile: tuple[int, int]):
+    """A, B and D as a matrix product is drawn, B above D: the strips that one tile of D takes, in steps along K.
 
-    writer: int (M, N), as `Tally.writer`; −1 where nothing was written is left blank.
+    tile: (tile row, tile column) of D. The steps are numbered in the order in which they are loaded.
     """
+    from matplotlib.patches import Rectangle
+
+    fig, ax = figures.new("One tile of D takes a strip of A and a strip of B, BLOCK_K at a time", width=6.6, height=5.4)
+    gap, (i, j) = 0.12 * K, tile
+    left, top = K + gap, K + gap  # of D; A stands left of it, B above it
+    for name, x, y, width, height in (("A", 0, top, K, M), ("B", left, 0, N, K), ("D", left, top, N, M)):
+        ax.add_patch(Rectangle((x, y), width, height, facecolor="none", edgecolor=figures.INK, linewidth=1.2))
+        ax.text(x + width / 2, y - 0.02 * K, name, ha="center", va="bottom", fontsize="large")
+    steps = range(-(-K // block_k))
+    for step in steps:
+        shade = {"facecolor": figures.COLORS["sky"], "alpha": 0.3 + 0.6 * step / max(len(steps) - 1, 1)}
+        along_a = step * block_k, top + i * block_m, block_k, block_m
+        along_b = left + j * block_n, step * block_k, block_n, block_k
+        for x, y, width, height in (along_a, along_b):
+            ax.add_patch(Rectangle((x, y), width, height, edgecolor=figures.PAPER, linewidth=1, **shade))
+            ax.text(x + width / 2, y + height / 2, f"{step}", ha="center", va="center")
+    here = left + j * block_n, top + i * block_m
+    ax.add_patch(Rectangle(here, block_n, block_m, facecolor=figures.COLORS["orange"], edgecolor="none"))
+    ax.text(here[0] + block_n / 2, here[1] + block_m / 2, f"tile\n{tile}", ha="center", va="center")
+    ax.annotate("K, in steps", (K, top + M * 1.06), (0, top + M * 1.06), va="center", arrowprops={"arrowstyle": "->"})
+    ax.set(xlim=(-0.05 * K, left + N * 1.05), ylim=(top + M * 1.12, -0.12 * K), aspect="equal")
+    ax.axis("off")
+    return fig
+
+
+def draw_tiles(writer: np.ndarray, grid: tuple[int, int]):
+    """A matrix whose tiles carry their program's (i, j) and its place in the order in which a GPU starts them.
+
+    writer: int (M, N), as `Tally.writer`, the programs counted as the interpreter runs them, last axis fastest; −1
+    where nothing was written is left blank. grid: programs along both axes. The darker, the later.
+    """
+    title = "A GPU starts them down the rows of tiles first"
     fig, ax = figures.new(title, width=6.4, height=0.6 + 5.6 * writer.shape[0] / writer.shape[1])
-    ax.imshow(np.where(writer < 0, np.nan, writer % 7), cmap="Pastel1", vmin=0, vmax=8, interpolation="nearest")
+    i, j = writer // grid[1], writer % grid[1]
+    place = np.where(writer < 0, np.nan, i + grid[0] * j)
+    ax.imshow(place, cmap="Blues", vmin=-0.5 * grid[0] * grid[1], vmax=2 * grid[0] * grid[1], interpolation="nearest")
     for program in np.unique(writer[writer >= 0]):
         rows, columns = np.nonzero(writer == program)
-        ax.text(columns.mean(), rows.mean(), f"{program}", ha="center", va="center")
+        where = columns.mean(), rows.mean()
+        ax.text(*where, f"{int(place[rows[0], columns[0]])}", ha="center", va="bottom", fontsize="large")
+        ax.text(*where, f"({program // grid[1]}, {program % grid[1]})", ha="center", va="top", fontsize="small")
+    edges = [(rows, "h") for rows in range(grid[0])] + [(columns, "v") for columns in range(grid[1])]
+    for number, way in edges[1:]:
+        line = ax.axhline if way == "h" else ax.axvline
+        line(number * writer.shape[way == "v"] / grid[way == "v"] - 0.5, color=figures.PAPER, linewidth=2)
     ax.grid(False)
     ax.set(xlabel="column", ylabel="row")
     return fig
@@ -47,12 +87,12 @@ def draw_reuse(n: int, blocks, counted, itemsize: int, prediction=None):
 def draw_orders(orders: dict, tiles_m: int, tiles_n: int, wave: int):
     """When each tile is computed, a panel an order: dark tiles come first, the outlined ones together in wave 0.
 
-    orders: name → sequence of (tile row, tile column).
+    orders: name → sequence of (tile row, tile column). The panels say how many strips the first wave takes.
     """
     fig, axes = figures.new(
-        "When each tile is computed (outlined: the first that run together)",
+        f"{wave} programs that run together take fewest strips as a square",
         width=7.2,
-        height=4.2,
+        height=4.4,
         ncols=len(orders),
         squeeze=False,
     )
@@ -61,9 +101,12 @@ def draw_orders(orders: dict, tiles_m: int, tiles_n: int, wave: int):
         for pid, (i, j) in enumerate(order):
             when[int(i), int(j)] = pid
         image = ax.imshow(when, cmap="viridis")
-        for i, j in list(order)[:wave]:
-            ax.add_patch(_outline(int(i), int(j)))
-        ax.set(title=name, xlabel="tile column", ylabel="tile row", xticks=[], yticks=[])
+        first = [(int(i), int(j)) for i, j in list(order)[:wave]]
+        for i, j in first:
+            ax.add_patch(_outline(i, j))
+        rows, columns = len({i for i, _ in first}), len({j for _, j in first})
+        ax.set(title=f"{name}:\n{rows} of A + {columns} of B", xlabel="tile column", ylabel="tile row")
+        ax.set(xticks=[], yticks=[])
         ax.grid(False)
     key = fig.colorbar(image, ax=axes, shrink=0.6, aspect=16)
     key.set_ticks([0, tiles_m * tiles_n - 1], labels=["first", "last"])
@@ -72,16 +115,17 @@ def draw_orders(orders: dict, tiles_m: int, tiles_n: int, wave: int):
 
 def draw_misses(groups, misses, by_rows: int, prediction=None):
     """Misses of the simulated cache against GROUP_M, with row order as the level to beat."""
-    fig, ax = figures.new("Strips fetched from DRAM, simulated")
+    best = int(np.argmin(misses))
+    fig, ax = figures.new(f"GROUP_M = {groups[best]} fetches {misses[best]} strips, row order {by_rows} (simulated)")
     ax.plot(groups, misses, marker="o")
     ax.axhline(by_rows, linestyle=":", color=figures.COLORS["vermillion"])
     predicted = prediction.value if prediction is not None and (prediction.value or 0) > 0 else None
-    ax.set(xlabel="GROUP_M", ylabel="misses", xscale="log", ylim=(0, 1.15 * max(*misses, by_rows, predicted or 0)))
+    ax.set(xlabel="GROUP_M", ylabel="strips fetched", xscale="log")
+    ax.set_ylim(0, 1.15 * max(*misses, by_rows, predicted or 0))
     ax.set_xticks(groups, [str(g) for g in groups])
     ax.minorticks_off()
-    # In the middle of the line: the ends of the curve are on it.
     ax.annotate(
-        "row by row",
+        "row order",
         (0.5, by_rows),
         xycoords=ax.get_yaxis_transform(),
         xytext=(0, 4),
@@ -90,7 +134,7 @@ def draw_misses(groups, misses, by_rows: int, prediction=None):
         va="bottom",
         color=figures.COLORS["vermillion"],
     )
-    figures.mark_prediction(ax, groups[int(np.argmin(misses))], predicted)
+    figures.mark_prediction(ax, groups[best], predicted)
     return fig
 
 

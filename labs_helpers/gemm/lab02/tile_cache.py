@@ -5,6 +5,26 @@ from __future__ import annotations
 from collections import OrderedDict
 
 
+def in_groups(tiles_m: int, tiles_n: int, GROUP_M: int) -> list[tuple[int, int]]:
+    """The tiles in groups of GROUP_M tile rows, within a group column by column; GROUP_M = 1 is row by row."""
+    return [
+        (row, column)
+        for top in range(0, tiles_m, GROUP_M)
+        for column in range(tiles_n)
+        for row in range(top, min(top + GROUP_M, tiles_m))
+    ]
+
+
+def wave_rows(GROUP_M: int, tiles_m: int, tiles_n: int, wave: int, BLOCK_M: int, BLOCK_N: int) -> float:
+    """Rows of A plus columns of B that `wave` programs need together when they fill groups of GROUP_M tile rows.
+
+    They are GROUP_M tile rows and wave / GROUP_M tile columns, as far as there are so many.
+    """
+    rows = min(GROUP_M, tiles_m)
+    columns = min(wave / rows, tiles_n)
+    return max(rows, wave / columns) * BLOCK_M + columns * BLOCK_N
+
+
 def tile_misses(order, capacity: int, wave: int = 1) -> int:
     """DRAM loads of operand strips when programs run in `order` behind a least-recently-used cache.
 
