@@ -54,6 +54,32 @@ BUGS = [
         ],
         "comes first",
     ),
+    (
+        "resources",
+        "of the SM",
+        [("shared > chip.shared_bytes_per_block", "shared > chip.shared_bytes_per_sm")],
+        "not that of its whole SM",
+    ),
+    ("resources", "four bytes", [("config.BLOCK_K * 2", "config.BLOCK_K * 4")], "two bytes, not four"),
+    (
+        "resources",
+        "accumulators in bytes",
+        [("config.BLOCK_M * config.BLOCK_N //", "4 * config.BLOCK_M * config.BLOCK_N //")],
+        "a register holds 4 bytes",
+    ),
+    (
+        "resources",
+        "another order",
+        [
+            ('return shared, accumulators, "too large"', 'return "too large", shared, accumulators'),
+            (
+                'return shared, accumulators, "spills" if accumulators > 255 else "runs"',
+                'return ("spills" if accumulators > 255 else "runs"), shared, accumulators',
+            ),
+        ],
+        "the order is",
+    ),
+    ("resources", "89 like 90", [("< 90", "< 89")], "from 80 on there are"),
     ("resources", "256 fit", [("> 255", "> 256")], "one more than a thread's 255"),
     # waves
     (
@@ -88,6 +114,9 @@ BUGS = [
     ("waves", "remainder", [("tiles - (count - 1) * at_once", "tiles % at_once")], "a full last wave is 1.0"),
     ("waves", "share of all", [("left / at_once", "tiles / (count * at_once)")], "the share of all places"),
     ("waves", "empty places", [("left / at_once", "1 - left / at_once")], "empty places"),
+    ("waves", "cut off", [("left / at_once", "left // at_once")], "// cuts the fraction off"),
+    ("waves", "percent", [("left / at_once", "100 * left / at_once")], "not percent"),
+    ("waves", "BLOCK_K", [("-N // config.BLOCK_N", "-N // config.BLOCK_K")], "BLOCK_K cuts neither"),
     ("waves", "tiles left", [("left / at_once", "left")], "a fraction of the wave"),
     # prune
     ("prune", "everything", [("return [config for *_, config in kept[:20]]", "return configs")], "at most 40%"),
@@ -114,6 +143,15 @@ BUGS = [
     ),
     ("prune", "M and N swapped", [("waves(M, N", "waves(N, M")], "M and N are swapped in the waves"),
     ("prune", "no edges", [("32 * (config.BLOCK_M + config.BLOCK_N)", "0")], "the edges.*missing from the estimate"),
+    (
+        "prune",
+        "all three numbers",
+        [
+            ("waves(M, N, config, chip.multiprocessors)[1] * tile", "waves(M, N, config, chip.multiprocessors) * tile"),
+            ("-accumulators, config", "0, config"),
+        ],
+        "the second is the count",
+    ),
     ("prune", "no waves", [("waves(M, N, config, chip.multiprocessors)[1] * tile", "tile")], "the waves are missing"),
     ("prune", "ties left open", [("-accumulators, config", "0, config")], "not decided by the accumulators"),
     (
@@ -229,7 +267,7 @@ BUGS = [
         [("error <= bound", "error / expected <= bound")],
         "an error is absolute here",
     ),
-    ("grid_search", "ten times too wide", [("error <= bound", "error <= 10 * bound")], "twice as far off as it may be"),
+    ("grid_search", "ten times too wide", [("error <= bound", "error <= 10 * bound")], "is wider than `bound`"),
     ("grid_search", "squared", [("error <= bound", "error**2 <= bound")], "It takes half the time"),
     (
         "grid_search",
@@ -330,6 +368,15 @@ BUGS = [
     ),
     ("random_search", "all of them", [("min(budget, len(candidates))", "len(candidates)")], "here all were measured"),
     ("random_search", "14 for the budget", [("min(budget, len", "min(14, len")], "5 times math.inf"),
+    (
+        "random_search",
+        "another chip",
+        [
+            ("K, chip)\n    best", "K, DATASHEET['H200'])\n    best"),
+            ("import random\n", "import random\n\nfrom labs_helpers.measure.datasheet import DATASHEET\n"),
+        ],
+        "another chip than",
+    ),
     ("random_search", "M and N swapped", [("prune(configs, M, N", "prune(configs, N, M")], "change their places"),
     (
         "random_search",
@@ -570,6 +617,27 @@ DIFFERENT = [
         "grid_search",
         [("except Exception:", "except RuntimeError:"), ("for config in configs:", "for config in list(configs):")],
     ),
+    (
+        "random_search",  # with a prune of the student's that keeps many
+        [
+            (
+                "from labs_helpers.gemm.lab03.exercises.ex3_prune import prune",
+                "from labs_helpers.gemm.lab03.exercises.ex1_resources import resources\n\n\n"
+                "def prune(configs, M, N, K, chip):\n"
+                "    return [c for c in configs if resources(c, chip)[2] == 'runs'][:57]\n",
+            )
+        ],
+    ),
+    (
+        "random_search",  # with one that keeps fewer than the budget
+        [
+            (
+                "from labs_helpers.gemm.lab03.exercises.ex3_prune import prune",
+                "from labs_helpers.gemm.lab03.exercises import ex3_prune\n\n\n"
+                "def prune(*given):\n    return ex3_prune.prune(*given)[:10]\n",
+            )
+        ],
+    ),
     ("random_search", [(DRAW, "random.Random(1000 + seed).sample(candidates, budget)")]),
     (
         "random_search",
@@ -579,6 +647,16 @@ DIFFERENT = [
                 "    generator = random.Random(seed)\n"
                 "    generator.shuffle(candidates)\n    for config in candidates[:budget]",
             )
+        ],
+    ),
+    (
+        "cache_key",
+        [
+            (
+                "import hashlib",
+                "import hashlib\nimport json\n\n\ndef reach(n):\n    return 1 << (n - 1).bit_length()\n",
+            ),
+            (KEY, "return json.dumps([kernel, digest, [reach(n) for n in (M, N, K)], kinds, dtype, gpu, triton])"),
         ],
     ),
     ("cache_key", [(KEY, 'return f"{triton}/{gpu}/{dtype}/{kernel}/{digest}/{tuple(buckets)}/{kinds}"')]),

@@ -72,14 +72,11 @@ def last_causes(tiles: int, count: int, last: float, at_once: int):
     else:
         yield "// cuts the fraction off; / keeps it", 0
         yield "the empty places were counted", 1 - last
+        yield (
+            "all waves but the last are full, and they are count - 1",
+            ((tiles - count * at_once) / at_once, (tiles - (count - 2) * at_once) / at_once),
+        )
     yield "the share of all places was given, not that of the last wave", tiles / (count * at_once)
     yield "a fraction of the wave is asked for, not tiles", last * at_once
     yield "a fraction is asked for, not percent", 100 * last
     yield "all tiles were counted, not those of the last wave", tiles / at_once
-    yield (
-        "count waves come before it, or one too few: all but the last are count - 1",
-        (
-            (tiles - count * at_once) / at_once,
-            (tiles - (count - 2) * at_once) / at_once,
-        ),
-    )

@@ -32,7 +32,10 @@ def random_search(student):
             "the global state of the random numbers was changed.",
             cause="random.seed(seed) sets it for everyone; random.Random(seed) is a generator of your own.",
         )
-    answer = student(grid(), 2048, 2048, 2048, CHIP, lambda config: math.inf, 5, 0)
+    elsewhere = DATASHEET["A100"]
+    with asking(student) as asked:
+        answer = student(grid(), 2048, 1024, 512, elsewhere, lambda config: math.inf, 5, 0)
+    asked.expect("on an A100", 2048, 1024, 512, elsewhere)
     best, curve = expect_tuple("nothing can run", answer, "best", "curve")
     if best is not None or list(curve) != [math.inf] * 5:
         raise Wrong("nothing can run", f"returned {best!r}, {curve!r}; None and 5 times math.inf were expected")

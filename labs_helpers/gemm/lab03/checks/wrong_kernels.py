@@ -47,6 +47,10 @@ GATES = (  # a sentence, and the gate that it speaks of
         lambda result, expected, bound: torch.allclose(result, expected),
     ),
     (
+        "what is compared with is wider than `bound`, the most that each element may be off.",
+        lambda result, expected, bound: ((result - expected).abs() <= 10 * bound).all(),
+    ),
+    (
         "an error is absolute here, as the bound is: do not divide it.",
         lambda result, expected, bound: ((result - expected).abs() / expected.abs() <= bound).all(),
     ),
