@@ -126,7 +126,7 @@ def why_missing(error: NameError, tb) -> str:
     """What to do about a NameError that a cell's own line has raised; '' where the name is none of the lab's."""
     while tb is not None and tb.tb_next is not None:
         tb = tb.tb_next
-    if tb is None or tb.tb_frame.f_code.co_name != "<module>":
+    if tb is None or not tb.tb_frame.f_code.co_name.startswith(("<module>", "<cell line")):  # the latter on Colab
         return ""
     name, line = getattr(error, "name", None), linecache.getline(tb.tb_frame.f_code.co_filename, tb.tb_lineno)
     checked = _CHECK.match(line)
@@ -143,8 +143,8 @@ def why_missing(error: NameError, tb) -> str:
         return ""
     return (
         f"`{name}` is not defined: a cell above, which defines it, has not run since this kernel started.\n"
-        f"  Run the cells above. {RUN_ABOVE}\n"
-        "  Then run this cell again. What you wrote is still in its cells; each ✓ comes back as its check runs."
+        f"  {RUN_ABOVE}\n"
+        "  Then run this cell again. Your code is still in its cells; each ✓ comes back as its check runs."
     )
 
 

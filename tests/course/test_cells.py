@@ -102,6 +102,13 @@ def test_after_a_restart_an_import_that_is_missing_says_what_to_do(run):
     assert "each ✓ comes back" in " ".join(told.split())
 
 
+@pytest.mark.parametrize("code", ["<module>", "<cell line: 1>", "helper"])
+def test_colabs_older_ipython_calls_a_cell_otherwise(code):
+    with pytest.raises(NameError) as caught:
+        exec(compile("tl.arange", "cell", "exec").replace(co_name=code))
+    assert bool(cells.why_missing(caught.value, caught.tb)) == (code != "helper")
+
+
 @pytest.mark.parametrize("cell", ["tritn", "def f():\n    return triton\nf()"])
 def test_another_name_error_is_left_as_it_is(run, cell):
     assert "Run All Above" not in (told := run(cell)) and "NameError: name 'tri" in told
