@@ -80,6 +80,12 @@ BUGS = [
         "the order is",
     ),
     ("resources", "89 like 90", [("< 90", "< 89")], "from 80 on there are"),
+    (
+        "resources",
+        "a stage too many",
+        [("else config.num_stages\n", "else config.num_stages + 1\n")],
+        "and none besides",
+    ),
     ("resources", "256 fit", [("> 255", "> 256")], "one more than a thread's 255"),
     # waves
     (
@@ -117,6 +123,7 @@ BUGS = [
     ("waves", "cut off", [("left / at_once", "left // at_once")], "// cuts the fraction off"),
     ("waves", "percent", [("left / at_once", "100 * left / at_once")], "not percent"),
     ("waves", "BLOCK_K", [("-N // config.BLOCK_N", "-N // config.BLOCK_K")], "BLOCK_K cuts neither"),
+    ("waves", "on its head", [("left / at_once", "at_once / left")], "stands on its head"),
     ("waves", "tiles left", [("left / at_once", "left")], "a fraction of the wave"),
     # prune
     ("prune", "everything", [("return [config for *_, config in kept[:20]]", "return configs")], "at most 40%"),
@@ -152,6 +159,7 @@ BUGS = [
         ],
         "the second is the count",
     ),
+    ("prune", "cut too early", [("    kept.sort(", "    kept = kept[:20]\n    kept.sort(")], "cut before it is sorted"),
     ("prune", "no waves", [("waves(M, N, config, chip.multiprocessors)[1] * tile", "tile")], "the waves are missing"),
     ("prune", "ties left open", [("-accumulators, config", "0, config")], "not decided by the accumulators"),
     (
@@ -293,6 +301,12 @@ BUGS = [
         [("        for config in configs:", "        print(len(list(configs)))\n        for config in configs:")],
         "walked twice",
     ),
+    (
+        "grid_search",
+        "best forgotten",
+        [("    except KeyboardInterrupt:\n", "    except KeyboardInterrupt:\n        return None, times\n")],
+        "after an interrupt, too",
+    ),
     ("grid_search", "its time", [("None, times\n", "None, times[best]\n")], "a dict of Config"),
     (
         "grid_search",
@@ -376,6 +390,18 @@ BUGS = [
             ("import random\n", "import random\n\nfrom labs_helpers.measure.datasheet import DATASHEET\n"),
         ],
         "another chip than",
+    ),
+    (
+        "random_search",
+        "drawn too early",
+        [("prune(configs, M, N, K, chip)", "prune(random.Random(seed).sample(list(configs), 40), M, N, K, chip)")],
+        "first prune all",
+    ),
+    (
+        "random_search",
+        "the slowest so far",
+        [("curve.append(fastest)", "curve.append(max([ms, *curve]))")],
+        "it is the slowest so far",
     ),
     ("random_search", "M and N swapped", [("prune(configs, M, N", "prune(configs, N, M")], "change their places"),
     (

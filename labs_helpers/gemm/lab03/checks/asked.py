@@ -14,9 +14,12 @@ class Asked:
     def __init__(self):
         self.calls, self.kept = [], []
 
-    def expect(self, case: str, M: int, N: int, K: int, chip) -> None:
-        """Raises Wrong where prune was asked for another shape or chip."""
-        for _, *shape, asked_chip in self.calls:
+    def expect(self, case: str, M: int, N: int, K: int, chip, given: int | None = None) -> None:
+        """Raises Wrong where prune was asked for another shape or chip, or about fewer than `given` configurations."""
+        for configs, *shape, asked_chip in self.calls:
+            if given and len(configs) < given:
+                found = f"prune was asked about {len(configs)} configurations, and {given} were given"
+                raise Wrong(case, found, cause="first prune all that are given, then draw from what it keeps.")
             if tuple(shape) != (M, N, K):
                 found = f"prune was asked for {'×'.join(map(str, shape))}, and the shape is {M}×{N}×{K}"
                 raise Wrong(case, found, cause="M, N and K change their places, or another shape's are passed.")

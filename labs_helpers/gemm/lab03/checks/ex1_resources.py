@@ -87,6 +87,7 @@ def shared_causes(config, chip, expected: int):
         yield "from 80 on there are num_stages - 1 buffers: the tile being multiplied has gone to registers", stages
     else:
         yield "on sm_90 wgmma reads shared memory itself, so all num_stages buffers are there", stages - buffer
+        yield "from 90 on there are num_stages buffers, and none besides", stages + buffer
 
 
 def accumulator_causes(config):

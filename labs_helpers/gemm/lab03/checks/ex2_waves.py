@@ -72,6 +72,7 @@ def last_causes(tiles: int, count: int, last: float, at_once: int):
     else:
         yield "// cuts the fraction off; / keeps it", 0
         yield "the empty places were counted", 1 - last
+        yield "the fraction stands on its head: what is left over at_once", 1 / last
         yield (
             "all waves but the last are full, and they are count - 1",
             ((tiles - count * at_once) / at_once, (tiles - (count - 2) * at_once) / at_once),

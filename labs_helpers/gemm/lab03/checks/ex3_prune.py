@@ -128,7 +128,11 @@ def _expect_best(case: str, kept: list[Config], given: list[Config], shape, chip
 
         return all(map(keeps, kept)) and not any(map(keeps, missing))
 
+    first_come = [config for config in given if _may_win(config, chip)][: len(kept)]
     causes = [(sentence, fits(rule)) for sentence, rule in limits] + list(_rankings(kept, given, shape, chip))
+    causes.append(
+        ("the list is cut before it is sorted: the first ones stay, not the best", set(kept) == set(first_come))
+    )
     raise Wrong(case, found, cause=likely(causes, bool), advice=_look_at(first, shape, chip))
 
 

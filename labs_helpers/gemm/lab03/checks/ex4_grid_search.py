@@ -118,5 +118,6 @@ def _keeps_what_was_measured(student, where: str) -> str:
     fastest = min(bench.timed, key=bench.time)
     if kept != {config: bench.time(config) for config in bench.timed} or best != fastest:
         found = f"{len(kept)} times were kept, best {best}; {len(bench.timed)} were measured, the best {fastest}"
-        raise Wrong(case, found)
+        cause = "the best of what was measured is looked for after an interrupt, too." if best is None and kept else ""
+        raise Wrong(case, found, cause=cause)
     return f"{case}: {len(kept)} kept, the best of them found"

@@ -57,7 +57,7 @@ def _regrets(case: str, student, shape) -> list[float]:
             bench.timed.clear()
             answer = student(grid(), *shape, CHIP, bench.measure, BUDGET, seed)
             best, curve = expect_tuple(case, answer, "best", "curve")
-            asked.expect(case, *shape, CHIP)
+            asked.expect(case, *shape, CHIP, given=len(grid()))
             candidates = asked.kept or exercises.prune(grid(), *shape, CHIP)
             _expect_drawn(case, bench, candidates)
             _expect_curve(case, bench, best, curve)
@@ -111,6 +111,7 @@ def _expect_curve(case: str, bench, best, curve) -> None:
         causes = {
             "it holds every time as it was measured.": times,
             "the fastest has to be taken before it is written into the curve.": _late(times),
+            "it is the slowest so far.": np.maximum.accumulate(times).tolist(),
             "it is sorted; it follows the order of the measurements.": sorted(times, reverse=True),
         }
         cause = next((cause for cause, mistaken in causes.items() if list(curve) == mistaken), "")
