@@ -77,6 +77,11 @@ def one_setting(rows: pandas.DataFrame, *columns: str) -> pandas.DataFrame:
     return rows
 
 
+def most_ranks(rows: pandas.DataFrame) -> pandas.DataFrame:
+    """Of each link the rows with its most ranks."""
+    return rows[rows["ranks"] == rows.groupby("link")["ranks"].transform("max")]
+
+
 def step_bar(ax: Axes, y: int, alone: float, step: float, color: str, text: str) -> None:
     """A bar of a step in seconds: the same without synchronisation, the rest in its colour, words at the end."""
     ax.barh(y, min(alone, step), color=COMPUTE, height=0.62)

@@ -15,15 +15,19 @@ from labs_helpers.data_parallel.charts_measured.looks import (
     bars_legend,
     finish_bars,
     level,
+    most_ranks,
     new_figure,
     one_setting,
     setting_of,
     step_bar,
+    three,
 )
 from labs_helpers.data_parallel.study.records import ALONE, links, select
 from labs_helpers.data_parallel.study.tables import OVERLAPPING, stage_table, wrapper_table
 from labs_helpers.draw import figures
 from labs_helpers.draw.curves import predicted
+
+# Where a link's steps were measured on several numbers of ranks, these figures show those on the most.
 
 
 def draw_wrappers(rows: pandas.DataFrame, batch: int | None = None, prediction: Any = None) -> Figure:
@@ -33,7 +37,7 @@ def draw_wrappers(rows: pandas.DataFrame, batch: int | None = None, prediction: 
     batch: sequences per rank, by default the last that was measured. prediction: a Prediction of bucketed's hidden
     share in %, told beside its bar; one without a number draws nothing. ValueError without records.
     """
-    found = one_setting(select(rows, "wrapper", batch=batch), "size", "batch", "length")
+    found = one_setting(most_ranks(select(rows, "wrapper", batch=batch)), "size", "batch", "length")
     tables = {link: wrapper_table(found[found["link"] == link]) for link in links(found)}
     most = max(tables.values(), key=lambda table: table["exposed"].max())
     naive = most[most["wrapper"] == "naive"].iloc[0]
@@ -63,7 +67,7 @@ def draw_stage_steps(rows: pandas.DataFrame, prediction: Any = None) -> Figure:
 
     prediction: a Prediction of ZeRO-3's step over DistributedDataParallel's; one without a number draws nothing.
     """
-    found = one_setting(select(rows, "stage_step"), "size", "batch", "length")
+    found = one_setting(most_ranks(select(rows, "stage_step")), "size", "batch", "length")
     table = stage_table(found)
     ours = table[(table["library"] == "ours") & (table["stage"] != "DDP")].sort_values("step ms").iloc[0]
     title = f"{ours['way']} takes {ours['× DDP']:.2f} times DistributedDataParallel's step\n{setting_of(found)}"
@@ -96,10 +100,10 @@ def draw_buckets(rows: pandas.DataFrame, prediction: Any = None) -> Figure:
     prediction: a Prediction of the best size in MB (2²⁰ bytes), marked on the curve of bucketed in the first panel; one
     without a number draws nothing. ValueError without records.
     """
-    found = one_setting(select(rows, "bucket"), "size", "batch", "length")
+    found = one_setting(most_ranks(select(rows, "bucket")), "size", "batch", "length")
     ours = found[found["wrapper"] == "bucketed"]
     best = {link: ours.loc[ours.loc[ours["link"] == link, "step_ms"].idxmin()] for link in links(ours)}
-    told = ", ".join(f"{row['bucket_mb']:.2g} MB over {link}" for link, row in best.items())
+    told = ", ".join(f"{three(row['bucket_mb'])} MB over {link}" for link, row in best.items())
     fig, axes = new_figure(
         f"The best buckets of ours: {told}\n{setting_of(found)}",
         3.6 + 3.6 * len(best), height=4.2, ncols=len(best), squeeze=False,
@@ -115,7 +119,9 @@ def draw_buckets(rows: pandas.DataFrame, prediction: Any = None) -> Figure:
         )
         level(ax, 1e-3 * here["naive_ms"].iloc[-1], "naive")
         level(ax, 1e-3 * here["alone_ms"].iloc[-1], ALONE, above=False)
-        ax.set_xticks(sorted(here["bucket_mb"].unique()), [f"{mb:.2g}" for mb in sorted(here["bucket_mb"].unique())])
+        ax.set_xticks(
+            sorted(here["bucket_mb"].unique()), [three(float(f"{mb:.2g}")) for mb in sorted(here["bucket_mb"].unique())]
+        )
         ax.minorticks_off()
         ax.set_title(link, fontsize="medium")
         figures.set_unit(ax.yaxis, "s")

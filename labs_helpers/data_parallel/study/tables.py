@@ -74,10 +74,12 @@ def regime_table(rows: pandas.DataFrame) -> pandas.DataFrame:
 
 def scaling_table(rows: pandas.DataFrame) -> pandas.DataFrame:
     """A row per mode, link and number of ranks: efficiency is t₁ / tₙ (weak) or t₁ / (n tₙ) (strong); alone: that of so
-    many ranks at once without synchronisation."""
+    many ranks at once without synchronisation. Of runs with other sequences, those of the one with the most ranks."""
     lines = []
     for mode, steps in select(rows, "scaling").groupby("mode", sort=False):
         steps = steps.sort_values("ranks")
+        kept = {"weak": "batch", "strong": "sequences"}[str(mode)]
+        steps = steps[steps[kept] == steps[kept].iloc[-1]]
         first = steps.iloc[0]
         for _, row in steps.iterrows():
             work = row["sequences"] / first["sequences"] / (row["ranks"] / first["ranks"])

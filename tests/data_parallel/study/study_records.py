@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from labs_helpers.data_parallel.accounting import states
 from labs_helpers.data_parallel.study.compression import HOOKS, MEAN, OPTIMIZERS
+from labs_helpers.data_parallel.study.offload import WAYS
 from labs_helpers.data_parallel.study.replicas import TORCH, WRAPPERS
 from labs_helpers.data_parallel.study.stage_memory import MASTER, STAGES
 from labs_helpers.data_parallel.study.stages import STAGE_OF, TORCHS
@@ -65,7 +66,7 @@ def invented():
                 records.append(about(link) | about_it | times(took, alone) | {"naive_ms": alone + naive_ms(link)})
         records += [about(link) | timeline(link, wrapper, rank) for wrapper in WRAPPERS for rank in (0, 1)]
         records += accumulated(link) + compressed(link)
-    return records + scaled() + learned() + held() + staged()
+    return records + scaled() + learned() + held() + staged() + offloaded()
 
 
 def timeline(link, wrapper, rank):
@@ -117,6 +118,18 @@ def scaled():
             alone = (FORWARD + BACKWARD) * batch + UPDATE
             record = {"kind": "scaling", "mode": mode, "wrapper": "bucketed", "sequences": ranks * batch}
             records.append(about("1 node", batch, ranks) | record | times(alone * (1 + 0.1 * (ranks - 1)), alone))
+    return records
+
+
+def offloaded():
+    records = []
+    for way, (stage, offload) in WAYS.items():
+        update = 60.0 if offload else UPDATE
+        phases = {"forward_ms": FORWARD * BATCH, "backward_ms": BACKWARD * BATCH, "update_ms": update}
+        crossing = {f"to_{to}_{what}": (8 * COUNT if what == "bytes" else 4.0) * bool(offload)
+                    for to in ("cpu", "gpu") for what in ("bytes", "ms")}  # fmt: skip
+        took = {"kind": "offload", "way": way, "stage": stage, "offload": offload, "threads": 2, "peak_bytes": 10**8}
+        records.append(about("1 node") | took | phases | crossing | times(sum(phases.values()), 0.0))
     return records
 
 
