@@ -272,7 +272,7 @@ def test_buffers_are_slices_shapes_lists_and_nobody():
     (lambda comm: comm.Sendrecv(np.zeros(3), comm.rank, 0, np.zeros(3, int), comm.rank), TypeError, "float64"),
     (lambda comm: comm.Allreduce(np.zeros(1), np.zeros(1)), AttributeError, "practice ranks know Get_rank.*Allreduce"),
     (lambda comm: comm.send(1, 0), AttributeError, "NumPy arrays: Send"),
-    (lambda comm: comm.Isend(np.zeros(1), comm.rank).Test(), AttributeError, "Wait and Waitall, not 'Test'"),
+    (lambda comm: comm.Isend(np.zeros(1), comm.rank).Cancel(), AttributeError, "Test and Testall, not 'Cancel'"),
 ])  # fmt: skip
 def test_a_wrong_call_is_told(call, kind, told):
     with pytest.raises(kind, match=told):

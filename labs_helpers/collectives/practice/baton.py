@@ -8,14 +8,15 @@ import gc
 import queue
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from contextlib import suppress
 
 from labs_helpers.collectives.practice.deadlock import Deadlock
 from labs_helpers.collectives.practice.errors import PracticeError, PracticeTimeout, RankFailed
-from labs_helpers.collectives.practice.mailbox import BARRIER, Mailbox, Operation
+from labs_helpers.collectives.practice.mailbox import BARRIER, RECV, Mailbox, Operation
 from labs_helpers.collectives.practice.place import place, raised_at
 from labs_helpers.collectives.practice.schedule import Practice
+from labs_helpers.collectives.practice.stand_in import stand_in
 
 END_S, TRIES = 1.0, 5  # the seconds that a rank has to end when the run is over, and how often it is told
 
@@ -36,6 +37,8 @@ class Baton:
         self.results = [None] * size
         self.barriers: list[int] = []
         self.requests: list[Operation] = []  # of Isend and Irecv
+        self.constants: Container[str] | None = None  # of MPI's, that a negative rank may mean; None: all
+        self._undo: Callable | None = None  # what puts MPI.Request back
         self._arrived: list[Operation] = []
         self._failure: PracticeError | None = None
         self._holder: int | None = None
@@ -43,6 +46,10 @@ class Baton:
         self._over = threading.Event()
         self._turns = [queue.SimpleQueue() for _ in range(size)]
         self._threads: list[threading.Thread] = []
+
+    def know_requests(self, kind) -> None:
+        """From the first request on, to the end of the run, MPI.Request takes those of practice ranks too."""
+        self._undo = self._undo or stand_in(kind)
 
     def run(self, functions: list[Callable], timeout: float) -> Practice:
         """One function a rank, to their end. Raises Deadlock, RankFailed, PracticeTimeout; leaves no rank running."""
@@ -57,6 +64,8 @@ class Baton:
                 self._fail(self._too_slow(timeout))
         finally:
             self._stop()
+            if self._undo is not None:
+                self._undo()
         practice = Practice(
             self.size,
             self.results,
@@ -64,6 +73,7 @@ class Baton:
             self.mailbox.unreceived(),
             self.barriers,
             [str(one) for one in self.requests if not one.finished],
+            sum(one.kind == RECV for one in self.requests),
         )
         if self._failure is None:
             return practice

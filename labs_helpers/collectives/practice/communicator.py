@@ -7,8 +7,10 @@ import sys
 import numpy as np
 
 from labs_helpers.collectives.practice.baton import Baton
+from labs_helpers.collectives.practice.errors import BufferInUse
 from labs_helpers.collectives.practice.mailbox import ANY, RECV, SEND, Operation
 from labs_helpers.collectives.practice.message_buffer import elements
+from labs_helpers.collectives.practice.request import PracticeRequest
 
 KNOWN = (
     "Get_rank",
@@ -19,36 +21,13 @@ KNOWN = (
     "Ssend",
     "Recv",
     "Sendrecv",
+    "Sendrecv_replace",
     "Isend",
     "Issend",
     "Irecv",
     "Barrier",
 )
 _OPEN_MPI = {"ANY_SOURCE": -1, "ANY_TAG": -1, "PROC_NULL": -2, "UNDEFINED": -32766}
-
-
-class PracticeRequest:
-    """What Isend and Irecv return. A receive's data is in its buffer after Wait, never before."""
-
-    def __init__(self, comm: PracticeComm, operations: list[Operation]):
-        self._comm, self._operations = comm, operations
-        comm._baton.requests += operations
-
-    def Wait(self, status=None) -> bool:
-        """Waits until the message has been sent, or has been received into its buffer."""
-        self._comm._wait(self._operations, status)
-        return True
-
-    @classmethod
-    def Waitall(cls, requests, statuses=None) -> bool:
-        """Waits for all of them, as `MPI.Request.Waitall`: `requests[0].Waitall(requests)` does on both."""
-        requests = list(requests)
-        if requests:
-            requests[0]._comm._wait([one for request in requests for one in request._operations])
-        return True
-
-    def __getattr__(self, name: str):
-        raise AttributeError(f"requests of practice ranks know Wait and Waitall, not {name!r}")
 
 
 class PracticeComm:
@@ -87,6 +66,12 @@ class PracticeComm:
             raise ValueError("Sendrecv: sendbuf and recvbuf overlap; receive into a buffer of its own")
         self._wait(self._send(sendbuf, dest, sendtag) + self._receive(recvbuf, source, recvtag), status)
 
+    def Sendrecv_replace(
+        self, buf, dest: int, sendtag: int = 0, source: int | None = None, recvtag: int | None = None, status=None
+    ) -> None:
+        sent = elements(buf, writeable=True).copy()  # what leaves: the buffer is written meanwhile
+        self._wait(self._send(sent, dest, sendtag) + self._receive(buf, source, recvtag), status)
+
     def Isend(self, buf, dest: int, tag: int = 0) -> PracticeRequest:
         return PracticeRequest(self, self._send(buf, dest, tag))
 
@@ -108,7 +93,7 @@ class PracticeComm:
 
     def _send(self, buf, dest, tag, synchronous: bool = False) -> list[Operation]:
         values = elements(buf)
-        if dest == constant("PROC_NULL"):
+        if self._means(dest, "PROC_NULL"):
             return []
         self._check_rank("dest", dest)
         if not isinstance(tag, int | np.integer) or tag < 0:
@@ -117,12 +102,18 @@ class PracticeComm:
 
     def _receive(self, buf, source, tag) -> list[Operation]:
         values = elements(buf, writeable=True)
-        if source is not None and source == constant("PROC_NULL"):
+        if source is not None and self._means(source, "PROC_NULL"):
             return []
-        source = ANY if source is None or source == constant("ANY_SOURCE") else source
+        source = ANY if source is None or self._means(source, "ANY_SOURCE") else source
         tag = ANY if tag is None or tag == constant("ANY_TAG") else tag
         if source is not ANY:
             self._check_rank("source", source)
+        for other in self._baton.requests:
+            if other.kind == RECV and other.rank == self.rank and not other.finished and _overlap(other.buffer, values):
+                raise BufferInUse(
+                    f"a second message is received into the same memory: {other} is not waited for yet, and which of "
+                    "the two stays there is left to chance; each needs a buffer of its own, or Wait first"
+                )
         return self._post(Operation(RECV, self.rank, source, tag, values))
 
     def _post(self, operation: Operation, synchronous: bool = False) -> list[Operation]:
@@ -136,9 +127,18 @@ class PracticeComm:
         if status is not None:
             _fill(status, next((one.met for one in operations if one.kind == RECV), None))
 
+    def _means(self, rank, name: str) -> bool:
+        """Whether a rank is MPI's constant of this name, and not a number that happens to be the same."""
+        names = self._baton.constants
+        return rank == constant(name) and (names is None or name in names)
+
     def _check_rank(self, name: str, value) -> None:
         if not isinstance(value, int | np.integer) or not 0 <= value < self.size:
             raise ValueError(f"{name} is {value!r}, but the ranks are 0 to {self.size - 1}")
+
+
+def _overlap(a: np.ndarray, b: np.ndarray) -> bool:
+    return bool(a.size and b.size and np.may_share_memory(a, b))
 
 
 def constant(name: str) -> int:

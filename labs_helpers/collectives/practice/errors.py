@@ -27,3 +27,7 @@ class Truncated(RuntimeError):
 
 class SendBufferOverwritten(RuntimeError):
     """A rank changed a buffer that was still being sent."""
+
+
+class BufferInUse(RuntimeError):
+    """Two messages are received into the same memory at the same time."""

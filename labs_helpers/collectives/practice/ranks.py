@@ -10,22 +10,32 @@ told the moment it exists. No MPI is needed or loaded.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from functools import partial
 
 import numpy as np
 
 from labs_helpers.collectives.practice.baton import Baton
 from labs_helpers.collectives.practice.communicator import PracticeComm
+from labs_helpers.collectives.practice.request import Requests
 from labs_helpers.collectives.practice.schedule import Practice
 
 
-def practice(function: Callable, size: int, *args, timeout: float = 10.0, eager_limit: int | None = None) -> Practice:
+def practice(
+    function: Callable,
+    size: int,
+    *args,
+    timeout: float = 10.0,
+    eager_limit: int | None = None,
+    constants: Container[str] | None = None,
+) -> Practice:
     """Run function(comm, *args) on `size` ranks and return their results, messages and bytes.
 
     args: a list holds one value for each rank, which gets its own; of an array each rank gets a copy; anything else
     goes to all as it is. timeout: seconds for the whole run. eager_limit: messages of at most this many bytes leave
     without waiting for the receiver (Open MPI in shared memory: 4,000 do, 4,096 do not); None: no message does.
+    constants: which of MPI's, 'ANY_SOURCE' and 'PROC_NULL', a negative rank may mean: −1 is the one in Open MPI and the
+    other in MPICH, and often neither is meant; None: both may be.
 
     Ranks run one at a time, the one with the earliest logical clock first, so a run does not depend on the machine.
 
@@ -34,6 +44,8 @@ def practice(function: Callable, size: int, *args, timeout: float = 10.0, eager_
     """
     size = check_size(size, args)
     baton = Baton(size, eager_limit)
+    baton.constants = constants
+    baton.know_requests(Requests)
     return baton.run(
         [partial(function, PracticeComm(baton, rank), *(of_rank(arg, rank) for arg in args)) for rank in range(size)],
         timeout,

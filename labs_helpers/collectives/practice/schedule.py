@@ -32,6 +32,7 @@ class Practice:
 
     `messages`: those received, by time. `unreceived`: those sent and never received. `barriers`: the times at which
     all ranks had reached a barrier. `never_waited`: 'rank 0: Isend to 1' for each request that nobody waited for.
+    `requested`: how many receives were requests, of Irecv.
     """
 
     size: int
@@ -40,6 +41,7 @@ class Practice:
     unreceived: list[Message] = field(default_factory=list)
     barriers: list[int] = field(default_factory=list)
     never_waited: list[str] = field(default_factory=list)
+    requested: int = 0
 
     @property
     def steps(self) -> int:

@@ -115,7 +115,7 @@ BUGS = [
                 + SHIFT,
             )
         ],
-        "a deadlock(.|\n)*Not waited for so far: rank 0: Irecv from 1",
+        "into the same memory: rank 0: Irecv from 1 is not waited for yet(.|\n)*or Wait first",
     ),
     (
         "ring_shift",
@@ -172,16 +172,34 @@ BUGS = [
     ),
     (
         "ring_shift",
-        "Waitall",
+        "−1",
+        [("(comm.rank - 1) % comm.size", "comm.rank - 1")],
+        "source is -1, but(.|\n)*Open MPI happens to",
+    ),
+    (
+        "ring_shift",
+        "a new recv",
+        [(IN_TURNS, "    recv = send.copy()\n" + SHIFT)],
+        "`recv = …` gives the name to another vector",
+    ),
+    (
+        "ring_shift",
+        "returned",
         [
             (
                 IN_TURNS,
-                """    from mpi4py import MPI
-    MPI.Request.Waitall([comm.Isend(send, dest=right), comm.Irecv(recv, source=left)])
-""",
+                SHIFT.replace("recvbuf=recv", "recvbuf=arrived").join(
+                    ["    arrived = send.copy()\n", "    return arrived\n"]
+                ),
             )
         ],
-        "Cannot convert PracticeRequest(.|\n)*for request in requests: request.Wait",
+        "the result is returned; it has to be in recv",
+    ),
+    (
+        "ring_shift",
+        "the receivers look the wrong way",
+        [("comm.Recv(recv, source=left)", "comm.Recv(recv, source=right)")],
+        "^4 ranks: a deadlock(.|\n)*who sends and who receives do not fit",
     ),
     # naive_allreduce
     ("naive_allreduce", "the root forgets itself", [("recv[:] = send", "recv[:] = 0")], "root's own part is forgotten"),
@@ -258,6 +276,46 @@ BUGS = [
         [("comm.Send(recv, dest=dest)", "comm.Isend(recv, dest=dest)")],
         "rank 0: Isend to 1 is never waited for",
     ),
+    (
+        "naive_allreduce",
+        "COMM_WORLD",
+        [("    if comm.rank", "    from mpi4py import MPI\n    comm = MPI.COMM_WORLD\n    if comm.rank")],
+        "COMM_WORLD in place of comm",
+    ),
+    (
+        "naive_allreduce",
+        "the result reduced once more",
+        [
+            (
+                "        comm.Recv(recv, source=0)\n",
+                "        comm.Recv(recv, source=0)\n        op(recv, send, out=recv)\n",
+            )
+        ],
+        "the others reduce the finished result once more",
+    ),
+    (
+        "naive_allreduce",
+        "the last rank's vector left where it is",
+        [("for source in range(1, comm.size):", "for source in range(1, comm.size - 1):")],
+        "none of them receives: a Recv is missing",
+    ),
+    (
+        "naive_allreduce",
+        "a float64 part",
+        [("np.empty_like(send)", "np.empty(len(send))")],
+        "np.zeros.n. are float64 whatever",
+    ),
+    (
+        "naive_allreduce",
+        "all into one buffer",
+        [
+            (
+                "        for source in range(1, comm.size):\n            comm.Recv(part, source=source)",
+                "        for one in [comm.Irecv(part, source=s) for s in range(1, comm.size)]:\n            one.Wait()",
+            )
+        ],
+        "a second message is received into the same memory: rank 0: Irecv from 1",
+    ),
     # ring_reduce_scatter
     (
         "ring_reduce_scatter",
@@ -275,7 +333,7 @@ BUGS = [
         "ring_reduce_scatter",
         "receives what it sends",
         [("rank - step - 2", "rank - step - 1")],
-        "same chunk that it sends",
+        "into the chunk that was just sent",
     ),
     (
         "ring_reduce_scatter",
@@ -413,6 +471,33 @@ BUGS = [
         [("dest=right, recvbuf=part,", "dest=right, sendtag=step, recvbuf=part, recvtag=step + 1,")],
         "one with tag 0 is there(.|\n)*another tag",
     ),
+    (
+        "ring_reduce_scatter",
+        "its first parts alone",
+        [
+            ("    rank, size = comm.rank, comm.size\n", "    rank, size, begun = comm.rank, comm.size, data.copy()\n"),
+            ("Sendrecv(data[start:stop]", "Sendrecv(begun[start:stop]"),
+        ],
+        "each step sends what the rank had at first",
+    ),
+    (
+        "ring_reduce_scatter",
+        "indices beyond the last chunk",
+        [("(rank - step - 1) % size", "rank + step - 1"), ("(rank - step - 2) % size", "rank + step")],
+        "list index out of range(.|\n)*the number of a chunk or of a rank goes round",
+    ),
+    (
+        "ring_reduce_scatter",
+        "a float64 copy",
+        [
+            (
+                "    rank, size = comm.rank, comm.size\n",
+                "    rank, size, data, result = comm.rank, comm.size, data.astype(float), data\n",
+            ),
+            ("        op(own, part, out=own)\n", "        op(own, part, out=own)\n    result[:] = data\n"),
+        ],
+        "a vector in between is float64",
+    ),
     # ring_allreduce
     (
         "ring_allreduce",
@@ -523,6 +608,21 @@ BUGS = [
         [(GATHER, "        comm.Isend(mine, dest=right)\n        comm.Recv(next_one, source=left)\n")],
         "is never waited for",
     ),
+    (
+        "ring_allreduce",
+        "upward",
+        [("(rank - step) % size", "(rank + step) % size"), ("(rank - step - 1) % size", "(rank + step + 1) % size")],
+        "chunk numbers go up while chunks travel to the right",
+    ),
+    (
+        "ring_allreduce",
+        "in float64",
+        [
+            ("    recv[:] = send\n", "    result, recv = recv, send.astype(float)\n"),
+            (BOTH_RINGS, BOTH_RINGS + "    result[:] = recv\n"),
+        ],
+        "a vector in between is float64",
+    ),
     # pairwise_alltoall
     (
         "pairwise_alltoall",
@@ -599,7 +699,7 @@ BUGS = [
             ),
             ("def pairwise", "import numpy as np\ndef pairwise"),
         ],
-        "1 message of 48 bytes; a block for each other rank makes 1 of 24(.|\n)*everything is sent to everybody",
+        "3 messages of 64, 64, 64 bytes; a block for each other rank makes 3 of 16(.|\n)*everything is sent to everyb",
     ),
     (
         "pairwise_alltoall",
@@ -644,7 +744,7 @@ BUGS = [
             ),
             ("def pairwise", "import numpy as np\ndef pairwise"),
         ],
-        "rank 0 sends 1 message of 12 bytes; a block for each other rank makes 1 of 24$",
+        "rank 0 sends 3 messages of 8, 8, 8 bytes; a block for each other rank makes 3 of 16$",
     ),
     (
         "pairwise_alltoall",
@@ -656,6 +756,40 @@ BUGS = [
                 "source=(rank - 1) % size)\n",
             )
         ],
-        "rank 0 sends 2 messages of 24, 0 bytes; a block for each other rank makes 1 of 24$",
+        "rank 0 sends 4 messages of 16, 16, 16, 0 bytes; a block for each other rank makes 3 of 16$",
+    ),
+    (
+        "pairwise_alltoall",
+        "a part of float64",
+        [
+            (
+                EXCHANGE,
+                """        part = np.empty(len(recv) // size)
+        comm.Sendrecv(blocks[dest], dest=dest, recvbuf=part, source=source)
+        arriving[source] = part
+""",
+            ),
+            ("def pairwise", "import numpy as np\ndef pairwise"),
+        ],
+        "np.zeros.n. are float64 whatever",
+    ),
+    (
+        "pairwise_alltoall",
+        "always to the right",
+        [
+            (
+                EXCHANGE,
+                EXCHANGE.replace("dest=dest", "dest=(rank + 1) % size").replace(
+                    "source=source", "source=rank - 1 if rank else size - 1"
+                ),
+            )
+        ],
+        "every step sends to the same rank",
+    ),
+    (
+        "pairwise_alltoall",
+        "both blocks swapped",
+        [(EXCHANGE, EXCHANGE.replace("blocks[dest]", "blocks[source]").replace("arriving[source]", "arriving[dest]"))],
+        "the two blocks are swapped",
     ),
 ]

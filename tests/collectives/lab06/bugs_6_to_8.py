@@ -95,7 +95,35 @@ BUGS = [
         "not of one of its chunks",
     ),
     ("fit_cost", "megabytes", [("return alpha, beta,", "return alpha, 1e6 * beta,")], "not a megabyte"),
+    ("fit_cost", "a sign", [("return alpha, beta, crossover", "return alpha, beta, -crossover")], "wrong sign"),
+    (
+        "fit_cost",
+        "the shortest time",
+        [("return alpha, beta, crossover", "return seconds.min(), beta, crossover")],
+        "the shortest message's time was taken for alpha",
+    ),
     # shared_memory_allreduce
+    (
+        "shared_memory_allreduce",
+        "rows never written",
+        [("    shared[comm.rank] = send\n", "")],
+        "at no barrier is a rank's vector in its row of shared",
+    ),
+    (
+        "shared_memory_allreduce",
+        "in float64",
+        [(ROWS, "    shared[comm.rank, mine] = op.reduce(shared[:, mine].astype(float), axis=0)\n")],
+        "a vector in between is float64",
+    ),
+    (
+        "shared_memory_allreduce",
+        "into all rows, and no barrier",
+        [
+            (ROWS, "    shared[:, mine] = op.reduce(shared[:, mine], axis=0)\n"),
+            ("    comm.Barrier()  # all chunks are reduced\n", ""),
+        ],
+        "collects chunks that are not reduced yet",
+    ),
     (
         "shared_memory_allreduce",
         "no barrier after writing",

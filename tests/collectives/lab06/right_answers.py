@@ -1,6 +1,6 @@
 """Right answers to lab 06, written otherwise than its references."""
 
-from tests.collectives.lab06.snippets import GATHER, HALVE, IN_TURNS, LSTSQ, RING_STEP, ROWS
+from tests.collectives.lab06.snippets import EXCHANGE, GATHER, HALVE, IN_TURNS, LSTSQ, RING_STEP, ROWS
 
 DIFFERENT = [
     ("ring_shift", [(IN_TURNS, "    comm.Sendrecv(send, dest=right, recvbuf=recv, source=left)\n")]),
@@ -156,4 +156,64 @@ DIFFERENT = [
             )
         ],
     ),
+    # Other names of mpi4py's.
+    (
+        "ring_shift",
+        [
+            (
+                IN_TURNS,
+                """    from mpi4py import MPI
+    MPI.Request.Waitall([comm.Isend(send, dest=right), comm.Irecv(recv, source=left)])
+""",
+            )
+        ],
+    ),
+    (
+        "ring_shift",
+        [(IN_TURNS, "    recv[:] = send\n    comm.Sendrecv_replace(recv, dest=right, source=left)\n")],
+    ),
+    (
+        "ring_shift",
+        [
+            (
+                IN_TURNS,
+                """    sent, arriving = comm.Isend(send, dest=right), comm.Irecv(recv, source=left)
+    while not arriving.Test():
+        pass
+    sent.wait()
+""",
+            )
+        ],
+    ),
+    # A buffer that is kept from call to call.
+    (
+        "ring_reduce_scatter",
+        [
+            ("def ring_reduce", "KEPT = {}\n\n\ndef ring_reduce"),
+            ("np.empty_like(own)", "KEPT.setdefault((len(own), own.dtype), np.empty_like(own))"),
+        ],
+    ),
+    # All at once, in the order of the steps and in that of the ranks; and pairs of which some are absent.
+    (
+        "pairwise_alltoall",
+        [
+            (
+                EXCHANGE,
+                """        requests += [comm.Irecv(arriving[source], source), comm.Isend(blocks[dest], dest)]
+    for request in requests:
+        request.Wait()
+""",
+            ),
+            ("    for step", "    requests = []\n    for step"),
+        ],
+    ),
+    (
+        "pairwise_alltoall",
+        [
+            ("(rank + step) % size, (rank - step) % size", "rank ^ step, rank ^ step"),
+            ("range(1, size)", "range(1, 1 << (size - 1).bit_length())"),
+            (EXCHANGE, "        if dest < size:\n    " + EXCHANGE),
+        ],
+    ),
+    ("fit_cost", [("return alpha, beta, crossover", "return [alpha, beta, crossover]")]),
 ]

@@ -42,14 +42,20 @@ CASES = [
     (lambda comm: comm.rank or comm.Barrier(), 2, "has ended and does less"),
     (sends_and_receives_the_same_way, 3, "who sends and who receives do not fit"),
     (both_requests_the_same_way, 3, "who sends and who receives do not fit"),
-    (lambda comm: comm.Recv(ONE.copy(), comm.rank), 2, "the rank itself waits for ever"),
+    (lambda comm: comm.Recv(ONE.copy(), comm.rank), 1, "the rank itself waits for ever; copy"),
+    (
+        lambda comm: comm.Recv(ONE.copy(), comm.rank),
+        2,
+        "with 2 ranks none has to send to itself: rank 0 needs a branch",
+    ),
+    (lambda comm: [comm.Send, comm.Recv][comm.rank % 2](ONE.copy(), (comm.rank + 1) % 4), 4, "do not fit"),
     (lambda comm: comm.Recv(ONE.copy(), 0) if comm.rank else comm.Barrier(), 2, "in a barrier"),
     (lambda comm: comm.Send(ONE, 1 - comm.rank), 2, "everybody sends first"),
     (lambda comm: comm.Isend(ONE, 1 - comm.rank).Wait(), 2, "everybody sends first"),
     (lambda comm: comm.Recv(ONE.copy(), 1 - comm.rank), 2, "everybody receives first"),
     (lambda comm: comm.Irecv(ONE.copy(), 1 - comm.rank).Wait(), 2, "everybody receives first"),
     (an_irecv_takes_the_message, 2, ""),
-    (two_meet_while_one_is_away, 3, ""),
+    (two_meet_while_one_is_away, 3, "each of these sends to the next, and none of them receives"),
 ]
 
 

@@ -82,8 +82,8 @@ def test_what_cannot_be_sent_to_other_processes_is_told_by_its_name(tmp_path):
     wrong = planted(
         exercises.ring_shift,
         tmp_path,
-        ("def ring_shift", "SEEN, KEPT = [], []\n\n\ndef ring_shift"),
-        ("    if comm.size", "    SEEN.append(comm)\n    KEPT.append(comm.rank)\n    if comm.size"),
+        ("def ring_shift", "import threading\n\nSEEN, KEPT = threading.Lock(), []\n\n\ndef ring_shift"),
+        ("    if comm.size", "    KEPT.append(SEEN.locked())\n    if comm.size"),
     )
     blocks = [(np.zeros(1), np.zeros(1))]
     check_ranks.on_practice_ranks("1 rank", wrong, blocks)

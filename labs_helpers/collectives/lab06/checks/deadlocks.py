@@ -26,7 +26,14 @@ def _causes(deadlock: Deadlock):
     fit = "who sends and who receives do not fit: the rank that is sent to has to receive from the sender, in that step"
     yield fit, any(one.waits[1].peer is not None for one in both)
     itself = deadlock.chain == deadlock.chain[:1] * 2
-    yield "a blocking Send or Recv whose other side is the rank itself waits for ever; copy instead", itself
+    copies = "a blocking Send or Recv whose other side is the rank itself waits for ever; copy instead"
+    yield copies, itself and len(ranks) == 1
+    me = deadlock.chain[0]
+    yield (
+        f"with {len(ranks)} ranks none has to send to itself: rank {me} needs a branch of its own, or the rank that it "
+        "works out is the wrong one",
+        itself,
+    )
     barrier = any(one.call == "Barrier" for one in chain)
     yield "some ranks wait in a barrier that another cannot reach before they have gone on", barrier
     # Where the receive of a Sendrecv or of an Irecv is there as well, it is not the order of the calls.
@@ -36,3 +43,17 @@ def _causes(deadlock: Deadlock):
         in_turns = "Sendrecv does both at once; or some ranks receive first"
         yield f"everybody sends first, and nobody receives. {in_turns}", kinds == {"send"}
         yield "everybody receives first, and nobody sends", kinds == {"recv"} and not deadlock.sends
+        yield fit, all(_is_single(one) for one in ranks) and any(_look_past_each_other(one, ranks) for one in ranks)
+    sending = {one.call for one in chain} == {"Send"}
+    yield "each of these sends to the next, and none of them receives: a Recv is missing, or comes too late", sending
+
+
+def _is_single(one) -> bool:
+    return len(one.waits) == 1 and one.call in ("Send", "Recv")
+
+
+def _look_past_each_other(one, ranks) -> bool:
+    """Whether it sends to a rank that waits for a message from another one."""
+    wait = one.waits[0]
+    theirs = ranks[wait.peer].waits[0] if wait.kind == "send" else wait
+    return theirs.kind == "recv" and wait.kind == "send" and theirs.peer not in (None, one.rank)

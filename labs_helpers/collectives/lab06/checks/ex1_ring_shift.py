@@ -3,7 +3,7 @@
 import numpy as np
 
 from labs_helpers.collectives.lab06 import exercises
-from labs_helpers.collectives.lab06.checks.ranks import on_practice_ranks, on_real_ranks
+from labs_helpers.collectives.lab06.checks.ranks import on_practice_ranks, on_real_ranks, unused
 from labs_helpers.collectives.lab06.checks.vectors import expect_unchanged, unwritten
 from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import Wrong, expect_equal
@@ -19,7 +19,7 @@ def ring_shift(student):
     ):
         own = _send_and_recv(size, block)
         run = on_practice_ranks(case, student, own)
-        _expect_shifted(case, own, block)
+        _expect_shifted(case, own, block, unused(student, run))
         if size > 1 and run.messages_sent != [1] * size:
             raise Wrong(case, f"the ranks sent {run.messages_sent} messages; one each is enough")
         yield case
@@ -33,25 +33,26 @@ def _send_and_recv(size: int, block) -> list[tuple]:
     return [(100 * rank + block, unwritten(block.size, block.dtype)) for rank in range(size)]
 
 
-def _expect_shifted(case: str, left, block) -> None:
-    """left: (send, recv) as each rank left them."""
+def _expect_shifted(case: str, left, block, unused: str = "") -> None:
+    """left: (send, recv) as each rank left them. unused: why recv may be as it was."""
     sends, recvs = map(np.array, zip(*left, strict=True))
     before, blank = map(np.array, zip(*_send_and_recv(len(left), block), strict=True))
     if np.array_equal([sends, recvs], [blank, blank], equal_nan=block.dtype.kind == "f"):
         swapped = "the two are swapped: recv is sent, and received into is send"
         raise Wrong(case, "every rank's send was overwritten, and recv is as it was.", cause=swapped)
     expect_unchanged(case, sends, before)
-    expect_equal(case, recvs, np.roll(before, 1, 0), causes(recvs, before, blank), "rank {at[0]}, element {at[1]}")
+    likely = causes(recvs, before, blank, unused)
+    expect_equal(case, recvs, np.roll(before, 1, 0), likely, "rank {at[0]}, element {at[1]}")
 
 
-def causes(recvs, sends, blank):
-    """Their answers: all ranks' recvs. sends: what each rank had to send. blank: recvs as they were."""
+def causes(recvs, sends, blank, unused):
+    """Their answers: all ranks' recvs. sends: what each rank had to send. blank: recvs as they were, and why."""
     expected, size, dtype = np.roll(sends, 1, 0), len(sends), sends.dtype
     pairs = sends[(np.arange(size) ^ 1) % size]
     wrong = (recvs != expected).any(1, keepdims=True)
     yield "the blocks travel the wrong way: each rank has that of the rank on its right", np.roll(sends, -1, 0)
     yield "two ranks each exchange their blocks; a ring passes them all on to the right", pairs
-    yield "nothing was received: recv is as it was", np.where(wrong, blank, expected)
+    yield unused or "nothing was received: recv is as it was", np.where(wrong, blank, expected)
     yield "it is the rank's own block", np.where(wrong, sends, expected)
     yield "the block has travelled as float32", expected.astype(np.float32).astype(dtype)
     yield "the block has travelled as float64", expected.astype(np.float64).astype(dtype)

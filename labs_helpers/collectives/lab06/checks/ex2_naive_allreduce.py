@@ -4,7 +4,7 @@ import numpy as np
 
 from labs_helpers.collectives.lab06 import exercises
 from labs_helpers.collectives.lab06.checks import vectors
-from labs_helpers.collectives.lab06.checks.ranks import on_practice_ranks
+from labs_helpers.collectives.lab06.checks.ranks import on_practice_ranks, unused
 from labs_helpers.collectives.lab06.checks.vectors import into_recv, tagged
 from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import Wrong
@@ -20,9 +20,9 @@ def naive_allreduce(student):
         ("4 ranks, nothing to reduce", 4, 0),
     ):
         own = into_recv(sends := tagged(size, n), np.add)
-        on_practice_ranks(case, student, own)
+        run = on_practice_ranks(case, student, own)
         vectors.expect_unchanged(case, sends, tagged(size, n))
-        vectors.expect_sum(case, *vectors.results(own), causes(size, n))
+        vectors.expect_sum(case, *vectors.results(own), causes(size, n, unused(student, run)))
         yield case
     yield vectors.check_maximum(student, into_recv)
     case = "5 ranks, 8,000 bytes"
@@ -34,14 +34,21 @@ def naive_allreduce(student):
             f"the root receives {received:,} bytes and sends {sent:,}, the others send {others}; expected 32,000, "
             "32,000 and 8,000 each: every message goes to the root or comes from it, one each",
         )
+    if run.messages_sent != [4, 1, 1, 1, 1]:
+        sent = f"the ranks sent {run.messages_sent} messages, 4 from the root and 1 from each other rank are enough"
+        pieces = "a vector is sent in pieces; each message costs its own time, send it whole"
+        raise Wrong(case, sent, cause=pieces if min(m.nbytes for m in run.messages) < 8000 else "")
     yield f"{case}: 32,000 go to the root, and 32,000 come from it"
     yield vectors.check_real_ranks(student, into_recv, 4, 1000)
 
 
-def causes(size: int, n: int):
+def causes(size: int, n: int, unused: str):
     """Their answers: all ranks' recvs."""
-    parts, total, blank = tagged(size, n), sum(tagged(size, n)), vectors.unwritten(n)
+    parts, total, blank = np.array(tagged(size, n)), sum(tagged(size, n)), vectors.unwritten(n)
     others = size - 1
+    if unused:
+        yield unused, [blank] * size
+        yield unused, [total] + [blank] * others
     yield "the result is not sent back to the others", [total] + [blank] * others
     yield "the root puts nothing into its recv", [blank] + [total] * others
     unfinished = "what comes back to the others is not the finished result"
@@ -52,4 +59,5 @@ def causes(size: int, n: int):
     for rank in range(1, size):
         yield f"recv holds rank {rank}'s vector alone: each vector replaces the one before", [parts[rank]] * size
     yield "the root's own part is forgotten", [total - parts[0]] * size
+    yield "the others reduce the finished result once more, with their own vectors", [total, *(total + parts[1:])]
     yield "the root's own part is added twice", [total + parts[0]] * size

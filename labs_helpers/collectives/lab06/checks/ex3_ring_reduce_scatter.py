@@ -40,7 +40,13 @@ def causes(size: int, n: int):
     yield "a step too few: with N ranks there are N − 1", ring(data, steps=size - 2)
     yield "a step too many: with N ranks there are N − 1", ring(data, steps=size)
     yield "what arrives replaces the chunk instead of being reduced into it", ring(data, adds=False)
-    yield "a step receives the same chunk that it sends; what arrives is the one before", ring(data, received=-1)
+    just_sent = "what arrives is reduced into the chunk that was just sent; it belongs to the one before"
+    yield just_sent, ring(data, received=-1)
+    at_first = "each step sends what the rank had at first; what has come into a chunk has to travel on"
+    yield at_first, ring(data, first=True)
+    upward = "the chunk numbers go up from step to step while chunks travel to the right; they go down by one"
+    yield upward, ring(data, turn=-1, way=1)
+    yield upward, ring(data, sent=1, received=0, turn=-1, way=1)
     yield "the wrong way round the ring: data[…] goes right, what arrives comes from the left", ring(data, way=-1)
     for by in range(1, size):
         sign, far = ("+", by) if by <= size // 2 else ("−", size - by)

@@ -66,5 +66,7 @@ def causes(size: int, n: int):
         yield no_chunk, gather(sends)
         yield own_alone, scattered
         yield "a step is missing in the all-gather: with N ranks there are N − 1", gather(scattered, steps=size - 2)
+        upward = "the all-gather's chunk numbers go up while chunks travel to the right; they go down by one"
+        yield upward, ring(scattered, sent=0, received=-1, turn=-turn, way=turn, adds=False)
         for far in range(1, size):
             yield too_early, gather(scattered, sent=far, received=far - 1)

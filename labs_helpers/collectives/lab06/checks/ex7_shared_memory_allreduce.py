@@ -31,11 +31,12 @@ def shared_memory_allreduce(student):
         reduced = [[] for _ in range(size)]  # elements, each time
         ops = [WatchedOp(np.add, counts.append) for counts in reduced]
         own = [(shared, send, _blank(CALLS, n), op) for send, op in zip(_sends(size, n), ops, strict=True)]
-        run = on_practice_ranks(case, student, own, _calls)
+        there = [False] * size  # whether at a barrier of the first call a rank's vector was in its row
+        run = on_practice_ranks(case, student, own, partial(_watched_calls, there))
         if run.messages:
             raise Wrong(case, f"{len(run.messages)} messages were sent; the vectors go through `shared`")
         vectors.expect_unchanged(case, [send for _, send, _, _ in own], _sends(size, n))
-        _expect_results(case, [recv for _, _, recv, _ in own], shared)
+        _expect_results(case, [recv for _, _, recv, _ in own], shared, all(there) or not run.barriers)
         for rank, (start, stop) in enumerate(chunk_bounds(n, size)):
             needed, found = (size - 1) * (stop - start), sum(reduced[rank]) // CALLS
             if found > needed + (stop - start):
@@ -43,8 +44,8 @@ def shared_memory_allreduce(student):
                 raise Wrong(case, f"rank {rank} reduces {found} elements a call, {needed} are enough.", cause=cause)
         yield f"{case}: {len(run.barriers) / CALLS:g} barriers each"
 
-    case, shared = "np.maximum, int32, all below zero", np.zeros((4, 10), np.int32)
-    own = [(shared, [send], [unwritten(10, np.int32)], np.maximum) for send in vectors.below_zero(4, 10)]
+    case, shared = vectors.MAXIMUM, np.zeros((4, 10), np.int64)
+    own = [(shared, [send], [unwritten(10, np.int64)], np.maximum) for send in vectors.below_zero(4, 10)]
     on_practice_ranks(case, student, own, _calls)
     vectors.expect_maximum(case, [recv for _, _, (recv,), _ in own], [(0, 10)] * 4)
     yield case
@@ -71,6 +72,28 @@ def _calls(student, comm, shared, sends, recvs, op) -> None:
         student(comm, shared, send, recv, op)
 
 
+class _WatchingComm:
+    """Calls `look` at each barrier."""
+
+    def __init__(self, comm, look):
+        self._comm, self._look = comm, look
+
+    def Barrier(self) -> None:
+        self._look()
+        self._comm.Barrier()
+
+    def __getattr__(self, name):
+        return getattr(self._comm, name)
+
+
+def _watched_calls(there: list[bool], student, comm, shared, sends, recvs, op) -> None:
+    def look() -> None:
+        there[comm.rank] |= bool(np.any(shared[comm.rank] == sends[0]))
+
+    _calls(student, _WatchingComm(comm, look), shared, sends[:1], recvs[:1], op)
+    _calls(student, comm, shared, sends[1:], recvs[1:], op)
+
+
 def _late_calls(student, comm, sends, recvs) -> None:
     """All calls with rank 0 late, then all with the last rank late."""
     shared, window = shared_matrix(comm, sends.shape[1], np.float64)
@@ -85,19 +108,22 @@ def _late_calls(student, comm, sends, recvs) -> None:
     window.Free()
 
 
-def _expect_results(case: str, recvs, shared=None) -> None:
+def _expect_results(case: str, recvs, shared=None, filled: bool = True) -> None:
     """recvs: each rank's (call, element). shared: as the last call of practice ranks left it, which take turns in their
-    order."""
+    order. filled: whether every rank's vector was in its row at a barrier."""
     size, _, n = np.shape(recvs)
     for call in range(CALLS):
         found, of_call = np.array(recvs)[:, call] / 2.0**call, f"{case}, call {call}"
         # Each rank's own chunk first: it tells about the reduction.
-        vectors.expect_sum(of_call, found, chunk_bounds(n, size), otherwise=partial(_reduction_cause, found, shared))
-        vectors.expect_sum(of_call, found, [(0, n)] * size, otherwise=_collection_cause)
+        reduction = partial(_reduction_cause, found, shared, filled)
+        vectors.expect_sum(of_call, found, chunk_bounds(n, size), otherwise=reduction)
+        vectors.expect_sum(of_call, found, [(0, n)] * size, otherwise=partial(_collection_cause, found, shared))
 
 
-def _reduction_cause(found, shared, wrong: WrongElement) -> str:
+def _reduction_cause(found, shared, filled: bool, wrong: WrongElement) -> str:
     """The cause of a wrong element in a rank's own chunk."""
+    if not filled:
+        return "at no barrier is a rank's vector in its row of shared: shared[comm.rank] = send, and then the barrier"
     if shared is not None and (cause := _place_cause(found, shared, wrong.chunk)):
         return cause
     if np.isnan(wrong.value):
@@ -120,14 +146,19 @@ def _place_cause(found, shared, chunk: int) -> str:
         return (
             "each rank writes its result over its whole row, which the others still read; only chunk r of row r is free"
         )
-    finished = (shared[:, places[chunk]] == 2.0 ** (CALLS - 1) * total[places[chunk]]).all(1)
+    finished = _finished(shared, places[chunk], total)
     if finished[chunk]:
         return f"chunk {chunk} lies finished in row {chunk} of shared, and was not collected from there"
     elsewhere = f"chunk {chunk} lies finished in row {finished.argmax()} of shared, and is collected from another"
     return f"{elsewhere}: put a result where it is collected" if finished.any() else ""
 
 
-def _collection_cause(wrong: WrongElement) -> str:
+def _finished(shared, place: slice, total) -> np.ndarray:
+    """In which rows a chunk of the last call's sum lies."""
+    return (shared[:, place] == 2.0 ** (CALLS - 1) * total[place]).all(1)
+
+
+def _collection_cause(found, shared, wrong: WrongElement) -> str:
     """The cause of one in another rank's chunk, where all ranks have their own."""
     if set(wrong.parts) == {2} or wrong.is_own(wrong.chunk, 2):
         return "the next call wrote a row while others were still collecting: a barrier is missing at the end of a call"
@@ -135,7 +166,10 @@ def _collection_cause(wrong: WrongElement) -> str:
         return UNEVEN
     if np.isnan(wrong.value):
         return "it is not collected into recv"
-    if wrong.is_own(wrong.rank):
+    size, n = found.shape
+    place = slice(*chunk_bounds(n, size)[wrong.chunk])
+    in_own_row = shared is not None and _finished(shared, place, sum(tagged(size, n)))[wrong.rank]
+    if wrong.is_own(wrong.rank) and not in_own_row:
         return "each rank collects from its own row; chunk r lies in row r"
     if wrong.parts:
         return "a rank collects chunks that are not reduced yet: a barrier is missing after the reduction"

@@ -1,13 +1,23 @@
 """Runs an answer on practice ranks and on real ones; whatever goes wrong comes back as a Wrong."""
 
+import copy
+import dis
+from types import CodeType, FunctionType
+
+import numpy as np
+
 from labs_helpers.collectives.lab06.checks.deadlocks import describe_deadlock
 from labs_helpers.collectives.practice import Deadlock, Practice, PracticeTimeout, RankFailed, practice
+from labs_helpers.compile.source import names_used, plain, reachable
 from labs_helpers.course.verdict import Wrong, cause_of, describe_error, real_ranks
 
 PRACTICE_LIMIT_S = 5
 REAL_LIMIT_S = 20
 ROUND = "ranks go round with % comm.size; rank ^ step pairs up powers of two only"
-REQUESTS = "MPI.Request's functions take real requests alone; right on both: for request in requests: request.Wait()"
+MINUS_ONE = (
+    "ranks go round with % comm.size: (comm.rank - 1) % comm.size is the last rank for rank 0. −1 itself is no rank; "
+    "Open MPI happens to take it for any, MPICH for none"
+)
 OTHER_MESSAGE = (
     "the buffer was made for another message: for a chunk of another length (they may differ by one element), or for "
     "one of another step, because a rank has left a message out; an empty chunk is a message too"
@@ -16,14 +26,24 @@ CAUSES = (  # of a rank's error, as in the engine's tables
     (r"^Truncated", OTHER_MESSAGE),
     (r"^SendBufferOverwritten", "the same vector is sent and written; receive into a buffer of its own"),
     (r"^BufferError", "a transposed or strided view; a message is one run of memory"),
-    (r"^IndexError|^ValueError: (dest|source) is ", ROUND),
-    (r"Cannot convert PracticeRequest", REQUESTS),
+    (r"^ValueError: (dest|source) is -1,", MINUS_ONE),
+    (r"^ValueError: (dest|source) is ", ROUND),
+    (r"^IndexError: list index", "the number of a chunk or of a rank goes round with % comm.size"),
+    (
+        r"^ValueError: (operands could not be broadcast|could not broadcast|non-broadcastable)",
+        "two vectors of different lengths meet: chunks may differ by one element, and a buffer for what arrives has to "
+        "be as long as what it is reduced into",
+    ),
+    (
+        r"^TypeError: rank \d+ sent (?!float64)\w+, rank \d+ receives it as float64",
+        "np.empty(n) and np.zeros(n) are float64 whatever the vector holds; np.empty_like(…), or dtype=",
+    ),
 )
 
 
-def called(student, comm, *own) -> None:
+def called(student, comm, *own) -> object:
     """How a check calls the answer, unless it says otherwise."""
-    student(comm, *own)
+    return student(comm, *own)
 
 
 def on_practice_ranks(case: str, student, own: list[tuple], call=called) -> Practice:
@@ -32,13 +52,27 @@ def on_practice_ranks(case: str, student, own: list[tuple], call=called) -> Prac
     Raises Wrong for a deadlock, an error of a rank, a loop that does not end, a message that nobody received, a
     request that nobody waited for.
     """
+    names = {name for part in reachable(student).values() for name in _names(plain(part).__code__)}
+    if "COMM_WORLD" in names:
+        found = "MPI.COMM_WORLD is used: all the ranks that there are; the function is to work among those of comm"
+        raise Wrong(case, found, cause="COMM_WORLD in place of comm, which is handed over")
+    if "Request" in names:
+        from mpi4py import MPI  # noqa: F401  # the answer does: it is to find MPI.Request as practice ranks have it
+    copies = [of_its_own(student) for _ in own]
     try:
-        run = practice(lambda comm: call(student, comm, *own[comm.rank]), len(own), timeout=PRACTICE_LIMIT_S)
+        run = practice(
+            lambda comm: call(copies[comm.rank], comm, *own[comm.rank]),
+            len(own),
+            timeout=PRACTICE_LIMIT_S,
+            constants=names,
+        )
     except Deadlock as deadlock:
         raise describe_deadlock(case, deadlock) from None
     except RankFailed as failed:
         wrong = describe_error(student, failed.error)
-        cause = cause_of(wrong.found, CAUSES) or wrong.causes
+        cause = cause_of(wrong.found, CAUSES)  # the engine's own are about kernels
+        if f"axis 0 with size {len(own)}\n" in wrong.found and wrong.found.startswith("IndexError"):  # a row a rank
+            cause = ROUND
         raise Wrong(case, f"rank {failed.rank} raised {wrong.found}", cause=cause) from None
     except PracticeTimeout as error:
         raise Wrong(case, str(error)) from None
@@ -52,6 +86,41 @@ def on_practice_ranks(case: str, student, own: list[tuple], call=called) -> Prac
         until = "until its Wait returns, MPI may still read or write the buffer"
         raise Wrong(case, f"{first} is never waited for{more}: {until}. Keep what it returns, and call its Wait().")
     return run
+
+
+def of_its_own(student):
+    """The answer with memory of its own for what it keeps in global variables: real ranks have that, threads do not."""
+    parts = [plain(part) for part in reachable(student).values()]
+    if not any(isinstance(value, np.ndarray | list | dict) for part in parts for value in names_used(part).values()):
+        return student
+    home = dict(plain(student).__globals__)
+    for name in {name for part in parts for name in names_used(part)} & home.keys():
+        value = home[name]
+        if isinstance(value, np.ndarray | list | dict):
+            home[name] = copy.deepcopy(value)
+        elif any(value is part for part in parts):
+            home[name] = _with_globals(value, home)
+    return _with_globals(plain(student), home)
+
+
+def _with_globals(function, home: dict):
+    return FunctionType(function.__code__, home, function.__name__, function.__defaults__, function.__closure__)
+
+
+def _names(code: CodeType) -> set[str]:
+    """All that a function's code looks up, attributes too, and that of what is defined inside it."""
+    inner = [_names(constant) for constant in code.co_consts if isinstance(constant, CodeType)]
+    return set(code.co_names).union(*inner)
+
+
+def unused(student, run: Practice, name: str = "recv") -> str:
+    """Where the result is, if not in the argument `name`: the cause of one that was never written; or ''."""
+    if any(result is not None for result in run.results):
+        return f"the result is returned; it has to be in {name}: {name}[:] = …"
+    code = plain(student).__code__
+    if any(step.opname == "STORE_FAST" and step.argval == name for step in dis.get_instructions(code)):
+        return f"`{name} = …` gives the name to another vector, and the caller's stays as it was: {name}[:] = …"
+    return ""
 
 
 def on_real_ranks(case: str, student, own: list[tuple], call=called) -> list[tuple]:

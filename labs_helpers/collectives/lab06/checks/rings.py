@@ -36,12 +36,16 @@ def too_much(messages, sent: int, needed: int, n: int) -> str:
     return "a step too many, or a part of the vector that the other side has already" if sent > needed else ""
 
 
-def ring(data, steps=None, sent: int = -1, received: int = -2, turn: int = 1, way: int = 0, adds: bool = True) -> list:
+def ring(
+    data, steps=None, sent: int = -1, received: int = -2, turn: int = 1, way: int = 0, adds: bool = True, first=False
+) -> list:
     """What all ranks hold after `steps` (size − 1) of a ring that begins with `data`: in each, rank r sends chunk
-    r + turn·(sent − step) to rank r + (way or turn), and receives chunk r + turn·(received − step)."""
+    r + turn·(sent − step) to rank r + (way or turn), and receives chunk r + turn·(received − step). first: what is sent
+    is always what it had at first."""
     data, size, bounds = [vector.copy() for vector in data], len(data), chunk_bounds(len(data[0]), len(data))
+    begun = [vector.copy() for vector in data]
     for step in range(size - 1 if steps is None else steps):
-        before = [vector.copy() for vector in data]
+        before = begun if first else [vector.copy() for vector in data]
         for rank in range(size):
             left = (rank - (way or turn)) % size
             part = before[left][slice(*bounds[(left + turn * (sent - step)) % size])]

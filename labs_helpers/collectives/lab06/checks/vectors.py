@@ -38,9 +38,13 @@ def tagged(size: int, n: int) -> list[np.ndarray]:
     return [float(16**rank) + _PLACE * np.arange(1.0, n + 1) for rank in range(size)]
 
 
+BEYOND = 2**60  # where float64 holds every 256th whole number only
+MAXIMUM = "np.maximum, int64 beyond 2**53, all below zero"
+
+
 def below_zero(size: int, n: int) -> list[np.ndarray]:
-    """An int32 vector of n elements a rank, all negative, each rank's the largest somewhere."""
-    return [np.array([-10 * (i + 1) - (7 * rank + 3 * i) % 5 for i in range(n)], np.int32) for rank in range(size)]
+    """An int64 vector of n elements a rank, all negative, each rank's the largest somewhere."""
+    return [np.array([-10 * (i + 1) - (7 * rank + 3 * i) % 5 for i in range(n)]) - BEYOND for rank in range(size)]
 
 
 def unwritten(n: int, dtype=np.float64) -> np.ndarray:
@@ -66,7 +70,7 @@ def results(own: list[tuple]) -> tuple[list, list]:
 
 def check_maximum(student, given) -> str:
     """The reduction with np.maximum. given: in_place or into_recv. Returns the line to print."""
-    case, own = "np.maximum, int32, all below zero", given(below_zero(4, 10), np.maximum)
+    case, own = MAXIMUM, given(below_zero(4, 10), np.maximum)
     on_practice_ranks(case, student, own)
     expect_maximum(case, *results(own))
     return case
@@ -139,6 +143,9 @@ def expect_maximum(case: str, found, ranges) -> None:
         yield "a sum, whatever op is: use op, not +", np.where(inside, sends.sum(0), found)
         yield "a zero is in it: start from a rank's vector, not from zeros", np.where(inside, 0, found)
         yield "only the rank's own part is in it", np.where(inside, sends, found)
+        largest = sends.max(0).astype(float).astype(int)
+        rounded = "a vector in between is float64, which rounds large whole numbers: np.empty_like(…), or dtype="
+        yield rounded, np.where(inside, largest, found)
 
     expect_equal(case, found, np.where(inside, sends.max(0), found), causes(), "rank {at[0]}, element {at[1]}")
 

@@ -1,0 +1,71 @@
+"""What Isend and Irecv return among practice ranks; and MPI.Request for programs that wait for many at once by it."""
+
+from __future__ import annotations
+
+from labs_helpers.collectives.practice.mailbox import COLLECTIVE, Operation
+
+
+class PracticeRequest:
+    """The data is in its buffer after Wait, or after a Test that says so, never before."""
+
+    def __init__(self, comm, operations: list[Operation]):
+        self._comm, self._operations = comm, operations
+        comm._baton.requests += operations
+        comm._baton.know_requests(Requests)
+
+    def Wait(self, status=None) -> bool:
+        """Waits until the message has been sent, or has been received into its buffer."""
+        self._comm._wait(self._operations, status)
+        return True
+
+    def Test(self, status=None) -> bool:
+        """Whether it is done. Others come to their turn first, so that a loop of Tests ends."""
+        baton, rank = self._comm._baton, self._operations[0].rank if self._operations else None
+        if rank is not None:
+            baton.wait(rank, [Operation(COLLECTIVE, rank, done=baton.clock[rank] + 1)])
+        if any(one.done is None or one.done > baton.clock[rank] for one in self._operations):
+            return False
+        return self.Wait(status)
+
+    wait, test = Wait, Test  # mpi4py has both
+
+    @classmethod
+    def Waitall(cls, requests, statuses=None) -> bool:
+        """Waits for all of them."""
+        requests = list(requests)
+        if requests:
+            requests[0]._comm._wait([one for request in requests for one in request._operations])
+        return True
+
+    waitall = Waitall
+
+    @classmethod
+    def Testall(cls, requests, statuses=None) -> bool:
+        return all([request.Test() for request in requests])
+
+    def __getattr__(self, name: str):
+        raise AttributeError(f"requests of practice ranks know Wait, Waitall, Test and Testall, not {name!r}")
+
+
+class Requests:
+    """Stands for MPI.Request while practice ranks run: its class functions take their requests, and real ones too."""
+
+    def __init__(self, real):
+        self._real = real
+
+    def __getattr__(self, name: str):
+        real = getattr(self._real, name)
+        if name not in ("Waitall", "waitall", "Testall"):
+            return real
+        own = getattr(PracticeRequest, name)
+        return lambda requests, *rest: (own if _are_ours(requests := list(requests)) else real)(requests, *rest)
+
+    def __instancecheck__(self, instance) -> bool:
+        return isinstance(instance, self._real | PracticeRequest)
+
+    def __call__(self, *arguments):
+        return self._real(*arguments)
+
+
+def _are_ours(requests) -> bool:
+    return all(isinstance(request, PracticeRequest) for request in requests)

@@ -1,0 +1,16 @@
+"""Puts something in the place of MPI.Request while practice ranks run."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+
+def stand_in(kind: type) -> Callable[[], None] | None:
+    """`kind(MPI.Request)` stands for MPI.Request, if MPI is imported; returns what undoes it, or None."""
+    mpi = sys.modules.get("mpi4py.MPI")
+    if mpi is None:
+        return None
+    real = mpi.Request
+    mpi.Request = kind(real)
+    return lambda: setattr(mpi, "Request", real)
