@@ -40,6 +40,9 @@ class Exercise:
             raise TypeError(f"check {self.id} takes your function, not {student!r}")
         if why := CELLS.why_stale(self.trial.__name__, student):
             raise self._wrong(self.trial.__name__, Wrong("", why))
+        if not inspect.isfunction(plain(student)):
+            what = f"`{self.trial.__name__}` is {student!r:.60}; a function of your own is asked for, written with def"
+            raise self._wrong(self.trial.__name__, Wrong("", what))
         if student is self.reference or not attempted(student):
             return self._not_attempted(student)
         try:

@@ -1,6 +1,7 @@
 """Not attempted, right, wrong: what a check prints, binds and raises."""
 
 import importlib
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -151,6 +152,12 @@ def test_grading_refuses_what_was_not_attempted(check, monkeypatch):
 def test_something_else_than_a_function_is_refused(check):
     with pytest.raises(TypeError, match="takes your function, not 3"):
         check(3)
+
+
+@pytest.mark.parametrize("answer", [len, partial(right, 3), property(right)])
+def test_somebody_elses_function_is_no_answer(check, answer):
+    with pytest.raises((Wrong, TypeError), match="a function of your own is asked for|takes your function"):
+        check(answer)
 
 
 def test_a_transfer_exercise_has_no_reference(monkeypatch, capsys):

@@ -10,7 +10,8 @@ from labs_helpers.course import time_limit as module
 from labs_helpers.course.exercise import exercise
 from labs_helpers.course.scoreboard import SCORES
 from labs_helpers.course.time_limit import TimeLimit, limit_each, time_limit
-from labs_helpers.course.verdict import Wrong
+from labs_helpers.course.verdict import Wrong, describe_error
+from labs_helpers.course.wrap import wrap
 
 
 def count_up(n):
@@ -97,6 +98,8 @@ def test_a_check_names_the_line_and_the_loop(monkeypatch):
     with pytest.raises(Wrong) as caught:
         check(count_up)
     text = str(caught.value)
+    elsewhere = describe_error(wrap, pytest.raises(TimeLimit, over, 0.1, count_up, 5).value)
+    assert "not in your code" in elsewhere.found and not elsewhere.causes
     assert "not finished after 0.2 s\n  line " in text and "continue" in text or "if k == 3:" in text
     assert "inside\n  line " in text and ": while k < n:" in text and "a loop whose end is never reached" in text
     assert SCORES.status["99/1"] == "✗"

@@ -29,23 +29,33 @@ def describe_error(student, error: BaseException, case: str = "") -> Wrong:
     innermost = chain[0]
     if isinstance(innermost, StrayAccess):  # brings its own line
         return Wrong(case, str(innermost), cause=telltales(student) or stray_cause(innermost))
-    if isinstance(error, TimeLimit):
-        return Wrong(
-            case,
-            f"not finished after {error.seconds:g} s{_own_line(error, files)}{_loop(error, files)}",
-            cause="a loop whose end is never reached, or one of far more steps than are needed.",
-        )
     if isinstance(error, KeyboardInterrupt):
-        return Wrong(
-            case,
-            f"interrupted{_own_line(error, files)}",
-            cause="if it did not end by itself, a loop whose end is never reached.",
-        )
+        return _stopped(error, files, case)
     text = f"{type(innermost).__name__}: {str(innermost) or _asserted(innermost)}"
     # The interpreter raises anew at each level: the innermost exception that passed the student's code has the line.
     line = next((line for link in chain if (line := _own_line(link, files))), "")
     known = cause_of(text, AT_RUN_TIME, shapes=_dot_shapes(innermost)) if any(map(_in_kernel, chain)) else ""
     return Wrong(case, text + line, cause=telltales(student) or known)
+
+
+def _stopped(error: KeyboardInterrupt, files: set[str], case: str) -> Wrong:
+    """Of an answer that the time limit, or somebody's interrupt, has stopped."""
+    late, where = isinstance(error, TimeLimit), f"{_own_line(error, files)}{_loop(error, files)}"
+    if late and not where:
+        return Wrong(
+            case,
+            f"not finished after {error.seconds:g} s, and not in your code when it was stopped.",
+            advice="run the check again when less runs on this machine.",
+        )
+    endless = "a loop whose end is never reached"
+    if late:
+        found, cause = (
+            f"not finished after {error.seconds:g} s",
+            f"{endless}, or one of far more steps than are needed.",
+        )
+    else:
+        found, cause = "interrupted", f"if it did not end by itself, {endless}."
+    return Wrong(case, found + where, cause=cause)
 
 
 def _in_kernel(error: BaseException) -> bool:
