@@ -22,7 +22,7 @@ class Watch(threading.Thread):
     looks at theirs. `end` gets the words when a rank has failed, stays silent for `silence` s (SILENCE_S), or when no
     rank has begun a collective for `timeout` seconds; by default it prints them and ends the process.
 
-    store: a connection of its own, since a wait in another thread would block a shared one. at: this rank's place,
+    store: a connection of its own, since a wait in another thread would block a shared one; what `world` notes is read from it, too. at: this rank's place,
     (number of the collective, what has begun).
     """
 
@@ -95,8 +95,11 @@ class Watch(threading.Thread):
         return f"{who}: the others wait in collective {last} for {self.timeout:g} s."
 
     def _what(self, rank: int) -> str:
-        collective, what = self.places.get(rank, (0, "its start"))
-        return f"{what}, collective {collective}" if collective else what
+        if rank in self.places:
+            collective, what = self.places[rank]
+            return f"{what}, collective {collective}" if collective else what
+        key = f"at {rank}"  # where `world` notes it at once
+        return self.store.get(key).decode() if self.store.check([key]) else "its start"
 
 
 def _end(told: str) -> None:

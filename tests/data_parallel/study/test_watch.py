@@ -45,6 +45,11 @@ def test_a_rank_that_has_never_spoken_is_named(told):
     assert told(store_with(), silence=SHORT).startswith("rank 1 does not answer (killed, or stopped) since its start.")
 
 
+def test_of_a_rank_without_a_beat_is_known_what_it_has_noted(told):
+    said = told(store_with(at_1="wrappers"), silence=SHORT)
+    assert said == "rank 1 does not answer (killed, or stopped) since wrappers. Rank 0 ends."
+
+
 def test_a_rank_that_lives_but_does_not_join_is_named(told):
     said = told(store_with(beat_1="12|6|buckets"), timeout=SHORT)
     assert said == (

@@ -60,7 +60,7 @@ def test_the_death_of_the_rank_that_keeps_the_store_is_told(said):
 @pytest.mark.skipif(torch.cuda.device_count() < 2, reason="there are no two GPUs")
 def test_on_gpus_a_rank_that_waits_in_nccl_ends_and_names_the_other():
     said = failing("killed-1", "stuck-1", "raised-1", gpus=True)
-    assert said["killed-1"][0].startswith("rank 1 does not answer (killed, or stopped) since wrappers, collective ")
+    assert said["killed-1"][0].startswith("rank 1 does not answer (killed, or stopped) since wrappers")
     assert said["stuck-1"][0].startswith("rank 1 is stuck since wrappers, collective ")
     assert said["raised-1"] == {
         1: "rank 1 failed: ValueError: no such size",
