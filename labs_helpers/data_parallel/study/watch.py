@@ -22,8 +22,8 @@ class Watch(threading.Thread):
     looks at theirs. `end` gets the words when a rank has failed, stays silent for `silence` s (SILENCE_S), or when no
     rank has begun a collective for `timeout` seconds; by default it prints them and ends the process.
 
-    store: a connection of its own, since a wait in another thread would block a shared one; what `world` notes is read from it, too. at: this rank's place,
-    (number of the collective, what has begun).
+    store: a connection of its own, since a wait in another thread would block a shared one; what `world` notes is read
+    there, too. at: this rank's place, (number of the collective, what has begun).
     """
 
     def __init__(
