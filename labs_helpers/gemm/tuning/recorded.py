@@ -19,51 +19,49 @@ _COMMAND = "python -m labs_helpers.gemm.tuning.sweep"
 
 def measured(machine: str = "nvidia-h200"):
     """The recorded times of one machine, a row a kernel, shape and configuration; NaN where it did not run."""
-    frame = _table("gemm-tuning", machine, "measure")
-    return _each_once(frame[frame["kind"] == "measured"])
+    return _table("gemm-tuning", machine, "measure", "measured")
 
 
 def held_out(machine: str = "nvidia-h200", layout: str = "rows"):
     """The recorded times at shapes that no rule was fitted to, of one layout of the matrices; rows as in `measured`."""
-    frame = _table("gemm-tuning", machine, "held-out")
-    layouts = frame["layout"].fillna("rows") if "layout" in frame else "rows"
-    return _each_once(frame[(frame["kind"] == "held out") & (layouts == layout)])
-
-
-def _each_once(rows):
-    rows = rows.drop_duplicates(["kernel", "M", "N", "K", *FIELDS], keep="last").reset_index(drop=True)
-    return rows.astype(dict.fromkeys(FIELDS, int))  # other kinds of the same file have no configuration
+    return _table("gemm-tuning", machine, "held-out", "held out", layout)
 
 
 def long_runs(machine: str = "nvidia-h200"):
     """The same kernels timed shortly and for long: what `long_runs.measure_long` recorded, a row each."""
-    frame = _table("gemm-tuning", machine, "long")
-    return frame[frame["kind"] == "long"].drop_duplicates(["kernel", "how", "M", "N", "K"], keep="last")
+    return _table("gemm-tuning", machine, "long", "long")
 
 
 def wave_curve(machine: str = "nvidia-h200"):
     """The times of one configuration, row of tiles by row of tiles, in order of M: what `sweep waves` records."""
-    frame = _table("gemm-tuning", machine, "waves")
-    return (
-        frame[frame["kind"] == "waves"]
-        .drop_duplicates(["M", "N", "K"], keep="last")
-        .sort_values("M", ignore_index=True)
-    )
+    return _table("gemm-tuning", machine, "waves", "waves").sort_values("M", ignore_index=True)
 
 
 def compiled():
     """What the compiler made of each configuration for sm_75, sm_80 and sm_90, a row each."""
-    frame = _table("gemm-tuning", "compiled", "compile")
-    return frame.drop_duplicates(["target", *FIELDS], keep="last").reset_index(drop=True)
+    return _table("gemm-tuning", "compiled", "compile", "compiled")
 
 
-def _table(study: str, machine: str, what: str):
+def _table(study: str, machine: str, what: str, kind: str, layout: str | None = None):
     path = results.path_for(study, machine)
-    return _read(path, path.stat().st_mtime_ns if path.exists() else 0, f"{_COMMAND} {what}")
+    return _read(path, path.stat().st_mtime_ns if path.exists() else 0, f"{_COMMAND} {what}", kind, layout).copy()
 
 
 @cache
-def _read(path, changed: int, command: str):
+def _read(path, changed: int, command: str, kind: str, layout: str | None):
+    """The latest row of each thing measured, of one kind; the configuration's numbers are whole where all have one."""
+    frame = _file(path, changed, command)
+    frame = frame[frame["kind"] == kind]
+    if layout is not None:
+        frame = frame[(frame["layout"].fillna("rows") if "layout" in frame else "rows") == layout]
+    known = [name for name in ("kernel", "how", "target", "M", "N", "K", *FIELDS) if name in frame]
+    frame = frame.drop_duplicates(known, keep="last").reset_index(drop=True)
+    whole = [field for field in FIELDS if frame[field].notna().all()]
+    return frame.astype(dict.fromkeys(whole, int))
+
+
+@cache
+def _file(path, changed: int, command: str):
     return results.load(path, command=command)
 
 
