@@ -63,6 +63,15 @@ def _in_order_sent(messages, k):
     return [one[there] for one, there in zip(messages, places, strict=True)], places
 
 
+def _other_order(messages, own, k):
+    """Values in the order of the vector, places in that of their size."""
+    _, places = _in_order_sent(messages, k)
+    return sum(
+        torch.zeros_like(one).index_put((there,), one[there.sort().values])
+        for one, there in zip(messages, places, strict=True)
+    )
+
+
 def _at_first(messages, own, k):
     values, places = _in_order_sent(messages, k)
     return torch.zeros_like(messages[0]).index_put((places[0],), sum(values))
@@ -101,6 +110,7 @@ def mistakes(steps, k) -> Iterator[tuple[str, list[Outcome]]]:
         yield made("divided by the number of the other ranks; this one counts as well", divisor=p - 1)
     yield made("divided by the number of ranks twice", divisor=p * p)
     yield made("divided by k", divisor=k)
+    yield made("values and positions stand in different orders: value i belongs to position i", combine=_other_order)
     yield made("divided by the number of ranks that have sent the entry; who has not counts as 0", combine=_users)
     yield made(
         (

@@ -33,6 +33,12 @@ BUGS: list = [
         ],
         "whole numbers up to 2",
     ),
+    (
+        NAME,
+        "values in another order",
+        [(VALUES, "    values = residual[positions.sort().values]\n")],
+        "value i belongs to position i",
+    ),
     (NAME, "a sum", [("theirs / size", "theirs")], "the sum, not the mean"),
     (
         NAME,
