@@ -98,11 +98,14 @@ class Recorded:
         self.timed: list[Config] = []
 
     def run(self, config: Config):
+        self._start(config)
+        return self.expected * (1 + self._relative_error(config))
+
+    def _start(self, config: Config) -> None:
         self.ran.append(config)
         error = self.rows[config].get("error")
         if isinstance(error, str) and not error.startswith("wrong"):
             raise RuntimeError(error)
-        return self.expected * (1 + self._relative_error(config))
 
     def measure(self, config: Config) -> float:
         self.timed.append(config)
