@@ -47,7 +47,7 @@ def expect_close(
         return
     excess = torch.where(torch.isnan(error), torch.inf, error - bound)
     worst = tuple(int(i) for i in torch.unravel_index(excess.argmax(), excess.shape)) if excess.ndim else ()
-    fitting = likely(causes, lambda answer: _near(got, answer, bound) and not _within(answer, expected, bound))
+    fitting = likely(causes, lambda answer: _near(got, answer, bound) and not is_within(answer, expected, bound))
     not_finite = ~got.isfinite() & (got != expected)
     allowed = "" if not_finite.any() else f"\n  error {error[worst]:.2g}, allowed {bound[worst]:.2g} ({why})"
     raise Wrong(
@@ -128,9 +128,11 @@ def _near(got, answer, bound) -> bool:
     return bool(near.all())
 
 
-def _within(answer, expected, bound) -> bool:
-    """Whether a candidate is right here: a lost tail is nothing where there is no tail."""
+def is_within(answer, expected, bound) -> bool:
+    """Whether a candidate is right here: a lost tail is nothing where there is no tail. One of another shape is not."""
     answer = torch.as_tensor(answer, dtype=torch.float64)
+    if answer.shape != expected.shape:
+        return False
     return bool((_error(answer, expected) <= bound).all())
 
 

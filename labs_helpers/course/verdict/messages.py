@@ -28,6 +28,7 @@ AT_RUN_TIME = (
         r"operands of type pointer",
         "a block of pointers is not what stands there: tl.load(pointers) reads it.",
     ),
+    (r"cannot cast \[", "addresses stand where values are asked for: tl.load(pointers) gives the values."),
     (r"Unsupported ptr type", "tl.load and tl.store take pointers first; what tl.store is to write comes second."),
     (
         r"Expected dtype \['fp32', 'fp64'\]",

@@ -72,6 +72,8 @@ def _call(node: ast.Call, blocks: set[str]) -> Iterator[str]:
         yield f"{module}.{name}: a function of {module} inside a kernel. There it is tl: tl.zeros, tl.sum, tl.sqrt"
     elif not module and name in BUILTINS and any(_is_block(argument, blocks) for argument in node.args):
         yield f"Python's {name}() {KNOWS_NO_BLOCKS}: {BUILTINS[name]}"
+    elif module == "tl" and name in ("program_id", "num_programs") and not node.args and not node.keywords:
+        yield f"tl.{name} takes an axis of the grid: tl.{name}(0) is the first"
     elif module == "tl" and name in ("max", "min") and len(node.args) > 1 and not _is_integer(node.args[1]):
         yield f"the second argument of tl.{name} is an axis; tl.{name}imum(a, b) compares two"
 

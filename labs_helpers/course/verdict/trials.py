@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 
 from labs_helpers.course.torch_traffic import TorchTraffic
-from labs_helpers.course.verdict.causes import Candidates
-from labs_helpers.course.verdict.compare import expect_close
+from labs_helpers.course.verdict.causes import Candidates, Passed, still_possible
+from labs_helpers.course.verdict.compare import expect_close, is_within
 from labs_helpers.course.verdict.kernel_trial import Run, run_watched
 from labs_helpers.course.verdict.wrong import Wrong
 
@@ -45,20 +46,26 @@ def kernel_cases(
     Every element of the result, called `output`, has one writer; its values are `truth(*arguments)`; and each
     (name, tensor, times, why) of `loads(run, *arguments)` is loaded so many times. causes(run, *arguments): what common
     mistakes give; stores(run, *arguments): how many programs store to each element of the result then. fused: in one
-    kernel, with nothing computed by PyTorch beside it. Returns the last Run.
+    kernel, with nothing computed or copied by PyTorch beside it. A cause that would have shown in a case that passed
+    is not named. Returns the last Run.
     """
+    passed: list[Passed] = []
     for case, *arguments in cases:
         keywords = arguments.pop() if isinstance(arguments[-1], dict) else {}
         with TorchTraffic() as outside:
             run = run_watched(case, student, *arguments, **keywords)
+        if fused:
+            run.expect_alone()
         run.expect_written_once(output, patterns=stores(run, *arguments) if stores else None)
         right = truth(*arguments)
         expect_dtype(run, right.dtype, right.why_dtype)
-        expect_close(case, run.value, right.expected, right.bound, right.why, causes(run, *arguments), advice=PRINT_IT)
+        possible = still_possible(causes(run, *arguments), passed)
+        expect_close(case, run.value, right.expected, right.bound, right.why, possible, advice=PRINT_IT)
         if fused:
             expect_fused(run, outside)
         for load in loads(run, *arguments):
             run.expect_loads(*load)
+        passed.append((causes(run, *arguments), partial(is_within, expected=right.expected, bound=right.bound)))
         yield case
     return run
 

@@ -98,6 +98,11 @@ def exp_of_half(x_ptr, N: tl.constexpr):
 
 
 @triton.jit
+def addresses_stored(x_ptr, N: tl.constexpr):
+    tl.store(x_ptr + tl.arange(0, N), x_ptr + tl.arange(0, N))
+
+
+@triton.jit
 def math_inside(x_ptr, N: tl.constexpr):
     tl.store(x_ptr + tl.arange(0, N), abs(pytest.approx(1.0).expected))
 
@@ -157,6 +162,7 @@ def larger_of_two(x_ptr, N: tl.constexpr):
         (printed, "print takes a text first inside a kernel"),
         (shapes_meet, "two blocks of different shapes meet"),
         (odd_range, "tl.arange needs two compile-time numbers"),
+        (addresses_stored, "addresses stand where values are asked for"),
         (a_mean, "Triton has no tl.mean"),
         (no_such_axis, "is an axis, counted from 0"),
         (pointers_added, "a block of pointers is not what stands there"),
@@ -226,4 +232,4 @@ def test_at_compile_time(kernel, cause):
 
 
 def test_every_line_of_the_tables_is_tried():
-    assert (len(AT_RUN_TIME), len(AT_COMPILE_TIME)) == (18, 4)
+    assert (len(AT_RUN_TIME), len(AT_COMPILE_TIME)) == (19, 4)

@@ -62,6 +62,19 @@ def torch_inside(x_ptr, M, N: tl.constexpr):
 
 
 @triton.jit
+def no_axis(x_ptr, M, N: tl.constexpr):
+    tl.store(x_ptr + tl.program_id() + tl.arange(0, N), 0.0)
+
+
+@triton.jit
+def two_bounds(x_ptr, M, N: tl.constexpr):
+    rows, columns = tl.program_id(0) + tl.arange(0, N), tl.program_id(1) + tl.arange(0, N)
+    rows = rows + 0
+    columns = columns + tl.arange(0, N)
+    tl.store(x_ptr + rows + columns, 0.0, mask=(rows < M) | (columns < N))
+
+
+@triton.jit
 def scalars(x_ptr, M, N: tl.constexpr):
     row, total = tl.program_id(0), tl.sum(tl.load(x_ptr + tl.arange(0, N)))
     if 0 <= row < M and total > max(row, 1):
@@ -78,6 +91,8 @@ def test_each_construct_is_told():
         (powers, "Triton has no **"),
         (builtin_max, "Python's max() inside a kernel"),
         (axis_zero_point_zero, "the second argument of tl.max is an axis"),
+        (no_axis, "tl.program_id takes an axis"),
+        (two_bounds, "an element has to be inside both"),
         (torch_inside, "torch.arange: a function of torch inside a kernel"),
     ):
         assert text in "; ".join(telltales(kernel)), kernel.fn.__name__

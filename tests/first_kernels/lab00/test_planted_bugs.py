@@ -30,6 +30,9 @@ BUGS = [
     ("programs_needed", "n and BLOCK swapped", [(CEIL, "return (BLOCK + n - 1) // n")], "n and BLOCK are swapped"),
     ("programs_needed", "a program an element", [(CEIL, "return n")], "a program takes BLOCK elements"),
     ("programs_needed", "rounds to the nearest", [(CEIL, "return round(n / BLOCK)")], "goes to the nearest"),
+    ("programs_needed", "a fraction added", [(CEIL, "return int(n / BLOCK + 0.999)")], "a fraction that is added"),
+    ("programs_needed", "the rest added", [(CEIL, "return n // BLOCK + n % BLOCK")], "not a program an element"),
+    ("programs_needed", "compared last", [(CEIL, "return n // BLOCK + n % BLOCK > 0")], "a comparison comes last"),
     # vector_add
     (
         "vector_add",
@@ -58,6 +61,32 @@ BUGS = [
         "no Triton kernel",
     ),
     ("vector_add", "nothing returned", [("    return z\n", "")], "returned NoneType"),
+    ("vector_add", "128 for BLOCK", [(ELEMENTS, ELEMENTS.replace("BLOCK", "128"))], "128 is written as a number"),
+    ("vector_add", "x overwritten", [("z = torch.empty_like(x)", "z = x")], "lies in the memory of x"),
+    (
+        "vector_add",
+        "the inputs changed too",
+        [("    tl.store(z", "    tl.store(y_ptr + elements, y * 0, mask=exists)\n    tl.store(z")],
+        "y, which was given to you, was changed",
+    ),
+    (
+        "vector_add",
+        "PyTorch adds into the output",
+        [("    return z\n", "    torch.add(x, y, out=z)\n    return z\n")],
+        "beside the kernel the function",
+    ),
+    (
+        "vector_add",
+        "one element for each program",
+        [(ELEMENTS, "elements = tl.program_id(0)"), ("(triton.cdiv(n, BLOCK),)", "(n,)")],
+        "one at a time",
+    ),
+    (
+        "vector_add",
+        "a subscript",
+        [("tl.load(x_ptr + elements, mask=exists)", "x_ptr[elements]")],
+        "x_ptr is an address",
+    ),
     # transpose_copy
     (
         "transpose_copy",
@@ -110,6 +139,35 @@ BUGS = [
         "its id has to enter",
     ),
     ("transpose_copy", "grid rounds down", [("triton.cdiv(N, BLOCK_N)", "max(1, N // BLOCK_N)")], "never written"),
+    ("transpose_copy", "Python's and", [(BOTH, BOTH.replace("&", "and"))], "Python's `and` between two blocks"),
+    (
+        "transpose_copy",
+        "& without brackets",
+        [(BOTH, "rows[:, None] < M & columns[None, :] < N")],
+        "& binds tighter than <",
+    ),
+    ("transpose_copy", "columns of BLOCK_M", [(COLUMNS, COLUMNS.replace("BLOCK_N", "BLOCK_M"))], "BLOCK_M is used for"),
+    ("transpose_copy", "rows of BLOCK_N", [(ROWS, ROWS.replace("BLOCK_M", "BLOCK_N"))], "BLOCK_N is used for the rows"),
+    (
+        "transpose_copy",
+        "the grid from the other block",
+        [("triton.cdiv(M, BLOCK_M), triton.cdiv(N, BLOCK_N)", "triton.cdiv(M, BLOCK_N), triton.cdiv(N, BLOCK_M)")],
+        "the grid divides M by BLOCK_N",
+    ),
+    ("transpose_copy", "a view", [("    return y\n", "    return x.t()\n")], "lies in the memory of x"),
+    (
+        "transpose_copy",
+        "copied by PyTorch",
+        [("    return y\n", "    y.copy_(x.t())\n    return y\n")],
+        "beside the kernel the function",
+    ),
+    (
+        "transpose_copy",
+        "not contiguous",
+        [("torch.empty((N, M), dtype=x.dtype, device=x.device)", "torch.empty_like(x).t()")],
+        "it is to be contiguous",
+    ),
+    ("transpose_copy", "columns against M", [(BOTH, BOTH.replace("< N", "< M"))], "the mask holds columns against M"),
     # row_sum
     (
         "row_sum",
@@ -158,6 +216,31 @@ BUGS = [
     ("row_sum", "the mean", [("tl.sum(total))", "tl.sum(total) / N)")], "the mean, not the sum"),
     ("row_sum", "always y[0]", [("y_ptr + row,", "y_ptr,")], "every program stores to y"),
     ("row_sum", "result in X's dtype", [("dtype=torch.float32", "dtype=x.dtype")], "expected torch.float32"),
+    (
+        "row_sum",
+        "one block of 512",
+        [
+            (LOOP, "for start in range(0, 512, 512):"),
+            ("zeros((BLOCK,)", "zeros((512,)"),
+            (STEP, "columns = tl.arange(0, 512)"),
+        ],
+        "only the first 512 columns",
+    ),
+    ("row_sum", "starts late", [(LOOP, "for start in range(BLOCK, N, BLOCK):")], "the first block is missing"),
+    ("row_sum", "steps of 128", [(LOOP, "for start in range(0, N, 128):")], "128 apart"),
+    ("row_sum", "steps of one column", [(LOOP, "for start in range(tl.cdiv(N, BLOCK)):")], "one column apart"),
+    (
+        "row_sum",
+        "atomically into torch.empty",
+        [("tl.store(y_ptr", "tl.atomic_add(y_ptr")],
+        "tl.atomic_add adds to what",
+    ),
+    (
+        "row_sum",
+        "summed by PyTorch",
+        [("    return y\n", "    torch.sum(x, 1, out=y)\n    return y\n")],
+        "beside the kernel the function",
+    ),
     # five_operations
     (
         "five_operations",
@@ -194,6 +277,19 @@ BUGS = [
         "one operation missing",
         [("    return answer", '    del answer["X · v"]\n    return answer')],
         "a dict with the keys",
+    ),
+    ("five_operations", "a capital letter", [('"compute" if', '"Compute" if')], "in small letters"),
+    (
+        "five_operations",
+        "other dots",
+        [("answer[name] =", 'answer[name.replace("·", "*")] =')],
+        "take them from `names`",
+    ),
+    (
+        "five_operations",
+        "divided crosswise",
+        [(BOUND, BOUND.replace("peak_flops >= moved / bandwidth", "bandwidth >= moved / peak_flops"))],
+        "crosswise",
     ),
     # rms_norm (the transfer exercise; its reference is beside this file)
     (
@@ -262,6 +358,16 @@ BUGS = [
         ],
         "several|written by 2|kernels were launched",
     ),
+    ("rms_norm", "a square by **", [("x * x", "x**2")], r"Triton has no \*\*"),
+    ("rms_norm", "divided by BLOCK", [(RMS, RMS.replace("/ N", "/ BLOCK"))], "divided by BLOCK, not by N"),
+    ("rms_norm", "eps with the sum", [(RMS, "rms = tl.sqrt((tl.sum(squares) + eps) / N)")], "so divided by N"),
+    (
+        "rms_norm",
+        "in place",
+        [("y = torch.empty((M, N), dtype=x.dtype, device=x.device)", "y = x")],
+        "in the memory of x",
+    ),
+    ("rms_norm", "no other=", [(RMS_LOAD, RMS_LOAD.replace(", other=0.0", ""))], "give the load other=0.0"),
 ]
 
 REFERENCES = {name: getattr(exercises, name) for name in exercises.__all__} | {"rms_norm": rms_norm}
@@ -281,6 +387,29 @@ DIFFERENT = [
     ("programs_needed", [(CEIL, "return n // BLOCK + (n % BLOCK > 0)")]),
     ("vector_add", [(ELEMENTS, "first = BLOCK * tl.program_id(axis=0)\n    elements = first + tl.arange(0, BLOCK)")]),
     ("vector_add", [("elements < n", "~(elements >= n)")]),
+    (
+        "vector_add",
+        [
+            ("@triton.jit\n", '@triton.autotune([triton.Config({"BLOCK": 64})], key=["n"])\n@triton.jit\n'),
+            ("(triton.cdiv(n, BLOCK),)", 'lambda meta: (triton.cdiv(n, meta["BLOCK"]),)'),
+            ("z, n, BLOCK=BLOCK)", "z, n)"),
+        ],
+    ),
+    (
+        "vector_add",
+        [
+            (
+                "    elements = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)\n    exists = elements < n\n"
+                "    x = tl.load(x_ptr + elements, mask=exists)\n    y = tl.load(y_ptr + elements, mask=exists)\n"
+                "    tl.store(z_ptr + elements, x + y, mask=exists)",
+                "    x = tl.make_tensor_descriptor(x_ptr, shape=[n], strides=[1], block_shape=[BLOCK])\n"
+                "    y = tl.make_tensor_descriptor(y_ptr, shape=[n], strides=[1], block_shape=[BLOCK])\n"
+                "    z = tl.make_tensor_descriptor(z_ptr, shape=[n], strides=[1], block_shape=[BLOCK])\n"
+                "    first = tl.program_id(0) * BLOCK\n"
+                "    z.store([first], x.load([first]) + y.load([first]))",
+            )
+        ],
+    ),
     ("vector_add", [("mask=exists)\n    y", "mask=exists, other=0.0)\n    y"), ("BLOCK=128", "BLOCK=32")]),
     (
         "transpose_copy",

@@ -7,6 +7,7 @@ from labs_helpers.first_kernels.lab00 import exercises
 
 # The last ones take a fraction that is added, and then cut off, for less than it is.
 CASES = ((1000, 128), (1024, 128), (1, 128), (129, 128), (10**9, 1024), (4097, 4096), (2**26 + 1, 2**26))
+COMPARED = "a comparison comes last of all: n // BLOCK + (n % BLOCK > 0), with brackets"
 
 
 @exercise("00/0", "how many programs?", points=5, minutes=3, reference=exercises.programs_needed)
@@ -15,7 +16,9 @@ def programs_needed(student):
     for n, BLOCK in CASES:
         case, got = f"n = {n}, BLOCK = {BLOCK}", student(n, BLOCK)
         if isinstance(got, bool) or not isinstance(got, int):
-            cause = {type(None): "there is no return", float: "/ gives a float, // an int"}.get(type(got), "")
+            cause = {type(None): "there is no return", float: "/ gives a float, // an int", bool: COMPARED}.get(
+                type(got), ""
+            )
             raise Wrong(case, f"returned {got!r}, a {type(got).__name__}; a number of programs is an int.", cause=cause)
         right = exercises.programs_needed(n, BLOCK)
         possible = still_possible(causes(n, BLOCK), passed)

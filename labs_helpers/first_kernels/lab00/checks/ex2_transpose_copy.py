@@ -42,6 +42,11 @@ def causes(run, x):
     )
     first = values[:32, :32].t().repeat(2, 2)
     yield "every program copied tile (0, 0): its id has to enter the rows and columns", first
+    BLOCK_M, BLOCK_N = (block_size(run, name, 32) for name in ("BLOCK_M", "BLOCK_N"))
+    if BLOCK_M == BLOCK_N and x.shape[0] % BLOCK_M == x.shape[1] % BLOCK_N == 0:
+        tiles = values.unflatten(1, (-1, BLOCK_N)).unflatten(0, (-1, BLOCK_M))  # tile row, row, tile column, column
+        inside = tiles.permute(2, 1, 0, 3).flatten(2, 3).flatten(0, 1)
+        yield "each tile is turned twice inside: by Y's pointers and once more, by X's or by tl.trans", inside
 
 
 def stores(run, x):
@@ -63,6 +68,13 @@ def stores(run, x):
     if (*run.launches[-1].grid, 1)[:2] != (-(-M // BLOCK_M), -(-N // BLOCK_N)):
         yield _grid(run, M, N, BLOCK_M, BLOCK_N), tiles(rows(), columns())
         return
+    for limit, axis, sentence in (
+        (M, 0, "the mask holds columns against M; there are N of them"),
+        (N, 1, "the mask holds rows against N; there are M of them"),
+    ):
+        within = tiles(rows(), columns())
+        within.swapaxes(0, axis)[limit:] = 0
+        yield sentence, within
     yield (
         "the two program ids are swapped: axis 0 counts tiles of rows, axis 1 tiles of columns",
         tiles(lambda i, j: (j * BLOCK_M, BLOCK_M), lambda i, j: (i * BLOCK_N, BLOCK_N)),

@@ -12,7 +12,7 @@ from labs_helpers.first_kernels.lab00.checks.blocks import block_size, covered, 
 @exercise("00/3", "row sum", points=20, minutes=15, reference=exercises.row_sum, kernel=True)
 def row_sum(student):
     cases = (
-        ("4×256 float16, small integers", (32 + 24 * numbers(4, 256)).round().half()),
+        ("4×384 float16, small integers", (32 + 24 * numbers(4, 384)).round().half()),
         ("5×300, NaN around", surrounded(numbers(5, 300))),
         ("3×1100, BLOCK = 64", numbers(3, 1100), {"BLOCK": 64}),
         ("130×3, a transposed view", numbers(3, 130).t()),
@@ -45,10 +45,12 @@ def causes(run, x):
         "only the last block is left: add to the accumulator, do not replace it",
         values[:, (steps - 1) * BLOCK :].sum(1),
     )
+    yield "the first block is missing: the loop starts at 0", values[:, BLOCK:].sum(1)
+    yield "the last block is missing: the loop ends at N", values[:, : (steps - 1) * BLOCK].sum(1)
     yield "the last, partial block is missing", values[:, : N // BLOCK * BLOCK].sum(1)
     yield "the last element of each row is missing: columns < N", values[:, :-1].sum(1)
     for end in {2 * BLOCK, 3 * BLOCK, 4 * BLOCK, 256, 512, 1024}:
-        if BLOCK < end < N and end != N // BLOCK * BLOCK:
+        if BLOCK < end < N and end != (steps - 1) * BLOCK:
             yield (
                 f"only the first {end} columns of a row are added: a loop goes over all N of them",
                 values[:, :end].sum(1),
@@ -61,6 +63,12 @@ def causes(run, x):
     yield "every program sums row 0", total[:1].expand(len(total))
     yield "X's column stride is taken to be 1", with_unit_stride(x, 1).sum(1)
     yield "the mean, not the sum", total / N
+    inside = values * (place * x.stride(1) < N)
+    yield "the mask holds offsets against N, not columns: columns < N", inside.sum(1)
+    yield "X's row stride is taken to be 1", with_unit_stride(x, 0).sum(1)
+    yield "tl.sum of a block is added to each of BLOCK partial sums; it belongs behind the loop", BLOCK * total
+    if N % BLOCK:
+        yield "masked elements are added as 1, not as 0: other=0.0", total + steps * BLOCK - N
     yield "the sum of |x|", values.abs().sum(1)
     yield "the sum of x²", (values**2).sum(1)
     yield "the largest element, not the sum: tl.sum", values.max(1).values
@@ -83,7 +91,7 @@ def causes(run, x):
 def stores(run, x):
     M = len(x)
     yield (
-        "every program stores to y[0]: its row has to enter the pointer, y_ptr + row",
+        "every program stores to y[0]: its row, tl.program_id(0), has to enter the pointer, y_ptr + row",
         covered(run, (M, lambda *_: range(1))),
     )
 

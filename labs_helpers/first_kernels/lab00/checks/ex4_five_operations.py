@@ -96,6 +96,7 @@ def bytes_causes(name: str, n: int, itemsize: int, traffic: TorchTraffic):
         yield "V and the result have n × 32 elements; here they have n", matrix + 2 * n * itemsize
         yield "V and the result have n × 32 elements; here they have n²", 3 * matrix
         yield "the result has 32 columns as well: n × 32 elements, not n", matrix + 33 * n * itemsize
+        yield "V and the result have n × 32 elements, not n × n × 32", 33 * matrix
 
 
 def expect_bounds(student) -> None:
@@ -135,16 +136,17 @@ def mistaken_bounds(peak: float, bandwidth: float, right: dict):
         bounds(lambda f, b: f / bandwidth >= b / peak),
     )
     yield "FLOPs are compared with bytes; seconds are to be compared with seconds", bounds(lambda f, b: f >= b)
-    yield "the bytes are not divided by the bandwidth", bounds(lambda f, b: f / peak >= b)
+    yield (
+        "the bandwidth is missing: seconds to move are bytes / bandwidth, and the ridge is peak_flops / bandwidth",
+        bounds(lambda f, b: f / peak >= b),
+    )
     for itemsize in (2, 4):
         yield (
             "elements are divided by the bandwidth, not bytes",
             bounds(lambda f, b, size=itemsize: f / peak >= b / size / bandwidth),
         )
-    yield (
-        "the intensity is held against the bandwidth; the ridge is peak_flops / bandwidth",
-        bounds(lambda f, b: f / b >= bandwidth),
-    )
+    sentence = "the peak is missing: seconds to compute are flops / peak_flops, and the ridge is peak_flops / bandwidth"
+    yield sentence, bounds(lambda f, b: f >= b / bandwidth)
     yield (
         "the bound is taken from the name of the operation; it comes from both roofs",
         tuple("compute" if name == "X · Y" else "memory" for name in right),

@@ -59,12 +59,24 @@ def causes(run, x, eps):
     yield "eps is added outside the square root", values / (mean.sqrt() + eps)
     yield "eps is added to the sum, and so divided by N: add it to the mean", values / ((squares + eps) / N).sqrt()
     yield "the larger of mean and eps is taken; they are added", values / mean.clamp(min=eps).sqrt()
+    each = mean + eps * padded / N + eps
+    yield "eps is added to each square; it is added once, to their mean", values / each.sqrt()
+    yield "the division by N belongs inside the root", values * N / (squares + eps).sqrt()
+    yield "the division by N belongs inside the root", values / (squares.sqrt() / N + eps)
     yield "eps is taken away, not added", values / (mean - eps).sqrt()
     layer_norm = torch.nn.functional.layer_norm(values, (N,), eps=eps)
     yield "the mean is subtracted, as a LayerNorm does; RMS norm only divides", layer_norm
-    yield "multiplied by the root mean square instead of divided", values * (mean + eps).sqrt()
+    yield (
+        "multiplied by the root mean square instead of divided (x / tl.rsqrt(…) does that, too)",
+        values * (mean + eps).sqrt(),
+    )
     yield "x is not squared", values / (values.mean(1, keepdim=True) + eps).sqrt()
     yield "x is not squared: |x|", values / (values.abs().mean(1, keepdim=True) + eps).sqrt()
+    squared_mean = values.mean(1, keepdim=True) ** 2
+    yield "the square of the mean, not the mean of the squares", values / (squared_mean + eps).sqrt()
+    half = (values.half() * values.half()).double().mean(1, keepdim=True)
+    rounded = values / (half + eps).sqrt()
+    yield "something is rounded to float16 on the way: x, x² and their sum stay in tl.float32", rounded
     yield "X is not divided by its root mean square", values
     yield "1 is divided by the root mean square, not X", torch.ones_like(values) / (mean + eps).sqrt()
     for end in {BLOCK, 512, 1024}:
@@ -72,6 +84,9 @@ def causes(run, x, eps):
         yield f"the mean is taken over the first {end} columns of the row alone", values / (first / N + eps).sqrt()
     last = (values[:, (N - 1) // BLOCK * BLOCK :] ** 2).sum(1, keepdim=True)
     yield "only the last block's squares are left: add to the accumulator", values / (last / N + eps).sqrt()
+    stale = torch.nn.functional.pad(values[:, (N - 1) // BLOCK * BLOCK :], (0, -N % BLOCK))
+    sentence = "the second loop writes the block that the first one loaded last: load X's columns again"
+    yield sentence, stale.repeat(1, padded // BLOCK)[:, :N] / (mean + eps).sqrt()
     whole = (values[:, : N // BLOCK * BLOCK] ** 2).sum(1, keepdim=True)
     yield "the last, partial block is missing in the mean", values / (whole / N + eps).sqrt()
     with_strides = with_unit_stride(x, 1)
