@@ -47,11 +47,19 @@ def stub_of(solved: str) -> str:
 
 def attempted(function) -> bool:
     """Whether anything was written where the stub of `function`, or of a function it calls, left `...`."""
-    sources = [source_of(part) for part in reachable(function).values()]
+    return _written([source_of(part) for part in reachable(function).values()])
+
+
+def is_attempted(cell: str) -> bool:
+    """The same of an exercise cell's text, which has to be Python."""
+    return _written([cell])
+
+
+def _written(sources: list[str]) -> bool:
     regions = [textwrap.dedent(match[2]) for text in sources for match in _REGION.finditer(text)]
     if regions:
         return not all(_untouched(ast.parse(region).body) for region in regions)
-    return not any(_untouched(node.body) for text in sources for node in ast.parse(text).body)
+    return not any(_untouched(getattr(node, "body", [])) for text in sources for node in ast.parse(text).body)
 
 
 def still_open(function) -> list[str]:

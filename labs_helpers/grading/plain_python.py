@@ -1,0 +1,33 @@
+"""A cell's source as Python: magics and shell commands, which no answer needs, are left out; what is none says why."""
+
+from __future__ import annotations
+
+import ast
+import re
+import warnings
+
+MOST_CHARACTERS = 50_000  # the longest exercise cell has 4,000
+# `%%time`, `%timeit f()`, `!pip list`, `f?`
+_NOT_PYTHON = re.compile(r"^([ \t]*)(?:%|!|\w[\w.]*\?).*$", re.MULTILINE)
+
+
+def plain_python(source: str) -> tuple[str, str]:
+    """(Python, why it is none, or ''). A line for IPython becomes `pass`, so that lines keep their numbers."""
+    if len(source) > MOST_CHARACTERS:
+        return source, f"the cell has {len(source):,} characters; more than {MOST_CHARACTERS:,} are not read"
+    problem = _problem(source)
+    if problem and not _problem(text := _NOT_PYTHON.sub(r"\1pass", source)):
+        return text, ""
+    return source, problem
+
+
+def _problem(source: str) -> str:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of invalid escapes in strings
+            ast.parse(source)
+    except SyntaxError as error:
+        return f"SyntaxError in line {error.lineno}: {error.msg}"
+    except (ValueError, RecursionError, MemoryError) as error:  # of what is nested without end
+        return f"{type(error).__name__}: {error}"
+    return ""
