@@ -77,6 +77,26 @@ def early(prune, chip):
     return early_config_prune
 
 
+def autotune_here(kernel, prune, chip, n: int = 2048) -> Config:
+    """The configuration that @triton.autotune finds for D = ReLU(A·B + C) of n×n×n on this machine's GPU, among what
+    `prune` keeps; kept on disk under Triton's own key. kernel: lab 02's matmul_add_relu_kernel."""
+    import torch
+
+    tuner = triton.autotune(
+        [_for_triton(config) for config in grid()],
+        key=["M", "N", "K"],
+        cache_results=True,
+        prune_configs_by={"early_config_prune": early(prune, chip)},
+    )(kernel)
+    a, b, c = (torch.randn(n, n, dtype=torch.float16, device="cuda") for _ in range(3))
+    d = torch.empty_like(c)
+    strides = (stride for tensor in (a, b, c, d) for stride in tensor.stride())
+    tuner[lambda meta: (triton.cdiv(n, meta["BLOCK_M"]), triton.cdiv(n, meta["BLOCK_N"]))](
+        a, b, c, d, n, n, n, *strides
+    )
+    return from_triton(tuner.best_config)
+
+
 def inductor_templates() -> list[Config]:
     """The configurations that torch.compile(mode='max-autotune') tries for a matrix product by default, as the torch
     installed here lists them; [] where this version keeps them elsewhere. It tries cuBLAS beside them."""

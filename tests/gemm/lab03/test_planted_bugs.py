@@ -307,6 +307,12 @@ BUGS = [
         [("    except KeyboardInterrupt:\n", "    except KeyboardInterrupt:\n        return None, times\n")],
         "after an interrupt, too",
     ),
+    (
+        "grid_search",
+        "in place",
+        [("            error = (result.double() - expected).abs()", "            error = expected.sub_(result).abs()")],
+        "`expected` was changed",
+    ),
     ("grid_search", "its time", [("None, times\n", "None, times[best]\n")], "a dict of Config"),
     (
         "grid_search",

@@ -44,7 +44,12 @@ class _Once:
 
 
 def _search(case: str, student, bench, run=None, measure=None) -> tuple:
-    answer = student(_Once(case), run or bench.run, bench.expected, bench.bound, measure or bench.measure)
+    given = {"expected": bench.expected.clone(), "bound": bench.bound.clone()}
+    answer = student(_Once(case), run or bench.run, *given.values(), measure or bench.measure)
+    for name, tensor in given.items():
+        if not tensor.equal(getattr(bench, name)):
+            cause = "an operator such as -= or a method that ends in _ works in place; each search needs it as it was."
+            raise Wrong(case, f"`{name}` was changed", cause=cause)
     best, times = expect_tuple(case, answer, "best", "times")
     if not isinstance(times, dict):
         raise Wrong(case, f"times is {times!r:.80}; a dict of Config → ms is asked for")

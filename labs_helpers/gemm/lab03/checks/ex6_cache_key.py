@@ -56,7 +56,7 @@ SAME = (
 MANY = [f"{SOURCE}# edition {i}\n" for i in range(64)]
 
 
-@exercise("03/6", "cache key", points=5, minutes=10, reference=exercises.cache_key)
+@exercise("03/6", "cache key", points=5, minutes=15, reference=exercises.cache_key)
 def cache_key(student):
     key = student(**HERE)
     if not isinstance(key, str) or not key:
