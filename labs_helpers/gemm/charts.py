@@ -121,7 +121,7 @@ def draw_ladder(frame, n: int):
     baselines = (EAGER, "addmm + relu", "_addmm_activation", "torch.compile", "torch.compile, max-autotune")
     steps = [step for step in ours + baselines if step in rate]
     best = max(steps, key=lambda step: rate[step])
-    fig, ax = figures.new(f"n = {n}: {best} at {rate[best] / rate[ALONE]:.0%} of the product alone", height=4.6)
+    fig, ax = figures.new(f"n = {n}: {best} at {rate[best] / rate[ALONE]:.0%} of A·B alone", height=4.6)
     colors = [figures.COLORS["blue"] if s in ours else figures.COLORS["sky"] for s in steps]
     bars = ax.barh(steps, [rate[s] for s in steps], color=colors)
     ax.bar_label(bars, [f"{rate[s]:.0f}" if rate[s] >= 10 else f"{rate[s]:.2g}" for s in steps], padding=3)

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from labs_helpers.gemm.lab02 import exercises
-from labs_helpers.gemm.lab02.tile_cache import tile_misses
+from labs_helpers.gemm.lab02.tile_cache import in_groups, tile_misses, wave_rows
 from labs_helpers.measure.machine import this_machine
 
 
@@ -45,3 +45,17 @@ def test_least_recently_used_against_a_list(order, capacity):
 def test_no_capacity_is_an_error(capacity, wave):
     with pytest.raises(ValueError, match="at least 1"):
         tile_misses([(0, 0)], capacity, wave)
+
+
+@pytest.mark.parametrize("case", [(8, 4, 5), (3, 5, 2), (1, 6, 4)])
+def test_the_drawn_order_is_the_exercises(case):
+    assert in_groups(*case) == [tuple(tile) for tile in exercises.tile_order(*case).tolist()]
+
+
+def test_rows_of_a_wave():
+    """132 programs of 128×256 tiles: whole rows of tiles where a row is shorter than the wave, else g × 132/g."""
+    assert [wave_rows(group, 128, 64, 132, 128, 256) for group in (1, 2)] == [16648, 16648]
+    assert [wave_rows(group, 128, 64, 132, 128, 256) for group in (8, 16)] == [
+        8 * 128 + 132 / 8 * 256,
+        16 * 128 + 132 / 16 * 256,
+    ]

@@ -97,6 +97,8 @@ def _block(walk: list[Access], blocks) -> str:
     if _axes(access, blocks):
         return ""
     axes = AXES[access.name]
+    if len(axes) > len(access.offsets.shape):  # row by row, say
+        return ""
     if axes == "N" and access.offsets.size == blocks["BLOCK_M"]:
         return f"{_line(access)} {_name(access)} along the rows; element j belongs to column j."
     shape = "×".join(map(str, access.offsets.shape)) or "1"

@@ -61,6 +61,8 @@ def _flops(M: int, N: int, K: int) -> list:
         ("the sum with C and the maximum are M·N FLOPs each: one of the two is left out", 2 * M * N * K + M * N),
         ("K multiply-adds count as 2·K FLOPs here, although the first of them has nothing to add to",
          2 * M * N * K + M * N),
+        ("the sum with C and the maximum have M·N elements", 2 * M * N * K + 2 * K * N),
+        ("the sum with C and the maximum have M·N elements", 2 * M * N * K + 2 * M * K),
         ("a multiply-add is two FLOPs, and the sum and the maximum are one each", M * N * K),
     ]  # fmt: skip
 
@@ -71,6 +73,9 @@ def _bytes(right: int, M: int, N: int, K: int, itemsize: int, passes: str = PASS
     found = [
         ("bytes are elements times itemsize", right // itemsize),
         ("itemsize is multiplied in twice", right * itemsize),
+        ("these are bits; itemsize is in bytes", 8 * right),
+        ("A and B are read by the product alone", right + 2 * (M * K + K * N) * itemsize),
+        ("A and B are read by the product alone", right + (M * K + K * N) * itemsize),
         ("A and B are not read", right - (M * K + K * N) * itemsize),
         ("A is not read", right - M * K * itemsize),
         ("B is not read", right - K * N * itemsize),

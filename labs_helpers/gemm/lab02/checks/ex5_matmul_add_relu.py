@@ -35,6 +35,8 @@ def causes(run, a, b, c):
     yield "the ReLU is of C alone: it belongs to the sum", dot + addend.relu()
     yield "A·B and C each have a ReLU of their own: it belongs to the sum", dot.relu() + addend.relu()
     yield "C is added in every step of the K loop instead of once", (dot + steps * addend).relu()
+    if not torch.equal(addend, addend[:1].expand_as(addend)):
+        yield "one row of C is added to all: C has a row for each row of D", (dot + addend[:1]).relu()
     yield "C is added twice", (dot + 2 * addend).relu()
     yield "C is subtracted", (dot - addend).relu()
     yield "the product is multiplied by C instead of added to it", (dot * addend).relu()

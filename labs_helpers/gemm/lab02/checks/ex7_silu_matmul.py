@@ -51,6 +51,8 @@ def causes(run, a, b, bias):
     yield "sigmoid(−x): a sign is wrong", x * (-x).sigmoid()
     yield "the bias is in the sigmoid and not in the x before it: both are x = A·B + bias", dot * x.sigmoid()
     yield "the bias is not in the sigmoid: both factors are of x = A·B + bias", x * dot.sigmoid()
+    for unbracketed in (x * (1 + (-x).exp()), x / 1 + (-x).exp()):
+        yield "1 / 1 + exp(−x) divides first: sigmoid(x) is 1 / (1 + exp(−x))", unbracketed
     yield "the SiLU is taken twice", silu(silu(x))
     yield "2 to the power of −x, not e: tl.exp", x * (x * math.log(2)).sigmoid()
     yield "a tanh, not a sigmoid", x * x.tanh()

@@ -43,9 +43,11 @@ def product_causes(run: Run, a, b, finish: Callable = lambda dot: dot) -> Candid
     yield "only the first step is done", finish(steps[0])
     yield "the last step along K is missing", finish(sum(steps[:-1], zero))
     yield "the first step along K is missing", finish(sum(steps[1:], zero))
+    yield "the sum along K is divided by K: a product of matrices is a sum, not a mean", finish(sum(steps) / K)
     if K % block:
         ones = finish(sum(steps) + (block - K % block))
         yield "what is masked counts as 1: other=0.0 on both loads leaves a sum alone", ones
+        yield "a masked element of the last step is not 0: give both loads other=0.0", torch.full_like(zero, torch.nan)
     yield from _roundings(run, a, b, finish)
 
 

@@ -1,0 +1,44 @@
+"""The stretch exercise: ours is right, and what a student writes is compared before it is drawn."""
+
+import pytest
+import torch
+
+from labs_helpers.gemm.lab02 import order_study, stretch
+from labs_helpers.measure.machine import this_machine
+
+
+def test_ours_is_right_and_halves_the_loads_of_a():
+    assert stretch._wrong(stretch.gated_matmul) == ""
+    n, tile = 64, 4 * 64 * 64
+    bytes_of = [
+        stretch._bytes(way, *(torch.randn(n, n) for _ in range(3))) for way in (stretch.in_pieces, stretch.gated_matmul)
+    ]
+    assert bytes_of == [2 * 3 * tile + 5 * tile, 4 * tile]
+
+
+@pytest.mark.parametrize(
+    ("yours", "said"),
+    [
+        (lambda a, b, g: stretch.in_pieces(a, b, g).t(), "its shape is"),
+        (lambda a, b, g: a @ b, "elements are off"),
+        (lambda a, b, g: a @ g.missing, "AttributeError"),
+    ],
+    ids=["shape", "values", "an error"],
+)
+def test_a_wrong_one_is_said_to_be(yours, said):
+    assert said in stretch._wrong(yours)
+
+
+def test_the_study_of_orders_needs_a_gpu():
+    if this_machine().device == "cuda":
+        pytest.skip("there is one")
+    with pytest.raises(SystemExit, match="a GPU is needed"):
+        order_study.main([])
+
+
+def test_the_record_says_what_the_lab_says():
+    frame = order_study.load()
+    for _, row in frame[frame["kind"] == "start"].iterrows():
+        assert row["median_off_first_axis_fastest"] < row["median_off_second_axis_fastest"]
+    counted = frame[(frame["kind"] == "counters") & (frame["M"] == 8192)].set_index("name")["dram_bytes"]
+    assert counted["matmul_add_relu, 64×64×32"] > 3 * counted["portable kernel, 64×64×32, GROUP_M = 32"]
