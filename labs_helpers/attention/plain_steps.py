@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 import torch
@@ -12,7 +13,8 @@ from labs_helpers.measure.timing import measure_rounds
 
 
 def measure_plain_steps(lengths, head_dim: int = 128, rounds: int = 3, repeat_ms: float = 60, **sizes) -> list[dict]:
-    """A record for each length and step, 'Q·Kᵀ', 'softmax' and 'P·V': ms, and the bytes that it reads and writes.
+    """A record for each length and step, 'Q·Kᵀ', 'softmax' and 'P·V': ms, the bytes that it reads and writes, and on a
+    GPU the name of the kernel that PyTorch takes for it.
 
     Float16, forward, full. sizes: tokens and width of `operands`, by default those of the speed records.
     """
@@ -49,6 +51,17 @@ def measure_plain_steps(lengths, head_dim: int = 128, rounds: int = 3, repeat_ms
                 "runs": timing.runs,
                 "rounds": rounds,
             }
+            | ({"kernel": longest_kernel(steps[step][0])} if q.is_cuda else {})
             for step, timing in timings.items()
         ]
     return records
+
+
+def longest_kernel(run: Callable[[], object]) -> str:
+    """The name of the kernel that takes the longest while `run` runs on a GPU, its first 160 characters."""
+    from torch.profiler import ProfilerActivity, profile
+
+    with profile(activities=[ProfilerActivity.CUDA]) as traced:
+        run()
+        torch.cuda.synchronize()
+    return max(traced.key_averages(), key=lambda event: event.device_time_total).key[:160]

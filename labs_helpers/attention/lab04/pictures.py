@@ -17,7 +17,11 @@ def draw_costs(lengths, costs, room: float, prediction=None):
     second panel. prediction: one for the length at which plain attention fills it, or None.
     """
     plain_bytes, plain_extra, tiled_bytes, tiled_extra = zip(*costs, strict=True)
-    fig, axes = figures.new("Attention, plain and tiled", width=10.5, ncols=2)
+    fig, axes = figures.new(
+        "Plain attention needs memory with the square of the length, tiled attention with the length",
+        width=10.5,
+        ncols=2,
+    )
     for ax, title, plain, tiled in (
         (axes[0], "bytes moved", plain_bytes, tiled_bytes),
         (axes[1], "extra bytes at the peak", plain_extra, tiled_extra),
@@ -79,15 +83,14 @@ def draw_tile_map(maps: dict, BLOCK_M: int, BLOCK_N: int):
         MASKED: ("on the diagonal (masked)", figures.COLORS["orange"]),
         NEEDLESS: ("computed for nothing", figures.COLORS["vermillion"]),
     }
-    fig, axes = figures.new(
-        "Tiles of the score matrix, as counted", width=9.6, height=4.4, ncols=len(maps), squeeze=False
-    )
-    drawn = set()
+    fig, axes = figures.new(width=9.6, height=4.4, ncols=len(maps), squeeze=False)
+    drawn, computed, of_all = set(), 0, 0
     for ax, (title, (visits, seen)) in zip(axes[0], maps.items(), strict=True):
         states = tile_states(seen, BLOCK_M, BLOCK_N)
         visited = np.stack([visits[:, j : j + BLOCK_N].any(1) for j in range(0, seen.shape[1], BLOCK_N)], 1)
         shown = np.where(visited, np.where(states == SKIPPED, NEEDLESS, states), SKIPPED)
         drawn |= set(np.unique(shown))
+        computed, of_all = computed + int(visited.sum()), of_all + visited.size
         colors = ListedColormap([color for _, color in kinds.values()])
         ax.pcolormesh(shown, cmap=colors, vmin=-0.5, vmax=3.5, edgecolor=figures.PAPER, linewidth=1.5)
         ax.set_title(f"{title}\n{visited.sum()} of {visited.size} tiles", fontsize="medium")
@@ -95,9 +98,32 @@ def draw_tile_map(maps: dict, BLOCK_M: int, BLOCK_N: int):
         ax.invert_yaxis()
         ax.grid(False)
     axes[0][0].set_ylabel("tile of queries")
+    title = f"Of {of_all} tiles {computed} are computed, as counted; most of them need no mask"
+    if NEEDLESS in drawn:
+        title = f"Of {of_all} tiles {computed} are computed, some of them for nothing"
+    fig.suptitle(title, x=0.01, ha="left", fontsize=figures.STYLE["axes.titlesize"])
     fig.legend(
         handles=[Patch(color=color, label=text) for kind, (text, color) in kinds.items() if kind in drawn],
         loc="outside lower center",
         ncols=len(drawn),
     )
+    return fig
+
+
+def draw_balance(walks: dict, BLOCK_N: int):
+    """How many tiles of keys each program visits, a curve each way.
+
+    walks: name → visits, how often each program loads each key, int (programs, Lk), as `course.visits` counts it.
+    """
+    fig, ax = figures.new(width=8.4, height=3.8)
+    looks = zip(walks, (("vermillion", "s"), ("green", "D"), ("blue", "o")), strict=False)
+    spans = {}
+    for name, (color, marker) in looks:
+        visits = walks[name]
+        tiles = visits[:, ::BLOCK_N].sum(1)
+        spans[name] = f"{tiles.min()} to {tiles.max()}" if tiles.min() < tiles.max() else f"{tiles.max()} each"
+        ax.plot(tiles, label=f"{name}, {len(tiles)} programs", color=figures.COLORS[color], marker=marker)
+    ax.set(xlabel="program", ylabel="tiles of keys", ylim=(0, None))
+    ax.set_title("Tiles per program: " + ", ".join(f"{name} {span}" for name, span in spans.items()))
+    figures.label_lines(ax)
     return fig

@@ -33,3 +33,20 @@ def time_here(tile_attention) -> None:
         extra = {name: peak_memory(way, q, k, v)[1] - q.nbytes for name, way in ways.items()}
         for name, timing in measure_rounds(calls, rounds=2, repeat_ms=100 if on_gpu else 40).items():
             print(f"  L = {L:>5}  {name:<40} {timing.median_ms:>8.3f} ms  {extra[name] / 1e6:>9.3f} MB extra")
+
+
+def rates_here(ways: dict, L: int = 8192, head_dim: int = 64) -> None:
+    """Prints the TFLOP/s of causal attention of each way, name → (q, k, v, scale) → …, and of flash_attention, on
+    this machine's GPU: 16 heads, one sequence. Without a GPU it says so."""
+    from labs_helpers.attention.flash_attention import flash_attention
+    from labs_helpers.attention.study import flops
+
+    here = this_machine()
+    if here.device != "cuda":
+        print("no GPU here: what the interpreter takes says nothing about a kernel")
+        return
+    q, k, v = (torch.randn(1, 16, L, head_dim, dtype=here.dtype, device=here.device) for _ in range(3))
+    calls = {name: partial(way, q, k, v, head_dim**-0.5) for name, way in ways.items()}
+    calls["flash_attention"] = partial(flash_attention, q, k, v, causal=True)
+    for name, timing in measure_rounds(calls, rounds=3).items():
+        print(f"  {name:<24} {flops('forward', 1, 16, L, head_dim, True) / timing.median_ms / 1e9:6.0f} TFLOP/s")

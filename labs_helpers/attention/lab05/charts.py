@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from labs_helpers.attention.charts import BASELINES, CURVES, chosen, label_lengths
+from labs_helpers.attention.charts import BASELINES, CURVES, OURS, chosen, label_lengths
 from labs_helpers.draw import figures
 from labs_helpers.draw.curves import predicted, recorded_on
 
@@ -15,15 +15,21 @@ def draw_ratio(rows, prediction=None):
     forward, backward = (
         chosen(rows, "speed", direction=direction, causal=True, D=128) for direction in ("forward", "backward")
     )
-    fig, ax = figures.new(f"Backward time over forward time{recorded_on(rows)}", width=8.4)
+    fig, ax = figures.new(width=8.4)
+    last = {}
     lengths = sorted(map(int, backward["L"].unique()))
     for name in BASELINES:
         times = [part[part["name"] == name].set_index("L")["median_ms"] for part in (forward, backward)]
         ratio = (times[1] / times[0]).dropna()
         if len(ratio):
             CURVES.plot(ax, name, ratio.index, ratio)
+            last[name] = float(ratio.iloc[-1])
     ax.plot(lengths, [2.5] * len(lengths), ":", marker="", color="gray", label="five products over two")
     label_lengths(ax, lengths)
+    finding = "How many times as long as the forward pass the backward pass takes"
+    if OURS in last:
+        finding = f"flash_attention's backward pass takes {last[OURS]:.1f} times as long as its forward pass"
+    ax.set_title(f"{finding}\nat {lengths[-1]:,} tokens; causal, float16, heads of 128{recorded_on(rows)}")
     value = predicted(prediction)
     ax.set_ylabel("times the forward's time")
     ax.set_ylim(0, 1.1 * max(ax.get_ylim()[1], value or 0))

@@ -19,7 +19,9 @@ def draw_walks(by_queries: np.ndarray, by_keys: np.ndarray, BLOCK: int):
     """
     Lq, Lk = by_keys.shape[1], by_queries.shape[1]
     states = tile_states(visible(Lq, Lk), BLOCK, BLOCK)
-    fig, axes = figures.new("The tiles of the scores, and the walk of each program", width=9.6, height=4.3, ncols=2)
+    fig, axes = figures.new(
+        "The same tiles twice: dQ goes along the rows, dK and dV down the columns", width=9.6, height=4.3, ncols=2
+    )
     across, down = ((loads.reshape(loads.shape[0], -1, BLOCK) > 0).any(2) for loads in (by_queries, by_keys))
     for ax, walks, title in (
         (axes[0], across, "dQ: a program a row of tiles"),
@@ -63,7 +65,7 @@ def draw_writers(writers, prediction=None):
 
     writers: one number a query tile. prediction: one for the last tile, or None.
     """
-    fig, ax = figures.new("Programs that add to a tile of dQ", height=3.8)
+    fig, ax = figures.new(f"Up to {max(writers)} programs add to one tile of dQ", height=3.8)
     tiles = np.arange(len(writers))
     ax.bar(tiles, writers, width=0.7, color="#B7D4E8", label="one kernel, counted")
     ax.axhline(1, linestyle=":", color=figures.COLORS["vermillion"], label="dQ in a kernel of its own")
@@ -79,3 +81,23 @@ def _square(color: str):
     from matplotlib.patches import Patch
 
     return Patch(facecolor=color, edgecolor=figures.RULE)
+
+
+def draw_traffic(moved: dict):
+    """Bytes that each way of the backward pass loads and stores, as counted.
+
+    moved: name → bytes.
+    """
+    most = max(moved, key=moved.get)
+    title = f"{most.capitalize()} move{'' if most.endswith('s') else 's'} the most: {moved[most] / 1e6:.2f} MB"
+    fig, ax = figures.new(title, width=8.4, height=3.2)
+    names = list(moved)[::-1]
+    ax.barh(names, [moved[name] for name in names], color=figures.COLORS["sky"], height=0.6)
+    for place, name in enumerate(names):
+        ax.annotate(
+            f"{moved[name] / 1e6:.2f} MB", (moved[name], place), xytext=(4, 0), textcoords="offset points", va="center"
+        )
+    ax.set(xlabel="bytes loaded and stored", xlim=(0, 1.15 * max(moved.values())))
+    figures.set_unit(ax.xaxis, "B")
+    ax.grid(False, axis="y")
+    return fig

@@ -1,0 +1,58 @@
+"""Lab 05's ways of the backward pass beside a student's own: what each moves, and whether its bits stay the same."""
+
+from __future__ import annotations
+
+import torch
+
+from labs_helpers.attention.lab05 import exercises
+from labs_helpers.attention.lab05.inputs import backward_inputs
+from labs_helpers.attention.lab05.one_kernel import one_kernel_gradients
+from labs_helpers.attention.lab05.pictures import draw_traffic
+from labs_helpers.attention.lab05.split_kernel import split_gradients
+from labs_helpers.compile.interpreter_process import call_interpreted
+from labs_helpers.course.meter import metered
+from labs_helpers.measure.machine import this_machine
+
+BLOCKS = {"causal": True, "BLOCK_M": 32, "BLOCK_N": 32}
+
+
+def two_kernels(q, k, v, do, lse, delta, scale, backwards=False, **blocks) -> tuple:
+    """(dQ, dK, dV) by exercises 2 and 3, where the order of the programs changes nothing."""
+    operands = q, k, v, do, lse, delta, scale
+    return exercises.query_gradient(*operands, **blocks), *exercises.key_value_gradients(*operands, **blocks)
+
+
+def beside_ours(mine, L: int = 128):
+    """The figure: bytes that two kernels, the one kernel, ours and `mine` load and store, as counted; causal, one head
+    of 32, tiles of 32×32.
+
+    Prints for each whether dQ has the same bits with the programs from the last to the first, and how far it is from
+    that of the two kernels, relatively. mine: as one_kernel_gradients, or returns None.
+    """
+    ways = {"two kernels": two_kernels, "one kernel": one_kernel_gradients, "ours": split_gradients, "yours": mine}
+    moved, exact = {}, None
+    for name, way in ways.items():
+        if (counted := _counted(way, L)) is None:
+            continue
+        moved[name], dq, same = counted
+        exact = dq if exact is None else exact
+        error = float((dq - exact).norm() / exact.norm())
+        print(f"{name:<12} dQ the same, bit for bit, in another order: {same!s:<5}  away from two kernels: {error:.0e}")
+    return draw_traffic(moved)
+
+
+def _counted(way, L: int) -> tuple[int, torch.Tensor, bool] | None:
+    if this_machine().interpreted:
+        return _count(way, L)
+    return call_interpreted(_count, way, L)
+
+
+def _count(way, L: int) -> tuple[int, torch.Tensor, bool] | None:
+    given = backward_inputs(L, L)
+    with metered() as meter:
+        gradients = way(**given, **BLOCKS)
+    if gradients is None:
+        return None
+    dq, *_ = gradients
+    other, *_ = way(**given, **BLOCKS, backwards=True)
+    return meter.bytes_moved, dq.float(), torch.equal(dq, other)
