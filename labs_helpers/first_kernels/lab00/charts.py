@@ -97,7 +97,7 @@ def draw_in_flight(machine: str, records: list[dict], latency_ns: float, predict
     enough = min(r["bytes_in_flight"] for r in records if _bandwidth(r) > 0.95 * best)
     fig, ax = figures.new(f"{machine}: {enough / KB:.0f} KB on their way in each SM keep memory busy", height=4.6)
     reach = [r["bytes_in_flight"] for r in records]
-    law = np.geomspace(min(reach), max(reach), 200)
+    law = np.geomspace(min(reach), max(reach), 40)
     allowed = np.minimum(best, law * multiprocessors / (latency_ns * 1e-9))
     ax.plot(
         law / KB, allowed, color=figures.INK, linewidth=1.2, linestyle="--", marker="", label="Little's law: at most"
@@ -130,6 +130,8 @@ def draw_wave_times(machine: str, records: list[dict]):
     fig, ax = figures.new(width=7.6, height=4.2)
     for does, label in (("computing", "they compute"), ("waiting", "they wait for memory")):
         points = [(r["programs"] / multiprocessors, 1e3 * r["median_ms"]) for r in records if r["does"] == does]
+        if does == "waiting" and records[0].get("l2") != "warm":
+            continue  # a cold cache is what the first wave waits for, and the second one finds it filled
         ax.plot(*zip(*points, strict=True), label=label, marker="")
     for wave in (room, 2 * room):
         ax.axvline(wave, color=figures.INK, linewidth=0.8, linestyle=":")

@@ -50,6 +50,7 @@ def measure_waves(multiprocessors: int) -> list[dict]:
                     "name": f"{programs} programs, {kind}",
                     "programs": programs,
                     "does": kind,
+                    "l2": "warm",
                     "multiprocessors": multiprocessors,
                     "median_ms": timing.median_ms,
                     "p20_ms": timing.p20_ms,
