@@ -1,0 +1,115 @@
+"""What a command in the jail can reach, and what it is stopped at."""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from labs_helpers.grading import jail
+from labs_helpers.grading.jail import MEGABYTE, Limits, in_jail, why_not
+from labs_helpers.launch.process import ProcessFailed, ProcessTimeout, run
+
+needs_jail = pytest.mark.skipif(bool(why_not()), reason=why_not())
+SMALL = Limits(seconds=10, memory=512 * MEGABYTE, processes=40, file=MEGABYTE)
+
+
+def inside(code, readable=(), limits=SMALL, timeout=20):
+    return run(in_jail([sys.executable, "-c", code], readable, limits), timeout=timeout, env={"SECRET": "hidden"})
+
+
+@needs_jail
+def test_it_is_nobody_in_an_empty_place_without_our_environment(tmp_path):
+    (tmp_path / "key").write_text("the key")
+    told = inside(
+        "import os; print(os.getuid() != 0, os.listdir('.'), 'SECRET' in os.environ, os.getpid() < 10, "
+        f"os.path.exists({str(tmp_path / 'key')!r}), os.path.exists('/etc/passwd'), os.path.exists({__file__!r}))"
+    )
+    assert told.split() == ["True", "[]", "False", "True", "False", "False", "False"]
+
+
+@needs_jail
+def test_what_is_shown_can_be_read_and_not_written(tmp_path):
+    (tmp_path / "lab").mkdir()
+    (tmp_path / "lab" / "text").write_text("to read")
+    code = f"""
+import os
+folder = {str(tmp_path / "lab")!r}
+print(open(folder + "/text").read())
+for path in (folder + "/text", folder + "/new", "/new", "/usr/new", {sys.prefix + "/new"!r}):
+    try:
+        open(path, "w")
+        print("written", path)
+    except OSError:
+        pass
+"""
+    assert inside(code, [tmp_path / "lab"]) == "to read\n"
+    assert os.listdir(tmp_path / "lab") == ["text"]
+
+
+@needs_jail
+def test_there_is_no_network_and_nobody_else_to_signal():
+    code = """
+import os, signal, socket
+for family, address in ((socket.AF_INET, ("1.1.1.1", 53)), (socket.AF_INET, ("127.0.0.1", 22))):
+    try:
+        socket.create_connection(address, timeout=2)
+        print("connected")
+    except OSError:
+        pass
+print(sorted(int(name) for name in os.listdir("/proc") if name.isdigit())[-1] < 20, os.getppid() < 2)
+try:
+    os.kill(-1, signal.SIGKILL)
+except ProcessLookupError:
+    print("nobody")
+"""
+    assert inside(code).split() == ["True", "True", "nobody"]
+
+
+@needs_jail
+@pytest.mark.parametrize("name, code, words", [
+    ("memory", "x = bytearray(10**9)", "MemoryError"),
+    ("files", "open('big', 'wb').write(bytes(2**21))", "File too large|File size limit|signal"),
+    ("scratch", "[open(str(i), 'wb').write(bytes(2**19)) for i in range(10**4)]", "No space left"),
+    ("processes", "import os\nfor _ in range(100):\n    if os.fork() == 0:\n        import time; time.sleep(60)",
+     "Resource temporarily unavailable"),
+])  # fmt: skip
+def test_it_is_stopped_at_its_limits(name, code, words):
+    with pytest.raises(ProcessFailed, match=words):
+        inside(code)
+
+
+@needs_jail
+def test_at_its_time_limit_all_of_it_is_gone(tmp_path):
+    code = "import os, time\nos.setsid() if os.fork() == 0 else None\nprint('begun', flush=True)\ntime.sleep(600)"
+    with pytest.raises(ProcessTimeout):
+        inside(code, timeout=1.5)
+    mine = [p for p in Path("/proc").glob("[0-9]*/cmdline") if b"time.sleep(600)" in _read(p)]
+    assert mine == []
+
+
+def _read(path):
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
+
+
+def test_without_rights_of_root_the_jail_is_a_user_namespace(monkeypatch):
+    monkeypatch.setattr(jail.os, "geteuid", lambda: 1000)
+    words = in_jail(["true"])
+    rest = words[words.index("--unshare-user") :]
+    assert rest[1:6] == ["--cap-drop", "ALL", "--disable-userns", "--assert-userns-disabled", "--"]
+    assert rest[6] == "prlimit" and rest[-1] == "true" and "setpriv" not in words
+
+
+def test_a_machine_without_bubblewrap_says_so(monkeypatch):
+    monkeypatch.setattr(jail.shutil, "which", lambda name: None if name == "bwrap" else name)
+    assert why_not.__wrapped__() == "bwrap is not installed: it is in the package bubblewrap"
+
+    def blocked(command, timeout):
+        raise ProcessFailed(command, 1, "bwrap: setting up uid map: Permission denied")
+
+    monkeypatch.setattr(jail.shutil, "which", lambda name: name)
+    monkeypatch.setattr(jail, "run", blocked)
+    assert "AppArmor profile" in why_not.__wrapped__()
