@@ -19,41 +19,53 @@ CURVES = Curves({
     "binomial": ("D", "green"), "hierarchical": ("v", "yellow"), "shared_memory": ("o", "blue"), "auto": ("*", "blue"),
     PLAIN: ("P", "sky"), BEST: ("p", "black"),
 }, markersize=4.5, linewidth=1.6)  # fmt: skip
+SLOW = 8  # times native's best: what takes longer is not drawn
 TITLES = {"allreduce": "All-reduce", "alltoall": "All-to-all", "reduce_scatter": "Reduce-scatter",
           "allgather": "All-gather", "broadcast": "Broadcast"}  # fmt: skip
 
 
-def draw_race(rows, function: str = "allreduce"):
-    """Time against size, both logarithmic, a panel a rank count: ours, and native by default and at its best.
+def draw_race(rows, function: str = "allreduce", title: str | None = None):
+    """How many times as long as native's best setting each took, against size, a panel a rank count: below 1 is faster.
 
-    rows: DataFrame as study.load gives it. Names stand right of the last panel. ValueError without such records.
+    Both axes are logarithmic; what takes more than SLOW times as long leaves the panel. rows: DataFrame as study.load
+    gives it. Names stand right of the last panel. ValueError without such records.
     """
     race = latest(rows, "race", function=function)
     counts = sorted(map(int, race["ranks"].unique()))
     fig, axes = figures.new(
-        f"{TITLES[function]}{recorded_on(rows)}",
+        f"{title or f'{TITLES[function]}: time over that of native with its best setting'}{recorded_on(rows)}",
         width=3 + 2.9 * len(counts),
         height=4.6,
         ncols=len(counts),
         sharey=True,
         squeeze=False,
     )
+    least = 1.0
     for ax, ranks in zip(axes[0], counts, strict=True):
-        for name, curve in _curves(race[race["ranks"] == ranks]):
-            CURVES.plot(ax, name, curve["bytes"], curve["median_us"] / 1e6)
-        _sizes(ax, race["bytes"])
+        of_count = race[race["ranks"] == ranks]
+        native = of_count[of_count["algorithm"] == NATIVE].groupby("bytes")["median_us"].min()
+        for name, curve in _curves(of_count):
+            if name != BEST:
+                ratio = curve["median_us"].to_numpy() / native.loc[curve["bytes"]].to_numpy()
+                near = ratio <= SLOW  # a name stands at the end of what is drawn
+                least = min(least, ratio.min())
+                CURVES.plot(ax, name, curve["bytes"][near], ratio[near])
+        ax.axhline(1, color=figures.INK, linewidth=1.2, marker="")
+        _sizes(ax, race["bytes"], apart=256)
         ax.set_title(f"{ranks} ranks", fontsize="medium")
-    axes[0][0].set(yscale="log", ylabel="time (slowest rank's median)")
-    figures.set_unit(axes[0][0].yaxis, "s")
+    axes[0][0].set(yscale="log", ylabel="times native's best", ylim=(0.9 * least, SLOW))
+    ticks = [tick for tick in (0.25, 0.5, 1, 2, 4, 8) if 0.9 * least <= tick <= SLOW]
+    axes[0][0].set_yticks(ticks, [f"{tick:g}×" for tick in ticks])
     axes[0][0].minorticks_off()
     figures.label_lines(axes[0][-1])
     return fig
 
 
-def draw_bandwidth(rows, function: str = "allreduce", ranks: int = 8):
+def draw_bandwidth(rows, function: str = "allreduce", ranks: int = 8, title: str | None = None):
     """Bus bandwidth against size: what each link carries at the least, whatever the number of ranks."""
     race = latest(rows, "race", function=function, ranks=ranks)
-    fig, ax = figures.new(f"{TITLES[function]}, {ranks} ranks: bus bandwidth{recorded_on(rows)}", width=8.4)
+    said = title or f"{TITLES[function]}, {ranks} ranks: bus bandwidth"
+    fig, ax = figures.new(f"{said}{recorded_on(rows)}", width=8.4)
     for name, curve in _curves(race):
         CURVES.plot(ax, name, curve["bytes"], 1e9 * curve["busbw_GBps"])
     _sizes(ax, race["bytes"])
@@ -70,6 +82,7 @@ def draw_crossover(
     algorithms: tuple[str, str] = ("recursive_doubling", "ring"),
     costs: Costs | None = None,
     prediction=None,
+    title: str | None = None,
 ):
     """Measured (points) and predicted (dashed) time of two algorithms against size, and where each pair crosses.
 
@@ -78,7 +91,8 @@ def draw_crossover(
     """
     costs = costs or costs_of(rows, ranks)
     race = latest(rows, "race", function=function, ranks=ranks)
-    fig, ax = figures.new(f"{TITLES[function]}, {ranks} ranks: predicted and measured{recorded_on(rows)}", width=8.4)
+    said = title or f"{TITLES[function]}, {ranks} ranks: predicted and measured"
+    fig, ax = figures.new(f"{said}{recorded_on(rows)}", width=8.4)
     smooth = np.geomspace(race["bytes"].min(), race["bytes"].max(), 24)  # mark_prediction looks at every piece
     measured = {}
     for name in algorithms:
@@ -102,9 +116,9 @@ def draw_crossover(
     return fig
 
 
-def draw_ping_pong(rows, ranks: int = 8):
+def draw_ping_pong(rows, ranks: int = 8, title: str | None = None):
     """Half a round trip against size, measured and as α + nβ: one pair of ranks alone, and all pairs at once."""
-    fig, ax = figures.new(f"A message of n bytes takes α + nβ{recorded_on(rows)}", width=8.4)
+    fig, ax = figures.new(f"{title or 'A message of n bytes takes α + nβ'}{recorded_on(rows)}", width=8.4)
     for together, label, marker, color in ((False, "one pair", "o", "blue"), (True, "all pairs", "s", "vermillion")):
         played = latest(rows, "ping_pong", ranks=ranks, together=together)
         costs = costs_of(rows, ranks, together)
@@ -113,7 +127,7 @@ def draw_ping_pong(rows, ranks: int = 8):
         smooth = np.geomspace(sizes.min(), sizes.max(), 100)
         text = f"{label}:\nα = {1e6 * costs.alpha:.2g} µs\n1/β = {1e-9 / costs.beta:.2g} GB/s"
         ax.plot(smooth, costs.alpha + smooth * costs.beta, marker="", color=color, label=text)
-    ax.set(yscale="log", ylabel="half a round trip")
+    ax.set(yscale="log", ylabel="half a round trip", ylim=(None, 4e-6 * played["median_us"].max()))  # for the names
     figures.set_unit(ax.yaxis, "s")
     _sizes(ax, sizes)
     figures.label_lines(ax, gap=4.2)
@@ -158,17 +172,17 @@ def _mark(ax, x: float, y: float, text: str, below: bool) -> None:
     ax.annotate(text, (x, y), xytext=(14 * side, -18 * side), textcoords="offset points", ha=align, va="center")
 
 
-def _sizes(ax, sizes) -> None:
+def _sizes(ax, sizes, apart: int = 16) -> None:
     ax.set(xscale="log", xlabel="bytes")
-    ax.xaxis.set_major_locator(LogLocator(base=16, numticks=12))
+    ax.xaxis.set_major_locator(LogLocator(base=apart, numticks=12))
     ax.xaxis.set_major_formatter(lambda size, _: _bytes(size))
     ax.minorticks_off()
     ax.set_xlim(min(sizes) / 1.6, max(sizes) * 1.6)
 
 
 def _bytes(size: float) -> str:
-    """'64 KB': powers of two, as the sizes are."""
+    """'64 KiB': powers of two, as the sizes are."""
     power = 0
     while size >= 1000 and power < 3:
         size, power = size / 1024, power + 1
-    return f"{size:.3g} {('B', 'KB', 'MB', 'GB')[power]}"
+    return f"{size:.3g} {('B', 'KiB', 'MiB', 'GiB')[power]}"

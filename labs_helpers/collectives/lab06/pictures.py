@@ -14,7 +14,8 @@ def draw_bytes(sent: dict, nbytes: int, prediction=None):
     rank's vector, a line. prediction: how many times fewer the last one's busiest rank sends than the first one's.
     """
     size = len(next(iter(sent.values())))
-    fig, ax = figures.new(f"Bytes sent by each of {size} ranks, {nbytes:,} bytes each")
+    busiest = [max(counts) for counts in sent.values()]
+    fig, ax = figures.new(f"Round the ring the busiest rank sends {busiest[0] / busiest[-1]:.3g} times fewer bytes")
     width = 0.8 / len(sent)
     for i, ((name, counts), color) in enumerate(zip(sent.items(), figures.COLORS.values(), strict=False)):
         ax.bar(np.arange(size) + (i + 0.5) * width - 0.4, counts, width, label=name, color=color)

@@ -1,0 +1,61 @@
+"""The stretch of lab 06: a broadcast down a binomial tree, and the steps that each way takes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from labs_helpers.collectives.interface import broadcast
+from labs_helpers.collectives.practice import PracticeError, practice
+from labs_helpers.draw import figures
+
+SIZES = (2, 3, 4, 6, 8, 12, 16)
+VECTOR = np.arange(1.0, 101.0)
+
+
+def from_the_root(comm, data) -> None:
+    """The root sends to one after another: size − 1 steps."""
+    if comm.rank:
+        comm.Recv(data, source=0)
+    else:
+        for rank in range(1, comm.size):
+            comm.Send(data, dest=rank)
+
+
+def down_a_tree(comm, data) -> None:
+    """Who has the vector passes it on, so that those who have it double in every step: ⌈log₂ size⌉ steps."""
+    broadcast(comm, data, root=0, validate=False)
+
+
+def steps(function, size: int) -> int | None:
+    """The steps in which function(comm, data) brings rank 0's vector to all; None where it does not."""
+
+    def on_rank(comm):
+        data = VECTOR.copy() if comm.rank == 0 else np.full_like(VECTOR, np.nan)
+        function(comm, data)
+        return data
+
+    ran = practice(on_rank, size, timeout=2)
+    right = all(np.array_equal(result, VECTOR) for result in ran.results) and not ran.unreceived
+    return ran.steps if right and ran.messages else None
+
+
+def draw_stretch(student):
+    """Steps against the number of ranks: the root alone, ours, and the student's where it is right for every number."""
+    ways = {"the root, one after another": from_the_root, "ours, a tree": down_a_tree, "yours": student}
+    fig, ax = figures.new("A tree brings a vector to 16 ranks in 4 steps, its root alone in 15")
+    for name, function in ways.items():
+        try:
+            taken = [steps(function, size) for size in SIZES]
+        except PracticeError as error:
+            print(f"{name}: {error}")
+            continue
+        if None not in taken:
+            ax.plot(SIZES, taken, label=name, linestyle="--" if name == "yours" else "-")
+        elif name == "yours":
+            missing = [size for size, count in zip(SIZES, taken, strict=True) if count is None]
+            print(f"yours does not bring the vector to all of {', '.join(map(str, missing))} ranks yet")
+    ax.set(xscale="log", xlabel="ranks", ylabel="steps", ylim=(0, None))
+    ax.set_xticks(SIZES, SIZES)
+    ax.minorticks_off()
+    ax.legend()
+    return fig
