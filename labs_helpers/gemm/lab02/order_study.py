@@ -74,42 +74,6 @@ def time_orders(rounds: int, repeat_ms: float) -> list[dict[str, Any]]:
     return records
 
 
-def watch_clock(n: int = 8192, seconds: float = 1.0) -> list[dict[str, Any]]:
-    """cuBLAS's A·B back to back for a while, of random numbers and of zeros, with the clock and the power that
-    nvidia-smi reads meanwhile: a record each. No record where there is no nvidia-smi."""
-    import time
-
-    import torch
-
-    query = "clocks.sm,clocks.max.sm,power.draw,power.limit"
-    command = ["nvidia-smi", f"--query-gpu={query}", "--format=csv,noheader,nounits", "--id=0"]
-    records = []
-    for fill, make in (("random", torch.randn), ("zeros", torch.zeros)):
-        a, b = (make(n, n, device="cuda", dtype=torch.float16) for _ in range(2))
-        d = torch.empty_like(a)
-        torch.matmul(a, b, out=d)
-        torch.cuda.synchronize()
-        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        times = int(seconds / 1.6e-3)
-        begin.record()
-        for _ in range(times):
-            torch.matmul(a, b, out=d)
-        end.record()
-        time.sleep(0.4 * seconds)  # all are queued; the chip is busy, and warm
-        try:
-            answer = run(command, timeout=10).strip().splitlines()[-1].split(", ")
-        except (ProcessFailed, OSError) as error:
-            print(f"the clock is left out: {str(error)[-200:]}")
-            return []
-        busy = not end.query()
-        torch.cuda.synchronize()
-        mean_ms = begin.elapsed_time(end) / times
-        names = "sm_mhz", "most_mhz", "watts", "most_watts"
-        record = {"study": "gemm-order", "kind": "clock", "name": f"A·B of {fill}", "M": n, "N": n, "K": n}
-        records.append(record | {"mean_ms": mean_ms, "busy": busy} | dict(zip(names, map(float, answer), strict=True)))
-    return records
-
-
 def run_kernels() -> None:
     """Each kernel twice: once to compile it, once where ncu is told to look."""
     import torch
@@ -171,7 +135,6 @@ def main(arguments=None) -> None:
     for part in (
         lambda: [watch_starts(n) for n in COUNTED],
         partial(time_orders, rounds=4, repeat_ms=80),
-        watch_clock,
         count_bytes,
     ):
         keep("gemm-order", part(), given.out)  # at once: a later part may fail

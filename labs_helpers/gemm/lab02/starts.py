@@ -39,9 +39,10 @@ def watched_matmul_kernel(a_ptr, b_ptr, d_ptr, log_ptr, counter_ptr, n, BLOCK: t
     tl.store(log + 4, clock() - cycles)
 
 
-def watch_starts(n: int, block: int = 64, keep: int = 1056) -> dict[str, Any]:
-    """A record of one warm run: the first `keep` programs (i, j) in the order in which they started, and how far the
-    whole order is from that of the ids with the first axis fastest, or the second."""
+def watch_starts(n: int, block: int = 64, first: int = 132) -> dict[str, Any]:
+    """A record of one warm run: in how many tile rows and columns the `first` programs to start are, and how a
+    program's place in the order of starts goes with its number: the correlation with the first axis fastest, and with
+    the second."""
     tiles = n // block
     a, b, d = (torch.randn(n, n, device="cuda", dtype=torch.float16) for _ in range(3))
     log = torch.zeros(tiles * tiles, 5, dtype=torch.int64, device="cuda")
@@ -50,18 +51,22 @@ def watch_starts(n: int, block: int = 64, keep: int = 1056) -> dict[str, Any]:
         watched_matmul_kernel[(tiles, tiles)](a, b, d, log, counter, n, BLOCK=block)
     place, start, end, sm, cycles = log.cpu().unbind(1)
     ids = place.argsort()
-    rows, columns, ranks = ids // tiles, ids % tiles, torch.arange(tiles * tiles)
-    off = {axis: (number - ranks).abs().double() for axis, number in (
-        ("first", rows + tiles * columns), ("second", rows * tiles + columns))}  # fmt: skip
+    rows, columns = ids // tiles, ids % tiles
+    places = torch.arange(tiles * tiles)
+
+    def correlation(number) -> float:
+        return float(torch.corrcoef(torch.stack([number, places]).double())[0, 1])
+
     return {
         "study": "gemm-order",
         "kind": "start",
         "M": n,
         "tiles": tiles,
-        "order": torch.stack([rows, columns], 1)[:keep].tolist(),
-        "median_off_first_axis_fastest": float(off["first"].median()),
-        "median_off_second_axis_fastest": float(off["second"].median()),
-        "most_off_first_axis_fastest": float(off["first"].max()),
+        "first": first,
+        "first_rows": len(set(rows[:first].tolist())),
+        "first_columns": len(set(columns[:first].tolist())),
+        "correlation_first_axis": correlation(rows + tiles * columns),
+        "correlation_second_axis": correlation(rows * tiles + columns),
         "running_together": int((start < end.min()).sum()),
         "sms": int(sm.unique().numel()),
         "us": float(end.max() - start.min()) / 1e3,
