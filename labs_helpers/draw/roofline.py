@@ -12,7 +12,7 @@ from labs_helpers.measure.roofs import Roofs
 def plot_roofline(machines: dict[str, tuple[Roofs, dict[str, tuple[float, float]]]], ax: Axes | None = None) -> Axes:
     """Draw each machine's two roofs, their ridge, and operations on them; returns the axes.
 
-    machines: label → (roofs, points), and points: name → (intensity in FLOP a byte, achieved FLOP/s). Both have to
+    machines: label → (roofs, points), and points: name → (intensity in FLOP per byte, achieved FLOP/s). Both have to
     be above 0, since the scales are logarithmic; ValueError otherwise.
     """
     every = [named for _, points in machines.values() for named in points.items()]
@@ -24,7 +24,7 @@ def plot_roofline(machines: dict[str, tuple[Roofs, dict[str, tuple[float, float]
             )
     if ax is None:
         _, ax = figures.new("Roofline", height=4.6)
-    ax.set(xscale="log", yscale="log", xlabel="arithmetic intensity, FLOP a byte", ylabel="achieved")
+    ax.set(xscale="log", yscale="log", xlabel="arithmetic intensity, FLOP per byte", ylabel="achieved")
     ax.xaxis.set_major_formatter("{x:g}")
     figures.set_unit(ax.yaxis, "FLOP/s")
     colors = dict(zip(machines, figures.COLORS.values(), strict=False))
@@ -43,6 +43,6 @@ def plot_roofline(machines: dict[str, tuple[Roofs, dict[str, tuple[float, float]
     for _, points in machines.values():
         figures.label_points(ax, points)
     for machine, (roofs, _) in machines.items():
-        ridge = {f"ridge: {roofs.ridge:.3g} FLOP a byte": (roofs.ridge, roofs.flops)}
+        ridge = {f"ridge: {roofs.ridge:.3g} FLOP per byte": (roofs.ridge, roofs.flops)}
         figures.label_points(ax, ridge, color=colors[machine])
     return ax

@@ -37,7 +37,7 @@ class Datasheet:
 
     @property
     def ridge(self) -> float:
-        """FLOP a byte above which float16 matmul is bound by compute."""
+        """FLOP per byte above which float16 matmul is bound by compute."""
         return self.fp16_flops / self.bandwidth
 
 

@@ -31,7 +31,7 @@ class Work:
 
     @property
     def intensity(self) -> float:
-        """Arithmetic intensity, FLOP a byte."""
+        """Arithmetic intensity, FLOP per byte."""
         return self.flops / self.bytes
 
 
@@ -57,7 +57,7 @@ def elementwise_work(
 
 
 def attainable(intensity: float, roofs: Roofs) -> float:
-    """The most FLOP/s that an intensity (FLOP a byte) allows under both roofs."""
+    """The most FLOP/s that an intensity (FLOP per byte) allows under both roofs."""
     if not intensity >= 0:
         raise ValueError(f"intensity is {intensity}; it has to be 0 or more")
     return min(roofs.flops, intensity * roofs.bandwidth)

@@ -24,7 +24,7 @@ class Roofs:
 
     @property
     def ridge(self) -> float:
-        """FLOP a byte at which the two roofs meet."""
+        """FLOP per byte at which the two roofs meet."""
         return self.flops / self.bandwidth
 
 
