@@ -353,7 +353,9 @@ def test_the_fit_gives_back_the_machine(rows):
 def test_the_race_has_a_panel_a_rank_count_and_shows_the_ratio_to_natives_best(rows):
     for function, names in OURS.items():
         drawn = charts.draw_race(rows, function)
-        assert len(drawn.axes) == 3 and set(lines(drawn.axes[0])) == {*names, charts.PLAIN}
+        assert len(drawn.axes) == 3 and {*names, charts.PLAIN} == {
+            name for name in lines(drawn.axes[0]) if not name.startswith("_")
+        }
     plain = lines(drawn.axes[2])[charts.PLAIN].get_ydata()
     assert plain[0] == pytest.approx(1) and plain[-1] == pytest.approx(1.5 / 0.8)
 
