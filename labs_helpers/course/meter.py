@@ -114,6 +114,11 @@ class Meter:
         """Bytes loaded plus bytes stored, over all tensors."""
         return sum((int(s.loads.sum()) + int(s.stores.sum())) * s.itemsize for s in self.storages.values())
 
+    def bytes_stored_beside(self, tensor) -> int:
+        """Bytes stored to other memory than that of `tensor`."""
+        own = tensor.untyped_storage().data_ptr()
+        return sum(int(s.stores.sum()) * s.itemsize for address, s in self.storages.items() if address != own)
+
     def register(self, launch: Launch) -> None:
         for name, tensor in launch.tensors().items():
             whole = tensor.untyped_storage()

@@ -45,6 +45,7 @@ def test_a_tiled_product_loads_a_once_a_column_of_tiles_and_b_once_a_row(tiles_m
         d = exercises.tile_matmul(a, b, BLOCK_M=16, BLOCK_N=16, BLOCK_K=16)
     assert (meter.of(a).loads == tiles_n).all() and (meter.of(b).loads == tiles_m).all()
     assert (meter.of(d).stores == 1).all() and (meter.of(d).writers == 1).all()
+    assert meter.bytes_stored_beside(d) == 0 and meter.bytes_stored_beside(a) == 4 * d.numel()
     assert meter.bytes_moved == 4 * (a.numel() * tiles_n + b.numel() * tiles_m + d.numel())
 
 

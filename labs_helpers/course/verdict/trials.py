@@ -83,7 +83,7 @@ COMPUTES = set(
 
 
 def expect_fused(run: Run, outside: TorchTraffic) -> None:
-    """Raises Wrong unless one kernel ran, and PyTorch computed nothing beside it."""
+    """Raises Wrong unless one kernel ran, which stored to the result alone, and PyTorch did nothing beside it."""
     if len(run.launches) > 1:
         raise Wrong(run.case, f"{len(run.launches)} kernels were launched; fused, it is one")
     if extra := [operation.name for operation in outside.operations if operation.name in COMPUTES]:
@@ -91,4 +91,11 @@ def expect_fused(run: Run, outside: TorchTraffic) -> None:
             run.case,
             f"PyTorch ran {', '.join(extra)} beside the kernel.",
             cause="a part of the work is still a kernel of its own.",
+        )
+    run.expect_alone()
+    if run.meter and (stored := run.meter.bytes_stored_beside(run.value)):
+        raise Wrong(
+            run.case,
+            f"the kernel stores {stored:,} bytes to a tensor beside its result.",
+            cause="an intermediate result goes through memory; keep it in registers.",
         )

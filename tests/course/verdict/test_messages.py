@@ -6,7 +6,7 @@ import triton
 import triton.language as tl
 
 from labs_helpers.compile.launches import record_launches
-from labs_helpers.course.verdict import Wrong, compiled_for, describe_error, run_watched
+from labs_helpers.course.verdict import Truth, Wrong, compiled_for, describe_error, kernel_cases, run_watched
 from labs_helpers.course.verdict.messages import AT_COMPILE_TIME, AT_RUN_TIME
 
 X = torch.zeros(16, 16)
@@ -185,6 +185,32 @@ def test_a_kernel_without_a_grid_or_with_a_number_for_one():
         run_watched("", lambda x: numbered(x, N=16), X.clone())
     with pytest.raises(Wrong, match=r"a grid is a tuple of one to three numbers, such as \(2,\), not 2"):
         run_watched("", lambda x: numbered[2](x, N=16), X.clone())
+
+
+@triton.jit
+def through_memory(x_ptr, y_ptr, z_ptr, N: tl.constexpr):
+    i = tl.arange(0, N)
+    tl.store(y_ptr + i, tl.load(x_ptr + i))
+    tl.store(z_ptr + i, tl.load(y_ptr + i))
+
+
+@pytest.mark.parametrize(
+    ("scratch", "finish", "found"),
+    [
+        (torch.empty_like, lambda z: z, "the kernel stores 64 bytes to a tensor beside its result"),
+        (torch.empty_like, lambda z: z.copy_(z), "copy_"),
+        (torch.clone, lambda z: z, "clone"),
+    ],
+)
+def test_fused_is_nothing_beside_one_kernel_and_its_result(scratch, finish, found):
+    def answer(x):
+        y, z = scratch(x), torch.empty_like(x)
+        through_memory[(1,)](x, y, z, N=16)
+        return finish(z)
+
+    trials = kernel_cases(answer, [("", torch.ones(16))], lambda x: Truth(x.double(), 0.0, ""), fused=True)
+    with pytest.raises(Wrong, match=found):
+        list(trials)
 
 
 def test_what_is_never_right_is_named_before_what_the_values_suggest():
