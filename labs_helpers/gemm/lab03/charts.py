@@ -48,7 +48,7 @@ def draw_heat(measured, shape, kernel: str = "fused_matmul"):
 
 
 def draw_pipeline(measured, compiled, shape, tile=(128, 128), num_warps: int = 4, chip=DATASHEET["H200"]):
-    """TFLOP/s of one tile against num_stages, a panel a BLOCK_K; the colour says how many programs fit an SM with the
+    """TFLOP/s of one tile against num_stages, a panel per BLOCK_K; the colour says how many programs fit an SM with the
     shared memory and the registers that the compiler reported for sm_90."""
     keys = list(FIELDS)
     table = compiled[compiled["target"] == "sm_90"][[*keys, "shared", "registers"]]
@@ -72,7 +72,7 @@ def draw_pipeline(measured, compiled, shape, tile=(128, 128), num_warps: int = 4
         for count, some in group.groupby("fit"):
             ax.bar(some["num_stages"], some["rate"], color=figures.COLORS[colors[min(count, 6)]], width=0.7)
         for row in group.itertuples():
-            text = f"{row.shared / 1024:.0f} KB\n{row.fit} an SM"
+            text = f"{row.shared / 1024:.0f} KB\n{row.fit} per SM"
             ax.text(row.num_stages, row.rate, text, ha="center", va="bottom", fontsize="small")
         ax.set(title=f"BLOCK_K {block}", xlabel="num_stages", xticks=sorted(group["num_stages"]))
         ax.grid(axis="x", visible=False)
@@ -82,7 +82,7 @@ def draw_pipeline(measured, compiled, shape, tile=(128, 128), num_warps: int = 4
 
 def programs_per_sm(shared: int, registers: int, num_warps: int, chip) -> int:
     """How many programs an SM holds at a time, by shared memory, registers and threads. CUDA C++ Programming Guide,
-    compute capabilities: 1 KB of shared memory is reserved a program, registers go by 256 a warp, 64 warps an SM."""
+    compute capabilities: 1 KB of shared memory is reserved per program, registers go by 256 a warp, 64 warps per SM."""
     by_registers = chip.registers_per_sm // (num_warps * -(-registers * 32 // 256) * 256)
     return max(0, min(chip.shared_bytes_per_sm // (shared + 1024), by_registers, 64 // num_warps))
 

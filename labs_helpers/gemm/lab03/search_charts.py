@@ -15,7 +15,7 @@ from labs_helpers.gemm.tuning.recorded import Recorded, shapes
 
 
 def draw_tuned(measured, kernel: str = "fused_matmul"):
-    """What tuning gained in the sweep itself, a line a shape from the untuned `default_config` to the best of all."""
+    """What tuning gained in the sweep itself, a line per shape from the untuned `default_config` to the best of all."""
     found = shapes(measured, kernel)
     gains, rows = [], []
     for shape in found:
@@ -154,7 +154,7 @@ def until(curves, goal: float = 0.02) -> int | None:
 
 
 def draw_picks(tables: dict):
-    """What the searches of `compilers.picks` lose, a dot a shape. tables: shape → its DataFrame."""
+    """What the searches of `compilers.picks` lose, a dot per shape. tables: shape → its DataFrame."""
     searches = list(next(iter(tables.values()))["search"])
     lost = {name: [100 * float(t.set_index("search").at[name, "lost"]) for t in tables.values()] for name in searches}
     counts = next(iter(tables.values())).set_index("search")["measured"]

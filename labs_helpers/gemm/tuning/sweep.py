@@ -57,7 +57,7 @@ WAVE_CONFIG = Config(128, 256, 64, num_warps=8, num_stages=3)  # of its programs
 
 
 def compile_table(targets=TARGETS, configs=None) -> list[dict]:
-    """A record for each configuration and target: shared memory in bytes, registers a thread, bytes spilled,
+    """A record for each configuration and target: shared memory in bytes, registers per thread, bytes spilled,
     tensor-core instructions, and the Triton that compiled it; `error` holds the compiler's message where it refuses.
     A progress bar; an interrupt keeps what was compiled.
 

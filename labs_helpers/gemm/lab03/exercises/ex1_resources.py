@@ -6,7 +6,7 @@ def resources(config, chip):
 
     config: a Config. chip: a Datasheet; chip.capability is 75 for a T4, 80 for an A100, 90 for an
     H100, chip.shared_bytes_per_block the most shared memory one program may have, in bytes.
-    shared: bytes of the buffers for tiles of A and B. accumulators: registers a thread that hold
+    shared: bytes of the buffers for tiles of A and B. accumulators: registers per thread that hold
     the float32 tile of D. verdict: 'too large' where the buffers do not fit the chip, else 'spills'
     where the accumulators alone are more than the 255 registers of a thread, else 'runs'.
     """

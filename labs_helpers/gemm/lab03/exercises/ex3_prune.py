@@ -11,9 +11,10 @@ def prune(configs, M, N, K, chip):
     """
     # 1. Leave out what is too large or spills.
     # 2. Leave out what hides too little: a pipeline that fills less than 40% of the shared memory a
-    #    program may have, or fewer than 32 accumulators a thread, has too little in flight.
-    # 3. Estimate the rest: waves (one program an SM) times what one tile costs: its BLOCK_M·BLOCK_N
-    #    multiply-adds, and its edges, BLOCK_M + BLOCK_N, which have to be loaded (take 32 of them).
+    #    program may have, or fewer than 32 accumulators per thread, has too little in flight.
+    # 3. Estimate the rest: waves (one program per SM) times what one tile costs: its
+    #    BLOCK_M·BLOCK_N multiply-adds, and its edges, BLOCK_M + BLOCK_N, which have to be loaded
+    #    (take 32 of them).
     # 4. The lowest estimates first; of equals, the one with more accumulators. 20 will do.
     ### BEGIN SOLUTION
     def estimate(config):

@@ -11,7 +11,7 @@ def tune_silu(shapes, bench_of, chip, cache, key_of, budget):
     bench_of(M, N, K): a bench with run(config), expected, bound and measure(config), as in
     exercise 4.
     chip: a Datasheet. cache: a TuningCache, with get(key) and put(key, config, ms). key_of(M, N, K)
-    gives the key. budget: the most measurements a shape. What the cache remembers is not run or
+    gives the key. budget: the most measurements per shape. What the cache remembers is not run or
     measured again. Where nothing is right: None, and nothing is remembered.
     """
     # Everything that you need stands in this lab: grid(), prune, grid_search, the cache.
