@@ -1,12 +1,14 @@
 """Not attempted, right, wrong: what a check prints, binds and raises."""
 
-import importlib
+import importlib.util
+import sys
 from functools import partial
 from pathlib import Path
 
 import pytest
 
 from labs_helpers.collectives.lab06.exercises import ring_allreduce
+from labs_helpers.course import exercise as exercises
 from labs_helpers.course.exercise import Exercise, exercise, whose
 from labs_helpers.course.prediction import predict
 from labs_helpers.course.revealed import reveal
@@ -143,10 +145,23 @@ def test_half_an_answer_is_told_what_is_left(check):
         check(half)
 
 
-def test_grading_refuses_what_was_not_attempted(check, monkeypatch):
-    monkeypatch.setenv("LABS_GRADING", "1")
+def test_grading_refuses_what_was_not_attempted_whatever_the_environment_says_later(check, monkeypatch):
+    monkeypatch.setattr(exercises, "GRADING", True)
+    monkeypatch.setenv("LABS_GRADING", "0")
     with pytest.raises(Wrong, match="not attempted"):
         check(stub)
+
+
+def test_grading_is_what_the_environment_said_when_the_course_was_imported(check, monkeypatch, capsys):
+    spec = importlib.util.spec_from_file_location("imported_while_grading", exercises.__file__)
+    module = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, spec.name, module)
+    monkeypatch.setenv("LABS_GRADING", "1")
+    spec.loader.exec_module(module)
+    assert check(stub) is double and "the lab goes on" in capsys.readouterr().out  # this one was imported before
+    monkeypatch.setenv("LABS_GRADING", "0")
+    with pytest.raises(Wrong, match="not attempted"):
+        module.Exercise("99/1", "doubling", 5, 5, double, trial)(stub)
 
 
 def test_something_else_than_a_function_is_refused(check):
