@@ -34,6 +34,7 @@ AT_RUN_TIME = (
         r"Expected dtype \['fp32', 'fp64'\]",
         "tl.exp, tl.sigmoid and their like take float32: convert back only in the store.",
     ),
+    (r"for \*\* or pow", "Triton has no **: a square is x * x, a root tl.sqrt(x)."),
     (r"for @", "a matrix product inside a kernel is tl.dot(a, b, acc), not a @ b."),
     (
         r"'triton\.language' has no attribute 'mean'",
