@@ -13,6 +13,7 @@ from labs_helpers.tensor_parallel.lab07.checks.groups import WORLD, uses_world
 Answer = Sequence[np.ndarray]  # an array for each rank
 NOTHING = "the result is not returned; Allgather and Reduce_scatter_block write into recv and return nothing"
 FLOAT64 = "np.empty and np.zeros make float64 unless they are told another dtype"
+FRACTION = "whole numbers with one that has a point, or divided by /, are float64: leave them whole"
 ORDER = (
     "transpose and moveaxis move no elements, np.copy and np.array keep the order that they have in memory, and "
     "order='F' is not C's"
@@ -28,6 +29,7 @@ class Comparison:
     def __init__(self, student: Callable, name: str, advice: str, several: str, nothing: str = NOTHING):
         self.student, self.name, self.advice, self.several, self.nothing = student, name, advice, several, nothing
         self.passed: list[tuple[Candidates, Callable]] = []
+        self.dtypes: set[np.dtype] = set()  # of results that were right
 
     def compare(
         self,
@@ -66,10 +68,13 @@ class Comparison:
             if array.dtype != one.dtype:
                 of = f"rank {rank}'s result is {array.dtype}, expected {one.dtype}, as {self.name} is"
                 fixed = f"{array.dtype} is asked for somewhere; {self.name}.dtype is right whatever that is"
+                if array.dtype == np.float64 and one.dtype.kind in "iu" and np.dtype(np.float32) in self.dtypes:
+                    raise Wrong(case, of, cause=FRACTION)
                 raise Wrong(case, of, cause=(FLOAT64, fixed) if array.dtype == np.float64 else fixed)
             if not (array.flags.c_contiguous or fortran and array.flags.f_contiguous):
                 found_in = f"rank {rank}'s result is not contiguous: shape {array.shape}, strides {array.strides}"
                 raise Wrong(case, found_in, cause=ORDER, advice="np.ascontiguousarray makes it so")
+            self.dtypes.add(one.dtype)
 
     def _first(self, found: list, right: Answer, given) -> str:
         """The first thing that differs, in words."""

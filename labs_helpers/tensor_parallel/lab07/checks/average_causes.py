@@ -108,6 +108,8 @@ def causes(groups, mp_size):
     yield mixed, [_cut(sorted(own, key=torch.Tensor.numel), own) for own in means]
     turned = [[one.reshape(one.shape[::-1]).mT if one.ndim == 2 else one for one in own] for own in means]
     yield "matrices are turned round: a part of the vector lies row by row", turned
+    columns = [[one.permute(tuple(reversed(range(one.ndim)))).reshape(one.shape) for one in own] for own in means]
+    yield "matrices are turned round: a part of the vector lies row by row", columns
     yield (
         "every part begins at element 0 of the vector",
         [

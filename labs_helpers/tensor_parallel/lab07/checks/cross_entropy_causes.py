@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -27,6 +28,8 @@ def loss_causes(logits: list[Tensor], targets: Tensor, extreme: bool) -> Candida
 
     for sentence, way in shifts() if extreme else mistakes(len(logits)):
         yield sentence, losses(way)
+        if way.mask != "right":  # what is wrongly counted is another number before the shift
+            yield sentence, losses(replace(way, shifted=False))
     right = steps(logits, targets, Way())
     if extreme:
         yield NO_SHIFT, [torch.tensor(math.nan)] * len(logits)  # inf / inf
@@ -72,6 +75,11 @@ def _of_tokens(right: Steps) -> Candidates:
 def _of_terms(right: Steps) -> Candidates:
     """Where the sum of exponentials and the target's logit are right, and not what is made of them."""
     terms = list(zip(right.total, right.target, right.largest, strict=True))
+    ranks = len(terms)
+    for sign in (0, 1):  # the sum's logarithm after the shift, or before it
+        often = "the sum of exponentials is the same on all ranks already: adding its logarithm up counts it p times"
+        whole = [ranks * (total.log() + sign * largest) - at - sign * largest for total, at, largest in terms]
+        yield often, [one.mean() for one in whole]
     for base in (2, 10):
         yield f"{NATS}, not log{base}", [(total.log() / math.log(base) - at).mean() for total, at, _ in terms]
     yield "the logarithm of the sum is missing", [(total - at).mean() for total, at, _ in terms]
@@ -107,7 +115,8 @@ def gradient_causes(logits: list[Tensor], targets: Tensor, extreme: bool) -> Can
     yield "the 1 at the target is to be subtracted", [one / count for one in right.gradients(-1.0)]
     masked = "the mask is for the 1 at the target alone; the softmax counts for all tokens"
     yield masked, [one * at.sum(-1, keepdim=True) / count for one, at in zip(gradients, right.one, strict=True)]
-    for number in (1, batch, length, count**2):
+    rows = logits[0].shape[-1]
+    for number in (1, batch, length, count**2, count * rows, count * rows * ranks):
         yield PER_TOKEN, [one / number for one in gradients]
     part = "the number of tokens divides both, the softmax and the 1 at the target"
     yield part, [one / count for one in right.gradients(count)]

@@ -19,7 +19,8 @@ class Way:
     """shift: what is subtracted: the largest of "all" ranks, the rank's "own", the largest of all "tokens", or of all
     on this rank ("own tokens"), the "sum" of the ranks' largest, or "nothing". first: begins(), or a mistake. mask: see
     `_rows`. parts: into how many a rank's rows are cut once more. total, target: the sum of exponentials and the
-    target's logit: of "all" ranks, the rank's "own", the "largest", the "mean" or the "first" rank's."""
+    target's logit: of "all" ranks, the rank's "own", the "largest", the "mean" or the "first" rank's. shifted: the
+    target's logit is read after the shift; else before it, and the shift is taken from what all ranks have."""
 
     shift: str = "all"
     first: Callable[[int, int, int], int] = begins
@@ -27,6 +28,7 @@ class Way:
     parts: int = 1
     total: str = "all"
     target: str = "all"
+    shifted: bool = True
 
 
 @dataclass(frozen=True)
@@ -56,13 +58,16 @@ def steps(logits: list[Tensor], targets: Tensor, way: Way) -> Steps:
     shifted = [part - one[..., None] for part, one in zip(logits, largest, strict=True)]
     exponentials = [one.exp() for one in shifted]
     at, ones = [], []
-    for rank, one in enumerate(shifted):
+    for rank, (one, read) in enumerate(zip(shifted, shifted if way.shifted else logits, strict=True)):
         part = max(rows // way.parts, 1)
         row, counts = _rows(targets - way.first(rank, part, ranks), part, way.mask)
-        at.append(torch.where(counts, one.gather(-1, row[..., None])[..., 0], 0))
+        at.append(torch.where(counts, read.gather(-1, row[..., None])[..., 0], 0))
         ones.append(torch.zeros_like(one).scatter_(-1, row[..., None], counts.to(one.dtype)[..., None]))
     totals = _over_ranks([one.sum(-1) for one in exponentials], way.total)
-    return Steps(largest, totals, _over_ranks(at, way.target), exponentials, ones)
+    targets = _over_ranks(at, way.target)
+    if not way.shifted:
+        targets = [one - shift for one, shift in zip(targets, largest, strict=True)]
+    return Steps(largest, totals, targets, exponentials, ones)
 
 
 def _shifts(logits: list[Tensor], shift: str) -> list[Tensor]:

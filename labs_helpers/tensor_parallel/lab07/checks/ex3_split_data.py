@@ -16,6 +16,7 @@ ERRORS = (
         r"does not result in an equal division",
         "np.split(x, dp_size) cuts the first axis into dp_size equal parts; another number or axis does not fit",
     ),
+    (r"^IndexError: too many indices", "x and y may have any number of dimensions: one slice cuts the first of them"),
     (r"^IndexError", "an index is too large: there are dp_size parts, and dp_idx runs from 0 to dp_size − 1"),
     (r"name '(mp_idx|dp_idx)' is not defined", "a rank's two indices follow from rank and mp_size, as in get_info"),
     (r"name '(comm|mp_comm|dp_comm|MPI)' is not", "nothing is sent: rank is an argument, and so is all the data"),
@@ -48,8 +49,9 @@ def split_data(student):
 
 
 def _samples(n: int, shape: tuple, dtype) -> np.ndarray:
-    """(n, *shape), of which every element is the number of its sample."""
-    return np.broadcast_to(np.arange(n).reshape(n, *[1] * len(shape)), (n, *shape)).astype(dtype)
+    """(n, *shape): all elements of a sample are equal, and no other sample's; in no order, as real data are."""
+    values = np.random.default_rng(n).permutation(n)
+    return np.broadcast_to(values.reshape(n, *[1] * len(shape)), (n, *shape)).astype(dtype)
 
 
 def _part(case: str, student, x, y, split: Split, rank: int) -> tuple:
@@ -100,4 +102,8 @@ def _numbers(case: str, name: str, found, of: np.ndarray) -> tuple[int, ...]:
     rows = found.reshape(len(found), -1)
     if not (rows == rows[:, :1]).all():
         raise Wrong(case, f"{name} has samples that are mixed of several")
-    return tuple(map(int, rows[:, 0]))
+    numbers = {value: number for number, value in enumerate(of.reshape(len(of), -1)[:, 0].tolist())}
+    strange = [value for value in rows[:, 0].tolist() if value not in numbers]
+    if strange:
+        raise Wrong(case, f"{name} has {strange[0]}, which is in no sample of {name[-1]}_train")
+    return tuple(numbers[value] for value in rows[:, 0].tolist())

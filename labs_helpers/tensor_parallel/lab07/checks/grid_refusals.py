@@ -16,10 +16,12 @@ from labs_helpers.tensor_parallel.lab07.checks.practice_world import practice_wo
 PRODUCT = "where mp_size · dp_size is not comm.Get_size(), raise ValueError"
 FEWER = "fewer ranks than comm has are as wrong as more: the others would be in no grid"
 UNKNOWN = "no branch is for it: an else with raise, or a test before"
+SILENT = "return and print end in silence, and the caller goes on: raise ValueError(…)"
+ANOTHER = "another kind of error is raised than the one that is asked for, by which a caller knows it"
 EVERY = (
     "every rank knows the sizes, so each can raise by itself: no if rank == …. Else the others wait for ever in Split"
 )
-BEFORE = "the tests stand after a Split; before it they cost nothing, and no rank has begun to wait"
+BEFORE = "the tests stand behind it; before it they cost nothing, and no rank has begun to wait"
 ASSERTED = "assert raises AssertionError, and `python -O` skips it: raise ValueError(…)"
 REFUSED = (  # (what, ranks, grid, layer, in_dim, out_dim, the cause where the others are refused)
     ("mp 3 × dp 3 on 6 ranks", 6, Grid(3, 3), "fc_q", 36, 36, PRODUCT),
@@ -46,6 +48,7 @@ class Outcome:
     error: Exception | None = None
     called: list[str] = field(default_factory=list)
     ended: bool = False
+    nothing: bool = False  # was returned
 
 
 class _Watched:
@@ -70,12 +73,14 @@ def expect_refused(
     for rank, one in enumerate(outcomes):
         if one.error is not None and not isinstance(one.error, ValueError):
             raised = describe_error(student, one.error).found
-            why = ASSERTED if isinstance(one.error, AssertionError) else cause if layer == "fc_x" else ""
+            by_hand = "raise " in raised and ANOTHER  # a line of the student's
+            why = ASSERTED if isinstance(one.error, AssertionError) else by_hand or (cause if layer == "fc_x" else "")
             raise Wrong(what, f"rank {rank} raised {raised}\n{asked}", cause=why) from one.error
     refused = [rank for rank, one in enumerate(outcomes) if one.error is not None]
     others = [rank for rank in range(ranks) if rank not in refused]
     if not refused:
-        raise Wrong(what, f"nothing is raised; {asked}", cause=cause)
+        silent = all(one.nothing for one in outcomes)
+        raise Wrong(what, f"nothing is raised; {asked}", cause=SILENT if silent else cause)
     if others:
         one = outcomes[others[0]]
         does = "goes on" if one.ended else f"waits in {one.called[-1] if one.called else 'a loop'}"
@@ -92,7 +97,7 @@ def _outcomes(student, ranks: int, arguments: tuple) -> list[Outcome]:
     def call(comm) -> None:
         mine = outcomes[comm.rank]
         try:
-            student(_Watched(enter(comm), mine.called), comm.rank, *arguments)
+            mine.nothing = student(_Watched(enter(comm), mine.called), comm.rank, *arguments) is None
         except Exception as error:
             mine.error = error
         mine.ended = True

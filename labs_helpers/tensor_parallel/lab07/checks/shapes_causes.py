@@ -79,6 +79,8 @@ def causes(layer: str, sizes: Sizes) -> Iterator[tuple[str, Row]]:
     yield "batch and length are exchanged", ((length, batch, x[2]), weight, (length, batch, out[2]))
     yield "width is divided by mp_size twice", _divided(layer, sizes, part // mp_size)
     yield "it is width % mp_size, the remainder; the quotient is width // mp_size", _divided(layer, sizes, 0)
+    for ranks in sorted({2, 3, 4, 8} - {mp_size}):
+        yield f"width is divided by {ranks}, whatever mp_size is", _divided(layer, sizes, width // ranks)
     yield "the part is mp_size wide; mp_size ranks share the width", _divided(layer, sizes, mp_size)
     yield "width is multiplied by mp_size; it is divided by it", _divided(layer, sizes, width * mp_size)
 

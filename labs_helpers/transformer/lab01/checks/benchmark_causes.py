@@ -14,6 +14,8 @@ STOPPED = "the clock stops while the GPU still works: synchronize() before the s
 STARTED = "work that was queued earlier is counted: synchronize() before the first reading"
 WAITS = "it waits between the phases, and after each wait the GPU waits for the next launch"
 FEWER = "fewer than `runs` rounds count"
+EARLIER = "the rounds of the phases before count too: each phase has a list of its own"
+ROUNDED = "it is rounded: give the number as it is"
 NO_BACKWARD = "backward is not in it, and update without gradients does nothing"
 MISTAKES = {  # phase → cause → what a round may do then
     "forward": {
@@ -57,6 +59,10 @@ def median_causes(case: Case, phase: str, found: np.ndarray, busy: bool) -> Cand
         ordered = np.sort(case.possible(phase)[:, case.warmup :])
         between = "the median of an even number of rounds lies between two of them, as numpy.quantile has it"
         yield between, ordered[:, case.runs // 2 - 1 : case.runs // 2 + 1]
+    yield ROUNDED, [round(median(samples), digits) for digits in (0, 1, 2, 3)]
+    for begin in (case.warmup, 0) if phase != "forward" else ():
+        own = [case.rounds(one)[begin:] for one in list(RIGHT)[: list(RIGHT).index(phase) + 1]]
+        yield EARLIER, median(np.concatenate(own)[case.warmup - begin :])
     yield "it is in seconds, not in ms", median(samples) / 1e3
     yield "it is in µs, not in ms", median(samples) * 1e3
     yield "it is the spread, which comes second", spread(samples)
@@ -93,6 +99,7 @@ def spread_causes(case: Case, phase: str, found: np.ndarray, busy: bool) -> Cand
     yield "it is not divided by the median", (p80 - p20) * np.array([1e-3, 1, 1e3])
     yield "the percentiles and the median are in different units", (p80 - p20) / p50 * np.array([1e-3, 1e3])
     yield "it is a share, not percent", 100 * (p80 - p20) / p50
+    yield ROUNDED, [round((p80 - p20) / p50, digits) for digits in (1, 2, 3)]
     yield "it is the 80th percentile minus the 20th, not the other way round", (p20 - p80) / p50
     yield "it is slowest minus fastest: one outlier decides that", np.ptp(samples) / np.array([1, p50])
     yield (

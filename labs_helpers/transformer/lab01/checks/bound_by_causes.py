@@ -29,7 +29,10 @@ def share_causes(operation: Event, us: float, roofs: Roofs) -> Candidates:
     longer, shorter = max(right.us(roofs)), min(right.us(roofs))
     yield "the shorter time was taken: the operation cannot be faster than the longer one", shorter / us
     yield "FLOPs never decide: the longer of the two times counts", right.us(roofs)[0] / us
-    yield "bytes never decide: the longer of the two times counts", right.us(roofs)[1] / us
+    never = "bytes never decide: the longer of the two times counts, and no // makes a 0 of theirs"
+    yield never, right.us(roofs)[1] / us
+    for digits in (1, 2, 3):
+        yield "a share is not rounded", round(longer / us, digits)
     added = "the two times were added: bytes move while FLOPs are computed, so the longer one counts"
     yield added, sum(right.us(roofs)) / us
     yield "share is the roof's time / us, and not us / the roof's time", us / longer if longer else math.nan

@@ -63,6 +63,15 @@ def dur_as_end(events: Iterable[Event]) -> float:
     return _looped(sorted((event["ts"], event["dur"]) for event in events), max)
 
 
+def ends_taken_away(events: Iterable[Event]) -> float:
+    """By a loop in which an interval inside an earlier one takes away what it lacks to that one's end."""
+    total, reached = 0.0, -np.inf
+    for start, end in sorted(intervals(events)):
+        total += end - max(start, reached)
+        reached = max(reached, end)
+    return float(total)
+
+
 def _looped(given: Iterable[Interval], reach) -> float:
     total, reached = 0.0, -np.inf
     for start, end in given:

@@ -41,6 +41,11 @@ def launch_causes(events: list[Event]) -> Candidates:
     def pieces_of(part: Event) -> list[Event]:
         return next(pieces for one, pieces in given if one is part)
 
+    def till_the_end(part: Event, piece: Event) -> bool:
+        launch = calls.get(id(piece))
+        ends = launch and {"ts": launch["ts"] + launch["dur"]}
+        return bool(ends) and launch["tid"] == part["tid"] and inside(part, ends)
+
     def of_shadow(part: Event, piece: Event) -> bool:
         return any(inside(s, piece) for s in shadows if s["args"]["External id"] == part["args"]["External id"])
 
@@ -53,6 +58,7 @@ def launch_causes(events: list[Event]) -> Candidates:
     yield LATER, by(lambda part, piece: inside(part, piece) and piece["ts"] + piece["dur"] <= part["ts"] + part["dur"])
     yield LATER, by(lambda part, piece: inside(part, {"ts": piece["ts"] + piece["dur"] / 2}))
     yield LATER, by(lambda part, piece: part is max(ranges, key=lambda one: (one["ts"] <= piece["ts"], one["ts"])))
+    yield "a piece belongs to the part in which its launch began, not where that ended", by(till_the_end)
     yield THREAD, by(lambda part, piece: id(piece) in calls and inside(part, calls[id(piece)]))
     yield "a range over the GPU is no proof: others' work runs meanwhile, and not every part has one", by(of_shadow)
     yield "not every piece has an operation: its launch has the same correlation", by(of_operation)

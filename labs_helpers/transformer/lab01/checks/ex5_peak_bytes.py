@@ -35,6 +35,7 @@ ODD: tuple[Shape, ...] = (
     (_HEADS, 3, 520, 2),
     (_HEADS, 3, 520, 4),
     (TransformerConfig(1024, layers=1, width=128, heads=4, hidden=32), 2, 512, 4),
+    (TransformerConfig(16, layers=7, width=240, heads=2, hidden=40), 96, 24, 2),
 )
 MEASURED: Shape = (SIZES["tiny"], 4, 256, 4)
 WHERE = {

@@ -89,6 +89,10 @@ def _of_parameters(p: Parts, config: TransformerConfig) -> Iterator[Change]:
         yield "SwiGLU has three matrices W × F", {"swiglu": p["swiglu"] * count / 3}
     for count in (1, 2, 3):
         yield "attention has four matrices W × W", {"attention": p["attention"] * count / 4}
+    W, F = config.width, config.hidden
+    for wide in (4 * W, int(8 * W / 3), 3 * W, 2 * W):
+        fixed = "F is config.hidden, whatever W is"
+        yield fixed, {"swiglu": p["swiglu"] * wide / F, "mlp": p["mlp"] * wide / F}
     yield "each layer has parameters of its own", {name: p[name] / config.layers for name in ("attention", "swiglu")}
 
 
@@ -118,6 +122,10 @@ def _of_activations(p: Parts, config: TransformerConfig, batch: int, length: int
         yield "SwiGLU keeps four tensors F wide", {"mlp": p["mlp"] * count / 4}
     yield "SwiGLU's tensors are F wide, not W", {"mlp": 4 * p["output"]}
     yield "what the norms keep is left out", {"norm": 0}
+    W = p["output"] / size
+    for nbytes in (3 * size, 4 + size, 2 * size, 4, size):
+        kept = "of a norm three tensors are kept, W wide: x in float32, and two of `itemsize`"
+        yield kept, {"norm": nbytes * W}
     for left_out in ({"output": p["output"] - p["norm"]}, {"qkv": p["qkv"] - p["norm"]}):
         yield "each layer has two norms", left_out
     for count in (0, 1):
@@ -135,6 +143,8 @@ def _of_softmaxes(p: Parts) -> Iterator[Change]:
     yield wide, {"logits": low * p["logits"], "of logits": low * p["of logits"]}
     yield wide, {"of logits": low * p["of logits"]}
     yield wide, {"logits": low * p["logits"]}
+    both = "the gradients in both softmaxes are float32, whatever itemsize says"
+    yield both, {"of logits": low * p["of logits"], "of scores": low * p["of scores"]}
     for share in (low, (1 + low) / 2):
         yield "the gradients of probabilities and scores are float32", {"of scores": share * p["of scores"]}
     three = "in the last layer's softmax stand three tensors as large as the probabilities: these and two gradients"

@@ -14,6 +14,23 @@ BUGS = [
     (NAME, *bug)
     for bug in (
         (
+            "clamp without a mask, before the shift",
+            [
+                (AT_TARGET, "at_target = logits.gather(-1, row.clamp(0, rows - 1)[..., None])[..., 0]"),
+                (RETURN, RETURN.replace("total.log()", "total.log() + largest")),
+            ],
+            "rank 0's loss(.|\n)*clamp finds it one, which must not count",
+        ),
+        (
+            "the whole loss added up",
+            [
+                (TOTAL, "total = group.all_reduce(shifted.exp().sum(-1))"),
+                (RETURN, RETURN.replace("(total", "group.all_reduce((total", 1).replace(".mean(),", ".mean()),")),
+            ],
+            "rank 0's loss(.|\n)*counts it p times",
+        ),
+        ("per logit", [("/ targets.numel()", "/ logits.numel()")], "grad_logits(.|\n)*by the number of tokens"),
+        (
             "no maximum",
             [(LARGEST, "largest = torch.zeros_like(logits[..., 0])")],
             "logits near 10,000: rank 0's loss(.|\n)*got inf(.|\n)*exp overflows",

@@ -91,6 +91,7 @@ BUGS: list = [
     (NAME, "a layer is missing", [(', "fc_o, naive"', "")], "missing: 'fc_o, naive'"),
     (NAME, "a name of its own", [("fc_o, naive", "fc_o_naive")], "too many: 'fc_o_naive'(.|\n)*letter by letter"),
     (NAME, "no return", [(RETURN, "")], "returned None(.|\n)*a return is missing"),
+    (NAME, "two ranks for all", [(PART, "    part = width // 2\n")], "divided by 2, whatever mp_size is"),
 ]
 
 DIFFERENT: list = [

@@ -216,7 +216,7 @@ BUGS: list = [
         NAME,
         "refused after the groups are made",
         [(DIVIDES, f"{INDICES}{SPLITS}{DIVIDES}"), (f"{INDICES}{SPLITS}    part =", "    part =")][:1],
-        "rank 0 calls Split before it raises ValueError(.|\n)*the tests stand after a Split",
+        "rank 0 calls Split before it raises ValueError(.|\n)*the tests stand behind it",
     ),
     (
         NAME,
@@ -236,6 +236,24 @@ BUGS: list = [
         "split",
         [("comm.Split(color=dp_idx", "comm.split(color=dp_idx")],
         "mpi4py's method is Split, with a capital",
+    ),
+    (
+        NAME,
+        "another error",
+        [('raise ValueError(f"fc_layer', 'raise KeyError(f"fc_layer')],
+        "rank 0 raised KeyError(.|\n)*another kind of error",
+    ),
+    (
+        NAME,
+        "an error that is printed",
+        [('raise ValueError(f"mp_size', 'return print(f"mp_size')],
+        "out_dim 9 on mp 2: nothing is raised(.|\n)*return and print end in silence",
+    ),
+    (
+        NAME,
+        "a barrier first",
+        [(SIZES, "    comm.Barrier()\n" + SIZES)],
+        "calls Barrier before it raises ValueError(.|\n)*the tests stand behind it",
     ),
 ]
 

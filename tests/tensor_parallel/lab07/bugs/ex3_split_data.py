@@ -101,6 +101,25 @@ BUGS: list = [
         "9 samples: it raised ValueError(.|\n)*mp_size need not",
     ),
     (NAME, "no return", [(RETURN, "")], "returned None(.|\n)*a return is missing"),
+    (
+        NAME,
+        "sorted",
+        [(RETURN, NUMPY + "    return np.sort(x_train[mine], axis=0), y_train[mine]\n")],
+        "x on rank 0(.|\n)*in another order",
+    ),
+    (NAME, "y sorted in place", [(INDEX, "    y_train.sort(axis=0)\n" + INDEX)], "y_train has to stay as it is"),
+    (
+        NAME,
+        "two dimensions",
+        [(RETURN, "    return x_train[mine, :], y_train[mine]\n")],
+        "too many indices(.|\n)*any number of dimensions",
+    ),
+    (
+        NAME,
+        "centred",
+        [(RETURN, "    return x_train[mine] + 0.5, y_train[mine]\n")],
+        "which is in no sample of x_train",
+    ),
 ]
 
 DIFFERENT: list = [

@@ -152,6 +152,12 @@ BUGS: list = [
         ],
         "15 × Allgather of 64 bytes; one Allgather of 960 bytes is enough(.|\n)*latency anew",
     ),
+    (
+        NAME,
+        "times 1.0",
+        returns(f"{JOIN} * 1.0"),
+        "int64(.|\n)*is float64(.|\n)*whole numbers with one that has a point",
+    ),
 ]
 DIFFERENT: list = [
     (NAME, returns("parts.transpose(1, 2, 0, 3).reshape(*x.shape[:2], -1)")),

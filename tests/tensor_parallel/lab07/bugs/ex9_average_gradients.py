@@ -223,6 +223,12 @@ BUGS: list = [
         [("all_reduce(vector)", "all_reduce(gradients)")],
         "'list' object has no attribute(.|\n)*it is done to one tensor",
     ),
+    (
+        NAME,
+        "the vector of transposes",
+        [("gradient.reshape(-1)", "gradient.permute(tuple(range(gradient.ndim))[::-1]).reshape(-1)")],
+        "matrices are turned round",
+    ),
 ]
 DIFFERENT: list = [
     (NAME, [(MEAN, "    mean = dp_group.all_reduce(vector / dp_group.size)\n")]),

@@ -297,6 +297,12 @@ _BUGS = [
     ),
     ("spread not divided", [("(p80 - p20) / median", "p80 - p20")], "not divided by the median"),
     ("quarters", [("(0.2, 0.5, 0.8)", "(0.25, 0.5, 0.75)")], "other percentiles"),
+    (
+        "one list for all phases",
+        [("        samples = []\n", ""), ("    timings = {}\n", "    timings = {}\n    samples = []\n")],
+        "backward's median(.|\n)*rounds of the phases before",
+    ),
+    ("rounded", [("float(median)", "round(float(median), 2)")], "median is(.|\n)*it is rounded"),
     ("tenths", [("(0.2, 0.5, 0.8)", "(0.1, 0.5, 0.9)")], "other percentiles"),
     ("max - min", [("(p80 - p20) / median", "numpy.ptp(samples[warmup:]) / median")], "slowest minus fastest"),
     (

@@ -156,6 +156,21 @@ _BUGS = [
         "'end' was not there",
     ),
     (
+        "kernels and copies apart",
+        [("busy = covered(work)", f"busy = sum(covered(e for e in work if e['cat'] == kind) for kind in {KINDS})")],
+        "communication: busy(.|\n)*in a union over all streams",
+    ),
+    (
+        "less than nothing",
+        [("max(0.0, end - max(start, reached))", "end - max(start, reached)")],
+        "adds nothing, and not less",
+    ),
+    (
+        "the first of none",
+        [("covered(part):\n", "covered(part):\n        part = list(part)\n        part[0]\n")],
+        "nothing but communication: IndexError(.|\n)*an empty list has no first",
+    ),
+    (
         "labels taken out",
         [("timed = [", 'events[:] = [e for e in events if e["ph"] == "X"]\n    timed = [')],
         "added or removed",

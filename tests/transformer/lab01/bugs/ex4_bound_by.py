@@ -92,6 +92,8 @@ _BUGS = [
     ("cut off", [(SHARE, f"min(1.0, {SHARE})")], "it is not cut off"),
     ("percent", [(SHARE, f"100 * {SHARE}"), ("share < 0.3", "share < 30")], "not percent"),
     ("no share", [('"neither", share', '"neither", 0.0')], 'also where bound is "neither"'),
+    ("rounded", [(SHARE, f"round({SHARE}, 2)")], "not rounded"),
+    ("whole bytes", [("1e6 * moved / bandwidth", "1e6 * (moved // bandwidth)")], "no // makes a 0"),
     # bound
     ("swapped", [("at_bytes > at_flops", "at_bytes < at_flops")], "the bound is what takes longer"),
     ("never neither", [("share < 0.3", "share < 0")], 'a share below 0.3 is "neither"'),

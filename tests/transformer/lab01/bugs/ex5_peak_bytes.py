@@ -182,6 +182,14 @@ BUGS = [
     ),
     _replaced("GB", (MAX, MAX + " / 1e9"), "bytes are asked for"),
     _replaced("MiB", (MAX, MAX + " / 2**20"), "bytes are asked for"),
+    _replaced("norms in itemsize", ("(4 + 2 * itemsize)", "3 * itemsize"), "of a norm three tensors are kept"),
+    _replaced("F of LLaMA's", ("config.hidden", "8 * config.width // 3"), "F is config.hidden"),
+    _replaced(
+        "both softmaxes in itemsize",
+        ("norm + 3 * 4 * tokens * V", "norm + (4 + 2 * itemsize) * tokens * V"),
+        ("above + 2 * 4 * scores", "above + 2 * itemsize * scores"),
+        "gradients in both softmaxes are float32",
+    ),
     _replaced("nothing", ("return max", "max"), "returned None; a number of bytes"),
 ]
 

@@ -192,6 +192,11 @@ _BUGS = [
         "with the largest span is asked about",
     ),
     ("other words", [('"waits" if', '"waiting" if')], "in these words"),
+    (
+        "where the launch ended",
+        [('e["tid"], e["ts"]\n', 'e["tid"], e["ts"] + e["dur"]\n')],
+        "its launch began, not where",
+    ),
     # what was given
     (
         "parts taken out",
