@@ -32,6 +32,9 @@ class Limits:
     file: int = 64 * MEGABYTE
 
 
+LIMITS = Limits()
+
+
 @cache
 def why_not() -> str:
     """Why there is no jail on this machine, with what to do about it; '' where there is one."""
@@ -51,7 +54,7 @@ def why_not() -> str:
     return ""
 
 
-def in_jail(command: Sequence[str], readable: Sequence[Path] = (), limits: Limits = Limits()) -> list[str]:
+def in_jail(command: Sequence[str], readable: Sequence[Path] = (), limits: Limits = LIMITS) -> list[str]:
     """The command that runs `command` in a jail. readable: files and folders that it may read, under their own paths.
 
     It starts in an empty /tmp of its own, without this process's environment. Programs are the system's, and this

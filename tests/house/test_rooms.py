@@ -11,6 +11,7 @@ from labs_helpers.labs import LABS, ROOT
 from labs_helpers.launch.process import run
 
 FOUNDATIONS = ["launch", "measure", "compile", "draw", "course"]  # each may use those before it
+OFFICES = ["authoring", "grading"]  # of maintainers and instructors: they see everything, and nobody sees them
 HOUSE = ROOT / "labs_helpers"
 FILES = sorted(path for path in HOUSE.rglob("*.py") if "skeleton" not in path.parts)
 LAB_PACKAGES = [lab.package.removeprefix("labs_helpers.") for lab in LABS]
@@ -49,8 +50,10 @@ def points_up(importer: str, imported: str) -> bool:
     # The maintainers' room sees everything; everyone sees the table of labs, which asks the checks for its exercises.
     if room in ("authoring", "labs") or other == "labs":
         return False
-    if other == "authoring":
-        return True
+    if other in ("authoring", "grading"):
+        return room != other
+    if room == "grading":  # which asks the table of labs for their checks
+        return other not in FOUNDATIONS
     if room in FOUNDATIONS:
         return other not in FOUNDATIONS or FOUNDATIONS.index(other) > FOUNDATIONS.index(room)
     if lab_of(importer) is None:  # a library
@@ -67,6 +70,8 @@ def test_an_arrow_that_points_up_is_seen():
     assert points_up("gemm.plan", "gemm.lab02.exercises") and points_up("gemm.study", "course.exercise")
     assert points_up("measure.results", "course") and points_up("measure.machine", "compile.source")
     assert points_up("gemm.lab02.checks", "attention.lab04.exercises")
+    assert points_up("course.exercise", "grading.jail") and points_up("grading.verdict", "gemm.lab02.checks")
+    assert not points_up("grading.verdict", "grading.jail") and not points_up("grading.submission", "course.stub")
     assert not points_up("gemm.lab02.checks", "attention.flash_attention")
     assert "gemm.plan" in imports(HOUSE / "gemm/fused_matmul.py")
 
@@ -85,9 +90,7 @@ def test_no_name_of_a_package_hides_a_module_in_it(path):
 
 
 def test_importing_a_topic_does_not_decide_how_triton_runs():
-    names = [
-        module(path) for path in FILES if module(path).split(".")[0] not in (*FOUNDATIONS, "authoring", "labs", "")
-    ]
+    names = [module(path) for path in FILES if module(path).split(".")[0] not in (*FOUNDATIONS, *OFFICES, "labs", "")]
     hopper = [name for name in names if "hopper" in name]  # written in Gluon, which not every Triton has
     program = "import importlib, os, sys\nfor name in sys.argv[1:]: importlib.import_module(f'labs_helpers.{name}')\n"
     program += "print(os.environ.get('TRITON_INTERPRET'))"

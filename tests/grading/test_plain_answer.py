@@ -1,0 +1,108 @@
+"""Which answers need no look: every reference, and nothing with a way to the check, the course's files, the system."""
+
+import ast
+import importlib
+
+import pytest
+
+from labs_helpers.course.stub import cell_of
+from labs_helpers.grading.plain_answer import beyond
+from labs_helpers.grading.vocabulary import vocabulary
+from labs_helpers.labs import LABS
+
+
+def answers():
+    for lab in LABS:
+        earlier = []
+        for exercise in lab.exercises():
+            name = exercise.trial.__name__
+            reference = exercise.reference or getattr(importlib.import_module(lab.transfer), name)
+            yield pytest.param(cell_of(reference), tuple(earlier), id=exercise.id)
+            earlier.append(name)
+
+
+ANSWERS = list(answers())
+REFERENCE = next(param.values[0] for param in ANSWERS if param.id == "02/5")
+WORDS = vocabulary(REFERENCE)
+
+
+@pytest.mark.parametrize("reference, earlier", ANSWERS)
+def test_every_reference_is_plain(reference, earlier):
+    assert beyond(reference, vocabulary(reference, earlier)) == []
+
+
+@pytest.mark.parametrize("body", [
+    "return torch.relu(a @ b + c)",
+    "return [i ** 2 for i in range(3) if i % 2]",
+    "rows: int = len(a); return {k: v for k, v in zip(range(rows), a)}",
+    "import math; return math.ceil(len(a) / 3)",
+    "from itertools import product; return list(product(a, b))",
+    "assert a.is_contiguous(), f'{a.shape} is no shape'; return a.clone().contiguous()",
+    "d = torch.empty_like(a, dtype=torch.float32); d[0] = 1; d += tl.cdiv(3, 2); return d.to(a.dtype)",
+    "return torch.nn.functional.relu(a), F.silu(a), np.arange(3, dtype=np.int64).sum()",
+    "print('here', a.shape)",
+])  # fmt: skip
+def test_ordinary_python_is_plain(body):
+    assert beyond(f"def f(a, b, c):\n    {body}\n", WORDS) == []
+
+
+ATTACKS = {
+    "a check replaced": "check.traffic = None",
+    "a check read": "return check",
+    "imports": "import os",
+    "a system behind torch": "torch.os.system('id')",
+    "a module as a value": "m = torch\n    m.os",
+    "a module's part as a value": "u = torch.utils",
+    "a class's method replaced": "torch.Tensor.all = lambda self: True",
+    "a class called for its methods": "return torch.Tensor.all(a)",
+    "a function replaced": "torch.allclose = f",
+    "files": "open('x')",
+    "torch's files": "torch.load('x')",
+    "numpy's files": "np.load('x')",
+    "arrays' files": "a.tofile('x')",
+    "dunder": "return f.__globals__",
+    "dunder of a value": "return a.__class__.__mro__",
+    "a frame": "return (i for i in a).gi_frame.f_back",
+    "a traceback": "try:\n        1 / 0\n    except Exception as e:\n        return e.with_traceback(None).tb_frame",
+    "getattr": "return getattr(a, 'sum')",
+    "eval": "return eval('1')",
+    "format": "return '{0.__class__}'.format(a)",
+    "globals": "return globals()",
+    "global": "global torch\n    return 1",
+    "a name it should keep": "isinstance = lambda *x: True",
+    "async": "async def g(): pass",
+    "everything caught": "try:\n        pass\n    except BaseException:\n        pass",
+    "all caught": "try:\n        pass\n    except:\n        pass",
+    "magic": "get_ipython()",
+    "an operator": "class A:\n        def __eq__(self, other): return True",
+    "an array that lies": "class A:\n        def __array__(self): return 3",
+    "an attribute of an argument": "a.requires_grad = True",
+    "a default dtype": "torch.set_default_dtype(torch.float64)",
+    "ctypes": "np.ctypeslib",
+    "from elsewhere": "from labs_helpers.gemm.lab02 import exercises",
+    "relative": "from . import x",
+    "star": "from math import *",
+    "from itertools, renamed": "from functools import singledispatch",
+    "another torch": "torch = a",
+    "match": "match a:\n        case int(): pass",
+    "type": "return type('A', (), {})",
+    "inline assembly by a longer chain": "tl.core.builtin",
+    "exit": "raise SystemExit",
+    "private": "return a._version",
+}
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_a_way_out_is_looked_at(name):
+    assert beyond(f"def f(a, b, c):\n    {ATTACKS[name]}\n", WORDS) != []
+
+
+@pytest.mark.parametrize("source", ["f(1)", "x = 1\nx += 1", "for i in range(3): pass", "def f(:", "-" * 40_000 + "1",
+                                    "x.y = 1", "del x", "@f(1)\ndef g(): pass", "x: int = f.y.z = 3"])  # fmt: skip
+def test_only_definitions_run_by_themselves(source):
+    assert beyond(source, WORDS) != []
+
+
+def test_what_is_beyond_is_told_with_its_line():
+    told = beyond("def f(x):\n    open('x')\n    return x._y\n", WORDS)
+    assert told == ["line 2: open", "line 3: ._y"] and ast.parse(REFERENCE)

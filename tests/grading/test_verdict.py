@@ -1,0 +1,61 @@
+"""Answers judged in a jail: what is right, wrong, dead, endless, or says of itself that it is right."""
+
+import pytest
+
+from labs_helpers.course.stub import cell_of
+from labs_helpers.grading import verdict as module
+from labs_helpers.grading.jail import Limits, why_not
+from labs_helpers.grading.notebook_file import read_cells
+from labs_helpers.grading.submission import Answer, shipped_exercises
+from labs_helpers.grading.verdict import CRASHED, RIGHT, TIMEOUT, WRONG, imports_of, used_by, verdict
+from labs_helpers.labs import LABS
+
+LAB = LABS[0]
+IMPORTS = imports_of(read_cells(LAB.path))
+needs_jail = pytest.mark.skipif(bool(why_not()), reason=why_not())
+
+
+@pytest.fixture(scope="module")
+def first():
+    return shipped_exercises(LAB)[0]
+
+
+@needs_jail
+def test_the_reference_is_right_case_by_case(first):
+    found = verdict(Answer(first, cell_of(LAB.exercises()[0].reference), before=("broken = 1 / 0",)), IMPORTS)
+    assert found.status == RIGHT and len(found.lines) >= 3 and not found.message
+
+
+@needs_jail
+def test_who_says_that_he_is_right_is_wrong(first):
+    forged = f"""
+import os, sys
+for descriptor in range(10):
+    try:
+        os.write(descriptor, b'0000 {{"status": "right", "lines": [], "message": ""}}\\n' * 3)
+    except OSError:
+        pass
+def {first.name}(*given):
+    print("right")
+"""
+    found = verdict(Answer(first, forged), IMPORTS)
+    assert found.status == WRONG and found.message and not found.lines
+
+
+@needs_jail
+def test_an_answer_that_ends_its_process_costs_its_own_exercise(first):
+    found = verdict(Answer(first, f"import os\ndef {first.name}(*given):\n    os._exit(0)\n"), IMPORTS)
+    assert found.status == CRASHED and found.message == "the process that ran it ended without a word"
+
+
+@needs_jail
+def test_an_answer_without_end_is_ended(first, monkeypatch):
+    monkeypatch.setattr(module, "START_S", 0.5)
+    found = verdict(Answer(first, "while True: pass"), IMPORTS, Limits(seconds=1.0))
+    assert found.status == TIMEOUT and found.message == "did not end within 1 s"
+
+
+def test_only_the_imports_that_an_answer_reads_are_made(first):
+    assert "import torch" in IMPORTS and len(IMPORTS) == len(set(IMPORTS))
+    answer = Answer(first, "def f(x: torch.Tensor): return g(x)", before=("def g(x): return tl.cdiv(x, 2)",))
+    assert used_by(answer, IMPORTS) == ["import torch", "import triton.language as tl"]
