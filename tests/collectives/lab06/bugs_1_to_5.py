@@ -276,6 +276,7 @@ BUGS = [
         [("comm.Send(recv, dest=dest)", "comm.Isend(recv, dest=dest)")],
         "rank 0: Isend to 1 is never waited for",
     ),
+    ("naive_allreduce", "an empty recv", [("        recv[:] = send\n", "")], "before its own vector is in it"),
     (
         "naive_allreduce",
         "COMM_WORLD",

@@ -49,6 +49,8 @@ def causes(size: int, n: int, unused: str):
     if unused:
         yield unused, [blank] * size
         yield unused, [total] + [blank] * others
+    else:
+        yield "the root reduces into recv before its own vector is in it: recv[:] = send first", [blank] * size
     yield "the result is not sent back to the others", [total] + [blank] * others
     yield "the root puts nothing into its recv", [blank] + [total] * others
     unfinished = "what comes back to the others is not the finished result"
