@@ -1,4 +1,4 @@
-"""Measure every configuration of a kernel on some shapes, and record what the compiler says of each.
+"""Measure every configuration of a kernel on some shapes, and record it, or what the compiler says of each.
 
 python -m labs_helpers.gemm.tuning.sweep compile      # resources for T4, A100 and H100: no GPU needed
 python -m labs_helpers.gemm.tuning.sweep measure      # times on this machine's GPU
@@ -11,17 +11,15 @@ from __future__ import annotations
 
 import argparse
 import time
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import torch
 from tqdm.auto import tqdm
 
-from labs_helpers.compile.ahead_of_time import TRITON_3_2, CompileError, compile_all, job
-from labs_helpers.compile.launches import record_launches
 from labs_helpers.gemm.configs import Config
 from labs_helpers.gemm.fused_matmul import fused_matmul
 from labs_helpers.gemm.tuning.build_first import build_first
+from labs_helpers.gemm.tuning.compile_table import compile_table
 from labs_helpers.gemm.tuning.long_runs import measure_long
 from labs_helpers.gemm.tuning.operands import TOLERANCE, operands, rounding_bound
 from labs_helpers.gemm.tuning.space import grid
@@ -52,52 +50,7 @@ HELD_OUT = (
     ((2040, 2040, 2040), "rows"),
     ((8192, 1024, 2048), "rows"),
 )
-TARGETS = ("sm_75", "sm_80", "sm_90")
 WAVE_CONFIG = Config(128, 256, 64, num_warps=8, num_stages=3)  # of its programs one fits an SM of an H200
-
-
-def compile_table(targets=TARGETS, configs=None) -> list[dict]:
-    """A record for each configuration and target: shared memory in bytes, registers per thread, bytes spilled,
-    tensor-core instructions, and the Triton that compiled it; `error` holds the compiler's message where it refuses.
-    A progress bar; an interrupt keeps what was compiled.
-
-    sm_75 is compiled by Triton 3.2.0. Raises FileNotFoundError where that is not installed.
-    """
-    if "sm_75" in targets and not TRITON_3_2.is_dir():
-        raise FileNotFoundError(
-            f"Triton 3.2.0 is not at {TRITON_3_2}, and newer ones do not use a T4's tensor cores; "
-            f"pip install --target {TRITON_3_2.name} --no-deps triton==3.2.0"
-        )
-    jobs = []
-    x = [torch.zeros(512, 512, dtype=torch.float16, device=this_machine().device) for _ in range(3)]
-    for config in configs or grid():
-        with record_launches(run=False) as launches:
-            fused_matmul(*x, config=config)
-        jobs += [(config, target, job(launches[-1], target)) for target in targets]
-    records = []
-    with ThreadPoolExecutor(this_machine().cores) as pool:
-        try:
-            records += tqdm(pool.map(_compile_one, jobs), total=len(jobs), desc="configurations compiled")
-        except KeyboardInterrupt:
-            pool.shutdown(wait=False, cancel_futures=True)
-            print(f"interrupted: {len(records)} records are kept")
-    return records
-
-
-def _compile_one(order) -> dict:
-    config, target, compilation = order
-    record = {"study": "gemm-tuning", "kind": "compiled", "target": target, **config.keywords()}
-    try:
-        (compiled,) = compile_all([compilation], triton_path=str(TRITON_3_2) if target == "sm_75" else None)
-    except CompileError as error:
-        return record | {"error": str(error)[-300:]}
-    return record | {
-        "shared": compiled.shared,
-        "registers": compiled.registers,
-        "spills": compiled.spills,
-        "tensor_core": sum(compiled.tensor_core.values()),
-        "triton": compiled.triton,
-    }
 
 
 def measure_sweep(

@@ -9,7 +9,7 @@ from labs_helpers.course.scoreboard import Prediction
 from labs_helpers.draw import figures
 from labs_helpers.gemm.configs import Config
 from labs_helpers.gemm.lab03 import charts, compilers, exercises, rivals, search_charts
-from labs_helpers.gemm.tuning import recorded, sweep
+from labs_helpers.gemm.tuning import compile_table, recorded, sweep
 from labs_helpers.gemm.tuning.space import grid
 from labs_helpers.measure.datasheet import DATASHEET
 
@@ -65,7 +65,7 @@ def test_in_no_way_of_measuring_is_the_sweep_s_winner_faster_than_the_default():
 
 
 def test_the_compiled_table_is_whole_and_says_which_triton_made_it(compiled):
-    for target in sweep.TARGETS:
+    for target in compile_table.TARGETS:
         rows = compiled[compiled["target"] == target]
         assert {recorded.config_of(row) for row in rows.to_dict("records")} == set(grid())
         assert (rows["triton"].str.startswith("3.2") == (target == "sm_75")).all()

@@ -5,7 +5,7 @@ import torch
 
 from labs_helpers.gemm.configs import Config
 from labs_helpers.gemm.fused_matmul import fused_matmul
-from labs_helpers.gemm.tuning import build_first, long_runs, operands, sweep
+from labs_helpers.gemm.tuning import build_first, compile_table, long_runs, operands, sweep
 from labs_helpers.measure import results
 from tests.gemm.lab03.silu_sweep import formula, silu_matmul
 
@@ -122,7 +122,7 @@ def test_compiling_runs_no_kernel_and_reports_resources(monkeypatch):
     from triton.runtime.interpreter import GridExecutor
 
     monkeypatch.setattr(GridExecutor, "__call__", lambda *_, **__: pytest.fail("a kernel ran"))
-    (record,) = sweep.compile_table(("sm_90",), [Config(64, 64, 32, num_stages=3)])
+    (record,) = compile_table.compile_table(("sm_90",), [Config(64, 64, 32, num_stages=3)])
     assert record["shared"] == 3 * (64 * 32 + 32 * 64) * 2 and record["tensor_core"] > 0 and record["spills"] == 0
     monkeypatch.undo()
     x = torch.ones(32, 32)
@@ -130,9 +130,9 @@ def test_compiling_runs_no_kernel_and_reports_resources(monkeypatch):
 
 
 def test_turing_without_its_triton_is_refused(monkeypatch, tmp_path):
-    monkeypatch.setattr(sweep, "TRITON_3_2", tmp_path / "none")
+    monkeypatch.setattr(compile_table, "TRITON_3_2", tmp_path / "none")
     with pytest.raises(FileNotFoundError, match="pip install --target"):
-        sweep.compile_table(("sm_75",), [SMALL])
+        compile_table.compile_table(("sm_75",), [SMALL])
 
 
 def test_the_command_refuses_to_time_without_a_gpu(capsys):

@@ -9,8 +9,8 @@ from labs_helpers.course.verdict import Wrong, expect_number, expect_tuple, like
 from labs_helpers.gemm.configs import Config
 from labs_helpers.gemm.lab03 import exercises
 from labs_helpers.gemm.tuning import recorded
+from labs_helpers.gemm.tuning.compile_table import compile_table
 from labs_helpers.gemm.tuning.space import grid
-from labs_helpers.gemm.tuning.sweep import compile_table
 from labs_helpers.measure.datasheet import DATASHEET, KB
 
 CHIPS = {DATASHEET[name].architecture: name for name in ("T4", "A100", "H100")}
