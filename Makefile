@@ -5,6 +5,7 @@ PIP_ARGS =
 VENV = .venv
 LABS =
 RESET =
+OUT =
 JOBS := $(shell n=$$(OMP_NUM_THREADS= nproc 2>/dev/null || echo 2); [ "$$n" -ge 2 ] && echo "$$n" || echo 2)
 export JUPYTER_PREFER_ENV_PATH = 1
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
@@ -15,13 +16,14 @@ pytest = $(run_python) -m pytest --dist loadfile
 stamp := $(VENV)/.set-up-$(shell printf %s "$(CURDIR)" | cksum | cut -d' ' -f1)
 newest = .venv-newest
 mpich = .venv-mpich
+nbgrader = .venv-nbgrader
 # Triton 3.2.0 compiles for a T4's tensor cores, and newer ones do not; it has wheels for these Pythons on x86-64.
 triton_3_2 = .triton-3.2
 has_triton_3_2 = "$(PYTHON)" -c 'import platform, sys; sys.exit(platform.machine() != "x86_64" or sys.version_info >= (3, 14))'
 newest_tests = $(filter-out $(addprefix tests/,authoring house launch notebooks),$(patsubst %/,%,$(wildcard tests/*/)))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lab first-aid clean test-newest soak mpich sync refresh new-lab
+.PHONY: help setup run test lab first-aid clean test-newest soak mpich nbgrader sync refresh new-lab handout
 
 help: ## List the targets
 	@echo "Tile to Cluster. make <target>:"
@@ -52,13 +54,24 @@ refresh: $(stamp) ## Execute the shipped labs and store their outputs in noteboo
 new-lab: $(stamp) ## Begin a lab that passes the tests: NUMBER=07 TOPIC=tensor_parallel TITLE="Two dimensions"
 	@$(run_python) -m labs_helpers.authoring.new_lab "$$NUMBER" "$$TOPIC" "$$TITLE"
 
+handout: $(stamp) ## Make a folder and a zip for students in build/handout (LABS="02 04": only these; OUT=folder)
+	@$(run_python) -m labs_helpers.grading.handout $(LABS) $(if $(OUT),--out "$(OUT)")
+
 soak: $(stamp) ## Run the tests that are exhaustive or long (at most 30 minutes)
+	@$(MAKE) --no-print-directory nbgrader || echo "nbgrader could not be installed; its tests are skipped."
 	@$(pytest) -n 2 tests -m soak --timeout=1700; status=$$?; \
 	  if [ $$status = 5 ]; then echo "No test is marked soak yet."; else exit $$status; fi
 
 mpich: ## Make .venv-mpich, an environment with MPICH, in which make soak tries the collectives too
 	"$(PYTHON)" -m venv $(mpich)
 	$(mpich)/bin/python -m pip install --quiet $(PIP_ARGS) mpich mpi4py numpy cloudpickle
+
+nbgrader: $(nbgrader)/.set-up ## Make .venv-nbgrader, with which make soak tries the labs as nbgrader's assignments
+
+$(nbgrader)/.set-up:
+	"$(PYTHON)" -m venv $(nbgrader)
+	$(nbgrader)/bin/python -m pip install --quiet $(PIP_ARGS) --constraint constraints.txt nbgrader==0.9.6
+	@touch $@
 
 test-newest: ## Run the kernels' tests under the newest Triton and numpy, in .venv-newest
 	@$(MAKE) --no-print-directory setup VENV=$(newest)
@@ -68,8 +81,8 @@ test-newest: ## Run the kernels' tests under the newest Triton and numpy, in .ve
 
 clean: ## Remove build/, caches and the environments; my_labs/ stays
 	rm -rf build $(triton_3_2) .pytest_cache .ruff_cache .hypothesis *.egg-info
-	find labs_helpers tests $(wildcard mpi_scripts) -name __pycache__ -type d -prune -exec rm -rf {} +
-	@for venv in "$(VENV)" $(newest) $(mpich); do if [ -f "$$venv/pyvenv.cfg" ]; then rm -rf "$$venv"; fi; done
+	find labs_helpers $(wildcard tests mpi_scripts) -name __pycache__ -type d -prune -exec rm -rf {} +
+	@for venv in "$(VENV)" $(newest) $(mpich) $(nbgrader); do if [ -f "$$venv/pyvenv.cfg" ]; then rm -rf "$$venv"; fi; done
 
 $(stamp): pyproject.toml setup.py constraints.txt
 	@case "$$(uname -s)" in Linux) ;; \

@@ -139,6 +139,8 @@ TEST = "-m pytest --dist loadfile -n {} --nbval --nbval-current-env --nbval-cell
         (["sync"], "-m labs_helpers.authoring.sync"),
         (["sync", "CHECK=1"], "-m labs_helpers.authoring.sync --check"),
         (["refresh", "LABS=02 04"], "-m labs_helpers.authoring.refresh 02 04"),
+        (["handout", "LABS=02 04"], "-m labs_helpers.grading.handout 02 04"),
+        (["handout", "OUT=a folder"], "-m labs_helpers.grading.handout --out a folder"),
         (
             ["new-lab", "NUMBER=07", "TOPIC=tensor_parallel", 'TITLE=A "$$x"'],
             '-m labs_helpers.authoring.new_lab 07 tensor_parallel A "$x"',

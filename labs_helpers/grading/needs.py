@@ -1,0 +1,115 @@
+"""What labs need of the course: rooms, recorded measurements and MPI programs, found by what they import and name."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from labs_helpers.labs import LABS, ROOT, Lab
+
+HOUSE = ROOT / "labs_helpers"
+FOUNDATIONS = ("course", "measure", "compile", "draw", "launch")  # how a lab talks to a student; every lab needs them
+NOT_PYTHON = re.compile(r"^(\s*)[%!].*", re.MULTILINE)  # a cell's lines for IPython
+LEFT_OUT = {"__pycache__", ".ipynb_checkpoints"}
+
+
+@dataclass(frozen=True)
+class Needs:
+    """Paths below the course's folder, sorted. files: of labs_helpers."""
+
+    files: list[Path]
+    results: list[Path]
+    scripts: list[Path]
+
+
+def needs_of(labs: Iterable[Lab], cells: Iterable[str]) -> Needs:
+    """cells: the sources of the labs' code cells. These labs and the topics that are needed come whole; of other labs
+    only the modules that are imported."""
+    rooms = [HOUSE / name for name in FOUNDATIONS] + [_package(lab) for lab in labs]
+    waiting = [HOUSE / "__init__.py", HOUSE / "labs.py", *(file for room in rooms for file in _files(room))]
+    for cell in cells:
+        waiting += _read(NOT_PYTHON.sub(r"\1pass", cell))[0]
+    found: set[Path] = set()
+    while waiting:
+        file = waiting.pop()
+        if file not in found:
+            found.add(file)
+            waiting += _topic(file)
+            if file.suffix == ".py":
+                waiting += _read_file(file)[0]
+    topics = {file for file in found if _room(file) not in (*FOUNDATIONS, "labs.py", "__init__.py")}
+    words = {word for file in topics if file.suffix == ".py" for word in _read_file(file)[1]}
+    records = [path for path in sorted((ROOT / "results").iterdir()) if path.name.partition(".")[0] in words]
+    return Needs(
+        sorted(file.relative_to(ROOT) for file in found),
+        [file.relative_to(ROOT) for path in records for file in _files(path) if file.suffix != ".lock"],
+        [path.relative_to(ROOT) for path in _scripts({_room(file) for file in topics})],
+    )
+
+
+def _topic(file: Path) -> list[Path]:
+    """What comes with a file of a topic's library: the rest of it."""
+    if _room(file) in (*FOUNDATIONS, "labs.py", "__init__.py") or _in_a_lab(file):
+        return []
+    return [one for one in _files(HOUSE / _room(file)) if not _in_a_lab(one)]
+
+
+def _scripts(rooms: set[str]) -> list[Path]:
+    """The MPI programs whose topics are all there; none where not one of them is about these topics."""
+    programs = sorted((ROOT / "mpi_scripts").glob("*.py"))
+    about = {path: {_room(file) for file in _read_file(path)[0]} - {*FOUNDATIONS} for path in programs}
+    fitting = [path for path in programs if about[path] <= rooms]
+    return fitting if any(about[path] for path in fitting) else []
+
+
+@cache
+def _read_file(path: Path) -> tuple[list[Path], set[str]]:
+    return _read(path.read_text())
+
+
+def _read(source: str) -> tuple[list[Path], set[str]]:
+    """(the files of labs_helpers that a module imports, each with the __init__.py on the way to it; the words that
+    stand in it as a text of their own, alone or before the first '.' or '/')."""
+    names, words = set(), set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            names.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names.update(f"{node.module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            words.add(re.split(r"[./]", node.value, maxsplit=1)[0])
+    house = [name.split(".")[1:] for name in sorted(names) if name.startswith("labs_helpers.")]
+    return [file for parts in house for file in _on_the_way(parts)], words
+
+
+def _on_the_way(parts: list[str]) -> Iterator[Path]:
+    for length in range(1, len(parts) + 1):
+        path = HOUSE.joinpath(*parts[:length])
+        if (path / "__init__.py").is_file():
+            yield path / "__init__.py"
+        elif path.with_suffix(".py").is_file():
+            yield path.with_suffix(".py")
+            return
+
+
+def _files(path: Path) -> list[Path]:
+    if path.is_file():
+        return [path]
+    return [file for file in sorted(path.rglob("*")) if file.is_file() and not LEFT_OUT & {*file.parts}]
+
+
+def _room(file: Path) -> str:
+    """'gemm' of labs_helpers/gemm/plan.py, 'labs.py' of labs_helpers/labs.py."""
+    return file.relative_to(HOUSE).parts[0]
+
+
+def _in_a_lab(file: Path) -> bool:
+    return any(file.is_relative_to(_package(lab)) for lab in LABS)
+
+
+def _package(lab: Lab) -> Path:
+    return ROOT.joinpath(*lab.package.split("."))
