@@ -47,13 +47,13 @@ def check_tensor_cores(launch: Launch) -> str:
     if half.float16_accumulators:
         raise Wrong(
             CASE,
-            "the compiled kernel accumulates in float16: its 11 bits lose every addend below 1/2048 of the sum.",
+            "the compiled kernel accumulates in float16, whose 11 significant bits lose every addend below 1/2048.",
             cause="out_dtype=tl.float16, or an accumulator of tl.float16.",
         )
     if "tf32" in single.assembly:
         raise Wrong(
             CASE,
-            "on float32 the compiled kernel multiplies in TF32, which rounds the inputs to 10 bits of mantissa.",
+            "on float32 the compiled kernel multiplies in TF32, which rounds the inputs to 11 significant bits.",
             cause='tl.dot without input_precision="ieee".',
         )
     instructions = ", ".join(f"{count} × {name}" for name, count in half.tensor_core.items())
