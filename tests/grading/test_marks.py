@@ -1,0 +1,101 @@
+"""Points of whole submissions: of labs solved, untouched, and with answers that somebody has to look at."""
+
+import importlib
+import json
+
+import pytest
+
+from labs_helpers.course.stub import cell_of
+from labs_helpers.grading.jail import why_not
+from labs_helpers.grading.marks import OPEN, REVIEW, marks
+from labs_helpers.grading.own_cells import needed
+from labs_helpers.grading.verdict import FAILED, RIGHT, WRONG, Verdict
+from labs_helpers.labs import LABS
+
+LAB = LABS[0]
+
+
+def solution(lab, exercise):
+    return cell_of(exercise.reference or getattr(importlib.import_module(lab.transfer), exercise.trial.__name__))
+
+
+@pytest.fixture
+def hand_in(tmp_path):
+    """hand_in(lab, {exercise's id: source}): the file of a submission."""
+
+    def write(lab, sources, own=()):
+        notebook = json.loads(lab.path.read_text())
+        for cell in notebook["cells"]:
+            mark = cell["metadata"].get("nbgrader", {}).get("grade_id", "").replace("-", "/", 1)
+            cell["source"] = sources.get(mark, cell["source"])
+        notebook["cells"][:0] = [{"cell_type": "code", "source": text, "metadata": {}} for text in own]
+        path = tmp_path / "ada.ipynb"
+        path.write_text(json.dumps(notebook))
+        return path
+
+    return write
+
+
+def believing(answer, imports, limits):
+    return Verdict(RIGHT, ("a case",))
+
+
+@pytest.mark.parametrize("lab", LABS, ids=lambda lab: lab.number)
+def test_solved_labs_have_all_points_and_untouched_ones_none(hand_in, lab):
+    """That their checks find them right in a jail is looked at below, and of every lab in the soak."""
+    solved = marks(hand_in(lab, {one.id: solution(lab, one) for one in lab.exercises()}), lab, judge=believing)
+    assert [mark.points for mark in solved] == [one.points for one in lab.exercises()]
+    untouched = marks(lab.path, lab, judge=believing)
+    assert {(mark.points, mark.status) for mark in untouched} == {(0, OPEN)}
+
+
+def test_each_answer_costs_its_own_points_and_says_why(hand_in):
+    one, two, three, four, *_ = LAB.exercises()
+    sources = {
+        one.id: "def f(:",
+        two.id: solution(LAB, two) + "\nimport os",
+        three.id: solution(LAB, three),
+        four.id: solution(LAB, four),
+    }
+    said = {three.id: Verdict(WRONG, (), "the sum is off"), four.id: Verdict(FAILED, (), "KeyError: 1")}
+
+    def judge(answer, imports, limits):
+        return said.get(answer.shipped.id, Verdict(RIGHT))
+
+    found = {mark.exercise: mark for mark in marks(hand_in(LAB, sources), LAB, judge=judge)}
+    assert (found[one.id].points, found[one.id].reason) == (0, "SyntaxError in line 1: invalid syntax")
+    assert (found[two.id].points, found[two.id].status) == (None, REVIEW) and "import os" in found[two.id].reason
+    assert (found[three.id].points, found[three.id].reason) == (0, "the sum is off")
+    assert found[four.id].points is None and found[four.id].reason == "the check itself failed: KeyError: 1"
+
+
+def test_a_students_own_cells_count_where_the_answer_reads_them(hand_in):
+    one = LAB.exercises()[0]
+    own = ["import os\nos.listdir('.')", "def half(x):\n    return x // two\ntwo = 2\nprint(half(3))"]
+    plain = solution(LAB, one)
+    seen = []
+
+    def judge(answer, imports, limits):
+        seen.append(answer.before)
+        return Verdict(RIGHT)
+
+    assert marks(hand_in(LAB, {one.id: plain}, own), LAB, judge=judge)[0].points == one.points
+    using = plain + "\n\ndef other():\n    return half(4)\n"
+    assert marks(hand_in(LAB, {one.id: using}, own), LAB, judge=judge)[0].points == one.points
+    assert seen == [(), ("def half(x):\n    return x // two", "two = 2")]
+    using = plain + "\n\ndef other():\n    return os\n"
+    assert marks(hand_in(LAB, {one.id: using}, own), LAB, judge=judge)[0].status == REVIEW
+
+
+def test_what_is_needed_is_found_through_others():
+    cells = ["a = 1\nb = a\nc = 3", "import math\nfrom x import y as z", "d += 1\nprint(d)"]
+    assert needed(cells, "b; z") == ("a = 1", "b = a", "from x import y as z")
+    assert needed(cells, "math.pi + d") == ("import math", "d += 1") and needed(cells, "e") == ()
+
+
+@pytest.mark.skipif(bool(why_not()), reason=why_not())
+@pytest.mark.soak
+@pytest.mark.parametrize("lab", LABS, ids=lambda lab: lab.number)
+def test_solved_labs_pass_in_the_jail(hand_in, lab):
+    found = marks(hand_in(lab, {one.id: solution(lab, one) for one in lab.exercises()}), lab)
+    assert [(mark.points, mark.reason) for mark in found] == [(one.points, "") for one in lab.exercises()]
