@@ -52,7 +52,7 @@ def _in_kernel(tree: ast.Module) -> Iterator[str]:
             yield "Python's `not` of a block is one truth value; `~` goes element by element"
         elif isinstance(node, ast.BinOp) and isinstance(node.op, (ast.BitAnd, ast.BitOr)):
             yield from _two_bounds(node, blocks)
-        elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow):
+        elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow) and _is_block(node.left, blocks):
             yield "Triton has no **: a square is x * x, a root tl.sqrt(x)"
         elif isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id.endswith("_ptr"):
             name = node.value.id
@@ -111,13 +111,21 @@ def _blocks(tree: ast.Module) -> set[str]:
             target.id
             for node in ast.walk(tree)
             if isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign))
-            if node.value is not None and _is_block(node.value, names)
-            for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
-            if isinstance(target, ast.Name)
+            for target, value in _assigned(node)
+            if isinstance(target, ast.Name) and _is_block(value, names)
         }
         if found <= names:
             return names
         names |= found
+
+
+def _assigned(node: ast.Assign | ast.AugAssign | ast.AnnAssign) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """(target, value) of an assignment; of `rows, b = first + tl.arange(0, 16), 0` each pair."""
+    for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+        if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
+            yield from zip(target.elts, node.value.elts, strict=False)
+        elif node.value is not None:
+            yield target, node.value
 
 
 def _is_block(node: ast.AST, names: set[str]) -> bool:

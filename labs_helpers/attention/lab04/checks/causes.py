@@ -93,10 +93,10 @@ def times_too_large(name: str, right: torch.Tensor, found: torch.Tensor) -> Iter
     got = found.detach().cpu().double()
     factor = float((got / right)[(right.abs() > 0.1 * right.abs().max()) & got.isfinite()].median())
     if 1e-3 < abs(factor) < 1e3 and factor != 1.0:
-        known = next(
-            (f", {text}" for text, c in (("log2(e)", LOG2E), ("1/log2(e)", 1 / LOG2E)) if abs(factor / c - 1) < 1e-3),
-            "",
-        )
+        known = [text for text, c in (("log2(e)", LOG2E), ("1/log2(e)", 1 / LOG2E)) if abs(factor / c - 1) < 1e-3]
+        if abs(factor) < 0.4 and abs(1 / factor - round(1 / factor)) < 1e-2:
+            known.append(f"1/{round(1 / factor)}")
+        known = "".join(f", {text}" for text in known)
         yield f"every element of {name} is {factor:.4g} times what it should be{known}", factor * right
 
 

@@ -26,7 +26,7 @@ def wrong_walks(
         return max(edge, 0) // BLOCK_N * BLOCK_N if window else 0
 
     for width in {BLOCK_M, *(n for n in (16, 32, 64) if n < Lk)} - {BLOCK_N}:
-        what = "BLOCK_M stands" if width == BLOCK_M else f"the number {width} stands"
+        what = f"BLOCK_M, or the number {width}, stands" if width == BLOCK_M else f"the number {width} stands"
         for step in {BLOCK_N, width}:
             walks = [range(begin(i * BLOCK_M), end(i * BLOCK_M), step) for i in programs]
             sentence = f"{what} where BLOCK_N should: a tile of keys has BLOCK_N"

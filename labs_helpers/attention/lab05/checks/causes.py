@@ -99,7 +99,7 @@ def cap_causes(e: BackwardPass):
         ("the scores are multiplied by cap: s' = cap · tanh(s / cap)", torch.tanh(e.raw * e.cap)),
         ("the scale is missing in the scores", torch.tanh(x / e.scale)),
         ("the scale is applied twice in the scores", torch.tanh(x * e.scale)),
-        ("exp of a large x overflows: tanh(x) = 2 · sigmoid(2x) − 1", bent.masked_fill(x > 44, math.nan)),
+        ("exp of a large x overflows: tanh(x) = 2 · sigmoid(2x) − 1", bent.masked_fill(x > 44.3614, math.nan)),
     ):
         yield sentence, e.but(s=e.cap * tanh, slope=1 - tanh**2)
     yield f"tanh is not multiplied by cap: {capped}", e.but(s=bent, slope=e.slope)
@@ -120,3 +120,13 @@ def exponent_causes(e: BackwardPass):
         ("the scale is applied twice in the scores", e.scale, 1.0),
     ):
         yield sentence, e.but(s=of_s * e.s, lse=of_lse * e.lse, slope=e.slope)
+    default = e.q.shape[-1] ** -0.5 / e.scale
+    sentence = "the default 1/√D stands where scale should"
+    yield f"{sentence} in the scores", e.but(s=default * e.s, slope=e.slope)
+    yield f"{sentence}", e.but(s=default * e.s, scale=default * e.scale, slope=e.slope)
+    yield (
+        "P is exp(s − lse); here exp(s) is divided by lse",
+        e.but(p=(torch.exp(e.s) / e.lse).masked_fill(~e.seen, 0.0)),
+    )
+    outside = e.walked(e.corner) & ~e.seen
+    yield "P of what is not seen is 1; it has to be 0", e.but(p=e.p.masked_fill(outside, 1.0))

@@ -29,7 +29,7 @@ def dq_conflicts(student):
         counted = writers(*sizes)
         expect_counts(student, sizes, counted)
         yield f"{named(*sizes)}: {counted}" + (", as the meter counts" if this_machine().interpreted else "")
-    others = product((1, 15, 16, 17, 31, 32, 33, 48, 64, 65), (1, 16, 20, 31, 32, 33, 64, 65, 96), (16, 32), (16, 32))
+    others = product((65, 64, 48, 33, 32, 31, 17, 16, 15, 1), (96, 65, 64, 33, 32, 31, 20, 16, 1), (16, 32), (32, 16))
     for sizes in ((*sizes, causal) for sizes in others for causal in (True, False)):
         expect_counts(student, sizes, exercises.dq_conflicts(*sizes))
     yield "720 other sizes, each of which the formula has to meet"

@@ -17,6 +17,11 @@ def nan_causes(e: BackwardPass, name: str, kernel=None):
             "a query that sees no key has lse = −inf, and exp(−inf + inf) is NaN: set P itself to 0 (tl.where)",
             e.but(p=e.p.masked_fill(mask, math.nan)),
         )
+    if bool((e.lse[e.lse.isfinite()] < -88).any()):
+        yield (
+            "exp(s) and exp(lse) are divided, and both are 0 here: P = exp(s − lse)",
+            e.but(p=torch.full_like(e.p, math.nan)),
+        )
     if cause := past_the_end(e, name, kernel):
         yield cause, e.but(p=torch.full_like(e.p, math.nan))
 

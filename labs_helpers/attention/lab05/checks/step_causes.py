@@ -21,7 +21,33 @@ def step_causes(e: BackwardPass, name: str) -> Candidates:
         f"the accumulator of {letter} is rounded to 16 bits in each step; it stays in float32",
         scale * summed(e, name, lambda acc, part: (acc + part).half().double()),
     )
+    own, other = ("BLOCK_N", "BLOCK_M") if name == "dq" else ("BLOCK_M", "BLOCK_N")
+    size, wrong = getattr(e, own), getattr(e, other)
+    for width in {wrong, 16, 32, 64, 128} - {size}:
+        what = f"{other}, or the number {width}," if width == wrong else f"the number {width}"
+        yield f"{what} stands where {own} should", counted(e, name, size, width)
+        yield f"{what} stands where {own} should", counted(e, name, width, size)
+    yield (
+        f"`start` counts tiles where it should count rows: a step of {own} is missing",
+        counted(e, name, 1, size, size),
+    )
     yield f"the result of tl.dot is dropped: {letter} stays 0", torch.zeros_like(getattr(e, name))
+
+
+def counted(e: BackwardPass, name: str, step: int, width: int, shorter: int = 1) -> torch.Tensor:
+    """The gradient where a walk goes on by `step`, takes `width` rows at a time, and has 1/`shorter` of its length."""
+    length = e.Lk if name == "dq" else e.Lq
+    visited = e.walked(e.corner) if name == "dq" else e.walked(e.corner).mT
+    first, end = visited.int().argmax(1), visited.shape[1] - visited.flip(1).int().argmax(1)
+    times = torch.zeros(visited.shape, dtype=torch.float64)
+    for row in range(len(times)):
+        if visited[row].any():
+            for start in range(int(first[row]), -(-int(end[row]) // shorter), step):
+                times[row, start : min(start + width, length)] += 1
+    if name == "dq":
+        return (e.ds * times) @ e.k * e.scale
+    left, right, scale = (e.p, e.do, 1.0) if name == "dv" else (e.ds, e.q, e.scale)
+    return scale * (left.mT * times) @ right
 
 
 def summed(e: BackwardPass, name: str, add) -> torch.Tensor:
