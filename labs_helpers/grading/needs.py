@@ -38,7 +38,7 @@ def needs_of(labs: Iterable[Lab], cells: Iterable[str]) -> Needs:
         file = waiting.pop()
         if file not in found:
             found.add(file)
-            waiting += _topic(file)
+            waiting += (one for one in _topic(file) if one not in found)
             if file.suffix == ".py":
                 waiting += _read_file(file)[0]
     topics = {file for file in found if _room(file) not in (*FOUNDATIONS, "labs.py", "__init__.py")}
@@ -55,7 +55,12 @@ def _topic(file: Path) -> list[Path]:
     """What comes with a file of a topic's library: the rest of it."""
     if _room(file) in (*FOUNDATIONS, "labs.py", "__init__.py") or _in_a_lab(file):
         return []
-    return [one for one in _files(HOUSE / _room(file)) if not _in_a_lab(one)]
+    return _library(_room(file))
+
+
+@cache
+def _library(topic: str) -> list[Path]:
+    return [file for file in _files(HOUSE / topic) if not _in_a_lab(file)]
 
 
 def _scripts(rooms: set[str]) -> list[Path]:
