@@ -1,0 +1,179 @@
+"""A class's results: kept student by student, whole at any moment, and in tables that others can read."""
+
+import csv
+import io
+import json
+import os
+import zipfile
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from labs_helpers.grading import __main__ as command
+from labs_helpers.grading import gradebook
+from labs_helpers.grading.gradebook import GRADED, REVIEW, Record, load, record_path, save
+from labs_helpers.grading.inbox import BadInbox, class_list, students
+from labs_helpers.grading.marks import Mark
+from labs_helpers.labs import LABS
+
+LAB = LABS[0]
+MARKS = (
+    Mark("00/0", 5, 5, "right", cases=("a", "b")),
+    Mark("00/1", None, 10, "review", "line 2: open", ("cell-twice",)),
+)
+
+
+def notebook(path, at=None):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps({"cells": [{"cell_type": "code", "source": path.name}]}))
+    if at is not None:
+        os.utime(path, (at, at))
+    return path
+
+
+def rows_of(path):
+    return list(csv.DictReader(io.StringIO(path.read_text())))
+
+
+def test_files_and_folders_are_students(tmp_path):
+    for name in ("ada.ipynb", "bob_02_fused_gemm.ipynb", "cy_1_assignsubmission_file_/x.ipynb", ".hidden/y.ipynb",
+                 "__MACOSX/z.ipynb", "notes.txt"):  # fmt: skip
+        notebook(tmp_path / "inbox" / name)
+    (tmp_path / "inbox" / "folder.ipynb").mkdir()
+    old, new = (notebook(tmp_path / "inbox" / "eve" / f"{at}.ipynb", at) for at in (1000, 2000))
+    found = students(tmp_path / "inbox", tmp_path / "unpacked")
+    assert sorted(found) == ["ada", "bob", "cy", "eve"]
+    assert found["eve"].path == new and found["eve"].others == (old,)
+    assert found["eve"].at == datetime.fromtimestamp(2000, UTC)
+
+
+def test_a_zip_is_unpacked_inside_its_folder(tmp_path):
+    with zipfile.ZipFile(tmp_path / "in.zip", "w") as archive:
+        for name in ("ada_1_file_/a.ipynb", "../../../bob.ipynb", "/cy.ipynb", "ada_1_file_/a.py"):
+            archive.writestr(name, "{}")
+    found = students(tmp_path / "in.zip", tmp_path / "out" / "unpacked")
+    assert sorted(found) == ["ada", "bob", "cy"]
+    assert all(one.path.is_relative_to(tmp_path / "out" / "unpacked") for one in found.values())
+    assert not (tmp_path / "bob.ipynb").exists()
+
+
+def test_inboxes_and_class_lists_that_are_none_are_told(tmp_path):
+    (tmp_path / "empty").mkdir()
+    for inbox, words in ((tmp_path / "empty", "no notebook"), (tmp_path / "absent", "neither a folder nor a zip")):
+        with pytest.raises(BadInbox, match=words):
+            students(inbox, tmp_path / "unpacked")
+    for text, words in (
+        ("name\nx", "one called id is needed"),
+        ("id\na\na", "a stands there twice"),
+        ("id\n \n", "empty"),
+    ):
+        (tmp_path / "class.csv").write_text(text)
+        with pytest.raises(BadInbox, match=words):
+            class_list(tmp_path / "class.csv")
+    (tmp_path / "class.csv").write_text("\ufeffID, Name\nada, Ada L.\n")
+    assert class_list(tmp_path / "class.csv") == {"ada": "Ada L."}
+
+
+@pytest.mark.parametrize("student", ["ada", "a/../b", "..", "Ä b", "=1+1", ""])
+def test_a_record_is_found_again_under_any_name(tmp_path, student):
+    record = Record(student, REVIEW, MARKS, "digest", 2, flags=("2 files",))
+    save(tmp_path, record)
+    assert load(tmp_path, student) == record and record_path(tmp_path, student).parent == tmp_path / "records"
+    assert len(list(tmp_path.rglob("*"))) == 2
+
+
+def test_half_a_record_is_none(tmp_path):
+    save(tmp_path, Record("ada", GRADED, MARKS))
+    path = record_path(tmp_path, "ada")
+    text = path.read_text()
+    for end in range(0, len(text) - 1, 7):
+        path.write_text(text[:end])
+        assert load(tmp_path, "ada") is None
+    assert load(tmp_path, "bob") is None
+
+
+def test_grades_say_what_is_open_and_overrides_win(tmp_path):
+    records = [Record("ada", REVIEW, MARKS, late_days=2), Record("=cmd", GRADED, MARKS[:1])]
+    rows = list(csv.DictReader(io.StringIO(gradebook.grades_csv(records, {"ada": "@Ada"}, ["00/0", "00/1"], 0.1))))
+    assert rows[0] == {"id": "ada", "name": "'@Ada", "status": "review", "late days": "2", "00/0": "5", "00/1": "",
+                       "raw": "5", "penalty": "1.0", "total": "4.0"}  # fmt: skip
+    assert rows[1]["id"] == "'=cmd" and rows[1]["00/1"] == "0"
+    look = list(csv.DictReader(io.StringIO(gradebook.review_csv(records))))
+    assert [(row["id"], row["exercise"], row["what"]) for row in look] == [("ada", "00/1", "cell-twice; line 2: open")]
+    (tmp_path / "o.csv").write_text("id,exercise,points\nada,00/1,7.5\n")
+    after = gradebook.overridden(records[0], gradebook.load_overrides(tmp_path / "o.csv"))
+    assert after.status == GRADED and after.raw == 12.5 and after.marks[1].status == "override"
+    (tmp_path / "o.csv").write_text("id,exercise,points\nada,00/1,many\n")
+    with pytest.raises(ValueError, match="line 2: id, exercise and points are needed"):
+        gradebook.load_overrides(tmp_path / "o.csv")
+
+
+@pytest.fixture
+def graded(monkeypatch, tmp_path):
+    """graded(*options): the command's exit status over tmp_path/inbox; graded.asked: whose files were graded."""
+    asked = []
+
+    def marks(path, lab, limits):
+        asked.append(path.stem)
+        if path.stem == "interrupted":
+            raise KeyboardInterrupt
+        if path.stem == "bug":
+            raise KeyError("x")
+        return [Mark("00/0", 5, 5, "right")]
+
+    monkeypatch.setattr(command, "marks", marks)
+    monkeypatch.setattr(command, "why_not", lambda: "")
+
+    def run(*options):
+        return command.main(["00", str(tmp_path / "inbox"), "--out", str(tmp_path / "out"), "--jobs", "1", *options])
+
+    run.asked = asked
+    return run
+
+
+def test_nobody_is_graded_twice_and_a_new_file_is_graded_again(graded, tmp_path):
+    for name in ("ada", "bob"):
+        notebook(tmp_path / "inbox" / f"{name}.ipynb")
+    assert graded() == 0 and sorted(graded.asked) == ["ada", "bob"]
+    assert graded() == 0 and len(graded.asked) == 2
+    (tmp_path / "inbox" / "bob.ipynb").write_text("{}")
+    assert graded() == 0 and graded.asked[2:] == ["bob"]
+    assert graded("--regrade") == 0 and len(graded.asked) == 5
+    assert [row["total"] for row in rows_of(tmp_path / "out" / "grades.csv")] == ["5.0", "5.0"]
+
+
+def test_what_was_graded_before_an_interrupt_is_kept(graded, tmp_path):
+    for name in ("ada", "interrupted"):
+        notebook(tmp_path / "inbox" / f"{name}.ipynb")
+    with pytest.raises(KeyboardInterrupt):
+        graded()
+    assert load(tmp_path / "out", "ada").status == GRADED
+
+
+def test_a_graders_own_error_is_no_zero(graded, tmp_path, capsys):
+    notebook(tmp_path / "inbox" / "bug.ipynb")
+    assert graded() == 1 and "1 grader-error" in capsys.readouterr().out
+    assert rows_of(tmp_path / "out" / "review.csv")[0]["what"] == "KeyError: 'x'"
+
+
+def test_missing_unknown_and_late_are_listed(graded, tmp_path):
+    due = datetime(2026, 10, 1, 12, tzinfo=UTC)
+    notebook(tmp_path / "inbox" / "ada.ipynb", (due + timedelta(hours=25)).timestamp())
+    notebook(tmp_path / "inbox" / "who.ipynb", due.timestamp())
+    (tmp_path / "class.csv").write_text("id,name\nada,Ada\nbob,Bob\n")
+    given = ["--class", str(tmp_path / "class.csv"), "--due", due.isoformat(), "--late", "10%/day"]
+    assert graded(*given) == 3
+    found = {row["id"]: row for row in rows_of(tmp_path / "out" / "grades.csv")}
+    assert (found["ada"]["late days"], found["ada"]["total"]) == ("2", "4.0")
+    assert found["bob"]["status"] == "missing" and found["who"]["late days"] == "0"
+    look = {row["id"]: row["what"] for row in rows_of(tmp_path / "out" / "review.csv")}
+    assert look == {"bob": "nothing was handed in", "who": "not in the class"}
+
+
+def test_usage_and_a_machine_without_a_jail(graded, tmp_path, monkeypatch, capsys):
+    for words, said in ((["99", "x"], "there is no lab 99"), (["00", str(tmp_path / "absent")], "neither a folder")):
+        with pytest.raises(SystemExit) as ended:
+            command.main(words)
+        assert ended.value.code == 2 and said in capsys.readouterr().err
+    monkeypatch.setattr(command, "why_not", lambda: "bwrap is not installed")
+    assert command.main(["00", str(tmp_path)]) == 4 and "bwrap is not installed" in capsys.readouterr().err
