@@ -59,7 +59,8 @@ def _written(sources: list[str]) -> bool:
     regions = [textwrap.dedent(match[2]) for text in sources for match in _REGION.finditer(text)]
     if regions:
         return not all(_untouched(ast.parse(region).body) for region in regions)
-    return not any(_untouched(getattr(node, "body", [])) for text in sources for node in ast.parse(text).body)
+    functions = [node for text in sources for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)]
+    return not any(_untouched(node.body) for node in functions)
 
 
 def still_open(function) -> list[str]:

@@ -86,6 +86,19 @@ def test_cells_deleted_doubled_renamed_and_reordered_are_found_and_flagged(hande
     assert found[four.id].flags == ("check-changed",)
 
 
+def test_what_stands_beside_the_function_makes_no_stub_of_it(handed_in, exercises):
+    def change(cells):
+        body = f"import math\n\n\ndef {exercises[0].name}(*given):\n    return math.pi\n"
+        cell_of(cells, exercises[0].grade_id)["source"] = body
+        cell_of(cells, exercises[1].grade_id)["source"] = (
+            f"import math\n\n\ndef {exercises[1].name}(*given):\n    ...\n"
+        )
+        cell_of(cells, exercises[2].grade_id)["source"] = "from somewhere import answer"
+
+    found = handed_in(change)
+    assert [found[exercises[n].id].attempted for n in (0, 1, 2)] == [True, False, True]
+
+
 def test_of_several_answers_the_last_counts(handed_in, exercises):
     def change(cells):
         cell = cell_of(cells, exercises[0].grade_id)
