@@ -2,7 +2,7 @@
 
 A message of n bytes takes α + nβ seconds and adding n bytes to others takes nγ, as in Thakur, Rabenseifner, Gropp,
 "Optimization of collective communication operations in MPICH" (2005). Shared memory sends nothing: its costs are
-barriers and copies, so the model has a fourth number, the seconds a byte of a local copy. Left at 0, it is the paper's.
+barriers and copies, so the model has a fourth number, the seconds per byte of a local copy. Left at 0, it is the paper's.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Terms(NamedTuple):
 
 @dataclass(frozen=True)
 class Costs:
-    """A machine in four numbers: α in seconds a message; β, γ and copy in seconds a byte."""
+    """A machine in four numbers: α in seconds per message; β, γ and copy in seconds per byte."""
 
     alpha: float
     beta: float

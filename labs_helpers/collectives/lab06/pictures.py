@@ -35,7 +35,7 @@ def draw_bytes(sent: dict, nbytes: int, prediction=None):
 def draw_fit(nbytes, seconds, alpha: float, beta: float, title: str = "A message of n bytes takes α + βn"):
     """Measured times of one way against the size, both axes logarithmic, and the fitted α + βn with its two parts.
 
-    nbytes: bytes. seconds: s. alpha: s a message. beta: s a byte.
+    nbytes: bytes. seconds: s. alpha: s per message. beta: s per byte.
     """
     nbytes = np.asarray(nbytes, float)
     smooth = np.geomspace(nbytes.min(), nbytes.max(), 100)

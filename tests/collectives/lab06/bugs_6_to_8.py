@@ -22,7 +22,7 @@ BUGS = [
         ],
         "in logarithms",
     ),
-    ("fit_cost", "bytes a second", [("return alpha, beta", "return alpha, 1 / beta")], "not bytes a second"),
+    ("fit_cost", "bytes per second", [("return alpha, beta", "return alpha, 1 / beta")], "not bytes per second"),
     ("fit_cost", "half", [("return alpha, beta", "return alpha / 2, beta / 2")], "one way already"),
     (
         "fit_cost",
@@ -94,7 +94,7 @@ BUGS = [
         [("return alpha, beta, crossover", "return alpha, beta, crossover / ranks")],
         "not of one of its chunks",
     ),
-    ("fit_cost", "megabytes", [("return alpha, beta,", "return alpha, 1e6 * beta,")], "not a megabyte"),
+    ("fit_cost", "megabytes", [("return alpha, beta,", "return alpha, 1e6 * beta,")], "not per megabyte"),
     ("fit_cost", "a sign", [("return alpha, beta, crossover", "return alpha, beta, -crossover")], "wrong sign"),
     (
         "fit_cost",

@@ -67,11 +67,11 @@ def exact_causes(alpha: float, beta: float):
     yield "the times are of one way already", (alpha / 2, beta / 2)
     yield "alpha and beta are swapped", (beta, alpha)
     yield "alpha is in seconds, not in µs", (1e6 * alpha, beta)
-    yield "beta is seconds a byte, not bytes a second", (alpha, 1 / beta)
+    yield "beta is seconds per byte, not bytes per second", (alpha, 1 / beta)
     yield "nbytes are bytes, not elements", (alpha, 8 * beta)
     for unit, decimal, binary in (("kilo", 1e3, 2**10), ("mega", 1e6, 2**20), ("giga", 1e9, 2**30)):
-        yield f"beta is seconds a byte, not a {unit}byte", (alpha, decimal * beta)
-        yield f"beta is seconds a byte, not a {unit}byte", (alpha, binary * beta)
+        yield f"beta is seconds per byte, not per {unit}byte", (alpha, decimal * beta)
+        yield f"beta is seconds per byte, not per {unit}byte", (alpha, binary * beta)
 
 
 def _expect_least_squares(case: str, line, times) -> None:
