@@ -59,12 +59,27 @@ def test_a_lab_about_ranks_brings_its_programs_and_a_lab_with_traces_its_traces(
 def test_all_that_it_imports_is_in_it(lab):
     code = [cell for cell in json.loads(lab.path.read_text())["cells"] if cell["cell_type"] == "code"]
     needs = needs_of([lab], cells := ["".join(cell["source"]) for cell in code])
-    there = {str(path.with_suffix("")).replace("/", ".") for path in needs.files}
+    there = {dotted(path.with_suffix("")) for path in needs.files}
     there |= {name.removesuffix(".__init__") for name in there}
     texts = {path: (ROOT / path).read_text() for path in needs.files + needs.scripts if path.suffix == ".py"}
     for path, text in {**texts, lab.path: "\n".join(cells)}.items():
         wanted = set(re.findall(r"^\s*(?:from|import) (labs_helpers[\w.]*)", text, re.MULTILINE))
         assert wanted <= there, path
+
+
+@pytest.mark.parametrize("lab", LABS, ids=lambda lab: lab.number)
+def test_no_lab_brings_one_that_does_not_come_before_it(lab):
+    brought = {one.number for one in LABS for file in needs_of([lab], []).files if one.package in dotted(file)}
+    assert brought <= {lab.number, *before(lab)}
+
+
+def before(lab):
+    """The numbers of the labs that it says it needs, and of those that they need."""
+    return {number for name in lab.needs for number in (name, *before(labs.lab(name)))}
+
+
+def dotted(file):
+    return str(file).replace("/", ".")
 
 
 @pytest.mark.parametrize("part", ["labs_helpers", "notebooks", "mpi_scripts"])

@@ -5,9 +5,9 @@ from itertools import chain
 import torch
 
 from labs_helpers.attention.lab04 import exercises
+from labs_helpers.attention.lab04.checks.bare_loads import loads_without_other
 from labs_helpers.attention.lab04.checks.causes import times_too_large
 from labs_helpers.attention.lab04.checks.steps import LOG2E, Step, exp, mistakes, walk
-from labs_helpers.attention.lab05.checks.nan_causes import loads_without_other
 from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import Truth, check_compiles, kernel_cases, numbers, surrounded, with_unit_stride
 

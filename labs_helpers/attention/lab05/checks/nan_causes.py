@@ -1,12 +1,11 @@
 """Where a NaN in a gradient comes from: a load past the end, or a P that is not set to 0."""
 
-import ast
 import math
 
 import torch
 
+from labs_helpers.attention.lab04.checks.bare_loads import loads_without_other
 from labs_helpers.attention.lab05.checks.backward_pass import BackwardPass
-from labs_helpers.compile.source import source_of
 
 
 def nan_causes(e: BackwardPass, name: str, kernel=None):
@@ -42,17 +41,3 @@ def past_the_end(e: BackwardPass, name: str, kernel) -> str:
             "(tl.where, for ∞ · 0 is NaN)"
         )
     return ""
-
-
-def loads_without_other(kernel) -> list[str]:
-    """The names that a kernel's masked loads without `other` are assigned to: what is past the end is undefined."""
-    assignments = (node for node in ast.walk(ast.parse(source_of(kernel))) if isinstance(node, ast.Assign))
-    bare = (ast.unparse(node.targets[0]) for node in assignments if any(map(_is_bare, ast.walk(node.value))))
-    return list(dict.fromkeys(bare))
-
-
-def _is_bare(node: ast.AST) -> bool:
-    if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "load"):
-        return False
-    keywords = {keyword.arg for keyword in node.keywords}
-    return "other" not in keywords and len(node.args) + ("mask" in keywords) == 2
