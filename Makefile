@@ -23,7 +23,7 @@ has_triton_3_2 = "$(PYTHON)" -c 'import platform, sys; sys.exit(platform.machine
 newest_tests = $(filter-out $(addprefix tests/,authoring house launch notebooks),$(patsubst %/,%,$(wildcard tests/*/)))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lab first-aid clean test-newest soak mpich nbgrader sync refresh new-lab handout
+.PHONY: help setup run test lab first-aid clean test-newest soak mpich nbgrader sync refresh new-lab handout grade
 
 help: ## List the targets
 	@echo "Tile to Cluster. make <target>:"
@@ -56,6 +56,11 @@ new-lab: $(stamp) ## Begin a lab that passes the tests: NUMBER=07 TOPIC=tensor_p
 
 handout: $(stamp) ## Make a folder and a zip for students in build/handout (LABS="02 04": only these; OUT=folder)
 	@$(run_python) -m labs_helpers.grading.handout $(LABS) $(if $(OUT),--out "$(OUT)")
+
+grade: $(stamp) ## Grade LAB=02 SUBMISSIONS=inbox/ in jails, into grades/02 (CLASS= OUT= DUE= LATE= OVERRIDES= REGRADE=1)
+	@$(run_python) -m labs_helpers.grading "$(LAB)" "$(SUBMISSIONS)" --jobs $(or $(JOBS),2) $(if $(CLASS),--class "$(CLASS)") \
+	  $(if $(OUT),--out "$(OUT)") $(if $(DUE),--due "$(DUE)") $(if $(LATE),--late "$(LATE)") \
+	  $(if $(OVERRIDES),--overrides "$(OVERRIDES)") $(if $(REGRADE),--regrade)
 
 soak: $(stamp) ## Run the tests that are exhaustive or long (at most 30 minutes)
 	@$(MAKE) --no-print-directory nbgrader || echo "nbgrader could not be installed; its tests are skipped."
