@@ -23,7 +23,8 @@ DEVCONTAINER = ".devcontainer/devcontainer.json"  # the way in on macOS
 
 
 def make_handout(labs: list[Lab], out: Path) -> tuple[Path, Path]:
-    """Makes out/tile-to-cluster-02-04 and its zip (of all labs: tile-to-cluster), and returns both. An older hand-out there is replaced as a whole.
+    """Makes out/tile-to-cluster-02-04 (of all labs: tile-to-cluster) and its zip, and returns both. An older hand-out
+    there is replaced as a whole.
 
     Raises FileExistsError where that folder holds what no hand-out has, such as somebody's my_labs/.
     """
