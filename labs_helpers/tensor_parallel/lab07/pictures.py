@@ -81,17 +81,20 @@ def draw_layouts(layouts, nodes: int = 2, ranks_per_node: int = 4):
     Ranks of one color hold one copy; their letter is the part of it that they hold."""
     columns = min(len(layouts), 3)
     rows = -(-len(layouts) // columns)
+    crossing = [_between_nodes(*layout, ranks_per_node) for layout in layouts]
+    counts = [sum(what in names for names in crossing) for what in ("activations", "gradients")]
     fig, axes = figures.new(
-        "One color is one copy of the model. Behind each layout: what travels between nodes",
+        f"Activations travel between the nodes in {counts[0]} of {len(layouts)} layouts, gradients in {counts[1]}\n"
+        "one color is one copy of the model; behind each layout: what travels between nodes",
         2.75 * columns,
-        1.15 * rows + 0.8,
+        1.15 * rows + 1.0,
         ncols=columns,
         nrows=rows,
         squeeze=False,
     )
     for ax in axes.flat:
         ax.axis("off")
-    for ax, (dp, tp, where) in zip(axes.flat, layouts, strict=False):
+    for ax, (dp, tp, where), names in zip(axes.flat, layouts, crossing, strict=False):
         for node in range(nodes):
             left = node * (ranks_per_node + 0.5)
             _outline(ax, left, 0, ranks_per_node, 1, figures.INK)
@@ -99,12 +102,16 @@ def draw_layouts(layouts, nodes: int = 2, ranks_per_node: int = 4):
                 dp_idx, mp_idx = divmod(position(node * ranks_per_node + i, dp, tp, where), tp)
                 ax.add_patch(Rectangle((left + i + 0.12, 0.14), 0.76, 0.72, color=COPY_COLORS[dp_idx % 8]))
                 ax.text(left + i + 0.5, 0.5, "ABCDEFGH"[mp_idx], ha="center", va="center", fontsize=9)
-        tensor, data = nodes_of_groups(dp, tp, where, ranks_per_node)
-        crossing = [name for name, count in (("activations", tensor), ("gradients", data)) if count > 1]
         name = f"{dp} × {tp} {where}" if dp > 1 and tp > 1 else f"{dp} × {tp}"
-        ax.set_title(f"{name}: {' and '.join(crossing) or 'nothing'}", fontsize=9, loc="left")
+        ax.set_title(f"{name}: {' and '.join(names) or 'nothing'}", fontsize=9, loc="left")
         ax.set(xlim=(-0.1, nodes * (ranks_per_node + 0.5)), ylim=(-0.1, 1.1))
     return fig
+
+
+def _between_nodes(dp: int, tp: int, where: str, ranks_per_node: int) -> list[str]:
+    """What travels between the nodes."""
+    tensor, data = nodes_of_groups(dp, tp, where, ranks_per_node)
+    return [name for name, count in (("activations", tensor), ("gradients", data)) if count > 1]
 
 
 def draw_losses(curves: dict):

@@ -37,6 +37,7 @@ def draw_checkpoints(
         f"checkpoints, and {best['step_ms'] / plain['step_ms']:.2f} times the time\n"
         f"{shape_text(plain)}, {words(setup_of(plain))}{recorded_on(rows)}",
         width=9.5,
+        height=3.7,
         ncols=2,
     )
     segments = rows["segments"].to_numpy()

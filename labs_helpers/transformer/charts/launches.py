@@ -43,6 +43,7 @@ def draw_launches(frame: pandas.DataFrame, prediction: Any = None, setup: Setup 
         f"{tokens(varied).iloc[0]:,} tokens, {1 - varied['busy'].iloc[-1]:.0%} at "
         f"{tokens(varied).iloc[-1]:,}\n{setup.precision}, eager{recorded_on(counted)}",
         width=9.5,
+        height=3.7,
         ncols=2,
     )
     reach = 1.25 * layers.max()

@@ -49,7 +49,7 @@ def draw_peak(
         f"{peaks[-1] / peaks[0]:.1f} times; the formula is within {abs(told / peaks - 1).max():.0%}\n"
         f"{size}, {tokens(rows).iloc[0]:,} tokens per step, {words(setup)}{recorded_on(rows)}",
         width=9,
-        height=4.8,
+        height=4.2,
     )
     ends = np.array([0, 1.04 * last])
     below = 0 * ends

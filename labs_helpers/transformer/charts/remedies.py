@@ -20,7 +20,7 @@ from labs_helpers.transformer.setups import ORDERS, REMEDIES, Setup, treatment, 
 def draw_waterfall(
     frame: pandas.DataFrame, orders: Mapping[str, Mapping[str, Setup]] | None = None, **wanted: Any
 ) -> Figure:
-    """What each remedy takes off the time of a step, in ms and as a factor, in a panel for each order of them.
+    """What each remedy takes off the time of a step, in ms, in a panel for each order of them.
 
     orders: name → {"start": Setup, remedy: the setup with it and all before, …}; by default `walk` along each of
     ORDERS. wanted: columns' values, such as size="small"; else the shape with the most records is drawn.
@@ -34,7 +34,8 @@ def draw_waterfall(
     fig, axes = new_figure(
         f"{_remedy_that_differs(walked)}\n{shape_text(start.iloc[0])}, from {words(setup_of(start.iloc[0]))} on"
         f"{recorded_on(start)}",
-        width=max(7.2, 0.4 + 3.4 * len(walked)),
+        width=max(7.2, 0.4 + 3.0 * len(walked)),
+        height=3.7,
         ncols=len(walked),
         sharex=True,
         squeeze=False,
@@ -44,7 +45,7 @@ def draw_waterfall(
     for ax, (order, rows) in zip(axes[0], walked.items(), strict=True):
         ax.set_title(order, fontsize="medium")
         _draw_steps_down(ax, rows, colors)
-    axes[0][0].set_xlim(0, 2.2 * max(rows["step_ms"].max() for rows in walked.values()))
+    axes[0][0].set_xlim(0, 2.0 * max(rows["step_ms"].max() for rows in walked.values()))
     return fig
 
 
@@ -62,7 +63,7 @@ def _draw_steps_down(ax: Axes, rows: pandas.DataFrame, colors: Mapping[str, str]
             text = f"{ms:.3g} ms"
         else:
             ax.barh(y, reached - ms, left=ms, color=colors.get(remedy, "gray"))
-            text = f"{ms - reached:+.3g} ms, {reached / ms:.2f}×".replace("-", "−")
+            text = f"{ms - reached:+.3g} ms".replace("-", "−")
         ax.text(np.fmax(ms, reached), y, f" {text}", va="center")
         reached = ms
         ax.vlines(ms, y, y + 1, color="gray", linewidth=0.8, zorder=0)

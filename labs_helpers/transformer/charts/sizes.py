@@ -41,6 +41,7 @@ def draw_sizes(frame: pandas.DataFrame, setup: Setup = EAGER) -> Figure:
         f"From {short_length(first)} to {short_length(last)} tokens of context a token takes "
         f"{listed(factors)} times as long\n{words(setup)}, {same.iloc[0]:,} {same.name}{recorded_on(rows)}",
         width=3.3 + 2.4 * len(curves),
+        height=3.7,
         ncols=len(curves) + 1,
     )
     for ax, (size, curve) in zip(axes, curves.items(), strict=False):

@@ -21,9 +21,12 @@ def draw_gradients(gradient: Tensor, scale: float = 2.0**16, what: str = "activa
     """How many gradients there are of each power of two, as they are and times `scale`, over what float16 has.
 
     gradient: (n,), in float32; zeros are left out. what: their name."""
-    fig, ax = figures.new(f"Gradients of {what}, and what float16 has for them", height=4.6)
     flushed = in_float16({what: gradient}, (1, scale))["flushed to 0"].tolist()
-    times = {"as they are": (1.0, "black", flushed[0]), f"times {scale:,.0f}": (scale, "blue", flushed[1])}
+    lost = [f"{zero:.{1 if zero > 0.001 else 3}%}" if zero else "none" for zero in flushed]
+    fig, ax = figures.new(
+        f"In float16 {lost[0]} of the gradients of {what} become 0,\ntimes {scale:,.0f} first: {lost[1]}", height=4.2
+    )
+    times = {"as they are": (1.0, "black", lost[0]), f"times {scale:,.0f}": (scale, "blue", lost[1])}
     shares = {name: exponents(gradient * factor) for name, (factor, _, _) in times.items()}
     left = min(FLOAT16_LEAST - 10, *(share[share > 1e-4].index.min() - 1 for share in shares.values()))
     right = FLOAT16_END + 3
@@ -37,7 +40,7 @@ def draw_gradients(gradient: Tensor, scale: float = 2.0**16, what: str = "activa
     ax.text((start + right) / 2, 0.985 * top, "inf", ha="center", va="top", color=figures.INK)
     for name, (_, color, zero) in times.items():
         share = shares[name].reindex(range(left, right + 1), fill_value=0.0)
-        label = f"{name}: {f'{zero:.{1 if zero > 0.001 else 3}%}' if zero else 'none'} become 0"
+        label = f"{name}: {zero} become 0"
         ax.stairs(share.to_numpy(), [*share.index, right + 1], color=figures.COLORS[color], linewidth=2, label=label)
     ax.set(xlim=(left, right), ylim=(0, top), xlabel="power of two", ylabel="share of the gradients")
     ax.yaxis.set_major_locator(MultipleLocator(0.05))
@@ -51,7 +54,9 @@ def draw_lost_updates(table: pandas.DataFrame, change: float = -0.001) -> Figure
     """A weight over the steps of an update, a curve per way to keep it.
 
     table: of precision.lost_updates(steps, change)."""
-    fig, ax = figures.new(f"A weight of 1 that changes by {change:g} in every step".replace("-", "−"))
+    stuck = [str(name) for name, values in table.items() if values.iloc[-1] == values.iloc[0]]
+    title = f"In {' and '.join(stuck) or 'no dtype'} all {len(table) - 1} steps of {change:g} are lost"
+    fig, ax = figures.new(title.replace("-", "−"), height=3.3)
     for name, values in table.items():
         ax.plot(table.index, values, marker="", drawstyle="steps-post", linewidth=1.6, label=name)
     ax.set(xlabel="steps", ylabel="weight")

@@ -1,0 +1,107 @@
+"""The stretch of lab 07: an MLP under sequence parallelism, what it sends, and what a rank holds between the layers
+(Korthikanti et al., Reducing Activation Recomputation in Large Transformer Models, 2022)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from matplotlib.figure import Figure
+
+from labs_helpers.collectives.practice.errors import PracticeError
+from labs_helpers.collectives.practice.groups import practice_groups
+from labs_helpers.course.verdict.wrong import Wrong
+from labs_helpers.draw import figures
+from labs_helpers.tensor_parallel.practice import PracticeCommunication
+
+RANKS, BATCH, LENGTH, WIDTH, HIDDEN = 4, 2, 8, 16, 64
+
+
+def all_reduced(x, up, down, group):
+    """Megatron's MLP: every rank has the whole x, and gets the whole output."""
+    inside = (x @ up).relu()
+
+    def backward(grad_out):
+        return group.all_reduce((grad_out @ down.T * (inside > 0)) @ up.T)
+
+    return group.all_reduce(inside @ down), backward
+
+
+def in_parts(x, up, down, group):
+    """The same of a part of the sequence: x is gathered before the columns, and the output scattered behind the rows;
+    backward the other way round."""
+    inside = (group.all_gather(x, 1) @ up).relu()
+
+    def backward(grad_out):
+        whole = group.all_gather(grad_out, 1)
+        return group.reduce_scatter((whole @ down.T * (inside > 0)) @ up.T, 1)
+
+    return group.reduce_scatter(inside @ down, 1), backward
+
+
+def draw_stretch(student: Callable) -> Figure:
+    """KB that a rank sends, forward and backward, and KB of x and output that it holds: Megatron's MLP, ours in parts,
+    and student(x, up, down, group) where it is right."""
+    ways = {"all-reduced": (all_reduced, False), "ours, in parts": (in_parts, True), "yours": (student, True)}
+    sent, held = {}, {}
+    for name, (mlp, parted) in ways.items():
+        try:
+            sent[name], held[name] = measured(mlp, parted)
+        except (Wrong, PracticeError) as error:
+            print(f"{name}: {error}")
+    share = held["ours, in parts"] / held["all-reduced"]
+    same = "As many bytes are sent" if sent["ours, in parts"] == sent["all-reduced"] else "Other bytes are sent"
+    fig, axes = figures.new(
+        f"{same}, and a rank holds {share:.0%} of x and the output\nan MLP of {WIDTH} → {HIDDEN} → {WIDTH}, "
+        f"{BATCH} × {LENGTH} tokens in float32, {RANKS} ranks",
+        width=9,
+        height=1.6 + 0.4 * len(sent),
+        ncols=2,
+        sharey=True,
+    )
+    panels = ((axes[0], "sent, forward and backward", sent), (axes[1], "held between the layers", held))
+    for ax, title, values in panels:
+        bars = ax.barh(list(values), [value / 1e3 for value in values.values()], color=figures.COLORS["blue"])
+        ax.bar_label(bars, fmt="%.3g", padding=3)
+        ax.set(xlabel="KB per rank", xlim=(0, 1.2 * max(values.values()) / 1e3))
+        ax.set_title(title, fontsize="medium")
+    axes[0].invert_yaxis()
+    return fig
+
+
+def measured(mlp: Callable, parted: bool) -> tuple[int, int]:
+    """(bytes that a rank sends round a ring, bytes of x and output that it holds) of a right MLP; raises Wrong.
+
+    parted: x and the output are this rank's part of the sequence; else both are whole."""
+    generator = torch.Generator().manual_seed(0)
+    x, up, down = (
+        torch.randn(shape, generator=generator) for shape in ((BATCH, LENGTH, WIDTH), (WIDTH, HIDDEN), (HIDDEN, WIDTH))
+    )
+    grad_out = torch.randn(x.shape, generator=generator)
+
+    def on_rank(comm):
+        group = PracticeCommunication(comm)
+        mine = [group.part(whole, 1) if parted else whole for whole in (x, grad_out)]
+        answer = mlp(mine[0].clone(), group.part(up, 1), group.part(down, 0), group)
+        if answer is None:
+            return None
+        out, backward = answer
+        return mine[0], out, backward(mine[1].clone()), group.bytes_sent
+
+    leaf = x.clone().requires_grad_()
+    expected = (leaf @ up).relu() @ down
+    (grad,) = torch.autograd.grad(expected, leaf, grad_out)
+    results = practice_groups(on_rank, RANKS).results
+    if results[0] is None:
+        raise Wrong("", "still open: nothing is returned")
+    for rank, (_, out, grad_x, _) in enumerate(results):
+        for name, found, whole in (("out", out, expected.detach()), ("grad_x", grad_x, grad)):
+            right = whole.chunk(RANKS, 1)[rank] if parted else whole
+            if not isinstance(found, torch.Tensor) or found.shape != right.shape:
+                of = getattr(found, "shape", None)
+                shape = "None" if of is None else tuple(of)
+                raise Wrong("", f"rank {rank}'s {name} has shape {shape}, expected {tuple(right.shape)}")
+            if not torch.allclose(found, right, rtol=1e-3, atol=1e-3):
+                raise Wrong("", f"rank {rank}'s {name} is off by up to {(found - right).abs().max():.3g}")
+    held, out, _, sent = results[1]
+    return sent, held.nbytes + out.nbytes

@@ -1,0 +1,109 @@
+"""The stretch of lab 01: which tensors of a layer to keep for the backward pass, and which to make again (Korthikanti
+et al., Reducing Activation Recomputation in Large Transformer Models, 2022)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from itertools import compress, product
+from typing import NamedTuple
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from labs_helpers.draw import figures
+from labs_helpers.measure.datasheet import DATASHEET
+from labs_helpers.transformer.config import SIZES, TransformerConfig
+
+
+class Kept(NamedTuple):
+    """A tensor that a layer keeps: its bytes, and the µs that it takes to make it again."""
+
+    nbytes: int
+    us: float
+
+
+Tensors = Mapping[str, Kept]
+
+
+def layer_tensors(config: TransformerConfig, batch: int, length: int, gpu: str = "H200") -> dict[str, Kept]:
+    """What a layer with plain attention keeps in bfloat16, by the table of section 4. µs: at the gpu's two roofs, the
+    longer of the two, with what it is made of read once and the tensor written once."""
+    sheet, tokens, W, F = DATASHEET[gpu], batch * length, config.width, config.hidden
+    wide, mlp, scores = tokens * W, tokens * F, batch * config.heads * length**2
+    pairs = 2 * tokens * length * W  # FLOPs of a product of all queries and keys
+
+    def made(nbytes: int, read: int, flops: int) -> Kept:
+        return Kept(nbytes, 1e6 * max((read + nbytes) / sheet.bandwidth, flops / sheet.fp16_flops))
+
+    norm = made(8 * wide, 2 * wide, 4 * wide)
+    return {
+        "attention's norm": norm,
+        "q, k and v": made(6 * wide, 2 * wide + 6 * W * W, 6 * tokens * W * W),
+        "mask": made(length**2, 0, 0),
+        "probabilities": made(4 * scores, 4 * wide, pairs),
+        "probabilities, rounded": made(2 * scores, 4 * scores, 0),
+        "attention's output": made(2 * wide, 2 * scores + 2 * wide, pairs),
+        "the MLP's norm": norm,
+        "gate": made(2 * mlp, 2 * wide + 2 * W * F, 2 * tokens * W * F),
+        "silu(gate)": made(2 * mlp, 2 * mlp, 4 * mlp),
+        "up": made(2 * mlp, 2 * wide + 2 * W * F, 2 * tokens * W * F),
+        "silu(gate) · up": made(2 * mlp, 4 * mlp, mlp),
+    }
+
+
+def cheapest(tensors: Tensors, budget: int) -> list[str]:
+    """The names to keep: of all choices within `budget` bytes the one that leaves the fewest µs. All 2ⁿ are tried."""
+    choices = np.array(list(product((False, True), repeat=len(tensors))))
+    nbytes, us = np.array([tuple(kept) for kept in tensors.values()]).T
+    saved = np.where(choices @ nbytes <= budget, choices @ us, -1.0)
+    return list(compress(tensors, choices[saved.argmax()]))
+
+
+def again_us(tensors: Tensors, kept: Collection[str]) -> float:
+    """The µs to make again what is not kept."""
+    return sum(tensor.us for name, tensor in tensors.items() if name not in kept)
+
+
+def draw_stretch(student: Callable, batch: int = 4, length: int = 1024) -> Figure:
+    """µs of a layer's backward pass for making tensors again, against the GB that it may keep: whole layers
+    checkpointed or not, ours, and student(tensors, budget) where it answers."""
+    config = SIZES["1b"]
+    tensors = layer_tensors(config, batch, length)
+    whole, every = sum(tensor.nbytes for tensor in tensors.values()), again_us(tensors, ())
+    budgets = [int(whole * share) for share in np.linspace(0, 1, 41)]
+    ours = [again_us(tensors, cheapest(tensors, budget)) for budget in budgets]
+    half = ours[len(budgets) // 2]
+    fig, ax = figures.new(
+        f"The right half of a layer is made again in {half / every:.0%} of the time\n"
+        f"a layer of 1b, {batch} × {length:,} tokens, at an H200's roofs",
+        width=6.4,
+        height=3.1,
+    )
+    gigabytes = np.array(budgets) / 1e9
+    ax.plot((0, whole / 1e9), (every, 0), color="gray", marker="", linestyle=":", label="whole layers, or none of them")
+    ax.step(gigabytes, ours, where="post", color=figures.COLORS["blue"], marker="", label="ours")
+    if yours := _answers(student, tensors, budgets):
+        ax.step(
+            gigabytes, yours, where="post", color=figures.COLORS["orange"], marker="", linestyle="--", label="yours"
+        )
+    ax.set(xlabel="GB that the layer may keep", ylabel="µs to make the rest again", ylim=(0, None))
+    ax.legend()
+    return fig
+
+
+def _answers(student: Callable, tensors: Tensors, budgets: list[int]) -> list[float]:
+    """The student's µs for each budget; [] and a word where it has no answer, or keeps too much."""
+    found = []
+    for budget in budgets:
+        kept = student(dict(tensors), budget)
+        if kept is None:
+            print("○ yours is still open")
+            return []
+        if unknown := set(kept) - set(tensors):
+            print(f"✗ yours is left out: {', '.join(map(repr, sorted(unknown)))}: no tensor has that name")
+            return []
+        if (nbytes := sum(tensors[name].nbytes for name in set(kept))) > budget:
+            print(f"✗ yours is left out: it keeps {nbytes / 1e9:.3f} GB of a budget of {budget / 1e9:.3f}")
+            return []
+        found.append(again_us(tensors, kept))
+    return found
