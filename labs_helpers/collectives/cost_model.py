@@ -2,7 +2,8 @@
 
 A message of n bytes takes α + nβ seconds and adding n bytes to others takes nγ, as in Thakur, Rabenseifner, Gropp,
 "Optimization of collective communication operations in MPICH" (2005). Shared memory sends nothing: its costs are
-barriers and copies, so the model has a fourth number, the seconds per byte of a local copy. Left at 0, it is the paper's.
+barriers and copies, so the model has a fourth number, the seconds per byte of a local copy. Left at 0, it is the
+paper's.
 """
 
 from __future__ import annotations

@@ -9,8 +9,8 @@ def fit_cost(nbytes, seconds, ranks):
     """(alpha, beta, crossover): a message of n bytes costs alpha + beta·n seconds.
 
     nbytes, seconds: arrays, the sizes of messages and the measured times of one way. ranks: a
-    power of two ≥ 2. alpha: seconds per message; beta: seconds per byte; the fit minimises the sum of
-    *relative* errors squared. crossover: bytes of the vector at which the ring all-reduce and
+    power of two ≥ 2. alpha: seconds per message; beta: seconds per byte; the fit minimises the sum
+    of *relative* errors squared. crossover: bytes of the vector at which the ring all-reduce and
     recursive doubling cost the same; math.inf where the ring never catches up.
     Source: Thakur, Rabenseifner, Gropp: Optimization of collective communication, 2005.
     """
