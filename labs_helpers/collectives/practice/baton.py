@@ -14,6 +14,7 @@ from contextlib import suppress
 from labs_helpers.collectives.practice.deadlock import Deadlock
 from labs_helpers.collectives.practice.errors import PracticeError, PracticeTimeout, RankFailed
 from labs_helpers.collectives.practice.mailbox import BARRIER, RECV, Mailbox, Operation
+from labs_helpers.collectives.practice.patience import IDLE, PATIENCE, wait_patiently
 from labs_helpers.collectives.practice.place import place, raised_at
 from labs_helpers.collectives.practice.schedule import Practice
 from labs_helpers.collectives.practice.stand_in import stand_in
@@ -52,7 +53,8 @@ class Baton:
         self._undo = self._undo or stand_in(kind)
 
     def run(self, functions: list[Callable], timeout: float) -> Practice:
-        """One function a rank, to their end. Raises Deadlock, RankFailed, PracticeTimeout; leaves no rank running."""
+        """One function a rank, to their end. timeout: seconds of processor time. Raises Deadlock, RankFailed,
+        PracticeTimeout; leaves no rank running."""
         for rank, function in enumerate(functions):
             target = contextvars.copy_context().run  # np.errstate holds inside the ranks as well
             self._threads.append(threading.Thread(target=target, args=(self._run, rank, function), daemon=True))
@@ -60,8 +62,8 @@ class Baton:
             for thread in self._threads:
                 thread.start()
             self._pass_on()
-            if not self._over.wait(timeout):
-                self._fail(self._too_slow(timeout))
+            if late := wait_patiently(self._over, timeout):
+                self._fail(self._too_slow(timeout, late))
         finally:
             self._stop()
             if self._undo is not None:
@@ -167,10 +169,15 @@ class Baton:
             self._failure = failure
             self._over.set()
 
-    def _too_slow(self, timeout: float) -> PracticeError:
+    def _too_slow(self, timeout: float, late: str) -> PracticeError:
         rank, frames = self._holder, self.frames()
         if rank not in frames:  # between two ranks
             return PracticeTimeout(f"the ranks were still at work after {timeout:g} s")
+        if late == IDLE:
+            return PracticeTimeout(
+                f"rank {rank} has computed nothing for {PATIENCE * timeout:g} s, in {place(frames[rank])}\n"
+                "  What does it wait for? The other ranks wait for their turn."
+            )
         return PracticeTimeout(
             f"rank {rank} was still at work after {timeout:g} s, in {place(frames[rank])}\n"
             "  Is there a loop that never ends? The other ranks wait for their turn."

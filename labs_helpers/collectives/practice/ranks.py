@@ -32,10 +32,10 @@ def practice(
     """Run function(comm, *args) on `size` ranks and return their results, messages and bytes.
 
     args: a list holds one value for each rank, which gets its own; of an array each rank gets a copy; anything else
-    goes to all as it is. timeout: seconds for the whole run. eager_limit: messages of at most this many bytes leave
-    without waiting for the receiver (Open MPI in shared memory: 4,000 do, 4,096 do not); None: no message does.
-    constants: which of MPI's, 'ANY_SOURCE' and 'PROC_NULL', a negative rank may mean: −1 is the one in Open MPI and the
-    other in MPICH, and often neither is meant; None: both may be.
+    goes to all as it is. timeout: seconds of processor time for the whole run. eager_limit: messages of at most this
+    many bytes leave without waiting for the receiver (Open MPI in shared memory: 4,000 do, 4,096 do not); None: no
+    message does. constants: which of MPI's, 'ANY_SOURCE' and 'PROC_NULL', a negative rank may mean: −1 is the one in
+    Open MPI and the other in MPICH, and often neither is meant; None: both may be.
 
     Ranks run one at a time, the one with the earliest logical clock first, so a run does not depend on the machine.
 

@@ -1,6 +1,7 @@
 """What a check says of an answer that goes wrong on practice ranks: the line, and the cause."""
 
 import re
+import time
 
 import pytest
 import torch
@@ -93,3 +94,26 @@ def test_a_loop_that_does_not_end(monkeypatch):
 
     with pytest.raises(Wrong, match=re.escape("rank 0 was still at work after 0.2 s")):
         on_process_groups("a case", endless, 2, call, torch.ones(4))
+
+
+def test_on_a_busy_machine_the_limit_is_that_of_the_processor_time(monkeypatch):
+    monkeypatch.setattr("labs_helpers.data_parallel.lab08.process_groups.LIMIT_S", 0.05)
+    began = time.monotonic()
+    monkeypatch.setattr(time, "process_time", lambda: (time.monotonic() - began) / 20)  # others have the rest of it
+
+    def slow(x, group):
+        while time.monotonic() - began < 0.4:
+            pass
+
+    on_process_groups("a case", slow, 2, call, torch.ones(4))
+
+
+def test_a_rank_that_waits_for_ever_outside_of_collectives(monkeypatch):
+    monkeypatch.setattr("labs_helpers.data_parallel.lab08.process_groups.LIMIT_S", 0.1)
+
+    def sleeps(x, group):
+        for _ in range(10000):
+            time.sleep(0.05)
+
+    with pytest.raises(Wrong, match=r"rank 0 has computed nothing for 0\.3 s, in sleeps, line"):
+        on_process_groups("a case", sleeps, 2, call, torch.ones(4))

@@ -81,7 +81,8 @@ def overlapped(student):
             groups=groups,
             stuck="what is sent depends on the rank",
             errors=known,
-            later=(LEFT, AGAIN),
+            later=(LEFT,),
+            again=AGAIN,
         )
         for members in groups or [tuple(range(size))]:
             for number in range(3):

@@ -47,13 +47,16 @@ def train(
     stuck: str | Sequence[str] = "",
     errors: Sequence[tuple[str, str]] = (),
     later: Mapping[int, Sequence[str]] | Sequence[str] = (),
+    again: str = "",
 ) -> ProcessRun:
     """Runs the steps; run.results: of each rank, for each step, (.grad of each parameter, storage of each .grad).
 
     wrap(model, group) → (finish, no_sync), made by the student's function. stuck: the cause of collectives that do not
-    match; later: of whatever is raised after a step that went well, or by how many did. Raises Wrong."""
+    match; later: of whatever is raised after a step that went well, or by how many did; again: of the same, where more
+    hooks are registered by then than `wrap` has left. Raises Wrong."""
     size = len(steps[0].passes[0].own)
     done = [0] * size  # steps
+    models: list[tuple[torch.nn.Module, int]] = []  # with their hooks
 
     def on_rank(_, group, rank):
         model = replica(parts)
@@ -61,6 +64,7 @@ def train(
             p.register_post_accumulate_grad_hook(lambda _, name=name: mark(group, f"arrived {name}"))
         before = {name: p.detach().clone() for name, p in model.named_parameters()}
         finish, no_sync = wrap(model, group)
+        models.append((model, _hooks(model)))
         left = []
         for number, step in enumerate(steps):
             mark(group, f"step {number}")
@@ -86,6 +90,8 @@ def train(
     except Wrong as wrong:
         if any(done) and later and re.search("TouchedTooEarly|IndexError", wrong.found):
             cause = later.get(max(done), ()) if isinstance(later, Mapping) else later
+            if again and any(_hooks(model) > before for model, before in models):
+                cause = again
             raise Wrong(f"{case}, step {min(max(done) + 1, len(steps))}", wrong.found, cause=cause) from None
         raise
     for rank, (_, changed) in enumerate(run.results):
@@ -96,6 +102,10 @@ def train(
                 cause="gradients are averaged, in .grad; the parameters themselves stay",
             )
     return run
+
+
+def _hooks(model: torch.nn.Module) -> int:
+    return sum(len(getattr(p, "_post_accumulate_grad_hooks", None) or ()) for p in model.parameters())
 
 
 def arrivals(run: ProcessRun, rank: int) -> list[list[Arrival]]:

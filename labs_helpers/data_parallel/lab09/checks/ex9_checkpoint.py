@@ -44,6 +44,10 @@ ADAMW = partial(torch.optim.AdamW, lr=0.1, weight_decay=0.01)
 MOMENTUM = partial(torch.optim.SGD, lr=0.5, momentum=0.5)
 PLAIN = partial(torch.optim.SGD, lr=0.5)
 SHARED = "clone() first: the optimizer changes its tensors in place"
+EMPTY = (
+    "the state of a fresh optimizer is empty, so that load() finds no entry of optimizer.state[shard] to set: the "
+    "names are those in state['optimizer']"
+)
 ADVICE = "5 elements on 2 ranks: write down each rank's shard, the padding, and the same for 3 ranks."
 
 
@@ -132,11 +136,24 @@ def _load(student, group, numel, make, state):
     _, load = _pair(student, shard, optimizer, numel, group)
     load(state)
     loaded = shard.detach().clone(), _copied(dict(optimizer.state[shard])), _copied(state)
+    fresh = bool(state["optimizer"]) and not any(optimizer.state.values())
+    warm = _loaded_later(shard, optimizer, load, state) if fresh else None
     shard.grad = _shard_of(group, _gradient(numel, 2, make))
     optimizer.step()
     others = [key for key in optimizer.state if key is not shard]
     return {"rank": group.rank(), "loaded": loaded, "after": shard.detach().clone(), "given": (before, state),
-            "others": others}  # fmt: skip
+            "others": others, "warm": warm}  # fmt: skip
+
+
+def _loaded_later(shard, optimizer, load, state):
+    """The shard's entries where load() comes once the optimizer has made a step, and so has entries; or None."""
+    shard.grad = torch.ones_like(shard)
+    optimizer.step()
+    try:
+        load(_copied(state))
+    except Exception:
+        return None
+    return _copied(dict(optimizer.state[shard]))
 
 
 def _same(one, other) -> bool:
@@ -214,7 +231,11 @@ def _expect_loaded(case: str, rank: int, found, right, later, size: int) -> None
     shard, entries, given = found["loaded"]
     _expect_part(case, f"rank {rank}'s shard", shard, right["parameters"], size, place)
     if entries.keys() != right["optimizer"].keys():
-        cause = "nothing is loaded for shard; it is looked up by shard itself, not a number" if not entries else ""
+        cause = "" if entries else "nothing that load() does reaches optimizer.state[shard]"
+        if found["others"]:
+            cause = "optimizer.state is looked up by shard itself, not by a number or a name"
+        elif found["warm"] and _same_entries(found["warm"], right["optimizer"], part):
+            cause = EMPTY
         names = sorted(right["optimizer"])
         raise Wrong(case, f"rank {rank}: optimizer.state[shard] has {sorted(entries)}, expected {names}", cause=cause)
     for key, value in right["optimizer"].items():
@@ -232,6 +253,13 @@ def _expect_loaded(case: str, rank: int, found, right, later, size: int) -> None
         raise Wrong(case, f"rank {rank}: the step after load() is not the one of a run that was never saved")
     if not _same(*found["given"]):
         raise Wrong(case, f"rank {rank}: training changes the state that load() was given", cause=SHARED)
+
+
+def _same_entries(found, right, part) -> bool:
+    wanted = {key: part(value) if value.ndim else value for key, value in right.items()}
+    return found.keys() == wanted.keys() and all(
+        torch.is_tensor(one) and one.shape == wanted[key].shape and near(one, wanted[key]) for key, one in found.items()
+    )
 
 
 def _expect_part(case: str, name: str, found, whole: Tensor, size: int, place: int) -> None:

@@ -9,6 +9,8 @@ KEEP = "        under_way.append((parameter, work))\n"
 IF = "        if parameter.requires_grad:\n"
 HOOK = "            parameter.register_post_accumulate_grad_hook(send)\n"
 
+LOOP = "        for parameter in model.parameters():\n" + IF.replace("    ", "      ", 1) + "    " + HOOK
+
 BUGS: list = [
     (NAME, "a sum", [(DIVIDE, "")], "the sum over the ranks, not the mean"),
     (NAME, "wait forgotten", [(WAIT, "")], "wait"),
@@ -27,7 +29,13 @@ BUGS: list = [
         [(", async_op=True", "")],
         "async_op=True returns a handle|without async_op=True",
     ),
-    (NAME, "the list grows", [(CLEAR, "")], "step 2(.|\n)*what is under way is not emptied"),
+    (NAME, "the list grows", [(CLEAR, "")], "step 2(.|\n)*Likely cause: what is under way is not emptied[^\n]*again$"),
+    (
+        NAME,
+        "hooks once more in each step",
+        [(CLEAR, CLEAR + "        register()\n\n    def register():\n" + LOOP)],
+        "step 2(.|\n)*Likely cause: the hooks are registered again in each step[^\n]*gradients$",
+    ),
     (
         NAME,
         "the mean twice",

@@ -8,6 +8,12 @@ PART = "return padded.chunk(size)[rank].clone()"
 COPY = 'shard.data.copy_(part(state["parameters"]))'
 LOADED = "part(value) if value.ndim == 1 else value.clone()"
 
+SETS = """        optimizer.state[shard] = {
+            name: part(value) if value.ndim == 1 else value.clone()
+            for name, value in state["optimizer"].items()
+        }
+"""
+
 BUGS: list = [
     (NAME, "always float32", [("part.new_empty(size", "torch.empty(size")], "not always float32"),
     (NAME, "only save", [("return save, load", "return save")], "rank 0 returned <function"),
@@ -73,6 +79,25 @@ BUGS: list = [
         "training changes the state",
     ),
     (NAME, "by number", [("        optimizer.state[shard] = {", "        optimizer.state[0] = {")], "looked up by"),
+    (
+        NAME,
+        "the entries that a fresh optimizer has",
+        [
+            (
+                SETS,
+                SETS.replace("name, value in state", "name in optimizer.state[shard] for value in [state").replace(
+                    ".items()", "[name]]"
+                ),
+            )
+        ],
+        "the state of a fresh optimizer is empty",
+    ),
+    (
+        NAME,
+        "into a copy of the entries",
+        [("        optimizer.state[shard] = {", "        dict(optimizer.state[shard])['all'] = {")],
+        "Likely cause: nothing that load.. does reaches optimizer.state.shard.$",
+    ),
     (
         NAME,
         "only the optimizer is saved",

@@ -1,0 +1,26 @@
+"""How long ranks may take: the processor time of their process counts, so that a busy machine is no endless loop."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+COMPUTED, IDLE = "computed", "idle"
+STILL = 0.01  # of a processor: where less is used, nobody computes
+PATIENCE = 3  # times the limit, without anybody computing
+
+
+def wait_patiently(over: threading.Event, seconds: float) -> str:
+    """Waits for `over`; returns '' then. COMPUTED: the process has computed for `seconds` meanwhile. IDLE: it has
+    hardly computed for PATIENCE times as long, so something waits for what does not come."""
+    begin = last = time.process_time()
+    idle = 0.0
+    while not over.wait(pause := max(seconds - (last - begin), seconds / 10)):
+        now = time.process_time()
+        if now - begin >= seconds:
+            return COMPUTED
+        idle = idle + pause if now - last < STILL * pause else 0.0  # pauses: a process that was stopped is not idle
+        if idle >= PATIENCE * seconds:
+            return IDLE
+        last = now
+    return ""
