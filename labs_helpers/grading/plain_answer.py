@@ -9,6 +9,7 @@ from labs_helpers.grading.vocabulary import BUILTINS, MODULES, Vocabulary, dotte
 
 # What a module's class is allowed to be: `isinstance(x, torch.Tensor)`, an annotation. Called, they make values.
 _CLASSES = frozenset(("torch.Tensor", "torch.Size", "np.ndarray", "numpy.ndarray"))
+_IMPORTED = {"functional": "torch.nn", "language": "triton"}  # `from torch.nn import functional as F`
 _KEPT = BUILTINS & {"isinstance", "len", "range", "min", "max", "sum", "abs", "print", "super"}  # keep their meaning
 _NODES = (
     ast.Module, ast.FunctionDef, ast.arguments, ast.arg, ast.Return, ast.Delete, ast.Assign, ast.AugAssign,
@@ -77,12 +78,13 @@ def _defines(node: ast.stmt) -> bool:
 def _imports(node: ast.Import | ast.ImportFrom) -> Iterator[str]:
     if isinstance(node, ast.ImportFrom):
         words = {f"{node.module}.{alias.name}" for alias in node.names}
-        if node.level or node.module not in ("math", "itertools", "functools", "collections"):
-            yield f"from {node.module} import"
-        elif any(alias.name == "*" for alias in node.names):
+        if any(alias.name == "*" for alias in node.names):
             yield f"from {node.module} import *"
-        elif node.module != "math":
-            yield from (f"import of {word}" for word in sorted(words - general().of_modules))
+        elif node.level:
+            yield f"from {'.' * node.level}{node.module or ''} import"
+        else:
+            known = general().of_modules | {f"{whole}.{name}" for name, whole in _IMPORTED.items()}
+            yield from (f"import of {word}" for word in sorted(words - known))
         return
     for alias in node.names:
         if MODULES.get(alias.asname or alias.name) != alias.name:

@@ -7,7 +7,11 @@ itself uses. What could read or change the check that runs beside it is not.
 from __future__ import annotations
 
 import ast
+import bisect
+import collections
+import heapq
 import math
+import statistics
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
@@ -24,7 +28,8 @@ BUILTINS = frozenset(
 MODULES = {
     "math": "math", "torch": "torch", "np": "numpy", "numpy": "numpy", "triton": "triton", "tl": "triton.language",
     "F": "torch.nn.functional", "itertools": "itertools", "functools": "functools", "collections": "collections",
-    "operator": "operator",
+    "operator": "operator", "dist": "torch.distributed", "statistics": "statistics", "json": "json", "bisect": "bisect",
+    "hashlib": "hashlib", "heapq": "heapq",
 }  # fmt: skip
 _TORCH = "Tensor Size inf nan pi finfo iinfo no_grad enable_grad inference_mode is_tensor strided"
 _TRITON = "jit cdiv next_power_of_2 autotune Config heuristics"
@@ -35,7 +40,21 @@ _NUMPY = (
     "logspace lexsort linalg.lstsq linalg.solve linalg.norm lib mean median meshgrid nan ndarray newaxis nonzero ones "
     "ones_like outer percentile pi polyfit prod quantile ravel repeat reshape result_type roll searchsorted sort split "
     "squeeze stack std sum swapaxes take tensordot tile trace transpose tri tril triu uint8 unique var vdot vsplit "
+    "moveaxis rollaxis flip fliplr flipud rot90 append insert delete pad histogram digitize interp average ptp "
+    "count_nonzero argwhere indices ix_ unravel_index nan_to_num nansum nanmax nanmin nanmean round "
     "vstack where zeros zeros_like amax amin max min any all clip frombuffer shape ndim size iinfo finfo bool_"
+)
+_DISTRIBUTED = (
+    "all_gather all_gather_into_tensor all_reduce all_to_all_single barrier broadcast gather get_global_rank get_rank "
+    "get_process_group_ranks get_world_size irecv isend recv reduce reduce_scatter reduce_scatter_tensor scatter send "
+    "ReduceOp.SUM ReduceOp.AVG ReduceOp.MAX"
+)
+# What a communicator, a request and a module are asked for, of MPI's standard and PyTorch's.
+_ASKED = (
+    "rank size Get_rank Get_size Send Recv Isend Irecv Sendrecv Sendrecv_replace Wait Waitall Test Testall wait test "
+    "Barrier Bcast Reduce Allreduce Allgather Reduce_scatter Reduce_scatter_block Alltoall Split element_ty "
+    "all_reduce all_gather reduce_scatter broadcast parameters named_parameters buffers named_buffers modules "
+    "named_modules children is_completed hexdigest digest update"
 )
 _NEVER = frozenset("from_file tofile dump dumps tobytes format format_map set_ share_memory_ register_hook".split())
 _STORED = frozenset(("grad", "data"))  # attributes that an answer may set of what it is given
@@ -116,11 +135,15 @@ def general() -> Vocabulary:
         "torch.nn.functional": {name for name in public(torch.nn.functional) if name[0].islower()},
         "itertools": {"accumulate", "chain", "count", "cycle", "pairwise", "product", "repeat", "islice", "takewhile"},
         "functools": {"partial", "reduce"}, "collections": {"Counter", "defaultdict", "deque", "OrderedDict"},
-        "operator": {"add", "mul", "sub", "itemgetter"},
+        "operator": {"add", "mul", "sub", "itemgetter"}, "torch.distributed": set(_DISTRIBUTED.split()),
+        "statistics": public(statistics), "json": {"dumps", "loads"}, "bisect": public(bisect), "heapq": public(heapq),
+        "hashlib": {"sha256", "sha1", "md5", "blake2b", "blake2s"},
     }  # fmt: skip
     found = {f"{name}.{word}" for name, module in MODULES.items() for word in computes[module]}
     found |= {f"torch.nn.functional.{word}" for word in computes["torch.nn.functional"]}
-    found |= {"itertools.chain.from_iterable"}
+    found |= {f"torch.distributed.{word}" for word in computes["torch.distributed"]}
+    found |= {f"torch.linalg.{word}" for word in public(torch.linalg)} | {"itertools.chain.from_iterable"}
     values: tuple[Any, ...] = (torch.Tensor, numpy.ndarray, list, dict, str, tuple, set, int, float, range, tl.tensor)
-    attributes = {name for value in values for name in public(value)}
+    values += (collections.deque, collections.Counter, collections.OrderedDict)
+    attributes = {name for value in values for name in public(value)} | set(_ASKED.split())
     return Vocabulary(BUILTINS, frozenset(found), frozenset(attributes))
