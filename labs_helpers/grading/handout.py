@@ -13,6 +13,7 @@ import shutil
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from labs_helpers.grading import student_pages
 from labs_helpers.grading.needs import needs_of
@@ -66,8 +67,8 @@ def _write(labs: list[Lab], folder: Path) -> None:
         (folder / "notebooks" / one.notebook).write_text(text + "\n")
 
 
-def _points(cell: dict) -> int:
-    return cell["metadata"].get("nbgrader", {}).get("points", 0)
+def _points(cell: dict[str, Any]) -> int:
+    return int(cell["metadata"].get("nbgrader", {}).get("points", 0))
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -79,7 +79,7 @@ def _read_file(path: Path) -> tuple[list[Path], set[str]]:
 def _read(source: str) -> tuple[list[Path], set[str]]:
     """(the files of labs_helpers that a module imports, each with the __init__.py on the way to it; the words that
     stand in it as a text of their own, alone or before the first '.' or '/')."""
-    names, words = set(), set()
+    names, words = set[str](), set[str]()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
             names.update(alias.name for alias in node.names)

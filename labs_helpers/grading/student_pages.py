@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from typing import Any
 
 from labs_helpers.labs import Lab
 
@@ -91,9 +92,12 @@ def makefile(text: str) -> str:
 def table_of(text: str, labs: list[Lab]) -> str:
     """labs.py with these labs alone in its table."""
     lines = text.splitlines(keepends=True)
-    (table,) = [
-        node.value for node in ast.parse(text).body if isinstance(node, ast.Assign) and node.targets[0].id == "LABS"
+    tables: list[Any] = [
+        node.value
+        for node in ast.parse(text).body
+        if isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == "LABS" for t in node.targets)
     ]
+    (table,) = tables
     numbers = {lab.number for lab in labs}
     for entry in reversed(table.elts):
         if entry.args[0].value not in numbers:
