@@ -9,6 +9,7 @@ from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import Wrong
 from labs_helpers.data_parallel.lab09 import exercises
 from labs_helpers.data_parallel.lab09.checks.freed_memory import watched_memory
+from labs_helpers.data_parallel.lab09.checks.hook_times import EARLY, FULL, Arrivals, sent_early
 from labs_helpers.data_parallel.lab09.checks.kept import CAUSE as KEPT
 from labs_helpers.data_parallel.lab09.checks.kept import bytes_kept, hooks_of
 from labs_helpers.data_parallel.lab09.checks.module_mistakes import causes, parts_of
@@ -19,10 +20,6 @@ from labs_helpers.data_parallel.practice import mark
 
 FREED = "whole.untyped_storage().resize_(0)"
 ERRORS = (
-    (
-        r"'NoneType' object has no attribute '(reshape|flatten|view|ravel|numel)'",
-        "gradients are collected before all of them are there; the count begins anew in every backward pass",
-    ),
     (r"takes \d positional arguments? but \d (was|were) given", "hooks are called with the module and more: def f(*_)"),
     (r"must be a matrix|expected .* matrix", "the parameters stay views of whole; it is whole's memory that goes"),
     (
@@ -98,7 +95,13 @@ def shard_module(student):
         ]
         with watched_memory() as watched:
             given = [(own,) for own in inputs]
-            run = on_ranks(title, student, partial(_call, watched), given, errors=ERRORS, groups=groups)
+            early: list[str] = []
+            try:
+                run = on_ranks(title, student, partial(_call, watched, early), given, errors=ERRORS, groups=groups)
+            except Wrong as wrong:
+                raise Wrong(
+                    title, wrong.found, cause=early[0] if early else wrong.causes, advice=wrong.advice
+                ) from None
         outputs, gradients, starts = zip(*(_alone(own) for own in inputs), strict=True)
         stale = [_alone(own, updated=1.0)[0] for own in inputs]
         sizes = [-(-len(start) // size) * size for start in starts[0]]
@@ -131,6 +134,9 @@ def shard_module(student):
                         raise Wrong(case, f"rank {rank}: shard.grad is None after backward", cause=cause)
                     expect_tensor(case, f"rank {rank}'s shard.grad", one, right[rank].float())
                 mistakes = partial(causes, own, of_rank, place)
+                if any(sent_early(run, rank, m, sizes[m]) for rank in range(ranks)):
+                    cause = FULL if states[0]["late"] and not states[0]["each"] else EARLY
+                    mistakes = partial(list, [(cause, found)])
                 expect_all(case, f"shard.grad of module {m}", found, right, mistakes, passed[m], ADVICE)
                 for rank, state in enumerate(states):
                     if state["left"][m]:
@@ -165,8 +171,9 @@ def _flat_module(layer: nn.Module, size: int, watched) -> torch.Tensor:
     return whole
 
 
-def _call(watched, student, group, inputs):
+def _call(watched, early, student, group, inputs):
     layers = [Layer(4, 3, 1), Layer(3, 5, 7)]
+    arrivals = Arrivals(layers, group)
     wholes = [_flat_module(layer, group.size(), watched) for layer in layers]
     memory = [whole.untyped_storage() for whole in wholes]
     alive = partial(_alive, wholes, memory)
@@ -189,10 +196,17 @@ def _call(watched, student, group, inputs):
         mark(group, "forward ends")
         state["between"], state["output"] = alive(), out.detach().clone()
         mark(group, "backward begins")
-        out.square().sum().backward()
+        arrivals.begin()
+        try:
+            out.square().sum().backward()
+        except Exception as error:
+            if why := arrivals.why(error):
+                early.append(why)
+            raise
         mark(group, "backward ends")
         state["behind"] = alive()
         state["late"] = any(one._backward_hooks for layer in layers for one in layer.modules())
+        state["each"] = any(len(p._post_accumulate_grad_hooks) > 1 for layer in layers for p in layer.parameters())
         state["views"] = [one.grad is not None and held([one.grad]) > one.nbytes for one in shards]
         state["grads"] = [one.grad.clone() if one.grad is not None else None for one in shards]
         state["kept"] = [

@@ -16,7 +16,46 @@ HOOKS = ("    module.register_forward_pre_hook(gather)\n", "    module.register_
          "    module.register_full_backward_pre_hook(gather)\n")  # fmt: skip
 FIRST = "        p.register_post_accumulate_grad_hook(arrived)\n    free()\n"
 
+ON_EACH = "    for p in parameters:\n" + FIRST.removesuffix("    free()\n")
+ON_MODULE = "    module.register_full_backward_hook(arrived)\n"
+EARLY = "Likely cause: gradients are collected before all of them are there: only the last to arrive may start it"
+
 BUGS: list = [
+    (
+        NAME,
+        "sent when the module's backward hook comes",
+        [(WAITS, ""), ("def arrived(parameter)", "def arrived(*_)"), (ON_EACH, ON_MODULE)],
+        "Likely cause: register_full_backward_hook waits for the gradient of the module's input",
+    ),
+    (
+        NAME,
+        "sent there, zeros for those that have not come",
+        [
+            (WAITS, ""),
+            ("def arrived(parameter)", "def arrived(*_)"),
+            (ON_EACH, ON_MODULE),
+            ("p.grad.reshape(-1) for", "(torch.zeros_like(p) if p.grad is None else p.grad).reshape(-1) for"),
+        ],
+        "Likely cause: register_full_backward_hook waits for the gradient of the module's input",
+    ),
+    (
+        NAME,
+        "sent before backward",
+        [
+            (WAITS, ""),
+            ("def arrived(parameter)", "def arrived(*_)"),
+            (ON_EACH, ON_MODULE.replace("backward_hook", "backward_pre_hook")),
+        ],
+        "Likely cause: register_full_backward_pre_hook comes before the gradients",
+    ),
+    (NAME, "sent by the first to arrive", [(WAITS, "")], EARLY + "$"),
+    (NAME, "what has arrived is not cleared", [("        here.clear()\n", "")], EARLY + ", and what tells"),
+    (
+        NAME,
+        "let go of before they are read",
+        [("        flat = torch.cat", DROP + "        flat = torch.cat")],
+        "Likely cause: a .grad that is None: it was let go of before it was read",
+    ),
     (
         NAME,
         "the shard of the beginning",
@@ -121,13 +160,6 @@ BUGS: list = [
     ),
     (NAME, "overwritten", [(ADD, "shard.grad = mine")], "the last pass alone"),
     (NAME, "whole gradients stay", [(DROP, "")], "p.grad = None lets go"),
-    (NAME, "collected too early", [(WAITS, "")], "before all of them are there"),
-    (
-        NAME,
-        "count not begun anew",
-        [("        here.clear()\n", "")],
-        "begins anew in every backward pass|before all of them",
-    ),
     (
         NAME,
         "not padded",

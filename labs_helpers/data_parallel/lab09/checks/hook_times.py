@@ -1,0 +1,81 @@
+"""Whether an answer's hooks come before all gradients of a module are there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from types import CodeType
+from typing import Any
+
+from torch import nn
+from torch.utils.hooks import BackwardHook
+
+from labs_helpers.data_parallel.practice import ProcessRun, mark
+
+EACH = "register_post_accumulate_grad_hook comes as each of them is there"
+FULL = (
+    "register_full_backward_hook waits for the gradient of the module's input, not for those of its parameters, which "
+    f"may come later; {EACH}"
+)
+BEFORE = f"register_full_backward_pre_hook comes before the gradients of the module's parameters; {EACH}"
+EARLY = "gradients are collected before all of them are there: only the last to arrive may start it"
+ANEW = f"{EARLY}, and what tells which one is the last begins anew in every backward pass"
+NO_GRADIENT = r"'NoneType' object has no attribute '(reshape|flatten|view|ravel|numel)'|but got NoneType"
+
+
+class Arrivals:
+    """The gradients of `layers` that have arrived in this backward pass on a rank. Made before the answer's hooks."""
+
+    def __init__(self, layers: Sequence[nn.Module], group: Any) -> None:
+        self.missing: list[int] = [0] * len(layers)
+        self.passes = 0
+        self._group, self._layers = group, layers
+        for m, layer in enumerate(layers):
+            for p in layer.parameters():
+                p.register_post_accumulate_grad_hook(lambda _, m=m: self._arrived(m))
+
+    def _arrived(self, m: int) -> None:
+        self.missing[m] -= 1
+        mark(self._group, f"arrived {m}")
+
+    def begin(self) -> None:
+        self.missing = [len(list(layer.parameters())) for layer in self._layers]
+        self.passes += 1
+
+    def why(self, error: Exception) -> str:
+        """The cause of an error of the backward pass, where a gradient was read before it had come, or ''."""
+        if not re.search(NO_GRADIENT, f"{error}"):
+            return ""
+        module, codes = _of_module(error)
+        if module is not None:
+            m = next(m for m, layer in enumerate(self._layers) if module in layer.modules())
+            before = any(getattr(hook, "__code__", None) in codes for hook in module._backward_pre_hooks.values())
+            return (BEFORE if before else FULL) if self.missing[m] else ""
+        begun = [0 < left < len(list(one.parameters())) for left, one in zip(self.missing, self._layers, strict=True)]
+        return (EARLY if self.passes == 1 else ANEW) if any(begun) else ""
+
+
+def _of_module(error: Exception) -> tuple[nn.Module | None, set[CodeType]]:
+    """The module whose full backward hook raised it, if one did, and the functions that it came through."""
+    module, codes, trace = None, set(), error.__traceback__
+    while trace is not None:
+        codes.add(trace.tb_frame.f_code)
+        for one in trace.tb_frame.f_locals.values():
+            if isinstance(one, BackwardHook):
+                module = one.module
+        trace = trace.tb_next
+    return module, codes
+
+
+def sent_early(run: ProcessRun, rank: int, m: int, elements: int, gradients: int = 3) -> bool:
+    """Whether a rank's reduction of so many elements begins before all gradients of module `m` have arrived."""
+    here = 0
+    for event in run.log:
+        if event.rank != rank:
+            continue
+        if event.call is None:
+            here = 0 if event.what == "backward begins" else here + (event.what == f"arrived {m}")
+        elif event.what == "start" and "reduce" in event.call.name and event.call.elements == elements:
+            if here < gradients:
+                return True
+    return False
