@@ -13,6 +13,9 @@ SEARCH = """config, times = grid_search(
                 candidates, bench.run, bench.expected, bench.bound, bench.measure
             )"""
 PUT = "            if config is not None:\n                cache.put(key_of(*shape), config, times[config])\n"
+CUT = "kept[: min(20, 2 * len(configs) // 5)]"
+COUNT = "waves(M, N, config, chip.multiprocessors)[1]"
+HALF = "Likely cause: a wave takes its whole time[^;]*$"
 
 BUGS = [
     # resources
@@ -126,22 +129,27 @@ BUGS = [
     ("waves", "on its head", [("left / at_once", "at_once / left")], "stands on its head"),
     ("waves", "tiles left", [("left / at_once", "left")], "a fraction of the wave"),
     # prune
-    ("prune", "everything", [("return [config for *_, config in kept[:20]]", "return configs")], "at most 40%"),
+    ("prune", "everything", [(f"return [config for *_, config in {CUT}]", "return configs")], "at most 40%"),
     (
         "prune",
         "not cut",
-        [("and accumulators >= 32 and shared >= 0.4 * chip.shared_bytes_per_block", ""), ("kept[:20]", "kept")],
+        [("and accumulators >= 32 and shared >= 0.4 * chip.shared_bytes_per_block", ""), (CUT, "kept")],
         "at most 40%",
     ),
     (
         "prune",
         "the worst first",
-        [("[config for *_, config in kept[:20]]", "[config for *_, config in kept[::-1][:20]]")],
+        [("kept[:", "kept[::-1][:")],
         "the order is turned around",
     ),
     ("prune", "small tiles", [("accumulators >= 32", "accumulators <= 32")], "32 accumulators are the least"),
     ("prune", "little shared memory", [("shared >= 0.4", "shared <= 0.4")], "40% of the shared memory is the least"),
-    ("prune", "another chip's SMs", [("chip.multiprocessors", "132")], "counted for another chip"),
+    (
+        "prune",
+        "another chip's SMs",
+        [("chip.multiprocessors", "132")],
+        "cause: the waves are counted for another chip than `chip`$",
+    ),
     (
         "prune",
         "another chip's bytes",
@@ -190,7 +198,7 @@ BUGS = [
         "by the recorded times",
         [
             (
-                "    return [config for *_, config in kept[:20]]",
+                f"    return [config for *_, config in {CUT}]",
                 "    from labs_helpers.gemm.tuning import recorded as r\n"
                 "    frame = r.measured()\n"
                 "    shape = (M, N, K) if (M, N, K) in r.shapes(frame) else (4096, 4096, 4096)\n"
@@ -200,7 +208,24 @@ BUGS = [
         ],
         "more accumulators first|the lowest first",
     ),
-    ("prune", "too few", [("kept[:20]", "kept[:3]")], "more than 1% is lost"),
+    ("prune", "a fixed number", [(CUT, "kept[:20]")], "of 25 are kept.*\nLikely cause: the cut is at a fixed number"),
+    ("prune", "a fixed number, 12", [(CUT, "kept[:12]")], "of 25 are kept.*\nLikely cause: the cut is at a fixed"),
+    (
+        "prune",
+        "no cut",
+        [(CUT, "kept")],
+        "of 25 are kept.*\nLikely cause: nothing is cut off after the ranking, or the",
+    ),
+    ("prune", "half of it", [(CUT, "kept[: min(20, len(configs) // 2)]")], r"12 of 25 are kept[^\n]*$"),
+    ("prune", "parts of a wave", [(COUNT, COUNT.replace("[1]", "[0] / chip.multiprocessors"))], HALF),
+    ("prune", "tiles for waves", [(COUNT, COUNT.replace("[1]", "[0]"))], HALF),
+    (
+        "prune",
+        "waves rounded down",
+        [(COUNT, COUNT.replace("[1]", "[0] // chip.multiprocessors"))],
+        "are rounded down$",
+    ),
+    ("prune", "too few", [(CUT, "kept[:3]")], "more than 1% is lost"),
     (
         "prune",
         "waves only",
@@ -210,7 +235,7 @@ BUGS = [
     (
         "prune",
         "too large kept",
-        [('verdict == "runs"', 'verdict != "spills"'), ("kept[:20]", "kept[:57]")],
+        [('verdict == "runs"', 'verdict != "spills"'), (CUT, "kept[:57]")],
         "whose verdict is 'too large'|more than 1%",
     ),
     (
@@ -223,7 +248,7 @@ BUGS = [
     (
         "prune",
         "by their numbers",
-        [("return [config for *_, config in kept[:20]]", "return [i for i, _ in enumerate(kept[:20])]")],
+        [(f"return [config for *_, config in {CUT}]", "return [i for i, _ in enumerate(kept[:20])]")],
         "a list of configurations",
     ),
     # grid_search
@@ -281,7 +306,13 @@ BUGS = [
         "grid_search",
         "in float16",
         [(ERROR, "(result.half() - expected.half()).abs()")],
-        "was not timed, and its result is right|It takes half the time",
+        "its result is right.*\nLikely cause: the error is taken in the result's dtype[^;]*$",
+    ),
+    (
+        "grid_search",
+        "in the result's dtype, the bound too",
+        [(ERROR, "(result - expected.to(result.dtype)).abs()"), ("<= bound", "<= bound.to(result.dtype)")],
+        "its result is right.*\nLikely cause: the error is taken in the result's dtype[^;]*$",
     ),
     (
         "grid_search",
@@ -494,15 +525,20 @@ BUGS = [
         [("hashlib.sha256(source.encode()).hexdigest()[:12]", "str(hashlib.sha256(source.encode()))")],
         "hexdigest.* is missing",
     ),
-    ("cache_key", "no N", [("for size in (M, N, K)]", "for size in (M, K)]")], "the bucket after that of 64"),
+    ("cache_key", "no N", [("for size in (M, N, K)]", "for size in (M, K)]")], "the bucket of `N` is not in the key"),
     ("cache_key", "no bucket", [("1 << (size - 1).bit_length()", "size")], "exact size"),
     (
         "cache_key",
         "rounded down",
         [("(size - 1).bit_length()", "size.bit_length() - 1")],
-        "the bucket after that of 64|belongs to its own|is one bucket",
+        "Likely cause: a power of two belongs to its own bucket",
     ),
-    ("cache_key", "the next power", [("(size - 1).bit_length()", "size.bit_length()")], "after that of 64|its own"),
+    (
+        "cache_key",
+        "the next power",
+        [("(size - 1).bit_length()", "size.bit_length()")],
+        "cause: a power of two belongs to its own",
+    ),
     (
         "cache_key",
         "product",
@@ -615,11 +651,14 @@ DIFFERENT = [
     ),
     ("waves", [("-(-tiles // at_once)", "(tiles + at_once - 1) // at_once")]),
     ("waves", [("tiles - (count - 1) * at_once", "(tiles % at_once or at_once)")]),
-    ("prune", [("kept[:20]", "kept[:12]")]),
+    ("prune", [("min(20, ", "min(12, ")]),
     (
         "prune",
         [
-            ("return [config for *_, config in kept[:20]]", "return tuple(e[2] for e in kept[:40])"),
+            (
+                f"return [config for *_, config in {CUT}]",
+                "return tuple(e[2] for e in kept[: int(0.4 * len(configs))])",
+            ),
             (" and accumulators >= 32", ""),
         ],
     ),

@@ -95,13 +95,23 @@ def cache_key(student):
 def _why_stale(student, key: str, change: dict) -> str:
     name = next(iter(change))
     if name in ("M", "N", "K"):
-        return ""
+        return _why_one_bucket(student, name) if len(change) == 1 else ""
     if name == "strides":
         ignored = student(**HERE | {"strides": (7, 7, 7, 7, 7, 7)}) == key
         return "the strides are not in the key." if ignored else ""
     other = {"source": "x = 1\n", "kernel": "another", "dtype": "int8", "gpu": "AMD MI300X", "triton": "2.1.0"}[name]
     ignored = student(**HERE | {name: other}) == key
     return f"`{name}` is not in the key." if ignored else f"only a part of `{name}` is in the key."
+
+
+def _why_one_bucket(student, name: str) -> str:
+    """What the keys of sizes on both sides of 64 have in common; 16 divides all of them, so that their kind is one."""
+    below, at, above, top, beyond = (student(**HERE | {name: size}) for size in (48, 64, 80, 112, 128))
+    if below == at == above == beyond:
+        return f"the bucket of `{name}` is not in the key."
+    if below != at == above == top != beyond:
+        return "a power of two belongs to its own bucket, the one that it ends, 33 … 64; here 64 begins the next one."
+    return ""
 
 
 def _why_missed(student, key: str, change: dict) -> str:

@@ -24,7 +24,11 @@ DEFECTS = {
 }
 ONE, ZERO, NAN, TWICE, HALVES = DEFECTS
 SINGLE = "a norm, a mean or a maximum over all says nothing of one small element: hold each against its own bound."
-GATES = (  # a sentence, and the gate that it speaks of
+IN_FLOAT16 = (
+    "the error is taken in the result's dtype: float16 rounds `expected`, too, by as much as the bound. Take it "
+    "in float64."
+)
+GATES = (  # a sentence, and the gate that it speaks of; the result is a float16, as the kernel gives it
     ("nothing is compared before it is timed.", lambda result, expected, bound: True),
     (
         "every comparison with NaN is False: ask whether all errors are within the bound, not whether one is above.",
@@ -44,7 +48,7 @@ GATES = (  # a sentence, and the gate that it speaks of
     ),
     (
         "torch.allclose and isclose have tolerances of their own; `bound` is the one to use.",
-        lambda result, expected, bound: torch.allclose(result, expected),
+        lambda result, expected, bound: torch.allclose(result.double(), expected),
     ),
     (
         "what is compared with is wider than `bound`, the most that each element may be off.",
@@ -54,14 +58,31 @@ GATES = (  # a sentence, and the gate that it speaks of
         "an error is absolute here, as the bound is: do not divide it.",
         lambda result, expected, bound: ((result - expected).abs() / expected.abs() <= bound).all(),
     ),
+    (IN_FLOAT16, lambda result, expected, bound: ((result - expected.to(result.dtype)).abs() <= bound).all()),
+    (
+        IN_FLOAT16,
+        lambda result, expected, bound: ((result - expected.to(result.dtype)).abs() <= bound.to(result.dtype)).all(),
+    ),
 )
+
+
+def _far_off(expected: torch.Tensor, bound: torch.Tensor) -> torch.Tensor:
+    """Of the float16 numbers around each element the one that is furthest off, within 0.95 of its bound: many are a
+    step of float16's further from the rounded `expected` than from `expected` itself."""
+    near = (expected + bound * torch.linspace(-1, 1, 9, dtype=torch.float64)[:, None]).half().double()
+    off = (near - expected).abs()
+    furthest = torch.where(off <= 0.95 * bound, off, -1).argmax(0, keepdim=True)
+    return near.gather(0, furthest)[0]
+
+
+ROUNDED, FAR = "each element is off by what float16 rounds", "no element is off by more than 0.95 of its bound"
 
 
 class WithWrongKernels(Recorded):
     """A sweep in which some configurations take half the time of the best and give a wrong result.
 
-    wrong: Config → one of DEFECTS. right: the configurations that run, with a right result; right ones are as far off
-    as 0.9 of the bound, so that a stricter gate finds none of them right.
+    wrong: Config → one of DEFECTS. right: the configurations that run, with a right result: half of them as far off
+    as 0.95 of the bound, which a stricter gate refuses. Results are float16, `expected` is float64.
     """
 
     def __init__(self, frame, kernel: str, shape: tuple[int, int, int], wrong: dict):
@@ -75,10 +96,10 @@ class WithWrongKernels(Recorded):
 
     def run(self, config):
         self._start(config)
-        defect = self.wrong.get(config)
-        if defect not in self._results:
-            self._results[defect] = self._result(defect)
-        return self._results[defect].clone()
+        kind = self._kind(config)
+        if kind not in self._results:
+            self._results[kind] = self._result(kind)
+        return self._results[kind].clone()
 
     def measure(self, config):
         if config not in self.ran:
@@ -92,10 +113,14 @@ class WithWrongKernels(Recorded):
         config = min(self.right, key=self.time)
         return config, self.time(config)
 
-    def _result(self, defect: str | None) -> torch.Tensor:
-        signs = torch.tensor([1.0, -1.0], dtype=torch.float64).repeat(len(self.expected) // 2)
-        result = self.expected + 0.9 * self.bound * signs if defect is None else DEFECTS[defect](self.expected)
-        return result.float()
+    def _kind(self, config) -> str:
+        """Its defect, or how far off the right result of `config` is."""
+        return self.wrong.get(config) or (FAR if config.num_stages % 2 else ROUNDED)
+
+    def _result(self, kind: str) -> torch.Tensor:
+        if kind == FAR:
+            return _far_off(self.expected, self.bound).half()
+        return DEFECTS.get(kind, lambda result: result)(self.expected).half()
 
     def expect_gate(self, case: str, times: dict | None = None) -> None:
         """Raises Wrong where something was timed that had not run, or was not right, or was timed twice, and where
@@ -119,7 +144,7 @@ class WithWrongKernels(Recorded):
             found = f"{tempted[0]} was timed, and its result is {self.wrong[tempted[0]]}. It takes half the time."
             raise Wrong(case, found, cause=self._gate())
         if refused:
-            found = f"{refused[0]} was not timed, and its result is right: each element is off by 0.9 of its bound"
+            found = f"{refused[0]} was not timed, and its result is right: {self._kind(refused[0])}"
             raise Wrong(case, found, cause=self._gate())
         if len(set(self.timed)) != len(self.timed):
             raise Wrong(case, "a configuration was timed twice; one measurement each")
@@ -127,11 +152,11 @@ class WithWrongKernels(Recorded):
     def _gate(self) -> tuple[str, ...]:
         """The sentences of the gates that let pass just what was timed, of all that ran."""
         runs, timed = {*self.right, *self.wrong}, set(self.timed)
-        ran = {self.wrong.get(config): config in timed for config in self.ran if config in runs}
-        results = {defect: self._result(defect).double() for defect in ran}
+        ran = {self._kind(config): config in timed for config in self.ran if config in runs}
+        results = {kind: self._result(kind) for kind in ran}
         return likely(
             (
-                (sentence, {d: bool(gate(r, self.expected, self.bound)) for d, r in results.items()})
+                (sentence, {kind: bool(gate(r, self.expected, self.bound)) for kind, r in results.items()})
                 for sentence, gate in GATES
             ),
             ran.__eq__,
