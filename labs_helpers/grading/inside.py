@@ -1,9 +1,11 @@
-"""Runs in the jail: an answer and the course's own check of it. Reads a job from stdin, writes one line to stdout.
+"""Runs in the jail: answers of one submission, each in a process of its own, and the course's own check of each.
 
-    {"token": …, "lab": "02", "exercise": "02/3", "imports": […], "before": […], "source": …}
-    token {"status": "right" | "wrong" | "failed", "lines": […], "message": …}
+Reads {"lab": "02", "seconds": 60, "jobs": […]} from stdin and writes a line to stdout as soon as a job is done:
 
-What the answer prints goes nowhere. The token is known before any of its code runs.
+    {"token": …, "exercise": "02/3", "imports": […], "before": […], "source": …}
+    token {"status": "right" | "wrong" | "failed" | "crashed" | "timeout", "lines": […], "message": …}
+
+What an answer prints goes nowhere.
 """
 
 from __future__ import annotations
@@ -12,30 +14,78 @@ import contextlib
 import json
 import linecache
 import os
+import select
+import signal
 import sys
 from collections.abc import Callable
+from time import monotonic
 from typing import Any
+
+MOST = 2**20  # bytes that a job may tell
 
 
 def main() -> None:
-    job = json.loads(sys.stdin.read())
+    given = json.loads(sys.stdin.read())
     told = os.dup(1)
     nowhere = os.open(os.devnull, os.O_RDWR)
     for descriptor in (0, 1, 2):
         os.dup2(nowhere, descriptor)
-    found = judged(job)
-    os.write(told, f"{job['token']} {json.dumps(found)}\n".encode())
-    os._exit(0)  # whatever threads and exit handlers there are
+    lab = _prepared(given["lab"])
+    for job in given["jobs"]:
+        found = _in_a_process(lab, job, given["seconds"], told)
+        os.write(told, f"{job['token']} {json.dumps(found)}\n".encode())
+    os._exit(0)
 
 
-def judged(job: dict[str, Any]) -> dict[str, Any]:
-    """What the check says of the job's answer."""
-    from labs_helpers.course.verdict.wrong import Wrong
+def _prepared(number: str) -> Any:
+    """The lab, once all that its checks need is imported."""
     from labs_helpers.labs import LABS
     from labs_helpers.measure.machine import prepare_triton
 
     prepare_triton()
-    lab = next(lab for lab in LABS if lab.number == job["lab"])
+    lab = next(lab for lab in LABS if lab.number == number)
+    lab.exercises()
+    return lab
+
+
+def _in_a_process(lab: Any, job: dict[str, Any], seconds: float, told: int) -> dict[str, Any]:
+    """What a forked process says of the job, or why it says nothing. Nothing of it is left."""
+    reads, writes = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(told)
+        os.close(reads)
+        with contextlib.suppress(BaseException):
+            content = json.dumps(judged(lab, job)).encode()[:MOST]
+            while content:
+                content = content[os.write(writes, content) :]
+        os._exit(0)  # whatever threads and exit handlers there are
+    os.close(writes)
+    content, deadline, ended = b"", monotonic() + seconds, False
+    while not ended and len(content) <= MOST and (left := deadline - monotonic()) > 0:
+        if select.select([reads], [], [], left)[0]:
+            part = os.read(reads, 2**16)
+            content, ended = content + part, not part
+    os.close(reads)
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(-1, signal.SIGKILL)  # all of the jail's but this one
+    os.waitpid(child, 0)
+    try:
+        return dict(json.loads(content))
+    except ValueError:
+        if not ended:
+            return _result("timeout", f"did not end within {seconds:g} s")
+        return _result("crashed", "the process that ran it ended without a word")
+
+
+def _result(status: str, message: str = "", lines: list[str] | None = None) -> dict[str, Any]:
+    return {"status": status, "lines": lines or [], "message": message}
+
+
+def judged(lab: Any, job: dict[str, Any]) -> dict[str, Any]:
+    """What the check says of the job's answer."""
+    from labs_helpers.course.verdict.wrong import Wrong
+
     exercises = lab.exercises()
     place = [exercise.id for exercise in exercises].index(job["exercise"])
     exercise = exercises[place]
@@ -50,15 +100,15 @@ def judged(job: dict[str, Any]) -> dict[str, Any]:
         run_cell(job["source"], "<answer>", names)
         function = names.get(exercise.trial.__name__)
         if not isinstance(function, Callable) and not hasattr(function, "fn"):  # type: ignore[arg-type]
-            return {"status": "wrong", "lines": [], "message": f"the cell does not define {exercise.trial.__name__}"}
+            return _result("wrong", f"the cell does not define {exercise.trial.__name__}")
     except Exception as error:
-        return {"status": "wrong", "lines": [], "message": f"{type(error).__name__}: {error}"}
+        return _result("wrong", f"{type(error).__name__}: {error}")
     try:
-        return {"status": "right", "lines": exercise.verify(function), "message": ""}
+        return _result("right", lines=exercise.verify(function))
     except Wrong as wrong:
-        return {"status": "wrong", "lines": [], "message": str(wrong)}
+        return _result("wrong", str(wrong))
     except Exception as error:
-        return {"status": "failed", "lines": [], "message": f"{type(error).__name__}: {error}"}
+        return _result("failed", f"{type(error).__name__}: {error}")
 
 
 def run_cell(source: str, name: str, names: dict[str, Any]) -> None:

@@ -14,7 +14,7 @@ from labs_helpers.grading.notebook_file import read_cells
 from labs_helpers.grading.own_cells import needed
 from labs_helpers.grading.plain_answer import beyond
 from labs_helpers.grading.submission import Answer, read_submission
-from labs_helpers.grading.verdict import FAILED, RIGHT, Verdict, imports_of, verdict
+from labs_helpers.grading.verdict import FAILED, RIGHT, WRONG, Verdict, imports_of, verdicts
 from labs_helpers.grading.vocabulary import Vocabulary, vocabulary
 from labs_helpers.labs import LABS, Lab
 
@@ -39,37 +39,49 @@ def marks(
     path: Path,
     lab: Lab,
     limits: Limits = LIMITS,
-    judge: Callable[..., Verdict] = verdict,
+    judge: Callable[..., list[Verdict]] = verdicts,
 ) -> list[Mark]:
     """A Mark per exercise of the lab. notebook_file.Unreadable where the file is no notebook."""
     imports = imports_of(read_cells(lab.path))
-    return [_mark(answer, lab, lambda one: judge(one, imports, limits)) for answer in read_submission(path, lab)]
+    answers = [_whole(answer) for answer in read_submission(path, lab)]
+    tried = [answer for answer in answers if answer.attempted and not answer.problem]
+    strange = {one.shipped.id: beyond("\n".join((*one.before, one.source)), words_of(one.shipped.id)) for one in tried}
+    plain = [answer for answer in tried if not strange[answer.shipped.id]]
+    found: dict[str, Verdict] = {}
+    for together in ([plain] if plain else []) + [[answer] for answer in tried if strange[answer.shipped.id]]:
+        told = judge(together, imports, limits)
+        found |= {answer.shipped.id: one for answer, one in zip(together, told, strict=True)}
+    return [_mark(one, found.get(one.shipped.id), strange.get(one.shipped.id, [])) for one in answers]
 
 
-def _mark(answer: Answer, lab: Lab, judge: Callable[[Answer], Verdict]) -> Mark:
+def _whole(answer: Answer) -> Answer:
+    """With what it needs of its author's other cells, and no more."""
+    if answer.problem or not answer.source:
+        return answer
+    return replace(answer, before=needed(answer.before, answer.source))
+
+
+def _mark(answer: Answer, found: Verdict | None, strange: list[str]) -> Mark:
     one = answer.shipped
     blank = Mark(one.id, 0, one.points, OPEN, "not attempted", answer.flags)
     if answer.problem:
-        return replace(blank, status="wrong", reason=answer.problem)
-    if not answer.attempted:
+        return replace(blank, status=WRONG, reason=answer.problem)
+    if found is None:
         return blank
-    whole = replace(answer, before=needed(answer.before, answer.source))
-    found = judge(whole)
     told = replace(blank, status=found.status, reason=found.message, cases=found.lines)
     if found.status == FAILED:
         return replace(told, points=None, reason=f"the check itself failed: {found.message}")
     if found.status != RIGHT:
         return told
-    strange = beyond("\n".join((*whole.before, whole.source)), words_of(lab.number, one.id))
     if strange:
         return replace(told, points=None, status=REVIEW, reason=f"right, if its check was not deceived: {strange[0]}")
     return replace(told, points=one.points)
 
 
 @cache
-def words_of(number: str, exercise: str) -> Vocabulary:
+def words_of(exercise: str) -> Vocabulary:
     """The vocabulary of an exercise: of its reference, and of a transfer exercise's where the course's tests are."""
-    lab = next(lab for lab in LABS if lab.number == number)
+    lab = next(lab for lab in LABS if lab.number == exercise.partition("/")[0])
     earlier: list[str] = []
     for one in lab.exercises():
         name = one.trial.__name__
@@ -83,4 +95,4 @@ def words_of(number: str, exercise: str) -> Vocabulary:
             except ModuleNotFoundError:
                 return vocabulary("", earlier)
         return vocabulary(cell_of(reference), earlier)
-    raise ValueError(f"lab {number} has no exercise {exercise}")
+    raise ValueError(f"there is no exercise {exercise}")

@@ -1,4 +1,4 @@
-"""The check's verdict on one answer, from a jail of its own."""
+"""The check's verdict on answers, from a jail."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import ast
 import json
 import secrets
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from labs_helpers.grading.jail import LIMITS, Limits, in_jail
 from labs_helpers.grading.notebook_file import Cell
 from labs_helpers.grading.plain_python import plain_python
 from labs_helpers.grading.submission import Answer
-from labs_helpers.launch.process import ProcessFailed, ProcessTimeout, run
+from labs_helpers.launch.process import ProcessFailed, run
 
 RIGHT, WRONG, CRASHED, TIMEOUT, FAILED = "right", "wrong", "crashed", "timeout", "failed"
 START_S = 30.0  # that Python, torch and Triton may take to begin in a jail on a busy machine
@@ -32,30 +32,37 @@ class Verdict:
     message: str = ""
 
 
-def verdict(answer: Answer, imports: Iterable[str], limits: Limits = LIMITS) -> Verdict:
-    """What the course's check says of an answer. imports: the lab's statements (`imports_of`).
+def verdicts(answers: Sequence[Answer], imports: Iterable[str], limits: Limits = LIMITS) -> list[Verdict]:
+    """What the course's check says of each of some answers of one submission, in one jail. imports: the lab's
+    statements (`imports_of`).
 
-    The jail can read the course, its references included, and what runs in it could tell the check lies: only an
-    answer of which neither is to be feared is to be believed without a look.
+    The jail can read the course, its references included, and what runs in it could tell the check lies, of the other
+    answers too: only answers of which that is not to be feared go there together and are to be believed.
     """
-    token = secrets.token_hex(16)
-    job = {
-        "token": token, "lab": answer.shipped.id.partition("/")[0], "exercise": answer.shipped.id,
-        "imports": used_by(answer, imports), "before": list(answer.before), "source": answer.source,
-    }  # fmt: skip
+    jobs = [
+        {"token": secrets.token_hex(16), "exercise": answer.shipped.id, "imports": used_by(answer, imports),
+         "before": list(answer.before), "source": answer.source}
+        for answer in answers
+    ]  # fmt: skip
+    given = {"lab": answers[0].shipped.id.partition("/")[0], "seconds": limits.seconds, "jobs": jobs}
     course = Path(labs_helpers.__file__).parent
     command = in_jail([sys.executable, "-c", STARTER], [course, course.parent / "results"], limits)
+    why = "the process that ran it ended without a word"
     try:
-        output = run(command, timeout=limits.seconds + START_S, env={}, input=json.dumps(job))
-    except ProcessTimeout:
-        return Verdict(TIMEOUT, message=f"did not end within {limits.seconds:g} s")
+        output = run(command, timeout=limits.seconds * len(jobs) + START_S, env={}, input=json.dumps(given))
     except ProcessFailed as error:
-        return Verdict(CRASHED, message=f"the process that ran it died: {error.output.strip()[-300:]}")
-    lines = [line for line in output.splitlines() if line.startswith(f"{token} ")]
-    if not lines:
-        return Verdict(CRASHED, message="the process that ran it ended without a word")
-    told = json.loads(lines[-1].partition(" ")[2])
-    return Verdict(told["status"], tuple(told["lines"]), told["message"])
+        output = error.output
+        why = f"the process that ran it died: {error.output.strip()[-300:]}"
+    told = {line.partition(" ")[0]: line.partition(" ")[2] for line in output.splitlines()}
+    return [_verdict(told.get(str(job["token"])), why) for job in jobs]
+
+
+def _verdict(told: str | None, why: str) -> Verdict:
+    try:
+        found = json.loads(told or "")
+        return Verdict(str(found["status"]), tuple(map(str, found["lines"])), str(found["message"]))
+    except (ValueError, KeyError, TypeError):
+        return Verdict(CRASHED, message=why)
 
 
 def imports_of(cells: Iterable[Cell]) -> list[str]:

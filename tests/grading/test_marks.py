@@ -36,8 +36,8 @@ def hand_in(tmp_path):
     return write
 
 
-def believing(answer, imports, limits):
-    return Verdict(RIGHT, ("a case",))
+def believing(answers, imports, limits):
+    return [Verdict(RIGHT, ("a case",)) for _ in answers]
 
 
 @pytest.mark.parametrize("lab", LABS, ids=lambda lab: lab.number)
@@ -59,13 +59,17 @@ def test_each_answer_costs_its_own_points_and_says_why(hand_in):
     }
     said = {three.id: Verdict(WRONG, (), "the sum is off"), four.id: Verdict(FAILED, (), "KeyError: 1")}
 
-    def judge(answer, imports, limits):
-        return said.get(answer.shipped.id, Verdict(RIGHT))
+    together = []
+
+    def judge(answers, imports, limits):
+        together.append([answer.shipped.id for answer in answers])
+        return [said.get(answer.shipped.id, Verdict(RIGHT)) for answer in answers]
 
     found = {mark.exercise: mark for mark in marks(hand_in(LAB, sources), LAB, judge=judge)}
     assert (found[one.id].points, found[one.id].reason) == (0, "SyntaxError in line 1: invalid syntax")
     assert (found[two.id].points, found[two.id].status) == (None, REVIEW) and "import os" in found[two.id].reason
     assert (found[three.id].points, found[three.id].reason) == (0, "the sum is off")
+    assert together == [[three.id, four.id], [two.id]]  # what is not plain runs alone
     assert found[four.id].points is None and found[four.id].reason == "the check itself failed: KeyError: 1"
 
 
@@ -75,9 +79,9 @@ def test_a_students_own_cells_count_where_the_answer_reads_them(hand_in):
     plain = solution(LAB, one)
     seen = []
 
-    def judge(answer, imports, limits):
-        seen.append(answer.before)
-        return Verdict(RIGHT)
+    def judge(answers, imports, limits):
+        seen.append(answers[0].before)
+        return [Verdict(RIGHT)]
 
     assert marks(hand_in(LAB, {one.id: plain}, own), LAB, judge=judge)[0].points == one.points
     using = plain + "\n\ndef other():\n    return half(4)\n"
