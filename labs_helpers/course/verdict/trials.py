@@ -9,12 +9,11 @@ from functools import partial
 import torch
 
 from labs_helpers.course.torch_traffic import TorchTraffic
+from labs_helpers.course.verdict.advice import print_it
 from labs_helpers.course.verdict.causes import Candidates, Passed, still_possible
 from labs_helpers.course.verdict.compare import expect_close, is_within
 from labs_helpers.course.verdict.kernel_trial import Run, run_watched
 from labs_helpers.course.verdict.wrong import Wrong
-
-PRINT_IT = 'work out {where} by hand; print("acc", acc) in the kernel shows a block while a check runs.'
 
 
 @dataclass(frozen=True)
@@ -60,7 +59,8 @@ def kernel_cases(
         right = truth(*arguments)
         expect_dtype(run, right.dtype, right.why_dtype)
         possible = still_possible(causes(run, *arguments), passed)
-        expect_close(case, run.value, right.expected, right.bound, right.why, possible, advice=PRINT_IT)
+        advice = print_it(run.launches, run.value)
+        expect_close(case, run.value, right.expected, right.bound, right.why, possible, advice=advice)
         if fused:
             expect_fused(run, outside)
         for load in loads(run, *arguments):

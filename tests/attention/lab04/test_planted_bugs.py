@@ -7,6 +7,7 @@ from tests.planted import PlantedBugs
 
 INF = '-float("inf")'
 SCORES = 's = tl.dot(q, tl.trans(k), input_precision="ieee") * (scale * LOG2E)'
+ROUNDED_SCORES = [(SCORES, SCORES.replace(" * (scale", ".to(q.dtype) * (scale"))]
 RESCALE = "        acc = acc * factor[:, None]\n"
 SUM = "l_i = l_i * factor + tl.sum(p, axis=1)"
 ADD = 'acc = tl.dot(p.to(v.dtype), v, acc, input_precision="ieee")'
@@ -60,6 +61,12 @@ BUGS = [
         "V forgotten",
         [("L // BLOCK_M * 2 * tensor", "L // BLOCK_M * tensor")],
         "is 148,992, expected 247,296\nLikely cause: a program reads V as well as K",
+    ),
+    (
+        "attention_costs",
+        "another order",
+        [("return plain_bytes, plain_extra, tiled_bytes", "return plain_bytes, tiled_bytes, plain_extra")],
+        r"is 247,296, expected 196,608\nLikely cause: the order is another: \(plain_bytes, plain_extra, tiled_bytes",
     ),
     # merge
     (
@@ -168,6 +175,30 @@ BUGS = [
         "dim=",
         [("tl.max(x)", "tl.max(x, dim=0)")],
         r"line \d+: m_new = tl.maximum(.|\n)*dim= is PyTorch's word",
+    ),
+    *(
+        (
+            "row_softmax",
+            f"column stride 1 in the {which} load",
+            [(f"{TAIL}\n        {then}", f"{TAIL}\n        {then}".replace(" * stride_xn", ""))],
+            f"column stride is taken to be 1 in the {which} load",
+        )
+        for which, then in (("first", "m_new ="), ("second", "y ="))
+    ),
+    *(
+        (
+            "row_softmax",
+            f"128 {where}",
+            [(old, old.replace("BLOCK", "128"))],
+            "the number 128 stands where BLOCK should",
+        )
+        for where, old in (("in the blocks", "tl.arange(0, BLOCK)"), ("in the steps", "range(0, N, BLOCK)"))
+    ),
+    (
+        "row_softmax",
+        "an unknown factor in one column",
+        [("y = tl.exp(x - m_i) / l_i", "y = tl.exp(x - m_i) / l_i * tl.where(columns == 3, 1.5, 1.0)")],
+        r'by hand; print\("y", y\) in the kernel',
     ),
     # tile_attention
     ("tile_attention", "accumulator not rescaled", [(RESCALE, "")], "accumulator is not rescaled"),
@@ -310,7 +341,28 @@ BUGS = [
         "beside the kernel the function lets PyTorch work: contiguous",
     ),
     ("tile_attention", "TF32", [(', input_precision="ieee"', "")], "TF32"),
+    (
+        "tile_attention",
+        "scores in Q's dtype",
+        ROUNDED_SCORES,
+        "Likely cause: the scores are rounded to Q's dtype; they",
+    ),
+    (
+        "tile_attention",
+        "scores in float16",
+        [(SCORES, f"{SCORES}\n        s = s.to(tl.float16).to(tl.float32)")],
+        "Likely cause: the scores are rounded to float16; they",
+    ),
     # causal_attention
+    *(
+        (
+            name,
+            "acc in Q's dtype",
+            [(ADD, ADD + "\n        acc = acc.to(q.dtype).to(tl.float32)")],
+            "acc is rounded to Q",
+        )
+        for name in ("causal_attention", "window_attention")
+    ),
     (
         "causal_attention",
         "`full` one too far",

@@ -168,6 +168,11 @@ BUGS = {
             [("dq = torch.empty_like(q)", "k, dq = k.clone(), torch.empty_like(q)")],
             "lets PyTorch work: clone",
         ),
+        (
+            "dP and delta in 16 bits",
+            [(DS, "ds = p * (dp.to(k.dtype) - delta[:, None].to(k.dtype))")],
+            "Likely cause: dP and delta are rounded to 16 bits before",
+        ),
         ("TF32", [(DQ, "dq = tl.dot(ds.to(k.dtype), k, dq)")], "TF32"),
     ],
     "key_value_gradients": [

@@ -41,7 +41,7 @@ def loop_causes(name: str, exact: Exact, found, BLOCK_M: int, BLOCK_N: int) -> C
     yield from step_causes(name, exact, found, BLOCK_M, BLOCK_N)
     yield from _of_o(exact, found) if name == "o" else _of_lse(exact, found)
     if found and found[0].dtype == torch.float16:  # float32 has passed
-        for sentence, step in roundings("Q's dtype"):
+        for sentence, step in roundings("Q's dtype", exact.scale):
             yield sentence, walked(exact, BLOCK_M, BLOCK_N, step)[name]
 
 

@@ -7,7 +7,7 @@ from labs_helpers.attention.lab04 import exercises
 from labs_helpers.course.exercise import exercise
 from labs_helpers.course.meter import metered
 from labs_helpers.course.torch_traffic import TorchTraffic
-from labs_helpers.course.verdict import Wrong, expect_number, expect_tuple, numbers
+from labs_helpers.course.verdict import Candidates, Wrong, expect_number, expect_tuple, is_number, numbers
 from labs_helpers.measure.machine import this_machine
 from labs_helpers.measure.peak_memory import peak_memory
 
@@ -19,6 +19,12 @@ TILED = 2 * TENSOR + TILES * 2 * TENSOR + ROWS
 ITEMSIZE = "bytes are elements times itemsize"
 ONE_HEAD = "S and P are of one head of one batch"
 ONE_HEAD_TILED = "B·H heads have L / BLOCK_M programs each, and B·H·L rows have a log-sum-exp: count all heads once"
+RIGHT = {
+    "plain_bytes": 4 * TENSOR + 4 * SCORES,
+    "plain_extra": 2 * SCORES,
+    "tiled_bytes": TILED,
+    "tiled_extra": ROWS,
+}
 CAUSES = {
     "plain_bytes": (
         (ITEMSIZE, TENSOR + SCORES),
@@ -81,22 +87,23 @@ CAUSES = {
 @exercise("04/1", "bytes", points=5, minutes=10, reference=exercises.attention_costs)
 def attention_costs(student):
     answer = dict(zip(CAUSES, expect_tuple("", student(B, H, L, D, 4, BLOCK_M), *CAUSES), strict=True))
+    possible = {name: causes(name, answer) for name in CAUSES}
     q, k, v = (numbers(B, H, L, D, seed=seed) for seed in range(3))
 
     plain = partial(plain_attention, scale=1)
     with TorchTraffic() as traffic:
         plain(q, k, v)
     operations = ", ".join(f"{operation.name} {operation.bytes:,}" for operation in traffic.operations)
-    expect_number("", "plain_bytes", answer["plain_bytes"], traffic.bytes, CAUSES["plain_bytes"])
+    expect_number("", "plain_bytes", answer["plain_bytes"], traffic.bytes, possible["plain_bytes"])
     yield f"plain: {traffic.bytes:,} bytes, as counted in PyTorch: {operations}"
     extra = peak_memory(plain, q, k, v)[1] - TENSOR
-    expect_number("", "plain_extra", answer["plain_extra"], extra, CAUSES["plain_extra"])
+    expect_number("", "plain_extra", answer["plain_extra"], extra, possible["plain_extra"])
     yield f"plain: at the peak {extra:,} bytes alive beside Q, K, V and O"
 
     moved, extra = _tiled(q, k, v)
-    expect_number("", "tiled_bytes", answer["tiled_bytes"], moved, CAUSES["tiled_bytes"])
+    expect_number("", "tiled_bytes", answer["tiled_bytes"], moved, possible["tiled_bytes"])
     yield f"tiled: {moved:,} bytes, " + ("as the meter counts" if this_machine().interpreted else "by the formula")
-    expect_number("", "tiled_extra", answer["tiled_extra"], extra, CAUSES["tiled_extra"])
+    expect_number("", "tiled_extra", answer["tiled_extra"], extra, possible["tiled_extra"])
     yield f"tiled: at the peak {extra:,} bytes alive beside Q, K, V and O"
 
     for other in ((1, 1, 16, 128, 2, 16), (4, 16, 4096, 64, 2, 128), (1, 32, 16384, 128, 2, 64)):
@@ -108,6 +115,18 @@ def attention_costs(student):
                 "two of the sizes swapped.",
             )
     yield "other shapes and item sizes"
+
+
+def causes(name: str, answer: dict) -> Candidates:
+    """Of the mistakes in `name`; of another order alone where the answer's numbers are the right ones."""
+    order = f"the order is another: ({', '.join(RIGHT)}) is asked for"
+    if not all(map(is_number, answer.values())):
+        return CAUSES[name]
+    if sorted(answer.values()) == sorted(RIGHT.values()):
+        return [(order, answer[name])]
+    elsewhere = [right for other, right in RIGHT.items() if other != name and answer[other] != right]
+    swapped = [(order, right) for right in elsewhere if RIGHT[name] in answer.values()]
+    return [*CAUSES[name], *swapped]
 
 
 def _tiled(q, k, v) -> tuple[int, int]:

@@ -7,6 +7,7 @@ import torch
 from labs_helpers.attention.lab04 import exercises
 from labs_helpers.attention.lab04.checks.bare_loads import loads_without_other
 from labs_helpers.attention.lab04.checks.causes import times_too_large
+from labs_helpers.attention.lab04.checks.explaining import explaining
 from labs_helpers.attention.lab04.checks.steps import LOG2E, Step, exp, mistakes, walk
 from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import Truth, check_compiles, kernel_cases, numbers, surrounded, with_unit_stride
@@ -30,7 +31,7 @@ def row_softmax(student):
         ("70×3, a transposed view", numbers(3, 70).t(), 32),
         ("2×1100 float16", (4 * numbers(2, 1100)).half(), 256),
     )
-    run = yield from kernel_cases(student, cases, truth, causes, loads, output="Y")
+    run = yield from kernel_cases(student, cases, truth, causes, loads, stores=stores, output="Y")
     yield "X read twice, Y written once"
     yield check_compiles("compiled", run.launches[-1])
 
@@ -46,7 +47,12 @@ def truth(x, BLOCK: int) -> Truth:
 
 
 def causes(run, x, BLOCK: int):
-    strided, x = torch.softmax(with_unit_stride(x, 1), 1), x.cpu().double()
+    right = truth(x, BLOCK)
+    return explaining(mistaken(run, x, BLOCK), run.value, right.expected, right.bound)
+
+
+def mistaken(run, x, BLOCK: int):
+    unit, x = with_unit_stride(x, 1), x.cpu().double()
     right, nan = torch.softmax(x, 1), torch.full_like(x, torch.nan)
     blocks, past = x.split(BLOCK, 1), -x.shape[1] % BLOCK
     largest = x.amax(1, keepdim=True)
@@ -71,7 +77,16 @@ def causes(run, x, BLOCK: int):
     )
     yield "exp2 without the factor log2(e)", torch.softmax(x / LOG2E, 1)
     yield "exp2 without the factor log2(e), when the result is made", torch.exp((x - largest) / LOG2E) / sums
-    yield "X's column stride is taken to be 1: columns * stride_xn", strided
+    of_unit = unit.amax(1, keepdim=True)
+    for where, numerators, total in (
+        ("", torch.exp(unit - of_unit), torch.exp(unit - of_unit).sum(1, keepdim=True)),
+        (" in the second load", torch.exp(unit - largest), sums),
+        (" in the first load", torch.exp(x - of_unit), torch.exp(unit - of_unit).sum(1, keepdim=True)),
+    ):
+        yield f"X's column stride is taken to be 1{where}: columns * stride_xn", numerators / total
+    for sentence, times in walks(x.shape[1], BLOCK):
+        m = x.where(times > 0, -torch.inf).amax(1, keepdim=True)
+        yield sentence, torch.exp(x - m) / (torch.exp(x - m) * times).sum(1, keepdim=True)
     yield "the new maximum is not kept: m_i = m_new at the end of the step", nan.where(x.isinf(), torch.inf)
     if bool((x > 80).all()):
         yield "exp overflows: the maximum is not subtracted", nan
@@ -82,13 +97,37 @@ def causes(run, x, BLOCK: int):
     yield from times_too_large("Y", right, run.value)
 
 
+def walks(N: int, BLOCK: int):
+    """(sentence, how often a loop over the blocks takes each element of a row, (N,)) of another number for BLOCK."""
+    for width in {16, 32, 64, 128, 256, 512, 1024} - {BLOCK}:
+        for step, block in ((BLOCK, width), (width, BLOCK)):
+            times = torch.zeros(N, dtype=torch.float64)
+            for start in range(0, N, step):
+                times[start : start + block] += 1
+            yield f"the number {width} stands where BLOCK should", times
+
+
+def stores(run, x, BLOCK: int):
+    for sentence, times in walks(x.shape[1], BLOCK):
+        yield sentence, times.clamp(max=1 if (times == 0).any() else torch.inf).expand(x.shape).numpy()
+
+
 def row_mistakes(x: torch.Tensor, BLOCK: int):
     """(sentence, Y) of attention's mistakes that show in the maximum or in the sum; first the right one, ''."""
     no_values = torch.zeros(x.shape[1], 1, dtype=torch.float64)
     for sentence, step in chain([("", Step.ends)], mistakes(1.0, BLOCK)):
         if all(
             word not in sentence
-            for word in ("acc is", "the accumulator", "of acc", "of l_i", "tl.dot", "V is", "the scale")
+            for word in (
+                "acc is",
+                "the accumulator",
+                "of acc",
+                "of l_i",
+                "tl.dot",
+                "V is",
+                "the scale",
+                "the scores are",
+            )
         ):
             m, total, _ = walk(x, no_values, BLOCK, step)
             yield sentence, exp(x - m) / total

@@ -2,7 +2,7 @@
 
 from labs_helpers.attention.lab04 import exercises
 from labs_helpers.attention.lab04.checks.attended import attention_cases
-from labs_helpers.attention.lab04.checks.operands import apart, between_nan, in_steps
+from labs_helpers.attention.lab04.checks.operands import apart, between_nan, faint, in_steps
 from labs_helpers.course.exercise import exercise
 
 
@@ -15,6 +15,7 @@ def causal_attention(student):
         ("1 query, 50 keys", between_nan(1, 50), 16, 32),
         ("64 queries, 78 keys", between_nan(64, 78, D=32), 32, 16),
         ("33 queries, 80 keys, scores that rise and fall by 300", in_steps(33, 80, D=32), 32, 16),
+        ("float16, 16 queries, 512 keys, each of which counts for little", faint(512, 32), 16, 32),
         ("float16, 60 queries, 70 keys, strides of their own", apart(60, 70), 16, 16),
     )
     yield from attention_cases(student, cases, causal=True)

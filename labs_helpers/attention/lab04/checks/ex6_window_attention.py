@@ -1,7 +1,7 @@
 """The transfer exercise of lab 04: attention to a sliding window of keys."""
 
 from labs_helpers.attention.lab04.checks.attended import attention_cases
-from labs_helpers.attention.lab04.checks.operands import apart, between_nan, in_steps
+from labs_helpers.attention.lab04.checks.operands import apart, between_nan, faint, in_steps
 from labs_helpers.course.exercise import exercise
 
 
@@ -15,6 +15,7 @@ def window_attention(student):
         ("window of 61, 64 queries, 78 keys", between_nan(64, 78, D=32), 32, 16, 61),
         ("window of 9, 80 queries, 33 keys: 47 queries see no key", between_nan(80, 33, D=32), 16, 16, 9),
         ("window of 16, 33 queries, 80 keys, scores that rise and fall by 300", in_steps(33, 80, D=32), 16, 32, 16),
+        ("float16, window of 512, 16 queries, each of 512 keys counts for little", faint(512, 32), 16, 32, 512),
         ("float16, window of 20, 60 queries, 70 keys, strides of their own", apart(60, 70), 32, 16, 20),
     )
     yield from attention_cases(student, cases, causal=True)

@@ -68,6 +68,9 @@ class Step:
         f = exp(self.m - _finite(m))
         return self.ends(m, self.weights(m), f, f)
 
+    def of_scores(self, s: torch.Tensor) -> State:
+        return Step(self.m, self.total, self.o, s, self.v).ends()
+
 
 TURNED = "the factor is turned around: its exponent is m_i − m_new, so that it is at most 1"
 TOO_MUCH = "the new part is multiplied by the factor as well; rescale what is old, then add"
@@ -120,7 +123,7 @@ def mistakes(scale: float, BLOCK_N: int) -> Iterator[tuple[str, Callable[[Step],
     yield "l_i is overwritten in each step: add to it", lambda x: x.ends(fl=0.0)
     yield "acc is overwritten in each step: add to it", lambda x: x.ends(fo=0.0)
     yield "the result of tl.dot is dropped: acc = tl.dot(p, v, acc)", lambda x: x.ends(pv=0.0)
-    yield from roundings("float16")
+    yield from roundings("float16", scale)
     yield (
         "P is rounded to float16, although V is float32: p.to(v.dtype)",
         lambda x: x.ends(pv=x.p.half().double() @ x.v),
@@ -135,10 +138,37 @@ def mistakes(scale: float, BLOCK_N: int) -> Iterator[tuple[str, Callable[[Step],
         yield "the maximum is that of scores without the scale: scale first", lambda x, c=c: x.scaled_after(c)
 
 
-def roundings(to: str) -> Iterator[tuple[str, Callable[[Step], State]]]:
-    """Those of an accumulator to 16 bits, which the sentence calls `to`."""
+def roundings(to: str, scale: float) -> Iterator[tuple[str, Callable[[Step], State]]]:
+    """Those to 16 bits, which the sentence calls `to`: of an accumulator, of the scores, of the factor."""
     yield f"acc is rounded to {to} in each step; it stays in float32", lambda x: _rounded(x, 2)
     yield f"l_i is rounded to {to} in each step; it stays in float32", lambda x: _rounded(x, 1)
+    for rounded in score_roundings(scale):
+        yield f"the scores are rounded to {to}; they stay in float32", lambda x, r=rounded: x.of_scores(r(x.s))
+    yield (
+        f"the factor is rounded to {to}; it stays in float32",
+        lambda x: x.ends(fl=x.f.half().double(), fo=x.f.half().double()),
+    )
+
+
+def score_roundings(scale: float) -> Iterator[Callable[[torch.Tensor], torch.Tensor]]:
+    """Functions of the scores, scale · Q·Kᵀ: what they are after a rounding to 16 bits."""
+
+    def rounded(s, at, factors):
+        s = (at * s).half().double()
+        for factor in factors:  # a block of 16 bits times a number: both are taken to 16 bits, and so is the product
+            s, at = (s * torch.tensor(factor).half().double()).half().double(), at * factor
+        return s / at
+
+    for at, *factors in (
+        (1 / scale,),  # before the scale, behind it, and in base 2
+        (1.0,),
+        (LOG2E,),
+        (1 / scale, scale),
+        (1 / scale, scale, LOG2E),
+        (1 / scale, scale * LOG2E),
+        (1.0, LOG2E),
+    ):
+        yield lambda s, at=at, factors=factors: rounded(s, at, factors)
 
 
 def walked(exact: Exact, BLOCK_M: int, BLOCK_N: int, step: Callable[[Step], State]) -> dict[str, torch.Tensor]:

@@ -6,6 +6,7 @@ from itertools import chain
 import torch
 
 from labs_helpers.attention.lab04.checks.causes import times_too_large
+from labs_helpers.attention.lab04.checks.steps import score_roundings
 from labs_helpers.attention.lab05.checks.backward_pass import NAMES, BackwardPass
 from labs_helpers.attention.lab05.checks.mask_causes import mask_causes
 from labs_helpers.attention.lab05.checks.nan_causes import nan_causes
@@ -61,6 +62,11 @@ def ds_causes(e: BackwardPass, gradient: str):
     yield (
         "delta is rounded to 16 bits; the difference of two rounded numbers is wrong",
         e.but(delta=e.delta.half().double()),
+    )
+    yield (
+        "dP and delta are rounded to 16 bits before one is subtracted from the other; the difference of two rounded "
+        "numbers is wrong",
+        e.but(dp=e.dp.half().double(), delta=e.delta.half().double()),
     )
     yield f"the scale is missing: the scores are scale · Q·Kᵀ, so {gradient} takes it too", e.but(s=e.s, scale=1.0)
     yield f"the scale is applied twice to {gradient}", e.but(s=e.s, scale=e.scale**2)
@@ -128,5 +134,8 @@ def exponent_causes(e: BackwardPass):
         "P is exp(s − lse); here exp(s) is divided by lse",
         e.but(p=(torch.exp(e.s) / e.lse).masked_fill(~e.seen, 0.0)),
     )
+    for rounded in score_roundings(e.scale):
+        yield "the scores are rounded to 16 bits; they stay in float32", e.but(s=rounded(e.s), slope=e.slope)
+    yield "lse is rounded to 16 bits; it stays in float32", e.but(lse=e.lse.half().double(), slope=e.slope)
     outside = e.walked(e.corner) & ~e.seen
     yield "P of what is not seen is 1; it has to be 0", e.but(p=e.p.masked_fill(outside, 1.0))

@@ -5,13 +5,14 @@ from dataclasses import replace
 
 import torch
 
+from labs_helpers.attention.lab04.checks.explaining import explaining
 from labs_helpers.attention.lab04.checks.results import expect_nothing_beside
 from labs_helpers.attention.lab05.checks.backward_pass import NAMES, BackwardPass
 from labs_helpers.attention.lab05.checks.bounds import WHY, gradient_bounds
 from labs_helpers.attention.lab05.checks.cases import CASES
 from labs_helpers.attention.lab05.checks.causes import gradient_causes
-from labs_helpers.course.verdict import Run, Wrong, expect_close, expect_dtype, run_watched
-from labs_helpers.course.verdict.trials import PRINT_IT
+from labs_helpers.course.verdict import Run, Wrong, expect_close, expect_dtype, one_thread, run_watched
+from labs_helpers.course.verdict.advice import print_it
 
 LETTERS = {"q": "Q", "k": "K", "v": "V", "do": "dO", "lse": "lse", "delta": "delta"}
 
@@ -65,8 +66,10 @@ def expect_gradient(run: Run, name: str, value, exact: BackwardPass, dtype) -> N
         raise Wrong(run.case, f"no kernel was given {NAMES[name]}: PyTorch made it")
     run.expect_written_once(NAMES[name])
     expect_dtype(run, dtype, "the inputs have that")
-    bound, causes = gradient_bounds(exact, dtype)[name], gradient_causes(exact, name, run.launches[-1].kernel, value)
-    expect_close(run.case, value, getattr(exact, name), bound, WHY, causes, advice=PRINT_IT)
+    bound, right = gradient_bounds(exact, dtype)[name], getattr(exact, name)
+    causes = explaining(gradient_causes(exact, name, run.launches[-1].kernel, value), value, right, bound)
+    with one_thread():  # many small products: several mostly wait for each other
+        expect_close(run.case, value, right, bound, WHY, causes, advice=print_it(run.launches, value))
 
 
 def expect_nothing_stored(run: Run, known) -> None:
