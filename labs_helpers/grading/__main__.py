@@ -12,8 +12,10 @@ import sys
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from math import ceil
 from pathlib import Path
+from threading import Event
 
 from labs_helpers.grading import gradebook
 from labs_helpers.grading.gradebook import ERROR, GRADED, MISSING, REVIEW, UNREADABLE, Record
@@ -21,6 +23,7 @@ from labs_helpers.grading.inbox import BadInbox, HandedIn, class_list, students,
 from labs_helpers.grading.jail import LIMITS, Limits, why_not
 from labs_helpers.grading.marks import marks
 from labs_helpers.grading.notebook_file import MOST_BYTES, Unreadable
+from labs_helpers.grading.verdict import Verdict, verdicts
 from labs_helpers.labs import LABS, Lab
 
 
@@ -77,9 +80,10 @@ def grade_all(
             found.append(kept)
         else:
             todo.append(one)
-    began = datetime.now(UTC)
+    began, over = datetime.now(UTC), Event()
+    judge = partial(verdicts, over=over.is_set)
     with ThreadPoolExecutor(jobs) as pool:
-        running = [pool.submit(grade, lab, one, limits, due) for one in todo]
+        running = [pool.submit(grade, lab, one, limits, due, judge) for one in todo]
         try:
             for number, done in enumerate(as_completed(running), start=1):
                 record = done.result()
@@ -89,18 +93,21 @@ def grade_all(
                 print(f"[{number}/{len(todo)}] {record.student}: {record.status}, {record.raw:g} points; "
                       f"{ceil(left.total_seconds() / 60)} min left", file=sys.stderr, flush=True)  # fmt: skip
         except BaseException:
+            over.set()  # ends the jails, so that nothing has to be waited for
             pool.shutdown(wait=False, cancel_futures=True)
             raise
     return found
 
 
-def grade(lab: Lab, one: HandedIn, limits: Limits, due: datetime | None) -> Record:
+def grade(
+    lab: Lab, one: HandedIn, limits: Limits, due: datetime | None, judge: Callable[..., list[Verdict]] = verdicts
+) -> Record:
     """Never raises: what goes wrong is in the record, and is no zero."""
     late = max(0, ceil((one.at - due).total_seconds() / 86_400)) if due else 0
     flags = (f"{len(one.others) + 1} files, of which the newest is graded",) if one.others else ()
     record = Record(one.student, GRADED, digest=_digest(one.path), late_days=late, flags=flags)
     try:
-        found = tuple(marks(one.path, lab, limits))
+        found = tuple(marks(one.path, lab, limits, judge))
     except Unreadable as error:
         return replace(record, status=UNREADABLE, reason=str(error))
     except Exception as error:

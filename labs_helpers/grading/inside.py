@@ -18,6 +18,7 @@ import select
 import signal
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from time import monotonic
 from typing import Any
 
@@ -25,6 +26,8 @@ MOST = 2**20  # bytes that a job may tell
 
 
 def main() -> None:
+    if Path("/proc/1/comm").read_text().strip() != "bwrap":  # all processes in reach are ended after each answer
+        sys.exit("this runs in a jail alone: python -m labs_helpers.grading makes one")
     given = json.loads(sys.stdin.read())
     told = os.dup(1)
     nowhere = os.open(os.devnull, os.O_RDWR)

@@ -58,7 +58,10 @@ def _whole(answer: Answer) -> Answer:
     """With what it needs of its author's other cells, and no more."""
     if answer.problem or not answer.source:
         return answer
-    return replace(answer, before=needed(answer.before, answer.source))
+    try:
+        return replace(answer, before=needed(answer.before, answer.source))
+    except RecursionError:  # made to be nested so deeply that it cannot be written out again
+        return replace(answer, problem="the notebook's own cells are nested too deeply")
 
 
 def _mark(answer: Answer, found: Verdict | None, strange: list[str]) -> Mark:

@@ -6,7 +6,7 @@ import ast
 import json
 import secrets
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from labs_helpers.grading.jail import LIMITS, Limits, in_jail
 from labs_helpers.grading.notebook_file import Cell
 from labs_helpers.grading.plain_python import plain_python
 from labs_helpers.grading.submission import Answer
-from labs_helpers.launch.process import ProcessFailed, run
+from labs_helpers.launch.process import ProcessFailed, ProcessStopped, run
 
 RIGHT, WRONG, CRASHED, TIMEOUT, FAILED = "right", "wrong", "crashed", "timeout", "failed"
 START_S = 30.0  # that Python, torch and Triton may take to begin in a jail on a busy machine
@@ -32,9 +32,14 @@ class Verdict:
     message: str = ""
 
 
-def verdicts(answers: Sequence[Answer], imports: Iterable[str], limits: Limits = LIMITS) -> list[Verdict]:
+def verdicts(
+    answers: Sequence[Answer],
+    imports: Iterable[str],
+    limits: Limits = LIMITS,
+    over: Callable[[], object] | None = None,
+) -> list[Verdict]:
     """What the course's check says of each of some answers of one submission, in one jail. imports: the lab's
-    statements (`imports_of`).
+    statements (`imports_of`). over: is asked meanwhile, and ends the jail: ProcessStopped.
 
     The jail can read the course, its references included, and what runs in it could tell the check lies, of the other
     answers too: only answers of which that is not to be feared go there together and are to be believed.
@@ -49,7 +54,9 @@ def verdicts(answers: Sequence[Answer], imports: Iterable[str], limits: Limits =
     command = in_jail([sys.executable, "-c", STARTER], [course, course.parent / "results"], limits)
     why = "the process that ran it ended without a word"
     try:
-        output = run(command, timeout=limits.seconds * len(jobs) + START_S, env={}, input=json.dumps(given))
+        output = run(command, timeout=limits.seconds * len(jobs) + START_S, env={}, input=json.dumps(given), over=over)
+    except ProcessStopped:
+        raise
     except ProcessFailed as error:
         output = error.output
         why = f"the process that ran it died: {error.output.strip()[-300:]}"

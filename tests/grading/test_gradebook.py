@@ -6,6 +6,7 @@ import json
 import os
 import zipfile
 from datetime import UTC, datetime, timedelta
+from threading import Event
 
 import pytest
 
@@ -113,7 +114,7 @@ def graded(monkeypatch, tmp_path):
     """graded(*options): the command's exit status over tmp_path/inbox; graded.asked: whose files were graded."""
     asked = []
 
-    def marks(path, lab, limits):
+    def marks(path, lab, limits, judge):
         asked.append(path.stem)
         if path.stem == "interrupted":
             raise KeyboardInterrupt
@@ -148,6 +149,28 @@ def test_what_was_graded_before_an_interrupt_is_kept(graded, tmp_path):
     with pytest.raises(KeyboardInterrupt):
         graded()
     assert load(tmp_path / "out", "ada").status == GRADED
+
+
+def test_an_interrupt_ends_the_jails_of_those_at_work(monkeypatch, tmp_path):
+    monkeypatch.setattr(command, "why_not", lambda: "")
+    begun, ended = Event(), Event()
+
+    def marks(path, lab, limits, judge):
+        if path.stem == "ada":
+            begun.wait(20)
+            raise KeyboardInterrupt
+        begun.set()
+        while not judge.keywords["over"]():
+            ended.wait(0.01)
+        ended.set()
+        return []
+
+    monkeypatch.setattr(command, "marks", marks)
+    for name in ("ada", "bob"):
+        notebook(tmp_path / "inbox" / f"{name}.ipynb")
+    with pytest.raises(KeyboardInterrupt):
+        command.main(["00", str(tmp_path / "inbox"), "--out", str(tmp_path / "out"), "--jobs", "2"])
+    assert ended.wait(20) and load(tmp_path / "out", "bob") is None
 
 
 def test_a_graders_own_error_is_no_zero(graded, tmp_path, capsys):

@@ -91,6 +91,15 @@ def test_a_students_own_cells_count_where_the_answer_reads_them(hand_in):
     assert marks(hand_in(LAB, {one.id: using}, own), LAB, judge=judge)[0].status == REVIEW
 
 
+def test_cells_nested_without_end_cost_the_answer_that_reads_them(hand_in):
+    one, two = LAB.exercises()[:2]
+    own = ["deep = " + "not " * 900 + "1"]
+    reading = solution(LAB, one) + "\n\ndef other():\n    return deep\n"
+    sources = {one.id: reading, two.id: solution(LAB, two)}
+    found = marks(hand_in(LAB, sources, own), LAB, judge=believing)
+    assert found[0].points == 0 and "nested too deeply" in found[0].reason and found[1].points == two.points
+
+
 def test_what_is_needed_is_found_through_others():
     cells = ["a = 1\nb = a\nc = 3", "import math\nfrom x import y as z", "d += 1\nprint(d)"]
     assert needed(cells, "b; z") == ("a = 1", "b = a", "from x import y as z")

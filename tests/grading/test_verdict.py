@@ -1,13 +1,17 @@
 """Answers judged in a jail: what is right, wrong, dead, endless, or says of itself that it is right."""
 
+import sys
+
 import pytest
 
 from labs_helpers.course.stub import cell_of
+from labs_helpers.grading import verdict as module
 from labs_helpers.grading.jail import LIMITS, Limits, why_not
 from labs_helpers.grading.notebook_file import read_cells
 from labs_helpers.grading.submission import Answer, shipped_exercises
 from labs_helpers.grading.verdict import CRASHED, RIGHT, TIMEOUT, WRONG, imports_of, used_by, verdicts
 from labs_helpers.labs import LABS
+from labs_helpers.launch.process import ProcessFailed, run
 
 LAB = LABS[0]
 IMPORTS = imports_of(read_cells(LAB.path))
@@ -65,6 +69,11 @@ def test_answers_together_are_judged_one_by_one(first):
 def test_an_answer_without_end_is_ended(first):
     found = verdict(Answer(first, "while True: pass"), Limits(seconds=1.0))
     assert found.status == TIMEOUT and found.message == "did not end within 1 s"
+
+
+def test_outside_of_a_jail_nothing_is_run_or_ended():
+    with pytest.raises(ProcessFailed, match="this runs in a jail alone"):
+        run([sys.executable, "-c", module.STARTER], timeout=60, input="{}")
 
 
 def test_only_the_imports_that_an_answer_reads_are_made(first):
