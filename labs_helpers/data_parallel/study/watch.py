@@ -62,7 +62,7 @@ class Watch(threading.Thread):
     def stop(self) -> None:
         """This rank has come to its end, and is not missed."""
         self.over.set()
-        self.join()
+        self.join(5 * BEAT_S)  # the store may be gone, and a call to it wait for long
 
     def _look(self) -> str:
         """What is wrong, or nothing."""
