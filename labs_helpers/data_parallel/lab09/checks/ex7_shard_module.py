@@ -12,6 +12,13 @@ from labs_helpers.data_parallel.lab09.checks.freed_memory import watched_memory
 from labs_helpers.data_parallel.lab09.checks.hook_times import EARLY, FULL, Arrivals, sent_early
 from labs_helpers.data_parallel.lab09.checks.kept import CAUSE as KEPT
 from labs_helpers.data_parallel.lab09.checks.kept import bytes_kept, hooks_of
+from labs_helpers.data_parallel.lab09.checks.module_expected import (
+    COMPUTES,
+    cost,
+    expect_shards,
+    expect_when,
+    expect_whole_when,
+)
 from labs_helpers.data_parallel.lab09.checks.module_mistakes import causes, parts_of
 from labs_helpers.data_parallel.lab09.checks.ranks import expect_sent, on_ranks
 from labs_helpers.data_parallel.lab09.checks.tensors import expect_all, expect_tensor, numbers
@@ -39,24 +46,10 @@ ERRORS = (
     ),
     (r"reduce_scatter_tensor: input has shape", "the gradients need whole's padding behind them: n elements"),
 )
-LATER = "until the module's next use; it is gathered in each forward and each backward pass"
-AT = {
-    "made": ("when shard_module returns", "nothing has been used yet: free it at the end"),
-    "between": ("between forward and backward", "a forward hook frees it"),
-    "other": ("while the other module computes", "a forward hook frees it, before the next module begins"),
-    "behind": ("after backward", "once the last gradient has arrived, the weights have done their work"),
-}
-COMPUTES, UPDATED = "a module computes", 0.75
+UPDATED = 0.75
 OLD = "what is gathered is as it was at the beginning: the optimizer changes shard, and shard is to be gathered"
 UNFILLED = "whole is not what the gather fills, or is freed before the module has computed, as by hooks on its parts"
 PASSED = "weights are freed before backward has read them: it has passed with the last gradient, and not before"
-NO_MEMORY = (
-    "it is gathered, but whole has no memory when the module computes: resize_(whole.nbytes) comes before the "
-    "gather, and free after the module"
-)
-AFTERWARDS = (
-    "register_full_backward_hook is called after the module's backward: what it gathers stays; a pre hook is before"
-)
 ADVICE = "print a line in each function, and run the module forward and backward once: which comes when?"
 
 
@@ -106,12 +99,12 @@ def shard_module(student):
         stale = [_alone(own, updated=1.0)[0] for own in inputs]
         sizes = [-(-len(start) // size) * size for start in starts[0]]
         for rank, result in enumerate(run.results):
-            _expect_shards(title, rank, result, starts[rank], place[rank], size)
+            expect_shards(title, rank, result, starts[rank], place[rank], size)
         for k in range(steps):
             case = f"{title}, pass {k + 1}" if steps > 1 else title
             for rank, result in enumerate(run.results):
-                _expect_whole_when(case, rank, result["passes"][k], run)
-        _expect_when(title, run, ranks, size)
+                expect_whole_when(case, rank, result["passes"][k], run)
+        expect_when(title, run, ranks, size)
         for k in range(steps):
             case = f"{title}, pass {k + 1}" if steps > 1 else title
             states = [result["passes"][k] for result in run.results]
@@ -144,9 +137,9 @@ def shard_module(student):
                         raise Wrong(
                             case, f"rank {rank}: a parameter still has its whole .grad after backward", cause=cause
                         )
-        _expect_when(title, run, ranks, size)
+        expect_when(title, run, ranks, size)
         wanted = [(kind, n) for n in sizes for kind in ("all-gather", "all-gather", "reduce-scatter")]
-        expect_sent(title, run, wanted * (steps * (size > 1)), _cost(run, steps))
+        expect_sent(title, run, wanted * (steps * (size > 1)), cost(run, steps))
         for rank, result in enumerate(run.results):
             if any(any(state["views"]) for state in result["passes"]):
                 cause = "reduce-scatter into torch.empty_like(shard): a slice keeps all that it is cut from"
@@ -242,70 +235,3 @@ def _alone(inputs, updated=UPDATED):
             for p in (p for layer in layers for p in layer.parameters()):
                 p.mul_(updated)
     return outputs, gradients, start
-
-
-def _expect_shards(case: str, rank: int, result, start, place: int, size: int) -> None:
-    for m, one in enumerate(result["shards"]):
-        if not isinstance(one, nn.Parameter):
-            kind = "None" if one is None else f"a {type(one).__name__}"
-            cause = "a return is missing" if one is None else "an optimizer takes nn.Parameter(…) of it"
-            raise Wrong(case, f"rank {rank}: returned {kind}; an nn.Parameter is asked for", cause=cause)
-        right = nn.functional.pad(start[m], (0, -len(start[m]) % size)).chunk(size)
-        first = result["start"][m]
-        if not result["own"][m]:
-            cause = "a slice of whole has whole's memory, which is freed; .clone() copies it first"
-            raise Wrong(case, f"rank {rank}'s shard is a view of whole", cause=cause)
-        if first.shape == right[place].shape and torch.equal(first, right[place]):
-            continue
-        cause = ""
-        if first.shape != right[place].shape:
-            said = f"has shape {tuple(first.shape)}, expected {tuple(right[place].shape)}"
-        else:
-            said = f"begins with {first[0]:.5g}, expected {right[place][0]:.5g}"
-            if first.isnan().any():
-                cause = "it is copied before whole is freed"
-            elif torch.equal(first, right[0]):
-                cause = "every rank has the first part; its own is dist.get_rank(group)'s"
-            else:
-                others = [i for i, part in enumerate(right) if torch.equal(first, part)]
-                cause = "it is another rank's part" if others else "its values are not whole's: a copy is asked for"
-        raise Wrong(case, f"rank {rank}'s shard {said}", cause=cause)
-    _expect_gone(case, rank, result["made"], "made")
-
-
-def _expect_gone(case: str, rank: int, alive, when: str, which=(0, 1)) -> None:
-    for m in which:
-        if alive[m]:
-            said, cause = AT[when]
-            raise Wrong(case, f"rank {rank}: module {m}'s whole has its memory {said}", cause=cause)
-
-
-def _expect_whole_when(case: str, rank: int, state, run) -> None:
-    for m, when in ((0, "first"), (1, "second")):
-        if not state[when][m]:
-            called = run.started_between(rank, "forward begins", COMPUTES)
-            cause = "a forward pre-hook gathers it" if m or not called else NO_MEMORY
-            raise Wrong(case, f"rank {rank}: module {m} computes, and whole has no memory", cause=cause)
-    _expect_gone(case, rank, state["second"], "other", (0,))
-    _expect_gone(case, rank, state["between"], "between")
-    if state["late"] and any(state["behind"]):
-        raise Wrong(case, f"rank {rank}: whole has its memory after backward", cause=AFTERWARDS)
-    _expect_gone(case, rank, state["behind"], "behind")
-
-
-def _expect_when(case: str, run, ranks: int, size: int) -> None:
-    for rank in range(ranks if size > 1 else 0):
-        for phase in ("forward", "backward"):
-            names = [c.name for c in run.started_between(rank, f"{phase} begins", f"{phase} ends")]
-            if not any("gather" in name for name in names):
-                hook = "full_backward" if phase == "backward" else phase
-                cause = f"register_{hook}_pre_hook(gather), and gather gathers each time"
-                found = f"rank {rank}: nothing is gathered in the {phase} pass; whole has no memory {LATER}"
-                raise Wrong(case, found, cause=cause)
-
-
-def _cost(run, steps: int) -> str:
-    gathers = sum("gather" in call.name for call in run.of(0))
-    if gathers > 4 * steps:
-        return "gathered more often than once forward and once backward"
-    return ""

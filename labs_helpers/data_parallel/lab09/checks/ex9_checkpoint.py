@@ -6,12 +6,12 @@ import torch
 from torch import Tensor, nn
 
 from labs_helpers.course.exercise import exercise
-from labs_helpers.course.verdict import Wrong, expect_tuple, likely
+from labs_helpers.course.verdict import Wrong, expect_tuple
 from labs_helpers.data_parallel.lab09 import exercises
+from labs_helpers.data_parallel.lab09.checks.checkpoint_expected import SHARED, expect_loaded, expect_state, same
 from labs_helpers.data_parallel.lab09.checks.ranks import DTYPES, on_ranks
-from labs_helpers.data_parallel.lab09.checks.tensors import near, numbers
+from labs_helpers.data_parallel.lab09.checks.tensors import numbers
 
-FORM = '{"parameters": …, "optimizer": {name: value}}'
 ERRORS = (
     (DTYPES, "parameters and moments are not always float32: what they are gathered into has their dtype"),
     (
@@ -43,12 +43,6 @@ ERRORS = (
 ADAMW = partial(torch.optim.AdamW, lr=0.1, weight_decay=0.01)
 MOMENTUM = partial(torch.optim.SGD, lr=0.5, momentum=0.5)
 PLAIN = partial(torch.optim.SGD, lr=0.5)
-SHARED = "clone() first: the optimizer changes its tensors in place"
-EMPTY = (
-    "the state of a fresh optimizer is empty, so that load() finds no entry of optimizer.state[shard] to set: the "
-    "names are those in state['optimizer']"
-)
-ADVICE = "5 elements on 2 ranks: write down each rank's shard, the padding, and the same for 3 ranks."
 
 
 @exercise("09/9", "a checkpoint for any number of ranks", points=10, minutes=20, reference=exercises.checkpoint)
@@ -66,8 +60,8 @@ def checkpoint(student):
             run = on_ranks(case, student, _save, [(numel, make, 2)] * ranks, errors=ERRORS, groups=groups)
             saved = run.results[0][0]
             for rank, (state, after) in enumerate(run.results):
-                _expect_state(case, rank, state, right, size, make)
-                if not _same(state, after):
+                expect_state(case, rank, state, right, size, make)
+                if not same(state, after):
                     raise Wrong(case, f"rank {rank}'s saved state changes as training goes on", cause=SHARED)
         for ranks in loaders:
             size = len(groups[0]) if groups else ranks
@@ -75,7 +69,7 @@ def checkpoint(student):
             given = [(numel, make, _copied(saved)) for _ in range(ranks)]
             run = on_ranks(case, student, _load, given, errors=ERRORS, groups=groups)
             for rank, found in enumerate(run.results):
-                _expect_loaded(case, rank, found, right, later, size)
+                expect_loaded(case, rank, found, right, later, size)
         sizes = ", ".join(map(str, loaders if not groups else (2,)))
         yield f"{name}: {numel} elements saved on {size if groups else savers[0]} ranks, loaded on {sizes}, trained on"
 
@@ -154,141 +148,3 @@ def _loaded_later(shard, optimizer, load, state):
     except Exception:
         return None
     return _copied(dict(optimizer.state[shard]))
-
-
-def _same(one, other) -> bool:
-    if isinstance(one, dict):
-        return isinstance(other, dict) and one.keys() == other.keys() and all(_same(one[k], other[k]) for k in one)
-    if isinstance(one, Tensor):
-        return isinstance(other, Tensor) and one.shape == other.shape and torch.equal(one.detach(), other.detach())
-    return one == other
-
-
-def _expect_state(case: str, rank: int, state, right, size: int, make) -> None:
-    if not isinstance(state, dict) or state.keys() != right.keys() or not isinstance(state["optimizer"], dict):
-        cause = "a return is missing in save()" if state is None else ""
-        if isinstance(state, dict) and state.keys() != right.keys():
-            cause = "the names are those of the docstring"
-        raise Wrong(case, f"rank {rank}: save() returned {state!r:.70}; {FORM} is asked for", cause=cause)
-    if state["optimizer"].keys() != right["optimizer"].keys():
-        found, wanted = (sorted(map(str, one["optimizer"])) for one in (state, right))
-        nested = any(isinstance(value, dict) for value in state["optimizer"].values())
-        cause = "the entries of optimizer.state[shard] themselves, not a dict of them" if nested else ""
-        raise Wrong(case, f"rank {rank}: 'optimizer' has {found}, expected {wanted}", cause=cause)
-    _expect_value(case, f"rank {rank}'s 'parameters'", state["parameters"], right["parameters"], size, rank)
-    for key, value in right["optimizer"].items():
-        _expect_value(case, f"rank {rank}'s {key!r}", state["optimizer"][key], value, size, rank)
-
-
-def _expect_value(case: str, name: str, found, right: Tensor, size: int, rank: int) -> None:
-    if not isinstance(found, Tensor):
-        if right.ndim == 0 and isinstance(found, int | float) and found == right:
-            return
-        raise Wrong(case, f"{name} is {found!r:.60}; a tensor is asked for")
-    if right.ndim and found.dtype != right.dtype:
-        raise Wrong(case, f"{name} is {found.dtype}, expected {right.dtype}", cause="it has the dtype of shard")
-    if found.shape != right.shape:
-        padded = -(-right.numel() // size) * size
-        causes = {
-            padded: "the padding is in it: another number of ranks pads otherwise",
-            padded // size: "this rank's shard alone: nothing is gathered",
-        }
-        cause = "one number per tensor is the same on all ranks, and no part of anything" if right.ndim == 0 else ""
-        cause = cause or (
-            causes.get(found.numel(), "") if found.ndim == 1 else "torch.cat puts parts one behind the other"
-        )
-        raise Wrong(case, f"{name} has shape {tuple(found.shape)}, expected {tuple(right.shape)}", cause=cause)
-    if not near(found, right):
-        at = int((found.double() - right.double()).abs().nan_to_num(9e9).flatten().argmax())
-        parts = nn.functional.pad(right.flatten(), (0, -right.numel() % size)).chunk(size)
-        n = right.numel()
-        candidates = [
-            ("the shards are in the reverse order of the ranks", torch.cat(parts[::-1])[:n]),
-            (
-                "only this rank's part is in it: nothing is gathered",
-                torch.cat([part if i == rank % size else torch.zeros_like(part) for i, part in enumerate(parts)])[:n],
-            ),
-            ("every part is rank 0's", torch.cat([parts[0]] * size)[:n]),
-            ("every part is this rank's own", torch.cat([parts[rank % size]] * size)[:n]),
-            (
-                "the last elements are cut off in front: padding stands behind",
-                torch.cat(parts)[len(torch.cat(parts)) - n :],
-            ),
-        ]
-        cause = likely(candidates, lambda one: near(found.flatten(), one)) if right.ndim else ()
-        found_at, right_at = found.flatten()[at], right.flatten()[at]
-        raise Wrong(
-            case, f"{name}, element {at}, is {found_at:.5g}, expected {right_at:.5g}", cause=cause, advice=ADVICE
-        )
-
-
-def _expect_loaded(case: str, rank: int, found, right, later, size: int) -> None:
-    place = found["rank"]
-
-    def part(whole):
-        return nn.functional.pad(whole, (0, -len(whole) % size)).chunk(size)[place]
-
-    shard, entries, given = found["loaded"]
-    _expect_part(case, f"rank {rank}'s shard", shard, right["parameters"], size, place)
-    if entries.keys() != right["optimizer"].keys():
-        cause = "" if entries else "nothing that load() does reaches optimizer.state[shard]"
-        if found["others"]:
-            cause = "optimizer.state is looked up by shard itself, not by a number or a name"
-        elif found["warm"] and _same_entries(found["warm"], right["optimizer"], part):
-            cause = EMPTY
-        names = sorted(right["optimizer"])
-        raise Wrong(case, f"rank {rank}: optimizer.state[shard] has {sorted(entries)}, expected {names}", cause=cause)
-    for key, value in right["optimizer"].items():
-        if value.ndim:
-            _expect_part(case, f"rank {rank}'s {key!r}", entries[key], value, size, place)
-        elif float(entries[key]) != float(value):
-            cause = "begun anew, not loaded" if not float(entries[key]) else ""
-            raise Wrong(case, f"rank {rank}'s {key!r} is {float(entries[key])}, expected {float(value)}", cause=cause)
-    if found["others"]:
-        cause = "optimizer.state is looked up by shard itself"
-        raise Wrong(case, f"rank {rank}: optimizer.state has an entry for something else than shard", cause=cause)
-    if not _same(found["given"][0], given):
-        raise Wrong(case, f"rank {rank}: load() changes the state that it is given")
-    if not near(found["after"], part(later["parameters"])):
-        raise Wrong(case, f"rank {rank}: the step after load() is not the one of a run that was never saved")
-    if not _same(*found["given"]):
-        raise Wrong(case, f"rank {rank}: training changes the state that load() was given", cause=SHARED)
-
-
-def _same_entries(found, right, part) -> bool:
-    wanted = {key: part(value) if value.ndim else value for key, value in right.items()}
-    return found.keys() == wanted.keys() and all(
-        torch.is_tensor(one) and one.shape == wanted[key].shape and near(one, wanted[key]) for key, one in found.items()
-    )
-
-
-def _expect_part(case: str, name: str, found, whole: Tensor, size: int, place: int) -> None:
-    padded = nn.functional.pad(whole, (0, -len(whole) % size))
-    right, n = padded.chunk(size)[place], len(padded) // size
-    if not isinstance(found, Tensor) or found.shape != right.shape:
-        shape = tuple(found.shape) if isinstance(found, Tensor) else f"{found!r:.40}"
-        cause = {whole.numel(): "the whole is loaded on every rank: a shard is a part of it",
-                 whole[place * n : (place + 1) * n].numel(): "the last shard's padding is missing"}  # fmt: skip
-        known = cause.get(found.numel(), "") if isinstance(found, Tensor) else ""
-        raise Wrong(case, f"{name} has shape {shape}, expected {tuple(right.shape)}", cause=known)
-    if near(found, right):
-        return
-    small, fours = len(whole) // size, nn.functional.pad(whole, (0, -len(whole) % 4)).chunk(4)
-    short = whole[place * small : (place + 1) * small]
-    candidates = [
-        ("nothing is loaded into it", torch.full_like(right, 9.0)),
-        ("it is added to what was there", right + 9.0),
-        ("begun anew, not loaded", torch.zeros_like(right)),
-        ("every size-th element; a shard is a run of neighbours", padded[place::size]),
-        ("every rank loads the first part", padded.chunk(size)[0]),
-        ("the parts are those of 4 ranks", fours[min(place, 3)]),
-        ("the order of the ranks is reversed", padded.chunk(size)[size - 1 - place]),
-        ("shards are cut in the size that rounds down", nn.functional.pad(short, (0, n - len(short)))),
-        ("padding stands behind the last element, and not in front", nn.functional.pad(
-            whole, (len(padded) - len(whole), 0)).chunk(size)[place]),
-    ]  # fmt: skip
-    at = int((found.double() - right.double()).abs().nan_to_num(9e9).argmax())
-    cause = likely(candidates, lambda one: near(found, one))
-    if not cause and place * n + at >= len(whole):
-        cause = "behind the last element there is padding, and padding is 0"
-    raise Wrong(case, f"{name}, element {at}, is {found[at]:.5g}, expected {right[at]:.5g}", cause=cause, advice=ADVICE)
