@@ -5,6 +5,8 @@ Little's law: bytes on their way = bandwidth × latency. On a GPU alone.
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 import torch
 import triton
 import triton.language as tl
@@ -58,10 +60,7 @@ def measure_in_flight(multiprocessors: int) -> list[dict]:
                     "bytes_in_flight": bytes_in_flight(warps, stages),
                     "bytes": READ_BYTES,
                     "multiprocessors": multiprocessors,
-                    "median_ms": timing.median_ms,
-                    "p20_ms": timing.p20_ms,
-                    "p80_ms": timing.p80_ms,
-                    "runs": timing.runs,
+                    **asdict(timing),
                 }
             )
     return records

@@ -6,6 +6,7 @@ wait for memory all the time, and so leave them to each other.
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from functools import partial
 
 import torch
@@ -52,10 +53,7 @@ def measure_waves(multiprocessors: int) -> list[dict]:
                     "does": kind,
                     "l2": "warm",
                     "multiprocessors": multiprocessors,
-                    "median_ms": timing.median_ms,
-                    "p20_ms": timing.p20_ms,
-                    "p80_ms": timing.p80_ms,
-                    "runs": timing.runs,
+                    **asdict(timing),
                 }
             )
     return records
