@@ -63,10 +63,22 @@ class Exercise:
 
     def verify(self, student) -> list[str]:
         """Every line of the check, without printing; raises Wrong. For tests and for other processes."""
+        lines, wrong = self.tried(student)
+        if wrong:
+            raise wrong
+        return lines
+
+    def tried(self, student) -> tuple[list[str], Wrong | None]:
+        """The lines of the cases that are right, and what is wrong with the one after them."""
+        lines: list[str] = []
         try:
-            return list(self._trials(student))
+            for line in self._trials(student):
+                lines.append(line)
         except (Exception, TimeLimit) as error:
-            raise _judged(student, error) from error
+            wrong = _judged(student, error)
+            wrong.__cause__ = error
+            return lines, wrong
+        return lines, None
 
     def _trials(self, student) -> Iterator[str]:
         from labs_helpers.measure.machine import this_machine

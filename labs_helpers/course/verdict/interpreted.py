@@ -21,7 +21,4 @@ def _verify(student, module: str, exercise_id: str) -> tuple[list[str], Wrong | 
     from labs_helpers.course.scoreboard import SCORES
 
     importlib.import_module(module)
-    try:
-        return SCORES.exercises[exercise_id].verify(student), None
-    except Wrong as error:
-        return [], error
+    return SCORES.exercises[exercise_id].tried(student)
