@@ -12,15 +12,15 @@ from __future__ import annotations
 
 import contextlib
 import json
-import linecache
 import os
 import select
 import signal
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from time import monotonic
 from typing import Any
+
+from labs_helpers.grading.judged import judged, result
 
 MOST = 2**20  # bytes that a job may tell
 
@@ -77,47 +77,8 @@ def _in_a_process(lab: Any, job: dict[str, Any], seconds: float, told: int) -> d
         return dict(json.loads(content))
     except ValueError:
         if not ended:
-            return _result("timeout", f"did not end within {seconds:g} s")
-        return _result("crashed", "the process that ran it ended without a word")
-
-
-def _result(status: str, message: str = "", lines: list[str] | None = None) -> dict[str, Any]:
-    return {"status": status, "lines": lines or [], "message": message}
-
-
-def judged(lab: Any, job: dict[str, Any]) -> dict[str, Any]:
-    """What the check says of the job's answer."""
-    from labs_helpers.course.verdict.wrong import Wrong
-
-    exercises = lab.exercises()
-    place = [exercise.id for exercise in exercises].index(job["exercise"])
-    exercise = exercises[place]
-    names: dict[str, Any] = {"__name__": "__main__"}
-    names |= {one.trial.__name__: one.reference for one in exercises[:place] if one.reference is not None}
-    for line in job["imports"]:
-        exec(line, names)
-    for number, cell in enumerate(job["before"]):
-        with contextlib.suppress(Exception):  # a cell of the student's that fails in the notebook fails here
-            run_cell(cell, f"<cell {number}>", names)
-    try:
-        run_cell(job["source"], "<answer>", names)
-        function = names.get(exercise.trial.__name__)
-        if not isinstance(function, Callable) and not hasattr(function, "fn"):  # type: ignore[arg-type]
-            return _result("wrong", f"the cell does not define {exercise.trial.__name__}")
-    except Exception as error:
-        return _result("wrong", f"{type(error).__name__}: {error}")
-    try:
-        return _result("right", lines=exercise.verify(function))
-    except Wrong as wrong:
-        return _result("wrong", str(wrong))
-    except Exception as error:
-        return _result("failed", f"{type(error).__name__}: {error}")
-
-
-def run_cell(source: str, name: str, names: dict[str, Any]) -> None:
-    """Runs it as a cell whose source can be found again: Triton compiles what `inspect` reads."""
-    linecache.cache[name] = len(source), None, source.splitlines(keepends=True), name
-    exec(compile(source, name, "exec"), names)
+            return result("timeout", f"did not end within {seconds:g} s")
+        return result("crashed", "the process that ran it ended without a word")
 
 
 if __name__ == "__main__":

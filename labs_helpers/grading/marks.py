@@ -10,11 +10,12 @@ from pathlib import Path
 
 from labs_helpers.course.stub import cell_of
 from labs_helpers.grading.jail import LIMITS, Limits
+from labs_helpers.grading.lab_imports import imports_of
 from labs_helpers.grading.notebook_file import read_cells
-from labs_helpers.grading.own_cells import needed
+from labs_helpers.grading.own_cells import whole
 from labs_helpers.grading.plain_answer import beyond
 from labs_helpers.grading.submission import Answer, read_submission
-from labs_helpers.grading.verdict import FAILED, RIGHT, WRONG, Verdict, imports_of, verdicts
+from labs_helpers.grading.verdict import FAILED, RIGHT, WRONG, Verdict, verdicts
 from labs_helpers.grading.vocabulary import Vocabulary, vocabulary
 from labs_helpers.labs import LABS, Lab
 
@@ -43,7 +44,7 @@ def marks(
 ) -> list[Mark]:
     """A Mark per exercise of the lab. notebook_file.Unreadable where the file is no notebook."""
     imports = imports_of(read_cells(lab.path))
-    answers = [_whole(answer) for answer in read_submission(path, lab)]
+    answers = [whole(answer) for answer in read_submission(path, lab)]
     tried = [answer for answer in answers if answer.attempted and not answer.problem]
     strange = {one.shipped.id: beyond("\n".join((*one.before, one.source)), words_of(one.shipped.id)) for one in tried}
     plain = [answer for answer in tried if not strange[answer.shipped.id]]
@@ -52,16 +53,6 @@ def marks(
         told = judge(together, imports, limits)
         found |= {answer.shipped.id: one for answer, one in zip(together, told, strict=True)}
     return [_mark(one, found.get(one.shipped.id), strange.get(one.shipped.id, [])) for one in answers]
-
-
-def _whole(answer: Answer) -> Answer:
-    """With what it needs of its author's other cells, and no more."""
-    if answer.problem or not answer.source:
-        return answer
-    try:
-        return replace(answer, before=needed(answer.before, answer.source))
-    except RecursionError:  # made to be nested so deeply that it cannot be written out again
-        return replace(answer, problem="the notebook's own cells are nested too deeply")
 
 
 def _mark(answer: Answer, found: Verdict | None, strange: list[str]) -> Mark:
