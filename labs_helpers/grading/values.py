@@ -113,9 +113,11 @@ def _as_tensor(value: Any) -> torch.Tensor:
 def _of_tensors(found: torch.Tensor, expected: torch.Tensor) -> str:
     if found.shape != expected.shape and max(found.numel(), expected.numel()) > 1:
         return f"shape {tuple(found.shape)}, not {tuple(expected.shape)}"
-    one, other = found.double().reshape(-1), expected.double().reshape(-1)
     kinds = [str(x.dtype).removeprefix("torch.") for x in (found, expected) if x.dtype.is_floating_point]
     bound = max((TOLERANCES[kind] for kind in kinds), default=0.0)
+    if not kinds:  # whole numbers, of which float64 does not hold all
+        return "" if torch.equal(found.long().reshape(-1), expected.long().reshape(-1)) else "other values"
+    one, other = found.double().reshape(-1), expected.double().reshape(-1)
     finite = other.isfinite()
     if not torch.equal(one.isfinite(), finite) or not torch.equal(
         one[~finite].nan_to_num(0.5), other[~finite].nan_to_num(0.5)

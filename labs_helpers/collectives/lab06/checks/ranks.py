@@ -1,14 +1,11 @@
 """Runs an answer on practice ranks and on real ones; whatever goes wrong comes back as a Wrong."""
 
-import copy
 import dis
-from types import CodeType, FunctionType
-
-import numpy as np
 
 from labs_helpers.collectives.lab06.checks.deadlocks import describe_deadlock
+from labs_helpers.collectives.lab06.own_memory import names_in, of_its_own
 from labs_helpers.collectives.practice import Deadlock, Practice, PracticeTimeout, RankFailed, practice
-from labs_helpers.compile.source import names_used, plain, reachable
+from labs_helpers.compile.source import plain
 from labs_helpers.course.verdict import Wrong, cause_of, describe_error, real_ranks
 
 PRACTICE_LIMIT_S = 5
@@ -52,7 +49,7 @@ def on_practice_ranks(case: str, student, own: list[tuple], call=called) -> Prac
     Raises Wrong for a deadlock, an error of a rank, a loop that does not end, a message that nobody received, a
     request that nobody waited for.
     """
-    names = {name for part in reachable(student).values() for name in _names(plain(part).__code__)}
+    names = names_in(student)
     if "COMM_WORLD" in names:
         found = "MPI.COMM_WORLD is used: all the ranks that there are; the function is to work among those of comm"
         raise Wrong(case, found, cause="COMM_WORLD in place of comm, which is handed over")
@@ -86,31 +83,6 @@ def on_practice_ranks(case: str, student, own: list[tuple], call=called) -> Prac
         until = "until its Wait returns, MPI may still read or write the buffer"
         raise Wrong(case, f"{first} is never waited for{more}: {until}. Keep what it returns, and call its Wait().")
     return run
-
-
-def of_its_own(student):
-    """The answer with memory of its own for what it keeps in global variables: real ranks have that, threads do not."""
-    parts = [plain(part) for part in reachable(student).values()]
-    if not any(isinstance(value, np.ndarray | list | dict) for part in parts for value in names_used(part).values()):
-        return student
-    home = dict(plain(student).__globals__)
-    for name in {name for part in parts for name in names_used(part)} & home.keys():
-        value = home[name]
-        if isinstance(value, np.ndarray | list | dict):
-            home[name] = copy.deepcopy(value)
-        elif any(value is part for part in parts):
-            home[name] = _with_globals(value, home)
-    return _with_globals(plain(student), home)
-
-
-def _with_globals(function, home: dict):
-    return FunctionType(function.__code__, home, function.__name__, function.__defaults__, function.__closure__)
-
-
-def _names(code: CodeType) -> set[str]:
-    """All that a function's code looks up, attributes too, and that of what is defined inside it."""
-    inner = [_names(constant) for constant in code.co_consts if isinstance(constant, CodeType)]
-    return set(code.co_names).union(*inner)
 
 
 def unused(student, run: Practice, name: str = "recv") -> str:
