@@ -13,7 +13,9 @@ from typing import Any
 
 from labs_helpers.grading.marks import Mark
 
-GRADED, REVIEW, MISSING, UNREADABLE, ERROR = "graded", "review", "missing", "unreadable", "grader-error"
+GRADED, LATE, REVIEW, MISSING = "graded", "late", "review", "missing"
+UNREADABLE, ERROR, WAITING = "unreadable", "grader-error", "not graded yet"
+STATUSES = (GRADED, LATE, REVIEW, MISSING, UNREADABLE, ERROR, WAITING)
 
 
 @dataclass(frozen=True)
@@ -75,15 +77,22 @@ def load(out: Path, student: str) -> Record | None:
 
 def overridden(record: Record, overrides: Mapping[tuple[str, str], float]) -> Record:
     """With the instructor's points, which always win. overrides: (student, exercise) → points."""
+    given = {exercise: points for (student, exercise), points in overrides.items() if student == record.student}
     marks = tuple(
-        replace(mark, points=overrides[record.student, mark.exercise], status="override")
-        if (record.student, mark.exercise) in overrides
-        else mark
+        replace(mark, points=given.pop(mark.exercise), status="override") if mark.exercise in given else mark
         for mark in record.marks
     )
-    open_ones = any(mark.points is None for mark in marks)
-    status = GRADED if record.status == REVIEW and not open_ones else record.status
-    return replace(record, marks=marks, status=status)
+    marks += tuple(Mark(exercise, points, 0, "override") for exercise, points in given.items())
+    return with_status(replace(record, marks=marks))
+
+
+def with_status(record: Record) -> Record:
+    """A record of a notebook that was read, with the status that its marks and its time give it."""
+    if record.status not in (GRADED, LATE, REVIEW):
+        return record
+    if any(mark.points is None for mark in record.marks):
+        return replace(record, status=REVIEW)
+    return replace(record, status=LATE if record.late_days else GRADED)
 
 
 def load_overrides(path: Path) -> dict[tuple[str, str], float]:

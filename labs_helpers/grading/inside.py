@@ -1,11 +1,14 @@
 """Runs in the jail: answers of one submission, each in a process of its own, and the course's own check of each.
 
-Reads {"lab": "02", "seconds": 60, "jobs": […]} from stdin and writes a line to stdout as soon as a job is done:
+Reads {"lab": "02", "seconds": 60, "seed": 7, "checks": true, "jobs": […]} from stdin, and writes a line to stdout as
+soon as a job is done:
 
-    {"token": …, "exercise": "02/3", "imports": […], "before": […], "source": …}
-    token {"status": "right" | "wrong" | "failed" | "crashed" | "timeout", "lines": […], "message": …}
+    {"token": …, "exercise": "02/3", "name": …, "imports": […], "before": […], "source": …}
+    token {"status": "right" | "wrong" | "failed" | "crashed" | "timeout", "lines": […], "message": …, "values": […]}
 
-What an answer prints goes nowhere.
+lines: of the check's cases that passed. values: what the hidden inputs (hidden/) gave, where the check found nothing
+wrong. "checks": false asks for the values alone: no check and no reference is imported then. What an answer prints
+goes nowhere.
 """
 
 from __future__ import annotations
@@ -20,7 +23,9 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from labs_helpers.grading.judged import judged, result
+from labs_helpers.grading.hidden import run_of
+from labs_helpers.grading.hidden_values import values
+from labs_helpers.grading.judged import defined, judged, result
 
 MOST = 2**20  # bytes that a job may tell
 
@@ -33,19 +38,22 @@ def main() -> None:
     nowhere = os.open(os.devnull, os.O_RDWR)
     for descriptor in (0, 1, 2):
         os.dup2(nowhere, descriptor)
-    lab = _prepared(given["lab"])
+    lab = _prepared(given["lab"], given["checks"])
     for job in given["jobs"]:
-        found = _in_a_process(lab, job, given["seconds"], told)
+        found = _in_a_process(lab, job | {"seed": given["seed"]}, given["seconds"], told)
         os.write(told, f"{job['token']} {json.dumps(found)}\n".encode())
     os._exit(0)
 
 
-def _prepared(number: str) -> Any:
-    """The lab, once all that its checks need is imported."""
+def _prepared(number: str, checks: bool) -> Any:
+    """The lab, once all that its checks need is imported; None without checks."""
     from labs_helpers.labs import LABS
     from labs_helpers.measure.machine import prepare_triton
 
     prepare_triton()
+    run_of(f"{number}/0")
+    if not checks:
+        return None
     lab = next(lab for lab in LABS if lab.number == number)
     lab.exercises()
     return lab
@@ -59,7 +67,7 @@ def _in_a_process(lab: Any, job: dict[str, Any], seconds: float, told: int) -> d
         os.close(told)
         os.close(reads)
         with contextlib.suppress(BaseException):
-            content = json.dumps(judged(lab, job)).encode()[:MOST]
+            content = json.dumps(_found(lab, job)).encode()[:MOST]
             while content:
                 content = content[os.write(writes, content) :]
         os._exit(0)  # whatever threads and exit handlers there are
@@ -79,6 +87,17 @@ def _in_a_process(lab: Any, job: dict[str, Any], seconds: float, told: int) -> d
         if not ended:
             return result("timeout", f"did not end within {seconds:g} s")
         return result("crashed", "the process that ran it ended without a word")
+
+
+def _found(lab: Any, job: dict[str, Any]) -> dict[str, Any]:
+    """What the check says of an answer, and what the hidden inputs give."""
+    if lab is None:
+        with contextlib.suppress(Exception):
+            return result("right") | values(job, defined(job, {}))
+        return result("failed", "its cells do not run where the course's references are not")
+    names: dict[str, Any] = {}
+    found = judged(lab, job, names)
+    return found | values(job, names[job["name"]]) if found["status"] == "right" else found
 
 
 if __name__ == "__main__":

@@ -54,8 +54,11 @@ def why_not() -> str:
     return ""
 
 
-def in_jail(command: Sequence[str], readable: Sequence[Path] = (), limits: Limits = LIMITS) -> list[str]:
+def in_jail(
+    command: Sequence[str], readable: Sequence[Path] = (), limits: Limits = LIMITS, hidden: Sequence[Path] = ()
+) -> list[str]:
     """The command that runs `command` in a jail. readable: files and folders that it may read, under their own paths.
+    hidden: folders in them that are empty there.
 
     It starts in an empty /tmp of its own, without this process's environment. Programs are the system's, and this
     Python with its packages.
@@ -76,6 +79,8 @@ def in_jail(command: Sequence[str], readable: Sequence[Path] = (), limits: Limit
         words += ["--perms", "0755", "--dir", str(parent)]
     for path in shown:
         words += ["--ro-bind", str(path), str(path)]
+    for path in hidden:
+        words += ["--size", "4096", "--tmpfs", str(path.resolve())]
     words += ["--remount-ro", "/", "--chdir", "/tmp"]
     return [*words, *_less(limits), *command]
 

@@ -12,31 +12,38 @@ def result(status: str, message: str = "", lines: list[str] | None = None) -> di
     return {"status": status, "lines": lines or [], "message": message}
 
 
-def judged(lab: Any, job: dict[str, Any]) -> dict[str, Any]:
+def judged(lab: Any, job: dict[str, Any], names: dict[str, Any] | None = None) -> dict[str, Any]:
     """What the check of lab's exercise job["exercise"] says of job["source"], a cell that comes after the student's own
-    job["before"] and the lab's statements job["imports"]. lines: of the cases that were right before a wrong one."""
+    job["before"] and the lab's statements job["imports"]. lines: of the cases that were right before a wrong one.
+    names: a namespace to run them in."""
     exercises = lab.exercises()
     place = [exercise.id for exercise in exercises].index(job["exercise"])
     exercise = exercises[place]
-    names: dict[str, Any] = {"__name__": "__main__"}
+    names = {} if names is None else names
     names |= {one.trial.__name__: one.reference for one in exercises[:place] if one.reference is not None}
-    for line in job["imports"]:
-        exec(line, names)
-    for number, cell in enumerate(job["before"]):
-        with contextlib.suppress(Exception):  # a cell of the student's that fails in the notebook fails here
-            run_cell(cell, f"<cell {number}>", names)
     try:
-        run_cell(job["source"], "<answer>", names)
-        function = names.get(exercise.trial.__name__)
-        if not isinstance(function, Callable) and not hasattr(function, "fn"):  # type: ignore[arg-type]
-            return result("wrong", f"the cell does not define {exercise.trial.__name__}")
+        function = defined(job, names)
     except Exception as error:
         return result("wrong", f"{type(error).__name__}: {error}")
+    if not isinstance(function, Callable) and not hasattr(function, "fn"):  # type: ignore[arg-type]
+        return result("wrong", f"the cell does not define {exercise.trial.__name__}")
     try:
         lines, wrong = exercise.tried(function)
         return result("wrong", str(wrong), lines) if wrong else result("right", lines=lines)
     except Exception as error:
         return result("failed", f"{type(error).__name__}: {error}")
+
+
+def defined(job: dict[str, Any], names: dict[str, Any]) -> Any:
+    """What job["name"] stands for once its cells have run in `names`; raises what job["source"] raises."""
+    names["__name__"] = "__main__"
+    for line in job["imports"]:
+        exec(line, names)
+    for number, cell in enumerate(job["before"]):
+        with contextlib.suppress(Exception):  # a cell of the student's that fails in the notebook fails here
+            run_cell(cell, f"<cell {number}>", names)
+    run_cell(job["source"], "<answer>", names)
+    return names.get(job["name"])
 
 
 def run_cell(source: str, name: str, names: dict[str, Any]) -> None:

@@ -2,30 +2,31 @@
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-from labs_helpers.course.stub import cell_of
 from labs_helpers.grading.jail import LIMITS, Limits
 from labs_helpers.grading.lab_imports import imports_of
 from labs_helpers.grading.notebook_file import read_cells
 from labs_helpers.grading.own_cells import whole
 from labs_helpers.grading.plain_answer import beyond
 from labs_helpers.grading.submission import Answer, read_submission
-from labs_helpers.grading.verdict import FAILED, RIGHT, WRONG, Verdict, verdicts
+from labs_helpers.grading.verdict import CRASHED, FAILED, RIGHT, TIMEOUT, WRONG, Verdict, verdicts
 from labs_helpers.grading.vocabulary import Vocabulary, vocabulary
+from labs_helpers.grading.yardstick import Yardstick, own_answers
 from labs_helpers.labs import LABS, Lab
 
 OPEN, REVIEW = "not attempted", "review"
+HIDDEN, UNVERIFIED = "hidden-values", "cases-unverified"
 
 
 @dataclass(frozen=True)
 class Mark:
     """points: None where somebody has to look first. status: RIGHT, OPEN, REVIEW, or what `verdict` says else. reason:
-    the check's words, or what to look at. flags: what is odd about the cell. cases: that passed."""
+    the check's words, or what to look at. flags: what is odd about the cell. cases: that passed. source: the answer,
+    with what it needs of its author's other cells."""
 
     exercise: str
     points: float | None
@@ -34,15 +35,19 @@ class Mark:
     reason: str = ""
     flags: tuple[str, ...] = ()
     cases: tuple[str, ...] = ()
+    source: str = ""
 
 
 def marks(
     path: Path,
     lab: Lab,
+    yardsticks: Mapping[str, Yardstick],
+    seed: int,
     limits: Limits = LIMITS,
     judge: Callable[..., list[Verdict]] = verdicts,
 ) -> list[Mark]:
-    """A Mark per exercise of the lab. notebook_file.Unreadable where the file is no notebook."""
+    """A Mark per exercise of the lab. seed: of the hidden inputs, as of the yardsticks. notebook_file.Unreadable where
+    the file is no notebook."""
     imports = imports_of(read_cells(lab.path))
     answers = [whole(answer) for answer in read_submission(path, lab)]
     tried = [answer for answer in answers if answer.attempted and not answer.problem]
@@ -50,14 +55,30 @@ def marks(
     plain = [answer for answer in tried if not strange[answer.shipped.id]]
     found: dict[str, Verdict] = {}
     for together in ([plain] if plain else []) + [[answer] for answer in tried if strange[answer.shipped.id]]:
-        told = judge(together, imports, limits)
+        told = judge(together, imports, limits, seed=seed)
         found |= {answer.shipped.id: one for answer, one in zip(together, told, strict=True)}
-    return [_mark(one, found.get(one.shipped.id), strange.get(one.shipped.id, [])) for one in answers]
+    for answer in tried:  # what could have read the reference there runs once more where there is none
+        one = answer.shipped.id
+        if strange[one] and found[one].status == RIGHT:
+            (told_of_values,) = judge([_after(answer, lab)], imports, limits, seed=seed, checks=False)
+            found[one] = replace(found[one], values=told_of_values.values, raised=told_of_values.raised)
+    return [
+        _mark(one, found.get(one.shipped.id), strange.get(one.shipped.id, []), yardsticks.get(one.shipped.id))
+        for one in answers
+    ]
 
 
-def _mark(answer: Answer, found: Verdict | None, strange: list[str]) -> Mark:
+def _after(answer: Answer, lab: Lab) -> Answer:
+    """With the course's answers to the exercises before it, which a notebook has there, in front."""
+    own = own_answers(lab)
+    ids = [one.id for one in lab.exercises()]
+    earlier = [own[one] for one in ids[: ids.index(answer.shipped.id)] if one in own]
+    return replace(answer, before=(*earlier, *answer.before))
+
+
+def _mark(answer: Answer, found: Verdict | None, strange: list[str], yardstick: Yardstick | None) -> Mark:
     one = answer.shipped
-    blank = Mark(one.id, 0, one.points, OPEN, "not attempted", answer.flags)
+    blank = Mark(one.id, 0, one.points, OPEN, "not attempted", answer.flags, source=_text(answer))
     if answer.problem:
         return replace(blank, status=WRONG, reason=answer.problem)
     if found is None:
@@ -65,28 +86,41 @@ def _mark(answer: Answer, found: Verdict | None, strange: list[str]) -> Mark:
     told = replace(blank, status=found.status, reason=found.message, cases=found.lines)
     if found.status == FAILED:
         return replace(told, points=None, reason=f"the check itself failed: {found.message}")
+    if found.status in (TIMEOUT, CRASHED):
+        return _flagged(told, found.status)
     if found.status != RIGHT:
-        return told
+        return _partly(told, strange, yardstick)
+    if yardstick and (other := yardstick.why_other(found)):
+        what = f"right in the cases of its check, and not for inputs that it does not show: {other}"
+        return replace(_flagged(told, HIDDEN), status=WRONG, reason=what)
     if strange:
         return replace(told, points=None, status=REVIEW, reason=f"right, if its check was not deceived: {strange[0]}")
     return replace(told, points=one.points)
+
+
+def _text(answer: Answer) -> str:
+    return "\n\n".join((*answer.before, answer.source)) if answer.attempted else ""
+
+
+def _flagged(mark: Mark, flag: str) -> Mark:
+    return replace(mark, flags=(*mark.flags, flag))
+
+
+def _partly(mark: Mark, strange: list[str], yardstick: Yardstick | None) -> Mark:
+    """With the points of the cases that were right before the one that is not; an answer that could have said so itself
+    has none of them."""
+    if not mark.cases or not yardstick:
+        return mark
+    if strange:
+        return _flagged(mark, UNVERIFIED)
+    most = len(yardstick.cases)
+    return replace(mark, points=round(mark.most * min(len(mark.cases), most - 1) / most, 1))
 
 
 @cache
 def words_of(exercise: str) -> Vocabulary:
     """The vocabulary of an exercise: of its reference, and of a transfer exercise's where the course's tests are."""
     lab = next(lab for lab in LABS if lab.number == exercise.partition("/")[0])
-    earlier: list[str] = []
-    for one in lab.exercises():
-        name = one.trial.__name__
-        if one.id != exercise:
-            earlier.append(name)
-            continue
-        reference = one.reference
-        if reference is None:
-            try:
-                reference = getattr(importlib.import_module(lab.transfer), name)
-            except ModuleNotFoundError:
-                return vocabulary("", earlier)
-        return vocabulary(cell_of(reference), earlier)
-    raise ValueError(f"there is no exercise {exercise}")
+    ids = [one.id for one in lab.exercises()]
+    earlier = [one.trial.__name__ for one in lab.exercises()[: ids.index(exercise)]]
+    return vocabulary(own_answers(lab).get(exercise, ""), earlier)

@@ -89,7 +89,7 @@ def _answer(one: Shipped, cells: list[Cell], ours: set[str], marks: set[str]) ->
         return Answer(one, "", flags=tuple(flags))
     written = [place for place in places if _attempted(cells[place].source)]
     place = (written or places)[-1]  # of several the last that is no stub
-    if _docstring(cells[place].source, one.name) != _docstring(one.stub, one.name):
+    if _docstring(cells[place].source, one.name) not in (None, _docstring(one.stub, one.name)):
         flags.append(OLD)
     own = [c.source for c in cells[:place] if c.code and c.grade_id not in marks and c.source.strip() not in ours]
     source, problem = plain_python(cells[place].source)

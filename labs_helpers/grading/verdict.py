@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import labs_helpers
 from labs_helpers.grading.jail import LIMITS, Limits, in_jail
@@ -23,33 +24,42 @@ STARTER = "from labs_helpers.grading.inside import main; main()"
 @dataclass(frozen=True)
 class Verdict:
     """status: RIGHT, WRONG, CRASHED (the process died), TIMEOUT, or FAILED: the check itself did. lines: of the cases
-    that passed. message: the check's, for the student."""
+    that passed. message: the check's, for the student. values: what the hidden inputs gave, as `values.written` has it,
+    None where there are none; or `raised`, the name of an error."""
 
     status: str
     lines: tuple[str, ...] = ()
     message: str = ""
+    values: Any = None
+    raised: str = ""
 
 
 def verdicts(
     answers: Sequence[Answer],
     imports: Iterable[str],
     limits: Limits = LIMITS,
+    *,
+    seed: int = 0,
+    checks: bool = True,
     over: Callable[[], object] | None = None,
 ) -> list[Verdict]:
     """What the course's check says of each of some answers of one submission, in one jail. imports: the lab's
-    statements (`imports_of`). over: is asked meanwhile, and ends the jail: ProcessStopped.
+    statements (`imports_of`). seed: of the hidden inputs. checks: False for their values alone, in a jail in which no
+    reference is. over: is asked meanwhile, and ends the jail: ProcessStopped.
 
     The jail can read the course, its references included, and what runs in it could tell the check lies, of the other
     answers too: only answers of which that is not to be feared go there together and are to be believed.
     """
     jobs = [
-        {"token": secrets.token_hex(16), "exercise": answer.shipped.id, "imports": used_by(answer, imports),
-         "before": list(answer.before), "source": answer.source}
+        {"token": secrets.token_hex(16), "exercise": answer.shipped.id, "name": answer.shipped.name,
+         "imports": used_by(answer, imports), "before": list(answer.before), "source": answer.source}
         for answer in answers
     ]  # fmt: skip
-    given = {"lab": answers[0].shipped.id.partition("/")[0], "seconds": limits.seconds, "jobs": jobs}
+    lab = answers[0].shipped.id.partition("/")[0]
+    given = {"lab": lab, "seconds": limits.seconds, "seed": seed, "checks": checks, "jobs": jobs}
     course = Path(labs_helpers.__file__).parent
-    command = in_jail([sys.executable, "-c", STARTER], [course, course.parent / "results"], limits)
+    hidden = [] if checks else sorted(course.glob("*/lab*/exercises"))
+    command = in_jail([sys.executable, "-c", STARTER], [course, course.parent / "results"], limits, hidden)
     why = "the process that ran it ended without a word"
     try:
         output = run(command, timeout=limits.seconds * len(jobs) + START_S, env={}, input=json.dumps(given), over=over)
@@ -65,6 +75,7 @@ def verdicts(
 def _verdict(told: str | None, why: str) -> Verdict:
     try:
         found = json.loads(told or "")
-        return Verdict(str(found["status"]), tuple(map(str, found["lines"])), str(found["message"]))
+        lines, message = tuple(map(str, found["lines"])), str(found["message"])
+        return Verdict(str(found["status"]), lines, message, found.get("values"), str(found.get("raised", "")))
     except (ValueError, KeyError, TypeError):
         return Verdict(CRASHED, message=why)

@@ -11,8 +11,8 @@ from threading import Event
 import pytest
 
 from labs_helpers.grading import __main__ as command
-from labs_helpers.grading import gradebook
-from labs_helpers.grading.gradebook import GRADED, REVIEW, Record, load, record_path, save
+from labs_helpers.grading import class_run, gradebook
+from labs_helpers.grading.gradebook import GRADED, LATE, REVIEW, Record, load, record_path, save
 from labs_helpers.grading.inbox import BadInbox, class_list, students
 from labs_helpers.grading.marks import Mark
 from labs_helpers.labs import LABS
@@ -103,7 +103,9 @@ def test_grades_say_what_is_open_and_overrides_win(tmp_path):
     assert [(row["id"], row["exercise"], row["what"]) for row in look] == [("ada", "00/1", "cell-twice; line 2: open")]
     (tmp_path / "o.csv").write_text("id,exercise,points\nada,00/1,7.5\n")
     after = gradebook.overridden(records[0], gradebook.load_overrides(tmp_path / "o.csv"))
-    assert after.status == GRADED and after.raw == 12.5 and after.marks[1].status == "override"
+    assert after.status == LATE and after.raw == 12.5 and after.marks[1].status == "override"
+    nothing = Record("bob", "missing", reason="nothing was handed in")
+    assert gradebook.overridden(nothing, {("bob", "00/1"): 3, ("ada", "00/1"): 4}).raw == 3
     (tmp_path / "o.csv").write_text("id,exercise,points\nada,00/1,many\n")
     with pytest.raises(ValueError, match="line 2: id, exercise and points are needed"):
         gradebook.load_overrides(tmp_path / "o.csv")
@@ -114,7 +116,7 @@ def graded(monkeypatch, tmp_path):
     """graded(*options): the command's exit status over tmp_path/inbox; graded.asked: whose files were graded."""
     asked = []
 
-    def marks(path, lab, limits, judge):
+    def marks(path, lab, yardsticks, seed, limits, judge):
         asked.append(path.stem)
         if path.stem == "interrupted":
             raise KeyboardInterrupt
@@ -122,8 +124,9 @@ def graded(monkeypatch, tmp_path):
             raise KeyError("x")
         return [Mark("00/0", 5, 5, "right")]
 
-    monkeypatch.setattr(command, "marks", marks)
+    monkeypatch.setattr(class_run, "marks", marks)
     monkeypatch.setattr(command, "why_not", lambda: "")
+    monkeypatch.setattr(command, "yardsticks", lambda *given: {})
 
     def run(*options):
         return command.main(["00", str(tmp_path / "inbox"), "--out", str(tmp_path / "out"), "--jobs", "1", *options])
@@ -143,6 +146,36 @@ def test_nobody_is_graded_twice_and_a_new_file_is_graded_again(graded, tmp_path)
     assert [row["total"] for row in rows_of(tmp_path / "out" / "grades.csv")] == ["5.0", "5.0"]
 
 
+def test_one_student_is_graded_again(graded, tmp_path, capsys):
+    for name in ("ada", "bob", "cy"):
+        notebook(tmp_path / "inbox" / f"{name}.ipynb")
+    assert graded("--only", "ada,bob") == 3 and sorted(graded.asked) == ["ada", "bob"]
+    assert [row["status"] for row in rows_of(tmp_path / "out" / "grades.csv")] == ["graded", "graded", "not graded yet"]
+    assert graded() == 0 and graded.asked[2:] == ["cy"]
+    assert graded("--only", "bob") == 0 and graded.asked[3:] == ["bob"]
+    with pytest.raises(SystemExit):
+        graded("--only", "bob,eve")
+    assert "nothing was handed in by eve" in capsys.readouterr().err
+
+
+def test_a_class_keeps_its_seed(graded, tmp_path):
+    notebook(tmp_path / "inbox" / "ada.ipynb")
+    seeds = []
+    for options in ((), (), ("--seed", "7"), ()):
+        assert graded(*options) == 0
+        seeds.append(int((tmp_path / "out" / "seed").read_text()))
+    assert seeds[0] == seeds[1] and seeds[2:] == [7, 7]
+
+
+def test_overrides_for_nobody_are_told(graded, tmp_path, capsys):
+    notebook(tmp_path / "inbox" / "ada.ipynb")
+    for line, said in (("eve,00/0,1", "nobody is called eve"), ("ada,00/77,1", "no exercise 00/77")):
+        (tmp_path / "o.csv").write_text(f"id,exercise,points\n{line}\n")
+        with pytest.raises(SystemExit):
+            graded("--overrides", str(tmp_path / "o.csv"))
+        assert said in capsys.readouterr().err
+
+
 def test_what_was_graded_before_an_interrupt_is_kept(graded, tmp_path):
     for name in ("ada", "interrupted"):
         notebook(tmp_path / "inbox" / f"{name}.ipynb")
@@ -153,9 +186,10 @@ def test_what_was_graded_before_an_interrupt_is_kept(graded, tmp_path):
 
 def test_an_interrupt_ends_the_jails_of_those_at_work(monkeypatch, tmp_path):
     monkeypatch.setattr(command, "why_not", lambda: "")
+    monkeypatch.setattr(command, "yardsticks", lambda *given: {})
     begun, ended = Event(), Event()
 
-    def marks(path, lab, limits, judge):
+    def marks(path, lab, yardsticks, seed, limits, judge):
         if path.stem == "ada":
             begun.wait(20)
             raise KeyboardInterrupt
@@ -165,7 +199,7 @@ def test_an_interrupt_ends_the_jails_of_those_at_work(monkeypatch, tmp_path):
         ended.set()
         return []
 
-    monkeypatch.setattr(command, "marks", marks)
+    monkeypatch.setattr(class_run, "marks", marks)
     for name in ("ada", "bob"):
         notebook(tmp_path / "inbox" / f"{name}.ipynb")
     with pytest.raises(KeyboardInterrupt):
@@ -194,7 +228,7 @@ def test_missing_unknown_and_late_are_listed(graded, tmp_path):
 
 
 def test_usage_and_a_machine_without_a_jail(graded, tmp_path, monkeypatch, capsys):
-    for words, said in ((["99", "x"], "there is no lab 99"), (["00", str(tmp_path / "absent")], "neither a folder")):
+    for words, said in ((["99", "x"], "there is no lab '99'"), (["00", str(tmp_path / "absent")], "neither a folder")):
         with pytest.raises(SystemExit) as ended:
             command.main(words)
         assert ended.value.code == 2 and said in capsys.readouterr().err

@@ -1,22 +1,29 @@
 """Points of whole submissions: of labs solved, untouched, and with answers that somebody has to look at."""
 
-import importlib
 import json
 
 import pytest
 
-from labs_helpers.course.stub import cell_of
+from labs_helpers.grading import marks as module
 from labs_helpers.grading.jail import why_not
-from labs_helpers.grading.marks import OPEN, REVIEW, marks
+from labs_helpers.grading.marks import HIDDEN, OPEN, REVIEW, UNVERIFIED
 from labs_helpers.grading.own_cells import needed
-from labs_helpers.grading.verdict import FAILED, RIGHT, WRONG, Verdict
+from labs_helpers.grading.values import written
+from labs_helpers.grading.verdict import FAILED, RIGHT, TIMEOUT, WRONG, Verdict
+from labs_helpers.grading.yardstick import NoYardstick, Yardstick, own_answers, yardsticks
 from labs_helpers.labs import LABS
 
 LAB = LABS[0]
 
 
 def solution(lab, exercise):
-    return cell_of(exercise.reference or getattr(importlib.import_module(lab.transfer), exercise.trial.__name__))
+    return own_answers(lab)[exercise.id]
+
+
+def marks(path, lab, judge=None, measure=None):
+    """Without a yardstick, but for those in `measure`."""
+    given = (path, lab, measure or {}, 7)
+    return module.marks(*given, judge=judge) if judge else module.marks(*given)
 
 
 @pytest.fixture
@@ -36,7 +43,7 @@ def hand_in(tmp_path):
     return write
 
 
-def believing(answers, imports, limits):
+def believing(answers, imports, limits, seed):
     return [Verdict(RIGHT, ("a case",)) for _ in answers]
 
 
@@ -61,15 +68,16 @@ def test_each_answer_costs_its_own_points_and_says_why(hand_in):
 
     together = []
 
-    def judge(answers, imports, limits):
-        together.append([answer.shipped.id for answer in answers])
+    def judge(answers, imports, limits, seed, checks=True):
+        together.append(([answer.shipped.id for answer in answers], checks))
         return [said.get(answer.shipped.id, Verdict(RIGHT)) for answer in answers]
 
     found = {mark.exercise: mark for mark in marks(hand_in(LAB, sources), LAB, judge=judge)}
     assert (found[one.id].points, found[one.id].reason) == (0, "SyntaxError in line 1: invalid syntax")
     assert (found[two.id].points, found[two.id].status) == (None, REVIEW) and "import os" in found[two.id].reason
     assert (found[three.id].points, found[three.id].reason) == (0, "the sum is off")
-    assert together == [[three.id, four.id], [two.id]]  # what is not plain runs alone
+    # What is not plain runs alone, and once more without references.
+    assert together == [([three.id, four.id], True), ([two.id], True), ([two.id], False)]
     assert found[four.id].points is None and found[four.id].reason == "the check itself failed: KeyError: 1"
 
 
@@ -79,7 +87,7 @@ def test_a_students_own_cells_count_where_the_answer_reads_them(hand_in):
     plain = solution(LAB, one)
     seen = []
 
-    def judge(answers, imports, limits):
+    def judge(answers, imports, limits, seed, checks=True):
         seen.append(answers[0].before)
         return [Verdict(RIGHT)]
 
@@ -106,9 +114,63 @@ def test_what_is_needed_is_found_through_others():
     assert needed(cells, "math.pi + d") == ("import math", "d += 1") and needed(cells, "e") == ()
 
 
+def test_cases_that_were_right_have_their_share_of_the_points(hand_in):
+    one, two, three, four, *_ = LAB.exercises()
+    sources = {one.id: solution(LAB, one), two.id: solution(LAB, two) + "\nimport os", three.id: solution(LAB, three)}
+    sources |= {four.id: "def row_sum(X): return 1"}
+    path = hand_in(LAB, sources)
+    measure = {one.id: Yardstick(("a", "b", "c"), None, "") for one in LAB.exercises()}
+
+    def judge(answers, imports, limits, seed):
+        return [Verdict(TIMEOUT if one.shipped.id == four.id else WRONG, ("a",), "no") for one in answers]
+
+    found = marks(path, LAB, judge, measure)
+    assert [mark.points for mark in found[:4]] == [round(one.points / 3, 1), 0, round(three.points / 3, 1), 0]
+    assert [mark.flags for mark in found[:4]] == [(), (UNVERIFIED,), (), ("old-version", "timeout")[1:]]
+    assert marks(path, LAB, lambda *given, **named: [Verdict(WRONG, ("a",) * 9) for _ in given[0]], measure)[
+        0
+    ].points == round(one.points * 2 / 3, 1)
+
+
+def test_other_values_for_hidden_inputs_have_no_points(hand_in):
+    one, two, *_ = LAB.exercises()
+    path = hand_in(LAB, {one.id: solution(LAB, one), two.id: solution(LAB, two) + "\nimport os"})
+    measure = {exercise.id: Yardstick(("a",), [written(1.0)], "") for exercise in (one, two)}
+    for value, said in ((2.0, "other values"), ("x", "another value"), ({"pickle": 1}, "gives KeyError: 'dtype'")):
+
+        def judge(answers, imports, limits, seed, checks=True, value=value):
+            text = value if isinstance(value, dict) else written(value)
+            return [Verdict(RIGHT, ("a",), values=[text])] * len(answers)
+
+        first, second, *_ = marks(path, LAB, judge, measure)
+        assert (first.points, first.status, first.flags) == (second.points, second.status, second.flags)
+        assert (first.points, first.status, first.flags) == (0, WRONG, (HIDDEN,))
+        assert said in first.reason, first.reason
+
+    def without_checks(answers, imports, limits, seed, checks=True):
+        return [Verdict(RIGHT, ("a",), values=[written(1.0)] if checks else None, raised="" if checks else "OSError")]
+
+    first, second, *_ = marks(path, LAB, without_checks, measure)
+    assert first.points == one.points and (second.points, second.flags) == (0, (HIDDEN,))
+    assert second.reason.endswith("raises OSError")
+
+
+def test_where_the_courses_own_answers_do_not_pass_nobody_is_graded():
+    def judge(answers, imports, limits, seed):
+        return [Verdict(RIGHT, ("a",)) for _ in answers[1:]] + [Verdict(FAILED, (), "no Triton here")]
+
+    with pytest.raises(NoYardstick, match=f"answer to {LAB.exercises()[-1].id} is found failed here: no Triton here"):
+        yardsticks(LAB, 7, judge=judge)
+    with pytest.raises(NoYardstick, match="for hidden inputs it raises TypeError"):
+        yardsticks(LAB, 7, judge=lambda answers, *given, seed: [Verdict(RIGHT, raised="TypeError")] * len(answers))
+
+
 @pytest.mark.skipif(bool(why_not()), reason=why_not())
 @pytest.mark.soak
 @pytest.mark.parametrize("lab", LABS, ids=lambda lab: lab.number)
 def test_solved_labs_pass_in_the_jail(hand_in, lab):
-    found = marks(hand_in(lab, {one.id: solution(lab, one) for one in lab.exercises()}), lab)
+    measure = yardsticks(lab, 7)
+    assert all(one.cases and one.values for one in measure.values())
+    path = hand_in(lab, {one.id: solution(lab, one) for one in lab.exercises()})
+    found = marks(path, lab, measure=measure)
     assert [(mark.points, mark.reason) for mark in found] == [(one.points, "") for one in lab.exercises()]
