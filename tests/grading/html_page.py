@@ -1,0 +1,37 @@
+"""A page as a browser's parser sees it, and texts that would like to be more than text in it."""
+
+from html.parser import HTMLParser
+
+from hypothesis import strategies as st
+
+HOSTILE = (
+    '"><script>alert(1)</script>', "</pre></style><style>*{display:none}", "javascript:alert(1)", "{{ 7 * 7 }}",
+    "<!-- ", "]]>", "&lt;b&gt;", "' onmouseover='x", "\x1b[31m\x00\u202e\ud800", "<img src=//x.example>", "{% raw %}",
+    "../../etc", "</svg><svg onload=x>",
+)  # fmt: skip
+hostile = st.text(max_size=40) | st.sampled_from(HOSTILE)
+
+
+class Page(HTMLParser):
+    """tags: with their attributes, and comments. text: what is shown."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.tags, self.text, self._style = [], "", False
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append((tag, *attributes))
+        self._style = tag == "style"
+
+    def handle_endtag(self, tag):
+        self._style = False
+
+    def handle_data(self, data):
+        self.text += "" if self._style else data
+
+    def handle_comment(self, data):
+        self.tags.append(("comment", data))
+
+    handle_pi = unknown_decl = handle_comment
