@@ -7,12 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from labs_helpers.collectives.algorithms import ring
 from labs_helpers.collectives.chunks import chunk_bounds
-from labs_helpers.collectives.lab06.own_memory import names_in, of_its_own
+from labs_helpers.collectives.lab06.own_memory import of_its_own
 from labs_helpers.collectives.practice import practice
+from labs_helpers.compile.source import plain
 from labs_helpers.grading.hidden import hidden
+from labs_helpers.grading.hidden.ranks import LIMIT_S, names_of
 
-LIMIT_S = 5.0
 OPERATIONS = (np.add, np.maximum, np.minimum, np.multiply)
 
 
@@ -37,6 +39,8 @@ def ring_reduce_scatter(function: Callable[..., Any], draw: np.random.Generator)
 
 @hidden("06/4")
 def ring_allreduce(function: Callable[..., Any], draw: np.random.Generator) -> Iterator[Any]:
+    given = getattr(plain(function), "__globals__", {})
+    given.setdefault("ring_reduce_scatter", _ring_reduce_scatter)  # exercise 3's, where there are no references
     yield from _all_reduced(function, draw)
 
 
@@ -85,6 +89,13 @@ def recursive_halving(function: Callable[..., Any], draw: np.random.Generator) -
     yield from _scattered(function, draw, (1, 2, 4, 8))
 
 
+def _ring_reduce_scatter(comm: Any, data: np.ndarray, op: Callable[..., Any]) -> None:
+    mine = slice(*chunk_bounds(len(data), comm.size)[comm.rank])
+    reduced = np.empty_like(data[mine])
+    ring.reduce_scatter(comm, data, reduced, op)
+    data[mine] = reduced
+
+
 def _all_reduced(function: Callable[..., Any], draw: np.random.Generator) -> Iterator[Any]:
     for size in (1, 2, *draw.integers(3, 9, 3)):
         sends = _vectors(draw, int(size), int(draw.integers(0, 40)))
@@ -117,14 +128,7 @@ def _messages_left(function: Callable[..., Any], own: Sequence[tuple[Any, ...]])
 
 def _run(function: Callable[..., Any], size: int, on_rank: Callable[..., Any]) -> list[int]:
     """on_rank(comm, answer) on `size` ranks; how many messages nobody received, and requests nobody waited for."""
-    names = names_in(function)
-    if "COMM_WORLD" in names:
-        raise ValueError("MPI.COMM_WORLD is used, which is not the communicator that the function is given")
-    if "Request" in names:  # MPI.Request: as practice ranks have it, and without a start of MPI
-        import mpi4py
-
-        mpi4py.rc(initialize=False, finalize=False)
-        from mpi4py import MPI  # noqa: F401
+    names = names_of(function)
     answers = [of_its_own(function) for _ in range(size)]
     ran = practice(lambda comm: on_rank(comm, answers[comm.rank]), size, timeout=LIMIT_S, constants=names)
     return [len(ran.unreceived), len(ran.never_waited)]

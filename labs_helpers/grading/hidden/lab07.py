@@ -1,0 +1,193 @@
+"""Hidden inputs of lab 07, on practice ranks: what every rank returned, rank by rank, and what became of its input."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import permutations
+from operator import index
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from labs_helpers.collectives.practice.groups import practice_groups
+from labs_helpers.grading.hidden import hidden, normal
+from labs_helpers.grading.hidden.ranks import LIMIT_S, names_of
+from labs_helpers.tensor_parallel.practice import PracticeCommunication
+
+Function = Callable[..., Any]
+LAYERS = ("fc_q", "fc_k", "fc_v", "fc_o")
+DTYPES = (np.float64, np.float32, np.float16, np.int64)
+
+
+@hidden("07/1")
+def trace_shapes(function: Function, draw: np.random.Generator) -> Iterator[Any]:
+    for mp_size in (1, *draw.integers(2, 12, 3)):
+        batch, length, part = (int(n) for n in draw.integers(1, 40, 3))
+        shapes = function(batch, length, part * int(mp_size), int(mp_size))
+        yield {layer: [[index(n) for n in shape] for shape in of_layer] for layer, of_layer in shapes.items()}
+
+
+@hidden("07/2")
+def get_info(function: Function, draw: np.random.Generator) -> Iterator[Any]:
+    def place(comm: Any, mp_size: int, dp_size: int, layer: str, dims: tuple[int, int]) -> Any:
+        try:
+            *indices, mp_comm, dp_comm, part_in, part_out = function(comm, comm.rank, mp_size, dp_size, layer, *dims)
+        except ValueError:
+            return "refused"
+        groups = [(group.rank, group.size, group.allgather(comm.rank)) for group in (mp_comm, dp_comm)]
+        return [*groups, *map(index, (*indices, part_in, part_out))]
+
+    def in_halves(comm: Any, *case: Any) -> Any:
+        return place(comm.Split(color=comm.rank % 2, key=-comm.rank), *case)
+
+    for layer in draw.permutation(LAYERS):
+        mp_size, dp_size = (int(n) for n in draw.integers(1, 4, 2))
+        whole, other = int(mp_size * draw.integers(1, 9)), int(draw.integers(1, 50))
+        dims = (whole, other) if layer == "fc_o" else (other, whole)
+        yield _ranks(function, mp_size * dp_size, place, mp_size, dp_size, str(layer), dims)
+        yield _ranks(function, 2 * mp_size * dp_size, in_halves, mp_size, dp_size, str(layer), dims)
+    whole = int(draw.integers(1, 9))
+    yield _ranks(function, 4, place, 2, 2, "fc_q", (2 * whole, 2 * whole + 1))
+    yield _ranks(function, 4, place, 2, 2, "fc_o", (2 * whole + 1, 2 * whole))
+    yield _ranks(function, 4, place, 2, 2, str(draw.choice(("fc", "fc_1", "q", "FC_Q"))), (4 * whole, 4 * whole))
+    for size in (2, 5, 8):
+        yield _ranks(function, size, place, 2, 2, "fc_k", (4 * whole, 4 * whole))
+
+
+@hidden("07/3")
+def split_data(function: Function, draw: np.random.Generator) -> Iterator[Any]:
+    names_of(function)
+    for mp_size, dp_size, more in (*draw.integers(1, 5, (3, 3)), (2, 3, 0)):
+        n = int(dp_size * draw.integers(1, 7))
+        x, y = draw.standard_normal((n, *draw.integers(1, 4, more))), draw.integers(0, 100, (n, 2)[: 1 + more % 2])
+        yield [function(x, y, int(mp_size), int(dp_size), rank) for rank in range(mp_size * dp_size)]
+    for samples in (int(draw.integers(1, 4)), int(4 * draw.integers(1, 9) + draw.integers(1, 4))):
+        try:
+            yield function(np.zeros((samples, 2)), np.zeros(samples), 2, 4, 1)
+        except ValueError:
+            yield "refused"
+
+
+@hidden("07/4")
+def naive_collect_forward_input(function: Function, draw: np.random.Generator) -> Iterator[Any]:
+    for size, xs in _activations(draw, parts=False):
+        yield _ranks(function, size, lambda comm, x: _with_dtype(function(x, comm, comm.size)), xs)
+        yield xs
+
+
+@hidden("07/5")
+def naive_collect_backward_output(function: Function, draw: np.random.Generator) -> Iterator[Any]:
+    names_of(function)
+    for size, (whole, *_) in _activations(draw, parts=True):
+        for place in range(size):
+            mine = function(whole, place, size)
+            yield [*_with_dtype(mine), bool(np.shares_memory(mine, whole)), mine.flags.c_contiguous]
+
+
+@hidden("07/6")
+def naive_collect_backward_x(function: Function, draw: np.random.Generator) -> Iterator[Any]:
+    for size, grads in _activations(draw, parts=True):
+        yield _ranks(function, size, lambda comm, grad: _with_dtype(function(grad, comm, comm.size)), grads)
+        yield grads
+
+
+@hidden("07/7")
+def column_parallel_linear(function: Function, draw: np.random.Generator) -> Iterator[Any]:
+    yield from _layers(function, draw, "column")
+
+
+@hidden("07/8")
+def row_parallel_linear(function: Function, draw: np.random.Generator) -> Iterator[Any]:
+    yield from _layers(function, draw, "row")
+
+
+@hidden("07/9")
+def average_gradients(function: Function, draw: np.random.Generator) -> Iterator[Any]:
+    def means(comm: Any, own: list[Tensor]) -> list[Any]:
+        return [[list(mean.shape), str(mean.dtype), mean] for mean in function(own, PracticeCommunication(comm))]
+
+    for size in (1, *draw.integers(2, 6, 2)):
+        shapes = [tuple(map(int, draw.integers(1, 6, draw.integers(0, 4)))) for _ in range(draw.integers(2, 7))]
+        shapes += [(1, 1), (2, 0)]
+        given = [[normal(draw, *shape[::-1]).permute(tuple(range(len(shape)))[::-1]) for shape in shapes]
+                 for _ in range(size)]  # fmt: skip
+        yield _ranks(function, int(size), means, given)
+        yield given
+
+
+@hidden("07/10")
+def parallel_cross_entropy(function: Function, draw: np.random.Generator) -> Iterator[Any]:
+    """Logits of the usual size; far from each other; and all near 10,000 or −10,000, where float32 has few digits."""
+    for kind, dtype in (("usual", torch.float32),) * 3 + (("far", torch.float32), ("large", torch.bfloat16)):
+        size, batch, length, part = (int(n) for n in draw.integers((1, 1, 2, 2), 6))
+        targets = torch.from_numpy(draw.integers(0, part * size, (length, batch))).T
+        whole = normal(draw, batch, length, part * size)
+        if kind == "far":
+            whole = torch.from_numpy(draw.uniform(-10_000, 10_000, whole.shape)).float()
+        elif kind == "large":
+            whole = 9_990.0 * torch.from_numpy(draw.choice((-1.0, 1.0), (batch, length, 1))).float() + whole
+        given = list(whole.chunk(size, -1))
+        before, targets_before = whole.clone(), targets.clone()
+
+        def loss_and_gradient(comm: Any, own: Tensor, targets: Tensor = targets, dtype: Any = dtype) -> list[Any]:
+            loss, gradient = function(own, targets, PracticeCommunication(comm))
+            return [loss.reshape(()).to(dtype), str(gradient.dtype), gradient.to(dtype)]
+
+        yield _ranks(function, size, loss_and_gradient, given)
+        yield torch.equal(whole, before) and torch.equal(targets, targets_before)
+
+
+def _ranks(function: Function, size: int, on_rank: Callable[..., Any], *args: Any) -> list[Any]:
+    """What on_rank(comm, *args) returns on each rank; a list among args has one for each."""
+    names_of(function)
+    return practice_groups(on_rank, size, *args, timeout=LIMIT_S).results
+
+
+def _with_dtype(x: np.ndarray) -> list[Any]:
+    return [str(x.dtype), x]
+
+
+def _activations(draw: np.random.Generator, parts: bool) -> Iterator[tuple[int, list[np.ndarray]]]:
+    """(ranks, an array for each) of several dtypes, whole numbers, in any order in memory. parts: that the ranks divide
+    the features."""
+    orders = list(permutations(range(3)))
+    for size in (1, 2, *draw.integers(2, 6, 3)):
+        shape = np.array(draw.integers(1, 6, 3))
+        shape[2] *= size if parts else 1
+        dtype, order = DTYPES[draw.integers(len(DTYPES))], orders[draw.integers(len(orders))]
+        whole = draw.integers(-50, 50, (size, *shape[list(order)])).astype(dtype)
+        if dtype is np.int64:  # what no float64 holds
+            whole = whole + 2**58
+        yield int(size), [np.transpose(one, np.argsort(order)) for one in whole]
+
+
+def _layers(function: Function, draw: np.random.Generator, split: str) -> Iterator[Any]:
+    """Two layers on the same ranks, whose backward passes come in the other order, and twice."""
+
+    def both(comm: Any, own: Sequence[tuple[tuple[Tensor, ...], Tensor]]) -> list[Any]:
+        group = PracticeCommunication(comm)
+        outs, backwards = zip(*(function(*operands, group) for operands, _ in own), strict=True)
+        return [*outs, *(backwards[layer](times * own[layer][1]) for layer in (1, 0) for times in (1, 3))]
+
+    for size, dtype in ((1, torch.float32), (2, torch.float64), (int(draw.integers(3, 6)), torch.float32)):
+        drawn = [_layer(draw, size, split, dtype) for _ in range(2)]
+        own = [[layer[rank] for layer in drawn] for rank in range(size)]
+        yield _ranks(function, size, both, own)
+        yield own
+
+
+def _layer(
+    draw: np.random.Generator, size: int, split: str, dtype: torch.dtype
+) -> list[tuple[tuple[Tensor, ...], Tensor]]:
+    """((x, weight, bias), grad_out) of each rank: slices, and what lies transposed in memory."""
+    batch, length, into, out = (int(n) for n in draw.integers(1, 7, 4))
+    shared, cut = (into, out * size) if split == "column" else (into * size, out)
+    x, grad_out = (normal(draw, length, batch, n, dtype=dtype).transpose(0, 1) for n in (shared, cut))
+    weight, bias = normal(draw, shared, cut, dtype=dtype), normal(draw, cut, dtype=dtype)
+    if split == "column":
+        parts = zip(*(tensor.chunk(size, -1) for tensor in (weight, bias, grad_out)), strict=True)
+        return [((x.clone(), columns, of_bias), of_grad) for columns, of_bias, of_grad in parts]
+    pairs = zip(x.chunk(size, -1), weight.chunk(size, 0), strict=True)
+    return [((part, rows, bias.clone()), grad_out.clone()) for part, rows in pairs]

@@ -1,0 +1,106 @@
+"""Replicas on practice ranks of torch.distributed: a model that all ranks train, and how a step of it goes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+
+from labs_helpers.data_parallel.practice import practice_process_groups
+from labs_helpers.grading.hidden.ranks import LIMIT_S
+
+WORLDS = ((2, None), (3, None), (5, [(4, 0, 2), (3, 1)]))  # ranks, and the groups that they are in
+
+
+def on_ranks(
+    on_rank: Callable[..., Any], size: int, *args: Any, groups: Sequence[Sequence[int]] | None = None
+) -> list[Any]:
+    """What on_rank(group, rank, *args) returns on each rank; a list among args has one for each."""
+    return practice_process_groups(on_rank, size, *args, groups=groups, timeout=LIMIT_S).results
+
+
+class Net(nn.Module):
+    """An embedding that is the output's weight too, a frozen layer, and a branch that not every pass uses."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__()
+        generator = torch.Generator().manual_seed(seed)
+
+        def parameter(*shape: int) -> nn.Parameter:
+            return nn.Parameter(torch.randn(shape, generator=generator))
+
+        self.embedding, self.first, self.bias = parameter(6, 4), parameter(4, 5), parameter(5)
+        self.frozen, self.branch = parameter(5, 5).requires_grad_(False), parameter(5, 5)
+        self.last, self.scale = nn.Parameter(parameter(5, 4).data.mT.contiguous().mT), parameter(1)
+        self.output = nn.Module()
+        self.output.weight = self.embedding
+
+    def loss(self, tokens: Tensor, branch: bool = True) -> Tensor:
+        x = torch.tanh(self.embedding[tokens] @ self.first + self.bias) @ self.frozen
+        x = x + torch.tanh(x @ self.branch) if branch else x
+        return nn.functional.cross_entropy(self.scale * x @ self.last @ self.embedding.mT, tokens.roll(1))
+
+
+def draw_batches(draw: np.random.Generator, count: int) -> list[Tensor]:
+    """Tokens of Net."""
+    return [torch.from_numpy(draw.integers(0, 6, 7)) for _ in range(count)]
+
+
+def trained_by(
+    model: Net,
+    batches: Sequence[Tensor],
+    finish: Callable[[], Any],
+    to_none: bool,
+    used: Sequence[bool] = (True,),
+    no_sync: Any = None,
+) -> list[Tensor | None]:
+    """The gradients of a step with a backward pass per batch, by which the parameters are then changed. used: of each
+    pass, whether it uses the branch."""
+    model.zero_grad(set_to_none=to_none)
+    for batch, branch in list(zip(batches, used, strict=True))[:-1]:
+        with no_sync():
+            model.loss(batch, branch).backward()
+    model.loss(batches[-1], used[-1]).backward()
+    finish()
+    with torch.no_grad():
+        for p in model.parameters():
+            if p.grad is not None:
+                p.sub_(p.grad, alpha=0.1)
+    return [None if p.grad is None else p.grad.clone() for p in model.parameters()]
+
+
+def averaging(parameters: list[nn.Parameter], group: Any) -> tuple[Callable[[], None], Callable[[], Any]]:
+    """(finish, no_sync) as lab 08's exercise 6 has them, with a message per parameter."""
+    under_way: dict[nn.Parameter, Any] = {}
+    quiet: list[bool] = []
+
+    def send(p: nn.Parameter) -> None:
+        if not quiet:
+            under_way[p] = dist.all_reduce(p.grad, group=group, async_op=True)
+
+    def finish() -> None:
+        for p in parameters:
+            if p not in under_way:
+                send(p)
+        for p, work in under_way.items():
+            work.wait()
+            if p.grad is not None:
+                p.grad.div_(dist.get_world_size(group))
+        under_way.clear()
+
+    @contextmanager
+    def no_sync() -> Iterator[None]:
+        quiet.append(True)
+        try:
+            yield
+        finally:
+            quiet.pop()
+
+    for p in parameters:
+        p.register_post_accumulate_grad_hook(send)
+    return finish, no_sync
