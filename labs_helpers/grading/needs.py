@@ -13,7 +13,9 @@ from labs_helpers.labs import LABS, ROOT, Lab
 
 HOUSE = ROOT / "labs_helpers"
 FOUNDATIONS = ("course", "measure", "compile", "draw", "launch")  # how a lab talks to a student; every lab needs them
+OFFICE = "grading"  # of which students get what checks their own notebook, and no more
 NOT_PYTHON = re.compile(r"^(\s*)[%!].*", re.MULTILINE)  # a cell's lines for IPython
+NO_TOPIC = (*FOUNDATIONS, OFFICE, "labs.py", "__init__.py")
 LEFT_OUT = {"__pycache__", ".ipynb_checkpoints"}
 
 
@@ -30,7 +32,8 @@ def needs_of(labs: Iterable[Lab], cells: Iterable[str]) -> Needs:
     """cells: the sources of the labs' code cells. These labs and the topics that are needed come whole; of other labs
     only the modules that are imported."""
     rooms = [HOUSE / name for name in FOUNDATIONS] + [_package(lab) for lab in labs]
-    waiting = [HOUSE / "__init__.py", HOUSE / "labs.py", *(file for room in rooms for file in _files(room))]
+    alone = [HOUSE / name for name in ("__init__.py", "labs.py", f"{OFFICE}/__init__.py", f"{OFFICE}/at_home.py")]
+    waiting = [*alone, *(file for room in rooms for file in _files(room))]
     for cell in cells:
         waiting += _read(NOT_PYTHON.sub(r"\1pass", cell))[0]
     found: set[Path] = set()
@@ -41,7 +44,7 @@ def needs_of(labs: Iterable[Lab], cells: Iterable[str]) -> Needs:
             waiting += (one for one in _topic(file) if one not in found)
             if file.suffix == ".py":
                 waiting += _read_file(file)[0]
-    topics = {file for file in found if _room(file) not in (*FOUNDATIONS, "labs.py", "__init__.py")}
+    topics = {file for file in found if _room(file) not in NO_TOPIC}
     words = {word for file in topics if file.suffix == ".py" for word in _read_file(file)[1]}
     records = [path for path in sorted((ROOT / "results").iterdir()) if path.name.partition(".")[0] in words]
     return Needs(
@@ -53,7 +56,7 @@ def needs_of(labs: Iterable[Lab], cells: Iterable[str]) -> Needs:
 
 def _topic(file: Path) -> list[Path]:
     """What comes with a file of a topic's library: the rest of it."""
-    if _room(file) in (*FOUNDATIONS, "labs.py", "__init__.py") or _in_a_lab(file):
+    if _room(file) in NO_TOPIC or _in_a_lab(file):
         return []
     return _library(_room(file))
 

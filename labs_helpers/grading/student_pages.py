@@ -8,7 +8,7 @@ from typing import Any
 
 from labs_helpers.labs import Lab
 
-TARGETS = {".PHONY", "help", "setup", "lab", "first-aid", "clean", "$(stamp)"}  # of the Makefile, for students
+TARGETS = {".PHONY", "help", "setup", "lab", "check", "first-aid", "clean", "$(stamp)"}  # of the Makefile, for students
 
 README = """# Tile to Cluster: {title}
 
@@ -44,12 +44,16 @@ Run the cells from the top with Shift+Enter. Write the body of each exercise whe
 below it says ○ (not attempted: the lab goes on with the reference), ✓ (right) or ✗ (wrong: which case, and the likely
 cause). Exercises can be done in any order. `check.summary()`, at the end of a lab, adds up your points.
 
+`make check LAB={first}` reads your saved copy as grading does, runs each check anew, and says the points of every
+exercise, also of an answer that is right in some of its cases. Grading uses these checks, and inputs that they do not
+show.
+
 What you wrote stays in its cells. After a restart of the kernel, run them again from the top. To begin an exercise
 anew, `make lab RESET={first}/1` puts the stub of exercise 1 of lab {first} back, and keeps your cell below it.
 
 ## Submit
 
-Save the notebook (Ctrl+S), and submit that one file:
+Save the notebook (Ctrl+S), look at it once more with `make check`, and submit that one file:
 
 {files}
 

@@ -35,13 +35,20 @@ def test_it_holds_the_labs_and_no_other(folder):
         "02_fused_gemm.ipynb",
         "04_flash_attention_forward.ipynb",
     ]
-    assert rooms(folder) == {"course", "measure", "compile", "draw", "launch", "gemm", "attention"}
+    assert rooms(folder) == {"course", "measure", "compile", "draw", "launch", "gemm", "attention", "grading"}
     assert (folder / "labs_helpers/gemm/lab02/checks").is_dir() and not (folder / "labs_helpers/gemm/lab03").exists()
     assert {path.name.split(".")[0] for path in (folder / "results").iterdir()} >= {"gemm", "attention"}
     assert not {"collectives", "transformer", "traces"} & {
         path.name.split(".")[0] for path in (folder / "results").iterdir()
     }
     assert not (folder / "mpi_scripts").exists() and not list(folder.rglob("__pycache__"))
+
+
+def test_of_grading_students_get_what_checks_their_own_notebook(folder):
+    assert {path.stem for path in (folder / "labs_helpers/grading").iterdir()} == {
+        "__init__", "at_home", "cases", "judged", "lab_imports", "notebook_file", "own_cells", "own_process",
+        "plain_python", "submission",
+    }  # fmt: skip
 
 
 def test_a_lab_about_ranks_brings_its_programs_and_a_lab_with_traces_its_traces(tmp_path):

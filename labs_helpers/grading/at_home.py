@@ -1,0 +1,138 @@
+"""The points of a student's own notebook on the checks that students have: make check LAB=02 [FILE=notebook]
+
+The notebook is read as grading reads it, as data, and each answer that was attempted is tried by its check in a process
+of its own, on the processor as in grading. Exit status: 0, whatever the points; 2 for no lab, or no notebook.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from labs_helpers.course.scoreboard import OPEN, RIGHT, WRONG
+from labs_helpers.course.wrap import wrap
+from labs_helpers.grading import submission
+from labs_helpers.grading.cases import partial_points
+from labs_helpers.grading.lab_imports import imports_of, used_by
+from labs_helpers.grading.notebook_file import Unreadable, read_cells
+from labs_helpers.grading.own_cells import whole
+from labs_helpers.grading.own_process import in_a_process
+from labs_helpers.grading.submission import Answer, read_submission
+from labs_helpers.labs import ROOT, Lab, lab
+from labs_helpers.measure.machine import prepare_triton
+
+OLD_S = 15 * 60.0  # JupyterLab saves every two minutes; an older file may lack what was written since
+ODD = {
+    submission.MISSING: "there is no cell of it. `make lab RESET={id}` puts its stub back",
+    submission.TWICE: "several cells of it; the last one that is written counts",
+    submission.UNMARKED: "its cell has lost its mark, as a copied one has; it was found by the function's name. "
+    "`make lab RESET={id}` brings the marked cell back: put your code there",
+    submission.CHECK_CHANGED: "its check's cell was changed; it is the course's own check that counts, here too",
+    submission.OLD: "its docstring is not the lab's: it was changed, or comes from another version of the lab",
+}
+NO_SHARE = "how many cases there are is not known here, so there are no points for a part; in grading there may be"
+HIDDEN = "This is what the checks that you have say. Grading runs them too, and inputs that they do not show."
+
+
+@dataclass(frozen=True)
+class Row:
+    """What is said of one exercise. cases: in all; None where that is not known."""
+
+    mark: str
+    points: float
+    passed: int = 0
+    cases: int | None = None
+    message: str = ""
+
+    @property
+    def said(self) -> str:
+        if self.mark == OPEN:
+            return "not attempted"
+        return f"{self.passed} of {self.cases}" if self.cases else f"{self.passed}"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="make check", description="The points of your notebook on the lab's checks.")
+    parser.add_argument("lab", help="its number, as 02")
+    parser.add_argument("--file", type=Path, help="default: your copy in my_labs/")
+    given = parser.parse_args(arguments)
+    os.environ["LABS_DEVICE"] = "cpu"  # as in grading; a GPU's check has other cases
+    prepare_triton()
+    try:
+        chosen = lab(given.lab.zfill(2) if given.lab else "")
+        path = given.file or ROOT / "my_labs" / chosen.notebook
+        if not path.exists():
+            raise Unreadable("there is no such file. `make lab` copies the labs to my_labs/; FILE= names another one")
+        answers = [whole(answer) for answer in read_submission(path, chosen)]
+    except Unreadable as error:
+        print(f"{_shown(path)}: {error}", file=sys.stderr)
+        return 2
+    except ValueError as error:
+        print(f"LAB={given.lab}: {error}", file=sys.stderr)
+        return 2
+    print(_saved(path), flush=True)
+    try:
+        _report(chosen, answers)
+    except KeyboardInterrupt:
+        print("\nInterrupted.")
+        return 130
+    return 0
+
+
+def _shown(path: Path) -> Path:
+    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+
+
+def _saved(path: Path) -> str:
+    at = path.stat().st_mtime
+    line = f"{_shown(path)}, saved {time.strftime('%Y-%m-%d %H:%M', time.localtime(at))}"
+    if time.time() - at > OLD_S:
+        line += ". What you have written since is not in it: save it in JupyterLab with Ctrl+S"
+    return f"{line}\n"
+
+
+def _report(chosen: Lab, answers: list[Answer]) -> None:
+    """Prints a line per exercise as soon as it is known; then the total, what is wrong, and what is odd."""
+    imports, rows = imports_of(read_cells(chosen.path)), []
+    print(f"  {'exercise':42} {'points':>11}  cases right")
+    for answer in answers:
+        rows.append(row := _row(chosen, answer, imports))
+        one = answer.shipped
+        print(
+            f"{row.mark} {one.id:5} {one.name:36} {row.points:>5g} / {one.points:>3}  {row.said}".rstrip(), flush=True
+        )
+    total = f"{sum(row.points for row in rows):.1f}".removesuffix(".0")
+    print(f"  {'':42} {total:>5} / {sum(answer.shipped.points for answer in answers):>3}")
+    for row, answer in zip(rows, answers, strict=True):
+        name = f"{answer.shipped.id} {answer.shipped.name}"
+        if row.message:
+            print(f"\n{wrap(f'{WRONG} {name}: {row.message}')}")
+        if row.mark == WRONG and row.passed and row.cases is None:
+            print(wrap(f"! {name}: {NO_SHARE}"))
+        for flag in answer.flags:
+            if not (flag == submission.OLD and answer.problem):
+                print(wrap(f"! {name}: {ODD[flag].format(id=answer.shipped.id)}"))
+    print(f"\n{HIDDEN}")
+
+
+def _row(chosen: Lab, answer: Answer, imports: list[str]) -> Row:
+    if answer.problem:
+        return Row(WRONG, 0, message=answer.problem)
+    if not answer.attempted:
+        return Row(OPEN, 0)
+    job = {"exercise": answer.shipped.id, "name": answer.shipped.name, "imports": used_by(answer, imports)}
+    found = in_a_process(chosen, job | {"before": list(answer.before), "source": answer.source})
+    passed = len(found["lines"])
+    if found["status"] == "right":
+        return Row(RIGHT, answer.shipped.points, passed, passed)
+    cases = in_a_process(chosen, {"exercise": answer.shipped.id}).get("cases") if passed else None
+    message = f"the check itself failed: {found['message']}" if found["status"] == "failed" else found["message"]
+    return Row(WRONG, partial_points(answer.shipped.points, passed, cases), passed, cases, message)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
