@@ -4,9 +4,9 @@ import pytest
 import torch
 from torch import nn
 
-from labs_helpers.data_parallel.lab09.checks.freed_memory import watched_memory
 from labs_helpers.data_parallel.lab09.checks.piece_mistakes import MISTAKES, pieces_of
 from labs_helpers.data_parallel.lab09.flat import flat_gradient, flatten, held, states_of
+from labs_helpers.data_parallel.lab09.freed_memory import watched_memory
 from labs_helpers.data_parallel.lab09.recorded import draw_recorded
 from labs_helpers.data_parallel.lab09.training import train_alone
 

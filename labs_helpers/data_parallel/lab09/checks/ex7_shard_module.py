@@ -8,7 +8,6 @@ from torch import nn
 from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import Wrong
 from labs_helpers.data_parallel.lab09 import exercises
-from labs_helpers.data_parallel.lab09.checks.freed_memory import watched_memory
 from labs_helpers.data_parallel.lab09.checks.hook_times import EARLY, FULL, Arrivals, sent_early
 from labs_helpers.data_parallel.lab09.checks.kept import CAUSE as KEPT
 from labs_helpers.data_parallel.lab09.checks.kept import bytes_kept, hooks_of
@@ -23,6 +22,7 @@ from labs_helpers.data_parallel.lab09.checks.module_mistakes import causes, part
 from labs_helpers.data_parallel.lab09.checks.ranks import expect_sent, on_ranks
 from labs_helpers.data_parallel.lab09.checks.tensors import expect_all, expect_tensor, numbers
 from labs_helpers.data_parallel.lab09.flat import held
+from labs_helpers.data_parallel.lab09.freed_memory import watched_memory
 from labs_helpers.data_parallel.practice import mark
 
 FREED = "whole.untyped_storage().resize_(0)"
