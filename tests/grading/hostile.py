@@ -15,6 +15,9 @@ HOSTILE = {
     "the reference": "import importlib, pkgutil\nfrom labs_helpers.labs import LABS\ndef NAME(*a):\n"
     "    for lab in LABS:\n        for e in lab.exercises():\n            if e.trial.__name__ == 'NAME' and e.reference:\n"
     "                return e.reference(*a)",
+    "the transfer answer": "import importlib, sys\nfrom labs_helpers.labs import LABS, ROOT\nsys.path.insert(0, str(ROOT))\n"
+    "def NAME(*a):\n    for lab in LABS:\n        module = importlib.import_module(lab.transfer)\n"
+    "        if hasattr(module, 'NAME'): return module.NAME(*a)",
     "a traced frame": "import sys\ndef look(f, e, a):\n    if 'expected' in f.f_locals: f.f_locals['expected'] = 1\n"
     "    return look\nsys.settrace(look)\ndef NAME(*a): return 1",
     "a caller's frame": "import sys\ndef NAME(*a):\n    f = sys._getframe()\n    while f:\n"

@@ -1,0 +1,146 @@
+"""Files that are broken or want harm, as a class hands them in, with the points that each has to get."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import nbformat
+
+from tests.grading.class_of_200 import EXERCISES, LAB, SOLVED, Submission, the_class
+from tests.grading.hostile import HOSTILE
+from tests.grading.written import with_answers
+
+NOTHING: dict[str, float | None] = dict.fromkeys(EXERCISES, 0.0)
+ALL: dict[str, float | None] = {id: float(one.points) for id, one in EXERCISES.items()}
+BIG = 200 * 2**20
+
+
+def make_class(folder: Path, kinds: Sequence[str], broken: Sequence[str], seed: int) -> list[Submission]:
+    """In folder/inbox, with its list in folder/class.csv. kinds: of class_of_200. broken: of FILES."""
+    (folder / "planted").mkdir(parents=True)
+    made = the_class(kinds, seed, folder / "planted")
+    shutil.rmtree(folder / "planted")
+    write_class(made, folder / "inbox")
+    made += add_broken(folder / "inbox", broken)
+    rows = [f"{one.student},{one.kind}\n" for one in made]
+    (folder / "class.csv").write_text("id,name\n" + "".join(rows))
+    return made
+
+
+def write_class(made: list[Submission], inbox: Path) -> None:
+    """The notebooks of a class, as ID.ipynb, ID_02_fused_gemm.ipynb or ID/mine.ipynb."""
+    inbox.mkdir(parents=True)
+    for number, one in enumerate(made):
+        name = (f"{one.student}.ipynb", f"{one.student}_02_fused_gemm.ipynb", f"{one.student}/mine.ipynb")[number % 3]
+        write(inbox / name, one.notebook)
+
+
+def write(path: Path, content: object) -> None:
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps(content))
+
+
+def add_broken(inbox: Path, kinds: Sequence[str]) -> list[Submission]:
+    """FILES in an inbox in which notebooks of s000, s003 … are."""
+    made = []
+    for number, kind in enumerate(kinds):
+        status, points = FILES[kind](inbox / f"b{number:02d}.ipynb")
+        made.append(Submission(f"b{number:02d}", kind, points, status=status))
+    return made
+
+
+Made = tuple[str, dict[str, float | None]]
+
+
+def text(content: str | bytes) -> Callable[[Path], Made]:
+    def make(path: Path) -> Made:
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return "unreadable", NOTHING
+
+    return make
+
+
+def hostile(name: str, exercise: str = "02/4") -> Callable[[Path], Made]:
+    """The lab solved, with a hostile answer to one exercise, which costs that one alone."""
+
+    def make(path: Path) -> Made:
+        answer = HOSTILE[name].replace("NAME", EXERCISES[exercise].trial.__name__)
+        write(path, with_answers(LAB, SOLVED | {exercise: answer}))
+        return "graded", ALL | {exercise: 0.0}
+
+    return make
+
+
+def old_format(path: Path) -> Made:
+    notebook = nbformat.reads(json.dumps(with_answers(LAB, SOLVED)), as_version=3)
+    nbformat.write(notebook, path, version=nbformat.NO_CONVERT)
+    return "graded", ALL
+
+
+def big(path: Path) -> Made:
+    with open(path, "wb") as file:
+        file.write(json.dumps(with_answers(LAB, SOLVED)).encode())
+        file.truncate(BIG)
+    return "unreadable", NOTHING
+
+
+def forbidden(path: Path) -> Made:
+    """Root can read it all the same."""
+    write(path, with_answers(LAB, SOLVED))
+    path.chmod(0)
+    return ("graded", ALL) if os.access(path, os.R_OK) else ("unreadable", NOTHING)
+
+
+def two_files(path: Path) -> Made:
+    """The newer one counts."""
+    for name, cells, at in (("old", {}, 1_000_000_000), ("new", SOLVED, 1_500_000_000), ("older", {}, 900_000_000)):
+        file = path.with_suffix("") / f"{name}.ipynb"
+        write(file, with_answers(LAB, cells))
+        os.utime(file, (at, at))
+    return "graded", ALL
+
+
+def link(path: Path) -> Made:
+    path.symlink_to(min(path.parent.glob("s*.ipynb")))
+    return "unreadable", NOTHING
+
+
+def pipe(path: Path) -> Made:
+    os.mkfifo(path)
+    return "unreadable", NOTHING
+
+
+def conftest(path: Path) -> Made:
+    """Programs beside the notebook, under names that Python and pytest look for."""
+    write(path.with_suffix("") / "mine.ipynb", with_answers(LAB, {}))
+    for name in ("conftest.py", "sitecustomize.py", "torch.py", "labs_helpers.py"):
+        (path.with_suffix("") / name).write_text("open('/tmp/hostile-mark', 'w')\nraise SystemExit('hostile')\n")
+    return "graded", NOTHING
+
+
+FILES: dict[str, Callable[[Path], Made]] = {
+    "not JSON": text('{"cells": [{"cell_type": "code", "sour'),
+    "an older format": old_format,
+    "not a notebook": text('["a list"]'),
+    "empty": text(""),
+    "200 MB": big,
+    "unreadable": forbidden,
+    "two files": two_files,
+    "endless loop": hostile("a loop"),
+    "memory": hostile("memory without end"),
+    "os._exit": hostile("the end"),
+    "fork bomb": hostile("processes without end"),
+    "flood": hostile("output without end"),
+    "patched check": hostile("check patched"),
+    "references": hostile("the transfer answer", "02/7"),
+    "conftest.py": conftest,
+    "a link": link,
+    "forged lines": hostile("the line on stdout", "02/1"),
+    "a pipe": pipe,
+    "not UTF-8": text(json.dumps({"cells": []}).encode("utf-16")),
+    "nested": text("[" * 100_000),
+}  # fmt: skip

@@ -1,0 +1,144 @@
+"""A class's submissions of lab 02, drawn from a seed, with the points that each has to get.
+
+What is right follows from how a submission was made: full points for an answer that is right, none where nothing was
+written, and for a planted bug the points of the cases that it passes in this process.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from labs_helpers.authoring.references import reference
+from labs_helpers.labs import lab
+from tests.gemm.lab02.test_planted_bugs import TestLab02
+from tests.grading.written import Changes, mark_of, planted_cell, share_passed, solved, with_answers
+
+LAB = lab("02")
+EXERCISES = {one.id: one for one in LAB.exercises()}
+STUBS = {mark_of(cell): "".join(cell["source"]) for cell in json.loads(LAB.path.read_text())["cells"] if mark_of(cell)}
+SOLVED = solved(LAB)
+NAMES = {one.trial.__name__: one.id for one in EXERCISES.values()}
+
+
+def of_exercise(exercise: str, table: list[Any], changes: int) -> list[Changes]:
+    return [row[changes] for row in table if NAMES[row[0]] == exercise]
+
+
+BUGS = {id: of_exercise(id, TestLab02.BUGS, 2) for id in EXERCISES}
+DIFFERENT = {id: of_exercise(id, TestLab02.DIFFERENT, 1) for id in EXERCISES}
+
+
+@dataclass
+class Submission:
+    """points: by exercise, None where somebody has to look first. status: in the table of grades."""
+
+    student: str
+    kind: str
+    points: dict[str, float | None]
+    notebook: dict[str, Any] = field(default_factory=dict)
+    status: str = "graded"
+
+
+class Author:
+    """Draws answers. folder: for planted bugs."""
+
+    def __init__(self, seed: int, folder: Path):
+        self.draw, self.folder = random.Random(seed), folder
+        self.shares: dict[tuple[str, str], float] = {}
+
+    def solved(self) -> tuple[dict[str, str], dict[str, float]]:
+        return dict(SOLVED), {id: float(one.points) for id, one in EXERCISES.items()}
+
+    def untouched(self) -> tuple[dict[str, str], dict[str, float]]:
+        return {id: STUBS[id] for id in EXERCISES}, dict.fromkeys(EXERCISES, 0.0)
+
+    def half(self) -> tuple[dict[str, str], dict[str, float]]:
+        cells, points = self.solved()
+        for id in self.draw.sample(list(EXERCISES), self.draw.randint(2, 5)):
+            cells[id], points[id] = STUBS[id], 0.0
+        return cells, points
+
+    def different(self) -> tuple[dict[str, str], dict[str, float]]:
+        cells, points = self.solved()
+        for id, one in EXERCISES.items():
+            cells[id] = planted_cell(reference(LAB, one), self.draw.choice(DIFFERENT[id]))
+        return cells, points
+
+    def bugs(self, most: int = 1) -> tuple[dict[str, str], dict[str, float]]:
+        cells, points = self.solved()
+        for id in self.draw.sample(list(EXERCISES), 1 if most == 1 else self.draw.randint(2, most)):
+            changes = self.draw.choice(BUGS[id])
+            cells[id] = planted_cell(reference(LAB, EXERCISES[id]), changes)
+            points[id] = round(EXERCISES[id].points * self.share(id, changes), 1)
+        return cells, points
+
+    def mixed(self) -> tuple[dict[str, str], dict[str, float]]:
+        return self.draw.choice([self.solved, self.half, self.different, self.bugs])()
+
+    def share(self, id: str, changes: Changes) -> float:
+        key = id, repr(changes)
+        if key not in self.shares:
+            right, cases = share_passed(LAB, EXERCISES[id], changes, self.folder)
+            assert right < cases, f"{id}: a bug that its check does not see: {changes}"
+            self.shares[key] = right / cases
+        return self.shares[key]
+
+
+def the_class(kinds: Sequence[str], seed: int, folder: Path) -> list[Submission]:
+    """An honest submission of each of these KINDS. folder: for files that are made on the way."""
+    author = Author(seed, folder)
+    return [_MAKE[kind](f"s{number:03d}", author) for number, kind in enumerate(kinds)]
+
+
+def drawn(count: int) -> list[str]:
+    """Kinds of so many submissions, as often as their weights ask for."""
+    kinds = {kind: int(weight * count / sum(KINDS.values())) for kind, weight in KINDS.items()}
+    for kind in list(kinds)[: count - sum(kinds.values())]:
+        kinds[kind] += 1
+    return [kind for kind, many in kinds.items() for _ in range(many)]
+
+
+def _answers(kind: str) -> Callable[[str, Author], Submission]:
+    """Those of an Author, in the notebook as it was handed out."""
+
+    def make(student: str, author: Author) -> Submission:
+        cells, points = getattr(author, kind)()
+        return Submission(student, kind, points, with_answers(LAB, cells))
+
+    return make
+
+
+def _several(student: str, author: Author) -> Submission:
+    cells, points = author.bugs(most=4)
+    return Submission(student, "several bugs", points, with_answers(LAB, cells))
+
+
+def _changed(kind: str) -> Callable[[str, Author], Submission]:
+    """Answers of all kinds, in a notebook to which something was done."""
+
+    def make(student: str, author: Author) -> Submission:
+        from tests.grading import notebook_changes
+
+        cells, points = author.mixed()
+        one = Submission(student, kind, points, copy.deepcopy(with_answers(LAB, cells)))
+        getattr(notebook_changes, kind)(one, author.draw)
+        return one
+
+    return make
+
+
+KINDS = {
+    "solved": 36, "half": 24, "bugs": 22, "several": 20, "different": 14, "untouched": 8, "own_helpers": 8,
+    "syntax_error": 7, "renamed": 5, "deleted": 6, "doubled": 6, "reordered": 5, "edited_metadata": 4,
+    "older_version": 4, "windows_line_ends": 4, "colab": 4, "magics": 3,
+}  # fmt: skip
+_MAKE = {kind: _changed(kind) for kind in KINDS} | {
+    "several": _several,
+    **{kind: _answers(kind) for kind in ("solved", "half", "bugs", "different", "untouched")},
+}

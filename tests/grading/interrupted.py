@@ -1,0 +1,162 @@
+"""A class graded by the command, which is interrupted and killed on the way and started again each time.
+
+python -m tests.grading.interrupted 200 FOLDER makes the class and grades it on two cores; it says what was not right.
+"""
+
+from __future__ import annotations
+
+import csv
+import ctypes
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from resource import RUSAGE_CHILDREN, getrusage
+from time import monotonic, sleep
+from typing import TYPE_CHECKING
+
+from labs_helpers.launch.keeper import PR_SET_CHILD_SUBREAPER
+from labs_helpers.measure.machine import prepare_triton
+
+if TYPE_CHECKING:
+    from tests.grading.class_of_200 import Submission
+
+ROOT = Path(__file__).parents[2]
+GRADED = re.compile(r"^\[\d+/\d+\] (\S+): ", re.MULTILINE)
+LOOK_S, END_S = 0.05, 20.0
+
+
+@dataclass
+class Run:
+    """log: what each start of the command said. seconds: of all of them; busy: of cores. left: processes that outlived
+    their start. records: file → when it was written, after each start."""
+
+    out: Path
+    status: int | None = None
+    seconds: float = 0.0
+    busy: float = 0.0
+    log: list[str] = field(default_factory=list)
+    left: list[str] = field(default_factory=list)
+    records: list[dict[str, int]] = field(default_factory=list)
+
+
+def grade(folder: Path, stops: Sequence[tuple[int, int]], options: Sequence[str], timeout: float) -> Run:
+    """folder/inbox into folder/out. stops: (records after which it is signalled, the signal), one per start."""
+    run = Run(folder / "out")
+    for name in ("home", "tmp", "here"):
+        (folder / name).mkdir()
+    before = getrusage(RUSAGE_CHILDREN)
+    with _parent_of_orphans():
+        for stop in (*stops, None):
+            began = monotonic()
+            run.status = _start(folder, run, stop, options, began + timeout - run.seconds)
+            run.seconds += monotonic() - began
+            run.left += _outlived()
+            run.records.append({path.name: path.stat().st_mtime_ns for path in _records(run.out)})
+    after = getrusage(RUSAGE_CHILDREN)
+    run.busy = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return run
+
+
+def _start(folder: Path, run: Run, stop: tuple[int, int] | None, options: Sequence[str], deadline: float) -> int:
+    log = folder / f"log{len(run.log)}"
+    command = ["taskset", "--cpu-list", "0,1", sys.executable, "-m", "labs_helpers.grading", "02", folder / "inbox"]
+    command += ["--class", folder / "class.csv", "--out", run.out, "--jobs", "2", *options]
+    environment = os.environ | {"HOME": str(folder / "home"), "TMPDIR": str(folder / "tmp"), "PYTHONPATH": str(ROOT)}
+    with open(log, "w") as file:
+        process = subprocess.Popen(
+            command, cwd=folder / "here", env=environment, stdin=subprocess.DEVNULL, stdout=file, stderr=file
+        )
+        try:
+            while process.poll() is None and monotonic() < deadline:
+                if stop and len(_records(run.out)) >= stop[0]:
+                    process.send_signal(stop[1])
+                    break
+                sleep(LOOK_S)
+            status = process.wait(max(END_S, 0 if stop else deadline - monotonic()))
+        finally:
+            process.kill()
+            process.wait()
+    run.log.append(log.read_text())
+    return status
+
+
+def _records(out: Path) -> list[Path]:
+    return list((out / "records").glob("*.jsonl")) if (out / "records").is_dir() else []
+
+
+@contextmanager
+def _parent_of_orphans() -> Iterator[None]:
+    """Whatever outlives the command becomes a child of this process, which it is found by."""
+    prctl = ctypes.CDLL(None).prctl
+    prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    try:
+        yield
+    finally:
+        prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
+
+
+def _outlived() -> list[str]:
+    """The commands of children that are still there END_S after their start ended; none of them is left behind."""
+    deadline = monotonic() + END_S
+    while (children := _children()) and monotonic() < deadline:
+        sleep(LOOK_S)
+    for pid in children:
+        os.kill(pid, signal.SIGKILL)
+    return list(children.values())
+
+
+def _children() -> dict[int, str]:
+    """Living ones, by their id; dead ones are taken leave of."""
+    found = {}
+    for task in Path("/proc/self/task").iterdir():
+        for pid in map(int, (task / "children").read_text().split()):
+            if os.waitpid(pid, os.WNOHANG)[0] == 0:
+                found[pid] = Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")
+    return found
+
+
+def faults(made: Sequence[Submission], run: Run, folder: Path) -> list[str]:
+    """What is not as it has to be, a line each."""
+    with open(run.out / "grades.csv", newline="") as file:
+        rows = {row["id"]: row for row in csv.DictReader(file)}
+    found = [f"in the table, and not in the class: {student}" for student in rows.keys() - {x.student for x in made}]
+    for one in made:
+        row = rows.get(one.student, {})
+        given = {id: None if row.get(id) == "" else float(row.get(id, "nan")) for id in one.points}
+        if given != one.points or row.get("status") != one.status:
+            other = {id: (given[id], points) for id, points in one.points.items() if given[id] != points}
+            found.append(f"{one.student} ({one.kind}): {row.get('status')}, not {one.status}; (given, right): {other}")
+    said = [student for log in run.log for student in GRADED.findall(log)]
+    found += [f"graded twice: {student}" for student in {*said} if said.count(student) > 1]
+    for earlier, later in zip(run.records, run.records[1:], strict=False):
+        found += [f"written again: {name}" for name in earlier if later.get(name) != earlier[name]]
+    found += [f"a process that is left: {command[:200]}" for command in run.left]
+    for name in ("home", "tmp", "here"):
+        found += [f"a file that is left: {path}" for path in (folder / name).rglob("*")]
+    if Path("/tmp/hostile-mark").exists():
+        found.append("a program beside a notebook was run")
+    return found
+
+
+def main() -> None:
+    prepare_triton()
+    from tests.grading.broken_files import FILES, make_class
+    from tests.grading.class_of_200 import drawn
+
+    count, folder = int(sys.argv[1]), Path(sys.argv[2])
+    made = make_class(folder, drawn(count - count // 10), list(FILES)[: count // 10], seed=7)
+    stops = [(count // 5, signal.SIGINT), (count // 2, signal.SIGINT), (count * 3 // 4, signal.SIGKILL)]
+    run = grade(folder, stops, ["--seed", "11"], timeout=7200)
+    print(*faults(made, run, folder), sep="\n")
+    load = ", ".join(f"{x:.1f}" for x in os.getloadavg())
+    print(f"{count} submissions: {run.seconds / 60:.1f} min, {run.busy / 60:.1f} of a core; load at the end {load}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,52 @@
+"""Classes of submissions as students hand them in: each gets its points, also where grading was stopped on the way.
+
+All 200, on two cores: python -m tests.grading.interrupted 200 FOLDER
+"""
+
+import signal
+
+import pytest
+
+from labs_helpers.grading.jail import why_not
+from labs_helpers.grading.notebook_file import Unreadable
+from labs_helpers.grading.submission import read_submission
+from tests.grading.broken_files import BIG, FILES, LAB, add_broken, make_class
+from tests.grading.class_of_200 import drawn
+from tests.grading.interrupted import faults, grade
+
+OF_12 = ["several", "own_helpers", "syntax_error", "renamed", "deleted", "doubled", "reordered", "edited_metadata",
+         "older_version", "magics"]  # fmt: skip
+STOPS = [(3, signal.SIGINT), (6, signal.SIGINT), (9, signal.SIGKILL)]
+
+
+def test_200_are_drawn():
+    kinds = drawn(180)
+    assert len(kinds) == 180 and min(map(kinds.count, kinds)) >= 3 and len({*kinds}) == 17 and len(FILES) == 20
+
+
+@pytest.mark.parametrize("kind", FILES)
+def test_a_broken_file_is_told_before_anything_of_it_runs(tmp_path, kind):
+    (one,) = add_broken(tmp_path, [kind]) if kind != "a link" else add_broken_link(tmp_path)
+    path = next(tmp_path.rglob("*.ipynb"))
+    if one.status == "unreadable":
+        with pytest.raises(Unreadable):
+            read_submission(path, LAB)
+    else:
+        assert len(read_submission(path, LAB)) == len(LAB.exercises())
+    assert path.lstat().st_size <= BIG
+
+
+def add_broken_link(folder):
+    (folder / "s000.ipynb").touch()
+    made = add_broken(folder, ["a link"])
+    (folder / "s000.ipynb").unlink()
+    return made
+
+
+@pytest.mark.soak
+@pytest.mark.skipif(bool(why_not()), reason=why_not())
+def test_a_class_of_12_that_is_interrupted_and_killed_gets_its_points(tmp_path):
+    made = make_class(tmp_path, OF_12, ["two files", "patched check"], seed=3)
+    run = grade(tmp_path, STOPS, ["--seed", "11"], timeout=1200)
+    assert faults(made, run, tmp_path) == []
+    assert len(run.log) == len(STOPS) + 1 and run.status == 3  # cells that were deleted are to be looked at
