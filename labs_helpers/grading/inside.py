@@ -4,7 +4,8 @@ Reads {"lab": "02", "seconds": 60, "seed": 7, "checks": true, "jobs": […]} fro
 soon as a job is done:
 
     {"token": …, "exercise": "02/3", "name": …, "imports": […], "before": […], "source": …}
-    token {"status": "right" | "wrong" | "failed" | "crashed" | "timeout", "lines": […], "message": …, "values": […]}
+    token {"status": "right" | "wrong" | "failed" | "crashed" | "memory" | "timeout", "lines": […], "message": …,
+           "values": […]}
 
 lines: of the check's cases that passed. values: what the hidden inputs (hidden/) gave, where the check found nothing
 wrong. "checks": false asks for the values alone: no check and no reference is imported then. What an answer prints
@@ -17,21 +18,22 @@ import contextlib
 import json
 import os
 import select
-import signal
 import sys
-from pathlib import Path
 from time import monotonic
 from typing import Any
 
+from labs_helpers.grading.ending import Ending, ending
 from labs_helpers.grading.hidden import run_of
 from labs_helpers.grading.hidden_values import values
 from labs_helpers.grading.judged import defined, judged, result
+from labs_helpers.grading.memory import is_full, was_full, with_memory
 
 MOST = 2**20  # bytes that a job may tell
 
 
 def main() -> None:
-    if Path("/proc/1/comm").read_text().strip() != "bwrap":  # all processes in reach are ended after each answer
+    end = ending()
+    if end is None:  # all processes in reach would be ended after each answer
         sys.exit("this runs in a jail alone: python -m labs_helpers.grading makes one")
     given = json.loads(sys.stdin.read())
     told = os.dup(1)
@@ -40,7 +42,7 @@ def main() -> None:
         os.dup2(nowhere, descriptor)
     lab = _prepared(given["lab"], given["checks"])
     for job in given["jobs"]:
-        found = _in_a_process(lab, job | {"seed": given["seed"]}, given["seconds"], told)
+        found = _in_a_process(lab, job | {"seed": given["seed"]}, given["seconds"], told, end)
         os.write(told, f"{job['token']} {json.dumps(found)}\n".encode())
     os._exit(0)
 
@@ -59,15 +61,19 @@ def _prepared(number: str, checks: bool) -> Any:
     return lab
 
 
-def _in_a_process(lab: Any, job: dict[str, Any], seconds: float, told: int) -> dict[str, Any]:
+def _in_a_process(lab: Any, job: dict[str, Any], seconds: float, told: int, end: Ending) -> dict[str, Any]:
     """What a forked process says of the job, or why it says nothing. Nothing of it is left."""
     reads, writes = os.pipe()
+    at_a_loss = json.dumps(with_memory(result("crashed"), True)).encode()  # made while there is memory for it
     child = os.fork()
     if child == 0:
         os.close(told)
         os.close(reads)
         with contextlib.suppress(BaseException):
-            content = json.dumps(_found(lab, job)).encode()[:MOST]
+            try:
+                content = json.dumps(with_memory(_found(lab, job), is_full())).encode()[:MOST]
+            except MemoryError:
+                content = at_a_loss
             while content:
                 content = content[os.write(writes, content) :]
         os._exit(0)  # whatever threads and exit handlers there are
@@ -78,15 +84,13 @@ def _in_a_process(lab: Any, job: dict[str, Any], seconds: float, told: int) -> d
             part = os.read(reads, 2**16)
             content, ended = content + part, not part
     os.close(reads)
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(-1, signal.SIGKILL)  # all of the jail's but this one
-    os.waitpid(child, 0)
+    used = end(child)
     try:
         return dict(json.loads(content))
     except ValueError:
         if not ended:
             return result("timeout", f"did not end within {seconds:g} s")
-        return result("crashed", "the process that ran it ended without a word")
+        return with_memory(result("crashed", "the process that ran it ended without a word"), was_full(used))
 
 
 def _found(lab: Any, job: dict[str, Any]) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """A command in a jail: no network, a read-only system, nobody else's files and processes, and limits on everything.
 
-bubblewrap makes the namespaces; as root the command is then an unprivileged user's. What a jail cannot keep in is said
-in `why_not`, and without one nothing of a student's is run.
+bubblewrap makes the namespaces; as root the command is then an unprivileged user's. Why there is no jail is said by
+`why_not`, and without one nothing of a student's is run. jails.py has the other jail, and the choice.
 """
 
 from __future__ import annotations
@@ -12,12 +12,15 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import count
 from pathlib import Path
+from typing import Any
 
+from labs_helpers.grading.no_namespaces import advice
+from labs_helpers.grading.probe import leaks
 from labs_helpers.launch.process import ProcessFailed, run
 
 MEGABYTE = 2**20
-NOBODY = "65534"
 SYSTEM = ("/usr", "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/alternatives")
 
 
@@ -42,16 +45,20 @@ def why_not() -> str:
         if not shutil.which(program):
             return f"{program} is not installed: it is in the package {package}"
     try:
-        run(in_jail(["/usr/bin/env", "true"]), timeout=20)
+        return leaks(run_in_jail)
     except ProcessFailed as error:
-        advice = ""
-        if "uid map" in error.output or "Operation not permitted" in error.output:
-            advice = (
-                "; Ubuntu 24.04 lets nobody but root make user namespaces: give bubblewrap an AppArmor profile with "
-                "`userns,`, or grade as root"
-            )
-        return f"bubblewrap does not work here: {error.output.strip()}{advice}"
-    return ""
+        return f"bubblewrap does not work here: {error.output.strip()}{advice(error.output)}"
+
+
+def run_in_jail(
+    command: Sequence[str],
+    readable: Sequence[Path] = (),
+    limits: Limits = LIMITS,
+    hidden: Sequence[Path] = (),
+    **given: Any,
+) -> str:
+    """The output of `command` in a jail; `given` is for `process.run`, whose errors it raises."""
+    return run(in_jail(command, readable, limits, hidden), env={}, **given)
 
 
 def in_jail(
@@ -67,7 +74,7 @@ def in_jail(
     shown = [*python, *(path.resolve() for path in readable)]
     words = ["bwrap", "--die-with-parent", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts"]
     words += ["--unshare-cgroup-try", "--hostname", "jail", "--clearenv"]
-    words += _settings()
+    words += [word for name, value in environment().items() for word in ("--setenv", name, value)]
     for system in SYSTEM:
         words += ["--ro-bind-try", system, system]
     for folder in ("bin", "sbin", "lib", "lib64"):
@@ -85,13 +92,12 @@ def in_jail(
     return [*words, *_less(limits), *command]
 
 
-def _settings() -> list[str]:
-    """The whole environment inside."""
-    environment = {
-        "PATH": f"{sys.prefix}/bin:/usr/bin:/bin", "HOME": "/tmp", "TMPDIR": "/tmp", "USER": "nobody",
+def environment(home: str = "/tmp") -> dict[str, str]:
+    """All the variables that a student's code sees."""
+    return {
+        "PATH": f"{sys.prefix}/bin:/usr/bin:/bin", "HOME": home, "TMPDIR": home, "USER": "nobody",
         "LANG": "C.UTF-8", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1",
     }  # fmt: skip
-    return [word for name, value in environment.items() for word in ("--setenv", name, value)]
 
 
 def _parents(paths: Sequence[Path]) -> list[Path]:
@@ -102,11 +108,43 @@ def _parents(paths: Sequence[Path]) -> list[Path]:
 
 def _less(limits: Limits) -> list[str]:
     """Without rights, and with limits: bwrap's options that are left, and what the command is begun by."""
-    held = [
-        "prlimit", f"--as={limits.memory}", f"--nproc={limits.processes}", f"--fsize={limits.file}", "--core=0",
-        "--nofile=512", f"--cpu={max(1, round(2 * limits.seconds))}", "--",
-    ]  # fmt: skip
     if os.geteuid() != 0:
-        return ["--unshare-user", "--cap-drop", "ALL", "--disable-userns", "--assert-userns-disabled", "--", *held]
-    user = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--no-new-privs"]
-    return ["--", *user, "--bounding-set=-all", "--inh-caps=-all", *held]
+        rest = ["--unshare-user", "--cap-drop", "ALL", "--disable-userns", "--assert-userns-disabled", "--"]
+        return [*rest, *limited(limits, threads_of(os.getuid()))]
+    return ["--", *unprivileged(own_user()), *limited(limits)]
+
+
+def limited(limits: Limits, beside: int = 0) -> list[str]:
+    """What a command with limits is begun by. beside: threads that count too; those of a user are counted together, on
+    older kernels in all namespaces."""
+    return [
+        "prlimit", f"--as={limits.memory}", f"--nproc={limits.processes + beside}", f"--fsize={limits.file}",
+        "--core=0", "--nofile=512", f"--cpu={max(1, round(2 * limits.seconds))}", "--",
+    ]  # fmt: skip
+
+
+def unprivileged(user: str) -> list[str]:
+    """What root begins a command by that is to be that user's, without any right."""
+    words = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", "--no-new-privs"]
+    return [*words, "--bounding-set=-all", "--inh-caps=-all"]
+
+
+_users = count(os.getpid())
+
+
+def own_user() -> str:
+    """Of a jail alone: processes are limited per user, and one jail shall not use up what another one has. The numbers
+    are those that systemd keeps for users that come and go."""
+    return str(61184 + next(_users) % 4336)
+
+
+def threads_of(user: int) -> int:
+    """How many run now as that user."""
+    found = 0
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if folder.stat().st_uid == user:
+                found += int((folder / "stat").read_text().rpartition(")")[2].split()[17])
+        except (OSError, IndexError):  # it has ended meanwhile
+            continue
+    return found

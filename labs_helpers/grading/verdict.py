@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import labs_helpers
-from labs_helpers.grading.jail import LIMITS, Limits, in_jail
+from labs_helpers.grading.jail import LIMITS, Limits, run_in_jail
 from labs_helpers.grading.lab_imports import used_by
 from labs_helpers.grading.submission import Answer
-from labs_helpers.launch.process import ProcessFailed, ProcessStopped, run
+from labs_helpers.launch.process import ProcessFailed, ProcessStopped
 
 RIGHT, WRONG, CRASHED, TIMEOUT, FAILED = "right", "wrong", "crashed", "timeout", "failed"
 START_S = 30.0  # that Python, torch and Triton may take to begin in a jail on a busy machine
@@ -23,9 +23,9 @@ STARTER = "from labs_helpers.grading.inside import main; main()"
 
 @dataclass(frozen=True)
 class Verdict:
-    """status: RIGHT, WRONG, CRASHED (the process died), TIMEOUT, or FAILED: the check itself did. lines: of the cases
-    that passed. message: the check's, for the student. values: what the hidden inputs gave, as `values.written` has it,
-    None where there are none; or `raised`, the name of an error."""
+    """status: RIGHT, WRONG, CRASHED (the process died), `memory.MEMORY` (it needed too much), TIMEOUT, or FAILED: the
+    check itself did. lines: of the cases that passed. message: the check's, for the student. values: what the hidden
+    inputs gave, as `values.written` has it, None where there are none; or `raised`, the name of an error."""
 
     status: str
     lines: tuple[str, ...] = ()
@@ -42,10 +42,11 @@ def verdicts(
     seed: int = 0,
     checks: bool = True,
     over: Callable[[], object] | None = None,
+    run_in: Callable[..., str] = run_in_jail,
 ) -> list[Verdict]:
     """What the course's check says of each of some answers of one submission, in one jail. imports: the lab's
     statements (`imports_of`). seed: of the hidden inputs. checks: False for their values alone, in a jail in which no
-    reference is. over: is asked meanwhile, and ends the jail: ProcessStopped.
+    reference is. over: is asked meanwhile, and ends the jail: ProcessStopped. run_in: the jail, of `jails.Jail`.
 
     The jail can read the course, its references included, and what runs in it could tell the check lies, of the other
     answers too: only answers of which that is not to be feared go there together and are to be believed.
@@ -59,10 +60,11 @@ def verdicts(
     given = {"lab": lab, "seconds": limits.seconds, "seed": seed, "checks": checks, "jobs": jobs}
     course = Path(labs_helpers.__file__).parent
     hidden = [] if checks else sorted(course.glob("*/lab*/exercises"))
-    command = in_jail([sys.executable, "-c", STARTER], [course, course.parent / "results"], limits, hidden)
+    readable = [course, course.parent / "results"]
     why = "the process that ran it ended without a word"
     try:
-        output = run(command, timeout=limits.seconds * len(jobs) + START_S, env={}, input=json.dumps(given), over=over)
+        output = run_in([sys.executable, "-c", STARTER], readable, limits, hidden, input=json.dumps(given), over=over,
+                        timeout=limits.seconds * len(jobs) + START_S)  # fmt: skip
     except ProcessStopped:
         raise
     except ProcessFailed as error:

@@ -49,7 +49,7 @@ def _caller_died(*_: object) -> None:
 def _end_descendants(kill_from: float) -> None:
     """SIGTERM once, and from the time `kill_from` on SIGKILL, until none is left."""
     told: set[int] = set()
-    while living := _descendants():
+    while living := descendants():
         kill = time.monotonic() > kill_from
         for pid in living if kill else living - told:
             try:
@@ -65,7 +65,7 @@ def _end_descendants(kill_from: float) -> None:
         time.sleep(0.005)
 
 
-def _descendants() -> set[int]:
+def descendants() -> set[int]:
     """The living processes below this one."""
     parents = {}
     for name in filter(str.isdigit, os.listdir("/proc")):

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from labs_helpers.grading import jail
+from labs_helpers.grading import jail, probe
 from labs_helpers.grading.jail import MEGABYTE, Limits, in_jail, why_not
+from labs_helpers.grading.no_namespaces import advice
 from labs_helpers.launch.process import ProcessFailed, ProcessTimeout, run
 
 needs_jail = pytest.mark.skipif(bool(why_not()), reason=why_not())
@@ -105,13 +106,71 @@ def test_without_rights_of_root_the_jail_is_a_user_namespace(monkeypatch):
     assert rest[6] == "prlimit" and rest[-1] == "true" and "setpriv" not in words
 
 
+def test_root_gives_each_jail_a_user_whose_processes_are_counted_alone(monkeypatch):
+    monkeypatch.setattr(jail.os, "geteuid", lambda: 0)
+    users = {word for _ in range(3) for word in in_jail(["true"]) if word.startswith("--reuid=")}
+    assert len(users) == 3 and all(61184 <= int(user.partition("=")[2]) < 65520 for user in users)
+
+
+@needs_jail
+def test_what_hides_a_folder_leaves_the_rest(tmp_path):
+    (tmp_path / "lab" / "answers").mkdir(parents=True)
+    (tmp_path / "lab" / "answers" / "one").write_text("the answer")
+    (tmp_path / "lab" / "text").write_text("to read")
+    code = f"import os; print(*map(os.listdir, {[str(tmp_path / 'lab' / 'answers'), str(tmp_path / 'lab')]}))"
+    command = in_jail([sys.executable, "-c", code], [tmp_path / "lab"], SMALL, [tmp_path / "lab" / "answers"])
+    assert run(command, timeout=20, env={}) in ("[] ['answers', 'text']\n", "[] ['text', 'answers']\n")
+
+
+@needs_jail
+def test_a_probe_finds_no_way_out():
+    assert probe.leaks(jail.run_in_jail) == ""
+
+
+def test_a_probe_finds_what_is_no_jail():
+    def in_no_jail(command, readable, **given):
+        return run(command, **given)
+
+    told = probe.leaks(in_no_jail)
+    assert "can signal processes that are not its own" in told
+    assert "can read " in told and "has no limit on memory" in told
+
+
 def test_a_machine_without_bubblewrap_says_so(monkeypatch):
     monkeypatch.setattr(jail.shutil, "which", lambda name: None if name == "bwrap" else name)
     assert why_not.__wrapped__() == "bwrap is not installed: it is in the package bubblewrap"
 
-    def blocked(command, timeout):
-        raise ProcessFailed(command, 1, "bwrap: setting up uid map: Permission denied")
+
+def test_a_machine_that_makes_no_namespaces_says_so(monkeypatch):
+    def blocked(command, **given):
+        raise ProcessFailed(command, 1, "bwrap: loopback: Failed RTM_NEWADDR: Operation not permitted")
 
     monkeypatch.setattr(jail.shutil, "which", lambda name: name)
     monkeypatch.setattr(jail, "run", blocked)
-    assert "AppArmor profile" in why_not.__wrapped__()
+    told = why_not.__wrapped__()
+    assert told.startswith("bubblewrap does not work here: bwrap: loopback: Failed RTM_NEWADDR")
+    assert "--unsafe" in told and "--image course.sif" in told
+
+
+@pytest.mark.parametrize("said", [  # the first two on Ubuntu 24.04, by its own bubblewrap and by others
+    "bwrap: loopback: Failed RTM_NEWADDR: Operation not permitted", "bwrap: setting up uid map: Permission denied",
+    "bwrap: No permissions to create new namespace, likely because the kernel does not allow non-privileged user "
+    "namespaces.", "bwrap: Creating new namespace failed: Operation not permitted",
+    "bwrap: Can't mount proc on /newroot/proc: Operation not permitted",
+])  # fmt: skip
+@pytest.mark.parametrize("setting, value, words", [
+    ("kernel/apparmor_restrict_unprivileged_userns", "1", "apparmor_parser -r /etc/apparmor.d/bwrap-userns-restrict"),
+    ("kernel/unprivileged_userns_clone", "0", "sysctl kernel.unprivileged_userns_clone=1"),
+    ("user/max_user_namespaces", "0", "sysctl user.max_user_namespaces"),
+    ("kernel/other", "1", "Inside a container"),
+])  # fmt: skip
+def test_the_cause_is_looked_for_and_what_to_do_is_said(tmp_path, said, setting, value, words):
+    (tmp_path / setting).parent.mkdir()
+    (tmp_path / setting).write_text(f"{value}\n")
+    told = advice(said, tmp_path)
+    assert words in told and told.endswith("as yourself")
+    assert all(len(line) <= 120 for line in told.splitlines())
+
+
+def test_another_fault_of_bubblewrap_gets_no_advice(tmp_path):
+    assert advice("bwrap: execvp prlimit: No such file or directory", tmp_path) == ""

@@ -1,0 +1,80 @@
+"""The end of all that an answer started: in a jail that is everybody but this process, elsewhere its descendants."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import resource
+import signal
+from collections.abc import Callable
+from contextlib import suppress
+from time import monotonic, sleep
+
+from labs_helpers.launch.keeper import PR_SET_CHILD_SUBREAPER, descendants
+
+NO_JAIL = "LABS_NO_JAIL"  # set where `without_jail` runs it
+LONGEST_S = 10.0  # that the end of descendants may take, which may be starting others
+
+Ending = Callable[[int], resource.struct_rusage]
+
+
+def ending() -> Ending | None:
+    """What ends a child and all that it left behind, and gives what the child used; None where there is no safe way."""
+    if alone():
+        return _of_everybody
+    if os.environ.get(NO_JAIL):
+        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)  # parent of whatever a child leaves behind
+        return _of_descendants
+    return None
+
+
+def alone() -> bool:
+    """Whether a signal to everybody would reach nobody but this process's own children, as in a jail.
+
+    It is asked who is there, and not what the first process is called: bwrap, appinit, or sinit in Apptainer 1.0, and
+    each may be the first process of a container, too, in which a person works. In a PID namespace that was made for
+    this process there is nobody but the processes above it, and the first of them cannot be ended by a signal from
+    inside. A /proc of another namespace has no entry for this process, or another's: then it is not known who is there,
+    and the answer is no.
+    """
+    try:
+        if os.readlink("/proc/self") != str(os.getpid()):
+            return False
+        parents = {int(name): _parent(name) for name in os.listdir("/proc") if name.isdigit()}
+    except (OSError, ValueError):
+        return False
+    above, process = set(), os.getpid()
+    while process:
+        above.add(process)
+        process = parents.get(process) or 0
+    return 1 in above and {process for process, parent in parents.items() if parent is not None} == above
+
+
+def _parent(name: str) -> int | None:
+    """None of a process that has ended."""
+    try:
+        with open(f"/proc/{name}/stat") as file:
+            state, parent = file.read().rpartition(")")[2].split()[:2]
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    return None if state in "ZX" else int(parent)
+
+
+def _of_everybody(child: int) -> resource.struct_rusage:
+    with suppress(ProcessLookupError):
+        os.kill(-1, signal.SIGKILL)  # all of the jail's but this one
+    return os.wait4(child, 0)[2]
+
+
+def _of_descendants(child: int) -> resource.struct_rusage:
+    deadline = monotonic() + LONGEST_S
+    while (living := descendants()) and monotonic() < deadline:
+        for process in living:
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(process, signal.SIGKILL)
+        sleep(0.002)
+    used = os.wait4(child, 0)[2]
+    with suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    return used
