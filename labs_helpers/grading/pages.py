@@ -11,9 +11,7 @@ from urllib.parse import quote
 from jinja2 import Environment, StrictUndefined, Template
 
 from labs_helpers.grading.gradebook import record_path
-
-_KEPT = frozenset("\n\t\u200c\u200d")  # the last two join letters in some scripts, and do nothing else
-LEFT_OUT = "… (the rest is left out)"
+from labs_helpers.grading.plain_text import plain
 
 HEAD = """<!doctype html>
 <html lang="en">
@@ -43,14 +41,6 @@ HEAD = """<!doctype html>
     --right: #00573d; --wrong: #8a3600; --open: #444; --bar: #005a8c; }
     body { font-size: 10.5pt; max-width: none; margin: 0; padding: 0; } h2 { break-after: avoid; } }
 """
-
-
-def plain(text: object, most: int = 300) -> str:
-    """A text that can stand in a page and in XML, and shows what it is: what is invisible or turns the direction of
-    writing becomes �, and beyond `most` characters it is cut."""
-    given = str(text).replace("\r\n", "\n")
-    shown = given if len(given) <= most else f"{given[:most]}{LEFT_OUT}"
-    return "".join(one if one.isprintable() or one in _KEPT else " " if one.isspace() else "\ufffd" for one in shown)
 
 
 def file_stem(student: str) -> str:

@@ -10,7 +10,8 @@ from labs_helpers.grading.feedback import FLAGS, feedback_page
 from labs_helpers.grading.gradebook import ERROR, GRADED, LATE, MISSING, REVIEW, UNREADABLE, WAITING, Record
 from labs_helpers.grading.left_open import still_to_pass
 from labs_helpers.grading.marks import HIDDEN, UNVERIFIED, Mark
-from labs_helpers.grading.pages import feedback_link, file_stem, number, plain
+from labs_helpers.grading.pages import feedback_link, file_stem, number
+from labs_helpers.grading.plain_text import plain
 from labs_helpers.grading.submission import CHECK_CHANGED, OLD, TWICE, UNMARKED
 from labs_helpers.grading.submission import MISSING as CELL_MISSING
 from labs_helpers.grading.verdict import CRASHED, TIMEOUT

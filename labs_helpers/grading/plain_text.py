@@ -1,0 +1,14 @@
+"""Text that somebody else wrote, as it can stand in a page, in XML and in a terminal."""
+
+from __future__ import annotations
+
+_KEPT = frozenset("\n\t\u200c\u200d")  # the last two join letters in some scripts, and do nothing else
+LEFT_OUT = "… (the rest is left out)"
+
+
+def plain(text: object, most: int = 300) -> str:
+    """The text, showing what it is: what is invisible or turns the direction of
+    writing becomes �, and beyond `most` characters it is cut."""
+    given = str(text).replace("\r\n", "\n")
+    shown = given if len(given) <= most else f"{given[:most]}{LEFT_OUT}"
+    return "".join(one if one.isprintable() or one in _KEPT else " " if one.isspace() else "\ufffd" for one in shown)
