@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,19 +21,38 @@ class NoValue(ValueError):
     """Why something cannot leave a jail, or what did is no value."""
 
 
+@dataclass(frozen=True)
+class Near:
+    """A number that is right as long as it is no further from the reference's than `within`, a share of it."""
+
+    value: float
+    within: float
+
+
 def written(value: Any) -> Any:
     """A value as JSON can hold it. NoValue names a type that has no values."""
+    try:
+        return _written(value)
+    except NoValue:
+        raise
+    except (ValueError, TypeError, RuntimeError, RecursionError) as error:
+        raise NoValue(f"{type(error).__name__}: {error}") from None
+
+
+def _written(value: Any) -> Any:
     if value is None or isinstance(value, bool | int | str):
         return value
     if isinstance(value, float):
         return {"float": value.hex()}
+    if isinstance(value, Near):
+        return {"near": _written(float(value.value)), "within": _written(float(value.within))}
     if isinstance(value, torch.Tensor | np.ndarray | np.generic):
         tensor = value.detach().cpu() if isinstance(value, torch.Tensor) else torch.from_numpy(np.array(value))
         return _tensor(tensor.contiguous())
     if isinstance(value, list | tuple):
-        return [written(part) for part in value]
+        return [_written(part) for part in value]
     if isinstance(value, dict):
-        return {"dict": [[written(key), written(part)] for key, part in value.items()]}
+        return {"dict": [[_written(_key(key)), _written(part)] for key, part in value.items()]}
     raise NoValue(f"a {type(value).__name__} is no number, text, tensor or array, nor a list, tuple or dict of them")
 
 
@@ -63,6 +83,8 @@ def _read(text: Any) -> Any:
         return [_read(part) for part in text]
     if "float" in text:
         return float.fromhex(text["float"])
+    if "near" in text:
+        return Near(float.fromhex(text["near"]["float"]), float.fromhex(text["within"]["float"]))
     if "dict" in text:
         return {_key(_read(key)): _read(part) for key, part in text["dict"]}
     dtype, shape = _DTYPES[text["dtype"]], [int(length) for length in text["shape"]]
@@ -76,11 +98,14 @@ def _read(text: Any) -> Any:
 
 
 def _key(key: Any) -> Any:
-    return tuple(key) if isinstance(key, list) else key
+    """As it may stand in a dict: a list's as a tuple, an array's or a tensor's one element as the number."""
+    if isinstance(key, np.generic | torch.Tensor):
+        key = key.item()
+    return tuple(_key(part) for part in key) if isinstance(key, list | tuple) else key
 
 
 def difference(found: Any, expected: Any) -> str:
-    """How two values differ, in words without the values; '' where they agree.
+    """How two values differ, in words without the values; '' where they agree. Both are as `read` gives them.
 
     Floating-point numbers may differ by the TOLERANCES of the coarser of both dtypes. A list stands for a tuple, a
     tensor of one element for its number.
@@ -93,6 +118,9 @@ def difference(found: Any, expected: Any) -> str:
         if len(found) != len(expected):
             return f"{len(found)} values, not {len(expected)}"
         return next((said for pair in zip(found, expected, strict=True) if (said := difference(*pair))), "")
+    if isinstance(expected, Near) and isinstance(found, Near):
+        apart = abs(found.value - expected.value)
+        return "" if apart <= expected.within * abs(expected.value) else "other values"
     if _is_number(expected) and _is_number(found):
         return _of_tensors(_as_tensor(found), _as_tensor(expected))
     if isinstance(expected, dict | list | torch.Tensor) or isinstance(found, dict | list | torch.Tensor):
@@ -111,7 +139,7 @@ def _as_tensor(value: Any) -> torch.Tensor:
 
 
 def _of_tensors(found: torch.Tensor, expected: torch.Tensor) -> str:
-    if found.shape != expected.shape and max(found.numel(), expected.numel()) > 1:
+    if found.shape != expected.shape and not found.numel() == expected.numel() == 1:
         return f"shape {tuple(found.shape)}, not {tuple(expected.shape)}"
     kinds = [str(x.dtype).removeprefix("torch.") for x in (found, expected) if x.dtype.is_floating_point]
     bound = max((TOLERANCES[kind] for kind in kinds), default=0.0)
