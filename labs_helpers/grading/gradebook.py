@@ -44,7 +44,7 @@ def write_whole(path: Path, text: str) -> None:
     """In the file's place at once, or not at all: power may fail in between."""
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(f".{path.name}.{os.getpid()}")
-    with open(beside, "w", encoding="utf-8") as file:
+    with open(beside, "w", encoding="utf-8", errors="backslashreplace") as file:  # an id may be a file's broken name
         file.write(text)
         file.flush()
         os.fsync(file.fileno())

@@ -6,12 +6,15 @@ ada.ipynb   ada_02_fused_gemm.ipynb   ada/anything.ipynb   ada_12345_assignsubmi
 from __future__ import annotations
 
 import csv
+import lzma
 import os
 import stat
 import zipfile
+import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from hashlib import sha256
 from pathlib import Path, PurePosixPath
 
 from labs_helpers.grading.notebook_file import MOST_BYTES
@@ -43,7 +46,7 @@ def students(inbox: Path, unpacked: Path) -> dict[str, HandedIn]:
     files: dict[str, list[Path]] = {}
     for path in sorted(inbox.rglob("*.ipynb")):
         place = path.relative_to(inbox)
-        if any(part.startswith((".", "__MACOSX")) for part in place.parts) or not _regular(path):
+        if any(_left_out(part) for part in place.parts) or not _regular(path):
             continue
         files.setdefault(_student(place.parts[0].removesuffix(".ipynb")), []).append(path)
     if not files:
@@ -54,6 +57,10 @@ def students(inbox: Path, unpacked: Path) -> dict[str, HandedIn]:
         at = datetime.fromtimestamp(newest.lstat().st_mtime, UTC)
         found[student] = HandedIn(student, newest, at, tuple(path for path in paths if path != newest))
     return found
+
+
+def _left_out(part: str) -> bool:
+    return part.startswith((".", "__MACOSX"))
 
 
 def _regular(path: Path) -> bool:
@@ -68,21 +75,40 @@ def _student(name: str) -> str:
 
 
 def _unpack(archive: Path, folder: Path) -> Path:
-    """The notebooks of a zip, under names that stay inside the folder, with their times."""
-    folder.mkdir(parents=True, exist_ok=True)
+    """The notebooks of a zip, under names that stay inside the folder, with their times. One that cannot be unpacked is
+    an empty file."""
     with zipfile.ZipFile(archive) as content:
         members = [member for member in content.infolist() if member.filename.endswith(".ipynb")]
         if len(members) > MOST_FILES or sum(member.file_size for member in members) > MOST_IN_ALL:
             raise BadInbox(f"{archive} holds more than {MOST_FILES:,} notebooks, or {MOST_IN_ALL >> 20:,} MB of them")
         for member in members:
             parts = [part for part in PurePosixPath(member.filename).parts if part not in ("/", "..", ".")]
-            target = folder.joinpath(*parts)
+            if not parts or any(_left_out(part) for part in parts):
+                continue
+            # Members may be called as others' folders are, or by names that are too long for a file.
+            student = parts[0].removesuffix(".ipynb").encode()[:200].decode(errors="ignore")
+            target = folder / student / f"{sha256(member.filename.encode()).hexdigest()[:16]}.ipynb"
             target.parent.mkdir(parents=True, exist_ok=True)
-            with content.open(member) as source, open(target, "wb") as file:
-                file.write(source.read(MOST_BYTES + 1))  # one byte more than is read as a notebook
-            at = datetime(*member.date_time).timestamp()
+            target.write_bytes(_content(content, member))
+            at = _time(member)
             os.utime(target, (at, at))
     return folder
+
+
+def _content(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
+    """One byte more than is read as a notebook; nothing where it is encrypted or damaged."""
+    try:
+        with archive.open(member) as source:
+            return source.read(MOST_BYTES + 1)
+    except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, RuntimeError, EOFError, OSError):
+        return b""
+
+
+def _time(member: zipfile.ZipInfo) -> float:
+    try:
+        return datetime(*member.date_time).timestamp()
+    except ValueError:  # there is no month 0
+        return 0.0
 
 
 def class_list(path: Path) -> dict[str, str]:

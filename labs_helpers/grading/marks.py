@@ -55,7 +55,8 @@ def marks(
     plain = [answer for answer in tried if not strange[answer.shipped.id]]
     found: dict[str, Verdict] = {}
     for together in ([plain] if plain else []) + [[answer] for answer in tried if strange[answer.shipped.id]]:
-        told = judge(together, imports, limits, seed=seed)
+        # What could read the seed beside its check, and say it in an error, is given another there.
+        told = judge(together, imports, limits, seed=seed if together is plain else 0)
         found |= {answer.shipped.id: one for answer, one in zip(together, told, strict=True)}
     for answer in tried:  # what could have read the reference there runs once more where there is none
         one = answer.shipped.id
@@ -91,7 +92,8 @@ def _mark(answer: Answer, found: Verdict | None, strange: list[str], yardstick: 
     if found.status != RIGHT:
         return _partly(told, strange, yardstick)
     if yardstick and (other := yardstick.why_other(found)):
-        what = f"right in the cases of its check, and not for inputs that it does not show: {other}"
+        what = "right in the cases of its check, and not for inputs that it does not show"
+        what += f": {other}" if found.raised or not strange else ""  # its values could be made to tell the inputs
         return replace(_flagged(told, HIDDEN), status=WRONG, reason=what)
     if strange:
         return replace(told, points=None, status=REVIEW, reason=f"right, if its check was not deceived: {strange[0]}")

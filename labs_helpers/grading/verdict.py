@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import json
 import secrets
 import sys
@@ -78,6 +79,8 @@ def _verdict(told: str | None, why: str) -> Verdict:
     try:
         found = json.loads(told or "")
         lines, message = tuple(map(str, found["lines"])), str(found["message"])
-        return Verdict(str(found["status"]), lines, message, found.get("values"), str(found.get("raised", "")))
+        raised = str(found.get("raised", ""))
+        raised = raised if raised in vars(builtins) else "an error" if raised else ""  # no other word of it is shown
+        return Verdict(str(found["status"]), lines, message, found.get("values"), raised)
     except (ValueError, KeyError, TypeError):
         return Verdict(CRASHED, message=why)
