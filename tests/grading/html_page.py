@@ -24,6 +24,7 @@ class Page(HTMLParser):
     def handle_starttag(self, tag, attributes):
         self.tags.append((tag, *attributes))
         self._style = tag == "style"
+        self.text += " " if tag in ("td", "th") else ""
 
     def handle_endtag(self, tag):
         self._style = False
