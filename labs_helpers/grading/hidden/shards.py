@@ -1,0 +1,101 @@
+"""Shards on practice ranks: a module to cut, pieces of parameters, and optimizers over them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from labs_helpers.data_parallel.lab09.flat import flatten
+from labs_helpers.data_parallel.lab09.freed_memory import Watched
+
+Maker = Callable[..., torch.optim.Optimizer]
+ADAMW: Maker = partial(torch.optim.AdamW, lr=0.1, weight_decay=0.02)
+MOMENTUM: Maker = partial(torch.optim.SGD, lr=0.3, momentum=0.5)
+PLAIN: Maker = partial(torch.optim.SGD, lr=0.2)
+TWO_GROUPS = [(3, 1), (0, 2)]
+WORLDS = (  # ranks, their groups, an optimizer, a dtype
+    (1, None, ADAMW, torch.float32),
+    (3, None, MOMENTUM, torch.float64),
+    (4, TWO_GROUPS, PLAIN, torch.float32),
+)
+
+
+class Layer(nn.Module):
+    """The gradient that comes last is neither the first parameter's nor the last one's."""
+
+    def __init__(self, into: int, out: int, values: Tensor) -> None:
+        super().__init__()
+        self.scale, self.linear = nn.Parameter(values[:1] + 2), nn.Linear(into, out)
+        self.linear.weight = nn.Parameter(values[1 : 1 + out * into].view(out, into) / 2)
+        self.linear.bias = nn.Parameter(values[1 + out * into :])
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.tanh(self.linear(x)) * self.scale
+
+
+def layers_of(widths: list[int], values: list[Tensor]) -> list[Layer]:
+    """A Layer between each two widths, of 1 + out · (into + 1) values."""
+    return [Layer(into, out, one.clone()) for into, out, one in zip(widths, widths[1:], values, strict=False)]
+
+
+def sharded_passes(
+    function: Callable[..., Any], watched: Watched, group: Any, rank: int, widths: list[int], values: list[Tensor],
+    own: list[Tensor],
+) -> list[Any]:  # fmt: skip
+    """Two sharded modules one behind the other, forward and backward for each of `own`: outputs and gradients, what is
+    freed between uses, and the shards, which are changed after each pass."""
+    layers = layers_of(widths, values)
+    wholes = [flatten(layer.parameters(), group.size()) for layer in layers]
+    for whole in wholes:
+        watched.watch(whole)
+    shards = [function(layer, whole, group) for layer, whole in zip(layers, wholes, strict=True)]
+    left: list[Any] = [[shard.detach().clone() for shard in shards]]
+    for x in own:
+        out = layers[1](layers[0](x))
+        freed = [not watched.alive(whole) for whole in wholes]
+        out.square().sum().backward()
+        freed += [not watched.alive(whole) for whole in wholes]
+        freed += [p.grad is None for layer in layers for p in layer.parameters()]
+        left.append([out, freed, [shard.grad.clone() for shard in shards]])
+        with torch.no_grad():
+            for shard in shards:
+                shard.mul_(0.75)
+    return left
+
+
+def train_on(shard: nn.Parameter, optimizer: torch.optim.Optimizer, gradients: list[Tensor]) -> None:
+    """A step of the optimizer with each of the gradients."""
+    for gradient in gradients:
+        shard.grad = gradient.clone()
+        optimizer.step()
+
+
+def pieces_of(numels: list[int], size: int, rank: int) -> tuple[int, list[tuple[int, int, int]]]:
+    """(elements of a shard, (number, begin, end) of each parameter that lies in this rank's)."""
+    shard_numel, starts = -(-sum(numels) // size), np.cumsum([0, *numels]).tolist()
+    first = rank * shard_numel
+    pieces = [(number, max(first - start, 0), min(first + shard_numel - start, numel))
+              for number, (start, numel) in enumerate(zip(starts, numels, strict=False))]  # fmt: skip
+    return shard_numel, [piece for piece in pieces if piece[1] < piece[2]]
+
+
+def parameters_on(shard: Tensor, pieces: list[tuple[int, int, int]]) -> list[nn.Parameter]:
+    """The pieces of a shard, on its memory."""
+    lengths = [end - begin for _, begin, end in pieces]
+    parts = shard.split([*lengths, len(shard) - sum(lengths)])
+    return [nn.Parameter(part) for part in parts[: len(pieces)]]
+
+
+def padded(flat: Tensor, n: int) -> Tensor:
+    return nn.functional.pad(flat, (0, n - len(flat)))
+
+
+def shard_of(group: Any, whole: Tensor) -> Tensor:
+    """A rank's part of `whole` and padding."""
+    size = group.size()
+    return padded(whole, -(-len(whole) // size) * size).chunk(size)[group.rank()].clone()

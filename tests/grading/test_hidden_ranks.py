@@ -1,0 +1,104 @@
+"""Hidden inputs of labs 05 to 09 against what the labs' own tests know: right answers written differently agree with
+the reference, and planted bugs do not, unless they are wrong in how alone."""
+
+import importlib
+import json
+import sys
+
+import mpi4py
+import pytest
+
+from labs_helpers.collectives.lab06 import exercises as lab06
+from labs_helpers.grading.hidden import generator, run_of
+from labs_helpers.grading.hidden_values import MOST
+from labs_helpers.grading.values import difference, read, written
+from labs_helpers.labs import LABS, ROOT
+from labs_helpers.launch.process import run
+from tests.planted import planted
+
+mpi4py.rc(initialize=False, finalize=False)  # an answer imports mpi4py.MPI into this process: that starts no MPI here
+
+# How many bugs the labs' tests plant, and at how many of them the values are wrong; the others send or load too much,
+# work at the wrong time, or are right for all that the exercise promises about its input.
+PLANTED = {"05": (112, 88), "06": (165, 151), "07": (331, 305), "08": (257, 230), "09": (259, 235)}
+
+
+def planted_bugs(number):
+    """The class that tests a lab's checks."""
+    lab = next(lab for lab in LABS if lab.number == number)
+    tests = importlib.import_module(f"{lab.package.replace('labs_helpers', 'tests')}.test_planted_bugs")
+    return lab, getattr(tests, f"TestLab{number}")
+
+
+def texts(exercise, function, seed):
+    return [written(value) for value in run_of(exercise)(function, generator(seed, exercise))]
+
+
+def agrees(exercise, function, expected):
+    """Whether a function gives what the reference gives, by seed."""
+    try:
+        return not any(difference(read(texts(exercise, function, seed)), right) for seed, right in expected.items())
+    except Exception:
+        return False
+
+
+def references(lab, known, seeds=(7, 8)):
+    """(exercise's number, name, reference, what it gives by seed)."""
+    for exercise in lab.exercises():
+        name = exercise.trial.__name__
+        expected = {seed: read(texts(exercise.id, known.REFERENCES[name], seed)) for seed in seeds}
+        yield exercise.id, name, known.REFERENCES[name], expected
+
+
+@pytest.mark.parametrize("number", ["06", "07", "08", "09"])
+def test_a_right_answer_written_differently_agrees_and_a_bug_does_not(number, tmp_path):
+    lab, known = planted_bugs(number)
+    for exercise, name, reference, expected in references(lab, known, (7,)):
+        changes = next(changes for one, changes in known.DIFFERENT if one == name)
+        assert agrees(exercise, planted(reference, tmp_path, *changes), expected), exercise
+        bugs = [changes for one, _, changes, _ in known.BUGS if one == name][:5]
+        assert not all(agrees(exercise, planted(reference, tmp_path, *changes), expected) for changes in bugs), exercise
+        assert len(json.dumps(texts(exercise, reference, 9))) < MOST / 2, exercise
+
+
+def test_an_all_reduce_needs_no_function_of_exercise_3_beside_it():
+    names = vars(lab06.ring_allreduce).copy() or dict(lab06.ring_allreduce.__globals__)
+    names.pop("ring_reduce_scatter")
+    alone = type(lab06.ring_allreduce)(lab06.ring_allreduce.__code__, names)
+    expected = {7: read(texts("06/4", lab06.ring_allreduce, 7))}
+    assert agrees("06/4", alone, expected)
+
+
+@pytest.mark.soak
+def test_no_module_of_hidden_inputs_needs_exercises_or_checks():
+    program = """
+import importlib, sys
+class Nowhere:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[-1] in ("exercises", "checks") and name.startswith("labs_helpers."):
+            raise ImportError(name)
+sys.meta_path.insert(0, Nowhere())
+from labs_helpers.measure.machine import prepare_triton
+prepare_triton()
+for number in sys.argv[1:]:
+    importlib.import_module(f"labs_helpers.grading.hidden.lab{number}")
+print("imported")
+"""
+    assert run([sys.executable, "-c", program, *PLANTED], timeout=100, cwd=ROOT).strip() == "imported"
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("number", PLANTED)
+def test_all_right_answers_agree_and_most_bugs_do_not(number, tmp_path):
+    lab, known = planted_bugs(number)
+    bugs = seen = 0
+    for exercise, name, reference, expected in references(lab, known):
+        for one, changes in known.DIFFERENT:
+            if one == name:
+                assert agrees(exercise, planted(reference, tmp_path, *changes), expected), (exercise, changes)
+        for one, _, changes, _ in known.BUGS:
+            if one == name:
+                bugs += 1
+                seen += not agrees(exercise, planted(reference, tmp_path, *changes), expected)
+    least = PLANTED[number][1]
+    assert seen >= least, f"{seen} of {bugs} planted bugs give other values, not {least} as before"
