@@ -24,6 +24,7 @@ from typing import IO, Any
 from labs_helpers.launch import keeper
 
 OUTPUT_LIMIT = 4 * 2**20  # bytes of output kept: half of them from the beginning, half from the end
+SHOWN = 20  # lines of a failure's message from the beginning, where a rank says why it fails, and from the end
 LOOK_S = 0.1  # how often `over` is asked
 GRACE_S = 3.0  # between SIGTERM and SIGKILL
 _MARK = "LABS_LAUNCH"  # environment variable by which the descendants of a run are recognised
@@ -35,9 +36,9 @@ class ProcessFailed(RuntimeError):
     def __init__(self, command: Sequence[str], returncode: int, output: str, what: str | None = None):
         self.command, self.returncode, self.output, self.what = list(command), returncode, output, what
         lines = output.rstrip().splitlines()
-        shown = "\n".join(lines[-30:]) or "(it printed nothing)"
-        if len(lines) > 30:
-            shown = f"... ({len(lines) - 30} lines before)\n{shown}"
+        if (gap := len(lines) - 2 * SHOWN) > 0:
+            lines[SHOWN:-SHOWN] = [f"... ({gap} lines left out)"]
+        shown = "\n".join(lines) or "(it printed nothing)"
         super().__init__(f"{shlex.join(self.command)}\n{what or how_it_ended(returncode)}. Its output:\n{shown}")
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -5,6 +5,7 @@ import torch.distributed as dist
 from torch import nn
 from torch.distributed.fsdp import fully_shard
 
+from labs_helpers.launch.leave import leave
 from labs_helpers.measure.machine import prepare_triton
 
 
@@ -40,3 +41,4 @@ def main():
 
 if __name__ == "__main__":
     main()
+    leave()

@@ -89,13 +89,24 @@ def test_programs_beside_this_python_are_found(monkeypatch):
     assert run([os.path.basename(sys.executable), "-c", "print(1)"], timeout=30) == "1\n"
 
 
-def test_failure_names_command_status_and_the_last_lines():
+def test_leave_prints_all_and_skips_the_end_of_python():
+    source = """
+        import atexit, sys
+        from labs_helpers.launch.leave import leave
+        atexit.register(print, "finalized")
+        sys.stdout.write("said")
+        leave()
+    """
+    assert python(source) == "said"
+
+
+def test_failure_names_command_status_and_both_ends_of_the_output():
     with pytest.raises(ProcessFailed) as caught:
         python("for i in range(100): print('line', i)\nraise SystemExit(3)")
     error, message = caught.value, str(caught.value)
     assert error.returncode == 3 and error.command[0] == sys.executable and error.output.startswith("line 0\n")
-    assert "status 3" in message and "line 99" in message and "line 70\n" in message
-    assert "line 69" not in message and "70 lines before" in message
+    assert "status 3" in message and "line 0\n" in message and "line 99" in message
+    assert "\nline 19\n... (60 lines left out)\nline 80\n" in message
     again = pickle.loads(pickle.dumps(error))
     assert type(again) is ProcessFailed and str(again) == message and again.output == error.output
 

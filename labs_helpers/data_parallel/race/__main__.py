@@ -19,6 +19,7 @@ from labs_helpers.data_parallel.race.candidates import HEATS
 from labs_helpers.data_parallel.race.heat import race, release
 from labs_helpers.data_parallel.race.setting import Setting
 from labs_helpers.data_parallel.race.wrappers import ALONE, THEIRS
+from labs_helpers.launch.leave import leave
 from labs_helpers.measure.machine import prepare_triton, this_machine
 from labs_helpers.measure.study import keep, make_parser
 from labs_helpers.tensor_parallel.gpu_timing import ALL_REDUCES, all_reduces
@@ -120,3 +121,4 @@ def main(arguments: list[str] | None = None) -> None:
 
 if __name__ == "__main__":
     main()
+    leave()
