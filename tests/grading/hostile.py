@@ -66,4 +66,59 @@ HOSTILE = {
     "no function": "NAME = 3",
     "pickles": "class P:\n    def __reduce__(self): return print, ('x',)\ndef NAME(*a): return P()",
     "unicode": "def ＮＡＭＥ(*a): return eval('1')",
+    "the result itself": "import json, os\ndef NAME(*a):\n    told = {'status': 'right', 'lines': ['x'] * 9, 'message': ''}\n"
+    "    for d in range(3, 64):\n        try: os.write(d, json.dumps(told).encode())\n        except OSError: pass\n"
+    "    os._exit(0)",
+    "the result, almost right": "import json, os\ndef NAME(*a):\n    told = {'status': 'wrong', 'lines': ['x'] * 9, 'message': 'y'}\n"
+    "    for d in range(3, 64):\n        try: os.write(d, json.dumps(told).encode())\n        except OSError: pass\n"
+    "    os._exit(0)",
+    "a result that is none": "import os\ndef NAME(*a):\n    for d in range(3, 64):\n"
+    "        try: os.write(d, b'{\"status\": [\"right\"], \"lines\": 7, \"message\": {}}')\n        except OSError: pass\n"
+    "    os._exit(0)",
+    "the token in the parent's place": "import os, sys\ndef NAME(*a):\n    f, found = sys._getframe(), {}\n    while f:\n"
+    "        found.update(f.f_locals.get('job') or {})\n        f = f.f_back\n"
+    "    line = f\"\\n{found['token']} {{\\\"status\\\": \\\"right\\\", \\\"lines\\\": [], \\\"message\\\": \\\"\\\"}}\\n\"\n"
+    "    for d in range(64):\n        try: os.write(os.open(f'/proc/{os.getppid()}/fd/{d}', os.O_WRONLY), line.encode())\n"
+    "        except OSError: pass\n    os.kill(os.getppid(), 9)",
+    "the parent's memory": "import os\ndef NAME(*a):\n    with open(f'/proc/{os.getppid()}/mem', 'r+b', 0) as f:\n"
+    "        f.seek(0x400000)\n        f.write(b'x' * 4096)\n    return 1",
+    "the seed of the hidden inputs": "import sys\ndef NAME(*a):\n    f = sys._getframe()\n    while f:\n"
+    "        for name in ('job', 'given'):\n            if isinstance(f.f_locals.get(name), dict) and 'seed' in f.f_locals[name]:\n"
+    "                raise ValueError(f\"seed {f.f_locals[name]['seed']}\")\n        f = f.f_back",
+    "all that can be read": "import os\nfrom labs_helpers.labs import ROOT\ndef NAME(*a):\n    found = ''\n"
+    "    for top in (str(ROOT / 'tests'), '/root', '/home', '/proc/1/root' + str(ROOT), '/proc/1/cwd', '/proc/self/cwd'):\n"
+    "        for folder, _, files in os.walk(top):\n            for file in files:\n"
+    "                if file.endswith(('.ipynb', '.csv', '.jsonl', 'seed')) or '/tests/' in folder:\n"
+    "                    try: found += folder + file + open(os.path.join(folder, file)).read()\n"
+    "                    except (OSError, UnicodeDecodeError): pass\n    raise ValueError(found)",
+    "others' environment": "import glob\ndef NAME(*a):\n    raise ValueError([open(p, 'rb').read() for p in glob.glob('/proc/[0-9]*/environ')])",
+    "a system of its own": "import ctypes, os\nfrom labs_helpers.labs import ROOT\ndef NAME(*a):\n    c = ctypes.CDLL(None)\n"
+    "    c.unshare(0x10020000)\n    c.mount(b'none', b'/', None, 0x84000, None)\n"
+    "    c.mount(b'none', str(ROOT).encode(), None, 0x1020, None)\n    open(ROOT / 'hostile-mark', 'w').write('x')\n    return 1",
+    "limits lifted": "import resource\nfor k in (resource.RLIMIT_AS, resource.RLIMIT_CPU, resource.RLIMIT_NPROC):\n"
+    "    try: resource.setrlimit(k, (-1, -1))\n    except (ValueError, OSError): pass\n"
+    "def NAME(*a):\n    x = []\n    while True: x.append(bytearray(2**26))",
+    "a clock that stands": "import time\ntime.monotonic = time.time = time.process_time = time.perf_counter = lambda: 0.0\n"
+    "def NAME(*a):\n    while True: pass",
+    "signals ignored": "import signal\nfor s in range(1, 64):\n    try: signal.signal(s, signal.SIG_IGN)\n"
+    "    except (OSError, ValueError): pass\ndef NAME(*a):\n    while True: pass",
+    "a thread that answers later": "import gc, threading, time\ndef change():\n    while True:\n"
+    "        for o in gc.get_objects():\n            if type(o) is dict and 'status' in o: o['status'] = 'right'\n"
+    "        time.sleep(0.01)\nthreading.Thread(target=change, daemon=True).start()\ndef NAME(*a): return 1",
+    "a kernel that replaces itself": "import sys\nclass K:\n    def __getitem__(self, grid):\n        for m in list(sys.modules.values()):\n"
+    "            if hasattr(m, 'NAME') and m.__name__.startswith('labs_helpers'): globals()['NAME'] = m.NAME\n"
+    "        return lambda *a, **k: None\nkernel = K()\ndef NAME(*a):\n    kernel[(1,)](*a)\n    return NAME",
+    "the notebook's shell": "from IPython.core.interactiveshell import InteractiveShell as S\nshell = S.instance()\n"
+    "shell.showtraceback = lambda *a, **k: None\nshell.input_transformers_cleanup.append(lambda lines: ['print(\"ok\")'])\n"
+    "def NAME(*a): raise ValueError('hidden')",
+    "a failing check": "import builtins\nbuiltins.len = lambda *a: 1 / 0\ndef NAME(*a): return [1]",
+    # of plain Python, and so beside other answers
+    "the end of an iteration": "def NAME(*a): raise StopIteration",
+    "an interrupt": "def NAME(*a): raise KeyboardInterrupt",
+    "a generator": "def NAME(*a):\n    while True: yield 1",
+    "half a letter": "def NAME(*a): raise ValueError('\\ud800\\x00\\x1b[2J<script>alert(1)</script>')",
+    "a number without end": "def NAME(*a): return 7 ** 7 ** 9",
+    "a tensor without end": "def NAME(*a): return torch.zeros(2 ** 50)",
+    "a list in itself": "def NAME(*a):\n    x = []\n    x.append(x)\n    return x",
+    "what was given": "def NAME(*a):\n    for x in a:\n        if isinstance(x, torch.Tensor): x.zero_()\n    return a",
 }  # fmt: skip

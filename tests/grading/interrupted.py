@@ -45,7 +45,9 @@ class Run:
     records: list[dict[str, int]] = field(default_factory=list)
 
 
-def grade(folder: Path, stops: Sequence[tuple[int, int]], options: Sequence[str], timeout: float) -> Run:
+def grade(
+    folder: Path, stops: Sequence[tuple[int, int]], options: Sequence[str], timeout: float, lab: str = "02"
+) -> Run:
     """folder/inbox into folder/out. stops: (records after which it is signalled, the signal), one per start."""
     run = Run(folder / "out")
     for name in ("home", "tmp", "here"):
@@ -54,7 +56,7 @@ def grade(folder: Path, stops: Sequence[tuple[int, int]], options: Sequence[str]
     with _parent_of_orphans():
         for stop in (*stops, None):
             began = monotonic()
-            run.status = _start(folder, run, stop, options, began + timeout - run.seconds)
+            run.status = _start(folder, run, stop, [lab, *options], began + timeout - run.seconds)
             run.seconds += monotonic() - began
             run.left += _outlived()
             run.records.append({path.name: path.stat().st_mtime_ns for path in _records(run.out)})
@@ -65,8 +67,18 @@ def grade(folder: Path, stops: Sequence[tuple[int, int]], options: Sequence[str]
 
 def _start(folder: Path, run: Run, stop: tuple[int, int] | None, options: Sequence[str], deadline: float) -> int:
     log = folder / f"log{len(run.log)}"
-    command = ["taskset", "--cpu-list", "0,1", sys.executable, "-m", "labs_helpers.grading", "02", folder / "inbox"]
-    command += ["--class", folder / "class.csv", "--out", run.out, "--jobs", "2", *options]
+    command = [
+        "taskset",
+        "--cpu-list",
+        "0,1",
+        sys.executable,
+        "-m",
+        "labs_helpers.grading",
+        options[0],
+        folder / "inbox",
+    ]
+    command += ["--out", run.out, "--jobs", "2", *options[1:]]
+    command += ["--class", folder / "class.csv"] if (folder / "class.csv").exists() else []
     environment = os.environ | {"HOME": str(folder / "home"), "TMPDIR": str(folder / "tmp"), "PYTHONPATH": str(ROOT)}
     with open(log, "w") as file:
         process = subprocess.Popen(
@@ -136,11 +148,16 @@ def faults(made: Sequence[Submission], run: Run, folder: Path) -> list[str]:
     found += [f"graded twice: {student}" for student in {*said} if said.count(student) > 1]
     for earlier, later in zip(run.records, run.records[1:], strict=False):
         found += [f"written again: {name}" for name in earlier if later.get(name) != earlier[name]]
-    found += [f"a process that is left: {command[:200]}" for command in run.left]
+    return found + left_behind(run, folder)
+
+
+def left_behind(run: Run, folder: Path) -> list[str]:
+    """Processes, and files outside of `out`, a line each."""
+    found = [f"a process that is left: {command[:200]}" for command in run.left]
     for name in ("home", "tmp", "here"):
         found += [f"a file that is left: {path}" for path in (folder / name).rglob("*")]
-    if Path("/tmp/hostile-mark").exists():
-        found.append("a program beside a notebook was run")
+    places = [Path(place) for place in ("/tmp", "/usr", "/etc", "/root", str(ROOT), str(ROOT.parent))]
+    found += [f"a file that is left in {place}" for place in places if (place / "hostile-mark").exists()]
     return found
 
 
