@@ -12,16 +12,21 @@ import sys
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from math import ceil
 from pathlib import Path
 
-from labs_helpers.grading import gradebook
+from labs_helpers.grading import gradebook, jails
 from labs_helpers.grading.class_run import Grading, grade_all
+from labs_helpers.grading.cluster import NoEngines
 from labs_helpers.grading.gradebook import ERROR, MISSING, STATUSES, Record
 from labs_helpers.grading.inbox import BadInbox, HandedIn, class_list, students, unknown
-from labs_helpers.grading.jail import LIMITS, why_not
+from labs_helpers.grading.jail import LIMITS
+from labs_helpers.grading.memory import size
+from labs_helpers.grading.results import write_results
+from labs_helpers.grading.verdict import verdicts
 from labs_helpers.grading.yardstick import NoYardstick, yardsticks
-from labs_helpers.labs import lab
+from labs_helpers.labs import Lab, lab
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -31,43 +36,58 @@ def main(arguments: list[str] | None = None) -> int:
         graded = lab(given.lab)
     except ValueError as error:
         parser.error(str(error))
-    if reason := why_not():
+    jail = jails.chosen(given.image, given.unsafe)
+    if reason := jail.why_not():
         print(f"no submission is run without a jail, and there is none here: {reason}", file=sys.stderr)
         return 4
+    if jail.warning:
+        print(jail.warning, file=sys.stderr)
     out = given.out or Path("grades") / graded.number
     try:
         names = class_list(given.class_list) if given.class_list else {}
         overrides = gradebook.load_overrides(given.overrides) if given.overrides else {}
         handed_in = students(given.inbox, out / "inbox")
-        ids = {exercise.id for exercise in graded.exercises()}
-        for student, exercise in overrides:
-            if student not in names.keys() | handed_in.keys() or exercise not in ids:
-                what = f"there is no exercise {exercise}" if exercise not in ids else f"nobody is called {student}"
-                raise BadInbox(f"{given.overrides}: {what}")
-        if absent := set(given.only) - set(handed_in):
-            raise BadInbox(f"nothing was handed in by {', '.join(sorted(absent))}")
+        _expect_known(graded, handed_in, names, given.only, overrides, given.overrides)
         seed = _seed(out, given.seed)
     except (BadInbox, ValueError, OSError) as error:
         parser.error(str(error))
-    limits = replace(LIMITS, seconds=given.seconds)
+    limits = replace(LIMITS, seconds=given.seconds, memory=given.memory)
     try:
-        grading = Grading(graded, yardsticks(graded, seed, limits), seed, limits)
-    except NoYardstick as error:
-        print(f"nobody was graded: {error}", file=sys.stderr)
+        measure = yardsticks(graded, seed, limits, partial(verdicts, run_in=jail.run))
+        grading = Grading(graded, measure, seed, limits, jail)
+        records = grade_all(
+            grading, handed_in, out, given.jobs, profile=given.profile, again=given.regrade, only=given.only
+        )
+    except (NoYardstick, NoEngines) as error:
+        print(f"not everybody is graded: {error}", file=sys.stderr)
         return 1
-    records = grade_all(grading, handed_in, out, given.jobs, again=given.regrade, only=given.only)
     records = [_in_time(record, handed_in[record.student], given.due) for record in records]
-    records = _with_the_class(records, names)
-    records = [gradebook.overridden(record, overrides) for record in records]
-    exercises = [exercise.id for exercise in graded.exercises()]
-    gradebook.write_whole(out / "grades.csv", gradebook.grades_csv(records, names, exercises, given.late))
-    review = gradebook.review_csv(records)
-    gradebook.write_whole(out / "review.csv", review)
+    records = [gradebook.overridden(record, overrides) for record in _with_the_class(records, names)]
+    looks = write_results(out, records, names, graded, measure, given.late, given.jobs)
     counts = {status: sum(record.status == status for record in records) for status in STATUSES}
-    print(f"{', '.join(f'{count} {status}' for status, count in counts.items() if count)}: {out / 'grades.csv'}")
+    print(f"{', '.join(f'{count} {status}' for status, count in counts.items() if count)}: {out / 'index.html'}")
     if counts[ERROR]:
         return 1
-    return 3 if len(review.splitlines()) > 1 else 0
+    return 3 if looks else 0
+
+
+def _expect_known(
+    graded: Lab,
+    handed_in: Mapping[str, HandedIn],
+    names: Mapping[str, str],
+    only: Collection[str],
+    overrides: Mapping[tuple[str, str], float],
+    file: Path,
+) -> None:
+    """Raises BadInbox where an option names nobody, or no exercise."""
+    if absent := set(only) - set(handed_in):
+        raise BadInbox(f"nothing was handed in by {', '.join(sorted(absent))}")
+    ids = {exercise.id for exercise in graded.exercises()}
+    for student, exercise in overrides:
+        if exercise not in ids:
+            raise BadInbox(f"{file}: there is no exercise {exercise}")
+        if student not in names.keys() | handed_in.keys():
+            raise BadInbox(f"{file}: nobody is called {student}")
 
 
 def _seed(out: Path, given: int | None) -> int:
@@ -109,11 +129,19 @@ def _parser() -> argparse.ArgumentParser:
     add("--due", type=_time, help="such as 2026-10-01T23:59, in this machine's time zone")
     add("--late", type=_share, default=0.0, metavar="10%/day", help="of the points, per day begun; default: nothing")
     add("--jobs", type=int, default=2, help="submissions at once; default: %(default)s")
+    add(
+        "--profile",
+        default="",
+        help="of a running ipyparallel cluster, whose engines grade: ipcluster start --profile …",
+    )
     add("--seconds", type=float, default=LIMITS.seconds, help="of each exercise; default: %(default)s")
+    add("--memory", type=size, default=LIMITS.memory, help="of each process, such as 2G; default: 4G")
     add("--overrides", type=Path, help="CSV with the columns id, exercise and points, which always win")
     add("--regrade", action="store_true", help="those too that are graded")
     add("--only", type=_ids, default=(), metavar="ID,…", help="grade these alone, again")
     add("--seed", type=int, help="of the hidden inputs; default: drawn once, and kept beside the grades")
+    add("--image", type=Path, metavar="course.sif", help="grade in Apptainer with this image, in place of bubblewrap")
+    add("--unsafe", action="store_true", help="grade without a jail: what students wrote can then do what you can")
     return parser
 
 

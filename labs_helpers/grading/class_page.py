@@ -10,7 +10,7 @@ from statistics import fmean, median
 from typing import Any
 
 from labs_helpers.grading.class_template import PAGE
-from labs_helpers.grading.gradebook import STATUSES, UNREADABLE, Record
+from labs_helpers.grading.gradebook import MISSING, STATUSES, UNREADABLE, Record
 from labs_helpers.grading.histogram import histogram
 from labs_helpers.grading.left_open import still_to_pass
 from labs_helpers.grading.marks import OPEN, Mark
@@ -47,9 +47,9 @@ def class_page(
     pairs: Sequence[Pair],
     penalty: float,
     yardstick: Mapping[str, Sequence[str]],
-    files: Sequence[str] = ("grades.csv", "review.csv"),
+    files: Sequence[str] = ("grades.csv", "review.csv", "junit.xml"),
 ) -> str:
-    """The page, as HTML that needs no other file and links to feedback/ID.html and the tables beside it. names:
+    """The page, as HTML that needs no other file and links to the tables beside it, and to feedback/ID.html of all who handed in. names:
     student → name. pairs: of students whose answers are alike. penalty: share of the points per day that a file is
     late. yardstick: exercise → the lines of its check. files: beside the page, to which it links."""
     exercises = lab.exercises()
@@ -75,6 +75,7 @@ def class_page(
         names=names,
         files=files,
         link=feedback_link,
+        with_page={record.student for record in records if record.status != MISSING},
     )  # fmt: skip
 
 

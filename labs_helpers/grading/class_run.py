@@ -4,26 +4,27 @@ from __future__ import annotations
 
 import hashlib
 import sys
-from collections.abc import Callable, Collection, Mapping
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from math import ceil
 from pathlib import Path
-from threading import Event
 from time import monotonic
 
-from labs_helpers.grading import gradebook
+from labs_helpers.grading import cluster, gradebook
 from labs_helpers.grading.gradebook import ERROR, GRADED, UNREADABLE, WAITING, Record
 from labs_helpers.grading.inbox import HandedIn
 from labs_helpers.grading.jail import LIMITS, Limits
+from labs_helpers.grading.jails import BUBBLEWRAP, Jail
 from labs_helpers.grading.marks import marks
 from labs_helpers.grading.notebook_file import MOST_BYTES, Unreadable
-from labs_helpers.grading.verdict import Verdict, verdicts
+from labs_helpers.grading.pool import Over, graded_here
+from labs_helpers.grading.verdict import verdicts
 from labs_helpers.grading.yardstick import Yardstick
 from labs_helpers.labs import Lab
 
-Judge = Callable[..., list[Verdict]]
+NO_JAIL = "graded without a jail"
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,7 @@ class Grading:
     yardsticks: Mapping[str, Yardstick]
     seed: int
     limits: Limits = LIMITS
+    jail: Jail = BUBBLEWRAP
 
 
 def grade_all(
@@ -42,12 +44,14 @@ def grade_all(
     out: Path,
     jobs: int,
     *,
+    profile: str = "",
     again: bool = False,
     only: Collection[str] = (),
 ) -> list[Record]:
-    """A Record per student, those in `out` from before included; `jobs` at once.
+    """A Record per student, those in `out` from before included; `jobs` at once, or on the engines of the ipyparallel
+    cluster of `profile`.
 
-    again: those too that are graded. only: these alone, again; of the others what there is.
+    again: those too that are graded. only: these alone, again; of the others what there is. cluster.NoEngines.
     """
     found, todo = [], []
     for one in handed_in.values():
@@ -57,28 +61,30 @@ def grade_all(
             todo.append(one)
         else:
             found.append(kept if known and kept else Record(one.student, WAITING, reason="not graded yet"))
-    began, over = monotonic(), Event()
-    judge = partial(verdicts, over=over.is_set)
-    with ThreadPoolExecutor(jobs) as pool:
-        running = [pool.submit(grade, grading, one, judge) for one in todo]
-        try:
-            for number, done in enumerate(as_completed(running), start=1):
-                record = done.result()
-                gradebook.save(out, record)
-                found.append(record)
-                left = (monotonic() - began) / number * (len(todo) - number) / 60
-                print(f"[{number}/{len(todo)}] {record.student}: {record.status}, {record.raw:g} points; "
-                      f"{ceil(left)} min left", file=sys.stderr, flush=True)  # fmt: skip
-        except BaseException:
-            over.set()  # ends the jails, so that nothing has to be waited for
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+    began = monotonic()
+    with closing(_graded(grading, todo, jobs, profile)) as graded:
+        for number, record in enumerate(graded, start=1):
+            gradebook.save(out, record)
+            found.append(record)
+            left = ceil((monotonic() - began) / number * (len(todo) - number) / 60)
+            said = f"[{number}/{len(todo)}] {record.student}: {record.status}, {record.raw:g} points; {left} min left"
+            print(said, file=sys.stderr, flush=True)
     return found
 
 
-def grade(grading: Grading, one: HandedIn, judge: Judge = verdicts) -> Record:
-    """Never raises: what goes wrong is in the record, and is no zero."""
-    record = Record(one.student, GRADED, digest=_digest(one.path))
+def _graded(grading: Grading, todo: Sequence[HandedIn], jobs: int, profile: str) -> Generator[Record, None, None]:
+    grade_one: Callable[[HandedIn, Over], Record] = partial(grade, grading)
+    if profile and todo:
+        yield from cluster.graded_on(profile, todo, grade_one, grading.jail.why_not)
+    else:
+        yield from graded_here(jobs, todo, grade_one)
+
+
+def grade(grading: Grading, one: HandedIn, over: Over = bool) -> Record:
+    """Never raises: what goes wrong is in the record, and is no zero. over: is asked meanwhile, and ends it."""
+    flags = (NO_JAIL,) if grading.jail.name == "none" else ()
+    record = Record(one.student, GRADED, digest=_digest(one.path), flags=flags)
+    judge = partial(verdicts, over=over, run_in=grading.jail.run)
     try:
         found = marks(one.path, grading.lab, grading.yardsticks, grading.seed, grading.limits, judge)
     except Unreadable as error:

@@ -13,10 +13,16 @@ PAGE = template(
   .share { display: inline-block; width: 5rem; height: .5rem; } .share rect { fill: var(--bar); }
   .share .rest { fill: var(--rule); }
   ol, ul.plain { margin: 0; padding-left: 1.2rem; } ul.plain { list-style: none; padding: 0; }
-  .grades table { min-width: 46rem; } tr { break-inside: avoid; } .joined td { border: 0; padding-bottom: 0; }
+  .grades table { min-width: 46rem; } td:first-child { min-width: 6.5rem; }
+  @media (max-width: 40rem) { .share { display: none; } }
+  tr { break-inside: avoid; } .joined td { border: 0; padding-bottom: 0; }
   nav a { margin-right: 1rem; }
 """,
-    """<title>Lab {{ lab.number }}: the class</title>
+    """{% macro to(student) -%}
+{% if student in with_page %}<a href="{{ link(student) }}">{{ student | plain(60) }}</a>
+{%- else %}{{ student | plain(60) }}{% endif %}
+{%- endmacro %}
+<title>Lab {{ lab.number }}: the class</title>
 <header>
 <p class="faint">Tile to Cluster, lab {{ lab.number }}: {{ lab.title }}</p>
 <h1>The class</h1>
@@ -43,7 +49,8 @@ Exercises that have no points yet count as 0.</p>
 
 <h2>Exercises</h2>
 <div class="wide"><table>
-<tr><th>Exercise</th><th>Right</th><th class="points">Mean points</th><th class="points">Not attempted</th></tr>
+<tr><th>Exercise</th><th class="points">Right</th><th class="points">Mean points</th>
+<th class="points">Not attempted</th></tr>
 {% for one in exercises %}
 <tr class="joined"><td>{{ one.id }} {{ one.title | plain }}</td>
 <td class="points"><svg class="share" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">
@@ -70,7 +77,7 @@ Exercises that have no points yet count as 0.</p>
 <div class="wide"><table>
 <tr><th>Student</th><th>Exercise</th><th>What</th></tr>
 {% for student, exercise, what in looks %}
-<tr><td><a href="{{ link(student) }}">{{ student | plain(60) }}</a></td><td>{{ exercise | plain(20) }}</td>
+<tr><td>{{ to(student) }}</td><td>{{ exercise | plain(20) }}</td>
 <td>{{ what | plain(300) }}</td></tr>
 {% endfor %}
 </table></div>
@@ -88,8 +95,8 @@ about is not said by this: two may have worked together, or both have used the s
 <div class="wide"><table>
 <tr><th>Exercise</th><th>Students</th><th>What is alike</th></tr>
 {% for pair in pairs %}
-<tr><td>{{ pair.exercise | plain(20) }}</td><td><a href="{{ link(pair.one) }}">{{ pair.one | plain(60) }}</a>,
-<a href="{{ link(pair.other) }}">{{ pair.other | plain(60) }}</a></td><td>{{ pair.words }}</td></tr>
+<tr><td>{{ pair.exercise | plain(20) }}</td><td>{{ to(pair.one) }}, {{ to(pair.other) }}</td>
+<td>{{ pair.words }}</td></tr>
 {% endfor %}
 </table></div>
 {% if more_pairs %}
@@ -107,7 +114,7 @@ about is not said by this: two may have worked together, or both have used the s
 {% endfor %}
 <th class="points">Days late</th><th class="points">Total</th></tr>
 {% for record, total, points in students %}
-<tr><td><a href="{{ link(record.student) }}">{{ record.student | plain(60) }}</a></td>
+<tr><td>{{ to(record.student) }}</td>
 <td>{{ names.get(record.student, "") | plain(60) }}</td><td>{{ record.status }}</td>
 {% for shown, look in points %}
 <td class="points {{ look }}">{{ shown }}</td>

@@ -7,8 +7,10 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
+from labs_helpers.grading.cases import partial_points
 from labs_helpers.grading.jail import LIMITS, Limits
 from labs_helpers.grading.lab_imports import imports_of
+from labs_helpers.grading.memory import MEMORY
 from labs_helpers.grading.notebook_file import read_cells
 from labs_helpers.grading.own_cells import whole
 from labs_helpers.grading.plain_answer import beyond
@@ -87,7 +89,7 @@ def _mark(answer: Answer, found: Verdict | None, strange: list[str], yardstick: 
     told = replace(blank, status=found.status, reason=found.message, cases=found.lines)
     if found.status == FAILED:
         return replace(told, points=None, reason=f"the check itself failed: {found.message}")
-    if found.status in (TIMEOUT, CRASHED):
+    if found.status in (TIMEOUT, CRASHED, MEMORY):
         return _flagged(told, found.status)
     if found.status != RIGHT:
         return _partly(told, strange, yardstick)
@@ -115,8 +117,7 @@ def _partly(mark: Mark, strange: list[str], yardstick: Yardstick | None) -> Mark
         return mark
     if strange:
         return _flagged(mark, UNVERIFIED)
-    most = len(yardstick.cases)
-    return replace(mark, points=round(mark.most * min(len(mark.cases), most - 1) / most, 1))
+    return replace(mark, points=partial_points(mark.most, len(mark.cases), len(yardstick.cases)))
 
 
 @cache

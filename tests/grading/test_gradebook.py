@@ -5,13 +5,14 @@ import io
 import json
 import os
 import zipfile
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from threading import Event
 
 import pytest
 
 from labs_helpers.grading import __main__ as command
-from labs_helpers.grading import class_run, gradebook
+from labs_helpers.grading import class_run, gradebook, results
 from labs_helpers.grading.gradebook import GRADED, LATE, REVIEW, Record, load, record_path, save
 from labs_helpers.grading.inbox import BadInbox, class_list, students
 from labs_helpers.grading.marks import Mark
@@ -111,12 +112,19 @@ def test_grades_say_what_is_open_and_overrides_win(tmp_path):
         gradebook.load_overrides(tmp_path / "o.csv")
 
 
+def measured(monkeypatch, why_not=""):
+    """As on a machine with a jail, or one where this is why there is none; nbval's run has tests of its own."""
+    monkeypatch.setattr(command.jails, "BUBBLEWRAP", replace(command.jails.BUBBLEWRAP, why_not=lambda: why_not))
+    monkeypatch.setattr(command, "yardsticks", lambda *given: {})
+    monkeypatch.setattr(results, "junit", lambda *given: [])
+
+
 @pytest.fixture
 def graded(monkeypatch, tmp_path):
     """graded(*options): the command's exit status over tmp_path/inbox; graded.asked: whose files were graded."""
     asked = []
 
-    def marks(path, lab, yardsticks, seed, limits, judge):
+    def marks(path, lab, measure, seed, limits, judge):
         asked.append(path.stem)
         if path.stem == "interrupted":
             raise KeyboardInterrupt
@@ -125,8 +133,7 @@ def graded(monkeypatch, tmp_path):
         return [Mark("00/0", 5, 5, "right")]
 
     monkeypatch.setattr(class_run, "marks", marks)
-    monkeypatch.setattr(command, "why_not", lambda: "")
-    monkeypatch.setattr(command, "yardsticks", lambda *given: {})
+    measured(monkeypatch)
 
     def run(*options):
         return command.main(["00", str(tmp_path / "inbox"), "--out", str(tmp_path / "out"), "--jobs", "1", *options])
@@ -185,11 +192,10 @@ def test_what_was_graded_before_an_interrupt_is_kept(graded, tmp_path):
 
 
 def test_an_interrupt_ends_the_jails_of_those_at_work(monkeypatch, tmp_path):
-    monkeypatch.setattr(command, "why_not", lambda: "")
-    monkeypatch.setattr(command, "yardsticks", lambda *given: {})
+    measured(monkeypatch)
     begun, ended = Event(), Event()
 
-    def marks(path, lab, yardsticks, seed, limits, judge):
+    def marks(path, lab, measure, seed, limits, judge):
         if path.stem == "ada":
             begun.wait(20)
             raise KeyboardInterrupt
@@ -232,5 +238,5 @@ def test_usage_and_a_machine_without_a_jail(graded, tmp_path, monkeypatch, capsy
         with pytest.raises(SystemExit) as ended:
             command.main(words)
         assert ended.value.code == 2 and said in capsys.readouterr().err
-    monkeypatch.setattr(command, "why_not", lambda: "bwrap is not installed")
+    measured(monkeypatch, "bwrap is not installed")
     assert command.main(["00", str(tmp_path)]) == 4 and "bwrap is not installed" in capsys.readouterr().err
