@@ -49,9 +49,9 @@ def class_page(
     yardstick: Mapping[str, Sequence[str]],
     files: Sequence[str] = ("grades.csv", "review.csv", "junit.xml"),
 ) -> str:
-    """The page, as HTML that needs no other file and links to the tables beside it, and to feedback/ID.html of all who handed in. names:
-    student → name. pairs: of students whose answers are alike. penalty: share of the points per day that a file is
-    late. yardstick: exercise → the lines of its check. files: beside the page, to which it links."""
+    """The page, as HTML that needs no other file; it links to `files` beside it and to feedback/ID.html of those who
+    handed in. names: student → name. pairs: of students whose answers are alike. penalty: share of the points per day
+    that a file is late. yardstick: exercise → the lines of its check."""
     exercises = lab.exercises()
     most = sum(one.points for one in exercises)
     there = [record for record in records if record.marks and record.status != UNREADABLE]

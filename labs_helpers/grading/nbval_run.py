@@ -33,42 +33,44 @@ _COLOUR = re.compile(r"(?:#x1B|\x1b)\[\d+m")  # as JUnit XML has it, and as a te
 
 def junit(out: Path, records: Sequence[Record], names: Mapping[str, str], lab: Lab, jobs: int = 2) -> list[str]:
     """Runs OUT/graded/ under strict nbval, `jobs` notebooks at once, and writes OUT/junit.xml: a test case per student
-    and exercise, failed exactly where points are missing. Returns a line for each in which nbval and the grade are of
-    different opinions, which is none unless something is broken.
+    and exercise, failed exactly where points are missing.
 
-    Raises launch.process.ProcessFailed where nbval does not come to its end.
+    Returns what is wrong with that, a line each and none unless something is broken: a cell of which nbval and the
+    grade are of different opinions, or nbval itself where it does not come to its end.
     """
-    with tempfile.TemporaryDirectory(prefix="nbval-") as scratch:
-        raw = Path(scratch, "junit.xml")
-        several = (
-            ["-p", "xdist.plugin", "-n", str(jobs), "--dist", "loadfile"] if jobs > 1 and find_spec("xdist") else []
-        )
-        own = {"PYTEST_ADDOPTS", "PYTHONSTARTUP", "PYTHONPATH", "PYTEST_PLUGINS"}
-        environment = {name: value for name, value in os.environ.items() if name not in own} | {
-            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONSAFEPATH": "1", "IPYTHONDIR": scratch,
-            "JUPYTER_RUNTIME_DIR": scratch, "PYTHONPATH": str(Path(labs_helpers.__file__).parents[1]),
-        }  # fmt: skip
-        command = [sys.executable, *PYTEST, *several, f"--junit-xml={raw}", "."]
-        limit = 2 * CELL_S + NOTEBOOK_S * len(records)
-        try:
-            run(command, timeout=limit, cwd=out / FOLDER, env=environment)
-        except ProcessFailed as error:
-            if error.returncode != 1 or not raw.exists():  # 1: some tests have failed
-                raise
-        told = _told(raw)
+    told, trouble = _told(out / FOLDER, len(records), jobs) if records else ({}, "")
     suite, disagreements = _suite(out, records, names, lab, told)
     text = ElementTree.tostring(_whole(suite), encoding="unicode")
     write_whole(out / "junit.xml", f'<?xml version="1.0" encoding="utf-8"?>\n{text}\n')
-    return disagreements
+    return [trouble] if trouble else disagreements
 
 
-def _told(raw: Path) -> dict[str, list[ElementTree.Element]]:
-    """A notebook's file name → nbval's test cases of it, in the order of its cells. From which number on nbval counts
-    cells differs between its releases."""
-    found: dict[str, list[ElementTree.Element]] = {}
-    for case in ElementTree.parse(raw).iter("testcase"):
-        found.setdefault(case.get("classname", ""), []).append(case)
-    return {name: sorted(cases, key=_number) for name, cases in found.items()}
+def _told(folder: Path, notebooks: int, jobs: int) -> tuple[dict[str, list[ElementTree.Element]], str]:
+    """A notebook's file name → nbval's test cases of it, in the order of its cells; and why there are none."""
+    with tempfile.TemporaryDirectory(prefix="nbval-") as scratch:
+        raw = Path(scratch, "junit.xml")
+        several = ["-p", "xdist.plugin", "-n", str(jobs), "--dist", "loadfile"]
+        command = [sys.executable, *PYTEST, *(several if jobs > 1 and find_spec("xdist") else []), "."]
+        try:
+            limit = 2 * CELL_S + NOTEBOOK_S * notebooks
+            run([*command, f"--junit-xml={raw}"], timeout=limit, cwd=folder, env=_environment(scratch))
+        except ProcessFailed as error:
+            if error.returncode != 1 or not raw.exists():  # 1: some tests have failed
+                return {}, f"nbval did not come to its end: {plain(error, 2_000)}"
+        found: dict[str, list[ElementTree.Element]] = {}
+        for case in ElementTree.parse(raw).iter("testcase"):
+            found.setdefault(case.get("classname", ""), []).append(case)
+    # From which number on nbval counts cells differs between its releases.
+    return {name: sorted(cases, key=_number) for name, cases in found.items()}, ""
+
+
+def _environment(scratch: str) -> dict[str, str]:
+    """Without what would load something of the reader's into pytest or a kernel."""
+    own = {"PYTEST_ADDOPTS", "PYTEST_PLUGINS", "PYTHONSTARTUP", "PYTHONPATH"}
+    return {name: value for name, value in os.environ.items() if name not in own} | {
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONSAFEPATH": "1", "IPYTHONDIR": scratch,
+        "JUPYTER_RUNTIME_DIR": scratch, "PYTHONPATH": str(Path(labs_helpers.__file__).parents[1]),
+    }  # fmt: skip
 
 
 def _number(case: ElementTree.Element) -> int:

@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 import nbformat
 import pytest
 
+from labs_helpers.grading import nbval_run
 from labs_helpers.grading.gradebook import GRADED, MISSING, REVIEW, Record, record_path, save
 from labs_helpers.grading.graded_cell import read, said
 from labs_helpers.grading.graded_notebook import full, graded_path, write_graded
@@ -132,6 +133,15 @@ def test_where_nbval_and_the_grade_disagree_it_is_said(graded):
     _, said_of = _suite(out, [ADA], {}, LAB, {})
     assert len(said_of) == 4 and "all points, and its cell has not run under nbval" in said_of[0]
     assert full(ADA, LAB) == {"00/0": True, "00/1": True, "00/2": False, "00/3": True}
+
+
+def test_an_nbval_that_does_not_end_and_a_class_of_nobody_are_told(graded, monkeypatch):
+    out = graded(ADA)
+    monkeypatch.setattr(nbval_run, "PYTEST", ["-c", "raise SystemExit('no more memory')"])
+    (line,) = junit(out, [ADA], {}, LAB)
+    assert "nbval did not come to its end" in line and "no more memory" in line
+    assert (out / "junit.xml").read_text().count("this cell has not run") == 4
+    assert junit(out, [], {}, LAB) == [] and ElementTree.parse(out / "junit.xml").getroot().get("tests") == "0"
 
 
 def test_a_cell_imports_little():
