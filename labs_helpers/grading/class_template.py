@@ -42,7 +42,7 @@ PAGE = template(
 {% if there %}
 <p>Of {{ there }} students: mean {{ mean | number }}, median {{ median | number }} of {{ most | number }} points.
 Exercises that have no points yet count as 0.</p>
-{{ histogram }}
+{{ histogram | safe }}
 {% else %}
 <p>Nobody has points yet.</p>
 {% endif %}
