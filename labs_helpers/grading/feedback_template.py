@@ -17,7 +17,7 @@ PAGE = template(
   .code { counter-reset: line; } .code span::before { counter-increment: line; content: counter(line);
     display: inline-block; width: 2.2rem; padding-right: .8rem; text-align: right; color: var(--faint); }
   summary { cursor: pointer; color: var(--faint); margin-top: .6rem; }
-  @media print { pre { white-space: pre-wrap; border: 1px solid var(--rule); } section { break-inside: auto; } }
+  @media print { pre { white-space: pre-wrap; border: 1px solid var(--rule); font-size: 7.5pt; } }
 """,
     """<title>Lab {{ lab.number }}: your grade</title>
 <header>

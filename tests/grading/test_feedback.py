@@ -10,6 +10,7 @@ from labs_helpers.grading.feedback import FLAGS, feedback_page
 from labs_helpers.grading.gradebook import ERROR, GRADED, LATE, MISSING, REVIEW, UNREADABLE, WAITING, Record
 from labs_helpers.grading.left_open import still_to_pass
 from labs_helpers.grading.marks import HIDDEN, UNVERIFIED, Mark
+from labs_helpers.grading.memory import MEMORY
 from labs_helpers.grading.pages import feedback_link, file_stem, number
 from labs_helpers.grading.plain_text import plain
 from labs_helpers.grading.submission import CHECK_CHANGED, OLD, TWICE, UNMARKED
@@ -46,7 +47,7 @@ def test_cases_still_to_pass_are_those_that_the_check_has_beside_the_ones_that_p
 
 
 @pytest.mark.parametrize(
-    "flag", [CHECK_CHANGED, CELL_MISSING, TWICE, UNMARKED, OLD, TIMEOUT, CRASHED, HIDDEN, UNVERIFIED]
+    "flag", [CHECK_CHANGED, CELL_MISSING, TWICE, UNMARKED, OLD, TIMEOUT, CRASHED, MEMORY, HIDDEN, UNVERIFIED]
 )
 def test_each_flag_is_a_sentence(flag):
     assert FLAGS[flag].replace("'", "&#39;") in page_of(Mark("00/0", 0, 10, "wrong", "x", (flag,)))
