@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -12,10 +13,12 @@ import numpy as np
 from labs_helpers.compile.source import plain, reachable, source_of
 from labs_helpers.course.cells import CELLS
 from labs_helpers.course.scoreboard import OPEN, RIGHT, SCORES, WRONG
+from labs_helpers.course.skipping import skip_cells
 from labs_helpers.course.stub import BEGIN, attempted, still_open
 from labs_helpers.course.time_limit import TimeLimit, limit_each
 from labs_helpers.course.verdict.errors import describe_error, files_of
 from labs_helpers.course.verdict.wrong import Wrong
+from labs_helpers.course.withheld import StillOpen, Withheld
 from labs_helpers.course.wrap import wrap
 
 # Read once: what a cell of the notebook puts into os.environ later changes nothing.
@@ -27,7 +30,8 @@ class Exercise:
     """`trial(student)` yields a line for each case that is right and raises Wrong at the first that is not.
 
     Called in a notebook as `name = check.name(name)`. `reference` is None for a transfer exercise, whose answer
-    students do not get; then the function itself is returned.
+    students do not get; then the function itself is returned. withheld: the reference is not in this hand-out; what
+    needs the exercise is then skipped while it is open.
     """
 
     id: str
@@ -37,8 +41,11 @@ class Exercise:
     reference: Callable | None
     trial: Callable[[Callable], Iterator[str]]
     kernel: bool = False
+    withheld: bool = False
 
     def __call__(self, student):
+        if isinstance(student, Withheld):  # the check was run again, its exercise's cell was not
+            return self._not_attempted(student)
         if not callable(student) and not hasattr(student, "fn"):
             raise TypeError(f"check {self.id} takes your function, not {student!r}")
         if why := CELLS.why_stale(self.trial.__name__, student):
@@ -98,6 +105,8 @@ class Exercise:
         state = SCORES.status.setdefault(self.id, OPEN)
         if GRADING:
             raise Wrong(self.id, "not attempted")
+        if self.withheld:
+            return self._left_out(student, state)
         if self.reference is None:
             print(wrap(f"{OPEN} {self.id} {self.title}: {self._renamed() or 'not attempted yet'}"))
             return student
@@ -111,6 +120,15 @@ class Exercise:
             print(wrap(f"{state} {self.id} {self.title}: `{name}` is the reference now; run your own cell above first"))
         return self.reference
 
+    def _left_out(self, student, state: str) -> Withheld:
+        """What is bound in a hand-out without references."""
+        what = self._renamed() or "not attempted yet"
+        if isinstance(student, Withheld) and state != OPEN:
+            what = "run your own cell above first"
+        skip_cells()
+        print(wrap(f"{state} {self.id} {self.title}: {what}; cells that need it are skipped until then"))
+        return Withheld(self.id, self.trial.__name__)
+
     def _renamed(self) -> str:
         name = self.trial.__name__
         other = CELLS.renamed(name)
@@ -119,6 +137,10 @@ class Exercise:
     def _wrong(self, name: str, wrong: Wrong) -> Wrong:
         SCORES.status[self.id] = WRONG
         rest = ""
+        if self.withheld:
+            skip_cells()
+            _bind(name, Withheld(self.id, name))
+            rest = f"\nUntil this check passes, cells that need `{name}` are skipped."
         if self.reference is not None:
             _bind(name, self.reference)
             rest = f"\nThe lab goes on with the reference: `{name}` is bound to it until this check passes."
@@ -134,7 +156,8 @@ def exercise(id: str, title: str, *, points: int, minutes: int, reference=None, 
     def register(trial) -> Exercise:
         if not inspect.isgeneratorfunction(trial):
             raise TypeError(f"the check of {id} must yield a line for each case")
-        made = Exercise(id, title, points, minutes, reference, trial, kernel)
+        withheld = isinstance(reference, Withheld)
+        made = Exercise(id, title, points, minutes, None if withheld else reference, trial, kernel, withheld)
         if id in SCORES.exercises and SCORES.exercises[id].trial.__module__ != trial.__module__:
             raise ValueError(f"exercise {id} is defined twice")
         SCORES.exercises[id] = made
@@ -145,9 +168,17 @@ def exercise(id: str, title: str, *, points: int, minutes: int, reference=None, 
 
 def _judged(student, error: BaseException) -> Wrong:
     """`error`, raised while `student` was tried, as a Wrong, with what is unfinished in the answer."""
+    if isinstance(error, StillOpen) and not _in_answer(student, error):
+        return Wrong("", "this is not right, and the check cannot say more: it would need a reference")
     wrong = describe_error(student, error)
     places = still_open(student)
     return Wrong(wrong.case, f"{wrong.message}\n`...` still stands in {', '.join(places)}.") if places else wrong
+
+
+def _in_answer(student, error: BaseException) -> bool:
+    """Whether the answer's own code is among what raised the error."""
+    files = files_of(student)
+    return any(frame.filename in files for frame in traceback.extract_tb(error.__traceback__))
 
 
 def _what_is_open(student, reference) -> str:

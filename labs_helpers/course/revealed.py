@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from labs_helpers.course.scoreboard import OPEN, SCORES
 from labs_helpers.course.stub import cell_of
+from labs_helpers.course.withheld import Withheld
 
 
 def reveal(reference, now: bool = False) -> None:
     """Shows the source of an exercise's reference, collapsed.
 
     Before an attempt it asks for `now=True`, and the summary then says so. ValueError for a function that is
-    no exercise's reference.
+    no exercise's reference. A hand-out may have no references; then it says so.
     """
+    if isinstance(reference, Withheld):
+        print(f"{OPEN} The references are not in this hand-out; the hints are.")
+        return
     found = [e for e in SCORES.exercises.values() if e.reference is reference]
     if not found:
         raise ValueError(f"{getattr(reference, '__name__', reference)!r} is no exercise's reference")

@@ -41,8 +41,8 @@ make lab PIP_ARGS='--extra-index-url https://download.pytorch.org/whl/cpu'
 ## Work, and check what you wrote
 
 Run the cells from the top with Shift+Enter. Write the body of each exercise where `...` stands. The check in the cell
-below it says ○ (not attempted: the lab goes on with the reference), ✓ (right) or ✗ (wrong: which case, and the likely
-cause). Exercises can be done in any order. `check.summary()`, at the end of a lab, adds up your points.
+below it says ○ (not attempted), ✓ (right) or ✗ (wrong: which case, and the likely cause). {open_ones}
+`check.summary()`, at the end of a lab, adds up your points.
 
 `make check LAB={first}` reads your saved copy as grading does, runs each check anew, and says the points of every
 exercise, also of an answer that is right in some of its cases. Grading uses these checks, and inputs that they do not
@@ -64,7 +64,12 @@ Save the notebook (Ctrl+S), look at it once more with `make check`, and submit t
 """
 
 
-def readme(labs: list[Lab], points: dict[str, int]) -> str:
+WITH_REFERENCES = "While an exercise is open, the lab goes on\nwith its reference: exercises can be done in any order."
+WITHOUT_REFERENCES = """The references are not in this
+folder: while an exercise is open, the cells that need it are skipped, with a line that says so."""
+
+
+def readme(labs: list[Lab], points: dict[str, int], references: bool = True) -> str:
     """points: of each lab's exercises, by its number."""
     rows = [("lab", "", "you build", "minutes", "points of its exercises"), ("---", "---", "---", "---:", "---:")]
     rows += [(lab.number, lab.title, lab.sentence, str(lab.minutes), str(points[lab.number])) for lab in labs]
@@ -72,6 +77,7 @@ def readme(labs: list[Lab], points: dict[str, int]) -> str:
         title=title(labs),
         table="\n".join(f"| {' | '.join(row)} |" for row in rows),
         first=labs[0].number,
+        open_ones=WITH_REFERENCES if references else WITHOUT_REFERENCES,
         files="\n".join(f"- lab {lab.number}: `my_labs/{lab.notebook}`" for lab in labs),
     )
 

@@ -66,10 +66,11 @@ def _expect_merged(case: str, student, first, second) -> tuple:
                 "tensors",
             )
     (m1, l1, o1), (m2, l2, o2) = ([t.double() for t in part] for part in (first, second))
-    right_m, right_l, right_o = exercises.merge(m1, l1, o1, m2, l2, o2)
+    right_m = torch.maximum(m1, m2)
     nothing = right_m.isinf()
     shift = right_m.masked_fill(nothing, 0.0)
     f1, f2 = torch.exp(m1 - shift), torch.exp(m2 - shift)
+    right_l, right_o = f1 * l1 + f2 * l2, f1[:, None] * o1 + f2[:, None] * o2
     away = UNIT * (8 + 4 * ((m1 - shift).abs() * f1).nan_to_num() + 4 * ((m2 - shift).abs() * f2).nan_to_num())
     expect_close(case, m, right_m, 0.0, "a maximum is exact", _causes_of_m(m1, m2, shift, right_l), "m")
     causes = chain(

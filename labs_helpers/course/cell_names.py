@@ -1,0 +1,60 @@
+"""The names that a notebook's cell reads and binds, as its syntax tree shows them."""
+
+from __future__ import annotations
+
+import ast
+import symtable
+from collections.abc import Iterator
+from contextlib import suppress
+
+DEFINES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
+_NEVER = ("check", "reveal")  # what they are called with may be open
+
+
+def excused(node: ast.Module) -> bool:
+    """Whether the cell is a check, a reveal or a summary."""
+    calls = [part.func for part in ast.walk(node) if isinstance(part, ast.Call)]
+    heads = [func.value if isinstance(func, ast.Attribute) else func for func in calls]
+    return len(node.body) == 1 and any(isinstance(head, ast.Name) and head.id in _NEVER for head in heads)
+
+
+def on_ranks(node: ast.AST) -> Iterator[ast.Module]:
+    """What a cell, or a statement, has the processes of `%%px` run."""
+    for part in ast.walk(node):
+        if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and part.func.attr == "run_cell_magic":
+            magic, _, body = (getattr(one, "value", "") for one in part.args)
+            if magic == "px":
+                with suppress(SyntaxError):
+                    yield ast.parse(str(body))
+
+
+def read(node: ast.Module) -> set[str]:
+    """The names that the cell reads of the notebook, not those that it has bound itself by then."""
+    if excused(node):
+        return set()
+    found, own = set[str](), set[str]()
+    for statement in node.body:
+        simple = isinstance(statement, ast.Assign | ast.AugAssign | ast.AnnAssign | ast.Expr)
+        binds = bound(ast.Module([statement], []))
+        found |= _referenced(statement) - own - (set() if simple else binds)
+        own |= binds
+    return found
+
+
+def _referenced(statement: ast.stmt) -> set[str]:
+    tables = [symtable.symtable(ast.unparse(statement), "cell", "exec")]
+    found = {one.get_name() for one in tables[0].get_symbols() if one.is_referenced()}
+    while tables := [inner for table in tables for inner in table.get_children()]:
+        found |= {one.get_name() for table in tables for one in table.get_symbols() if one.is_global()}
+    return found
+
+
+def bound(node: ast.Module) -> set[str]:
+    """All names of the notebook that the cell binds."""
+    table = symtable.symtable(ast.unparse(node), "cell", "exec")
+    return {one.get_name() for one in table.get_symbols() if one.is_assigned() or one.is_imported()}
+
+
+def assigned(node: ast.Module) -> list[str]:
+    """The same, without definitions and imports."""
+    return sorted(bound(ast.Module([one for one in node.body if not isinstance(one, DEFINES)], [])))

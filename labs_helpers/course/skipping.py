@@ -1,0 +1,135 @@
+"""In a notebook whose lab has no references: cells that need an exercise which is still open are skipped, with a line.
+
+Such an exercise's name stands for a `Withheld`. A cell ends at the first statement that reads such a name, or a
+function of the notebook that does; the definitions and imports after it are made all the same, and the other names that
+it would have bound wait as well.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from types import FunctionType, ModuleType
+from typing import Any
+
+from labs_helpers.compile.source import plain
+from labs_helpers.course.cell_names import DEFINES, assigned, bound, excused, on_ranks, read
+from labs_helpers.course.scoreboard import OPEN
+from labs_helpers.course.withheld import StillOpen, Withheld
+from labs_helpers.course.wrap import wrap
+
+_GUARD = """
+try:
+    pass
+except __import__("labs_helpers.course.withheld", fromlist=["StillOpen"]).StillOpen as error:
+    __import__("labs_helpers.course.skipping", fromlist=["stopped"]).stopped(error, {names!r})
+"""
+_STOP = """__import__("labs_helpers.course.skipping", fromlist=["stopped"]).stopped(
+    __import__("labs_helpers.course.withheld", fromlist=["StillOpen"]).StillOpen{error!r}, {names!r})
+"""
+
+
+def skip_cells() -> None:
+    """From the next cell on, in this notebook; once is enough."""
+    shell = _shell()
+    if shell is not None and not any(isinstance(one, Skipper) for one in shell.ast_transformers):
+        shell.ast_transformers.append(Skipper(shell.user_ns))
+
+
+class Skipper(ast.NodeTransformer):
+    """IPython gives it each cell. names: of the notebook. on_ranks: those that wait in the processes of `%%px`."""
+
+    def __init__(self, names: dict[str, Any]):
+        self.names, self.on_ranks = names, dict[str, Withheld]()
+
+    def visit(self, node: ast.AST) -> ast.AST:
+        if not isinstance(node, ast.Module) or excused(node) or all(isinstance(one, DEFINES) for one in node.body):
+            return node
+        own = set[str]()
+        for place, statement in enumerate(node.body):
+            if open_one := next(self._waits(statement, own), None):
+                return self._cut(node, place, open_one)
+            for body in on_ranks(statement):
+                for name in bound(body):
+                    self.on_ranks.pop(name, None)
+            own |= bound(ast.Module([statement], []))
+        return _guarded(node)
+
+    def _cut(self, node: ast.Module, place: int, open_one: Withheld) -> ast.Module:
+        """The cell up to a statement that waits, and the definitions after it."""
+        rest = ast.Module(node.body[place:], [])
+        for statement in rest.body:
+            for body in on_ranks(statement):
+                self.on_ranks |= dict.fromkeys(bound(body), open_one)
+        stop = ast.parse(_STOP.format(error=open_one.error().args_of(), names=assigned(rest))).body
+        node.body = [*node.body[:place], *(one for one in rest.body if isinstance(one, DEFINES)), *stop]
+        return _guarded(node)
+
+    def _waits(self, statement: ast.stmt, own: set[str]) -> Iterator[Withheld]:
+        """What a statement needs and is open. own: names that the cell has bound before it."""
+        for name in read(ast.Module([statement], [])) - own:
+            if found := waiting(self.names.get(name)):
+                yield found
+        for part in ast.walk(statement):
+            if isinstance(part, ast.Attribute) and isinstance(part.value, ast.Name):
+                module = self.names.get(part.value.id)
+                value = vars(module).get(part.attr) if isinstance(module, ModuleType) else None
+                if isinstance(value, Withheld):
+                    yield value
+            if isinstance(part, ast.Subscript) and isinstance(part.slice, ast.Constant):  # view["losses"]
+                if found := self.on_ranks.get(part.slice.value):  # type: ignore[arg-type]
+                    yield found
+        for body in on_ranks(statement):
+            for name in read(body) - bound(body):
+                if found := self.on_ranks.get(name) or waiting(self.names.get(name)):
+                    yield found
+
+
+def waiting(value: Any, seen: frozenset[int] = frozenset()) -> Withheld | None:
+    """The open exercise that a value of the notebook is, or that a function of it reads."""
+    if isinstance(value, Withheld):
+        return value
+    function = plain(value) if callable(value) or hasattr(value, "fn") else None
+    if not isinstance(function, FunctionType) or function.__module__ != "__main__" or id(function) in seen:
+        return None
+    found = (waiting(function.__globals__.get(name), seen | {id(function)}) for name in _names_in(function.__code__))
+    return next(filter(None, found), None)
+
+
+def stopped(error: StillOpen, names: list[str]) -> None:
+    """Says so, and has `names` wait, which the cell would have bound."""
+    print(wrap(f"{OPEN} skipped: {error}"))
+    recorded: dict[str, Any] | None = {} if error.reference else None
+    if (shell := _shell()) is not None:
+        shell.user_ns.update({name: Withheld(error.exercise, error.name, recorded) for name in names})
+
+
+def _guarded(node: ast.Module) -> ast.Module:
+    """The cell in a `try` that ends it where something that it calls needs an open exercise; a last expression stays
+    the last, because its value is shown."""
+    (guard,) = ast.parse(_GUARD.format(names=assigned(node))).body
+    assert isinstance(guard, ast.Try)
+    last = node.body[-1]
+    guard.body = list(node.body)
+    body: list[ast.stmt] = [guard]
+    if isinstance(last, ast.Expr):
+        (empty, shown) = ast.parse("_shown = None\n_shown").body
+        assert isinstance(empty, ast.Assign)
+        guard.body[-1] = ast.copy_location(ast.Assign([ast.Name("_shown", ast.Store())], last.value), last)
+        body = [empty, guard, ast.copy_location(shown, last)]
+    return ast.fix_missing_locations(ast.Module(body, node.type_ignores))
+
+
+def _names_in(code: Any) -> Iterator[str]:
+    yield from code.co_names
+    for constant in code.co_consts:
+        if hasattr(constant, "co_names"):
+            yield from _names_in(constant)
+
+
+def _shell() -> Any:
+    try:
+        from IPython import get_ipython
+    except ImportError:
+        return None
+    return get_ipython()

@@ -1,0 +1,54 @@
+"""What stands in a reference's place in a hand-out that has none, and in an open exercise's place in its notebook."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+
+
+class StillOpen(RuntimeError):
+    """Something needs an exercise that is still open, or its reference, which is not here. exercise: such as '02/3'."""
+
+    def __init__(self, exercise: str, name: str, reference: bool):
+        self.exercise, self.name, self.reference = exercise, name, reference
+        if reference:
+            super().__init__(f"the reference of exercise {exercise}, `{name}`, is not in this hand-out")
+        else:
+            super().__init__(f"exercise {exercise}, `{name}`, is still open")
+
+    def args_of(self) -> tuple[str, str, bool]:
+        return self.exercise, self.name, self.reference
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), self.args_of()
+
+
+class Withheld:
+    """Raises StillOpen where it is called, or launched as a kernel is.
+
+    recorded: for one in a reference's place, what that returned where a check asks it, by the arguments' `key`; for
+    these it is returned here.
+    """
+
+    def __init__(self, exercise: str, name: str, recorded: Mapping[str, Any] | None = None):
+        self.exercise, self.name, self.recorded = exercise, name, recorded
+
+    def error(self) -> StillOpen:
+        return StillOpen(self.exercise, self.name, self.recorded is not None)
+
+    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+        if self.recorded and (asked := key(arguments, keywords)) in self.recorded:
+            return self.recorded[asked]
+        raise self.error()
+
+    def __getitem__(self, grid: Any) -> Any:
+        raise self.error()
+
+    def __repr__(self) -> str:
+        return f"<{self.error()}>"
+
+
+def key(arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> str:
+    """A short name of a call's arguments."""
+    return hashlib.sha256(repr((arguments, sorted(keywords.items()))).encode()).hexdigest()[:12]
