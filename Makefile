@@ -57,13 +57,14 @@ refresh: $(stamp) ## Execute the shipped labs and store their outputs in noteboo
 new-lab: $(stamp) ## Begin a lab that passes the tests: NUMBER=07 TOPIC=tensor_parallel TITLE="Two dimensions"
 	@$(run_python) -m labs_helpers.authoring.new_lab "$$NUMBER" "$$TOPIC" "$$TITLE"
 
-handout: $(stamp) ## Make a folder and a zip for students in build/handout (LABS="02 04": only these; OUT=folder)
-	@$(run_python) -m labs_helpers.grading.handout $(LABS) $(if $(OUT),--out "$(OUT)")
+handout: $(stamp) ## Make a folder and a zip for students in build/handout (LABS="02 04" REFERENCES=no OUT=folder)
+	@$(run_python) -m labs_helpers.grading.handout $(LABS) $(if $(filter no,$(REFERENCES)),--no-references) $(if $(OUT),--out "$(OUT)")
 
-grade: $(stamp) ## Grade LAB=02 SUBMISSIONS=inbox/ in jails, into grades/02 (CLASS= OUT= DUE= LATE= OVERRIDES= REGRADE=1)
+grade: $(stamp) ## Grade LAB=02 SUBMISSIONS=inbox/ in jails, into grades/02 (CLASS= OUT= DUE= LATE= OVERRIDES= ONLY=id,id REGRADE=1 SEED=)
 	@$(run_python) -m labs_helpers.grading "$(LAB)" "$(SUBMISSIONS)" --jobs $(or $(JOBS),2) $(if $(CLASS),--class "$(CLASS)") \
 	  $(if $(OUT),--out "$(OUT)") $(if $(DUE),--due "$(DUE)") $(if $(LATE),--late "$(LATE)") \
-	  $(if $(OVERRIDES),--overrides "$(OVERRIDES)") $(if $(REGRADE),--regrade)
+	  $(if $(OVERRIDES),--overrides "$(OVERRIDES)") $(if $(ONLY),--only "$(ONLY)") $(if $(REGRADE),--regrade) \
+	  $(if $(SEED),--seed "$(SEED)")
 
 soak: $(stamp) ## Run the tests that are exhaustive or long (at most 30 minutes)
 	@$(MAKE) --no-print-directory nbgrader || echo "nbgrader could not be installed; its tests are skipped."
