@@ -22,13 +22,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import labs_helpers
 from labs_helpers.grading.jail import LIMITS, Limits, environment, limited, threads_of
 from labs_helpers.grading.probe import leaks
 from labs_helpers.launch.process import ProcessFailed, run
 from labs_helpers.launch.scratch import scratch
 
-COURSE = Path(labs_helpers.__file__).parents[1]
 DEFINITION = """\
 Bootstrap: docker
 From: python:3.11-slim-bookworm
@@ -98,7 +96,7 @@ def in_apptainer(
     words += ["--no-mount", "hostfs,bind-paths", "--net", "--network", "none", "--hostname", "jail", "--pwd", "/tmp"]
     for source, place in [*((path, path) for path in readable), *((empty, path) for path in hidden)]:
         words += ["--mount", _mount(source.resolve(), place.resolve())]
-    variables = environment() | {"PATH": "/usr/local/bin:/usr/bin:/bin", "PYTHONPATH": str(COURSE)}
+    variables = environment() | {"PATH": "/usr/local/bin:/usr/bin:/bin"}
     words += [str(image), "/usr/bin/env", "-i", *(f"{name}={value}" for name, value in variables.items())]
     program = ["python3" if word == sys.executable else word for word in command]
     return [*words, *limited(limits, threads_of(os.getuid())), *program]

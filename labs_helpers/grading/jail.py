@@ -16,11 +16,13 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+import labs_helpers
 from labs_helpers.grading.no_namespaces import advice
 from labs_helpers.grading.probe import leaks
 from labs_helpers.launch.process import ProcessFailed, run
 
 MEGABYTE = 2**20
+COURSE = Path(labs_helpers.__file__).parents[1]  # found there, installed or not
 SYSTEM = ("/usr", "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/alternatives")
 
 
@@ -95,8 +97,8 @@ def in_jail(
 def environment(home: str = "/tmp") -> dict[str, str]:
     """All the variables that a student's code sees."""
     return {
-        "PATH": f"{sys.prefix}/bin:/usr/bin:/bin", "HOME": home, "TMPDIR": home, "USER": "nobody",
-        "LANG": "C.UTF-8", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1",
+        "PATH": f"{sys.prefix}/bin:/usr/bin:/bin", "HOME": home, "TMPDIR": home, "USER": "nobody", "LANG": "C.UTF-8",
+        "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": str(COURSE),
     }  # fmt: skip
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from labs_helpers.grading import apptainer
-from labs_helpers.grading.apptainer import COURSE, DEFINITION, in_apptainer, why_not
-from labs_helpers.grading.jail import Limits
+from labs_helpers.grading.apptainer import DEFINITION, in_apptainer, why_not
+from labs_helpers.grading.jail import COURSE, Limits
 
 
 def test_the_whole_command():
