@@ -92,7 +92,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--documented",
         action="store_true",
-        help="instead: allreduce(comm, send, recv, algorithm='auto') as it is documented, with its validation",
+        help="instead: allreduce(comm, send, recv) as it is documented, with its validation, without it, and native",
     )
     parser.add_argument("--out", type=file_to_write, help="default: results/collectives.MACHINE.jsonl")
     given = parser.parse_args()

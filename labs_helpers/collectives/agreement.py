@@ -1,8 +1,10 @@
-"""Do all ranks mean the same call? One small exchange before a collective, so that a difference is told, not hung on.
+"""Do all ranks mean the same call? So that a difference is told on every rank, and not hung on.
 
-With MPI's own communicators it is one native all-reduce of two numbers, the largest and the smallest of all calls'.
-Where these differ, and always on practice ranks, every rank's description of its call (RECORD_BYTES) goes to every
-other rank, in ⌈log₂N⌉ messages a rank.
+Each rank makes a number of its call, the same in every process for the same call. Ranks of one node show it to each
+other where they meet (board.py): an algorithm that meets there does so with its own first barrier (`Differs` where the
+numbers do not agree), any other has one barrier more. Between nodes it is one native all-reduce of two numbers, the
+largest and the smallest of all calls'. Where the numbers differ, and always on practice ranks, every rank's description
+of its call (RECORD_BYTES) goes to every other rank, in ⌈log₂N⌉ messages a rank.
 """
 
 import functools
@@ -15,6 +17,7 @@ import numpy as np
 from labs_helpers.collectives.algorithms.messages import exchange
 from labs_helpers.collectives.nodes import is_mpi
 from labs_helpers.collectives.operations import find_mpi
+from labs_helpers.collectives.shared_memory.board import board_of
 
 RECORD_BYTES = 256
 _REFUSED = "refused"
@@ -26,8 +29,16 @@ def agree(comm, call: dict) -> None:
     call: argument → value (numbers and short strings), the same keys in the same order on each rank; or what
     `refusal` makes on a rank that found fault with its own arguments.
     """
-    if is_mpi(comm) and _are_alike(comm, 0 if _REFUSED in call else _number(tuple(call.values()))):
-        return
+    number = 0 if _REFUSED in call else number_of(call)
+    if is_mpi(comm):
+        board = board_of(comm)
+        if _are_alike(comm, number) if board is None else board.agree(number):
+            return
+    tell(comm, call)
+
+
+def tell(comm, call: dict) -> None:
+    """Raises the ValueError of `agree`, once it is known on all ranks that not all `call`s are alike."""
     calls = [json.loads(record.tobytes().rstrip(b"\0")) for record in _everybody(comm, _record(call))]
     refused = [rank for rank, other in enumerate(calls) if _REFUSED in other]
     if refused:
@@ -51,9 +62,13 @@ def _are_alike(comm, number: int) -> bool:
     return bool(number and both[0] == -both[1])
 
 
+def number_of(call: dict) -> int:
+    """Of a call that is not refused: from 1 to 2⁵⁶, the same in every process."""
+    return _number(tuple(call.values()))
+
+
 @functools.lru_cache(maxsize=256)
 def _number(values: tuple) -> int:
-    """From 1 up, the same in every process."""
     return 1 + int.from_bytes(blake2b(repr(values).encode(), digest_size=7).digest())
 
 

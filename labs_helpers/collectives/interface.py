@@ -5,9 +5,9 @@ practice ranks (practice.py), with any number of ranks. `op` is MPI.SUM, MIN, MA
 an operation made by MPI.Op.Create, or None for MPI.SUM; which dtypes it reduces is MPI's table (operations.py).
 All messages carry the tag messages.TAG: keep it free on comm.
 
-Errors are TypeError and ValueError and name the argument. With validate=True a small exchange comes first
-(agreement.py): when calls differ between ranks, or a rank refuses its arguments, every rank raises. With
-validate=False such a difference may hang; a rank's own arguments are looked at either way.
+Errors are TypeError and ValueError and name the argument. With validate=True the ranks compare their calls first
+(agreement.py): when these differ, or a rank refuses its arguments, every rank raises. With validate=False such a
+difference may hang; a rank's own arguments are looked at either way. All ranks have to pass the same `validate`.
 """
 
 import functools
@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from labs_helpers.collectives import buffers
-from labs_helpers.collectives.agreement import agree, refusal
+from labs_helpers.collectives import buffers, remembered
+from labs_helpers.collectives.agreement import agree, number_of, refusal, tell
 from labs_helpers.collectives.algorithms import (
     binomial,
     hierarchical,
@@ -30,10 +30,12 @@ from labs_helpers.collectives.algorithms import (
     ring,
 )
 from labs_helpers.collectives.choose import choose
-from labs_helpers.collectives.nodes import is_mpi_type, nodes_of
+from labs_helpers.collectives.nodes import find_kept, is_mpi_type, nodes_of
 from labs_helpers.collectives.operations import find_ufunc, is_commutative, operation_name
 from labs_helpers.collectives.shared_memory import allreduce as shared_allreduce
 from labs_helpers.collectives.shared_memory import alltoall as shared_alltoall
+from labs_helpers.collectives.shared_memory.board import Differs
+from labs_helpers.collectives.shared_memory.segment import Segment
 
 Comm = Any  # an MPI communicator, or one of practice ranks
 Op = Any  # an MPI operation, or None
@@ -41,9 +43,12 @@ Array = np.ndarray[Any, Any]
 
 
 def _run_automatic(function: str, comm: Comm, source: Array, target: Array, *op: Op) -> None:
+    IMPLEMENTATIONS[function][_automatic(function, comm, source, *op)](comm, source, target, *op)
+
+
+def _automatic(function: str, comm: Comm, source: Array, *op: Op) -> str:
     nodes = nodes_of(comm).number_of_nodes if is_mpi_type(type(comm)) else None
-    algorithm = _choose(function, comm.Get_size(), source.nbytes, nodes, not op or is_commutative(*op))
-    IMPLEMENTATIONS[function][algorithm](comm, source, target, *op)
+    return _choose(function, comm.Get_size(), source.nbytes, nodes, not op or is_commutative(*op))
 
 
 @functools.lru_cache(maxsize=1024)
@@ -83,15 +88,47 @@ MPI_ONLY = {"shared_memory", "hierarchical", "native"}
 
 
 def allreduce(
-    comm: Comm, send: Any, recv: Array, op: Op = None, algorithm: str = "ring", validate: bool = True
+    comm: Comm, send: Any, recv: Array, op: Op = None, algorithm: str = "auto", validate: bool = True
 ) -> None:
     """recv ← send of rank 0 ∘ send of rank 1 ∘ …, on every rank.
 
     send: (n,) or any shape, not changed; MPI.IN_PLACE: recv holds this rank's input. recv: as send.
     """
+    if validate:
+        return _allreduce_validated(comm, send, recv, op, algorithm)
     check = buffers.allreduce_buffers
     run, (source, target) = _prepare("allreduce", comm, check, (send, recv), op, algorithm, validate)
     run(comm, source, target, op)
+
+
+def _allreduce_validated(comm: Comm, send: Any, recv: Array, op: Op, algorithm: str) -> None:
+    try:
+        if remembered.repeat(comm, send, recv, op, algorithm):
+            return
+        check = buffers.allreduce_buffers
+        run, (source, target) = _check_own("allreduce", comm, check, (send, recv), op, algorithm)
+        described = _description("allreduce", source, send, op, algorithm)
+        number = number_of(described)
+        segment = _segment_for(comm, source, op, algorithm)
+        if segment is not None:
+            shared_allreduce.reduce_all(segment, source, target, op, number)
+        else:
+            agree(comm, described)
+            run(comm, source, target, op)
+    except Differs:
+        source, _ = buffers.allreduce_buffers(comm, op, send, recv)
+        tell(comm, _description("allreduce", source, send, op, algorithm))
+    segment = _segment_for(comm, source, op, algorithm)  # by now there is one, if the algorithm makes one
+    remembered.keep(comm, send, recv, op, algorithm, number, segment, run)
+
+
+def _segment_for(comm: Comm, source: Array, op: Op, algorithm: str) -> Segment | None:
+    """Where an all-reduce's own first barrier compares the ranks' calls; None where they do it before. As each rank
+    finds it for its own call, ranks in the same call find the same."""
+    segment = find_kept(comm, "segment")
+    if segment is not None and algorithm == "auto":
+        algorithm = _automatic("allreduce", comm, source, op)
+    return segment if algorithm == "shared_memory" else None
 
 
 def reduce_scatter(
@@ -146,52 +183,55 @@ def _prepare(
 ) -> tuple[Callable[..., None], tuple[Array, Any]]:
     """(the algorithm's function, the flat buffers), once this rank's arguments are found good, and all ranks' alike
     if `validate`. Without that it has to be quick: an all-reduce of 8 bytes takes 5 µs."""
-    if not getattr(comm, "Get_rank", None):
-        raise TypeError(f"comm must be a communicator, not a {type(comm).__name__}")
-    if not comm:
-        raise ValueError("comm has been freed (it is MPI.COMM_NULL)")
-    kind: Any = type(comm)  # mypy takes a class for unhashable
     if validate:
-        _look_up(function, kind, "auto")  # ranks of two groups could not even agree
-        _agree(function, comm, check, arrays, op, algorithm, root)
+        ready = _check_own(function, comm, check, arrays, op, algorithm)
+        agree(comm, _description(function, ready[1][0], arrays[0], op, algorithm, root))
+        return ready
+    kind = _kind(comm)
     run = _look_up(function, kind, algorithm if type(algorithm) is str else str(algorithm))
     if op is not None and find_ufunc(op) is None and not op.is_commutative:
         _check_order(function, algorithm)
     return run, check(comm, op, *arrays)
 
 
-def _agree(
-    function: str,
-    comm: Comm,
-    check: Callable[..., tuple[Array, Any]],
-    arrays: tuple[Any, ...],
-    op: Op,
-    algorithm: str,
-    root: int | None,
-) -> None:
-    """Raises on every rank if one finds fault with its arguments, or if they differ."""
+def _check_own(
+    function: str, comm: Comm, check: Callable[..., tuple[Array, Any]], arrays: tuple[Any, ...], op: Op, algorithm: str
+) -> tuple[Callable[..., None], tuple[Array, Any]]:
+    """As `_prepare`. If this rank finds fault with its arguments, every rank of a validated call raises."""
+    _look_up(function, _kind(comm), "auto")  # ranks of two groups could not even agree
     try:
-        _, flat = _prepare(function, comm, check, arrays, op, algorithm, validate=False)
+        run, flat = _prepare(function, comm, check, arrays, op, algorithm, validate=False)
         if len(arrays) == 2 and not buffers.is_in_place(arrays[0]):
             buffers.no_overlap(*flat, in_place_is_known=function == "allreduce")
     except (TypeError, ValueError) as error:
         _refuse(comm, error)
         raise
-    # The sizes of what arrives follow from those of what is sent, checked above.
-    in_place = buffers.is_in_place(arrays[0])
+    return run, flat
+
+
+def _kind(comm: Comm) -> Any:  # mypy takes a class for unhashable
+    if not getattr(comm, "Get_rank", None):
+        raise TypeError(f"comm must be a communicator, not a {type(comm).__name__}")
+    if not comm:
+        raise ValueError("comm has been freed (it is MPI.COMM_NULL)")
+    return type(comm)
+
+
+def _description(
+    function: str, source: Array, send: Any, op: Op, algorithm: str, root: int | None = None
+) -> dict[str, Any]:
+    """Of a call, to compare between ranks. The sizes of what arrives follow from those of what is sent."""
+    in_place = buffers.is_in_place(send)
     name = "buffer" if function == "broadcast" else "recv" if in_place else "send"
-    agree(
-        comm,
-        {
-            "function": function,
-            "algorithm": algorithm,
-            "op": operation_name(op),
-            "root": None if root is None else int(root),
-            "send": "MPI.IN_PLACE" if in_place else "an array",
-            f"dtype of {name}": str(flat[0].dtype),
-            f"size of {name}": flat[0].size,
-        },
-    )
+    return {
+        "function": function,
+        "algorithm": algorithm,
+        "op": operation_name(op),
+        "root": None if root is None else int(root),
+        "send": "MPI.IN_PLACE" if in_place else "an array",
+        f"dtype of {name}": str(source.dtype),
+        f"size of {name}": source.size,
+    }
 
 
 def _refuse(comm: Comm, error: Exception) -> None:

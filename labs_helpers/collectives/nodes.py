@@ -76,6 +76,14 @@ def kept_with(comm, kind: str, make):
         return _keep(comm, kind, make)
 
 
+def find_kept(comm, kind: str):
+    """What comm keeps of this kind, or None."""
+    try:
+        return _kept[kind, comm.handle][1]
+    except (KeyError, AttributeError):
+        return None
+
+
 def _keep(comm, kind: str, make):
     if not is_mpi(comm):
         raise TypeError(f"comm must be an MPI communicator here, not a {type(comm).__name__}")

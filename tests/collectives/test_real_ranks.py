@@ -9,7 +9,7 @@ from labs_helpers.collectives import verify
 from labs_helpers.collectives.counting import CountingComm
 from labs_helpers.collectives.interface import ALGORITHMS, allreduce, alltoall, reduce_scatter
 from labs_helpers.collectives.nodes import pretend_nodes
-from labs_helpers.collectives.shared_memory import segment
+from labs_helpers.collectives.shared_memory import board, segment
 from labs_helpers.launch.mpirun import RanksFailed, mpirun, run_on_ranks
 
 SCRIPT = Path(__file__).parents[2] / "mpi_scripts/check_collectives.py"
@@ -117,7 +117,7 @@ def test_shared_memory_agrees_with_native_where_every_rank_has_cores_of_its_own(
     """There powers of two reduce by halves, and a second thread copies. All operations, commutative or not."""
 
     def agree(comm):
-        segment.own_cores = lambda: set(range(99))
+        board.own_cores = lambda: set(range(99))
         others = [name for names in ALGORITHMS.values() for name in names if name != "shared_memory"]
         return verify.verify(
             comm, ("allreduce", "alltoall"), (1000, 9001, 300_007), ("float64", "complex128"), left_out=others
@@ -133,7 +133,7 @@ def test_shared_memory_over_many_calls_and_sizes(ranks, cores):
     """Calls of all kinds one after the other: nothing is overwritten while another rank still reads it."""
 
     def many(comm):
-        segment.own_cores = lambda: set(range(cores))
+        board.own_cores = lambda: set(range(cores))
         wrong = []
         random = np.random.default_rng(0)  # the same on every rank
         block = segment.BLOCK_BYTES // 8
@@ -265,7 +265,7 @@ def test_a_refusal_stops_the_others_before_anything_is_chosen():
 def test_messages_on_real_ranks_are_those_of_practice_ranks():
     def count(comm):
         counting = CountingComm(comm)
-        allreduce(counting, np.zeros(6), np.empty(6), validate=False)
+        allreduce(counting, np.zeros(6), np.empty(6), None, "ring", validate=False)
         return counting.messages_sent, counting.bytes_sent
 
     assert run_on_ranks(count, 3, timeout=30) == [(4, 64)] * 3

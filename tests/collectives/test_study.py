@@ -192,6 +192,7 @@ def test_the_documented_call_is_raced_beside_the_one_that_is_timed_and_native():
     records = run_on_ranks(race_documented, 2, (8,), 0.001, timeout=60)[0]
     assert {record["kind"] for record in records} == {"documented call"}
     assert [record["algorithm"] for record in records] == ["auto", "auto, validate=True", "native"]
+    assert [record["validate"] for record in records] == [False, True, None]
 
 
 def test_the_script_runs_alone_and_appends_records_with_their_settings(tmp_path):

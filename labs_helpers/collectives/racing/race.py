@@ -16,7 +16,7 @@ from labs_helpers.measure.timing import Timing
 
 ITEM = 8  # bytes of a float64
 SIZES = tuple(2**i for i in range(3, 27))  # 8 B to 64 MB
-VALIDATED = ", validate=True"  # behind an algorithm's name: called so, as it is by default; without it, validate=False
+VALIDATED = ", validate=True"  # behind an algorithm's name: called so, the default; without it, validate=False
 DOCUMENTED = "documented call"
 FEW_RUNS_S = 0.03  # a call that takes longer is timed once a round
 
@@ -31,6 +31,7 @@ def race(
     MPI's own, called without our function around it.
     sizes: bytes: the buffer of all-reduce and broadcast, the send buffer of reduce-scatter and all-to-all, the receive
     buffer of all-gather. Where they have to divide by the ranks they are rounded down; nothing at all is left out.
+    A record's `validate` says how it was called: True or False, None for native.
     seconds: about how long a candidate runs at a size, over all rounds, after a warm-up; a round is every candidate
     once. A result that differs from native's is a ValueError: nothing is timed before it is right.
     """
@@ -68,6 +69,7 @@ def race(
                         "kind": "race",
                         "function": function,
                         "algorithm": name,
+                        "validate": None if name == "native" else name.endswith(VALIDATED),
                         "ranks": comm.size,
                         "nodes": nodes,
                         "bytes": size,
@@ -111,11 +113,11 @@ def contender(comm, function: str, algorithm: str, n: int) -> Callable:
     return lambda send, receive: collective(comm, send, receive, **how)
 
 
-def race_documented(comm, sizes=SIZES, seconds: float = 0.06) -> list[dict]:
-    """The all-reduce as a program calls it, beside the one that the races time, and native: records of kind
+def race_documented(comm, sizes=SIZES, seconds: float = 0.06, rounds: int = 15) -> list[dict]:
+    """The all-reduce with its defaults, beside the one that the races time, and native: records of kind
     `DOCUMENTED`."""
     algorithms = "auto", "auto" + VALIDATED, "native"
-    return [record | {"kind": DOCUMENTED} for record in race(comm, "allreduce", algorithms, sizes, seconds)]
+    return [record | {"kind": DOCUMENTED} for record in race(comm, "allreduce", algorithms, sizes, seconds, rounds)]
 
 
 def count_nodes(comm) -> int:

@@ -25,13 +25,16 @@ class Step(NamedTuple):
     missing: np.ndarray  # the same in the partner's
 
 
-def allreduce_halves(segment, source, target, op) -> None:
-    """source: (n,), target: (n,), at most a block; the two may be one array."""
+def allreduce_halves(segment, source, target, op, number=None) -> None:
+    """source: (n,), target: (n,), at most a block; the two may be one array. number: as for `reduce_all`."""
     first, *later = segment.next_block(_steps, target.dtype, target.shape)
     # Nobody asks for the kept half before it is reduced, nor for the given half again: one is not copied in, the
     # other not back through the slot.
     first.gap[...] = source[first.given]
-    segment.meet((first.partner,))
+    if number is None:
+        segment.meet((first.partner,))
+    else:
+        segment.barrier(number)
     _reduce(op, segment.rank, first, source[first.kept])
     for step in later:
         segment.meet((step.partner,))
