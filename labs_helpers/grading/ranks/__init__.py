@@ -1,0 +1,1 @@
+"""Answers for MPI's ranks, each rank in a jail of its own."""
