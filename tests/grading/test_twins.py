@@ -168,6 +168,6 @@ def test_200_students_times_10_exercises_take_seconds():
         return "\n".join(lines)
 
     answers = {f"{number}": {f"s{i}": answer() for i in range(200)} for number in range(10)}
-    began = time.monotonic()
+    began = time.process_time()
     assert twins(answers, {}) == [] and ENOUGH
-    assert time.monotonic() - began < 10
+    assert time.process_time() - began < 10
