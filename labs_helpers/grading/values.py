@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 import torch
 
 MOST_VALUES = 2**22  # elements of one array, or parts of one value
+MOST_DIMENSIONS = 16
 TOLERANCES = {"float64": 1e-9, "float32": 1e-4, "float16": 4e-3, "bfloat16": 3e-2}  # of the largest expected element
 _DTYPES = {str(dtype).removeprefix("torch."): dtype for dtype in (
     torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.float16, torch.bfloat16,
@@ -87,7 +89,9 @@ def _read(text: Any) -> Any:
         return Near(float.fromhex(text["near"]["float"]), float.fromhex(text["within"]["float"]))
     if "dict" in text:
         return {_key(_read(key)): _read(part) for key, part in text["dict"]}
-    dtype, shape = _DTYPES[text["dtype"]], [int(length) for length in text["shape"]]
+    dtype, shape = _DTYPES[text["dtype"]], list(text["shape"])
+    if len(shape) > MOST_DIMENSIONS or not all(type(length) is int for length in shape):
+        raise NoValue("a shape is of whole numbers, a few")
     content = base64.b64decode(text["bytes"], validate=True)
     count = int(np.prod(shape, dtype=object)) if shape else 1
     if min(shape, default=0) < 0 or count > MOST_VALUES or len(content) != count * dtype.itemsize:
@@ -121,6 +125,8 @@ def difference(found: Any, expected: Any) -> str:
     if isinstance(expected, Near) and isinstance(found, Near):
         apart = abs(found.value - expected.value)
         return "" if apart <= expected.within * abs(expected.value) else "other values"
+    if isinstance(expected, int) and isinstance(found, int):
+        return "" if found == expected else "other values"
     if _is_number(expected) and _is_number(found):
         return _of_tensors(_as_tensor(found), _as_tensor(expected))
     if isinstance(expected, dict | list | torch.Tensor) or isinstance(found, dict | list | torch.Tensor):
@@ -135,7 +141,9 @@ def _is_number(value: Any) -> bool:
 def _as_tensor(value: Any) -> torch.Tensor:
     if isinstance(value, torch.Tensor):
         return value
-    return torch.tensor(value, dtype=torch.float64 if isinstance(value, float) or abs(value) >= 2**63 else None)
+    if isinstance(value, int) and abs(value) >= 2**63:
+        value = float(value) if abs(value) < 2**1023 else math.copysign(math.inf, value > 0 or -1)
+    return torch.tensor(value, dtype=torch.float64 if isinstance(value, float) else None)
 
 
 def _of_tensors(found: torch.Tensor, expected: torch.Tensor) -> str:

@@ -89,15 +89,16 @@ def by_operation(function: Callable[..., Any], draw: np.random.Generator) -> Ite
 
 @hidden("01/4")
 def bound_by(function: Callable[..., Any], draw: np.random.Generator) -> Iterator[Any]:
-    for _ in range(40):
+    for _ in range(100):
         name = str(draw.choice((*NAMES, "aten::bmm", "aten::mm", "aten::addmm", "aten::silu")))
         kinds = [str(kind) for kind in draw.choice(DTYPES, int(draw.integers(1, 4)))]
         shapes: list[Any] = [draw.integers(1, 60, int(draw.integers(1, 4))).tolist() for _ in kinds]
         if name in ("aten::mm", "aten::bmm"):
-            (M, K, N), batch = draw.integers(2, 500, 3).tolist(), draw.integers(1, 9, int(name == "aten::bmm")).tolist()
+            M, K, N = (int(2 ** draw.uniform(1, 9)) for _ in range(3))
+            batch = draw.integers(2, 9, int(name == "aten::bmm")).tolist()
             shapes, kinds = [[*batch, M, K], [*batch, K, N]], 2 * [str(draw.choice(("float", "c10::Half")))]
-        elif draw.random() < 0.4 and len(kinds) > 1:  # as many elements, in another order
-            shapes = [draw.permutation(shapes[0]).tolist() for _ in kinds]
+        elif draw.random() < 0.5:  # as many elements in another order, or some more
+            shapes = [[*draw.permutation(shapes[0]).tolist(), int(draw.integers(1, 3))] for _ in kinds]
         at_roof = 1e6 * sum(4.0 * float(np.prod(shape)) for shape in shapes)  # of a bandwidth of 1
         for kind in draw.choice(("Scalar", "", "float", "TensorList"), int(draw.integers(0, 3))):
             shapes, kinds = [*shapes, [[4, 9], [7, 9]] if kind == "TensorList" else []], [*kinds, str(kind)]

@@ -93,7 +93,7 @@ def drawn_trace(draw: np.random.Generator) -> list[Event]:
             at = to.operation(tid, at + 2.0, busy) + to.some(1, 9)
             to.launch(tid, at, None, busy)
             at += 1.5
-        to.wait(tid, at, to.some(1, 90))
+        to.wait(tid, at, to.some(1, 400))
     to.event("kernel", "from_before", to.some(0, 30), 2.375, 7, correlation=99_999, External_id=88_888, stream=7)
     to.event("gpu_memset", "Memset", to.some(0, 30), 1.625, 7, correlation=99_998, External_id=0, stream=7)
     return [to.events[place] for place in draw.permutation(len(to.events))]
