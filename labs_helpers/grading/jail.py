@@ -22,14 +22,15 @@ from labs_helpers.grading.probe import leaks
 from labs_helpers.launch.process import ProcessFailed, run
 
 MEGABYTE = 2**20
+BEGIN_S = 30  # of a core, that Python, torch and Triton may take before the first answer
 COURSE = Path(labs_helpers.__file__).parents[1]  # found there, installed or not
 SYSTEM = ("/usr", "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/alternatives")
 
 
 @dataclass(frozen=True)
 class Limits:
-    """seconds: of the command, by the clock; twice as many of a core. memory: bytes of addresses of each process, and
-    half of it for files in memory. processes: with threads."""
+    """seconds: of each answer, by the clock; twice as many of a core, beside BEGIN_S. memory: bytes of addresses of each
+    process, and half of it for files in memory. processes: with threads."""
 
     seconds: float = 60.0
     memory: int = 4096 * MEGABYTE
@@ -121,7 +122,7 @@ def limited(limits: Limits, beside: int = 0) -> list[str]:
     older kernels in all namespaces."""
     return [
         "prlimit", f"--as={limits.memory}", f"--nproc={limits.processes + beside}", f"--fsize={limits.file}",
-        "--core=0", "--nofile=512", f"--cpu={max(1, round(2 * limits.seconds))}", "--",
+        "--core=0", "--nofile=512", f"--cpu={BEGIN_S + round(2 * limits.seconds)}", "--",
     ]  # fmt: skip
 
 

@@ -28,7 +28,7 @@ def test_the_whole_command():
     limits = inside.index("prlimit")
     assert inside[:2] == ["/usr/bin/env", "-i"]
     assert {"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=/tmp", f"PYTHONPATH={COURSE}"} <= set(inside[2:limits])
-    assert {"--as=2147483648", "--fsize=1048576", "--core=0", "--cpu=20"} <= set(inside[limits:])
+    assert {"--as=2147483648", "--fsize=1048576", "--core=0", "--cpu=50"} <= set(inside[limits:])
     assert inside[-4:] == ["--", "python3", "-c", "pass"]
 
 
