@@ -29,8 +29,8 @@ SYSTEM = ("/usr", "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/
 
 @dataclass(frozen=True)
 class Limits:
-    """seconds: of each answer, by the clock; twice as many of a core, beside BEGIN_S. memory: bytes of addresses of each
-    process, and half of it for files in memory. processes: with threads."""
+    """seconds: of each answer, by the clock; twice as many of a core, beside BEGIN_S. memory: bytes of addresses of
+    each process, and half of it for files in memory. processes: with threads."""
 
     seconds: float = 60.0
     memory: int = 4096 * MEGABYTE
