@@ -94,26 +94,23 @@ def allreduce(
 
     send: (n,) or any shape, not changed; MPI.IN_PLACE: recv holds this rank's input. recv: as send.
     """
-    if validate:
-        return _allreduce_validated(comm, send, recv, op, algorithm)
-    check = buffers.allreduce_buffers
-    run, (source, target) = _prepare("allreduce", comm, check, (send, recv), op, algorithm, validate)
-    run(comm, source, target, op)
-
-
-def _allreduce_validated(comm: Comm, send: Any, recv: Array, op: Op, algorithm: str) -> None:
     try:
-        if remembered.repeat(comm, send, recv, op, algorithm):
+        if remembered.repeat(comm, send, recv, op, algorithm, validate):
             return
         check = buffers.allreduce_buffers
-        run, (source, target) = _check_own("allreduce", comm, check, (send, recv), op, algorithm)
-        described = _description("allreduce", source, send, op, algorithm)
-        number = number_of(described)
+        number = None
+        if validate:
+            run, (source, target) = _check_own("allreduce", comm, check, (send, recv), op, algorithm)
+            described = _description("allreduce", source, send, op, algorithm)
+            number = number_of(described)
+        else:
+            run, (source, target) = _prepare("allreduce", comm, check, (send, recv), op, algorithm, validate)
         segment = _segment_for(comm, source, op, algorithm)
         if segment is not None:
             shared_allreduce.reduce_all(segment, source, target, op, number)
         else:
-            agree(comm, described)
+            if validate:
+                agree(comm, described)
             run(comm, source, target, op)
     except Differs:
         source, _ = buffers.allreduce_buffers(comm, op, send, recv)

@@ -1,8 +1,9 @@
 """All-reduces that were done before: a call like an earlier one goes straight to what that one has settled.
 
 What a rank remembers is its own affair: that this dtype, shape, op and algorithm go together, and how it is done.
-Whether the others are in the same call is asked every time (agreement.py), so that a rank that remembers a call meets
-one that does not, and a difference is told as ever. Kept with the communicator's board, and gone with it.
+Unless validate=False says not to, it is asked every time whether the others are in the same call (agreement.py). So a
+rank that remembers a call meets one that does not, and a difference is told as ever. Kept with the communicator's
+board, and gone with it.
 """
 
 from collections.abc import Callable
@@ -20,11 +21,11 @@ MOST = 1000  # calls that a communicator remembers
 _Array = np.ndarray[Any, Any]
 
 
-def repeat(comm: Any, send: Any, recv: Any, op: Any, algorithm: Any) -> bool:
+def repeat(comm: Any, send: Any, recv: Any, op: Any, algorithm: Any, validate: bool) -> bool:
     """Do an all-reduce as an earlier one. False, and nothing done, where there is none like it, or something is to be
     said about the buffers. Raises Differs, on all ranks, if not all are in the same call."""
     try:
-        run, _ = CALLS[comm.handle][recv.dtype, recv.shape, type(send), id(op), algorithm]
+        run, _ = CALLS[comm.handle][recv.dtype, recv.shape, type(send), id(op), algorithm, validate]
     except (KeyError, AttributeError, TypeError):
         return False
     if type(recv) is not np.ndarray or not recv.flags.carray:
@@ -43,12 +44,19 @@ def repeat(comm: Any, send: Any, recv: Any, op: Any, algorithm: Any) -> bool:
 
 
 def keep(
-    comm: Any, send: Any, recv: _Array, op: Any, algorithm: str, number: int, segment: Segment | None, run: Callable
+    comm: Any,
+    send: Any,
+    recv: _Array,
+    op: Any,
+    algorithm: str,
+    number: int | None,
+    segment: Segment | None,
+    run: Callable[..., None],
 ) -> None:
     """Remember a call that went well. Not those with an operation that a program made: it may free it and make another.
 
-    number: of the call. segment: where the algorithm's own first barrier compares numbers; None where that is done
-    before `run(comm, source, target, op)`.
+    number: of the call; None with validate=False. segment: where the algorithm's own first barrier compares numbers;
+    None where that is done before `run(comm, source, target, op)`.
     """
     board = find_kept(comm, "board")
     if board is None or not (op is None or isinstance(op, np.ufunc) or op.is_predefined):
@@ -56,7 +64,7 @@ def keep(
 
     def compare_and_run(source: _Array, target: _Array) -> None:
         flat = target.reshape(-1)
-        if not board.agree(number):
+        if number is not None and not board.agree(number):
             raise Differs
         run(comm, flat if source is target else source.reshape(-1), flat, op)
 
@@ -64,4 +72,5 @@ def keep(
     if len(calls) >= MOST:
         calls.clear()
     prepared = compare_and_run if segment is None else prepare(segment, recv.dtype, recv.shape, op, number)
-    calls[recv.dtype, recv.shape, type(send), id(op), algorithm] = prepared, op  # op is kept, as its id stands for it
+    key = recv.dtype, recv.shape, type(send), id(op), algorithm, number is not None
+    calls[key] = prepared, op  # op is kept, as its id stands for it

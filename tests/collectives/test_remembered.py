@@ -123,6 +123,9 @@ def other_calls(comm):
     )
     found["shapes"] = all(right(comm, shape) for shape in ((), (0,), (2, 3), (1, 1, 5), (6,)) for _ in range(3))
     found["one remembers"] = right(comm, (2, 3) if comm.rank else (6,)) and right(comm, (77,)) and right(comm, (77,))
+    found["both ways"] = all(
+        right(comm, (n,), validate=False) and right(comm, (n,)) for n in (6, 9000) for _ in range(3)
+    )
     found["kinds of arrays"] = all(right(comm, dtype=kind) for kind in ("uint8", "float16", "complex64") * 2)
     alone = comm.Split(comm.rank)
     recv = np.empty(3)

@@ -17,7 +17,6 @@ from collections.abc import Callable
 
 from labs_helpers.collectives.chunks import chunk_bounds
 from labs_helpers.collectives.operations import find_ufunc, reduce_rows
-from labs_helpers.collectives.shared_memory.board import Differs
 from labs_helpers.collectives.shared_memory.halves import allreduce_halves
 from labs_helpers.collectives.shared_memory.segment import Segment, segment_of
 
@@ -40,7 +39,7 @@ def reduce_all(segment: Segment, source, target, op, number: int | None = None) 
         target[...] = source
     elif nbytes <= _whole_bytes(segment):
         _allreduce_whole(segment, source, target, op, number)
-    elif nbytes <= SLICES_BYTES or segment.crowded or segment.size & (segment.size - 1):
+    elif _by_slices(segment, nbytes):
         _allreduce_slices(segment, source, target, op, number)
     else:
         for part in segment.parts(target):
@@ -52,38 +51,76 @@ def _whole_bytes(segment) -> int:
     return WHOLE_BYTES // segment.size
 
 
-def prepare(segment: Segment, dtype, shape: tuple[int, ...], op, number: int) -> Callable:
+def _by_slices(segment, nbytes: int) -> bool:
+    return nbytes <= SLICES_BYTES or segment.crowded or segment.size & (segment.size - 1) > 0
+
+
+def prepare(segment: Segment, dtype, shape: tuple[int, ...], op, number: int | None) -> Callable:
     """A function of (source, target), C-contiguous arrays of `shape`, that does `reduce_all` again and again with
     nothing left to look up: of a short vector's time that would be the larger part."""
-    nbytes = math.prod(shape) * dtype.itemsize
-    ufunc = find_ufunc(op)
-    if segment.size == 1 or nbytes == 0 or nbytes > _whole_bytes(segment) or ufunc is None:
+    count, ufunc = math.prod(shape), find_ufunc(op)
+    nbytes = count * dtype.itemsize
+    if segment.size == 1 or nbytes == 0 or ufunc is None:
+        way = None
+    elif nbytes <= _whole_bytes(segment):
+        way = _repeat_pair if segment.size == 2 else _repeat_whole
+    else:
+        way = _repeat_slices if nbytes <= segment.block and _by_slices(segment, nbytes) else None
+    if way is not None:
+        return way(segment, dtype, shape, ufunc, number)
 
-        def run(source, target) -> None:
-            flat = target.reshape(-1)
-            reduce_all(segment, flat if source is target else source.reshape(-1), flat, op, number)
+    def run(source, target) -> None:
+        flat = target.reshape(-1)
+        reduce_all(segment, flat if source is target else source.reshape(-1), flat, op, number)
 
-        return run
-    board, agree, reduce = segment.board, segment.board.agree, ufunc.reduce
+    return run
+
+
+def _repeat_whole(segment, dtype, shape, ufunc, number) -> Callable:
+    board, barrier, reduce = segment.board, segment.barrier, ufunc.reduce
     places = [_show_whole(segment, odd, dtype, shape) for odd in (False, True)]
 
-    def run_whole(source, target) -> None:
+    def run(source, target) -> None:
         board.odd = odd = not board.odd
         own, every = places[odd]
         own[...] = source
-        if not agree(number):
-            raise Differs
+        barrier(number)
         reduce(every, 0, dtype, target)
 
-    def run_pair(source, target) -> None:
+    return run
+
+
+def _repeat_pair(segment, dtype, shape, ufunc, number) -> Callable:
+    """For two ranks a sum costs less than a reduction of rows."""
+    board, barrier = segment.board, segment.barrier
+    places = [_show_whole(segment, odd, dtype, shape) for odd in (False, True)]
+
+    def run(source, target) -> None:
         board.odd = odd = not board.odd
         own, every = places[odd]
         own[...] = source
-        if not agree(number):
-            raise Differs
+        barrier(number)
         ufunc(every[0], every[1], target)
 
-    return run_pair if segment.size == 2 else run_whole
+    return run
+
+
+def _repeat_slices(segment, dtype, shape, ufunc, number) -> Callable:
+    """Of a vector that is one block."""
+    board, barrier = segment.board, segment.barrier
+    places = [show_slices(segment, odd, dtype, (math.prod(shape),)) for odd in (False, True)]
+
+    def run(source, target) -> None:
+        board.odd = odd = not board.odd
+        own, slices, mine, result, first = places[odd]
+        own[...] = source.reshape(-1)
+        barrier(number)
+        if mine.size:
+            reduce_rows(ufunc, slices, mine)
+        barrier()
+        _fetch(result, target.reshape(-1), first)
+
+    return run
 
 
 def _allreduce_whole(segment, source, target, op, number) -> None:
