@@ -137,6 +137,6 @@ def test_a_table_of_what_the_check_asks_does_not_pass(id):
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("id", ["00/4", "01/2", "01/3", "01/4", "01/5", "01/7", "03/1", "03/6", "04/1", "04/2"])
+@pytest.mark.parametrize("id", ["00/4", "01/4", "01/5", "01/7", "03/1", "04/1", "04/2"])
 def test_no_table_of_what_a_check_asks_passes(id):
     test_a_table_of_what_the_check_asks_does_not_pass(id)
