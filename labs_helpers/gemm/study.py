@@ -2,6 +2,7 @@
 
     python -m labs_helpers.gemm.study                     # this machine, to results/
     python -m labs_helpers.gemm.study --sizes 1024 2048 --rounds 3 --out /tmp/gemm.jsonl
+    python -m labs_helpers.gemm.study --random 200 --seed 7   # shapes that nobody tuned for; goes on where it was ended
 
 Every candidate is compared with a float64 reference before it is timed. Without a GPU only PyTorch is timed:
 the interpreter's time says nothing about a kernel.
@@ -19,7 +20,7 @@ from labs_helpers.gemm.configs import default_config
 from labs_helpers.gemm.fused_matmul import fused_matmul
 from labs_helpers.measure import results
 from labs_helpers.measure.machine import this_machine
-from labs_helpers.measure.study import keep, make_parser
+from labs_helpers.measure.study import count, keep, make_parser
 from labs_helpers.measure.timing import measure_rounds
 
 SIZES = (1024, 2048, 4096, 8192)
@@ -201,14 +202,28 @@ def everything(rounds: int, ladder: dict) -> list[dict]:
     return records + [record for n in ORDER_SIZES for record in measure_order(n, rounds=rounds)]
 
 
+def add_random_options(parser) -> None:
+    """The options of the study at random shapes."""
+    parser.add_argument("--random", type=count, metavar="N", help="N random shapes instead (see random_study.py)")
+    parser.add_argument("--seed", type=int, default=7, help="of the random shapes; default: %(default)s")
+    parser.add_argument("--autotuned", type=int, default=20, help="of these, with max-autotune; default: %(default)s")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no other random shape after so long")
+
+
 def main(arguments=None, ladder: dict | None = None) -> None:
     """ladder: more candidates on a GPU, name → function of (a, b, c)."""
     parser = make_parser(__doc__, "gemm")
     parser.add_argument("--sizes", type=int, nargs="+", help="only these n×n×n; default on a GPU: the whole study")
     parser.add_argument("--dtype", choices=("float16", "bfloat16", "float32"), help="default: this machine's")
     parser.add_argument("--rounds", type=int, default=5, help="turns in which all are timed; default: %(default)s")
+    add_random_options(parser)
     given = parser.parse_args(arguments)
     on_gpu = this_machine().device == "cuda"
+    if given.random:
+        from labs_helpers.gemm.random_report import main as study_at_random
+
+        study_at_random(given, getattr(torch, given.dtype) if given.dtype else this_machine().dtype)
+        return
     if on_gpu and not given.sizes:
         records = everything(given.rounds, ladder or {})
     else:

@@ -1,0 +1,124 @@
+"""What the study at random shapes found: a number a shape, the worst of them, and a scatter plot."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from matplotlib.ticker import FixedLocator, NullFormatter, StrMethodFormatter
+
+from labs_helpers.draw import figures
+from labs_helpers.draw.curves import recorded_on
+from labs_helpers.gemm.random_shapes import KINDS
+from labs_helpers.gemm.random_study import STUDY, run
+from labs_helpers.gemm.study import EAGER, OURS
+from labs_helpers.measure import results
+
+COLORS = dict(zip(KINDS, ("blue", "vermillion", "green"), strict=True))
+MARKERS = dict(zip(KINDS, "os^", strict=True))
+
+
+def load(machine: str = "nvidia-h200"):
+    """The recorded measurements of one machine, as a DataFrame."""
+    return results.load(
+        results.path_for(STUDY, machine), command="python -m labs_helpers.gemm.study --random 200 --seed 7"
+    )
+
+
+def ratios(frame, dtype: str | None = None):
+    """A row for each shape and way of timing: `best` baseline, `ratio` = its time over ours, `eager` = eager's over
+    ours, above 1 where ours is faster. Of a shape with a second pass that one counts, since it has more baselines.
+
+    frame: of one machine. dtype: by default the frame's first. ValueError where nothing is of ours.
+    """
+    import pandas
+
+    if "median_ms" not in frame or not (frame["name"] == OURS).any():
+        raise ValueError(f"no record here has a time of {OURS}: the study times it on a GPU")
+    rows = frame[(frame["dtype"] == (dtype or frame["dtype"].iloc[0])) & frame["median_ms"].notna()]
+    rows = rows.sort_values("autotuned", kind="stable")
+    rows = rows.drop_duplicates(["M", "N", "K", "graph", "autotuned", "name"], keep="last")
+    found = []
+    for (M, N, K, graph), shape in rows.groupby(["M", "N", "K", "graph"], sort=False):
+        times = shape[shape["autotuned"] == shape["autotuned"].max()].set_index("name")
+        baselines = times["median_ms"].drop(OURS, errors="ignore")
+        if OURS not in times.index or baselines.empty:
+            continue
+        ours = times["median_ms"][OURS]
+        known = {"shape": times["shape"].iloc[0], "M": M, "N": N, "K": K, "graph": bool(graph), "flops": 2 * M * N * K}
+        told: dict[str, Any] = {"ms": ours, "best": baselines.idxmin(), "ratio": baselines.min() / ours}
+        told["eager"] = baselines.get(EAGER, float("nan")) / ours
+        told["plan"] = times["plan"].iloc[0] if "plan" in times else ""
+        found.append(known | told)
+    return pandas.DataFrame(found)
+
+
+def summary(table) -> str:
+    """A line for each kind of shape and way of timing: how many, the geometric mean, the least, how many below."""
+    import numpy
+    import pandas
+
+    lines = []
+    for (graph, kind), rows in table.groupby(["graph", "shape"]):
+        lines.append(
+            {"timed": "graph" if graph else "call", "shapes": kind, "n": len(rows)}
+            | {"geometric mean": f"{numpy.exp(numpy.log(rows['ratio']).mean()):.3f}"}
+            | {"least": f"{rows['ratio'].min():.2f}", "below 1": int((rows["ratio"] < 1).sum())}
+            | {"below 0.98 × eager": int((rows["eager"] < 0.98).sum())}
+        )
+    return pandas.DataFrame(lines).to_string(index=False)
+
+
+def worst(table, n: int = 10) -> str:
+    """The `n` rows with the least ratio, worst first, with the plan that was taken."""
+    shown = table.sort_values("ratio").head(n).copy()
+    shown["timed"] = shown["graph"].map({True: "graph", False: "call"})
+    columns = ["timed", "shape", "M", "N", "K", "ms", "best", "ratio", "eager", "plan"]
+    formats = {"ms": "{:.4f}".format, "ratio": "{:.2f}".format, "eager": "{:.2f}".format}
+    return shown[columns].to_string(index=False, formatters=formats, max_colwidth=90)
+
+
+def draw_random(frame, dtype: str | None = None):
+    """The best baseline's time over ours against the product's FLOPs, a point a shape, a panel a way of timing."""
+    import numpy
+
+    table = ratios(frame, dtype)
+    timed = sorted(table["graph"].unique())
+    low = table[table["graph"] == timed[-1]]["ratio"]
+    mean = float(numpy.exp(numpy.log(low).mean()))
+    fig, axes = figures.new(
+        f"{len(low)} shapes nobody tuned for: {mean:.2f} × the best baseline's speed in the mean, "
+        f"below it at {int((low < 1).sum())}" + recorded_on(frame),
+        width=10 if len(timed) > 1 else 7.2,
+        ncols=len(timed),
+        squeeze=False,
+        sharey=True,
+    )
+    for ax, graph in zip(axes[0], timed, strict=True):
+        for kind in KINDS:
+            rows = table[(table["graph"] == graph) & (table["shape"] == kind)]
+            look = {"color": figures.COLORS[COLORS[kind]], "marker": MARKERS[kind]}
+            ax.scatter(rows["flops"], rows["ratio"], s=18, alpha=0.75, linewidths=0, label=kind, **look)
+        ax.axhline(1, linestyle=":", color="gray")
+        ax.set(xscale="log", yscale="log", title="from CUDA graphs" if graph else "as calls, cold L2", xlabel="2·M·N·K")
+        ax.yaxis.set_major_locator(FixedLocator([0.125, 0.25, 0.5, 0.7, 0.85, 1, 1.2, 1.5, 2, 3, 4]))
+        ax.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+        ax.yaxis.set_minor_formatter(NullFormatter())
+    axes[0][0].set_ylabel("the best baseline's time over ours")
+    axes[0][-1].legend(loc="lower right", fontsize="small")
+    return fig
+
+
+def main(given, dtype: torch.dtype) -> None:
+    """`gemm.study --random`: measure what is missing, and print what the new records say."""
+    import pandas
+
+    new = run(given.random, given.seed, dtype, given.out, autotuned=given.autotuned, seconds=given.seconds)
+    failed = [record for record in new if "error" in record]
+    for record in failed:
+        print(f"{record['name']} at {record['M']}×{record['N']}×{record['K']}: {record['error'][:150]}")
+    frame = pandas.DataFrame(new)
+    if len(frame) and (frame["name"] == OURS).any() and "median_ms" in frame:
+        table = ratios(frame)
+        print(f"\n{summary(table)}\n\nThe worst:\n{worst(table)}\n")
+    print(f"{len(new)} records appended to {given.out or results.path_for(STUDY)}", flush=True)
