@@ -9,18 +9,18 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from labs_helpers.attention.kernels import hopper, portable
+from labs_helpers.attention.kernels import decode, hopper, portable
 from labs_helpers.attention.operands import check_gradient_operands, check_operands
 from labs_helpers.measure.machine import this_machine
 
-KERNELS = {"hopper": hopper, "portable": portable}
+KERNELS: dict[str, Any] = {"hopper": hopper, "portable": portable, "decode": decode}
 _known: dict[tuple[Any, ...], Plan] = {}
 Gradients = tuple[Tensor | Any, Tensor | Any, Tensor | Any]  # dq, dk, dv; None for one that is not needed
 
 
 @dataclass(frozen=True)
 class Plan:
-    """`kernel` is 'hopper' or 'portable', `why` the reason in words."""
+    """`kernel` is 'hopper', 'portable' or, forward alone, 'decode'; `why` the reason in words."""
 
     kernel: str
     why: str
@@ -81,6 +81,8 @@ def _remembered(tensors: tuple[Tensor, ...], causal: bool, decide: Callable[[], 
 
 def _decide_forward(q: Tensor, k: Tensor, v: Tensor) -> Plan:
     check_operands(q, k, v)
+    if reason := decode.why(q):
+        return Plan("decode", reason)
     return _plan(hopper.why_not(q, k, v, this_machine().architecture))
 
 

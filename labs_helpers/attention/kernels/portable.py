@@ -23,7 +23,7 @@ def forward(q, k, v, causal: bool, scale: float, config: Config | None = None):
     """(o, lse) of valid operands; o (B, H, Lq, D) contiguous, lse (B, H, Lq) float32."""
     if scale < 0:
         q, scale = -q, -scale  # the same scores; the kernel takes the maximum before it scales
-    q, k, v = _within_tiles(q, k, v)
+    q, k, v = within_tiles(q, k, v)
     (B, H, Lq, D), (Lk, Hkv) = q.shape, (k.shape[2], k.shape[1])
     config = config or _config("forward", q)
     o = torch.empty((B, H, Lq, D), dtype=q.dtype, device=q.device)
@@ -65,7 +65,7 @@ def backward(
     query_config: Config | None = None,
 ):
     """(dq, dk, dv) of valid operands, contiguous; None for what `needs` leaves out."""
-    q, k, v, o, do = _within_tiles(q, k, v, o, do)
+    q, k, v, o, do = within_tiles(q, k, v, o, do)
     lse = lse.contiguous()
     (B, H, Lq, D), (Lk, Hkv) = q.shape, (k.shape[2], k.shape[1])
     delta = torch.empty((B, H, Lq), dtype=torch.float32, device=q.device)
@@ -114,7 +114,7 @@ def _config(direction: str, q) -> Config:
     return default_config(direction, q.shape[-1], q.dtype, this_machine().architecture)
 
 
-def _within_tiles(*tensors):
+def within_tiles(*tensors):
     """The tensors; one whose rows lie so far apart that an offset within a tile would need 64 bits as a copy."""
     return [
         t if max(t.stride(2), t.stride(3)) < 2**23 else t.clone(memory_format=torch.contiguous_format) for t in tensors

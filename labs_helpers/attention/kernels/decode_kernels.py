@@ -1,0 +1,137 @@
+"""Attention for a few queries over many keys: the keys are split over programs, and what they find is joined.
+
+With one query a head there is one tile of rows a K/V head, too few programs for a GPU, and the time is that of reading
+K and V once. So a program takes one K/V head, a part of its keys, and all query rows that read this head together: the
+group's heads × queries, in one tile. Dao et al., Flash-Decoding for long-context inference, 2023.
+"""
+
+# ruff: noqa: E741 - l is the paper's name for the running sum
+import triton
+import triton.language as tl
+
+from labs_helpers.attention.kernels.portable_forward import attend, tile_of
+
+
+@triton.jit
+def decode_kernel(
+    q_ptr,
+    k_ptr,
+    v_ptr,
+    o_ptr,
+    lse_ptr,
+    part_o_ptr,
+    part_m_ptr,
+    part_l_ptr,
+    Hkv,
+    Lq,
+    Lk,
+    keys_a_split,
+    splits,
+    tiles,
+    all_heads,
+    scale_log2,
+    stride_qb,
+    stride_qh,
+    stride_qm,
+    stride_qd,
+    stride_kb,
+    stride_kh,
+    stride_kn,
+    stride_kd,
+    stride_vb,
+    stride_vh,
+    stride_vn,
+    stride_vd,
+    GROUP: tl.constexpr,
+    D: tl.constexpr,
+    CAUSAL: tl.constexpr,
+    PRECISION: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    BLOCK_R: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    SPLIT: tl.constexpr,
+):
+    """BLOCK_R of the GROUP · Lq rows of one K/V head against keys [split, split + 1) · keys_a_split, a multiple of
+    BLOCK_N. Programs are counted by tile of rows, which share their keys, then by split, then by K/V head of the batch.
+
+    With SPLIT a row's part is stored: m, the largest score · scale · log2(e), and l = Σ exp2(s − m), float32
+    (splits, B · H · Lq); o = Σ exp2(s − m)·v, float32 (splits, B · H · Lq, D). Without it there is one split, and its
+    o (B, H, Lq, D) and lse (B, H, Lq) are the result. scale_log2 ≥ 0 is scale · log2(e).
+    """
+    program = tl.program_id(0)
+    tile, split, head = program % tiles, program // tiles % splits, (program // tiles // splits).to(tl.int64)
+    batch, kv_head = head // Hkv, head % Hkv
+    inside = tile * BLOCK_R + tl.arange(0, BLOCK_R)  # rows of this K/V head: query head, then query
+    exists = inside < GROUP * Lq
+    queries = inside % Lq
+    n, d = tl.arange(0, BLOCK_N), tl.arange(0, BLOCK_D)
+
+    row_starts = (kv_head * GROUP + inside // Lq) * stride_qh + queries.to(tl.int64) * stride_qm
+    q_tile = q_ptr + batch * stride_qb + row_starts[:, None] + d[None, :] * stride_qd
+    q = tl.load(q_tile, mask=exists[:, None] & (d[None, :] < D), other=0.0)
+    k_tile = tile_of(k_ptr + batch * stride_kb + kv_head * stride_kh, 0, BLOCK_N, d, stride_kn, stride_kd)
+    v_tile = tile_of(v_ptr + batch * stride_vb + kv_head * stride_vh, 0, BLOCK_N, d, stride_vn, stride_vd)
+    acc = tl.zeros((BLOCK_R, BLOCK_D), dtype=tl.float32)
+    m = tl.full((BLOCK_R,), float("-inf"), dtype=tl.float32)
+    l = tl.zeros((BLOCK_R,), dtype=tl.float32)
+
+    # Of this split's keys those before `whole` are seen by every row, in full tiles.
+    start = split * keys_a_split
+    stop = tl.minimum(start + keys_a_split, Lk)
+    seen_by_all = tl.maximum(1 + Lk - Lq, 0) if CAUSAL else Lk
+    whole = tl.minimum(tl.maximum(seen_by_all // BLOCK_N * BLOCK_N, start), stop // BLOCK_N * BLOCK_N)
+    acc, m, l = attend(
+        acc, m, l, q, k_tile, v_tile, stride_kn, stride_vn, queries, n, d, start, whole, Lq, Lk, scale_log2,
+        D, BLOCK_D, BLOCK_N, CAUSAL, PRECISION, False,
+    )  # fmt: skip
+    acc, m, l = attend(
+        acc, m, l, q, k_tile, v_tile, stride_kn, stride_vn, queries, n, d, whole, stop, Lq, Lk, scale_log2,
+        D, BLOCK_D, BLOCK_N, CAUSAL, PRECISION, True,
+    )  # fmt: skip
+
+    rows = head * GROUP * Lq + inside  # of (B, H, Lq): a group's heads lie one behind the other
+    if SPLIT:
+        rows += split * (tl.cast(all_heads, tl.int64) * GROUP * Lq)
+        tl.store(part_m_ptr + rows, m, mask=exists)
+        tl.store(part_l_ptr + rows, l, mask=exists)
+        tl.store(part_o_ptr + rows[:, None] * D + d[None, :], acc, mask=exists[:, None] & (d[None, :] < D))
+    else:
+        total = tl.where(l == 0.0, 1.0, l)  # a row without a visible key: o = 0, lse = −inf
+        tl.store(lse_ptr + rows, (m + tl.log2(total)) * 0.6931471805599453, mask=exists)  # ln 2: back from base 2
+        o = (acc / total[:, None]).to(o_ptr.dtype.element_ty)
+        tl.store(o_ptr + rows[:, None] * D + d[None, :], o, mask=exists[:, None] & (d[None, :] < D))
+
+
+@triton.jit
+def join_kernel(
+    part_o_ptr,
+    part_m_ptr,
+    part_l_ptr,
+    o_ptr,
+    lse_ptr,
+    rows,
+    splits,
+    D: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    BLOCK_S: tl.constexpr,
+):
+    """o and lse of one row from its parts: `merge` of lab 04, exercise 2, over all parts at once.
+
+    It is associative, so two by two or all together is the same: the maximum over the parts; each part's factor, which
+    turns its exp2(s − m_part) into exp2(s − m), 0 for a part that has seen no key; l and o are sums of what the factors
+    rescale. BLOCK_S ≥ splits; one program a row of (B, H, Lq).
+    """
+    row = tl.program_id(0).to(tl.int64)
+    s, d = tl.arange(0, BLOCK_S), tl.arange(0, BLOCK_D)
+    places = s.to(tl.int64) * rows + row
+    m_part = tl.load(part_m_ptr + places, mask=s < splits, other=float("-inf"))
+    l_part = tl.load(part_l_ptr + places, mask=s < splits, other=0.0)
+    loaded = (s[:, None] < splits) & (d[None, :] < D)
+    o_part = tl.load(part_o_ptr + places[:, None] * D + d[None, :], mask=loaded, other=0.0)
+    m = tl.max(m_part, 0)
+    factor = tl.exp2(m_part - tl.where(m == float("-inf"), 0.0, m))
+    l = tl.sum(factor * l_part, 0)
+    total = tl.where(l == 0.0, 1.0, l)
+    o = tl.sum(factor[:, None] * o_part, 0) / total
+    tl.store(lse_ptr + row, (m + tl.log2(total)) * 0.6931471805599453)
+    tl.store(o_ptr + row * D + d, o.to(o_ptr.dtype.element_ty), mask=d < D)
