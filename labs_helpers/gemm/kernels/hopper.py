@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 
 import torch
 
+from labs_helpers.compile.prepared_launch import PreparedLaunch, hooked, prepare
 from labs_helpers.measure.machine import this_machine
 
 
@@ -61,28 +62,45 @@ def gluon_fits() -> bool:
 
 def hopper_matmul(a, b, c, config: HopperConfig):
     """ReLU(A·B + C) by the Hopper kernel. Operands as `why_not` accepts them; returns (M, N)."""
-    from labs_helpers.gemm.kernels.hopper_kernel import hopper_matmul_kernel
-
     (M, K), N = a.shape, b.shape[1]
     d = torch.empty((M, N), dtype=a.dtype, device=a.device)
-    tiles = -(-M // config.BLOCK_M) * -(-N // config.BLOCK_N)
-    rows, steps = config.BLOCK_M // config.CONSUMERS, -(-K // config.BLOCK_K)
-    hopper_matmul_kernel[(min(tiles, _multiprocessors(a.device.index)),)](
-        _descriptor(a, rows, config.BLOCK_K),
-        _descriptor(b, config.BLOCK_K, config.BLOCK_N),
-        _descriptor(c, rows, config.BLOCK_N),
-        _descriptor(d, rows, config.BLOCK_N),
-        M,
-        N,
-        K,
-        config.GROUP_M,
-        min(config.C_AFTER, steps - 1) * config.BLOCK_K,
-        config.BLOCK_N,
-        config.STAGES,
-        config.CONSUMERS,
-        num_warps=4,
-    )
+    _launch_for(M, N, K, a.dtype, a.device, config)(a, b, c, d)
     return d
+
+
+@functools.lru_cache(1024)
+def _launch_for(M: int, N: int, K: int, dtype, device, config: HopperConfig) -> HopperLaunch:
+    return HopperLaunch(M, N, K, config, _multiprocessors(device.index))
+
+
+class HopperLaunch:
+    """One shape with one configuration on one device: the first call goes through Triton, the others go straight to
+    what it prepared. The integers decide how the kernel is specialised, so a shape has its own."""
+
+    def __init__(self, M: int, N: int, K: int, config: HopperConfig, multiprocessors: int):
+        tiles = -(-M // config.BLOCK_M) * -(-N // config.BLOCK_N)
+        self.programs = min(tiles, multiprocessors)
+        rows, steps = config.BLOCK_M // config.CONSUMERS, -(-K // config.BLOCK_K)
+        self.blocks = ((rows, config.BLOCK_K), (config.BLOCK_K, config.BLOCK_N), *[(rows, config.BLOCK_N)] * 2)
+        c_after = min(config.C_AFTER, steps - 1) * config.BLOCK_K
+        self.numbers = (M, N, K, config.GROUP_M, c_after, config.BLOCK_N, config.STAGES, config.CONSUMERS)
+        self.prepared: PreparedLaunch | None = None
+
+    def __call__(self, a, b, c, d) -> None:
+        ready = self.prepared
+        if ready is None or not ready.fits():
+            self._usual(a, b, c, d)
+            return
+        matrix = ready.matrix
+        ready(self.programs, *matrix(0, a), *matrix(1, b), *matrix(2, c), *matrix(3, d), *self.numbers)
+
+    def _usual(self, a, b, c, d) -> None:
+        from labs_helpers.gemm.kernels.hopper_kernel import hopper_matmul_kernel
+
+        described = [_descriptor(x, *block) for x, block in zip((a, b, c, d), self.blocks, strict=True)]
+        kernel = hopper_matmul_kernel[(self.programs,)](*described, *self.numbers, num_warps=4)
+        if self.prepared is None and not hooked():
+            self.prepared = prepare(kernel)
 
 
 def _descriptor(tensor, rows: int, columns: int):

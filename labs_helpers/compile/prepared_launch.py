@@ -1,0 +1,118 @@
+"""Launch a compiled kernel again without what Triton's launch looks at anew each time.
+
+`kernel[grid](…)` binds and inspects every argument, encodes each tensor descriptor, and tells two chains of hooks, some
+50 µs of Python for a kernel with four descriptors. A `PreparedLaunch` keeps what that came to, and calls the same
+launcher with the same arguments.
+
+This is Triton's private interface (`CompiledKernel.run`, `backends/nvidia/driver.py`), read in 3.6 and 3.7: `prepare`
+gives None for any other version, and the caller launches as usual.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+VERSIONS = ("3.6.", "3.7.")
+MAPS = 1024  # tensor maps that a kernel keeps: 128 bytes each and no operand's memory
+
+
+@dataclass(frozen=True)
+class _Address:
+    """Where a matrix begins: all of a tensor that its map is made of."""
+
+    address: int
+
+    def data_ptr(self) -> int:
+        return self.address
+
+
+@dataclass(frozen=True)
+class _Described:
+    """What the driver's `make_tensordesc_arg` reads of a TensorDescriptor."""
+
+    base: _Address
+    shape: list[int]
+    strides: list[int]
+    padding: str = "zero"
+    round_f32_to_tf32: bool = False
+
+
+class PreparedLaunch:
+    """A compiled kernel without its grid, stream and arguments. Threads may share it: a call changes nothing but the
+    cache of tensor maps, which is functools' own."""
+
+    def __init__(self, kernel: Any, launch: Callable[..., None], order: Callable[..., tuple[Any, ...]]) -> None:
+        from triton.runtime import driver
+
+        self._kernel, self._launch, self._order = kernel, launch, order  # the kernel keeps its module loaded
+        self._described = kernel.metadata.tensordesc_meta or []
+        self._current_device, self._current_stream = driver.active.get_current_device, driver.active.get_current_stream
+        self._device = self._current_device()
+        # A map is a function of these numbers alone: it serves whatever tensor lies there later, and outlives none.
+        self.tensor_map = functools.lru_cache(MAPS)(self._make_map)
+
+    def _make_map(self, which: int, address: int, rows: int, columns: int, stride: int) -> Any:
+        from triton.backends.nvidia.driver import make_tensordesc_arg
+
+        matrix = _Described(_Address(address), [rows, columns], [stride, 1])
+        return make_tensordesc_arg(matrix, self._described[which])[0]
+
+    def matrix(self, which: int, tensor: Any) -> tuple[Any, ...]:
+        """The arguments that stand for the kernel's `which`-th descriptor, counted from 0, of a row-major matrix:
+        tensor map, shape, strides."""
+        rows, columns = tensor.shape
+        stride = tensor.stride(0)
+        return self.tensor_map(which, tensor.data_ptr(), rows, columns, stride), rows, columns, stride, 1
+
+    def fits(self) -> bool:
+        """Whether a call now does what the usual launch would: on the same device, with nobody to be told of it."""
+        return self._current_device() == self._device and not hooked()
+
+    def __call__(self, programs: int, *arguments: Any) -> None:
+        """Start `programs` programs in the current stream. arguments: all of the kernel's in their order, constants
+        too; a descriptor as `matrix` gives it, a pointer as a number."""
+        self._launch(*self._order(programs, self._current_stream(self._device), arguments))
+
+
+def prepare(kernel: Any) -> PreparedLaunch | None:
+    """What a launch returned, made ready to be launched again with arguments of the same types, the same constants, and
+    integers that are alike in being 1 or divisible by 16. None where the usual launch is needed: another Triton, a
+    kernel with scratch memory, or no NVIDIA GPU behind it."""
+    import triton
+
+    launcher: Any = getattr(kernel, "_run", None)
+    if not triton.__version__.startswith(VERSIONS) or type(launcher).__name__ != "CudaLauncher":
+        return None
+    if launcher.global_scratch_size or launcher.profile_scratch_size:
+        return None
+    launch = launcher.launch
+    if launch.__name__ == "inner":  # what turns TensorDescriptors into tensor maps, around the launcher itself
+        launch = inspect.getclosurevars(launch).nonlocals["launcher"]
+    function, metadata = kernel.function, kernel.packed_metadata
+    ends = (launcher.launch_cooperative_grid, launcher.launch_pdl)
+    if triton.__version__.startswith("3.6."):
+
+        def order(programs: int, stream: int, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+            # scratch (two), the warps and shared memory, what hooks are told, the hooks (two)
+            return programs, 1, 1, stream, function, *ends, None, None, metadata, None, None, None, *arguments
+    else:
+        types, signature = launcher.arg_annotations, launcher.kernel_signature
+
+        def order(programs: int, stream: int, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+            base = (programs, 1, 1, stream, function, *ends, metadata, None, None, None)
+            return *base, None, None, types, signature, arguments
+
+    return PreparedLaunch(kernel, launch, order)
+
+
+def hooked() -> bool:
+    """Whether somebody wants to be told of launches (a profiler), or asks for debug builds: then launch as usual."""
+    from triton import knobs
+
+    runtime = knobs.runtime
+    hooks = (runtime.launch_enter_hook, runtime.launch_exit_hook)
+    return runtime.debug or any(hook is not None and getattr(hook, "calls", True) for hook in hooks)

@@ -1,0 +1,148 @@
+"""Run as a script by test_prepared_launch.py, without the interpreter and without a GPU: the Hopper kernel is compiled
+for sm_90, a driver that is a stand-in 'loads' it, and what reaches the launcher is recorded, of the usual launch and of
+the prepared one. Prints a JSON object."""
+
+import json
+import sys
+import threading
+import types
+
+import torch
+import triton
+from triton.backends.compiler import GPUTarget
+from triton.backends.nvidia import driver as nvidia
+from triton.runtime import driver as runtime
+
+launched, encoded = [], []
+
+
+class Map(tuple):
+    """A tensor map: what it was made of."""
+
+
+def launch(*arguments):
+    launched.append(arguments)
+
+
+def encode(*arguments):
+    encoded.append(arguments)
+    return Map(tuple(x) if isinstance(x, list) else x for x in arguments)
+
+
+utils = types.SimpleNamespace(
+    launch=launch,
+    fill_tma_descriptor=encode,
+    fill_tma_descriptor_tiled=encode,
+    build_signature_metadata=lambda signature: bytes(len(signature)),
+    load_binary=lambda name, binary, shared, device: (f"module {name}", f"function {name}", 200, 0, 1024),
+    get_device_properties=lambda device: {"max_shared_mem": 232_448, "multiprocessor_count": 132},
+)
+active = types.SimpleNamespace(
+    utils=utils,
+    launcher_cls=nvidia.CudaLauncher,
+    device=0,
+    get_current_device=lambda: active.device,
+    get_current_stream=lambda device: 77 + device,
+    get_current_target=lambda: GPUTarget("cuda", 90, 32),
+)
+nvidia.compile_module_from_src = lambda **_: utils  # Triton 3.6 builds a launcher a signature
+nvidia.library_dirs = lambda: []
+nvidia.PyKernelArg = lambda nested_tuple, type: (nested_tuple, type)  # 3.7 gets it from its C module
+runtime.set_active(active)
+
+from labs_helpers.compile import prepared_launch  # noqa: E402
+from labs_helpers.gemm.kernels import hopper  # noqa: E402
+
+hopper._multiprocessors = lambda device: 132
+same = {}
+torch_empty = torch.empty
+torch.empty = lambda size, **keywords: same.setdefault(tuple(size), torch_empty(size, **keywords))
+answer: dict = {"triton": triton.__version__, "cases": 0, "different": []}
+
+
+def comparable(arguments):
+    """Tuples for lists, and tensor maps as they are: equal where they were made of the same."""
+    return tuple(comparable(x) if isinstance(x, (tuple, list)) else x for x in arguments)
+
+
+def slices(M, N, K, pad, dtype):
+    return [torch_empty(m, n + pad, dtype=dtype)[:, :n] for m, n in ((M, K), (K, N), (M, N))]
+
+
+CASES = [
+    (256, 256, 512, 0, torch.float16, hopper.HopperConfig(128, 128, 64)),
+    (300, 264, 520, 8, torch.float16, hopper.HopperConfig(128, 128, 64, GROUP_M=1)),
+    (1, 8, 136, 64, torch.bfloat16, hopper.HopperConfig(64, 128, 64, STAGES=8, CONSUMERS=1)),
+    (4096, 512, 192, 0, torch.bfloat16, hopper.HopperConfig(128, 256, 64)),
+]
+for *shape, config in CASES:
+    a, b, c = slices(*shape)
+    hopper.hopper_matmul(a, b, c, config)
+    usual, made = launched.pop(), len(encoded)
+    for _ in range(2):
+        hopper.hopper_matmul(a, b, c, config)
+        again = launched.pop()
+        answer["cases"] += 1
+        # The usual launch passes what hooks would be told, and the chains of hooks, all of them empty.
+        hooks = [i for i, x in enumerate(usual) if isinstance(x, triton.knobs.HookChain) or "LazyDict" in str(type(x))]
+        told = tuple(None if i in hooks else x for i, x in enumerate(usual))
+        if comparable(told) != comparable(again) or len(hooks) != 3:
+            answer["different"].append([str(shape), str(comparable(told)), str(comparable(again))])
+    answer.setdefault("encoded", []).append([made, len(encoded) - made])
+    encoded.clear()
+
+# Another tensor of the same look: only its own map is made, and no reference to the old one is kept.
+import gc  # noqa: E402
+import weakref  # noqa: E402
+
+a, b, c = slices(*CASES[0][:-1])
+gone = weakref.ref(a.untyped_storage())
+hopper.hopper_matmul(a, b, c, CASES[0][-1])
+launched.clear()
+del a
+gc.collect()
+answer["kept alive"] = gone() is not None
+
+# The cache of maps is bounded.
+ready = hopper._launch_for(*CASES[0][:3], torch.float16, torch.device("cpu"), CASES[0][-1]).prepared
+for address in range(0, 16 * 3000, 16):
+    ready.tensor_map(0, address, 256, 512, 512)
+answer["maps"] = ready.tensor_map.cache_info().currsize
+
+# Threads: each launch has its own operands, whoever runs in between.
+launched.clear()
+operands = [slices(*CASES[0][:-1]) for _ in range(8)]
+sys.setswitchinterval(1e-6)
+
+
+def work(mine):
+    for _ in range(200):
+        hopper.hopper_matmul(*mine, CASES[0][-1])
+
+
+threads = [threading.Thread(target=work, args=(mine,)) for mine in operands]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+triples = {tuple(x.data_ptr() for x in mine) for mine in operands}
+flat = [
+    tuple(x[0] for x in (call if "3.6." in triton.__version__[:4] else call[-1]) if isinstance(x, Map))
+    for call in launched
+]
+answer["threads"] = [len(launched), len(set(flat)), {addresses[:3] for addresses in flat} == triples]
+
+# A hook, or another device: the usual way.
+launched.clear()
+told = []
+triton.knobs.runtime.launch_enter_hook.add(told.append)
+hopper.hopper_matmul(*operands[0], CASES[0][-1])
+answer["hooked"] = any(x is triton.knobs.runtime.launch_enter_hook for x in launched.pop())
+triton.knobs.runtime.launch_enter_hook.remove(told.append)
+active.device = 1
+answer["other device"] = not ready.fits()
+active.device = 0
+answer["fits"] = ready.fits()
+prepared_launch.VERSIONS = ("2.",)
+answer["other version"] = prepared_launch.prepare(ready._kernel) is None
+print(json.dumps(answer))

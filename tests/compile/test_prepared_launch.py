@@ -1,0 +1,49 @@
+"""A prepared launch hands the launcher what the usual one does: for Triton's real launch code, with a stand-in for the
+CUDA driver behind it."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from labs_helpers.compile.prepared_launch import prepare
+from labs_helpers.gemm.kernels.hopper import gluon_fits
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def answer():
+    if not gluon_fits():
+        pytest.skip("this Triton's Gluon is another")
+    environment = {k: v for k, v in os.environ.items() if k != "TRITON_INTERPRET"} | {"PYTHONPATH": str(ROOT)}
+    command = [sys.executable, str(Path(__file__).with_name("prepared_launch_worker.py"))]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=140, env=environment)
+    assert done.returncode == 0, done.stderr[-2000:]
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def test_the_launcher_gets_the_same_arguments(answer):
+    assert answer["cases"] == 8 and answer["different"] == []
+    # The first prepared launch makes its four tensor maps, those after it none.
+    assert answer["encoded"] == [[4, 4]] * 4
+
+
+def test_no_operand_is_kept_alive_and_the_maps_are_bounded(answer):
+    assert answer["kept alive"] is False and answer["maps"] == 1024
+
+
+def test_threads_share_one_launch(answer):
+    launches, different, own_operands = answer["threads"]
+    assert (launches, different, own_operands) == (1600, 8, True)
+
+
+def test_a_profilers_hooks_another_device_or_another_triton_take_the_usual_launch(answer):
+    assert answer["hooked"] and answer["other device"] and answer["fits"] and answer["other version"]
+
+
+def test_what_is_no_compiled_kernel_is_not_prepared():
+    assert prepare(None) is None and prepare(object()) is None
