@@ -20,6 +20,11 @@ OURS, PORTABLE = "flash_attention", "flash_attention, portable kernels"
 FLASH, CUDNN, EFFICIENT = "FlashAttention-2 (SDPA)", "cuDNN (SDPA)", "memory-efficient (SDPA)"
 FLEX, PLAIN = "flex_attention", "plain"
 NAMES = {"float16": (OURS, PORTABLE, FLASH, CUDNN, FLEX), "bfloat16": (OURS, FLASH, CUDNN)}
+BACKENDS = {
+    FLASH: SDPBackend.FLASH_ATTENTION,
+    CUDNN: SDPBackend.CUDNN_ATTENTION,
+    EFFICIENT: SDPBackend.EFFICIENT_ATTENTION,
+}
 COMPILED = (OURS, PORTABLE, FLEX)  # at the first call; the others come compiled
 TOKENS, WIDTH = 16384, 2048  # of a batch, and of the model: heads × head dim
 
@@ -72,11 +77,7 @@ def candidate(name: str, length: int, causal: bool):
         from labs_helpers.attention.flash_attention import flash_attention
 
         return lambda q, k, v: flash_attention(q, k, v, causal=causal)
-    backend = {
-        FLASH: SDPBackend.FLASH_ATTENTION,
-        CUDNN: SDPBackend.CUDNN_ATTENTION,
-        EFFICIENT: SDPBackend.EFFICIENT_ATTENTION,
-    }[name]
+    backend = BACKENDS[name]
 
     def attend(q, k, v):
         with sdpa_kernel(backend):

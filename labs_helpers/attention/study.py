@@ -2,10 +2,12 @@
 
     python -m labs_helpers.attention.study                       # this GPU, to results/
     python -m labs_helpers.attention.study --quick               # 4k and 16k in float16: a table, nothing recorded
+    python -m labs_helpers.attention.study --random 100 --seed 7   # shapes nobody tuned for; goes on where it ended
 
 Forward is a call whose inputs want gradients, so that everyone also keeps what a backward needs. Backward is
 `torch.autograd.grad` of that call's result, again and again from the same graph, for everyone. Before a candidate is
-timed, its first and last head are compared with a float64 reference. Needs a GPU: the interpreter's time says nothing.
+timed, its first and last head are compared with a float64 reference. Needs a GPU, but for --random, which without one
+compares ours and times PyTorch's ways alone: the interpreter's time says nothing.
 """
 
 from __future__ import annotations
@@ -34,9 +36,9 @@ from labs_helpers.attention.baselines import (
 from labs_helpers.attention.error_study import measure_errors, reference, relative_error
 from labs_helpers.attention.plain_steps import measure_plain_steps
 from labs_helpers.measure import results
-from labs_helpers.measure.machine import this_machine
+from labs_helpers.measure.machine import prepare_triton, this_machine
 from labs_helpers.measure.peak_memory import peak_memory
-from labs_helpers.measure.study import keep, make_parser
+from labs_helpers.measure.study import count, keep, make_parser
 from labs_helpers.measure.timing import MeasurementError, measure_rounds
 
 LENGTHS = (1024, 2048, 4096, 8192, 16384)
@@ -252,7 +254,17 @@ def main(arguments=None) -> None:
     parser = make_parser(__doc__, "attention")
     parser.add_argument("--quick", action="store_true", help="4k and 16k in float16; recorded only with --out")
     parser.add_argument("--rounds", type=int, help="default: 3, and 2 with --quick")
+    parser.add_argument("--random", type=count, metavar="N", help="N random shapes instead (see random_study.py)")
+    parser.add_argument("--seed", type=int, default=7, help="of the random shapes; default: %(default)s")
+    parser.add_argument("--dtype", choices=("float16", "bfloat16"), default="float16", help="with --random")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no other random shape after so long")
     given = parser.parse_args(arguments)
+    if given.random:
+        prepare_triton()
+        from labs_helpers.attention.random_report import main as study_at_random
+
+        study_at_random(given, getattr(torch, given.dtype))
+        return
     if this_machine().device != "cuda":
         raise SystemExit(
             "attention is timed on a GPU, and there is none here: in the interpreter a kernel's time says "

@@ -102,6 +102,7 @@ def forward(q, k, v, causal: bool, scale: float, config: DecodeConfig | None = N
         o,
         lse,
         *parts,
+        H // Hkv,
         Hkv,
         Lq,
         Lk,
@@ -113,7 +114,6 @@ def forward(q, k, v, causal: bool, scale: float, config: DecodeConfig | None = N
         *q.stride(),
         *k.stride(),
         *v.stride(),
-        GROUP=H // Hkv,
         D=D,
         CAUSAL=causal and Lq > 1,  # one query sees every key
         PRECISION="ieee",

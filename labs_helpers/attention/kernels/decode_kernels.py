@@ -12,7 +12,8 @@ import triton.language as tl
 from labs_helpers.attention.kernels.portable_forward import attend, tile_of
 
 
-@triton.jit
+# No size decides how a tile is read: one build for all of them.
+@triton.jit(do_not_specialize=["group", "Hkv", "Lq", "Lk", "keys_a_split", "splits", "tiles", "all_heads"])
 def decode_kernel(
     q_ptr,
     k_ptr,
@@ -22,6 +23,7 @@ def decode_kernel(
     part_o_ptr,
     part_m_ptr,
     part_l_ptr,
+    group,
     Hkv,
     Lq,
     Lk,
@@ -42,7 +44,6 @@ def decode_kernel(
     stride_vh,
     stride_vn,
     stride_vd,
-    GROUP: tl.constexpr,
     D: tl.constexpr,
     CAUSAL: tl.constexpr,
     PRECISION: tl.constexpr,
@@ -51,7 +52,7 @@ def decode_kernel(
     BLOCK_N: tl.constexpr,
     SPLIT: tl.constexpr,
 ):
-    """BLOCK_R of the GROUP · Lq rows of one K/V head against keys [split, split + 1) · keys_a_split, a multiple of
+    """BLOCK_R of the group · Lq rows of one K/V head against keys [split, split + 1) · keys_a_split, a multiple of
     BLOCK_N. Programs are counted by tile of rows, which share their keys, then by split, then by K/V head of the batch.
 
     With SPLIT a row's part is stored: m, the largest score · scale · log2(e), and l = Σ exp2(s − m), float32
@@ -62,11 +63,11 @@ def decode_kernel(
     tile, split, head = program % tiles, program // tiles % splits, (program // tiles // splits).to(tl.int64)
     batch, kv_head = head // Hkv, head % Hkv
     inside = tile * BLOCK_R + tl.arange(0, BLOCK_R)  # rows of this K/V head: query head, then query
-    exists = inside < GROUP * Lq
+    exists = inside < group * Lq
     queries = inside % Lq
     n, d = tl.arange(0, BLOCK_N), tl.arange(0, BLOCK_D)
 
-    row_starts = (kv_head * GROUP + inside // Lq) * stride_qh + queries.to(tl.int64) * stride_qm
+    row_starts = (kv_head * group + inside // Lq) * stride_qh + queries.to(tl.int64) * stride_qm
     q_tile = q_ptr + batch * stride_qb + row_starts[:, None] + d[None, :] * stride_qd
     q = tl.load(q_tile, mask=exists[:, None] & (d[None, :] < D), other=0.0)
     k_tile = tile_of(k_ptr + batch * stride_kb + kv_head * stride_kh, 0, BLOCK_N, d, stride_kn, stride_kd)
@@ -89,9 +90,9 @@ def decode_kernel(
         D, BLOCK_D, BLOCK_N, CAUSAL, PRECISION, True,
     )  # fmt: skip
 
-    rows = head * GROUP * Lq + inside  # of (B, H, Lq): a group's heads lie one behind the other
+    rows = head * group * Lq + inside  # of (B, H, Lq): a group's heads lie one behind the other
     if SPLIT:
-        rows += split * (tl.cast(all_heads, tl.int64) * GROUP * Lq)
+        rows += split * (tl.cast(all_heads, tl.int64) * group * Lq)
         tl.store(part_m_ptr + rows, m, mask=exists)
         tl.store(part_l_ptr + rows, l, mask=exists)
         tl.store(part_o_ptr + rows[:, None] * D + d[None, :], acc, mask=exists[:, None] & (d[None, :] < D))
@@ -102,7 +103,7 @@ def decode_kernel(
         tl.store(o_ptr + rows[:, None] * D + d[None, :], o, mask=exists[:, None] & (d[None, :] < D))
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["rows", "splits"])
 def join_kernel(
     part_o_ptr,
     part_m_ptr,

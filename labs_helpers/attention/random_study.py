@@ -1,0 +1,216 @@
+"""Time `flash_attention` and PyTorch's ways at shapes drawn at random: `attention.study --random 100 --seed 7`.
+
+Each way is compared with float64 before it is timed: as a call with a cold L2, and from a CUDA graph, without the host
+and with a warm one. Without a GPU shapes are small, ours is compared and not timed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from labs_helpers.attention.baselines import BACKENDS, CUDNN, FLASH, OURS
+from labs_helpers.attention.error_study import reference, relative_error
+from labs_helpers.attention.flash_attention import flash_attention
+from labs_helpers.attention.plan import plan
+from labs_helpers.attention.random_shapes import Shape, random_shapes
+from labs_helpers.measure import results
+from labs_helpers.measure.machine import this_machine
+from labs_helpers.measure.provenance import provenance
+from labs_helpers.measure.timing import MeasurementError, Timing, measure_rounds
+
+STUDY = "attention-random"
+BOUNDS = {"float16": 5e-3, "bfloat16": 4e-2, "float32": 1e-5}  # ‖error‖ / ‖reference‖, as in study.py
+Way = Callable[[Tensor, Tensor, Tensor], Tensor]
+
+
+def ways(shape: Shape) -> dict[str, Way]:
+    """Name → function (q, k, v) → o, ours and `scaled_dot_product_attention` with each backend."""
+    return {OURS: lambda q, k, v: flash_attention(q, k, v, causal=shape.causal)} | {
+        name: partial(_sdpa, name, shape) for name in BACKENDS if this_machine().device == "cuda" or name == FLASH
+    }
+
+
+def _sdpa(name: str, shape: Shape, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """SDPA's `is_causal` starts from the top left, so a decode of several queries needs a mask; one sees every key."""
+    from torch.nn.attention import sdpa_kernel
+    from torch.nn.attention.bias import causal_lower_right
+
+    mask: Any = None
+    if shape.causal and 1 < shape.Lq < shape.Lk:
+        mask = causal_lower_right(shape.Lq, shape.Lk)
+        if name == CUDNN:  # takes no such bias, but a matrix
+            mask = torch.ones(shape.Lq, shape.Lk, dtype=torch.bool, device=q.device).tril(shape.Lk - shape.Lq)
+    with sdpa_kernel(BACKENDS[name]):
+        return torch.nn.functional.scaled_dot_product_attention(
+            q, k, v, mask, is_causal=shape.causal and shape.Lq == shape.Lk, enable_gqa=shape.H != shape.Hkv
+        )
+
+
+def measure_shape(shape: Shape, dtype: torch.dtype, rounds: int = 3, ms: float = 15) -> list[dict]:
+    """A record for each way, direction (of a decode forward alone) and way of timing; times in ms. A way that fails, or
+    is wrong against float64, has an `error` and no time.
+
+    ms: for each way, over all rounds.
+    """
+    here = this_machine()
+    directions = ("forward",) if shape.kind == "decode" else ("forward", "backward")
+    generator = torch.Generator(here.device).manual_seed(shape.Lq + shape.Lk)
+    q, k, v, do = (
+        torch.randn(shape.B, heads, length, shape.D, dtype=dtype, device=here.device, generator=generator)
+        for heads, length in ((shape.H, shape.Lq), (shape.Hkv, shape.Lk), (shape.Hkv, shape.Lk), (shape.H, shape.Lq))
+    )
+    if "backward" in directions:
+        q, k, v = (t.requires_grad_() for t in (q, k, v))
+    common: dict[str, Any] = {"study": STUDY, "shape": shape.kind} | shape._asdict() | {"bytes": shape.bytes()}
+    common["dtype"] = str(dtype).removeprefix("torch.")
+    common["plan"] = str(plan(q, k, v, shape.causal))
+    corners = [_corner(shape, *where) for where in {(0, 0), (shape.B - 1, shape.Hkv - 1)}]
+    exact = [_exact([t[part] for t, part in zip((q, k, v, do), corner, strict=True)], shape) for corner in corners]
+    stream = torch.cuda.Stream() if here.device == "cuda" else None
+    records, calls, errors = [], {}, {}
+    for name, way in ways(shape).items():
+        try:
+            with torch.cuda.stream(stream):  # None: no other stream. A graph's backward runs where its forward ran.
+                o = way(q, k, v)
+                got = [o.detach()]
+                if "backward" in directions:
+                    got += torch.autograd.grad(o, (q, k, v), do, retain_graph=True)
+            if stream is not None:
+                stream.synchronize()
+            wrong = [0.0] * len(got)
+            for corner, right in zip(corners, exact, strict=True):
+                parts = [t[part] for t, part in zip(got, (corner[0], *corner[:3]), strict=False)]
+                wrong = [max(w, relative_error(t, e)) for w, t, e in zip(wrong, parts, right, strict=False)]
+            if not max(wrong) < BOUNDS[common["dtype"]]:
+                raise ValueError("wrong: relative errors of o, dq, dk, dv " + ", ".join(f"{w:.2g}" for w in wrong))
+        except Exception as error:  # a way that cannot run is a result of the study
+            records.append(common | {"name": name, "error": f"{type(error).__name__}: {error}".splitlines()[0][:300]})
+            continue
+        calls["forward", name] = partial(way, q, k, v)
+        calls["backward", name] = partial(torch.autograd.grad, o, (q, k, v), do, retain_graph=True)
+        for direction, found in (("forward", wrong[:1]), ("backward", wrong[1:])):
+            errors[direction, name] = max(found, default=0.0)
+    del exact
+    for direction in directions:
+        chosen = {name: call for (d, name), call in calls.items() if d == direction}
+        known = common | {"direction": direction, "flops": shape.flops(direction)}
+        if here.interpreted:
+            interpreted = {OURS} & chosen.keys()
+            records += [known | {"name": name, "relative_error": errors[direction, name]} for name in interpreted]
+            chosen.pop(OURS, None)
+        for graph in (False, True) if stream is not None else (False,):
+            for name, t in _timed(chosen, stream if graph else None, rounds, ms).items():
+                timing = {"error": t} if isinstance(t, str) else {"median_ms": t.median_ms, "p20_ms": t.p20_ms}
+                if not isinstance(t, str):
+                    timing |= {"p80_ms": t.p80_ms, "runs": t.runs, "relative_error": errors[direction, name]}
+                records.append(known | {"name": name, "graph": graph, "rounds": rounds} | timing)
+    return records
+
+
+def _corner(shape: Shape, batch: int, kv_head: int) -> tuple:
+    """Where one K/V head and its query heads stand in q, k, v and do."""
+    group = shape.H // shape.Hkv
+    heads = (slice(batch, batch + 1), slice(kv_head * group, (kv_head + 1) * group))
+    keys = (slice(batch, batch + 1), slice(kv_head, kv_head + 1))
+    return heads, keys, keys, heads
+
+
+def _exact(operands: list[Tensor], shape: Shape) -> list[Tensor]:
+    if shape.kind != "decode":
+        return reference(*operands, shape.causal)
+    from labs_helpers.attention import torch_reference
+
+    return [torch_reference.attention_forward(*(t.detach().double() for t in operands[:3]), shape.causal)[0]]
+
+
+def _timed(calls: dict[str, Callable], stream, rounds: int, ms: float) -> dict[str, Timing | str]:
+    """Times in ms, or what went wrong; with a stream from graphs that were captured on it."""
+    if stream is None:
+        try:
+            return dict(measure_rounds(calls, rounds=rounds, warmup_ms=4, repeat_ms=ms, min_runs=rounds))
+        except MeasurementError as error:
+            return {str(error).split(" failed")[0]: str(error)[:300]}
+    found: dict[str, Timing | str] = {}
+    for name, call in calls.items():
+        try:
+            found[name] = Timing.of(_graph_samples(call, stream, ms))
+        except Exception as error:
+            found[name] = f"{type(error).__name__}: {error}".splitlines()[0][:300]
+            torch.cuda.synchronize()
+    return found
+
+
+def _graph_samples(call: Callable, stream, ms: float, replays: int = 8) -> list[float]:
+    """ms of a call, the mean of each replay of a graph of so many that all replays take about `ms`."""
+    with torch.cuda.stream(stream):
+        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        call()
+        begin.record()
+        call()
+        end.record()
+        stream.synchronize()
+        times = max(1, min(round(ms / replays / max(begin.elapsed_time(end), 1e-3)), 200))
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph, stream=stream):
+            for _ in range(times):
+                call()
+        graph.replay()
+        samples = []
+        for _ in range(replays):
+            begin.record()
+            graph.replay()
+            end.record()
+            stream.synchronize()
+            samples.append(begin.elapsed_time(end) / times)
+    return samples
+
+
+def run(
+    count: int,
+    seed: int,
+    dtype: torch.dtype,
+    out: Path | None = None,
+    *,
+    rounds: int = 3,
+    ms: float = 15,
+    seconds: float = float("inf"),
+) -> list[dict]:
+    """Measure what the file does not hold yet of this machine, commit, seed and dtype, and append it shape by shape.
+
+    seconds: begin no other shape after so long. Returns the new records.
+    """
+    path, on = out or results.path_for(STUDY), provenance()
+    known = _known(path, on, seed, str(dtype).removeprefix("torch."))
+    began, new = time.monotonic(), []
+    for index, shape in enumerate(random_shapes(count, seed, small=this_machine().device != "cuda")):
+        if index in known:
+            continue
+        if time.monotonic() - began > seconds:
+            print(f"{seconds:.0f} s are over before shape {index}; the same command goes on there")
+            break
+        started = time.monotonic()
+        records = [
+            record | {"seed": seed, "index": index, "on": on} for record in measure_shape(shape, dtype, rounds, ms)
+        ]
+        results.append(path, records)
+        new += records
+        print(f"{index}: {shape} {time.monotonic() - started:.1f} s", flush=True)
+    return new
+
+
+def _known(path: Path, on: dict, seed: int, dtype: str) -> set[int]:
+    """The indices of what the file holds of this machine and commit."""
+    if not path.is_file():
+        return set()
+    frame = results.load(path)
+    same = (frame["seed"] == seed) & (frame["dtype"] == dtype)
+    for name in ("machine", "commit", "torch", "triton"):
+        same &= frame[f"on.{name}"].isna() if on[name] is None else frame[f"on.{name}"] == on[name]
+    return set(frame["index"][same].astype(int))
