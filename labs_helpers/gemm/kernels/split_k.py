@@ -1,0 +1,175 @@
+"""D = ReLU(A·B + C) where tiles of D are fewer than the GPU has room for: several programs share a tile's sum over K.
+
+As decoding has it: 1 to 128 rows of A, and all of B to be read once. Each program writes its part of the sum, in
+float32, to a workspace; the last one of a tile to do so, by the tile's counter, adds the parts up in their order, so
+that the result does not depend on who was last. The idea: Osama et al., "Stream-K" (PPoPP 2023), §2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+
+import torch
+import triton
+import triton.language as tl
+
+from labs_helpers.gemm.kernels.portable import last_offset
+
+_counters: dict[tuple[int, int], torch.Tensor] = {}  # (device, stream) → a zero for each tile
+
+
+@dataclass(frozen=True)
+class SplitConfig:
+    """BLOCK_* in elements; SPLITS programs share a tile, each BLOCK_K·⌈K / BLOCK_K / SPLITS⌉ of K."""
+
+    BLOCK_M: int
+    BLOCK_N: int
+    BLOCK_K: int
+    SPLITS: int
+    num_warps: int = 4
+    num_stages: int = 4
+
+    def keywords(self) -> dict[str, int]:
+        """What a launch takes beside SPLITS."""
+        return {name: value for name, value in asdict(self).items() if name != "SPLITS"}
+
+
+@triton.jit
+def split_k_kernel(
+    a_ptr,
+    b_ptr,
+    c_ptr,
+    d_ptr,
+    parts_ptr,
+    counters_ptr,
+    M,
+    N,
+    K,
+    splits,
+    steps,
+    stride_am,
+    stride_ak,
+    stride_bk,
+    stride_bn,
+    stride_cm,
+    stride_cn,
+    stride_dm,
+    stride_dn,
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    BLOCK_K: tl.constexpr,
+    PRECISION: tl.constexpr,
+    EVEN_K: tl.constexpr,
+    WIDE: tl.constexpr,
+):
+    """`steps` steps of BLOCK_K of one tile's sum, and D's tile by the program that ends it. parts: float32 (splits,
+    tiles, BLOCK_M, BLOCK_N). counters: int32, zero for each tile, before and after. The rest as the portable kernel."""
+    tiles_m = tl.cdiv(M, BLOCK_M)
+    tiles = tiles_m * tl.cdiv(N, BLOCK_N)
+    # Programs that start together read neighbouring columns of the same rows of B.
+    tile = tl.program_id(0) % tiles
+    split = tl.program_id(0) // tiles
+    rows = tile % tiles_m * BLOCK_M + tl.arange(0, BLOCK_M)
+    columns = tile // tiles_m * BLOCK_N + tl.arange(0, BLOCK_N)
+    first = split * steps * BLOCK_K
+    k = tl.arange(0, BLOCK_K)
+    if WIDE:
+        rows, columns, k, first = rows.to(tl.int64), columns.to(tl.int64), k.to(tl.int64), first.to(tl.int64)
+    a_tile = a_ptr + (rows % M)[:, None] * stride_am + (first + k)[None, :] * stride_ak
+    b_tile = b_ptr + (first + k)[:, None] * stride_bk + (columns % N)[None, :] * stride_bn
+    acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
+    for start in range(first, tl.minimum(first + steps * BLOCK_K, K), BLOCK_K):
+        if EVEN_K:
+            a = tl.load(a_tile)
+            b = tl.load(b_tile)
+        else:
+            a = tl.load(a_tile, mask=k[None, :] < K - start, other=0.0)
+            b = tl.load(b_tile, mask=k[:, None] < K - start, other=0.0)
+        acc = tl.dot(a, b, acc, input_precision=PRECISION)
+        a_tile += BLOCK_K * stride_ak
+        b_tile += BLOCK_K * stride_bk
+    place = tl.arange(0, BLOCK_M)[:, None] * BLOCK_N + tl.arange(0, BLOCK_N)[None, :]
+    parts = parts_ptr + tile.to(tl.int64) * (BLOCK_M * BLOCK_N) + place
+    stride_split = tiles.to(tl.int64) * (BLOCK_M * BLOCK_N)
+    tl.store(parts + split * stride_split, acc, cache_modifier=".cg")
+    # All threads' stores come before the one atomic (release), and the last program's loads after it (acquire).
+    tl.debug_barrier()
+    if tl.atomic_add(counters_ptr + tile, 1, sem="acq_rel") == splits - 1:
+        total = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
+        for _ in range(0, splits):
+            total += tl.load(parts, cache_modifier=".cg")
+            parts += stride_split
+        inside = (rows[:, None] < M) & (columns[None, :] < N)
+        c = tl.load(c_ptr + rows[:, None] * stride_cm + columns[None, :] * stride_cn, mask=inside, other=0.0)
+        total = tl.maximum(total + c.to(tl.float32), 0.0)
+        d_tile = d_ptr + rows[:, None] * stride_dm + columns[None, :] * stride_dn
+        tl.store(d_tile, total.to(d_ptr.dtype.element_ty), mask=inside)
+        tl.store(counters_ptr + tile, 0)
+
+
+def split_k_matmul(a, b, c, config: SplitConfig, tf32: bool = False):
+    """ReLU(A·B + C) by programs that share tiles. Operands as `plan.check_operands` accepts them; returns (M, N)."""
+    (M, K), N = a.shape, b.shape[1]
+    d = torch.empty((M, N), dtype=a.dtype, device=a.device)
+    tiles = triton.cdiv(M, config.BLOCK_M) * triton.cdiv(N, config.BLOCK_N)
+    steps = triton.cdiv(triton.cdiv(K, config.BLOCK_K), config.SPLITS)
+    splits = triton.cdiv(triton.cdiv(K, config.BLOCK_K), steps)  # those that have anything to add
+    parts = torch.empty(splits * tiles * config.BLOCK_M * config.BLOCK_N, dtype=torch.float32, device=a.device)
+    split_k_kernel[(tiles * splits,)](
+        a,
+        b,
+        c,
+        d,
+        parts,
+        counters(tiles, a.device),
+        M,
+        N,
+        K,
+        splits,
+        steps,
+        *a.stride(),
+        *b.stride(),
+        *c.stride(),
+        *d.stride(),
+        PRECISION="tf32" if tf32 else "ieee",
+        EVEN_K=K % config.BLOCK_K == 0,
+        WIDE=any(last_offset(t) + 2**20 >= 2**31 for t in (a, b, c, d)),
+        **config.keywords(),
+    )
+    return d
+
+
+def counters(tiles: int, device: torch.device) -> torch.Tensor:
+    """int32, a zero for each tile. A stream has its own, which every launch leaves at zero; a CUDA graph gets new ones,
+    because it may be replayed beside the stream it was captured in."""
+    if device.type != "cuda":
+        return torch.zeros(tiles, dtype=torch.int32, device=device)
+    if torch.cuda.is_current_stream_capturing():
+        return torch.zeros(tiles, dtype=torch.int32, device=device)
+    key = (device.index, torch.cuda.current_stream(device).cuda_stream)
+    known = _counters.get(key)
+    if known is None or known.numel() < tiles:
+        known = _counters[key] = torch.zeros(max(tiles, 1024), dtype=torch.int32, device=device)
+    return known
+
+
+def worth_timing(M: int) -> list[SplitConfig]:
+    """Configurations for M rows, SPLITS to be chosen: one or two rows of tiles, 128 bytes or more of a row of B."""
+    few = (
+        SplitConfig(16, 64, 128, 1, 4, 4),
+        SplitConfig(16, 64, 256, 1, 4, 3),
+        SplitConfig(16, 128, 64, 1, 4, 5),
+        SplitConfig(16, 128, 128, 1, 4, 4),
+        SplitConfig(32, 64, 128, 1, 4, 4),
+        SplitConfig(32, 128, 64, 1, 4, 5),
+        SplitConfig(32, 128, 128, 1, 8, 4),
+        SplitConfig(64, 64, 64, 1, 4, 5),
+        SplitConfig(64, 64, 128, 1, 4, 4),
+        SplitConfig(64, 128, 64, 1, 4, 4),
+        SplitConfig(64, 128, 128, 1, 8, 3),
+        SplitConfig(128, 64, 64, 1, 4, 4),
+        SplitConfig(128, 128, 64, 1, 8, 4),
+        SplitConfig(128, 256, 64, 1, 8, 3),
+    )
+    rows = next(block for block in (16, 32, 64, 128) if block >= min(M, 128))
+    return [config for config in few if config.BLOCK_M in (rows, rows // 2)]
