@@ -53,13 +53,19 @@ class PreparedLaunch:
         self._current_device, self._current_stream = driver.active.get_current_device, driver.active.get_current_stream
         self._device = self._current_device()
         # A map is a function of these numbers alone: it serves whatever tensor lies there later, and outlives none.
-        self.tensor_map = functools.lru_cache(MAPS)(self._make_map)
+        self.tensor_map = functools.lru_cache(MAPS)(self._make_matrix_map)
+        self.map_of = functools.lru_cache(MAPS)(self._make_map)
 
-    def _make_map(self, which: int, address: int, rows: int, columns: int, stride: int) -> Any:
+    def _make_matrix_map(self, which: int, address: int, rows: int, columns: int, stride: int) -> Any:
+        return self._make_map(which, address, (rows, columns), (stride, 1))
+
+    def _make_map(self, which: int, address: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> Any:
+        """The tensor map of the kernel's `which`-th descriptor, for a tensor of any rank, strides in elements. The
+        launcher takes map, shape and strides, one after the other."""
         from triton.backends.nvidia.driver import make_tensordesc_arg
 
-        matrix = _Described(_Address(address), [rows, columns], [stride, 1])
-        return make_tensordesc_arg(matrix, self._described[which])[0]
+        described = _Described(_Address(address), list(shape), list(strides))
+        return make_tensordesc_arg(described, self._described[which])[0]
 
     def matrix(self, which: int, tensor: Any) -> tuple[Any, ...]:
         """The arguments that stand for the kernel's `which`-th descriptor, counted from 0, of a row-major matrix:
