@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from labs_helpers.gemm.configs import Config, default_config
-from labs_helpers.gemm.kernels.hopper import HopperConfig, hopper_matmul, why_not
+from labs_helpers.gemm.kernels.hopper import HopperConfig, hopper_matmul, why_not, why_not_even_copied
+from labs_helpers.gemm.kernels.padded import copies_pay, padded_matmul
 from labs_helpers.gemm.kernels.portable import portable_matmul
 from labs_helpers.gemm.tuned_configs import tuned
 from labs_helpers.measure.machine import prepare_triton, this_machine
@@ -21,16 +22,18 @@ _known: dict[tuple[Any, ...] | None, Plan] = {}
 
 @dataclass(frozen=True)
 class Plan:
-    """`kernel` is 'hopper' or 'portable', `config` what it is launched with, `why` the reason in words."""
+    """`kernel` is 'hopper' or 'portable', `config` what it is launched with, `why` the reason in words; `copied`: the
+    Hopper kernel gets copies of the operands that it cannot read."""
 
     kernel: str
     config: Config | HopperConfig
     why: str
+    copied: bool = False
 
     def launch(self, a: Tensor, b: Tensor, c: Tensor, tf32: bool = False) -> Tensor:
         """ReLU(A·B + C) by this kernel with this configuration; returns (M, N). Operands as those it was made for."""
         if isinstance(self.config, HopperConfig):
-            return hopper_matmul(a, b, c, self.config)
+            return (padded_matmul if self.copied else hopper_matmul)(a, b, c, self.config)
         return portable_matmul(a, b, c, self.config, tf32)
 
     def with_config(self, config: Config | HopperConfig) -> Plan:
@@ -63,7 +66,8 @@ def plan(a: Tensor, b: Tensor, c: Tensor) -> Plan:
 def _decide(a: Tensor, b: Tensor, c: Tensor, M: int, N: int, K: int) -> Plan:
     architecture = this_machine().architecture
     reason = why_not(a, b, c, architecture)
-    if reason is None:
+    copied = reason is not None and why_not_even_copied(a, architecture) is None and copies_pay(a, b, c)
+    if reason is None or copied:
         # The nearest measured shape stands for this one: in tiles to share out, and in steps along K.
         entry = min(
             tuned("hopper", a.dtype),
@@ -71,7 +75,8 @@ def _decide(a: Tensor, b: Tensor, c: Tensor, M: int, N: int, K: int) -> Plan:
         )
         near = (entry["M"], entry["N"], entry["K"])
         how = "tuned for this shape" if near == (M, N, K) else f"tuned for the nearest shape, {near}"
-        return Plan("hopper", HopperConfig(**entry["config"]), f"{how} on {entry['gpu']}")
+        of_copies = f"; of copies, for {reason}" if copied else ""
+        return Plan("hopper", HopperConfig(**entry["config"]), f"{how} on {entry['gpu']}{of_copies}", copied)
     return Plan("portable", default_config(M, N, K, a.dtype, architecture), reason)
 
 

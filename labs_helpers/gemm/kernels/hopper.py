@@ -36,22 +36,36 @@ class HopperConfig:
 
 def why_not(a, b, c, architecture: str | None) -> str | None:
     """Why the Hopper kernel cannot take these valid operands on this architecture; None when it can."""
+    if reason := why_not_even_copied(a, architecture):
+        return reason
+    for name, tensor in (("a", a), ("b", b), ("c", c)):
+        if reason := why_not_row(tensor):
+            return f"{name}{reason}"
+    if c.shape[1] % 8:
+        return "D's rows would not start at multiples of 16 bytes, which TMA needs: N is no multiple of 8"
+    return None
+
+
+def why_not_even_copied(a, architecture: str | None) -> str | None:
+    """Why it could not take copies of them either, whatever their strides; None when it could."""
     if architecture != "sm_90":
         return f"the Hopper kernel needs sm_90, this is {architecture or 'the interpreter'}"
     if a.dtype not in (torch.float16, torch.bfloat16):
         return f"the Hopper kernel multiplies 16-bit floats, not {a.dtype}"
-    for name, tensor in (("a", a), ("b", b), ("c", c)):
-        rows, columns = tensor.stride()
-        if columns != 1 or rows == 0:
-            return f"{name} is not row-major with consecutive columns: strides {tensor.stride()}"
-        if rows * 2 % 16 or tensor.data_ptr() % 16:
-            return f"{name}'s rows do not start at multiples of 16 bytes, which TMA needs"
-    if c.shape[1] % 8:
-        return "D's rows would not start at multiples of 16 bytes, which TMA needs: N is no multiple of 8"
     if a.shape[1] <= 128:
         return "K is at most 128: too few steps for a ring of buffers"
     if not gluon_fits():
         return f"the Hopper kernel's Gluon is that of Triton 3.6 and 3.7, here is {this_machine().triton}"
+    return None
+
+
+def why_not_row(tensor) -> str | None:
+    """Why TMA cannot read the rows of this matrix of 16-bit floats; None when it can."""
+    rows, columns = tensor.stride()
+    if columns != 1 or rows == 0:
+        return f" is not row-major with consecutive columns: strides {tensor.stride()}"
+    if rows * tensor.element_size() % 16 or tensor.data_ptr() % 16:
+        return "'s rows do not start at multiples of 16 bytes, which TMA needs"
     return None
 
 
@@ -60,10 +74,12 @@ def gluon_fits() -> bool:
     return (this_machine().triton or "").startswith(("3.6.", "3.7."))
 
 
-def hopper_matmul(a, b, c, config: HopperConfig):
-    """ReLU(A·B + C) by the Hopper kernel. Operands as `why_not` accepts them; returns (M, N)."""
+def hopper_matmul(a, b, c, config: HopperConfig, d=None):
+    """ReLU(A·B + C) by the Hopper kernel. Operands as `why_not` accepts them; returns (M, N), or d, where it is given,
+    with rows that TMA can write."""
     (M, K), N = a.shape, b.shape[1]
-    d = torch.empty((M, N), dtype=a.dtype, device=a.device)
+    if d is None:
+        d = torch.empty((M, N), dtype=a.dtype, device=a.device)
     _launch_for(M, N, K, a.dtype, a.device, config)(a, b, c, d)
     return d
 

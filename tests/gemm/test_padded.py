@@ -1,0 +1,129 @@
+"""Operands that TMA cannot read are copied into rows that it can: right for any stride, and only where it pays."""
+
+import dataclasses
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from labs_helpers.compile.ahead_of_time import compile_launch
+from labs_helpers.compile.launches import record_launches
+from labs_helpers.course.verdict import expect_close, matmul_bound, surrounded
+from labs_helpers.gemm import plan
+from labs_helpers.gemm.configs import Config
+from labs_helpers.gemm.fused_matmul import fused_matmul
+from labs_helpers.gemm.kernels import hopper
+from labs_helpers.gemm.kernels.hopper import why_not_row
+from labs_helpers.gemm.kernels.padded import copies_pay, copy_rows, narrow, padded, padded_matmul
+from labs_helpers.measure.machine import this_machine
+
+DEVICE = this_machine().device
+LAYOUTS = {
+    "contiguous": lambda x: x.contiguous(),
+    "transposed": lambda x: x.t().contiguous().t(),
+    "slice between NaN": surrounded,
+    "row expanded": lambda x: x[:1].expand(*x.shape),
+    "starts at the second element": lambda x: torch.cat([x, x], dim=1)[:, 1 : 1 + x.shape[1]],
+}
+
+
+def like_hopper(a, b, c, config, d):
+    """The portable kernel, which insists on what the Hopper kernel insists on."""
+    for x in (a, b, c, d):
+        assert x.stride(1) == 1 and x.stride(0) * x.element_size() % 16 == 0 and x.data_ptr() % 16 == 0
+    return d.copy_(fused_matmul(a, b, c, config=config))
+
+
+@settings(max_examples=50, deadline=None, derandomize=True)
+@given(
+    M=st.integers(1, 70),
+    N=st.integers(1, 70),
+    K=st.integers(1, 70),
+    half=st.booleans(),
+    seed=st.integers(0, 9),
+    layouts=st.tuples(*[st.sampled_from(sorted(LAYOUTS))] * 3),
+)
+def test_any_shape_and_stride(M, N, K, half, seed, layouts):
+    dtype = torch.float16 if half else torch.float32
+    generator = torch.Generator().manual_seed(seed)
+    shapes = ((M, K), (K, N), (M, N))
+    a, b, c = (
+        LAYOUTS[layout](torch.randn(*shape, generator=generator).to(dtype).to(DEVICE))
+        for shape, layout in zip(shapes, layouts, strict=True)
+    )
+    exact = (a.cpu().double() @ b.cpu().double() + c.cpu().double()).relu()
+    magnitude = a.cpu().double().abs() @ b.cpu().double().abs() + c.cpu().double().abs()
+    d = padded_matmul(a, b, c, Config(32, 32, 32), like_hopper)
+    assert d.is_contiguous() and d.shape == (M, N)
+    expect_close(f"{M}×{N}×{K}", d, exact, matmul_bound(exact, magnitude, K, dtype), "float32")
+
+
+@settings(max_examples=30, deadline=None, derandomize=True)
+@given(
+    sizes=st.lists(st.tuples(st.integers(1, 40), st.integers(1, 300)), min_size=1, max_size=3),
+    layouts=st.tuples(*[st.sampled_from(sorted(LAYOUTS))] * 3),
+)
+def test_copies_are_equal_and_nothing_else_is_written(sizes, layouts):
+    pairs = []
+    for size, layout in zip(sizes, layouts, strict=False):
+        x = LAYOUTS[layout](torch.randn(size).half().to(DEVICE))
+        pairs.append((x, padded(*size, x.dtype, x.device)))
+        pairs[-1][1]._base.fill_(7) if pairs[-1][1]._base is not None else None
+    copy_rows(*pairs)
+    for x, y in pairs:
+        assert torch.equal(x, y) and why_not_row(y) is None
+        between = y._base[:, y.shape[1] :] if y._base is not None else y[:, :0]
+        assert (between == 7).all()
+
+
+def test_what_tma_can_read_is_not_copied():
+    a, b = torch.randn(64, 130).half()[:, :128].to(DEVICE), torch.randn(128, 64).half().to(DEVICE)
+    c = torch.randn(64, 64).half().to(DEVICE)
+    with record_launches() as launches:
+        d = padded_matmul(a.contiguous(), b, c, Config(32, 32, 32), like_hopper)
+        assert [launch.name for launch in launches] == ["fused_matmul_kernel"] and d.is_contiguous()
+        padded_matmul(a, b, c, Config(32, 32, 32), like_hopper)
+    assert launches[1].name == "copy_rows_kernel" and launches[1].grid == (4 * 1,)
+
+
+def half(*shape):
+    return torch.zeros(shape, dtype=torch.float16, device=DEVICE)
+
+
+@pytest.mark.parametrize("n, pays", [(63, False), (255, False), (2047, True), (4095, True)])
+def test_large_products_pay_for_their_copies(n, pays):
+    assert copies_pay(half(n, n), half(n, n), half(n, n)) is pays
+
+
+def test_a_product_of_few_rows_does_not_pay_for_a_copy_of_b():
+    assert not copies_pay(half(8, 8192), half(8192, 8191), half(8, 8191))
+    assert copies_pay(half(4096, 8191), half(8191, 8192), half(4096, 8192))
+    # Wide loads: rows or columns that start at multiples of 16 bytes.
+    assert not copies_pay(half(4096, 4096), half(4096, 4096).t(), half(4096, 4096))
+    assert narrow(half(64, 63)) and narrow(half(64, 65)[:, 1:]) and narrow(half(64, 128)[:, ::2])
+    assert not narrow(half(64, 64)) and not narrow(half(64, 64).t()) and not narrow(half(1, 64).expand(64, 64))
+
+
+@pytest.mark.skipif(not hopper.gluon_fits(), reason="this Triton's Gluon is another")
+def test_the_plan_copies_on_hopper_and_says_why(monkeypatch):
+    monkeypatch.setattr(plan, "this_machine", lambda: dataclasses.replace(this_machine(), architecture="sm_90"))
+    operands = half(2000, 4095), half(4095, 2048), half(2000, 2048)
+    chosen = plan._decide(*operands, 2000, 2048, 4095)
+    assert chosen.kernel == "hopper" and chosen.copied and "of copies, for a's rows do not start" in chosen.why
+    assert not plan._decide(half(2000, 4096), half(4096, 2048), half(2000, 2048), 2000, 2048, 4096).copied
+    assert plan._decide(half(8, 4095), half(4095, 2048), half(8, 2048), 8, 2048, 4095).kernel == "portable"
+    called = []
+    monkeypatch.setattr(plan, "padded_matmul", lambda *arguments: called.append(arguments))
+    chosen.launch(*operands)
+    assert len(called) == 1
+
+
+@pytest.mark.parametrize("layout", ["rows", "transposed"])
+def test_the_copy_builds_with_wide_stores(layout):
+    x = half(1001, 999) if layout == "rows" else half(999, 1001).t()
+    with record_launches(run=False) as launches:
+        copy_rows((x, padded(1001, 999, x.dtype, x.device)))
+    compiled = compile_launch(launches[0], "sm_90")
+    assert not compiled.spills and compiled.registers <= 64
+    assert "st.global.v4.b32" in compiled.assembly or layout == "transposed"
