@@ -11,11 +11,17 @@ from labs_helpers.compile.operators import autocast, seen_by_torch
 from labs_helpers.gemm import operator
 from labs_helpers.gemm.configs import Config
 from labs_helpers.gemm.kernels.hopper import HopperConfig
+from labs_helpers.gemm.kernels.split_k import SplitConfig
 from labs_helpers.gemm.plan import Plan, plan
 
 
 def fused_matmul(
-    a: Tensor, b: Tensor, c: Tensor, *, tf32: bool = False, config: Config | HopperConfig | None = None
+    a: Tensor,
+    b: Tensor,
+    c: Tensor,
+    *,
+    tf32: bool = False,
+    config: Config | HopperConfig | SplitConfig | None = None,
 ) -> Tensor:
     """ReLU(A·B + C) in one kernel, accumulated in float32 and rounded once; differentiable in a, b and c.
 
@@ -24,8 +30,8 @@ def fused_matmul(
     cast to its dtype, as by torch.addmm.
     tf32: multiply float32 on the tensor cores, with inputs rounded to 10 bits of mantissa (error near 1e-3 of the
     magnitudes instead of 1e-7); without effect on other dtypes, and on the gradients, which torch.matmul computes.
-    config: this one instead of the plan's; a HopperConfig asks for the Hopper kernel. `plan(a, b, c)` says which kernel
-    runs, and why.
+    config: this one instead of the plan's; a HopperConfig asks for the Hopper kernel, a SplitConfig for the one that
+    splits K. `plan(a, b, c)` says which kernel runs, and why.
 
     TypeError: not a tensor, mixed or unsupported dtypes. ValueError: shapes or devices that do not fit, a HopperConfig
     for operands that its kernel cannot take, or a config under torch.compile or a dispatch mode.

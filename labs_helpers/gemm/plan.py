@@ -13,7 +13,8 @@ from labs_helpers.gemm.configs import Config, default_config
 from labs_helpers.gemm.kernels.hopper import HopperConfig, hopper_matmul, why_not, why_not_even_copied
 from labs_helpers.gemm.kernels.padded import copies_pay, padded_matmul
 from labs_helpers.gemm.kernels.portable import portable_matmul
-from labs_helpers.gemm.tuned_configs import tuned
+from labs_helpers.gemm.kernels.split_k import SplitConfig, split_k_matmul
+from labs_helpers.gemm.tuned_configs import time_model, tuned
 from labs_helpers.measure.machine import prepare_triton, this_machine
 
 DTYPES = (torch.float16, torch.bfloat16, torch.float32)
@@ -22,11 +23,11 @@ _known: dict[tuple[Any, ...] | None, Plan] = {}
 
 @dataclass(frozen=True)
 class Plan:
-    """`kernel` is 'hopper' or 'portable', `config` what it is launched with, `why` the reason in words; `copied`: the
-    Hopper kernel gets copies of the operands that it cannot read."""
+    """`kernel` is 'hopper', 'portable' or 'split_k', `config` what it is launched with, `why` the reason in words;
+    `copied`: the Hopper kernel gets copies of the operands that it cannot read."""
 
     kernel: str
-    config: Config | HopperConfig
+    config: Config | HopperConfig | SplitConfig
     why: str
     copied: bool = False
 
@@ -34,11 +35,13 @@ class Plan:
         """ReLU(A·B + C) by this kernel with this configuration; returns (M, N). Operands as those it was made for."""
         if isinstance(self.config, HopperConfig):
             return (padded_matmul if self.copied else hopper_matmul)(a, b, c, self.config)
+        if isinstance(self.config, SplitConfig):
+            return split_k_matmul(a, b, c, self.config, tf32)
         return portable_matmul(a, b, c, self.config, tf32)
 
-    def with_config(self, config: Config | HopperConfig) -> Plan:
+    def with_config(self, config: Config | HopperConfig | SplitConfig) -> Plan:
         """The plan that launches `config` instead. ValueError for a HopperConfig where that kernel cannot run."""
-        kernel = "hopper" if isinstance(config, HopperConfig) else "portable"
+        kernel = {HopperConfig: "hopper", SplitConfig: "split_k"}.get(type(config), "portable")
         if kernel == "hopper" and self.kernel != "hopper":
             raise ValueError(f"config is for the Hopper kernel, but {self.why}")
         return replace(self, kernel=kernel, config=config)
@@ -68,16 +71,25 @@ def _decide(a: Tensor, b: Tensor, c: Tensor, M: int, N: int, K: int) -> Plan:
     reason = why_not(a, b, c, architecture)
     copied = reason is not None and why_not_even_copied(a, architecture) is None and copies_pay(a, b, c)
     if reason is None or copied:
-        # The nearest measured shape stands for this one: in tiles to share out, and in steps along K.
-        entry = min(
-            tuned("hopper", a.dtype),
-            key=lambda e: abs(math.log2(e["M"] * e["N"] / (M * N))) + abs(math.log2(e["K"] / K)),
-        )
-        near = (entry["M"], entry["N"], entry["K"])
-        how = "tuned for this shape" if near == (M, N, K) else f"tuned for the nearest shape, {near}"
-        of_copies = f"; of copies, for {reason}" if copied else ""
-        return Plan("hopper", HopperConfig(**entry["config"]), f"{how} on {entry['gpu']}{of_copies}", copied)
+        config, how = _hopper_config(M, N, K, a.dtype)
+        return Plan("hopper", config, f"{how}; of copies, for {reason}" if copied else how, copied)
     return Plan("portable", default_config(M, N, K, a.dtype, architecture), reason)
+
+
+def _hopper_config(M: int, N: int, K: int, dtype: torch.dtype) -> tuple[HopperConfig, str]:
+    """The Hopper kernel's configuration, and why that: what the time model predicts the least time of, or, without a
+    model, that of the nearest measured shape, in tiles to share out and in steps along K."""
+    machine, entries = this_machine().label, tuned("hopper", dtype)
+    same = next((e for e in entries if (e["M"], e["N"], e["K"]) == (M, N, K)), None)
+    if same is not None:
+        return HopperConfig(**same["config"]), f"tuned for this shape on {same['gpu']}"
+    if model := time_model("hopper", dtype, machine, HopperConfig):
+        config = model.choose((M, N, K))
+        ms = model.predict(config, (M, N, K))
+        return config, f"{ms:.3g} ms predicted, the least of {len(model.steps)} configurations'"
+    entry = min(entries, key=lambda e: abs(math.log2(e["M"] * e["N"] / (M * N))) + abs(math.log2(e["K"] / K)))
+    near = (entry["M"], entry["N"], entry["K"])
+    return HopperConfig(**entry["config"]), f"tuned for the nearest shape, {near} on {entry['gpu']}"
 
 
 def check_operands(a: Tensor, b: Tensor, c: Tensor) -> tuple[int, int, int]:

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 from pathlib import Path
+from typing import Any
+
+from labs_helpers.gemm.time_model import TimeModel, read
 
 FOLDER = Path(__file__).with_name("tuned")
 
@@ -25,3 +29,16 @@ def tuned(kernel: str, dtype, gpu: str = "nvidia-h200") -> tuple[dict, ...]:
         raise KeyError(f"no tuned configurations of {kernel!r} in {path.name}")
     wanted = str(dtype).removeprefix("torch.")
     return tuple(e for e in entries if e["dtype"] == wanted) or tuple(e for e in entries if e["dtype"] == "float16")
+
+
+@functools.cache
+def time_model(kernel: str, dtype, machine: str, make: Any) -> TimeModel | None:
+    """The model of a kernel's times that was fitted to sweeps of this machine, or of an H200; None where there is none.
+    That of `dtype`, or of float16. machine: its label. make: the class of the configurations."""
+    slug = re.sub(r"[^a-z0-9]+", "-", machine.lower()).strip("-")
+    for gpu in (slug, "nvidia-h200"):
+        for name in (str(dtype).removeprefix("torch."), "float16"):
+            path = FOLDER / f"model-{kernel}-{name}.{gpu}.json"
+            if path.is_file():
+                return read(path, make)
+    return None

@@ -1,0 +1,39 @@
+"""The configurations of the Hopper kernel that the plan's model chooses among."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from labs_helpers.gemm.kernels.hopper import HopperConfig
+
+SHARED_LIMIT = 232_448  # bytes a program, compute capability 9.0
+BARRIERS = 1024  # bytes, more than they take
+# (BLOCK_M, BLOCK_N, CONSUMERS): an accumulator is BLOCK_M · BLOCK_N / CONSUMERS / 128 registers a thread, at most 128.
+# Blocks are powers of two, which TMA descriptors in Triton have to be.
+TILES = (
+    (64, 64, 1),
+    (64, 128, 1),
+    (64, 256, 1),
+    (128, 64, 1),
+    (128, 128, 1),
+    (128, 64, 2),
+    (128, 128, 2),
+    (128, 256, 2),
+    (256, 64, 2),
+    (256, 128, 2),
+)
+BLOCK_K = (64, 128)
+MOST_STAGES = 8
+
+
+def hopper_grid() -> list[HopperConfig]:
+    """Every tile with every BLOCK_K and as many stages as shared memory holds, at least 3 of them."""
+    found = []
+    for block_m, block_n, consumers in TILES:
+        for block_k in BLOCK_K:
+            config = HopperConfig(block_m, block_n, block_k, STAGES=0, CONSUMERS=consumers)
+            stage = replace(config, STAGES=1).shared_bytes - config.shared_bytes
+            stages = min((SHARED_LIMIT - BARRIERS - config.shared_bytes) // stage, MOST_STAGES)
+            if stages >= 3:
+                found.append(replace(config, STAGES=stages))
+    return found
