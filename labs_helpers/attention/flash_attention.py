@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 from labs_helpers.attention import operator
 from labs_helpers.attention.operands import check_operands, score_scale
@@ -32,7 +33,17 @@ def flash_attention(q: Tensor, k: Tensor, v: Tensor, causal: bool = False, scale
     if seen_by_torch(q, k, v):
         check_operands(q, k, v, kernels=False)  # the rest, which asks for the machine, is for the operator to check
         return operator.attention_forward(q, k, v, causal, score_scale(scale, q.shape[-1]))[0]
-    return _FlashAttention.apply(q, k, v, causal, scale)
+    if _recorded(q, k, v):
+        return _FlashAttention.apply(q, k, v, causal, scale)
+    return attention_forward(q, k, v, causal, scale)[0]
+
+
+def _recorded(*operands: Tensor) -> bool:
+    """Whether somebody may want a derivative. An autograd.Function, which costs as much host time as the launch, says
+    itself that torch.func and forward mode are not for it."""
+    if torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0:
+        return True
+    return torch.is_grad_enabled() and any(getattr(x, "requires_grad", False) for x in operands)
 
 
 def attention_forward(

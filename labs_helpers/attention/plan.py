@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -14,19 +14,25 @@ from labs_helpers.attention.operands import check_gradient_operands, check_opera
 from labs_helpers.measure.machine import this_machine
 
 KERNELS: dict[str, Any] = {"hopper": hopper, "portable": portable, "decode": decode}
+ON_HOPPER = "16-bit operands on sm_90 that its tensor memory accelerator can read"
+MOST_KNOWN = 4096
 _known: dict[tuple[Any, ...], Plan] = {}
 Gradients = tuple[Tensor | Any, Tensor | Any, Tensor | Any]  # dq, dk, dv; None for one that is not needed
 
 
 @dataclass(frozen=True)
 class Plan:
-    """`kernel` is 'hopper', 'portable' or, forward alone, 'decode'; `why` the reason in words."""
+    """`kernel` is 'hopper', 'portable' or, forward alone, 'decode'; `why` the reason in words.
+    `launch`: what starts them for operands of one look and pass, without the mask; None: they are started afresh."""
 
     kernel: str
     why: str
+    launch: Callable[..., Any] | None = field(default=None, compare=False, repr=False)
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor, causal: bool, scale: float) -> tuple[Tensor, Tensor]:
         """(o, lse) by these kernels; operands as those the plan was made for."""
+        if self.launch is not None:
+            return self.launch(q, k, v, scale)
         return KERNELS[self.kernel].forward(q, k, v, causal, scale)
 
     def backward(
@@ -42,6 +48,8 @@ class Plan:
         needs: Sequence[bool] = (True, True, True),
     ) -> Gradients:
         """(dq, dk, dv) by these kernels; what `needs` leaves out may be None."""
+        if self.launch is not None:
+            return self.launch(q, k, v, o, lse, do, scale)
         return KERNELS[self.kernel].backward(q, k, v, o, lse, do, causal, scale, needs)
 
     def __str__(self) -> str:
@@ -54,7 +62,7 @@ def plan(q: Tensor, k: Tensor, v: Tensor, causal: bool = False) -> Plan:
 
     Raises as attention_forward does.
     """
-    return _remembered((q, k, v), causal, lambda: _decide_forward(q, k, v))
+    return _remembered((q, k, v), causal, lambda: _decide_forward(q, k, v, causal))
 
 
 def plan_backward(q: Tensor, k: Tensor, v: Tensor, o: Tensor, lse: Tensor, do: Tensor, causal: bool = False) -> Plan:
@@ -63,7 +71,7 @@ def plan_backward(q: Tensor, k: Tensor, v: Tensor, o: Tensor, lse: Tensor, do: T
 
     Raises as attention_backward does.
     """
-    chosen = _remembered((q, k, v, o, lse, do), causal, lambda: _decide_backward(q, k, v, o, lse, do))
+    chosen = _remembered((q, k, v, o, lse, do), causal, lambda: _decide_backward(q, k, v, o, lse, do, causal))
     if chosen.kernel == "hopper" and torch.are_deterministic_algorithms_enabled():
         return Plan("portable", "deterministic algorithms are asked for, and the Hopper kernel adds dQ with atomics")
     return chosen
@@ -74,25 +82,25 @@ def _remembered(tensors: tuple[Tensor, ...], causal: bool, decide: Callable[[], 
         key = (causal, *((t.shape, t.stride(), t.dtype, t.device, t.data_ptr() % 16) for t in tensors))
     except (AttributeError, TypeError, RuntimeError):
         return decide()  # not tensors, or tensors without memory: check_operands names what is wrong
-    if key not in _known:
-        _known[key] = decide()
-    return _known[key]
+    if (chosen := _known.get(key)) is None:
+        if len(_known) >= MOST_KNOWN:
+            _known.clear()  # lengths that grow by a token a step would fill it for ever
+        chosen = _known[key] = decide()
+    return chosen
 
 
-def _decide_forward(q: Tensor, k: Tensor, v: Tensor) -> Plan:
+def _decide_forward(q: Tensor, k: Tensor, v: Tensor, causal: bool) -> Plan:
     check_operands(q, k, v)
     if reason := decode.why(q):
-        return Plan("decode", reason)
-    return _plan(hopper.why_not(q, k, v, this_machine().architecture))
+        return Plan("decode", reason, decode.launch_for(q, k, v, causal))
+    if reason := hopper.why_not(q, k, v, this_machine().architecture):
+        return Plan("portable", reason)
+    return Plan("hopper", ON_HOPPER, hopper.forward_launch(q, k, v, causal))
 
 
-def _decide_backward(q: Tensor, k: Tensor, v: Tensor, o: Tensor, lse: Tensor, do: Tensor) -> Plan:
+def _decide_backward(q: Tensor, k: Tensor, v: Tensor, o: Tensor, lse: Tensor, do: Tensor, causal: bool) -> Plan:
     check_operands(q, k, v)
     check_gradient_operands(q, o, lse, do)
-    return _plan(hopper.why_not(q, k, v, this_machine().architecture))
-
-
-def _plan(reason: str | None) -> Plan:
-    if reason is None:
-        return Plan("hopper", "16-bit operands on sm_90 that its tensor memory accelerator can read")
-    return Plan("portable", reason)
+    if reason := hopper.why_not(q, k, v, this_machine().architecture):
+        return Plan("portable", reason)
+    return Plan("hopper", ON_HOPPER, hopper.backward_launch(q, k, v, o, do, causal))

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from labs_helpers.attention import torch_reference
 from labs_helpers.attention.flash_attention import attention_backward, attention_forward, flash_attention
 from labs_helpers.attention.kernels import hopper
-from labs_helpers.attention.kernels.hopper import forward_config, heads_in_l2, why_not
+from labs_helpers.attention.kernels.hopper import forward_config, why_not
+from labs_helpers.attention.kernels.hopper_launch import heads_in_l2
 from labs_helpers.attention.plan import plan
 from labs_helpers.course.verdict.surroundings import Guarded
 from labs_helpers.launch.process import run

@@ -247,11 +247,18 @@ def test_compiled_backward_asks_for_the_deterministic_kernels_when_it_runs(monke
     def noted(name, direction):
         return lambda *arguments: launched.append((name, direction)) or getattr(portable, direction)(*arguments)
 
+    def forward_launch(q, k, v, causal):
+        return lambda q, k, v, scale: noted("hopper", "forward")(q, k, v, causal, scale)
+
+    def backward_launch(q, k, v, o, do, causal):
+        return lambda *given: noted("hopper", "backward")(*given[:-1], causal, given[-1])
+
     monkeypatch.setattr(plans, "_known", {})
     monkeypatch.setattr(plans.hopper, "why_not", lambda *operands: None)
-    for name in ("hopper", "portable"):
-        kernels = SimpleNamespace(forward=noted(name, "forward"), backward=noted(name, "backward"))
-        monkeypatch.setitem(plans.KERNELS, name, kernels)
+    monkeypatch.setattr(plans.hopper, "forward_launch", forward_launch)
+    monkeypatch.setattr(plans.hopper, "backward_launch", backward_launch)
+    kernels = SimpleNamespace(forward=noted("portable", "forward"), backward=noted("portable", "backward"))
+    monkeypatch.setitem(plans.KERNELS, "portable", kernels)
     call = compiled(flash_attention)
     for deterministic, kernel in ((False, "hopper"), (True, "portable")):
         launched.clear()

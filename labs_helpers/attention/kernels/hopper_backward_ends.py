@@ -31,9 +31,9 @@ def prepare_kernel(
     """−lse/scale and −delta of a block of queries, delta = rowsum(o∘do), and zeros for its part of dq.
 
     stats: (2 · B · H · q_blocks, BLOCK_M) float32, delta from row first_delta on. A row that sees no key, or lies
-    past the end, gets −inf, which makes its P zero. lse: (B, H, L) contiguous.
+    past the end, gets −inf, which makes its P zero. lse: (B, H, L) contiguous. One program a block and head.
     """
-    block, head = tl.program_id(0), tl.program_id(1).to(tl.int64)
+    block, head = tl.program_id(0) % q_blocks, (tl.program_id(0) // q_blocks).to(tl.int64)
     rows = block * BLOCK_M + tl.arange(0, BLOCK_M)
     columns = tl.arange(0, BLOCK_D)
     inside = (rows[:, None] < L) & (columns[None, :] < D)
@@ -53,8 +53,8 @@ def prepare_kernel(
 @triton.jit
 def round_kernel(sum_ptr, dq_ptr, H, L, q_blocks, scale, D, BLOCK_M: tl.constexpr, BLOCK_D: tl.constexpr):
     """dq = scale · sum, rounded once. sum: float32, each head padded to q_blocks · BLOCK_M rows of BLOCK_D; dq:
-    (B, H, L, D) contiguous."""
-    block, head = tl.program_id(0), tl.program_id(1).to(tl.int64)
+    (B, H, L, D) contiguous. One program a block and head."""
+    block, head = tl.program_id(0) % q_blocks, (tl.program_id(0) // q_blocks).to(tl.int64)
     places = tl.arange(0, BLOCK_M)
     rows = block * BLOCK_M + places
     columns = tl.arange(0, BLOCK_D)

@@ -107,7 +107,7 @@ def backward(
 
 def block_d(D: int) -> int:
     """The head dim as a tile has it: the next power of two, at least 16."""
-    return max(16, triton.next_power_of_2(D))
+    return max(16, 1 << (D - 1).bit_length())
 
 
 def _config(direction: str, q) -> Config:

@@ -1,0 +1,236 @@
+"""Launch the Hopper kernels: sizes and descriptors are worked out once for operands that look the same.
+
+The first call of a `ForwardLaunch` or a `BackwardLaunch` goes through Triton, the others to what it prepared (see
+compile/prepared_launch.py): only addresses, the scale and what is allocated differ. Neither keeps an operand alive.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from dataclasses import dataclass
+
+import torch
+
+from labs_helpers.attention.kernels import portable
+from labs_helpers.attention.kernels.hopper_backward_ends import prepare_kernel, round_kernel
+from labs_helpers.compile.prepared_launch import PreparedLaunch, hooked, prepare
+
+ROWS = 64  # rows of queries, backward of keys, a warpgroup
+BACKWARD_BLOCK_N = 128  # keys a program: two warpgroups
+LOG2_E = math.log2(math.e)
+MIB = 2**20
+
+
+@dataclass(frozen=True)
+class ForwardConfig:
+    """CONSUMERS warpgroups of 64 query rows; BLOCK_N keys and STAGES buffers of K and V; BY_TURNS: a consumer starts
+    its products only after the one before has started its own."""
+
+    CONSUMERS: int
+    BLOCK_N: int
+    STAGES: int
+    BY_TURNS: bool
+
+
+@dataclass(frozen=True)
+class BackwardConfig:
+    """BLOCK_M queries a step, STAGES buffers of q and dO."""
+
+    BLOCK_M: int = 64
+    STAGES: int = 2
+
+
+class ForwardLaunch:
+    """`hopper_forward_kernel` for q, k and v of one look on one device."""
+
+    def __init__(self, q, k, v, causal: bool, config: ForwardConfig):
+        (B, H, Lq, D), (Hkv, Lk) = q.shape, k.shape[1:3]
+        self.config, self.causal, self.device = config, bool(causal), q.device
+        self.shape, block_d = (B, H, Lq, D), block_d_of(D)
+        contiguous = (H * Lq * D, Lq * D, D, 1)
+        self.looks = [(tuple(t.shape), t.stride()) for t in (q, k, v)] + [(self.shape, contiguous)]
+        self.blocks = [(1, 1, rows, block_d) for rows in (ROWS, config.BLOCK_N, config.BLOCK_N, ROWS)]
+        tiles_m = -(-Lq // (config.CONSUMERS * ROWS))
+        self.tiles = tiles_m * B * H
+        # All programs together read the K and V of a group. With a mask, a larger group is easier to share out evenly.
+        head_group = heads_in_l2((48 if causal else 12) * MIB, Lk * block_d * 4, B * H)
+        self.sizes = (H, H // Hkv, Lq, Lk, tiles_m, B * H, head_group)
+        self.constants = (config.CONSUMERS, config.STAGES, self.causal, config.BY_TURNS)
+        self.prepared: PreparedLaunch | None = None
+
+    def __call__(self, q, k, v, scale: float):
+        """(o, lse); o contiguous, lse float32 (B, H, Lq)."""
+        if scale <= 0:
+            return portable.forward(q, k, v, self.causal, scale)  # here the maximum is taken before the scale
+        o = q.new_empty(self.shape)
+        lse = torch.empty(self.shape[:3], dtype=torch.float32, device=self.device)
+        counter = torch.zeros(1, dtype=torch.int32, device=self.device)
+        numbers = (*self.sizes, scale * LOG2_E, *self.constants)
+        ready = self.prepared
+        if ready is None or not ready.fits():
+            self._usual((q, k, v, o), lse, counter, numbers)
+        else:
+            described = _described(ready, (q, k, v, o), self.looks)
+            ready(self.programs(), *described, lse.data_ptr(), counter.data_ptr(), *numbers)
+        return o, lse
+
+    def programs(self) -> int:
+        return min(multiprocessors(self.device.index), self.tiles)
+
+    def _usual(self, tensors, lse, counter, numbers) -> None:
+        from labs_helpers.attention.kernels.hopper_forward import hopper_forward_kernel
+
+        described = [_descriptor(t, block) for t, block in zip(tensors, self.blocks, strict=True)]
+        kernel = hopper_forward_kernel[(self.programs(),)](*described, lse, counter, *numbers, num_warps=4)
+        self.prepared = self.prepared or (None if hooked() else prepare(kernel))
+
+
+class BackwardLaunch:
+    """The three kernels of a backward pass, for operands of one look on one device. dQ is summed in float32 by atomic
+    additions, whose order varies from run to run."""
+
+    def __init__(self, q, k, v, o, do, causal: bool, config: BackwardConfig):
+        (B, H, Lq, D), (Hkv, Lk) = q.shape, k.shape[1:3]
+        self.causal, self.config, self.block_d = bool(causal), config, block_d_of(D)
+        self.copies_do = unreadable(do) is not None
+        block_m, block_d = config.BLOCK_M, self.block_d
+        of_q, of_k = ((tuple(t.shape), _contiguous(t.shape)) for t in (q, k))
+        self.shapes = [tuple(t.shape) for t in (q, k, v)]
+        do_strides = of_q[1] if self.copies_do else do.stride()
+        q_blocks, tiles_n = -(-Lq // block_m), -(-Lk // BACKWARD_BLOCK_N)
+        self.blocks_of_rows = all_blocks = B * H * q_blocks
+        self.programs = tiles_n * B * Hkv
+        self.stats_shape, self.sums_shape = (2 * all_blocks, block_m), (all_blocks * block_m, block_d)
+        self.looks = [
+            (tuple(q.shape), q.stride()),
+            (tuple(do.shape), do_strides),
+            (self.stats_shape, (block_m, 1)),
+            (tuple(k.shape), k.stride()),
+            (tuple(v.shape), v.stride()),
+            of_k,
+            of_k,
+            (self.sums_shape, (block_d, 1)),
+        ]
+        keys, queries = (1, 1, ROWS, block_d), (1, 1, block_m, block_d)
+        # K is cut into halves of its columns for dQ; a swizzle as wide as a half keeps each half whole.
+        self.blocks = [(queries, None), (queries, None), ((1, block_m), 0), (keys, min(128, block_d))]
+        self.blocks += [(keys, None)] * 3 + [((block_m, block_d // 2), None)]
+        # A group's q, dO and dQ, 8 bytes an element, are read and added to by all programs together.
+        head_group = heads_in_l2(16 * MIB, H // Hkv * Lq * block_d * 8, B * Hkv)
+        self.sizes = (Hkv, H // Hkv, Lq, Lk, q_blocks, tiles_n, B * Hkv, head_group, all_blocks)
+        self.ends = (H, Lq, q_blocks), (*o.stride(), *do_strides, D, block_m, block_d), (D, block_m, block_d)
+        self.prepared: tuple[PreparedLaunch, ...] | None = None
+
+    def __call__(self, q, k, v, o, lse, do, scale: float):
+        """(dq, dk, dv), contiguous."""
+        if scale <= 0:
+            return portable.backward(q, k, v, o, lse, do, self.causal, scale)
+        if self.copies_do:
+            do = do.contiguous()
+        lse = lse.contiguous()
+        rows, block_m = self.blocks_of_rows, self.config.BLOCK_M
+        # One allocation for both: dQ's sums, then the rows' statistics.
+        sums_size = rows * block_m * self.block_d
+        work = torch.empty(sums_size + 2 * rows * block_m, dtype=torch.float32, device=q.device)
+        dq, dk, dv = (x.new_empty(shape) for x, shape in zip((q, k, v), self.shapes, strict=True))
+        ready = self.prepared
+        if ready is None or not ready[0].fits():
+            self._usual(q, k, v, o, lse, do, dq, dk, dv, work, scale)
+            return dq, dk, dv
+        first, main, last = ready
+        sums, stats = work.data_ptr(), work.data_ptr() + 4 * sums_size
+        heads, tail, end = self.ends
+        first(rows, o.data_ptr(), do.data_ptr(), lse.data_ptr(), stats, sums, *heads, rows, scale, *tail)
+        described = _described(main, (q, do, stats, k, v, dk, dv, sums), self.looks)
+        main(self.programs, *described, *self.sizes, scale * LOG2_E, scale, self.config.STAGES, self.causal)
+        last(rows, sums, dq.data_ptr(), *heads, scale, *end)
+        return dq, dk, dv
+
+    def _usual(self, q, k, v, o, lse, do, dq, dk, dv, work, scale: float) -> None:
+        from labs_helpers.attention.kernels.hopper_backward import hopper_backward_kernel
+
+        sums_size = self.sums_shape[0] * self.sums_shape[1]
+        sums, stats = work[:sums_size].view(self.sums_shape), work[sums_size:].view(self.stats_shape)
+        heads, tail, end = self.ends
+        rows = self.blocks_of_rows
+        first = prepare_kernel[(rows,)](o, do, lse, stats, sums, *heads, rows, scale, *tail)
+        tensors = zip((q, do, stats, k, v, dk, dv, sums), self.blocks, strict=True)
+        main = hopper_backward_kernel[(self.programs,)](
+            *(_descriptor(tensor, *block) for tensor, block in tensors),
+            *self.sizes,
+            scale * LOG2_E,
+            scale,
+            self.config.STAGES,
+            self.causal,
+            num_warps=4,
+        )
+        last = round_kernel[(rows,)](sums, dq, *heads, scale, *end)
+        if self.prepared is None and not hooked():
+            ready = tuple(prepare(kernel) for kernel in (first, main, last))
+            self.prepared = ready if None not in ready else None
+
+
+def block_d_of(D: int) -> int:
+    """The head dim as a tile has it."""
+    return 64 if D <= 64 else 128
+
+
+def heads_in_l2(budget: float, bytes_a_head: int, heads: int) -> int:
+    """How many heads are worked on together, for what they read to stay in the L2 cache."""
+    return max(1, min(heads, int(budget) // bytes_a_head))
+
+
+def unreadable(tensor) -> str | None:
+    """Why TMA cannot read a 16-bit (B, H, L, D) tensor; None when it can."""
+    *outer, last = tensor.stride()
+    if last != 1:
+        return f"head dim is not consecutive: strides {tensor.stride()}"
+    if tensor.data_ptr() % 16 or any(stride <= 0 or stride * 2 % 16 for stride in outer):
+        return f"rows do not start at multiples of 16 bytes, which TMA needs: strides {tensor.stride()}"
+    return None
+
+
+@functools.cache
+def multiprocessors(device: int | None) -> int:
+    """SMs of a GPU, by default of the current one."""
+    return torch.cuda.get_device_properties(
+        torch.cuda.current_device() if device is None else device
+    ).multi_processor_count
+
+
+def _contiguous(shape) -> tuple[int, ...]:
+    *_, heads, length, width = shape
+    return heads * length * width, length * width, width, 1
+
+
+def _described(ready: PreparedLaunch, tensors, looks) -> list:
+    """What the launcher takes for descriptors: tensor map, shape and strides of each. A tensor may be its address."""
+    arguments: list = []
+    for which, (tensor, (shape, strides)) in enumerate(zip(tensors, looks, strict=True)):
+        address = tensor if type(tensor) is int else tensor.data_ptr()
+        arguments.append(ready.map_of(which, address, shape, strides))
+        arguments += shape
+        arguments += strides
+    return arguments
+
+
+def _descriptor(tensor, block: tuple[int, ...], swizzle: int | None = None):
+    """The descriptor of a tensor in blocks; what sticks out is read as 0."""
+    from triton.experimental.gluon.nvidia.hopper import TensorDescriptor
+
+    return TensorDescriptor(
+        tensor, list(tensor.shape), list(tensor.stride()), list(block), _layout(block, tensor.dtype, swizzle)
+    )
+
+
+@functools.cache
+def _layout(block: tuple[int, ...], dtype, swizzle: int | None):
+    from triton.experimental.gluon import language as gl
+
+    kinds = {torch.float16: gl.float16, torch.bfloat16: gl.bfloat16, torch.float32: gl.float32}
+    if swizzle is None:
+        return gl.NVMMASharedLayout.get_default_for(list(block), kinds[dtype])
+    return gl.NVMMASharedLayout(
+        swizzle_byte_width=swizzle, element_bitwidth=kinds[dtype].primitive_bitwidth, rank=len(block)
+    )

@@ -1,0 +1,169 @@
+"""Run as a script by test_prepared_launches.py, without the interpreter and without a GPU: the kernels are compiled for
+sm_90, a driver that is a stand-in 'loads' them, and what reaches the launcher is recorded, of the usual launch and of
+the prepared one. Prints a JSON object; with `--time` also the processor time of a call's host part in µs."""
+
+import dataclasses
+import json
+import sys
+import time
+import types
+
+import torch
+import triton
+from triton.backends.compiler import GPUTarget
+from triton.backends.nvidia import driver as nvidia
+from triton.runtime import driver as runtime
+
+launched: list = []
+
+
+class Map(tuple):
+    """A tensor map: what it was made of."""
+
+
+utils = types.SimpleNamespace(
+    launch=lambda *arguments: launched.append(arguments),
+    fill_tma_descriptor=lambda *given: Map(tuple(x) if isinstance(x, list) else x for x in given),
+    build_signature_metadata=lambda signature: bytes(len(signature)),
+    load_binary=lambda name, binary, shared, device: (f"module {name}", f"function {name}", 200, 0, 1024),
+    get_device_properties=lambda device: {"max_shared_mem": 232_448, "multiprocessor_count": 132},
+)
+utils.fill_tma_descriptor_tiled = utils.fill_tma_descriptor
+runtime.set_active(
+    types.SimpleNamespace(
+        utils=utils,
+        launcher_cls=nvidia.CudaLauncher,
+        get_current_device=lambda: 0,
+        get_current_stream=lambda device: 77,
+        get_current_target=lambda: GPUTarget("cuda", 90, 32),
+    )
+)
+nvidia.compile_module_from_src = lambda **_: utils  # Triton 3.6 builds a launcher a signature
+nvidia.library_dirs = lambda: []
+nvidia.PyKernelArg = lambda nested_tuple, type: (nested_tuple, type)  # 3.7 gets it from its C module
+
+from labs_helpers.attention import flash_attention, operands, plan  # noqa: E402
+from labs_helpers.attention.kernels import decode, hopper_launch, portable  # noqa: E402
+from labs_helpers.measure.machine import this_machine  # noqa: E402
+
+gpu = dataclasses.replace(this_machine(), interpreted=False, architecture="sm_90", capability=(9, 0), device="cuda")
+for module in (plan, operands, decode, portable):
+    module.this_machine = lambda: gpu
+operands._check_for_kernels = lambda q: None
+decode.multiprocessors = hopper_launch.multiprocessors = lambda device: 132
+
+
+def comparable(x):
+    """Tuples for lists, addresses for tensors, None for hooks and for what they would be told."""
+    if isinstance(x, triton.knobs.HookChain) or "LazyDict" in str(type(x)):
+        return None
+    if isinstance(x, torch.Tensor):
+        return x.data_ptr()
+    return tuple(comparable(y) for y in x) if isinstance(x, (tuple, list)) and not isinstance(x, Map) else x
+
+
+def fixed_memory():
+    """Tensors that are made get the memory that those of the same size, dtype and turn got before."""
+    made, real, real_new = {}, torch.empty, torch.Tensor.new_empty
+    turns: dict = {}
+
+    def place(make, size, dtype):
+        turn = turns[size, dtype] = turns.get((size, dtype), -1) + 1
+        return made.setdefault((size, dtype, turn), make())
+
+    def empty(size, **given):
+        size = (size,) if isinstance(size, int) else tuple(size)
+        return place(lambda: real(size, **given), size, given["dtype"])
+
+    torch.empty = empty
+    torch.zeros = empty
+    torch.Tensor.new_empty = lambda x, size: place(lambda: real_new(x, size), tuple(size), x.dtype)
+    return turns
+
+
+def tensors(B, H, Hkv, Lq, Lk, D, dtype=torch.float16, inside=False):
+    q, k, v, do = (torch.randn(B, h, n, D).to(dtype) for h, n in ((H, Lq), (Hkv, Lk), (Hkv, Lk), (H, Lq)))
+    if inside:  # as a projection leaves them
+        q, k, v, do = (t.transpose(1, 2).contiguous().transpose(1, 2) for t in (q, k, v, do))
+    return q, k, v, do
+
+
+CASES = {
+    "self, d 64": (tensors(2, 4, 2, 256, 256, 64), True),
+    "self, d 80, heads inside": (tensors(1, 3, 1, 100, 130, 80, torch.bfloat16, True), False),
+    "long, d 64": (tensors(1, 1, 1, 1100, 1100, 64), False),
+    "decode": (tensors(2, 8, 2, 1, 1500, 64), True),
+    "decode of 5, one part": (tensors(2, 4, 4, 5, 60, 128), True),
+}
+same: list = []
+different: list = []
+
+
+def compare(name, run):
+    """run() twice, the first time as usual: every launch gets the same."""
+    turns = fixed_memory.turns
+    seen = []
+    for _ in range(3):
+        turns.clear()
+        launched.clear()
+        run()
+        seen.append([comparable(call) for call in launched])
+    (same if seen[0] == seen[1] == seen[2] and seen[0] else different).append(
+        [name, len(seen[0]), str(seen[:2])[:4000]]
+    )
+
+
+def main() -> None:
+    fixed_memory.turns = fixed_memory()
+    for name, ((q, k, v, do), causal) in CASES.items():
+        compare(f"{name}, forward", lambda q=q, k=k, v=v, c=causal: flash_attention.flash_attention(q, k, v, c))
+        if not name.startswith("decode"):
+            o, lse = flash_attention.attention_forward(q, k, v, causal)
+            o = o.clone()
+            given = (q, k, v, o, lse, do, causal)
+            compare(f"{name}, backward", lambda given=given: flash_attention.attention_backward(*given))
+    # Of a cache of keys that grows by one, no more kernels are prepared, and the launcher sees the length.
+    cache, q = torch.randn(1, 2, 3000, 64).half(), torch.randn(1, 8, 1, 64).half()
+    prepared = set()
+    for length in range(1030, 1080):
+        flash_attention.flash_attention(q, cache[:, :, :length], cache[:, :, :length])
+        prepared.add(len(decode._prepared))
+    print(json.dumps({"same": [s[:2] for s in same], "different": different, "prepared": len(prepared)}))
+
+
+def host_times() -> None:
+    def best(run, calls=200, tries=25):
+        times = []
+        for _ in range(tries):
+            began = time.process_time()
+            for _ in range(calls):
+                run()
+            times.append((time.process_time() - began) / calls * 1e6)
+            launched.clear()
+        return min(times)
+
+    torch.set_num_threads(1)
+    q, k, v, do = tensors(1, 2, 2, 64, 64, 64)
+    wanted = [t.clone().requires_grad_() for t in (q, k, v)]
+    o = flash_attention.flash_attention(*wanted, True)
+    token, keys = torch.randn(1, 8, 1, 64).half(), torch.randn(1, 2, 1024, 64).half()
+    cache, length = torch.randn(1, 2, 9000, 64).half(), [1024]
+
+    def growing():
+        length[0] += 1
+        flash_attention.flash_attention(token, cache[:, :, : length[0]], cache[:, :, : length[0]], True)
+
+    for name, run in {
+        "forward, no gradient": lambda: flash_attention.flash_attention(q, k, v, True),
+        "forward, kept for a backward": lambda: flash_attention.flash_attention(*wanted, True),
+        "backward by autograd": lambda: torch.autograd.grad(o, wanted, do, retain_graph=True),
+        "decode": lambda: flash_attention.flash_attention(token, keys, keys, True),
+    }.items():
+        run()
+        print(f"{name:30s} {best(run):6.1f} µs")
+    growing()
+    print(f"{'decode, one key more each call':30s} {best(growing, 200, 25):6.1f} µs")
+
+
+if __name__ == "__main__":
+    host_times() if "--time" in sys.argv else main()
