@@ -1,5 +1,6 @@
 """The kernel whose programs share a tile's sum: right for any shape, stride and dtype, in any order of its programs."""
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 
@@ -122,3 +123,29 @@ def test_a_barrier_stands_between_the_parts_and_the_counter():
     (compiled,) = compile_all([job(launches[0], "sm_90")])
     before, after = compiled.assembly.split("atom.global.gpu.acq_rel.add", 1)
     assert before.rfind("bar.sync") > before.rfind("st.global") > 0 and "st.global" in after and "bar.sync" in after
+
+
+def test_counters_of_a_graph_are_handed_out_once_and_end():
+    reserve = split_k.Reserve(torch.arange(100))
+    with ThreadPoolExecutor(8) as pool:
+        taken = [part for part in pool.map(reserve.take, [7] * 20) if part is not None]
+    assert len(taken) == 14 and torch.cat(taken).unique().numel() == 98 and reserve.take(1) is None
+
+
+@pytest.mark.skipif(DEVICE != "cuda", reason="CUDA graphs")
+def test_graphs_replayed_side_by_side_and_launches_in_many_streams_agree():
+    a, b, c = operands(64, 512, 4096, torch.float16)
+    expected = split_k_matmul(a, b, c, SplitConfig(64, 64, 64, 8))
+    streams = [torch.cuda.Stream() for _ in range(4)]
+    graphs, results = [torch.cuda.CUDAGraph() for _ in streams], []
+    for graph in graphs:
+        with torch.cuda.graph(graph):
+            results.append(split_k_matmul(a, b, c, SplitConfig(64, 64, 64, 8)))
+    torch.cuda.synchronize()
+    for _ in range(50):
+        for stream, graph in zip(streams, graphs, strict=True):
+            with torch.cuda.stream(stream):
+                graph.replay()
+                results.append(split_k_matmul(a, b, c, SplitConfig(64, 64, 64, 8)))
+    torch.cuda.synchronize()
+    assert all(torch.equal(result, expected) for result in results)

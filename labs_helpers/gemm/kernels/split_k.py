@@ -7,6 +7,7 @@ that the result does not depend on who was last. The idea: Osama et al., "Stream
 
 from __future__ import annotations
 
+import threading
 from dataclasses import asdict, dataclass
 
 import torch
@@ -15,7 +16,9 @@ import triton.language as tl
 
 from labs_helpers.gemm.kernels.portable import last_offset
 
+RESERVE = 2**20  # counters for launches in CUDA graphs, 4 MB a GPU
 _counters: dict[tuple[int, int], torch.Tensor] = {}  # (device, stream) → a zero for each tile
+_reserves: dict[int, Reserve] = {}
 
 
 @dataclass(frozen=True)
@@ -140,17 +143,40 @@ def split_k_matmul(a, b, c, config: SplitConfig, tf32: bool = False):
 
 
 def counters(tiles: int, device: torch.device) -> torch.Tensor:
-    """int32, a zero for each tile. A stream has its own, which every launch leaves at zero; a CUDA graph gets new ones,
-    because it may be replayed beside the stream it was captured in."""
+    """int32, a zero for each tile, which every launch leaves at zero.
+
+    Launches in one stream follow each other and share theirs. A CUDA graph may be replayed beside the stream in which
+    it was captured, so a launch that is captured gets some of its own, for good; where those have run out, or nothing
+    was launched on this GPU before, zeros that the graph writes anew each time.
+    """
     if device.type != "cuda":
         return torch.zeros(tiles, dtype=torch.int32, device=device)
     if torch.cuda.is_current_stream_capturing():
-        return torch.zeros(tiles, dtype=torch.int32, device=device)
+        reserve = _reserves.get(device.index)
+        mine = reserve.take(tiles) if reserve else None
+        return torch.zeros(tiles, dtype=torch.int32, device=device) if mine is None else mine
+    if device.index not in _reserves:
+        zeros = torch.zeros(RESERVE, dtype=torch.int32, device=device)
+        torch.cuda.synchronize(device)  # once, because a graph is replayed in any stream
+        _reserves[device.index] = Reserve(zeros)
     key = (device.index, torch.cuda.current_stream(device).cuda_stream)
     known = _counters.get(key)
     if known is None or known.numel() < tiles:
         known = _counters[key] = torch.zeros(max(tiles, 1024), dtype=torch.int32, device=device)
     return known
+
+
+class Reserve:
+    """Counters handed out once each, by threads one after the other."""
+
+    def __init__(self, zeros: torch.Tensor) -> None:
+        self._zeros, self._used, self._lock = zeros, 0, threading.Lock()
+
+    def take(self, count: int) -> torch.Tensor | None:
+        """`count` of those that are left, None where there are fewer."""
+        with self._lock:
+            first, self._used = self._used, min(self._used + count, self._zeros.numel())
+            return self._zeros[first : first + count] if self._used - first == count else None
 
 
 def worth_timing(M: int) -> list[SplitConfig]:
