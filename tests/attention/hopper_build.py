@@ -1,7 +1,11 @@
 """Run as a script, without the interpreter: build the Hopper kernels for sm_90, print what became of each as JSON."""
 
 import json
+import re
+import subprocess
 import sys
+import tempfile
+from pathlib import Path
 
 import triton
 from triton.backends.compiler import GPUTarget
@@ -33,10 +37,22 @@ def build(kernel, signature, constants):
         "loads": ptx.count("cp.async.bulk.tensor"),
         "adds": ptx.count("cp.reduce.async.bulk.tensor"),
         "shared": built.metadata.shared,
+        **resources(built.asm["cubin"]),
     }
 
 
-def forward(block_d, kind, causal, CONSUMERS, BLOCK_N, STAGES, BY_TURNS):
+def resources(cubin):
+    """Registers a thread, and bytes of them spilled to the stack."""
+    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
+        file.write(cubin)
+        file.flush()
+        tool = Path(triton.__file__).parent / "backends/nvidia/bin/cuobjdump"
+        command = [tool, "--dump-resource-usage", file.name]
+        told = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True).stdout
+    return {"registers": int(re.search(r"REG:(\d+)", told)[1]), "spills": int(re.search(r"STACK:(\d+)", told)[1])}
+
+
+def forward(block_d, kind, causal, CONSUMERS, BLOCK_N, STAGES, BY_TURNS, Q_BUFFERS=1, DRAWN=True):
     rows, keys = (descriptor(1, 1, n, block_d, kind=kind) for n in (64, BLOCK_N))
     sizes = ("heads", "group_size", "Lq", "Lk", "tiles_m", "all_heads", "head_group")
     signature = {
@@ -52,27 +68,28 @@ def forward(block_d, kind, causal, CONSUMERS, BLOCK_N, STAGES, BY_TURNS):
     return build(
         hopper_forward_kernel,
         signature,
-        {"CONSUMERS": CONSUMERS, "STAGES": STAGES, "CAUSAL": causal, "BY_TURNS": BY_TURNS},
+        {"CONSUMERS": CONSUMERS, "STAGES": STAGES, "CAUSAL": causal, "BY_TURNS": BY_TURNS}
+        | {"Q_BUFFERS": Q_BUFFERS, "DRAWN": DRAWN},
     )
 
 
-def backward(block_d, kind, causal):
-    rows = descriptor(1, 1, 64, block_d, kind=kind)
+def backward(block_d, kind, causal, BLOCK_M=64, STAGES=2, RAGGED=False):
+    rows, queries = (descriptor(1, 1, n, block_d, kind=kind) for n in (64, BLOCK_M))
     sizes = ("kv_heads", "group_size", "Lq", "Lk", "q_blocks", "tiles_n", "all_kv_heads", "head_group", "first_delta")
     signature = {
-        "q_desc": rows,
-        "do_desc": rows,
-        "stats_desc": descriptor(1, 64, kind="fp32", swizzle=0),
+        "q_desc": queries,
+        "do_desc": queries,
+        "stats_desc": descriptor(1, BLOCK_M, kind="fp32", swizzle=0),
         "k_desc": descriptor(1, 1, 64, block_d, kind=kind, swizzle=min(128, block_d)),
         "v_desc": rows,
         "dk_desc": rows,
         "dv_desc": rows,
-        "dq_desc": descriptor(64, block_d // 2, kind="fp32"),
+        "dq_desc": descriptor(BLOCK_M, block_d // 2, kind="fp32"),
         **dict.fromkeys(sizes, "i32"),
         "c": "fp32",
         "scale": "fp32",
     }
-    return build(hopper_backward_kernel, signature, {"STAGES": 2, "CAUSAL": causal})
+    return build(hopper_backward_kernel, signature, {"STAGES": STAGES, "CAUSAL": causal, "RAGGED": RAGGED})
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 import json
 import os
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -72,8 +72,11 @@ CONFIGS = [
     {"pass": "forward", "block_d": 128, "kind": "bf16", "causal": False, **asdict(forward_config(128, 4096))},
     {"pass": "forward", "block_d": 64, "kind": "fp16", "causal": True, **asdict(forward_config(64, 4096))},
     {"pass": "forward", "block_d": 64, "kind": "fp16", "causal": False, **asdict(forward_config(64, 512))},
+    {"pass": "forward", "block_d": 128, "kind": "fp16", "causal": True}
+    | asdict(replace(forward_config(128, 512), Q_BUFFERS=2, DRAWN=False)),
     {"pass": "backward", "block_d": 128, "kind": "fp16", "causal": True},
-    {"pass": "backward", "block_d": 64, "kind": "bf16", "causal": False},
+    {"pass": "backward", "block_d": 128, "kind": "fp16", "causal": False},
+    {"pass": "backward", "block_d": 64, "kind": "bf16", "causal": False, "RAGGED": True},
 ]
 
 
@@ -88,8 +91,9 @@ def test_every_configuration_builds_with_wgmma_and_tma():
         env=environment,
     )
     for config, built in zip(CONFIGS, json.loads(answer), strict=True):
-        assert built["wgmma"] > 0 and built["loads"] > 0 and built["shared"] < SHARED_LIMIT, (config, built)
+        assert built["wgmma"] > 0 and built["loads"] > 0 and built["shared"] <= SHARED_LIMIT, (config, built)
         assert (built["adds"] > 0) == (config["pass"] == "backward")
+        assert built["registers"] <= 168 and built["spills"] <= 128  # bytes of stack: a few, of what the masks need
 
 
 length = st.one_of(st.integers(1, 40), st.sampled_from([63, 64, 65, 127, 128, 129, 200, 257, 384, 700]))

@@ -11,6 +11,7 @@ import torch
 from labs_helpers.attention.configs import family
 from labs_helpers.attention.kernels import portable
 from labs_helpers.attention.kernels.decode_kernels import decode_kernel, join_kernel
+from labs_helpers.attention.kernels.hopper_launch import multiprocessors
 from labs_helpers.compile.prepared_launch import PreparedLaunch, hooked, prepare
 from labs_helpers.measure.machine import this_machine
 
@@ -159,13 +160,3 @@ def forward(q, k, v, causal: bool, scale: float, config: DecodeConfig | None = N
     """(o, lse) of valid operands, launched as if for the first time; o (B, H, Lq, D) contiguous, lse (B, H, Lq)
     float32. config, splits: as for `launch_for`."""
     return launch_for(q, k, v, causal, config, splits)(q, k, v, scale)
-
-
-@functools.cache
-def multiprocessors(device: int | None) -> int:
-    """SMs of a GPU; on a CPU 1, where nothing is gained by splitting."""
-    if device is None and not torch.cuda.is_available():
-        return 1
-    return torch.cuda.get_device_properties(
-        torch.cuda.current_device() if device is None else device
-    ).multi_processor_count

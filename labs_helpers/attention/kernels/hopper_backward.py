@@ -42,9 +42,12 @@ class Problem:
     c: gl.tensor
     scale: gl.tensor
     CAUSAL: gl.constexpr
+    RAGGED: gl.constexpr  # the last tile of keys sticks out
 
     @gluon.constexpr_function
-    def __init__(self, kv_heads, group_size, Lq, Lk, q_blocks, tiles_n, all_kv_heads, head_group, c, scale, CAUSAL):
+    def __init__(
+        self, kv_heads, group_size, Lq, Lk, q_blocks, tiles_n, all_kv_heads, head_group, c, scale, CAUSAL, RAGGED
+    ):
         self.kv_heads, self.group_size, self.Lq, self.Lk, self.q_blocks = kv_heads, group_size, Lq, Lk, q_blocks
         self.tiles_n, self.all_kv_heads, self.head_group, self.c, self.scale = (
             tiles_n,
@@ -53,7 +56,7 @@ class Problem:
             c,
             scale,
         )
-        self.CAUSAL = gl.constexpr(CAUSAL)
+        self.CAUSAL, self.RAGGED = gl.constexpr(CAUSAL), gl.constexpr(RAGGED)
 
     @gluon.jit
     def place(self):
@@ -77,8 +80,9 @@ class Problem:
     def first_whole_block(self, first_key, BLOCK_M: gl.constexpr, BLOCK_N: gl.constexpr):
         """The first block of queries that sees all keys of the tile; none where the tile sticks out."""
         first = self.first_block(first_key + BLOCK_N - 1 + BLOCK_M - 1, BLOCK_M)
-        if first_key + BLOCK_N > self.Lk:
-            first = self.q_blocks
+        if self.RAGGED:
+            if first_key + BLOCK_N > self.Lk:
+                first = self.q_blocks
         return first
 
     @gluon.jit
@@ -250,24 +254,25 @@ def consume(me: gl.constexpr, dk_desc, dv_desc, dq_desc, shared, problem):
     for i in range(0, problem.group_size):
         head = (batch * problem.kv_heads + kv_head) * problem.group_size + i
         dq_row = head * problem.q_blocks * BLOCK_M
-        for turn in range(first, whole):
-            dk, dv = one_block(
-                me,
-                dk,
-                dv,
-                step,
-                problem.block(turn, tile),
-                first_key,
-                dq_desc,
-                dq_row,
-                shared,
-                problem,
-                True,
-                layout,
-                acc_layout,
-                dq_layout,
-            )
-            step += 1
+        if problem.CAUSAL or problem.RAGGED:  # a loop that never runs would cost registers all the same
+            for turn in range(first, whole):
+                dk, dv = one_block(
+                    me,
+                    dk,
+                    dv,
+                    step,
+                    problem.block(turn, tile),
+                    first_key,
+                    dq_desc,
+                    dq_row,
+                    shared,
+                    problem,
+                    True,
+                    layout,
+                    acc_layout,
+                    dq_layout,
+                )
+                step += 1
         for turn in range(whole, problem.q_blocks):
             dk, dv = one_block(
                 me,
@@ -335,15 +340,19 @@ def hopper_backward_kernel(
     scale,
     STAGES: gl.constexpr,
     CAUSAL: gl.constexpr,
+    RAGGED: gl.constexpr,
 ):
     """Descriptors of (B, H, L, D) tensors: q and dO in blocks of BLOCK_M rows; K, V, dK, dV of 64. stats: float32,
     BLOCK_M a row, one row a block of queries: −lse/scale (−inf for a row without keys or past the end) of all heads,
     then from row first_delta on −delta. dq: float32, one row a query, every head padded to whole blocks; 0 at launch,
-    then dQ/scale. Launch with num_warps=4 and one program a tile of 128 keys and K/V head."""
+    then dQ/scale. RAGGED: Lk is no multiple of 128. Launch with num_warps=4 and one program a tile of 128 keys and
+    K/V head."""
     CONSUMERS: gl.constexpr = 2
     BLOCK_M: gl.constexpr = q_desc.block_type.shape[2]
     ROWS: gl.constexpr = k_desc.block_type.shape[2]
-    problem = Problem(kv_heads, group_size, Lq, Lk, q_blocks, tiles_n, all_kv_heads, head_group, c, scale, CAUSAL)
+    problem = Problem(
+        kv_heads, group_size, Lq, Lk, q_blocks, tiles_n, all_kv_heads, head_group, c, scale, CAUSAL, RAGGED
+    )
     kv_shape: gl.constexpr = [CONSUMERS] + k_desc.block_type.shape
     ds_layout: gl.constexpr = gl.NVMMASharedLayout.get_default_for([ROWS, BLOCK_M], q_desc.dtype)
     shared = Shared(

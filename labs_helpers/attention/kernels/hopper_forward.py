@@ -85,7 +85,8 @@ class Problem:
 
 @aggregate
 class Queue:
-    """The next tile's number, which the loading warp draws from a counter in memory and hands to the consumers."""
+    """The next tile's number, which the loading warp draws from a counter in memory and hands to the consumers. It runs
+    as many tiles ahead as there are buffers of q; twice as many slots keep what has not been taken yet."""
 
     tile: gl.shared_memory_descriptor
     full: gl.shared_memory_descriptor
@@ -96,21 +97,37 @@ class Queue:
 
     @gluon.jit
     def put(self, turn, tile):
+        SLOTS: gl.constexpr = self.full.type.shape[0]
         layout: gl.constexpr = gl.BlockedLayout([1], [32], [1], [0])
-        self.tile.index(turn & 1).store(gl.full((1,), tile, gl.int32, layout))
-        mbarrier.arrive(self.full.index(turn & 1), count=1)
+        self.tile.index(turn % SLOTS).store(gl.full((1,), tile, gl.int32, layout))
+        mbarrier.arrive(self.full.index(turn % SLOTS), count=1)
 
     @gluon.jit
     def take(self, turn):
+        SLOTS: gl.constexpr = self.full.type.shape[0]
         layout: gl.constexpr = gl.BlockedLayout([1], [32], [4], [0])
-        mbarrier.wait(self.full.index(turn & 1), (turn >> 1) & 1)
-        return gl.max(self.tile.index(turn & 1).load(layout), 0)
+        mbarrier.wait(self.full.index(turn % SLOTS), (turn // SLOTS) & 1)
+        return gl.max(self.tile.index(turn % SLOTS).load(layout), 0)
 
 
 @gluon.jit
-def load(q_desc, k_desc, v_desc, counter_ptr, q_buffers, q_full, q_empty, k_ring, v_ring, queue, problem):
+def load(
+    q_desc,
+    k_desc,
+    v_desc,
+    counter_ptr,
+    q_buffers,
+    q_full,
+    q_empty,
+    k_ring,
+    v_ring,
+    queue,
+    problem,
+    DRAWN: gl.constexpr,
+):
     """The loading warp: q once a tile, K and V block by block, in the order in which the consumers take them."""
-    CONSUMERS: gl.constexpr = q_buffers.type.shape[0]
+    Q_BUFFERS: gl.constexpr = q_full.type.shape[0]
+    CONSUMERS: gl.constexpr = q_buffers.type.shape[0] // Q_BUFFERS
     ROWS: gl.constexpr = q_desc.block_type.shape[2]
     BLOCK_M: gl.constexpr = ROWS * CONSUMERS
     BLOCK_N: gl.constexpr = k_desc.block_type.shape[2]
@@ -122,13 +139,21 @@ def load(q_desc, k_desc, v_desc, counter_ptr, q_buffers, q_full, q_empty, k_ring
         row, place = problem.place(tile)
         batch, head = place // problem.heads, place % problem.heads
         kv_head = head // problem.group_size
-        tile = gl.num_programs(0) + gl.atomic_add(counter_ptr, 1, sem="relaxed")
-        mbarrier.wait(q_empty.index(0), turn & 1 ^ 1)
-        queue.put(turn, tile)  # q is free: every consumer has read the slot of two turns ago
-        mbarrier.expect(q_full.index(0), BLOCK_M * D * 2)
+        if DRAWN:
+            tile = gl.num_programs(0) + gl.atomic_add(counter_ptr, 1, sem="relaxed")
+        else:
+            tile += gl.num_programs(0)
+        slot = turn % Q_BUFFERS
+        mbarrier.wait(q_empty.index(slot), turn // Q_BUFFERS & 1 ^ 1)
+        # This q is free, so every consumer has taken the tile after the one before that q's: the slot is free too.
+        queue.put(turn, tile)
+        mbarrier.expect(q_full.index(slot), BLOCK_M * D * 2)
         for i in gl.static_range(CONSUMERS):
             tma.async_copy_global_to_shared(
-                q_desc, [batch, head, row * BLOCK_M + i * ROWS, 0], q_full.index(0), q_buffers.index(i)
+                q_desc,
+                [batch, head, row * BLOCK_M + i * ROWS, 0],
+                q_full.index(slot),
+                q_buffers.index(slot * CONSUMERS + i),
             )
         turn += 1
         blocks = problem.key_blocks((row + 1) * BLOCK_M, BLOCK_N)
@@ -218,14 +243,14 @@ def consume(
     BY_TURNS: gl.constexpr,
 ):
     """Consumer `me`, a warpgroup: its rows of each tile, from q to o and lse."""
-    CONSUMERS: gl.constexpr = q_buffers.type.shape[0]
+    Q_BUFFERS: gl.constexpr = q_full.type.shape[0]
+    CONSUMERS: gl.constexpr = q_buffers.type.shape[0] // Q_BUFFERS
     ROWS: gl.constexpr = q_buffers.type.shape[3]
     BLOCK_M: gl.constexpr = ROWS * CONSUMERS
     BLOCK_N: gl.constexpr = k_ring.buffers.type.shape[3]
     D: gl.constexpr = k_ring.buffers.type.shape[4]
     layout: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, BLOCK_N, 16])
     o_layout: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, D, 16])
-    q = q_buffers.index(me).reshape([ROWS, D])
     mine, others = turns.index(me), turns.index((me + 1) % CONSUMERS)
     step = 0
     rounds = 0
@@ -235,7 +260,9 @@ def consume(
         row, place = problem.place(tile)
         first_row = row * BLOCK_M + me * ROWS
         blocks = problem.key_blocks((row + 1) * BLOCK_M, BLOCK_N)
-        mbarrier.wait(q_full.index(0), turn & 1)
+        slot = turn % Q_BUFFERS
+        q = q_buffers.index(slot * CONSUMERS + me).reshape([ROWS, D])
+        mbarrier.wait(q_full.index(slot), turn // Q_BUFFERS & 1)
         if problem.CAUSAL and CONSUMERS == 3:
             # The tile's last blocks may lie behind everything that these rows see: let them pass.
             seen = problem.key_blocks(first_row + ROWS, BLOCK_N)
@@ -250,7 +277,7 @@ def consume(
                 v_ring.release(step)
                 step += 1
             blocks = min(seen, blocks)
-        # The last block has no P·V before it, and always a mask.
+        # The last block has no P·V before it, and a mask unless it is a whole one.
         k_ring.wait_full(step)
         s = gl.zeros((ROWS, BLOCK_N), gl.float32, layout)
         s = warpgroup_mma(q, k_ring.buffer(step).permute((1, 0)), s, use_acc=False, is_async=True)
@@ -269,30 +296,31 @@ def consume(
         if problem.CAUSAL:
             whole = min(whole, max(first_row + 1 + problem.Lk - problem.Lq, 0) // BLOCK_N)
         whole = min(whole, blocks - 1)
-        for i in range(whole, blocks - 1):
-            key = (whole + blocks - 2 - i) * BLOCK_N
-            e, m, l, acc = next_block(
-                q,
-                k_ring,
-                v_ring,
-                mine,
-                others,
-                step,
-                rounds,
-                e,
-                m,
-                l,
-                acc,
-                first_row,
-                key,
-                problem,
-                True,
-                BY_TURNS,
-                layout,
-                o_layout,
-            )
-            step += 1
-            rounds += 1
+        if problem.CAUSAL:  # without it the last block alone may need a mask
+            for i in range(whole, blocks - 1):
+                key = (whole + blocks - 2 - i) * BLOCK_N
+                e, m, l, acc = next_block(
+                    q,
+                    k_ring,
+                    v_ring,
+                    mine,
+                    others,
+                    step,
+                    rounds,
+                    e,
+                    m,
+                    l,
+                    acc,
+                    first_row,
+                    key,
+                    problem,
+                    True,
+                    BY_TURNS,
+                    layout,
+                    o_layout,
+                )
+                step += 1
+                rounds += 1
         for _ in range(0, whole):
             e, m, l, acc = next_block(
                 q,
@@ -316,7 +344,7 @@ def consume(
             )
             step += 1
             rounds += 1
-        mbarrier.arrive(q_empty.index(0), count=1)
+        mbarrier.arrive(q_empty.index(slot), count=1)
         p = gl.convert_layout(e.to(q.dtype), gl.DotOperandLayout(0, o_layout, 2))
         v_ring.wait_full(step - 1)
         acc = warpgroup_mma(p, v_ring.buffer(step - 1), acc, is_async=True)
@@ -414,18 +442,22 @@ def hopper_forward_kernel(
     STAGES: gl.constexpr,
     CAUSAL: gl.constexpr,
     BY_TURNS: gl.constexpr,
+    Q_BUFFERS: gl.constexpr,
+    DRAWN: gl.constexpr,
 ):
     """Descriptors of (B, H, L, D) tensors: q and o in blocks of 64 rows, K and V of BLOCK_N. lse: (B, H, Lq) float32.
-    counter: one int32, 0 at launch. See Problem for the sizes. Launch with num_warps=4 and at most one program an SM
-    and one a tile of CONSUMERS · 64 rows."""
+    counter: one int32, 0 at launch; without DRAWN it is not touched, and a program's tiles lie num_programs apart.
+    See Problem for the sizes. Launch with num_warps=4 and at most one program an SM and one a tile of
+    CONSUMERS · 64 rows."""
     problem = Problem(heads, group_size, Lq, Lk, tiles_m, all_heads, head_group, c, CAUSAL)
-    shape: gl.constexpr = [CONSUMERS] + q_desc.block_type.shape
-    q_buffers = gl.allocate_shared_memory(q_desc.dtype, shape, q_desc.layout)
-    o_buffers = gl.allocate_shared_memory(o_desc.dtype, shape, o_desc.layout)
-    q_full, q_empty = barriers(1, 1), barriers(1, CONSUMERS)
+    q_shape: gl.constexpr = [Q_BUFFERS * CONSUMERS] + q_desc.block_type.shape
+    o_shape: gl.constexpr = [CONSUMERS] + q_desc.block_type.shape
+    q_buffers = gl.allocate_shared_memory(q_desc.dtype, q_shape, q_desc.layout)
+    o_buffers = gl.allocate_shared_memory(o_desc.dtype, o_shape, o_desc.layout)
+    q_full, q_empty = barriers(Q_BUFFERS, 1), barriers(Q_BUFFERS, CONSUMERS)
     k_ring, v_ring = ring_of(k_desc, STAGES, CONSUMERS), ring_of(v_desc, STAGES, CONSUMERS)
-    slots = gl.allocate_shared_memory(gl.int32, [2, 1], gl.SwizzledSharedLayout(1, 1, 1, [0]))
-    queue = Queue(slots, barriers(2, 1))
+    slots = gl.allocate_shared_memory(gl.int32, [2 * Q_BUFFERS, 1], gl.SwizzledSharedLayout(1, 1, 1, [0]))
+    queue = Queue(slots, barriers(2 * Q_BUFFERS, 1))
     turns = barriers(CONSUMERS, 1)
     if BY_TURNS:
         mbarrier.arrive(turns.index(0), count=1)
@@ -469,7 +501,20 @@ def hopper_forward_kernel(
                 ),
                 (
                     load,
-                    (q_desc, k_desc, v_desc, counter_ptr, q_buffers, q_full, q_empty, k_ring, v_ring, queue, problem),
+                    (
+                        q_desc,
+                        k_desc,
+                        v_desc,
+                        counter_ptr,
+                        q_buffers,
+                        q_full,
+                        q_empty,
+                        k_ring,
+                        v_ring,
+                        queue,
+                        problem,
+                        DRAWN,
+                    ),
                 ),
             ],
             [4, 1],
@@ -531,7 +576,20 @@ def hopper_forward_kernel(
                 ),
                 (
                     load,
-                    (q_desc, k_desc, v_desc, counter_ptr, q_buffers, q_full, q_empty, k_ring, v_ring, queue, problem),
+                    (
+                        q_desc,
+                        k_desc,
+                        v_desc,
+                        counter_ptr,
+                        q_buffers,
+                        q_full,
+                        q_empty,
+                        k_ring,
+                        v_ring,
+                        queue,
+                        problem,
+                        DRAWN,
+                    ),
                 ),
             ],
             [4, 4, 1],

@@ -25,12 +25,15 @@ MIB = 2**20
 @dataclass(frozen=True)
 class ForwardConfig:
     """CONSUMERS warpgroups of 64 query rows; BLOCK_N keys and STAGES buffers of K and V; BY_TURNS: a consumer starts
-    its products only after the one before has started its own."""
+    its products only after the one before has started its own. Q_BUFFERS: 2 loads a tile's q while the tile before is
+    computed. DRAWN: tiles are drawn from a counter as programs become free, and not dealt out beforehand."""
 
     CONSUMERS: int
     BLOCK_N: int
     STAGES: int
     BY_TURNS: bool
+    Q_BUFFERS: int = 1
+    DRAWN: bool = True
 
 
 @dataclass(frozen=True)
@@ -56,7 +59,9 @@ class ForwardLaunch:
         # All programs together read the K and V of a group. With a mask, a larger group is easier to share out evenly.
         head_group = heads_in_l2((48 if causal else 12) * MIB, Lk * block_d * 4, B * H)
         self.sizes = (H, H // Hkv, Lq, Lk, tiles_m, B * H, head_group)
-        self.constants = (config.CONSUMERS, config.STAGES, self.causal, config.BY_TURNS)
+        self.programs = min(multiprocessors(q.device.index), self.tiles)
+        self.drawn = config.DRAWN and self.tiles > self.programs  # one tile each needs no counter, and no zeroing of it
+        self.constants = (config.CONSUMERS, config.STAGES, self.causal, config.BY_TURNS, config.Q_BUFFERS, self.drawn)
         self.prepared: PreparedLaunch | None = None
 
     def __call__(self, q, k, v, scale: float):
@@ -65,24 +70,21 @@ class ForwardLaunch:
             return portable.forward(q, k, v, self.causal, scale)  # here the maximum is taken before the scale
         o = q.new_empty(self.shape)
         lse = torch.empty(self.shape[:3], dtype=torch.float32, device=self.device)
-        counter = torch.zeros(1, dtype=torch.int32, device=self.device)
+        counter = torch.zeros(1, dtype=torch.int32, device=self.device) if self.drawn else lse.view(torch.int32)
         numbers = (*self.sizes, scale * LOG2_E, *self.constants)
         ready = self.prepared
         if ready is None or not ready.fits():
             self._usual((q, k, v, o), lse, counter, numbers)
         else:
             described = _described(ready, (q, k, v, o), self.looks)
-            ready(self.programs(), *described, lse.data_ptr(), counter.data_ptr(), *numbers)
+            ready(self.programs, *described, lse.data_ptr(), counter.data_ptr(), *numbers)
         return o, lse
-
-    def programs(self) -> int:
-        return min(multiprocessors(self.device.index), self.tiles)
 
     def _usual(self, tensors, lse, counter, numbers) -> None:
         from labs_helpers.attention.kernels.hopper_forward import hopper_forward_kernel
 
         described = [_descriptor(t, block) for t, block in zip(tensors, self.blocks, strict=True)]
-        kernel = hopper_forward_kernel[(self.programs(),)](*described, lse, counter, *numbers, num_warps=4)
+        kernel = hopper_forward_kernel[(self.programs,)](*described, lse, counter, *numbers, num_warps=4)
         self.prepared = self.prepared or (None if hooked() else prepare(kernel))
 
 
@@ -119,6 +121,7 @@ class BackwardLaunch:
         # A group's q, dO and dQ, 8 bytes an element, are read and added to by all programs together.
         head_group = heads_in_l2(16 * MIB, H // Hkv * Lq * block_d * 8, B * Hkv)
         self.sizes = (Hkv, H // Hkv, Lq, Lk, q_blocks, tiles_n, B * Hkv, head_group, all_blocks)
+        self.constants = (config.STAGES, self.causal, Lk % BACKWARD_BLOCK_N != 0)
         self.ends = (H, Lq, q_blocks), (*o.stride(), *do_strides, D, block_m, block_d), (D, block_m, block_d)
         self.prepared: tuple[PreparedLaunch, ...] | None = None
 
@@ -143,7 +146,7 @@ class BackwardLaunch:
         heads, tail, end = self.ends
         first(rows, o.data_ptr(), do.data_ptr(), lse.data_ptr(), stats, sums, *heads, rows, scale, *tail)
         described = _described(main, (q, do, stats, k, v, dk, dv, sums), self.looks)
-        main(self.programs, *described, *self.sizes, scale * LOG2_E, scale, self.config.STAGES, self.causal)
+        main(self.programs, *described, *self.sizes, scale * LOG2_E, scale, *self.constants)
         last(rows, sums, dq.data_ptr(), *heads, scale, *end)
         return dq, dk, dv
 
@@ -161,8 +164,7 @@ class BackwardLaunch:
             *self.sizes,
             scale * LOG2_E,
             scale,
-            self.config.STAGES,
-            self.causal,
+            *self.constants,
             num_warps=4,
         )
         last = round_kernel[(rows,)](sums, dq, *heads, scale, *end)
@@ -193,7 +195,9 @@ def unreadable(tensor) -> str | None:
 
 @functools.cache
 def multiprocessors(device: int | None) -> int:
-    """SMs of a GPU, by default of the current one."""
+    """SMs of a GPU, by default of the current one; 1 where there is none."""
+    if device is None and not torch.cuda.is_available():
+        return 1
     return torch.cuda.get_device_properties(
         torch.cuda.current_device() if device is None else device
     ).multi_processor_count
