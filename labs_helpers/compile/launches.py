@@ -10,6 +10,8 @@ from functools import cached_property
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
+from labs_helpers.compile.prepared_launch import usual_launches
+
 if TYPE_CHECKING:
     import torch
 
@@ -92,7 +94,8 @@ def record_launches(run: bool = True) -> Iterator[list[Launch]]:
     for kind, original in originals.items():
         kind.run = recorded(original)
     try:
-        yield launches
+        with usual_launches():
+            yield launches
     finally:
         for kind, original in originals.items():
             kind.run = original

@@ -12,12 +12,16 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 VERSIONS = ("3.6.", "3.7.")
 MAPS = 1024  # tensor maps that a kernel keeps: 128 bytes each and no operand's memory
+_changing = threading.Lock()
+_recorders = 0  # how many `usual_launches` blocks are open
 
 
 @dataclass(frozen=True)
@@ -115,10 +119,53 @@ def prepare(kernel: Any) -> PreparedLaunch | None:
     return PreparedLaunch(kernel, launch, order)
 
 
+@contextmanager
+def usual_launches() -> Iterator[None]:
+    """Inside the block every launch is Triton's usual one, which somebody watches."""
+    global _recorders
+    with _changing:
+        _recorders += 1
+    try:
+        yield
+    finally:
+        with _changing:
+            _recorders -= 1
+
+
 def hooked() -> bool:
-    """Whether somebody wants to be told of launches (a profiler), or asks for debug builds: then launch as usual."""
+    """Whether somebody wants to be told of launches (a profiler, `record_launches`), or asks for debug builds: then
+    launch as usual."""
     from triton import knobs
 
+    if _recorders:
+        return True
     runtime = knobs.runtime
     hooks = (runtime.launch_enter_hook, runtime.launch_exit_hook)
     return runtime.debug or any(hook is not None and getattr(hook, "calls", True) for hook in hooks)
+
+
+class TensorLaunch:
+    """A kernel of pointers, integers and constants, in this order, launched as usual the first time and prepared then.
+
+    One for operands of one dtype, integers and alignment: those decide how Triton specialises a kernel. numbers: the
+    integers. constants: name → value. options: num_warps and its like. Tensors are passed at each call, and not kept.
+    """
+
+    def __init__(
+        self, kernel: Any, programs: int, numbers: tuple[int, ...], constants: dict[str, Any], options: dict[str, Any]
+    ) -> None:
+        self._kernel, self._programs, self._keywords = kernel, programs, constants | options
+        self._numbers, self._constants = numbers, constants
+        self._rest: tuple[Any, ...] = ()
+        self._prepared: PreparedLaunch | None = None
+
+    def __call__(self, *tensors: Any) -> None:
+        ready = self._prepared
+        if ready is not None and ready.fits():
+            ready(self._programs, *[tensor.data_ptr() for tensor in tensors], *self._rest)
+            return
+        kernel = self._kernel[(self._programs,)](*tensors, *self._numbers, **self._keywords)
+        if ready is None and not hooked():
+            in_order = [self._constants[name] for name in self._kernel.arg_names if name in self._constants]
+            self._rest = (*self._numbers, *in_order)
+            self._prepared = prepare(kernel)

@@ -73,7 +73,7 @@ def test_on_recorded_shapes_left_out_the_choice_is_near_the_best():
     """The portable kernel's sweeps; the numbers that they gave, rounded up, so that a change of the model shows."""
     for machine, shapes, median, most in (("nvidia-h200", 10, 0.02, 0.12), ("nvidia-h100-80gb-hbm3", 7, 0.01, 0.05)):
         lost = [loss for _, loss, _ in model_study.losses(model_study.portable(machine), SMS).values()]
-        assert len(lost) == shapes and numpy.median(lost) <= median and max(lost) <= most
+        assert len(lost) >= shapes and numpy.median(lost) <= median and max(lost) <= most
 
 
 @pytest.mark.skipif(not hopper.gluon_fits(), reason="this Triton's Gluon is another")

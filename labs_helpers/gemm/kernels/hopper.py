@@ -91,7 +91,7 @@ def _launch_for(M: int, N: int, K: int, dtype, device, config: HopperConfig) -> 
 
 class HopperLaunch:
     """One shape with one configuration on one device: the first call goes through Triton, the others go straight to
-    what it prepared. The integers decide how the kernel is specialised, so a shape has its own."""
+    what it prepared."""
 
     def __init__(self, M: int, N: int, K: int, config: HopperConfig, multiprocessors: int):
         tiles = -(-M // config.BLOCK_M) * -(-N // config.BLOCK_N)

@@ -7,6 +7,7 @@ that the result does not depend on who was last. The idea: Osama et al., "Stream
 
 from __future__ import annotations
 
+import functools
 import threading
 from dataclasses import asdict, dataclass
 
@@ -14,7 +15,7 @@ import torch
 import triton
 import triton.language as tl
 
-from labs_helpers.gemm.kernels.portable import last_offset
+from labs_helpers.compile.prepared_launch import TensorLaunch
 
 RESERVE = 2**20  # counters for launches in CUDA graphs, 4 MB a GPU
 _counters: dict[tuple[int, int], torch.Tensor] = {}  # (device, stream) → a zero for each tile
@@ -112,34 +113,34 @@ def split_k_kernel(
 
 def split_k_matmul(a, b, c, config: SplitConfig, tf32: bool = False):
     """ReLU(A·B + C) by programs that share tiles. Operands as `plan.check_operands` accepts them; returns (M, N)."""
-    (M, K), N = a.shape, b.shape[1]
+    M, N = c.shape
     d = torch.empty((M, N), dtype=a.dtype, device=a.device)
+    look = tuple((x.shape, x.stride(), x.data_ptr() % 16) for x in (a, b, c))
+    launch, tiles, floats = _launch_for(look, a.dtype, a.device, config, "tf32" if tf32 else "ieee")
+    parts = torch.empty(floats, dtype=torch.float32, device=a.device)
+    launch(a, b, c, d, parts, counters(tiles, a.device))
+    return d
+
+
+@functools.lru_cache(1024)
+def _launch_for(look, dtype, device, config: SplitConfig, precision: str) -> tuple[TensorLaunch, int, int]:
+    """(launch of a, b, c, d, parts and counters; tiles; floats of the parts) for operands of this look."""
+    ((M, K), *_), ((_, N), *_), _ = look
     tiles = triton.cdiv(M, config.BLOCK_M) * triton.cdiv(N, config.BLOCK_N)
     steps = triton.cdiv(triton.cdiv(K, config.BLOCK_K), config.SPLITS)
     splits = triton.cdiv(triton.cdiv(K, config.BLOCK_K), steps)  # those that have anything to add
-    parts = torch.empty(splits * tiles * config.BLOCK_M * config.BLOCK_N, dtype=torch.float32, device=a.device)
-    split_k_kernel[(tiles * splits,)](
-        a,
-        b,
-        c,
-        d,
-        parts,
-        counters(tiles, a.device),
-        M,
-        N,
-        K,
-        splits,
-        steps,
-        *a.stride(),
-        *b.stride(),
-        *c.stride(),
-        *d.stride(),
-        PRECISION="tf32" if tf32 else "ieee",
-        EVEN_K=K % config.BLOCK_K == 0,
-        WIDE=any(last_offset(t) + 2**20 >= 2**31 for t in (a, b, c, d)),
-        **config.keywords(),
-    )
-    return d
+    matrices = [(shape, stride) for shape, stride, _ in look] + [((M, N), (N, 1))]
+    wide = any(_last_offset(*matrix) + 2**20 >= 2**31 for matrix in matrices)
+    numbers = (M, N, K, splits, steps, *(number for _, stride in matrices for number in stride))
+    keywords = config.keywords()
+    options = {name: keywords.pop(name) for name in ("num_warps", "num_stages")}
+    constants = keywords | {"PRECISION": precision, "EVEN_K": K % config.BLOCK_K == 0, "WIDE": wide}
+    launch = TensorLaunch(split_k_kernel, tiles * splits, numbers, constants, options)
+    return launch, tiles, splits * tiles * config.BLOCK_M * config.BLOCK_N
+
+
+def _last_offset(shape, strides) -> int:
+    return sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True))
 
 
 def counters(tiles: int, device: torch.device) -> torch.Tensor:
@@ -173,10 +174,11 @@ class Reserve:
         self._zeros, self._used, self._lock = zeros, 0, threading.Lock()
 
     def take(self, count: int) -> torch.Tensor | None:
-        """`count` of those that are left, None where there are fewer."""
+        """`count` of those that are left, from a multiple of 16 bytes on; None where there are fewer."""
         with self._lock:
-            first, self._used = self._used, min(self._used + count, self._zeros.numel())
-            return self._zeros[first : first + count] if self._used - first == count else None
+            first = self._used
+            self._used = min(first + -(-count // 4) * 4, self._zeros.numel())
+            return self._zeros[first : first + count] if self._used - first >= count else None
 
 
 def worth_timing(M: int) -> list[SplitConfig]:
