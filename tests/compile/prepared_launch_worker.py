@@ -70,6 +70,13 @@ def flatten(arguments):
         yield from flatten(x) if isinstance(x, tuple) else (x,)
 
 
+def without_hooks(arguments):
+    """None for what the usual launch passes of hooks: what they would be told, and the two chains, which are empty."""
+    hooks = [isinstance(x, triton.knobs.HookChain) or "LazyDict" in str(type(x)) for x in arguments]
+    assert sum(hooks) == 3
+    return comparable(None if hook else x for hook, x in zip(hooks, arguments, strict=True))
+
+
 def slices(M, N, K, pad, dtype):
     return [torch_empty(m, n + pad, dtype=dtype)[:, :n] for m, n in ((M, K), (K, N), (M, N))]
 
@@ -88,18 +95,25 @@ for *shape, config in CASES:
         hopper.hopper_matmul(a, b, c, config)
         again = launched.pop()
         answer["cases"] += 1
-        # The usual launch passes what hooks would be told, and the chains of hooks, all of them empty.
-        hooks = [i for i, x in enumerate(usual) if isinstance(x, triton.knobs.HookChain) or "LazyDict" in str(type(x))]
-        told = tuple(None if i in hooks else x for i, x in enumerate(usual))
-        if comparable(told) != comparable(again) or len(hooks) != 3:
-            answer["different"].append([str(shape), str(comparable(told)), str(comparable(again))])
+        if without_hooks(usual) != comparable(again):
+            answer["different"].append([str(shape), str(without_hooks(usual)), str(comparable(again))])
     answer.setdefault("encoded", []).append([made, len(encoded) - made])
     encoded.clear()
 
 # A kernel of pointers: the usual launch passes tensors, the prepared one their addresses.
-from labs_helpers.gemm.kernels import split_k  # noqa: E402
+from labs_helpers.gemm.configs import Config  # noqa: E402
+from labs_helpers.gemm.kernels import portable, split_k  # noqa: E402
 
 answer["pointers"] = []
+
+
+def compare_pointers(usual, again):
+    told = list(flatten(without_hooks(usual)))
+    addresses = [x.data_ptr() if isinstance(x, torch.Tensor) else x for x in told]
+    same_ones = addresses == list(flatten(comparable(again)))
+    answer["pointers"].append([same_ones, any(isinstance(x, torch.Tensor) for x in told)])
+
+
 for M, K, N, pad in ((16, 512, 256, 0), (1, 130, 40, 0), (33, 257, 129, 3)):
     a, b, c = slices(M, N, K, pad, torch.float16)
     zeros, config = torch.zeros(64, dtype=torch.int32), split_k.SplitConfig(16, 64, 64, 3)
@@ -107,14 +121,10 @@ for M, K, N, pad in ((16, 512, 256, 0), (1, 130, 40, 0), (33, 257, 129, 3)):
     torch.empty = lambda size, **keywords: same.setdefault((size, str(keywords)), torch_empty(size, **keywords))
     for _ in range(2):
         split_k.split_k_matmul(a, b, c, config)
-    usual, again = launched
-    launched.clear()
-    hooks = [i for i, x in enumerate(usual) if isinstance(x, triton.knobs.HookChain) or "LazyDict" in str(type(x))]
-    told = comparable(None if i in hooks else x for i, x in enumerate(usual))
-    addresses = [x.data_ptr() if isinstance(x, torch.Tensor) else x for x in flatten(told)]
-    answer["pointers"].append(
-        [addresses == list(flatten(comparable(again))), any(isinstance(x, torch.Tensor) for x in flatten(told))]
-    )
+        portable.portable_matmul(a, b, c, Config(32, 64, 64))
+    cases, launched[:] = [launched[0::2], launched[1::2]], []
+    for usual, again in cases:
+        compare_pointers(usual, again)
 torch.empty = lambda size, **keywords: same.setdefault(tuple(size), torch_empty(size, **keywords))
 
 # Another tensor of the same look: only its own map is made, and no reference to the old one is kept.

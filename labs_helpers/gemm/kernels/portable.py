@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import functools
+
 import torch
 import triton
 import triton.language as tl
 
+from labs_helpers.compile.prepared_launch import TensorLaunch
 from labs_helpers.gemm.configs import Config
 from labs_helpers.gemm.kernels.tile_order import grouped_tile
 
@@ -66,29 +69,26 @@ def fused_matmul_kernel(
 
 def portable_matmul(a, b, c, config: Config, tf32: bool = False):
     """ReLU(A·B + C) by the portable kernel. Operands as `plan.check_operands` accepts them; returns (M, N)."""
-    (M, K), N = a.shape, b.shape[1]
-    d = torch.empty((M, N), dtype=a.dtype, device=a.device)
-    grid = (triton.cdiv(M, config.BLOCK_M) * triton.cdiv(N, config.BLOCK_N),)
-    fused_matmul_kernel[grid](
-        a,
-        b,
-        c,
-        d,
-        M,
-        N,
-        K,
-        *a.stride(),
-        *b.stride(),
-        *c.stride(),
-        *d.stride(),
-        PRECISION="tf32" if tf32 else "ieee",
-        EVEN_K=K % config.BLOCK_K == 0,
-        WIDE=any(last_offset(t) + 2**20 >= 2**31 for t in (a, b, c, d)),
-        **config.keywords(),
-    )
+    d = torch.empty(c.shape, dtype=a.dtype, device=a.device)
+    look = tuple((x.shape, x.stride(), x.data_ptr() % 16) for x in (a, b, c))
+    _launch_for(look, a.dtype, a.device, config, "tf32" if tf32 else "ieee")(a, b, c, d)
     return d
 
 
-def last_offset(tensor) -> int:
+@functools.lru_cache(1024)
+def _launch_for(look, dtype, device, config: Config, precision: str) -> TensorLaunch:
+    """The launch of a, b, c and d for operands of this look: (shape, strides, alignment) of each of a, b and c."""
+    ((M, K), *_), ((_, N), *_), _ = look
+    matrices = [(shape, strides) for shape, strides, _ in look] + [((M, N), (N, 1))]
+    wide = any(last_offset(*matrix) + 2**20 >= 2**31 for matrix in matrices)
+    numbers = (M, N, K, *(number for _, strides in matrices for number in strides))
+    keywords = config.keywords()
+    options = {name: keywords.pop(name) for name in ("num_warps", "num_stages")}
+    constants = keywords | {"PRECISION": precision, "EVEN_K": K % config.BLOCK_K == 0, "WIDE": wide}
+    programs = triton.cdiv(M, config.BLOCK_M) * triton.cdiv(N, config.BLOCK_N)
+    return TensorLaunch(fused_matmul_kernel, programs, numbers, constants, options)
+
+
+def last_offset(shape, strides) -> int:
     """The offset of the last element from the first, in elements."""
-    return sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
+    return sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True))

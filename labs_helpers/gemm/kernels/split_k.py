@@ -16,6 +16,7 @@ import triton
 import triton.language as tl
 
 from labs_helpers.compile.prepared_launch import TensorLaunch
+from labs_helpers.gemm.kernels.portable import last_offset
 
 RESERVE = 2**20  # counters for launches in CUDA graphs, 4 MB a GPU
 _counters: dict[tuple[int, int], torch.Tensor] = {}  # (device, stream) → a zero for each tile
@@ -130,17 +131,13 @@ def _launch_for(look, dtype, device, config: SplitConfig, precision: str) -> tup
     steps = triton.cdiv(triton.cdiv(K, config.BLOCK_K), config.SPLITS)
     splits = triton.cdiv(triton.cdiv(K, config.BLOCK_K), steps)  # those that have anything to add
     matrices = [(shape, stride) for shape, stride, _ in look] + [((M, N), (N, 1))]
-    wide = any(_last_offset(*matrix) + 2**20 >= 2**31 for matrix in matrices)
+    wide = any(last_offset(*matrix) + 2**20 >= 2**31 for matrix in matrices)
     numbers = (M, N, K, splits, steps, *(number for _, stride in matrices for number in stride))
     keywords = config.keywords()
     options = {name: keywords.pop(name) for name in ("num_warps", "num_stages")}
     constants = keywords | {"PRECISION": precision, "EVEN_K": K % config.BLOCK_K == 0, "WIDE": wide}
     launch = TensorLaunch(split_k_kernel, tiles * splits, numbers, constants, options)
     return launch, tiles, splits * tiles * config.BLOCK_M * config.BLOCK_N
-
-
-def _last_offset(shape, strides) -> int:
-    return sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True))
 
 
 def counters(tiles: int, device: torch.device) -> torch.Tensor:
