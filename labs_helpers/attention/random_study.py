@@ -74,16 +74,20 @@ def measure_shape(shape: Shape, dtype: torch.dtype, rounds: int = 3, ms: float =
     corners = [_corner(shape, *where) for where in {(0, 0), (shape.B - 1, shape.Hkv - 1)}]
     exact = [_exact([t[part] for t, part in zip((q, k, v, do), corner, strict=True)], shape) for corner in corners]
     stream = torch.cuda.Stream() if here.device == "cuda" else None
-    records, calls, errors = [], {}, {}
-    for name, way in ways(shape).items():
+
+    def call_of(direction: str, way: Way) -> Callable[[], Any]:
+        """What is timed. A backward runs on the stream on which its forward, which is done here, ran."""
+        if direction == "forward":
+            return partial(way, q, k, v)
+        return partial(torch.autograd.grad, way(q, k, v), (q, k, v), do, retain_graph=True)
+
+    records, calls, errors, all_ways = [], {}, {}, ways(shape)
+    for name, way in all_ways.items():
         try:
-            with torch.cuda.stream(stream):  # None: no other stream. A graph's backward runs where its forward ran.
-                o = way(q, k, v)
-                got = [o.detach()]
-                if "backward" in directions:
-                    got += torch.autograd.grad(o, (q, k, v), do, retain_graph=True)
-            if stream is not None:
-                stream.synchronize()
+            got = [way(q, k, v).detach()]
+            if "backward" in directions:
+                calls["backward", name] = call_of("backward", way)
+                got += calls["backward", name]()
             wrong = [0.0] * len(got)
             for corner, right in zip(corners, exact, strict=True):
                 parts = [t[part] for t, part in zip(got, (corner[0], *corner[:3]), strict=False)]
@@ -91,10 +95,10 @@ def measure_shape(shape: Shape, dtype: torch.dtype, rounds: int = 3, ms: float =
             if not max(wrong) < BOUNDS[common["dtype"]]:
                 raise ValueError("wrong: relative errors of o, dq, dk, dv " + ", ".join(f"{w:.2g}" for w in wrong))
         except Exception as error:  # a way that cannot run is a result of the study
+            calls.pop(("backward", name), None)
             records.append(common | {"name": name, "error": f"{type(error).__name__}: {error}".splitlines()[0][:300]})
             continue
-        calls["forward", name] = partial(way, q, k, v)
-        calls["backward", name] = partial(torch.autograd.grad, o, (q, k, v), do, retain_graph=True)
+        calls["forward", name] = call_of("forward", way)
         for direction, found in (("forward", wrong[:1]), ("backward", wrong[1:])):
             errors[direction, name] = max(found, default=0.0)
     del exact
@@ -106,7 +110,9 @@ def measure_shape(shape: Shape, dtype: torch.dtype, rounds: int = 3, ms: float =
             records += [known | {"name": name, "relative_error": errors[direction, name]} for name in interpreted]
             chosen.pop(OURS, None)
         for graph in (False, True) if stream is not None else (False,):
-            for name, t in _timed(chosen, stream if graph else None, rounds, ms).items():
+            again = {name: partial(call_of, direction, all_ways[name]) for name in chosen}
+            timed = _timed_in_graphs(again, stream, ms) if graph else _timed(chosen, rounds, ms)
+            for name, t in timed.items():
                 timing = {"error": t} if isinstance(t, str) else {"median_ms": t.median_ms, "p20_ms": t.p20_ms}
                 if not isinstance(t, str):
                     timing |= {"p80_ms": t.p80_ms, "runs": t.runs, "relative_error": errors[direction, name]}
@@ -130,20 +136,26 @@ def _exact(operands: list[Tensor], shape: Shape) -> list[Tensor]:
     return [torch_reference.attention_forward(*(t.detach().double() for t in operands[:3]), shape.causal)[0]]
 
 
-def _timed(calls: dict[str, Callable], stream, rounds: int, ms: float) -> dict[str, Timing | str]:
-    """Times in ms, or what went wrong; with a stream from graphs that were captured on it."""
-    if stream is None:
-        try:
-            return dict(measure_rounds(calls, rounds=rounds, warmup_ms=4, repeat_ms=ms, min_runs=rounds))
-        except MeasurementError as error:
-            return {str(error).split(" failed")[0]: str(error)[:300]}
+def _timed(calls: dict[str, Callable], rounds: int, ms: float) -> dict[str, Timing | str]:
+    """Times in ms of calls, or what went wrong."""
+    try:
+        return dict(measure_rounds(calls, rounds=rounds, warmup_ms=4, repeat_ms=ms, min_runs=rounds))
+    except MeasurementError as error:
+        return {str(error).split(" failed")[0]: str(error)[:300]}
+
+
+def _timed_in_graphs(made: dict[str, Callable], stream, ms: float) -> dict[str, Timing | str]:
+    """Times in ms from graphs that were captured on the stream, on which each call is made first."""
     found: dict[str, Timing | str] = {}
-    for name, call in calls.items():
+    for name, make in made.items():
+        torch.cuda.synchronize()
         try:
+            with torch.cuda.stream(stream):
+                call = make()
             found[name] = Timing.of(_graph_samples(call, stream, ms))
         except Exception as error:
             found[name] = f"{type(error).__name__}: {error}".splitlines()[0][:300]
-            torch.cuda.synchronize()
+    torch.cuda.synchronize()
     return found
 
 

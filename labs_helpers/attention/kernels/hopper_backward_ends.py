@@ -4,7 +4,7 @@ import triton
 import triton.language as tl
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["H", "L", "q_blocks", "first_delta"])
 def prepare_kernel(
     o_ptr,
     do_ptr,
@@ -50,7 +50,7 @@ def prepare_kernel(
     tl.store(dq_tile, tl.zeros((BLOCK_M, BLOCK_D), tl.float32))
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["H", "L", "q_blocks"])
 def round_kernel(sum_ptr, dq_ptr, H, L, q_blocks, scale, D, BLOCK_M: tl.constexpr, BLOCK_D: tl.constexpr):
     """dq = scale · sum, rounded once. sum: float32, each head padded to q_blocks · BLOCK_M rows of BLOCK_D; dq:
     (B, H, L, D) contiguous. One program a block and head."""
