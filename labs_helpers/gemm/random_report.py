@@ -87,8 +87,8 @@ def draw_random(frame, dtype: str | None = None):
     low = table[table["graph"] == timed[-1]]["ratio"]
     mean = float(numpy.exp(numpy.log(low).mean()))
     fig, axes = figures.new(
-        f"{len(low)} shapes nobody tuned for: {mean:.2f} × the best baseline's speed in the mean, "
-        f"below it at {int((low < 1).sum())}" + recorded_on(frame),
+        f"{len(low)} random shapes: {mean:.2f} × the best baseline's speed, slower at {int((low < 1).sum())}"
+        + recorded_on(frame),
         width=10 if len(timed) > 1 else 7.2,
         ncols=len(timed),
         squeeze=False,
@@ -105,7 +105,7 @@ def draw_random(frame, dtype: str | None = None):
         ax.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
         ax.yaxis.set_minor_formatter(NullFormatter())
     axes[0][0].set_ylabel("the best baseline's time over ours")
-    axes[0][-1].legend(loc="lower right", fontsize="small")
+    axes[0][-1].legend(loc="best", fontsize="small")
     return fig
 
 

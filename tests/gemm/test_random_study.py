@@ -84,6 +84,6 @@ def test_the_ratio_is_of_the_best_baseline_of_the_pass_with_most_of_them():
 def test_the_scatter_plot_has_a_point_a_shape_and_kind():
     drawn = random_report.draw_random(made_up())
     assert [len(c.get_offsets()) for ax in drawn.axes for c in ax.collections] == [1, 1, 0] * 2
-    assert "below it at 1" in drawn.get_suptitle() and len(figures.png(drawn)) < 100_000
+    assert "slower at 1" in drawn.get_suptitle() and len(figures.png(drawn)) < 100_000
     with pytest.raises(ValueError, match="on a GPU"):
         random_report.draw_random(made_up()[lambda rows: rows["name"] == study.EAGER])

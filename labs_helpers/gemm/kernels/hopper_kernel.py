@@ -116,8 +116,8 @@ def multiply_lower(c_desc, d_desc, a_ring, b_ring, c_buffers, full, empty, c_ful
     multiply(1, c_desc, d_desc, a_ring, b_ring, c_buffers, full, empty, c_full, M, N, K, group_m, c_after)
 
 
-# Sizes are loop bounds and coordinates here, no addresses: the compiler gains little by knowing that 16 divides one, and
-# would compile each of the eight kinds of shape anew.
+# Sizes are loop bounds and coordinates here, no addresses: the compiler gains little by knowing that 16 divides one,
+# and would compile each of the eight kinds of shape anew.
 @gluon.jit(do_not_specialize=["M", "N", "K", "group_m", "c_after"])
 def hopper_matmul_kernel(
     a_desc,
