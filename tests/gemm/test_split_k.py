@@ -97,7 +97,8 @@ def test_more_splits_than_steps_leave_no_empty_program():
 @pytest.mark.parametrize("target", ["sm_75", "sm_90"])
 def test_it_builds_without_spills(target):
     """One configuration for each number of rows, and the one with offsets of 64 bits."""
-    jobs = []
+    if target == "sm_75" and triton_for(target) is None:
+        pytest.skip("newer Tritons than 3.2.0 do not use a T4's tensor cores")
     with record_launches(run=False) as launches:
         for M in (16, 64, 128):
             x = [torch.empty(s, dtype=torch.float16, device=DEVICE) for s in ((M, 4096), (4096, 256), (M, 256))]
