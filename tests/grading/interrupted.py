@@ -48,7 +48,8 @@ class Run:
 def grade(
     folder: Path, stops: Sequence[tuple[int, int]], options: Sequence[str], timeout: float, lab: str = "02"
 ) -> Run:
-    """folder/inbox into folder/out. stops: (records after which it is signalled, the signal), one per start."""
+    """folder/inbox into folder/out, on two cores. stops: (records after which it is signalled, the signal), one per
+    start."""
     run = Run(folder / "out")
     for name in ("home", "tmp", "here"):
         (folder / name).mkdir()
