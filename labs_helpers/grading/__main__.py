@@ -63,10 +63,12 @@ def main(arguments: list[str] | None = None) -> int:
         return 1
     records = [_in_time(record, handed_in[record.student], given.due) for record in records]
     records = [gradebook.overridden(record, overrides) for record in _with_the_class(records, names)]
-    looks = write_results(out, records, names, graded, measure, given.late, given.jobs)
+    looks, disagreements = write_results(out, records, names, graded, measure, given.late, given.jobs)
     counts = {status: sum(record.status == status for record in records) for status in STATUSES}
     print(f"{', '.join(f'{count} {status}' for status, count in counts.items() if count)}: {out / 'index.html'}")
-    if counts[ERROR]:
+    for line in disagreements:
+        print(f"the grade and nbval disagree: {line}", file=sys.stderr)
+    if counts[ERROR] or disagreements:
         return 1
     return 3 if looks else 0
 

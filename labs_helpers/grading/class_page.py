@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
 from typing import Any
 
 from labs_helpers.grading.class_template import PAGE
-from labs_helpers.grading.gradebook import MISSING, STATUSES, UNREADABLE, Record
+from labs_helpers.grading.gradebook import MISSING, STATUSES, UNREADABLE, Record, looks
 from labs_helpers.grading.histogram import histogram
 from labs_helpers.grading.left_open import still_to_pass
 from labs_helpers.grading.marks import OPEN, Mark
@@ -56,7 +56,7 @@ def class_page(
     most = sum(one.points for one in exercises)
     there = [record for record in records if record.marks and record.status != UNREADABLE]
     totals = [record.total(penalty) for record in there]
-    looks = list(_looks(records))
+    rows = [(look["id"], look["exercise"], look["what"]) for look in looks(records)]
     return PAGE.render(
         lab=lab,
         most=most,
@@ -66,8 +66,8 @@ def class_page(
         median=median(totals) if totals else None,
         histogram=histogram(totals, most),
         exercises=[_exercise(one, [_of(one.id, who) for who in there], yardstick.get(one.id, ())) for one in exercises],
-        looks=looks[:MOST_ROWS],
-        more_looks=max(0, len(looks) - MOST_ROWS),
+        looks=rows[:MOST_ROWS],
+        more_looks=max(0, len(rows) - MOST_ROWS),
         pairs=pairs[:MOST_ROWS],
         more_pairs=max(0, len(pairs) - MOST_ROWS),
         students=[(record, record.total(penalty), [_points(_of(one.id, record)) for one in exercises])
@@ -122,14 +122,3 @@ def _first(reason: str) -> str:
     lines = [line.strip() for line in reason.splitlines() if line.strip()]
     causes = [line.partition(":")[2].strip() for line in lines if line.startswith("Likely cause:")]
     return (causes or lines or ["no reason is given"])[0]
-
-
-def _looks(records: Iterable[Record]) -> Iterator[tuple[str, str, str]]:
-    """(student, exercise, what) of everything that review.csv has."""
-    for record in records:
-        if record.reason or record.flags:
-            yield record.student, "", "; ".join(filter(None, (record.reason, *record.flags)))
-        for mark in record.marks:
-            if mark.points is None or mark.flags:
-                what = "; ".join((*mark.flags, *([mark.reason] if mark.points is None else [])))
-                yield record.student, mark.exercise, what

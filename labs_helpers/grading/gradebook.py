@@ -6,15 +6,19 @@ import csv
 import io
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from labs_helpers.grading.marks import Mark
+from labs_helpers.grading.marks import HIDDEN, Mark
 
 GRADED, LATE, REVIEW, MISSING = "graded", "late", "review", "missing"
 UNREADABLE, ERROR, WAITING = "unreadable", "grader-error", "not graded yet"
+MOST_NAME = (
+    200  # bytes of a file's name; file systems take 255, of which an ending and what is written beside have some
+)
 STATUSES = (GRADED, LATE, REVIEW, MISSING, UNREADABLE, ERROR, WAITING)
 
 
@@ -54,7 +58,11 @@ def write_whole(path: Path, text: str) -> None:
 def record_path(out: Path, student: str) -> Path:
     """A file's name of any student's id."""
     plain = "".join(letter if letter.isalnum() or letter in "-.@" else f"={ord(letter):x}=" for letter in student)
-    return out / "records" / f"{plain.lstrip('.') or '='}.jsonl"
+    if plain.startswith(".") or not plain:
+        plain = f"={plain}"
+    if len(plain.encode()) > MOST_NAME:
+        plain = f"={sha256(plain.encode()).hexdigest()}"
+    return out / "records" / f"{plain}.jsonl"
 
 
 def save(out: Path, record: Record) -> None:
@@ -124,18 +132,23 @@ def grades_csv(records: Iterable[Record], names: Mapping[str, str], exercises: S
     return _csv(["id", "name", "status", "late days", *exercises, "raw", "penalty", "total"], rows)
 
 
-def review_csv(records: Iterable[Record]) -> str:
-    """A row for everything that somebody should look at: exercises without points, odd cells, files that are none."""
-    rows = []
+def looks(records: Iterable[Record]) -> Iterator[dict[str, str]]:
+    """All that somebody should look at: exercises without points, odd cells, files that are none; a row of review.csv
+    each."""
     for record in records:
         if record.reason or record.flags:
             what = "; ".join(filter(None, (record.reason, *record.flags)))
-            rows.append({"id": record.student, "exercise": "", "status": record.status, "what": what})
+            yield {"id": record.student, "exercise": "", "status": record.status, "what": what}
         for mark in record.marks:
             if mark.points is None or mark.flags:
-                what = "; ".join((*mark.flags, *([mark.reason] if mark.points is None else [])))
-                rows.append({"id": record.student, "exercise": mark.exercise, "status": mark.status, "what": what})
-    return _csv(["id", "exercise", "status", "what"], rows)
+                said = [mark.reason] if mark.points is None or HIDDEN in mark.flags else []
+                what = "; ".join((*mark.flags, *said))
+                yield {"id": record.student, "exercise": mark.exercise, "status": mark.status, "what": what}
+
+
+def review_csv(records: Iterable[Record]) -> str:
+    """A row for everything that somebody should look at."""
+    return _csv(["id", "exercise", "status", "what"], looks(records))
 
 
 def _csv(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> str:

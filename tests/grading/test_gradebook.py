@@ -7,6 +7,7 @@ import os
 import zipfile
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from threading import Event
 
 import pytest
@@ -76,12 +77,17 @@ def test_inboxes_and_class_lists_that_are_none_are_told(tmp_path):
     assert class_list(tmp_path / "class.csv") == {"ada": "Ada L."}
 
 
-@pytest.mark.parametrize("student", ["ada", "a/../b", "..", "Ä b", "=1+1", ""])
+@pytest.mark.parametrize("student", ["ada", "a/../b", "..", "Ä b", "=1+1", "", "ж" * 300])
 def test_a_record_is_found_again_under_any_name(tmp_path, student):
     record = Record(student, REVIEW, MARKS, "digest", 2, flags=("2 files",))
     save(tmp_path, record)
     assert load(tmp_path, student) == record and record_path(tmp_path, student).parent == tmp_path / "records"
     assert len(list(tmp_path.rglob("*"))) == 2
+
+
+def test_no_two_students_share_a_record():
+    names = ["ada", ".ada", "=ada", "..ada", "a_da", "a/da", "", ".", "=", "ж" * 300, "ж" * 301]
+    assert len({gradebook.record_path(Path(), name) for name in names}) == len(names)
 
 
 def test_half_a_record_is_none(tmp_path):
