@@ -64,7 +64,8 @@ grade: $(stamp) ## Grade LAB=02 SUBMISSIONS=inbox/ in jails, into grades/02 (CLA
 	@$(run_python) -m labs_helpers.grading "$(LAB)" "$(SUBMISSIONS)" --jobs $(or $(JOBS),2) $(if $(CLASS),--class "$(CLASS)") \
 	  $(if $(OUT),--out "$(OUT)") $(if $(DUE),--due "$(DUE)") $(if $(LATE),--late "$(LATE)") \
 	  $(if $(OVERRIDES),--overrides "$(OVERRIDES)") $(if $(ONLY),--only "$(ONLY)") $(if $(REGRADE),--regrade) \
-	  $(if $(SEED),--seed "$(SEED)")
+	  $(if $(SEED),--seed "$(SEED)"); status=$$?; \
+	  if [ $$status = 3 ]; then echo "Some of it needs a look: $(or $(OUT),grades/$(LAB))/review.csv"; else exit $$status; fi
 
 soak: $(stamp) ## Run the tests that are exhaustive or long (at most 30 minutes)
 	@$(MAKE) --no-print-directory nbgrader || echo "nbgrader could not be installed; its tests are skipped."
