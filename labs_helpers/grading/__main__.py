@@ -160,4 +160,8 @@ def _ids(text: str) -> Collection[str]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        print("interrupted; the same command goes on where it was", file=sys.stderr)
+        sys.exit(130)  # as a shell has it

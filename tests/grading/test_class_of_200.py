@@ -49,4 +49,5 @@ def test_a_class_of_12_that_is_interrupted_and_killed_gets_its_points(tmp_path):
     made = make_class(tmp_path, OF_12, ["two files", "patched check"], seed=3)
     run = grade(tmp_path, STOPS, ["--seed", "11"], timeout=1200)
     assert faults(made, run, tmp_path) == []
+    assert not any("Traceback" in log for log in run.log)
     assert len(run.log) == len(STOPS) + 1 and run.status == 3  # cells that were deleted are to be looked at
