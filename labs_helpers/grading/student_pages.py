@@ -45,8 +45,7 @@ below it says ○ (not attempted), ✓ (right) or ✗ (wrong: which case, and th
 `check.summary()`, at the end of a lab, adds up your points.
 
 `make check LAB={first}` reads your saved copy as grading does, runs each check anew, and says the points of every
-exercise, also of an answer that is right in some of its cases. Grading uses these checks, and inputs that they do not
-show.
+exercise{parts}. Grading uses these checks, and inputs that they do not show.
 
 What you wrote stays in its cells. After a restart of the kernel, run them again from the top. To begin an exercise
 anew, `make lab RESET={first}/1` puts the stub of exercise 1 of lab {first} back, and keeps your cell below it.
@@ -77,6 +76,7 @@ def readme(labs: list[Lab], points: dict[str, int], references: bool = True) -> 
         title=title(labs),
         table="\n".join(f"| {' | '.join(row)} |" for row in rows),
         first=labs[0].number,
+        parts=", also of an answer that is right in some of its cases" if references else "",
         open_ones=WITH_REFERENCES if references else WITHOUT_REFERENCES,
         files="\n".join(f"- lab {lab.number}: `my_labs/{lab.notebook}`" for lab in labs),
     )
