@@ -16,14 +16,15 @@ from functools import partial
 from math import ceil
 from pathlib import Path
 
-from labs_helpers.grading import gradebook, jails
 from labs_helpers.grading.class_run import Grading, grade_all
 from labs_helpers.grading.cluster import NoEngines
-from labs_helpers.grading.gradebook import ERROR, MISSING, STATUSES, Record
-from labs_helpers.grading.inbox import BadInbox, HandedIn, class_list, students, unknown
-from labs_helpers.grading.jail import LIMITS
-from labs_helpers.grading.memory import size
-from labs_helpers.grading.results import write_results
+from labs_helpers.grading.jails import kinds
+from labs_helpers.grading.jails.bubblewrap import LIMITS
+from labs_helpers.grading.jails.memory import size
+from labs_helpers.grading.reading.inbox import BadInbox, HandedIn, class_list, students, unknown
+from labs_helpers.grading.results import gradebook
+from labs_helpers.grading.results.gradebook import ERROR, MISSING, STATUSES, Record
+from labs_helpers.grading.results.publish import write_results
 from labs_helpers.grading.verdict import verdicts
 from labs_helpers.grading.yardstick import NoYardstick, yardsticks
 from labs_helpers.labs import Lab, lab
@@ -36,7 +37,7 @@ def main(arguments: list[str] | None = None) -> int:
         graded = lab(given.lab)
     except ValueError as error:
         parser.error(str(error))
-    jail = jails.chosen(given.image, given.unsafe)
+    jail = kinds.chosen(given.image, given.unsafe)
     if reason := jail.why_not():
         print(f"no submission is run without a jail, and there is none here: {reason}", file=sys.stderr)
         return 4

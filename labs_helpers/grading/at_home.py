@@ -15,13 +15,13 @@ from pathlib import Path
 
 from labs_helpers.course.scoreboard import OPEN, RIGHT, WRONG
 from labs_helpers.course.wrap import wrap
-from labs_helpers.grading import submission
 from labs_helpers.grading.cases import partial_points
-from labs_helpers.grading.lab_imports import imports_of, used_by
-from labs_helpers.grading.notebook_file import Unreadable, read_cells
-from labs_helpers.grading.own_cells import whole
 from labs_helpers.grading.own_process import in_a_process
-from labs_helpers.grading.submission import Answer, read_submission
+from labs_helpers.grading.reading import submission
+from labs_helpers.grading.reading.lab_imports import imports_of, used_by
+from labs_helpers.grading.reading.notebook_file import Unreadable, read_cells
+from labs_helpers.grading.reading.own_cells import whole
+from labs_helpers.grading.reading.submission import Answer, read_submission
 from labs_helpers.labs import ROOT, Lab, lab
 from labs_helpers.measure.machine import prepare_triton
 

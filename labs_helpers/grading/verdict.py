@@ -13,16 +13,16 @@ from threading import Lock
 from typing import Any
 
 import labs_helpers
-from labs_helpers.grading.jail import LIMITS, Limits, run_in_jail
-from labs_helpers.grading.lab_imports import used_by
+from labs_helpers.grading.jails.bubblewrap import LIMITS, Limits, run_in_jail
 from labs_helpers.grading.ranks.broker import ON_RANKS, values_on_ranks
-from labs_helpers.grading.submission import Answer
+from labs_helpers.grading.reading.lab_imports import used_by
+from labs_helpers.grading.reading.submission import Answer
 from labs_helpers.launch.process import ProcessFailed, ProcessStopped
 
 RIGHT, WRONG, CRASHED, TIMEOUT, FAILED = "right", "wrong", "crashed", "timeout", "failed"
 START_S = 30.0  # that Python, torch and Triton may take to begin in a jail on a busy machine
 _ONE_AT_A_TIME = Lock()  # practice ranks count for the whole process
-STARTER = "from labs_helpers.grading.inside import main; main()"
+STARTER = "from labs_helpers.grading.jails.inside import main; main()"
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ import signal
 
 import pytest
 
-from labs_helpers.grading.jail import why_not
-from labs_helpers.grading.notebook_file import Unreadable
-from labs_helpers.grading.submission import read_submission
+from labs_helpers.grading.jails.bubblewrap import why_not
+from labs_helpers.grading.reading.notebook_file import Unreadable
+from labs_helpers.grading.reading.submission import read_submission
 from tests.grading.broken_files import BIG, FILES, LAB, add_broken, make_class
 from tests.grading.class_of_200 import drawn
 from tests.grading.interrupted import faults, grade

@@ -13,10 +13,12 @@ from threading import Event
 import pytest
 
 from labs_helpers.grading import __main__ as command
-from labs_helpers.grading import class_run, gradebook, results
-from labs_helpers.grading.gradebook import GRADED, LATE, REVIEW, Record, load, record_path, save
-from labs_helpers.grading.inbox import BadInbox, class_list, students
+from labs_helpers.grading import class_run
 from labs_helpers.grading.marks import Mark
+from labs_helpers.grading.reading.inbox import BadInbox, class_list, students
+from labs_helpers.grading.results import gradebook
+from labs_helpers.grading.results import publish as results
+from labs_helpers.grading.results.gradebook import GRADED, LATE, REVIEW, Record, load, record_path, save
 from labs_helpers.labs import LABS
 
 LAB = LABS[0]
@@ -120,7 +122,7 @@ def test_grades_say_what_is_open_and_overrides_win(tmp_path):
 
 def measured(monkeypatch, why_not=""):
     """As on a machine with a jail, or one where this is why there is none; nbval's run has tests of its own."""
-    monkeypatch.setattr(command.jails, "BUBBLEWRAP", replace(command.jails.BUBBLEWRAP, why_not=lambda: why_not))
+    monkeypatch.setattr(command.kinds, "BUBBLEWRAP", replace(command.kinds.BUBBLEWRAP, why_not=lambda: why_not))
     monkeypatch.setattr(command, "yardsticks", lambda *given: {})
     monkeypatch.setattr(results, "junit", lambda *given: [])
 

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from labs_helpers.grading import gradebook
-from labs_helpers.grading.gradebook import Record
-from labs_helpers.grading.jail import why_not
+from labs_helpers.grading.jails.bubblewrap import why_not
 from labs_helpers.grading.marks import marks
+from labs_helpers.grading.results import gradebook
+from labs_helpers.grading.results.gradebook import Record
 from labs_helpers.grading.verdict import RIGHT, Verdict
 from labs_helpers.grading.yardstick import Yardstick
 from labs_helpers.labs import ROOT

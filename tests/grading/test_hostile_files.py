@@ -6,10 +6,10 @@ import zipfile
 
 import pytest
 
-from labs_helpers.grading import inbox
-from labs_helpers.grading.inbox import students
-from labs_helpers.grading.notebook_file import Unreadable
-from labs_helpers.grading.submission import read_submission
+from labs_helpers.grading.reading import inbox
+from labs_helpers.grading.reading.inbox import students
+from labs_helpers.grading.reading.notebook_file import Unreadable
+from labs_helpers.grading.reading.submission import read_submission
 from tests.grading.hostile_notebooks import FIRST, LAB, NOTEBOOKS, notebook, odd_zip
 
 

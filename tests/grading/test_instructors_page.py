@@ -11,7 +11,7 @@ import pytest
 from labs_helpers import labs
 from labs_helpers.authoring.cells import grade_id
 from labs_helpers.authoring.references import solved_cell
-from labs_helpers.grading.jail import why_not
+from labs_helpers.grading.jails.bubblewrap import why_not
 from labs_helpers.labs import ROOT
 from labs_helpers.launch.process import run
 from tests.notebooks.labs import by_grade_id, shipped, solved

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from labs_helpers.grading import jail, probe
-from labs_helpers.grading.jail import MEGABYTE, Limits, in_jail, why_not
-from labs_helpers.grading.no_namespaces import advice
+from labs_helpers.grading.jails import bubblewrap as jail
+from labs_helpers.grading.jails import probe
+from labs_helpers.grading.jails.bubblewrap import MEGABYTE, Limits, in_jail, why_not
+from labs_helpers.grading.jails.no_namespaces import advice
 from labs_helpers.launch.process import ProcessFailed, ProcessTimeout, run
 
 needs_jail = pytest.mark.skipif(bool(why_not()), reason=why_not())

@@ -6,8 +6,8 @@ import importlib
 import pytest
 
 from labs_helpers.course.stub import cell_of
-from labs_helpers.grading.plain_answer import beyond
-from labs_helpers.grading.vocabulary import vocabulary
+from labs_helpers.grading.trust.plain_answer import beyond
+from labs_helpers.grading.trust.vocabulary import vocabulary
 from labs_helpers.labs import LABS
 
 

@@ -6,10 +6,10 @@ import pytest
 
 from labs_helpers.course.stub import cell_of
 from labs_helpers.grading import verdict as module
-from labs_helpers.grading.jail import LIMITS, Limits, why_not
-from labs_helpers.grading.lab_imports import imports_of, used_by
-from labs_helpers.grading.notebook_file import read_cells
-from labs_helpers.grading.submission import Answer, shipped_exercises
+from labs_helpers.grading.jails.bubblewrap import LIMITS, Limits, why_not
+from labs_helpers.grading.reading.lab_imports import imports_of, used_by
+from labs_helpers.grading.reading.notebook_file import read_cells
+from labs_helpers.grading.reading.submission import Answer, shipped_exercises
 from labs_helpers.grading.verdict import CRASHED, RIGHT, TIMEOUT, WRONG, verdicts
 from labs_helpers.labs import LABS
 from labs_helpers.launch.process import ProcessFailed, run

@@ -10,9 +10,9 @@ import pytest
 
 from labs_helpers import labs
 from labs_helpers.course.stub import BEGIN
-from labs_helpers.grading import withhold
-from labs_helpers.grading.handout import main, make_handout
-from labs_helpers.grading.recorded_calls import ASKED
+from labs_helpers.grading.handout import withhold
+from labs_helpers.grading.handout.folder import main, make_handout
+from labs_helpers.grading.handout.recorded_calls import ASKED
 from labs_helpers.labs import LABS
 from labs_helpers.launch.process import run
 from tests.grading.test_at_home import rows

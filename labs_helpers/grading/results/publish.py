@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from labs_helpers.grading import gradebook
-from labs_helpers.grading.class_page import class_page
-from labs_helpers.grading.feedback import feedback_page
-from labs_helpers.grading.gradebook import MISSING, Record, record_path, write_whole
-from labs_helpers.grading.graded_notebook import write_graded
 from labs_helpers.grading.marks import Mark
-from labs_helpers.grading.nbval_run import junit
-from labs_helpers.grading.twins import Pair, same_as_reference, twins
+from labs_helpers.grading.results import gradebook
+from labs_helpers.grading.results.class_page import class_page
+from labs_helpers.grading.results.feedback import feedback_page
+from labs_helpers.grading.results.gradebook import MISSING, Record, record_path, write_whole
+from labs_helpers.grading.results.graded_notebook import write_graded
+from labs_helpers.grading.results.nbval_run import junit
+from labs_helpers.grading.results.twins import Pair, same_as_reference, twins
 from labs_helpers.grading.yardstick import Yardstick
 from labs_helpers.labs import Lab
 

@@ -1,4 +1,6 @@
-"""What a lab's checks ask its references, and what these answer: python -m labs_helpers.grading.recorded_calls 02
+"""What a lab's checks ask its references, and what these answer:
+
+    python -m labs_helpers.grading.handout.recorded_calls 02
 
 Prints {"calls": {name: {key: value as Python}}, "not data": [the name of each reference that a check gives, or gets
 from it, what is no data]}. The references are replaced before the checks are imported; each check then runs once.
@@ -39,7 +41,7 @@ def recorded_calls(chosen: Lab) -> dict[str, dict[str, str]]:
     checks = ROOT.joinpath(*chosen.package.split("."), "checks")
     if not any(ASKED.search(path.read_text()) for path in checks.rglob("*.py")):
         return {}
-    command = [sys.executable, "-m", "labs_helpers.grading.recorded_calls", chosen.number]
+    command = [sys.executable, "-m", "labs_helpers.grading.handout.recorded_calls", chosen.number]
     env = os.environ | {"PYTHONPATH": str(ROOT), "LABS_DEVICE": "cpu"}
     found = json.loads(run(command, timeout=300, env=env).splitlines()[-1])
     if found["not data"]:

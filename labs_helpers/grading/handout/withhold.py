@@ -7,7 +7,7 @@ import inspect
 from pathlib import Path
 
 from labs_helpers.compile.source import plain
-from labs_helpers.grading.recorded_calls import recorded_calls
+from labs_helpers.grading.handout.recorded_calls import recorded_calls
 from labs_helpers.labs import LABS, ROOT, Lab
 from labs_helpers.measure.machine import prepare_triton
 

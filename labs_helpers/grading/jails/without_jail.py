@@ -13,8 +13,16 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from labs_helpers.grading.ending import NO_JAIL
-from labs_helpers.grading.jail import LIMITS, Limits, environment, limited, own_user, threads_of, unprivileged
+from labs_helpers.grading.jails.bubblewrap import (
+    LIMITS,
+    Limits,
+    environment,
+    limited,
+    own_user,
+    threads_of,
+    unprivileged,
+)
+from labs_helpers.grading.jails.ending import NO_JAIL
 from labs_helpers.launch.process import ProcessFailed, run
 from labs_helpers.launch.scratch import scratch
 

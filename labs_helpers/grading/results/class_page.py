@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from statistics import fmean, median
 from typing import Any
 
-from labs_helpers.grading.class_template import PAGE
-from labs_helpers.grading.gradebook import MISSING, STATUSES, UNREADABLE, Record, looks
-from labs_helpers.grading.histogram import histogram
-from labs_helpers.grading.left_open import still_to_pass
 from labs_helpers.grading.marks import OPEN, Mark
-from labs_helpers.grading.pages import feedback_link, number
-from labs_helpers.grading.twins import Pair
+from labs_helpers.grading.results.class_template import PAGE
+from labs_helpers.grading.results.gradebook import MISSING, STATUSES, UNREADABLE, Record, looks
+from labs_helpers.grading.results.histogram import histogram
+from labs_helpers.grading.results.left_open import still_to_pass
+from labs_helpers.grading.results.pages import feedback_link, number
+from labs_helpers.grading.results.twins import Pair
 from labs_helpers.grading.verdict import RIGHT
 from labs_helpers.labs import Lab
 

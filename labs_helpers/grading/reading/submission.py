@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from labs_helpers.course.stub import is_attempted
-from labs_helpers.grading.notebook_file import Cell, read_cells
-from labs_helpers.grading.plain_python import plain_python
+from labs_helpers.grading.reading.notebook_file import Cell, read_cells
+from labs_helpers.grading.reading.plain_python import plain_python
 from labs_helpers.labs import Lab
 
 CHECK_CHANGED, MISSING, TWICE = "check-changed", "cell-missing", "cell-twice"

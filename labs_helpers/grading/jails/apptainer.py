@@ -1,6 +1,6 @@
 """The other jail, for clusters: Apptainer, with the course's environment in an image.
 
-    python -m labs_helpers.grading.apptainer > course.def    # in the course's folder, on a machine with a network
+    python -m labs_helpers.grading.jails.apptainer > course.def    # in the course's folder, on a machine with a network
     apptainer build course.sif course.def
     python -m labs_helpers.grading 02 inbox/ --image course.sif
 
@@ -22,8 +22,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from labs_helpers.grading.jail import LIMITS, Limits, environment, limited, threads_of
-from labs_helpers.grading.probe import leaks
+from labs_helpers.grading.jails.bubblewrap import LIMITS, Limits, environment, limited, threads_of
+from labs_helpers.grading.jails.probe import leaks
 from labs_helpers.launch.process import ProcessFailed, run
 from labs_helpers.launch.scratch import scratch
 
@@ -56,9 +56,8 @@ def why_not(image: Path) -> str:
     if not shutil.which("apptainer"):
         return "apptainer is not installed: your administrator can, or a module has to be loaded"
     if not image.exists():
-        return (
-            f"there is no image {image}: python -m labs_helpers.grading.apptainer prints the definition to build it by"
-        )
+        command = "python -m labs_helpers.grading.jails.apptainer"
+        return f"there is no image {image}: {command} prints the definition to build it by"
     try:
         return leaks(lambda *words, **given: run_in_apptainer(image, *words, **given))
     except ProcessFailed as error:

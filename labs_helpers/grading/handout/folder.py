@@ -15,9 +15,9 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from labs_helpers.grading import student_pages
-from labs_helpers.grading.needs import needs_of
-from labs_helpers.grading.withhold import withhold
+from labs_helpers.grading.handout import student_pages
+from labs_helpers.grading.handout.needs import needs_of
+from labs_helpers.grading.handout.withhold import withhold
 from labs_helpers.labs import LABS, ROOT, Lab, lab
 
 AS_THEY_ARE = ("pyproject.toml", "setup.py", "constraints.txt", "environment.yml", "LICENSE", ".gitignore")
@@ -92,7 +92,3 @@ def main(arguments: list[str] | None = None) -> int:
         return 1
     print(f"{folder}/\n{packed}  ({packed.stat().st_size / 2**20:.1f} MB)")
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

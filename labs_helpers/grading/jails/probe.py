@@ -12,10 +12,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import labs_helpers
-from labs_helpers.grading.ending import alone
+from labs_helpers.grading.jails.ending import alone
 from labs_helpers.launch.process import ProcessFailed
 
-STARTER = "from labs_helpers.grading.probe import main; main()"
+STARTER = "from labs_helpers.grading.jails.probe import main; main()"
 SECONDS = 60  # a container's image may have to be unpacked first
 
 

@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
 
-from labs_helpers.grading.notebook_file import MOST_BYTES
+from labs_helpers.grading.reading.notebook_file import MOST_BYTES
 
 MOST_FILES = 10_000
 MOST_IN_ALL = 2**31  # bytes that a zip may unpack to

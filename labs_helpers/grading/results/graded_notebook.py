@@ -14,9 +14,9 @@ from typing import Any
 
 import nbformat
 
-from labs_helpers.grading.gradebook import Record, record_path, write_whole
-from labs_helpers.grading.graded_cell import REFERENCE, said
-from labs_helpers.grading.plain_text import plain
+from labs_helpers.grading.results.gradebook import Record, record_path, write_whole
+from labs_helpers.grading.results.graded_cell import REFERENCE, said
+from labs_helpers.grading.results.plain_text import plain
 from labs_helpers.labs import Lab
 
 FOLDER = "graded"
@@ -79,7 +79,7 @@ def _cell(record: str, exercise: str, reference: Mapping[str, Any], instructor: 
     expected = None if instructor is None else max(instructor, reference["most"])
     output = nbformat.v4.new_output("stream", name="stdout", text=said(reference, _as_mark(reference), expected) + "\n")
     return nbformat.v4.new_code_cell(
-        f"from labs_helpers.grading.graded_cell import show\n\n{call}",
+        f"from labs_helpers.grading.results.graded_cell import show\n\n{call}",
         id=exercise.replace("/", "-"),
         execution_count=number,
         outputs=[output],

@@ -9,13 +9,13 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from labs_helpers.grading.feedback_template import PAGE
-from labs_helpers.grading.gradebook import ERROR, GRADED, LATE, REVIEW, UNREADABLE, WAITING, Record
-from labs_helpers.grading.left_open import still_to_pass
 from labs_helpers.grading.marks import OPEN, Mark
-from labs_helpers.grading.pages import number
-from labs_helpers.grading.plain_python import MOST_CHARACTERS
-from labs_helpers.grading.plain_text import LEFT_OUT, plain
+from labs_helpers.grading.reading.plain_python import MOST_CHARACTERS
+from labs_helpers.grading.results.feedback_template import PAGE
+from labs_helpers.grading.results.gradebook import ERROR, GRADED, LATE, REVIEW, UNREADABLE, WAITING, Record
+from labs_helpers.grading.results.left_open import still_to_pass
+from labs_helpers.grading.results.pages import number
+from labs_helpers.grading.results.plain_text import LEFT_OUT, plain
 from labs_helpers.grading.verdict import RIGHT, WRONG
 from labs_helpers.labs import Lab
 

@@ -10,8 +10,8 @@ from urllib.parse import quote
 
 from jinja2 import Environment, StrictUndefined, Template
 
-from labs_helpers.grading.gradebook import record_path
-from labs_helpers.grading.plain_text import plain
+from labs_helpers.grading.results.gradebook import record_path
+from labs_helpers.grading.results.plain_text import plain
 
 HEAD = """<!doctype html>
 <html lang="en">

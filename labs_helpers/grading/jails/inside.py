@@ -24,11 +24,11 @@ from collections.abc import Iterable
 from time import monotonic
 from typing import Any
 
-from labs_helpers.grading.ending import Ending, ending
 from labs_helpers.grading.hidden import run_of
-from labs_helpers.grading.hidden_values import values
+from labs_helpers.grading.hidden.answer_values import values
+from labs_helpers.grading.jails.ending import Ending, ending
+from labs_helpers.grading.jails.memory import is_full, was_full, with_memory
 from labs_helpers.grading.judged import defined, judged, result
-from labs_helpers.grading.memory import is_full, was_full, with_memory
 
 MOST = 2**20  # bytes that a job may tell
 LOOK_S = 0.1  # how often it is looked whether a job's process is still there

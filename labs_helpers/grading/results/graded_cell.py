@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from labs_helpers.grading.left_open import still_to_pass
-from labs_helpers.grading.plain_text import plain
+from labs_helpers.grading.results.left_open import still_to_pass
+from labs_helpers.grading.results.plain_text import plain
 
 REFERENCE = "reference.jsonl"  # the record of the course's own answers, beside the graded notebooks
 

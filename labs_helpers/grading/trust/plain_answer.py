@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from labs_helpers.grading.vocabulary import BUILTINS, MODULES, Vocabulary, dotted, general, made
+from labs_helpers.grading.trust.vocabulary import BUILTINS, MODULES, Vocabulary, dotted, general, made
 
 # What a module's class is allowed to be: `isinstance(x, torch.Tensor)`, an annotation. Called, they make values.
 _CLASSES = frozenset(("torch.Tensor", "torch.Size", "np.ndarray", "numpy.ndarray"))

@@ -12,10 +12,10 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import labs_helpers
-from labs_helpers.grading.gradebook import Record, record_path, write_whole
-from labs_helpers.grading.graded_cell import REFERENCE, read, said, why
-from labs_helpers.grading.graded_notebook import FOLDER, full, graded_path
-from labs_helpers.grading.plain_text import plain
+from labs_helpers.grading.results.gradebook import Record, record_path, write_whole
+from labs_helpers.grading.results.graded_cell import REFERENCE, read, said, why
+from labs_helpers.grading.results.graded_notebook import FOLDER, full, graded_path
+from labs_helpers.grading.results.plain_text import plain
 from labs_helpers.labs import Lab
 from labs_helpers.launch.process import ProcessFailed, run
 

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import labs_helpers
-from labs_helpers.grading.no_namespaces import advice
-from labs_helpers.grading.probe import leaks
+from labs_helpers.grading.jails.no_namespaces import advice
+from labs_helpers.grading.jails.probe import leaks
 from labs_helpers.launch.process import ProcessFailed, run
 
 MEGABYTE = 2**20

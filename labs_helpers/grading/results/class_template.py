@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from labs_helpers.grading.pages import template
+from labs_helpers.grading.results.pages import template
 
 PAGE = template(
     """

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from labs_helpers.grading import apptainer, jail, without_jail
+from labs_helpers.grading.jails import apptainer, bubblewrap, without_jail
 
 
 @dataclass(frozen=True)
 class Jail:
-    """name: as records have it. run: as `jail.run_in_jail`. why_not: says why it does not work here, '' where it does.
-    warning: what the command says before it grades. It can be pickled, for engines on other nodes."""
+    """name: as records have it. run: as `bubblewrap.run_in_jail`. why_not: says why it does not work here, '' where it
+    does. warning: what the command says before it grades. It can be pickled, for engines on other nodes."""
 
     name: str
     run: Callable[..., str]
@@ -21,7 +21,7 @@ class Jail:
     warning: str = ""
 
 
-BUBBLEWRAP = Jail("bubblewrap", jail.run_in_jail, jail.why_not)
+BUBBLEWRAP = Jail("bubblewrap", bubblewrap.run_in_jail, bubblewrap.why_not)
 
 
 def chosen(image: Path | None = None, unsafe: bool = False) -> Jail:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from labs_helpers.grading.hidden import generator, run_of
-from labs_helpers.grading.values import NoValue, written
+from labs_helpers.grading.hidden.values import NoValue, written
 
 MOST = 2**18  # characters of an answer's values
 

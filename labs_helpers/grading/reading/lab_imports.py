@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
-from labs_helpers.grading.notebook_file import Cell
-from labs_helpers.grading.plain_python import plain_python
-from labs_helpers.grading.submission import Answer
+from labs_helpers.grading.reading.notebook_file import Cell
+from labs_helpers.grading.reading.plain_python import plain_python
+from labs_helpers.grading.reading.submission import Answer
 
 
 def imports_of(cells: Iterable[Cell]) -> list[str]:

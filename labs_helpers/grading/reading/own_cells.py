@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterable
 from dataclasses import replace
 
-from labs_helpers.grading.submission import Answer
+from labs_helpers.grading.reading.submission import Answer
 
 
 def whole(answer: Answer) -> Answer:
