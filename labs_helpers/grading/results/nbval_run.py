@@ -69,7 +69,7 @@ def _environment(scratch: str) -> dict[str, str]:
     own = {"PYTEST_ADDOPTS", "PYTEST_PLUGINS", "PYTHONSTARTUP", "PYTHONPATH"}
     return {name: value for name, value in os.environ.items() if name not in own} | {
         "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONSAFEPATH": "1", "IPYTHONDIR": scratch,
-        "JUPYTER_RUNTIME_DIR": scratch, "PYTHONPATH": str(Path(labs_helpers.__file__).parents[1]),
+        "JUPYTER_RUNTIME_DIR": scratch, "TMPDIR": scratch, "PYTHONPATH": str(Path(labs_helpers.__file__).parents[1]),
     }  # fmt: skip
 
 
