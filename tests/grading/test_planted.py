@@ -1,6 +1,6 @@
 """Each planted bug of every exercise loses the points of the cases that it fails, in the jail, and no others.
 
-Of each exercise some are drawn; PLANTED=all takes every one of the two thousand, in about an hour on two cores.
+Of each exercise some are drawn; PLANTED=all takes every one of the two thousand, in more than an hour on two cores.
 """
 
 from __future__ import annotations
