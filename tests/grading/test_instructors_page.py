@@ -3,6 +3,7 @@
 import csv
 import os
 import re
+import shlex
 import zipfile
 
 import nbformat
@@ -48,7 +49,7 @@ def test_from_an_empty_folder_to_a_gradebook(tmp_path):
             name = f"{student}_{number}_assignsubmission_file_/{lab.notebook}"
             archive.writestr(name, nbformat.writes(notebook))
     (tmp_path / "empty").mkdir()
-    script = "\n".join(["set -e", *commands()]).replace(ADDRESS, str(ROOT))
+    script = "\n".join(["set -e", *commands()]).replace(ADDRESS, f"{shlex.quote(str(ROOT))} tile-to-cluster")
     clean = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
     home = {"HOME": str(tmp_path / "home"), "PIP_CACHE_DIR": os.path.expanduser("~/.cache/pip")}
     said = run(["bash", "-c", script], timeout=1600, cwd=tmp_path / "empty", env=clean | home)
