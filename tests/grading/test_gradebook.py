@@ -60,6 +60,9 @@ def test_a_zip_is_unpacked_inside_its_folder(tmp_path):
     assert sorted(found) == ["ada", "bob", "cy"]
     assert all(one.path.is_relative_to(tmp_path / "out" / "unpacked") for one in found.values())
     assert not (tmp_path / "bob.ipynb").exists()
+    with zipfile.ZipFile(tmp_path / "later.zip", "w") as archive:
+        archive.writestr("dora.ipynb", "{}")
+    assert sorted(students(tmp_path / "later.zip", tmp_path / "out" / "unpacked")) == ["dora"]
 
 
 def test_inboxes_and_class_lists_that_are_none_are_told(tmp_path):

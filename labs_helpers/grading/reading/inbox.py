@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 import lzma
 import os
+import shutil
 import stat
 import zipfile
 import zlib
@@ -76,11 +77,12 @@ def _student(name: str) -> str:
 
 def _unpack(archive: Path, folder: Path) -> Path:
     """The notebooks of a zip, under names that stay inside the folder, with their times. One that cannot be unpacked is
-    an empty file."""
+    an empty file. What an earlier zip left in the folder is removed."""
     with zipfile.ZipFile(archive) as content:
         members = [member for member in content.infolist() if member.filename.endswith(".ipynb")]
         if len(members) > MOST_FILES or sum(member.file_size for member in members) > MOST_IN_ALL:
             raise BadInbox(f"{archive} holds more than {MOST_FILES:,} notebooks, or {MOST_IN_ALL >> 20:,} MB of them")
+        shutil.rmtree(folder, ignore_errors=True)
         for member in members:
             parts = [part for part in PurePosixPath(member.filename).parts if part not in ("/", "..", ".")]
             if not parts or any(_left_out(part) for part in parts):
