@@ -4,24 +4,23 @@ import ast
 import json
 import os
 import sys
+from dataclasses import replace
 
 import nbformat
 import pytest
 
 from labs_helpers import labs
+from labs_helpers.course.scoreboard import SCORES
 from labs_helpers.course.stub import BEGIN
-from labs_helpers.grading.handout import withhold
+from labs_helpers.course.withheld import key
+from labs_helpers.grading.handout import recorded_calls, withhold
 from labs_helpers.grading.handout.folder import main, make_handout
-from labs_helpers.grading.handout.recorded_calls import ASKED
 from labs_helpers.labs import LABS
 from labs_helpers.launch.process import run
 from tests.grading.test_at_home import rows
 from tests.notebooks.labs import shipped, solved
 
-REFUSED = ("03",)  # as INSTRUCTORS.md says
-every_lab = pytest.mark.parametrize(
-    "lab", [lab for lab in LABS if lab.number not in REFUSED], ids=lambda lab: lab.number
-)
+every_lab = pytest.mark.parametrize("lab", LABS, ids=lambda lab: lab.number)
 
 
 def test_what_stands_in_their_place_is_no_code(tmp_path):
@@ -51,16 +50,41 @@ def test_a_lab_whose_checks_need_code_is_refused(tmp_path, capsys, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
+MADE_UP = {
+    "exercises.py": "def doubled(n):\n    return 2 * n\n\n\ndef adder(n):\n    return lambda m: n + m\n\n\n"
+    "def applied(f, n):\n    return f(n)\n",
+    "checks/__init__.py": """from labs_helpers.course.exercise import exercise
+from made_up_lab import exercises
+
+@exercise("98/1", "twice", points=1, minutes=1, reference=exercises.doubled)
+def doubled(student):
+    assert student(3) == exercises.doubled(3) == exercises.adder(3)(3) == exercises.applied(student, 3)
+    yield "3"
+""",
+}
+
+
+def test_what_a_check_cannot_have_recorded(tmp_path, monkeypatch):
+    for name, text in MADE_UP.items():
+        path = tmp_path / "made_up_lab" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    made_up = replace(labs.lab("08"), number="98", package="made_up_lab", transfer="made_up_lab.exercises")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(SCORES, "exercises", {})
+    monkeypatch.setattr(recorded_calls, "ROOT", tmp_path)
+    monkeypatch.setattr(recorded_calls, "lab", lambda number: made_up)
+    found = recorded_calls.record("98")
+    assert found == {"calls": {"doubled": {key((3,), {}): "6"}}, "not data": ["adder", "applied"]}
+    monkeypatch.setattr(recorded_calls, "run", lambda *_, **__: json.dumps(found))
+    with pytest.raises(ValueError, match="checks of lab 98 need the code of adder, applied"):
+        recorded_calls.recorded_calls(made_up)
+
+
 def test_a_reference_that_is_named_is_not_asked():
-    assert ASKED.search("right = exercises.f(3)") and ASKED.search("partial(exercises.f, 3)")
-    assert not ASKED.search('@exercise("02/1", reference=exercises.f)')
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize("number", REFUSED)
-def test_these_are_refused(tmp_path, number, capsys):
-    assert main([number, "--no-references", "--out", str(tmp_path)]) == 1
-    assert f"checks of lab {number} need the code of" in capsys.readouterr().err
+    found = recorded_calls.ASKED.search
+    assert found("right = exercises.f(3)") and found("partial(exercises.f, 3)")
+    assert not found('@exercise("02/1", reference=exercises.f)')
 
 
 @pytest.mark.soak
