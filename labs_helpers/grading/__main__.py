@@ -98,7 +98,7 @@ def _seed(out: Path, given: int | None) -> int:
     file = out / "seed"
     if given is None and file.exists():
         return int(file.read_text())
-    seed = secrets.randbits(32) if given is None else given
+    seed = secrets.randbits(128) if given is None else given
     gradebook.write_whole(file, f"{seed}\n")
     return seed
 

@@ -21,6 +21,7 @@ from labs_helpers.grading.reading.inbox import HandedIn
 from labs_helpers.grading.reading.notebook_file import MOST_BYTES, Unreadable
 from labs_helpers.grading.results import gradebook
 from labs_helpers.grading.results.gradebook import ERROR, GRADED, UNREADABLE, WAITING, Record
+from labs_helpers.grading.results.plain_text import plain
 from labs_helpers.grading.verdict import verdicts
 from labs_helpers.grading.yardstick import Yardstick
 from labs_helpers.labs import Lab
@@ -68,8 +69,8 @@ def grade_all(
             gradebook.save(out, record)
             found.append(record)
             left = ceil((monotonic() - began) / number * (len(todo) - number) / 60)
-            said = f"[{number}/{len(todo)}] {record.student}: {record.status}, {record.raw:g} points; {left} min left"
-            print(said, file=sys.stderr, flush=True)
+            said = f"{plain(record.student)}: {record.status}, {record.raw:g} points; {left} min left"
+            print(f"[{number}/{len(todo)}] {said}", file=sys.stderr, flush=True)
     return found
 
 

@@ -28,6 +28,7 @@ from labs_helpers.grading.hidden import run_of
 from labs_helpers.grading.hidden.answer_values import values
 from labs_helpers.grading.jails.ending import Ending, ending
 from labs_helpers.grading.jails.memory import is_full, was_full, with_memory
+from labs_helpers.grading.jails.own_memory import keep_to_own_memory
 from labs_helpers.grading.judged import defined, judged, result
 
 MOST = 2**20  # bytes that a job may tell
@@ -64,6 +65,7 @@ def _prepared(number: str, checks: bool) -> Any:
         lab.exercises()
     if "triton" in sys.modules:
         quicken()
+        keep_to_own_memory()
     return lab
 
 

@@ -16,6 +16,7 @@ from labs_helpers.grading.reading.plain_python import plain_python
 from labs_helpers.labs import Lab
 
 CHECK_CHANGED, MISSING, TWICE = "check-changed", "cell-missing", "cell-twice"
+MOST_PLACES = 4  # cells of one exercise that are looked at, the last ones
 UNMARKED, OLD = "cell-unmarked", "old-version"
 
 
@@ -87,6 +88,7 @@ def _answer(one: Shipped, cells: list[Cell], ours: set[str], marks: set[str]) ->
         flags.append(CHECK_CHANGED)
     if not places:
         return Answer(one, "", flags=tuple(flags))
+    places = places[-MOST_PLACES:]
     written = [place for place in places if _attempted(cells[place].source)]
     place = (written or places)[-1]  # of several the last that is no stub
     if _docstring(cells[place].source, one.name) not in (None, _docstring(one.stub, one.name)):
@@ -101,7 +103,7 @@ def _attempted(source: str) -> bool:
     text, problem = plain_python(source)
     try:
         return bool(problem) or is_attempted(text)
-    except RecursionError:
+    except (RecursionError, ValueError, MemoryError):
         return True
 
 

@@ -11,6 +11,11 @@ from labs_helpers.grading.trust.vocabulary import BUILTINS, MODULES, Vocabulary,
 _CLASSES = frozenset(("torch.Tensor", "torch.Size", "np.ndarray", "numpy.ndarray"))
 _IMPORTED = {"functional": "torch.nn", "language": "triton"}  # `from torch.nn import functional as F`
 _KEPT = BUILTINS & {"isinstance", "len", "range", "min", "max", "sum", "abs", "print", "super"}  # keep their meaning
+# Attributes that lead from a value to the program around it.
+INTROSPECTION = frozenset(
+    "gi_frame gi_code gi_yieldfrom cr_frame cr_code ag_frame ag_code f_back f_locals f_globals f_builtins f_code "
+    "tb_frame tb_next mro fn tried verify exec eval".split()
+)
 _NODES = (
     ast.Module, ast.FunctionDef, ast.arguments, ast.arg, ast.Return, ast.Delete, ast.Assign, ast.AugAssign,
     ast.AnnAssign, ast.For, ast.While, ast.If, ast.With, ast.withitem, ast.Raise, ast.Try, ast.ExceptHandler,
@@ -42,6 +47,8 @@ def _beyond(tree: ast.Module, vocabulary: Vocabulary) -> Iterator[tuple[int, str
     for node in tree.body:
         if not _defines(node):
             yield node.lineno, "what runs besides definitions"
+    yield from _self(tree, parents)
+    yield from _at_once(tree)
 
 
 def _of_node(node: ast.AST, own: set[str], vocabulary: Vocabulary, parents: dict[ast.AST, ast.AST]) -> Iterator[str]:
@@ -76,6 +83,18 @@ def _defines(node: ast.stmt) -> bool:
 
 
 def _imports(node: ast.Import | ast.ImportFrom) -> Iterator[str]:
+    for alias in node.names:
+        given = alias.asname or alias.name
+        if (
+            given.startswith("__")
+            or given in _KEPT
+            or (
+                isinstance(node, ast.ImportFrom)
+                and given in MODULES
+                and MODULES[given] != f"{node.module}.{alias.name}"
+            )
+        ):
+            yield f"another {given}"
     if isinstance(node, ast.ImportFrom):
         words = {f"{node.module}.{alias.name}" for alias in node.names}
         if any(alias.name == "*" for alias in node.names):
@@ -106,10 +125,8 @@ def _name(node: ast.Name, own: set[str], vocabulary: Vocabulary, parents: dict[a
 
 
 def _attribute(node: ast.Attribute, vocabulary: Vocabulary, parents: dict[ast.AST, ast.AST]) -> Iterator[str]:
-    if node.attr.startswith("_") and not (isinstance(node.value, ast.Name) and node.value.id == "self"):
-        yield f".{node.attr}"
-        return
-    if node.attr.startswith("__"):
+    own = _own_attributes(node, parents)
+    if node.attr.startswith("__") or (node.attr.startswith("_") and node.attr not in own):
         yield f".{node.attr}"
         return
     chain = dotted(node, vocabulary.modules)
@@ -125,9 +142,84 @@ def _attribute(node: ast.Attribute, vocabulary: Vocabulary, parents: dict[ast.AS
             if not (whole and node.attr in vocabulary.attributes):
                 yield chain
         return
-    of_self = isinstance(node.value, ast.Name) and node.value.id == "self"
     if isinstance(node.ctx, ast.Load):
-        if node.attr not in vocabulary.attributes and not of_self:
+        if node.attr not in vocabulary.attributes | own:
             yield f".{node.attr}"
-    elif node.attr not in vocabulary.stored and not of_self:
+    elif node.attr not in vocabulary.stored | own:
         yield f"a change of .{node.attr}"
+
+
+def _own_attributes(node: ast.Attribute, parents: dict[ast.AST, ast.AST]) -> set[str]:
+    """Of `self` in a method: what the method's class stores in it, and the names of the class's methods."""
+    method: ast.AST | None = node
+    while method is not None and not isinstance(method, ast.FunctionDef | ast.Lambda):
+        method = parents.get(method)
+    owner = parents.get(method) if method is not None else None
+    if not (
+        isinstance(node.value, ast.Name) and isinstance(method, ast.FunctionDef) and isinstance(owner, ast.ClassDef)
+    ):
+        return set()
+    if not method.args.args or method.args.args[0].arg != "self" or node.value.id != "self":
+        return set()
+    stored = {
+        part.attr
+        for part in ast.walk(owner)
+        if isinstance(part, ast.Attribute)
+        and isinstance(part.ctx, ast.Store)
+        and isinstance(part.value, ast.Name)
+        and part.value.id == "self"
+    }
+    return (stored | {part.name for part in owner.body if isinstance(part, ast.FunctionDef)}) - INTROSPECTION
+
+
+def _self(tree: ast.Module, parents: dict[ast.AST, ast.AST]) -> Iterator[tuple[int, str]]:
+    """Where `self` is anything but the first argument of a method, and where a method is called with another."""
+    made = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    classes = {node.name for node in made}
+    methods = {part.name for node in made for part in node.body if isinstance(part, ast.FunctionDef)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and node.id == "self" and not isinstance(node.ctx, ast.Load):
+            yield node.lineno, "another self"
+        elif isinstance(node, ast.arg) and node.arg == "self":
+            arguments = parents[node]
+            method = parents[arguments]
+            first = isinstance(arguments, ast.arguments) and arguments.args and arguments.args[0] is node
+            if not (first and isinstance(method, ast.FunctionDef) and isinstance(parents[method], ast.ClassDef)):
+                yield node.lineno, "self outside of a method"
+        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in classes:
+            if node.attr not in methods:
+                continue
+            yield node.lineno, f"{node.value.id}.{node.attr}"
+        elif isinstance(node, ast.Name) and node.id in classes and not _is_called(node, parents):
+            yield node.lineno, f"the class {node.id} as a value"
+
+
+def _is_called(node: ast.Name, parents: dict[ast.AST, ast.AST]) -> bool:
+    above = parents.get(node)
+    if isinstance(above, ast.Call) and above.func is not node:  # isinstance(x, Own), super(Own, self)
+        return isinstance(above.func, ast.Name) and above.func.id in ("isinstance", "super")
+    return isinstance(above, ast.Call | ast.ExceptHandler | ast.ClassDef | ast.Raise | ast.arg | ast.Attribute)
+
+
+def _at_once(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Calls of the answer's own functions that run with the definitions: no check watches these."""
+    own = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    own |= {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    waiting: list[ast.AST] = list(tree.body)
+    while waiting:
+        node = waiting.pop()
+        inside: list[ast.AST] = list(ast.iter_child_nodes(node))
+        if isinstance(node, ast.FunctionDef):
+            inside = [*node.decorator_list, *node.args.defaults, *filter(None, node.args.kw_defaults)]
+            called = node.decorator_list
+        elif isinstance(node, ast.Lambda):
+            continue
+        else:
+            called = [node.func] if isinstance(node, ast.Call) else []
+        for function in called:
+            root: ast.AST = function
+            while isinstance(root, ast.Attribute | ast.Subscript | ast.Call):
+                root = root.func if isinstance(root, ast.Call) else root.value
+            if not isinstance(root, ast.Name | ast.Constant) or (isinstance(root, ast.Name) and root.id in own):
+                yield getattr(function, "lineno", 0), "a call of its own that runs with the definitions"
+        waiting += inside

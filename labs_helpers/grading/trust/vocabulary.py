@@ -15,6 +15,7 @@ import statistics
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
+from types import ModuleType
 from typing import Any
 
 BUILTINS = frozenset(
@@ -37,7 +38,7 @@ _NUMPY = (
     "arange argmax argmin argsort array array_equal array_split asarray ascontiguousarray atleast_1d bincount "
     "broadcast_to concatenate copyto cumprod cumsum diff divmod dot dtype e einsum empty empty_like expand_dims eye "
     "flatnonzero float16 float32 float64 full full_like hstack inf int32 int64 integer floating intp isclose linspace "
-    "logspace lexsort linalg.lstsq linalg.solve linalg.norm lib mean median meshgrid nan ndarray newaxis nonzero ones "
+    "logspace lexsort linalg.lstsq linalg.solve linalg.norm mean median meshgrid nan ndarray newaxis nonzero ones "
     "ones_like outer percentile pi polyfit prod quantile ravel repeat reshape result_type roll searchsorted sort split "
     "squeeze stack std sum swapaxes take tensordot tile trace transpose tri tril triu uint8 unique var vdot vsplit "
     "moveaxis rollaxis flip fliplr flipud rot90 append insert delete pad histogram digitize interp average ptp "
@@ -56,7 +57,10 @@ _ASKED = (
     "all_reduce all_gather reduce_scatter broadcast parameters named_parameters buffers named_buffers modules "
     "named_modules children is_completed hexdigest digest update"
 )
-_NEVER = frozenset("from_file tofile dump dumps tobytes format format_map set_ share_memory_ register_hook".split())
+_NEVER = frozenset(
+    "from_file tofile dump dumps tobytes format format_map set_ share_memory_ register_hook data_ptr const_data_ptr "
+    "ctypes untyped_storage storage pointer_type".split()
+)
 _STORED = frozenset(("grad", "data"))  # attributes that an answer may set of what it is given
 
 
@@ -123,7 +127,8 @@ def general() -> Vocabulary:
     import triton.language as tl
 
     def public(thing: Any) -> set[str]:
-        return {name for name in dir(thing) if not name.startswith("_")} - _NEVER
+        names = {name for name in dir(thing) if not name.startswith("_")} - _NEVER
+        return {name for name in names if not isinstance(getattr(thing, name, None), ModuleType)}
 
     computes: dict[str, set[str]] = {
         "math": public(math),
@@ -131,7 +136,7 @@ def general() -> Vocabulary:
         | {name for name in public(torch) if isinstance(getattr(torch, name), torch.dtype)},
         "numpy": {n for n in public(numpy) if isinstance(getattr(numpy, n), numpy.ufunc)} | set(_NUMPY.split()),
         "triton": set(_TRITON.split()),
-        "triton.language": {name for name in public(tl) if type(getattr(tl, name)).__name__ != "module"},
+        "triton.language": public(tl),
         "torch.nn.functional": {name for name in public(torch.nn.functional) if name[0].islower()},
         "itertools": {"accumulate", "chain", "count", "cycle", "pairwise", "product", "repeat", "islice", "takewhile"},
         "functools": {"partial", "reduce"}, "collections": {"Counter", "defaultdict", "deque", "OrderedDict"},
