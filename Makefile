@@ -64,9 +64,10 @@ grade: $(stamp) ## Grade LAB=02 SUBMISSIONS=inbox/ in jails, into grades/02 (CLA
 	@$(run_python) -m labs_helpers.grading "$(LAB)" "$(SUBMISSIONS)" --jobs $(or $(JOBS),2) $(if $(CLASS),--class "$(CLASS)") \
 	  $(if $(OUT),--out "$(OUT)") $(if $(DUE),--due "$(DUE)") $(if $(LATE),--late "$(LATE)") \
 	  $(if $(OVERRIDES),--overrides "$(OVERRIDES)") $(if $(ONLY),--only "$(ONLY)") $(if $(REGRADE),--regrade) \
-	  $(if $(SEED),--seed "$(SEED)")
+	  $(if $(SEED),--seed "$(SEED)"); status=$$?; \
+	  if [ $$status = 3 ]; then echo "Some of it needs a look: $(or $(OUT),grades/$(LAB))/review.csv"; else exit $$status; fi
 
-soak: $(stamp) ## Run the tests that are exhaustive or long (at most 30 minutes)
+soak: $(stamp) ## Run the tests that are exhaustive or long (an hour and more)
 	@$(MAKE) --no-print-directory nbgrader || echo "nbgrader could not be installed; its tests are skipped."
 	@$(pytest) -n 2 tests -m soak --timeout=1700; status=$$?; \
 	  if [ $$status = 5 ]; then echo "No test is marked soak yet."; else exit $$status; fi

@@ -1,5 +1,6 @@
 """Loaded by every pytest run in this repository."""
 
+import gc
 import os
 from importlib.util import find_spec
 
@@ -11,6 +12,17 @@ pytest_plugins = ["tests.nbval_guard"] if find_spec("nbval") else []
 # One worker per core: a worker's own threads, and those of the kernels it starts, would only wait for each other.
 if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection():
+    """What is imported and collected stays to the end: garbage is not looked for in it, now or later."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.hookimpl(optionalhook=True)

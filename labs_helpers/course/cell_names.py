@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 DEFINES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
+_CHANGE = ("append", "extend", "insert", "update", "add", "setdefault")
 _NEVER = ("check", "reveal")  # what they are called with may be open
 
 
@@ -56,5 +57,18 @@ def bound(node: ast.Module) -> set[str]:
 
 
 def assigned(node: ast.Module) -> list[str]:
-    """The same, without definitions and imports."""
-    return sorted(bound(ast.Module([one for one in node.body if not isinstance(one, DEFINES)], [])))
+    """What the cell makes of names: those that it binds, without definitions and imports, and those that it changes."""
+    made = ast.Module([one for one in node.body if not isinstance(one, DEFINES)], [])
+    changed = {base for part in ast.walk(made) if (base := _changed(part))}
+    return sorted(bound(made) | changed)
+
+
+def _changed(node: ast.AST) -> str:
+    """'table' of `table[name] = …` and of `table.update(…)`; '' of what changes no name's value."""
+    if isinstance(node, ast.Subscript | ast.Attribute) and isinstance(node.ctx, ast.Store):
+        base = node.value
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _CHANGE:
+        base = node.func.value
+    else:
+        return ""
+    return base.id if isinstance(base, ast.Name) else ""

@@ -44,6 +44,8 @@ class Exercise:
     withheld: bool = False
 
     def __call__(self, student):
+        if self.withheld:
+            skip_cells()
         if isinstance(student, Withheld):  # the check was run again, its exercise's cell was not
             return self._not_attempted(student)
         if not callable(student) and not hasattr(student, "fn"):
@@ -125,7 +127,6 @@ class Exercise:
         what = self._renamed() or "not attempted yet"
         if isinstance(student, Withheld) and state != OPEN:
             what = "run your own cell above first"
-        skip_cells()
         print(wrap(f"{state} {self.id} {self.title}: {what}; cells that need it are skipped until then"))
         return Withheld(self.id, self.trial.__name__)
 
@@ -138,7 +139,6 @@ class Exercise:
         SCORES.status[self.id] = WRONG
         rest = ""
         if self.withheld:
-            skip_cells()
             _bind(name, Withheld(self.id, name))
             rest = f"\nUntil this check passes, cells that need `{name}` are skipped."
         if self.reference is not None:

@@ -33,6 +33,7 @@ class Withheld:
 
     def __init__(self, exercise: str, name: str, recorded: Mapping[str, Any] | None = None):
         self.exercise, self.name, self.recorded = exercise, name, recorded
+        self.__name__ = name
 
     def error(self) -> StillOpen:
         return StillOpen(self.exercise, self.name, self.recorded is not None)

@@ -16,14 +16,15 @@ from functools import partial
 from math import ceil
 from pathlib import Path
 
-from labs_helpers.grading import gradebook, jails
 from labs_helpers.grading.class_run import Grading, grade_all
 from labs_helpers.grading.cluster import NoEngines
-from labs_helpers.grading.gradebook import ERROR, MISSING, STATUSES, Record
-from labs_helpers.grading.inbox import BadInbox, HandedIn, class_list, students, unknown
-from labs_helpers.grading.jail import LIMITS
-from labs_helpers.grading.memory import size
-from labs_helpers.grading.results import write_results
+from labs_helpers.grading.jails import kinds
+from labs_helpers.grading.jails.bubblewrap import LIMITS
+from labs_helpers.grading.jails.memory import size
+from labs_helpers.grading.reading.inbox import BadInbox, HandedIn, class_list, students, unknown
+from labs_helpers.grading.results import gradebook
+from labs_helpers.grading.results.gradebook import ERROR, MISSING, STATUSES, Record
+from labs_helpers.grading.results.publish import write_results
 from labs_helpers.grading.verdict import verdicts
 from labs_helpers.grading.yardstick import NoYardstick, yardsticks
 from labs_helpers.labs import Lab, lab
@@ -36,7 +37,7 @@ def main(arguments: list[str] | None = None) -> int:
         graded = lab(given.lab)
     except ValueError as error:
         parser.error(str(error))
-    jail = jails.chosen(given.image, given.unsafe)
+    jail = kinds.chosen(given.image, given.unsafe)
     if reason := jail.why_not():
         print(f"no submission is run without a jail, and there is none here: {reason}", file=sys.stderr)
         return 4
@@ -63,10 +64,12 @@ def main(arguments: list[str] | None = None) -> int:
         return 1
     records = [_in_time(record, handed_in[record.student], given.due) for record in records]
     records = [gradebook.overridden(record, overrides) for record in _with_the_class(records, names)]
-    looks = write_results(out, records, names, graded, measure, given.late, given.jobs)
+    looks, disagreements = write_results(out, records, names, graded, measure, given.late, given.jobs)
     counts = {status: sum(record.status == status for record in records) for status in STATUSES}
     print(f"{', '.join(f'{count} {status}' for status, count in counts.items() if count)}: {out / 'index.html'}")
-    if counts[ERROR]:
+    for line in disagreements:
+        print(f"the grade and nbval disagree: {line}", file=sys.stderr)
+    if counts[ERROR] or disagreements:
         return 1
     return 3 if looks else 0
 
@@ -95,7 +98,7 @@ def _seed(out: Path, given: int | None) -> int:
     file = out / "seed"
     if given is None and file.exists():
         return int(file.read_text())
-    seed = secrets.randbits(32) if given is None else given
+    seed = secrets.randbits(128) if given is None else given
     gradebook.write_whole(file, f"{seed}\n")
     return seed
 
@@ -158,4 +161,8 @@ def _ids(text: str) -> Collection[str]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        print("interrupted; the same command goes on where it was", file=sys.stderr)
+        sys.exit(130)  # as a shell has it

@@ -10,18 +10,18 @@ import argparse
 import os
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from labs_helpers.course.scoreboard import OPEN, RIGHT, WRONG
 from labs_helpers.course.wrap import wrap
-from labs_helpers.grading import submission
 from labs_helpers.grading.cases import partial_points
-from labs_helpers.grading.lab_imports import imports_of, used_by
-from labs_helpers.grading.notebook_file import Unreadable, read_cells
-from labs_helpers.grading.own_cells import whole
 from labs_helpers.grading.own_process import in_a_process
-from labs_helpers.grading.submission import Answer, read_submission
+from labs_helpers.grading.reading import submission
+from labs_helpers.grading.reading.lab_imports import imports_of, used_by
+from labs_helpers.grading.reading.notebook_file import Unreadable, read_cells
+from labs_helpers.grading.reading.own_cells import whole
+from labs_helpers.grading.reading.submission import Answer, read_submission
 from labs_helpers.labs import ROOT, Lab, lab
 from labs_helpers.measure.machine import prepare_triton
 
@@ -67,7 +67,7 @@ def main(arguments: list[str] | None = None) -> int:
         path = given.file or ROOT / "my_labs" / chosen.notebook
         if not path.exists():
             raise Unreadable("there is no such file. `make lab` copies the labs to my_labs/; FILE= names another one")
-        answers = [whole(answer) for answer in read_submission(path, chosen)]
+        answers = _whole(read_submission(path, chosen), chosen)
     except Unreadable as error:
         print(f"{_shown(path)}: {error}", file=sys.stderr)
         return 2
@@ -81,6 +81,16 @@ def main(arguments: list[str] | None = None) -> int:
         print("\nInterrupted.")
         return 130
     return 0
+
+
+def _whole(answers: list[Answer], chosen: Lab) -> list[Answer]:
+    """With what they need of their author's other cells: of those before them, also of exercises without reference."""
+    found, own = list[Answer](), list[str]()
+    for answer, exercise in zip(answers, chosen.exercises(), strict=True):
+        found.append(whole(replace(answer, before=(*own, *answer.before))))
+        if exercise.withheld and answer.attempted and not answer.problem:
+            own.append(answer.source)
+    return found
 
 
 def _shown(path: Path) -> Path:

@@ -12,14 +12,16 @@ from math import ceil
 from pathlib import Path
 from time import monotonic
 
-from labs_helpers.grading import cluster, gradebook
-from labs_helpers.grading.gradebook import ERROR, GRADED, UNREADABLE, WAITING, Record
-from labs_helpers.grading.inbox import HandedIn
-from labs_helpers.grading.jail import LIMITS, Limits
-from labs_helpers.grading.jails import BUBBLEWRAP, Jail
+from labs_helpers.grading import cluster
+from labs_helpers.grading.jails.bubblewrap import LIMITS, Limits
+from labs_helpers.grading.jails.kinds import BUBBLEWRAP, Jail
 from labs_helpers.grading.marks import marks
-from labs_helpers.grading.notebook_file import MOST_BYTES, Unreadable
 from labs_helpers.grading.pool import Over, graded_here
+from labs_helpers.grading.reading.inbox import HandedIn
+from labs_helpers.grading.reading.notebook_file import MOST_BYTES, Unreadable
+from labs_helpers.grading.results import gradebook
+from labs_helpers.grading.results.gradebook import ERROR, GRADED, UNREADABLE, WAITING, Record
+from labs_helpers.grading.results.plain_text import plain
 from labs_helpers.grading.verdict import verdicts
 from labs_helpers.grading.yardstick import Yardstick
 from labs_helpers.labs import Lab
@@ -67,8 +69,8 @@ def grade_all(
             gradebook.save(out, record)
             found.append(record)
             left = ceil((monotonic() - began) / number * (len(todo) - number) / 60)
-            said = f"[{number}/{len(todo)}] {record.student}: {record.status}, {record.raw:g} points; {left} min left"
-            print(said, file=sys.stderr, flush=True)
+            said = f"{plain(record.student)}: {record.status}, {record.raw:g} points; {left} min left"
+            print(f"[{number}/{len(todo)}] {said}", file=sys.stderr, flush=True)
     return found
 
 

@@ -22,9 +22,9 @@ import cloudpickle
 import ipyparallel
 from ipyparallel.error import EngineError, RemoteError
 
-from labs_helpers.grading.gradebook import ERROR, Record
-from labs_helpers.grading.inbox import HandedIn
 from labs_helpers.grading.pool import GradeOne
+from labs_helpers.grading.reading.inbox import HandedIn
+from labs_helpers.grading.results.gradebook import ERROR, Record
 
 CONNECT_S = 10.0  # that the controller may take to answer
 WAIT_S = 600.0  # for the first engine: a scheduler may have other jobs before it; and for another when all have died

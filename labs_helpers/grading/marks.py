@@ -8,15 +8,15 @@ from functools import cache
 from pathlib import Path
 
 from labs_helpers.grading.cases import partial_points
-from labs_helpers.grading.jail import LIMITS, Limits
-from labs_helpers.grading.lab_imports import imports_of
-from labs_helpers.grading.memory import MEMORY
-from labs_helpers.grading.notebook_file import read_cells
-from labs_helpers.grading.own_cells import whole
-from labs_helpers.grading.plain_answer import beyond
-from labs_helpers.grading.submission import Answer, read_submission
+from labs_helpers.grading.jails.bubblewrap import LIMITS, Limits
+from labs_helpers.grading.jails.memory import MEMORY
+from labs_helpers.grading.reading.lab_imports import imports_of
+from labs_helpers.grading.reading.notebook_file import read_cells
+from labs_helpers.grading.reading.own_cells import whole
+from labs_helpers.grading.reading.submission import Answer, read_submission
+from labs_helpers.grading.trust.plain_answer import beyond
+from labs_helpers.grading.trust.vocabulary import Vocabulary, vocabulary
 from labs_helpers.grading.verdict import CRASHED, FAILED, RIGHT, TIMEOUT, WRONG, Verdict, verdicts
-from labs_helpers.grading.vocabulary import Vocabulary, vocabulary
 from labs_helpers.grading.yardstick import Yardstick, own_answers
 from labs_helpers.labs import LABS, Lab
 

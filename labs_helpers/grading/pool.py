@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from threading import Event
 
-from labs_helpers.grading.gradebook import Record
-from labs_helpers.grading.inbox import HandedIn
+from labs_helpers.grading.reading.inbox import HandedIn
+from labs_helpers.grading.results.gradebook import Record
 
 Over = Callable[[], object]  # asked while a jail runs: whether it shall be ended
 GradeOne = Callable[[HandedIn, Over], Record]

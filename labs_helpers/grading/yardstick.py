@@ -12,11 +12,11 @@ from functools import cache
 from typing import Any
 
 from labs_helpers.course.stub import cell_of
-from labs_helpers.grading.jail import LIMITS, Limits
-from labs_helpers.grading.lab_imports import imports_of
-from labs_helpers.grading.notebook_file import read_cells
-from labs_helpers.grading.submission import Answer, shipped_exercises
-from labs_helpers.grading.values import NoValue, difference, read
+from labs_helpers.grading.hidden.values import NoValue, difference, read
+from labs_helpers.grading.jails.bubblewrap import LIMITS, Limits
+from labs_helpers.grading.reading.lab_imports import imports_of
+from labs_helpers.grading.reading.notebook_file import read_cells
+from labs_helpers.grading.reading.submission import Answer, shipped_exercises
 from labs_helpers.grading.verdict import RIGHT, Verdict, verdicts
 from labs_helpers.labs import Lab
 

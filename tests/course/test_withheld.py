@@ -53,6 +53,14 @@ def test_what_needs_it_is_skipped_and_what_needs_that(notebook, capsys):
     assert capsys.readouterr().out == "now 1.05\n"
 
 
+def test_what_it_would_have_filled_waits_too(notebook, capsys):
+    notebook("n, maps, rows = 2, {}, []\nfor size in (1, 2):\n    maps[size] = half(size)\n    rows.append(n)")
+    for name in ("maps", "rows"):
+        notebook(f"print({name})")
+    notebook("print(n)")
+    assert capsys.readouterr().out == 3 * SKIPPED + "2\n"
+
+
 def test_functions_wait_only_when_they_are_called(notebook, capsys):
     notebook("def quarter(n):\n    return half(half(n))", "def eighth(n):\n    return quarter(half(n))")
     assert capsys.readouterr().out == ""

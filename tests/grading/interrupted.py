@@ -6,29 +6,27 @@ python -m tests.grading.interrupted 200 FOLDER makes the class and grades it on 
 from __future__ import annotations
 
 import csv
-import ctypes
 import os
 import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from resource import RUSAGE_CHILDREN, getrusage
 from time import monotonic, sleep
 from typing import TYPE_CHECKING
 
-from labs_helpers.launch.keeper import PR_SET_CHILD_SUBREAPER
 from labs_helpers.measure.machine import prepare_triton
+from tests.grading.orphans import END_S, LOOK_S, children, outlived, parent_of_orphans
 
 if TYPE_CHECKING:
     from tests.grading.class_of_200 import Submission
 
 ROOT = Path(__file__).parents[2]
 GRADED = re.compile(r"^\[\d+/\d+\] (\S+): ", re.MULTILINE)
-LOOK_S, END_S = 0.05, 60.0
+CORES = ",".join(map(str, sorted(os.sched_getaffinity(0))[:2]))
 
 
 @dataclass
@@ -48,17 +46,18 @@ class Run:
 def grade(
     folder: Path, stops: Sequence[tuple[int, int]], options: Sequence[str], timeout: float, lab: str = "02"
 ) -> Run:
-    """folder/inbox into folder/out. stops: (records after which it is signalled, the signal), one per start."""
+    """folder/inbox into folder/out, on two cores. stops: (records after which it is signalled, the signal), one per
+    start."""
     run = Run(folder / "out")
     for name in ("home", "tmp", "here"):
         (folder / name).mkdir()
-    before = getrusage(RUSAGE_CHILDREN)
-    with _parent_of_orphans():
+    before, known = getrusage(RUSAGE_CHILDREN), {*children()}
+    with parent_of_orphans():
         for stop in (*stops, None):
             began = monotonic()
             run.status = _start(folder, run, stop, [lab, *options], began + timeout - run.seconds)
             run.seconds += monotonic() - began
-            run.left += _outlived()
+            run.left += outlived(known)
             run.records.append({path.name: path.stat().st_mtime_ns for path in _records(run.out)})
     after = getrusage(RUSAGE_CHILDREN)
     run.busy = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
@@ -100,37 +99,6 @@ def _start(folder: Path, run: Run, stop: tuple[int, int] | None, options: Sequen
 
 def _records(out: Path) -> list[Path]:
     return list((out / "records").glob("*.jsonl")) if (out / "records").is_dir() else []
-
-
-@contextmanager
-def _parent_of_orphans() -> Iterator[None]:
-    """Whatever outlives the command becomes a child of this process, which it is found by."""
-    prctl = ctypes.CDLL(None).prctl
-    prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    try:
-        yield
-    finally:
-        prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
-
-
-def _outlived() -> list[str]:
-    """The commands of children that are still there END_S after their start ended; none of them is left behind."""
-    deadline = monotonic() + END_S
-    while (children := _children()) and monotonic() < deadline:
-        sleep(LOOK_S)
-    for pid in children:
-        os.kill(pid, signal.SIGKILL)
-    return list(children.values())
-
-
-def _children() -> dict[int, str]:
-    """Living ones, by their id; dead ones are taken leave of."""
-    found = {}
-    for task in Path("/proc/self/task").iterdir():
-        for pid in map(int, (task / "children").read_text().split()):
-            if os.waitpid(pid, os.WNOHANG)[0] == 0:
-                found[pid] = Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")
-    return found
 
 
 def faults(made: Sequence[Submission], run: Run, folder: Path) -> list[str]:

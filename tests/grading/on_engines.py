@@ -5,7 +5,7 @@ import signal
 import time
 from pathlib import Path
 
-from labs_helpers.grading.gradebook import GRADED, Record
+from labs_helpers.grading.results.gradebook import GRADED, Record
 
 
 def works():

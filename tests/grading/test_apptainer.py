@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from labs_helpers.grading import apptainer
-from labs_helpers.grading.apptainer import DEFINITION, in_apptainer, why_not
-from labs_helpers.grading.jail import COURSE, Limits
+from labs_helpers.grading.jails import apptainer
+from labs_helpers.grading.jails.apptainer import DEFINITION, in_apptainer, why_not
+from labs_helpers.grading.jails.bubblewrap import COURSE, Limits
 
 
 def test_the_whole_command():

@@ -12,7 +12,7 @@ from labs_helpers.authoring.references import solved_cell as solution
 from labs_helpers.course.stub import cell_of
 from labs_helpers.grading import at_home
 from labs_helpers.grading.cases import cases_in_all, partial_points
-from labs_helpers.grading.handout import make_handout
+from labs_helpers.grading.handout.folder import make_handout
 from labs_helpers.launch.process import run
 
 LAB = labs.lab("00")

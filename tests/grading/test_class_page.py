@@ -6,13 +6,13 @@ from types import SimpleNamespace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labs_helpers.grading.class_page import class_page, gist
-from labs_helpers.grading.gradebook import ERROR, GRADED, LATE, MISSING, REVIEW, UNREADABLE, Record
-from labs_helpers.grading.histogram import counted, histogram
 from labs_helpers.grading.marks import Mark
-from labs_helpers.grading.pages import feedback_link
-from labs_helpers.grading.plain_text import plain
-from labs_helpers.grading.twins import Pair
+from labs_helpers.grading.results.class_page import class_page, gist
+from labs_helpers.grading.results.gradebook import ERROR, GRADED, LATE, MISSING, REVIEW, UNREADABLE, Record
+from labs_helpers.grading.results.histogram import counted, histogram
+from labs_helpers.grading.results.pages import feedback_link
+from labs_helpers.grading.results.plain_text import plain
+from labs_helpers.grading.results.twins import Pair
 from tests.grading.html_page import Page, hostile
 
 EXERCISES = [SimpleNamespace(id=f"00/{i}", title=f"the title of {i}", points=10) for i in range(2)]

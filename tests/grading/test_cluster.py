@@ -14,9 +14,9 @@ from ipyparallel.error import EngineError, RemoteError
 
 from labs_helpers.grading import cluster as on_cluster
 from labs_helpers.grading.cluster import NoEngines, graded_on
-from labs_helpers.grading.gradebook import ERROR, GRADED, Record
-from labs_helpers.grading.inbox import HandedIn
 from labs_helpers.grading.pool import graded_here
+from labs_helpers.grading.reading.inbox import HandedIn
+from labs_helpers.grading.results.gradebook import ERROR, GRADED, Record
 from labs_helpers.launch.cluster import HEARTBEAT
 from labs_helpers.launch.process import end_marked, put_mark
 from tests.grading import on_engines

@@ -6,15 +6,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labs_helpers.grading.feedback import FLAGS, feedback_page
-from labs_helpers.grading.gradebook import ERROR, GRADED, LATE, MISSING, REVIEW, UNREADABLE, WAITING, Record
-from labs_helpers.grading.left_open import still_to_pass
+from labs_helpers.grading.jails.memory import MEMORY
 from labs_helpers.grading.marks import HIDDEN, UNVERIFIED, Mark
-from labs_helpers.grading.memory import MEMORY
-from labs_helpers.grading.pages import feedback_link, file_stem, number
-from labs_helpers.grading.plain_text import plain
-from labs_helpers.grading.submission import CHECK_CHANGED, OLD, TWICE, UNMARKED
-from labs_helpers.grading.submission import MISSING as CELL_MISSING
+from labs_helpers.grading.reading.submission import CHECK_CHANGED, OLD, TWICE, UNMARKED
+from labs_helpers.grading.reading.submission import MISSING as CELL_MISSING
+from labs_helpers.grading.results.feedback import FLAGS, feedback_page
+from labs_helpers.grading.results.gradebook import ERROR, GRADED, LATE, MISSING, REVIEW, UNREADABLE, WAITING, Record
+from labs_helpers.grading.results.left_open import still_to_pass
+from labs_helpers.grading.results.pages import feedback_link, file_stem, number
+from labs_helpers.grading.results.plain_text import plain
 from labs_helpers.grading.verdict import CRASHED, TIMEOUT
 from tests.grading.html_page import Page, hostile
 

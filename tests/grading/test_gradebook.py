@@ -7,15 +7,18 @@ import os
 import zipfile
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from threading import Event
 
 import pytest
 
 from labs_helpers.grading import __main__ as command
-from labs_helpers.grading import class_run, gradebook, results
-from labs_helpers.grading.gradebook import GRADED, LATE, REVIEW, Record, load, record_path, save
-from labs_helpers.grading.inbox import BadInbox, class_list, students
+from labs_helpers.grading import class_run
 from labs_helpers.grading.marks import Mark
+from labs_helpers.grading.reading.inbox import BadInbox, class_list, students
+from labs_helpers.grading.results import gradebook
+from labs_helpers.grading.results import publish as results
+from labs_helpers.grading.results.gradebook import GRADED, LATE, REVIEW, Record, load, record_path, save
 from labs_helpers.labs import LABS
 
 LAB = LABS[0]
@@ -57,6 +60,9 @@ def test_a_zip_is_unpacked_inside_its_folder(tmp_path):
     assert sorted(found) == ["ada", "bob", "cy"]
     assert all(one.path.is_relative_to(tmp_path / "out" / "unpacked") for one in found.values())
     assert not (tmp_path / "bob.ipynb").exists()
+    with zipfile.ZipFile(tmp_path / "later.zip", "w") as archive:
+        archive.writestr("dora.ipynb", "{}")
+    assert sorted(students(tmp_path / "later.zip", tmp_path / "out" / "unpacked")) == ["dora"]
 
 
 def test_inboxes_and_class_lists_that_are_none_are_told(tmp_path):
@@ -76,12 +82,17 @@ def test_inboxes_and_class_lists_that_are_none_are_told(tmp_path):
     assert class_list(tmp_path / "class.csv") == {"ada": "Ada L."}
 
 
-@pytest.mark.parametrize("student", ["ada", "a/../b", "..", "Ä b", "=1+1", ""])
+@pytest.mark.parametrize("student", ["ada", "a/../b", "..", "Ä b", "=1+1", "", "ж" * 300])
 def test_a_record_is_found_again_under_any_name(tmp_path, student):
     record = Record(student, REVIEW, MARKS, "digest", 2, flags=("2 files",))
     save(tmp_path, record)
     assert load(tmp_path, student) == record and record_path(tmp_path, student).parent == tmp_path / "records"
     assert len(list(tmp_path.rglob("*"))) == 2
+
+
+def test_no_two_students_share_a_record():
+    names = ["ada", ".ada", "=ada", "..ada", "a_da", "a/da", "", ".", "=", "ж" * 300, "ж" * 301]
+    assert len({gradebook.record_path(Path(), name) for name in names}) == len(names)
 
 
 def test_half_a_record_is_none(tmp_path):
@@ -114,7 +125,7 @@ def test_grades_say_what_is_open_and_overrides_win(tmp_path):
 
 def measured(monkeypatch, why_not=""):
     """As on a machine with a jail, or one where this is why there is none; nbval's run has tests of its own."""
-    monkeypatch.setattr(command.jails, "BUBBLEWRAP", replace(command.jails.BUBBLEWRAP, why_not=lambda: why_not))
+    monkeypatch.setattr(command.kinds, "BUBBLEWRAP", replace(command.kinds.BUBBLEWRAP, why_not=lambda: why_not))
     monkeypatch.setattr(command, "yardsticks", lambda *given: {})
     monkeypatch.setattr(results, "junit", lambda *given: [])
 

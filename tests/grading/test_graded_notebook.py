@@ -9,12 +9,12 @@ from xml.etree import ElementTree
 import nbformat
 import pytest
 
-from labs_helpers.grading import nbval_run
-from labs_helpers.grading.gradebook import GRADED, MISSING, REVIEW, Record, record_path, save
-from labs_helpers.grading.graded_cell import read, said
-from labs_helpers.grading.graded_notebook import full, graded_path, write_graded
 from labs_helpers.grading.marks import Mark
-from labs_helpers.grading.nbval_run import _suite, junit
+from labs_helpers.grading.results import nbval_run
+from labs_helpers.grading.results.gradebook import GRADED, MISSING, REVIEW, Record, record_path, save
+from labs_helpers.grading.results.graded_cell import read, said
+from labs_helpers.grading.results.graded_notebook import full, graded_path, write_graded
+from labs_helpers.grading.results.nbval_run import _suite, junit
 from labs_helpers.launch.process import run
 from tests.notebook_form import faults
 
@@ -145,7 +145,8 @@ def test_an_nbval_that_does_not_end_and_a_class_of_nobody_are_told(graded, monke
 
 
 def test_a_cell_imports_little():
-    program = "import sys, labs_helpers.grading.graded_cell\nprint(*{'torch', 'numpy', 'jinja2'} & set(sys.modules))"
+    program = "import sys, labs_helpers.grading.results.graded_cell; "
+    program += "print(*{'torch', 'numpy', 'jinja2'} & set(sys.modules))"
     assert run([sys.executable, "-c", program], timeout=60).strip() == ""
 
 

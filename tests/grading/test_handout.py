@@ -9,8 +9,8 @@ from zipfile import ZipFile
 import pytest
 
 from labs_helpers import labs
-from labs_helpers.grading.handout import main, make_handout
-from labs_helpers.grading.needs import needs_of
+from labs_helpers.grading.handout.folder import main, make_handout
+from labs_helpers.grading.handout.needs import needs_of
 from labs_helpers.labs import LABS, ROOT
 from labs_helpers.launch.process import run
 from tests.grading.secrets import answers, given_away
@@ -45,7 +45,7 @@ def test_it_holds_the_labs_and_no_other(folder):
 
 
 def test_of_grading_students_get_what_checks_their_own_notebook(folder):
-    assert {path.stem for path in (folder / "labs_helpers/grading").iterdir()} == {
+    assert {path.stem for path in (folder / "labs_helpers/grading").rglob("*.py")} == {
         "__init__", "at_home", "cases", "judged", "lab_imports", "notebook_file", "own_cells", "own_process",
         "plain_python", "submission",
     }  # fmt: skip

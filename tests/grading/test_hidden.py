@@ -9,7 +9,7 @@ from itertools import islice
 import pytest
 
 from labs_helpers.grading.hidden import generator, run_of
-from labs_helpers.grading.values import difference, read, written
+from labs_helpers.grading.hidden.values import difference, read, written
 from labs_helpers.labs import LABS, ROOT
 from labs_helpers.launch.process import run
 from tests.planted import planted

@@ -10,8 +10,8 @@ import pytest
 
 from labs_helpers.collectives.lab06 import exercises as lab06
 from labs_helpers.grading.hidden import generator, run_of
-from labs_helpers.grading.hidden_values import MOST
-from labs_helpers.grading.values import difference, read, written
+from labs_helpers.grading.hidden.answer_values import MOST
+from labs_helpers.grading.hidden.values import difference, read, written
 from labs_helpers.labs import LABS, ROOT
 from labs_helpers.launch.process import run
 from tests.planted import planted

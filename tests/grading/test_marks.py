@@ -5,10 +5,10 @@ import json
 import pytest
 
 from labs_helpers.grading import marks as module
-from labs_helpers.grading.jail import why_not
+from labs_helpers.grading.hidden.values import written
+from labs_helpers.grading.jails.bubblewrap import why_not
 from labs_helpers.grading.marks import HIDDEN, OPEN, REVIEW, UNVERIFIED
-from labs_helpers.grading.own_cells import needed
-from labs_helpers.grading.values import written
+from labs_helpers.grading.reading.own_cells import needed
 from labs_helpers.grading.verdict import FAILED, RIGHT, TIMEOUT, WRONG, Verdict
 from labs_helpers.grading.yardstick import NoYardstick, Yardstick, own_answers, yardsticks
 from labs_helpers.labs import LABS

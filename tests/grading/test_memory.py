@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import labs_helpers
-from labs_helpers.grading.jail import Limits, run_in_jail, why_not
-from labs_helpers.grading.memory import MEMORY, size, status_of
+from labs_helpers.grading.jails.bubblewrap import Limits, run_in_jail, why_not
+from labs_helpers.grading.jails.memory import MEMORY, size, status_of
 
 needs_jail = pytest.mark.skipif(bool(why_not()), reason=why_not())
 COURSE = Path(labs_helpers.__file__).parent
@@ -54,7 +54,7 @@ def test_a_full_process_counts_where_nothing_plainer_is_said(status, message, fu
 
 FORKED = """
 import os
-from labs_helpers.grading.memory import is_full, was_full
+from labs_helpers.grading.jails.memory import is_full, was_full
 child = os.fork()
 if child == 0:
     kept = []
@@ -78,7 +78,7 @@ def test_a_process_at_its_limit_knows_and_its_parent_knows_when_it_has_died(coun
 
 @pytest.mark.skipif(sys.platform != "linux", reason="Linux counts processes' memory")
 def test_without_a_limit_nothing_is_full():
-    from labs_helpers.grading.memory import is_full, was_full
+    from labs_helpers.grading.jails.memory import is_full, was_full
 
     child = os.spawnv(os.P_NOWAIT, sys.executable, [sys.executable, "-c", ""])
     assert not was_full(os.wait4(child, 0)[2]) and not is_full()

@@ -6,8 +6,8 @@ import importlib
 import pytest
 
 from labs_helpers.course.stub import cell_of
-from labs_helpers.grading.plain_answer import beyond
-from labs_helpers.grading.vocabulary import vocabulary
+from labs_helpers.grading.trust.plain_answer import beyond
+from labs_helpers.grading.trust.vocabulary import vocabulary
 from labs_helpers.labs import LABS
 
 
@@ -106,3 +106,44 @@ def test_only_definitions_run_by_themselves(source):
 def test_what_is_beyond_is_told_with_its_line():
     told = beyond("def f(x):\n    open('x')\n    return x._y\n", WORDS)
     assert told == ["line 2: open", "line 3: ._y"] and ast.parse(REFERENCE)
+
+
+AROUND = {
+    "self is anything": "def get(self): return self.Exercise",
+    "self is another": "def f():\n    self = [1]\n    return self.count",
+    "a class's method of another": "class C:\n    def put(self): self.tried = 1\ndef f(x): C.put(x)",
+    "a class under another name": "class C:\n    def add(self): self.tried = 1\ndef f(x):\n    D = C\n    D.add(x)",
+    "a frame": "class C:\n    def __init__(self): self.gi_frame = 1\n    def f(self): return self.gi_frame",
+    "a module's module": "import statistics\ndef f(): return statistics.sys",
+    "a module of torch": "def f(): return F.importlib",
+    "a special name by import": "class A(int):\n    from math import isfinite as __eq__",
+    "what runs with the definitions": "def look(): return 1\ndone = look()",
+    "a decorator that does": "def look(f): return f\n@look\ndef f(): return 1",
+    "a default that does": "def look(): return 1\ndef f(x=look()): return x",
+    "an address": "def f(x): return x.data_ptr()",
+}
+
+
+@pytest.mark.parametrize("name", AROUND)
+def test_ways_around_the_vocabulary_are_seen(name):
+    assert beyond(AROUND[name], vocabulary("")), name
+
+
+def test_a_plain_class_is_plain():
+    source = "class C:\n    def __init__(self, n): self.n = n\n    def twice(self): return 2 * self.n\n"
+    assert beyond(source + "def f(n):\n    c = C(n)\n    return isinstance(c, C)", vocabulary("")) == []
+
+
+def test_the_vocabulary_holds_no_module():
+    import importlib
+    import types
+
+    from labs_helpers.grading.trust.vocabulary import MODULES, general
+
+    roots = {name: importlib.import_module(module) for name, module in MODULES.items()}
+    for chain in general().of_modules:
+        first, *rest = chain.split(".")
+        value = roots.get(first)
+        for word in rest:
+            value = getattr(value, word, None)
+        assert not rest or not isinstance(value, types.ModuleType) or chain in ("torch.nn.functional",), chain

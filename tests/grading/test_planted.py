@@ -1,6 +1,6 @@
 """Each planted bug of every exercise loses the points of the cases that it fails, in the jail, and no others.
 
-Of each exercise some are drawn; PLANTED=all takes every one of the two thousand, in about an hour on two cores.
+Of each exercise some are drawn; PLANTED=all takes every one of the two thousand, in more than an hour on two cores.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from typing import Any
 import pytest
 
 from labs_helpers.authoring.references import reference
-from labs_helpers.grading.jail import why_not
+from labs_helpers.grading.jails.bubblewrap import why_not
 from labs_helpers.grading.marks import UNVERIFIED, Mark, marks, words_of
-from labs_helpers.grading.plain_answer import beyond
+from labs_helpers.grading.trust.plain_answer import beyond
 from labs_helpers.grading.yardstick import yardsticks
 from labs_helpers.labs import LABS, Lab
 from tests.grading.written import Changes, planted_cell, share_passed, solved, with_answers

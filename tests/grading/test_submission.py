@@ -5,9 +5,9 @@ import os
 
 import pytest
 
-from labs_helpers.grading.notebook_file import MOST_BYTES, Cell, Unreadable, read_cells
-from labs_helpers.grading.plain_python import MOST_CHARACTERS, plain_python
-from labs_helpers.grading.submission import read_submission, shipped_exercises
+from labs_helpers.grading.reading.notebook_file import MOST_BYTES, Cell, Unreadable, read_cells
+from labs_helpers.grading.reading.plain_python import MOST_CHARACTERS, plain_python
+from labs_helpers.grading.reading.submission import read_submission, shipped_exercises
 from labs_helpers.labs import LABS
 
 LAB = LABS[0]

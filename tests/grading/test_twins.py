@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from labs_helpers.compile.source import plain
-from labs_helpers.grading.twins import ENOUGH, Pair, same_as_reference, twins
+from labs_helpers.grading.results.twins import ENOUGH, Pair, same_as_reference, twins
 from labs_helpers.labs import LABS, ROOT
 from tests.collectives.lab06.right_answers import DIFFERENT
 

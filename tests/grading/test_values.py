@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from labs_helpers.grading.values import TOLERANCES, Near, NoValue, difference, read, written
+from labs_helpers.grading.hidden.values import TOLERANCES, Near, NoValue, difference, read, written
 
 few = settings(max_examples=25, deadline=None, derandomize=True)
 
@@ -129,8 +129,8 @@ def test_what_differs_and_what_does_not():
     for found, expected in ((3, 3.0), (np.float32(0.1), 0.1), ((1, [2]), [1, (2,)]), (True, 1), (torch.ones(1), 1.0)):
         assert difference(through(found), through(expected)) == ""
     assert difference(through({(1, 2): 3, np.int64(4): 5}), through({4: 5, (1, 2): 3})) == ""
-    assert difference(torch.ones(2, 3), torch.ones(3, 2)).startswith("shape")
-    assert difference(torch.ones(0, 3), torch.ones(0, 5)).startswith("shape")
+    assert difference(torch.ones(2, 3), torch.ones(3, 2)) == "another shape"
+    assert difference(torch.ones(0, 3), torch.ones(0, 5)) == "another shape"
     for found, expected in ((2**53 + 1, 2**53), (10**400, 10**400 + 1), (10**400, 1.0), ("1", 1), (None, 0), ([1], 1)):
         assert difference(through(found), through(expected)), (found, expected)
     for found, expected in (([1, 2], [1]), ({"a": 1}, {"b": 1}), ({}, []), ("a", "b"), (torch.ones(2), [1, 1])):

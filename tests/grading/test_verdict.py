@@ -6,10 +6,10 @@ import pytest
 
 from labs_helpers.course.stub import cell_of
 from labs_helpers.grading import verdict as module
-from labs_helpers.grading.jail import LIMITS, Limits, why_not
-from labs_helpers.grading.lab_imports import imports_of, used_by
-from labs_helpers.grading.notebook_file import read_cells
-from labs_helpers.grading.submission import Answer, shipped_exercises
+from labs_helpers.grading.jails.bubblewrap import LIMITS, Limits, why_not
+from labs_helpers.grading.reading.lab_imports import imports_of, used_by
+from labs_helpers.grading.reading.notebook_file import read_cells
+from labs_helpers.grading.reading.submission import Answer, shipped_exercises
 from labs_helpers.grading.verdict import CRASHED, RIGHT, TIMEOUT, WRONG, verdicts
 from labs_helpers.labs import LABS
 from labs_helpers.launch.process import ProcessFailed, run
@@ -59,6 +59,13 @@ def test_an_answer_that_ends_its_process_costs_its_own_exercise(first):
 
 
 @needs_jail
+def test_what_an_answer_leaves_behind_keeps_nobody_waiting(first):
+    """Its child holds the pipe open, for longer than this test may take."""
+    source = "import os, time\nif os.fork() == 0:\n    os.setsid()\n    time.sleep(1000)\nos._exit(0)\n"
+    assert verdict(Answer(first, source), Limits(seconds=300)).status == CRASHED
+
+
+@needs_jail
 def test_answers_together_are_judged_one_by_one(first):
     second = shipped_exercises(LAB)[1]
     wrong = Answer(second, f"def {second.name}(*given): return 1")
@@ -70,6 +77,14 @@ def test_answers_together_are_judged_one_by_one(first):
 def test_an_answer_without_end_is_ended(first):
     found = verdict(Answer(first, "while True: pass"), Limits(seconds=1.0))
     assert found.status == TIMEOUT and found.message == "did not end within 1 s"
+
+
+def test_ranks_that_only_send_messages_have_jails_of_their_own(monkeypatch):
+    monkeypatch.setattr(module, "values_on_ranks", lambda answer, imports, seed, limits: {"values": [seed]})
+    lab = next(lab for lab in LABS if lab.number == "06")
+    one = shipped_exercises(lab)[1]
+    found = verdicts([Answer(one, "")], [], seed=7, checks=False)
+    assert [(each.status, each.values) for each in found] == [(RIGHT, [7])]
 
 
 def test_outside_of_a_jail_nothing_is_run_or_ended():

@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 
 import labs_helpers
-from labs_helpers.grading import without_jail
-from labs_helpers.grading.ending import alone, ending
-from labs_helpers.grading.jail import MEGABYTE, Limits, run_in_jail, why_not
-from labs_helpers.grading.jails import BUBBLEWRAP, chosen
-from labs_helpers.grading.lab_imports import imports_of
-from labs_helpers.grading.notebook_file import read_cells
-from labs_helpers.grading.submission import Answer, shipped_exercises
+from labs_helpers.grading.jails import without_jail
+from labs_helpers.grading.jails.bubblewrap import MEGABYTE, Limits, run_in_jail, why_not
+from labs_helpers.grading.jails.ending import alone, ending
+from labs_helpers.grading.jails.kinds import BUBBLEWRAP, chosen
+from labs_helpers.grading.jails.without_jail import run_without_jail
+from labs_helpers.grading.reading.lab_imports import imports_of
+from labs_helpers.grading.reading.notebook_file import read_cells
+from labs_helpers.grading.reading.submission import Answer, shipped_exercises
 from labs_helpers.grading.verdict import RIGHT, TIMEOUT, verdicts
-from labs_helpers.grading.without_jail import run_without_jail
 from labs_helpers.grading.yardstick import own_answers
 from labs_helpers.labs import LABS
 from labs_helpers.launch.process import ProcessFailed
@@ -42,7 +42,7 @@ def bystander():
 
 LEAVES_MUCH = """
 import os, signal, sys, time
-from labs_helpers.grading.ending import ending
+from labs_helpers.grading.jails.ending import ending
 end = ending()
 reads, writes = os.pipe()
 child = os.fork()
@@ -107,7 +107,7 @@ def test_outside_of_a_jail_there_is_no_safe_end(monkeypatch):
 def test_who_has_company_is_not_alone():
     code = """
 import os, sys, time
-from labs_helpers.grading.ending import alone
+from labs_helpers.grading.jails.ending import alone
 print(alone(), flush=True)
 if os.fork() == 0:
     time.sleep(60)

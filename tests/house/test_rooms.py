@@ -72,8 +72,9 @@ def test_an_arrow_that_points_up_is_seen():
     assert points_up("gemm.plan", "gemm.lab02.exercises") and points_up("gemm.study", "course.exercise")
     assert points_up("measure.results", "course") and points_up("measure.machine", "compile.source")
     assert points_up("gemm.lab02.checks", "attention.lab04.exercises")
-    assert points_up("course.exercise", "grading.jail") and points_up("grading.verdict", "gemm.lab02.checks")
-    assert not points_up("grading.verdict", "grading.jail") and not points_up("grading.submission", "course.stub")
+    assert points_up("course.exercise", "grading.verdict") and points_up("grading.verdict", "gemm.lab02.checks")
+    assert not points_up("grading.verdict", "grading.marks")
+    assert not points_up("grading.reading.submission", "course.stub")
     assert not points_up("gemm.lab02.checks", "attention.flash_attention")
     assert "gemm.plan" in imports(HOUSE / "gemm/fused_matmul.py")
 

@@ -7,7 +7,7 @@ import numpy as np
 from labs_helpers.draw import figures
 from labs_helpers.draw.curves import predicted
 from labs_helpers.draw.tables import draw_table
-from labs_helpers.gemm.lab03.exercises.ex2_waves import waves
+from labs_helpers.gemm.tuning.places import places_filled
 from labs_helpers.gemm.tuning.recorded import FIELDS, config_of
 from labs_helpers.gemm.tuning.sweep import WAVE_CONFIG
 from labs_helpers.measure.datasheet import DATASHEET
@@ -110,7 +110,7 @@ def draw_waves(frame, prediction=None, at_once: int = 132):
         axes[0][0].plot(frame["M"], rates, markersize=4)
         axes[0][0].set(ylabel="TFLOP/s", ylim=(0, None))
     rows = np.arange(1, 67) * config.BLOCK_M
-    shares = [tiles / (count * at_once) for tiles, count, _ in (waves(int(m), N, config, at_once) for m in rows)]
+    shares = [places_filled(int(m), N, config, at_once)[1] for m in rows]
     filled.plot(rows, shares, markersize=3, color=figures.COLORS["green"])
     filled.set(xlabel="M", ylabel="places filled", ylim=(0, 1.05))
     if (guess := predicted(prediction)) is not None:

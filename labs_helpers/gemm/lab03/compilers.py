@@ -12,7 +12,9 @@ import triton
 from triton.runtime.autotuner import Autotuner
 
 from labs_helpers.compile.source import plain
+from labs_helpers.course.withheld import Withheld
 from labs_helpers.gemm.configs import Config
+from labs_helpers.gemm.kernels.portable import fused_matmul_kernel
 from labs_helpers.gemm.lab03.charts import short
 from labs_helpers.gemm.tuning.space import grid
 
@@ -30,7 +32,9 @@ class RecordedTuner(Autotuner):
     """
 
     def __init__(self, kernel, bench, key, prune_configs_by=None):
-        function, self.bench, self.asked = plain(kernel), bench, []
+        # Lab 02's reference may be withheld: the library's kernel, whose record this is, begins with the same names.
+        function = plain(fused_matmul_kernel if isinstance(kernel, Withheld) else kernel)
+        self.bench, self.asked = bench, []
         super().__init__(
             fn=_Named(function),
             arg_names=list(inspect.signature(function).parameters),
@@ -79,9 +83,12 @@ def early(prune, chip):
 
 def autotune_here(kernel, prune, chip, n: int = 2048) -> Config:
     """The configuration that @triton.autotune finds for D = ReLU(A·B + C) of n×n×n on this machine's GPU, among what
-    `prune` keeps; kept on disk under Triton's own key. kernel: lab 02's matmul_add_relu_kernel."""
+    `prune` keeps; kept on disk under Triton's own key. kernel: lab 02's matmul_add_relu_kernel; StillOpen where the
+    hand-out has none."""
     import torch
 
+    if isinstance(kernel, Withheld):
+        raise kernel.error()
     tuner = triton.autotune(
         [_for_triton(config) for config in grid()],
         key=["M", "N", "K"],

@@ -8,7 +8,7 @@ import random
 import numpy as np
 
 from labs_helpers.gemm.configs import Config
-from labs_helpers.gemm.lab03.exercises.ex2_waves import waves
+from labs_helpers.gemm.tuning.places import places_filled
 from labs_helpers.gemm.tuning.recorded import Recorded, shapes
 from labs_helpers.gemm.tuning.space import grid
 
@@ -17,7 +17,7 @@ FIRST = 4  # measured at random before the model has anything to learn from
 
 def features(config: Config, M: int, N: int, at_once: int) -> list[float]:
     """What the model sees of a configuration, most of it in powers of two."""
-    tiles, count, last = waves(M, N, config, at_once)
+    tiles, filled = places_filled(M, N, config, at_once)
     accumulators = config.BLOCK_M * config.BLOCK_N / (32 * config.num_warps)
     stage = (config.BLOCK_M + config.BLOCK_N) * config.BLOCK_K * 2
     return [
@@ -29,7 +29,7 @@ def features(config: Config, M: int, N: int, at_once: int) -> list[float]:
         math.log2(accumulators),
         math.log2(stage * config.num_stages),
         1 / config.BLOCK_M + 1 / config.BLOCK_N,
-        (count - 1 + last) / count,
+        filled,
         math.log2(tiles),
     ]
 

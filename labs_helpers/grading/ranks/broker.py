@@ -22,11 +22,11 @@ from typing import Any
 import numpy as np
 
 import labs_helpers
-from labs_helpers.grading.hidden_values import values
-from labs_helpers.grading.jail import LIMITS, Limits, in_jail
-from labs_helpers.grading.lab_imports import used_by
+from labs_helpers.grading.hidden.answer_values import values
+from labs_helpers.grading.jails.bubblewrap import LIMITS, Limits, in_jail
 from labs_helpers.grading.ranks.pipe_comm import packed, unpacked
-from labs_helpers.grading.submission import Answer
+from labs_helpers.grading.reading.lab_imports import used_by
+from labs_helpers.grading.reading.submission import Answer
 
 STARTER = "from labs_helpers.grading.ranks.pipe_comm import main; main()"
 START_S = 30.0  # that Python may take to begin in a jail on a busy machine

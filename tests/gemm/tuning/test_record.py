@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from labs_helpers.course.scoreboard import Prediction
+from labs_helpers.course.withheld import Withheld
 from labs_helpers.draw import figures
 from labs_helpers.gemm.configs import Config
 from labs_helpers.gemm.lab03 import charts, compilers, exercises, rivals, search_charts
@@ -178,6 +179,8 @@ def test_triton_s_autotuner_asks_the_record_prunes_and_remembers(measured, monke
         tuner.run(*[np.zeros(1)] * 4, 2048, 2048, 2048)
     assert tuner.asked == exercises.prune(grid(), 2048, 2048, 2048, chip)
     assert compilers.from_triton(tuner.best_config) == bench.best()[0]
+    without = compilers.picks(bench, Withheld("02/5", "matmul_add_relu_kernel"), exercises.prune, chip)
+    assert without.set_index("search").equals(table)
 
 
 def test_a_search_among_what_is_kept_measures_nothing_else(measured):

@@ -24,7 +24,7 @@ def farthest(steps, dtype, data):
     """{(dp, tp): largest distance of a step's loss from one rank's}."""
     config = make_config(data)
     tasks = {(dp, tp): Settings(dp, tp, data, config, steps=steps, dtype=dtype, report=steps) for dp, tp in LAYOUTS}
-    by_rank = run_on_ranks(runs.several, 8, runs.in_rounds(tasks), timeout=1200, env=on_ranks.YIELD)
+    by_rank = run_on_ranks(runs.several, 8, runs.in_rounds(tasks, ranks=8), timeout=1200, env=on_ranks.YIELD)
     found = {layout: of_rank[layout] for of_rank in by_rank for layout in of_rank}
     for report in found.values():
         assert not isinstance(report, str), report

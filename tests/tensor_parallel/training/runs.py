@@ -1,4 +1,4 @@
-"""What test_curves.py runs on eight ranks: whole trainings, several at once on ranks of their own. Travels by value."""
+"""What test_curves.py runs on four ranks: whole trainings, several at once on ranks of their own. Travels by value."""
 
 import shutil
 import sys
@@ -33,7 +33,7 @@ def ranks_of(task):
     return 1 if callable(task) else task.dp * task.tp
 
 
-def in_rounds(tasks, ranks=8):
+def in_rounds(tasks, ranks=4):
     """{name: task} as several such dicts, each of as many tasks as there are ranks for."""
     rounds = [{}]
     for name, task in tasks.items():
@@ -46,9 +46,7 @@ def in_rounds(tasks, ranks=8):
 def several(comm, rounds):
     """{name: result} of this rank. A round: tasks by name that are done at the same time, settings to train with or
     functions to call on a rank."""
-    import torch
-
-    torch.set_num_threads(1)
+    on_ranks.import_torch()
     found = {}
     for tasks in rounds:
         names = [name for name, task in tasks.items() for _ in range(ranks_of(task))]

@@ -4,7 +4,6 @@ from contextlib import contextmanager
 
 from labs_helpers.compile.source import plain
 from labs_helpers.course.verdict import Wrong
-from labs_helpers.gemm.lab03 import exercises
 
 
 class Asked:
@@ -33,7 +32,7 @@ class Asked:
 def asking(student):
     """Inside, the `prune` that `student` finds under that name also writes into the Asked that this yields."""
     namespace, asked = plain(student).__globals__, Asked()
-    own = namespace.get("prune", exercises.prune)
+    own = namespace.get("prune")
 
     def prune(configs, M, N, K, chip):
         configs = list(configs)

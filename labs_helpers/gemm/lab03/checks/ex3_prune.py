@@ -7,7 +7,8 @@ from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import Wrong
 from labs_helpers.gemm.configs import Config
 from labs_helpers.gemm.lab03 import exercises
-from labs_helpers.gemm.lab03.checks.prune_causes import ELSEWHERE, Kept, causes, may_win, rank
+from labs_helpers.gemm.lab03.checks.prune_causes import Kept, causes
+from labs_helpers.gemm.lab03.checks.ranking import ELSEWHERE, may_win, rank, waves_of
 from labs_helpers.gemm.tuning import recorded
 from labs_helpers.gemm.tuning.space import grid
 from labs_helpers.measure.datasheet import DATASHEET
@@ -119,7 +120,7 @@ def _expect_few(case: str, kept: int, given: int, of_grid: set[int] | None) -> N
 
 
 def _look_at(best, shape, chip) -> str:
-    _, count, last = exercises.waves(*shape[:2], best, chip.multiprocessors)
+    _, count, last = waves_of(*shape[:2], best, chip.multiprocessors)
     shared = exercises.resources(best, chip)[0] // 1024
     return (
         f"find the rule of yours that drops it, or ranks it low. It takes {count} waves, the last {last:.0%} "

@@ -10,6 +10,7 @@ from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import Wrong, expect_tuple
 from labs_helpers.gemm.lab03 import exercises
 from labs_helpers.gemm.lab03.checks.asked import asking
+from labs_helpers.gemm.lab03.checks.ranking import most_promising
 from labs_helpers.gemm.tuning.recorded import Recorded, measured, shapes
 from labs_helpers.gemm.tuning.space import grid
 from labs_helpers.measure.datasheet import DATASHEET
@@ -58,7 +59,7 @@ def _regrets(case: str, student, shape) -> list[float]:
             answer = student(grid(), *shape, CHIP, bench.measure, BUDGET, seed)
             best, curve = expect_tuple(case, answer, "best", "curve")
             asked.expect(case, *shape, CHIP, given=len(grid()))
-            candidates = asked.kept or exercises.prune(grid(), *shape, CHIP)
+            candidates = asked.kept or most_promising(shape, CHIP)
             _expect_drawn(case, bench, candidates)
             _expect_curve(case, bench, best, curve)
             draws.append(tuple(bench.timed))

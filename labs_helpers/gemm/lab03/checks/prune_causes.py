@@ -6,11 +6,11 @@ from typing import NamedTuple
 from labs_helpers.course.verdict import likely
 from labs_helpers.gemm.configs import Config
 from labs_helpers.gemm.lab03 import exercises
+from labs_helpers.gemm.lab03.checks.ranking import ELSEWHERE, may_win, rank
 from labs_helpers.gemm.tuning import recorded
 from labs_helpers.gemm.tuning.space import grid
 from labs_helpers.measure.datasheet import DATASHEET
 
-ELSEWHERE = (("T4", (1152, 8192, 1024)), ("A100", (4096, 4096, 4096)), ("A100", (640, 8192, 1024)))
 HALF_WAVES = (
     "a wave takes its whole time however full it is: count whole waves, as `waves` does, not tiles or tiles over "
     "multiprocessors"
@@ -36,28 +36,6 @@ class Kept(NamedTuple):
             for config in left_out
             if may_win(config, self.chip) and rank(config, self.shape, self.chip, **changes) < last
         ]
-
-
-def may_win(config, chip) -> bool:
-    """Steps 1 and 2. An answer that keeps more is judged by its order, and by the time it loses."""
-    shared, accumulators, verdict = exercises.resources(config, chip)
-    return verdict == "runs" and accumulators >= 32 and shared >= 0.4 * chip.shared_bytes_per_block
-
-
-def rank(
-    config, shape, chip, *, at_once=None, swapped=False, times=None, tile=True, edges=32, sign=1, ties=True, whole=False
-):
-    """The key of the order: the estimate, and minus the accumulators. What is not given here is a mistake.
-
-    times: (tiles, waves, multiprocessors) → what the cost of a tile is multiplied with; the waves."""
-    M, N, _ = shape
-    at_once = at_once or chip.multiprocessors
-    three = exercises.waves(*((N, M) if swapped else (M, N)), config, at_once)
-    cost = config.BLOCK_M * config.BLOCK_N + edges * (config.BLOCK_M + config.BLOCK_N) if tile else 1
-    if whole:  # a tuple times a number is the tuple so many times, and tuples are compared from the front
-        return (*three, cost), 0
-    estimate = (times(*three[:2], at_once) if times else three[1]) * cost
-    return sign * estimate, -sign * exercises.resources(config, chip)[1] * ties
 
 
 def causes(student, wrong: Kept, limits: bool = False) -> tuple[str, ...]:

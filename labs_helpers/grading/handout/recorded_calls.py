@@ -1,0 +1,107 @@
+"""What a lab's checks ask its references, and what these answer:
+
+    python -m labs_helpers.grading.handout.recorded_calls 02
+
+Prints {"calls": {name: {key: value as Python}}, "not data": [the name of each reference that a check gives, or gets
+from it, what is no data]}. The references are replaced before the checks are imported; each check then runs once.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import json
+import os
+import re
+import sys
+from collections.abc import Callable
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+
+from labs_helpers.course.withheld import key
+from labs_helpers.labs import ROOT, Lab, lab
+from labs_helpers.launch.process import run
+from labs_helpers.measure.machine import prepare_triton
+
+# `reference=exercises.f` names one without asking it.
+ASKED = re.compile(r"(?<!reference=)\bexercises\.[a-z]")
+
+
+class NotData(TypeError):
+    """Something other than numbers, words, and tuples, lists and dicts of them."""
+
+
+def recorded_calls(chosen: Lab) -> dict[str, dict[str, str]]:
+    """name of a reference → key of its arguments → its value as Python, for all that the lab's checks ask.
+
+    ValueError names the references that a check needs as code. Runs the checks, in another process, if they ask at all.
+    """
+    checks = ROOT.joinpath(*chosen.package.split("."), "checks")
+    if not any(ASKED.search(path.read_text()) for path in checks.rglob("*.py")):
+        return {}
+    command = [sys.executable, "-m", "labs_helpers.grading.handout.recorded_calls", chosen.number]
+    env = os.environ | {"PYTHONPATH": str(ROOT), "LABS_DEVICE": "cpu"}
+    found = json.loads(run(command, timeout=300, env=env).splitlines()[-1])
+    if found["not data"]:
+        raise ValueError(f"checks of lab {chosen.number} need the code of {', '.join(found['not data'])}")
+    return dict(found["calls"])
+
+
+def record(number: str) -> dict[str, Any]:
+    chosen = lab(number)
+    exercises = importlib.import_module(f"{chosen.package}.exercises")
+    functions = {name: value for name, value in vars(exercises).items() if isinstance(value, FunctionType)}
+    calls: dict[str, dict[str, str]] = {name: {} for name in functions}
+    not_data = set()
+
+    def recording(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any, **keywords: Any) -> Any:
+            value = function(*arguments, **keywords)
+            try:
+                _data([_plain(given) for given in (*arguments, *keywords.values())])
+                calls[name][key(arguments, keywords)] = repr(_data(value))
+            except NotData:
+                not_data.add(name)
+            return value
+
+        return call
+
+    for name, function in functions.items():
+        setattr(exercises, name, recording(name, function))
+    for exercise in chosen.exercises():
+        name = exercise.trial.__name__
+        exercise.verify(functions.get(name) or getattr(importlib.import_module(chosen.transfer), name))
+    checks = ROOT.joinpath(*chosen.package.split("."), "checks")
+    texts = "".join(path.read_text() for path in checks.rglob("*.py"))
+    not_data = {name for name in not_data if f"isinstance(exercises.{name}, Withheld)" not in texts}  # else it copes
+    return {"calls": {name: found for name, found in calls.items() if found}, "not data": sorted(not_data)}
+
+
+def _plain(argument: Any) -> Any:
+    """What `key` writes out as a whole: arrays and data classes are data too."""
+    if isinstance(argument, np.ndarray):
+        return argument.tolist()
+    if dataclasses.is_dataclass(argument) and not isinstance(argument, type):
+        return dataclasses.asdict(argument)
+    return argument
+
+
+def _data(value: Any) -> Any:
+    """With Python's numbers for NumPy's. NotData for anything else."""
+    if isinstance(value, np.generic):
+        return value.item()
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, tuple | list):
+        return type(value)(map(_data, value))
+    if isinstance(value, dict):
+        return {name: _data(one) for name, one in value.items()}
+    raise NotData(type(value).__name__)
+
+
+if __name__ == "__main__":
+    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
+    prepare_triton()
+    print(json.dumps(record(sys.argv[1])))

@@ -1,0 +1,1 @@
+"""Where a student's code runs: with limits on everything, and nothing of others within reach."""

@@ -1,0 +1,117 @@
+"""The other jail, for clusters: Apptainer, with the course's environment in an image.
+
+    python -m labs_helpers.grading.jails.apptainer > course.def    # in the course's folder, on a machine with a network
+    apptainer build course.sif course.def
+    python -m labs_helpers.grading 02 inbox/ --image course.sif
+
+Its command follows Apptainer's documentation (1.1 to 1.4) and is tested as text: it has not been run where the course
+is developed. So a program that looks for ways out runs in it before any answer does (probe.py), and where it finds
+one, nothing is graded. Memory, processes and time are limited by prlimit, as in bubblewrap; Apptainer's own --memory
+and --pids-limit need cgroups that systemd has delegated to users, and a Slurm job's limits hold besides.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import shutil
+import sys
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from labs_helpers.grading.jails.bubblewrap import LIMITS, Limits, environment, limited, threads_of
+from labs_helpers.grading.jails.probe import leaks
+from labs_helpers.launch.process import ProcessFailed, run
+from labs_helpers.launch.scratch import scratch
+
+DEFINITION = """\
+Bootstrap: docker
+From: python:3.11-slim-bookworm
+
+%files
+    pyproject.toml /course/pyproject.toml
+    setup.py /course/setup.py
+    constraints.txt /course/constraints.txt
+    README.md /course/README.md
+    LICENSE /course/LICENSE
+    labs_helpers /course/labs_helpers
+    results /course/results
+
+%post
+    apt-get update && apt-get install --yes --no-install-recommends g++ util-linux
+    rm -rf /var/lib/apt/lists/*
+    pip install --no-cache-dir --constraint /course/constraints.txt /course
+
+%labels
+    Title Tile to Cluster, to grade in
+"""
+
+
+@cache
+def why_not(image: Path) -> str:
+    """Why this image is no jail here; '' where it is one."""
+    if not shutil.which("apptainer"):
+        return "apptainer is not installed: your administrator can, or a module has to be loaded"
+    if not image.exists():
+        command = "python -m labs_helpers.grading.jails.apptainer"
+        return f"there is no image {image}: {command} prints the definition to build it by"
+    try:
+        return leaks(lambda *words, **given: run_in_apptainer(image, *words, **given))
+    except ProcessFailed as error:
+        return f"Apptainer does not work here: {error.output.strip()[-2000:]}"
+
+
+def run_in_apptainer(
+    image: Path,
+    command: Sequence[str],
+    readable: Sequence[Path] = (),
+    limits: Limits = LIMITS,
+    hidden: Sequence[Path] = (),
+    **given: Any,
+) -> str:
+    """As `jail.run_in_jail`, in this image."""
+    with scratch("grading-") as empty:
+        return run(in_apptainer(image, command, readable, limits, hidden, empty), env=_own_settings(), **given)
+
+
+def in_apptainer(
+    image: Path,
+    command: Sequence[str],
+    readable: Sequence[Path] = (),
+    limits: Limits = LIMITS,
+    hidden: Sequence[Path] = (),
+    empty: Path = Path("/var/empty"),
+) -> list[str]:
+    """The command that runs `command` in the image, whose python3 stands for this Python. readable: files and folders
+    that it may read, under their own paths. hidden: folders in them in whose place is `empty`.
+
+    --containall gives it PID and IPC namespaces of its own, an empty /tmp in memory (of the size that apptainer.conf
+    sets: 64 MiB by default) and a bare /dev; the image is read-only.
+    """
+    words = ["apptainer", "--silent", "exec", "--containall", "--cleanenv", "--no-home", "--no-privs"]
+    words += ["--no-mount", "hostfs,bind-paths", "--net", "--network", "none", "--hostname", "jail", "--pwd", "/tmp"]
+    for source, place in [*((path, path) for path in readable), *((empty, path) for path in hidden)]:
+        words += ["--mount", _mount(source.resolve(), place.resolve())]
+    variables = environment() | {"PATH": "/usr/local/bin:/usr/bin:/bin"}
+    words += [str(image), "/usr/bin/env", "-i", *(f"{name}={value}" for name, value in variables.items())]
+    program = ["python3" if word == sys.executable else word for word in command]
+    return [*words, *limited(limits, threads_of(os.getuid())), *program]
+
+
+def _mount(source: Path, place: Path) -> str:
+    """Apptainer reads a line of CSV."""
+    line = io.StringIO()
+    csv.writer(line, lineterminator="").writerow(["type=bind", f"src={source}", f"dst={place}", "ro"])
+    return line.getvalue()
+
+
+def _own_settings() -> dict[str, str]:
+    """What Apptainer itself may need of this environment, but for binds and the like that it would take from there."""
+    return {name: value for name, value in os.environ.items() if not name.startswith(("APPTAINER", "SINGULARITY"))}
+
+
+if __name__ == "__main__":
+    print(DEFINITION, end="")

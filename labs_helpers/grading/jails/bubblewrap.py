@@ -1,0 +1,154 @@
+"""A command in a jail: no network, a read-only system, nobody else's files and processes, and limits on everything.
+
+bubblewrap makes the namespaces; as root the command is then an unprivileged user's. Why there is no jail is said by
+`why_not`, and without one nothing of a student's is run. jails.py has the other jail, and the choice.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import labs_helpers
+from labs_helpers.grading.jails.no_namespaces import advice
+from labs_helpers.grading.jails.probe import leaks
+from labs_helpers.launch.process import ProcessFailed, run
+
+MEGABYTE = 2**20
+BEGIN_S = 30  # of a core, that Python, torch and Triton may take before the first answer
+COURSE = Path(labs_helpers.__file__).parents[1]  # found there, installed or not
+SYSTEM = ("/usr", "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/alternatives")
+
+
+@dataclass(frozen=True)
+class Limits:
+    """seconds: of each answer, by the clock; twice as many of a core, beside BEGIN_S. memory: bytes of addresses of
+    each process, and half of it for files in memory. processes: with threads."""
+
+    seconds: float = 60.0
+    memory: int = 4096 * MEGABYTE
+    processes: int = 300
+    file: int = 64 * MEGABYTE
+
+
+LIMITS = Limits()
+
+
+@cache
+def why_not() -> str:
+    """Why there is no jail on this machine, with what to do about it; '' where there is one."""
+    for program, package in (("bwrap", "bubblewrap"), ("prlimit", "util-linux"), ("setpriv", "util-linux")):
+        if not shutil.which(program):
+            return f"{program} is not installed: it is in the package {package}"
+    try:
+        return leaks(run_in_jail)
+    except ProcessFailed as error:
+        return f"bubblewrap does not work here: {error.output.strip()}{advice(error.output)}"
+
+
+def run_in_jail(
+    command: Sequence[str],
+    readable: Sequence[Path] = (),
+    limits: Limits = LIMITS,
+    hidden: Sequence[Path] = (),
+    **given: Any,
+) -> str:
+    """The output of `command` in a jail; `given` is for `process.run`, whose errors it raises."""
+    return run(in_jail(command, readable, limits, hidden), env={}, **given)
+
+
+def in_jail(
+    command: Sequence[str], readable: Sequence[Path] = (), limits: Limits = LIMITS, hidden: Sequence[Path] = ()
+) -> list[str]:
+    """The command that runs `command` in a jail. readable: files and folders that it may read, under their own paths.
+    hidden: folders in them that are empty there.
+
+    It starts in an empty /tmp of its own, without this process's environment. Programs are the system's, and this
+    Python with its packages.
+    """
+    python = [Path(prefix) for prefix in dict.fromkeys((sys.prefix, sys.base_prefix)) if not prefix.startswith("/usr")]
+    shown = [*python, *(path.resolve() for path in readable)]
+    words = ["bwrap", "--die-with-parent", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts"]
+    words += ["--unshare-cgroup-try", "--hostname", "jail", "--clearenv"]
+    words += [word for name, value in environment().items() for word in ("--setenv", name, value)]
+    for system in SYSTEM:
+        words += ["--ro-bind-try", system, system]
+    for folder in ("bin", "sbin", "lib", "lib64"):
+        words += ["--symlink", f"usr/{folder}", f"/{folder}"]
+    words += ["--proc", "/proc", "--dev", "/dev"]
+    for folder in ("/tmp", "/dev/shm"):
+        words += ["--perms", "1777", "--size", str(limits.memory // 4), "--tmpfs", folder]
+    for parent in _parents(shown):
+        words += ["--perms", "0755", "--dir", str(parent)]
+    for path in shown:
+        words += ["--ro-bind", str(path), str(path)]
+    for path in hidden:
+        words += ["--size", "4096", "--tmpfs", str(path.resolve())]
+    words += ["--remount-ro", "/", "--chdir", "/tmp"]
+    return [*words, *_less(limits), *command]
+
+
+def environment(home: str = "/tmp") -> dict[str, str]:
+    """All the variables that a student's code sees. On a machine with a GPU, too, kernels run in the interpreter."""
+    return {
+        "LABS_DEVICE": "cpu",
+        "PATH": f"{sys.prefix}/bin:/usr/bin:/bin", "HOME": home, "TMPDIR": home, "USER": "nobody", "LANG": "C.UTF-8",
+        "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": str(COURSE),
+    }  # fmt: skip
+
+
+def _parents(paths: Sequence[Path]) -> list[Path]:
+    """The folders above these, outermost first, but for those that are there."""
+    above = {parent for path in paths for parent in path.parents} - {Path("/"), Path("/tmp")}
+    return sorted((path for path in above if not path.is_relative_to("/usr")), key=lambda path: len(path.parts))
+
+
+def _less(limits: Limits) -> list[str]:
+    """Without rights, and with limits: bwrap's options that are left, and what the command is begun by."""
+    if os.geteuid() != 0:
+        rest = ["--unshare-user", "--cap-drop", "ALL", "--disable-userns", "--assert-userns-disabled", "--"]
+        return [*rest, *limited(limits, threads_of(os.getuid()))]
+    return ["--", *unprivileged(own_user()), *limited(limits)]
+
+
+def limited(limits: Limits, beside: int = 0) -> list[str]:
+    """What a command with limits is begun by. beside: threads that count too; those of a user are counted together, on
+    older kernels in all namespaces."""
+    return [
+        "prlimit", f"--as={limits.memory}", f"--nproc={limits.processes + beside}", f"--fsize={limits.file}",
+        "--core=0", "--nofile=512", f"--cpu={BEGIN_S + round(2 * limits.seconds)}", "--",
+    ]  # fmt: skip
+
+
+def unprivileged(user: str) -> list[str]:
+    """What root begins a command by that is to be that user's, without any right."""
+    words = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", "--no-new-privs"]
+    return [*words, "--bounding-set=-all", "--inh-caps=-all"]
+
+
+_users = count(os.getpid())
+
+
+def own_user() -> str:
+    """Of a jail alone: processes are limited per user, and one jail shall not use up what another one has. The numbers
+    are those that systemd keeps for users that come and go."""
+    return str(61184 + next(_users) % 4336)
+
+
+def threads_of(user: int) -> int:
+    """How many run now as that user."""
+    found = 0
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if folder.stat().st_uid == user:
+                found += int((folder / "stat").read_text().rpartition(")")[2].split()[17])
+        except (OSError, IndexError):  # it has ended meanwhile
+            continue
+    return found

@@ -1,0 +1,132 @@
+"""Runs in the jail: answers of one submission, each in a process of its own, and the course's own check of each.
+
+Reads {"lab": "02", "seconds": 60, "seed": 7, "checks": true, "jobs": […]} from stdin, and writes a line to stdout as
+soon as a job is done:
+
+    {"token": …, "exercise": "02/3", "name": …, "imports": […], "before": […], "source": …}
+    token {"status": "right" | "wrong" | "failed" | "crashed" | "memory" | "timeout", "lines": […], "message": …,
+           "values": […]}
+
+lines: of the check's cases that passed. values: what the hidden inputs (hidden/) gave, where the check found nothing
+wrong. "checks": false asks for the values alone: no check and no reference is imported then. What an answer prints
+goes nowhere.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import json
+import os
+import select
+import sys
+from collections.abc import Iterable
+from time import monotonic
+from typing import Any
+
+from labs_helpers.grading.hidden import run_of
+from labs_helpers.grading.hidden.answer_values import values
+from labs_helpers.grading.jails.ending import Ending, ending
+from labs_helpers.grading.jails.memory import is_full, was_full, with_memory
+from labs_helpers.grading.jails.own_memory import keep_to_own_memory
+from labs_helpers.grading.judged import defined, judged, result
+
+MOST = 2**20  # bytes that a job may tell
+LOOK_S = 0.1  # how often it is looked whether a job's process is still there
+
+
+def main() -> None:
+    end = ending()
+    if end is None:  # all processes in reach would be ended after each answer
+        sys.exit("this runs in a jail alone: python -m labs_helpers.grading makes one")
+    given = json.loads(sys.stdin.read())
+    told = os.dup(1)
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for descriptor in (0, 1, 2):
+        os.dup2(nowhere, descriptor)
+    lab = _prepared(given["lab"], given["checks"])
+    _imported({line for job in given["jobs"] for line in job["imports"]})
+    for job in given["jobs"]:
+        found = _in_a_process(lab, job | {"seed": given["seed"]}, given["seconds"], told, end)
+        os.write(told, f"{job['token']} {json.dumps(found)}\n".encode())
+    os._exit(0)
+
+
+def _prepared(number: str, checks: bool) -> Any:
+    """The lab, once all that its checks need is imported; None without checks."""
+    from labs_helpers.labs import LABS
+    from labs_helpers.measure.machine import prepare_triton
+    from labs_helpers.measure.quick_interpreter import quicken
+
+    prepare_triton()
+    run_of(f"{number}/0")
+    lab = next(lab for lab in LABS if lab.number == number) if checks else None
+    if lab is not None:
+        lab.exercises()
+    if "triton" in sys.modules:
+        quicken()
+        keep_to_own_memory()
+    return lab
+
+
+def _imported(lines: Iterable[str]) -> None:
+    """What every answer's process would import for itself: of the course's own, nothing of a student's."""
+    for line in lines:
+        with contextlib.suppress(ImportError):  # where no reference is
+            exec(line, {})
+    if "torch" in sys.modules:
+        importlib.import_module("torch._dynamo")  # as the first hook into torch's operators does, in a second
+
+
+def _in_a_process(lab: Any, job: dict[str, Any], seconds: float, told: int, end: Ending) -> dict[str, Any]:
+    """What a forked process says of the job, or why it says nothing. Nothing of it is left."""
+    reads, writes = os.pipe()
+    at_a_loss = json.dumps(with_memory(result("crashed"), True)).encode()  # made while there is memory for it
+    child = os.fork()
+    if child == 0:
+        os.close(told)
+        os.close(reads)
+        with contextlib.suppress(BaseException):
+            try:
+                content = json.dumps(with_memory(_found(lab, job), is_full())).encode()[:MOST]
+            except MemoryError:
+                content = at_a_loss
+            while content:
+                content = content[os.write(writes, content) :]
+        os._exit(0)  # whatever threads and exit handlers there are
+    os.close(writes)
+    content, deadline, ended = b"", monotonic() + seconds, False
+    while not ended and len(content) <= MOST and (left := deadline - monotonic()) > 0:
+        gone = _has_ended(child)  # before it is looked whether there is more to read
+        if select.select([reads], [], [], min(left, LOOK_S))[0]:
+            part = os.read(reads, 2**16)
+            content, ended = content + part, not part
+        else:
+            ended = gone  # a process that it left behind may hold the pipe open
+    os.close(reads)
+    used = end(child)
+    try:
+        return dict(json.loads(content))
+    except ValueError:
+        if not ended:
+            return result("timeout", f"did not end within {seconds:g} s")
+        return with_memory(result("crashed", "the process that ran it ended without a word"), was_full(used))
+
+
+def _has_ended(child: int) -> bool:
+    return os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT | os.WNOHANG) is not None
+
+
+def _found(lab: Any, job: dict[str, Any]) -> dict[str, Any]:
+    """What the check says of an answer, and what the hidden inputs give."""
+    if lab is None:
+        with contextlib.suppress(Exception):
+            return result("right") | values(job, defined(job, {}))
+        return result("failed", "its cells do not run where the course's references are not")
+    names: dict[str, Any] = {}
+    found = judged(lab, job, names)
+    return found | values(job, names[job["name"]]) if found["status"] == "right" else found
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,120 @@
+"""A submission to a lab: each exercise's source and the student's own cells before it, taken by grade_id.
+
+Checks, tags and outputs are never taken from it; where a check was changed, that is only noted.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from labs_helpers.course.stub import is_attempted
+from labs_helpers.grading.reading.notebook_file import Cell, read_cells
+from labs_helpers.grading.reading.plain_python import plain_python
+from labs_helpers.labs import Lab
+
+CHECK_CHANGED, MISSING, TWICE = "check-changed", "cell-missing", "cell-twice"
+MOST_PLACES = 4  # cells of one exercise that are looked at, the last ones
+UNMARKED, OLD = "cell-unmarked", "old-version"
+
+
+@dataclass(frozen=True)
+class Shipped:
+    """One exercise of the lab as it was handed out. name: of the function that its check takes."""
+
+    id: str  # '02/3'
+    name: str
+    stub: str
+    check: str
+    points: int
+
+    @property
+    def grade_id(self) -> str:
+        return self.id.replace("/", "-")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """source: the exercise's cell, '' where there is none. before: the student's own cells above it, in order. flags:
+    what is odd about it. problem: why it is no Python, or ''."""
+
+    shipped: Shipped
+    source: str
+    before: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()
+    problem: str = ""
+
+    @property
+    def attempted(self) -> bool:
+        return bool(self.source) and _attempted(self.source)
+
+
+def shipped_exercises(lab: Lab) -> list[Shipped]:
+    """Of the course's own notebook."""
+    cells = {cell.grade_id: cell for cell in read_cells(lab.path) if cell.grade_id}
+    found = []
+    for exercise in lab.exercises():
+        mark = exercise.id.replace("/", "-")
+        stub, check = cells[mark].source, cells[f"{mark}-check"].source
+        found.append(Shipped(exercise.id, exercise.trial.__name__, stub, check, exercise.points))
+    return found
+
+
+def read_submission(path: Path, lab: Lab) -> list[Answer]:
+    """An Answer to each exercise of the lab. `Unreadable` where the file is no notebook."""
+    ours = {cell.source.strip() for cell in read_cells(lab.path) if cell.code}
+    return answers_in(read_cells(path), shipped_exercises(lab), ours)
+
+
+def answers_in(cells: list[Cell], exercises: Iterable[Shipped], ours: set[str]) -> list[Answer]:
+    """cells: of the submission. ours: sources of the lab's code cells as they were handed out."""
+    exercises = list(exercises)
+    marks = {mark for one in exercises for mark in (one.grade_id, f"{one.grade_id}-check")}
+    return [_answer(one, cells, ours, marks) for one in exercises]
+
+
+def _answer(one: Shipped, cells: list[Cell], ours: set[str], marks: set[str]) -> Answer:
+    flags = []
+    places = [place for place, cell in enumerate(cells) if cell.code and cell.grade_id == one.grade_id]
+    if not places:
+        places = [place for place, cell in enumerate(cells) if cell.code and _defines(cell.source, one.name)]
+        flags.append(UNMARKED if places else MISSING)
+    if len(places) > 1:
+        flags.append(TWICE)
+    checks = [cell.source for cell in cells if cell.grade_id == f"{one.grade_id}-check"]
+    if any(check.strip() != one.check.strip() for check in checks):
+        flags.append(CHECK_CHANGED)
+    if not places:
+        return Answer(one, "", flags=tuple(flags))
+    places = places[-MOST_PLACES:]
+    written = [place for place in places if _attempted(cells[place].source)]
+    place = (written or places)[-1]  # of several the last that is no stub
+    if _docstring(cells[place].source, one.name) not in (None, _docstring(one.stub, one.name)):
+        flags.append(OLD)
+    own = [c.source for c in cells[:place] if c.code and c.grade_id not in marks and c.source.strip() not in ours]
+    source, problem = plain_python(cells[place].source)
+    before = [text for text, wrong in map(plain_python, own) if not wrong and text.strip()]
+    return Answer(one, source, tuple(before), tuple(flags), problem)
+
+
+def _attempted(source: str) -> bool:
+    text, problem = plain_python(source)
+    try:
+        return bool(problem) or is_attempted(text)
+    except (RecursionError, ValueError, MemoryError):
+        return True
+
+
+def _defines(source: str, name: str) -> bool:
+    return any(node.name == name for node in _functions(source))
+
+
+def _docstring(source: str, name: str) -> str | None:
+    return next((ast.get_docstring(node) for node in _functions(source) if node.name == name), None)
+
+
+def _functions(source: str) -> list[ast.FunctionDef]:
+    text, problem = plain_python(source)
+    return [] if problem else [node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)]

@@ -1,0 +1,124 @@
+"""What an instructor sees of a class: who has what, which exercise went how, and what needs a look."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean, median
+from typing import Any
+
+from labs_helpers.grading.marks import OPEN, Mark
+from labs_helpers.grading.results.class_template import PAGE
+from labs_helpers.grading.results.gradebook import MISSING, STATUSES, UNREADABLE, Record, looks
+from labs_helpers.grading.results.histogram import histogram
+from labs_helpers.grading.results.left_open import still_to_pass
+from labs_helpers.grading.results.pages import feedback_link, number
+from labs_helpers.grading.results.twins import Pair
+from labs_helpers.grading.verdict import RIGHT
+from labs_helpers.labs import Lab
+
+MOST_ROWS = 500  # of what needs a look, and of pairs
+COMMONEST = 3  # reasons per exercise
+_DIGITS = re.compile(r"\d+(?:[.,]\d+)*")
+
+
+@dataclass(frozen=True)
+class _Exercise:
+    """share: of those who handed in, of whom it is right. mean: points, of those who have some or none. reasons: words
+    and how often."""
+
+    id: str
+    title: str
+    most: float
+    share: float
+    mean: float | None
+    open: int
+    waiting: int
+    reasons: tuple[tuple[str, int], ...]
+    hardest: str
+
+
+def class_page(
+    records: Sequence[Record],
+    names: Mapping[str, str],
+    lab: Lab,
+    pairs: Sequence[Pair],
+    penalty: float,
+    yardstick: Mapping[str, Sequence[str]],
+    files: Sequence[str] = ("grades.csv", "review.csv", "junit.xml"),
+) -> str:
+    """The page, as HTML that needs no other file; it links to `files` beside it and to feedback/ID.html of those who
+    handed in. names: student → name. pairs: of students whose answers are alike. penalty: share of the points per day
+    that a file is late. yardstick: exercise → the lines of its check."""
+    exercises = lab.exercises()
+    most = sum(one.points for one in exercises)
+    there = [record for record in records if record.marks and record.status != UNREADABLE]
+    totals = [record.total(penalty) for record in there]
+    rows = [(look["id"], look["exercise"], look["what"]) for look in looks(records)]
+    return PAGE.render(
+        lab=lab,
+        most=most,
+        counts=[(status, found) for status in STATUSES if (found := sum(one.status == status for one in records))],
+        there=len(there),
+        mean=fmean(totals) if totals else None,
+        median=median(totals) if totals else None,
+        histogram=histogram(totals, most),
+        exercises=[_exercise(one, [_of(one.id, who) for who in there], yardstick.get(one.id, ())) for one in exercises],
+        looks=rows[:MOST_ROWS],
+        more_looks=max(0, len(rows) - MOST_ROWS),
+        pairs=pairs[:MOST_ROWS],
+        more_pairs=max(0, len(pairs) - MOST_ROWS),
+        students=[(record, record.total(penalty), [_points(_of(one.id, record)) for one in exercises])
+                  for record in sorted(records, key=lambda one: one.student)],
+        names=names,
+        files=files,
+        link=feedback_link,
+        with_page={record.student for record in records if record.status != MISSING},
+    )  # fmt: skip
+
+
+def _of(exercise: str, record: Record) -> Mark | None:
+    return next((mark for mark in record.marks if mark.exercise == exercise), None)
+
+
+def _points(mark: Mark | None) -> tuple[str, str]:
+    """As the table has them, and a class of the page's style."""
+    if mark is None:
+        return "", ""
+    if mark.points is None:
+        return "…", "open"
+    return number(mark.points), "right" if mark.points >= mark.most else "wrong" if mark.status != OPEN else "open"
+
+
+def _exercise(one: Any, found: Sequence[Mark | None], cases: Sequence[str]) -> _Exercise:
+    marks = [mark for mark in found if mark]
+    points = [mark.points for mark in marks if mark.points is not None]
+    wrong = [mark for mark in marks if mark.status not in (RIGHT, OPEN) and mark.points is not None]
+    said = Counter(map(gist, wrong))
+    words = {gist(mark): _first(mark.reason) for mark in reversed(wrong)}
+    stopped = Counter(left[0] for mark in wrong if (left := still_to_pass(mark.cases, cases)))
+    return _Exercise(
+        one.id,
+        one.title,
+        one.points,
+        share=sum(mark.points is not None and mark.points >= one.points for mark in marks) / max(1, len(marks)),
+        mean=fmean(points) if points else None,
+        open=sum(mark.status == OPEN for mark in marks),
+        waiting=len(marks) - len(points),
+        reasons=tuple((words[key], count) for key, count in said.most_common(COMMONEST)),
+        hardest=stopped.most_common(1)[0][0] if stopped else "",
+    )
+
+
+def gist(mark: Mark) -> str:
+    """What the reasons of several students have in common: the likely cause, or the first line without its numbers."""
+    return _DIGITS.sub("0", _first(mark.reason))
+
+
+def _first(reason: str) -> str:
+    """The line of the likely cause, or the first one with its case."""
+    lines = [line.strip() for line in reason.splitlines() if line.strip()]
+    causes = [line.partition(":")[2].strip() for line in lines if line.startswith("Likely cause:")]
+    return (causes or lines or ["no reason is given"])[0]

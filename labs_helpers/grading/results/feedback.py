@@ -1,0 +1,159 @@
+"""What a student sees of the own grade: a page with the answers, what the check said of each, and what is still open.
+
+It holds nothing of others, no hidden input, and nothing that was only meant for the instructor.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from labs_helpers.grading.marks import OPEN, Mark
+from labs_helpers.grading.reading.plain_python import MOST_CHARACTERS
+from labs_helpers.grading.results.feedback_template import PAGE
+from labs_helpers.grading.results.gradebook import ERROR, GRADED, LATE, REVIEW, UNREADABLE, WAITING, Record
+from labs_helpers.grading.results.left_open import still_to_pass
+from labs_helpers.grading.results.pages import number
+from labs_helpers.grading.results.plain_text import LEFT_OUT, plain
+from labs_helpers.grading.verdict import RIGHT, WRONG
+from labs_helpers.labs import Lab
+
+MOST_LINES = 1_000  # of an answer that are shown
+MOST_CASES = 100
+FLAGS = {
+    "check-changed": "The cell of the check was changed in your notebook. That changes nothing: the course's own check "
+    "was run.",
+    "cell-missing": "The cell of this exercise is not in your notebook.",
+    "cell-twice": "The cell of this exercise is in your notebook more than once; the last one with an answer counts.",
+    "cell-unmarked": "The cell has lost its mark, as a copied cell does; it was found by the name of its function.",
+    "old-version": "The cell is of another version of this lab.",
+    "timeout": "It did not end in the time that an exercise has. Is there a loop that never ends?",
+    "memory": "It needed more memory than an exercise has.",
+    "crashed": "The process that ran it ended in the middle: it was killed, ended itself, or touched memory that is "
+    "not its own.",
+    "same-as-reference": "It is the course's own answer, but for names and comments.",
+    "hidden-values": "It is right in the cases of its check, and wrong for inputs that the check does not show.",
+    "cases-unverified": "The cases that passed have no points yet: your instructor looks at the answer first.",
+}
+STATUS = {
+    GRADED: "",
+    LATE: "",
+    REVIEW: "This is not final: your instructor still looks at the exercises that have no points yet.",
+    ERROR: "Grading did not work, through no fault of yours. This is no zero: your instructor looks at it.",
+    WAITING: "Your notebook is not graded yet.",
+    UNREADABLE: "Your file could not be graded",
+}
+_FILES = re.compile(r"\d+ files, of which the newest is graded")
+
+
+@dataclass(frozen=True)
+class _Shown:
+    """One exercise as the page has it. said: the check's lines, and whether each names the likely cause."""
+
+    anchor: str
+    title: str
+    most: float
+    points: str
+    mark: str
+    look: str  # a class of the page's style
+    result: str
+    note: str = ""
+    flags: tuple[str, ...] = ()
+    passed: tuple[str, ...] = ()
+    said: tuple[tuple[str, bool], ...] = ()
+    waiting: tuple[str, ...] = ()
+    code: tuple[str, ...] = ()
+
+
+def feedback_page(
+    record: Record,
+    name: str,
+    sources: Mapping[str, str],
+    yardstick: Mapping[str, Sequence[str]],
+    lab: Lab,
+    penalty: float,
+) -> str:
+    """The page, as HTML that needs no other file. name: of the student, or ''. sources: exercise → the student's answer
+    with own cells. yardstick: exercise → the lines of its check. penalty: share of the points per day that it is late.
+
+    Whatever stands in a submission is text in it and nothing else: cut where it is long, and shown where it is odd.
+    """
+    marks = {mark.exercise: mark for mark in record.marks}
+    titles = {one.id: (one.title, one.points) for one in lab.exercises()}
+    shown = [
+        _shown(mark, titles.get(exercise, ("", mark.most))[0], sources.get(exercise, ""), yardstick.get(exercise, ()))
+        for exercise, mark in ((one, marks[one]) for one in [*titles, *(set(marks) - set(titles))] if one in marks)
+    ]
+    most = sum(points for _, points in titles.values())
+    return PAGE.render(
+        lab=lab, student=record.student, name=name or record.student, total=record.total(penalty), most=most,
+        lines=list(_lines(record, penalty)), exercises=shown,
+    )  # fmt: skip
+
+
+def _lines(record: Record, penalty: float) -> Iterator[str]:
+    """What is said of the whole."""
+    if record.late_days and record.marks:
+        days = f"{record.late_days} day{'s' if record.late_days > 1 else ''} late"
+        off = record.raw - record.total(penalty)
+        yield f"{days}: {number(record.raw)} points less {number(off)}, {penalty:.0%} per day." if off else f"{days}."
+    said = STATUS.get(record.status, "There is no grade")
+    if said and not said.endswith("."):
+        said = f"{said}: {record.reason}." if record.reason else f"{said}."
+    if said:
+        yield said
+    yield from (f"You handed in {flag}." for flag in record.flags if _FILES.fullmatch(flag))
+
+
+def _shown(mark: Mark, title: str, source: str, yardstick: Sequence[str]) -> _Shown:
+    look, sign, result = _result(mark)
+    number_of = mark.exercise.partition("/")[2]
+    waiting = [] if mark.status in (RIGHT, REVIEW) else still_to_pass(mark.cases, yardstick)
+    lines = source[:MOST_CHARACTERS].splitlines()
+    code = [*lines[:MOST_LINES], *([LEFT_OUT] if len(lines) > MOST_LINES or len(source) > MOST_CHARACTERS else [])]
+    return _Shown(
+        anchor=f"exercise-{plain(number_of)}",
+        title=f"Exercise {plain(number_of)} · {plain(title)}",
+        most=mark.most,
+        points="–" if mark.points is None else number(mark.points),
+        mark=sign,
+        look=look,
+        result=result,
+        note=_note(mark),
+        flags=tuple(FLAGS[flag] for flag in mark.flags if flag in FLAGS),
+        passed=tuple(mark.cases[:MOST_CASES]),
+        said=_said(mark),
+        waiting=tuple(waiting[:MOST_CASES]) if mark.status != OPEN else (),
+        code=tuple(plain(line, 1_000) for line in code),
+    )
+
+
+def _result(mark: Mark) -> tuple[str, str, str]:
+    """A class of the page's style, a sign and a word."""
+    if mark.points is None:
+        return "open", "…", "not graded yet"
+    if mark.status == OPEN:
+        return "open", "○", "not attempted"
+    if mark.points >= mark.most:
+        return "right", "✓", "right"
+    return "wrong", "✗", "partly right" if mark.points else "not right yet"
+
+
+def _note(mark: Mark) -> str:
+    if mark.status == "override":
+        return "Your instructor has set these points."
+    if mark.points is None:
+        return "Your instructor looks at this answer before it has points."
+    if mark.status == OPEN:
+        return "Not attempted."
+    return ""
+
+
+def _said(mark: Mark) -> tuple[tuple[str, bool], ...]:
+    """The check's words. Where the answer was right in the check there are none; what it then said while it ran, on
+    hidden inputs or in its last moment, is not for this page."""
+    if mark.status != WRONG or "hidden-values" in mark.flags:
+        return ()
+    lines = plain(mark.reason, 4_000).splitlines()[:60]
+    return tuple((line, line.lstrip().startswith("Likely cause:")) for line in lines)

@@ -1,0 +1,165 @@
+"""What is kept of a class: a record per student, and tables made of all records. Each file is whole at any moment."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from labs_helpers.grading.marks import HIDDEN, Mark
+
+GRADED, LATE, REVIEW, MISSING = "graded", "late", "review", "missing"
+UNREADABLE, ERROR, WAITING = "unreadable", "grader-error", "not graded yet"
+MOST_NAME = (
+    200  # bytes of a file's name; file systems take 255, of which an ending and what is written beside have some
+)
+STATUSES = (GRADED, LATE, REVIEW, MISSING, UNREADABLE, ERROR, WAITING)
+
+
+@dataclass(frozen=True)
+class Record:
+    """One student's result. digest: of the file that was graded. late_days: begun days after the due time. reason: why
+    there is nothing, or what went wrong. review: exercises that somebody has to look at are without points."""
+
+    student: str
+    status: str
+    marks: tuple[Mark, ...] = field(default=())
+    digest: str = ""
+    late_days: int = 0
+    reason: str = ""
+    flags: tuple[str, ...] = field(default=())
+
+    @property
+    def raw(self) -> float:
+        return sum(mark.points or 0 for mark in self.marks)
+
+    def total(self, penalty: float) -> float:
+        """After `penalty`, a share of the points per day that it is late."""
+        return round(self.raw * max(0.0, 1 - penalty * self.late_days), 2)
+
+
+def write_whole(path: Path, text: str) -> None:
+    """In the file's place at once, or not at all: power may fail in between."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    with open(beside, "w", encoding="utf-8", errors="backslashreplace") as file:  # an id may be a file's broken name
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(beside, path)
+
+
+def record_path(out: Path, student: str) -> Path:
+    """A file's name of any student's id."""
+    plain = "".join(letter if letter.isalnum() or letter in "-.@" else f"={ord(letter):x}=" for letter in student)
+    if plain.startswith(".") or not plain:
+        plain = f"={plain}"
+    if len(plain.encode()) > MOST_NAME:
+        plain = f"={sha256(plain.encode()).hexdigest()}"
+    return out / "records" / f"{plain}.jsonl"
+
+
+def save(out: Path, record: Record) -> None:
+    head = asdict(record) | {"marks": len(record.marks)}
+    lines = [head, *map(asdict, record.marks)]
+    write_whole(record_path(out, record.student), "".join(json.dumps(line) + "\n" for line in lines))
+
+
+def load(out: Path, student: str) -> Record | None:
+    """None where there is no whole record."""
+    try:
+        head, *lines = (json.loads(line) for line in record_path(out, student).read_text().splitlines())
+        if head.pop("marks") != len(lines):
+            return None
+        marks = tuple(Mark(**line | {"flags": tuple(line["flags"]), "cases": tuple(line["cases"])}) for line in lines)
+        return Record(**head | {"marks": marks, "flags": tuple(head["flags"])})
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def overridden(record: Record, overrides: Mapping[tuple[str, str], float]) -> Record:
+    """With the instructor's points, which always win. overrides: (student, exercise) → points."""
+    given = {exercise: points for (student, exercise), points in overrides.items() if student == record.student}
+    marks = tuple(
+        replace(mark, points=given.pop(mark.exercise), status="override") if mark.exercise in given else mark
+        for mark in record.marks
+    )
+    marks += tuple(Mark(exercise, points, 0, "override") for exercise, points in given.items())
+    return with_status(replace(record, marks=marks))
+
+
+def with_status(record: Record) -> Record:
+    """A record of a notebook that was read, with the status that its marks and its time give it."""
+    if record.status not in (GRADED, LATE, REVIEW):
+        return record
+    if any(mark.points is None for mark in record.marks):
+        return replace(record, status=REVIEW)
+    return replace(record, status=LATE if record.late_days else GRADED)
+
+
+def load_overrides(path: Path) -> dict[tuple[str, str], float]:
+    """Of a CSV with the columns id, exercise, points. ValueError names a line that is none."""
+    found = {}
+    with open(path, newline="", encoding="utf-8-sig") as file:
+        rows = csv.DictReader(file)
+        for row in rows:
+            try:
+                found[row["id"].strip(), row["exercise"].strip()] = float(row["points"])
+            except (KeyError, ValueError, AttributeError, TypeError):
+                raise ValueError(
+                    f"{path}, line {rows.line_num}: id, exercise and points are needed, not {row}"
+                ) from None
+    return found
+
+
+def grades_csv(records: Iterable[Record], names: Mapping[str, str], exercises: Sequence[str], penalty: float) -> str:
+    """A row per student, a column per exercise; an exercise that somebody has to look at is empty."""
+    rows = []
+    for record in records:
+        points = {mark.exercise: "" if mark.points is None else mark.points for mark in record.marks}
+        row: dict[str, Any] = {
+            "id": record.student, "name": names.get(record.student, ""), "status": record.status,
+            "late days": record.late_days, **{name: points.get(name, 0) for name in exercises}, "raw": record.raw,
+            "penalty": round(record.raw - record.total(penalty), 2), "total": record.total(penalty),
+        }  # fmt: skip
+        rows.append(row)
+    return _csv(["id", "name", "status", "late days", *exercises, "raw", "penalty", "total"], rows)
+
+
+def looks(records: Iterable[Record]) -> Iterator[dict[str, str]]:
+    """All that somebody should look at: exercises without points, odd cells, files that are none; a row of review.csv
+    each."""
+    for record in records:
+        if record.reason or record.flags:
+            what = "; ".join(filter(None, (record.reason, *record.flags)))
+            yield {"id": record.student, "exercise": "", "status": record.status, "what": what}
+        for mark in record.marks:
+            if mark.points is None or mark.flags:
+                said = [mark.reason] if mark.points is None or HIDDEN in mark.flags else []
+                what = "; ".join((*mark.flags, *said))
+                yield {"id": record.student, "exercise": mark.exercise, "status": mark.status, "what": what}
+
+
+def review_csv(records: Iterable[Record]) -> str:
+    """A row for everything that somebody should look at."""
+    return _csv(["id", "exercise", "status", "what"], looks(records))
+
+
+def _csv(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> str:
+    text = io.StringIO()
+    table = csv.DictWriter(text, columns)
+    table.writeheader()
+    for row in rows:
+        table.writerow({key: _plain(value) for key, value in row.items()})
+    return text.getvalue()
+
+
+def _plain(value: Any) -> Any:
+    """A text that a spreadsheet does not take for a formula."""
+    return f"'{value}" if isinstance(value, str) and value.startswith(("=", "+", "-", "@")) else value

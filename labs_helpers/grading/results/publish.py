@@ -1,0 +1,73 @@
+"""What a class's records become: tables, a page for the instructor, one per student, and nbval's report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from labs_helpers.grading.marks import Mark
+from labs_helpers.grading.results import gradebook
+from labs_helpers.grading.results.class_page import class_page
+from labs_helpers.grading.results.feedback import feedback_page
+from labs_helpers.grading.results.gradebook import MISSING, Record, record_path, write_whole
+from labs_helpers.grading.results.graded_notebook import write_graded
+from labs_helpers.grading.results.nbval_run import junit
+from labs_helpers.grading.results.twins import Pair, same_as_reference, twins
+from labs_helpers.grading.yardstick import Yardstick
+from labs_helpers.labs import Lab
+
+SAME, TWINS = "same-as-reference", "twins"
+
+
+def write_results(
+    out: Path,
+    records: Sequence[Record],
+    names: Mapping[str, str],
+    lab: Lab,
+    yardsticks: Mapping[str, Yardstick],
+    penalty: float,
+    jobs: int,
+) -> tuple[int, list[str]]:
+    """Writes all that is in `out` but the records. penalty: share of the points per day that a file is late.
+
+    Returns how many rows review.csv has, and a line for each cell of which nbval and the grade disagree.
+    """
+    answers = {
+        exercise: {
+            record.student: mark.source
+            for record in records
+            for mark in record.marks
+            if mark.exercise == exercise and mark.source
+        }
+        for exercise in yardsticks
+    }
+    references = {exercise: one.source for exercise, one in yardsticks.items()}
+    pairs = twins(answers, references)
+    records = [_compared(record, pairs, references) for record in records]
+    cases = {exercise: one.cases for exercise, one in yardsticks.items()}
+    exercises = [one.id for one in lab.exercises()]
+    write_whole(out / "grades.csv", gradebook.grades_csv(records, names, exercises, penalty))
+    write_whole(out / "review.csv", gradebook.review_csv(records))
+    write_whole(out / "index.html", class_page(records, names, lab, pairs, penalty, cases))
+    for record in records:
+        if record.status != MISSING:
+            sources = {mark.exercise: mark.source for mark in record.marks}
+            page = feedback_page(record, names.get(record.student, ""), sources, cases, lab, penalty)
+            write_whole(out / "feedback" / record_path(out, record.student).with_suffix(".html").name, page)
+    graded = [record for record in records if record.marks]
+    write_graded(out, graded, names, lab, cases)
+    return len(list(gradebook.looks(records))), junit(out, graded, names, lab, jobs)
+
+
+def _compared(record: Record, pairs: Sequence[Pair], references: Mapping[str, str]) -> Record:
+    """With the flags of answers that are like others."""
+    alike = {pair.exercise for pair in pairs if record.student in (pair.one, pair.other)}
+    return replace(record, marks=tuple(_flagged(mark, alike, references) for mark in record.marks))
+
+
+def _flagged(mark: Mark, alike: set[str], references: Mapping[str, str]) -> Mark:
+    flags = [TWINS] if mark.exercise in alike else []
+    if mark.source and same_as_reference(mark.source, references.get(mark.exercise, "")):
+        flags.append(SAME)
+    return replace(mark, flags=(*mark.flags, *flags))

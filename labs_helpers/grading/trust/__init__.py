@@ -1,0 +1,1 @@
+"""Which answers cannot deceive the check that runs beside them."""

@@ -1,0 +1,225 @@
+"""Whether an answer is made of its exercise's vocabulary alone: then it cannot deceive the check that is beside it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from labs_helpers.grading.trust.vocabulary import BUILTINS, MODULES, Vocabulary, dotted, general, made
+
+# What a module's class is allowed to be: `isinstance(x, torch.Tensor)`, an annotation. Called, they make values.
+_CLASSES = frozenset(("torch.Tensor", "torch.Size", "np.ndarray", "numpy.ndarray"))
+_IMPORTED = {"functional": "torch.nn", "language": "triton"}  # `from torch.nn import functional as F`
+_KEPT = BUILTINS & {"isinstance", "len", "range", "min", "max", "sum", "abs", "print", "super"}  # keep their meaning
+# Attributes that lead from a value to the program around it.
+INTROSPECTION = frozenset(
+    "gi_frame gi_code gi_yieldfrom cr_frame cr_code ag_frame ag_code f_back f_locals f_globals f_builtins f_code "
+    "tb_frame tb_next mro fn tried verify exec eval".split()
+)
+_NODES = (
+    ast.Module, ast.FunctionDef, ast.arguments, ast.arg, ast.Return, ast.Delete, ast.Assign, ast.AugAssign,
+    ast.AnnAssign, ast.For, ast.While, ast.If, ast.With, ast.withitem, ast.Raise, ast.Try, ast.ExceptHandler,
+    ast.Assert, ast.Import, ast.ImportFrom, ast.alias, ast.Nonlocal, ast.Expr, ast.Pass, ast.Break, ast.Continue,
+    ast.BoolOp,
+    ast.NamedExpr, ast.BinOp, ast.UnaryOp, ast.Lambda, ast.IfExp, ast.Dict, ast.Set, ast.ListComp, ast.SetComp,
+    ast.DictComp, ast.GeneratorExp, ast.comprehension, ast.Yield, ast.YieldFrom, ast.Compare, ast.Call, ast.keyword,
+    ast.FormattedValue, ast.JoinedStr, ast.Constant, ast.Attribute, ast.Subscript, ast.Starred, ast.Name, ast.List,
+    ast.Tuple, ast.Slice, ast.expr_context, ast.boolop, ast.operator, ast.unaryop, ast.cmpop, ast.ClassDef,
+)  # fmt: skip
+
+
+def beyond(source: str, vocabulary: Vocabulary) -> list[str]:
+    """What is not in the vocabulary, in words, a line each and the first one first; [] of a plain answer."""
+    try:
+        tree = ast.parse(source)
+        found = sorted(_beyond(tree, vocabulary))
+        return [f"line {line}: {said}" for line, said in dict.fromkeys(found)]
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        return [f"{type(error).__name__}: {error}"]
+
+
+def _beyond(tree: ast.Module, vocabulary: Vocabulary) -> Iterator[tuple[int, str]]:
+    own = made(tree)
+    parents = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
+    for node in ast.walk(tree):
+        for said in _of_node(node, own, vocabulary, parents):
+            yield getattr(node, "lineno", 0), said
+    for node in tree.body:
+        if not _defines(node):
+            yield node.lineno, "what runs besides definitions"
+    yield from _self(tree, parents)
+    yield from _at_once(tree)
+
+
+def _of_node(node: ast.AST, own: set[str], vocabulary: Vocabulary, parents: dict[ast.AST, ast.AST]) -> Iterator[str]:
+    if not isinstance(node, _NODES):
+        yield type(node).__name__
+    elif isinstance(node, ast.Import | ast.ImportFrom):
+        yield from _imports(node)
+    elif isinstance(node, ast.Name):
+        yield from _name(node, own, vocabulary, parents)
+    elif isinstance(node, ast.Attribute):
+        yield from _attribute(node, vocabulary, parents)
+    elif isinstance(node, ast.FunctionDef | ast.ClassDef | ast.arg):
+        name = node.arg if isinstance(node, ast.arg) else node.name
+        method = isinstance(parents.get(node), ast.ClassDef) and name in ("__init__", "__len__", "__call__")
+        if name.startswith("__") and not method:
+            yield name
+        if name in vocabulary.modules | _KEPT:
+            yield f"another {name}"
+    elif isinstance(node, ast.ExceptHandler) and (node.type is None or "BaseException" in ast.dump(node.type)):
+        yield "an except that catches everything"
+
+
+def _defines(node: ast.stmt) -> bool:
+    """Whether a statement at the top level only makes something of a name: a function, a class, an import, a value."""
+    if isinstance(node, ast.Expr):
+        return isinstance(node.value, ast.Constant)
+    plain = (ast.Assign, ast.AnnAssign)
+    if isinstance(node, plain):
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        return all(isinstance(target, ast.Name) for target in targets)
+    return isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Import | ast.ImportFrom | ast.Pass)
+
+
+def _imports(node: ast.Import | ast.ImportFrom) -> Iterator[str]:
+    for alias in node.names:
+        given = alias.asname or alias.name
+        if (
+            given.startswith("__")
+            or given in _KEPT
+            or (
+                isinstance(node, ast.ImportFrom)
+                and given in MODULES
+                and MODULES[given] != f"{node.module}.{alias.name}"
+            )
+        ):
+            yield f"another {given}"
+    if isinstance(node, ast.ImportFrom):
+        words = {f"{node.module}.{alias.name}" for alias in node.names}
+        if any(alias.name == "*" for alias in node.names):
+            yield f"from {node.module} import *"
+        elif node.level:
+            yield f"from {'.' * node.level}{node.module or ''} import"
+        else:
+            known = general().of_modules | {f"{whole}.{name}" for name, whole in _IMPORTED.items()}
+            yield from (f"import of {word}" for word in sorted(words - known))
+        return
+    for alias in node.names:
+        if MODULES.get(alias.asname or alias.name) != alias.name:
+            yield f"import {alias.name}"
+
+
+def _name(node: ast.Name, own: set[str], vocabulary: Vocabulary, parents: dict[ast.AST, ast.AST]) -> Iterator[str]:
+    if node.id.startswith("__"):
+        yield node.id
+    elif node.id in vocabulary.modules:
+        if not isinstance(node.ctx, ast.Load):
+            yield f"another {node.id}"
+        elif not isinstance(parents.get(node), ast.Attribute):
+            yield f"{node.id} as a value"
+    elif isinstance(node.ctx, ast.Load) and node.id not in own | vocabulary.names:
+        yield node.id
+    elif not isinstance(node.ctx, ast.Load) and node.id in _KEPT:
+        yield f"another {node.id}"
+
+
+def _attribute(node: ast.Attribute, vocabulary: Vocabulary, parents: dict[ast.AST, ast.AST]) -> Iterator[str]:
+    own = _own_attributes(node, parents)
+    if node.attr.startswith("__") or (node.attr.startswith("_") and node.attr not in own):
+        yield f".{node.attr}"
+        return
+    chain = dotted(node, vocabulary.modules)
+    if chain:
+        if isinstance(parents.get(node), ast.Attribute):
+            if chain in _CLASSES:
+                yield f"{chain}.{parents[node].attr}"  # type: ignore[attr-defined]
+            return  # a longer chain is looked at as a whole
+        if not isinstance(node.ctx, ast.Load):
+            yield f"a change of {chain}"
+        elif chain not in vocabulary.of_modules:
+            whole = any(chain.startswith(f"{word}.") for word in vocabulary.of_modules - _CLASSES)
+            if not (whole and node.attr in vocabulary.attributes):
+                yield chain
+        return
+    if isinstance(node.ctx, ast.Load):
+        if node.attr not in vocabulary.attributes | own:
+            yield f".{node.attr}"
+    elif node.attr not in vocabulary.stored | own:
+        yield f"a change of .{node.attr}"
+
+
+def _own_attributes(node: ast.Attribute, parents: dict[ast.AST, ast.AST]) -> set[str]:
+    """Of `self` in a method: what the method's class stores in it, and the names of the class's methods."""
+    method: ast.AST | None = node
+    while method is not None and not isinstance(method, ast.FunctionDef | ast.Lambda):
+        method = parents.get(method)
+    owner = parents.get(method) if method is not None else None
+    if not (
+        isinstance(node.value, ast.Name) and isinstance(method, ast.FunctionDef) and isinstance(owner, ast.ClassDef)
+    ):
+        return set()
+    if not method.args.args or method.args.args[0].arg != "self" or node.value.id != "self":
+        return set()
+    stored = {
+        part.attr
+        for part in ast.walk(owner)
+        if isinstance(part, ast.Attribute)
+        and isinstance(part.ctx, ast.Store)
+        and isinstance(part.value, ast.Name)
+        and part.value.id == "self"
+    }
+    return (stored | {part.name for part in owner.body if isinstance(part, ast.FunctionDef)}) - INTROSPECTION
+
+
+def _self(tree: ast.Module, parents: dict[ast.AST, ast.AST]) -> Iterator[tuple[int, str]]:
+    """Where `self` is anything but the first argument of a method, and where a method is called with another."""
+    made = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    classes = {node.name for node in made}
+    methods = {part.name for node in made for part in node.body if isinstance(part, ast.FunctionDef)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and node.id == "self" and not isinstance(node.ctx, ast.Load):
+            yield node.lineno, "another self"
+        elif isinstance(node, ast.arg) and node.arg == "self":
+            arguments = parents[node]
+            method = parents[arguments]
+            first = isinstance(arguments, ast.arguments) and arguments.args and arguments.args[0] is node
+            if not (first and isinstance(method, ast.FunctionDef) and isinstance(parents[method], ast.ClassDef)):
+                yield node.lineno, "self outside of a method"
+        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in classes:
+            if node.attr not in methods:
+                continue
+            yield node.lineno, f"{node.value.id}.{node.attr}"
+        elif isinstance(node, ast.Name) and node.id in classes and not _is_called(node, parents):
+            yield node.lineno, f"the class {node.id} as a value"
+
+
+def _is_called(node: ast.Name, parents: dict[ast.AST, ast.AST]) -> bool:
+    above = parents.get(node)
+    if isinstance(above, ast.Call) and above.func is not node:  # isinstance(x, Own), super(Own, self)
+        return isinstance(above.func, ast.Name) and above.func.id in ("isinstance", "super")
+    return isinstance(above, ast.Call | ast.ExceptHandler | ast.ClassDef | ast.Raise | ast.arg | ast.Attribute)
+
+
+def _at_once(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Calls of the answer's own functions that run with the definitions: no check watches these."""
+    own = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    own |= {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    waiting: list[ast.AST] = list(tree.body)
+    while waiting:
+        node = waiting.pop()
+        inside: list[ast.AST] = list(ast.iter_child_nodes(node))
+        if isinstance(node, ast.FunctionDef):
+            inside = [*node.decorator_list, *node.args.defaults, *filter(None, node.args.kw_defaults)]
+            called = node.decorator_list
+        elif isinstance(node, ast.Lambda):
+            continue
+        else:
+            called = [node.func] if isinstance(node, ast.Call) else []
+        for function in called:
+            root: ast.AST = function
+            while isinstance(root, ast.Attribute | ast.Subscript | ast.Call):
+                root = root.func if isinstance(root, ast.Call) else root.value
+            if not isinstance(root, ast.Name | ast.Constant) or (isinstance(root, ast.Name) and root.id in own):
+                yield getattr(function, "lineno", 0), "a call of its own that runs with the definitions"
+        waiting += inside
