@@ -57,11 +57,7 @@ class PreparedLaunch:
         self._current_device, self._current_stream = driver.active.get_current_device, driver.active.get_current_stream
         self._device = self._current_device()
         # A map is a function of these numbers alone: it serves whatever tensor lies there later, and outlives none.
-        self.tensor_map = functools.lru_cache(MAPS)(self._make_matrix_map)
         self.map_of = functools.lru_cache(MAPS)(self._make_map)
-
-    def _make_matrix_map(self, which: int, address: int, rows: int, columns: int, stride: int) -> Any:
-        return self._make_map(which, address, (rows, columns), (stride, 1))
 
     def _make_map(self, which: int, address: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> Any:
         """The tensor map of the kernel's `which`-th descriptor, for a tensor of any rank, strides in elements. The
@@ -71,20 +67,13 @@ class PreparedLaunch:
         described = _Described(_Address(address), list(shape), list(strides))
         return make_tensordesc_arg(described, self._described[which])[0]
 
-    def matrix(self, which: int, tensor: Any) -> tuple[Any, ...]:
-        """The arguments that stand for the kernel's `which`-th descriptor, counted from 0, of a row-major matrix:
-        tensor map, shape, strides."""
-        rows, columns = tensor.shape
-        stride = tensor.stride(0)
-        return self.tensor_map(which, tensor.data_ptr(), rows, columns, stride), rows, columns, stride, 1
-
     def fits(self) -> bool:
         """Whether a call now does what the usual launch would: on the same device, with nobody to be told of it."""
         return self._current_device() == self._device and not hooked()
 
     def __call__(self, programs: int, *arguments: Any) -> None:
         """Start `programs` programs in the current stream. arguments: all of the kernel's in their order, constants
-        too; a descriptor as `matrix` gives it, a pointer as a number."""
+        too; a descriptor as `map_of` gives it, with shape and strides, a pointer as a number."""
         self._launch(*self._order(programs, self._current_stream(self._device), arguments))
 
 
@@ -135,15 +124,21 @@ def usual_launches() -> Iterator[None]:
 def hooked() -> bool:
     """Whether somebody wants to be told of launches (a profiler, `record_launches`), or asks for debug builds: then
     launch as usual."""
-    if _recorders:
+    runtime = _runtime()
+    if _recorders or runtime is None:
         return True
-    try:
-        from triton import knobs
-    except ImportError:  # Triton 3.2, for which nothing is prepared
-        return True
-    runtime = knobs.runtime
     hooks = (runtime.launch_enter_hook, runtime.launch_exit_hook)
     return runtime.debug or any(hook is not None and getattr(hook, "calls", True) for hook in hooks)
+
+
+@functools.cache
+def _runtime() -> Any:
+    """Triton's settings of launches; None in Triton 3.2, for which nothing is prepared."""
+    try:
+        from triton import knobs
+    except ImportError:
+        return None
+    return knobs.runtime
 
 
 class TensorLaunch:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from labs_helpers.gemm.configs import Config, default_config
-from labs_helpers.gemm.kernels.hopper import HopperConfig, hopper_matmul, why_not, why_not_even_copied
-from labs_helpers.gemm.kernels.padded import copies_pay, padded_matmul
+from labs_helpers.gemm.kernels.hopper import HopperConfig, hopper_launch, hopper_matmul, why_not, why_not_even_copied
+from labs_helpers.gemm.kernels.padded import narrow, padded_matmul
 from labs_helpers.gemm.kernels.portable import portable_matmul
-from labs_helpers.gemm.kernels.split_k import SplitConfig, split_k_matmul
+from labs_helpers.gemm.kernels.split_k import SplitConfig, split_k_matmul, worth_splitting
 from labs_helpers.gemm.tuned_configs import time_model, tuned
 from labs_helpers.measure.machine import prepare_triton, this_machine
 
@@ -24,15 +25,19 @@ _known: dict[tuple[Any, ...] | None, Plan] = {}
 @dataclass(frozen=True)
 class Plan:
     """`kernel` is 'hopper', 'portable' or 'split_k', `config` what it is launched with, `why` the reason in words;
-    `copied`: the Hopper kernel gets copies of the operands that it cannot read."""
+    `copied`: the Hopper kernel gets copies of the operands that it cannot read. `product`: what launches it for
+    operands that look like those the plan was made for, by what was worked out for them; None: worked out anew."""
 
     kernel: str
     config: Config | HopperConfig | SplitConfig
     why: str
     copied: bool = False
+    product: Callable[[Tensor, Tensor, Tensor], Tensor] | None = field(default=None, compare=False, repr=False)
 
     def launch(self, a: Tensor, b: Tensor, c: Tensor, tf32: bool = False) -> Tensor:
         """ReLU(A·B + C) by this kernel with this configuration; returns (M, N). Operands as those it was made for."""
+        if self.product is not None:
+            return self.product(a, b, c)
         if isinstance(self.config, HopperConfig):
             return (padded_matmul if self.copied else hopper_matmul)(a, b, c, self.config)
         if isinstance(self.config, SplitConfig):
@@ -44,7 +49,7 @@ class Plan:
         kernel = {HopperConfig: "hopper", SplitConfig: "split_k"}.get(type(config), "portable")
         if kernel == "hopper" and self.kernel != "hopper":
             raise ValueError(f"config is for the Hopper kernel, but {self.why}")
-        return replace(self, kernel=kernel, config=config)
+        return replace(self, kernel=kernel, config=config, product=None)
 
     def __str__(self) -> str:
         return f"{self.kernel} kernel, {self.config}: {self.why}"
@@ -57,39 +62,57 @@ def plan(a: Tensor, b: Tensor, c: Tensor) -> Plan:
     Raises as fused_matmul does.
     """
     try:
-        key = tuple((t.shape, t.stride(), t.dtype, t.device, t.data_ptr() % 16) for t in (a, b, c))
+        # Written out: a loop over the three costs as much again.
+        of_a = (a.shape, a.stride(), a.dtype, a.device, a.data_ptr() % 16)
+        of_b = (b.shape, b.stride(), b.dtype, b.device, b.data_ptr() % 16)
+        key = (of_a, of_b, c.shape, c.stride(), c.dtype, c.device, c.data_ptr() % 16)
     except (AttributeError, TypeError, RuntimeError):
         key = None  # not tensors, or tensors without memory: check_operands names what is wrong
-    if key is None or key not in _known:
-        chosen = _decide(a, b, c, *check_operands(a, b, c))
-        _known[key] = chosen
-    return _known[key]
+    chosen = _known.get(key)
+    if chosen is None:
+        chosen = _known[key] = _decide(a, b, c, *check_operands(a, b, c))
+    return chosen
 
 
 def _decide(a: Tensor, b: Tensor, c: Tensor, M: int, N: int, K: int) -> Plan:
     architecture = this_machine().architecture
     reason = why_not(a, b, c, architecture)
-    copied = reason is not None and why_not_even_copied(a, architecture) is None and copies_pay(a, b, c)
-    if reason is None or copied:
-        config, how = _hopper_config(M, N, K, a.dtype)
-        return Plan("hopper", config, f"{how}; of copies, for {reason}" if copied else how, copied)
+    if reason is None:
+        config, how, ms = _hopper_config(M, N, K, a.dtype)
+        if split := _split_config(M, N, K, a.dtype, ms):
+            return Plan("split_k", *split)
+        return Plan("hopper", config, how, product=hopper_launch(a, b, c, config))
+    if why_not_even_copied(a, architecture) is None and (narrow(a) or narrow(b)):
+        config, how, _ = _hopper_config(M, N, K, a.dtype)
+        return Plan("hopper", config, f"{how}; of copies, for {reason}", copied=True)
     return Plan("portable", default_config(M, N, K, a.dtype, architecture), reason)
 
 
-def _hopper_config(M: int, N: int, K: int, dtype: torch.dtype) -> tuple[HopperConfig, str]:
-    """The Hopper kernel's configuration, and why that: what the time model predicts the least time of, or, without a
-    model, that of the nearest measured shape, in tiles to share out and in steps along K."""
+def _hopper_config(M: int, N: int, K: int, dtype: torch.dtype) -> tuple[HopperConfig, str, float]:
+    """The Hopper kernel's configuration, why that, and the ms predicted: what the time model predicts the least time
+    of, or, without a model, that of the nearest measured shape, in tiles to share out and in steps along K. 0 ms where
+    nothing else is to be looked for."""
     machine, entries = this_machine().label, tuned("hopper", dtype)
     same = next((e for e in entries if (e["M"], e["N"], e["K"]) == (M, N, K)), None)
     if same is not None:
-        return HopperConfig(**same["config"]), f"tuned for this shape on {same['gpu']}"
+        return HopperConfig(**same["config"]), f"tuned for this shape on {same['gpu']}", 0.0
     if model := time_model("hopper", dtype, machine, HopperConfig):
-        config = model.choose((M, N, K))
-        ms = model.predict(config, (M, N, K))
-        return config, f"{ms:.3g} ms predicted, the least of {len(model.steps)} configurations'"
+        config, _, ms = model.choose((M, N, K))
+        return config, f"{ms:.3g} ms predicted, the least of {len(model.steps)} configurations'", ms
     entry = min(entries, key=lambda e: abs(math.log2(e["M"] * e["N"] / (M * N))) + abs(math.log2(e["K"] / K)))
     near = (entry["M"], entry["N"], entry["K"])
-    return HopperConfig(**entry["config"]), f"tuned for the nearest shape, {near} on {entry['gpu']}"
+    return HopperConfig(**entry["config"]), f"tuned for the nearest shape, {near} on {entry['gpu']}", 0.0
+
+
+def _split_config(M: int, N: int, K: int, dtype: torch.dtype, ms: float) -> tuple[SplitConfig, str] | None:
+    """The split-K kernel's configuration, and why that, where it is predicted to take less than `ms`."""
+    model = time_model("split_k", dtype, this_machine().label, SplitConfig)
+    if not ms or model is None:
+        return None
+    config, splits, less = model.choose((M, N, K), worth_splitting)
+    if less >= ms:
+        return None
+    return replace(config, SPLITS=splits), f"{less:.3g} ms predicted, {ms:.3g} by the Hopper kernel"
 
 
 def check_operands(a: Tensor, b: Tensor, c: Tensor) -> tuple[int, int, int]:

@@ -1,23 +1,27 @@
 """A GEMM's time, predicted from the waves of its tiles, and the configuration that the prediction takes.
 
     ms = launch + rounds·steps·step[configuration] + waves·wave + rounds·BLOCK_M·BLOCK_N·element + bytes·byte
+         + parts·BLOCK_M·BLOCK_N·part
 
 rounds: tiles one SM computes, ⌈tiles / SMs⌉, and not tiles / SMs: 2.2 cost 3. steps: ⌈K / BLOCK_K⌉. waves: rounds over
-the programs that fit an SM at once, rounded up. bytes: A, B, C and D once. Every configuration has its own time of a
-step; the other four are shared by all, so that a few shapes tell them. Fitted to relative errors by least squares
-without negative terms.
+the programs that fit an SM at once, rounded up. bytes: A, B, C and D once. Where a tile's sum over K is split, each of
+its parts counts as a tile with that part of the steps, and the last program of a tile adds up its parts. Every
+configuration has its own time of a step; the other five are shared by all, so that a few shapes tell them. Fitted to
+relative errors by least squares without negative terms.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 Shape = tuple[int, int, int]
-SHARED = ("launch", "wave", "element", "byte")
+
+
+SHARED = ("launch", "wave", "element", "byte", "part")
 
 
 @dataclass(frozen=True)
@@ -29,13 +33,31 @@ class Tiling:
     BLOCK_K: int
     an_sm: int = 1
 
-    def terms(self, shape: Shape, multiprocessors: int, element_size: int = 2) -> tuple[float, tuple[float, ...]]:
+    def tiles(self, shape: Shape) -> int:
+        """Tiles of D of (M, N, K)."""
+        return -(-shape[0] // self.BLOCK_M) * -(-shape[1] // self.BLOCK_N)
+
+    def terms(
+        self, shape: Shape, multiprocessors: int, splits: int = 1, element_size: int = 2
+    ) -> tuple[float, tuple[float, ...]]:
         """(rounds · steps, what the shared times are multiplied by, in the order of SHARED) of (M, N, K)."""
         M, N, K = shape
-        rounds = -(-(-(-M // self.BLOCK_M) * -(-N // self.BLOCK_N)) // multiprocessors)
+        rounds = -(-self.tiles(shape) * splits // multiprocessors)
+        all_steps = -(-K // self.BLOCK_K)
+        elements = self.BLOCK_M * self.BLOCK_N
         moved = element_size * (M * K + K * N + 2 * M * N)
-        shared = (1, -(-rounds // self.an_sm), rounds * self.BLOCK_M * self.BLOCK_N, moved)
-        return rounds * -(-K // self.BLOCK_K), shared
+        parts = splits * elements if splits > 1 else 0
+        return rounds * -(-all_steps // splits), (1, -(-rounds // self.an_sm), rounds * elements, moved, parts)
+
+
+class Measured(NamedTuple):
+    """One configuration's time at one shape."""
+
+    config: Any
+    tiling: Tiling
+    shape: Shape
+    ms: float
+    splits: int = 1
 
 
 @dataclass(frozen=True)
@@ -46,15 +68,23 @@ class TimeModel:
     shared: tuple[float, ...]
     steps: dict[Any, tuple[Tiling, float]]
 
-    def predict(self, config: Hashable, shape: Shape) -> float:
+    def predict(self, config: Hashable, shape: Shape, splits: int = 1) -> float:
         """The time of (M, N, K) with a configuration that was measured, in ms."""
         tiling, step = self.steps[config]
-        own, others = tiling.terms(shape, self.multiprocessors)
+        own, others = tiling.terms(shape, self.multiprocessors, splits)
         return own * step + sum(x * ms for x, ms in zip(others, self.shared, strict=True))
 
-    def choose(self, shape: Shape) -> Any:
-        """The configuration with the least predicted time."""
-        return min(self.steps, key=lambda config: self.predict(config, shape))
+    def choose(
+        self, shape: Shape, splits: Callable[[Tiling, Shape, int], Iterable[int]] = lambda *_: (1,)
+    ) -> tuple[Any, int, float]:
+        """(configuration, splits of K, ms) of the least predicted time. splits: those that a tiling may have for a
+        shape on so many SMs; by default one."""
+        found = [
+            (config, number, self.predict(config, shape, number))
+            for config, (tiling, _) in self.steps.items()
+            for number in splits(tiling, shape, self.multiprocessors)
+        ]
+        return min(found, key=lambda one: one[2])
 
     def write(self, path: Path, **about: Any) -> None:
         """To JSON; configurations are dataclasses. about: where it is from."""
@@ -76,8 +106,8 @@ def read(path: Path, make: Any) -> TimeModel:
     return TimeModel(known["multiprocessors"], tuple(known["shared"][name] for name in SHARED), steps)
 
 
-def fit(measured: Iterable[tuple[Any, Tiling, Shape, float]], multiprocessors: int) -> TimeModel:
-    """The model of (configuration, its Tiling, shape, ms) measured on a GPU of so many SMs.
+def fit(measured: Iterable[Measured], multiprocessors: int) -> TimeModel:
+    """The model of what was measured on a GPU of so many SMs.
 
     ValueError without a measurement.
     """
@@ -86,13 +116,15 @@ def fit(measured: Iterable[tuple[Any, Tiling, Shape, float]], multiprocessors: i
     rows = list(measured)
     if not rows:
         raise ValueError("nothing was measured that a model could be fitted to")
-    tilings = {config: tiling for config, tiling, _, _ in rows}
+    tilings = {row.config: row.tiling for row in rows}
     place = {config: i for i, config in enumerate(tilings)}
     A = numpy.zeros((len(rows), len(tilings) + len(SHARED)))
-    for line, (config, tiling, shape, ms) in zip(A, rows, strict=True):
-        line[place[config]], line[len(tilings) :] = tiling.terms(shape, multiprocessors)
-        line /= ms  # so that each row says: predicted over measured is 1
+    for line, row in zip(A, rows, strict=True):
+        own, line[len(tilings) :] = row.tiling.terms(row.shape, multiprocessors, row.splits)
+        line[place[row.config]] = own
+        line /= row.ms  # so that each row says: predicted over measured is 1
     scale = numpy.linalg.norm(A, axis=0)
+    scale[scale == 0] = 1  # nothing was split
     x = _without_negatives(A / scale) / scale
     steps = {config: (tiling, float(x[place[config]])) for config, tiling in tilings.items()}
     return TimeModel(multiprocessors, tuple(map(float, x[len(tilings) :])), steps)

@@ -69,11 +69,11 @@ def test_heads_that_fit_into_the_cache():
 
 
 CONFIGS = [
-    {"pass": "forward", "block_d": 128, "kind": "bf16", "causal": False, **asdict(forward_config(128, 4096))},
-    {"pass": "forward", "block_d": 64, "kind": "fp16", "causal": True, **asdict(forward_config(64, 4096))},
-    {"pass": "forward", "block_d": 64, "kind": "fp16", "causal": False, **asdict(forward_config(64, 512))},
+    {"pass": "forward", "block_d": 128, "kind": "bf16", "causal": False, **asdict(forward_config(128, 4096, False))},
+    {"pass": "forward", "block_d": 64, "kind": "fp16", "causal": True, **asdict(forward_config(64, 4096, True))},
+    {"pass": "forward", "block_d": 64, "kind": "fp16", "causal": False, **asdict(forward_config(64, 512, False))},
     {"pass": "forward", "block_d": 128, "kind": "fp16", "causal": True}
-    | asdict(replace(forward_config(128, 512), Q_BUFFERS=2, DRAWN=False)),
+    | asdict(replace(forward_config(128, 512, True), Q_BUFFERS=2, DRAWN=False)),
     {"pass": "backward", "block_d": 128, "kind": "fp16", "causal": True},
     {"pass": "backward", "block_d": 128, "kind": "fp16", "causal": False},
     {"pass": "backward", "block_d": 64, "kind": "bf16", "causal": False, "RAGGED": True},

@@ -140,10 +140,10 @@ gc.collect()
 answer["kept alive"] = gone() is not None
 
 # The cache of maps is bounded.
-ready = hopper._launch_for(*CASES[0][:3], torch.float16, torch.device("cpu"), CASES[0][-1]).prepared
+launch = hopper.hopper_launch(*slices(*CASES[0][:-1]), CASES[0][-1])
 for address in range(0, 16 * 3000, 16):
-    ready.tensor_map(0, address, 256, 512, 512)
-answer["maps"] = ready.tensor_map.cache_info().currsize
+    launch._describe(launch.prepared, (address, 0, 0, 0))
+answer["maps"] = max(launch.prepared.map_of.cache_info().currsize, len(launch._arguments))
 
 # Threads: each launch has its own operands, whoever runs in between.
 launched.clear()

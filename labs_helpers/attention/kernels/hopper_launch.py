@@ -32,7 +32,7 @@ class ForwardConfig:
     BLOCK_N: int
     STAGES: int
     BY_TURNS: bool
-    Q_BUFFERS: int = 1
+    Q_BUFFERS: int = 2
     DRAWN: bool = True
 
 

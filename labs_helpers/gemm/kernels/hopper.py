@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 
 import torch
 
-from labs_helpers.compile.prepared_launch import PreparedLaunch, hooked, prepare
+from labs_helpers.compile.prepared_launch import MAPS, PreparedLaunch, hooked, prepare
 from labs_helpers.measure.machine import this_machine
 
 
@@ -77,38 +77,65 @@ def gluon_fits() -> bool:
 def hopper_matmul(a, b, c, config: HopperConfig, d=None):
     """ReLU(A·B + C) by the Hopper kernel. Operands as `why_not` accepts them; returns (M, N), or d, where it is given,
     with rows that TMA can write."""
-    (M, K), N = a.shape, b.shape[1]
     if d is None:
-        d = torch.empty((M, N), dtype=a.dtype, device=a.device)
-    _launch_for(M, N, K, a.dtype, a.device, config)(a, b, c, d)
+        return hopper_launch(a, b, c, config)(a, b, c)
+    hopper_launch(a, b, c, config, d.stride())(a, b, c, d)
     return d
 
 
+def hopper_launch(a, b, c, config: HopperConfig, d_strides: tuple[int, int] | None = None) -> HopperLaunch:
+    """What computes D of (a, b, c) for operands that look like these. d_strides: of a D that it is given."""
+    strides = (a.stride(), b.stride(), c.stride(), d_strides or (c.shape[1], 1))
+    return _launch_for((*a.shape, b.shape[1]), strides, a.dtype, a.device, config)
+
+
 @functools.lru_cache(1024)
-def _launch_for(M: int, N: int, K: int, dtype, device, config: HopperConfig) -> HopperLaunch:
-    return HopperLaunch(M, N, K, config, _multiprocessors(device.index))
+def _launch_for(sizes, strides, dtype, device, config: HopperConfig) -> HopperLaunch:
+    return HopperLaunch(sizes, strides, dtype, device, config)
 
 
 class HopperLaunch:
-    """One shape with one configuration on one device: the first call goes through Triton, the others go straight to
-    what it prepared."""
+    """Operands of one look on one device, with one configuration: the first call goes through Triton, the others go
+    straight to what it prepared."""
 
-    def __init__(self, M: int, N: int, K: int, config: HopperConfig, multiprocessors: int):
+    def __init__(self, sizes, strides, dtype, device, config: HopperConfig):
+        M, K, N = sizes
         tiles = -(-M // config.BLOCK_M) * -(-N // config.BLOCK_N)
-        self.programs = min(tiles, multiprocessors)
+        self.programs = min(tiles, _multiprocessors(device.index))
         rows, steps = config.BLOCK_M // config.CONSUMERS, -(-K // config.BLOCK_K)
         self.blocks = ((rows, config.BLOCK_K), (config.BLOCK_K, config.BLOCK_N), *[(rows, config.BLOCK_N)] * 2)
         c_after = min(config.C_AFTER, steps - 1) * config.BLOCK_K
         self.numbers = (M, N, K, config.GROUP_M, c_after, config.BLOCK_N, config.STAGES, config.CONSUMERS)
+        self.looks = tuple(zip(((M, K), (K, N), (M, N), (M, N)), strides, strict=True))
+        self.like_c = strides[2] == strides[3] == (N, 1)
+        self.shape, self.dtype, self.device = (M, N), dtype, device
         self.prepared: PreparedLaunch | None = None
+        self._arguments: dict[tuple[int, ...], tuple] = {}
 
-    def __call__(self, a, b, c, d) -> None:
+    def __call__(self, a, b, c, d=None):
+        """D, which may be given."""
+        if d is None:  # the first takes two thirds of the second's time
+            d = torch.empty_like(c) if self.like_c else torch.empty(self.shape, dtype=self.dtype, device=self.device)
         ready = self.prepared
         if ready is None or not ready.fits():
             self._usual(a, b, c, d)
-            return
-        matrix = ready.matrix
-        ready(self.programs, *matrix(0, a), *matrix(1, b), *matrix(2, c), *matrix(3, d), *self.numbers)
+            return d
+        addresses = (a.data_ptr(), b.data_ptr(), c.data_ptr(), d.data_ptr())
+        arguments = self._arguments.get(addresses)
+        if arguments is None:
+            arguments = self._describe(ready, addresses)
+        ready(self.programs, *arguments)
+        return d
+
+    def _describe(self, ready: PreparedLaunch, addresses: tuple[int, ...]) -> tuple:
+        """All that a launch takes for matrices at these addresses; remembered, without the matrices."""
+        if len(self._arguments) >= MAPS:
+            self._arguments = {}
+        described: list = []
+        for which, (address, (shape, strides)) in enumerate(zip(addresses, self.looks, strict=True)):
+            described += (ready.map_of(which, address, shape, strides), *shape, *strides)
+        self._arguments[addresses] = arguments = (*described, *self.numbers)
+        return arguments
 
     def _usual(self, a, b, c, d) -> None:
         from labs_helpers.gemm.kernels.hopper_kernel import hopper_matmul_kernel

@@ -15,12 +15,6 @@ from labs_helpers.gemm.kernels.hopper import HopperConfig, hopper_matmul, why_no
 
 ROWS, COLUMNS = 16, 128  # of the tile that a program copies
 
-# Rates that the decision works with, in bytes and FLOPs a second, of an H200.
-COPY = 3.0e12  # a lead: the copy of whole cache lines does 4.27e12
-PORTABLE = 150e12  # the portable kernel with loads of 2 bytes: 0.22 to 0.3 of eager's 585e12 at about 4096
-HOPPER = 600e12
-LAUNCH = 4e-6  # s, another kernel in the stream
-
 
 @triton.jit
 def _copy_tile(source, target, tile, rows, columns, stride_row, stride_column, target_stride, ROWS, COLUMNS):
@@ -121,19 +115,3 @@ def narrow(tensor) -> bool:
     consecutive elements start at multiples of 16 bytes."""
     lines = [other for this, other in (tensor.stride(), tensor.stride()[::-1]) if this == 1]
     return not any(line * tensor.element_size() % 16 == 0 for line in lines) or tensor.data_ptr() % 16 != 0
-
-
-def copies_pay(a, b, c) -> bool:
-    """Whether copying costs less than the portable kernel's slow loads do: bytes against FLOPs. Where its loads of A
-    and B are wide, as of a B whose columns are consecutive, it is about as fast as the Hopper kernel (604 TFLOP/s at
-    4096, results/gemm-tuning.nvidia-h200.jsonl), and nothing is copied."""
-    if not (narrow(a) or narrow(b)):
-        return False
-    (M, K), N = a.shape, b.shape[1]
-    bytes_copied = sum(2 * x.numel() * x.element_size() for x in (a, b, c) if why_not_row(x))
-    launches = 1 if bytes_copied else 0
-    if N % 8:
-        bytes_copied += 2 * M * N * c.element_size()
-        launches += 1
-    saved = 2 * M * N * K * (1 / PORTABLE - 1 / HOPPER)
-    return bytes_copied / COPY + launches * LAUNCH < saved

@@ -17,7 +17,9 @@ import triton.language as tl
 
 from labs_helpers.compile.prepared_launch import TensorLaunch
 from labs_helpers.gemm.kernels.portable import last_offset
+from labs_helpers.gemm.time_model import Shape, Tiling
 
+SHARED_SM = 233_472  # bytes of an SM, compute capability 9.0
 RESERVE = 2**20  # counters for launches in CUDA graphs, 4 MB a GPU
 _counters: dict[tuple[int, int], torch.Tensor] = {}  # (device, stream) → a zero for each tile
 _reserves: dict[int, Reserve] = {}
@@ -30,7 +32,7 @@ class SplitConfig:
     BLOCK_M: int
     BLOCK_N: int
     BLOCK_K: int
-    SPLITS: int
+    SPLITS: int = 1
     num_warps: int = 4
     num_stages: int = 4
 
@@ -176,6 +178,23 @@ class Reserve:
             first = self._used
             self._used = min(first + -(-count // 4) * 4, self._zeros.numel())
             return self._zeros[first : first + count] if self._used - first >= count else None
+
+
+def worth_splitting(tiling: Tiling, shape: Shape, multiprocessors: int) -> list[int]:
+    """Numbers of parts that K may be cut into, for (M, N, K): 1, and those with which as many programs run as the GPU
+    runs at once, or twice as many, rounded both ways."""
+    tiles, steps = tiling.tiles(shape), -(-shape[2] // tiling.BLOCK_K)
+    found = {1}
+    for fill in (1, 2):
+        found |= {fill * multiprocessors // tiles, -(-fill * multiprocessors // tiles)}
+    return sorted(number for number in found if 1 <= number <= steps)
+
+
+def tiling_of(config: SplitConfig) -> Tiling:
+    """What the time model knows of a configuration. Shared memory limits how many of its programs an SM holds."""
+    stage = 2 * (config.BLOCK_M + config.BLOCK_N) * config.BLOCK_K
+    an_sm = min(SHARED_SM // (config.num_stages * stage + 1024), 4)
+    return Tiling(config.BLOCK_M, config.BLOCK_N, config.BLOCK_K, max(an_sm, 1))
 
 
 def worth_timing(M: int) -> list[SplitConfig]:

@@ -1,28 +1,29 @@
 """What the time model's choice loses against the best configuration measured, on shapes left out when it was fitted.
 
 python -m labs_helpers.gemm.tuning.model_study             # of the recorded sweeps of the portable kernel
-python -m labs_helpers.gemm.tuning.model_study FILE …      # of sweeps of the Hopper kernel
+python -m labs_helpers.gemm.tuning.model_study FILE        # of a sweep of the Hopper and the split-K kernel
 """
 
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from labs_helpers.gemm.kernels.hopper import HopperConfig
-from labs_helpers.gemm.time_model import Shape, Tiling, fit
+from labs_helpers.gemm.kernels.split_k import SplitConfig, tiling_of
+from labs_helpers.gemm.time_model import Measured, Shape, Tiling, fit
 from labs_helpers.gemm.tuning import recorded
 from labs_helpers.measure import results
 from labs_helpers.measure.datasheet import lookup
 
 THREADS, REGISTERS, WARPS = 32, 65_536, 64  # of a warp; and of an SM, compute capability 9.0
 SHARED = 233_472  # bytes of an SM, of which each program takes 1,024 more than it asks for
-Measured = list[tuple[Any, Tiling, Shape, float]]
 
 
-def portable(machine: str = "nvidia-h200") -> Measured:
-    """(configuration, Tiling, shape, ms) of the recorded sweeps of a machine: all shapes with matrices of rows."""
+def portable(machine: str = "nvidia-h200") -> list[Measured]:
+    """The recorded sweeps of the portable kernel on a machine: all shapes with matrices of rows."""
     import pandas
 
     tables = [recorded.measured(machine)]
@@ -35,8 +36,12 @@ def portable(machine: str = "nvidia-h200") -> Measured:
     for row in frame.to_dict("records"):
         config = recorded.config_of(row)
         tiling = Tiling(config.BLOCK_M, config.BLOCK_N, config.BLOCK_K, held[config])
-        found.append((config, tiling, (int(row["M"]), int(row["N"]), int(row["K"])), row["median_ms"]))
+        found.append(Measured(config, tiling, _shape(row), row["median_ms"]))
     return found
+
+
+def _shape(row: dict) -> Shape:
+    return int(row["M"]), int(row["N"]), int(row["K"])
 
 
 def _programs_an_sm() -> dict:
@@ -51,28 +56,36 @@ def _programs_an_sm() -> dict:
     return found
 
 
-def hopper(path: Path, dtype: str = "float16") -> tuple[Measured, int]:
-    """The same of a sweep of the Hopper kernel, of which one program fits an SM, and the machine's SMs."""
+def swept(path: Path, kernel: str, dtype: str = "float16") -> tuple[list[Measured], int]:
+    """The same of a sweep of the kernels 'hopper' or 'split_k', and the machine's SMs."""
     frame = results.load(path)
-    frame = frame[(frame["kind"] == "hopper") & (frame["dtype"] == dtype) & frame["median_ms"].notna()]
+    frame = frame[(frame["kind"] == kernel) & (frame["dtype"] == dtype) & frame["median_ms"].notna()]
+    make: Any = HopperConfig if kernel == "hopper" else SplitConfig
     found = []
     for row in frame.to_dict("records"):
-        config = HopperConfig(**{name: int(row[name]) for name in HopperConfig.__dataclass_fields__})
-        tiling = Tiling(config.BLOCK_M, config.BLOCK_N, config.BLOCK_K)
-        found.append((config, tiling, (int(row["M"]), int(row["N"]), int(row["K"])), row["median_ms"]))
+        config = make(**{name: int(row[name]) for name in make.__dataclass_fields__})
+        if kernel == "hopper":
+            tiling, splits = Tiling(config.BLOCK_M, config.BLOCK_N, config.BLOCK_K), 1
+        else:
+            tiling, splits = tiling_of(config), config.SPLITS
+            config = replace(config, SPLITS=1)
+        found.append(Measured(config, tiling, _shape(row), row["median_ms"], splits))
     return found, int(frame["multiprocessors"].iloc[0])
 
 
-def losses(measured: Measured, multiprocessors: int) -> dict[Shape, tuple[Any, float, float]]:
+def losses(measured: list[Measured], multiprocessors: int, beside: list[Measured] = []) -> dict[Shape, Any]:  # noqa: B006
     """Shape → (what the model takes that was fitted to all others, its time over the best measured, less 1; predicted
-    over measured time)."""
+    over measured time). beside: of another kernel, with a model of its own; the plan takes the better prediction."""
     found = {}
-    for left in dict.fromkeys(shape for _, _, shape, _ in measured):
-        model = fit([row for row in measured if row[2] != left], multiprocessors)
-        times = {config: ms for config, _, shape, ms in measured if shape == left and config in model.steps}
-        chosen = min(times, key=lambda config: model.predict(config, left))
-        best = min(times.values())
-        found[left] = chosen, times[chosen] / best - 1, model.predict(chosen, left) / times[chosen]
+    for left in dict.fromkeys(row.shape for row in measured):
+        options = []  # (predicted, measured, what)
+        for rows in filter(None, (measured, beside)):
+            model = fit([row for row in rows if row.shape != left], multiprocessors)
+            here = [row for row in rows if row.shape == left and row.config in model.steps]
+            options += [(model.predict(row.config, left, row.splits), row.ms, row) for row in here]
+        predicted, ms, row = min(options, key=lambda option: option[0])
+        what = row.config if row.splits == 1 else f"{row.config} in {row.splits} parts"
+        found[left] = what, ms / min(option[1] for option in options) - 1, predicted / ms
     return found
 
 
@@ -89,23 +102,27 @@ def summary(found: dict) -> str:
 
 def main(arguments=None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("files", type=Path, nargs="*", help="sweeps of the Hopper kernel")
+    parser.add_argument("file", type=Path, nargs="?", help="a sweep of the Hopper and the split-K kernel")
     parser.add_argument("--dtype", default="float16")
-    parser.add_argument("--write", type=Path, help="fit to all shapes of the first file, and write the model there")
+    parser.add_argument("--write", type=Path, help="fit to all shapes, and write the models to this folder")
     given = parser.parse_args(arguments)
-    if given.files:
-        cases = {path.name: hopper(path, given.dtype) for path in given.files}
+    cases: dict[str, tuple] = {}
+    if given.file:
+        both = {kernel: swept(given.file, kernel, given.dtype) for kernel in ("hopper", "split_k")}
+        cases = dict(both) | {"the better prediction": (*both["split_k"], both["hopper"][0])}
     else:
         machines = {"nvidia-h200": "H200", "nvidia-h100-80gb-hbm3": "H100"}
         cases = {name: (portable(name), lookup(chip).multiprocessors) for name, chip in machines.items()}
-    for name, (measured, multiprocessors) in cases.items():
-        found = losses(measured, multiprocessors)
+    for name, case in cases.items():
+        found = losses(*case)
         print(f"{name}: {summary(found)}")
         for shape, (chosen, loss, ratio) in sorted(found.items(), key=lambda item: -item[1][1])[:10]:
             print(f"  {'×'.join(map(str, shape))}: {loss:6.1%} with {chosen}, predicted {ratio:.2f} of its time")
     if given.write:
-        measured, multiprocessors = next(iter(cases.values()))
-        fit(measured, multiprocessors).write(given.write, dtype=given.dtype, measured=given.files[0].name)
+        machine = given.file.name.split(".")[1]
+        for kernel, (measured, multiprocessors) in both.items():
+            path = given.write / f"model-{kernel}-{given.dtype}.{machine}.json"
+            fit(measured, multiprocessors).write(path, dtype=given.dtype, measured=given.file.name)
 
 
 if __name__ == "__main__":
