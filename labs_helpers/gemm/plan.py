@@ -19,6 +19,7 @@ from labs_helpers.gemm.tuned_configs import time_model, tuned
 from labs_helpers.measure.machine import prepare_triton, this_machine
 
 DTYPES = (torch.float16, torch.bfloat16, torch.float32)
+FEW_ROWS = 64
 _known: dict[tuple[Any, ...] | None, Plan] = {}
 
 
@@ -83,6 +84,8 @@ def _decide(a: Tensor, b: Tensor, c: Tensor, M: int, N: int, K: int) -> Plan:
             return Plan("split_k", *split)
         return Plan("hopper", config, how, product=hopper_launch(a, b, c, config))
     if why_not_even_copied(a, architecture) is None and (narrow(a) or narrow(b)):
+        if M <= FEW_ROWS and (split := _split_config(M, N, K, a.dtype, math.inf)):
+            return Plan("split_k", split[0], f"{reason}; for {M} rows a copy of B costs more than slow loads of it")
         config, how, _ = _hopper_config(M, N, K, a.dtype)
         return Plan("hopper", config, f"{how}; of copies, for {reason}", copied=True)
     return Plan("portable", default_config(M, N, K, a.dtype, architecture), reason)
@@ -112,7 +115,7 @@ def _split_config(M: int, N: int, K: int, dtype: torch.dtype, ms: float) -> tupl
     config, splits, less = model.choose((M, N, K), worth_splitting)
     if less >= ms:
         return None
-    return replace(config, SPLITS=splits), f"{less:.3g} ms predicted, {ms:.3g} by the Hopper kernel"
+    return replace(config, SPLITS=splits), f"{less:.3g} ms predicted, and {ms:.3g} by the Hopper kernel"
 
 
 def check_operands(a: Tensor, b: Tensor, c: Tensor) -> tuple[int, int, int]:

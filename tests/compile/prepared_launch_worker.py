@@ -176,9 +176,9 @@ hopper.hopper_matmul(*operands[0], CASES[0][-1])
 answer["hooked"] = any(x is triton.knobs.runtime.launch_enter_hook for x in launched.pop())
 triton.knobs.runtime.launch_enter_hook.remove(told.append)
 active.device = 1
-answer["other device"] = not ready.fits()
+answer["other device"] = not launch.prepared.fits()
 active.device = 0
-answer["fits"] = ready.fits()
+answer["fits"] = launch.prepared.fits()
 prepared_launch.VERSIONS = ("2.",)
-answer["other version"] = prepared_launch.prepare(ready._kernel) is None
+answer["other version"] = prepared_launch.prepare(launch.prepared._kernel) is None
 print(json.dumps(answer))

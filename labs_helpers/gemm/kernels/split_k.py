@@ -42,6 +42,22 @@ class SplitConfig:
 
 
 @triton.jit
+def in_eights(x, KNOWN: tl.constexpr):
+    """x; where it is known to be a multiple of 8, in a form from which the compiler knows it too. Of an argument it
+    looks at 16 alone, and loads element by element what starts at multiples of 8, which are 16 bytes."""
+    if KNOWN:
+        x = x // 8 * 8
+    return x
+
+
+# One build for all sizes: EIGHTS says what the compiler has to know of them, and of a stride whether it is 1.
+@triton.jit(
+    do_not_specialize=["M", "N", "K", "splits", "steps"],
+    do_not_specialize_on_alignment=[
+        *("stride_am", "stride_ak", "stride_bk", "stride_bn"),
+        *("stride_cm", "stride_cn", "stride_dm", "stride_dn"),
+    ],
+)
 def split_k_kernel(
     a_ptr,
     b_ptr,
@@ -68,9 +84,16 @@ def split_k_kernel(
     PRECISION: tl.constexpr,
     EVEN_K: tl.constexpr,
     WIDE: tl.constexpr,
+    EIGHTS: tl.constexpr,
 ):
     """`steps` steps of BLOCK_K of one tile's sum, and D's tile by the program that ends it. parts: float32 (splits,
-    tiles, BLOCK_M, BLOCK_N). counters: int32, zero for each tile, before and after. The rest as the portable kernel."""
+    tiles, BLOCK_M, BLOCK_N). counters: int32, zero for each tile, before and after. EIGHTS: which of N, K and the
+    strides of A, B and C are multiples of 8, a bit each. The rest as the portable kernel."""
+    N, K = in_eights(N, EIGHTS & 1), in_eights(K, EIGHTS & 2)
+    stride_am, stride_ak = in_eights(stride_am, EIGHTS & 4), in_eights(stride_ak, EIGHTS & 8)
+    stride_bk, stride_bn = in_eights(stride_bk, EIGHTS & 16), in_eights(stride_bn, EIGHTS & 32)
+    stride_cm, stride_cn = in_eights(stride_cm, EIGHTS & 64), in_eights(stride_cn, EIGHTS & 128)
+    stride_dm = in_eights(stride_dm, EIGHTS & 1)
     tiles_m = tl.cdiv(M, BLOCK_M)
     tiles = tiles_m * tl.cdiv(N, BLOCK_N)
     # Programs that start together read neighbouring columns of the same rows of B.
@@ -137,7 +160,8 @@ def _launch_for(look, dtype, device, config: SplitConfig, precision: str) -> tup
     numbers = (M, N, K, splits, steps, *(number for _, stride in matrices for number in stride))
     keywords = config.keywords()
     options = {name: keywords.pop(name) for name in ("num_warps", "num_stages")}
-    constants = keywords | {"PRECISION": precision, "EVEN_K": K % config.BLOCK_K == 0, "WIDE": wide}
+    eights = sum((x % 8 == 0) << i for i, x in enumerate((N, K, *(x for _, stride in matrices[:3] for x in stride))))
+    constants = keywords | {"PRECISION": precision, "EVEN_K": K % config.BLOCK_K == 0, "WIDE": wide, "EIGHTS": eights}
     launch = TensorLaunch(split_k_kernel, tiles * splits, numbers, constants, options)
     return launch, tiles, splits * tiles * config.BLOCK_M * config.BLOCK_N
 
