@@ -103,11 +103,18 @@ class _FlashAttention(torch.autograd.Function):
         return o
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
     def backward(ctx: Any, do: Tensor) -> tuple[Tensor | None, ...]:
-        if seen_by_torch(do):
-            return operator.gradients(ctx, do)
-        q, k, v, o, lse = ctx.saved_tensors
-        needs = ctx.needs_input_grad[:3]
-        gradients = _backward(q, k, v, o, lse, do, ctx.causal, ctx.scale, needs)
-        return *(g if needed else None for g, needed in zip(gradients, needs, strict=True)), None, None
+        # Where nobody records the backward pass there is nothing to refuse, and no time to lose to that.
+        return _gradients_once(ctx, do) if torch.is_grad_enabled() else _gradients(ctx, do)
+
+
+def _gradients(ctx: Any, do: Tensor) -> tuple[Tensor | None, ...]:
+    if seen_by_torch(do):
+        return operator.gradients(ctx, do)
+    q, k, v, o, lse = ctx.saved_tensors
+    needs = q_needs, k_needs, v_needs = ctx.needs_input_grad[:3]
+    dq, dk, dv = _backward(q, k, v, o, lse, do, ctx.causal, ctx.scale, needs)
+    return dq if q_needs else None, dk if k_needs else None, dv if v_needs else None, None, None
+
+
+_gradients_once = torch.autograd.function.once_differentiable(_gradients)

@@ -62,7 +62,16 @@ def plan(q: Tensor, k: Tensor, v: Tensor, causal: bool = False) -> Plan:
 
     Raises as attention_forward does.
     """
-    return _remembered((q, k, v), causal, lambda: _decide_forward(q, k, v, causal))
+    try:
+        # Written out: a loop over the three costs more than twice as much.
+        of_q = (q.shape, q.stride(), q.dtype, q.device, q.data_ptr() % 16)
+        of_k = (k.shape, k.stride(), k.dtype, k.device, k.data_ptr() % 16)
+        key = (causal, of_q, of_k, v.shape, v.stride(), v.dtype, v.device, v.data_ptr() % 16)
+    except (AttributeError, TypeError, RuntimeError):
+        return _decide_forward(q, k, v, causal)  # no tensors, or without memory: check_operands names what is wrong
+    if (chosen := _known.get(key)) is None:
+        chosen = _remember(key, _decide_forward(q, k, v, causal))
+    return chosen
 
 
 def plan_backward(q: Tensor, k: Tensor, v: Tensor, o: Tensor, lse: Tensor, do: Tensor, causal: bool = False) -> Plan:
@@ -71,21 +80,27 @@ def plan_backward(q: Tensor, k: Tensor, v: Tensor, o: Tensor, lse: Tensor, do: T
 
     Raises as attention_backward does.
     """
-    chosen = _remembered((q, k, v, o, lse, do), causal, lambda: _decide_backward(q, k, v, o, lse, do, causal))
+    try:
+        of_q = (q.shape, q.stride(), q.dtype, q.device, q.data_ptr() % 16)
+        of_k = (k.shape, k.stride(), k.dtype, k.device, k.data_ptr() % 16)
+        of_v = (v.shape, v.stride(), v.dtype, v.device, v.data_ptr() % 16)
+        of_o = (o.shape, o.stride(), o.dtype, o.device, o.data_ptr() % 16)
+        of_lse = (lse.shape, lse.stride(), lse.dtype, lse.device, lse.data_ptr() % 16)
+        key = (causal, of_q, of_k, of_v, of_o, of_lse, do.shape, do.stride(), do.dtype, do.device, do.data_ptr() % 16)
+    except (AttributeError, TypeError, RuntimeError):
+        chosen = _decide_backward(q, k, v, o, lse, do, causal)
+    else:
+        if (chosen := _known.get(key)) is None:
+            chosen = _remember(key, _decide_backward(q, k, v, o, lse, do, causal))
     if chosen.kernel == "hopper" and torch.are_deterministic_algorithms_enabled():
         return Plan("portable", "deterministic algorithms are asked for, and the Hopper kernel adds dQ with atomics")
     return chosen
 
 
-def _remembered(tensors: tuple[Tensor, ...], causal: bool, decide: Callable[[], Plan]) -> Plan:
-    try:
-        key = (causal, *((t.shape, t.stride(), t.dtype, t.device, t.data_ptr() % 16) for t in tensors))
-    except (AttributeError, TypeError, RuntimeError):
-        return decide()  # not tensors, or tensors without memory: check_operands names what is wrong
-    if (chosen := _known.get(key)) is None:
-        if len(_known) >= MOST_KNOWN:
-            _known.clear()  # lengths that grow by a token a step would fill it for ever
-        chosen = _known[key] = decide()
+def _remember(key: tuple[Any, ...], chosen: Plan) -> Plan:
+    if len(_known) >= MOST_KNOWN:
+        _known.clear()  # lengths that grow by a token a step would fill it for ever
+    _known[key] = chosen
     return chosen
 
 

@@ -76,10 +76,12 @@ def measure_shape(shape: Shape, dtype: torch.dtype, rounds: int = 3, ms: float =
     stream = torch.cuda.Stream() if here.device == "cuda" else None
 
     def call_of(direction: str, way: Way) -> Callable[[], Any]:
-        """What is timed. A backward runs on the stream on which its forward, which is done here, ran."""
+        """What is timed. A backward runs on the stream on which its forward, which is done here, ran; autograd also
+        synchronises with the one on which a leaf was first used, so the leaves are made here too."""
         if direction == "forward":
             return partial(way, q, k, v)
-        return partial(torch.autograd.grad, way(q, k, v), (q, k, v), do, retain_graph=True)
+        leaves = [t.detach().requires_grad_() for t in (q, k, v)]
+        return partial(torch.autograd.grad, way(*leaves), leaves, do, retain_graph=True)
 
     records, calls, errors, all_ways = [], {}, {}, ways(shape)
     for name, way in all_ways.items():

@@ -75,7 +75,8 @@ def forward(block_d, kind, causal, CONSUMERS, BLOCK_N, STAGES, BY_TURNS, Q_BUFFE
 
 def backward(block_d, kind, causal, BLOCK_M=64, STAGES=2, RAGGED=False):
     rows, queries = (descriptor(1, 1, n, block_d, kind=kind) for n in (64, BLOCK_M))
-    sizes = ("kv_heads", "group_size", "Lq", "Lk", "q_blocks", "tiles_n", "all_kv_heads", "head_group", "first_delta")
+    sizes = ("kv_heads", "group_size", "Lq", "Lk", "q_blocks", "tiles_n", "all_kv_heads", "head_group")
+    sizes += ("parts", "first_delta")
     signature = {
         "q_desc": queries,
         "do_desc": queries,

@@ -30,6 +30,10 @@ def test_the_launcher_gets_the_same_arguments_forward_backward_and_in_a_decode()
         "self, d 80, heads inside, backward": 3,
         "long, d 64, forward": 1,
         "long, d 64, backward": 3,
+        "grouped, d 64, forward": 1,
+        "grouped, d 64, backward": 3,
+        "more tiles than programs, forward": 1,
+        "more tiles than programs, backward": 3,
         "decode, forward": 2,
         "decode of 5, one part, forward": 1,
     }

@@ -9,24 +9,43 @@ from labs_helpers.attention.kernels.hopper_launch import (
     BackwardLaunch,
     ForwardConfig,
     ForwardLaunch,
+    multiprocessors,
     unreadable,
 )
 from labs_helpers.measure.machine import this_machine
 
+SMALL_TILES = 1.07  # time a FLOP with two consumers over that with three, for a head dim of 64 and long sequences
 
-def forward_config(D: int, Lk: int, causal: bool) -> ForwardConfig:
-    """The fastest measured on an H200 (Triton 3.6.0, float16) at lengths of 512 to 16,384."""
+
+def forward_config(shape: tuple[int, int, int, int], Lk: int, causal: bool, multiprocessors: int) -> ForwardConfig:
+    """The fastest measured on an H200 (Triton 3.6.0, float16), and between tiles of 128 and 192 rows, for a head dim up
+    to 64, that of the least predicted time. shape: q's, (B, H, Lq, D)."""
+    *tiled, D = shape
     if D > 64:
         return ForwardConfig(CONSUMERS=2, BLOCK_N=128, STAGES=2, BY_TURNS=False)
-    if Lk > 1024:
-        return ForwardConfig(CONSUMERS=3, BLOCK_N=128, STAGES=2, BY_TURNS=True)
-    # Where a mask takes away half of the few blocks, smaller ones lose less to it.
-    return ForwardConfig(CONSUMERS=2, BLOCK_N=64 if causal and Lk <= 512 else 128, STAGES=4, BY_TURNS=True)
+    if causal and Lk <= 512:  # where a mask takes away half of the few blocks, smaller ones lose less to it
+        return ForwardConfig(CONSUMERS=2, BLOCK_N=64, STAGES=4, BY_TURNS=True)
+    times = {c: forward_time(c, *tiled, Lk, causal, multiprocessors) for c in (3, 2)}
+    if times[2] * SMALL_TILES < times[3]:
+        return ForwardConfig(CONSUMERS=2, BLOCK_N=128, STAGES=4, BY_TURNS=True)
+    return ForwardConfig(CONSUMERS=3, BLOCK_N=128, STAGES=2, BY_TURNS=True)
 
 
-def backward_config(D: int) -> BackwardConfig:
-    """64 queries a step: at a head dim of 128, 128 of them would find no registers."""
-    return BackwardConfig()
+def forward_time(consumers: int, B: int, H: int, Lq: int, Lk: int, causal: bool, multiprocessors: int) -> float:
+    """Until the last SM is done, in the time of a consumer's 64 rows with 128 keys."""
+    rows = 64 * consumers
+    tiles_m = -(-Lq // rows)
+    if not causal:
+        return -(-tiles_m * B * H // multiprocessors) * consumers * -(-Lk // 128)
+    # Drawn longest first: the SMs end together, unless one tile takes longer than that.
+    tiles = [consumers * max(-(-min(Lk, row * rows + Lk - Lq) // 128), 1) for row in range(1, tiles_m + 1)]
+    return max(tiles[-1], sum(tiles) * B * H / multiprocessors)
+
+
+def backward_config(D: int, causal: bool) -> BackwardConfig:
+    """The fastest measured on an H200: 64 queries a step, of which a mask takes away less, and 128 without one; at a
+    head dim of 128, 128 would find no registers."""
+    return BackwardConfig(BLOCK_M=128 if D <= 64 and not causal else 64, STAGES=2)
 
 
 def why_not(q, k, v, architecture: str | None) -> str | None:
@@ -52,12 +71,14 @@ def gluon_fits() -> bool:
 
 def forward_launch(q, k, v, causal: bool, config: ForwardConfig | None = None) -> ForwardLaunch:
     """What computes (o, lse) of (q, k, v, scale) for operands that look like these, which `why_not` accepts."""
-    return ForwardLaunch(q, k, v, causal, config or forward_config(q.shape[-1], k.shape[2], causal))
+    if config is None:
+        config = forward_config(tuple(q.shape), k.shape[2], causal, multiprocessors(q.device.index))
+    return ForwardLaunch(q, k, v, causal, config)
 
 
 def backward_launch(q, k, v, o, do, causal: bool, config: BackwardConfig | None = None) -> BackwardLaunch:
     """What computes (dq, dk, dv) of (q, k, v, o, lse, do, scale) for operands that look like these."""
-    return BackwardLaunch(q, k, v, o, do, causal, config or backward_config(q.shape[-1]))
+    return BackwardLaunch(q, k, v, o, do, causal, config or backward_config(q.shape[-1], causal))
 
 
 def forward(q, k, v, causal: bool, scale: float, config: ForwardConfig | None = None):

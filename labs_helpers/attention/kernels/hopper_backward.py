@@ -1,6 +1,7 @@
 """FlashAttention backward for Hopper, written in Gluon: one kernel, five matrix products a tile.
 
-A program has a tile of 128 keys and goes through the queries that see them. One warp loads tiles of q and dO with
+A program has a tile of 128 keys of one K/V head and goes through the queries that see them, of all query heads of its
+group or, where that makes too few programs, of a part of them. One warp loads tiles of q and dO with
 their rows' statistics by TMA; two warpgroups have 64 keys each, with dK and dV in registers. All products are
 transposed, so that P and dS come out of one product in the registers in which the next one takes them:
 
@@ -29,9 +30,12 @@ from labs_helpers.attention.kernels.hopper_ring import Ring, add_shared_to_globa
 class Problem:
     """Sizes, and which keys this program has. c = scale · log2(e). Programs are counted in groups of `head_group` K/V
     heads, whose q, dO and dQ fit into L2 together; within a group the first keys, which most queries see, come first.
+
+    Where a group of query heads is divided into `parts`, each part counts as a K/V head with a dK and dV of its own;
+    K and V themselves are those of head // parts.
     """
 
-    kv_heads: gl.tensor  # of one batch entry
+    kv_heads: gl.tensor  # of one batch entry, each part one
     group_size: gl.tensor  # query heads a K/V head
     Lq: gl.tensor
     Lk: gl.tensor
@@ -39,6 +43,7 @@ class Problem:
     tiles_n: gl.tensor  # tiles of BLOCK_N keys a head
     all_kv_heads: gl.tensor  # of the whole batch
     head_group: gl.tensor
+    parts: gl.tensor
     c: gl.tensor
     scale: gl.tensor
     CAUSAL: gl.constexpr
@@ -46,16 +51,24 @@ class Problem:
 
     @gluon.constexpr_function
     def __init__(
-        self, kv_heads, group_size, Lq, Lk, q_blocks, tiles_n, all_kv_heads, head_group, c, scale, CAUSAL, RAGGED
+        self,
+        kv_heads,
+        group_size,
+        Lq,
+        Lk,
+        q_blocks,
+        tiles_n,
+        all_kv_heads,
+        head_group,
+        parts,
+        c,
+        scale,
+        CAUSAL,
+        RAGGED,
     ):
         self.kv_heads, self.group_size, self.Lq, self.Lk, self.q_blocks = kv_heads, group_size, Lq, Lk, q_blocks
-        self.tiles_n, self.all_kv_heads, self.head_group, self.c, self.scale = (
-            tiles_n,
-            all_kv_heads,
-            head_group,
-            c,
-            scale,
-        )
+        self.tiles_n, self.all_kv_heads, self.head_group, self.parts = tiles_n, all_kv_heads, head_group, parts
+        self.c, self.scale = c, scale
         self.CAUSAL, self.RAGGED = gl.constexpr(CAUSAL), gl.constexpr(RAGGED)
 
     @gluon.jit
@@ -139,10 +152,11 @@ def load(q_desc, do_desc, stats_desc, k_desc, v_desc, shared, problem, first_del
     tile, place = problem.place()
     batch, kv_head = place // problem.kv_heads, place % problem.kv_heads
     mbarrier.expect(shared.kv_full.index(0), 2 * BLOCK_N * D * 2)
+    read = kv_head // problem.parts
     for i in gl.static_range(CONSUMERS):
         key = tile * BLOCK_N + i * ROWS
-        tma.async_copy_global_to_shared(k_desc, [batch, kv_head, key, 0], shared.kv_full.index(0), shared.k.index(i))
-        tma.async_copy_global_to_shared(v_desc, [batch, kv_head, key, 0], shared.kv_full.index(0), shared.v.index(i))
+        tma.async_copy_global_to_shared(k_desc, [batch, read, key, 0], shared.kv_full.index(0), shared.k.index(i))
+        tma.async_copy_global_to_shared(v_desc, [batch, read, key, 0], shared.kv_full.index(0), shared.v.index(i))
     first = problem.first_block(tile * BLOCK_N, BLOCK_M)
     step = 0
     for i in range(0, problem.group_size):
@@ -314,7 +328,8 @@ def consume_1(dk_desc, dv_desc, dq_desc, shared, problem):
     consume(1, dk_desc, dv_desc, dq_desc, shared, problem)
 
 
-SIZES = ["kv_heads", "group_size", "Lq", "Lk", "q_blocks", "tiles_n", "all_kv_heads", "head_group", "first_delta"]
+SIZES = ["kv_heads", "group_size", "Lq", "Lk", "q_blocks", "tiles_n", "all_kv_heads", "head_group", "parts"]
+SIZES += ["first_delta"]
 
 
 @gluon.jit(do_not_specialize=SIZES)  # a size of 1 stays a number that a Problem can hold
@@ -335,6 +350,7 @@ def hopper_backward_kernel(
     tiles_n,
     all_kv_heads,
     head_group,
+    parts,
     first_delta,
     c,
     scale,
@@ -345,13 +361,13 @@ def hopper_backward_kernel(
     """Descriptors of (B, H, L, D) tensors: q and dO in blocks of BLOCK_M rows; K, V, dK, dV of 64. stats: float32,
     BLOCK_M a row, one row a block of queries: −lse/scale (−inf for a row without keys or past the end) of all heads,
     then from row first_delta on −delta. dq: float32, one row a query, every head padded to whole blocks; 0 at launch,
-    then dQ/scale. RAGGED: Lk is no multiple of 128. Launch with num_warps=4 and one program a tile of 128 keys and
-    K/V head."""
+    then dQ/scale. RAGGED: Lk is no multiple of 128. See Problem for the sizes; dK and dV have kv_heads heads, K and V
+    kv_heads // parts. Launch with num_warps=4 and one program a tile of 128 keys and head of dK."""
     CONSUMERS: gl.constexpr = 2
     BLOCK_M: gl.constexpr = q_desc.block_type.shape[2]
     ROWS: gl.constexpr = k_desc.block_type.shape[2]
     problem = Problem(
-        kv_heads, group_size, Lq, Lk, q_blocks, tiles_n, all_kv_heads, head_group, c, scale, CAUSAL, RAGGED
+        kv_heads, group_size, Lq, Lk, q_blocks, tiles_n, all_kv_heads, head_group, parts, c, scale, CAUSAL, RAGGED
     )
     kv_shape: gl.constexpr = [CONSUMERS] + k_desc.block_type.shape
     ds_layout: gl.constexpr = gl.NVMMASharedLayout.get_default_for([ROWS, BLOCK_M], q_desc.dtype)

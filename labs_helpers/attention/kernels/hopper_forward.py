@@ -140,7 +140,11 @@ def load(
         batch, head = place // problem.heads, place % problem.heads
         kv_head = head // problem.group_size
         if DRAWN:
-            tile = gl.num_programs(0) + gl.atomic_add(counter_ptr, 1, sem="relaxed")
+            drawn = gl.atomic_add(counter_ptr, 1, sem="relaxed")
+            tile = gl.num_programs(0) + drawn
+            # There is a draw for each tile that is worked on, and so none after this one: the next launch needs a zero.
+            if drawn == problem.tiles() - 1:
+                gl.store(counter_ptr, 0)
         else:
             tile += gl.num_programs(0)
         slot = turn % Q_BUFFERS
@@ -446,7 +450,8 @@ def hopper_forward_kernel(
     DRAWN: gl.constexpr,
 ):
     """Descriptors of (B, H, L, D) tensors: q and o in blocks of 64 rows, K and V of BLOCK_N. lse: (B, H, Lq) float32.
-    counter: one int32, 0 at launch; without DRAWN it is not touched, and a program's tiles lie num_programs apart.
+    counter: one int32, 0 at launch and again at the end; without DRAWN it is not touched, and a program's tiles lie
+    num_programs apart.
     See Problem for the sizes. Launch with num_warps=4 and at most one program an SM and one a tile of
     CONSUMERS · 64 rows."""
     problem = Problem(heads, group_size, Lq, Lk, tiles_m, all_heads, head_group, c, CAUSAL)

@@ -14,12 +14,14 @@ import torch
 
 from labs_helpers.attention.kernels import portable
 from labs_helpers.attention.kernels.hopper_backward_ends import prepare_kernel, round_kernel
-from labs_helpers.compile.prepared_launch import PreparedLaunch, hooked, prepare
+from labs_helpers.compile.counters import counters
+from labs_helpers.compile.prepared_launch import MAPS, PreparedLaunch, hooked, prepare
 
 ROWS = 64  # rows of queries, backward of keys, a warpgroup
 BACKWARD_BLOCK_N = 128  # keys a program: two warpgroups
 LOG2_E = math.log2(math.e)
 MIB = 2**20
+PARTS = 10  # what the two sums over the parts of a group cost, in steps of a program
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,8 @@ class ForwardLaunch:
         (B, H, Lq, D), (Hkv, Lk) = q.shape, k.shape[1:3]
         self.config, self.causal, self.device = config, bool(causal), q.device
         self.shape, block_d = (B, H, Lq, D), block_d_of(D)
-        contiguous = (H * Lq * D, Lq * D, D, 1)
+        contiguous = _contiguous(self.shape)
+        self.like_q = q.stride() == contiguous
         self.looks = [(tuple(t.shape), t.stride()) for t in (q, k, v)] + [(self.shape, contiguous)]
         self.blocks = [(1, 1, rows, block_d) for rows in (ROWS, config.BLOCK_N, config.BLOCK_N, ROWS)]
         tiles_m = -(-Lq // (config.CONSUMERS * ROWS))
@@ -60,24 +63,31 @@ class ForwardLaunch:
         head_group = heads_in_l2((48 if causal else 12) * MIB, Lk * block_d * 4, B * H)
         self.sizes = (H, H // Hkv, Lq, Lk, tiles_m, B * H, head_group)
         self.programs = min(multiprocessors(q.device.index), self.tiles)
-        self.drawn = config.DRAWN and self.tiles > self.programs  # one tile each needs no counter, and no zeroing of it
+        self.drawn = config.DRAWN and self.tiles > self.programs  # one tile each needs no counter
         self.constants = (config.CONSUMERS, config.STAGES, self.causal, config.BY_TURNS, config.Q_BUFFERS, self.drawn)
         self.prepared: PreparedLaunch | None = None
+        self._arguments: dict[tuple[int, ...], tuple] = {}
 
     def __call__(self, q, k, v, scale: float):
         """(o, lse); o contiguous, lse float32 (B, H, Lq)."""
         if scale <= 0:
             return portable.forward(q, k, v, self.causal, scale)  # here the maximum is taken before the scale
-        o = q.new_empty(self.shape)
+        o = torch.empty_like(q) if self.like_q else q.new_empty(self.shape)
         lse = torch.empty(self.shape[:3], dtype=torch.float32, device=self.device)
-        counter = torch.zeros(1, dtype=torch.int32, device=self.device) if self.drawn else lse.view(torch.int32)
-        numbers = (*self.sizes, scale * LOG2_E, *self.constants)
+        counter = counters(1, self.device) if self.drawn else lse  # lse: an address that nobody goes to
         ready = self.prepared
         if ready is None or not ready.fits():
-            self._usual((q, k, v, o), lse, counter, numbers)
-        else:
-            described = _described(ready, (q, k, v, o), self.looks)
-            ready(self.programs, *described, lse.data_ptr(), counter.data_ptr(), *numbers)
+            numbers = (*self.sizes, scale * LOG2_E, *self.constants)
+            self._usual((q, k, v, o), lse, counter.view(torch.int32), numbers)
+            return o, lse
+        addresses = (q.data_ptr(), k.data_ptr(), v.data_ptr(), o.data_ptr())
+        described = self._arguments.get(addresses)
+        if described is None:
+            if len(self._arguments) >= MAPS:
+                self._arguments = {}
+            described = self._arguments[addresses] = _described(ready, addresses, self.looks)
+        rest = (*self.sizes, scale * LOG2_E, *self.constants)
+        ready(self.programs, *described, lse.data_ptr(), counter.data_ptr(), *rest)
         return o, lse
 
     def _usual(self, tensors, lse, counter, numbers) -> None:
@@ -97,21 +107,28 @@ class BackwardLaunch:
         self.causal, self.config, self.block_d = bool(causal), config, block_d_of(D)
         self.copies_do = unreadable(do) is not None
         block_m, block_d = config.BLOCK_M, self.block_d
-        of_q, of_k = ((tuple(t.shape), _contiguous(t.shape)) for t in (q, k))
-        self.shapes = [tuple(t.shape) for t in (q, k, v)]
-        do_strides = of_q[1] if self.copies_do else do.stride()
         q_blocks, tiles_n = -(-Lq // block_m), -(-Lk // BACKWARD_BLOCK_N)
+        self.parts = parts_of_group(H // Hkv, tiles_n * B * Hkv, q_blocks, multiprocessors(q.device.index), causal)
+        kv_heads, group_size = Hkv * self.parts, H // Hkv // self.parts  # to the kernel each part is a K/V head
+        self.summed, of_parts = (B, Hkv, self.parts, Lk, D), (B, kv_heads, Lk, D)
+        self.shapes = [tuple(q.shape), of_parts, of_parts]
+        self.like = [
+            t.stride() == _contiguous(t.shape) and tuple(t.shape) == self.shapes[i] for i, t in enumerate((q, k, v))
+        ]
+        do_strides = _contiguous(q.shape) if self.copies_do else do.stride()
         self.blocks_of_rows = all_blocks = B * H * q_blocks
-        self.programs = tiles_n * B * Hkv
+        self.programs = tiles_n * B * kv_heads
         self.stats_shape, self.sums_shape = (2 * all_blocks, block_m), (all_blocks * block_m, block_d)
+        self.sums_size = all_blocks * block_m * block_d
+        self.work_size = self.sums_size + 2 * all_blocks * block_m
         self.looks = [
             (tuple(q.shape), q.stride()),
             (tuple(do.shape), do_strides),
             (self.stats_shape, (block_m, 1)),
             (tuple(k.shape), k.stride()),
             (tuple(v.shape), v.stride()),
-            of_k,
-            of_k,
+            (of_parts, _contiguous(of_parts)),
+            (of_parts, _contiguous(of_parts)),
             (self.sums_shape, (block_d, 1)),
         ]
         keys, queries = (1, 1, ROWS, block_d), (1, 1, block_m, block_d)
@@ -119,11 +136,12 @@ class BackwardLaunch:
         self.blocks = [(queries, None), (queries, None), ((1, block_m), 0), (keys, min(128, block_d))]
         self.blocks += [(keys, None)] * 3 + [((block_m, block_d // 2), None)]
         # A group's q, dO and dQ, 8 bytes an element, are read and added to by all programs together.
-        head_group = heads_in_l2(16 * MIB, H // Hkv * Lq * block_d * 8, B * Hkv)
-        self.sizes = (Hkv, H // Hkv, Lq, Lk, q_blocks, tiles_n, B * Hkv, head_group, all_blocks)
+        head_group = heads_in_l2(24 * MIB, group_size * Lq * block_d * 8, B * kv_heads)
+        self.sizes = (kv_heads, group_size, Lq, Lk, q_blocks, tiles_n, B * kv_heads, head_group, self.parts, all_blocks)
         self.constants = (config.STAGES, self.causal, Lk % BACKWARD_BLOCK_N != 0)
         self.ends = (H, Lq, q_blocks), (*o.stride(), *do_strides, D, block_m, block_d), (D, block_m, block_d)
         self.prepared: tuple[PreparedLaunch, ...] | None = None
+        self._arguments: dict[tuple[int, ...], tuple] = {}
 
     def __call__(self, q, k, v, o, lse, do, scale: float):
         """(dq, dk, dv), contiguous."""
@@ -132,29 +150,40 @@ class BackwardLaunch:
         if self.copies_do:
             do = do.contiguous()
         lse = lse.contiguous()
-        rows, block_m = self.blocks_of_rows, self.config.BLOCK_M
         # One allocation for both: dQ's sums, then the rows' statistics.
-        sums_size = rows * block_m * self.block_d
-        work = torch.empty(sums_size + 2 * rows * block_m, dtype=torch.float32, device=q.device)
-        dq, dk, dv = (x.new_empty(shape) for x, shape in zip((q, k, v), self.shapes, strict=True))
+        work = torch.empty(self.work_size, dtype=torch.float32, device=q.device)
+        (q_like, k_like, v_like), (of_q, of_k, of_v) = self.like, self.shapes
+        dq = torch.empty_like(q) if q_like else q.new_empty(of_q)
+        dk = torch.empty_like(k) if k_like else k.new_empty(of_k)
+        dv = torch.empty_like(v) if v_like else v.new_empty(of_v)
         ready = self.prepared
         if ready is None or not ready[0].fits():
             self._usual(q, k, v, o, lse, do, dq, dk, dv, work, scale)
-            return dq, dk, dv
+        else:
+            self._again(ready, q, k, v, o, lse, do, dq, dk, dv, work, scale)
+        if self.parts > 1:
+            dk, dv = dk.view(self.summed).sum(2), dv.view(self.summed).sum(2)  # added up in float32, rounded once
+        return dq, dk, dv
+
+    def _again(self, ready, q, k, v, o, lse, do, dq, dk, dv, work, scale: float) -> None:
         first, main, last = ready
-        sums, stats = work.data_ptr(), work.data_ptr() + 4 * sums_size
+        sums, of_do, rows = work.data_ptr(), do.data_ptr(), self.blocks_of_rows
+        stats = sums + 4 * self.sums_size
+        addresses = (q.data_ptr(), of_do, stats, k.data_ptr(), v.data_ptr(), dk.data_ptr(), dv.data_ptr(), sums)
+        described = self._arguments.get(addresses)
+        if described is None:
+            if len(self._arguments) >= MAPS:
+                self._arguments = {}
+            described = self._arguments[addresses] = _described(main, addresses, self.looks)
         heads, tail, end = self.ends
-        first(rows, o.data_ptr(), do.data_ptr(), lse.data_ptr(), stats, sums, *heads, rows, scale, *tail)
-        described = _described(main, (q, do, stats, k, v, dk, dv, sums), self.looks)
+        first(rows, o.data_ptr(), of_do, lse.data_ptr(), stats, sums, *heads, rows, scale, *tail)
         main(self.programs, *described, *self.sizes, scale * LOG2_E, scale, *self.constants)
         last(rows, sums, dq.data_ptr(), *heads, scale, *end)
-        return dq, dk, dv
 
     def _usual(self, q, k, v, o, lse, do, dq, dk, dv, work, scale: float) -> None:
         from labs_helpers.attention.kernels.hopper_backward import hopper_backward_kernel
 
-        sums_size = self.sums_shape[0] * self.sums_shape[1]
-        sums, stats = work[:sums_size].view(self.sums_shape), work[sums_size:].view(self.stats_shape)
+        sums, stats = work[: self.sums_size].view(self.sums_shape), work[self.sums_size :].view(self.stats_shape)
         heads, tail, end = self.ends
         rows = self.blocks_of_rows
         first = prepare_kernel[(rows,)](o, do, lse, stats, sums, *heads, rows, scale, *tail)
@@ -183,6 +212,21 @@ def heads_in_l2(budget: float, bytes_a_head: int, heads: int) -> int:
     return max(1, min(heads, int(budget) // bytes_a_head))
 
 
+def parts_of_group(group: int, programs: int, q_blocks: int, multiprocessors: int, causal: bool) -> int:
+    """Into how many parts the backward divides a group of `group` query heads: the divisor of the least predicted time,
+    and the fewest of these. programs: without parts; each then takes group · q_blocks steps, fewer with a mask."""
+    if programs >= 4 * multiprocessors:
+        return 1  # more of them would fill only the last wave better
+
+    def steps(parts: int) -> float:
+        waves = programs * parts / multiprocessors
+        # With a mask they take half of it on average, and the longest come first: the SMs end nearly together.
+        waves = max(1.0, waves) if causal else math.ceil(waves)
+        return waves * (group // parts) * q_blocks + PARTS * (parts > 1)
+
+    return min((parts for parts in range(1, group + 1) if group % parts == 0), key=steps)
+
+
 def unreadable(tensor) -> str | None:
     """Why TMA cannot read a 16-bit (B, H, L, D) tensor; None when it can."""
     *outer, last = tensor.stride()
@@ -208,15 +252,12 @@ def _contiguous(shape) -> tuple[int, ...]:
     return heads * length * width, length * width, width, 1
 
 
-def _described(ready: PreparedLaunch, tensors, looks) -> list:
-    """What the launcher takes for descriptors: tensor map, shape and strides of each. A tensor may be its address."""
+def _described(ready: PreparedLaunch, addresses: tuple[int, ...], looks) -> tuple:
+    """What the launcher takes for descriptors: tensor map, shape and strides of each."""
     arguments: list = []
-    for which, (tensor, (shape, strides)) in enumerate(zip(tensors, looks, strict=True)):
-        address = tensor if type(tensor) is int else tensor.data_ptr()
-        arguments.append(ready.map_of(which, address, shape, strides))
-        arguments += shape
-        arguments += strides
-    return arguments
+    for which, (address, (shape, strides)) in enumerate(zip(addresses, looks, strict=True)):
+        arguments += (ready.map_of(which, address, shape, strides), *shape, *strides)
+    return tuple(arguments)
 
 
 def _descriptor(tensor, block: tuple[int, ...], swizzle: int | None = None):
