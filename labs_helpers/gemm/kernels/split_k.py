@@ -8,21 +8,18 @@ that the result does not depend on who was last. The idea: Osama et al., "Stream
 from __future__ import annotations
 
 import functools
-import threading
 from dataclasses import asdict, dataclass
 
 import torch
 import triton
 import triton.language as tl
 
+from labs_helpers.compile.counters import counters
 from labs_helpers.compile.prepared_launch import TensorLaunch
 from labs_helpers.gemm.kernels.portable import last_offset
 from labs_helpers.gemm.time_model import Shape, Tiling
 
 SHARED_SM = 233_472  # bytes of an SM, compute capability 9.0
-RESERVE = 2**20  # counters for launches in CUDA graphs, 4 MB a GPU
-_counters: dict[tuple[int, int], torch.Tensor] = {}  # (device, stream) → a zero for each tile
-_reserves: dict[int, Reserve] = {}
 
 
 @dataclass(frozen=True)
@@ -164,44 +161,6 @@ def _launch_for(look, dtype, device, config: SplitConfig, precision: str) -> tup
     constants = keywords | {"PRECISION": precision, "EVEN_K": K % config.BLOCK_K == 0, "WIDE": wide, "EIGHTS": eights}
     launch = TensorLaunch(split_k_kernel, tiles * splits, numbers, constants, options)
     return launch, tiles, splits * tiles * config.BLOCK_M * config.BLOCK_N
-
-
-def counters(tiles: int, device: torch.device) -> torch.Tensor:
-    """int32, a zero for each tile, which every launch leaves at zero.
-
-    Launches in one stream follow each other and share theirs. A CUDA graph may be replayed beside the stream in which
-    it was captured, so a launch that is captured gets some of its own, for good; where those have run out, or nothing
-    was launched on this GPU before, zeros that the graph writes anew each time.
-    """
-    if device.type != "cuda":
-        return torch.zeros(tiles, dtype=torch.int32, device=device)
-    if torch.cuda.is_current_stream_capturing():
-        reserve = _reserves.get(device.index)
-        mine = reserve.take(tiles) if reserve else None
-        return torch.zeros(tiles, dtype=torch.int32, device=device) if mine is None else mine
-    if device.index not in _reserves:
-        zeros = torch.zeros(RESERVE, dtype=torch.int32, device=device)
-        torch.cuda.synchronize(device)  # once, because a graph is replayed in any stream
-        _reserves[device.index] = Reserve(zeros)
-    key = (device.index, torch.cuda.current_stream(device).cuda_stream)
-    known = _counters.get(key)
-    if known is None or known.numel() < tiles:
-        known = _counters[key] = torch.zeros(max(tiles, 1024), dtype=torch.int32, device=device)
-    return known
-
-
-class Reserve:
-    """Counters handed out once each, by threads one after the other."""
-
-    def __init__(self, zeros: torch.Tensor) -> None:
-        self._zeros, self._used, self._lock = zeros, 0, threading.Lock()
-
-    def take(self, count: int) -> torch.Tensor | None:
-        """`count` of those that are left, from a multiple of 16 bytes on; None where there are fewer."""
-        with self._lock:
-            first = self._used
-            self._used = min(first + -(-count // 4) * 4, self._zeros.numel())
-            return self._zeros[first : first + count] if self._used - first >= count else None
 
 
 def worth_splitting(tiling: Tiling, shape: Shape, multiprocessors: int) -> list[int]:
