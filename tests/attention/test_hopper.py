@@ -238,8 +238,10 @@ def test_the_gradients_of_a_group_that_is_divided_are_right(B, L, D, causal):
 
 @on_hopper
 def test_a_counter_is_left_at_zero_whatever_the_next_launch_is():
-    """In streams side by side and in graphs, with and without more tiles than programs."""
-    given = [[torch.randn(2, h, n, 64, device="cuda").half() for _ in range(3)] for h, n in ((40, 700), (70, 300))]
+    """In streams side by side and in graphs; the last has fewer tiles than there are SMs, and no counter."""
+    given = [
+        [torch.randn(2, h, n, 64, device="cuda").half() for _ in range(3)] for h, n in ((40, 700), (70, 300), (3, 300))
+    ]
     expected = [attention_forward(*qkv)[0] for qkv in given]
     streams, graph = [torch.cuda.Stream() for _ in range(2)], torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):

@@ -96,6 +96,8 @@ class DecodeLaunch:
         self.splits = -(-blocks // blocks_a_split)
         self.shape, self.rows, self.programs = (B, H, Lq, D), B * H * Lq, tiles * self.splits * B * Hkv
         self.sizes = (H // Hkv, Hkv, Lq, Lk, blocks_a_split * config.BLOCK_N, self.splits, tiles, B * Hkv)
+        self.like_q = q.stride() == (H * Lq * D, Lq * D, D, 1)
+        self.like_lse = (B, H, Lq), (H * Lq, Lq, 1)
         self.strides = (*q.stride(), *k.stride(), *v.stride())
         # One query sees every key. The products of float32 are not rounded.
         self.constants = (D, bool(causal) and Lq > 1, "ieee", block_d, block_r, config.BLOCK_N, self.splits > 1)
@@ -107,13 +109,13 @@ class DecodeLaunch:
 
     def __call__(self, q, k, v, scale: float):
         """(o, lse) of operands that look like those that it was made for; scale ≥ 0."""
-        o = q.new_empty(self.shape)
-        lse = torch.empty(self.shape[:3], dtype=torch.float32, device=q.device)
+        o = torch.empty_like(q) if self.like_q else q.new_empty(self.shape)
+        lse = torch.empty_strided(*self.like_lse, dtype=torch.float32, device=q.device)
         # o, m and l of the parts in one allocation; what one split does not touch
         parts, ends = lse, (0, 0)
         if self.splits > 1:
             each = self.splits * self.rows
-            parts = torch.empty(each * (self.shape[3] + 2), dtype=torch.float32, device=q.device)
+            parts = torch.empty_strided((each * (self.shape[3] + 2),), (1,), dtype=torch.float32, device=q.device)
             ends = (each * self.shape[3], each * (self.shape[3] + 1))
         ready = _prepared.get(self.look)
         if ready is None or not ready[0].fits():

@@ -53,7 +53,7 @@ class ForwardLaunch:
         (B, H, Lq, D), (Hkv, Lk) = q.shape, k.shape[1:3]
         self.config, self.causal, self.device = config, bool(causal), q.device
         self.shape, block_d = (B, H, Lq, D), block_d_of(D)
-        contiguous = _contiguous(self.shape)
+        contiguous, self.like_lse = _contiguous(self.shape), ((B, H, Lq), (H * Lq, Lq, 1))
         self.like_q = q.stride() == contiguous
         self.looks = [(tuple(t.shape), t.stride()) for t in (q, k, v)] + [(self.shape, contiguous)]
         self.blocks = [(1, 1, rows, block_d) for rows in (ROWS, config.BLOCK_N, config.BLOCK_N, ROWS)]
@@ -72,8 +72,9 @@ class ForwardLaunch:
         """(o, lse); o contiguous, lse float32 (B, H, Lq)."""
         if scale <= 0:
             return portable.forward(q, k, v, self.causal, scale)  # here the maximum is taken before the scale
+        # empty_like takes half of the time of torch.empty, empty_strided two thirds.
         o = torch.empty_like(q) if self.like_q else q.new_empty(self.shape)
-        lse = torch.empty(self.shape[:3], dtype=torch.float32, device=self.device)
+        lse = torch.empty_strided(*self.like_lse, dtype=torch.float32, device=self.device)
         counter = counters(1, self.device) if self.drawn else lse  # lse: an address that nobody goes to
         ready = self.prepared
         if ready is None or not ready.fits():
@@ -120,7 +121,7 @@ class BackwardLaunch:
         self.programs = tiles_n * B * kv_heads
         self.stats_shape, self.sums_shape = (2 * all_blocks, block_m), (all_blocks * block_m, block_d)
         self.sums_size = all_blocks * block_m * block_d
-        self.work_size = self.sums_size + 2 * all_blocks * block_m
+        self.work_size, self.device = (self.sums_size + 2 * all_blocks * block_m,), q.device
         self.looks = [
             (tuple(q.shape), q.stride()),
             (tuple(do.shape), do_strides),
@@ -151,7 +152,7 @@ class BackwardLaunch:
             do = do.contiguous()
         lse = lse.contiguous()
         # One allocation for both: dQ's sums, then the rows' statistics.
-        work = torch.empty(self.work_size, dtype=torch.float32, device=q.device)
+        work = torch.empty_strided(self.work_size, (1,), dtype=torch.float32, device=self.device)
         (q_like, k_like, v_like), (of_q, of_k, of_v) = self.like, self.shapes
         dq = torch.empty_like(q) if q_like else q.new_empty(of_q)
         dk = torch.empty_like(k) if k_like else k.new_empty(of_k)
