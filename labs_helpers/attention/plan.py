@@ -80,6 +80,7 @@ def plan_backward(q: Tensor, k: Tensor, v: Tensor, o: Tensor, lse: Tensor, do: T
 
     Raises as attention_backward does.
     """
+    chosen: Plan | None
     try:
         of_q = (q.shape, q.stride(), q.dtype, q.device, q.data_ptr() % 16)
         of_k = (k.shape, k.stride(), k.dtype, k.device, k.data_ptr() % 16)
