@@ -27,13 +27,15 @@ _known: dict[tuple[Any, ...] | None, Plan] = {}
 class Plan:
     """`kernel` is 'hopper', 'portable' or 'split_k', `config` what it is launched with, `why` the reason in words;
     `copied`: the Hopper kernel gets copies of the operands that it cannot read. `product`: what launches it for
-    operands that look like those the plan was made for, by what was worked out for them; None: worked out anew."""
+    operands that look like those the plan was made for, by what was worked out for them; None: worked out anew.
+    `hopper`: the Hopper kernel could take the operands, or copies of them."""
 
     kernel: str
     config: Config | HopperConfig | SplitConfig
     why: str
     copied: bool = False
     product: Callable[[Tensor, Tensor, Tensor], Tensor] | None = field(default=None, compare=False, repr=False)
+    hopper: bool = False
 
     def launch(self, a: Tensor, b: Tensor, c: Tensor, tf32: bool = False) -> Tensor:
         """ReLU(A·B + C) by this kernel with this configuration; returns (M, N). Operands as those it was made for."""
@@ -48,7 +50,7 @@ class Plan:
     def with_config(self, config: Config | HopperConfig | SplitConfig) -> Plan:
         """The plan that launches `config` instead. ValueError for a HopperConfig where that kernel cannot run."""
         kernel = {HopperConfig: "hopper", SplitConfig: "split_k"}.get(type(config), "portable")
-        if kernel == "hopper" and self.kernel != "hopper":
+        if kernel == "hopper" and not self.hopper:
             raise ValueError(f"config is for the Hopper kernel, but {self.why}")
         return replace(self, kernel=kernel, config=config, product=None)
 
@@ -81,13 +83,13 @@ def _decide(a: Tensor, b: Tensor, c: Tensor, M: int, N: int, K: int) -> Plan:
     if reason is None:
         config, how, ms = _hopper_config(M, N, K, a.dtype)
         if split := _split_config(M, N, K, a.dtype, ms):
-            return Plan("split_k", *split)
-        return Plan("hopper", config, how, product=hopper_launch(a, b, c, config))
+            return Plan("split_k", *split, hopper=True)
+        return Plan("hopper", config, how, product=hopper_launch(a, b, c, config), hopper=True)
     if why_not_even_copied(a, architecture) is None and (narrow(a) or narrow(b)):
         if M <= FEW_ROWS and (split := _split_config(M, N, K, a.dtype, math.inf)):
             return Plan("split_k", split[0], f"{reason}; for {M} rows a copy of B costs more than slow loads of it")
         config, how, _ = _hopper_config(M, N, K, a.dtype)
-        return Plan("hopper", config, f"{how}; of copies, for {reason}", copied=True)
+        return Plan("hopper", config, f"{how}; of copies, for {reason}", copied=True, hopper=True)
     return Plan("portable", default_config(M, N, K, a.dtype, architecture), reason)
 
 

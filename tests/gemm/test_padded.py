@@ -15,7 +15,7 @@ from labs_helpers.gemm.configs import Config
 from labs_helpers.gemm.fused_matmul import fused_matmul
 from labs_helpers.gemm.kernels import hopper
 from labs_helpers.gemm.kernels.hopper import why_not_row
-from labs_helpers.gemm.kernels.padded import copies_pay, copy_rows, narrow, padded, padded_matmul
+from labs_helpers.gemm.kernels.padded import copy_rows, narrow, padded, padded_matmul
 from labs_helpers.measure.machine import this_machine
 
 DEVICE = this_machine().device
