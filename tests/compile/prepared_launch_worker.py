@@ -63,14 +63,20 @@ answer: dict = {"triton": triton.__version__, "cases": 0, "different": []}
 
 
 def comparable(arguments):
-    """Tuples for lists, addresses for tensors, and tensor maps as they are: equal where they were made of the same."""
-    arguments = (x.data_ptr() if isinstance(x, torch.Tensor) else x for x in arguments)
+    """Tuples for lists, and tensor maps as they are: equal where they were made of the same."""
     return tuple(comparable(x) if isinstance(x, (tuple, list)) else x for x in arguments)
 
 
 def flatten(arguments):
     for x in arguments:
         yield from flatten(x) if isinstance(x, tuple) else (x,)
+
+
+def addresses(arguments):
+    """The same with tensors' addresses for tensors, which the usual launch gets for pointers."""
+    if isinstance(arguments, tuple):
+        return tuple(map(addresses, arguments))
+    return arguments.data_ptr() if isinstance(arguments, torch.Tensor) else arguments
 
 
 def without_hooks(arguments):
@@ -99,7 +105,7 @@ for *shape, config in CASES:
         hopper.hopper_matmul(a, b, c, config)
         again = launched.pop()
         answer["cases"] += 1
-        if without_hooks(usual) != comparable(again):
+        if addresses(without_hooks(usual)) != comparable(again):
             answer["different"].append([str(shape), str(without_hooks(usual)), str(comparable(again))])
     answer.setdefault("encoded", []).append([made, len(encoded) - made])
     encoded.clear()
@@ -113,8 +119,7 @@ answer["pointers"] = []
 
 def compare_pointers(usual, again):
     told = list(flatten(without_hooks(usual)))
-    addresses = [x.data_ptr() if isinstance(x, torch.Tensor) else x for x in told]
-    same_ones = addresses == list(flatten(comparable(again)))
+    same_ones = list(map(addresses, told)) == list(flatten(comparable(again)))
     answer["pointers"].append([same_ones, any(isinstance(x, torch.Tensor) for x in told)])
 
 
@@ -170,7 +175,7 @@ flat = [
     tuple(x[0] for x in (call if "3.6." in triton.__version__[:4] else call[-1]) if isinstance(x, Map))
     for call in launched
 ]
-answer["threads"] = [len(launched), len(set(flat)), {addresses[:3] for addresses in flat} == triples]
+answer["threads"] = [len(launched), len(set(flat)), {three[:3] for three in flat} == triples]
 
 # A hook, or another device: the usual way.
 launched.clear()
