@@ -13,7 +13,6 @@ relative errors by least squares without negative terms.
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,20 +21,17 @@ from typing import Any, NamedTuple
 Shape = tuple[int, int, int]
 
 
-LEAST_STEPS = 4  # of a program that shares tiles with others
 SHARED = ("launch", "wave", "element", "byte", "part")
 
 
 @dataclass(frozen=True)
 class Tiling:
-    """What the model knows of a configuration: its blocks, how many programs of it an SM holds, and whether the tiles
-    of the last waves are shared out step by step."""
+    """What the model knows of a configuration: its blocks, and how many programs of it an SM holds."""
 
     BLOCK_M: int
     BLOCK_N: int
     BLOCK_K: int
     an_sm: int = 1
-    shared: bool = False
 
     def tiles(self, shape: Shape) -> int:
         """Tiles of D of (M, N, K)."""
@@ -49,10 +45,6 @@ class Tiling:
         all_steps = -(-K // self.BLOCK_K)
         elements = self.BLOCK_M * self.BLOCK_N
         moved = element_size * (M * K + K * N + 2 * M * N)
-        if self.shared:  # no wave is rounded up; a program has two parts of tiles
-            rounds = self.tiles(shape) / multiprocessors
-            own = max(rounds * all_steps, LEAST_STEPS)
-            return own, (1, math.ceil(rounds), (rounds + 1) * elements, moved, 2 * elements)
         rounds = -(-self.tiles(shape) * splits // multiprocessors)
         parts = splits * elements if splits > 1 else 0
         return rounds * -(-all_steps // splits), (1, -(-rounds // self.an_sm), rounds * elements, moved, parts)
@@ -97,7 +89,7 @@ class TimeModel:
     def write(self, path: Path, **about: Any) -> None:
         """To JSON; configurations are dataclasses. about: where it is from."""
         entries = [
-            {"config": config.keywords(), "an_sm": tiling.an_sm, "shared": tiling.shared, "ms": step}
+            {"config": config.keywords(), "an_sm": tiling.an_sm, "ms": step}
             for config, (tiling, step) in self.steps.items()
         ]
         known = {"multiprocessors": self.multiprocessors, "shared": dict(zip(SHARED, self.shared, strict=True))}
@@ -111,7 +103,7 @@ def read(path: Path, make: Any) -> TimeModel:
     for entry in known["steps"]:
         config = make(**entry["config"])
         steps[config] = (
-            Tiling(config.BLOCK_M, config.BLOCK_N, config.BLOCK_K, entry["an_sm"], entry["shared"]),
+            Tiling(config.BLOCK_M, config.BLOCK_N, config.BLOCK_K, entry["an_sm"]),
             entry["ms"],
         )
     return TimeModel(known["multiprocessors"], tuple(known["shared"][name] for name in SHARED), steps)

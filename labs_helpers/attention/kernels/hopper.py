@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 
 from labs_helpers.attention.kernels.hopper_launch import (
+    BACKWARD_BLOCK_N,
     BackwardConfig,
     BackwardLaunch,
     ForwardConfig,
@@ -42,10 +43,11 @@ def forward_time(consumers: int, B: int, H: int, Lq: int, Lk: int, causal: bool,
     return max(tiles[-1], sum(tiles) * B * H / multiprocessors)
 
 
-def backward_config(D: int, causal: bool) -> BackwardConfig:
-    """The fastest measured on an H200: 64 queries a step, of which a mask takes away less, and 128 without one; at a
-    head dim of 128, 128 would find no registers."""
-    return BackwardConfig(BLOCK_M=128 if D <= 64 and not causal else 64, STAGES=2)
+def backward_config(D: int, Lk: int, causal: bool) -> BackwardConfig:
+    """The fastest measured on an H200: 128 queries a step where nothing is masked, else 64, of which a mask takes away
+    less; at a head dim of 128, 128 would find no registers."""
+    whole = not causal and Lk % BACKWARD_BLOCK_N == 0
+    return BackwardConfig(BLOCK_M=128 if D <= 64 and whole else 64, STAGES=2)
 
 
 def why_not(q, k, v, architecture: str | None) -> str | None:
@@ -78,7 +80,7 @@ def forward_launch(q, k, v, causal: bool, config: ForwardConfig | None = None) -
 
 def backward_launch(q, k, v, o, do, causal: bool, config: BackwardConfig | None = None) -> BackwardLaunch:
     """What computes (dq, dk, dv) of (q, k, v, o, lse, do, scale) for operands that look like these."""
-    return BackwardLaunch(q, k, v, o, do, causal, config or backward_config(q.shape[-1], causal))
+    return BackwardLaunch(q, k, v, o, do, causal, config or backward_config(q.shape[-1], k.shape[2], causal))
 
 
 def forward(q, k, v, causal: bool, scale: float, config: ForwardConfig | None = None):

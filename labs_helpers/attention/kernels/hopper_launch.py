@@ -220,10 +220,12 @@ def parts_of_group(group: int, programs: int, q_blocks: int, multiprocessors: in
         return 1  # more of them would fill only the last wave better
 
     def steps(parts: int) -> float:
-        waves = programs * parts / multiprocessors
-        # With a mask they take half of it on average, and the longest come first: the SMs end nearly together.
-        waves = max(1.0, waves) if causal else math.ceil(waves)
-        return waves * (group // parts) * q_blocks + PARTS * (parts > 1)
+        longest = group // parts * q_blocks
+        if causal:  # half of that on average, the longest first: what is left at the end is a part of one
+            time = max(longest, programs * group * q_blocks / (2 * multiprocessors)) + longest / 4
+        else:
+            time = math.ceil(programs * parts / multiprocessors) * longest
+        return time + PARTS * (parts > 1)
 
     return min((parts for parts in range(1, group + 1) if group % parts == 0), key=steps)
 

@@ -8,16 +8,13 @@ from dataclasses import asdict, dataclass
 import torch
 
 from labs_helpers.compile.prepared_launch import MAPS, PreparedLaunch, hooked, prepare
-from labs_helpers.gemm.kernels.split_k import counters
-from labs_helpers.gemm.time_model import LEAST_STEPS
 from labs_helpers.measure.machine import this_machine
 
 
 @dataclass(frozen=True)
 class HopperConfig:
     """BLOCK_* in elements; CONSUMERS warpgroups share a tile's rows, BLOCK_M / CONSUMERS = 64 of them each or more;
-    STAGES buffers of A and B; C is asked for after C_AFTER steps along K. SHARED: the tiles that fill no wave, and
-    those of the wave before, are shared out among the SMs step by step."""
+    STAGES buffers of A and B; C is asked for after C_AFTER steps along K."""
 
     BLOCK_M: int
     BLOCK_N: int
@@ -26,7 +23,6 @@ class HopperConfig:
     STAGES: int = 3
     CONSUMERS: int = 2
     C_AFTER: int = 8
-    SHARED: bool = False
 
     def keywords(self) -> dict:
         return asdict(self)
@@ -107,14 +103,9 @@ class HopperLaunch:
         tiles = -(-M // config.BLOCK_M) * -(-N // config.BLOCK_N)
         rows, steps = config.BLOCK_M // config.CONSUMERS, -(-K // config.BLOCK_K)
         self.programs = min(tiles, _multiprocessors(device.index))
-        self.room = (0, 0)  # floats of parts, counters
-        if config.SHARED:
-            self.programs = min(max(tiles * steps // LEAST_STEPS, 1), _multiprocessors(device.index))
-            self.room = (2 * self.programs * config.BLOCK_M * config.BLOCK_N, 2 * self.programs * config.CONSUMERS)
         self.blocks = ((rows, config.BLOCK_K), (config.BLOCK_K, config.BLOCK_N), *[(rows, config.BLOCK_N)] * 2)
         c_after = min(config.C_AFTER, steps - 1) * config.BLOCK_K
         self.numbers = (M, N, K, config.GROUP_M, c_after, config.BLOCK_N, config.STAGES, config.CONSUMERS)
-        self.numbers += (config.SHARED,)
         self.looks = tuple(zip(((M, K), (K, N), (M, N), (M, N)), strides, strict=True))
         self.like_c = strides[2] == strides[3] == (N, 1)
         self.shape, self.dtype, self.device = (M, N), dtype, device
@@ -125,36 +116,32 @@ class HopperLaunch:
         """D, which may be given."""
         if d is None:  # the first takes two thirds of the second's time
             d = torch.empty_like(c) if self.like_c else torch.empty(self.shape, dtype=self.dtype, device=self.device)
-        parts = zeros = d
-        if self.room[0]:
-            parts = torch.empty(self.room[0], dtype=torch.float32, device=self.device)
-            zeros = counters(self.room[1], self.device)
         ready = self.prepared
         if ready is None or not ready.fits():
-            self._usual(a, b, c, d, parts, zeros)
+            self._usual(a, b, c, d)
             return d
         addresses = (a.data_ptr(), b.data_ptr(), c.data_ptr(), d.data_ptr())
         arguments = self._arguments.get(addresses)
         if arguments is None:
             arguments = self._describe(ready, addresses)
-        ready(self.programs, *arguments, parts.data_ptr(), zeros.data_ptr(), *self.numbers)
+        ready(self.programs, *arguments)
         return d
 
     def _describe(self, ready: PreparedLaunch, addresses: tuple[int, ...]) -> tuple:
-        """What a launch takes for matrices at these addresses; remembered, without the matrices."""
+        """All that a launch takes for matrices at these addresses; remembered, without the matrices."""
         if len(self._arguments) >= MAPS:
             self._arguments = {}
         described: list = []
         for which, (address, (shape, strides)) in enumerate(zip(addresses, self.looks, strict=True)):
             described += (ready.map_of(which, address, shape, strides), *shape, *strides)
-        self._arguments[addresses] = arguments = tuple(described)
+        self._arguments[addresses] = arguments = (*described, *self.numbers)
         return arguments
 
-    def _usual(self, a, b, c, d, parts, zeros) -> None:
+    def _usual(self, a, b, c, d) -> None:
         from labs_helpers.gemm.kernels.hopper_kernel import hopper_matmul_kernel
 
         described = [_descriptor(x, *block) for x, block in zip((a, b, c, d), self.blocks, strict=True)]
-        kernel = hopper_matmul_kernel[(self.programs,)](*described, parts, zeros, *self.numbers, num_warps=4)
+        kernel = hopper_matmul_kernel[(self.programs,)](*described, *self.numbers, num_warps=4)
         if self.prepared is None and not hooked():
             self.prepared = prepare(kernel)
 

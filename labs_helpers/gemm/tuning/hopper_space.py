@@ -22,15 +22,12 @@ TILES = (
     (256, 64, 2),
     (256, 128, 2),
 )
-# Those whose last waves may be shared out, too: large ones, of which few fill a wave badly, and those of few rows.
-SHARED = ((64, 64, 1), (64, 128, 1), (64, 256, 1), (128, 128, 1), (128, 128, 2), (128, 256, 2), (256, 128, 2))
 BLOCK_K = (64, 128)
 MOST_STAGES = 8
 
 
 def hopper_grid() -> list[HopperConfig]:
-    """Every tile with every BLOCK_K and as many stages as shared memory holds, at least 3 of them; those of SHARED with
-    the larger BLOCK_K in both ways."""
+    """Every tile with every BLOCK_K and as many stages as shared memory holds, at least 3 of them."""
     found = []
     for block_m, block_n, consumers in TILES:
         for block_k in BLOCK_K:
@@ -39,6 +36,4 @@ def hopper_grid() -> list[HopperConfig]:
             stages = min((SHARED_LIMIT - BARRIERS - config.shared_bytes) // stage, MOST_STAGES)
             if stages >= 3:
                 found.append(replace(config, STAGES=stages))
-        if (block_m, block_n, consumers) in SHARED:
-            found.append(replace(found[-1], SHARED=True))
     return found

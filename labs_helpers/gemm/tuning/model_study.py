@@ -63,9 +63,9 @@ def swept(path: Path, kernel: str, dtype: str = "float16") -> tuple[list[Measure
     make: Any = HopperConfig if kernel == "hopper" else SplitConfig
     found = []
     for row in frame.to_dict("records"):
-        config = make(**{name: (bool if name == "SHARED" else int)(row[name]) for name in make.__dataclass_fields__})
+        config = make(**{name: int(row[name]) for name in make.__dataclass_fields__})
         if kernel == "hopper":
-            tiling, splits = Tiling(config.BLOCK_M, config.BLOCK_N, config.BLOCK_K, shared=config.SHARED), 1
+            tiling, splits = Tiling(config.BLOCK_M, config.BLOCK_N, config.BLOCK_K), 1
         else:
             tiling, splits = tiling_of(config), config.SPLITS
             config = replace(config, SPLITS=1)
