@@ -19,7 +19,7 @@ from labs_helpers.gemm.tuned_configs import time_model, tuned
 from labs_helpers.measure.machine import prepare_triton, this_machine
 
 DTYPES = (torch.float16, torch.bfloat16, torch.float32)
-FEW_ROWS = 64
+FEW_ROWS, MOST_ROWS = 64, 128  # for which narrow operands are not copied; for which K is split
 _known: dict[tuple[Any, ...] | None, Plan] = {}
 
 
@@ -112,7 +112,7 @@ def _hopper_config(M: int, N: int, K: int, dtype: torch.dtype) -> tuple[HopperCo
 def _split_config(M: int, N: int, K: int, dtype: torch.dtype, ms: float) -> tuple[SplitConfig, str] | None:
     """The split-K kernel's configuration, and why that, where it is predicted to take less than `ms`."""
     model = time_model("split_k", dtype, this_machine().label, SplitConfig)
-    if not ms or model is None:
+    if M > MOST_ROWS or not ms or model is None:
         return None
     config, splits, less = model.choose((M, N, K), worth_splitting)
     if less >= ms:
