@@ -1,12 +1,13 @@
 """A GEMM's time, predicted from the waves of its tiles, and the configuration that the prediction takes.
 
     ms = launch + rounds·steps·step[configuration] + waves·wave + rounds·BLOCK_M·BLOCK_N·element + bytes·byte
-         + parts·BLOCK_M·BLOCK_N·part
+         + parts·BLOCK_M·BLOCK_N·part + loads·load
 
 rounds: tiles one SM computes, ⌈tiles / SMs⌉, and not tiles / SMs: 2.2 cost 3. steps: ⌈K / BLOCK_K⌉. waves: rounds over
 the programs that fit an SM at once, rounded up. bytes: A, B, C and D once. Where a tile's sum over K is split, each of
-its parts counts as a tile with that part of the steps, and the last program of a tile adds up its parts. Every
-configuration has its own time of a step; the other five are shared by all, so that a few shapes tell them. Fitted to
+its parts counts as a tile with that part of the steps, and the last program of a tile adds up its parts. loads:
+bytes of A and B that all steps of all tiles read, from L2 for the most part. Every configuration has its own time of a
+step; the other six are shared by all, so that a few dozen shapes tell them. Fitted to
 relative errors by least squares without negative terms.
 """
 
@@ -21,7 +22,7 @@ from typing import Any, NamedTuple
 Shape = tuple[int, int, int]
 
 
-SHARED = ("launch", "wave", "element", "byte", "part")
+SHARED = ("launch", "wave", "element", "byte", "part", "load")
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,9 @@ class Tiling:
         moved = element_size * (M * K + K * N + 2 * M * N)
         rounds = -(-self.tiles(shape) * splits // multiprocessors)
         parts = splits * elements if splits > 1 else 0
-        return rounds * -(-all_steps // splits), (1, -(-rounds // self.an_sm), rounds * elements, moved, parts)
+        steps = -(-all_steps // splits)
+        loads = self.tiles(shape) * splits * steps * (self.BLOCK_M + self.BLOCK_N) * self.BLOCK_K * element_size
+        return rounds * steps, (1, -(-rounds // self.an_sm), rounds * elements, moved, parts, loads)
 
 
 class Measured(NamedTuple):

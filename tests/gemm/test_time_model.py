@@ -28,9 +28,10 @@ def test_a_part_of_a_wave_costs_a_whole_one():
     tiling = Tiling(128, 256, 64)
     rounds = [tiling.terms((128 * rows, 256 * 16, 640), SMS)[0] / 10 for rows in (8, 9, 16, 17, 33)]
     assert rounds == [1, 2, 2, 3, 4]  # of 128, 144, 256, 272 and 528 tiles
-    own, (launch, waves, elements, moved, parts) = Tiling(128, 128, 64, an_sm=2).terms((1280, 12_800, 100), SMS)
+    own, (launch, waves, elements, moved, parts, loads) = Tiling(128, 128, 64, an_sm=2).terms((1280, 12_800, 100), SMS)
     assert (own, launch, waves, elements) == (8 * 2, 1, 4, 8 * 128 * 128)  # 1,000 tiles, 8 an SM, two at once
-    assert parts == 0 and moved == 2 * (1280 * 100 + 100 * 12_800 + 2 * 1280 * 12_800)
+    assert parts == 0 and loads == 1000 * 2 * 256 * 64 * 2  # tiles, steps, rows and columns, elements, bytes
+    assert moved == 2 * (1280 * 100 + 100 * 12_800 + 2 * 1280 * 12_800)
 
 
 def made_up(noise=0.0):
@@ -40,7 +41,7 @@ def made_up(noise=0.0):
     steps = {
         c: (Tiling(c.BLOCK_M, c.BLOCK_N, c.BLOCK_K), 1e-9 * c.BLOCK_M * c.BLOCK_N * (1 + i)) for i, c in enumerate(grid)
     }
-    true = TimeModel(SMS, (5e-3, 1e-3, 3e-8, 2e-10, 0.0), steps)
+    true = TimeModel(SMS, (5e-3, 1e-3, 3e-8, 2e-10, 0.0, 1e-10), steps)
     shapes = [tuple(8 * int(x) for x in draw.integers(64, 1024, 3)) for _ in range(10)]
     rows = [
         Measured(c, tiling, shape, true.predict(c, shape) * (1 + noise * draw.standard_normal()))
@@ -72,16 +73,15 @@ def test_noise_costs_little_and_gives_no_negative_time():
 
 
 def test_on_recorded_shapes_left_out_the_choice_is_near_the_best():
-    """The portable kernel's sweeps; the numbers that they gave, rounded up, so that a change of the model shows."""
-    for machine, shapes, median, most in (("nvidia-h200", 10, 0.02, 0.12), ("nvidia-h100-80gb-hbm3", 7, 0.01, 0.05)):
-        lost = [loss for _, loss, _ in model_study.losses(model_study.portable(machine), SMS).values()]
-        assert len(lost) >= shapes and numpy.median(lost) <= median and max(lost) <= most
+    """The portable kernel's sweep; the numbers that it gave, rounded up, so that a change of the model shows."""
+    lost = [loss for _, loss, _ in model_study.losses(model_study.portable("nvidia-h200"), SMS).values()]
+    assert len(lost) >= 10 and numpy.median(lost) <= 0.02 and max(lost) <= 0.12
 
 
 def test_on_an_h200_shapes_left_out_cost_what_was_recorded():
     path = results.path_for("gemm-hopper-tuning", "nvidia-h200")
     (hopper_rows, sms), (split_rows, _) = (model_study.swept(path, kernel) for kernel in ("hopper", "split_k"))
-    for measured, median, most in ((hopper_rows, 0.001, 0.14), (split_rows, 0.001, 0.12)):
+    for measured, median, most in ((hopper_rows, 0.001, 0.15), (split_rows, 0.001, 0.07)):
         lost = [loss for _, loss, _ in model_study.losses(measured, sms).values()]
         assert len(lost) >= 60 and numpy.median(lost) <= median and numpy.quantile(lost, 0.95) <= most
     # The shipped models are those of these records.
@@ -96,8 +96,8 @@ def test_k_is_split_where_tiles_are_fewer_than_programs():
     assert worth_splitting(tiling, (16, 4096, 4096), SMS) == [1, 4, 5, 8, 9]  # 32 tiles for one or two on every SM
     assert worth_splitting(tiling, (16, 128 * 200, 4096), SMS) == [1, 2]
     assert worth_splitting(tiling, (1, 128, 300), SMS) == [1]  # three steps are fewer than the 132 parts
-    own, (*_, parts) = tiling.terms((16, 4096, 4096), SMS, splits=4)
-    assert own == 8 and parts == 4 * 16 * 128
+    own, (*_, parts, loads) = tiling.terms((16, 4096, 4096), SMS, splits=4)
+    assert own == 8 and parts == 4 * 16 * 128 and loads == 32 * 4 * 8 * (16 + 128) * 128 * 2
 
 
 @pytest.mark.skipif(not hopper.gluon_fits(), reason="this Triton's Gluon is another")
