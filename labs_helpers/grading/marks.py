@@ -51,7 +51,7 @@ def marks(
     """A Mark per exercise of the lab. seed: of the hidden inputs, as of the yardsticks. notebook_file.Unreadable where
     the file is no notebook."""
     imports = imports_of(read_cells(lab.path))
-    answers = [whole(answer) for answer in read_submission(path, lab)]
+    answers = whole(read_submission(path, lab))
     tried = [answer for answer in answers if answer.attempted and not answer.problem]
     strange = {one.shipped.id: beyond("\n".join((*one.before, one.source)), words_of(one.shipped.id)) for one in tried}
     plain = [answer for answer in tried if not strange[answer.shipped.id]]

@@ -8,7 +8,7 @@ from labs_helpers.grading import marks as module
 from labs_helpers.grading.hidden.values import written
 from labs_helpers.grading.jails.bubblewrap import why_not
 from labs_helpers.grading.marks import HIDDEN, OPEN, REVIEW, UNVERIFIED
-from labs_helpers.grading.reading.own_cells import needed
+from labs_helpers.grading.reading.own_cells import OwnCells
 from labs_helpers.grading.verdict import FAILED, RIGHT, TIMEOUT, WRONG, Verdict
 from labs_helpers.grading.yardstick import NoYardstick, Yardstick, own_answers, yardsticks
 from labs_helpers.labs import LABS
@@ -110,6 +110,7 @@ def test_cells_nested_without_end_cost_the_answer_that_reads_them(hand_in):
 
 def test_what_is_needed_is_found_through_others():
     cells = ["a = 1\nb = a\nc = 3", "import math\nfrom x import y as z", "d += 1\nprint(d)"]
+    needed = OwnCells().needed
     assert needed(cells, "b; z") == ("a = 1", "b = a", "from x import y as z")
     assert needed(cells, "math.pi + d") == ("import math", "d += 1") and needed(cells, "e") == ()
 
