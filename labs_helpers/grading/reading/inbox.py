@@ -22,13 +22,11 @@ from labs_helpers.grading.results.plain_text import named
 MOST_FILES = 10_000
 MOST_IN_ALL = 2**31  # bytes that a zip may unpack to
 MOST_NAME = 200  # bytes of a folder's; file systems take 255
+LATE = "Canvas calls it late"
 
 
 class BadInbox(ValueError):
     """What is wrong with an inbox or a class list, in words for the instructor."""
-
-
-LATE = "Canvas calls it late"
 
 
 @dataclass(frozen=True)
@@ -62,10 +60,12 @@ def students(inbox: Path, unpacked: Path, known: Mapping[str, str] | None = None
         late |= {path} if is_late else set()
     if not files:
         raise BadInbox(f"there is no notebook (.ipynb) in {inbox}")
-    for whose in [one for one in files if not one.number]:  # put beside the platform's by hand
-        numbered = [one for one in files if one.name == whose.name and one.number]
-        if len(numbered) == 1:
-            files[numbered[0]] += files.pop(whose)
+    numbered: dict[str, list[Sender]] = {}
+    for whose in files:
+        numbered.setdefault(whose.name, []).extend([whose] if whose.number else [])
+    for name, ones in numbered.items():
+        if len(ones) == 1:  # what has the name alone was put beside the platform's by hand
+            files[ones[0]] += files.pop(Sender(name), [])
     found = {}
     for whose, student, why in ids(files, known or {}):
         newest = max(files[whose], key=lambda path: (path.lstat().st_mtime, path))
