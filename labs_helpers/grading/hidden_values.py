@@ -22,9 +22,10 @@ def hidden_values(
     strange: Collection[str] = (),
 ) -> dict[str, Verdict]:
     """Of each answer, by its exercise's id, the verdict of `judge`, which is as `verdicts`. own: the course's answers
-    (`own_answers`). strange: ids of answers that are to share a jail with no other. No more than that jail can read is
-    needed to be right, and nothing of what is said there but the values is to be shown to anybody."""
+    (`own_answers`), of which an answer gets those to earlier exercises that it reads. strange: ids of answers that
+    share a jail with no other. What is said there could tell the hidden inputs: only status and values are to be used."""
     given = [_after(answer, own) for answer in answers]
+    # What the jail is given lies in its memory: the course's answer to one exercise is not to be beside another's.
     alone = [one for one, answer in zip(given, answers, strict=True) if one is not answer or one.shipped.id in strange]
     together = [one for one in given if one not in alone]
     found: dict[str, Verdict] = {}

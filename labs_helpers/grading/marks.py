@@ -124,7 +124,7 @@ def _partly(mark: Mark, found: Verdict, strange: list[str], yardstick: Yardstick
         return _flagged(mark, UNVERIFIED)
     if not yardstick.partly_right(found):
         cases = f"{len(mark.cases)} of {len(yardstick.cases)} cases"
-        what = f"right in {cases} of its check, and for nothing of what it does not show"
+        what = f"right in {cases} of its check, and for no input that it does not show"
         return replace(_flagged(mark, HIDDEN), reason=what)
     return replace(mark, points=partial_points(mark.most, len(mark.cases), len(yardstick.cases)))
 
