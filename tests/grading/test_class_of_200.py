@@ -44,6 +44,7 @@ def add_broken_link(folder):
 
 
 @pytest.mark.soak
+@pytest.mark.timeout(1300)
 @pytest.mark.skipif(bool(why_not()), reason=why_not())
 def test_a_class_of_12_that_is_interrupted_and_killed_gets_its_points(tmp_path):
     made = make_class(tmp_path, OF_12, ["two files", "patched check"], seed=3)
