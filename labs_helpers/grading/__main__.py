@@ -24,6 +24,7 @@ from labs_helpers.grading.jails.memory import size
 from labs_helpers.grading.reading.inbox import BadInbox, HandedIn, class_list, students, unknown
 from labs_helpers.grading.results import gradebook
 from labs_helpers.grading.results.gradebook import ERROR, MISSING, STATUSES, Record
+from labs_helpers.grading.results.plain_text import plain
 from labs_helpers.grading.results.publish import write_results
 from labs_helpers.grading.verdict import verdicts
 from labs_helpers.grading.yardstick import NoYardstick, yardsticks
@@ -47,11 +48,11 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         names = class_list(given.class_list) if given.class_list else {}
         overrides = gradebook.load_overrides(given.overrides) if given.overrides else {}
-        handed_in = students(given.inbox, out / "inbox")
+        handed_in = students(given.inbox, out / "inbox", names)
         _expect_known(graded, handed_in, names, given.only, overrides, given.overrides)
         seed = _seed(out, given.seed)
     except (BadInbox, ValueError, OSError) as error:
-        parser.error(str(error))
+        parser.error(plain(error, 1_000))
     limits = replace(LIMITS, seconds=given.seconds, memory=given.memory)
     try:
         measure = yardsticks(graded, seed, limits, partial(verdicts, run_in=jail.run))
@@ -64,7 +65,9 @@ def main(arguments: list[str] | None = None) -> int:
         return 1
     records = [_in_time(record, handed_in[record.student], given.due) for record in records]
     records = [gradebook.overridden(record, overrides) for record in _with_the_class(records, names)]
-    looks, disagreements = write_results(out, records, names, graded, measure, given.late, given.jobs)
+    looks, disagreements = write_results(
+        out, records, names, graded, measure, given.late, given.jobs, nbval=not given.no_nbval
+    )
     counts = {status: sum(record.status == status for record in records) for status in STATUSES}
     print(f"{', '.join(f'{count} {status}' for status, count in counts.items() if count)}: {out / 'index.html'}")
     for line in disagreements:
@@ -104,10 +107,10 @@ def _seed(out: Path, given: int | None) -> int:
 
 
 def _in_time(record: Record, one: HandedIn, due: datetime | None) -> Record:
-    """With the days that the file is late, and a line where there were others."""
+    """With the days that the file is late, a line where there were others, and what is odd about whose it is."""
     late = max(0, ceil((one.at - due).total_seconds() / 86_400)) if due else 0
     flags = (f"{len(one.others) + 1} files, of which the newest is graded",) if one.others else ()
-    return gradebook.with_status(replace(record, late_days=late, flags=(*record.flags, *flags)))
+    return gradebook.with_status(replace(record, late_days=late, flags=(*record.flags, *flags, *one.flags)))
 
 
 def _with_the_class(records: list[Record], names: Mapping[str, str]) -> list[Record]:
@@ -141,6 +144,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--memory", type=size, default=LIMITS.memory, help="of each process, such as 2G; default: 4G")
     add("--overrides", type=Path, help="CSV with the columns id, exercise and points, which always win")
     add("--regrade", action="store_true", help="those too that are graded")
+    add("--no-nbval", action="store_true", help="no junit.xml: nbval does not run")
     add("--only", type=_ids, default=(), metavar="ID,…", help="grade these alone, again")
     add("--seed", type=int, help="of the hidden inputs; default: drawn once, and kept beside the grades")
     add("--image", type=Path, metavar="course.sif", help="grade in Apptainer with this image, in place of bubblewrap")

@@ -87,10 +87,10 @@ def _whole(answers: list[Answer], chosen: Lab) -> list[Answer]:
     """With what they need of their author's other cells: of those before them, also of exercises without reference."""
     found, own = list[Answer](), list[str]()
     for answer, exercise in zip(answers, chosen.exercises(), strict=True):
-        found.append(whole(replace(answer, before=(*own, *answer.before))))
+        found.append(replace(answer, before=(*own, *answer.before)))
         if exercise.withheld and answer.attempted and not answer.problem:
             own.append(answer.source)
-    return found
+    return whole(found)
 
 
 def _shown(path: Path) -> Path:

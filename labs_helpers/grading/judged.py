@@ -12,15 +12,14 @@ def result(status: str, message: str = "", lines: list[str] | None = None) -> di
     return {"status": status, "lines": lines or [], "message": message}
 
 
-def judged(lab: Any, job: dict[str, Any], names: dict[str, Any] | None = None) -> dict[str, Any]:
+def judged(lab: Any, job: dict[str, Any]) -> dict[str, Any]:
     """What the check of lab's exercise job["exercise"] says of job["source"], a cell that comes after the student's own
-    job["before"] and the lab's statements job["imports"]. lines: of the cases that were right before a wrong one.
-    names: a namespace to run them in."""
+    job["before"] and the lab's statements job["imports"]. lines: of the cases that were right before a wrong one."""
     exercises = lab.exercises()
     place = [exercise.id for exercise in exercises].index(job["exercise"])
     exercise = exercises[place]
-    names = {} if names is None else names
-    names |= {one.trial.__name__: one.reference for one in exercises[:place] if one.reference is not None}
+    earlier = (one for one in exercises[:place] if one.reference is not None)
+    names: dict[str, Any] = {one.trial.__name__: one.reference for one in earlier}
     try:
         function = defined(job, names)
     except Exception as error:

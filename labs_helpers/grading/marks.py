@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from labs_helpers.grading.cases import partial_points
+from labs_helpers.grading.hidden_values import hidden_values
 from labs_helpers.grading.jails.bubblewrap import LIMITS, Limits
 from labs_helpers.grading.jails.memory import MEMORY
 from labs_helpers.grading.reading.lab_imports import imports_of
@@ -51,32 +52,36 @@ def marks(
     """A Mark per exercise of the lab. seed: of the hidden inputs, as of the yardsticks. notebook_file.Unreadable where
     the file is no notebook."""
     imports = imports_of(read_cells(lab.path))
-    answers = [whole(answer) for answer in read_submission(path, lab)]
+    answers = whole(read_submission(path, lab))
     tried = [answer for answer in answers if answer.attempted and not answer.problem]
     strange = {one.shipped.id: beyond("\n".join((*one.before, one.source)), words_of(one.shipped.id)) for one in tried}
     plain = [answer for answer in tried if not strange[answer.shipped.id]]
     found: dict[str, Verdict] = {}
     for together in ([plain] if plain else []) + [[answer] for answer in tried if strange[answer.shipped.id]]:
-        # What could read the seed beside its check, and say it in an error, is given another there.
-        told = judge(together, imports, limits, seed=seed if together is plain else 0)
+        told = judge(together, imports, limits)
         found |= {answer.shipped.id: one for answer, one in zip(together, told, strict=True)}
-    for answer in tried:  # what could have read the reference there runs once more where there is none
-        one = answer.shipped.id
-        if strange[one] and found[one].status == RIGHT:
-            (told_of_values,) = judge([_after(answer, lab)], imports, limits, seed=seed, checks=False)
-            found[one] = replace(found[one], values=told_of_values.values, raised=told_of_values.raised)
+    asked = [
+        answer
+        for answer in tried
+        if (one := answer.shipped.id) in yardsticks
+        and (found[one].status == RIGHT or (found[one].status == WRONG and found[one].lines and not strange[one]))
+    ]
+    odd = {one for one, why in strange.items() if why}
+    for one, told_of_values in hidden_values(asked, own_answers(lab), imports, limits, seed, judge, odd).items():
+        found[one] = _with_values(found[one], told_of_values)
     return [
         _mark(one, found.get(one.shipped.id), strange.get(one.shipped.id, []), yardsticks.get(one.shipped.id))
         for one in answers
     ]
 
 
-def _after(answer: Answer, lab: Lab) -> Answer:
-    """With the course's answers to the exercises before it, which a notebook has there, in front."""
-    own = own_answers(lab)
-    ids = [one.id for one in lab.exercises()]
-    earlier = [own[one] for one in ids[: ids.index(answer.shipped.id)] if one in own]
-    return replace(answer, before=(*earlier, *answer.before))
+def _with_values(found: Verdict, told: Verdict) -> Verdict:
+    """A check's verdict, and what became of the hidden inputs; of their words nothing but the status is taken."""
+    if found.status == RIGHT and told.status in (TIMEOUT, CRASHED, MEMORY):
+        return replace(
+            found, status=told.status, message="right in its check, and not for inputs that it does not show"
+        )
+    return replace(found, values=told.values, raised=told.raised)
 
 
 def _mark(answer: Answer, found: Verdict | None, strange: list[str], yardstick: Yardstick | None) -> Mark:
@@ -92,7 +97,7 @@ def _mark(answer: Answer, found: Verdict | None, strange: list[str], yardstick: 
     if found.status in (TIMEOUT, CRASHED, MEMORY):
         return _flagged(told, found.status)
     if found.status != RIGHT:
-        return _partly(told, strange, yardstick)
+        return _partly(told, found, strange, yardstick)
     if yardstick and (other := yardstick.why_other(found)):
         what = "right in the cases of its check, and not for inputs that it does not show"
         what += f": {other}" if found.raised or not strange else ""  # its values could be made to tell the inputs
@@ -110,13 +115,17 @@ def _flagged(mark: Mark, flag: str) -> Mark:
     return replace(mark, flags=(*mark.flags, flag))
 
 
-def _partly(mark: Mark, strange: list[str], yardstick: Yardstick | None) -> Mark:
+def _partly(mark: Mark, found: Verdict, strange: list[str], yardstick: Yardstick | None) -> Mark:
     """With the points of the cases that were right before the one that is not; an answer that could have said so itself
-    has none of them."""
+    has none of them, nor one that is right for those cases alone."""
     if not mark.cases or not yardstick:
         return mark
     if strange:
         return _flagged(mark, UNVERIFIED)
+    if not yardstick.partly_right(found):
+        cases = f"{len(mark.cases)} of {len(yardstick.cases)} cases"
+        what = f"right in {cases} of its check, and for no input that it does not show"
+        return replace(_flagged(mark, HIDDEN), reason=what)
     return replace(mark, points=partial_points(mark.most, len(mark.cases), len(yardstick.cases)))
 
 

@@ -1,4 +1,4 @@
-"""The check's verdict on answers, from a jail."""
+"""The check's verdict on answers, and their values for hidden inputs, each from a jail."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from threading import Lock
 from typing import Any
 
 import labs_helpers
+from labs_helpers.grading.hidden import key_of
 from labs_helpers.grading.jails.bubblewrap import LIMITS, Limits, run_in_jail
 from labs_helpers.grading.ranks.broker import ON_RANKS, values_on_ranks
 from labs_helpers.grading.reading.lab_imports import used_by
@@ -29,7 +30,8 @@ STARTER = "from labs_helpers.grading.jails.inside import main; main()"
 class Verdict:
     """status: RIGHT, WRONG, CRASHED (the process died), `memory.MEMORY` (it needed too much), TIMEOUT, or FAILED: the
     check itself did. lines: of the cases that passed. message: the check's, for the student. values: what the hidden
-    inputs gave, as `values.written` has it, None where there are none; or `raised`, the name of an error."""
+    inputs gave, as `values.written` has it, None where there are none; where it raised, those before, and the name of
+    the error."""
 
     status: str
     lines: tuple[str, ...] = ()
@@ -43,30 +45,33 @@ def verdicts(
     imports: Iterable[str],
     limits: Limits = LIMITS,
     *,
-    seed: int = 0,
-    checks: bool = True,
+    seed: int | None = None,
+    apart: bool = False,
     over: Callable[[], object] | None = None,
     run_in: Callable[..., str] = run_in_jail,
 ) -> list[Verdict]:
-    """What the course's check says of each of some answers of one submission, in one jail. imports: the lab's
-    statements (`imports_of`). seed: of the hidden inputs. checks: False for their values alone, in a jail in which no
-    reference is; ranks that send messages alone have a jail each (ranks/). over: is asked meanwhile, and ends the jail:
+    """What the course's check says of each of some answers of one submission, in one jail; with the seed of the hidden
+    inputs their values alone, in a jail in which no reference is. imports: the lab's statements (`imports_of`). apart:
+    for values, ranks that send messages alone have a jail each (ranks/). over: is asked meanwhile, and ends the jail:
     ProcessStopped. run_in: the jail, of `jails.Jail`.
 
-    The jail can read the course, its references included, and what runs in it could tell the check lies, of the other
-    answers too: only answers of which that is not to be feared go there together and are to be believed.
+    What runs beside a check could say in its words whatever it can read: nothing in its jail tells the hidden inputs.
+    That jail can read the course, its references included, and what runs in it could tell the check lies, of the other
+    answers too: only answers of which that is not to be feared go there together and are to be believed. Where hidden
+    inputs are, nothing but values is taken from.
     """
-    if not checks and run_in is run_in_jail and {answer.shipped.id for answer in answers} <= ON_RANKS:
+    if apart and seed is not None and run_in is run_in_jail and {answer.shipped.id for answer in answers} <= ON_RANKS:
         return [_on_ranks(answer, imports, limits, seed) for answer in answers]
     jobs = [
         {"token": secrets.token_hex(16), "exercise": answer.shipped.id, "name": answer.shipped.name,
-         "imports": used_by(answer, imports), "before": list(answer.before), "source": answer.source}
+         "key": None if seed is None else key_of(seed, answer.shipped.id), "imports": used_by(answer, imports),
+         "before": list(answer.before), "source": answer.source}
         for answer in answers
     ]  # fmt: skip
     lab = answers[0].shipped.id.partition("/")[0]
-    given = {"lab": lab, "seconds": limits.seconds, "seed": seed, "checks": checks, "jobs": jobs}
+    given = {"lab": lab, "seconds": limits.seconds, "checks": seed is None, "jobs": jobs}
     course = Path(labs_helpers.__file__).parent
-    hidden = [] if checks else sorted(course.glob("*/lab*/exercises"))
+    hidden = [] if seed is None else sorted(course.glob("*/lab*/exercises"))
     readable = [course, course.parent / "results"]
     why = "the process that ran it ended without a word"
     try:

@@ -12,7 +12,9 @@ from functools import cache
 from typing import Any
 
 from labs_helpers.course.stub import cell_of
+from labs_helpers.grading.hidden.agreement import any_right
 from labs_helpers.grading.hidden.values import NoValue, difference, read
+from labs_helpers.grading.hidden_values import hidden_values
 from labs_helpers.grading.jails.bubblewrap import LIMITS, Limits
 from labs_helpers.grading.reading.lab_imports import imports_of
 from labs_helpers.grading.reading.notebook_file import read_cells
@@ -27,22 +29,36 @@ class NoYardstick(RuntimeError):
 
 @dataclass(frozen=True)
 class Yardstick:
-    """cases: the lines of an exercise's check. values: what its hidden inputs give, or None. source: its answer."""
+    """cases: the lines of an exercise's check. values: what its hidden inputs give, or None; other: of another seed.
+    source: its answer."""
 
     cases: tuple[str, ...]
     values: Any
     source: str
+    other: Any = None
 
     def why_other(self, found: Verdict) -> str:
         """How an answer's values differ from these, without a word of the inputs; '' where they do not."""
         if self.values is None:
             return ""
+        if found.raised:
+            return "raises an error"  # its name could be chosen to tell the inputs
         if found.values is None:
-            return f"raises {found.raised}" if found.raised else "gives no values"
+            return "gives no values"
         try:
             return difference(read(found.values), read(self.values))
         except NoValue as error:
             return f"gives {error}"
+
+    def partly_right(self, found: Verdict) -> bool:
+        """Whether anything that an answer gives is as here, and not by chance."""
+        if self.values is None:
+            return True
+        try:
+            given = read(found.values)
+        except NoValue:
+            return False
+        return isinstance(given, list) and any_right(given, read(self.values), read(self.other or []))
 
 
 def yardsticks(
@@ -54,13 +70,18 @@ def yardsticks(
     """
     sources = own_answers(lab)
     answers = [Answer(one, sources[one.id]) for one in shipped_exercises(lab) if one.id in sources]
-    found = judge(answers, imports_of(read_cells(lab.path)), limits, seed=seed)
+    imports = imports_of(read_cells(lab.path))
+    found = judge(answers, imports, limits)
     said = dict(zip((answer.shipped.id for answer in answers), found, strict=True))
-    for exercise, one in said.items():
+    given, other = (hidden_values(answers, sources, imports, limits, one, judge) for one in (seed, seed + 1))
+    for exercise, one in [*said.items(), *given.items(), *other.items()]:
         if one.status != RIGHT or one.raised:
             what = one.message or f"for hidden inputs it raises {one.raised}"
             raise NoYardstick(f"the course's own answer to {exercise} is found {one.status} here: {what}")
-    return {exercise: Yardstick(one.lines, one.values, sources[exercise]) for exercise, one in said.items()}
+    return {
+        exercise: Yardstick(one.lines, given[exercise].values, sources[exercise], other[exercise].values)
+        for exercise, one in said.items()
+    }
 
 
 @cache

@@ -17,9 +17,18 @@ from typing import Any
 from labs_helpers.authoring.references import reference
 from labs_helpers.labs import lab
 from tests.gemm.lab02.test_planted_bugs import TestLab02
-from tests.grading.written import Changes, mark_of, planted_cell, share_passed, solved, with_answers
+from tests.grading.written import (
+    Changes,
+    mark_of,
+    planted_cell,
+    right_beside_its_check,
+    share_passed,
+    solved,
+    with_answers,
+)
 
 LAB = lab("02")
+SEED = 11  # of the hidden inputs
 EXERCISES = {one.id: one for one in LAB.exercises()}
 STUBS = {mark_of(cell): "".join(cell["source"]) for cell in json.loads(LAB.path.read_text())["cells"] if mark_of(cell)}
 SOLVED = solved(LAB)
@@ -86,7 +95,8 @@ class Author:
         if key not in self.shares:
             right, cases = share_passed(LAB, EXERCISES[id], changes, self.folder)
             assert right < cases, f"{id}: a bug that its check does not see: {changes}"
-            self.shares[key] = right / cases
+            counts = right and right_beside_its_check(LAB, EXERCISES[id], changes, self.folder, SEED)
+            self.shares[key] = right / cases if counts else 0.0
         return self.shares[key]
 
 

@@ -132,12 +132,12 @@ def left_behind(run: Run, folder: Path) -> list[str]:
 def main() -> None:
     prepare_triton()
     from tests.grading.broken_files import FILES, make_class
-    from tests.grading.class_of_200 import drawn
+    from tests.grading.class_of_200 import SEED, drawn
 
     count, folder = int(sys.argv[1]), Path(sys.argv[2])
     made = make_class(folder, drawn(count - count // 10), list(FILES)[: count // 10], seed=7)
     stops = [(count // 5, signal.SIGINT), (count // 2, signal.SIGINT), (count * 3 // 4, signal.SIGKILL)]
-    run = grade(folder, stops, ["--seed", "11"], timeout=7200)
+    run = grade(folder, stops, ["--seed", str(SEED)], timeout=7200)
     print(*faults(made, run, folder), sep="\n")
     load = ", ".join(f"{x:.1f}" for x in os.getloadavg())
     print(f"{count} submissions: {run.seconds / 60:.1f} min, {run.busy / 60:.1f} of a core; load at the end {load}")

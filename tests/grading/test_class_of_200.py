@@ -11,7 +11,7 @@ from labs_helpers.grading.jails.bubblewrap import why_not
 from labs_helpers.grading.reading.notebook_file import Unreadable
 from labs_helpers.grading.reading.submission import read_submission
 from tests.grading.broken_files import BIG, FILES, LAB, add_broken, make_class
-from tests.grading.class_of_200 import drawn
+from tests.grading.class_of_200 import SEED, drawn
 from tests.grading.interrupted import faults, grade
 
 OF_12 = ["several", "own_helpers", "syntax_error", "renamed", "deleted", "doubled", "reordered", "edited_metadata",
@@ -44,10 +44,11 @@ def add_broken_link(folder):
 
 
 @pytest.mark.soak
+@pytest.mark.timeout(1300)
 @pytest.mark.skipif(bool(why_not()), reason=why_not())
 def test_a_class_of_12_that_is_interrupted_and_killed_gets_its_points(tmp_path):
     made = make_class(tmp_path, OF_12, ["two files", "patched check"], seed=3)
-    run = grade(tmp_path, STOPS, ["--seed", "11"], timeout=1200)
+    run = grade(tmp_path, STOPS, ["--seed", str(SEED)], timeout=1200)
     assert faults(made, run, tmp_path) == []
     assert not any("Traceback" in log for log in run.log)
     assert len(run.log) == len(STOPS) + 1 and run.status == 3  # cells that were deleted are to be looked at

@@ -19,7 +19,8 @@ from labs_helpers.grading.reading.inbox import BadInbox, class_list, students
 from labs_helpers.grading.results import gradebook
 from labs_helpers.grading.results import publish as results
 from labs_helpers.grading.results.gradebook import GRADED, LATE, REVIEW, Record, load, record_path, save
-from labs_helpers.labs import LABS
+from labs_helpers.labs import LABS, ROOT
+from labs_helpers.launch.process import run
 
 LAB = LABS[0]
 MARKS = (
@@ -121,6 +122,25 @@ def test_grades_say_what_is_open_and_overrides_win(tmp_path):
     (tmp_path / "o.csv").write_text("id,exercise,points\nada,00/1,many\n")
     with pytest.raises(ValueError, match="line 2: id, exercise and points are needed"):
         gradebook.load_overrides(tmp_path / "o.csv")
+
+
+@pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@x", " =1", "\t=1", "＝1", "'=1", "\n@x"])
+def test_no_cell_of_a_table_is_a_formula_or_hides_what_it_is(text):
+    odd = f"{text}\x1b]0;x\x07\u202e\r"
+    record = Record("ada", REVIEW, (Mark("00/0", None, 5, "review", odd, (odd,)),), reason=odd, flags=(odd,))
+    tables = (
+        gradebook.grades_csv([record, Record(text, GRADED)], {"ada": odd}, ["00/0"], 0),
+        gradebook.review_csv([record]),
+    )
+    assert not {"\x1b", "\x07", "\u202e"} & {*"".join(tables)}
+    cells = [cell for table in tables for row in csv.reader(io.StringIO(table)) for cell in row]
+    assert not [cell for cell in cells if cell.strip().startswith(("=", "+", "-", "@", "＝"))]
+
+
+def test_a_mark_for_spreadsheets_makes_no_two_ids_one():
+    students = ["=1", "'=1", "''=1", " =1", "' =1", "1"]
+    rows = csv.DictReader(io.StringIO(gradebook.grades_csv([Record(one, GRADED) for one in students], {}, [], 0)))
+    assert len({row["id"] for row in rows}) == len(students)
 
 
 def measured(monkeypatch, why_not=""):
@@ -242,6 +262,47 @@ def test_missing_unknown_and_late_are_listed(graded, tmp_path):
     assert found["bob"]["status"] == "missing" and found["who"]["late days"] == "0"
     look = {row["id"]: row["what"] for row in rows_of(tmp_path / "out" / "review.csv")}
     assert look == {"bob": "nothing was handed in", "who": "not in the class"}
+
+
+def test_pages_are_of_those_in_the_table_and_records_are_kept(graded, tmp_path):
+    for name in ("ada", "bob", "cy"):
+        notebook(tmp_path / "inbox" / f"{name}.ipynb")
+    assert graded() == 0
+    for name in ("bob", "cy"):
+        (tmp_path / "inbox" / f"{name}.ipynb").unlink()
+    (tmp_path / "class.csv").write_text("id\nada\ncy\n")
+    assert graded("--class", str(tmp_path / "class.csv")) == 3
+    out = tmp_path / "out"
+    assert [row["id"] for row in rows_of(out / "grades.csv")] == ["ada", "cy"]
+    assert [path.name for path in (out / "feedback").iterdir()] == ["ada.html"]
+    assert [path.name for path in (out / "graded").glob("*.ipynb")] == ["ada.ipynb"]
+    assert sorted(path.stem for path in (out / "records").iterdir()) == ["ada", "bob", "cy"]
+    for name in ("bob", "cy"):
+        notebook(tmp_path / "inbox" / f"{name}.ipynb")
+    assert graded() == 0 and len(graded.asked) == 3 and len([*(out / "feedback").iterdir()]) == 3
+
+
+def test_without_nbval_there_is_no_older_report_either(graded, tmp_path, monkeypatch):
+    monkeypatch.setattr(results, "junit", lambda out, *given: (out / "junit.xml").write_text("x") and [])
+    notebook(tmp_path / "inbox" / "ada.ipynb")
+    assert graded() == 0 and (tmp_path / "out" / "junit.xml").exists()
+    assert "junit.xml" in (tmp_path / "out" / "index.html").read_text()
+    assert graded("--no-nbval") == 0 and not (tmp_path / "out" / "junit.xml").exists()
+    assert "junit.xml" not in (tmp_path / "out" / "index.html").read_text()
+    assert "--no-nbval" in run(
+        ["make", "-n", "-o", ".venv/.set-up", "grade", "LAB=00", "NBVAL=no"], timeout=20, cwd=ROOT
+    )
+
+
+def test_namesakes_have_a_row_each_and_a_line_that_says_why(graded, tmp_path):
+    for number in (111, 222):
+        notebook(tmp_path / "inbox" / f"Ada Smith_{number}_assignsubmission_file_" / "x.ipynb")
+    (tmp_path / "class.csv").write_text("id,name\n111,Ada Smith\nas2,Ada Smith\n")
+    assert graded("--class", str(tmp_path / "class.csv")) == 3 and len(graded.asked) == 2
+    status = {row["id"]: row["status"] for row in rows_of(tmp_path / "out" / "grades.csv")}
+    assert status == {"111": "graded", "Ada Smith_222": "graded", "as2": "missing"}
+    look = {row["id"]: row["what"] for row in rows_of(tmp_path / "out" / "review.csv")}
+    assert "with the id Ada Smith_222 it would; not in the class" in look["Ada Smith_222"]
 
 
 def test_usage_and_a_machine_without_a_jail(graded, tmp_path, monkeypatch, capsys):

@@ -8,7 +8,7 @@ from labs_helpers.grading import marks as module
 from labs_helpers.grading.hidden.values import written
 from labs_helpers.grading.jails.bubblewrap import why_not
 from labs_helpers.grading.marks import HIDDEN, OPEN, REVIEW, UNVERIFIED
-from labs_helpers.grading.reading.own_cells import needed
+from labs_helpers.grading.reading.own_cells import OwnCells
 from labs_helpers.grading.verdict import FAILED, RIGHT, TIMEOUT, WRONG, Verdict
 from labs_helpers.grading.yardstick import NoYardstick, Yardstick, own_answers, yardsticks
 from labs_helpers.labs import LABS
@@ -43,7 +43,7 @@ def hand_in(tmp_path):
     return write
 
 
-def believing(answers, imports, limits, seed):
+def believing(answers, imports, limits, seed=None, apart=False):
     return [Verdict(RIGHT, ("a case",)) for _ in answers]
 
 
@@ -68,16 +68,15 @@ def test_each_answer_costs_its_own_points_and_says_why(hand_in):
 
     together = []
 
-    def judge(answers, imports, limits, seed, checks=True):
-        together.append(([answer.shipped.id for answer in answers], checks))
+    def judge(answers, imports, limits, seed=None, apart=False):
+        together.append([answer.shipped.id for answer in answers])
         return [said.get(answer.shipped.id, Verdict(RIGHT)) for answer in answers]
 
     found = {mark.exercise: mark for mark in marks(hand_in(LAB, sources), LAB, judge=judge)}
     assert (found[one.id].points, found[one.id].reason) == (0, "SyntaxError in line 1: invalid syntax")
     assert (found[two.id].points, found[two.id].status) == (None, REVIEW) and "import os" in found[two.id].reason
     assert (found[three.id].points, found[three.id].reason) == (0, "the sum is off")
-    # What is not plain runs alone, and once more without references.
-    assert together == [([three.id, four.id], True), ([two.id], True), ([two.id], False)]
+    assert together == [[three.id, four.id], [two.id]]  # what is not plain runs alone
     assert found[four.id].points is None and found[four.id].reason == "the check itself failed: KeyError: 1"
 
 
@@ -87,7 +86,7 @@ def test_a_students_own_cells_count_where_the_answer_reads_them(hand_in):
     plain = solution(LAB, one)
     seen = []
 
-    def judge(answers, imports, limits, seed, checks=True):
+    def judge(answers, imports, limits, seed=None, apart=False):
         seen.append(answers[0].before)
         return [Verdict(RIGHT)]
 
@@ -110,6 +109,7 @@ def test_cells_nested_without_end_cost_the_answer_that_reads_them(hand_in):
 
 def test_what_is_needed_is_found_through_others():
     cells = ["a = 1\nb = a\nc = 3", "import math\nfrom x import y as z", "d += 1\nprint(d)"]
+    needed = OwnCells().needed
     assert needed(cells, "b; z") == ("a = 1", "b = a", "from x import y as z")
     assert needed(cells, "math.pi + d") == ("import math", "d += 1") and needed(cells, "e") == ()
 
@@ -121,7 +121,7 @@ def test_cases_that_were_right_have_their_share_of_the_points(hand_in):
     path = hand_in(LAB, sources)
     measure = {one.id: Yardstick(("a", "b", "c"), None, "") for one in LAB.exercises()}
 
-    def judge(answers, imports, limits, seed):
+    def judge(answers, imports, limits, seed=None, apart=False):
         return [Verdict(TIMEOUT if one.shipped.id == four.id else WRONG, ("a",), "no") for one in answers]
 
     found = marks(path, LAB, judge, measure)
@@ -138,7 +138,7 @@ def test_other_values_for_hidden_inputs_have_no_points(hand_in):
     measure = {exercise.id: Yardstick(("a",), [written(1.0)], "") for exercise in (one, two)}
     for value, said in ((2.0, "other values"), ("x", "another value"), ({"pickle": 1}, "gives KeyError: 'dtype'")):
 
-        def judge(answers, imports, limits, seed, checks=True, value=value):
+        def judge(answers, imports, limits, seed=None, apart=False, value=value):
             text = value if isinstance(value, dict) else written(value)
             return [Verdict(RIGHT, ("a",), values=[text])] * len(answers)
 
@@ -147,22 +147,48 @@ def test_other_values_for_hidden_inputs_have_no_points(hand_in):
         assert (first.points, first.status, first.flags) == (0, WRONG, (HIDDEN,))
         assert said in first.reason, first.reason
 
-    def without_checks(answers, imports, limits, seed, checks=True):
-        return [Verdict(RIGHT, ("a",), values=[written(1.0)] if checks else None, raised="" if checks else "OSError")]
+    def of_its_own(answers, imports, limits, seed=None, apart=False):
+        raised = "OSError" if apart else ""
+        return [Verdict(RIGHT, ("a",), values=[written(1.0)], raised=raised) for _ in answers]
 
-    first, second, *_ = marks(path, LAB, without_checks, measure)
+    first, second, *_ = marks(path, LAB, of_its_own, measure)
     assert first.points == one.points and (second.points, second.flags) == (0, (HIDDEN,))
-    assert second.reason.endswith("raises OSError")
+    assert second.reason.endswith("raises an error")
+
+    def endless(answers, imports, limits, seed=None, apart=False):
+        return [Verdict(TIMEOUT if seed else RIGHT, ("a",), "a word") for _ in answers]
+
+    first, second, *_ = marks(path, LAB, endless, measure)
+    assert (first.points, first.flags) == (second.points, second.flags) == (0, (TIMEOUT,))
+    assert "a word" not in first.reason + second.reason
+
+
+def test_who_is_right_for_nothing_but_cases_of_the_check_has_no_share(hand_in):
+    one, two, *_ = LAB.exercises()
+    path = hand_in(LAB, {one.id: solution(LAB, one), two.id: solution(LAB, two)})
+    right = [written(value) for value in (10_007, 20_011, 0.3)]
+    measure = {each.id: Yardstick(("a", "b", "c"), right, "", [written(1)] * 3) for each in (one, two)}
+    given = {one.id: [written(3)], two.id: right[:2]}
+
+    def judge(answers, imports, limits, seed=None, apart=False):
+        return [
+            Verdict(RIGHT, values=given[each.shipped.id], raised="KeyError") if seed else Verdict(WRONG, ("a",), "no")
+            for each in answers
+        ]
+
+    table, honest, *_ = marks(path, LAB, judge, measure)
+    assert (table.points, table.flags, table.status) == (0, (HIDDEN,), WRONG) and "1 of 3 cases" in table.reason
+    assert (honest.points, honest.flags, honest.reason) == (round(two.points / 3, 1), (), "no")
 
 
 def test_where_the_courses_own_answers_do_not_pass_nobody_is_graded():
-    def judge(answers, imports, limits, seed):
+    def judge(answers, imports, limits, seed=None, apart=False):
         return [Verdict(RIGHT, ("a",)) for _ in answers[1:]] + [Verdict(FAILED, (), "no Triton here")]
 
     with pytest.raises(NoYardstick, match=f"answer to {LAB.exercises()[-1].id} is found failed here: no Triton here"):
         yardsticks(LAB, 7, judge=judge)
     with pytest.raises(NoYardstick, match="for hidden inputs it raises TypeError"):
-        yardsticks(LAB, 7, judge=lambda answers, *given, seed: [Verdict(RIGHT, raised="TypeError")] * len(answers))
+        yardsticks(LAB, 7, judge=lambda answers, *given, **seed: [Verdict(RIGHT, raised="TypeError")] * len(answers))
 
 
 @pytest.mark.skipif(bool(why_not()), reason=why_not())

@@ -6,6 +6,7 @@ import importlib
 import pytest
 
 from labs_helpers.course.stub import cell_of
+from labs_helpers.grading.trust import plain_answer
 from labs_helpers.grading.trust.plain_answer import beyond
 from labs_helpers.grading.trust.vocabulary import vocabulary
 from labs_helpers.labs import LABS
@@ -147,3 +148,9 @@ def test_the_vocabulary_holds_no_module():
         for word in rest:
             value = getattr(value, word, None)
         assert not rest or not isinstance(value, types.ModuleType) or chain in ("torch.nn.functional",), chain
+
+
+def test_what_a_class_stores_is_worked_out_once():
+    source = "class Own:\n    def __init__(self):\n" + "        self.a = self.b = 1\n" * 300
+    before = plain_answer._made_by.cache_info().misses
+    assert beyond(source, WORDS) == [] and plain_answer._made_by.cache_info().misses == before + 1

@@ -18,11 +18,18 @@ import pytest
 
 from labs_helpers.authoring.references import reference
 from labs_helpers.grading.jails.bubblewrap import why_not
-from labs_helpers.grading.marks import UNVERIFIED, Mark, marks, words_of
+from labs_helpers.grading.marks import HIDDEN, UNVERIFIED, Mark, marks, words_of
 from labs_helpers.grading.trust.plain_answer import beyond
 from labs_helpers.grading.yardstick import yardsticks
 from labs_helpers.labs import LABS, Lab
-from tests.grading.written import Changes, planted_cell, share_passed, solved, with_answers
+from tests.grading.written import (
+    Changes,
+    planted_cell,
+    right_beside_its_check,
+    share_passed,
+    solved,
+    with_answers,
+)
 from tests.notebooks.complete import module_of_bugs, planted_in
 
 SEED, DRAWN = 5, None if os.environ.get("PLANTED") == "all" else 2  # of each exercise
@@ -64,8 +71,10 @@ def fault(lab: Lab, exercise: Any, changes: Changes, mark: Mark, folder: Path) -
     """What is not right about the mark of a planted bug, or ''."""
     strange = bool(beyond(mark.source, words_of(exercise.id)))
     right, cases = share_passed(lab, exercise, changes, folder)
-    points = 0 if strange else round(exercise.points * right / cases, 1)
-    if right < cases and mark.points == points and (not strange or not right or UNVERIFIED in mark.flags):
+    told = UNVERIFIED if strange else HIDDEN
+    counts = not strange and (not right or right_beside_its_check(lab, exercise, changes, folder, SEED))
+    points = round(exercise.points * right / cases, 1) if counts else 0
+    if right < cases and mark.points == points and (counts or not right or told in mark.flags):
         return ""
     return f"{mark.points} points, {mark.status}, where {right} of {cases} cases are right: {mark.reason[:200]}"
 

@@ -5,9 +5,11 @@ import os
 
 import pytest
 
+from labs_helpers.grading.reading import own_cells, submission
 from labs_helpers.grading.reading.notebook_file import MOST_BYTES, Cell, Unreadable, read_cells
+from labs_helpers.grading.reading.own_cells import MOST_BROUGHT, whole
 from labs_helpers.grading.reading.plain_python import MOST_CHARACTERS, plain_python
-from labs_helpers.grading.reading.submission import read_submission, shipped_exercises
+from labs_helpers.grading.reading.submission import MOST_CODE, read_submission, shipped_exercises
 from labs_helpers.labs import LABS
 
 LAB = LABS[0]
@@ -64,6 +66,54 @@ def test_an_answer_comes_with_the_students_own_cells_above_it(handed_in, exercis
 
 def code(source, **metadata):
     return {"cell_type": "code", "source": source, "metadata": metadata, "outputs": [], "execution_count": None}
+
+
+def counted(monkeypatch, module, name):
+    """How often the module calls its function of that name with what."""
+    calls, function = [], getattr(module, name)
+    monkeypatch.setattr(module, name, lambda given: calls.append(given) or function(given))
+    return calls
+
+
+def test_each_own_cell_is_parsed_once_for_all_exercises(handed_in, exercises, monkeypatch):
+    own = [f"a{n} = a{n - 1}" for n in range(1, 300)]
+
+    def change(cells):
+        for one in exercises:
+            cell_of(cells, one.grade_id)["source"] = solved(one, "return a299")
+        cells[:0] = [code(text) for text in ("a0 = 1", *own)]
+
+    parsed, looked_at = counted(monkeypatch, submission, "plain_python"), counted(monkeypatch, own_cells, "_bound")
+    found = whole(handed_in(change).values())
+    assert [answer.before for answer in found] == [("a0 = 1", *own)] * len(exercises)
+    assert parsed.count(own[7]) == 1 and len(looked_at) == 300
+
+
+def test_more_code_than_anybody_writes_is_not_read(handed_in, exercises):
+    def change(cells):
+        cells[:0] = [code(f"a{n} = '{'x' * (size - 10)}'") for n in range(MOST_CODE // size + 1)]
+
+    size = MOST_CHARACTERS - 1
+    with pytest.raises(Unreadable, match=f"characters in all; more than {MOST_CODE:,} are not read"):
+        handed_in(change)
+    size = MOST_CODE  # a cell that is no cell costs nothing
+    assert not any(answer.attempted for answer in handed_in(change).values())
+
+
+def test_an_answer_that_needs_more_than_anybody_writes_costs_its_own_points(handed_in, exercises):
+    def change(cells):
+        cell_of(cells, exercises[0].grade_id)["source"] = solved(exercises[0], "return a0 + a1")
+        cell_of(cells, exercises[1].grade_id)["source"] = solved(exercises[1], "return a0")
+        cells[:0] = [code(f"a{n} = '{'x' * (MOST_BROUGHT - 100)}'") for n in range(2)]
+
+    one, two, *_ = whole(handed_in(change).values())
+    assert "characters of the notebook's own cells" in one.problem and one.before == ()
+    assert not two.problem and len(two.before) == 1
+
+
+@pytest.mark.parametrize("lab", LABS, ids=lambda lab: lab.number)
+def test_a_solved_lab_has_a_tenth_of_the_code_that_is_read(lab):
+    assert sum(len(cell.source) for cell in read_cells(lab.path) if cell.code) < MOST_CODE / 10
 
 
 def test_cells_deleted_doubled_renamed_and_reordered_are_found_and_flagged(handed_in, exercises):

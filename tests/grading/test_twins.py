@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from labs_helpers.compile.source import plain
-from labs_helpers.grading.results.twins import ENOUGH, Pair, same_as_reference, twins
+from labs_helpers.grading.results.twins import ENOUGH, MOST_NODES, Pair, _form, same_as_reference, twins
 from labs_helpers.labs import LABS, ROOT
 from tests.collectives.lab06.right_answers import DIFFERENT
 
@@ -123,6 +123,11 @@ def test_what_is_short_shipped_or_no_python_says_nothing():
     added = "\n    alpha = alpha * 1.0\n    return alpha, beta, crossover\n"
     answers = [changed(REFERENCES["fit_cost"], [("\n    return alpha, beta, crossover\n", added)]) for _ in range(2)]
     assert pairs(dict(zip(("ada", "bob"), answers, strict=True))) == set()
+
+
+def test_of_a_long_answer_the_beginning_is_compared():
+    assert len(_form("x = 1\n" * 2 * MOST_NODES)) <= 2 * MOST_NODES
+    assert pairs({"ada": ODD + "x = 1\n" * MOST_NODES, "bob": ODD + "x = 1\n" * 2 * MOST_NODES}) == {("ada", "bob")}
 
 
 def test_in_a_class_of_200_that_works_alone_nobody_is_like_another():

@@ -6,6 +6,7 @@ import pytest
 
 from labs_helpers.course.stub import cell_of
 from labs_helpers.grading import verdict as module
+from labs_helpers.grading.hidden import key_of
 from labs_helpers.grading.jails.bubblewrap import LIMITS, Limits, why_not
 from labs_helpers.grading.reading.lab_imports import imports_of, used_by
 from labs_helpers.grading.reading.notebook_file import read_cells
@@ -83,8 +84,25 @@ def test_ranks_that_only_send_messages_have_jails_of_their_own(monkeypatch):
     monkeypatch.setattr(module, "values_on_ranks", lambda answer, imports, seed, limits: {"values": [seed]})
     lab = next(lab for lab in LABS if lab.number == "06")
     one = shipped_exercises(lab)[1]
-    found = verdicts([Answer(one, "")], [], seed=7, checks=False)
+    found = verdicts([Answer(one, "")], [], seed=7, apart=True)
     assert [(each.status, each.values) for each in found] == [(RIGHT, [7])]
+
+
+def test_a_jail_is_told_of_the_hidden_inputs_or_of_the_check(first):
+    """Never the seed: of that, what an exercise's inputs are drawn from, and then there is no reference."""
+    seed, given, empty = 836_124_907_551, [], []
+
+    def run_in(command, readable, limits, hidden, *, input, **_):
+        given.append(input)
+        empty.append(any("lab00" in str(path) for path in hidden))
+        return ""
+
+    answers = [Answer(one, "") for one in shipped_exercises(LAB)[:2]]
+    for told in (None, seed):
+        verdicts(answers, IMPORTS, seed=told, run_in=run_in)
+    keys = [str(key_of(seed, one.shipped.id)) for one in answers]
+    assert not any(str(seed) in text for text in given) and empty == [False, True]
+    assert [[key in text for key in keys] for text in given] == [[False, False], [True, True]] and len({*keys}) == 2
 
 
 def test_outside_of_a_jail_nothing_is_run_or_ended():

@@ -9,9 +9,14 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from warnings import catch_warnings, simplefilter
 
 from labs_helpers.authoring.references import reference, solved_cell
 from labs_helpers.compile.source import plain
+from labs_helpers.grading.hidden import key_of
+from labs_helpers.grading.hidden.answer_values import values
+from labs_helpers.grading.verdict import WRONG, Verdict
+from labs_helpers.grading.yardstick import Yardstick
 from labs_helpers.labs import Lab
 from tests.planted import planted
 
@@ -63,6 +68,19 @@ def passed(exercise: Any, function: Callable[..., Any]) -> int:
         for _ in exercise._trials(function):
             count += 1
     return count
+
+
+def right_beside_its_check(lab: Lab, exercise: Any, changes: Changes, folder: Path, seed: int) -> bool:
+    """Whether a planted bug is right for any hidden input of the seed, found in this process and in no jail."""
+    function = reference(lab, exercise)
+
+    def given(function: Callable[..., Any], seed: int) -> Any:
+        with catch_warnings():  # which are errors in tests
+            simplefilter("ignore")
+            return values({"exercise": exercise.id, "key": key_of(seed, exercise.id)}, function)["values"]
+
+    measure = Yardstick((), given(function, seed), "", given(function, seed + 1))
+    return measure.partly_right(Verdict(WRONG, values=given(planted(function, folder, *changes), seed)))
 
 
 def share_passed(lab: Lab, exercise: Any, changes: Changes, folder: Path) -> tuple[int, int]:

@@ -6,25 +6,32 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from labs_helpers.grading.hidden import generator, run_of
+import numpy as np
+
+from labs_helpers.grading.hidden import run_of
 from labs_helpers.grading.hidden.values import NoValue, written
 
 MOST = 2**18  # characters of an answer's values
 
 
 def values(job: dict[str, Any], function: Callable[..., Any]) -> dict[str, Any]:
-    """{"values": […]} for the inputs drawn from job["seed"]; {} where job["exercise"] has none.
+    """{"values": […]} for the inputs drawn from job["key"] (`key_of`); {} where job["exercise"] has none.
 
-    {"raised": …} where the function raises: by the name of a built-in error, because any other word of it could tell
-    the inputs.
+    Where the function raises, "raised" is there too, and "values" are those before: by the name of a built-in error,
+    because any other word of it could tell the inputs.
     """
     run = run_of(job["exercise"])
     if run is None:
         return {}
+    found, size = list[Any](), 0
     try:
-        found = [written(value) for value in run(function, generator(job["seed"], job["exercise"]))]
-        if len(json.dumps(found)) > MOST:
-            raise NoValue(f"more than {MOST} characters of values")
+        for value in run(function, np.random.default_rng(job["key"])):
+            text = written(value)
+            size += len(json.dumps(text)) + 2
+            if size > MOST:
+                raise NoValue(f"more than {MOST} characters of values")
+            found.append(text)
     except Exception as error:
-        return {"raised": next(kind.__name__ for kind in type(error).__mro__ if kind.__module__ == "builtins")}
+        kind = next(kind.__name__ for kind in type(error).__mro__ if kind.__module__ == "builtins")
+        return {"values": found, "raised": kind}
     return {"values": found}

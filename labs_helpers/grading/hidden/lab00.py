@@ -21,6 +21,8 @@ def programs_needed(function: Callable[..., Any], draw: np.random.Generator) -> 
 
 @hidden("00/1")
 def vector_add(function: Callable[..., Any], draw: np.random.Generator) -> Iterator[Any]:
+    n = 64 * int(draw.integers(2, 9))
+    yield launched(function, normal(draw, n), normal(draw, n), BLOCK=64)
     for blocks in ({}, {"BLOCK": 64}, {"BLOCK": 512}):
         n = int(draw.integers(2, 1500))
         yield launched(function, normal(draw, n), normal(draw, n), **blocks)
@@ -28,6 +30,9 @@ def vector_add(function: Callable[..., Any], draw: np.random.Generator) -> Itera
 
 @hidden("00/2")
 def transpose_copy(function: Callable[..., Any], draw: np.random.Generator) -> Iterator[Any]:
+    n = 32 * int(draw.integers(1, 4))
+    found = launched(function, normal(draw, n, n), BLOCK_M=32, BLOCK_N=32)
+    yield copied(found), found[0].is_contiguous()
     for blocks in ({}, {"BLOCK_M": 64, "BLOCK_N": 16}, {"BLOCK_M": 16, "BLOCK_N": 64}, {"BLOCK_M": 16}):
         M, N = map(int, draw.integers(2, 120, 2))
         found = launched(function, laid(draw, normal(draw, M, N)), **blocks)
@@ -36,6 +41,7 @@ def transpose_copy(function: Callable[..., Any], draw: np.random.Generator) -> I
 
 @hidden("00/3")
 def row_sum(function: Callable[..., Any], draw: np.random.Generator) -> Iterator[Any]:
+    yield launched(function, normal(draw, 5, 64 * int(draw.integers(1, 9))), BLOCK=64)
     for dtype, most, blocks in (
         (torch.float32, 500, {}),
         (torch.float32, 2000, {"BLOCK": 64}),
@@ -56,6 +62,7 @@ def five_operations(function: Callable[..., Any], draw: np.random.Generator) -> 
 
 @hidden("00/5")
 def rms_norm(function: Callable[..., Any], draw: np.random.Generator) -> Iterator[Any]:
+    yield launched(function, normal(draw, 5, 64 * int(draw.integers(1, 9))), eps=1e-6, BLOCK=64)
     for eps, scale, dtype, blocks in (
         (1e-6, 1.0, torch.float32, {}),
         (float(draw.uniform(2, 20)), 2.0, torch.float32, {"BLOCK": 64}),

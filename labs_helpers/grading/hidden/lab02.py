@@ -28,6 +28,8 @@ def traffic(function: Callable[..., Any], draw: np.random.Generator) -> Iterator
 
 @hidden("02/2")
 def copy_tiles(function: Callable[..., Any], draw: np.random.Generator) -> Iterator[Any]:
+    x = normal(draw, 32 * int(draw.integers(1, 4)), 64 * int(draw.integers(1, 4)))
+    yield copied(launched(function, x))
     for blocks in ({}, {"BLOCK_M": 16, "BLOCK_N": 32}, {"BLOCK_M": 64, "BLOCK_N": 16}, {"BLOCK_N": 128}):
         M, N = blocks.get("BLOCK_M", 32), blocks.get("BLOCK_N", 64)
         x = normal(draw, M * int(draw.integers(1, 4)), N * int(draw.integers(1, 4)))
@@ -36,6 +38,7 @@ def copy_tiles(function: Callable[..., Any], draw: np.random.Generator) -> Itera
 
 @hidden("02/3")
 def tile_matmul(function: Callable[..., Any], draw: np.random.Generator) -> Iterator[Any]:
+    yield launched(function, normal(draw, 64, 64), normal(draw, 64, 64))
     for blocks in ({"BLOCK_M": 32, "BLOCK_N": 16, "BLOCK_K": 64}, {"BLOCK_M": 16, "BLOCK_N": 64, "BLOCK_K": 16}, {}):
         M, N, K = (
             blocks.get(name, default) * int(draw.integers(1, 4 if blocks else 3))

@@ -36,11 +36,12 @@ def merge(function: Callable[..., Any], draw: np.random.Generator) -> Iterator[A
         found = function(*given)
         addresses = {tensor.data_ptr() for tensor in given}
         yield found, [tensor.data_ptr() in addresses for tensor in found]
-        yield before, [digest(tensor) for tensor in given]
+        yield before == [digest(tensor) for tensor in given]
 
 
 @hidden("04/3")
 def row_softmax(function: Callable[..., Any], draw: np.random.Generator) -> Iterator[Any]:
+    yield launched(function, normal(draw, 4, 64 * int(draw.integers(1, 4))), BLOCK=64)
     for level, dtype, BLOCK in (
         (0.0, torch.float32, 128),
         (150.0, torch.float32, 64),
@@ -88,6 +89,7 @@ CASES = (
 
 @hidden("04/4")
 def tile_attention(function: Callable[..., Any], draw: np.random.Generator) -> Iterator[Any]:
+    yield launched(function, *(normal(draw, 1, 2, 64, 32) for _ in "qkv"), 0.2, BLOCK_M=32, BLOCK_N=32)
     for dtype, level, blocks in (*CASES, (torch.float32, -100.0, {"BLOCK_M": 32, "BLOCK_N": 32})):
         M, N = int(draw.integers(1, 4)), int(draw.integers(1, 4)) + 3 * (level is None)
         q, k, v = operands(draw, blocks["BLOCK_M"] * M, blocks["BLOCK_N"] * N, 16, dtype, level)
@@ -106,6 +108,7 @@ def lengths(draw: np.random.Generator, number: int) -> tuple[int, int]:
 
 @hidden("04/5")
 def causal_attention(function: Callable[..., Any], draw: np.random.Generator) -> Iterator[Any]:
+    yield launched(function, *(normal(draw, 1, 2, 64, 32) for _ in "qkv"), 0.2, BLOCK_M=32, BLOCK_N=32)
     for number, (dtype, level, blocks) in enumerate((*CASES, CASES[0], CASES[0])):
         Lq, Lk = lengths(draw, number) if level is not None else (int(draw.integers(20, 60)), 80)
         yield launched(function, *operands(draw, Lq, Lk, 16, dtype, level), 0.25, **blocks)
@@ -115,6 +118,7 @@ def causal_attention(function: Callable[..., Any], draw: np.random.Generator) ->
 
 @hidden("04/6")
 def window_attention(function: Callable[..., Any], draw: np.random.Generator) -> Iterator[Any]:
+    yield launched(function, *(normal(draw, 1, 2, 64, 32) for _ in "qkv"), 20, 0.2, BLOCK_M=32, BLOCK_N=32)
     for number, (dtype, level, blocks) in enumerate((*CASES, CASES[0])):
         Lq, Lk = lengths(draw, number) if level is not None else (int(draw.integers(20, 60)), 80)
         yield launched(function, *operands(draw, Lq, Lk, 16, dtype, level), int(draw.integers(1, Lk)), 0.25, **blocks)

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from labs_helpers.collectives.practice.groups import practice_groups
-from labs_helpers.grading.hidden import hidden, normal
+from labs_helpers.grading.hidden import hidden, kept, normal
 from labs_helpers.grading.hidden.ranks import LIMIT_S, names_of
 from labs_helpers.tensor_parallel.practice import PracticeCommunication
 
@@ -73,8 +73,9 @@ def split_data(function: Function, draw: np.random.Generator) -> Iterator[Any]:
 @hidden("07/4")
 def naive_collect_forward_input(function: Function, draw: np.random.Generator) -> Iterator[Any]:
     for size, xs in _activations(draw, parts=False):
+        same = kept(xs)
         yield _ranks(function, size, lambda comm, x: _with_dtype(function(x, comm, comm.size)), xs)
-        yield xs
+        yield same()
 
 
 @hidden("07/5")
@@ -89,8 +90,9 @@ def naive_collect_backward_output(function: Function, draw: np.random.Generator)
 @hidden("07/6")
 def naive_collect_backward_x(function: Function, draw: np.random.Generator) -> Iterator[Any]:
     for size, grads in _activations(draw, parts=True):
+        same = kept(grads)
         yield _ranks(function, size, lambda comm, grad: _with_dtype(function(grad, comm, comm.size)), grads)
-        yield grads
+        yield same()
 
 
 @hidden("07/7")
@@ -113,8 +115,9 @@ def average_gradients(function: Function, draw: np.random.Generator) -> Iterator
         shapes += [(1, 1), (2, 0)]
         given = [[normal(draw, *shape[::-1]).permute(tuple(range(len(shape)))[::-1]) for shape in shapes]
                  for _ in range(size)]  # fmt: skip
+        same = kept(given)
         yield _ranks(function, int(size), means, given)
-        yield given
+        yield same()
 
 
 @hidden("07/10")
@@ -153,10 +156,11 @@ def _activations(draw: np.random.Generator, parts: bool) -> Iterator[tuple[int, 
     """(ranks, an array for each) of several dtypes, whole numbers, in any order in memory. parts: that the ranks divide
     the features."""
     orders = list(permutations(range(3)))
-    for size in (1, 2, *draw.integers(2, 6, 3)):
+    for number, size in enumerate((2, 1, *draw.integers(2, 6, 3))):
         shape = np.array(draw.integers(1, 6, 3))
         shape[2] *= size if parts else 1
-        dtype, order = DTYPES[draw.integers(len(DTYPES))], orders[draw.integers(len(orders))]
+        drawn = DTYPES[draw.integers(len(DTYPES))], orders[draw.integers(len(orders))]
+        dtype, order = drawn if number else (np.float64, orders[0])
         whole = draw.integers(-50, 50, (size, *shape[list(order)])).astype(dtype)
         if dtype is np.int64:  # what no float64 holds
             whole = whole + 2**58
@@ -174,8 +178,9 @@ def _layers(function: Function, draw: np.random.Generator, split: str) -> Iterat
     for size, dtype in ((1, torch.float32), (2, torch.float64), (int(draw.integers(3, 6)), torch.float32)):
         drawn = [_layer(draw, size, split, dtype) for _ in range(2)]
         own = [[layer[rank] for layer in drawn] for rank in range(size)]
+        same = kept(own)
         yield _ranks(function, size, both, own)
-        yield own
+        yield same()
 
 
 def _layer(

@@ -1,15 +1,15 @@
 """Runs in the jail: answers of one submission, each in a process of its own, and the course's own check of each.
 
-Reads {"lab": "02", "seconds": 60, "seed": 7, "checks": true, "jobs": […]} from stdin, and writes a line to stdout as
-soon as a job is done:
+Reads {"lab": "02", "seconds": 60, "checks": true, "jobs": […]} from stdin, and writes a line to stdout as soon as a job
+is done:
 
-    {"token": …, "exercise": "02/3", "name": …, "imports": […], "before": […], "source": …}
+    {"token": …, "exercise": "02/3", "key": …, "name": …, "imports": […], "before": […], "source": …}
     token {"status": "right" | "wrong" | "failed" | "crashed" | "memory" | "timeout", "lines": […], "message": …,
            "values": […]}
 
-lines: of the check's cases that passed. values: what the hidden inputs (hidden/) gave, where the check found nothing
-wrong. "checks": false asks for the values alone: no check and no reference is imported then. What an answer prints
-goes nowhere.
+lines: of the check's cases that passed. "checks": false asks for values, what the hidden inputs (hidden/) of each job's
+key gave, and for nothing else: no check and no reference is imported then. Only then has a job a key. What an answer
+prints goes nowhere.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ def main() -> None:
     for descriptor in (0, 1, 2):
         os.dup2(nowhere, descriptor)
     lab = _prepared(given["lab"], given["checks"])
-    _imported({line for job in given["jobs"] for line in job["imports"]})
+    _imported({line for job in given["jobs"] for line in job["imports"]}, given["checks"])
     for job in given["jobs"]:
-        found = _in_a_process(lab, job | {"seed": given["seed"]}, given["seconds"], told, end)
+        found = _in_a_process(lab, job, given["seconds"], told, end)
         os.write(told, f"{job['token']} {json.dumps(found)}\n".encode())
     os._exit(0)
 
@@ -69,12 +69,12 @@ def _prepared(number: str, checks: bool) -> Any:
     return lab
 
 
-def _imported(lines: Iterable[str]) -> None:
+def _imported(lines: Iterable[str], checks: bool) -> None:
     """What every answer's process would import for itself: of the course's own, nothing of a student's."""
     for line in lines:
         with contextlib.suppress(ImportError):  # where no reference is
             exec(line, {})
-    if "torch" in sys.modules:
+    if checks and "torch" in sys.modules:
         importlib.import_module("torch._dynamo")  # as the first hook into torch's operators does, in a second
 
 
@@ -118,14 +118,12 @@ def _has_ended(child: int) -> bool:
 
 
 def _found(lab: Any, job: dict[str, Any]) -> dict[str, Any]:
-    """What the check says of an answer, and what the hidden inputs give."""
-    if lab is None:
-        with contextlib.suppress(Exception):
-            return result("right") | values(job, defined(job, {}))
-        return result("failed", "its cells do not run where the course's references are not")
-    names: dict[str, Any] = {}
-    found = judged(lab, job, names)
-    return found | values(job, names[job["name"]]) if found["status"] == "right" else found
+    """What the check says of an answer; without a lab, what the hidden inputs give."""
+    if lab is not None:
+        return judged(lab, job)
+    with contextlib.suppress(Exception):
+        return result("right") | values(job, defined(job, {}))
+    return result("failed", "its cells do not run where the course's references are not")
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 import labs_helpers
+from labs_helpers.grading.hidden import key_of
 from labs_helpers.grading.hidden.answer_values import values
 from labs_helpers.grading.jails.bubblewrap import LIMITS, Limits, in_jail
 from labs_helpers.grading.ranks.pipe_comm import packed, unpacked
@@ -41,7 +42,7 @@ MOST_RANKS = 9  # in their hidden inputs
 def values_on_ranks(answer: Answer, imports: Iterable[str], seed: int, limits: Limits = LIMITS) -> dict[str, Any]:
     """What an answer to one of ON_RANKS gives for the hidden inputs, as `hidden_values.values` has it."""
     with ranks_in_jails(answer, imports, MOST_RANKS, limits) as function:
-        return values({"exercise": answer.shipped.id, "seed": seed}, function)
+        return values({"exercise": answer.shipped.id, "key": key_of(seed, answer.shipped.id)}, function)
 
 
 class RankLost(RuntimeError):

@@ -4,33 +4,76 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
 
 from labs_helpers.grading.reading.submission import Answer
 
+MOST_BROUGHT = 50_000  # characters of other cells for one answer; an own helper has some 1,000
 
-def whole(answer: Answer) -> Answer:
-    """With what it needs of its author's other cells, and no more."""
+
+def whole(answers: Iterable[Answer]) -> list[Answer]:
+    """Each with what it needs of its author's other cells, and no more."""
+    cells = OwnCells()
+    return [_whole(answer, cells) for answer in answers]
+
+
+def _whole(answer: Answer, cells: OwnCells) -> Answer:
     if answer.problem or not answer.source:
         return answer
     try:
-        return replace(answer, before=needed(answer.before, answer.source))
+        before = cells.needed(answer.before, answer.source)
     except RecursionError:  # made to be nested so deeply that it cannot be written out again
-        return replace(answer, problem="the notebook's own cells are nested too deeply")
+        return replace(answer, before=(), problem="the notebook's own cells are nested too deeply")
+    if (size := sum(map(len, before))) > MOST_BROUGHT:
+        said = f"it needs {size:,} characters of the notebook's own cells; more than {MOST_BROUGHT:,} are not read"
+        return replace(answer, before=(), problem=said)
+    return replace(answer, before=before)
 
 
-def needed(before: Iterable[str], source: str) -> tuple[str, ...]:
-    """The statements in `before`, in order, that bind a name which `source` or another of them reads.
+@dataclass(frozen=True)
+class _Statement:
+    """binds, reads: names."""
 
-    What else stands in such cells, a trial or a plot, is no part of the answer.
-    """
-    statements = [node for cell in before for node in ast.parse(cell).body if _bound(node)]
-    read, kept = _read(ast.parse(source)), set[int]()
-    while more := {number for number, node in enumerate(statements) if number not in kept and _bound(node) & read}:
-        kept |= more
-        for number in more:
-            read |= _read(statements[number])
-    return tuple(ast.unparse(statements[number]) for number in sorted(kept))
+    binds: frozenset[str]
+    reads: frozenset[str]
+    node: ast.stmt
+
+    @cached_property
+    def text(self) -> str:
+        return ast.unparse(self.node)
+
+
+class OwnCells:
+    """A notebook's own cells, of which each is parsed once."""
+
+    def __init__(self) -> None:
+        self._statements = cache(_statements)
+
+    def needed(self, before: Iterable[str], source: str) -> tuple[str, ...]:
+        """The statements in `before`, in order, that bind a name which `source` or another of them reads.
+
+        What else stands in such cells, a trial or a plot, is no part of the answer.
+        """
+        statements = [one for cell in before for one in self._statements(cell)]
+        binding: dict[str, list[int]] = {}
+        for number, one in enumerate(statements):
+            for name in one.binds:
+                binding.setdefault(name, []).append(number)
+        kept, looked_up, waiting = set[int](), set[str](), _read(ast.parse(source))
+        while waiting:
+            name = waiting.pop()
+            looked_up.add(name)
+            for number in binding.pop(name, ()):
+                if number not in kept:
+                    kept.add(number)
+                    waiting |= statements[number].reads - looked_up
+        return tuple(statements[number].text for number in sorted(kept))
+
+
+def _statements(cell: str) -> list[_Statement]:
+    found = [_Statement(frozenset(_bound(node)), frozenset(_read(node)), node) for node in ast.parse(cell).body]
+    return [one for one in found if one.binds]
 
 
 def _bound(node: ast.stmt) -> set[str]:

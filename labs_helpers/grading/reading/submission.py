@@ -6,17 +6,19 @@ Checks, tags and outputs are never taken from it; where a check was changed, tha
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from labs_helpers.course.stub import is_attempted
-from labs_helpers.grading.reading.notebook_file import Cell, read_cells
-from labs_helpers.grading.reading.plain_python import plain_python
+from labs_helpers.grading.reading.notebook_file import Cell, Unreadable, read_cells
+from labs_helpers.grading.reading.plain_python import MOST_CHARACTERS, plain_python
 from labs_helpers.labs import Lab
 
 CHECK_CHANGED, MISSING, TWICE = "check-changed", "cell-missing", "cell-twice"
 MOST_PLACES = 4  # cells of one exercise that are looked at, the last ones
+MOST_CODE = 400_000  # characters in code cells; a solved lab has at most 36,000
 UNMARKED, OLD = "cell-unmarked", "old-version"
 
 
@@ -63,23 +65,43 @@ def shipped_exercises(lab: Lab) -> list[Shipped]:
 
 
 def read_submission(path: Path, lab: Lab) -> list[Answer]:
-    """An Answer to each exercise of the lab. `Unreadable` where the file is no notebook."""
+    """An Answer to each exercise of the lab. `Unreadable` where the file is no notebook, or holds too much code."""
     ours = {cell.source.strip() for cell in read_cells(lab.path) if cell.code}
     return answers_in(read_cells(path), shipped_exercises(lab), ours)
 
 
 def answers_in(cells: list[Cell], exercises: Iterable[Shipped], ours: set[str]) -> list[Answer]:
     """cells: of the submission. ours: sources of the lab's code cells as they were handed out."""
+    size = sum(len(cell.source) for cell in cells if cell.code and len(cell.source) <= MOST_CHARACTERS)
+    if size > MOST_CODE:  # a longer cell is not parsed, and costs nothing
+        raise Unreadable(f"the code cells hold {size:,} characters in all; more than {MOST_CODE:,} are not read")
     exercises = list(exercises)
     marks = {mark for one in exercises for mark in (one.grade_id, f"{one.grade_id}-check")}
-    return [_answer(one, cells, ours, marks) for one in exercises]
+    parsed = cache(_parsed)  # each cell once for all exercises, and kept no longer
+    return [_answer(one, cells, ours, marks, parsed) for one in exercises]
 
 
-def _answer(one: Shipped, cells: list[Cell], ours: set[str], marks: set[str]) -> Answer:
+@dataclass(frozen=True)
+class _Code:
+    """A cell's Python, or in `problem` why it is none. functions: name → docstring of those that it defines."""
+
+    text: str
+    problem: str
+    functions: dict[str, str | None]
+
+
+def _parsed(source: str) -> _Code:
+    text, problem = plain_python(source)
+    nodes = [] if problem else [node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)]
+    return _Code(text, problem, {node.name: ast.get_docstring(node) for node in reversed(nodes)})
+
+
+def _answer(one: Shipped, cells: list[Cell], ours: set[str], marks: set[str], parsed: Callable[[str], _Code]) -> Answer:
     flags = []
     places = [place for place, cell in enumerate(cells) if cell.code and cell.grade_id == one.grade_id]
     if not places:
-        places = [place for place, cell in enumerate(cells) if cell.code and _defines(cell.source, one.name)]
+        code = [place for place, cell in enumerate(cells) if cell.code]
+        places = [place for place in code if one.name in parsed(cells[place].source).functions]
         flags.append(UNMARKED if places else MISSING)
     if len(places) > 1:
         flags.append(TWICE)
@@ -91,12 +113,12 @@ def _answer(one: Shipped, cells: list[Cell], ours: set[str], marks: set[str]) ->
     places = places[-MOST_PLACES:]
     written = [place for place in places if _attempted(cells[place].source)]
     place = (written or places)[-1]  # of several the last that is no stub
-    if _docstring(cells[place].source, one.name) not in (None, _docstring(one.stub, one.name)):
+    answer = parsed(cells[place].source)
+    if answer.functions.get(one.name) not in (None, _parsed(one.stub).functions.get(one.name)):
         flags.append(OLD)
     own = [c.source for c in cells[:place] if c.code and c.grade_id not in marks and c.source.strip() not in ours]
-    source, problem = plain_python(cells[place].source)
-    before = [text for text, wrong in map(plain_python, own) if not wrong and text.strip()]
-    return Answer(one, source, tuple(before), tuple(flags), problem)
+    before = [code.text for code in map(parsed, own) if not code.problem and code.text.strip()]
+    return Answer(one, answer.text, tuple(before), tuple(flags), answer.problem)
 
 
 def _attempted(source: str) -> bool:
@@ -105,16 +127,3 @@ def _attempted(source: str) -> bool:
         return bool(problem) or is_attempted(text)
     except (RecursionError, ValueError, MemoryError):
         return True
-
-
-def _defines(source: str, name: str) -> bool:
-    return any(node.name == name for node in _functions(source))
-
-
-def _docstring(source: str, name: str) -> str | None:
-    return next((ast.get_docstring(node) for node in _functions(source) if node.name == name), None)
-
-
-def _functions(source: str) -> list[ast.FunctionDef]:
-    text, problem = plain_python(source)
-    return [] if problem else [node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)]

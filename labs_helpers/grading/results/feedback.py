@@ -33,7 +33,7 @@ FLAGS = {
     "crashed": "The process that ran it ended in the middle: it was killed, ended itself, or touched memory that is "
     "not its own.",
     "same-as-reference": "It is the course's own answer, but for names and comments.",
-    "hidden-values": "It is right in the cases of its check, and wrong for inputs that the check does not show.",
+    "hidden-values": "It is right in cases of its check, and wrong for inputs that the check does not show.",
     "cases-unverified": "The cases that passed have no points yet: your instructor looks at the answer first.",
 }
 STATUS = {

@@ -6,19 +6,23 @@ import csv
 import io
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from labs_helpers.grading.marks import HIDDEN, Mark
+from labs_helpers.grading.results.plain_text import plain
 
 GRADED, LATE, REVIEW, MISSING = "graded", "late", "review", "missing"
 UNREADABLE, ERROR, WAITING = "unreadable", "grader-error", "not graded yet"
 MOST_NAME = (
     200  # bytes of a file's name; file systems take 255, of which an ending and what is written beside have some
 )
+MOST_TEXT = 4_000  # characters in a cell of a table
+_FORMULA = re.compile(r"[\s']*[=+\-@＝＋－＠]")  # with ', so that no two ids become one
 STATUSES = (GRADED, LATE, REVIEW, MISSING, UNREADABLE, ERROR, WAITING)
 
 
@@ -55,14 +59,21 @@ def write_whole(path: Path, text: str) -> None:
     os.replace(beside, path)
 
 
+def keep_only(names: Collection[str], folder: Path, pattern: str) -> None:
+    """Removes the files of that pattern that are called otherwise: pages of those who are no longer listed."""
+    for path in folder.glob(pattern):
+        if path.name not in names:
+            path.unlink(missing_ok=True)
+
+
 def record_path(out: Path, student: str) -> Path:
     """A file's name of any student's id."""
-    plain = "".join(letter if letter.isalnum() or letter in "-.@" else f"={ord(letter):x}=" for letter in student)
-    if plain.startswith(".") or not plain:
-        plain = f"={plain}"
-    if len(plain.encode()) > MOST_NAME:
-        plain = f"={sha256(plain.encode()).hexdigest()}"
-    return out / "records" / f"{plain}.jsonl"
+    stem = "".join(letter if letter.isalnum() or letter in "-.@" else f"={ord(letter):x}=" for letter in student)
+    if stem.startswith(".") or not stem:
+        stem = f"={stem}"
+    if len(stem.encode()) > MOST_NAME:
+        stem = f"={sha256(stem.encode()).hexdigest()}"
+    return out / "records" / f"{stem}.jsonl"
 
 
 def save(out: Path, record: Record) -> None:
@@ -161,5 +172,8 @@ def _csv(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """A text that a spreadsheet does not take for a formula."""
-    return f"'{value}" if isinstance(value, str) and value.startswith(("=", "+", "-", "@")) else value
+    """A text that shows what it is, and that a spreadsheet does not take for a formula."""
+    if not isinstance(value, str):
+        return value
+    shown = plain(value, MOST_TEXT)
+    return f"'{shown}" if _FORMULA.match(shown) else shown

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import nbformat
 
-from labs_helpers.grading.results.gradebook import Record, record_path, write_whole
+from labs_helpers.grading.results.gradebook import Record, keep_only, record_path, write_whole
 from labs_helpers.grading.results.graded_cell import REFERENCE, said
 from labs_helpers.grading.results.plain_text import plain
 from labs_helpers.labs import Lab
@@ -43,10 +42,7 @@ def write_graded(
         path = graded_path(out, record.student)
         write_whole(path, nbformat.writes(_notebook(record, names.get(record.student, ""), lab, reference)) + "\n")
         written.add(path.name)
-    for path in (out / FOLDER).glob("*.ipynb"):
-        if path.name not in written:
-            with suppress(FileNotFoundError):
-                path.unlink()
+    keep_only(written, out / FOLDER, "*.ipynb")
 
 
 def graded_path(out: Path, student: str) -> Path:

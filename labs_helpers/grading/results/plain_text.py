@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
+
 _KEPT = frozenset("\n\t\u200c\u200d")  # the last two join letters in some scripts, and do nothing else
 LEFT_OUT = "… (the rest is left out)"
 
@@ -12,3 +14,9 @@ def plain(text: object, most: int = 300) -> str:
     given = str(text).replace("\r\n", "\n")
     shown = given if len(given) <= most else f"{given[:most]}{LEFT_OUT}"
     return "".join(one if one.isprintable() or one in _KEPT else " " if one.isspace() else "\ufffd" for one in shown)
+
+
+def named(name: str) -> str:
+    """A name or id that others have chosen, in one line. Of two that differ the results differ too."""
+    shown = plain(name).replace("\n", "\ufffd").replace("\t", "\ufffd").strip()
+    return name if shown == name else f"{shown} ({sha256(name.encode(errors='surrogatepass')).hexdigest()[:8]})"

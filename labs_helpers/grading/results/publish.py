@@ -10,9 +10,10 @@ from labs_helpers.grading.marks import Mark
 from labs_helpers.grading.results import gradebook
 from labs_helpers.grading.results.class_page import class_page
 from labs_helpers.grading.results.feedback import feedback_page
-from labs_helpers.grading.results.gradebook import MISSING, Record, record_path, write_whole
+from labs_helpers.grading.results.gradebook import MISSING, Record, keep_only, write_whole
 from labs_helpers.grading.results.graded_notebook import write_graded
 from labs_helpers.grading.results.nbval_run import junit
+from labs_helpers.grading.results.pages import file_stem
 from labs_helpers.grading.results.twins import Pair, same_as_reference, twins
 from labs_helpers.grading.yardstick import Yardstick
 from labs_helpers.labs import Lab
@@ -28,8 +29,11 @@ def write_results(
     yardsticks: Mapping[str, Yardstick],
     penalty: float,
     jobs: int,
+    *,
+    nbval: bool = True,
 ) -> tuple[int, list[str]]:
-    """Writes all that is in `out` but the records. penalty: share of the points per day that a file is late.
+    """Writes all that is in `out` but the records; pages of others that are there are removed. penalty: share of the
+    points per day that a file is late. nbval: False for no junit.xml.
 
     Returns how many rows review.csv has, and a line for each cell of which nbval and the grade disagree.
     """
@@ -49,15 +53,22 @@ def write_results(
     exercises = [one.id for one in lab.exercises()]
     write_whole(out / "grades.csv", gradebook.grades_csv(records, names, exercises, penalty))
     write_whole(out / "review.csv", gradebook.review_csv(records))
-    write_whole(out / "index.html", class_page(records, names, lab, pairs, penalty, cases))
+    files = ("grades.csv", "review.csv", *(["junit.xml"] if nbval else []))
+    write_whole(out / "index.html", class_page(records, names, lab, pairs, penalty, cases, files))
+    pages = set()
     for record in records:
         if record.status != MISSING:
             sources = {mark.exercise: mark.source for mark in record.marks}
             page = feedback_page(record, names.get(record.student, ""), sources, cases, lab, penalty)
-            write_whole(out / "feedback" / record_path(out, record.student).with_suffix(".html").name, page)
+            pages.add(name := f"{file_stem(record.student)}.html")
+            write_whole(out / "feedback" / name, page)
+    keep_only(pages, out / "feedback", "*.html")
     graded = [record for record in records if record.marks]
     write_graded(out, graded, names, lab, cases)
-    return len(list(gradebook.looks(records))), junit(out, graded, names, lab, jobs)
+    if not nbval:
+        (out / "junit.xml").unlink(missing_ok=True)  # an older one would be of other grades
+    disagreements = junit(out, graded, names, lab, jobs) if nbval else []
+    return len(list(gradebook.looks(records))), disagreements
 
 
 def _compared(record: Record, pairs: Sequence[Pair], references: Mapping[str, str]) -> Record:

@@ -24,6 +24,7 @@ ENOUGH = 60
 LIKE = 0.8  # of the runs of either that say something
 MANY = 0.04  # of the class, at least FEW students: what so many write, the exercise suggests
 FEW = 3
+MOST_NODES = 10_000  # of an answer that are compared, the first ones; the longest of the course's own has 1,000
 LONG = 120  # words that the reference adds to its stub, some seven lines; below, people come to the same by themselves
 
 
@@ -111,7 +112,7 @@ def _form(source: str) -> tuple[str, ...] | None:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
     found, own = list[tuple[str, str]](), set[str]()
-    while waiting:  # a stack: the tree may be deeper than Python recurs
+    while waiting and len(found) < MOST_NODES:  # a stack: the tree may be deeper than Python recurs
         node = waiting.pop()
         text, given = _text(node)
         found.append((type(node).__name__, text))

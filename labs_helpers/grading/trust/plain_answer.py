@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import lru_cache
 
 from labs_helpers.grading.trust.vocabulary import BUILTINS, MODULES, Vocabulary, dotted, general, made
 
@@ -149,7 +150,7 @@ def _attribute(node: ast.Attribute, vocabulary: Vocabulary, parents: dict[ast.AS
         yield f"a change of .{node.attr}"
 
 
-def _own_attributes(node: ast.Attribute, parents: dict[ast.AST, ast.AST]) -> set[str]:
+def _own_attributes(node: ast.Attribute, parents: dict[ast.AST, ast.AST]) -> frozenset[str]:
     """Of `self` in a method: what the method's class stores in it, and the names of the class's methods."""
     method: ast.AST | None = node
     while method is not None and not isinstance(method, ast.FunctionDef | ast.Lambda):
@@ -158,9 +159,14 @@ def _own_attributes(node: ast.Attribute, parents: dict[ast.AST, ast.AST]) -> set
     if not (
         isinstance(node.value, ast.Name) and isinstance(method, ast.FunctionDef) and isinstance(owner, ast.ClassDef)
     ):
-        return set()
+        return frozenset()
     if not method.args.args or method.args.args[0].arg != "self" or node.value.id != "self":
-        return set()
+        return frozenset()
+    return _made_by(owner)
+
+
+@lru_cache(maxsize=8)  # a class may have thousands of attributes, and each asks
+def _made_by(owner: ast.ClassDef) -> frozenset[str]:
     stored = {
         part.attr
         for part in ast.walk(owner)
@@ -169,7 +175,7 @@ def _own_attributes(node: ast.Attribute, parents: dict[ast.AST, ast.AST]) -> set
         and isinstance(part.value, ast.Name)
         and part.value.id == "self"
     }
-    return (stored | {part.name for part in owner.body if isinstance(part, ast.FunctionDef)}) - INTROSPECTION
+    return frozenset(stored | {part.name for part in owner.body if isinstance(part, ast.FunctionDef)}) - INTROSPECTION
 
 
 def _self(tree: ast.Module, parents: dict[ast.AST, ast.AST]) -> Iterator[tuple[int, str]]:

@@ -1,0 +1,95 @@
+"""Who sent a file: its name as Moodle, Canvas or an instructor writes it, and the id that the class list has for it.
+
+Ada Smith_111_assignsubmission_file_/x.ipynb      Moodle: full name, number of the participant in this assignment
+smithada_LATE_12345_67890_x.ipynb                 Canvas: name, LATE where it is, id of the user, id of the file
+anon_x7Kd2_67890_x.ipynb                          Canvas, graded anonymously: id of the submission
+ada_x.ipynb, ada.ipynb, ada/x.ipynb               anything else: the id, up to the first _
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+_FORMS = (
+    re.compile(r"(?P<name>[^_]+)_(?P<number>\d+)_assignsubmission_file(?:_|$)"),
+    re.compile(r"(?P<late>LATE_)?(?P<name>anon_[0-9A-Za-z]+)_\d+_"),
+    re.compile(r"(?P<name>\w*?)_(?P<late>LATE_)?(?P<number>[1-9]\d*)_[1-9]\d*_"),  # no lab's number begins like that
+)
+WHICH = "the class list does not say who of this name it is; with the id {id} it would"
+
+
+@dataclass(frozen=True, order=True)
+class Sender:
+    """number: the platform's, '' where there is none."""
+
+    name: str
+    number: str = ""
+
+    @property
+    def both(self) -> str:
+        return f"{self.name}_{self.number}" if self.number else self.name
+
+
+def sender(name: str) -> tuple[Sender, bool]:
+    """Of a file or folder in an inbox, without its ending; and whether Canvas calls the file late."""
+    for form in _FORMS:
+        if found := form.match(name):
+            parts = found.groupdict()
+            return Sender(parts["name"], parts.get("number") or ""), bool(parts.get("late"))
+    return Sender(name.partition("_")[0] or name), False
+
+
+def ids(senders: Collection[Sender], known: Mapping[str, str]) -> Iterator[tuple[Sender, str, str]]:
+    """(sender, id, why it is none of the class list's where that is to be said), no id twice. known: id → name.
+
+    A name alone says who it is only where one sender, and one of the class, has it. A platform's number is believed
+    where the class list has nobody of another name under it.
+    """
+    count = Counter(one.name for one in senders)
+    listed: dict[str, list[str]] = {}
+    for id, name in known.items():
+        for order in _orders(name):
+            listed.setdefault(order, []).append(id)
+    of_name = {one: listed.get(_letters(one.name), []) if one.number else [] for one in senders}
+    meant = {one: _listed(one, known, of_name[one], count[one.name] == 1) for one in senders}
+    claims = Counter(filter(None, meant.values()))
+    taken = {id for id, senders_of_it in claims.items() if senders_of_it == 1}
+    for one in sorted(senders):
+        if meant[one] in taken:
+            yield one, meant[one], ""
+            continue
+        several = count[one.name] > 1 or len(of_name[one]) > 1
+        id = one.both if several or not one.name else one.name
+        why = WHICH.format(id=one.both) if known and one.number and (several or meant[one]) else ""
+        while id in taken or id in known:
+            id += "'"
+        taken.add(id)
+        yield one, id, why
+
+
+def _listed(one: Sender, known: Mapping[str, str], of_name: Sequence[str], alone: bool) -> str:
+    """Their id in the class list, or ''. of_name: the ids of those who are called like them there."""
+    number = one.number
+    for id in (one.both, f"{one.name} {number}") if number else ():  # the latter as in Moodle's grading worksheet
+        if id in known:
+            return id
+    if number in of_name:
+        return number
+    if alone and one.name in known:
+        return one.name
+    if alone and len(of_name) == 1:
+        return of_name[0]
+    return number if number in known and not known[number] else ""
+
+
+def _orders(name: str) -> set[str]:
+    """'adasmith' and 'smithada' of 'Ada Smith', and of 'Smith, Ada'."""
+    words = re.findall(r"[^\W_]+", name.casefold())
+    return {"".join(words[place:] + words[:place]) for place in range(len(words))}
+
+
+def _letters(name: str) -> str:
+    return "".join(re.findall(r"[^\W_]", name.casefold()))
