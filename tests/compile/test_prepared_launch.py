@@ -33,7 +33,7 @@ def test_the_launcher_gets_the_same_arguments(answer):
 
 
 def test_a_kernel_of_pointers_gets_the_addresses_of_the_tensors(answer):
-    assert answer["pointers"] == [[True, True]] * 6
+    assert answer["pointers"] == [[True, True]] * 9
 
 
 def test_no_operand_is_kept_alive_and_the_maps_are_bounded(answer):

@@ -7,10 +7,13 @@ N / BLOCK_N times for A, M / BLOCK_M times for B. A copy reads it once.
 
 from __future__ import annotations
 
+import functools
+
 import torch
 import triton
 import triton.language as tl
 
+from labs_helpers.compile.prepared_launch import TensorLaunch
 from labs_helpers.gemm.kernels.hopper import HopperConfig, hopper_matmul, why_not_row
 
 ROWS, COLUMNS = 16, 128  # of the tile that a program copies
@@ -30,20 +33,20 @@ def _copy_tile(source, target, tile, rows, columns, stride_row, stride_column, t
 def copy_rows_kernel(
     x_ptr,
     x_copy_ptr,
+    y_ptr,
+    y_copy_ptr,
+    z_ptr,
+    z_copy_ptr,
     x_rows,
     x_columns,
     x_stride_row,
     x_stride_column,
     x_copy_stride,
-    y_ptr,
-    y_copy_ptr,
     y_rows,
     y_columns,
     y_stride_row,
     y_stride_column,
     y_copy_stride,
-    z_ptr,
-    z_copy_ptr,
     z_rows,
     z_columns,
     z_stride_row,
@@ -75,14 +78,26 @@ def copy_rows_kernel(
 
 def copy_rows(*pairs) -> None:
     """Copy x into y for up to three pairs (x, y) of equal shapes, y with consecutive columns: one launch."""
-    arguments, tiles = [], 0
-    for x, y in pairs:
-        rows, columns = x.shape
-        arguments += [x, y, rows, columns, *x.stride(), y.stride(0)]
+    looks = ((x.shape, x.stride(), y.stride(0), x.dtype, x.device, _aligned(x), _aligned(y)) for x, y in pairs)
+    launch = _copy_of(tuple(looks))
+    tensors = [tensor for pair in pairs for tensor in pair]
+    launch(*tensors, *[pairs[0][0]] * (6 - len(tensors)))
+
+
+def _aligned(tensor) -> bool:
+    return tensor.data_ptr() % 16 == 0
+
+
+@functools.lru_cache(1024)
+def _copy_of(looks) -> TensorLaunch:
+    """The launch of x, y, … for pairs of these looks, for which Triton builds one kernel."""
+    numbers: list[int] = []
+    tiles = 0
+    for (rows, columns), strides, copy_stride, *_ in looks:
+        numbers += (rows, columns, *strides, copy_stride)
         tiles += triton.cdiv(rows, ROWS) * triton.cdiv(columns, COLUMNS)
-    x, y = pairs[0]
-    arguments += [x, y, 0, 0, 0, 0, 0] * (3 - len(pairs))
-    copy_rows_kernel[(tiles,)](*arguments, ROWS=ROWS, COLUMNS=COLUMNS)
+    numbers += [0] * (15 - len(numbers))
+    return TensorLaunch(copy_rows_kernel, tiles, tuple(numbers), {"ROWS": ROWS, "COLUMNS": COLUMNS}, {})
 
 
 def padded(rows: int, columns: int, dtype, device):
