@@ -108,7 +108,7 @@ def draw_random(frame, dtype: str | None = None):
         ax.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
         ax.yaxis.set_minor_formatter(NullFormatter())
     axes[0][0].set_ylabel("the best baseline's time over ours")
-    axes[0][-1].legend(loc="upper right", fontsize="small")
+    axes[0][-1].legend(loc="lower left", fontsize="small")
     return fig
 
 
