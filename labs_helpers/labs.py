@@ -158,8 +158,8 @@ LABS = (
 
 
 def lab(number: str) -> Lab:
-    """The lab of that number. ValueError, with those that there are, for another."""
+    """The lab of that number, '02' or '2'. ValueError, with those that there are, for another."""
     for one in LABS:
-        if one.number == number:
+        if number and one.number == number.zfill(2):
             return one
     raise ValueError(f"there is no lab {number!r}. There are: {', '.join(one.number for one in LABS)}")

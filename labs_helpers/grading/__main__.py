@@ -6,12 +6,11 @@ Exit status: 0 everybody is graded, 3 something needs a look, 1 the grader faile
 
 from __future__ import annotations
 
-import argparse
 import secrets
 import sys
 from collections.abc import Collection, Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import partial
 from math import ceil
 from pathlib import Path
@@ -20,8 +19,12 @@ from labs_helpers.grading.class_run import Grading, grade_all
 from labs_helpers.grading.cluster import NoEngines
 from labs_helpers.grading.jails import kinds
 from labs_helpers.grading.jails.bubblewrap import LIMITS
-from labs_helpers.grading.jails.memory import size
-from labs_helpers.grading.reading.inbox import BadInbox, HandedIn, class_list, students, unknown
+from labs_helpers.grading.options import options
+from labs_helpers.grading.reading.inbox import HandedIn, students, unknown
+from labs_helpers.grading.reading.notebook_file import Unreadable, read_cells
+from labs_helpers.grading.reading.packed import BadInbox
+from labs_helpers.grading.reading.submission import labs_of
+from labs_helpers.grading.reading.tables import class_list, load_overrides
 from labs_helpers.grading.results import gradebook
 from labs_helpers.grading.results.gradebook import ERROR, MISSING, STATUSES, Record
 from labs_helpers.grading.results.plain_text import plain
@@ -30,9 +33,11 @@ from labs_helpers.grading.verdict import verdicts
 from labs_helpers.grading.yardstick import NoYardstick, yardsticks
 from labs_helpers.labs import Lab, lab
 
+MOST_LATE = 0.8  # of a class, beyond which the files' times are doubted
+
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = _parser()
+    parser = options((__doc__ or "").splitlines()[0])
     given = parser.parse_args(arguments)
     try:
         graded = lab(given.lab)
@@ -47,13 +52,18 @@ def main(arguments: list[str] | None = None) -> int:
     out = given.out or Path("grades") / graded.number
     try:
         names = class_list(given.class_list) if given.class_list else {}
-        overrides = gradebook.load_overrides(given.overrides) if given.overrides else {}
-        handed_in = students(given.inbox, out / "inbox", names)
-        _expect_known(graded, handed_in, names, given.only, overrides, given.overrides)
+        handed_in = _inbox(graded, given.inbox, out, names)
+        if absent := set(given.only) - set(handed_in):
+            raise BadInbox(f"nothing was handed in by {', '.join(sorted(absent))}")
+        if given.late and not given.due:
+            raise BadInbox("late days count from a due time: --late (LATE=) needs --due (DUE=)")
+        most = {one.id: one.points for one in graded.exercises()}
+        overrides = load_overrides(given.overrides, most, {*names, *handed_in}) if given.overrides else {}
         seed = _seed(out, given.seed)
-    except (BadInbox, ValueError, OSError) as error:
+    except (ValueError, OSError) as error:
         parser.error(plain(error, 1_000))
     limits = replace(LIMITS, seconds=given.seconds, memory=given.memory)
+    print("checking the course's own answers on this machine…", file=sys.stderr, flush=True)
     try:
         measure = yardsticks(graded, seed, limits, partial(verdicts, run_in=jail.run))
         grading = Grading(graded, measure, seed, limits, jail)
@@ -64,6 +74,8 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"not everybody is graded: {error}", file=sys.stderr)
         return 1
     records = [_in_time(record, handed_in[record.student], given.due) for record in records]
+    _warn_of_time(records, given.due)
+    _warn_of_overrides(out, given.overrides)
     records = [gradebook.overridden(record, overrides) for record in _with_the_class(records, names)]
     looks, disagreements = write_results(
         out, records, names, graded, measure, given.late, given.jobs, nbval=not given.no_nbval
@@ -72,28 +84,30 @@ def main(arguments: list[str] | None = None) -> int:
     print(f"{', '.join(f'{count} {status}' for status, count in counts.items() if count)}: {out / 'index.html'}")
     for line in disagreements:
         print(f"the grade and nbval disagree: {line}", file=sys.stderr)
+    if looks:
+        print(f"Some of it needs a look: {out / 'review.csv'}")
     if counts[ERROR] or disagreements:
         return 1
     return 3 if looks else 0
 
 
-def _expect_known(
-    graded: Lab,
-    handed_in: Mapping[str, HandedIn],
-    names: Mapping[str, str],
-    only: Collection[str],
-    overrides: Mapping[tuple[str, str], float],
-    file: Path,
-) -> None:
-    """Raises BadInbox where an option names nobody, or no exercise."""
-    if absent := set(only) - set(handed_in):
-        raise BadInbox(f"nothing was handed in by {', '.join(sorted(absent))}")
-    ids = {exercise.id for exercise in graded.exercises()}
-    for student, exercise in overrides:
-        if exercise not in ids:
-            raise BadInbox(f"{file}: there is no exercise {exercise}")
-        if student not in names.keys() | handed_in.keys():
-            raise BadInbox(f"{file}: nobody is called {student}")
+def _inbox(graded: Lab, given: str, out: Path, names: Mapping[str, str]) -> dict[str, HandedIn]:
+    """Raises BadInbox where it is none, or where all notebooks are other labs'."""
+    if not given:
+        raise BadInbox("no inbox is named: SUBMISSIONS= is a folder, or a zip, of what students handed in")
+    handed_in = students(Path(given), out / "inbox", names)
+    others = set[str]()
+    for one in handed_in.values():
+        try:
+            numbers = labs_of(read_cells(one.path)) if not one.instead else None
+        except Unreadable:
+            continue
+        if numbers is not None and (not numbers or graded.number in numbers):
+            return handed_in
+        others |= numbers or set()
+    if others:
+        raise BadInbox(f"{given} holds no notebook of lab {graded.number}, but of {', '.join(sorted(others))}")
+    return handed_in
 
 
 def _seed(out: Path, given: int | None) -> int:
@@ -113,6 +127,24 @@ def _in_time(record: Record, one: HandedIn, due: datetime | None) -> Record:
     return gradebook.with_status(replace(record, late_days=late, flags=(*record.flags, *flags, *one.flags)))
 
 
+def _warn_of_time(records: Collection[Record], due: datetime | None) -> None:
+    late = sum(bool(record.late_days) for record in records)
+    if due and late > MOST_LATE * len(records) and len(records) > 2:
+        said = "a copy without its times (cp without -p) is as old as the copying"
+        print(f"{late} of {len(records)} files were changed after DUE=; {said}", file=sys.stderr)
+
+
+def _warn_of_overrides(out: Path, given: Path | None) -> None:
+    """Where the last run had some and this one has none, as after an option that was forgotten."""
+    note = out / "overrides"
+    if given:
+        gradebook.write_whole(note, f"{given}\n")
+    elif note.exists():
+        before = plain(note.read_text().strip())
+        print(f"the points of {before} were in the last grades, and are not in these: OVERRIDES=", file=sys.stderr)
+        note.unlink()
+
+
 def _with_the_class(records: list[Record], names: Mapping[str, str]) -> list[Record]:
     """Sorted, and with those who are missing or unknown."""
     there = {record.student for record in records}
@@ -123,45 +155,6 @@ def _with_the_class(records: list[Record], names: Mapping[str, str]) -> list[Rec
     ]
     records += [Record(student, MISSING, reason="nothing was handed in") for student in names if student not in there]
     return sorted(records, key=lambda record: record.student)
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m labs_helpers.grading", description=(__doc__ or "").splitlines()[0])
-    add = parser.add_argument
-    add("lab", help="its number, as 02")
-    add("inbox", type=Path, help="a folder, or a zip, of ID.ipynb, ID_*.ipynb or ID/*.ipynb")
-    add("--class", dest="class_list", type=Path, help="CSV with the columns id and name")
-    add("--out", type=Path, help="default: grades/NUMBER")
-    add("--due", type=_time, help="such as 2026-10-01T23:59, in this machine's time zone")
-    add("--late", type=_share, default=0.0, metavar="10%/day", help="of the points, per day begun; default: nothing")
-    add("--jobs", type=int, default=2, help="submissions at once; default: %(default)s")
-    add(
-        "--profile",
-        default="",
-        help="of a running ipyparallel cluster, whose engines grade: ipcluster start --profile …",
-    )
-    add("--seconds", type=float, default=LIMITS.seconds, help="of each exercise; default: %(default)s")
-    add("--memory", type=size, default=LIMITS.memory, help="of each process, such as 2G; default: 4G")
-    add("--overrides", type=Path, help="CSV with the columns id, exercise and points, which always win")
-    add("--regrade", action="store_true", help="those too that are graded")
-    add("--no-nbval", action="store_true", help="no junit.xml: nbval does not run")
-    add("--only", type=_ids, default=(), metavar="ID,…", help="grade these alone, again")
-    add("--seed", type=int, help="of the hidden inputs; default: drawn once, and kept beside the grades")
-    add("--image", type=Path, metavar="course.sif", help="grade in Apptainer with this image, in place of bubblewrap")
-    add("--unsafe", action="store_true", help="grade without a jail: what students wrote can then do what you can")
-    return parser
-
-
-def _time(text: str) -> datetime:
-    return datetime.fromisoformat(text).astimezone(UTC)
-
-
-def _share(text: str) -> float:
-    return float(text.removesuffix("/day").removesuffix("%")) / 100
-
-
-def _ids(text: str) -> Collection[str]:
-    return tuple(filter(None, (one.strip() for one in text.split(","))))
 
 
 if __name__ == "__main__":

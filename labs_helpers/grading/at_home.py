@@ -32,6 +32,8 @@ ODD = {
     submission.UNMARKED: "its cell has lost its mark, as a copied one has; it was found by the function's name. "
     "`make lab RESET={id}` brings the marked cell back: put your code there",
     submission.CHECK_CHANGED: "its check's cell was changed; it is the course's own check that counts, here too",
+    submission.ELSEWHERE: "its function is defined in another cell too, or only there, and your notebook's check may "
+    "have taken that one; the cell marked {mark} alone is graded: put the whole answer there",
     submission.OLD: "its docstring is not the lab's: it was changed, or comes from another version of the lab",
 }
 NO_SHARE = "how many cases there are is not known here, so there are no points for a part; in grading there may be"
@@ -124,8 +126,8 @@ def _report(chosen: Lab, answers: list[Answer]) -> None:
         if row.mark == WRONG and row.passed and row.cases is None:
             print(wrap(f"! {name}: {NO_SHARE}"))
         for flag in answer.flags:
-            if not (flag == submission.OLD and answer.problem):
-                print(wrap(f"! {name}: {ODD[flag].format(id=answer.shipped.id)}"))
+            if not (flag in (submission.OLD, submission.ELSEWHERE) and answer.problem):
+                print(wrap(f"! {name}: {ODD[flag].format(id=answer.shipped.id, mark=answer.shipped.grade_id)}"))
     print(f"\n{HIDDEN}")
 
 

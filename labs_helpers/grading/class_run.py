@@ -58,7 +58,7 @@ def grade_all(
     found, todo = [], []
     for one in handed_in.values():
         kept = gradebook.load(out, one.student)
-        known = kept is not None and kept.digest == _digest(one.path) and kept.status != ERROR
+        known = kept is not None and kept.digest == _digest(one) and kept.status != ERROR
         if one.student in only or (not only and (again or not known)):
             todo.append(one)
         else:
@@ -85,7 +85,9 @@ def _graded(grading: Grading, todo: Sequence[HandedIn], jobs: int, profile: str)
 def grade(grading: Grading, one: HandedIn, over: Over = bool) -> Record:
     """Never raises: what goes wrong is in the record, and is no zero. over: is asked meanwhile, and ends it."""
     flags = (NO_JAIL,) if grading.jail.name == "none" else ()
-    record = Record(one.student, GRADED, digest=_digest(one.path), flags=flags)
+    record = Record(one.student, GRADED, digest=_digest(one), flags=flags)
+    if one.instead:
+        return replace(record, status=UNREADABLE, reason=f"no notebook (.ipynb) was handed in, but {one.instead}")
     judge = partial(verdicts, over=over, run_in=grading.jail.run)
     try:
         found = marks(one.path, grading.lab, grading.yardsticks, grading.seed, grading.limits, judge)
@@ -96,7 +98,10 @@ def grade(grading: Grading, one: HandedIn, over: Over = bool) -> Record:
     return gradebook.with_status(replace(record, marks=tuple(found)))
 
 
-def _digest(path: Path) -> str:
+def _digest(one: HandedIn) -> str:
+    path = one.path
+    if one.instead:
+        return one.instead
     if path.is_symlink() or not path.is_file():
         return "no file"
     with open(path, "rb") as file:

@@ -72,12 +72,34 @@ def test_each_answer_has_its_points_and_its_words(saved, monkeypatch, capsys):
         assert words in printed.replace("\n  ", " ")
 
 
+def test_an_answer_beside_its_marked_cell_is_told(saved, monkeypatch, capsys):
+    """Of the first it is the only one; the second has one where it belongs too."""
+    one, two, *_ = LAB.exercises()
+
+    def change(cells):
+        marks = [cell["metadata"].get("nbgrader", {}).get("grade_id") for cell in cells]
+        for exercise, mark in ((two, "00-1-check"), (one, "00-0-check")):
+            source = f"def {exercise.trial.__name__}(*given):\n    return 1\n"
+            cells.insert(marks.index(mark), {"cell_type": "code", "metadata": {}, "source": source})
+
+    monkeypatch.setattr(at_home, "in_a_process", lambda *given: {"status": "right", "lines": ["a"], "message": ""})
+    assert at_home.main(["0", "--file", str(saved({two.id: solution(LAB, two)}, change=change))]) == 0
+    printed = capsys.readouterr().out.replace("\n  ", " ")
+    assert rows(printed)[one.id][0] == "✗" and rows(printed)[two.id][0] == "✓"
+    assert f"a function {one.trial.__name__} is defined in another cell; only the one marked 00-0 is graded" in printed
+    assert (
+        "may have taken that one; the cell marked 00-1 alone is graded" in printed
+        and "marked 00-0 alone" not in printed
+    )
+
+
 def test_a_wrong_lab_or_file_is_told(tmp_path, capsys):
     (tmp_path / "notes.txt").write_text("no notebook")
     for words, said in (
         (["42"], "LAB=42: there is no lab '42'. There are: 00, 01"),
         ([""], "LAB=: there is no lab ''"),
         (["00", "--file", str(tmp_path / "absent")], "absent: there is no such file"),
+        (["00", "--file", str(labs.LABS[4].path)], "this is lab 04's notebook, and not lab 00's"),
         (["00", "--file", str(tmp_path / "notes.txt")], "notes.txt: the file is not JSON, as a notebook is"),
     ):
         assert at_home.main(words) == 2 and said in capsys.readouterr().err

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from labs_helpers.grading.jails.memory import MEMORY
 from labs_helpers.grading.marks import HIDDEN, UNVERIFIED, Mark
-from labs_helpers.grading.reading.submission import CHECK_CHANGED, OLD, TWICE, UNMARKED
+from labs_helpers.grading.reading.submission import CHECK_CHANGED, ELSEWHERE, OLD, TWICE, UNMARKED
 from labs_helpers.grading.reading.submission import MISSING as CELL_MISSING
 from labs_helpers.grading.results.feedback import FLAGS, feedback_page
 from labs_helpers.grading.results.gradebook import ERROR, GRADED, LATE, MISSING, REVIEW, UNREADABLE, WAITING, Record
@@ -47,7 +47,7 @@ def test_cases_still_to_pass_are_those_that_the_check_has_beside_the_ones_that_p
 
 
 @pytest.mark.parametrize(
-    "flag", [CHECK_CHANGED, CELL_MISSING, TWICE, UNMARKED, OLD, TIMEOUT, CRASHED, MEMORY, HIDDEN, UNVERIFIED]
+    "flag", [CHECK_CHANGED, CELL_MISSING, TWICE, UNMARKED, OLD, ELSEWHERE, TIMEOUT, CRASHED, MEMORY, HIDDEN, UNVERIFIED]
 )
 def test_each_flag_is_a_sentence(flag):
     assert FLAGS[flag].replace("'", "&#39;") in page_of(Mark("00/0", 0, 10, "wrong", "x", (flag,)))

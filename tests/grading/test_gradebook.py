@@ -15,7 +15,9 @@ import pytest
 from labs_helpers.grading import __main__ as command
 from labs_helpers.grading import class_run
 from labs_helpers.grading.marks import Mark
-from labs_helpers.grading.reading.inbox import BadInbox, class_list, students
+from labs_helpers.grading.reading.inbox import students
+from labs_helpers.grading.reading.packed import BadInbox
+from labs_helpers.grading.reading.tables import class_list, load_overrides
 from labs_helpers.grading.results import gradebook
 from labs_helpers.grading.results import publish as results
 from labs_helpers.grading.results.gradebook import GRADED, LATE, REVIEW, Record, load, record_path, save
@@ -48,7 +50,8 @@ def test_files_and_folders_are_students(tmp_path):
     (tmp_path / "inbox" / "folder.ipynb").mkdir()
     old, new = (notebook(tmp_path / "inbox" / "eve" / f"{at}.ipynb", at) for at in (1000, 2000))
     found = students(tmp_path / "inbox", tmp_path / "unpacked")
-    assert sorted(found) == ["ada", "bob", "cy", "eve"]
+    assert sorted(found) == ["ada", "bob", "cy", "eve", "notes"]
+    assert found["notes"].instead == "notes.txt" and not found["ada"].instead
     assert found["eve"].path == new and found["eve"].others == (old,)
     assert found["eve"].at == datetime.fromtimestamp(2000, UTC)
 
@@ -110,18 +113,15 @@ def test_grades_say_what_is_open_and_overrides_win(tmp_path):
     records = [Record("ada", REVIEW, MARKS, late_days=2), Record("=cmd", GRADED, MARKS[:1])]
     rows = list(csv.DictReader(io.StringIO(gradebook.grades_csv(records, {"ada": "@Ada"}, ["00/0", "00/1"], 0.1))))
     assert rows[0] == {"id": "ada", "name": "'@Ada", "status": "review", "late days": "2", "00/0": "5", "00/1": "",
-                       "raw": "5", "penalty": "1.0", "total": "4.0"}  # fmt: skip
+                       "raw": "5", "penalty": "1", "total": "4"}  # fmt: skip
     assert rows[1]["id"] == "'=cmd" and rows[1]["00/1"] == "0"
     look = list(csv.DictReader(io.StringIO(gradebook.review_csv(records))))
     assert [(row["id"], row["exercise"], row["what"]) for row in look] == [("ada", "00/1", "cell-twice; line 2: open")]
     (tmp_path / "o.csv").write_text("id,exercise,points\nada,00/1,7.5\n")
-    after = gradebook.overridden(records[0], gradebook.load_overrides(tmp_path / "o.csv"))
+    after = gradebook.overridden(records[0], load_overrides(tmp_path / "o.csv", {"00/1": 10}, ["ada"]))
     assert after.status == LATE and after.raw == 12.5 and after.marks[1].status == "override"
     nothing = Record("bob", "missing", reason="nothing was handed in")
     assert gradebook.overridden(nothing, {("bob", "00/1"): 3, ("ada", "00/1"): 4}).raw == 3
-    (tmp_path / "o.csv").write_text("id,exercise,points\nada,00/1,many\n")
-    with pytest.raises(ValueError, match="line 2: id, exercise and points are needed"):
-        gradebook.load_overrides(tmp_path / "o.csv")
 
 
 @pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@x", " =1", "\t=1", "＝1", "'=1", "\n@x"])
@@ -181,7 +181,7 @@ def test_nobody_is_graded_twice_and_a_new_file_is_graded_again(graded, tmp_path)
     (tmp_path / "inbox" / "bob.ipynb").write_text("{}")
     assert graded() == 0 and graded.asked[2:] == ["bob"]
     assert graded("--regrade") == 0 and len(graded.asked) == 5
-    assert [row["total"] for row in rows_of(tmp_path / "out" / "grades.csv")] == ["5.0", "5.0"]
+    assert [row["total"] for row in rows_of(tmp_path / "out" / "grades.csv")] == ["5", "5"]
 
 
 def test_one_student_is_graded_again(graded, tmp_path, capsys):
@@ -203,15 +203,6 @@ def test_a_class_keeps_its_seed(graded, tmp_path):
         assert graded(*options) == 0
         seeds.append(int((tmp_path / "out" / "seed").read_text()))
     assert seeds[0] == seeds[1] and seeds[2:] == [7, 7]
-
-
-def test_overrides_for_nobody_are_told(graded, tmp_path, capsys):
-    notebook(tmp_path / "inbox" / "ada.ipynb")
-    for line, said in (("eve,00/0,1", "nobody is called eve"), ("ada,00/77,1", "no exercise 00/77")):
-        (tmp_path / "o.csv").write_text(f"id,exercise,points\n{line}\n")
-        with pytest.raises(SystemExit):
-            graded("--overrides", str(tmp_path / "o.csv"))
-        assert said in capsys.readouterr().err
 
 
 def test_what_was_graded_before_an_interrupt_is_kept(graded, tmp_path):
@@ -258,7 +249,7 @@ def test_missing_unknown_and_late_are_listed(graded, tmp_path):
     given = ["--class", str(tmp_path / "class.csv"), "--due", due.isoformat(), "--late", "10%/day"]
     assert graded(*given) == 3
     found = {row["id"]: row for row in rows_of(tmp_path / "out" / "grades.csv")}
-    assert (found["ada"]["late days"], found["ada"]["total"]) == ("2", "4.0")
+    assert (found["ada"]["late days"], found["ada"]["total"]) == ("2", "4")
     assert found["bob"]["status"] == "missing" and found["who"]["late days"] == "0"
     look = {row["id"]: row["what"] for row in rows_of(tmp_path / "out" / "review.csv")}
     assert look == {"bob": "nothing was handed in", "who": "not in the class"}

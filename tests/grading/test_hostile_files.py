@@ -6,7 +6,7 @@ import zipfile
 
 import pytest
 
-from labs_helpers.grading.reading import inbox
+from labs_helpers.grading.reading import packed
 from labs_helpers.grading.reading.inbox import students
 from labs_helpers.grading.reading.notebook_file import Unreadable
 from labs_helpers.grading.reading.submission import read_submission
@@ -54,7 +54,7 @@ def test_a_damaged_member_of_a_zip_is_an_empty_file(tmp_path):
 
 @pytest.mark.filterwarnings("ignore:Duplicate name")
 def test_a_zip_that_holds_too_much_is_told(tmp_path, monkeypatch):
-    monkeypatch.setattr(inbox, "MOST_IN_ALL", 2**20)
+    monkeypatch.setattr(packed, "MOST_IN_ALL", 2**20)
     odd_zip(tmp_path / "in.zip")
-    with pytest.raises(inbox.BadInbox, match="MB of them"):
+    with pytest.raises(packed.BadInbox, match="MB of notebooks"):
         students(tmp_path / "in.zip", tmp_path / "out")

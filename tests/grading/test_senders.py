@@ -5,8 +5,9 @@ import zipfile
 
 import pytest
 
-from labs_helpers.grading.reading.inbox import LATE, class_list, students
+from labs_helpers.grading.reading.inbox import LATE, students
 from labs_helpers.grading.reading.senders import Sender, ids, sender
+from labs_helpers.grading.reading.tables import class_list
 from labs_helpers.grading.results.plain_text import named
 
 NAMES = {
@@ -111,12 +112,13 @@ def test_ids_show_what_they_are_and_stay_different():
 
 def test_odd_names_of_files_stay_different_students(tmp_path):
     names = [name for name in ODD if len(name) < 200]
+    (tmp_path / "in").mkdir()
     for name in names:
-        (tmp_path / f"{name}.ipynb").write_text("{}")
+        (tmp_path / "in" / f"{name}.ipynb").write_text("{}")
     with zipfile.ZipFile(tmp_path / "in.zip", "w") as archive:
         for number, name in enumerate(ODD):
             archive.writestr(f"{name.encode(errors='replace').decode()}{number % 2}_x.ipynb", "{}")
-    assert sorted(students(tmp_path, tmp_path / "out")) == sorted(map(named, names))
+    assert sorted(students(tmp_path / "in", tmp_path / "out")) == sorted(map(named, names))
     assert len(students(tmp_path / "in.zip", tmp_path / "out")) == len(ODD)
     (tmp_path / "class.csv").write_text('id,name\na\u202e,"Ada\nL"\n', newline="")
     assert class_list(tmp_path / "class.csv") == {named("a\u202e"): "Ada L"}

@@ -11,6 +11,8 @@ from labs_helpers.grading.reading.own_cells import MOST_BROUGHT, whole
 from labs_helpers.grading.reading.plain_python import MOST_CHARACTERS, plain_python
 from labs_helpers.grading.reading.submission import MOST_CODE, read_submission, shipped_exercises
 from labs_helpers.labs import LABS
+from tests.grading.written import solved as all_solved
+from tests.grading.written import with_answers
 
 LAB = LABS[0]
 
@@ -155,6 +157,46 @@ def test_of_several_answers_the_last_counts(handed_in, exercises):
         cells += [dict(cell, source=solved(exercises[0], f"return {n}")) for n in (1, 2)]
 
     assert "return 2" in handed_in(change)[exercises[0].id].source
+
+
+def test_an_answer_beside_its_marked_cell_is_no_answer_and_is_said(handed_in, exercises):
+    """In a cell of its own before the check, or split into two cells; an earlier draft is nothing odd."""
+    one, two, three, four = exercises[:4]
+
+    def change(cells):
+        def put(exercise, offset, source):
+            cells.insert(cells.index(cell_of(cells, exercise.grade_id)) + offset, code(source))
+
+        put(one, 1, solved(one))
+        cell_of(cells, two.grade_id)["source"] = "def helper():\n    return 1\n"
+        put(two, 1, solved(two))
+        cell_of(cells, three.grade_id)["source"] = solved(three)
+        put(three, 1, solved(three, "return 2"))
+        cell_of(cells, four.grade_id)["source"] = f"{four.name} = print"
+        put(four, 0, solved(four))
+
+    found = handed_in(change)
+    for exercise in (one, two):
+        answer = found[exercise.id]
+        assert answer.flags == ("defined-elsewhere",) and answer.problem == (
+            f"a function {exercise.name} is defined in another cell; only the one marked {exercise.grade_id} is graded"
+        )
+    assert found[three.id].flags == ("defined-elsewhere",) and not found[three.id].problem
+    assert "return 1" in found[three.id].source
+    assert not found[four.id].flags and not found[four.id].problem
+
+
+@pytest.mark.parametrize("lab", LABS, ids=lambda lab: lab.number)
+def test_a_solved_lab_has_nothing_odd(lab, tmp_path):
+    (tmp_path / "solved.ipynb").write_text(json.dumps(with_answers(lab, all_solved(lab))))
+    for answer in read_submission(tmp_path / "solved.ipynb", lab):
+        assert answer.attempted and not answer.flags and not answer.problem
+
+
+def test_another_labs_notebook_is_told_once(tmp_path):
+    (tmp_path / "x.ipynb").write_bytes(LABS[4].path.read_bytes())
+    with pytest.raises(Unreadable, match="this is lab 04's notebook, and not lab 00's"):
+        read_submission(tmp_path / "x.ipynb", LAB)
 
 
 def test_an_older_lab_and_no_python_are_said(handed_in, exercises):

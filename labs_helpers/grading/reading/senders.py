@@ -3,7 +3,8 @@
 Ada Smith_111_assignsubmission_file_/x.ipynb      Moodle: full name, number of the participant in this assignment
 smithada_LATE_12345_67890_x.ipynb                 Canvas: name, LATE where it is, id of the user, id of the file
 anon_x7Kd2_67890_x.ipynb                          Canvas, graded anonymously: id of the submission
-ada_x.ipynb, ada.ipynb, ada/x.ipynb               anything else: the id, up to the first _
+ada_x.ipynb, ada.ipynb, ada/x.ipynb               anything else: the longest id of the class list that it begins with,
+                                                  or what stands before the first _
 """
 
 from __future__ import annotations
@@ -13,8 +14,10 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from labs_helpers.grading.results.plain_text import named
+
 _FORMS = (
-    re.compile(r"(?P<name>[^_]+)_(?P<number>\d+)_assignsubmission_file(?:_|$)"),
+    re.compile(r"(?P<name>[^_]+)_(?P<number>\d+)_assignsubmission_(?:file|onlinetext)(?:_|$)"),
     re.compile(r"(?P<late>LATE_)?(?P<name>anon_[0-9A-Za-z]+)_\d+_"),
     re.compile(r"(?P<name>\w*?)_(?P<late>LATE_)?(?P<number>[1-9]\d*)_[1-9]\d*_"),  # no lab's number begins like that
 )
@@ -33,12 +36,22 @@ class Sender:
         return f"{self.name}_{self.number}" if self.number else self.name
 
 
-def sender(name: str) -> tuple[Sender, bool]:
-    """Of a file or folder in an inbox, without its ending; and whether Canvas calls the file late."""
+def from_platform(name: str) -> bool:
+    """Whether Moodle or Canvas has named this file or folder."""
+    return any(form.match(name) for form in _FORMS)
+
+
+def sender(name: str, known: Collection[str] = ()) -> tuple[Sender, bool]:
+    """Of a file or folder in an inbox, without its ending; and whether Canvas calls the file late. known: the ids of
+    the class list."""
     for form in _FORMS:
         if found := form.match(name):
             parts = found.groupdict()
             return Sender(parts["name"], parts.get("number") or ""), bool(parts.get("late"))
+    ends = [place for place, letter in enumerate(f"{name}_") if letter == "_" and place]
+    for end in reversed(ends):
+        if named(name[:end]) in known:
+            return Sender(name[:end]), False
     return Sender(name.partition("_")[0] or name), False
 
 

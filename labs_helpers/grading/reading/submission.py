@@ -6,6 +6,7 @@ Checks, tags and outputs are never taken from it; where a check was changed, tha
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
@@ -19,7 +20,9 @@ from labs_helpers.labs import Lab
 CHECK_CHANGED, MISSING, TWICE = "check-changed", "cell-missing", "cell-twice"
 MOST_PLACES = 4  # cells of one exercise that are looked at, the last ones
 MOST_CODE = 400_000  # characters in code cells; a solved lab has at most 36,000
-UNMARKED, OLD = "cell-unmarked", "old-version"
+UNMARKED, OLD, ELSEWHERE = "cell-unmarked", "old-version", "defined-elsewhere"
+IN_ANOTHER = "a function {name} is defined in another cell; only the one marked {mark} is graded"
+_MARK = re.compile(r"(\d\d)-\d+(?:-check)?")  # of any lab's exercise
 
 
 @dataclass(frozen=True)
@@ -65,9 +68,18 @@ def shipped_exercises(lab: Lab) -> list[Shipped]:
 
 
 def read_submission(path: Path, lab: Lab) -> list[Answer]:
-    """An Answer to each exercise of the lab. `Unreadable` where the file is no notebook, or holds too much code."""
+    """An Answer to each exercise of the lab. `Unreadable` where the file is no notebook, is another lab's, or holds too
+    much code."""
     ours = {cell.source.strip() for cell in read_cells(lab.path) if cell.code}
-    return answers_in(read_cells(path), shipped_exercises(lab), ours)
+    cells = read_cells(path)
+    if (numbers := labs_of(cells)) and lab.number not in numbers:
+        raise Unreadable(f"this is lab {' and lab '.join(sorted(numbers))}'s notebook, and not lab {lab.number}'s")
+    return answers_in(cells, shipped_exercises(lab), ours)
+
+
+def labs_of(cells: Iterable[Cell]) -> set[str]:
+    """The numbers of the labs whose exercises are marked in these cells."""
+    return {found[1] for cell in cells if (found := _MARK.fullmatch(cell.grade_id))}
 
 
 def answers_in(cells: list[Cell], exercises: Iterable[Shipped], ours: set[str]) -> list[Answer]:
@@ -110,15 +122,28 @@ def _answer(one: Shipped, cells: list[Cell], ours: set[str], marks: set[str], pa
         flags.append(CHECK_CHANGED)
     if not places:
         return Answer(one, "", flags=tuple(flags))
-    places = places[-MOST_PLACES:]
+    of_it, places = {*places}, places[-MOST_PLACES:]
     written = [place for place in places if _attempted(cells[place].source)]
     place = (written or places)[-1]  # of several the last that is no stub
     answer = parsed(cells[place].source)
     if answer.functions.get(one.name) not in (None, _parsed(one.stub).functions.get(one.name)):
         flags.append(OLD)
+    foreign = ((at, cell.source) for at, cell in enumerate(cells) if cell.code and at not in of_it)
+    others = [at for at, text in foreign if text.strip() not in ours and one.name in parsed(text).functions]
+    check = next((at for at, cell in enumerate(cells) if cell.grade_id == f"{one.grade_id}-check"), place)
+    problem = answer.problem
+    if others and not problem and not (written and _binds(answer, one.name)):
+        problem = IN_ANOTHER.format(name=one.name, mark=one.grade_id)
+    if problem != answer.problem or any(place < at < check for at in others):  # the notebook's check gets the other one
+        flags.append(ELSEWHERE)
     own = [c.source for c in cells[:place] if c.code and c.grade_id not in marks and c.source.strip() not in ours]
     before = [code.text for code in map(parsed, own) if not code.problem and code.text.strip()]
-    return Answer(one, answer.text, tuple(before), tuple(flags), answer.problem)
+    return Answer(one, answer.text, tuple(before), tuple(flags), problem)
+
+
+def _binds(code: _Code, name: str) -> bool:
+    names = (node for node in ast.walk(ast.parse(code.text)) if isinstance(node, ast.Name))
+    return name in code.functions or any(isinstance(one.ctx, ast.Store) and one.id == name for one in names)
 
 
 def _attempted(source: str) -> bool:

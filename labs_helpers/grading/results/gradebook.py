@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from labs_helpers.grading.marks import HIDDEN, Mark
+from labs_helpers.grading.reading.submission import ELSEWHERE
 from labs_helpers.grading.results.plain_text import plain
 
 GRADED, LATE, REVIEW, MISSING = "graded", "late", "review", "missing"
@@ -114,33 +115,25 @@ def with_status(record: Record) -> Record:
     return replace(record, status=LATE if record.late_days else GRADED)
 
 
-def load_overrides(path: Path) -> dict[tuple[str, str], float]:
-    """Of a CSV with the columns id, exercise, points. ValueError names a line that is none."""
-    found = {}
-    with open(path, newline="", encoding="utf-8-sig") as file:
-        rows = csv.DictReader(file)
-        for row in rows:
-            try:
-                found[row["id"].strip(), row["exercise"].strip()] = float(row["points"])
-            except (KeyError, ValueError, AttributeError, TypeError):
-                raise ValueError(
-                    f"{path}, line {rows.line_num}: id, exercise and points are needed, not {row}"
-                ) from None
-    return found
-
-
 def grades_csv(records: Iterable[Record], names: Mapping[str, str], exercises: Sequence[str], penalty: float) -> str:
     """A row per student, a column per exercise; an exercise that somebody has to look at is empty."""
     rows = []
     for record in records:
-        points = {mark.exercise: "" if mark.points is None else mark.points for mark in record.marks}
+        points = {mark.exercise: "" if mark.points is None else _short(mark.points) for mark in record.marks}
+        total = record.total(penalty)
         row: dict[str, Any] = {
             "id": record.student, "name": names.get(record.student, ""), "status": record.status,
-            "late days": record.late_days, **{name: points.get(name, 0) for name in exercises}, "raw": record.raw,
-            "penalty": round(record.raw - record.total(penalty), 2), "total": record.total(penalty),
+            "late days": record.late_days, **{name: points.get(name, 0) for name in exercises},
+            "raw": _short(record.raw), "penalty": _short(record.raw - total), "total": _short(total),
         }  # fmt: skip
         rows.append(row)
     return _csv(["id", "name", "status", "late days", *exercises, "raw", "penalty", "total"], rows)
+
+
+def _short(points: float) -> float:
+    """95 and 8.5, not 95.0 and 8.50."""
+    rounded = round(points, 2)
+    return int(rounded) if rounded == int(rounded) else rounded
 
 
 def looks(records: Iterable[Record]) -> Iterator[dict[str, str]]:
@@ -152,8 +145,8 @@ def looks(records: Iterable[Record]) -> Iterator[dict[str, str]]:
             yield {"id": record.student, "exercise": "", "status": record.status, "what": what}
         for mark in record.marks:
             if mark.points is None or mark.flags:
-                said = [mark.reason] if mark.points is None or HIDDEN in mark.flags else []
-                what = "; ".join((*mark.flags, *said))
+                telling = mark.points is None or {HIDDEN, ELSEWHERE} & {*mark.flags}
+                what = "; ".join(filter(None, (*mark.flags, mark.reason if telling else "")))
                 yield {"id": record.student, "exercise": mark.exercise, "status": mark.status, "what": what}
 
 

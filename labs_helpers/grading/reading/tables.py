@@ -1,0 +1,66 @@
+"""The instructor's own tables: the class list, and points that win. With commas, or with semicolons as Excel has it."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+
+from labs_helpers.grading.reading.packed import BadInbox
+from labs_helpers.grading.results.plain_text import named
+
+
+def _rows(path: Path, needed: Collection[str]) -> Iterator[tuple[str, dict[str, str]]]:
+    """(file and line, column → text), of a CSV with the columns `needed`. BadInbox says what it lacks."""
+    try:
+        text = path.read_text("utf-8-sig")
+    except OSError as error:
+        raise BadInbox(f"{path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise BadInbox(f"{path} is not in UTF-8; a spreadsheet calls that 'CSV UTF-8'") from None
+    first = text.partition("\n")[0]
+    separator = ";" if ";" in first and "," not in first else ","
+    rows = csv.DictReader(text.splitlines(keepends=True), delimiter=separator)
+    columns = [name.strip().lower() for name in rows.fieldnames or ()]
+    for name in needed:
+        if name not in columns:
+            raise BadInbox(f"{path} has the columns {', '.join(columns) or 'none'}; one called {name} is needed")
+    for row in rows:
+        cells = {str(key).strip().lower(): (value or "").strip() for key, value in row.items() if key}
+        yield f"{path}, line {rows.line_num}", cells
+
+
+def class_list(path: Path) -> dict[str, str]:
+    """id → name, of a CSV with the columns id and name. BadInbox says what it lacks."""
+    found: dict[str, str] = {}
+    for where, row in _rows(path, ["id"]):
+        if not row["id"]:
+            raise BadInbox(f"{where}: the id is empty")
+        student = named(row["id"])
+        if student in found:
+            raise BadInbox(f"{where}: {student} stands there twice")
+        found[student] = " ".join(row.get("name", "").split())
+    return found
+
+
+def load_overrides(path: Path, most: Mapping[str, float], students: Collection[str]) -> dict[tuple[str, str], float]:
+    """(student, exercise) → points, of a CSV with the columns id, exercise and points. most: exercise → its points.
+    BadInbox names a line that is none of them."""
+    found: dict[tuple[str, str], float] = {}
+    for where, row in _rows(path, ["id", "exercise", "points"]):
+        lab, _, number = row["exercise"].partition("/")
+        student, exercise = named(row["id"]), f"{lab.zfill(2)}/{number}"
+        if exercise not in most:
+            raise BadInbox(f"{where}: there is no exercise {row['exercise']}; there are {', '.join(most)}")
+        if student not in students:
+            raise BadInbox(f"{where}: nobody is called {student}")
+        if (student, exercise) in found:
+            raise BadInbox(f"{where}: {student}, {exercise} stands there twice")
+        try:
+            points = float(row["points"].replace(",", "."))
+        except ValueError:
+            raise BadInbox(f"{where}: points are a number, such as 4.5, and not {row['points'] or 'nothing'}") from None
+        if not 0 <= points <= most[exercise]:  # nor nan
+            raise BadInbox(f"{where}: {row['points']} of the {most[exercise]:g} points of {exercise} cannot be given")
+        found[student, exercise] = points
+    return found
