@@ -1,0 +1,124 @@
+"""Time the Hopper and the split-K kernel at random shapes, for the time model: every configuration, from CUDA graphs.
+
+python -m labs_helpers.gemm.tuning.hopper_sweep [--dtype float16] [--seconds 300]
+
+What is in the file is not measured again, so the same command goes on where it was ended. Then fit the models:
+python -m labs_helpers.gemm.tuning.model_study results/gemm-hopper-tuning.MACHINE.jsonl --write labs_helpers/gemm/tuned
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from labs_helpers.compile import counters
+from labs_helpers.gemm.kernels.hopper import HopperConfig, gluon_fits, hopper_matmul
+from labs_helpers.gemm.kernels.split_k import split_k_matmul, tiling_of, worth_splitting, worth_timing
+from labs_helpers.gemm.random_shapes import random_shapes
+from labs_helpers.gemm.random_study import ways
+from labs_helpers.gemm.time_model import Shape
+from labs_helpers.gemm.tuning.hopper_space import hopper_grid
+from labs_helpers.gemm.tuning.operands import rounding_bound
+from labs_helpers.measure import results
+from labs_helpers.measure.machine import this_machine
+from labs_helpers.measure.provenance import provenance
+
+STUDY = "gemm-hopper-tuning"
+SEED = 11  # not the study's, whose shapes stay unseen
+FEW_TILES = 264  # of 128×128, two for each SM of an H100
+GRAPH_COUNTERS = 2**26  # hundreds of graphs are captured one after the other
+
+
+def shapes() -> list[Shape]:
+    """Few rows, few tiles and others by turns, that the Hopper kernel takes, after a decoder's usual ones."""
+    drawn = [shape for shape in random_shapes(400, SEED) if shape.kind != "unaligned" and shape.K > 128]
+    kinds: dict[str, list[Shape]] = {"few rows": [], "few tiles": [], "others": []}
+    for kind, M, N, K in drawn:
+        few = -(-M // 128) * -(-N // 128) < FEW_TILES
+        kinds[kind if kind == "few rows" else "few tiles" if few else "others"].append((M, N, K))
+    by_turns = zip_longest(kinds["few rows"][:30], kinds["few tiles"][:26], kinds["others"][:34])
+    usual = [(M, N, K) for N, K in ((4096, 4096), (14_336, 4096), (4096, 14_336)) for M in (1, 16, 64, 128)]
+    return usual + [shape for turn in by_turns for shape in turn if shape]
+
+
+def candidates(shape: Shape, multiprocessors: int) -> Iterator[tuple[str, Any]]:
+    """(kernel, configuration) worth timing at (M, N, K): split-K where there are few tiles."""
+    for config in hopper_grid():
+        yield "hopper", config
+    M, N, _ = shape
+    if -(-M // 128) * -(-N // 128) >= FEW_TILES:
+        return
+    for split in worth_timing(M):
+        for splits in worth_splitting(tiling_of(split), shape, multiprocessors):
+            yield "split_k", replace(split, SPLITS=splits)
+
+
+def measure_shape(shape: Shape, dtype: torch.dtype, graph_ms: Callable[[Callable], float]) -> list[dict]:
+    """A record for each candidate, for each of PyTorch's ways, and for `fused_matmul` as it is called; times in ms. A
+    candidate that is wrong against float64, or fails, has an `error` and no time."""
+    M, N, K = shape
+    generator = torch.Generator("cuda").manual_seed(M + N + K)
+    a, b, c = (torch.randn(*size, dtype=dtype, device="cuda", generator=generator) for size in ((M, K), (K, N), (M, N)))
+    exact = torch.relu(a.double() @ b.double() + c.double())
+    bound = rounding_bound(a, b, c, exact)
+    sms = torch.cuda.get_device_properties(a.device).multi_processor_count
+    common = {"study": STUDY, "M": M, "N": N, "K": K, "dtype": str(dtype).removeprefix("torch."), "graph": True}
+    common["multiprocessors"] = sms
+    records = []
+    for kernel, config in candidates(shape, sms):
+        known = common | {"kind": kernel} | config.keywords()
+        if kernel == "split_k":
+            known["SPLITS"] = config.SPLITS
+        call = partial(hopper_matmul if isinstance(config, HopperConfig) else split_k_matmul, a, b, c, config)
+        try:
+            stray = int((~((call().double() - exact).abs() <= bound)).sum())
+            records.append(known | ({"error": f"wrong: {stray} elements"} if stray else {"median_ms": graph_ms(call)}))
+        except Exception as error:  # a configuration that cannot run is a result of the sweep
+            records.append(known | {"error": f"{type(error).__name__}: {error}"[:200]})
+    for name, way in ways(None).items():
+        records.append(common | {"kind": name, "median_ms": graph_ms(partial(way, a, b, c))})
+    return records
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--dtype", choices=("float16", "bfloat16"), default="float16")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no other shape after so long")
+    parser.add_argument("--out", type=Path, help="by default results/gemm-hopper-tuning.MACHINE.jsonl")
+    given = parser.parse_args(arguments)
+    if this_machine().architecture != "sm_90" or not gluon_fits():
+        parser.error(f"the Hopper kernel needs sm_90 and the Gluon of Triton 3.6 or 3.7; this is {this_machine()}")
+    from triton.testing import do_bench_cudagraph
+
+    counters.RESERVE = GRAPH_COUNTERS
+    path, on = given.out or results.path_for(STUDY), provenance()
+    done = set()
+    if path.exists():
+        there = results.load(path)
+        there = there[there["dtype"] == given.dtype]
+        done = set(zip(there["M"], there["N"], there["K"], strict=True))
+    began = time.monotonic()
+    for shape in shapes():
+        if shape in done:
+            continue
+        if time.monotonic() - began > given.seconds:
+            print(f"{given.seconds:.0f} s are over before {shape}; the same command goes on there")
+            break
+        graph_ms = partial(do_bench_cudagraph, rep=1.5, return_mode="median")
+        records = measure_shape(shape, getattr(torch, given.dtype), graph_ms)
+        results.append(path, [record | {"on": on} for record in records])
+        timed = [record for record in records if "median_ms" in record and record["kind"] in ("hopper", "split_k")]
+        best = min(timed, key=lambda record: record["median_ms"])
+        print(f"{shape}: {best['median_ms']:.4f} ms by {best['kind']}, {len(records)} records", flush=True)
+
+
+if __name__ == "__main__":
+    main()
