@@ -19,6 +19,7 @@ from labs_helpers.gemm.tuned_configs import time_model, tuned
 from labs_helpers.measure.machine import prepare_triton, this_machine
 
 DTYPES = (torch.float16, torch.bfloat16, torch.float32)
+MOST_KNOWN = 4096  # plans
 FEW_ROWS, MOST_ROWS = 64, 128  # for which narrow operands are not copied; for which K is split
 _known: dict[tuple[Any, ...] | None, Plan] = {}
 
@@ -73,6 +74,8 @@ def plan(a: Tensor, b: Tensor, c: Tensor) -> Plan:
         key = None  # not tensors, or tensors without memory: check_operands names what is wrong
     chosen = _known.get(key)
     if chosen is None:
+        if len(_known) >= MOST_KNOWN:
+            _known.clear()  # a batch that grows by a row a step would fill it for ever
         chosen = _known[key] = _decide(a, b, c, *check_operands(a, b, c))
     return chosen
 

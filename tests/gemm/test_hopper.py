@@ -72,6 +72,18 @@ def test_the_plan_says_which_kernel_runs_and_why():
         plan(torch.ones(4, 5), torch.ones(3, 5), torch.ones(4, 5))
 
 
+def test_plans_are_remembered_and_bounded(monkeypatch):
+    device = this_machine().device
+    module = sys.modules[plan.__module__]
+    monkeypatch.setattr(module, "MOST_KNOWN", 3)
+    monkeypatch.setattr(module, "_known", {})
+    first = [torch.ones(size, device=device) for size in ((2, 5), (5, 4), (2, 4))]
+    assert plan(*first) is plan(*first)
+    for rows in range(3, 8):
+        plan(torch.ones(rows, 5, device=device), first[1], torch.ones(rows, 4, device=device))
+        assert len(module._known) <= 3
+
+
 def test_shipped_configurations_fit_a_program_s_shared_memory():
     for entry in tuned("hopper", torch.float16):
         config = HopperConfig(**entry["config"])
