@@ -8,12 +8,13 @@ from dataclasses import dataclass, replace
 from functools import cache, cached_property
 
 from labs_helpers.grading.reading.submission import Answer
+from labs_helpers.grading.reading.trials import without_trials, without_unread_imports
 
 MOST_BROUGHT = 50_000  # characters of other cells for one answer; an own helper has some 1,000
 
 
 def whole(answers: Iterable[Answer]) -> list[Answer]:
-    """Each with what it needs of its author's other cells, and no more."""
+    """Each with what it needs of its author's other cells, and no more, and without what only tries it out."""
     cells = OwnCells()
     return [_whole(answer, cells) for answer in answers]
 
@@ -22,13 +23,17 @@ def _whole(answer: Answer, cells: OwnCells) -> Answer:
     if answer.problem or not answer.source:
         return answer
     try:
-        before = cells.needed(answer.before, answer.source)
+        source = without_trials(answer.source)
+        before = cells.needed(answer.before, source)
+        read = set[str]().union(*(_read(ast.parse(text)) for text in (source, *before)))
+        source = without_unread_imports(source, read)
+        before = tuple(without_unread_imports(text, read) for text in before)
     except RecursionError:  # made to be nested so deeply that it cannot be written out again
         return replace(answer, before=(), problem="the notebook's own cells are nested too deeply")
     if (size := sum(map(len, before))) > MOST_BROUGHT:
         said = f"it needs {size:,} characters of the notebook's own cells; more than {MOST_BROUGHT:,} are not read"
         return replace(answer, before=(), problem=said)
-    return replace(answer, before=before)
+    return replace(answer, source=source, before=before)
 
 
 @dataclass(frozen=True)

@@ -148,6 +148,7 @@ def general() -> Vocabulary:
     found |= {f"torch.nn.functional.{word}" for word in computes["torch.nn.functional"]}
     found |= {f"torch.distributed.{word}" for word in computes["torch.distributed"]}
     found |= {f"torch.linalg.{word}" for word in public(torch.linalg)} | {"itertools.chain.from_iterable"}
+    found |= {f"tl.math.{word}" for word in public(tl.math) & public(tl)}
     values: tuple[Any, ...] = (torch.Tensor, numpy.ndarray, list, dict, str, tuple, set, int, float, range, tl.tensor)
     values += (collections.deque, collections.Counter, collections.OrderedDict)
     attributes = {name for value in values for name in public(value)} | set(_ASKED.split())
