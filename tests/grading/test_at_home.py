@@ -136,3 +136,12 @@ def test_a_solved_lab_has_all_points_in_a_hand_out(saved, tmp_path, number):
     command = [sys.executable, "-m", "labs_helpers.grading.at_home", number, "--file", path]
     printed = run(command, timeout=600, cwd=folder, env=os.environ | {"PYTHONPATH": str(folder)})
     assert {id: points for id, (_, points, _) in rows(printed).items()} == {e.id: e.points for e in lab.exercises()}
+
+
+def test_a_right_answer_that_an_instructor_will_look_at_is_told_so(saved, capsys):
+    first = LAB.exercises()[0]
+    right = cell_of(first.reference)
+    for more, told in (("import sys\nprint(sys.path)\n", False), ("import sys\nplace = sys.path\n", True)):
+        assert at_home.main(["00", "--file", str(saved({first.id: f"{more}{right}"}))]) == 0
+        said = " ".join(capsys.readouterr().out.split())
+        assert ("your instructor will look at it, because line 1: import sys" in said) == told
