@@ -146,7 +146,7 @@ def _looked_at(chosen: Lab, answer: Answer) -> str:
     if exercises[at].withheld or exercises[at].reference is None:
         return ""
     words = vocabulary(cell_of(exercises[at].reference), [one.trial.__name__ for one in exercises[:at]])
-    return next(iter(beyond("\n".join((*answer.before, answer.source)), words)), "")
+    return next(iter(beyond(answer.source, words, answer.before)), "")
 
 
 def _row(chosen: Lab, answer: Answer, imports: list[str]) -> Row:

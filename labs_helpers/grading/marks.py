@@ -54,7 +54,7 @@ def marks(
     imports = imports_of(read_cells(lab.path))
     answers = whole(read_submission(path, lab))
     tried = [answer for answer in answers if answer.attempted and not answer.problem]
-    strange = {one.shipped.id: beyond("\n".join((*one.before, one.source)), words_of(one.shipped.id)) for one in tried}
+    strange = {one.shipped.id: beyond(one.source, words_of(one.shipped.id), one.before) for one in tried}
     plain = [answer for answer in tried if not strange[answer.shipped.id]]
     found: dict[str, Verdict] = {}
     for together in ([plain] if plain else []) + [[answer] for answer in tried if strange[answer.shipped.id]]:

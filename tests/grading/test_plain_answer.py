@@ -109,6 +109,12 @@ def test_what_is_beyond_is_told_with_its_line():
     assert told == ["line 2: open", "line 3: ._y"] and ast.parse(REFERENCE)
 
 
+def test_lines_are_counted_in_the_answers_own_cell():
+    before = ("def own(x):\n    return x", "place = own.__dict__")
+    told = beyond("def f(x):\n    open('x')\n    return own(x)\n", WORDS, before)
+    assert told == ["in another cell: .__dict__", "line 2: open"]
+
+
 AROUND = {
     "self is anything": "def get(self): return self.Exercise",
     "self is another": "def f():\n    self = [1]\n    return self.count",

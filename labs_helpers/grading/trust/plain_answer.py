@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 from labs_helpers.grading.trust.vocabulary import BUILTINS, MODULES, Vocabulary, dotted, general, made
@@ -29,12 +29,14 @@ _NODES = (
 )  # fmt: skip
 
 
-def beyond(source: str, vocabulary: Vocabulary) -> list[str]:
-    """What is not in the vocabulary, in words, a line each and the first one first; [] of a plain answer."""
+def beyond(source: str, vocabulary: Vocabulary, before: Sequence[str] = ()) -> list[str]:
+    """What is not in the vocabulary, in words, a line each and the first one first; [] of a plain answer. before: what
+    it needs of its author's other cells; lines are counted in the answer's own."""
+    above = sum(text.count("\n") + 1 for text in before)
     try:
-        tree = ast.parse(source)
-        found = sorted(_beyond(tree, vocabulary))
-        return [f"line {line}: {said}" for line, said in dict.fromkeys(found)]
+        tree = ast.parse("\n".join((*before, source)))
+        found = dict.fromkeys(sorted(_beyond(tree, vocabulary)))
+        return [f"{f'line {line - above}' if line > above else 'in another cell'}: {said}" for line, said in found]
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         return [f"{type(error).__name__}: {error}"]
 
