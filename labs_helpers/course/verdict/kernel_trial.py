@@ -59,7 +59,8 @@ class Run:
             raise Wrong(
                 self.case,
                 f"beside the kernel the function lets PyTorch work: {called.replace('__setitem__', 'tensor[…] = …')}.",
-                cause="a part of the work is done outside the kernel; there is to be nothing but its launch.",
+                cause="a part of the work is done outside the kernel, or debugging is left: take it out of the "
+                "function; there is to be nothing but the kernel's launch.",
             )
 
     def expect_written_once(self, name: str = "D", overlapping: str = "", patterns: Candidates | None = None) -> None:

@@ -52,6 +52,11 @@ AT_RUN_TIME = (
         r"'int' object is not iterable",
         "a number stands where a shape is asked for, tl.zeros((BLOCK,), …), or where a loop wants range(…).",
     ),
+    (
+        r"active drivers",
+        "there is no GPU here to time configurations on, as @triton.autotune does with more than one: leave one "
+        "triton.Config, or give the block sizes in the launch.",
+    ),
     (r"broadcast|shape", MEETING),
     (r"arange", "tl.arange needs two compile-time numbers whose difference is a power of two."),
 )

@@ -193,6 +193,18 @@ def test_a_kernel_without_a_grid_or_with_a_number_for_one():
         run_watched("", lambda x: numbered[2](x, N=16), X.clone())
 
 
+@triton.autotune([triton.Config({"N": 16}), triton.Config({"N": 8})], key=["size"])
+@triton.jit
+def timed(x_ptr, size, N: tl.constexpr):
+    tl.store(x_ptr + tl.arange(0, N), 0.0)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU to time configurations on")
+def test_autotune_in_the_interpreter():
+    with pytest.raises(Wrong, match=r"Likely cause: there is no GPU here to time configurations on"):
+        run_watched("", lambda x: timed[(1,)](x, 16), X.clone())
+
+
 @triton.jit
 def through_memory(x_ptr, y_ptr, z_ptr, N: tl.constexpr):
     i = tl.arange(0, N)
@@ -206,6 +218,11 @@ def through_memory(x_ptr, y_ptr, z_ptr, N: tl.constexpr):
         (torch.empty_like, lambda z: z, "the kernel stores 64 bytes to a tensor beside its result"),
         (torch.empty_like, lambda z: z.copy_(z), "copy_"),
         (torch.clone, lambda z: z, "clone"),
+        (
+            torch.empty_like,
+            lambda z: print(z.abs().max().item()) or z,
+            "abs, max, item(.|\n)*debugging is left: take it",
+        ),
     ],
 )
 def test_fused_is_nothing_beside_one_kernel_and_its_result(scratch, finish, found):
@@ -264,4 +281,4 @@ def test_at_compile_time(kernel, cause):
 
 
 def test_every_line_of_the_tables_is_tried():
-    assert (len(AT_RUN_TIME), len(AT_COMPILE_TIME)) == (20, 4)
+    assert (len(AT_RUN_TIME), len(AT_COMPILE_TIME)) == (21, 4)
