@@ -50,9 +50,30 @@ def attempted(function) -> bool:
     return _written([source_of(part) for part in reachable(function).values()])
 
 
-def is_attempted(cell: str) -> bool:
-    """The same of an exercise cell's text, which has to be Python."""
-    return _written([cell])
+def is_attempted(cell: str, name: str = "") -> bool:
+    """The same of an exercise cell's text, which has to be Python; also where the function `name` is written so that it
+    needs none of the cell's places."""
+    return _written([cell]) or _written(_needed(cell, name))
+
+
+def _needed(cell: str, name: str) -> list[str]:
+    """The texts of the cell's function `name` and of those that it refers to; [cell] where it has none. A text goes as
+    far as the next statement: the mark behind the last line is a comment."""
+    body, lines = ast.parse(cell).body, cell.split("\n")
+    ends = [*(min([node.lineno, *_decorated(node)]) - 1 for node in body[1:]), len(lines)]
+    functions = {
+        node.name: (node, end) for node, end in zip(body, ends, strict=False) if isinstance(node, ast.FunctionDef)
+    }
+    found, waiting = dict[str, str](), {name} & set(functions)
+    while waiting:
+        node, end = functions[one := waiting.pop()]
+        found[one] = "\n".join(lines[node.lineno - 1 : end])
+        waiting |= {part.id for part in ast.walk(node) if isinstance(part, ast.Name)} & set(functions) - set(found)
+    return list(found.values()) or [cell]
+
+
+def _decorated(node: ast.stmt) -> list[int]:
+    return [part.lineno for part in getattr(node, "decorator_list", ())]
 
 
 def _written(sources: list[str]) -> bool:

@@ -9,7 +9,7 @@ from labs_helpers.grading.reading import own_cells, submission
 from labs_helpers.grading.reading.notebook_file import MOST_BYTES, Cell, Unreadable, read_cells
 from labs_helpers.grading.reading.own_cells import MOST_BROUGHT, whole
 from labs_helpers.grading.reading.plain_python import MOST_CHARACTERS, plain_python
-from labs_helpers.grading.reading.submission import MOST_CODE, read_submission, shipped_exercises
+from labs_helpers.grading.reading.submission import MOST_CODE, Answer, read_submission, shipped_exercises
 from labs_helpers.labs import LABS
 from tests.grading.written import solved as all_solved
 from tests.grading.written import with_answers
@@ -50,6 +50,14 @@ def test_every_lab_as_handed_out_has_all_its_exercises_and_none_is_attempted(lab
     assert [answer.shipped.id for answer in answers] == [one.id for one in lab.exercises()]
     for answer in answers:
         assert not answer.attempted and not answer.flags and not answer.problem and not answer.before
+
+
+def test_a_function_written_without_the_kernel_of_its_stub_is_an_attempt():
+    lab = next(lab for lab in LABS if lab.number == "02")
+    one = next(one for one in shipped_exercises(lab) if one.name == "tile_matmul")
+    head, named, _ = one.stub.partition("def tile_matmul(")
+    other = f"{head}{named}a, b, *blocks):\n    return torch.matmul(a, b)\n"
+    assert "..." in head and not Answer(one, one.stub).attempted and Answer(one, other).attempted
 
 
 def test_an_answer_comes_with_the_students_own_cells_above_it(handed_in, exercises):

@@ -53,7 +53,7 @@ class Answer:
 
     @property
     def attempted(self) -> bool:
-        return bool(self.source) and _attempted(self.source)
+        return bool(self.source) and _attempted(self.source, self.shipped.name)
 
 
 def shipped_exercises(lab: Lab) -> list[Shipped]:
@@ -123,7 +123,7 @@ def _answer(one: Shipped, cells: list[Cell], ours: set[str], marks: set[str], pa
     if not places:
         return Answer(one, "", flags=tuple(flags))
     of_it, places = {*places}, places[-MOST_PLACES:]
-    written = [place for place in places if _attempted(cells[place].source)]
+    written = [place for place in places if _attempted(cells[place].source, one.name)]
     place = (written or places)[-1]  # of several the last that is no stub
     answer = parsed(cells[place].source)
     if answer.functions.get(one.name) not in (None, _parsed(one.stub).functions.get(one.name)):
@@ -146,9 +146,9 @@ def _binds(code: _Code, name: str) -> bool:
     return name in code.functions or any(isinstance(one.ctx, ast.Store) and one.id == name for one in names)
 
 
-def _attempted(source: str) -> bool:
+def _attempted(source: str, name: str) -> bool:
     text, problem = plain_python(source)
     try:
-        return bool(problem) or is_attempted(text)
+        return bool(problem) or is_attempted(text, name)
     except (RecursionError, ValueError, MemoryError):
         return True
