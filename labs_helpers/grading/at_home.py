@@ -161,7 +161,8 @@ def _row(chosen: Lab, answer: Answer, imports: list[str]) -> Row:
         return Row(RIGHT, answer.shipped.points, passed, passed)
     cases = in_a_process(chosen, {"exercise": answer.shipped.id}).get("cases") if passed else None
     message = f"the check itself failed: {found['message']}" if found["status"] == "failed" else found["message"]
-    return Row(WRONG, partial_points(answer.shipped.points, passed, cases), passed, cases, message)
+    counted = 0 if found["status"] == "timeout" else passed  # as in grading
+    return Row(WRONG, partial_points(answer.shipped.points, counted, cases), passed, cases, message)
 
 
 if __name__ == "__main__":

@@ -7,14 +7,19 @@ import linecache
 from collections.abc import Callable
 from typing import Any
 
+from labs_helpers.course.time_limit import TimeLimit, time_limit
+
+SHARE = 0.9  # of the time of an answer's process that its check has: what is left is for naming the line of a loop
+
 
 def result(status: str, message: str = "", lines: list[str] | None = None) -> dict[str, Any]:
     return {"status": status, "lines": lines or [], "message": message}
 
 
-def judged(lab: Any, job: dict[str, Any]) -> dict[str, Any]:
+def judged(lab: Any, job: dict[str, Any], seconds: float) -> dict[str, Any]:
     """What the check of lab's exercise job["exercise"] says of job["source"], a cell that comes after the student's own
-    job["before"] and the lab's statements job["imports"]. lines: of the cases that were right before a wrong one."""
+    job["before"] and the lab's statements job["imports"]. lines: of the cases that were right before a wrong one.
+    seconds: that this process has."""
     exercises = lab.exercises()
     place = [exercise.id for exercise in exercises].index(job["exercise"])
     exercise = exercises[place]
@@ -27,9 +32,12 @@ def judged(lab: Any, job: dict[str, Any]) -> dict[str, Any]:
     if not isinstance(function, Callable) and not hasattr(function, "fn"):  # type: ignore[arg-type]
         return result("wrong", f"the cell does not define {exercise.trial.__name__}")
     try:
-        lines, wrong = exercise.tried(function)
-        return result("wrong", str(wrong), lines) if wrong else result("right", lines=lines)
-    except Exception as error:
+        with time_limit(SHARE * seconds):
+            lines, wrong = exercise.tried(function)
+        if wrong is None:
+            return result("right", lines=lines)
+        return result("timeout" if isinstance(wrong.__cause__, TimeLimit) else "wrong", str(wrong), lines)
+    except (Exception, TimeLimit) as error:
         return result("failed", f"{type(error).__name__}: {error}")
 
 

@@ -39,7 +39,10 @@ def in_a_process(chosen: Lab, job: dict[str, Any]) -> dict[str, Any]:
 def main(number: str, told: str) -> None:
     prepare_triton()
     chosen, job = lab(number), json.loads(sys.stdin.read())
-    found = judged(chosen, job) if "source" in job else {"cases": cases_in_all(chosen, job["exercise"])}
+    if "source" in job:
+        found = judged(chosen, job, SECONDS)
+    else:
+        found = {"cases": cases_in_all(chosen, job["exercise"])}
     Path(told).write_text(json.dumps(found))
 
 

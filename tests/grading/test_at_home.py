@@ -45,7 +45,7 @@ def test_each_answer_has_its_points_and_its_words(saved, monkeypatch, capsys):
     one, two, three, four, five, six = LAB.exercises()
     sources = {e.id: solution(LAB, e) for e in (one, two, three, five, six)} | {four.id: "def f(:"}
     said = {one.id: ("right", 3, ""), two.id: ("wrong", 1, "n=7: off by one"), three.id: ("failed", 0, "KeyError: 1"),
-            six.id: ("wrong", 2, "eps is missing")}  # fmt: skip
+            six.id: ("timeout", 2, "line 3: while True:")}  # fmt: skip
 
     def told(lab, job):
         if "source" not in job:

@@ -8,6 +8,7 @@ from labs_helpers.course.stub import cell_of
 from labs_helpers.grading import verdict as module
 from labs_helpers.grading.hidden import key_of
 from labs_helpers.grading.jails.bubblewrap import LIMITS, Limits, why_not
+from labs_helpers.grading.judged import judged
 from labs_helpers.grading.reading.lab_imports import imports_of, used_by
 from labs_helpers.grading.reading.notebook_file import read_cells
 from labs_helpers.grading.reading.submission import Answer, shipped_exercises
@@ -78,6 +79,14 @@ def test_answers_together_are_judged_one_by_one(first):
 def test_an_answer_without_end_is_ended(first):
     found = verdict(Answer(first, "while True: pass"), Limits(seconds=1.0))
     assert found.status == TIMEOUT and found.message == "did not end within 1 s"
+
+
+def test_the_line_of_an_endless_loop_is_told(first):
+    job = {"exercise": first.id, "name": first.name, "imports": [], "before": []}
+    found = judged(
+        LAB, job | {"source": f"def {first.name}(*given):\n    k = 0\n    while k < 1:\n        k *= 2"}, 0.3
+    )
+    assert found["status"] == TIMEOUT and "\n  line 3: while k < 1:" in found["message"]
 
 
 def test_ranks_that_only_send_messages_have_jails_of_their_own(monkeypatch):

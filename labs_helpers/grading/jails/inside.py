@@ -88,7 +88,7 @@ def _in_a_process(lab: Any, job: dict[str, Any], seconds: float, told: int, end:
         os.close(reads)
         with contextlib.suppress(BaseException):
             try:
-                content = json.dumps(with_memory(_found(lab, job), is_full())).encode()[:MOST]
+                content = json.dumps(with_memory(_found(lab, job, seconds), is_full())).encode()[:MOST]
             except MemoryError:
                 content = at_a_loss
             while content:
@@ -117,10 +117,10 @@ def _has_ended(child: int) -> bool:
     return os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT | os.WNOHANG) is not None
 
 
-def _found(lab: Any, job: dict[str, Any]) -> dict[str, Any]:
+def _found(lab: Any, job: dict[str, Any], seconds: float) -> dict[str, Any]:
     """What the check says of an answer; without a lab, what the hidden inputs give."""
     if lab is not None:
-        return judged(lab, job)
+        return judged(lab, job, seconds)
     with contextlib.suppress(Exception):
         return result("right") | values(job, defined(job, {}))
     return result("failed", "its cells do not run where the course's references are not")
