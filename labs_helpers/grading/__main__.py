@@ -26,7 +26,7 @@ from labs_helpers.grading.reading.packed import BadInbox
 from labs_helpers.grading.reading.submission import labs_of
 from labs_helpers.grading.reading.tables import class_list, load_overrides
 from labs_helpers.grading.results import gradebook
-from labs_helpers.grading.results.gradebook import ERROR, MISSING, STATUSES, Record
+from labs_helpers.grading.results.gradebook import ERROR, MISSING, STATUSES, UNKNOWN, Record
 from labs_helpers.grading.results.plain_text import plain
 from labs_helpers.grading.results.publish import write_results
 from labs_helpers.grading.verdict import verdicts
@@ -76,7 +76,7 @@ def main(arguments: list[str] | None = None) -> int:
     records = [_in_time(record, handed_in[record.student], given.due) for record in records]
     _warn_of_time(records, given.due)
     _warn_of_overrides(out, given.overrides)
-    records = [gradebook.overridden(record, overrides) for record in _with_the_class(records, names)]
+    records = [gradebook.overridden(record, overrides, most) for record in _with_the_class(records, names)]
     looks, disagreements = write_results(
         out, records, names, graded, measure, given.late, given.jobs, nbval=not given.no_nbval
     )
@@ -150,8 +150,7 @@ def _with_the_class(records: list[Record], names: Mapping[str, str]) -> list[Rec
     there = {record.student for record in records}
     strangers = unknown(there, names) if names else []
     records = [
-        replace(record, flags=(*record.flags, "not in the class")) if record.student in strangers else record
-        for record in records
+        replace(record, flags=(*record.flags, UNKNOWN)) if record.student in strangers else record for record in records
     ]
     records += [Record(student, MISSING, reason="nothing was handed in") for student in names if student not in there]
     return sorted(records, key=lambda record: record.student)

@@ -8,7 +8,17 @@ from hypothesis import strategies as st
 
 from labs_helpers.grading.marks import Mark
 from labs_helpers.grading.results.class_page import class_page, gist
-from labs_helpers.grading.results.gradebook import ERROR, GRADED, LATE, MISSING, REVIEW, UNREADABLE, Record
+from labs_helpers.grading.results.gradebook import (
+    ERROR,
+    GRADED,
+    LATE,
+    MISSING,
+    OVERRIDE,
+    REVIEW,
+    UNKNOWN,
+    UNREADABLE,
+    Record,
+)
 from labs_helpers.grading.results.histogram import counted, histogram
 from labs_helpers.grading.results.pages import feedback_link
 from labs_helpers.grading.results.plain_text import plain
@@ -56,6 +66,18 @@ def test_it_counts_students_and_says_how_each_exercise_went():
     pages = {feedback_link(record.student) for record in records if record.status != MISSING}
     assert links == {"grades.csv", "review.csv", "junit.xml"} | pages
     assert page.text.index("cell-twice") < page.text.index("Answers that are alike") < page.text.index("Ada L.")
+
+
+def test_an_instructors_points_are_no_mistake_and_who_is_counted_is_said():
+    records = [
+        Record("ada", GRADED, (right(0), Mark("00/1", 10, 10, OVERRIDE, "right, if its check was not deceived"))),
+        Record("gus", UNREADABLE, (Mark("00/1", 4, 10, OVERRIDE),), reason="the file is empty"),
+        Record("x9", GRADED, (wrong(0, "NameError"), wrong(1, "NameError")), flags=(UNKNOWN,)),
+        Record("hal", UNREADABLE, reason="the file is empty"),
+    ]
+    text = " ".join(Page(page_of(records)).text.split())
+    assert "Of 2 students: mean 12, median 12 of 20" in text and "Left out are those who are missing or not" in text
+    assert "×" not in text and "gus unreadable 0 4 4" in text and "hal unreadable –" in text
 
 
 def test_reasons_are_the_same_but_for_their_numbers():

@@ -11,7 +11,17 @@ from labs_helpers.grading.marks import HIDDEN, UNVERIFIED, Mark
 from labs_helpers.grading.reading.submission import CHECK_CHANGED, ELSEWHERE, OLD, TWICE, UNMARKED
 from labs_helpers.grading.reading.submission import MISSING as CELL_MISSING
 from labs_helpers.grading.results.feedback import FLAGS, feedback_page
-from labs_helpers.grading.results.gradebook import ERROR, GRADED, LATE, MISSING, REVIEW, UNREADABLE, WAITING, Record
+from labs_helpers.grading.results.gradebook import (
+    ERROR,
+    GRADED,
+    LATE,
+    MISSING,
+    OVERRIDE,
+    REVIEW,
+    UNREADABLE,
+    WAITING,
+    Record,
+)
 from labs_helpers.grading.results.left_open import still_to_pass
 from labs_helpers.grading.results.pages import feedback_link, file_stem, number
 from labs_helpers.grading.results.plain_text import plain
@@ -74,6 +84,25 @@ def test_what_is_the_instructors_own_is_not_there():
 def test_without_a_notebook_it_says_why(status, words):
     text = Page(page_of(status=status, reason="the reason")).text
     assert words in text and "points" not in text
+
+
+def test_points_that_an_instructor_set_are_told_as_such():
+    given = Mark("00/0", 4, 10, OVERRIDE), Mark("00/1", 10, 10, OVERRIDE, "right, if its check was not deceived")
+    text = " ".join(Page(page_of(*given, status=UNREADABLE, reason="it is empty")).text.split())
+    assert "○ your instructor's points 4 of 10" in text and "✓ your instructor's points 10 of 10" in text
+    assert "Still to pass" not in text and "deceived" not in text and text.count("has set these points") == 2
+
+
+def test_an_endless_loop_is_named():
+    endless = Mark(
+        "00/0", 0, 10, TIMEOUT, "not finished after 54 s, inside\n  line 3: while True:", (TIMEOUT,), CASES[:1]
+    )
+    page = " ".join(Page(page_of(endless)).text.split())
+    assert (
+        "line 3: while True:" in page
+        and "loop that never ends" in page
+        and "○ an odd size" in page.replace("○a", "○ a")
+    )
 
 
 @settings(max_examples=60, deadline=None, database=None, derandomize=True)

@@ -118,10 +118,11 @@ def test_grades_say_what_is_open_and_overrides_win(tmp_path):
     look = list(csv.DictReader(io.StringIO(gradebook.review_csv(records))))
     assert [(row["id"], row["exercise"], row["what"]) for row in look] == [("ada", "00/1", "cell-twice; line 2: open")]
     (tmp_path / "o.csv").write_text("id,exercise,points\nada,00/1,7.5\n")
-    after = gradebook.overridden(records[0], load_overrides(tmp_path / "o.csv", {"00/1": 10}, ["ada"]))
+    after = gradebook.overridden(records[0], load_overrides(tmp_path / "o.csv", {"00/1": 10}, ["ada"]), {"00/1": 10})
     assert after.status == LATE and after.raw == 12.5 and after.marks[1].status == "override"
     nothing = Record("bob", "missing", reason="nothing was handed in")
-    assert gradebook.overridden(nothing, {("bob", "00/1"): 3, ("ada", "00/1"): 4}).raw == 3
+    given = gradebook.overridden(nothing, {("bob", "00/1"): 3, ("ada", "00/1"): 4}, {"00/1": 10})
+    assert given.raw == 3 and given.marks[0].most == 10
 
 
 @pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@x", " =1", "\t=1", "＝1", "'=1", "\n@x"])

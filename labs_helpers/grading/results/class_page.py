@@ -11,7 +11,7 @@ from typing import Any
 
 from labs_helpers.grading.marks import OPEN, Mark
 from labs_helpers.grading.results.class_template import PAGE
-from labs_helpers.grading.results.gradebook import MISSING, STATUSES, UNREADABLE, Record, looks
+from labs_helpers.grading.results.gradebook import MISSING, OVERRIDE, STATUSES, UNKNOWN, Record, looks
 from labs_helpers.grading.results.histogram import histogram
 from labs_helpers.grading.results.left_open import still_to_pass
 from labs_helpers.grading.results.pages import feedback_link, number
@@ -54,7 +54,7 @@ def class_page(
     that a file is late. yardstick: exercise → the lines of its check."""
     exercises = lab.exercises()
     most = sum(one.points for one in exercises)
-    there = [record for record in records if record.marks and record.status != UNREADABLE]
+    there = [record for record in records if record.marks and UNKNOWN not in record.flags]
     totals = [record.total(penalty) for record in there]
     rows = [(look["id"], look["exercise"], look["what"]) for look in looks(records)]
     return PAGE.render(
@@ -70,7 +70,7 @@ def class_page(
         more_looks=max(0, len(rows) - MOST_ROWS),
         pairs=pairs[:MOST_ROWS],
         more_pairs=max(0, len(pairs) - MOST_ROWS),
-        students=[(record, record.total(penalty), [_points(_of(one.id, record)) for one in exercises])
+        students=[(record, record.total(penalty), [_points(_of(one.id, record), record) for one in exercises])
                   for record in sorted(records, key=lambda one: one.student)],
         names=names,
         files=files,
@@ -83,10 +83,10 @@ def _of(exercise: str, record: Record) -> Mark | None:
     return next((mark for mark in record.marks if mark.exercise == exercise), None)
 
 
-def _points(mark: Mark | None) -> tuple[str, str]:
+def _points(mark: Mark | None, record: Record) -> tuple[str, str]:
     """As the table has them, and a class of the page's style."""
     if mark is None:
-        return "", ""
+        return ("0", "open") if record.marks else ("", "")
     if mark.points is None:
         return "…", "open"
     return number(mark.points), "right" if mark.points >= mark.most else "wrong" if mark.status != OPEN else "open"
@@ -95,7 +95,7 @@ def _points(mark: Mark | None) -> tuple[str, str]:
 def _exercise(one: Any, found: Sequence[Mark | None], cases: Sequence[str]) -> _Exercise:
     marks = [mark for mark in found if mark]
     points = [mark.points for mark in marks if mark.points is not None]
-    wrong = [mark for mark in marks if mark.status not in (RIGHT, OPEN) and mark.points is not None]
+    wrong = [mark for mark in marks if mark.status not in (RIGHT, OPEN, OVERRIDE) and mark.points is not None]
     said = Counter(map(gist, wrong))
     words = {gist(mark): _first(mark.reason) for mark in reversed(wrong)}
     stopped = Counter(left[0] for mark in wrong if (left := still_to_pass(mark.cases, cases)))

@@ -41,7 +41,8 @@ PAGE = template(
 <h2>Points</h2>
 {% if there %}
 <p>Of {{ there }} students: mean {{ mean | number }}, median {{ median | number }} of {{ most | number }} points.
-Exercises that have no points yet count as 0.</p>
+Exercises that have no points yet count as 0. Left out are those who are missing or not in the class list, and files
+that could not be read, unless you gave them points.</p>
 {{ histogram | safe }}
 {% else %}
 <p>Nobody has points yet.</p>

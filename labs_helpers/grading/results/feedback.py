@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from labs_helpers.grading.marks import OPEN, Mark
 from labs_helpers.grading.reading.plain_python import MOST_CHARACTERS
 from labs_helpers.grading.results.feedback_template import PAGE
-from labs_helpers.grading.results.gradebook import ERROR, GRADED, LATE, REVIEW, UNREADABLE, WAITING, Record
+from labs_helpers.grading.results.gradebook import ERROR, GRADED, LATE, OVERRIDE, REVIEW, UNREADABLE, WAITING, Record
 from labs_helpers.grading.results.left_open import still_to_pass
 from labs_helpers.grading.results.pages import number
 from labs_helpers.grading.results.plain_text import LEFT_OUT, plain
-from labs_helpers.grading.verdict import RIGHT, WRONG
+from labs_helpers.grading.verdict import RIGHT, TIMEOUT, WRONG
 from labs_helpers.labs import Lab
 
 MOST_LINES = 1_000  # of an answer that are shown
@@ -110,7 +110,8 @@ def _lines(record: Record, penalty: float) -> Iterator[str]:
 def _shown(mark: Mark, title: str, source: str, yardstick: Sequence[str]) -> _Shown:
     look, sign, result = _result(mark)
     number_of = mark.exercise.partition("/")[2]
-    waiting = [] if mark.status in (RIGHT, REVIEW) else still_to_pass(mark.cases, yardstick)
+    done = mark.status in (RIGHT, REVIEW) or (mark.status == OVERRIDE and not (mark.source and mark.cases))
+    waiting = [] if done else still_to_pass(mark.cases, yardstick)
     lines = source[:MOST_CHARACTERS].splitlines()
     code = [*lines[:MOST_LINES], *([LEFT_OUT] if len(lines) > MOST_LINES or len(source) > MOST_CHARACTERS else [])]
     return _Shown(
@@ -136,13 +137,19 @@ def _result(mark: Mark) -> tuple[str, str, str]:
         return "open", "…", "not graded yet"
     if mark.status == OPEN:
         return "open", "○", "not attempted"
+    if mark.status == OVERRIDE:
+        return (
+            ("right", "✓", "your instructor's points")
+            if mark.points >= mark.most
+            else ("open", "○", "your instructor's points")
+        )
     if mark.points >= mark.most:
         return "right", "✓", "right"
     return "wrong", "✗", "partly right" if mark.points else "not right yet"
 
 
 def _note(mark: Mark) -> str:
-    if mark.status == "override":
+    if mark.status == OVERRIDE:
         return "Your instructor has set these points."
     if mark.points is None:
         return "Your instructor looks at this answer before it has points."
@@ -154,7 +161,7 @@ def _note(mark: Mark) -> str:
 def _said(mark: Mark) -> tuple[tuple[str, bool], ...]:
     """The check's words. Where the answer was right in the check there are none; what it then said while it ran, on
     hidden inputs or in its last moment, is not for this page."""
-    if mark.status != WRONG or "hidden-values" in mark.flags:
+    if mark.status not in (WRONG, TIMEOUT) or "hidden-values" in mark.flags:
         return ()
     lines = plain(mark.reason, 4_000).splitlines()[:60]
     return tuple((line, line.lstrip().startswith("Likely cause:")) for line in lines)

@@ -19,6 +19,8 @@ from labs_helpers.grading.results.plain_text import plain
 
 GRADED, LATE, REVIEW, MISSING = "graded", "late", "review", "missing"
 UNREADABLE, ERROR, WAITING = "unreadable", "grader-error", "not graded yet"
+OVERRIDE = "override"  # status of a mark whose points are the instructor's
+UNKNOWN = "not in the class"  # flag of a student
 MOST_NAME = (
     200  # bytes of a file's name; file systems take 255, of which an ending and what is written beside have some
 )
@@ -95,14 +97,15 @@ def load(out: Path, student: str) -> Record | None:
         return None
 
 
-def overridden(record: Record, overrides: Mapping[tuple[str, str], float]) -> Record:
-    """With the instructor's points, which always win. overrides: (student, exercise) → points."""
+def overridden(record: Record, overrides: Mapping[tuple[str, str], float], most: Mapping[str, int]) -> Record:
+    """With the instructor's points, which always win. overrides: (student, exercise) → points. most: exercise → its
+    points."""
     given = {exercise: points for (student, exercise), points in overrides.items() if student == record.student}
     marks = tuple(
-        replace(mark, points=given.pop(mark.exercise), status="override") if mark.exercise in given else mark
+        replace(mark, points=given.pop(mark.exercise), status=OVERRIDE) if mark.exercise in given else mark
         for mark in record.marks
     )
-    marks += tuple(Mark(exercise, points, 0, "override") for exercise, points in given.items())
+    marks += tuple(Mark(exercise, points, most[exercise], OVERRIDE) for exercise, points in given.items())
     return with_status(replace(record, marks=marks))
 
 
