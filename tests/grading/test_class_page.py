@@ -22,7 +22,7 @@ from labs_helpers.grading.results.gradebook import (
 from labs_helpers.grading.results.histogram import counted, histogram
 from labs_helpers.grading.results.pages import feedback_link
 from labs_helpers.grading.results.plain_text import plain
-from labs_helpers.grading.results.twins import Pair
+from labs_helpers.grading.results.twins import Alike, Shared
 from tests.grading.html_page import Page, hostile
 
 EXERCISES = [SimpleNamespace(id=f"00/{i}", title=f"the title of {i}", points=10) for i in range(2)]
@@ -38,8 +38,8 @@ def wrong(number, reason, points=5.0):
     return Mark(f"00/{number}", points, 10, "wrong", reason, cases=("three elements",))
 
 
-def page_of(records, names=(), pairs=(), penalty=0.1):
-    return class_page(records, dict(names), LAB, pairs, penalty, YARDSTICK)
+def page_of(records, names=(), alike=(), pairs=(), penalty=0.1):
+    return class_page(records, dict(names), LAB, alike, pairs, penalty, YARDSTICK)
 
 
 def test_it_counts_students_and_says_how_each_exercise_went():
@@ -58,14 +58,17 @@ def test_it_counts_students_and_says_how_each_exercise_went():
         "3 graded", "1 late", "1 review", "1 missing", "1 unreadable", "Of 5 students: mean 11.7, median 13.5 of 20",
         "00/0 the title of 0 80 % 8 of 10 1", "00/1 the title of 1 20 % 5 of 10 0",
         "2 × ✗ a block too few 1 × ✗ NameError: x1 Most stop at the case: an odd size 1 has no points yet.",
-        "cy 00/1 cell-twice; look at line 2", "gus the file is empty", "ada Ada L. graded 10 10 20",
+        "cy 00/1 The cell of this exercise is in the notebook more than once; the last one with an answer counts. "
+        "look at line 2. See whether it is honest, and give it 0 to 10 points in your file of OVERRIDES.",
+        "gus the file is empty", "ada Ada L. graded 10 10 20",
         "bob late 10 5 1 13.5", "fay Fay missing –",
     ):  # fmt: skip
         assert words in text, words
     links = {dict(tag[1:])["href"] for tag in page.tags if tag[0] == "a"}
     pages = {feedback_link(record.student) for record in records if record.status != MISSING}
     assert links == {"grades.csv", "review.csv", "junit.xml"} | pages
-    assert page.text.index("cell-twice") < page.text.index("Answers that are alike") < page.text.index("Ada L.")
+    assert page.text.index("Ada L.") < page.text.index("What needs a look") < page.text.index("Answers that are alike")
+    assert "cell-twice" not in page.text
 
 
 def test_an_instructors_points_are_no_mistake_and_who_is_counted_is_said():
@@ -86,12 +89,17 @@ def test_reasons_are_the_same_but_for_their_numbers():
     assert gist(wrong(0, "")) == "no reason is given"
 
 
-def test_pairs_are_told_without_a_judgement():
+def test_groups_and_pairs_are_told_without_a_judgement():
     records = [Record("ada", GRADED, (right(0), right(1))), Record("bob", GRADED, (right(0), right(1)))]
-    text = " ".join(Page(page_of(records, pairs=[Pair("00/1", "ada", "bob", False, 0.87)])).text.split())
-    assert "00/1 ada, bob 87% of what is neither the course's own nor written by many is the same" in text
+    many = tuple(f"s{i}" for i in range(25))
+    alike = [Alike("00/1", ("ada", "bob"), False, 0.87), Alike("00/1", many, True, telling=False)]
+    page = page_of(records, alike=alike, pairs=[Shared("ada", "bob", ("00/0", "00/1"), 1, 2)])
+    text = " ".join(Page(page).text.split())
+    assert "00/1 2 ada, bob 87% of what is neither the course's own nor written by many is the same" in text
+    assert "ada, bob 2 2 1 00/0, 00/1" in text
+    assert "00/1 25 s0, s1," in text and "s19 and 5 more" in text and "s20" not in text and "too short" in text
     assert "How that came about is not said by this" in text
-    assert not re.search("cheat|plagiar|copied", text) and "None that go beyond" in page_of(records)
+    assert not re.search("cheat|plagiar|copied", text) and "None but the course's own." in page_of(records)
 
 
 def test_an_empty_class_has_a_page_too():
@@ -118,7 +126,8 @@ def test_nothing_of_a_submission_becomes_a_tag_an_attribute_or_style(words):
     def made(one, two, three, four, five, six):
         marks = (Mark("00/0", 3, 10, "wrong", f"{one}\nLikely cause: {two}", (three,), (four,)), right(1))
         records = [Record(five, GRADED, marks, flags=(three,)), Record("ada", UNREADABLE, reason=six)]
-        return Page(page_of(records, {five: six}, [Pair("00/0", five, "ada", True, 1.0)])), feedback_link(five)
+        alike, shared = [Alike("00/0", (five, "ada"), True)], [Shared(five, "ada", (six,), 1, 2)]
+        return Page(page_of(records, {five: six}, alike, shared)), feedback_link(five)
 
     (page, link), (harmless, other) = made(*words), made(*"abcdef")
     assert set(re.sub("x", "", str(tag)) for tag in page.tags if ("href", link) not in tag) <= {

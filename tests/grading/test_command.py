@@ -111,7 +111,8 @@ def test_an_answer_in_another_cell_has_a_row(graded, tmp_path, monkeypatch):
     assert graded() == 3
     (row,) = rows_of(tmp_path / "out/review.csv")
     assert (
-        row["what"].startswith(f"defined-elsewhere; a function {name} is defined")
+        f"a function {name} is defined" in row["what"]
+        and row["flags"] == "defined-elsewhere"
         and rows_of(tmp_path / "out/grades.csv")[0]["total"] == "0"
     )
     assert f"a function {name} is defined in another cell" in (tmp_path / "out/feedback/ada.html").read_text()

@@ -10,7 +10,8 @@ from labs_helpers.grading.jails.memory import MEMORY
 from labs_helpers.grading.marks import HIDDEN, UNVERIFIED, Mark
 from labs_helpers.grading.reading.submission import CHECK_CHANGED, ELSEWHERE, OLD, TWICE, UNMARKED
 from labs_helpers.grading.reading.submission import MISSING as CELL_MISSING
-from labs_helpers.grading.results.feedback import FLAGS, feedback_page
+from labs_helpers.grading.results.feedback import feedback_page
+from labs_helpers.grading.results.flags import FLAGS, SAME, TWINS
 from labs_helpers.grading.results.gradebook import (
     ERROR,
     GRADED,
@@ -66,12 +67,12 @@ def test_each_flag_is_a_sentence(flag):
 def test_what_is_the_instructors_own_is_not_there():
     secret = "SECRET"
     marks = (
-        Mark("00/0", 0, 10, "wrong", f"right, but {secret}", (HIDDEN, f"{secret} twin of bob", "twins"), CASES),
+        Mark("00/0", 0, 10, "wrong", f"right, but {secret}", (HIDDEN, f"{secret} twin of bob", TWINS, SAME), CASES),
         Mark("00/1", None, 10, "review", f"right, if its check was not deceived: {secret}"),
         Mark("00/2", 0, 10, "crashed", f"the process that ran it died: {secret}", ("crashed",)),
     )
     text = page_of(*marks, status=REVIEW, flags=("not in the class", "3 files, of which the newest is graded"))
-    assert secret not in text and "twin" not in text and "not in the class" not in text
+    assert secret not in text and "twin" not in text and "own answer" not in text and "not in the class" not in text
     assert "wrong for inputs that the check does not show" in text and "You handed in 3 files" in text
     assert "looks at this answer before it has points" in text and "This is not final" in text
 

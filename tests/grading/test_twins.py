@@ -11,8 +11,11 @@ from pathlib import Path
 import pytest
 
 from labs_helpers.compile.source import plain
-from labs_helpers.grading.results.twins import ENOUGH, MOST_NODES, Pair, _form, same_as_reference, twins
-from labs_helpers.labs import LABS, ROOT
+from labs_helpers.grading.reading.notebook_file import read_cells
+from labs_helpers.grading.results.answer_form import MOST_NODES, form_of
+from labs_helpers.grading.results.twins import ENOUGH, Alike, is_long, same_as_reference, shared, stub, twins
+from labs_helpers.grading.yardstick import own_answers
+from labs_helpers.labs import LABS, ROOT, lab
 from tests.collectives.lab06.right_answers import DIFFERENT
 
 EXERCISES = ROOT / "labs_helpers/collectives/lab06/exercises"
@@ -65,11 +68,11 @@ def right_answers(references=REFERENCES, different=DIFFERENT):
     return found
 
 
-def pairs(answers):
-    return {(pair.one, pair.other) for pair in twins({"fit_cost": answers}, REFERENCES)}
+def groups(answers):
+    return [(one.students, one.same, one.telling) for one in twins({"fit_cost": answers}, REFERENCES)]
 
 
-def test_the_reference_is_known_under_other_names_where_it_is_long():
+def test_the_reference_is_known_under_other_names():
     reference = REFERENCES["fit_cost"]
     other = renamed(reference, "v").replace(
         "def fit_cost(nbytes, seconds, ranks)", "def fit_cost(nbytes: int, seconds, ranks) -> 'x'"
@@ -77,10 +80,15 @@ def test_the_reference_is_known_under_other_names_where_it_is_long():
     assert other != reference and same_as_reference(other, reference)
     assert not same_as_reference(other.replace("2 * (ranks - 1) -", "2 * (ranks + 1) -"), reference)
     assert not same_as_reference(reference.replace("fewer_vectors > 0", "alpha > 0"), reference)  # a name's place
-    short = REFERENCES["naive_allreduce"]
-    assert (
-        not same_as_reference(short, short) and not same_as_reference("", "") and not same_as_reference("(", reference)
-    )
+    assert not same_as_reference("(", "(") and not same_as_reference("(", reference)
+
+
+def test_it_is_telling_only_where_it_is_long_and_the_lab_does_not_show_it():
+    """The answers of 02/2 and 02/4 stand all but whole in other cells of the lab: students wrote them just so."""
+    assert is_long(REFERENCES["fit_cost"]) and not is_long(REFERENCES["naive_allreduce"]) and not is_long("")
+    assert not is_long(REFERENCES["fit_cost"], [REFERENCES["fit_cost"]])
+    references, shown = own_answers(lab("02")), [cell.source for cell in read_cells(lab("02").path) if cell.code]
+    assert not any(is_long(references[f"02/{number}"], shown) for number in (2, 3, 4))
 
 
 def test_right_answers_written_differently_are_like_nothing():
@@ -102,32 +110,55 @@ def test_a_copy_is_found_under_other_names_and_with_a_line_changed():
         "cy": renamed(ODD.replace("if gain <= 0:", "if 0.0 >= gain:"), "r"),
     }
     answers |= {f"s{i}": text for i, text in enumerate(right_answers()["fit_cost"].values())}
-    found = twins({"fit_cost": answers}, REFERENCES)
-    assert [(pair.one, pair.other, pair.same) for pair in found] == [
-        ("ada", "bob", True), ("ada", "cy", False), ("bob", "cy", False)]  # fmt: skip
+    found = twins({"fit_cost": answers}, REFERENCES)[:2]
+    assert [(one.students, one.same, one.telling) for one in found] == [
+        (("ada", "bob"), True, True), (("ada", "bob", "cy"), False, True)]  # fmt: skip
     assert found[0].share == 1 and 0.8 <= found[1].share < 1
     assert "the same but for names" in found[0].words and found[1].words.startswith(f"{found[1].share:.0%} of what")
-    assert not any(re.search("cheat|copied|plagiar", pair.words) for pair in found)
+    assert not any(re.search("cheat|copied|plagiar", one.words) for one in found)
 
 
-def test_what_many_write_says_nothing():
-    others = {f"s{i}": renamed(REFERENCES["fit_cost"], f"w{i}_") for i in range(90)}
-    assert len(pairs(others | {f"t{i}": renamed(ODD, f"x{i}_") for i in range(3)})) == 3
-    assert pairs(others | {f"t{i}": renamed(ODD, f"x{i}_") for i in range(10)}) == set()
+@pytest.mark.parametrize("copies", [2, 3, 4, 5, 40])
+def test_any_number_of_copies_is_one_group_and_the_courses_own_answer_is_none(copies):
+    others = {f"s{i}": renamed(REFERENCES["fit_cost"], f"w{i}_") for i in range(9)}
+    others |= {name: stub(REFERENCES["fit_cost"]) for name in ("y", "z")}
+    copied = {f"t{i:02}": renamed(ODD, f"x{i}_") for i in range(copies)}
+    assert groups(others | copied) == [(tuple(copied), True, copies <= 10)]
+
+
+def test_what_many_write_nearly_so_says_nothing():
+    nearly = renamed(ODD.replace("if gain <= 0:", "if 0.0 >= gain:"), "r")
+    assert len(groups({"ada": nearly, "bob": ODD})) == 1
+    assert groups({"ada": nearly} | {f"t{i}": ODD for i in range(10)})[1:] == []
+
+
+def test_of_two_students_it_is_counted_how_many_answers_they_share():
+    short = "def {0}(a):\n    return a.{0}() * 3 - 1\n"
+    answers = {f"06/{i}": {name: short.format(f"f{i}") for name in ("ada", "bob")} for i in range(4)}
+    answers["06/0"]["cy"] = answers["06/1"]["cy"] = short.format("f0")
+    answers["06/3"]["bob"] = "def f3(a):\n    return 7\n"
+    found = shared(twins(answers, {}), answers)
+    assert [(one.one, one.other, one.exercises, one.alone, one.both) for one in found] == [
+        ("ada", "bob", ("06/0", "06/1", "06/2"), 2, 4)]  # fmt: skip
 
 
 def test_what_is_short_shipped_or_no_python_says_nothing():
     short = "def fit_cost(nbytes, seconds, ranks):\n    q = seconds[0] ** 0.5\n    return q, q / 3, max(q, 7)\n"
-    for text in (short, REFERENCES["fit_cost"], "", "def f(:", "\0", "(" * 500, "x = " + "not " * 5000 + "1"):
-        assert pairs({"ada": text, "bob": text}) == set()
+    for text in (REFERENCES["fit_cost"], "def f(:", "\0", "(" * 500):
+        assert groups({"ada": text, "bob": text}) == []
+    for text in (short, "x = " + "not " * 5000 + "1"):
+        assert groups({"ada": text, "bob": text}) in ([(("ada", "bob"), True, False)], [])
     added = "\n    alpha = alpha * 1.0\n    return alpha, beta, crossover\n"
     answers = [changed(REFERENCES["fit_cost"], [("\n    return alpha, beta, crossover\n", added)]) for _ in range(2)]
-    assert pairs(dict(zip(("ada", "bob"), answers, strict=True))) == set()
+    assert groups(dict(zip(("ada", "bob"), answers, strict=True))) == [(("ada", "bob"), True, False)]
+    (one,) = twins({"": {"ada": short, "bob": short}}, {})
+    assert one.words.endswith("to be a sign by itself")
 
 
 def test_of_a_long_answer_the_beginning_is_compared():
-    assert len(_form("x = 1\n" * 2 * MOST_NODES)) <= 2 * MOST_NODES
-    assert pairs({"ada": ODD + "x = 1\n" * MOST_NODES, "bob": ODD + "x = 1\n" * 2 * MOST_NODES}) == {("ada", "bob")}
+    assert len(form_of("x = 1\n" * 2 * MOST_NODES)) <= 2 * MOST_NODES
+    long = {"ada": ODD + "x = 1\n" * MOST_NODES, "bob": ODD + "x = 1\n" * 2 * MOST_NODES}
+    assert groups(long) == [(("ada", "bob"), True, True)]
 
 
 def test_in_a_class_of_200_that_works_alone_nobody_is_like_another():
@@ -137,7 +168,8 @@ def test_in_a_class_of_200_that_works_alone_nobody_is_like_another():
         for name, texts in list(right_answers().items())[4:6]
     }
     answers["fit_cost"]["s007"], answers["fit_cost"]["s131"] = ODD, renamed(ODD, "mine")
-    assert twins(answers, REFERENCES) == [Pair("fit_cost", "s007", "s131", True, 1.0)]
+    telling = [one for one in twins(answers, REFERENCES) if one.telling]
+    assert telling == [Alike("fit_cost", ("s007", "s131"), True)]
 
 
 def every_lab():
@@ -157,7 +189,7 @@ def test_right_answers_of_all_labs_are_alike_only_where_one_is_made_of_the_other
     for references, different in every_lab():
         answers = right_answers(references, different)
         compared += sum(map(len, answers.values()))
-        found |= {pair.exercise for pair in twins(answers, references)}
+        found |= {one.exercise for one in twins(answers, references)}
     assert compared > 250 and found == {"exposed"}  # of which two are the same loop over events, cut differently
 
 

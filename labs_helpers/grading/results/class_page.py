@@ -11,15 +11,18 @@ from typing import Any
 
 from labs_helpers.grading.marks import OPEN, Mark
 from labs_helpers.grading.results.class_template import PAGE
-from labs_helpers.grading.results.gradebook import MISSING, OVERRIDE, STATUSES, UNKNOWN, Record, looks
+from labs_helpers.grading.results.gradebook import MISSING, OVERRIDE, STATUSES, UNKNOWN, Record
 from labs_helpers.grading.results.histogram import histogram
 from labs_helpers.grading.results.left_open import still_to_pass
 from labs_helpers.grading.results.pages import feedback_link, number
-from labs_helpers.grading.results.twins import Pair
+from labs_helpers.grading.results.review import looks
+from labs_helpers.grading.results.twins import Alike, Shared
 from labs_helpers.grading.verdict import RIGHT
 from labs_helpers.labs import Lab
 
-MOST_ROWS = 500  # of what needs a look, and of pairs
+MOST_ROWS = 500  # of what needs a look, and of answers that are alike
+MOST_PAIRS = 50
+MOST_NAMED = 20  # students with one answer
 COMMONEST = 3  # reasons per exercise
 _DIGITS = re.compile(r"\d+(?:[.,]\d+)*")
 
@@ -44,14 +47,15 @@ def class_page(
     records: Sequence[Record],
     names: Mapping[str, str],
     lab: Lab,
-    pairs: Sequence[Pair],
+    alike: Sequence[Alike],
+    pairs: Sequence[Shared],
     penalty: float,
     yardstick: Mapping[str, Sequence[str]],
     files: Sequence[str] = ("grades.csv", "review.csv", "junit.xml"),
 ) -> str:
     """The page, as HTML that needs no other file; it links to `files` beside it and to feedback/ID.html of those who
-    handed in. names: student → name. pairs: of students whose answers are alike. penalty: share of the points per day
-    that a file is late. yardstick: exercise → the lines of its check."""
+    handed in. names: student → name. alike: students with one answer. pairs: those who share several.
+    penalty: share of the points per day that a file is late. yardstick: exercise → the lines of its check."""
     exercises = lab.exercises()
     most = sum(one.points for one in exercises)
     there = [record for record in records if record.marks and UNKNOWN not in record.flags]
@@ -68,8 +72,11 @@ def class_page(
         exercises=[_exercise(one, [_of(one.id, who) for who in there], yardstick.get(one.id, ())) for one in exercises],
         looks=rows[:MOST_ROWS],
         more_looks=max(0, len(rows) - MOST_ROWS),
-        pairs=pairs[:MOST_ROWS],
-        more_pairs=max(0, len(pairs) - MOST_ROWS),
+        alike=alike[:MOST_ROWS],
+        more_alike=max(0, len(alike) - MOST_ROWS),
+        pairs=pairs[:MOST_PAIRS],
+        more_pairs=max(0, len(pairs) - MOST_PAIRS),
+        most_named=MOST_NAMED,
         students=[(record, record.total(penalty), [_points(_of(one.id, record), record) for one in exercises])
                   for record in sorted(records, key=lambda one: one.student)],
         names=names,

@@ -16,6 +16,7 @@ PAGE = template(
   .grades table { min-width: 46rem; } td:first-child { min-width: 6.5rem; }
   @media (max-width: 40rem) { .share { display: none; } }
   tr { break-inside: avoid; } .joined td { border: 0; padding-bottom: 0; }
+  th { overflow-wrap: normal; } .number { white-space: nowrap; } h3 { font-size: 1rem; margin: 1rem 0 .2rem; }
   nav a { margin-right: 1rem; }
 """,
     """{% macro to(student) -%}
@@ -73,40 +74,6 @@ that could not be read, unless you gave them points.</p>
 {% endfor %}
 </table></div>
 
-<h2>What needs a look</h2>
-{% if looks %}
-<div class="wide"><table>
-<tr><th>Student</th><th>Exercise</th><th>What</th></tr>
-{% for student, exercise, what in looks %}
-<tr><td>{{ to(student) }}</td><td>{{ exercise | plain(20) }}</td>
-<td>{{ what | plain(300) }}</td></tr>
-{% endfor %}
-</table></div>
-{% if more_looks %}
-<p>and {{ more_looks }} more, which are in <a href="review.csv">review.csv</a>.</p>
-{% endif %}
-{% else %}
-<p>Nothing.</p>
-{% endif %}
-
-<h2>Answers that are alike</h2>
-{% if pairs %}
-<p>After names, comments and annotations are taken away, and without what the course ships or many write. How that came
-about is not said by this: two may have worked together, or both have used the same text.</p>
-<div class="wide"><table>
-<tr><th>Exercise</th><th>Students</th><th>What is alike</th></tr>
-{% for pair in pairs %}
-<tr><td>{{ pair.exercise | plain(20) }}</td><td>{{ to(pair.one) }}, {{ to(pair.other) }}</td>
-<td>{{ pair.words }}</td></tr>
-{% endfor %}
-</table></div>
-{% if more_pairs %}
-<p>and {{ more_pairs }} more.</p>
-{% endif %}
-{% else %}
-<p>None that go beyond what the course ships and what many write.</p>
-{% endif %}
-
 <h2>Students</h2>
 <div class="wide grades"><table>
 <tr><th>Student</th><th>Name</th><th>Status</th>
@@ -124,6 +91,59 @@ about is not said by this: two may have worked together, or both have used the s
 <td class="points">{% if record.marks %}{{ total | number }}{% else %}–{% endif %}</td></tr>
 {% endfor %}
 </table></div>
+
+<h2>What needs a look</h2>
+{% if looks %}
+<div class="wide"><table>
+<tr><th>Student</th><th>Exercise</th><th>What</th></tr>
+{% for student, exercise, what in looks %}
+<tr><td>{{ to(student) }}</td><td class="number">{{ exercise | plain(20) }}</td>
+<td>{{ what | plain(600) }}</td></tr>
+{% endfor %}
+</table></div>
+{% if more_looks %}
+<p>and {{ more_looks }} more, which are in <a href="review.csv">review.csv</a>.</p>
+{% endif %}
+{% else %}
+<p>Nothing.</p>
+{% endif %}
+
+<h2>Answers that are alike</h2>
+{% if alike %}
+<p>After names, comments and annotations are taken away, and without the course's own answers. How that came about is
+not said by this: two may have worked together, or both have used the same text. What many have, and what is short,
+people come to by themselves.</p>
+{% if pairs %}
+<h3>Pairs with several of the same answers</h3>
+<div class="wide"><table>
+<tr><th>Students</th><th class="points">The same</th><th class="points">of both</th>
+<th class="points">Nobody else's</th><th>Exercises</th></tr>
+{% for pair in pairs %}
+<tr><td>{{ to(pair.one) }}, {{ to(pair.other) }}</td><td class="points">{{ pair.exercises | length }}</td>
+<td class="points">{{ pair.both }}</td><td class="points">{{ pair.alone }}</td>
+<td>{{ pair.exercises | join(", ") | plain(200) }}</td></tr>
+{% endfor %}
+</table></div>
+{% if more_pairs %}
+<p>and {{ more_pairs }} more.</p>
+{% endif %}
+{% endif %}
+<h3>By exercise</h3>
+<div class="wide"><table>
+<tr><th>Exercise</th><th class="points">Students</th><th>Who</th><th>What is alike</th></tr>
+{% for one in alike %}
+<tr><td class="number">{{ one.exercise | plain(20) }}</td><td class="points">{{ one.students | length }}</td>
+<td>{% for student in one.students[:most_named] %}{{ to(student) }}{{ "" if loop.last else ", " }}{% endfor %}
+{% if one.students | length > most_named %} and {{ one.students | length - most_named }} more{% endif %}</td>
+<td>{{ one.words }}</td></tr>
+{% endfor %}
+</table></div>
+{% if more_alike %}
+<p>and {{ more_alike }} more.</p>
+{% endif %}
+{% else %}
+<p>None but the course's own.</p>
+{% endif %}
 </html>
 """,
 )

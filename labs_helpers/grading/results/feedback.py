@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from labs_helpers.grading.marks import OPEN, Mark
 from labs_helpers.grading.reading.plain_python import MOST_CHARACTERS
 from labs_helpers.grading.results.feedback_template import PAGE
+from labs_helpers.grading.results.flags import FLAGS
 from labs_helpers.grading.results.gradebook import ERROR, GRADED, LATE, OVERRIDE, REVIEW, UNREADABLE, WAITING, Record
 from labs_helpers.grading.results.left_open import still_to_pass
 from labs_helpers.grading.results.pages import number
@@ -21,22 +22,6 @@ from labs_helpers.labs import Lab
 
 MOST_LINES = 1_000  # of an answer that are shown
 MOST_CASES = 100
-FLAGS = {
-    "check-changed": "The cell of the check was changed in your notebook. That changes nothing: the course's own check "
-    "was run.",
-    "cell-missing": "The cell of this exercise is not in your notebook.",
-    "cell-twice": "The cell of this exercise is in your notebook more than once; the last one with an answer counts.",
-    "cell-unmarked": "The cell has lost its mark, as a copied cell does; it was found by the name of its function.",
-    "old-version": "The cell is of another version of this lab.",
-    "defined-elsewhere": "Its function is defined in another cell too, or only there; the marked cell alone is graded.",
-    "timeout": "It did not end in the time that an exercise has. Is there a loop that never ends?",
-    "memory": "It needed more memory than an exercise has.",
-    "crashed": "The process that ran it ended in the middle: it was killed, ended itself, or touched memory that is "
-    "not its own.",
-    "same-as-reference": "It is the course's own answer, but for names and comments.",
-    "hidden-values": "It is right in cases of its check, and wrong for inputs that the check does not show.",
-    "cases-unverified": "The cases that passed have no points yet: your instructor looks at the answer first.",
-}
 STATUS = {
     GRADED: "",
     LATE: "",

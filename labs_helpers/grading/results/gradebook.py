@@ -7,14 +7,13 @@ import io
 import json
 import os
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from labs_helpers.grading.marks import HIDDEN, Mark
-from labs_helpers.grading.reading.submission import ELSEWHERE
+from labs_helpers.grading.marks import Mark
 from labs_helpers.grading.results.plain_text import plain
 
 GRADED, LATE, REVIEW, MISSING = "graded", "late", "review", "missing"
@@ -130,7 +129,7 @@ def grades_csv(records: Iterable[Record], names: Mapping[str, str], exercises: S
             "raw": _short(record.raw), "penalty": _short(record.raw - total), "total": _short(total),
         }  # fmt: skip
         rows.append(row)
-    return _csv(["id", "name", "status", "late days", *exercises, "raw", "penalty", "total"], rows)
+    return csv_of(["id", "name", "status", "late days", *exercises, "raw", "penalty", "total"], rows)
 
 
 def _short(points: float) -> float:
@@ -139,26 +138,7 @@ def _short(points: float) -> float:
     return int(rounded) if rounded == int(rounded) else rounded
 
 
-def looks(records: Iterable[Record]) -> Iterator[dict[str, str]]:
-    """All that somebody should look at: exercises without points, odd cells, files that are none; a row of review.csv
-    each."""
-    for record in records:
-        if record.reason or record.flags:
-            what = "; ".join(filter(None, (record.reason, *record.flags)))
-            yield {"id": record.student, "exercise": "", "status": record.status, "what": what}
-        for mark in record.marks:
-            if mark.points is None or mark.flags:
-                telling = mark.points is None or {HIDDEN, ELSEWHERE} & {*mark.flags}
-                what = "; ".join(filter(None, (*mark.flags, mark.reason if telling else "")))
-                yield {"id": record.student, "exercise": mark.exercise, "status": mark.status, "what": what}
-
-
-def review_csv(records: Iterable[Record]) -> str:
-    """A row for everything that somebody should look at."""
-    return _csv(["id", "exercise", "status", "what"], looks(records))
-
-
-def _csv(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> str:
+def csv_of(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> str:
     text = io.StringIO()
     table = csv.DictWriter(text, columns)
     table.writeheader()

@@ -7,18 +7,19 @@ from dataclasses import replace
 from pathlib import Path
 
 from labs_helpers.grading.marks import Mark
+from labs_helpers.grading.reading.notebook_file import read_cells
 from labs_helpers.grading.results import gradebook
 from labs_helpers.grading.results.class_page import class_page
 from labs_helpers.grading.results.feedback import feedback_page
+from labs_helpers.grading.results.flags import SAME, TWINS
 from labs_helpers.grading.results.gradebook import MISSING, Record, keep_only, write_whole
 from labs_helpers.grading.results.graded_notebook import write_graded
 from labs_helpers.grading.results.nbval_run import junit
 from labs_helpers.grading.results.pages import file_stem
-from labs_helpers.grading.results.twins import Pair, same_as_reference, twins
+from labs_helpers.grading.results.review import looks, review_csv
+from labs_helpers.grading.results.twins import Alike, is_long, same_as_reference, shared, twins
 from labs_helpers.grading.yardstick import Yardstick
 from labs_helpers.labs import Lab
-
-SAME, TWINS = "same-as-reference", "twins"
 
 
 def write_results(
@@ -47,14 +48,18 @@ def write_results(
         for exercise in yardsticks
     }
     references = {exercise: one.source for exercise, one in yardsticks.items()}
-    pairs = twins(answers, references)
-    records = [_compared(record, pairs, references) for record in records]
+    shown = [cell.source for cell in read_cells(lab.path) if cell.code]
+    alike = twins(answers, references, shown)
+    long = {exercise: text for exercise, text in references.items() if is_long(text, shown)}
+    records = [_compared(record, alike, long) for record in records]
     cases = {exercise: one.cases for exercise, one in yardsticks.items()}
     exercises = [one.id for one in lab.exercises()]
     write_whole(out / "grades.csv", gradebook.grades_csv(records, names, exercises, penalty))
-    write_whole(out / "review.csv", gradebook.review_csv(records))
+    write_whole(out / "review.csv", review_csv(records))
     files = ("grades.csv", "review.csv", *(["junit.xml"] if nbval else []))
-    write_whole(out / "index.html", class_page(records, names, lab, pairs, penalty, cases, files))
+    write_whole(
+        out / "index.html", class_page(records, names, lab, alike, shared(alike, answers), penalty, cases, files)
+    )
     pages = set()
     for record in records:
         if record.status != MISSING:
@@ -68,17 +73,17 @@ def write_results(
     if not nbval:
         (out / "junit.xml").unlink(missing_ok=True)  # an older one would be of other grades
     disagreements = junit(out, graded, names, lab, jobs) if nbval else []
-    return len(list(gradebook.looks(records))), disagreements
+    return len(looks(records)), disagreements
 
 
-def _compared(record: Record, pairs: Sequence[Pair], references: Mapping[str, str]) -> Record:
-    """With the flags of answers that are like others."""
-    alike = {pair.exercise for pair in pairs if record.student in (pair.one, pair.other)}
-    return replace(record, marks=tuple(_flagged(mark, alike, references) for mark in record.marks))
+def _compared(record: Record, alike: Sequence[Alike], references: Mapping[str, str]) -> Record:
+    """With the flags of answers that are like others, where that is telling."""
+    like = {one.exercise for one in alike if one.telling and record.student in one.students}
+    return replace(record, marks=tuple(_flagged(mark, like, references) for mark in record.marks))
 
 
-def _flagged(mark: Mark, alike: set[str], references: Mapping[str, str]) -> Mark:
-    flags = [TWINS] if mark.exercise in alike else []
+def _flagged(mark: Mark, like: set[str], references: Mapping[str, str]) -> Mark:
+    flags = [TWINS] if mark.exercise in like else []
     if mark.source and same_as_reference(mark.source, references.get(mark.exercise, "")):
         flags.append(SAME)
     return replace(mark, flags=(*mark.flags, *flags))

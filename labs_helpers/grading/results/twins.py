@@ -1,163 +1,155 @@
 """Answers that are alike once names, comments, docstrings and annotations are taken away.
 
-An answer is read as the words of its syntax tree: kinds of nodes, names and values. Two answers are compared in runs of
-RUN words (as in Schleimer, Wilkerson and Aiken, "Winnowing", 2003), and only in those that say something: what the lab
-ships, what is in the course's own answer, and what many of the class write is left out. So a short answer, or one that
-follows the text of the exercise, is like no other. A common source, such as a tutorial, looks the same as a copy.
+Two answers are compared in runs of words (as in Schleimer, Wilkerson and Aiken, "Winnowing", 2003; answer_form.py), and
+only in those that say something: what the lab's notebook shows, what is in the course's own answer, and what many of
+the class write is left out. Identical answers are found whatever their length and number; short ones are no sign, as
+many come to them by themselves. A common source, such as a tutorial, looks the same as a copy.
 """
 
 from __future__ import annotations
 
-import ast
-import warnings
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
 from labs_helpers.course.stub import stub_of
+from labs_helpers.grading.results.answer_form import form_of, runs_of
 
-RUN = 10  # words: kinds of nodes, names, values; `x = tl.load(p + i, mask=m)` has 18
 # Right answers in tests/ that are written differently share at most 33 runs that the reference has not, and those are
 # at most half of either; only answers made of one another share more. It is some four lines of code.
 ENOUGH = 60
 LIKE = 0.8  # of the runs of either that say something
 MANY = 0.04  # of the class, at least FEW students: what so many write, the exercise suggests
 FEW = 3
-MOST_NODES = 10_000  # of an answer that are compared, the first ones; the longest of the course's own has 1,000
-LONG = 120  # words that the reference adds to its stub, some seven lines; below, people come to the same by themselves
+CROWD, CROWD_SHARE = 10, 0.1  # of the class: what more have word for word is listed once, and is a flag of nobody
+# Runs of a reference that nothing else in its lab's notebook has, some seven lines. Of the answers to 02/2 and 02/4,
+# which students wrote just so without having seen them, there are 22 and 32.
+LONG = 120
+Words = tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class Pair:
-    """Two students whose answers to an exercise are alike. same: nothing else differs. share: of the runs in the answer
-    with more of them that the other has too; what the course ships, and what many write, is left out."""
+class Alike:
+    """Students whose answers to an exercise are alike. same: nothing else differs. share: of the runs in the answer
+    with more of them that the other has too. telling: it is too long to be written twice by chance, and
+    no crowd has it."""
 
     exercise: str
-    one: str
-    other: str
+    students: tuple[str, ...]
     same: bool
-    share: float
+    share: float = 1.0
+    telling: bool = True
 
     @property
     def words(self) -> str:
         if self.same:
-            return "the same but for names, comments and annotations"
+            no_sign = "" if self.telling else "; too short, or with too many, to be a sign by itself"
+            return f"the same but for names, comments and annotations{no_sign}"
         return f"{self.share:.0%} of what is neither the course's own nor written by many is the same"
 
 
+@dataclass(frozen=True)
+class Shared:
+    """Two students and the exercises to which their answers are the same. alone: of these, how many nobody else has
+    so. both: exercises that both have written."""
+
+    one: str
+    other: str
+    exercises: tuple[str, ...]
+    alone: int
+    both: int
+
+
 def same_as_reference(source: str, reference: str) -> bool:
-    """Whether an answer is the reference but for names, comments, docstrings and annotations. False where the reference
-    adds so little to its stub that many write the same. reference: its cell, with the marks around what is asked for
-    (course.stub.cell_of)."""
-    form, other = _form(source), _form(reference)
-    if form is None or other is None or form != other:
-        return False
-    return len(other) - len(_form(_stub(reference)) or ()) >= LONG
+    """Whether an answer is the reference but for names, comments, docstrings and annotations."""
+    form = form_of(reference)
+    return form is not None and form_of(source) == form
 
 
-def twins(answers: Mapping[str, Mapping[str, str]], references: Mapping[str, str]) -> list[Pair]:
-    """Pairs that are alike, by exercise and the most alike first. answers: exercise → student → source with own cells.
-    references: exercise → its cell (course.stub.cell_of), or the stub where there is no other. What is no Python is
-    like nothing."""
-    found = []
+def is_long(reference: str, shown: Collection[str] = ()) -> bool:
+    """Whether a reference has more that the lab does not show than many would write just so. reference: its cell, with
+    the marks around what is asked for (course.stub.cell_of). shown: the code cells of the lab's notebook."""
+    return len(runs_of(form_of(reference) or ()) - _shipped((stub(reference), *shown))) >= LONG
+
+
+def twins(
+    answers: Mapping[str, Mapping[str, str]], references: Mapping[str, str], shown: Collection[str] = ()
+) -> list[Alike]:
+    """Students who have the same answer, as many as there are, and those whose answers are nearly so; by exercise, the
+    telling ones first. The course's own answer is not among them.
+
+    answers: exercise → student → source with own cells. references: exercise → its cell (course.stub.cell_of), or the
+    stub where there is no other. shown: the code cells of the lab's notebook. What is no Python is like nothing.
+    """
+    found, in_the_lab = list[Alike](), _shipped(shown)
     for exercise, sources in answers.items():
         reference = references.get(exercise, "")
-        found += [Pair(exercise, *pair) for pair in _alike(sources, (reference, _stub(reference)))]
-    return sorted(found, key=lambda pair: (pair.exercise, not pair.same, -pair.share, pair.one, pair.other))
+        found += _alike(exercise, sources, (reference, stub(reference)), in_the_lab)
+    return sorted(found, key=lambda one: (one.exercise, not one.telling, not one.same, -one.share, one.students))
 
 
-def _stub(reference: str) -> str:
+def shared(alike: Sequence[Alike], answers: Mapping[str, Mapping[str, str]]) -> list[Shared]:
+    """Pairs of students with the same answers to more than one exercise; those first that share most that nobody else
+    has. alike: of `twins`, for these answers."""
+    exercises = defaultdict[tuple[str, str], list[Alike]](list)
+    for group in alike:
+        for pair in combinations(group.students, 2) if group.same else ():
+            exercises[pair].append(group)
+    found = [
+        Shared(
+            one,
+            other,
+            tuple(group.exercise for group in groups),
+            alone=sum(len(group.students) == 2 for group in groups),
+            both=sum(one in sources and other in sources for sources in answers.values()),
+        )
+        for (one, other), groups in exercises.items()
+        if len(groups) > 1
+    ]
+    return sorted(found, key=lambda pair: (-pair.alone, -len(pair.exercises), pair.one, pair.other))
+
+
+def stub(reference: str) -> str:
+    """'' of a cell without marks."""
     try:
         return stub_of(reference)
-    except ValueError:  # there are no marks in it
+    except ValueError:
         return ""
 
 
-def _alike(sources: Mapping[str, str], known: Collection[str]) -> Iterator[tuple[str, str, bool, float]]:
-    forms = {text: _form(text) for text in {*sources.values(), *known}}
-    shipped = {run for text in known for run in _runs(forms[text] or ())}
-    own = {student: _runs(forms[text] or ()) - shipped for student, text in sources.items()}
-    writers = Counter(run for runs in own.values() for run in runs)
-    most = max(FEW, int(MANY * len(sources)))
-    rare = {student: {run for run in runs if 1 < writers[run] <= most} for student, runs in own.items()}
-    said = {student: sum(writers[run] <= most for run in runs) for student, runs in own.items()}
-    holders = defaultdict(list)
-    for student in sorted(rare):
-        for run in rare[student]:
-            holders[run].append(student)
-    shared = Counter(pair for students in holders.values() for pair in combinations(students, 2))
-    for (one, other), count in shared.items():
-        share = count / max(said[one], said[other])
+def _shipped(texts: Collection[str]) -> set[int]:
+    return {run for text in texts for run in runs_of(form_of(text) or ())}
+
+
+def _alike(exercise: str, sources: Mapping[str, str], known: Collection[str], in_the_lab: set[int]) -> Iterator[Alike]:
+    writers = defaultdict[Words, list[str]](list)
+    for student, text in sorted(sources.items()):
+        if form := form_of(text):
+            writers[form].append(student)
+    for text in known:
+        writers.pop(form_of(text) or (), None)
+    shipped = _shipped(known) | in_the_lab
+    own_of = {form: runs_of(form) - shipped for form in writers}
+    crowd = max(CROWD, CROWD_SHARE * len(sources))
+    for form, students in writers.items():
+        if len(students) > 1:
+            yield Alike(exercise, tuple(students), True, telling=len(own_of[form]) >= ENOUGH and len(students) <= crowd)
+    yield from _nearly(exercise, writers, own_of, max(FEW, int(MANY * len(sources))))
+
+
+def _nearly(
+    exercise: str, writers: Mapping[Words, list[str]], own_of: Mapping[Words, set[int]], most: int
+) -> Iterator[Alike]:
+    """Answers that share most of what at most so many students write."""
+    times = Counter(run for form, runs in own_of.items() for run in runs for _ in writers[form])
+    said = {form: {run for run in runs if times[run] <= most} for form, runs in own_of.items()}
+    holders = defaultdict[int, list[Words]](list)
+    for form, runs in said.items():
+        for run in runs:
+            holders[run].append(form)
+    together = Counter(pair for forms in holders.values() for pair in combinations(forms, 2))
+    for (one, other), count in together.items():
+        share = count / max(len(said[one]), len(said[other]))
         if count >= ENOUGH and share >= LIKE:
-            yield one, other, forms[sources[one]] == forms[sources[other]], share
-
-
-def _runs(form: Sequence[str]) -> set[int]:
-    """Runs of nodes, with each own name as any other: a variable more does not make the rest another text."""
-    words = ["own" if word.startswith(_OWN) else word for word in form]
-    return set(map(hash, zip(*(words[start:] for start in range(RUN)), strict=False)))
-
-
-_OWN = "\0"  # begins the number of a name; no identifier does
-
-
-def _form(source: str) -> tuple[str, ...] | None:
-    """An answer as its nodes in order; its own names are numbers, in the order in which they appear. None of what is
-    no Python."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of invalid escapes in strings
-            waiting: list[ast.AST] = [ast.parse(source)]
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
-    found, own = list[tuple[str, str]](), set[str]()
-    while waiting and len(found) < MOST_NODES:  # a stack: the tree may be deeper than Python recurs
-        node = waiting.pop()
-        text, given = _text(node)
-        found.append((type(node).__name__, text))
-        if given:
-            own.add(text)
-        waiting += reversed(_inside(node))
-    numbers: dict[str, str] = {}
-    return tuple(
-        word
-        for kind, text in found
-        for word in (kind, numbers.setdefault(text, f"{_OWN}{len(numbers)}") if text in own else text)
-        if word
-    )
-
-
-def _text(node: ast.AST) -> tuple[str, bool]:
-    """The name or value of one node, or '', and whether the answer itself gives the name to something. A keyword's and
-    an attribute's name stay: they belong to what is called."""
-    if isinstance(node, ast.Name):
-        return node.id, not isinstance(node.ctx, ast.Load)
-    if isinstance(node, ast.Constant):
-        return repr(node.value), False
-    if isinstance(node, ast.Attribute):
-        return f".{node.attr}", False
-    if isinstance(node, ast.keyword):
-        return f".{node.arg or '**'}", False
-    name = getattr(node, "name", None) or getattr(node, "arg", None)
-    return (name, True) if isinstance(name, str) else ("", False)
-
-
-_SKIPPED = {"annotation", "returns", "type_comment", "ctx", "type_params"}
-
-
-def _inside(node: ast.AST) -> list[ast.AST]:
-    """What is below a node and is compared: no annotation, docstring, import or mark of what a name is there for."""
-    found = list[ast.AST]()
-    for name in node._fields:
-        value = getattr(node, name, None) if name not in _SKIPPED else None
-        if isinstance(value, list):
-            found += [part for part in value if isinstance(part, ast.AST) and not _is_left_out(part)]
-        elif isinstance(value, ast.AST):
-            found.append(value)
-    return found
-
-
-def _is_left_out(node: ast.AST) -> bool:
-    text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)  # a docstring, or `...`
-    return text or isinstance(node, ast.Import | ast.ImportFrom | ast.Pass)
+            yield Alike(exercise, tuple(sorted(writers[one] + writers[other])), False, share)

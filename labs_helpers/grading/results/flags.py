@@ -1,0 +1,23 @@
+"""What is said of what is odd about an answer: a sentence each, the same for a student and the instructor."""
+
+from __future__ import annotations
+
+FLAGS = {
+    "check-changed": "The cell of the check was changed. That changes nothing: the course's own check was run.",
+    "cell-missing": "The cell of this exercise is not in the notebook.",
+    "cell-twice": "The cell of this exercise is in the notebook more than once; the last one with an answer counts.",
+    "cell-unmarked": "The cell has lost its mark, as a copied cell does; it was found by the name of its function.",
+    "old-version": "The cell is of another version of this lab.",
+    "defined-elsewhere": "Its function is defined in another cell too, or only there; the marked cell alone is graded.",
+    "timeout": "It did not end in the time that an exercise has. Is there a loop that never ends?",
+    "memory": "It needed more memory than an exercise has.",
+    "crashed": "The process that ran it ended in the middle: it was killed, ended itself, or touched memory that is "
+    "not its own.",
+    "hidden-values": "It is right in cases of its check, and wrong for inputs that the check does not show.",
+    "cases-unverified": "The cases that passed have no points yet: the instructor looks at the answer first.",
+}
+SAME, TWINS = "same-as-reference", "twins"
+FOR_INSTRUCTORS = FLAGS | {
+    SAME: "It is the course's own answer, but for names and comments.",
+    TWINS: "Others have the same answer, or nearly so: see 'Answers that are alike' in index.html.",
+}
