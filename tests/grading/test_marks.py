@@ -60,7 +60,7 @@ def test_each_answer_costs_its_own_points_and_says_why(hand_in):
     one, two, three, four, *_ = LAB.exercises()
     sources = {
         one.id: "def f(:",
-        two.id: solution(LAB, two) + "\nimport os",
+        two.id: solution(LAB, two) + "\nimport os\nplace = os.sep",
         three.id: solution(LAB, three),
         four.id: solution(LAB, four),
     }
@@ -116,7 +116,11 @@ def test_what_is_needed_is_found_through_others():
 
 def test_cases_that_were_right_have_their_share_of_the_points(hand_in):
     one, two, three, four, *_ = LAB.exercises()
-    sources = {one.id: solution(LAB, one), two.id: solution(LAB, two) + "\nimport os", three.id: solution(LAB, three)}
+    sources = {
+        one.id: solution(LAB, one),
+        two.id: solution(LAB, two) + "\nimport os\nplace = os.sep",
+        three.id: solution(LAB, three),
+    }
     sources |= {four.id: "def row_sum(X): return 1"}
     path = hand_in(LAB, sources)
     measure = {one.id: Yardstick(("a", "b", "c"), None, "") for one in LAB.exercises()}
@@ -134,7 +138,7 @@ def test_cases_that_were_right_have_their_share_of_the_points(hand_in):
 
 def test_other_values_for_hidden_inputs_have_no_points(hand_in):
     one, two, *_ = LAB.exercises()
-    path = hand_in(LAB, {one.id: solution(LAB, one), two.id: solution(LAB, two) + "\nimport os"})
+    path = hand_in(LAB, {one.id: solution(LAB, one), two.id: solution(LAB, two) + "\nimport os\nplace = os.sep"})
     measure = {exercise.id: Yardstick(("a",), [written(1.0)], "") for exercise in (one, two)}
     for value, said in ((2.0, "other values"), ("x", "another value"), ({"pickle": 1}, "gives KeyError: 'dtype'")):
 
