@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import linecache
 from collections.abc import Callable
 from typing import Any
@@ -55,5 +56,7 @@ def defined(job: dict[str, Any], names: dict[str, Any]) -> Any:
 
 def run_cell(source: str, name: str, names: dict[str, Any]) -> None:
     """Runs it as a cell whose source can be found again: Triton compiles what `inspect` reads."""
-    linecache.cache[name] = len(source), None, source.splitlines(keepends=True), name
+    # Lines as Python counts them: str.splitlines ends one at more characters, and Triton would read another's text.
+    lines = io.StringIO(source, newline=None).readlines()
+    linecache.cache[name] = len(source), None, lines, name
     exec(compile(source, name, "exec"), names)

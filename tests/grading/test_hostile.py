@@ -132,7 +132,7 @@ class TestInJails:
 def test_where_checks_run_the_seed_is_not(tmp_path):
     """It is told for values alone, of which a reader sees none."""
     first, second = EXERCISES[:2]
-    answers = {first.id: solved(LAB)[first.id] + "\nimport os", second.id: solved(LAB)[second.id]}
+    answers = {first.id: solved(LAB)[first.id] + "\nimport os\nhere = os.sep", second.id: solved(LAB)[second.id]}
     (tmp_path / "ada.ipynb").write_text(json.dumps(with_answers(LAB, answers)))
     told = []
 

@@ -28,8 +28,8 @@ def _whole(answer: Answer, cells: OwnCells) -> Answer:
         read = set[str]().union(*(_read(ast.parse(text)) for text in (source, *before)))
         source = without_unread_imports(source, read)
         before = tuple(without_unread_imports(text, read) for text in before)
-    except RecursionError:  # made to be nested so deeply that it cannot be written out again
-        return replace(answer, before=(), problem="the notebook's own cells are nested too deeply")
+    except (RecursionError, ValueError):  # nested so deeply, or of such numbers, that it cannot be written out again
+        return replace(answer, before=(), problem="the notebook's own cells are nested too deeply to be read")
     if (size := sum(map(len, before))) > MOST_BROUGHT:
         said = f"it needs {size:,} characters of the notebook's own cells; more than {MOST_BROUGHT:,} are not read"
         return replace(answer, before=(), problem=said)

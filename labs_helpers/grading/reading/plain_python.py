@@ -7,6 +7,7 @@ import re
 import warnings
 
 MOST_CHARACTERS = 50_000  # the longest exercise cell has 4,000
+MOST_BITS = 4_096  # of a number
 # `%%time`, `%timeit f()`, `!pip list`, `f?`
 _NOT_PYTHON = re.compile(r"^([ \t]*)(?:%|!|\w[\w.]*\?).*$", re.MULTILINE)
 
@@ -25,7 +26,10 @@ def _problem(source: str) -> str:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of invalid escapes in strings
-            ast.parse(source)
+            tree = ast.parse(source)
+        numbers = (node.value for node in ast.walk(tree) if isinstance(node, ast.Constant))
+        if any(isinstance(number, int) and number.bit_length() > MOST_BITS for number in numbers):
+            return f"a number of more than {MOST_BITS:,} bits"  # written out again, it would be an error
     except SyntaxError as error:
         return f"SyntaxError in line {error.lineno}: {error.msg}"
     except (ValueError, RecursionError, MemoryError) as error:  # of what is nested without end

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
+from labs_helpers.grading.trust.outside import read_from_outside
 from labs_helpers.grading.trust.vocabulary import BUILTINS, MODULES, Vocabulary, dotted, general, made
 
 # What a module's class is allowed to be: `isinstance(x, torch.Tensor)`, an annotation. Called, they make values.
@@ -17,6 +18,9 @@ INTROSPECTION = frozenset(
     "gi_frame gi_code gi_yieldfrom cr_frame cr_code ag_frame ag_code f_back f_locals f_globals f_builtins f_code "
     "tb_frame tb_next mro fn tried verify exec eval".split()
 )
+# Arguments that let a function of PyTorch or NumPy work on memory that is not its own.
+_UNSAFE = frozenset(("refcheck", "cdata", "check_invariants"))
+_LINKS = 20  # a.b.c has two; each link is looked at with those before it
 _NODES = (
     ast.Module, ast.FunctionDef, ast.arguments, ast.arg, ast.Return, ast.Delete, ast.Assign, ast.AugAssign,
     ast.AnnAssign, ast.For, ast.While, ast.If, ast.With, ast.withitem, ast.Raise, ast.Try, ast.ExceptHandler,
@@ -35,7 +39,7 @@ def beyond(source: str, vocabulary: Vocabulary, before: Sequence[str] = ()) -> l
     above = sum(text.count("\n") + 1 for text in before)
     try:
         tree = ast.parse("\n".join((*before, source)))
-        found = dict.fromkeys(sorted(_beyond(tree, vocabulary)))
+        found = dict.fromkeys(sorted([*_beyond(tree, vocabulary), *read_from_outside(tree, vocabulary)]))
         return [f"{f'line {line - above}' if line > above else 'in another cell'}: {said}" for line, said in found]
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         return [f"{type(error).__name__}: {error}"]
@@ -70,6 +74,10 @@ def _of_node(node: ast.AST, own: set[str], vocabulary: Vocabulary, parents: dict
             yield name
         if name in vocabulary.modules | _KEPT:
             yield f"another {name}"
+        if isinstance(node, ast.ClassDef) and node.keywords:
+            yield "keywords of a class"
+    elif isinstance(node, ast.keyword) and node.arg in _UNSAFE:
+        yield f"{node.arg}="
     elif isinstance(node, ast.ExceptHandler) and (node.type is None or "BaseException" in ast.dump(node.type)):
         yield "an except that catches everything"
 
@@ -132,6 +140,9 @@ def _attribute(node: ast.Attribute, vocabulary: Vocabulary, parents: dict[ast.AS
     if node.attr.startswith("__") or (node.attr.startswith("_") and node.attr not in own):
         yield f".{node.attr}"
         return
+    if _longer(node, _LINKS):
+        yield f"more than {_LINKS} attributes in a row"
+        return
     chain = dotted(node, vocabulary.modules)
     if chain:
         if isinstance(parents.get(node), ast.Attribute):
@@ -150,6 +161,12 @@ def _attribute(node: ast.Attribute, vocabulary: Vocabulary, parents: dict[ast.AS
             yield f".{node.attr}"
     elif node.attr not in vocabulary.stored | own:
         yield f"a change of .{node.attr}"
+
+
+def _longer(node: ast.AST, links: int) -> bool:
+    while links and isinstance(node, ast.Attribute):
+        node, links = node.value, links - 1
+    return isinstance(node, ast.Attribute)
 
 
 def _own_attributes(node: ast.Attribute, parents: dict[ast.AST, ast.AST]) -> frozenset[str]:
@@ -210,8 +227,9 @@ def _is_called(node: ast.Name, parents: dict[ast.AST, ast.AST]) -> bool:
 
 
 def _at_once(tree: ast.Module) -> Iterator[tuple[int, str]]:
-    """Calls of the answer's own functions that run with the definitions: no check watches these."""
+    """Calls of the answer's own functions that run with the definitions, or may: no check watches these."""
     own = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    functions = frozenset(own)
     own |= {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
     waiting: list[ast.AST] = list(tree.body)
     while waiting:
@@ -224,6 +242,13 @@ def _at_once(tree: ast.Module) -> Iterator[tuple[int, str]]:
             continue
         else:
             called = [node.func] if isinstance(node, ast.Call) else []
+        if isinstance(node, ast.Call) and not _only_kept(node):
+            given = [*node.args, *(keyword.value for keyword in node.keywords)]
+            parts = [part for value in given for part in ast.walk(value)]
+            if any(
+                isinstance(part, ast.Lambda) or (isinstance(part, ast.Name) and part.id in functions) for part in parts
+            ):
+                yield node.lineno, "a function of its own that may run with the definitions"
         for function in called:
             root: ast.AST = function
             while isinstance(root, ast.Attribute | ast.Subscript | ast.Call):
@@ -231,3 +256,11 @@ def _at_once(tree: ast.Module) -> Iterator[tuple[int, str]]:
             if not isinstance(root, ast.Name | ast.Constant) or (isinstance(root, ast.Name) and root.id in own):
                 yield getattr(function, "lineno", 0), "a call of its own that runs with the definitions"
         waiting += inside
+
+
+def _only_kept(call: ast.Call) -> bool:
+    """Whether what is called keeps a function for later, and does not run it."""
+    function = call.func.func if isinstance(call.func, ast.Call) else call.func  # triton.autotune(…)(kernel)
+    if isinstance(function, ast.Name):
+        return function.id == "partial"  # one of the answer's own would be a call of its own
+    return dotted(function, frozenset(MODULES)) in ("functools.partial", "triton.jit", "triton.autotune")
