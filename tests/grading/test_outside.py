@@ -18,7 +18,7 @@ HIDDEN = {
     "the lab's own module": ("def g(inspect): pass\ndef f(a): return inspect.stack", "line 2: inspect"),
     "in a lambda that may run at once": ("x = [lambda: exec]\nexec = 1\ndef f(a): return x", "line 1: exec"),
     "in a class's body": ("class A:\n    x = exec\nexec = 1\ndef f(a): return a", "line 2: exec"),
-    "a function run with the definitions": ("def g(a): return a\nx = max([1], key=g)\ndef f(a): return x", "line 2: a f"),
+    "run with the definitions": ("def g(a): return a\nx = max([1], key=g)\ndef f(a): return x", "line 2: a f"),
     "a class's keyword": ("def g(*a): return 1\nclass A(metaclass=g): pass\ndef f(a): return a", "line 2: keywords"),
     "memory of others": ("def f(a):\n    a.resize(1, refcheck=False)\n    return a", "line 2: .resize"),
     "an address": ("def f(a):\n    return a.new(cdata=1)", "line 2: .new"),
