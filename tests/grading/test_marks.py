@@ -136,6 +136,19 @@ def test_cases_that_were_right_have_their_share_of_the_points(hand_in):
     ].points == round(one.points * 2 / 3, 1)
 
 
+def test_words_that_an_answer_could_have_written_are_not_passed_on(hand_in):
+    one, two, *_ = LAB.exercises()
+    path = hand_in(LAB, {one.id: solution(LAB, one) + "\nimport os\nplace = os.sep", two.id: solution(LAB, two)})
+    measure = {one.id: Yardstick(("a", "b"), None, "") for one in LAB.exercises()}
+
+    def judge(answers, imports, limits, seed=None, apart=False):
+        return [Verdict(WRONG, ("a", "the course's answer"), "the course's answer") for _ in answers]
+
+    strange, plain, *_ = marks(path, LAB, judge, measure)
+    assert "answer" not in strange.reason and strange.cases == ("a",) and "import os" in strange.reason
+    assert plain.reason == "the course's answer"
+
+
 def test_other_values_for_hidden_inputs_have_no_points(hand_in):
     one, two, *_ = LAB.exercises()
     path = hand_in(LAB, {one.id: solution(LAB, one), two.id: solution(LAB, two) + "\nimport os\nplace = os.sep"})
