@@ -13,6 +13,7 @@ import pytest
 from labs_helpers.compile.source import plain
 from labs_helpers.grading.reading.notebook_file import read_cells
 from labs_helpers.grading.results.answer_form import MOST_NODES, form_of
+from labs_helpers.grading.results.answer_form import form_of
 from labs_helpers.grading.results.twins import ENOUGH, Alike, is_long, same_as_reference, shared, stub, twins
 from labs_helpers.grading.yardstick import own_answers
 from labs_helpers.labs import LABS, ROOT, lab
@@ -208,3 +209,9 @@ def test_200_students_times_10_exercises_take_seconds():
     began = time.process_time()
     assert twins(answers, {}) == [] and ENOUGH
     assert time.process_time() - began < 10
+
+
+def test_a_number_of_any_length_is_a_word():
+    """Python writes no integer of more than 4,300 digits in decimal."""
+    text = "def f(a):\n    return a + 0x" + "f" * 5000
+    assert form_of(text) != form_of(text[:-1])

@@ -52,7 +52,8 @@ def _text(node: ast.AST) -> tuple[str, bool]:
     if isinstance(node, ast.Name):
         return node.id, not isinstance(node.ctx, ast.Load)
     if isinstance(node, ast.Constant):
-        return repr(node.value), False
+        number = isinstance(node.value, int) and not isinstance(node.value, bool)
+        return hex(node.value) if number else repr(node.value), False  # hex has no limit of digits
     if isinstance(node, ast.Attribute):
         return f".{node.attr}", False
     if isinstance(node, ast.keyword):
