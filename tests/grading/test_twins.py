@@ -13,7 +13,6 @@ import pytest
 from labs_helpers.compile.source import plain
 from labs_helpers.grading.reading.notebook_file import read_cells
 from labs_helpers.grading.results.answer_form import MOST_NODES, form_of
-from labs_helpers.grading.results.answer_form import form_of
 from labs_helpers.grading.results.twins import ENOUGH, Alike, is_long, same_as_reference, shared, stub, twins
 from labs_helpers.grading.yardstick import own_answers
 from labs_helpers.labs import LABS, ROOT, lab
