@@ -48,7 +48,7 @@ def mark(tmp_path, measured):
 
 
 def test_who_reads_the_memory_of_a_check_finds_no_seed(mark, monkeypatch):
-    monkeypatch.setattr(module, "beyond", lambda source, words: [])
+    monkeypatch.setattr(module, "beyond", lambda *given: [])
     found = mark(READER)
     assert "ValueError" in found.reason and found.points == 0
     assert not {str(SEED), str(key_of(SEED, FIRST.id))} & {*found.reason.replace("]", " ").replace(",", " ").split()}
@@ -56,7 +56,7 @@ def test_who_reads_the_memory_of_a_check_finds_no_seed(mark, monkeypatch):
 
 
 def test_who_finds_the_reference_beside_the_check_has_no_points(mark, monkeypatch):
-    monkeypatch.setattr(module, "beyond", lambda source, words: [])
+    monkeypatch.setattr(module, "beyond", lambda *given: [])
     found = mark(HOSTILE["the reference"])
     assert found.cases and found.points == 0 and HIDDEN in found.flags, found
 
