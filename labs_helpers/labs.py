@@ -157,9 +157,9 @@ LABS = (
 )
 
 
-def lab(number: str) -> Lab:
+def lab(number: str | int) -> Lab:
     """The lab of that number, '02' or '2'. ValueError, with those that there are, for another."""
     for one in LABS:
-        if number and one.number == number.zfill(2):
+        if str(number) and one.number == str(number).zfill(2):
             return one
     raise ValueError(f"there is no lab {number!r}. There are: {', '.join(one.number for one in LABS)}")

@@ -23,14 +23,14 @@ WITH_RANKS = {"collectives", "tensor_parallel", "data_parallel"}
 NOT_ON_COLAB = {"jupyterlab", "nbclient", "nbconvert", "nbval"}
 
 
-def setup(lab: str) -> None:
-    """Makes this notebook ready for lab `lab` ('02') and prints what it runs on.
+def setup(lab: str | int) -> None:
+    """Makes this notebook ready for lab `lab` ('02' or 2) and prints what it runs on.
 
     Without a GPU, chooses Triton's interpreter, which has to happen before Triton is imported. On Colab,
     installs what the course needs beside Colab's own torch, Triton and ipykernel. Raises RuntimeError with the
     way out where Triton cannot run, ValueError for a lab that is not in `labs.LABS`.
     """
-    labs.lab(lab)  # which refuses an unknown one
+    known = labs.lab(lab)  # which refuses an unknown one
     if "COLAB_RELEASE_TAG" in os.environ:
         complete_colab()
     from labs_helpers.draw import figures
@@ -40,13 +40,13 @@ def setup(lab: str) -> None:
     if not machine.has_gpu():
         os.environ.setdefault("KINETO_LOG_LEVEL", "6")  # else every profile on a CPU writes two lines to stderr
     figures.use_style()
-    if labs.lab(lab).topic in WITH_RANKS:
+    if known.topic in WITH_RANKS:
         singleton.leave_nothing()
     watch()
     watch_from_the_start()
-    SCORES.lab = lab
+    SCORES.lab = known.number
     here = machine.this_machine()
-    print(f"Lab {lab} · ran on {here}")
+    print(f"Lab {known.number} · ran on {here}")
     if here.tensor_core_warning:
         print(here.tensor_core_warning)
 

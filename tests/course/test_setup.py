@@ -22,7 +22,13 @@ def test_it_says_what_it_runs_on_and_names_the_lab(capsys):
     assert out.startswith("Lab 02 · ran on ") and "Triton" in out and SCORES.lab == "02"
 
 
-@pytest.mark.parametrize("lab", ["2", 2, "abc", ""])
+@pytest.mark.parametrize("lab", ["2", 2])
+def test_a_lab_s_number_needs_no_zero(lab):
+    set_up(lab)
+    assert SCORES.lab == "02"
+
+
+@pytest.mark.parametrize("lab", ["22", 22, "abc", "", None])
 def test_an_unknown_lab_is_refused_with_those_that_there_are(lab):
     with pytest.raises(ValueError, match="no lab .*There are: 00, 01"):
         set_up(lab)
