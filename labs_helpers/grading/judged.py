@@ -8,6 +8,7 @@ import linecache
 from collections.abc import Callable
 from typing import Any
 
+from labs_helpers.course.own_memory import made_anew
 from labs_helpers.course.time_limit import TimeLimit, time_limit
 
 SHARE = 0.9  # of the time of an answer's process that its check has: what is left is for naming the line of a loop
@@ -25,15 +26,15 @@ def judged(lab: Any, job: dict[str, Any], seconds: float) -> dict[str, Any]:
     place = [exercise.id for exercise in exercises].index(job["exercise"])
     exercise = exercises[place]
     earlier = (one for one in exercises[:place] if one.reference is not None)
-    names: dict[str, Any] = {one.trial.__name__: one.reference for one in earlier}
+    known: dict[str, Any] = {one.trial.__name__: one.reference for one in earlier}
     try:
-        function = defined(job, names)
+        function = defined(job, dict(known))
     except Exception as error:
         return result("wrong", f"{type(error).__name__}: {error}")
     if not isinstance(function, Callable) and not hasattr(function, "fn"):  # type: ignore[arg-type]
         return result("wrong", f"the cell does not define {exercise.trial.__name__}")
     try:
-        with time_limit(SHARE * seconds):
+        with time_limit(SHARE * seconds), made_anew(function, lambda: defined(job, dict(known))):
             lines, wrong = exercise.tried(function)
         if wrong is None:
             return result("right", lines=lines)

@@ -4,7 +4,6 @@ import linecache
 
 import pytest
 
-from labs_helpers.collectives.lab06.own_memory import of_its_own
 from labs_helpers.grading.judged import run_cell
 from labs_helpers.grading.reading.plain_python import plain_python
 from labs_helpers.grading.trust.plain_answer import beyond
@@ -61,11 +60,3 @@ def test_a_cell_s_lines_are_counted_as_python_counts_them():
 def test_numbers_that_cannot_be_written_out_are_refused():
     assert plain_python("x = 0x" + "f" * 2000)[1] == "a number of more than 4,096 bits"
     assert plain_python("x = 0x" + "f" * 100)[1] == ""
-
-
-def test_ranks_share_nothing_that_can_change():
-    names: dict = {}
-    exec("BOX = ([0],)\nALIAS = BOX[0]\ndef f(v, kept=[], *, more={}):\n    kept.append(v); more[v] = v\n"
-         "    BOX[0][0] += v\n    return BOX[0][0], ALIAS[0], len(kept), len(more)", names)  # fmt: skip
-    first, second = of_its_own(names["f"]), of_its_own(names["f"])
-    assert first(1) == (1, 1, 1, 1) and second(2) == (2, 2, 1, 1) and first(1) == (2, 2, 2, 1)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection
 
 from torch.overrides import TorchFunctionMode, resolve_name
+
+from labs_helpers.compile.source import plain
+from labs_helpers.course.verdict.errors import files_of
 
 # Making an output, and asking for what a tensor is; the rest computes, copies or fills.
 ALLOWED = set(
@@ -17,12 +19,13 @@ ALLOWED = set(
 
 
 class ByPyTorch(TorchFunctionMode):
-    """Inside the block `calls` gains the name of each PyTorch function, other than ALLOWED, that a line of one of
-    `files` calls; what Triton and the guards call on its behalf is left out."""
+    """Inside the block `calls` gains the name of each PyTorch function, other than ALLOWED, that a line of the answer's
+    calls, or of another cell of its notebook's; what Triton and the guards call on its behalf is left out."""
 
-    def __init__(self, files: Collection[str]):
+    def __init__(self, student):
         super().__init__()
-        self.files, self.calls = files, []
+        self.files, self.module = files_of(student), getattr(plain(student), "__globals__", None)
+        self.calls: list[str] = []
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
         name = getattr(function, "__name__", "")
@@ -31,8 +34,8 @@ class ByPyTorch(TorchFunctionMode):
         return function(*args, **(kwargs or {}))
 
     def _from_an_answer(self) -> bool:
-        """Whether the innermost frame that is none of PyTorch's own belongs to one of the files."""
+        """Whether the innermost frame that is none of PyTorch's own belongs to the answer's files or module."""
         frame = sys._getframe(2)
         while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "torch":
             frame = frame.f_back
-        return frame is not None and frame.f_code.co_filename in self.files
+        return frame is not None and (frame.f_code.co_filename in self.files or frame.f_globals is self.module)

@@ -13,7 +13,7 @@ from labs_helpers.compile.launches import Launch, record_launches
 from labs_helpers.course.meter import Counts, Meter, metered
 from labs_helpers.course.verdict.by_pytorch import ByPyTorch
 from labs_helpers.course.verdict.causes import Candidates, likely
-from labs_helpers.course.verdict.errors import describe_error, files_of
+from labs_helpers.course.verdict.errors import describe_error
 from labs_helpers.course.verdict.left_alone import Given
 from labs_helpers.course.verdict.surroundings import Guarded
 from labs_helpers.course.verdict.wrong import Wrong
@@ -102,7 +102,7 @@ def run_watched(case: str, student, *args, **kwargs) -> Run:
         guard = stack.enter_context(Guarded())
         meter = stack.enter_context(metered()) if this_machine().interpreted else None
         launches = meter.launches if meter else stack.enter_context(record_launches())
-        beside = stack.enter_context(ByPyTorch(files_of(student)))  # innermost, so that it sees who calls
+        beside = stack.enter_context(ByPyTorch(student))  # innermost, so that it sees who calls
         try:
             value = student(*args, **kwargs)
         except Exception as error:

@@ -19,8 +19,8 @@
   so is one that never waits (waited=False allows it). Sums are added in the order of the ranks, in the tensors' dtype.
 - `groups=[[0, 2], [1, 3]]`: several groups at once, which finds `src=0` where group_src=0 is meant. rank is always the
   one among all.
-- The answer is passed on as it is, so a class works as well. `call` makes each rank's tensors: what ranks share, they
-  overwrite.
+- Each rank has the answer's global variables for itself, as a process has. `call` makes each rank's tensors: what ranks
+  share, they overwrite.
 - Random numbers: each rank draws its own; torch.manual_seed in `call` holds for that rank alone.
 """
 
@@ -29,10 +29,12 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from labs_helpers.collectives.practice import Deadlock, PracticeTimeout, RankFailed
 from labs_helpers.collectives.practice.ranks import of_rank
+from labs_helpers.course.own_memory import OnEachRank
 from labs_helpers.course.verdict import Wrong, cause_of, describe_error, one_thread, real_ranks
 from labs_helpers.data_parallel.lab08.process_group_causes import CAUSES, NEVER_WAITED, ONE_RANK
 from labs_helpers.data_parallel.practice import ProcessRun, practice_process_groups
@@ -63,7 +65,7 @@ def on_process_groups(
                 "ignore", "`torch.distributed", FutureWarning
             )  # of names that PyTorch 2.13 replaces
             run = practice_process_groups(
-                lambda group, rank, *own: call(student, group, rank, *own), size, *args, groups=groups, timeout=LIMIT_S
+                partial(call, OnEachRank(student)), size, *args, groups=groups, timeout=LIMIT_S
             )
     except Deadlock as deadlock:
         cause = ONE_RANK if any(rank.ended for rank in deadlock.ranks) else ()

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from labs_helpers.collectives.chunks import chunk_bounds
-from labs_helpers.collectives.lab06.own_memory import of_its_own
 from labs_helpers.collectives.practice import practice
+from labs_helpers.course.own_memory import OnEachRank
 from labs_helpers.grading.hidden import hidden, kept
 from labs_helpers.grading.hidden.ranks import LIMIT_S, names_of
 from labs_helpers.grading.ranks.before import with_those_before
@@ -121,6 +121,6 @@ def _messages_left(function: Callable[..., Any], own: Sequence[tuple[Any, ...]])
 def _run(function: Callable[..., Any], size: int, on_rank: Callable[..., Any]) -> list[int]:
     """on_rank(comm, answer) on `size` ranks; how many messages nobody received, and requests nobody waited for."""
     names = names_of(function)
-    answers = [of_its_own(function) for _ in range(size)]
-    ran = practice(lambda comm: on_rank(comm, answers[comm.rank]), size, timeout=LIMIT_S, constants=names)
+    own_of = OnEachRank(function)
+    ran = practice(lambda comm: on_rank(comm, own_of), size, timeout=LIMIT_S, constants=names)
     return [len(ran.unreceived), len(ran.never_waited)]

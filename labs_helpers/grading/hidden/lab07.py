@@ -13,7 +13,7 @@ from torch import Tensor
 
 from labs_helpers.collectives.practice.groups import practice_groups
 from labs_helpers.grading.hidden import hidden, kept, normal
-from labs_helpers.grading.hidden.ranks import LIMIT_S, names_of
+from labs_helpers.grading.hidden.ranks import LIMIT_S, hidden_on_ranks, names_of
 from labs_helpers.tensor_parallel.practice import PracticeCommunication
 
 Function = Callable[..., Any]
@@ -29,7 +29,7 @@ def trace_shapes(function: Function, draw: np.random.Generator) -> Iterator[Any]
         yield {layer: [[index(n) for n in shape] for shape in of_layer] for layer, of_layer in shapes.items()}
 
 
-@hidden("07/2")
+@hidden_on_ranks("07/2")
 def get_info(function: Function, draw: np.random.Generator) -> Iterator[Any]:
     def place(comm: Any, mp_size: int, dp_size: int, layer: str, dims: tuple[int, int]) -> Any:
         try:
@@ -70,7 +70,7 @@ def split_data(function: Function, draw: np.random.Generator) -> Iterator[Any]:
             yield "refused"
 
 
-@hidden("07/4")
+@hidden_on_ranks("07/4")
 def naive_collect_forward_input(function: Function, draw: np.random.Generator) -> Iterator[Any]:
     for size, xs in _activations(draw, parts=False):
         same = kept(xs)
@@ -87,7 +87,7 @@ def naive_collect_backward_output(function: Function, draw: np.random.Generator)
             yield [*_with_dtype(mine), bool(np.shares_memory(mine, whole)), mine.flags.c_contiguous]
 
 
-@hidden("07/6")
+@hidden_on_ranks("07/6")
 def naive_collect_backward_x(function: Function, draw: np.random.Generator) -> Iterator[Any]:
     for size, grads in _activations(draw, parts=True):
         same = kept(grads)
@@ -95,17 +95,17 @@ def naive_collect_backward_x(function: Function, draw: np.random.Generator) -> I
         yield same()
 
 
-@hidden("07/7")
+@hidden_on_ranks("07/7")
 def column_parallel_linear(function: Function, draw: np.random.Generator) -> Iterator[Any]:
     yield from _layers(function, draw, "column")
 
 
-@hidden("07/8")
+@hidden_on_ranks("07/8")
 def row_parallel_linear(function: Function, draw: np.random.Generator) -> Iterator[Any]:
     yield from _layers(function, draw, "row")
 
 
-@hidden("07/9")
+@hidden_on_ranks("07/9")
 def average_gradients(function: Function, draw: np.random.Generator) -> Iterator[Any]:
     def means(comm: Any, own: list[Tensor]) -> list[Any]:
         return [[list(mean.shape), str(mean.dtype), mean] for mean in function(own, PracticeCommunication(comm))]
@@ -120,7 +120,7 @@ def average_gradients(function: Function, draw: np.random.Generator) -> Iterator
         yield same()
 
 
-@hidden("07/10")
+@hidden_on_ranks("07/10")
 def parallel_cross_entropy(function: Function, draw: np.random.Generator) -> Iterator[Any]:
     """Logits of the usual size; far from each other; and all near 10,000 or −10,000, where float32 has few digits."""
     for kind, dtype in (("usual", torch.float32),) * 3 + (("far", torch.float32), ("large", torch.bfloat16)):

@@ -11,13 +11,14 @@ import torch
 from torch import Tensor, nn
 
 from labs_helpers.grading.hidden import hidden, kept, normal
+from labs_helpers.grading.hidden.ranks import hidden_on_ranks
 from labs_helpers.grading.hidden.replicas import WORLDS, Net, averaging, draw_batches, on_ranks, trained_by
 
 Function = Callable[..., Any]
 DTYPES = (torch.float32, torch.float64, torch.bfloat16)
 
 
-@hidden("08/1")
+@hidden_on_ranks("08/1")
 def same_start(function: Function, draw: np.random.Generator) -> Iterator[Any]:
     def start(group: Any, rank: int, seed: int) -> Any:
         model, generator = Net(seed + rank), torch.Generator().manual_seed(seed + rank)
@@ -39,12 +40,12 @@ def _tensors(model: nn.Module) -> dict[str, Tensor]:
     return dict([*model.named_parameters(), *model.named_buffers()])
 
 
-@hidden("08/2")
+@hidden_on_ranks("08/2")
 def average_gradients(function: Function, draw: np.random.Generator) -> Iterator[Any]:
     yield from _averages(function, draw, lambda model: None)
 
 
-@hidden("08/3")
+@hidden_on_ranks("08/3")
 def flat_average(function: Function, draw: np.random.Generator) -> Iterator[Any]:
     def memories(model: nn.Module) -> int:
         return _memories(p for p in model.parameters() if p.requires_grad)
@@ -82,7 +83,7 @@ def _averages(function: Function, draw: np.random.Generator, more: Callable[[nn.
         yield on_ranks(averaged, size, [values] * size, own, int(draw.integers(2)), groups=groups)
 
 
-@hidden("08/4")
+@hidden_on_ranks("08/4")
 def overlapped(function: Function, draw: np.random.Generator) -> Iterator[Any]:
     def train(group: Any, rank: int, seed: int, given: list[Tensor]) -> Any:
         model = Net(seed)
@@ -94,7 +95,7 @@ def overlapped(function: Function, draw: np.random.Generator) -> Iterator[Any]:
         yield on_ranks(train, size, int(draw.integers(10**6)), given, groups=groups)
 
 
-@hidden("08/6")
+@hidden_on_ranks("08/6")
 def bucketed(function: Function, draw: np.random.Generator) -> Iterator[Any]:
     def train(group: Any, rank: int, seed: int, ends: list[int], batches: list[Tensor], used: list[bool]) -> Any:
         model = Net(seed)
@@ -143,7 +144,7 @@ def _intervals(draw: np.random.Generator, count: int) -> list[tuple[float, float
     return list(zip(starts.tolist(), (starts + lengths).tolist(), strict=True))
 
 
-@hidden("08/8")
+@hidden_on_ranks("08/8")
 def accumulated(function: Function, draw: np.random.Generator) -> Iterator[Any]:
     def step(group: Any, rank: int, start: list[Tensor], batches: list[Tensor], max_norm: float) -> Any:
         weight, bias = (nn.Parameter(x.clone()) for x in start)
@@ -163,7 +164,7 @@ def accumulated(function: Function, draw: np.random.Generator) -> Iterator[Any]:
         yield same()
 
 
-@hidden("08/9")
+@hidden_on_ranks("08/9")
 def top_k_mean(function: Function, draw: np.random.Generator) -> Iterator[Any]:
     def steps(group: Any, rank: int, flats: list[Tensor], k: int) -> Any:
         residual, left = torch.zeros_like(flats[0]), []

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from labs_helpers.data_parallel.lab09.freed_memory import watched_memory
 from labs_helpers.data_parallel.practice import second_group
 from labs_helpers.grading.hidden import hidden, normal
+from labs_helpers.grading.hidden.ranks import hidden_on_ranks
 from labs_helpers.grading.hidden.replicas import Net, draw_batches, on_ranks
 from labs_helpers.grading.hidden.shards import (
     ADAMW,
@@ -78,7 +79,7 @@ def sharded_groups(function: Function, draw: np.random.Generator) -> Iterator[An
             yield [list(tensors), shard]
 
 
-@hidden("09/4")
+@hidden_on_ranks("09/4")
 def zero1_step(function: Function, draw: np.random.Generator) -> Iterator[Any]:
     def steps(group: Any, rank: int, whole: Tensor, own: list[Tensor], numels: list[int], make: Maker) -> Any:
         whole = whole.clone()
@@ -107,7 +108,7 @@ def sent_per_step(function: Function, draw: np.random.Generator) -> Iterator[Any
         yield function(*sizes, int(ranks), int(draw.integers(1, 9)))
 
 
-@hidden("09/6")
+@hidden_on_ranks("09/6")
 def reduce_in_backward(function: Function, draw: np.random.Generator) -> Iterator[Any]:
     def passes(group: Any, rank: int, seed: int, dtype: Any, ends: list[int], batches: list[Tensor]) -> Any:
         model, left = Net(seed).to(dtype), list[Any]()
@@ -134,7 +135,7 @@ def reduce_in_backward(function: Function, draw: np.random.Generator) -> Iterato
         yield on_ranks(passes, size, int(draw.integers(10**6)), dtype, [ends] * size, own, groups=groups)
 
 
-@hidden("09/7")
+@hidden_on_ranks("09/7")
 def shard_module(function: Function, draw: np.random.Generator) -> Iterator[Any]:
     for size, groups, _, _ in WORLDS:
         widths = draw.integers(2, 6, 3).tolist()
@@ -145,7 +146,7 @@ def shard_module(function: Function, draw: np.random.Generator) -> Iterator[Any]
             yield on_ranks(passes, size, [widths] * size, [values] * size, own, groups=groups)
 
 
-@hidden("09/8")
+@hidden_on_ranks("09/8")
 def clip_shards(function: Function, draw: np.random.Generator) -> Iterator[Any]:
     def clipped(group: Any, rank: int, shards: list[Tensor], max_norm: float) -> Any:
         norm = function(list(shards), max_norm, group)
@@ -161,7 +162,7 @@ def clip_shards(function: Function, draw: np.random.Generator) -> Iterator[Any]:
                 yield on_ranks(clipped, size, shards, scale * factor * (members * sum(lengths)) ** 0.5, groups=groups)
 
 
-@hidden("09/9")
+@hidden_on_ranks("09/9")
 def checkpoint(function: Function, draw: np.random.Generator) -> Iterator[Any]:
     def saved(group: Any, rank: int, start: Tensor, gradients: list[Tensor], make: Maker) -> Any:
         shard = nn.Parameter(shard_of(group, start))
@@ -194,7 +195,7 @@ def checkpoint(function: Function, draw: np.random.Generator) -> Iterator[Any]:
         yield on_ranks(loaded, sizes[1], [state] * sizes[1], [gradients] * sizes[1], make)
 
 
-@hidden("09/10")
+@hidden_on_ranks("09/10")
 def hybrid_step(function: Function, draw: np.random.Generator) -> Iterator[Any]:
     def steps(
         group: Any, rank: int, peers: list[int], whole: Tensor, own: list[list[Tensor]], max_norm: float, make: Maker

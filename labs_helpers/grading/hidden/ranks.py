@@ -5,9 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from labs_helpers.collectives.lab06.own_memory import names_in
+from labs_helpers.course.own_memory import OnEachRank, names_in
+from labs_helpers.grading.hidden import Run, hidden
 
 LIMIT_S = 5.0  # of processor time, for all ranks together
+
+
+def hidden_on_ranks(exercise: str) -> Callable[[Run], Run]:
+    """As `hidden`, of a function that has memory of its own on each rank."""
+
+    def register(run: Run) -> Run:
+        hidden(exercise)(lambda function, draw: run(OnEachRank(function), draw))
+        return run
+
+    return register
 
 
 def names_of(function: Callable[..., Any]) -> set[str]:

@@ -24,6 +24,7 @@ from collections.abc import Iterable
 from time import monotonic
 from typing import Any
 
+from labs_helpers.course.own_memory import made_anew
 from labs_helpers.grading.hidden import run_of
 from labs_helpers.grading.hidden.answer_values import values
 from labs_helpers.grading.jails.ending import Ending, ending
@@ -122,7 +123,9 @@ def _found(lab: Any, job: dict[str, Any], seconds: float) -> dict[str, Any]:
     if lab is not None:
         return judged(lab, job, seconds)
     with contextlib.suppress(Exception):
-        return result("right") | values(job, defined(job, {}))
+        function = defined(job, {})
+        with made_anew(function, lambda: defined(job, {})):
+            return result("right") | values(job, function)
     return result("failed", "its cells do not run where the course's references are not")
 
 

@@ -3,9 +3,9 @@
 import dis
 
 from labs_helpers.collectives.lab06.checks.deadlocks import describe_deadlock
-from labs_helpers.collectives.lab06.own_memory import names_in, of_its_own
 from labs_helpers.collectives.practice import Deadlock, Practice, PracticeTimeout, RankFailed, practice
 from labs_helpers.compile.source import plain
+from labs_helpers.course.own_memory import OnEachRank, names_in
 from labs_helpers.course.verdict import Wrong, cause_of, describe_error, real_ranks
 
 PRACTICE_LIMIT_S = 5
@@ -55,10 +55,10 @@ def on_practice_ranks(case: str, student, own: list[tuple], call=called) -> Prac
         raise Wrong(case, found, cause="COMM_WORLD in place of comm, which is handed over")
     if "Request" in names:
         from mpi4py import MPI  # noqa: F401  # the answer does: it is to find MPI.Request as practice ranks have it
-    copies = [of_its_own(student) for _ in own]
+    own_of = OnEachRank(student)
     try:
         run = practice(
-            lambda comm: call(copies[comm.rank], comm, *own[comm.rank]),
+            lambda comm: call(own_of, comm, *own[comm.rank]),
             len(own),
             timeout=PRACTICE_LIMIT_S,
             constants=names,

@@ -8,6 +8,7 @@ from typing import Any
 
 from labs_helpers.collectives.practice.errors import PracticeError
 from labs_helpers.collectives.practice.groups import practice_groups
+from labs_helpers.course.own_memory import OnEachRank
 from labs_helpers.course.verdict import Wrong, describe_error
 from labs_helpers.tensor_parallel.lab07.checks.grid_causes import Grid
 from labs_helpers.tensor_parallel.lab07.checks.groups import LIMIT_S
@@ -92,12 +93,12 @@ def expect_refused(
 
 
 def _outcomes(student, ranks: int, arguments: tuple) -> list[Outcome]:
-    outcomes = [Outcome() for _ in range(ranks)]
+    outcomes, own_of = [Outcome() for _ in range(ranks)], OnEachRank(student)
 
     def call(comm) -> None:
         mine = outcomes[comm.rank]
         try:
-            mine.nothing = student(_Watched(enter(comm), mine.called), comm.rank, *arguments) is None
+            mine.nothing = own_of(_Watched(enter(comm), mine.called), comm.rank, *arguments) is None
         except Exception as error:
             mine.error = error
         mine.ended = True

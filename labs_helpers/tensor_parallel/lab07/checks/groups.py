@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from labs_helpers.collectives.practice import Deadlock, PracticeTimeout, RankFailed
 from labs_helpers.collectives.practice.groups import GroupRun, practice_groups
 from labs_helpers.compile.source import plain, reachable
+from labs_helpers.course.own_memory import OnEachRank
 from labs_helpers.course.verdict import Wrong, cause_of, describe_error, real_ranks
 from labs_helpers.tensor_parallel.lab07.checks.copies import copied, what_changed
 from labs_helpers.tensor_parallel.lab07.checks.practice_world import practice_world
@@ -62,7 +63,8 @@ def on_groups(
     entries = [[list(value) if isinstance(value, list) else None for value in arguments] for arguments in given]
     try:
         with practice_world() as enter:
-            run = practice_groups(lambda comm: call(student, enter(comm), *given[comm.rank]), len(own), timeout=LIMIT_S)
+            own_of = OnEachRank(student)
+            run = practice_groups(lambda comm: call(own_of, enter(comm), *given[comm.rank]), len(own), timeout=LIMIT_S)
     except Deadlock as deadlock:
         cause = ONE_RANK if any(rank.ended for rank in deadlock.ranks) else ()
         raise Wrong(case, f"a deadlock: {deadlock}", cause=cause, advice="who waits for whom, and why?") from None

@@ -1,17 +1,53 @@
-"""An answer as one of several ranks has it: with global variables of its own."""
+"""An answer as each of several ranks has it: with memory of its own.
+
+Real ranks are processes, each of which has run the cells. Practice ranks are threads of one process: here each has what
+the cells make when they run again or, where these are not known, as in a notebook, a copy of the answer.
+"""
 
 from __future__ import annotations
 
 import copy
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import BuiltinFunctionType, CellType, CodeType, FunctionType, ModuleType
 from typing import Any
 
 from labs_helpers.compile.source import names_used, plain, reachable
 
+_known: list[tuple[Any, Callable[[], Any]]] = []  # an answer, and what makes it anew
+
+
+@contextmanager
+def made_anew(answer, make: Callable[[], Any]) -> Iterator[None]:
+    """Inside the block make() gives the answer again, with nothing that it shares with another."""
+    _known.append((answer, make))
+    try:
+        yield
+    finally:
+        _known.pop()
+
+
+class OnEachRank:
+    """An answer that may be called on any thread, and has memory of its own on each. fn: the answer itself."""
+
+    def __init__(self, student) -> None:
+        self.fn, self._here = student, threading.local()
+
+    def __call__(self, *args, **named):
+        if not hasattr(self._here, "own"):
+            self._here.own = of_its_own(self.fn)
+        return self._here.own(*args, **named)
+
 
 def of_its_own(student):
     """The answer with memory of its own for what it keeps in global variables, defaults and closures: real ranks have
     that, threads do not."""
+    for answer, make in _known:
+        if answer is student:
+            return _with_names(make(), student)
+    if not isinstance(plain(student), FunctionType):
+        return student
     parts = [plain(part) for part in reachable(student).values()]
     copies: dict[int, Any] = {}  # one for all, so that two names of one thing stay two names of one thing
     home = dict(plain(student).__globals__)
@@ -19,6 +55,13 @@ def of_its_own(student):
         value = home[name]
         home[name] = _with_memory(value, home, copies) if any(value is part for part in parts) else _copy(value, copies)
     return _with_memory(plain(student), home, copies)
+
+
+def _with_names(made, student):
+    """`made`, whose module has been given what the student's was since its cells ran."""
+    for name, value in getattr(plain(student), "__globals__", {}).items():
+        getattr(plain(made), "__globals__", {}).setdefault(name, value)
+    return made
 
 
 def _copy(value, copies: dict[int, Any]):
