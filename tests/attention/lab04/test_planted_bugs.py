@@ -166,6 +166,12 @@ BUGS = [
         [("    m_i = -float", f"    columns = tl.arange(0, BLOCK)\n    {TAIL}\n    m_i = 0 * tl.max(x) - float")],
         "expected 2",
     ),
+    (
+        "row_softmax",
+        "PyTorch's softmax",
+        [("    row_softmax_kernel[(M,)](x, y", "    z = torch.softmax(x, 1)\n    row_softmax_kernel[(M,)](x, y")],
+        "lets PyTorch work: softmax",
+    ),
     ("row_softmax", "exp2", [("tl.exp(", "tl.exp2(")], "exp2 without the factor"),
     ("row_softmax", "maximum not kept", [("        m_i = m_new\n", "")], "new maximum is not kept"),
     ("row_softmax", "column stride 1", [("columns * stride_xn", "columns")], "column stride is taken to be 1"),

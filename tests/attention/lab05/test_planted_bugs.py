@@ -76,6 +76,15 @@ BUGS = {
             ],
             "P or the scores",
         ),
+        (
+            "P in a list of its own",
+            [
+                ("    class Attention", "    kept = []\n\n    class Attention"),
+                (SAVE, SAVE + "\n            kept.append(torch.exp(s - lse[..., None]))"),
+                (RECOMPUTE, "p = kept[-1]"),
+            ],
+            "P or the scores",
+        ),
         ("P kept on ctx", [(SAVE, SAVE + "\n            ctx.p = torch.exp(s - lse[..., None])")], "P or the scores"),
         (
             "no autograd.Function",
@@ -330,6 +339,16 @@ BUGS = {
                 ("do, lse, delta, dq, Lq", "do, lse, delta, spare, Lq"),
             ],
             "no kernel was given dQ",
+        ),
+        (
+            "kernel: dQ from PyTorch, copied",
+            [
+                ("dq = torch.empty_like(q)", "made, dq = dq.contiguous(), torch.empty_like(q)"),
+                ("do, lse, delta, dq, Lq", "do, lse, delta, dq, made, Lq"),
+                ("delta_ptr, dq_ptr,", "delta_ptr, dq_ptr, made_ptr,"),
+                (STORE_DQ, "tl.load(made_ptr + tile, mask=real[:, None], other=0.0)"),
+            ],
+            "a part of dQ is computed by PyTorch",
         ),
     ],
 }

@@ -1,5 +1,7 @@
 """The transfer exercise of lab 05: the gradients of soft-capped attention, all in PyTorch and dQ as a kernel."""
 
+from collections.abc import Sequence
+
 import torch
 
 from labs_helpers.attention.lab04.checks.pytorch_errors import explained
@@ -15,7 +17,7 @@ from labs_helpers.attention.lab05.checks.gradients import (
     in_tiles,
 )
 from labs_helpers.course.exercise import exercise
-from labs_helpers.course.verdict import Wrong, check_tensor_cores, run_watched
+from labs_helpers.course.verdict import Run, Wrong, check_tensor_cores, run_watched
 
 CASES = (
     Case("128 queries, 128 keys, cap 2", 128, 128, cap=2.0),
@@ -55,6 +57,7 @@ def softcap_gradients(student):
         exact = in_tiles(run, exact)
         expect_gradient(run, "dq", dq, exact, case.dtype)
         expect_nothing_stored(run, [*given.values(), dq])
+        expect_own_work(run, [*given.values(), o], dq)
         for name in ("q", "do", "lse"):
             why = f"a tile of {LETTERS[name]} belongs to one program, which keeps it"
             run.expect_loads(LETTERS[name], given[name], 1, why)
@@ -62,6 +65,22 @@ def softcap_gradients(student):
             expect_at_most(run, LETTERS[name], given[name], exact.walked(exact.corner)[:: exact.BLOCK_M].sum(0), "")
         yield f"kernel: {case.name}"
     yield check_tensor_cores(run.launches[-1])
+
+
+def expect_own_work(run: Run, given: Sequence, dq: torch.Tensor) -> None:
+    """Raises Wrong where the kernel loads more than a few numbers per query of what PyTorch has made beside it."""
+    if run.meter is None:
+        return
+    known = {x.untyped_storage().data_ptr() for x in given if isinstance(x, torch.Tensor)}
+    made = {x.untyped_storage().data_ptr(): x for launch in run.launches for x in launch.tensors().values()}
+    made = {name: x for name, x in made.items() if name not in known and run.meter.of(x).loads.any()}
+    if sum(x.numel() for x in made.values()) > 4 * dq[..., 0].numel():
+        shapes = " and ".join("×".join(map(str, x.shape)) for x in made.values())
+        raise Wrong(
+            run.case,
+            f"the kernel loads tensors of {shapes} beside Q, K, V, O, lse and dO.",
+            cause="a part of dQ is computed by PyTorch; it is the kernel's work, of which delta alone may come to it",
+        )
 
 
 def softcapped(student, scale: float, cap: float):
