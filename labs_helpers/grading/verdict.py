@@ -105,5 +105,5 @@ def _verdict(told: str | None, why: str) -> Verdict:
         raised = str(found.get("raised", ""))
         raised = raised if raised in vars(builtins) else "an error" if raised else ""  # no other word of it is shown
         return Verdict(str(found["status"]), lines, message, found.get("values"), raised)
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return Verdict(CRASHED, message=why)

@@ -128,6 +128,10 @@ AROUND = {
     "a decorator that does": "def look(f): return f\n@look\ndef f(): return 1",
     "a default that does": "def look(): return 1\ndef f(x=look()): return x",
     "an address": "def f(x): return x.data_ptr()",
+    "a tensor of its own": "class T(torch.Tensor):\n    def abs(self): return 0\ndef f(x): return T(x)",
+    "a tensor under another name": "from torch import Tensor as T\nclass U(T):\n    def abs(self): return 0",
+    "a class of a value": "class T([torch.Tensor][0]):\n    def abs(self): return 0\ndef f(x): return T(x)",
+    "gradients by autograd": "def f(x):\n    y = x.sum()\n    y.backward()\n    return x.grad",
 }
 
 

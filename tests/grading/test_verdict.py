@@ -38,6 +38,12 @@ def test_the_reference_is_right_case_by_case(first):
     assert found.status == RIGHT and len(found.lines) >= 3 and not found.message
 
 
+def test_what_is_nested_without_end_is_no_verdict():
+    nested = "[" * 10_000 + "]" * 10_000
+    told = f'{{"status": "right", "lines": [], "message": "", "values": {nested}}}'
+    assert module._verdict(told, "no word").status == CRASHED
+
+
 @needs_jail
 def test_who_says_that_he_is_right_is_wrong(first):
     forged = f"""

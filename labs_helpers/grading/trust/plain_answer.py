@@ -55,6 +55,7 @@ def _beyond(tree: ast.Module, vocabulary: Vocabulary) -> Iterator[tuple[int, str
         if not _defines(node):
             yield node.lineno, "what runs besides definitions"
     yield from _self(tree, parents)
+    yield from _bases(tree, vocabulary)
     yield from _at_once(tree)
 
 
@@ -217,6 +218,17 @@ def _self(tree: ast.Module, parents: dict[ast.AST, ast.AST]) -> Iterator[tuple[i
             yield node.lineno, f"{node.value.id}.{node.attr}"
         elif isinstance(node, ast.Name) and node.id in classes and not _is_called(node, parents):
             yield node.lineno, f"the class {node.id} as a value"
+
+
+def _bases(tree: ast.Module, vocabulary: Vocabulary) -> Iterator[tuple[int, str]]:
+    """Classes of what is not the answer's own: a tensor whose methods a check asks could have others."""
+    made = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    known = vocabulary.names | {node.name for node in made}
+    for node in made:
+        for base in node.bases:
+            whole = isinstance(base, ast.Attribute) and dotted(base, vocabulary.modules) not in _CLASSES
+            if not whole and not (isinstance(base, ast.Name) and base.id in known):
+                yield node.lineno, f"a class of {ast.unparse(base)}"
 
 
 def _is_called(node: ast.Name, parents: dict[ast.AST, ast.AST]) -> bool:

@@ -59,7 +59,7 @@ _ASKED = (
 )
 _NEVER = frozenset(
     "from_file tofile dump dumps tobytes format format_map set_ share_memory_ register_hook data_ptr const_data_ptr "
-    "ctypes untyped_storage storage pointer_type resize new".split()
+    "ctypes untyped_storage storage pointer_type resize new backward".split()
 )
 _STORED = frozenset(("grad", "data"))  # attributes that an answer may set of what it is given
 
