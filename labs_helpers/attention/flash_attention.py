@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -11,7 +10,7 @@ from torch.autograd import forward_ad
 
 from labs_helpers.attention import operator
 from labs_helpers.attention.operands import check_operands, score_scale
-from labs_helpers.attention.plan import Gradients, plan, plan_backward
+from labs_helpers.attention.plan import plan, plan_backward
 from labs_helpers.compile.operators import autocast, seen_by_torch
 
 
@@ -74,22 +73,8 @@ def attention_backward(
     Under `torch.use_deterministic_algorithms(True)` the result is the same, bit for bit, every time. Errors as
     flash_attention's, and of o, lse and do in the same manner. Dao, FlashAttention-2, 2023, algorithm 2.
     """
-    return _backward(q, k, v, o, lse, do, causal, scale)
-
-
-def _backward(
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    o: Tensor,
-    lse: Tensor,
-    do: Tensor,
-    causal: bool,
-    scale: float | None,
-    needs: Sequence[bool] = (True, True, True),
-) -> Gradients:
     chosen = plan_backward(q, k, v, o, lse, do, causal)
-    return chosen.backward(q, k, v, o, lse, do, causal, score_scale(scale, q.shape[-1]), needs)
+    return chosen.backward(q, k, v, o, lse, do, causal, score_scale(scale, q.shape[-1]))
 
 
 class _FlashAttention(torch.autograd.Function):
@@ -97,9 +82,10 @@ class _FlashAttention(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, causal: bool, scale: float | None) -> Tensor:
-        o, lse = attention_forward(q, k, v, causal, scale)
+        chosen = plan(q, k, v, causal)
+        ctx.causal, ctx.scale = causal, score_scale(scale, q.shape[-1])
+        o, lse = chosen.forward(q, k, v, causal, ctx.scale)
         ctx.save_for_backward(q, k, v, o, lse)
-        ctx.causal, ctx.scale = causal, scale
         return o
 
     @staticmethod
@@ -112,9 +98,9 @@ def _gradients(ctx: Any, do: Tensor) -> tuple[Tensor | None, ...]:
     if seen_by_torch(do):
         return operator.gradients(ctx, do)
     q, k, v, o, lse = ctx.saved_tensors
-    needs = q_needs, k_needs, v_needs = ctx.needs_input_grad[:3]
-    dq, dk, dv = _backward(q, k, v, o, lse, do, ctx.causal, ctx.scale, needs)
-    return dq if q_needs else None, dk if k_needs else None, dv if v_needs else None, None, None
+    chosen = plan_backward(q, k, v, o, lse, do, ctx.causal)
+    # What is made without being needed goes nowhere: the engine has no edge for it.
+    return *chosen.backward(q, k, v, o, lse, do, ctx.causal, ctx.scale, ctx.needs_input_grad[:3]), None, None
 
 
 _gradients_once = torch.autograd.function.once_differentiable(_gradients)

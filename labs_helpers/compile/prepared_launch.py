@@ -50,11 +50,14 @@ class PreparedLaunch:
     cache of tensor maps, which is functools' own."""
 
     def __init__(self, kernel: Any, launch: Callable[..., None], order: Callable[..., tuple[Any, ...]]) -> None:
+        import torch
         from triton.runtime import driver
 
         self._kernel, self._launch, self._order = kernel, launch, order  # the kernel keeps its module loaded
         self._described = kernel.metadata.tensordesc_meta or []
         self._current_device, self._current_stream = driver.active.get_current_device, driver.active.get_current_stream
+        if self._current_device is torch.cuda.current_device:  # which looks each time whether CUDA has been started
+            self._current_device = torch._C._cuda_getDevice
         self._device = self._current_device()
         # A map is a function of these numbers alone: it serves whatever tensor lies there later, and outlives none.
         self.map_of = functools.lru_cache(MAPS)(self._make_map)
@@ -71,10 +74,19 @@ class PreparedLaunch:
         """Whether a call now does what the usual launch would: on the same device, with nobody to be told of it."""
         return self._current_device() == self._device and not hooked()
 
+    def stream(self) -> int:
+        """The current stream of its device, as a number."""
+        return self._current_stream(self._device)
+
+    def bind(self, programs: int, stream: int, *arguments: Any) -> Callable[[], None]:
+        """What starts `programs` programs in this stream, each time that it is called. arguments: all of the kernel's
+        in their order, constants too; a descriptor as `map_of` gives it, with shape and strides, a pointer as a
+        number. Putting some hundred of them in order takes longer than the launcher does: worth keeping."""
+        return functools.partial(self._launch, *self._order(programs, stream, arguments))
+
     def __call__(self, programs: int, *arguments: Any) -> None:
-        """Start `programs` programs in the current stream. arguments: all of the kernel's in their order, constants
-        too; a descriptor as `map_of` gives it, with shape and strides, a pointer as a number."""
-        self._launch(*self._order(programs, self._current_stream(self._device), arguments))
+        """Start `programs` programs in the current stream; arguments as for `bind`."""
+        self._launch(*self._order(programs, self.stream(), arguments))
 
 
 def prepare(kernel: Any) -> PreparedLaunch | None:
@@ -127,8 +139,10 @@ def hooked() -> bool:
     runtime = _runtime()
     if _recorders or runtime is None:
         return True
-    hooks = (runtime.launch_enter_hook, runtime.launch_exit_hook)
-    return runtime.debug or any(hook is not None and getattr(hook, "calls", True) for hook in hooks)
+    for hook in (runtime.launch_enter_hook, runtime.launch_exit_hook):  # any(…) would take twice as long
+        if hook is not None and getattr(hook, "calls", True):
+            return True
+    return bool(runtime.debug)
 
 
 @functools.cache

@@ -3,10 +3,12 @@ sm_90, a driver that is a stand-in 'loads' them, and what reaches the launcher i
 the prepared one. Prints a JSON object; with `--time` also the processor time of a call's host part in µs."""
 
 import dataclasses
+import gc
 import json
 import sys
 import time
 import types
+import weakref
 
 import torch
 import triton
@@ -15,6 +17,7 @@ from triton.backends.nvidia import driver as nvidia
 from triton.runtime import driver as runtime
 
 launched: list = []
+streams = [77]
 
 
 class Map(tuple):
@@ -34,7 +37,7 @@ runtime.set_active(
         utils=utils,
         launcher_cls=nvidia.CudaLauncher,
         get_current_device=lambda: 0,
-        get_current_stream=lambda device: 77,
+        get_current_stream=lambda device: streams[0],
         get_current_target=lambda: GPUTarget("cuda", 90, 32),
     )
 )
@@ -79,6 +82,7 @@ def fixed_memory():
     torch.empty_strided = lambda size, stride, **given: empty(size, **given)
     torch.zeros = empty
     torch.empty_like = lambda x: place(lambda: real_like(x), tuple(x.shape), x.dtype)
+    torch.Tensor.new_empty_strided = lambda x, size, stride: empty(size, dtype=x.dtype)
     torch.Tensor.new_empty = lambda x, size: place(lambda: real_new(x, size), tuple(size), x.dtype)
     return turns
 
@@ -117,6 +121,37 @@ def compare(name, run):
     )
 
 
+def what_is_bound() -> dict:
+    """Calls on the same operands with another scale and in another stream; what outlives operands."""
+    *qkv, do = tensors(1, 2, 2, 256, 256, 64)
+    given = [*qkv, *flash_attention.attention_forward(*qkv, True), do, True]
+    passes = {
+        "forward": lambda scale: flash_attention.attention_forward(*given[:3], True, scale),
+        "backward": lambda scale: flash_attention.attention_backward(*given, scale),
+    }
+    found = {}
+    for name, run in passes.items():
+        seen = {}
+        for scale, stream in ((0.5, 77), (0.5, 77), (0.25, 77), (0.5, 78), (0.5, 77)):
+            streams[0] = stream
+            fixed_memory.turns.clear()
+            launched.clear()
+            run(scale)
+            seen.setdefault((scale, stream), []).append([comparable(call) for call in launched])
+        same_again = all(call == calls[0] for calls in seen.values() for call in calls)
+        found[f"{name}, differ"] = same_again and len({str(calls[0]) for calls in seen.values()})
+    launches = [plan.plan(*qkv, True).launch, plan.plan_backward(*given).launch]
+    for scale in range(1, 1300):
+        for run in passes.values():
+            run(float(scale))
+    gone = [weakref.ref(x.untyped_storage()) for x in (*qkv, do)]
+    del qkv[:], given[:], do
+    gc.collect()
+    found["bound"] = [len(launch._calls) for launch in launches]
+    found["kept alive"] = sum(storage() is not None for storage in gone)
+    return found
+
+
 def main() -> None:
     fixed_memory.turns = fixed_memory()
     for name, ((q, k, v, do), causal) in CASES.items():
@@ -126,13 +161,14 @@ def main() -> None:
             o = o.clone()
             given = (q, k, v, o, lse, do, causal)
             compare(f"{name}, backward", lambda given=given: flash_attention.attention_backward(*given))
+    bound = what_is_bound()
     # Of a cache of keys that grows by one, no more kernels are prepared, and the launcher sees the length.
     cache, q = torch.randn(1, 2, 3000, 64).half(), torch.randn(1, 8, 1, 64).half()
     prepared = set()
     for length in range(1030, 1080):
         flash_attention.flash_attention(q, cache[:, :, :length], cache[:, :, :length])
         prepared.add(len(decode._prepared))
-    print(json.dumps({"same": [s[:2] for s in same], "different": different, "prepared": len(prepared)}))
+    print(json.dumps({"same": [s[:2] for s in same], "different": different, "prepared": len(prepared)} | bound))
 
 
 def host_times() -> None:

@@ -38,3 +38,6 @@ def test_the_launcher_gets_the_same_arguments_forward_backward_and_in_a_decode()
         "decode of 5, one part, forward": 1,
     }
     assert answer["prepared"] == 1
+    # Of two scales and two streams each its own; 1,299 more are not all remembered, and the operands are gone.
+    assert answer["forward, differ"] == answer["backward, differ"] == 3
+    assert all(0 < bound <= 1024 for bound in answer["bound"]) and answer["kept alive"] == 0

@@ -1,13 +1,15 @@
 """Launch the Hopper kernels: sizes and descriptors are worked out once for operands that look the same.
 
 The first call of a `ForwardLaunch` or a `BackwardLaunch` goes through Triton, the others to what it prepared (see
-compile/prepared_launch.py): only addresses, the scale and what is allocated differ. Neither keeps an operand alive.
+compile/prepared_launch.py), bound to the addresses, the scale and the stream, which come again in a loop. Neither keeps
+an operand alive.
 """
 
 from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -66,7 +68,7 @@ class ForwardLaunch:
         self.drawn = config.DRAWN and self.tiles > self.programs  # one tile each needs no counter
         self.constants = (config.CONSUMERS, config.STAGES, self.causal, config.BY_TURNS, config.Q_BUFFERS, self.drawn)
         self.prepared: PreparedLaunch | None = None
-        self._arguments: dict[tuple[int, ...], tuple] = {}
+        self._calls: dict[tuple[float, ...], Callable[[], None]] = {}
 
     def __call__(self, q, k, v, scale: float):
         """(o, lse); o contiguous, lse float32 (B, H, Lq)."""
@@ -81,15 +83,20 @@ class ForwardLaunch:
             numbers = (*self.sizes, scale * LOG2_E, *self.constants)
             self._usual((q, k, v, o), lse, counter.view(torch.int32), numbers)
             return o, lse
-        addresses = (q.data_ptr(), k.data_ptr(), v.data_ptr(), o.data_ptr())
-        described = self._arguments.get(addresses)
-        if described is None:
-            if len(self._arguments) >= MAPS:
-                self._arguments = {}
-            described = self._arguments[addresses] = _described(ready, addresses, self.looks)
-        rest = (*self.sizes, scale * LOG2_E, *self.constants)
-        ready(self.programs, *described, lse.data_ptr(), counter.data_ptr(), *rest)
+        of_q, of_k, of_v, of_o = q.data_ptr(), k.data_ptr(), v.data_ptr(), o.data_ptr()
+        key = (of_q, of_k, of_v, of_o, lse.data_ptr(), counter.data_ptr(), scale, ready.stream())
+        call = self._calls.get(key)
+        if call is None:
+            if len(self._calls) >= MAPS:
+                self._calls = {}
+            call = self._calls[key] = self._bind(ready, *key)
+        call()
         return o, lse
+
+    def _bind(self, ready, q, k, v, o, lse, counter, scale, stream):
+        described = _described(ready, (q, k, v, o), self.looks)
+        numbers = (*self.sizes, scale * LOG2_E, *self.constants)
+        return ready.bind(self.programs, stream, *described, lse, counter, *numbers)
 
     def _usual(self, tensors, lse, counter, numbers) -> None:
         from labs_helpers.attention.kernels.hopper_forward import hopper_forward_kernel
@@ -142,7 +149,7 @@ class BackwardLaunch:
         self.constants = (config.STAGES, self.causal, Lk % BACKWARD_BLOCK_N != 0)
         self.ends = (H, Lq, q_blocks), (*o.stride(), *do_strides, D, block_m, block_d), (D, block_m, block_d)
         self.prepared: tuple[PreparedLaunch, ...] | None = None
-        self._arguments: dict[tuple[int, ...], tuple] = {}
+        self._calls: dict[tuple[float, ...], tuple[Callable[[], None], ...]] = {}
 
     def __call__(self, q, k, v, o, lse, do, scale: float):
         """(dq, dk, dv), contiguous."""
@@ -152,7 +159,7 @@ class BackwardLaunch:
             do = do.contiguous()
         lse = lse.contiguous()
         # One allocation for both: dQ's sums, then the rows' statistics.
-        work = torch.empty_strided(self.work_size, (1,), dtype=torch.float32, device=self.device)
+        work = lse.new_empty_strided(self.work_size, (1,))  # three quarters of torch.empty_strided's time
         (q_like, k_like, v_like), (of_q, of_k, of_v) = self.like, self.shapes
         dq = torch.empty_like(q) if q_like else q.new_empty(of_q)
         dk = torch.empty_like(k) if k_like else k.new_empty(of_k)
@@ -161,25 +168,30 @@ class BackwardLaunch:
         if ready is None or not ready[0].fits():
             self._usual(q, k, v, o, lse, do, dq, dk, dv, work, scale)
         else:
-            self._again(ready, q, k, v, o, lse, do, dq, dk, dv, work, scale)
+            of_q, of_k, of_v, of_o, of_do = q.data_ptr(), k.data_ptr(), v.data_ptr(), o.data_ptr(), do.data_ptr()
+            made = (dq.data_ptr(), dk.data_ptr(), dv.data_ptr(), work.data_ptr())
+            key = (of_q, of_k, of_v, of_o, lse.data_ptr(), of_do, *made, scale, ready[0].stream())
+            calls = self._calls.get(key)
+            if calls is None:
+                if len(self._calls) >= MAPS:
+                    self._calls = {}
+                calls = self._calls[key] = self._bind(ready, *key)
+            for call in calls:
+                call()
         if self.parts > 1:
             dk, dv = dk.view(self.summed).sum(2), dv.view(self.summed).sum(2)  # added up in float32, rounded once
         return dq, dk, dv
 
-    def _again(self, ready, q, k, v, o, lse, do, dq, dk, dv, work, scale: float) -> None:
+    def _bind(self, ready, q, k, v, o, lse, do, dq, dk, dv, sums, scale, stream):
         first, main, last = ready
-        sums, of_do, rows = work.data_ptr(), do.data_ptr(), self.blocks_of_rows
-        stats = sums + 4 * self.sums_size
-        addresses = (q.data_ptr(), of_do, stats, k.data_ptr(), v.data_ptr(), dk.data_ptr(), dv.data_ptr(), sums)
-        described = self._arguments.get(addresses)
-        if described is None:
-            if len(self._arguments) >= MAPS:
-                self._arguments = {}
-            described = self._arguments[addresses] = _described(main, addresses, self.looks)
-        heads, tail, end = self.ends
-        first(rows, o.data_ptr(), of_do, lse.data_ptr(), stats, sums, *heads, rows, scale, *tail)
-        main(self.programs, *described, *self.sizes, scale * LOG2_E, scale, *self.constants)
-        last(rows, sums, dq.data_ptr(), *heads, scale, *end)
+        stats, rows, (heads, tail, end) = sums + 4 * self.sums_size, self.blocks_of_rows, self.ends
+        described = _described(main, (q, do, stats, k, v, dk, dv, sums), self.looks)
+        numbers = (*self.sizes, scale * LOG2_E, scale, *self.constants)
+        return (
+            first.bind(rows, stream, o, do, lse, stats, sums, *heads, rows, scale, *tail),
+            main.bind(self.programs, stream, *described, *numbers),
+            last.bind(rows, stream, sums, dq, *heads, scale, *end),
+        )
 
     def _usual(self, q, k, v, o, lse, do, dq, dk, dv, work, scale: float) -> None:
         from labs_helpers.attention.kernels.hopper_backward import hopper_backward_kernel
