@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import functools
+import gc
 import types
-from collections.abc import Iterable, Iterator, Mapping
-from collections.abc import Set as AnySet
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from torch import Tensor, nn
@@ -18,8 +17,8 @@ CAUSE = (
 def bytes_kept(functions: Iterable[Any], *given: Iterable[Tensor | None]) -> int:
     """Bytes of memory that `functions` hold on to from one call to the next, without that of `given`.
 
-    Looked into are what a function closes over, its defaults, containers, partials, bound methods and objects of the
-    answer's own classes; of globals the containers and tensors that the function names.
+    Looked into are what a function closes over, its defaults, the globals that it names, and whatever these hold, but
+    for modules and for objects of PyTorch's and the course's.
     """
     known = {x.untyped_storage().data_ptr() for tensors in given for x in tensors if x is not None}
     storages = {x.untyped_storage().data_ptr(): x.untyped_storage().nbytes() for x in _tensors(functions)}
@@ -52,29 +51,12 @@ def _tensors(roots: Iterable[Any]) -> Iterator[Tensor]:
 
 
 def _inside(one: Any) -> list[Any]:
-    if isinstance(one, Mapping):
-        return [*one.keys(), *one.values()]
-    if isinstance(one, list | tuple | AnySet) or type(one).__name__ == "deque":
-        return list(one)
-    if isinstance(one, functools.partial):
-        return [one.func, *one.args, *one.keywords.values()]
-    if isinstance(one, types.MethodType):
-        return [one.__func__, one.__self__]
     if isinstance(one, types.FunctionType):
         named = (one.__globals__.get(name) for name in one.__code__.co_names)
-        own = [x for x in named if isinstance(x, list | dict | set | Tensor)]
-        closed = [cell.cell_contents for cell in one.__closure__ or () if _filled(cell)]
-        return [*closed, *(one.__defaults__ or ()), *own]
-    module = type(one).__module__ or ""
-    if hasattr(one, "__dict__") and not isinstance(one, type | types.ModuleType | nn.Module):
-        if module.partition(".")[0] not in ("torch", "labs_helpers", "builtins"):
-            return list(vars(one).values())
-    return []
-
-
-def _filled(cell: Any) -> bool:
-    try:
-        cell.cell_contents  # noqa: B018
-    except ValueError:  # a name that nothing has been assigned to yet
-        return False
-    return True
+        own = [x for x in named if not isinstance(x, types.FunctionType | types.ModuleType)]
+        return [one.__closure__, one.__defaults__, one.__kwdefaults__, *own]
+    kind = one if isinstance(one, type) else type(one)
+    of_others = (kind.__module__ or "").partition(".")[0] in ("torch", "labs_helpers")
+    if of_others or isinstance(one, types.ModuleType | nn.Module) or kind is one and kind.__module__ == "builtins":
+        return []
+    return gc.get_referents(one)  # of an iterator, too, or a generator

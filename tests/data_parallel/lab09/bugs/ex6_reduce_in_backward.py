@@ -38,6 +38,15 @@ BUGS: list = [
     ),
     (
         NAME,
+        "whole gradients kept in an iterator",
+        [
+            ("    started = []\n", "    started, kept = [], []\n"),
+            (DROP, "        kept.append(iter([p.grad for p in buckets[number]]))\n" + DROP),
+        ],
+        "in a list or a buffer of your own",
+    ),
+    (
+        NAME,
         "a buffer per bucket",
         [
             ("    started = []\n", "    started, flats = [], {}\n"),
