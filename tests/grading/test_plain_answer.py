@@ -6,7 +6,7 @@ import importlib
 import pytest
 
 from labs_helpers.course.stub import cell_of
-from labs_helpers.grading.trust import plain_answer
+from labs_helpers.grading.trust import own_classes
 from labs_helpers.grading.trust.plain_answer import beyond
 from labs_helpers.grading.trust.vocabulary import vocabulary
 from labs_helpers.labs import LABS
@@ -115,6 +115,14 @@ def test_lines_are_counted_in_the_answers_own_cell():
     assert told == ["in another cell: .__dict__", "line 2: open"]
 
 
+@pytest.mark.parametrize("source", [
+    "from torch import Tensor\ndef f(x: Tensor | None) -> list[Tensor]: return isinstance(x, (Tensor, list))",
+    "def f(x: torch.Tensor):\n    y: torch.Tensor = torch.Tensor(x)\n    return isinstance(y, torch.Tensor | int)",
+])  # fmt: skip
+def test_others_classes_are_called_and_asked_for(source):
+    assert beyond(source, vocabulary("")) == []
+
+
 AROUND = {
     "self is anything": "def get(self): return self.Exercise",
     "self is another": "def f():\n    self = [1]\n    return self.count",
@@ -128,9 +136,18 @@ AROUND = {
     "a decorator that does": "def look(f): return f\n@look\ndef f(): return 1",
     "a default that does": "def look(): return 1\ndef f(x=look()): return x",
     "an address": "def f(x): return x.data_ptr()",
+    "self by import": "class C:\n    def put(self):\n        from torch import Tensor as self\n        self.all = 1",
+    "self is an error": "class C:\n    def put(self):\n        try: pass\n        except OSError as self: self.x = 1",
+    "self is a function": "class C:\n    def put(self):\n        def self(): pass\n        self.x = 1",
+    "a static self": "class C:\n    @staticmethod\n    def put(self): self.all = 1\ndef f(x): C().put(torch.Tensor)",
+    "a method renamed": "class C:\n    def put(self): self.all = 1\n    items = put\ndef f(x): C.items(torch.Tensor)",
+    "a method as a default": "class C:\n    def put(self): self.all = 1\n    def get(self, x=put): return x",
+    "a class's attribute": "from torch import Tensor\ndef f(x): Tensor.grad = property(len)",
+    "a class in a list": "def f(x):\n    for t in [torch.Tensor]: t.data = property(len)",
+    "a class renamed": "def f(x):\n    t = torch.Tensor\n    t.data = property(len)",
     "a tensor of its own": "class T(torch.Tensor):\n    def abs(self): return 0\ndef f(x): return T(x)",
     "a tensor under another name": "from torch import Tensor as T\nclass U(T):\n    def abs(self): return 0",
-    "a class of a value": "class T([torch.Tensor][0]):\n    def abs(self): return 0\ndef f(x): return T(x)",
+    "a class of a value": "class T([int][0]):\n    def abs(self): return 0\ndef f(x): return T(x)",
     "gradients by autograd": "def f(x):\n    y = x.sum()\n    y.backward()\n    return x.grad",
 }
 
@@ -162,5 +179,5 @@ def test_the_vocabulary_holds_no_module():
 
 def test_what_a_class_stores_is_worked_out_once():
     source = "class Own:\n    def __init__(self):\n" + "        self.a = self.b = 1\n" * 300
-    before = plain_answer._made_by.cache_info().misses
-    assert beyond(source, WORDS) == [] and plain_answer._made_by.cache_info().misses == before + 1
+    before = own_classes.made_by.cache_info().misses
+    assert beyond(source, WORDS) == [] and own_classes.made_by.cache_info().misses == before + 1

@@ -4,20 +4,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
 
 from labs_helpers.grading.trust.outside import read_from_outside
+from labs_helpers.grading.trust.own_classes import CLASSES, in_classes, own_attributes
 from labs_helpers.grading.trust.vocabulary import BUILTINS, MODULES, Vocabulary, dotted, general, made
 
-# What a module's class is allowed to be: `isinstance(x, torch.Tensor)`, an annotation. Called, they make values.
-_CLASSES = frozenset(("torch.Tensor", "torch.Size", "np.ndarray", "numpy.ndarray"))
 _IMPORTED = {"functional": "torch.nn", "language": "triton"}  # `from torch.nn import functional as F`
 _KEPT = BUILTINS & {"isinstance", "len", "range", "min", "max", "sum", "abs", "print", "super"}  # keep their meaning
-# Attributes that lead from a value to the program around it.
-INTROSPECTION = frozenset(
-    "gi_frame gi_code gi_yieldfrom cr_frame cr_code ag_frame ag_code f_back f_locals f_globals f_builtins f_code "
-    "tb_frame tb_next mro fn tried verify exec eval".split()
-)
 # Arguments that let a function of PyTorch or NumPy work on memory that is not its own.
 _UNSAFE = frozenset(("refcheck", "cdata", "check_invariants"))
 _LINKS = 20  # a.b.c has two; each link is looked at with those before it
@@ -54,8 +47,7 @@ def _beyond(tree: ast.Module, vocabulary: Vocabulary) -> Iterator[tuple[int, str
     for node in tree.body:
         if not _defines(node):
             yield node.lineno, "what runs besides definitions"
-    yield from _self(tree, parents)
-    yield from _bases(tree, vocabulary)
+    yield from in_classes(tree, vocabulary, parents)
     yield from _at_once(tree)
 
 
@@ -137,7 +129,7 @@ def _name(node: ast.Name, own: set[str], vocabulary: Vocabulary, parents: dict[a
 
 
 def _attribute(node: ast.Attribute, vocabulary: Vocabulary, parents: dict[ast.AST, ast.AST]) -> Iterator[str]:
-    own = _own_attributes(node, parents)
+    own = own_attributes(node, parents)
     if node.attr.startswith("__") or (node.attr.startswith("_") and node.attr not in own):
         yield f".{node.attr}"
         return
@@ -147,13 +139,13 @@ def _attribute(node: ast.Attribute, vocabulary: Vocabulary, parents: dict[ast.AS
     chain = dotted(node, vocabulary.modules)
     if chain:
         if isinstance(parents.get(node), ast.Attribute):
-            if chain in _CLASSES:
+            if chain in CLASSES:
                 yield f"{chain}.{parents[node].attr}"  # type: ignore[attr-defined]
             return  # a longer chain is looked at as a whole
         if not isinstance(node.ctx, ast.Load):
             yield f"a change of {chain}"
         elif chain not in vocabulary.of_modules:
-            whole = any(chain.startswith(f"{word}.") for word in vocabulary.of_modules - _CLASSES)
+            whole = any(chain.startswith(f"{word}.") for word in vocabulary.of_modules - CLASSES)
             if not (whole and node.attr in vocabulary.attributes):
                 yield chain
         return
@@ -168,74 +160,6 @@ def _longer(node: ast.AST, links: int) -> bool:
     while links and isinstance(node, ast.Attribute):
         node, links = node.value, links - 1
     return isinstance(node, ast.Attribute)
-
-
-def _own_attributes(node: ast.Attribute, parents: dict[ast.AST, ast.AST]) -> frozenset[str]:
-    """Of `self` in a method: what the method's class stores in it, and the names of the class's methods."""
-    method: ast.AST | None = node
-    while method is not None and not isinstance(method, ast.FunctionDef | ast.Lambda):
-        method = parents.get(method)
-    owner = parents.get(method) if method is not None else None
-    if not (
-        isinstance(node.value, ast.Name) and isinstance(method, ast.FunctionDef) and isinstance(owner, ast.ClassDef)
-    ):
-        return frozenset()
-    if not method.args.args or method.args.args[0].arg != "self" or node.value.id != "self":
-        return frozenset()
-    return _made_by(owner)
-
-
-@lru_cache(maxsize=8)  # a class may have thousands of attributes, and each asks
-def _made_by(owner: ast.ClassDef) -> frozenset[str]:
-    stored = {
-        part.attr
-        for part in ast.walk(owner)
-        if isinstance(part, ast.Attribute)
-        and isinstance(part.ctx, ast.Store)
-        and isinstance(part.value, ast.Name)
-        and part.value.id == "self"
-    }
-    return frozenset(stored | {part.name for part in owner.body if isinstance(part, ast.FunctionDef)}) - INTROSPECTION
-
-
-def _self(tree: ast.Module, parents: dict[ast.AST, ast.AST]) -> Iterator[tuple[int, str]]:
-    """Where `self` is anything but the first argument of a method, and where a method is called with another."""
-    made = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
-    classes = {node.name for node in made}
-    methods = {part.name for node in made for part in node.body if isinstance(part, ast.FunctionDef)}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Name) and node.id == "self" and not isinstance(node.ctx, ast.Load):
-            yield node.lineno, "another self"
-        elif isinstance(node, ast.arg) and node.arg == "self":
-            arguments = parents[node]
-            method = parents[arguments]
-            first = isinstance(arguments, ast.arguments) and arguments.args and arguments.args[0] is node
-            if not (first and isinstance(method, ast.FunctionDef) and isinstance(parents[method], ast.ClassDef)):
-                yield node.lineno, "self outside of a method"
-        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in classes:
-            if node.attr not in methods:
-                continue
-            yield node.lineno, f"{node.value.id}.{node.attr}"
-        elif isinstance(node, ast.Name) and node.id in classes and not _is_called(node, parents):
-            yield node.lineno, f"the class {node.id} as a value"
-
-
-def _bases(tree: ast.Module, vocabulary: Vocabulary) -> Iterator[tuple[int, str]]:
-    """Classes of what is not the answer's own: a tensor whose methods a check asks could have others."""
-    made = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
-    known = vocabulary.names | {node.name for node in made}
-    for node in made:
-        for base in node.bases:
-            whole = isinstance(base, ast.Attribute) and dotted(base, vocabulary.modules) not in _CLASSES
-            if not whole and not (isinstance(base, ast.Name) and base.id in known):
-                yield node.lineno, f"a class of {ast.unparse(base)}"
-
-
-def _is_called(node: ast.Name, parents: dict[ast.AST, ast.AST]) -> bool:
-    above = parents.get(node)
-    if isinstance(above, ast.Call) and above.func is not node:  # isinstance(x, Own), super(Own, self)
-        return isinstance(above.func, ast.Name) and above.func.id in ("isinstance", "super")
-    return isinstance(above, ast.Call | ast.ExceptHandler | ast.ClassDef | ast.Raise | ast.arg | ast.Attribute)
 
 
 def _at_once(tree: ast.Module) -> Iterator[tuple[int, str]]:
