@@ -46,7 +46,7 @@ def test_it_holds_the_labs_and_no_other(folder):
 
 def test_of_grading_students_get_what_checks_their_own_notebook(folder):
     assert {path.stem for path in (folder / "labs_helpers/grading").rglob("*.py")} == {
-        "__init__", "at_home", "cases", "judged", "lab_imports", "notebook_file", "outside", "own_cells",
+        "__init__", "at_home", "cases", "judged", "lab_imports", "notebook_file", "outside", "own_cells", "own_classes",
         "own_process", "plain_answer", "plain_python", "submission", "trials", "vocabulary",
     }  # fmt: skip
 
