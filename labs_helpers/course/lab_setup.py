@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import importlib.metadata
 import os
 import re
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from labs_helpers import labs
 from labs_helpers.course.at_kernel_start import watch_from_the_start
@@ -33,10 +36,11 @@ def setup(lab: str | int) -> None:
     known = labs.lab(lab)  # which refuses an unknown one
     if "COLAB_RELEASE_TAG" in os.environ:
         complete_colab()
-    from labs_helpers.draw import figures
-    from labs_helpers.measure import machine
+    with _quick_imports():
+        from labs_helpers.draw import figures
+        from labs_helpers.measure import machine
 
-    machine.prepare_triton()
+        machine.prepare_triton()
     if not machine.has_gpu():
         os.environ.setdefault("KINETO_LOG_LEVEL", "6")  # else every profile on a CPU writes two lines to stderr
     figures.use_style()
@@ -49,6 +53,21 @@ def setup(lab: str | int) -> None:
     print(f"Lab {known.number} · ran on {here}")
     if here.tensor_core_warning:
         print(here.tensor_core_warning)
+
+
+@contextmanager
+def _quick_imports() -> Iterator[None]:
+    """PyTorch's objects stay: to look for garbage among them, now and later, takes a quarter of the time that this cell
+    takes. Where it has been imported already, what is here may be the student's and is looked through as ever."""
+    if "torch" in sys.modules or not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def missing_requirements() -> list[str]:

@@ -36,7 +36,7 @@ def without_demonstrations(notebook: NotebookNode) -> NotebookNode:
     kept, used = [], set()
     for number, cell in reversed(list(enumerate(notebook.cells))):
         if cell.cell_type == "code":
-            binds, uses = _names(cell.source)
+            binds, uses = names(cell.source)
             if reset.grade_id(cell) or binds & used or "setup(" in cell.source or "check.summary()" in cell.source:
                 kept.insert(0, number)
                 used = used - binds | uses
@@ -44,7 +44,7 @@ def without_demonstrations(notebook: NotebookNode) -> NotebookNode:
     return notebook
 
 
-def _names(source: str) -> tuple[set[str], set[str]]:
+def names(source: str) -> tuple[set[str], set[str]]:
     """(the names that a cell binds, those that it or a function in it uses), of the notebook's globals."""
     tables = [symtable.symtable(TransformerManager().transform_cell(source), "cell", "exec")]
     binds = {s.get_name() for s in tables[0].get_symbols() if s.is_assigned() or s.is_imported()}

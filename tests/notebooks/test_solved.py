@@ -1,12 +1,16 @@
 """With the reference in every exercise cell every check passes; a wrong answer fails its own cell and no other."""
 
+import builtins
+
 import nbclient
 import pytest
 
 from labs_helpers import labs
 from labs_helpers.authoring.references import solved_cell
 from labs_helpers.course.reset import grade_id
-from tests.notebooks.labs import by_grade_id, shipped, solved, without_demonstrations
+from tests.notebooks.labs import by_grade_id, names, shipped, solved, without_demonstrations
+
+RUN_BY_MAKE_TEST = ("02", "06", "09")  # a lab of kernels, of MPI, of a cluster
 
 
 def run(notebook, folder, allow_errors=False):
@@ -32,8 +36,24 @@ every_lab = pytest.mark.parametrize("lab", labs.LABS, ids=lambda lab: lab.path.s
 
 
 @every_lab
+def test_a_reference_uses_what_the_notebook_has_bound_before_it(lab):
+    bound = set(dir(builtins))
+    for cell in solved(lab).cells:
+        if cell.cell_type == "code":
+            binds, uses = names(cell.source)
+            bound |= binds
+            if (id := grade_id(cell)) and not id.endswith("-check"):
+                assert uses <= bound, id
+
+
+@pytest.mark.parametrize(
+    "lab",
+    [pytest.param(lab, marks=() if lab.number in RUN_BY_MAKE_TEST else pytest.mark.soak) for lab in labs.LABS],
+    ids=lambda lab: lab.path.stem,
+)
 def test_the_references_pass_every_check(lab, tmp_path):
-    """Without the cells between the exercises: nbval runs them as they are shipped, over the same references."""
+    """Without the cells between the exercises: nbval runs them as they are shipped, over the same references. In every
+    lab the planted bugs' tests try the references too, outside of the notebook."""
     all_checks_pass(lab, run(without_demonstrations(solved(lab)), tmp_path))
 
 
