@@ -20,7 +20,7 @@ mpi4py.rc(initialize=False, finalize=False)  # an answer imports mpi4py.MPI into
 
 # How many bugs the labs' tests plant, and at how many of them the values are wrong; the others send or load too much,
 # work at the wrong time, or are right for all that the exercise promises about its input.
-PLANTED = {"05": (114, 88), "06": (165, 151), "07": (331, 305), "08": (257, 230), "09": (260, 235)}
+PLANTED = {"05": (114, 88), "06": (165, 151), "07": (331, 316), "08": (257, 230), "09": (260, 248)}
 
 
 def planted_bugs(number):
@@ -67,6 +67,16 @@ def test_an_all_reduce_needs_no_function_of_exercise_3_beside_it():
     alone = type(lab06.ring_allreduce)(lab06.ring_allreduce.__code__, names)
     expected = {7: read(texts("06/4", lab06.ring_allreduce, 7))}
     assert agrees("06/4", alone, expected)
+
+
+def test_what_is_sent_counts_beside_a_check_too(tmp_path):
+    lab, known = planted_bugs("09")
+    reference = known.REFERENCES["clip_shards"]
+    gathered = "every = squares.new_empty(dist.get_world_size(group))\n    " \
+        "dist.all_gather_into_tensor(every, squares[None], group=group)\n    squares = every.sum()"  # fmt: skip
+    expected = {7: read(texts("09/8", reference, 7))}
+    change = ("dist.all_reduce(squares, group=group)", gathered)
+    assert not agrees("09/8", planted(reference, tmp_path, change), expected)
 
 
 @pytest.mark.soak

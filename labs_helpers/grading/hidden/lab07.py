@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from labs_helpers.collectives.practice.groups import practice_groups
+from labs_helpers.collectives.practice.groups import GroupRun, practice_groups
 from labs_helpers.grading.hidden import hidden, kept, normal
 from labs_helpers.grading.hidden.ranks import LIMIT_S, hidden_on_ranks, names_of
 from labs_helpers.tensor_parallel.practice import PracticeCommunication
@@ -74,7 +74,8 @@ def split_data(function: Function, draw: np.random.Generator) -> Iterator[Any]:
 def naive_collect_forward_input(function: Function, draw: np.random.Generator) -> Iterator[Any]:
     for size, xs in _activations(draw, parts=False):
         same = kept(xs)
-        yield _ranks(function, size, lambda comm, x: _with_dtype(function(x, comm, comm.size)), xs)
+        run = _run(function, size, lambda comm, x: _with_dtype(function(x, comm, comm.size)), xs)
+        yield run.results, len(_sent(run))
         yield same()
 
 
@@ -91,7 +92,8 @@ def naive_collect_backward_output(function: Function, draw: np.random.Generator)
 def naive_collect_backward_x(function: Function, draw: np.random.Generator) -> Iterator[Any]:
     for size, grads in _activations(draw, parts=True):
         same = kept(grads)
-        yield _ranks(function, size, lambda comm, grad: _with_dtype(function(grad, comm, comm.size)), grads)
+        run = _run(function, size, lambda comm, grad: _with_dtype(function(grad, comm, comm.size)), grads)
+        yield run.results, len(_sent(run))
         yield same()
 
 
@@ -116,7 +118,8 @@ def average_gradients(function: Function, draw: np.random.Generator) -> Iterator
         given = [[normal(draw, *shape[::-1]).permute(tuple(range(len(shape)))[::-1]) for shape in shapes]
                  for _ in range(size)]  # fmt: skip
         same = kept(given)
-        yield _ranks(function, int(size), means, given)
+        run = _run(function, int(size), means, given)
+        yield run.results, _sent(run)
         yield same()
 
 
@@ -125,6 +128,8 @@ def parallel_cross_entropy(function: Function, draw: np.random.Generator) -> Ite
     """Logits of the usual size; far from each other; and all near 10,000 or −10,000, where float32 has few digits."""
     for kind, dtype in (("usual", torch.float32),) * 3 + (("far", torch.float32), ("large", torch.bfloat16)):
         size, batch, length, part = (int(n) for n in draw.integers((1, 1, 2, 2), 6))
+        if kind == "far":  # so many tokens that to send the logits is more than all that is needed
+            size, part = max(size, 2), 40
         targets = torch.from_numpy(draw.integers(0, part * size, (length, batch))).T
         whole = normal(draw, batch, length, part * size)
         if kind == "far":
@@ -138,14 +143,26 @@ def parallel_cross_entropy(function: Function, draw: np.random.Generator) -> Ite
             loss, gradient = function(own, targets, PracticeCommunication(comm))
             return [loss.reshape(()).to(dtype), str(gradient.dtype), gradient.to(dtype)]
 
-        yield _ranks(function, size, loss_and_gradient, given)
+        run = _run(function, size, loss_and_gradient, given)
+        yield run.results
+        if kind == "far":
+            yield sum(nbytes for _, nbytes in _sent(run)) <= 64 * batch * length
         yield torch.equal(whole, before) and torch.equal(targets, targets_before)
 
 
 def _ranks(function: Function, size: int, on_rank: Callable[..., Any], *args: Any) -> list[Any]:
     """What on_rank(comm, *args) returns on each rank; a list among args has one for each."""
+    return _run(function, size, on_rank, *args).results
+
+
+def _run(function: Function, size: int, on_rank: Callable[..., Any], *args: Any) -> GroupRun:
     names_of(function)
-    return practice_groups(on_rank, size, *args, timeout=LIMIT_S).results
+    return practice_groups(on_rank, size, *args, timeout=LIMIT_S)
+
+
+def _sent(run: GroupRun) -> list[Any]:
+    """The collectives of several ranks, each with the bytes of its whole tensor, in any order."""
+    return sorted([call.name, call.nbytes] for call in run.calls if len(call.ranks) > 1)
 
 
 def _with_dtype(x: np.ndarray) -> list[Any]:
@@ -179,7 +196,8 @@ def _layers(function: Function, draw: np.random.Generator, split: str) -> Iterat
         drawn = [_layer(draw, size, split, dtype) for _ in range(2)]
         own = [[layer[rank] for layer in drawn] for rank in range(size)]
         same = kept(own)
-        yield _ranks(function, size, both, own)
+        run = _run(function, size, both, own)
+        yield run.results, _sent(run)
         yield same()
 
 

@@ -17,7 +17,7 @@ from labs_helpers.data_parallel.lab09.freed_memory import watched_memory
 from labs_helpers.data_parallel.practice import second_group
 from labs_helpers.grading.hidden import hidden, normal
 from labs_helpers.grading.hidden.ranks import hidden_on_ranks
-from labs_helpers.grading.hidden.replicas import Net, draw_batches, on_ranks
+from labs_helpers.grading.hidden.replicas import Net, draw_batches, on_ranks, on_ranks_that_send
 from labs_helpers.grading.hidden.shards import (
     ADAMW,
     MOMENTUM,
@@ -97,7 +97,7 @@ def zero1_step(function: Function, draw: np.random.Generator) -> Iterator[Any]:
         n = -(-total // members) * members
         whole = padded(normal(draw, total, dtype=dtype), n)
         own = [[padded(normal(draw, total, dtype=dtype), n) for _ in range(3)] for _ in range(size)]
-        yield on_ranks(steps, size, [whole] * size, own, [numels] * size, make, groups=groups)
+        yield on_ranks_that_send(steps, size, [whole] * size, own, [numels] * size, make, groups=groups)
 
 
 @hidden("09/5")
@@ -132,7 +132,7 @@ def reduce_in_backward(function: Function, draw: np.random.Generator) -> Iterato
     for size, groups, _, dtype in WORLDS:
         ends = sorted(draw.choice(np.arange(1, 6), 2, replace=False).tolist())
         own = [draw_batches(draw, 3) for _ in range(size)]
-        yield on_ranks(passes, size, int(draw.integers(10**6)), dtype, [ends] * size, own, groups=groups)
+        yield on_ranks_that_send(passes, size, int(draw.integers(10**6)), dtype, [ends] * size, own, groups=groups)
 
 
 @hidden_on_ranks("09/7")
@@ -143,7 +143,7 @@ def shard_module(function: Function, draw: np.random.Generator) -> Iterator[Any]
         own = [[normal(draw, 3, widths[0]) for _ in range(2)] for _ in range(size)]
         with watched_memory() as watched:
             passes = partial(sharded_passes, function, watched)
-            yield on_ranks(passes, size, [widths] * size, [values] * size, own, groups=groups)
+            yield on_ranks_that_send(passes, size, [widths] * size, [values] * size, own, groups=groups)
 
 
 @hidden_on_ranks("09/8")
@@ -159,7 +159,9 @@ def clip_shards(function: Function, draw: np.random.Generator) -> Iterator[Any]:
                 lengths = [1, *draw.integers(16, 30, draw.integers(1, 4)).tolist()]  # a norm near its mean
                 shards = [[scale * normal(draw, length, dtype=dtype) for length in lengths] for _ in range(size)]
                 members = 2 if groups else size
-                yield on_ranks(clipped, size, shards, scale * factor * (members * sum(lengths)) ** 0.5, groups=groups)
+                yield on_ranks_that_send(
+                    clipped, size, shards, scale * factor * (members * sum(lengths)) ** 0.5, groups=groups
+                )
 
 
 @hidden_on_ranks("09/9")
@@ -218,4 +220,4 @@ def hybrid_step(function: Function, draw: np.random.Generator) -> Iterator[Any]:
         peers = [next(column.tolist() for column in inside.T if rank in column) for rank in range(ranks)]
         own = [[[scale * normal(draw, n) for _ in range(micro)] for _ in range(2)] for _ in range(ranks)]
         whole, max_norm = scale * normal(draw, n), scale * factor * (n / ranks / micro) ** 0.5
-        yield on_ranks(steps, ranks, peers, [whole] * ranks, own, max_norm, make, groups=inside.tolist())
+        yield on_ranks_that_send(steps, ranks, peers, [whole] * ranks, own, max_norm, make, groups=inside.tolist())

@@ -13,7 +13,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from labs_helpers.course.verdict import one_thread
-from labs_helpers.data_parallel.practice import practice_process_groups
+from labs_helpers.data_parallel.practice import ProcessRun, practice_process_groups
 from labs_helpers.grading.hidden.ranks import LIMIT_S
 
 WORLDS = ((2, None), (3, None), (5, [(4, 0, 2), (3, 1)]))  # ranks, and the groups that they are in
@@ -23,9 +23,28 @@ def on_ranks(
     on_rank: Callable[..., Any], size: int, *args: Any, groups: Sequence[Sequence[int]] | None = None
 ) -> list[Any]:
     """What on_rank(group, rank, *args) returns on each rank; a list among args has one for each."""
+    return _run(on_rank, size, *args, groups=groups).results
+
+
+def on_ranks_that_send(
+    on_rank: Callable[..., Any], size: int, *args: Any, groups: Sequence[Sequence[int]] | None = None
+) -> list[Any]:
+    """The same, and what each rank sent: kinds of collectives and numbers of elements, in any order."""
+    run = _run(on_rank, size, *args, groups=groups)
+    sent = [[call for call in run.of(rank) if len(call.ranks) > 1 and call.name != "barrier"] for rank in range(size)]
+    return [*run.results, [sorted([_kind(call.name), call.elements] for call in own) for own in sent]]
+
+
+def _kind(name: str) -> str:
+    return next((kind for kind in ("reduce_scatter", "all_gather", "all_reduce") if name.startswith(kind)), name)
+
+
+def _run(
+    on_rank: Callable[..., Any], size: int, *args: Any, groups: Sequence[Sequence[int]] | None = None
+) -> ProcessRun:
     with one_thread(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # torch's, of names that it calls old
-        return practice_process_groups(on_rank, size, *args, groups=groups, timeout=LIMIT_S).results
+        return practice_process_groups(on_rank, size, *args, groups=groups, timeout=LIMIT_S)
 
 
 class Net(nn.Module):
