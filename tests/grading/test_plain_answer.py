@@ -123,6 +123,23 @@ def test_others_classes_are_called_and_asked_for(source):
     assert beyond(source, vocabulary("")) == []
 
 
+OF_AUTOGRAD = vocabulary("class A(torch.autograd.Function): pass\nA.apply")
+STATIC = "class C(torch.autograd.Function):\n    @staticmethod\n    def forward(ctx, x):\n"
+CONTEXTS = {
+    "what its own function stores": (STATIC + "        ctx.scale = 2\n        return ctx.scale * x", []),
+    "another": (STATIC + "        ctx = x\n        ctx.scale = 2", ["line 4: another ctx"]),
+    "given": (STATIC + "        ctx.scale = 2\ndef f(x): C().forward(x)", ["line 5: .forward"]),
+    "of another class": ("class C:\n    @staticmethod\n    def f(ctx): ctx.k = 1", ["line 3: a change of .k"]),
+    "of no static method": ("class C(torch.autograd.Function):\n    def f(ctx): ctx.k = 1", ["line 2: a change of .k"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CONTEXTS)
+def test_a_ctx_is_autograd_s_own(name):
+    source, told = CONTEXTS[name]
+    assert beyond(source, OF_AUTOGRAD) == told
+
+
 AROUND = {
     "self is anything": "def get(self): return self.Exercise",
     "self is another": "def f():\n    self = [1]\n    return self.count",

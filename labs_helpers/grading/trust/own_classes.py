@@ -1,4 +1,5 @@
-"""An answer's own classes: what `self` may be asked for, and that it is nothing but an object of such a class."""
+"""An answer's own classes: what `self` may be asked for, and that it is nothing but an object of such a class; and the
+same of `ctx`, of autograd's functions."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ INTROSPECTION = frozenset(
 
 
 def own_attributes(node: ast.Attribute, parents: dict[ast.AST, ast.AST]) -> frozenset[str]:
-    """Of `self` in a method: what the method's class stores in it, and the names of the class's methods."""
+    """Of `self` in a method: what the method's class stores in it, and the names of the class's methods. Of `ctx` in a
+    static method of an autograd.Function the same."""
     method: ast.AST | None = node
     while method is not None and not isinstance(method, ast.FunctionDef | ast.Lambda):
         method = parents.get(method)
@@ -30,11 +32,14 @@ def own_attributes(node: ast.Attribute, parents: dict[ast.AST, ast.AST]) -> froz
         isinstance(node.value, ast.Name) and isinstance(method, ast.FunctionDef) and isinstance(owner, ast.ClassDef)
     ):
         return frozenset()
-    if not method.args.args or method.args.args[0].arg != "self" or node.value.id != "self":
+    if not method.args.args or method.args.args[0].arg != node.value.id:
         return frozenset()
-    if method.decorator_list:  # of a static method self is what it is given
-        return frozenset()
-    return made_by(owner)
+    decorated = [_word(one) for one in method.decorator_list]  # of a static method self is what it is given
+    if node.value.id == "ctx":
+        known = decorated == ["staticmethod"] and [_word(base) for base in owner.bases] == ["Function"]
+    else:
+        known = node.value.id == "self" and not decorated
+    return made_by(owner) if known else frozenset()
 
 
 @lru_cache(maxsize=8)  # a class may have thousands of attributes, and each asks
@@ -45,7 +50,7 @@ def made_by(owner: ast.ClassDef) -> frozenset[str]:
         if isinstance(part, ast.Attribute)
         and isinstance(part.ctx, ast.Store)
         and isinstance(part.value, ast.Name)
-        and part.value.id == "self"
+        and part.value.id in ("self", "ctx")
     }
     return frozenset(stored | {part.name for part in owner.body if isinstance(part, ast.FunctionDef)}) - INTROSPECTION
 
@@ -63,8 +68,8 @@ def _self(tree: ast.Module, parents: dict[ast.AST, ast.AST]) -> Iterator[tuple[i
     classes = {node.name for node in made}
     methods = {part.name for node in made for part in node.body if isinstance(part, ast.FunctionDef)}
     for node in ast.walk(tree):
-        if "self" in _binds(node):
-            yield getattr(node, "lineno", 0), "another self"
+        if another := _binds(node) & ({"self", "ctx"} if made else {"self"}):
+            yield getattr(node, "lineno", 0), f"another {another.pop()}"
         elif isinstance(node, ast.arg) and node.arg == "self":
             arguments = parents[node]
             method = parents[arguments]
