@@ -19,7 +19,11 @@ class Given:
             bound = inspect.signature(plain(student)).bind_partial(*args, **kwargs).arguments
         except TypeError:  # another signature than was asked for: the call itself says so
             bound = {}
-        self.tensors = {name: value for name, value in bound.items() if isinstance(value, torch.Tensor)}
+        named = {name: tree_leaves(value) for name, value in bound.items()}  # of *given several
+        every = {
+            name if len(some) == 1 else f"{name}[{i}]": x for name, some in named.items() for i, x in enumerate(some)
+        }
+        self.tensors = {name: value for name, value in every.items() if isinstance(value, torch.Tensor)}
         self.before = {name: _bits(tensor) for name, tensor in self.tensors.items()}
 
     def expect_left_alone(self, case: str, value) -> None:

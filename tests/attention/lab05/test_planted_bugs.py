@@ -77,6 +77,16 @@ BUGS = {
             "P or the scores",
         ),
         (
+            "operands set to zero",
+            [
+                (
+                    "            s = scores(q, k, scale, causal)\n",
+                    "            s = scores(q.zero_(), k.zero_(), scale, causal)\n",
+                )
+            ],
+            "of 30 elements are off",
+        ),
+        (
             "P in a list of its own",
             [
                 ("    class Attention", "    kept = []\n\n    class Attention"),

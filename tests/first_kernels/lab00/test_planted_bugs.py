@@ -71,6 +71,20 @@ BUGS = [
     ),
     (
         "vector_add",
+        "the inputs changed too, whatever they are called",
+        [
+            (
+                "def vector_add(x, y, BLOCK=128):\n",
+                "def vector_add(*given, BLOCK=128):\n    x, y, *BLOCK = *given, BLOCK\n",
+            ),
+            ("BLOCK),)", "BLOCK[0]),)"),
+            ("BLOCK=BLOCK)", "BLOCK=BLOCK[0])"),
+            ("    tl.store(z", "    tl.store(y_ptr + elements, y * 0, mask=exists)\n    tl.store(z"),
+        ],
+        r"given\[1\], which was given to you, was changed",
+    ),
+    (
+        "vector_add",
         "PyTorch adds into the output",
         [("    return z\n", "    torch.add(x, y, out=z)\n    return z\n")],
         "beside the kernel the function",

@@ -23,7 +23,8 @@ def attention_function(student):
     ):
         q, k, v, do = (x.double() for x in random_operands(Lq, Lk, D=3))
         operands = [x.requires_grad_() for x in (q, k, v)]
-        exact = BackwardPass(q, k, v, do, 3**-0.5, causal)
+        before = [x.detach().clone() for x in (q, k, v, do)]
+        exact = BackwardPass(*before, 3**-0.5, causal)
         saved, there = [], alive()
         with torch.autograd.graph.saved_tensors_hooks(lambda x, saved=saved: (saved.append(x), x)[1], lambda x: x):
             with explained(student, case):
@@ -32,7 +33,6 @@ def attention_function(student):
         expect_close(case, o, exact.o, 1e-12, "float64", name="o")
         if o.grad_fn is None or "AttentionFunction" not in type(o.grad_fn).__name__:
             raise Wrong(case, "o does not come from AttentionFunction.apply, so its backward is never called")
-        before = [x.detach().clone() for x in (q, k, v, do)]
         with explained(student, case):
             answer = torch.autograd.grad(o, operands, do, allow_unused=True)
         for name, x, copy in zip(("q", "k", "v", "do"), (q, k, v, do), before, strict=True):
