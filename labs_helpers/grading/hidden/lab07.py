@@ -136,8 +136,8 @@ def parallel_cross_entropy(function: Function, draw: np.random.Generator) -> Ite
             whole = torch.from_numpy(draw.uniform(-10_000, 10_000, whole.shape)).float()
         elif kind == "large":
             whole = 9_990.0 * torch.from_numpy(draw.choice((-1.0, 1.0), (batch, length, 1))).float() + whole
-        given = list(whole.chunk(size, -1))
-        before, targets_before = whole.clone(), targets.clone()
+        given = list(map(_apart, whole.chunk(size, -1)))
+        same = kept(given, targets)
 
         def loss_and_gradient(comm: Any, own: Tensor, targets: Tensor = targets, dtype: Any = dtype) -> list[Any]:
             loss, gradient = function(own, targets, PracticeCommunication(comm))
@@ -147,7 +147,7 @@ def parallel_cross_entropy(function: Function, draw: np.random.Generator) -> Ite
         yield run.results
         if kind == "far":
             yield sum(nbytes for _, nbytes in _sent(run)) <= 64 * batch * length
-        yield torch.equal(whole, before) and torch.equal(targets, targets_before)
+        yield same()
 
 
 def _ranks(function: Function, size: int, on_rank: Callable[..., Any], *args: Any) -> list[Any]:
@@ -163,6 +163,11 @@ def _run(function: Function, size: int, on_rank: Callable[..., Any], *args: Any)
 def _sent(run: GroupRun) -> list[Any]:
     """The collectives of several ranks, each with the bytes of its whole tensor, in any order."""
     return sorted([call.name, call.nbytes] for call in run.calls if len(call.ranks) > 1)
+
+
+def _apart(part: Tensor) -> Tensor:
+    """The same with its strides in memory of its own, where nothing of another rank's lies."""
+    return torch.empty_strided(part.shape, part.stride(), dtype=part.dtype).copy_(part)
 
 
 def _with_dtype(x: np.ndarray) -> list[Any]:
@@ -181,7 +186,7 @@ def _activations(draw: np.random.Generator, parts: bool) -> Iterator[tuple[int, 
         whole = draw.integers(-50, 50, (size, *shape[list(order)])).astype(dtype)
         if dtype is np.int64:  # what no float64 holds
             whole = whole + 2**58
-        yield int(size), [np.transpose(one, np.argsort(order)) for one in whole]
+        yield int(size), [np.transpose(one.copy(), np.argsort(order)) for one in whole]
 
 
 def _layers(function: Function, draw: np.random.Generator, split: str) -> Iterator[Any]:
@@ -210,7 +215,7 @@ def _layer(
     x, grad_out = (normal(draw, length, batch, n, dtype=dtype).transpose(0, 1) for n in (shared, cut))
     weight, bias = normal(draw, shared, cut, dtype=dtype), normal(draw, cut, dtype=dtype)
     if split == "column":
-        parts = zip(*(tensor.chunk(size, -1) for tensor in (weight, bias, grad_out)), strict=True)
+        parts = zip(*(map(_apart, tensor.chunk(size, -1)) for tensor in (weight, bias, grad_out)), strict=True)
         return [((x.clone(), columns, of_bias), of_grad) for columns, of_bias, of_grad in parts]
-    pairs = zip(x.chunk(size, -1), weight.chunk(size, 0), strict=True)
+    pairs = zip(map(_apart, x.chunk(size, -1)), map(_apart, weight.chunk(size, 0)), strict=True)
     return [((part, rows, bias.clone()), grad_out.clone()) for part, rows in pairs]
