@@ -9,7 +9,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.text import Annotation
-from matplotlib.transforms import Bbox, offset_copy
+from matplotlib.transforms import offset_copy
+
+Extents = np.ndarray[Any, Any]
 
 
 def label_lines(ax: Axes, gap: float = 1.35) -> None:
@@ -51,8 +53,8 @@ def label_points(ax: Axes, points: dict[str, tuple[float, float]], **style: Any)
     """
     figure = cast(Figure, ax.figure)
     figure.draw_without_rendering()
-    frame = ax.get_window_extent()
-    taken = [text.get_window_extent() for text in ax.texts]
+    frame = np.array(ax.get_window_extent().extents)
+    taken = [np.array(text.get_window_extent().extents) for text in ax.texts]
     taken += [_around(ax.transData.transform(point), 5, 5) for point in points.values()]
     # Curves as rows of small boxes, so that one test of overlap serves for everything.
     for line in ax.get_lines():
@@ -70,7 +72,8 @@ def label_points(ax: Axes, points: dict[str, tuple[float, float]], **style: Any)
         x, y = ax.transData.transform(point)
         places = [(_around((x + dx, y + dy), box.width / 2 + 1, box.height / 2), (dx, dy))
                   for dx, dy in _offsets(box.width / 2, box.height / 2)]  # fmt: skip
-        place, (dx, dy) = min(places, key=lambda place: _in_the_way(place[0], taken, frame))
+        boxes = np.array(taken)
+        place, (dx, dy) = min(places, key=lambda place: _in_the_way(place[0], boxes, frame))
         text.set_position((dx * 72 / figure.dpi, dy * 72 / figure.dpi))
         taken.append(place)
         written.append(text)
@@ -85,19 +88,22 @@ def _offsets(half_width: float, half_height: float) -> Iterator[tuple[float, flo
         yield from [(right, -up), (-right, up), (right, up), (-right, -up)]
 
 
-def _in_the_way(place: Bbox, taken: list[Bbox], frame: Bbox) -> float:
-    """Area in square pixels that a label would cover, and ten times what would leave the axes."""
-    inside = _overlap(place, frame)
-    return sum(_overlap(place, box) for box in taken) + 10 * (place.width * place.height - inside)
+def _in_the_way(place: Extents, taken: Extents, frame: Extents) -> float:
+    """Area in square pixels that a label would cover, and ten times what would leave the axes. taken: a row per box."""
+    x0, y0, x1, y1 = place
+    outside = (x1 - x0) * (y1 - y0) - _overlaps(place, frame[None])
+    return float(_overlaps(place, taken) + 10 * outside)
 
 
-def _overlap(a: Bbox, b: Bbox) -> float:
-    return max(0, min(a.x1, b.x1) - max(a.x0, b.x0)) * max(0, min(a.y1, b.y1) - max(a.y0, b.y0))
+def _overlaps(one: Extents, others: Extents) -> float:
+    """The areas that a box shares with others, added up. Boxes are (x0, y0, x1, y1)."""
+    sides = np.minimum(one[2:], others[:, 2:]) - np.maximum(one[:2], others[:, :2])
+    return float(np.fmax(sides, 0).prod(axis=1).sum())  # what has no place (nan) is not in the way
 
 
-def _around(centre: Iterable[float], half_width: float, half_height: float) -> Bbox:
+def _around(centre: Iterable[float], half_width: float, half_height: float) -> Extents:
     x, y = centre
-    return Bbox.from_extents(x - half_width, y - half_height, x + half_width, y + half_height)
+    return np.array([x - half_width, y - half_height, x + half_width, y + half_height])
 
 
 def _apart(values: list[float], step: float) -> list[float]:

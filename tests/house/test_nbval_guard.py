@@ -59,30 +59,8 @@ def results(tmp_path_factory):
         ignore = {"tags": ["nbval-ignore-output"]}
         cells = [new_code_cell(s, execution_count=1, metadata=ignore) for s in sources]
         notebook(folder / f"{name}.ipynb", *cells)
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-p",
-        "tests.nbval_guard",
-        "-p",
-        "no:cacheprovider",
-        "--color=no",
-    ]
-    command += ["--nbval", "--nbval-current-env", f"--nbval-cell-timeout={LIMIT_S}", "--rootdir", folder]
-    command += [
-        "-n",
-        "2",
-        "--dist",
-        "loadfile",
-        "-c",
-        ROOT / "pyproject.toml",
-        "--junit-xml",
-        folder / "results.xml",
-        folder,
-    ]
     with pytest.raises(ProcessFailed):
-        run(command, cwd=ROOT, timeout=100)
+        nbval(folder, "--junit-xml", folder / "results.xml")
     found = {name: [] for name in NOTEBOOKS}
     for case in ElementTree.parse(folder / "results.xml").iter("testcase"):
         if case.get("name").startswith("Cell"):
