@@ -162,6 +162,7 @@ AROUND = {
     "a class's attribute": "from torch import Tensor\ndef f(x): Tensor.grad = property(len)",
     "a class in a list": "def f(x):\n    for t in [torch.Tensor]: t.data = property(len)",
     "a class renamed": "def f(x):\n    t = torch.Tensor\n    t.data = property(len)",
+    "a function's attribute": "from torch.nn.functional import relu\ndef f(x): relu.data = x",
     "a tensor of its own": "class T(torch.Tensor):\n    def abs(self): return 0\ndef f(x): return T(x)",
     "a tensor under another name": "from torch import Tensor as T\nclass U(T):\n    def abs(self): return 0",
     "a class of a value": "class T([int][0]):\n    def abs(self): return 0\ndef f(x): return T(x)",

@@ -61,7 +61,7 @@ _NEVER = frozenset(
     "from_file tofile dump dumps tobytes format format_map set_ share_memory_ register_hook data_ptr const_data_ptr "
     "ctypes untyped_storage storage pointer_type resize new backward".split()
 )
-_STORED = frozenset(("grad", "data"))  # attributes that an answer may set of what it is given
+_STORED = frozenset(("grad", "data"))  # attributes that an answer may set where its reference looks at them
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Vocabulary:
     names: frozenset[str]
     of_modules: frozenset[str]
     attributes: frozenset[str]
-    stored: frozenset[str] = _STORED
+    stored: frozenset[str] = frozenset()
     modules: frozenset[str] = frozenset(MODULES)
 
 
@@ -84,11 +84,12 @@ def vocabulary(reference: str, names: Iterable[str] = ()) -> Vocabulary:
     modules = known.modules - made(tree)  # F is a number in some exercise
     chains = {chain for node in ast.walk(tree) if isinstance(node, ast.Attribute) and (chain := dotted(node, modules))}
     stored = {n.attr for n in ast.walk(tree) if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store)}
+    attributes = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
     return Vocabulary(
         known.names | set(names) | {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)},
         known.of_modules | chains,
-        known.attributes | {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)},
-        known.stored | stored,
+        known.attributes | attributes,
+        stored | (attributes & _STORED),
         modules,
     )
 
