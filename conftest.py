@@ -27,13 +27,18 @@ def pytest_collection():
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
-    """A file's tests, and a notebook's cells, stay on one worker; planted bugs and solved labs share nothing and go to
-    any. They are begun last, file by file those with the most tests first: so no worker has to wait at the end."""
+    """A file's tests, and a notebook's cells, stay on one worker, and so do the files of a folder that share what its
+    conftest.py starts; planted bugs and solved labs share nothing and go to any. They are begun last, file by file
+    those with the most tests first: so no worker has to wait at the end."""
     from xdist.scheduler import LoadFileScheduling
 
     class SomeAnywhere(LoadFileScheduling):
         def _split_scope(self, nodeid):
-            anywhere = nodeid.partition("::")[0].endswith(("/test_planted_bugs.py", "/test_solved.py"))
-            return nodeid if anywhere else super()._split_scope(nodeid)
+            file = nodeid.partition("::")[0]
+            if file.endswith(("/test_planted_bugs.py", "/test_solved.py")):
+                return nodeid
+            folder = config.rootpath.joinpath(file).parent
+            shared = folder.name != "tests" and (folder / "conftest.py").exists()
+            return str(folder) if shared else super()._split_scope(nodeid)
 
     return SomeAnywhere(config, log)

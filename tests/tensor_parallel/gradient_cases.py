@@ -1,4 +1,4 @@
-"""What test_gradients.py runs on two ranks: gradients averaged in buckets."""
+"""What test_gradients.py runs on two pairs of ranks: gradients averaged in buckets."""
 
 import sys
 
@@ -28,7 +28,7 @@ def mean_gradients(way, overlap, comm):
 
     from labs_helpers.tensor_parallel.gradients import GradientAverage
 
-    _, across = on_ranks.groups(comm, way, 1)
+    _, across = on_ranks.groups(comm, way, comm.size // 2)
     mine, whole = model(), model()
     average = GradientAverage([*mine.parameters(), *mine.parameters()], across, bucket_bytes=700, overlap=overlap)
     found = {"sizes": [sum(p.nbytes for p in bucket.parameters) for bucket in average.buckets], "error": 0.0}
@@ -59,7 +59,7 @@ def accumulated(comm):
 
     from labs_helpers.tensor_parallel.gradients import GradientAverage
 
-    _, across = on_ranks.groups(comm, "own", 1)
+    _, across = on_ranks.groups(comm, "own", comm.size // 2)
     mine, whole = model(tied=False), model(tied=False)
     average = GradientAverage(mine.parameters(), across, bucket_bytes=700)
     x = torch.randn(2, across.size, 5, 6, generator=torch.Generator().manual_seed(1), dtype=torch.float64)

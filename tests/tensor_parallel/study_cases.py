@@ -80,10 +80,12 @@ def count(comm):
 def gpu_race(comm):
     """Over gloo; with a candidate that cannot run."""
     import torch
+    import torch.distributed as dist
 
     from labs_helpers.tensor_parallel import gpu_race, torch_communication
 
-    torch_communication.start(comm, "gloo")
+    if not dist.is_initialized():
+        torch_communication.start(comm, "gloo")
     cpu, said = torch.device("cpu"), []
     manner = {"attentions": ["sdpa", "none such"], "manners": [False], "sizes": (1024, 4096)}
     records = gpu_race.measure(tiny(), torch.float32, cpu, 4, 8, rounds=1, say=said.append, **manner)

@@ -2,14 +2,9 @@
 
 import functools
 
-import cloudpickle
 import pytest
 
-from labs_helpers.launch.flavour import BACKGROUND_SUMS
-from labs_helpers.launch.mpirun import run_on_ranks
 from tests.tensor_parallel import ranks as on_ranks
-
-cloudpickle.register_pickle_by_value(on_ranks)
 
 
 def _all_operations(way, tp, comm):
@@ -152,17 +147,11 @@ GROUPS = [(way, tp) for way in on_ranks.WAYS for tp in (1, 2, 4)]
 AT_ONCE = [("mpi", ""), ("own", "ring"), ("own", "shared_memory"), ("own", "hierarchical"), ("own", "auto")]
 
 
-@pytest.fixture(scope="module")
-def results():
-    cases = {("operations", *group): functools.partial(_all_operations, *group) for group in GROUPS}
-    cases |= {("counted", *group): functools.partial(_counted, *group) for group in GROUPS}
-    cases |= {("three", way): functools.partial(_three, way) for way in ("mpi", "own")}
-    cases |= {("at once", *pair): functools.partial(_several_at_once, *pair) for pair in AT_ONCE}
-    cases |= {("rounded", way): functools.partial(_rounded_once, way) for way in ("mpi", "own")} | {
-        "refusals": _refusals
-    }
-    # As train_2d.py has it, whose background sums are small at times.
-    return run_on_ranks(on_ranks.run_cases, 4, cases, timeout=100, env=on_ranks.YIELD | BACKGROUND_SUMS)
+CASES = {("operations", *group): functools.partial(_all_operations, *group) for group in GROUPS}
+CASES |= {("counted", *group): functools.partial(_counted, *group) for group in GROUPS}
+CASES |= {("three", way): functools.partial(_three, way) for way in ("mpi", "own")}
+CASES |= {("at once", *pair): functools.partial(_several_at_once, *pair) for pair in AT_ONCE}
+CASES |= {("rounded", way): functools.partial(_rounded_once, way) for way in ("mpi", "own")} | {"refusals": _refusals}
 
 
 @pytest.mark.parametrize("way, tp", GROUPS)

@@ -3,18 +3,15 @@
 import dataclasses
 import functools
 
-import cloudpickle
 import pytest
 import torch
 
-from labs_helpers.launch.mpirun import run_on_ranks
 from labs_helpers.tensor_parallel import traffic
 from labs_helpers.tensor_parallel.communication import Communication
 from labs_helpers.tensor_parallel.parallel_transformer import ParallelTransformer
 from labs_helpers.tensor_parallel.silent_communication import SilentCommunication
 from labs_helpers.transformer.config import SIZES
 from tests.tensor_parallel import cases
-from tests.tensor_parallel import ranks as on_ranks
 
 MEGATRON, SEQUENCE, NAIVE = {}, {"sequence_parallel": True}, {"scheme": "naive"}
 SCHEMES = {"megatron": MEGATRON, "sequence": SEQUENCE, "naive": NAIVE}
@@ -26,18 +23,12 @@ MODELS = [
     *[(cases.UNTIED, "float64", "mpi", 2, name) for name in SCHEMES],
 ]
 IDS = [f"{'tied' if c.tied else 'untied'}-{'-'.join(map(str, rest))}" for c, *rest in MODELS]
-
-
-@pytest.fixture(scope="module")
-def results():
-    several = {
-        name: functools.partial(cases.against_unsharded, *model[:-1], SCHEMES[model[-1]])
-        for name, model in zip(IDS, MODELS, strict=True)
-    }
-    several |= {"DTensor": cases.against_dtensor, "training": cases.training_on_two_layouts, "bfloat16": cases.bfloat16}
-    several["compiled"] = cases.compiled_blocks
-    cloudpickle.register_pickle_by_value(cases)
-    return run_on_ranks(on_ranks.run_cases, 4, several, timeout=120, env=on_ranks.YIELD)
+CASES = {
+    name: functools.partial(cases.against_unsharded, *model[:-1], SCHEMES[model[-1]])
+    for name, model in zip(IDS, MODELS, strict=True)
+}
+CASES |= {"DTensor": cases.against_dtensor, "training": cases.training_on_two_layouts, "bfloat16": cases.bfloat16}
+CASES |= {"compiled": cases.compiled_blocks}
 
 
 @pytest.mark.parametrize("name, model", list(zip(IDS, MODELS, strict=True)), ids=IDS)
@@ -45,7 +36,6 @@ def test_loss_gradients_and_state_are_those_of_the_whole_model(results, name, mo
     bound = BOUNDS[model[1]]
     for of_rank in results:
         found = of_rank[name]
-        assert not isinstance(found, str), found
         assert found["loss"] < bound and found["gradients"] < bound and found["clipped"] < bound
         assert found["state"] == 0 and found["parameters"]
 
@@ -67,27 +57,23 @@ def test_what_was_sent_is_what_the_formula_says(results, name, model):
 
 def test_a_compiled_block_has_its_all_reduces_in_its_graph(results):
     for of_rank in results:
-        assert not isinstance(of_rank["compiled"], str), of_rank["compiled"]
         assert of_rank["compiled"] < 1e-12
 
 
 def test_dtensor_gives_the_same(results):
     for of_rank in results:
-        assert not isinstance(of_rank["DTensor"], str), of_rank["DTensor"]
         loss, gradients = of_rank["DTensor"]
         assert loss < 1e-10 and gradients < 1e-10
 
 
 def test_training_goes_on_in_another_layout(results):
     for of_rank in results:
-        assert not isinstance(of_rank["training"], str), of_rank["training"]
         losses, weights, learned = of_rank["training"]
         assert losses < 1e-10 and weights < 1e-8 and learned > 0.1
 
 
 def test_bfloat16_over_every_way(results):
     for of_rank in results:
-        assert not isinstance(of_rank["bfloat16"], str), of_rank["bfloat16"]
         assert all(loss < 0.02 and gradients < 0.2 for loss, gradients in of_rank["bfloat16"])
 
 

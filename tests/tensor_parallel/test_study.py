@@ -2,13 +2,11 @@
 
 import math
 
-import cloudpickle
 import pytest
 
 from labs_helpers.collectives.cost_model import Costs
 from labs_helpers.collectives.nodes_study import terms as allreduce_terms
 from labs_helpers.launch.flavour import BACKGROUND_SUMS
-from labs_helpers.launch.mpirun import run_on_ranks
 from labs_helpers.launch.pretend_nodes import can_pretend
 from labs_helpers.measure import results
 from labs_helpers.tensor_parallel import study
@@ -17,23 +15,17 @@ from labs_helpers.tensor_parallel.placement import nodes_of_groups, position
 from labs_helpers.tensor_parallel.predict import collective_seconds, group_terms, predict
 from labs_helpers.tensor_parallel.records import frame, select, variant_of
 from labs_helpers.tensor_parallel.variants import Variant
-from tests.tensor_parallel import ranks as on_ranks
 from tests.tensor_parallel import study_cases, study_records
 
 INSIDE, CABLE = Costs(1e-6, 1e-10, 1.5e-10, 8e-11), Costs(1e-5, 8e-9)
 
 
-@pytest.fixture(scope="module")
-def results_of_ranks():
-    cloudpickle.register_pickle_by_value(study_cases)
-    names = ("placements", "race", "race_of_different_losses", "count", "gpu_race")
-    cases = {name: getattr(study_cases, name) for name in names}
-    return run_on_ranks(on_ranks.run_cases, 4, cases, timeout=140, env=on_ranks.YIELD)
+CASES = {
+    name: getattr(study_cases, name) for name in ("placements", "race", "race_of_different_losses", "count", "gpu_race")
+}
 
 
 def of_case(results, name):
-    for of_rank in results:
-        assert not isinstance(of_rank.get(name), str), of_rank[name]
     return [of_rank[name] for of_rank in results]
 
 
@@ -57,16 +49,16 @@ def test_another_placement_is_refused():
         position(0, 2, 2, "near")
 
 
-def test_ranks_are_placed_and_their_hosts_are_asked(results_of_ranks):
-    found = of_case(results_of_ranks, "placements")
+def test_ranks_are_placed_and_their_hosts_are_asked(results):
+    found = of_case(results, "placements")
     assert [of_rank["inside"] for of_rank in found][:2] == [([0, 1], [0, 2]), ([0, 1], [1, 3])]
     assert [of_rank["across"] for of_rank in found][:2] == [([0, 2], [0, 1]), ([1, 3], [0, 1])]
     assert all("2 × 2 across: the tensor-parallel group of rank" in of_rank["said"] for of_rank in found)
     assert "to be on 2 of the nodes, but is on" in found[3]["said"]
 
 
-def test_all_variants_are_timed_and_have_one_loss(results_of_ranks):
-    records, *others = of_case(results_of_ranks, "race")
+def test_all_variants_are_timed_and_have_one_loss(results):
+    records, *others = of_case(results, "race")
     assert others == [[], [], []] and [variant_of(record) for record in records] == study_cases.variants()
     losses = {record["loss"] for record in records}
     assert max(losses) - min(losses) < 1e-5 and 3 < min(losses) < 4  # near log 32
@@ -77,13 +69,13 @@ def test_all_variants_are_timed_and_have_one_loss(results_of_ranks):
         assert (record["tp_ms"] > 0) == (record["tp"] > 1) and (record["dp_ms"] > 0) == (record["dp"] > 1)
 
 
-def test_a_loss_that_differs_is_not_timed(results_of_ranks):
-    for found in of_case(results_of_ranks, "race_of_different_losses"):
+def test_a_loss_that_differs_is_not_timed(results):
+    for found in of_case(results, "race_of_different_losses"):
         assert "4 × 1: the loss is" in found["said"]
 
 
-def test_what_is_counted_is_what_the_formula_says_and_memory_shrinks(results_of_ranks):
-    records, *_ = of_case(results_of_ranks, "count")
+def test_what_is_counted_is_what_the_formula_says_and_memory_shrinks(results):
+    records, *_ = of_case(results, "count")
     for record in records:
         for what in ("bytes", "messages"):
             for group in ("tp", "dp"):
@@ -96,8 +88,8 @@ def test_what_is_counted_is_what_the_formula_says_and_memory_shrinks(results_of_
     assert 0 < sequence < plain
 
 
-def test_the_race_on_gpus_runs_over_gloo(results_of_ranks):
-    (records, said, table), *others = of_case(results_of_ranks, "gpu_race")
+def test_the_race_on_gpus_runs_over_gloo(results):
+    (records, said, table), *others = of_case(results, "gpu_race")
     assert all(other[0] == records for other in others)
     assert [line.partition(":")[0] for line in said] == ["4 × 1", "2 × 2", "1 × 4"]
     steps = [record for record in records if record["kind"] == "gpu_step"]

@@ -1,0 +1,45 @@
+"""One start of four ranks for several files: PyTorch's import on each of them takes longer than most cases."""
+
+from pathlib import Path
+
+import cloudpickle
+import pytest
+
+from labs_helpers.launch.flavour import BACKGROUND_SUMS
+from labs_helpers.launch.mpirun import run_on_ranks
+from tests.tensor_parallel import ranks as on_ranks
+
+HERE = Path(__file__).parent
+LIMIT_S = 280  # four times what two busy cores take
+
+
+def pytest_collection_modifyitems(items):
+    """Whichever test comes first waits for all."""
+    for item in items:
+        if item.path.parent == HERE:
+            item.add_marker(pytest.mark.timeout(LIMIT_S + 20))
+
+
+@pytest.fixture(scope="session")
+def of_every_file(request):
+    """What each rank found in the CASES of the files of which there are tests to run, by file and name."""
+    here = [item.module for item in request.session.items if item.path.parent == HERE]
+    cases = {}
+    for module in dict.fromkeys(module for module in here if hasattr(module, "CASES")):
+        cloudpickle.register_pickle_by_value(module)
+        cases |= {(module.__name__, name): case for name, case in module.CASES.items()}
+    # As train_2d.py has it, whose background sums are small at times.
+    return run_on_ranks(on_ranks.run_cases, 4, cases, timeout=LIMIT_S, env=on_ranks.YIELD | BACKGROUND_SUMS)
+
+
+@pytest.fixture(scope="module")
+def results(request, of_every_file):
+    """What each rank found in the CASES of this file, by name."""
+    found = [
+        {name: result for (file, name), result in of_rank.items() if file == request.module.__name__}
+        for of_rank in of_every_file
+    ]
+    for of_rank in of_every_file:  # the first to fail is the last that was tried, whichever file it is of
+        for case, result in of_rank.items():
+            assert not isinstance(result, str), f"{case}: {result}"
+    return found
