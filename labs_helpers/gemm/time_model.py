@@ -27,6 +27,7 @@ Shape = tuple[int, int, int]
 SHARED = ("launch", "wave", "element", "byte", "load", "ragged", "join", "write", "read")
 SECTOR = 16  # elements of 2 bytes
 NEITHER = (False, False)
+COPY_MS = 5e-3  # what the host needs for the launch of a copy, which a GPU that is done with it waits for
 
 
 @dataclass(frozen=True)
@@ -141,7 +142,8 @@ class TimeModel:
         M, N, K = shape
         if not any(copied) or self.copy is None:
             return 0.0
-        return self.copy[0] + 4 * K * (M * copied[0] + N * copied[1]) * self.copy[1]
+        launch, byte = self.copy
+        return COPY_MS + launch + 4 * K * (M * copied[0] + N * copied[1]) * byte
 
     def write(self, path: Path, **about: Any) -> None:
         """To JSON; configurations are dataclasses. about: where it is from."""
