@@ -20,7 +20,7 @@ from labs_helpers.gemm.kernels.hopper import (
     why_not_even_copied,
     why_not_row,
 )
-from labs_helpers.gemm.kernels.padded import narrow, padded_matmul
+from labs_helpers.gemm.kernels.padded import PaddedProduct, narrow
 from labs_helpers.gemm.kernels.portable import portable_matmul
 from labs_helpers.gemm.kernels.split_k import MOST_ROWS, SplitConfig, split_k_matmul
 from labs_helpers.gemm.time_model import NEITHER, SECTOR, Choice
@@ -55,7 +55,7 @@ class Plan:
             return self.product(a, b, c)
         if isinstance(self.config, HopperConfig):
             if self.copied:
-                return padded_matmul(a, b, c, self.config, self.also)
+                return PaddedProduct(a, b, c, self.config, self.also)(a, b, c)
             return hopper_matmul(a, b, c, self.config)
         if isinstance(self.config, SplitConfig):
             return split_k_matmul(a, b, c, self.config, tf32)
@@ -101,15 +101,19 @@ def _decide(a: Tensor, b: Tensor, c: Tensor, M: int, N: int, K: int) -> Plan:
         if split := _split_config(M, N, K, a.dtype, choice.ms):
             return Plan("split_k", *split, hopper=True)
         if any(choice.copied):
-            return Plan("hopper", choice.config, how, copied=True, also=choice.copied, hopper=True)
+            return _of_copies(a, b, c, choice, how)
         return Plan("hopper", choice.config, how, product=hopper_launch(a, b, c, choice.config), hopper=True)
     if why_not_even_copied(a, architecture) is None and (narrow(a) or narrow(b)):
         if M <= NARROW_ROWS and (split := _split_config(M, N, K, a.dtype, math.inf)):
             return Plan("split_k", split[0], f"{reason}; for {M} rows a copy of B costs more than slow loads of it")
         choice, how = _hopper_choice(a, b)
-        why = f"{how}; of copies, for {reason}"
-        return Plan("hopper", choice.config, why, copied=True, also=choice.copied, hopper=True)
+        return _of_copies(a, b, c, choice, f"{how}; of copies, for {reason}")
     return Plan("portable", default_config(M, N, K, a.dtype, architecture), reason)
+
+
+def _of_copies(a: Tensor, b: Tensor, c: Tensor, choice: Choice, why: str) -> Plan:
+    product = PaddedProduct(a, b, c, choice.config, choice.copied)
+    return Plan("hopper", choice.config, why, copied=True, also=choice.copied, product=product, hopper=True)
 
 
 def _hopper_choice(a: Tensor, b: Tensor) -> tuple[Choice, str]:

@@ -16,7 +16,7 @@ import triton
 import triton.language as tl
 
 from labs_helpers.compile.prepared_launch import TensorLaunch
-from labs_helpers.gemm.kernels.hopper import HopperConfig, hopper_matmul, why_not_row
+from labs_helpers.gemm.kernels.hopper import HopperConfig, hopper_launch, why_not_row
 from labs_helpers.gemm.kernels.split_k import in_eights
 
 ROWS, COLUMNS = 16, 128  # of the tile that a program copies
@@ -87,10 +87,19 @@ def copy_rows_kernel(
 
 def copy_rows(*pairs) -> None:
     """Copy x into y for up to three pairs (x, y) of equal shapes, y with consecutive columns: one launch."""
+    copy_launch(pairs)(*_in_order(pairs))
+
+
+def copy_launch(pairs) -> TensorLaunch:
+    """What copies pairs that look like these, given their tensors `_in_order`."""
     looks = ((x.shape, x.stride(), y.stride(0), x.dtype, x.device, _aligned(x), _aligned(y)) for x, y in pairs)
-    launch = _copy_of(tuple(looks))
+    return _copy_of(tuple(looks))
+
+
+def _in_order(pairs) -> list:
+    """x, y of each pair; the kernel takes six tensors."""
     tensors = [tensor for pair in pairs for tensor in pair]
-    launch(*tensors, *[pairs[0][0]] * (6 - len(tensors)))
+    return tensors + [tensors[0]] * (6 - len(tensors))
 
 
 def _aligned(tensor) -> bool:
@@ -117,29 +126,47 @@ def _copy_of(looks) -> TensorLaunch:
 def padded(rows: int, columns: int, dtype, device):
     """An uninitialised (rows, columns) whose rows start at multiples of 128 bytes."""
     elements = 128 // dtype.itemsize
-    return torch.empty((rows, -(-columns // elements) * elements), dtype=dtype, device=device)[:, :columns]
+    pitch = -(-columns // elements) * elements
+    return torch.empty_strided((rows, columns), (pitch, 1), dtype=dtype, device=device)
 
 
-def padded_matmul(a, b, c, config: HopperConfig, also: tuple[bool, bool] = (False, False), matmul=hopper_matmul):
+class PaddedProduct:
     """ReLU(A·B + C) by the Hopper kernel, of copies of those operands that it cannot read, and of A and B where `also`
-    says so. Returns (M, N), contiguous.
+    says so: for operands that look like these, whose launches the first call finds. A call returns (M, N), contiguous.
 
     What lies between the rows of a copy is never read: TMA gives zeros beyond the shape that it was told.
     """
-    copies = [
-        padded(*x.shape, x.dtype, x.device) if wanted or why_not_row(x) else x
-        for x, wanted in zip((a, b, c), (*also, False), strict=True)
-    ]
-    pairs = [(x, copy) for x, copy in zip((a, b, c), copies, strict=True) if copy is not x]
-    if pairs:
-        copy_rows(*pairs)
-    M, N = c.shape
-    if N % 8 == 0:
-        return matmul(*copies, config)
-    d = matmul(*copies, config, padded(M, N, c.dtype, c.device))
-    contiguous = torch.empty((M, N), dtype=c.dtype, device=c.device)
-    copy_rows((d, contiguous))
-    return contiguous
+
+    def __init__(self, a, b, c, config: HopperConfig, also: tuple[bool, bool] = (False, False), launch=hopper_launch):
+        wanted = (*also, False)
+        self.copied = tuple(i for i, x in enumerate((a, b, c)) if wanted[i] or why_not_row(x))
+        self.config, self.launch = config, launch
+        # TMA cannot write where D's rows have to be, unless they start at multiples of 16 bytes.
+        self.through_d = c.shape[1] % 8 > 0
+        self._launches: tuple | None = None
+
+    def __call__(self, a, b, c):
+        operands, pairs = [a, b, c], []
+        for i in self.copied:
+            x = operands[i]
+            operands[i] = copy = padded(*x.shape, x.dtype, x.device)
+            pairs.append((x, copy))
+        contiguous = torch.empty(c.shape, dtype=c.dtype, device=c.device)
+        d = padded(*c.shape, c.dtype, c.device) if self.through_d else contiguous
+        back = [(d, contiguous)]
+        if self._launches is None:
+            self._launches = (
+                copy_launch(pairs) if pairs else None,
+                self.launch(*operands, self.config, d.stride()),
+                copy_launch(back) if self.through_d else None,
+            )
+        there, product, and_back = self._launches
+        if there:
+            there(*_in_order(pairs))
+        product(*operands, d)
+        if and_back:
+            and_back(*_in_order(back))
+        return contiguous
 
 
 def narrow(tensor) -> bool:
