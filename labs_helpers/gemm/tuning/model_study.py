@@ -59,9 +59,8 @@ def _programs_an_sm() -> dict:
     return found
 
 
-def swept(path: Path, kernel: str, dtype: str = "float16") -> tuple[list[Measured], int]:
-    """The same of a sweep, and the machine's SMs. kernel: one of KERNELS."""
-    frame = results.load(path)
+def swept(frame: Any, kernel: str, dtype: str = "float16") -> tuple[list[Measured], int]:
+    """The same of a loaded sweep, and the machine's SMs. kernel: one of KERNELS."""
     few, timed = frame["M"] <= FEW_ROWS, KERNELS[kernel]
     frame = frame[(frame["kind"] == timed) & (frame["dtype"] == dtype) & frame["median_ms"].notna()]
     frame = frame[few[frame.index] == (kernel != "hopper")]
@@ -74,9 +73,8 @@ def swept(path: Path, kernel: str, dtype: str = "float16") -> tuple[list[Measure
     return found, int(frame["multiprocessors"].iloc[0])
 
 
-def copied(path: Path, dtype: str = "float16") -> list[tuple[int, float]]:
-    """(bytes read and written, ms) of the copies in a sweep."""
-    frame = results.load(path)
+def copied(frame: Any, dtype: str = "float16") -> list[tuple[int, float]]:
+    """(bytes read and written, ms) of the copies in a loaded sweep."""
     frame = frame[(frame["kind"] == "copy") & (frame["dtype"] == dtype)]
     return list(zip(frame["bytes"].astype(int), frame["median_ms"], strict=True))
 
@@ -116,7 +114,8 @@ def main(arguments=None) -> None:
     given = parser.parse_args(arguments)
     cases: dict[str, tuple] = {}
     if given.file:
-        each = {kernel: swept(given.file, kernel, given.dtype) for kernel in KERNELS}
+        frame = results.load(given.file)
+        each = {kernel: swept(frame, kernel, given.dtype) for kernel in KERNELS}
         beside = [row for row in each["split_k"][0] if row.shape[0] <= MOST_ROWS]
         cases = dict(each) | {"few rows, the better prediction": (*each["hopper_few_rows"], beside)}
     else:
@@ -131,7 +130,7 @@ def main(arguments=None) -> None:
         machine = given.file.name.split(".")[1]
         for kernel, (measured, multiprocessors) in each.items():
             path = given.write / f"model-{kernel}-{given.dtype}.{machine}.json"
-            copies = copied(given.file, given.dtype) if kernel == "hopper" else ()
+            copies = copied(frame, given.dtype) if kernel == "hopper" else ()
             fit(measured, multiprocessors, copies).write(path, dtype=given.dtype, measured=given.file.name)
 
 
