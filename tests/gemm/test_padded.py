@@ -1,6 +1,7 @@
 """Operands that TMA cannot read are copied into rows that it can: right for any stride, and only where it pays."""
 
 import dataclasses
+import re
 
 import pytest
 import torch
@@ -134,3 +135,12 @@ def test_the_copy_builds_with_wide_stores(layout):
     compiled = compile_launch(launches[0], "sm_90")
     assert not compiled.spills and compiled.registers <= 64
     assert "st.global.v4.b32" in compiled.assembly or layout == "transposed"
+
+
+@pytest.mark.parametrize("first", ["eights", "odd"])
+def test_each_matrix_of_a_copy_is_read_as_widely_as_its_rows_allow(first):
+    x, y = half(1000, 1000 if first == "eights" else 999), half(512, 1008)
+    with record_launches(run=False) as launches:
+        copy_rows(*[(z, padded(*z.shape, z.dtype, z.device)) for z in (x, y)])
+    loads = re.findall(r"ld\.global\.v4\.b32", compile_launch(launches[0], "sm_90").assembly)
+    assert len(loads) == (4 if first == "eights" else 2)  # two for each thread and matrix

@@ -24,9 +24,8 @@ ROWS, COLUMNS = 16, 128  # of the tile that a program copies
 
 @triton.jit
 def _copy_tile(source, target, tile, rows, columns, stride_row, stride_column, target_stride, ROWS, COLUMNS, EIGHTS):
-    columns, stride_row, target_stride = (
-        in_eights(columns, EIGHTS), in_eights(stride_row, EIGHTS), in_eights(target_stride, EIGHTS)
-    )  # fmt: skip
+    columns, stride_row = in_eights(columns, EIGHTS), in_eights(stride_row, EIGHTS)
+    target_stride = in_eights(target_stride, EIGHTS)
     tiles = tl.cdiv(columns, COLUMNS)
     row = (tile // tiles * ROWS + tl.arange(0, ROWS)).to(tl.int64)[:, None]
     column = (tile % tiles * COLUMNS + tl.arange(0, COLUMNS)).to(tl.int64)[None, :]
@@ -63,25 +62,25 @@ def copy_rows_kernel(
     EIGHTS: tl.constexpr,
 ):
     """Copy up to three matrices, (rows, columns) each with any strides, to rows of consecutive columns; a program a
-    tile of ROWS × COLUMNS, those of x first. One with 0 rows has no tiles. EIGHTS: columns and strides between rows
-    are multiples of 8."""
+    tile of ROWS × COLUMNS, those of x first. One with 0 rows has no tiles. EIGHTS: of which of the three columns and
+    strides between rows are multiples of 8, a bit each."""
     tile = tl.program_id(0)
     x_tiles = tl.cdiv(x_rows, ROWS) * tl.cdiv(x_columns, COLUMNS)
     y_tiles = tl.cdiv(y_rows, ROWS) * tl.cdiv(y_columns, COLUMNS)
     if tile < x_tiles:
         _copy_tile(
             x_ptr, x_copy_ptr, tile, x_rows, x_columns, x_stride_row, x_stride_column, x_copy_stride, ROWS, COLUMNS,
-            EIGHTS,
+            EIGHTS & 1,
         )  # fmt: skip
     elif tile < x_tiles + y_tiles:
         _copy_tile(
             y_ptr, y_copy_ptr, tile - x_tiles, y_rows, y_columns, y_stride_row, y_stride_column, y_copy_stride, ROWS,
-            COLUMNS, EIGHTS,
+            COLUMNS, EIGHTS & 2,
         )  # fmt: skip
     else:
         _copy_tile(
             z_ptr, z_copy_ptr, tile - x_tiles - y_tiles, z_rows, z_columns, z_stride_row, z_stride_column,
-            z_copy_stride, ROWS, COLUMNS, EIGHTS,
+            z_copy_stride, ROWS, COLUMNS, EIGHTS & 4,
         )  # fmt: skip
 
 
@@ -111,9 +110,9 @@ def _copy_of(looks) -> TensorLaunch:
     """The launch of x, y, … for pairs of these looks, for which Triton builds one kernel."""
     numbers: list[int] = []
     tiles = 0
-    eights = all(
-        strides[1] == 1 and not (columns % 8 or strides[0] % 8 or copy_stride % 8)
-        for (_, columns), strides, copy_stride, *_ in looks
+    eights = sum(
+        (strides[1] == 1 and columns % 8 == strides[0] % 8 == copy_stride % 8 == 0) << i
+        for i, ((_, columns), strides, copy_stride, *_) in enumerate(looks)
     )
     for (rows, columns), strides, copy_stride, *_ in looks:
         numbers += (rows, columns, *strides, copy_stride)
