@@ -11,23 +11,33 @@ import torch
 from torch import Tensor
 
 from labs_helpers.gemm.configs import Config, default_config
-from labs_helpers.gemm.kernels.hopper import HopperConfig, hopper_launch, hopper_matmul, why_not, why_not_even_copied
-from labs_helpers.gemm.kernels.padded import narrow, padded_matmul
+from labs_helpers.gemm.kernels.hopper import (
+    FEW_ROWS,
+    HopperConfig,
+    hopper_launch,
+    hopper_matmul,
+    why_not,
+    why_not_even_copied,
+    why_not_row,
+)
+from labs_helpers.gemm.kernels.padded import PaddedProduct, narrow
 from labs_helpers.gemm.kernels.portable import portable_matmul
-from labs_helpers.gemm.kernels.split_k import SplitConfig, split_k_matmul, worth_splitting
+from labs_helpers.gemm.kernels.split_k import MOST_ROWS, SplitConfig, split_k_matmul
+from labs_helpers.gemm.time_model import NEITHER, SECTOR, Choice
 from labs_helpers.gemm.tuned_configs import time_model, tuned
 from labs_helpers.measure.machine import prepare_triton, this_machine
 
 DTYPES = (torch.float16, torch.bfloat16, torch.float32)
 MOST_KNOWN = 4096  # plans
-FEW_ROWS, MOST_ROWS = 64, 128  # for which narrow operands are not copied; for which K is split
+NARROW_ROWS = 64  # up to which narrow operands are not copied
 _known: dict[tuple[Any, ...] | None, Plan] = {}
 
 
 @dataclass(frozen=True)
 class Plan:
     """`kernel` is 'hopper', 'portable' or 'split_k', `config` what it is launched with, `why` the reason in words;
-    `copied`: the Hopper kernel gets copies of the operands that it cannot read. `product`: what launches it for
+    `copied`: the Hopper kernel gets copies of the operands that it cannot read, and of A and B where `also` says so,
+    because it reads them slowly. `product`: what launches it for
     operands that look like those the plan was made for, by what was worked out for them; None: worked out anew.
     `hopper`: the Hopper kernel could take the operands, or copies of them."""
 
@@ -35,6 +45,7 @@ class Plan:
     config: Config | HopperConfig | SplitConfig
     why: str
     copied: bool = False
+    also: tuple[bool, bool] = NEITHER
     product: Callable[[Tensor, Tensor, Tensor], Tensor] | None = field(default=None, compare=False, repr=False)
     hopper: bool = False
 
@@ -43,7 +54,9 @@ class Plan:
         if self.product is not None:
             return self.product(a, b, c)
         if isinstance(self.config, HopperConfig):
-            return (padded_matmul if self.copied else hopper_matmul)(a, b, c, self.config)
+            if self.copied:
+                return PaddedProduct(a, b, c, self.config, self.also)(a, b, c)
+            return hopper_matmul(a, b, c, self.config)
         if isinstance(self.config, SplitConfig):
             return split_k_matmul(a, b, c, self.config, tf32)
         return portable_matmul(a, b, c, self.config, tf32)
@@ -84,32 +97,47 @@ def _decide(a: Tensor, b: Tensor, c: Tensor, M: int, N: int, K: int) -> Plan:
     architecture = this_machine().architecture
     reason = why_not(a, b, c, architecture)
     if reason is None:
-        config, how, ms = _hopper_config(M, N, K, a.dtype)
-        if split := _split_config(M, N, K, a.dtype, ms):
+        choice, how = _hopper_choice(a, b)
+        if split := _split_config(M, N, K, a.dtype, choice.ms):
             return Plan("split_k", *split, hopper=True)
-        return Plan("hopper", config, how, product=hopper_launch(a, b, c, config), hopper=True)
+        if any(choice.copied):
+            return _of_copies(a, b, c, choice, how)
+        return Plan("hopper", choice.config, how, product=hopper_launch(a, b, c, choice.config), hopper=True)
     if why_not_even_copied(a, architecture) is None and (narrow(a) or narrow(b)):
-        if M <= FEW_ROWS and (split := _split_config(M, N, K, a.dtype, math.inf)):
+        if M <= NARROW_ROWS and (split := _split_config(M, N, K, a.dtype, math.inf)):
             return Plan("split_k", split[0], f"{reason}; for {M} rows a copy of B costs more than slow loads of it")
-        config, how, _ = _hopper_config(M, N, K, a.dtype)
-        return Plan("hopper", config, f"{how}; of copies, for {reason}", copied=True, hopper=True)
+        choice, how = _hopper_choice(a, b)
+        return _of_copies(a, b, c, choice, f"{how}; of copies, for {reason}")
     return Plan("portable", default_config(M, N, K, a.dtype, architecture), reason)
 
 
-def _hopper_config(M: int, N: int, K: int, dtype: torch.dtype) -> tuple[HopperConfig, str, float]:
-    """The Hopper kernel's configuration, why that, and the ms predicted: what the time model predicts the least time
-    of, or, without a model, that of the nearest measured shape, in tiles to share out and in steps along K. 0 ms where
-    nothing else is to be looked for."""
-    machine, entries = this_machine().label, tuned("hopper", dtype)
+def _of_copies(a: Tensor, b: Tensor, c: Tensor, choice: Choice, why: str) -> Plan:
+    product = PaddedProduct(a, b, c, choice.config, choice.copied)
+    return Plan("hopper", choice.config, why, copied=True, also=choice.copied, product=product, hopper=True)
+
+
+def _hopper_choice(a: Tensor, b: Tensor) -> tuple[Choice, str]:
+    """The Hopper kernel's configuration and copies, and why those: what the time model predicts the least time of, or,
+    without a model, the configuration of the nearest measured shape, in tiles to share out and in steps along K. 0 ms
+    where nothing else is to be looked for."""
+    machine, entries, (M, K), N = this_machine().label, tuned("hopper", a.dtype), a.shape, b.shape[1]
+    unreadable = why_not_row(a) is not None, why_not_row(b) is not None
     same = next((e for e in entries if (e["M"], e["N"], e["K"]) == (M, N, K)), None)
     if same is not None:
-        return HopperConfig(**same["config"]), f"tuned for this shape on {same['gpu']}", 0.0
-    if model := time_model("hopper", dtype, machine, HopperConfig):
-        config, _, ms = model.choose((M, N, K))
-        return config, f"{ms:.3g} ms predicted, the least of {len(model.steps)} configurations'", ms
+        choice = Choice(HopperConfig(**same["config"]), 1, NEITHER, 0.0)
+        return choice, f"tuned for this shape on {same['gpu']}"
+    model = time_model("hopper_few_rows" if M <= FEW_ROWS else "hopper", a.dtype, machine, HopperConfig)
+    if model:
+        ragged = a.stride(0) % SECTOR > 0, b.stride(0) % SECTOR > 0
+        found = model.choose((M, N, K), HopperConfig.parts, ragged, unreadable)
+        config, how = replace(found.config, SPLITS=found.splits), f"{found.ms:.3g} ms predicted"
+        copies = " and ".join(name for name, gone in zip("AB", found.copied, strict=True) if gone)
+        how += f", copies of {copies} included" if copies else ""
+        return found._replace(config=config), f"{how}, the least of {len(model.steps)} configurations'"
     entry = min(entries, key=lambda e: abs(math.log2(e["M"] * e["N"] / (M * N))) + abs(math.log2(e["K"] / K)))
     near = (entry["M"], entry["N"], entry["K"])
-    return HopperConfig(**entry["config"]), f"tuned for the nearest shape, {near} on {entry['gpu']}", 0.0
+    choice = Choice(HopperConfig(**entry["config"]), 1, NEITHER, 0.0)
+    return choice, f"tuned for the nearest shape, {near} on {entry['gpu']}"
 
 
 def _split_config(M: int, N: int, K: int, dtype: torch.dtype, ms: float) -> tuple[SplitConfig, str] | None:
@@ -117,10 +145,10 @@ def _split_config(M: int, N: int, K: int, dtype: torch.dtype, ms: float) -> tupl
     model = time_model("split_k", dtype, this_machine().label, SplitConfig)
     if M > MOST_ROWS or not ms or model is None:
         return None
-    config, splits, less = model.choose((M, N, K), worth_splitting)
-    if less >= ms:
+    found = model.choose((M, N, K), SplitConfig.parts)
+    if found.ms >= ms:
         return None
-    return replace(config, SPLITS=splits), f"{less:.3g} ms predicted, and {ms:.3g} by the Hopper kernel"
+    return replace(found.config, SPLITS=found.splits), f"{found.ms:.3g} ms predicted, and {ms:.3g} by the Hopper kernel"
 
 
 def check_operands(a: Tensor, b: Tensor, c: Tensor) -> tuple[int, int, int]:

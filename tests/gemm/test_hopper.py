@@ -1,8 +1,7 @@
 """The Hopper kernel: which operands it takes and why not, that it builds, and on a Hopper GPU that it is right."""
 
-import subprocess
+import dataclasses
 import sys
-from pathlib import Path
 
 import pytest
 import torch
@@ -17,11 +16,12 @@ from labs_helpers.gemm.kernels import hopper
 from labs_helpers.gemm.kernels.hopper import HopperConfig, why_not
 from labs_helpers.gemm.plan import plan
 from labs_helpers.gemm.tuned_configs import tuned
+from labs_helpers.gemm.tuning.hopper_space import SHARED_LIMIT, hopper_grid
 from labs_helpers.measure.machine import this_machine
+from tests.gemm.hopper_builds import build
 
 on_hopper = pytest.mark.skipif(this_machine().architecture != "sm_90", reason="needs a Hopper GPU")
 with_its_gluon = pytest.mark.skipif(not hopper.gluon_fits(), reason="this Triton's Gluon is another")
-SHARED_LIMIT = 232_448  # bytes a program on sm_90
 
 
 def half(*shape):
@@ -94,52 +94,31 @@ def test_shipped_configurations_fit_a_program_s_shared_memory():
         tuned("hopper", torch.float16, "abacus")
 
 
-BUILD = """
-import importlib.util, json, sys
-import triton
-from triton.backends.compiler import GPUTarget
-from triton.experimental.gluon import language as gl
-from triton.experimental.gluon._runtime import GluonASTSource
-spec = importlib.util.spec_from_file_location("hopper_kernel", sys.argv[1])
-module = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(module)
-for c in json.loads(sys.argv[2]):
-    rows = c["BLOCK_M"] // c["CONSUMERS"]
-    blocks = {"a_desc": [rows, c["BLOCK_K"]], "b_desc": [c["BLOCK_K"], c["BLOCK_N"]],
-              "c_desc": [rows, c["BLOCK_N"]], "d_desc": [rows, c["BLOCK_N"]]}
-    signature = {n: f"tensordesc<fp16{s},{gl.NVMMASharedLayout.get_default_for(s, gl.float16)!r}>"
-                 for n, s in blocks.items()}
-    signature |= dict.fromkeys(("M", "N", "K", "group_m", "c_after"), "i32")
-    constants = {n: c[n] for n in ("BLOCK_N", "STAGES", "CONSUMERS")}
-    signature |= dict.fromkeys(constants, "constexpr")
-    built = triton.compile(GluonASTSource(module.hopper_matmul_kernel, signature, constants),
-                           target=GPUTarget("cuda", 90, 32), options={"num_warps": 4})
-    print(built.asm["ptx"].count("wgmma.mma_async"), built.asm["ptx"].count("cp.async.bulk.tensor"),
-          built.metadata.shared)
-"""
-
-
 @with_its_gluon
-def test_every_shipped_configuration_builds_with_wgmma_and_tma():
+def test_what_is_shipped_and_every_kind_of_tile_builds_without_spills():
     """Its CPU twin: ahead of time, in a process without the interpreter."""
-    import json
-    import os
+    shipped = {HopperConfig(**entry["config"]) for entry in tuned("hopper", torch.float16)}
+    grid = {(c.BLOCK_M, c.BLOCK_N, c.BLOCK_K, c.CONSUMERS): c for c in hopper_grid()}
+    whole = [grid[128, 192, 64, 2], grid[192, 192, 64, 3], grid[64, 64, 128, 1]]
+    split = [dataclasses.replace(grid[tile], SPLITS=3) for tile in ((64, 192, 64, 1), (192, 128, 64, 3))]
+    expect_no_spills([*shipped, *whole, *split])
 
-    configs = [entry["config"] for entry in tuned("hopper", torch.float16)]
-    environment = {k: v for k, v in os.environ.items() if k != "TRITON_INTERPRET"}
-    kernel = str(Path(hopper.__file__).with_name("hopper_kernel.py"))
-    answer = subprocess.run(
-        [sys.executable, "-c", BUILD, kernel, json.dumps(configs)],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        env=environment,
+
+@pytest.mark.soak
+@pytest.mark.timeout(500)
+@with_its_gluon
+def test_every_configuration_of_the_grid_builds_without_spills():
+    grid = hopper_grid()
+    assert len(grid) == len(set(grid)) >= 20
+    expect_no_spills(
+        [dataclasses.replace(c, SPLITS=n) for c in grid for n in (1, 2) if n in c.parts((512, 512, 8192), 132)]
     )
-    assert answer.returncode == 0, answer.stderr[-2000:]
-    lines = [[int(n) for n in line.split()] for line in answer.stdout.splitlines()]
-    assert len(lines) == len(configs)
-    for (wgmma, tma, shared), config in zip(lines, configs, strict=True):
-        assert wgmma > 0 and tma >= 3 and HopperConfig(**config).shared_bytes <= shared < SHARED_LIMIT
+
+
+def expect_no_spills(configs):
+    for built, config in zip(build(configs), configs, strict=True):
+        assert built.wgmma > 0 and built.tma >= 3 and built.stack == 0, config
+        assert config.shared_bytes <= built.shared <= SHARED_LIMIT, config
 
 
 @on_hopper
@@ -150,20 +129,21 @@ def test_every_shipped_configuration_builds_with_wgmma_and_tma():
     K=st.integers(17, 130).map(lambda n: 8 * n),
     bf16=st.booleans(),
     pad=st.sampled_from([0, 8, 64]),
-    which=st.integers(0, 5),
+    which=st.integers(0, 99),
+    splits=st.sampled_from([1, 1, 2, 3, 7]),
 )
-def test_it_is_right_for_any_size_that_it_takes(M, N, K, bf16, pad, which):
+def test_it_is_right_for_any_size_that_it_takes(M, N, K, bf16, pad, which, splits):
     dtype = torch.bfloat16 if bf16 else torch.float16
     generator = torch.Generator().manual_seed(M * N + K)
-    configs = [HopperConfig(**entry["config"]) for entry in tuned("hopper", dtype)]
-    configs += [HopperConfig(128, 128, 64, 2, 4, 2, 1), HopperConfig(64, 256, 64, 3, 4, 1, 100)]
+    configs = [*hopper_grid(), HopperConfig(128, 128, 64, 2, 4, 2, 1), HopperConfig(64, 256, 64, 3, 4, 1, 100)]
+    config = dataclasses.replace(configs[which % len(configs)], SPLITS=splits)
     a, b, c = (
         torch.full((m, n + pad), torch.nan, dtype=dtype, device="cuda")[:, :n] for m, n in ((M, K), (K, N), (M, N))
     )
     for tensor in (a, b, c):
         tensor.copy_(torch.randn(tensor.shape, generator=generator))
     with Guarded() as guard:
-        d = fused_matmul(a, b, c, config=configs[which % len(configs)])
+        d = fused_matmul(a, b, c, config=config)
         torch.cuda.synchronize()
     exact = a.cpu().double() @ b.cpu().double() + c.cpu().double()
     magnitude = a.cpu().double().abs() @ b.cpu().double().abs() + c.cpu().double().abs()
@@ -181,3 +161,23 @@ def test_many_tiles_a_program_and_repeated_launches_agree():
     assert plan(a, b, c).kernel == "hopper"
     for _ in range(20):
         assert torch.equal(fused_matmul(a, b, c), first)
+
+
+@on_hopper
+def test_parts_are_added_up_in_their_order_whoever_is_last():
+    a, b, c = (
+        torch.randn(300, 8000).half().cuda(),
+        torch.randn(8000, 520).half().cuda(),
+        torch.zeros(300, 520).half().cuda(),
+    )
+    config = HopperConfig(64, 128, 64, STAGES=4, CONSUMERS=1, SPLITS=7)
+    first = fused_matmul(a, b, c, config=config)
+    streams = [torch.cuda.Stream() for _ in range(3)]
+    torch.cuda.synchronize()
+    found = []
+    for _ in range(20):
+        for stream in streams:
+            with torch.cuda.stream(stream):
+                found.append(fused_matmul(a, b, c, config=config))
+    torch.cuda.synchronize()
+    assert all(torch.equal(d, first) for d in found)

@@ -1,4 +1,4 @@
-"""Launch the Hopper kernel: descriptors, the number of programs, and what it cannot take."""
+"""Launch the Hopper kernel: descriptors, the number of programs, workspace, and what it cannot take."""
 
 from __future__ import annotations
 
@@ -7,14 +7,20 @@ from dataclasses import asdict, dataclass
 
 import torch
 
+from labs_helpers.compile.counters import counters
 from labs_helpers.compile.prepared_launch import MAPS, PreparedLaunch, hooked, prepare
+from labs_helpers.gemm.time_model import Shape, Tiling, worth_splitting
 from labs_helpers.measure.machine import this_machine
+
+PANEL = 64  # columns of B, C and D that the kernel moves at a time
+FEW_ROWS = 128  # up to which it is predicted by a model of its own: loads of B count there, and little else
 
 
 @dataclass(frozen=True)
 class HopperConfig:
-    """BLOCK_* in elements; CONSUMERS warpgroups share a tile's rows, BLOCK_M / CONSUMERS = 64 of them each or more;
-    STAGES buffers of A and B; C is asked for after C_AFTER steps along K."""
+    """BLOCK_* in elements, BLOCK_N 64, 128, 192 or 256; CONSUMERS warpgroups share a tile's rows, 64 of them each or
+    128; STAGES buffers of A and B; C is asked for after C_AFTER steps along K; SPLITS programs share a tile, each has
+    ⌈K / BLOCK_K / SPLITS⌉ steps of its sum."""
 
     BLOCK_M: int
     BLOCK_N: int
@@ -23,9 +29,21 @@ class HopperConfig:
     STAGES: int = 3
     CONSUMERS: int = 2
     C_AFTER: int = 8
+    SPLITS: int = 1
 
     def keywords(self) -> dict:
         return asdict(self)
+
+    @property
+    def tiling(self) -> Tiling:
+        """What the time model knows of it."""
+        return Tiling(self.BLOCK_M, self.BLOCK_N, self.BLOCK_K)
+
+    def parts(self, shape: Shape, multiprocessors: int) -> list[int]:
+        """SPLITS worth considering for (M, N, K). With the largest tiles the kernel that splits lacks registers."""
+        if self.BLOCK_M * self.BLOCK_N > 128 * 256:
+            return [1]
+        return worth_splitting(self.tiling, shape, multiprocessors)
 
     @property
     def shared_bytes(self) -> int:
@@ -102,10 +120,14 @@ class HopperLaunch:
         M, K, N = sizes
         tiles = -(-M // config.BLOCK_M) * -(-N // config.BLOCK_N)
         rows, steps = config.BLOCK_M // config.CONSUMERS, -(-K // config.BLOCK_K)
-        self.programs = min(tiles, _multiprocessors(device.index))
-        self.blocks = ((rows, config.BLOCK_K), (config.BLOCK_K, config.BLOCK_N), *[(rows, config.BLOCK_N)] * 2)
+        splits = -(-steps // -(-steps // config.SPLITS))  # those that have anything to add
+        self.programs = min(tiles * splits, _multiprocessors(device.index))
+        self.blocks = ((rows, config.BLOCK_K), (config.BLOCK_K, PANEL), (rows, PANEL), (rows, PANEL))
         c_after = min(config.C_AFTER, steps - 1) * config.BLOCK_K
-        self.numbers = (M, N, K, config.GROUP_M, c_after, config.BLOCK_N, config.STAGES, config.CONSUMERS)
+        constants = (config.BLOCK_N, config.STAGES, config.CONSUMERS, splits > 1)
+        self.numbers = (M, N, K, splits, config.GROUP_M, c_after, *constants)
+        self.parts = splits * tiles * config.BLOCK_M * config.BLOCK_N if splits > 1 else 0
+        self.counters = tiles * config.CONSUMERS
         self.looks = tuple(zip(((M, K), (K, N), (M, N), (M, N)), strides, strict=True))
         self.like_c = strides[2] == strides[3] == (N, 1)
         self.shape, self.dtype, self.device = (M, N), dtype, device
@@ -116,32 +138,38 @@ class HopperLaunch:
         """D, which may be given."""
         if d is None:  # the first takes two thirds of the second's time
             d = torch.empty_like(c) if self.like_c else torch.empty(self.shape, dtype=self.dtype, device=self.device)
+        # Without parts the kernel reads neither: what is there already stands in for them.
+        parts, counted = self._workspace() if self.parts else (d, d)
         ready = self.prepared
         if ready is None or not ready.fits():
-            self._usual(a, b, c, d)
+            self._usual(a, b, c, d, parts, counted)
             return d
         addresses = (a.data_ptr(), b.data_ptr(), c.data_ptr(), d.data_ptr())
         arguments = self._arguments.get(addresses)
         if arguments is None:
             arguments = self._describe(ready, addresses)
-        ready(self.programs, *arguments)
+        ready(self.programs, *arguments, parts.data_ptr(), counted.data_ptr(), *self.numbers)
         return d
 
+    def _workspace(self) -> tuple:
+        """Room for the parts of the sums, and zeros to count them."""
+        return torch.empty(self.parts, dtype=torch.float32, device=self.device), counters(self.counters, self.device)
+
     def _describe(self, ready: PreparedLaunch, addresses: tuple[int, ...]) -> tuple:
-        """All that a launch takes for matrices at these addresses; remembered, without the matrices."""
+        """What a launch takes for matrices at these addresses; remembered, without the matrices."""
         if len(self._arguments) >= MAPS:
             self._arguments = {}
         described: list = []
         for which, (address, (shape, strides)) in enumerate(zip(addresses, self.looks, strict=True)):
             described += (ready.map_of(which, address, shape, strides), *shape, *strides)
-        self._arguments[addresses] = arguments = (*described, *self.numbers)
+        self._arguments[addresses] = arguments = tuple(described)
         return arguments
 
-    def _usual(self, a, b, c, d) -> None:
+    def _usual(self, a, b, c, d, parts, counted) -> None:
         from labs_helpers.gemm.kernels.hopper_kernel import hopper_matmul_kernel
 
         described = [_descriptor(x, *block) for x, block in zip((a, b, c, d), self.blocks, strict=True)]
-        kernel = hopper_matmul_kernel[(self.programs,)](*described, *self.numbers, num_warps=4)
+        kernel = hopper_matmul_kernel[(self.programs,)](*described, parts, counted, *self.numbers, num_warps=4)
         if self.prepared is None and not hooked():
             self.prepared = prepare(kernel)
 

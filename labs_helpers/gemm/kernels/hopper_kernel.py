@@ -1,8 +1,14 @@
 """D = ReLU(A·B + C) for Hopper, written in Gluon: what Triton's compiler would otherwise decide stands here.
 
 One persistent program an SM. Its warps have roles: one warp loads tiles of A and B with the tensor memory
-accelerator (TMA) into a ring of STAGES buffers; CONSUMERS warpgroups multiply them (`wgmma`, two in flight), add their
-part of C, which came in behind the first products, and let TMA store D while the next tile is under way.
+accelerator (TMA) into a ring of STAGES buffers; CONSUMERS warpgroups multiply them (`wgmma`), add their part of C,
+which came in behind the first products, and let TMA store D while the next tile is under way.
+
+Shapes of tensors are powers of two in Triton, and a tile may be 192 wide all the same: B, C and D are moved in panels
+of 64 columns, which is how 128-byte swizzled rows lie in shared memory, and neighbouring panels are read as one matrix.
+
+With SPLIT a tile's sum over K is divided among `splits` programs: each writes what it has to memory, in float32, and
+the last one of a tile adds the parts up in their order, so that the result does not depend on who is last.
 
 Imports nothing of this course, so that a compiler can be pointed at the file alone.
 """
@@ -17,31 +23,44 @@ from triton.experimental.gluon.language.nvidia.hopper import (
     warpgroup_mma_wait,
 )
 
+# Triton 3.6's name, and 3.7's
+wait_for_threads = gl.thread_barrier if hasattr(gl, "thread_barrier") else gl.barrier
+PANEL = gl.constexpr(64)  # columns: 128 bytes
+
 
 @gluon.jit
-def grouped_tile(pid, tiles_m, tiles_n, group_m):
-    """(tile row, tile column) of the pid-th tile, as in tile_order.py."""
-    group = pid // (group_m * tiles_n)
+def work(item, tiles_m, tiles_n, steps, splits, group_m, SPLIT: gl.constexpr):
+    """(tile row, tile column, its first step along K, its last step's end) of a program's item-th piece of work; the
+    tiles in groups of rows, as in tile_order.py, and all of them once for each part of K."""
+    tile, first, end = item, 0, steps
+    if SPLIT:
+        tile = item % (tiles_m * tiles_n)
+        each = gl.cdiv(steps, splits)
+        first = item // (tiles_m * tiles_n) * each
+        end = min(first + each, steps)
+    group = tile // (group_m * tiles_n)
     first_row = group * group_m
     group_rows = min(tiles_m - first_row, group_m)
-    place = pid - group * group_m * tiles_n
-    return first_row + place % group_rows, place // group_rows
+    place = tile - group * group_m * tiles_n
+    return first_row + place % group_rows, place // group_rows, first, end
 
 
 @gluon.jit
-def load(a_desc, b_desc, a_ring, b_ring, full, empty, M, N, K, group_m):
+def load(
+    a_desc, b_desc, a_ring, b_ring, full, empty, M, N, K, splits, group_m, PANELS: gl.constexpr, SPLIT: gl.constexpr
+):
     """The loading warp: fills the ring in the order in which the consumers empty it."""
-    STAGES: gl.constexpr = b_ring.type.shape[0]
+    STAGES: gl.constexpr = b_ring.type.shape[0] // PANELS
     CONSUMERS: gl.constexpr = a_ring.type.shape[0] // STAGES
     ROWS: gl.constexpr = a_ring.type.shape[1]
     BLOCK_M: gl.constexpr = ROWS * CONSUMERS
     BLOCK_K: gl.constexpr = b_ring.type.shape[1]
-    BLOCK_N: gl.constexpr = b_ring.type.shape[2]
-    tiles_m, tiles_n = gl.cdiv(M, BLOCK_M), gl.cdiv(N, BLOCK_N)
+    BLOCK_N: gl.constexpr = PANELS * PANEL
+    tiles_m, tiles_n, steps = gl.cdiv(M, BLOCK_M), gl.cdiv(N, BLOCK_N), gl.cdiv(K, BLOCK_K)
     step = 0
-    for tile in range(gl.program_id(0), tiles_m * tiles_n, gl.num_programs(0)):
-        row, column = grouped_tile(tile, tiles_m, tiles_n, group_m)
-        for k in range(0, K, BLOCK_K):
+    for item in range(gl.program_id(0), tiles_m * tiles_n * splits, gl.num_programs(0)):
+        row, column, first, end = work(item, tiles_m, tiles_n, steps, splits, group_m, SPLIT)
+        for k in range(first * BLOCK_K, end * BLOCK_K, BLOCK_K):
             stage = step % STAGES
             mbarrier.wait(empty.index(stage), (step // STAGES) & 1 ^ 1)
             arrived = full.index(stage)
@@ -50,97 +69,227 @@ def load(a_desc, b_desc, a_ring, b_ring, full, empty, M, N, K, group_m):
                 tma.async_copy_global_to_shared(
                     a_desc, [row * BLOCK_M + consumer * ROWS, k], arrived, a_ring.index(stage * CONSUMERS + consumer)
                 )
-            tma.async_copy_global_to_shared(b_desc, [k, column * BLOCK_N], arrived, b_ring.index(stage))
+            for panel in gl.static_range(PANELS):
+                tma.async_copy_global_to_shared(
+                    b_desc, [k, column * BLOCK_N + panel * PANEL], arrived, b_ring.index(stage * PANELS + panel)
+                )
             step += 1
+
+
+@gluon.jit
+def columns(ring, first, WIDTH: gl.constexpr):
+    """Panels of a ring, from `first` on, as one matrix of WIDTH columns."""
+    return ring.index(first)._reinterpret(ring.dtype, [ring.type.shape[1], WIDTH], ring.type.layout)
+
+
+@gluon.jit
+def zeros(ROWS: gl.constexpr, WIDTH: gl.constexpr):
+    """An accumulator of one warpgroup."""
+    layout: gl.constexpr = gl.NVMMADistributedLayout(version=[3, 0], warps_per_cta=[4, 1], instr_shape=[16, WIDTH, 16])
+    return gl.zeros((ROWS, WIDTH), gl.float32, layout)
+
+
+@gluon.jit
+def product(a, b_ring, panel, left, right, LEFT: gl.constexpr, RIGHT: gl.constexpr, use_acc: gl.constexpr = True):
+    """left and right += A times the panels from `panel` on, LEFT and RIGHT columns; while the products before end."""
+    left = warpgroup_mma(a, columns(b_ring, panel, LEFT), left, use_acc=use_acc, is_async=True)
+    if RIGHT > 0:
+        right = warpgroup_mma(a, columns(b_ring, panel + LEFT // PANEL, RIGHT), right, use_acc=use_acc, is_async=True)
+        left, right = warpgroup_mma_wait(2, (left, right))
+    else:
+        left = warpgroup_mma_wait(1, (left,))
+    return left, right
+
+
+@gluon.jit
+def ask_for_c(c_desc, corner_m, corner_n, c_buffers, first, arrived, PANELS: gl.constexpr):
+    """C's tile is on its way, once the last D has left the buffer."""
+    tma.store_wait(0)
+    mbarrier.expect(arrived, c_buffers.type.shape[1] * PANELS * PANEL * 2)
+    for panel in gl.static_range(PANELS):
+        tma.async_copy_global_to_shared(
+            c_desc, [corner_m, corner_n + panel * PANEL], arrived, c_buffers.index(first + panel)
+        )
+
+
+@gluon.jit
+def add_c(acc, c_buffers, first):
+    """D's columns take the place of C's in the panels from `first` on."""
+    buffer = columns(c_buffers, first, acc.type.shape[1])
+    d = gl.maximum(acc + buffer.load(acc.type.layout).to(gl.float32), 0.0)
+    buffer.store(d.to(c_buffers.dtype))
+
+
+@gluon.jit
+def place_of(acc, rows_left, at: gl.constexpr, BLOCK_N: gl.constexpr):
+    """(where an accumulator's elements lie in a matrix of rows of BLOCK_N, from column `at` on; which of them are in
+    the rows that D has)."""
+    layout: gl.constexpr = acc.type.layout
+    rows = gl.arange(0, acc.type.shape[0], gl.SliceLayout(1, layout))[:, None]
+    across = gl.arange(0, acc.type.shape[1], gl.SliceLayout(0, layout))[None, :]
+    return rows * BLOCK_N + at + across, rows < rows_left
+
+
+@gluon.jit
+def write_part(part, acc, rows_left, at: gl.constexpr, BLOCK_N: gl.constexpr):
+    place, there = place_of(acc, rows_left, at, BLOCK_N)
+    gl.store(part + place, acc, mask=there, cache_modifier=".cg")
+
+
+@gluon.jit
+def add_parts(part, stride, parts, acc, rows_left, at: gl.constexpr, BLOCK_N: gl.constexpr):
+    """What lies where `acc` was written to, in all parts of the sum, `stride` apart, added up in their order."""
+    place, there = place_of(acc, rows_left, at, BLOCK_N)
+    total = gl.load(part + place, mask=there, other=0.0, cache_modifier=".cg")
+    for _ in range(1, parts):
+        part += stride
+        total += gl.load(part + place, mask=there, other=0.0, cache_modifier=".cg")
+    return total
 
 
 @gluon.jit
 def multiply(
-    me: gl.constexpr, c_desc, d_desc, a_ring, b_ring, c_buffers, full, empty, c_full, M, N, K, group_m, c_after
-):
+    me: gl.constexpr, c_desc, d_desc, a_ring, b_ring, c_buffers, full, empty, c_full, parts_ptr, counters_ptr,
+    M, N, K, splits, group_m, c_after, PANELS: gl.constexpr, SPLIT: gl.constexpr,
+):  # fmt: skip
     """Consumer `me`, a warpgroup: ROWS × BLOCK_N of each tile, from the ring to D."""
-    STAGES: gl.constexpr = b_ring.type.shape[0]
+    STAGES: gl.constexpr = b_ring.type.shape[0] // PANELS
     CONSUMERS: gl.constexpr = a_ring.type.shape[0] // STAGES
     ROWS: gl.constexpr = a_ring.type.shape[1]
     BLOCK_M: gl.constexpr = ROWS * CONSUMERS
     BLOCK_K: gl.constexpr = b_ring.type.shape[1]
-    BLOCK_N: gl.constexpr = b_ring.type.shape[2]
-    layout: gl.constexpr = gl.NVMMADistributedLayout(
-        version=[3, 0], warps_per_cta=[4, 1], instr_shape=[16, BLOCK_N, 16]
-    )
-    tiles_m, tiles_n = gl.cdiv(M, BLOCK_M), gl.cdiv(N, BLOCK_N)
-    c_buffer, c_arrived = c_buffers.index(me), c_full.index(me)
+    BLOCK_N: gl.constexpr = PANELS * PANEL
+    # The widest product that is a power of two, and what is left of 192 columns
+    LEFT: gl.constexpr = 128 if BLOCK_N == 192 else BLOCK_N
+    RIGHT: gl.constexpr = BLOCK_N - LEFT
+    tiles_m, tiles_n, steps = gl.cdiv(M, BLOCK_M), gl.cdiv(N, BLOCK_N), gl.cdiv(K, BLOCK_K)
+    c_panel, c_arrived = me * PANELS, c_full.index(me)
     step = 0
     c_phase = 0
-    for tile in range(gl.program_id(0), tiles_m * tiles_n, gl.num_programs(0)):
-        row, column = grouped_tile(tile, tiles_m, tiles_n, group_m)
+    for item in range(gl.program_id(0), tiles_m * tiles_n * splits, gl.num_programs(0)):
+        row, column, first, end = work(item, tiles_m, tiles_n, steps, splits, group_m, SPLIT)
         corner_m, corner_n = row * BLOCK_M + me * ROWS, column * BLOCK_N
         stage = step % STAGES
         mbarrier.wait(full.index(stage), (step // STAGES) & 1)
-        acc = gl.zeros((ROWS, BLOCK_N), gl.float32, layout)
-        acc = warpgroup_mma(
-            a_ring.index(stage * CONSUMERS + me), b_ring.index(stage), acc, use_acc=False, is_async=True
-        )
-        acc = warpgroup_mma_wait(1, (acc,))
+        left = zeros(ROWS, LEFT)
+        right = zeros(ROWS, RIGHT if RIGHT > 0 else 16)
+        a = a_ring.index(stage * CONSUMERS + me)
+        left, right = product(a, b_ring, stage * PANELS, left, right, LEFT, RIGHT, use_acc=False)
         step += 1
-        for k in range(BLOCK_K, K, BLOCK_K):
-            if k == c_after:
-                # Not before: the first tiles of A and B have the right of way. The last D has to be out by now.
-                tma.store_wait(0)
-                mbarrier.expect(c_arrived, ROWS * BLOCK_N * 2)
-                tma.async_copy_global_to_shared(c_desc, [corner_m, corner_n], c_arrived, c_buffer)
+        for k in range((first + 1) * BLOCK_K, end * BLOCK_K, BLOCK_K):
+            if not SPLIT:
+                if k == c_after:  # not before: the first tiles of A and B have the right of way
+                    ask_for_c(c_desc, corner_m, corner_n, c_buffers, c_panel, c_arrived, PANELS)
             stage = step % STAGES
             mbarrier.wait(full.index(stage), (step // STAGES) & 1)
-            acc = warpgroup_mma(a_ring.index(stage * CONSUMERS + me), b_ring.index(stage), acc, is_async=True)
-            acc = warpgroup_mma_wait(1, (acc,))
+            a = a_ring.index(stage * CONSUMERS + me)
+            left, right = product(a, b_ring, stage * PANELS, left, right, LEFT, RIGHT)
             mbarrier.arrive(empty.index((step - 1) % STAGES), count=1)
             step += 1
-        acc = warpgroup_mma_wait(0, (acc,))
+        if RIGHT > 0:
+            left, right = warpgroup_mma_wait(0, (left, right))
+        else:
+            left = warpgroup_mma_wait(0, (left,))
         mbarrier.arrive(empty.index((step - 1) % STAGES), count=1)
-        mbarrier.wait(c_arrived, c_phase)
-        c_phase ^= 1
-        d = gl.maximum(acc + c_buffer.load(layout).to(gl.float32), 0.0)
-        c_buffer.store(d.to(d_desc.dtype))
-        fence_async_shared()
-        tma.async_copy_shared_to_global(d_desc, [corner_m, corner_n], c_buffer)
+        mine = True
+        if SPLIT:
+            tiles = tiles_m * tiles_n
+            tile = item % tiles
+            part = parts_ptr + tile.to(gl.int64) * (BLOCK_M * BLOCK_N) + me * ROWS * BLOCK_N
+            stride = tiles.to(gl.int64) * (BLOCK_M * BLOCK_N)
+            own = part + item // tiles * stride
+            write_part(own, left, M - corner_m, 0, BLOCK_N)
+            if RIGHT > 0:
+                write_part(own, right, M - corner_m, LEFT, BLOCK_N)
+            # All threads' stores come before the one atomic (release), and the last program's loads after it (acquire).
+            wait_for_threads()
+            counter = counters_ptr + tile * CONSUMERS + me
+            mine = gl.atomic_add(counter, 1, sem="acq_rel") == splits - 1
+            if mine:
+                gl.store(counter, 0)
+                ask_for_c(c_desc, corner_m, corner_n, c_buffers, c_panel, c_arrived, PANELS)
+                left = add_parts(part, stride, splits, left, M - corner_m, 0, BLOCK_N)
+                if RIGHT > 0:
+                    right = add_parts(part, stride, splits, right, M - corner_m, LEFT, BLOCK_N)
+        if mine:
+            mbarrier.wait(c_arrived, c_phase)
+            c_phase ^= 1
+            add_c(left, c_buffers, c_panel)
+            if RIGHT > 0:
+                add_c(right, c_buffers, c_panel + LEFT // PANEL)
+            fence_async_shared()
+            for panel in gl.static_range(PANELS):
+                tma.async_copy_shared_to_global(
+                    d_desc, [corner_m, corner_n + panel * PANEL], c_buffers.index(c_panel + panel)
+                )
     tma.store_wait(0)
 
 
 @gluon.jit
-def multiply_upper(c_desc, d_desc, a_ring, b_ring, c_buffers, full, empty, c_full, M, N, K, group_m, c_after):
-    multiply(0, c_desc, d_desc, a_ring, b_ring, c_buffers, full, empty, c_full, M, N, K, group_m, c_after)
+def multiply_first(
+    c_desc, d_desc, a_ring, b_ring, c_buffers, full, empty, c_full, parts_ptr, counters_ptr,
+    M, N, K, splits, group_m, c_after, PANELS: gl.constexpr, SPLIT: gl.constexpr,
+):  # fmt: skip
+    multiply(
+        0, c_desc, d_desc, a_ring, b_ring, c_buffers, full, empty, c_full, parts_ptr, counters_ptr,
+        M, N, K, splits, group_m, c_after, PANELS, SPLIT,
+    )  # fmt: skip
 
 
 @gluon.jit
-def multiply_lower(c_desc, d_desc, a_ring, b_ring, c_buffers, full, empty, c_full, M, N, K, group_m, c_after):
-    multiply(1, c_desc, d_desc, a_ring, b_ring, c_buffers, full, empty, c_full, M, N, K, group_m, c_after)
+def multiply_second(
+    c_desc, d_desc, a_ring, b_ring, c_buffers, full, empty, c_full, parts_ptr, counters_ptr,
+    M, N, K, splits, group_m, c_after, PANELS: gl.constexpr, SPLIT: gl.constexpr,
+):  # fmt: skip
+    multiply(
+        1, c_desc, d_desc, a_ring, b_ring, c_buffers, full, empty, c_full, parts_ptr, counters_ptr,
+        M, N, K, splits, group_m, c_after, PANELS, SPLIT,
+    )  # fmt: skip
+
+
+@gluon.jit
+def multiply_third(
+    c_desc, d_desc, a_ring, b_ring, c_buffers, full, empty, c_full, parts_ptr, counters_ptr,
+    M, N, K, splits, group_m, c_after, PANELS: gl.constexpr, SPLIT: gl.constexpr,
+):  # fmt: skip
+    multiply(
+        2, c_desc, d_desc, a_ring, b_ring, c_buffers, full, empty, c_full, parts_ptr, counters_ptr,
+        M, N, K, splits, group_m, c_after, PANELS, SPLIT,
+    )  # fmt: skip
 
 
 # Sizes are loop bounds and coordinates here, no addresses: the compiler gains little by knowing that 16 divides one,
 # and would compile each of the eight kinds of shape anew.
-@gluon.jit(do_not_specialize=["M", "N", "K", "group_m", "c_after"])
+@gluon.jit(do_not_specialize=["M", "N", "K", "splits", "group_m", "c_after"])
 def hopper_matmul_kernel(
     a_desc,
     b_desc,
     c_desc,
     d_desc,
+    parts_ptr,
+    counters_ptr,
     M,
     N,
     K,
+    splits,
     group_m,
     c_after,
     BLOCK_N: gl.constexpr,
     STAGES: gl.constexpr,
     CONSUMERS: gl.constexpr,
+    SPLIT: gl.constexpr,
 ):
-    """Descriptors: A in blocks of ROWS × BLOCK_K, B of BLOCK_K × BLOCK_N, C and D of ROWS × BLOCK_N, all row-major,
-    where BLOCK_M = CONSUMERS · ROWS. group_m: tile rows a group. c_after: the k at which C is asked for, a multiple
-    of BLOCK_K from BLOCK_K on and below K. Launch with num_warps=4 and one program an SM, at most one a tile."""
+    """Descriptors: A in blocks of ROWS × BLOCK_K, B of BLOCK_K × 64, C and D of ROWS × 64, all row-major, where
+    BLOCK_M = CONSUMERS · ROWS; BLOCK_N: 64, 128, 192 or 256. group_m: tile rows a group. c_after: the k at which C is
+    asked for, a multiple of BLOCK_K from BLOCK_K on and below K. Launch with num_warps=4 and one program an SM, at most
+    one a tile and part of K. With SPLIT: splits parts of K, each with a step or more; parts_ptr, float32 (splits,
+    tiles, BLOCK_M, BLOCK_N); counters_ptr, int32, CONSUMERS for each tile, zeros, and zeros again afterwards."""
     ROWS: gl.constexpr = a_desc.block_type.shape[0]
     BLOCK_K: gl.constexpr = a_desc.block_type.shape[1]
+    PANELS: gl.constexpr = BLOCK_N // PANEL
     a_ring = gl.allocate_shared_memory(a_desc.dtype, [STAGES * CONSUMERS, ROWS, BLOCK_K], a_desc.layout)
-    b_ring = gl.allocate_shared_memory(b_desc.dtype, [STAGES, BLOCK_K, BLOCK_N], b_desc.layout)
-    c_buffers = gl.allocate_shared_memory(c_desc.dtype, [CONSUMERS, ROWS, BLOCK_N], c_desc.layout)
+    b_ring = gl.allocate_shared_memory(b_desc.dtype, [STAGES * PANELS, BLOCK_K, PANEL], b_desc.layout)
+    c_buffers = gl.allocate_shared_memory(c_desc.dtype, [CONSUMERS * PANELS, ROWS, PANEL], c_desc.layout)
     full = gl.allocate_shared_memory(gl.int64, [STAGES, 1], mbarrier.MBarrierLayout())
     empty = gl.allocate_shared_memory(gl.int64, [STAGES, 1], mbarrier.MBarrierLayout())
     c_full = gl.allocate_shared_memory(gl.int64, [CONSUMERS, 1], mbarrier.MBarrierLayout())
@@ -149,19 +298,36 @@ def hopper_matmul_kernel(
         mbarrier.init(empty.index(i), count=CONSUMERS)
     for i in gl.static_range(CONSUMERS):
         mbarrier.init(c_full.index(i), count=1)
-    # The first role runs on the launch's own four warps; the others' warps and registers a thread follow the list.
-    if CONSUMERS == 2:
+    # The first role runs on the launch's own four warps; the others' warps and registers a thread follow the list. The
+    # arguments stand here each time, because a constexpr in a tuple that has a name is none any more.
+    # fmt: off
+    if CONSUMERS == 3:
         gl.warp_specialize(
             [
-                (
-                    multiply_upper,
-                    (c_desc, d_desc, a_ring, b_ring, c_buffers, full, empty, c_full, M, N, K, group_m, c_after),
-                ),
-                (
-                    multiply_lower,
-                    (c_desc, d_desc, a_ring, b_ring, c_buffers, full, empty, c_full, M, N, K, group_m, c_after),
-                ),
-                (load, (a_desc, b_desc, a_ring, b_ring, full, empty, M, N, K, group_m)),
+                (multiply_first,
+                 (c_desc, d_desc, a_ring, b_ring, c_buffers, full, empty, c_full, parts_ptr, counters_ptr,
+                  M, N, K, splits, group_m, c_after, PANELS, SPLIT)),
+                (multiply_second,
+                 (c_desc, d_desc, a_ring, b_ring, c_buffers, full, empty, c_full, parts_ptr, counters_ptr,
+                  M, N, K, splits, group_m, c_after, PANELS, SPLIT)),
+                (multiply_third,
+                 (c_desc, d_desc, a_ring, b_ring, c_buffers, full, empty, c_full, parts_ptr, counters_ptr,
+                  M, N, K, splits, group_m, c_after, PANELS, SPLIT)),
+                (load, (a_desc, b_desc, a_ring, b_ring, full, empty, M, N, K, splits, group_m, PANELS, SPLIT)),
+            ],
+            [4, 4, 1],
+            [160, 160, 24],
+        )
+    elif CONSUMERS == 2:
+        gl.warp_specialize(
+            [
+                (multiply_first,
+                 (c_desc, d_desc, a_ring, b_ring, c_buffers, full, empty, c_full, parts_ptr, counters_ptr,
+                  M, N, K, splits, group_m, c_after, PANELS, SPLIT)),
+                (multiply_second,
+                 (c_desc, d_desc, a_ring, b_ring, c_buffers, full, empty, c_full, parts_ptr, counters_ptr,
+                  M, N, K, splits, group_m, c_after, PANELS, SPLIT)),
+                (load, (a_desc, b_desc, a_ring, b_ring, full, empty, M, N, K, splits, group_m, PANELS, SPLIT)),
             ],
             [4, 1],
             [240, 24],
@@ -169,12 +335,12 @@ def hopper_matmul_kernel(
     else:
         gl.warp_specialize(
             [
-                (
-                    multiply_upper,
-                    (c_desc, d_desc, a_ring, b_ring, c_buffers, full, empty, c_full, M, N, K, group_m, c_after),
-                ),
-                (load, (a_desc, b_desc, a_ring, b_ring, full, empty, M, N, K, group_m)),
+                (multiply_first,
+                 (c_desc, d_desc, a_ring, b_ring, c_buffers, full, empty, c_full, parts_ptr, counters_ptr,
+                  M, N, K, splits, group_m, c_after, PANELS, SPLIT)),
+                (load, (a_desc, b_desc, a_ring, b_ring, full, empty, M, N, K, splits, group_m, PANELS, SPLIT)),
             ],
             [1],
             [24],
         )
+    # fmt: on

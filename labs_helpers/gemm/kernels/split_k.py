@@ -17,8 +17,9 @@ import triton.language as tl
 from labs_helpers.compile.counters import counters
 from labs_helpers.compile.prepared_launch import TensorLaunch
 from labs_helpers.gemm.kernels.portable import last_offset
-from labs_helpers.gemm.time_model import Shape, Tiling
+from labs_helpers.gemm.time_model import Shape, Tiling, worth_splitting
 
+MOST_ROWS = 112  # for which the plan considers this kernel: two whole tiles of 64 rows are better multiplied by TMA
 SHARED_SM = 233_472  # bytes of an SM, compute capability 9.0
 
 
@@ -36,6 +37,17 @@ class SplitConfig:
     def keywords(self) -> dict[str, int]:
         """What a launch takes beside SPLITS."""
         return {name: value for name, value in asdict(self).items() if name != "SPLITS"}
+
+    @property
+    def tiling(self) -> Tiling:
+        """What the time model knows of it. Shared memory limits how many of its programs an SM holds."""
+        stage = 2 * (self.BLOCK_M + self.BLOCK_N) * self.BLOCK_K
+        an_sm = min(SHARED_SM // (self.num_stages * stage + 1024), 4)
+        return Tiling(self.BLOCK_M, self.BLOCK_N, self.BLOCK_K, max(an_sm, 1))
+
+    def parts(self, shape: Shape, multiprocessors: int) -> list[int]:
+        """SPLITS worth considering for (M, N, K)."""
+        return worth_splitting(self.tiling, shape, multiprocessors)
 
 
 @triton.jit
@@ -161,23 +173,6 @@ def _launch_for(look, dtype, device, config: SplitConfig, precision: str) -> tup
     constants = keywords | {"PRECISION": precision, "EVEN_K": K % config.BLOCK_K == 0, "WIDE": wide, "EIGHTS": eights}
     launch = TensorLaunch(split_k_kernel, tiles * splits, numbers, constants, options)
     return launch, tiles, splits * tiles * config.BLOCK_M * config.BLOCK_N
-
-
-def worth_splitting(tiling: Tiling, shape: Shape, multiprocessors: int) -> list[int]:
-    """Numbers of parts that K may be cut into, for (M, N, K): 1, and those with which as many programs run as the GPU
-    runs at once, or twice as many, rounded both ways."""
-    tiles, steps = tiling.tiles(shape), -(-shape[2] // tiling.BLOCK_K)
-    found = {1}
-    for fill in (1, 2):
-        found |= {fill * multiprocessors // tiles, -(-fill * multiprocessors // tiles)}
-    return sorted(number for number in found if 1 <= number <= steps)
-
-
-def tiling_of(config: SplitConfig) -> Tiling:
-    """What the time model knows of a configuration. Shared memory limits how many of its programs an SM holds."""
-    stage = 2 * (config.BLOCK_M + config.BLOCK_N) * config.BLOCK_K
-    an_sm = min(SHARED_SM // (config.num_stages * stage + 1024), 4)
-    return Tiling(config.BLOCK_M, config.BLOCK_N, config.BLOCK_K, max(an_sm, 1))
 
 
 def worth_timing(M: int) -> list[SplitConfig]:

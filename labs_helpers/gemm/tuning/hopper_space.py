@@ -9,16 +9,20 @@ from labs_helpers.gemm.kernels.hopper import HopperConfig
 SHARED_LIMIT = 232_448  # bytes a program, compute capability 9.0
 BARRIERS = 1024  # bytes, more than they take
 # (BLOCK_M, BLOCK_N, CONSUMERS): an accumulator is BLOCK_M · BLOCK_N / CONSUMERS / 128 registers a thread, at most 128.
-# Blocks are powers of two, which TMA descriptors in Triton have to be.
 TILES = (
     (64, 64, 1),
     (64, 128, 1),
+    (64, 192, 1),
     (64, 256, 1),
     (128, 64, 1),
     (128, 128, 1),
     (128, 64, 2),
     (128, 128, 2),
+    (128, 192, 2),
     (128, 256, 2),
+    (192, 64, 3),
+    (192, 128, 3),
+    (192, 192, 3),
     (256, 64, 2),
     (256, 128, 2),
 )

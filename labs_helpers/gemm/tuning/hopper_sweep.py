@@ -20,8 +20,9 @@ from typing import Any
 import torch
 
 from labs_helpers.compile import counters
-from labs_helpers.gemm.kernels.hopper import HopperConfig, gluon_fits, hopper_matmul
-from labs_helpers.gemm.kernels.split_k import split_k_matmul, tiling_of, worth_splitting, worth_timing
+from labs_helpers.gemm.kernels.hopper import FEW_ROWS, HopperConfig, gluon_fits, hopper_matmul
+from labs_helpers.gemm.kernels.padded import copy_rows, padded
+from labs_helpers.gemm.kernels.split_k import split_k_matmul, worth_timing
 from labs_helpers.gemm.random_shapes import random_shapes
 from labs_helpers.gemm.random_study import ways
 from labs_helpers.gemm.time_model import Shape
@@ -50,20 +51,21 @@ def shapes() -> list[Shape]:
 
 
 def candidates(shape: Shape, multiprocessors: int) -> Iterator[tuple[str, Any]]:
-    """(kernel, configuration) worth timing at (M, N, K): split-K where there are few tiles."""
+    """(kernel, configuration) worth timing at (M, N, K): K in parts where there are few tiles, and the kernel that does
+    nothing else where there are few rows."""
     for config in hopper_grid():
-        yield "hopper", config
-    M, N, _ = shape
-    if -(-M // 128) * -(-N // 128) >= FEW_TILES:
+        for splits in config.parts(shape, multiprocessors):
+            yield "hopper", replace(config, SPLITS=splits)
+    if shape[0] > FEW_ROWS:
         return
-    for split in worth_timing(M):
-        for splits in worth_splitting(tiling_of(split), shape, multiprocessors):
+    for split in worth_timing(shape[0]):
+        for splits in split.parts(shape, multiprocessors):
             yield "split_k", replace(split, SPLITS=splits)
 
 
 def measure_shape(shape: Shape, dtype: torch.dtype, graph_ms: Callable[[Callable], float]) -> list[dict]:
-    """A record for each candidate, for each of PyTorch's ways, and for `fused_matmul` as it is called; times in ms. A
-    candidate that is wrong against float64, or fails, has an `error` and no time."""
+    """A record for each candidate, for each of PyTorch's ways, for `fused_matmul` as it is called, and for copies of B
+    and of A and B; times in ms. A candidate that is wrong against float64, or fails, has an `error` and no time."""
     M, N, K = shape
     generator = torch.Generator("cuda").manual_seed(M + N + K)
     a, b, c = (torch.randn(*size, dtype=dtype, device="cuda", generator=generator) for size in ((M, K), (K, N), (M, N)))
@@ -74,15 +76,17 @@ def measure_shape(shape: Shape, dtype: torch.dtype, graph_ms: Callable[[Callable
     common["multiprocessors"] = sms
     records = []
     for kernel, config in candidates(shape, sms):
-        known = common | {"kind": kernel} | config.keywords()
-        if kernel == "split_k":
-            known["SPLITS"] = config.SPLITS
+        known = common | {"kind": kernel} | config.keywords() | {"SPLITS": config.SPLITS}
         call = partial(hopper_matmul if isinstance(config, HopperConfig) else split_k_matmul, a, b, c, config)
         try:
             stray = int((~((call().double() - exact).abs() <= bound)).sum())
             records.append(known | ({"error": f"wrong: {stray} elements"} if stray else {"median_ms": graph_ms(call)}))
         except Exception as error:  # a configuration that cannot run is a result of the sweep
             records.append(known | {"error": f"{type(error).__name__}: {error}"[:200]})
+    for copied in ([b], [a, b]):
+        pairs = [(x, padded(*x.shape, x.dtype, x.device)) for x in copied]
+        known = {"kind": "copy", "bytes": 2 * sum(x.nbytes for x in copied)}  # read and written
+        records.append(common | known | {"median_ms": graph_ms(partial(copy_rows, *pairs))})
     for name, way in ways(None).items():
         records.append(common | {"kind": name, "median_ms": graph_ms(partial(way, a, b, c))})
     return records

@@ -11,14 +11,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from labs_helpers.gemm.kernels.hopper import HopperConfig
-from labs_helpers.gemm.kernels.split_k import SplitConfig, tiling_of
+from labs_helpers.gemm.kernels.hopper import FEW_ROWS, HopperConfig
+from labs_helpers.gemm.kernels.split_k import MOST_ROWS, SplitConfig
 from labs_helpers.gemm.time_model import Measured, Shape, Tiling, fit
 from labs_helpers.gemm.tuning import recorded
 from labs_helpers.measure import results
 from labs_helpers.measure.datasheet import lookup
 
 THREADS, REGISTERS, WARPS = 32, 65_536, 64  # of a warp; and of an SM, compute capability 9.0
+# How a kernel's model is called → what it is called in a sweep. With few rows other things count, so the Hopper kernel
+# has a model for those and one for the rest; the split-K kernel is for few rows alone.
+KERNELS = {"hopper": "hopper", "hopper_few_rows": "hopper", "split_k": "split_k"}
 SHARED = 233_472  # bytes of an SM, of which each program takes 1,024 more than it asks for
 
 
@@ -56,21 +59,24 @@ def _programs_an_sm() -> dict:
     return found
 
 
-def swept(path: Path, kernel: str, dtype: str = "float16") -> tuple[list[Measured], int]:
-    """The same of a sweep of the kernels 'hopper' or 'split_k', and the machine's SMs."""
-    frame = results.load(path)
-    frame = frame[(frame["kind"] == kernel) & (frame["dtype"] == dtype) & frame["median_ms"].notna()]
-    make: Any = HopperConfig if kernel == "hopper" else SplitConfig
+def swept(frame: Any, kernel: str, dtype: str = "float16") -> tuple[list[Measured], int]:
+    """The same of a loaded sweep, and the machine's SMs. kernel: one of KERNELS."""
+    few, timed = frame["M"] <= FEW_ROWS, KERNELS[kernel]
+    frame = frame[(frame["kind"] == timed) & (frame["dtype"] == dtype) & frame["median_ms"].notna()]
+    frame = frame[few[frame.index] == (kernel != "hopper")]
+    make: Any = HopperConfig if timed == "hopper" else SplitConfig
     found = []
-    for row in frame.to_dict("records"):
+    for row in frame.fillna({"SPLITS": 1}).to_dict("records"):
         config = make(**{name: int(row[name]) for name in make.__dataclass_fields__})
-        if kernel == "hopper":
-            tiling, splits = Tiling(config.BLOCK_M, config.BLOCK_N, config.BLOCK_K), 1
-        else:
-            tiling, splits = tiling_of(config), config.SPLITS
-            config = replace(config, SPLITS=1)
-        found.append(Measured(config, tiling, _shape(row), row["median_ms"], splits))
+        whole = replace(config, SPLITS=1)
+        found.append(Measured(whole, whole.tiling, _shape(row), row["median_ms"], config.SPLITS))
     return found, int(frame["multiprocessors"].iloc[0])
+
+
+def copied(frame: Any, dtype: str = "float16") -> list[tuple[int, float]]:
+    """(bytes read and written, ms) of the copies in a loaded sweep."""
+    frame = frame[(frame["kind"] == "copy") & (frame["dtype"] == dtype)]
+    return list(zip(frame["bytes"].astype(int), frame["median_ms"], strict=True))
 
 
 def losses(measured: list[Measured], multiprocessors: int, beside: list[Measured] = []) -> dict[Shape, Any]:  # noqa: B006
@@ -108,8 +114,10 @@ def main(arguments=None) -> None:
     given = parser.parse_args(arguments)
     cases: dict[str, tuple] = {}
     if given.file:
-        both = {kernel: swept(given.file, kernel, given.dtype) for kernel in ("hopper", "split_k")}
-        cases = dict(both) | {"the better prediction": (*both["split_k"], both["hopper"][0])}
+        frame = results.load(given.file)
+        each = {kernel: swept(frame, kernel, given.dtype) for kernel in KERNELS}
+        beside = [row for row in each["split_k"][0] if row.shape[0] <= MOST_ROWS]
+        cases = dict(each) | {"few rows, the better prediction": (*each["hopper_few_rows"], beside)}
     else:
         machines = {"nvidia-h200": "H200", "nvidia-h100-80gb-hbm3": "H100"}
         cases = {name: (portable(name), lookup(chip).multiprocessors) for name, chip in machines.items()}
@@ -120,9 +128,10 @@ def main(arguments=None) -> None:
             print(f"  {'×'.join(map(str, shape))}: {loss:6.1%} with {chosen}, predicted {ratio:.2f} of its time")
     if given.write:
         machine = given.file.name.split(".")[1]
-        for kernel, (measured, multiprocessors) in both.items():
+        for kernel, (measured, multiprocessors) in each.items():
             path = given.write / f"model-{kernel}-{given.dtype}.{machine}.json"
-            fit(measured, multiprocessors).write(path, dtype=given.dtype, measured=given.file.name)
+            copies = copied(frame, given.dtype) if kernel == "hopper" else ()
+            fit(measured, multiprocessors, copies).write(path, dtype=given.dtype, measured=given.file.name)
 
 
 if __name__ == "__main__":

@@ -26,11 +26,11 @@ def test_its_shapes_are_of_every_kind_those_recorded_and_not_the_studys():
 def test_k_is_split_where_tiles_are_few():
     for shape, few in (((1, 4096, 4096), True), ((1000, 1000, 8000), True), ((4096, 4096, 4096), False)):
         found = list(hopper_sweep.candidates(shape, 132))
-        assert len(found) == len(set(found)) and [c for k, c in found if k == "hopper"] == hopper_grid()
-        parts = {config.SPLITS for kernel, config in found if kernel == "split_k"}
-        assert (max(parts, default=0) > 1) is few and all(
-            isinstance(c, HopperConfig) for k, c in found if k == "hopper"
-        )
+        assert len(found) == len(set(found)) and {kernel for kernel, _ in found} <= {"hopper", "split_k"}
+        assert [c for kernel, c in found if kernel == "hopper" and c.SPLITS == 1] == hopper_grid()
+        assert (max(c.SPLITS for kernel, c in found if kernel == "hopper") > 2) is few
+        assert any(kernel == "split_k" for kernel, _ in found) is (shape[0] == 1)
+    assert HopperConfig(192, 192, 64, CONSUMERS=3).parts((512, 512, 9000), 132) == [1]
 
 
 @pytest.mark.skipif(on_hopper, reason="it runs here")
