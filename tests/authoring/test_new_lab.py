@@ -27,7 +27,7 @@ def tree(tmp_path_factory):
     for name in TREE:
         (tree / name).parent.mkdir(parents=True, exist_ok=True)
         if (ROOT / name).is_dir():
-            shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns("__pycache__"))
+            shutil.copytree(ROOT / name, tree / name)  # with what Python has compiled, which keeps its dates
         else:
             shutil.copy(ROOT / name, tree / name)
     (tree / "notebooks").mkdir()
