@@ -125,11 +125,13 @@ def average_gradients(function: Function, draw: np.random.Generator) -> Iterator
 
 @hidden_on_ranks("07/10")
 def parallel_cross_entropy(function: Function, draw: np.random.Generator) -> Iterator[Any]:
-    """Logits of the usual size; far from each other; and all near 10,000 or −10,000, where float32 has few digits."""
-    for kind, dtype in (("usual", torch.float32),) * 3 + (("far", torch.float32), ("large", torch.bfloat16)):
+    """Logits of the usual size; far from each other; all near 10,000 or −10,000, where float32 has few digits; and of
+    a large vocabulary, of which little is sent."""
+    kinds = ("usual", torch.float32), ("far", torch.float32), ("large", torch.bfloat16), ("wide", torch.float32)
+    for kind, dtype in (kinds[0], kinds[0], *kinds):
         size, batch, length, part = (int(n) for n in draw.integers((1, 1, 2, 2), 6))
-        if kind == "far":  # so many tokens that to send the logits is more than all that is needed
-            size, part = max(size, 2), 40
+        if kind == "wide":  # so large a vocabulary that all that is needed is less than the logits
+            size, part = max(size, 2), 64
         targets = torch.from_numpy(draw.integers(0, part * size, (length, batch))).T
         whole = normal(draw, batch, length, part * size)
         if kind == "far":
@@ -145,8 +147,8 @@ def parallel_cross_entropy(function: Function, draw: np.random.Generator) -> Ite
 
         run = _run(function, size, loss_and_gradient, given)
         yield run.results
-        if kind == "far":
-            yield sum(nbytes for _, nbytes in _sent(run)) <= 64 * batch * length
+        if kind == "wide":
+            yield sum(nbytes for _, nbytes in _sent(run)) < whole.nbytes / 2
         yield same()
 
 
