@@ -10,6 +10,7 @@ import pytest
 
 from labs_helpers.grading.hidden import generator, run_of
 from labs_helpers.grading.hidden.agreement import any_right
+from labs_helpers.grading.hidden.answer_values import values
 from labs_helpers.grading.hidden.values import difference, read, written
 from labs_helpers.labs import LABS, ROOT
 from labs_helpers.launch.process import run
@@ -141,6 +142,16 @@ def a_table_fails(lab, exercise):
 def test_a_table_of_what_the_check_asks_does_not_pass(id):
     lab = next(lab for lab in LABS if lab.number == id[:2])
     a_table_fails(lab, next(one for one in lab.exercises() if one.id == id))
+
+
+def test_an_interrupt_that_an_answer_lets_through_costs_the_values_behind_it(tmp_path):
+    lab = next(lab for lab in LABS if lab.number == "03")
+    exercise = next(one for one in lab.exercises() if one.trial.__name__ == "grid_search")
+    lets_through = planted(answer(lab, exercise), tmp_path, ("except KeyboardInterrupt:", "except ZeroDivisionError:"))
+    job = {"exercise": exercise.id, "key": 3}
+    found, right = values(job, lets_through), values(job, answer(lab, exercise))
+    assert found["raised"] == "KeyboardInterrupt" and len(right["values"]) > len(found["values"]) > 0
+    assert found["values"] == right["values"][: len(found["values"])]
 
 
 @pytest.mark.soak
