@@ -225,39 +225,6 @@ def multiply(
     tma.store_wait(0)
 
 
-@gluon.jit
-def multiply_first(
-    c_desc, d_desc, a_ring, b_ring, c_buffers, full, empty, c_full, parts_ptr, counters_ptr,
-    M, N, K, splits, group_m, c_after, PANELS: gl.constexpr, SPLIT: gl.constexpr,
-):  # fmt: skip
-    multiply(
-        0, c_desc, d_desc, a_ring, b_ring, c_buffers, full, empty, c_full, parts_ptr, counters_ptr,
-        M, N, K, splits, group_m, c_after, PANELS, SPLIT,
-    )  # fmt: skip
-
-
-@gluon.jit
-def multiply_second(
-    c_desc, d_desc, a_ring, b_ring, c_buffers, full, empty, c_full, parts_ptr, counters_ptr,
-    M, N, K, splits, group_m, c_after, PANELS: gl.constexpr, SPLIT: gl.constexpr,
-):  # fmt: skip
-    multiply(
-        1, c_desc, d_desc, a_ring, b_ring, c_buffers, full, empty, c_full, parts_ptr, counters_ptr,
-        M, N, K, splits, group_m, c_after, PANELS, SPLIT,
-    )  # fmt: skip
-
-
-@gluon.jit
-def multiply_third(
-    c_desc, d_desc, a_ring, b_ring, c_buffers, full, empty, c_full, parts_ptr, counters_ptr,
-    M, N, K, splits, group_m, c_after, PANELS: gl.constexpr, SPLIT: gl.constexpr,
-):  # fmt: skip
-    multiply(
-        2, c_desc, d_desc, a_ring, b_ring, c_buffers, full, empty, c_full, parts_ptr, counters_ptr,
-        M, N, K, splits, group_m, c_after, PANELS, SPLIT,
-    )  # fmt: skip
-
-
 # Sizes are loop bounds and coordinates here, no addresses: the compiler gains little by knowing that 16 divides one,
 # and would compile each of the eight kinds of shape anew.
 @gluon.jit(do_not_specialize=["M", "N", "K", "splits", "group_m", "c_after"])
@@ -304,14 +271,14 @@ def hopper_matmul_kernel(
     if CONSUMERS == 3:
         gl.warp_specialize(
             [
-                (multiply_first,
-                 (c_desc, d_desc, a_ring, b_ring, c_buffers, full, empty, c_full, parts_ptr, counters_ptr,
+                (multiply,
+                 (0, c_desc, d_desc, a_ring, b_ring, c_buffers, full, empty, c_full, parts_ptr, counters_ptr,
                   M, N, K, splits, group_m, c_after, PANELS, SPLIT)),
-                (multiply_second,
-                 (c_desc, d_desc, a_ring, b_ring, c_buffers, full, empty, c_full, parts_ptr, counters_ptr,
+                (multiply,
+                 (1, c_desc, d_desc, a_ring, b_ring, c_buffers, full, empty, c_full, parts_ptr, counters_ptr,
                   M, N, K, splits, group_m, c_after, PANELS, SPLIT)),
-                (multiply_third,
-                 (c_desc, d_desc, a_ring, b_ring, c_buffers, full, empty, c_full, parts_ptr, counters_ptr,
+                (multiply,
+                 (2, c_desc, d_desc, a_ring, b_ring, c_buffers, full, empty, c_full, parts_ptr, counters_ptr,
                   M, N, K, splits, group_m, c_after, PANELS, SPLIT)),
                 (load, (a_desc, b_desc, a_ring, b_ring, full, empty, M, N, K, splits, group_m, PANELS, SPLIT)),
             ],
@@ -321,11 +288,11 @@ def hopper_matmul_kernel(
     elif CONSUMERS == 2:
         gl.warp_specialize(
             [
-                (multiply_first,
-                 (c_desc, d_desc, a_ring, b_ring, c_buffers, full, empty, c_full, parts_ptr, counters_ptr,
+                (multiply,
+                 (0, c_desc, d_desc, a_ring, b_ring, c_buffers, full, empty, c_full, parts_ptr, counters_ptr,
                   M, N, K, splits, group_m, c_after, PANELS, SPLIT)),
-                (multiply_second,
-                 (c_desc, d_desc, a_ring, b_ring, c_buffers, full, empty, c_full, parts_ptr, counters_ptr,
+                (multiply,
+                 (1, c_desc, d_desc, a_ring, b_ring, c_buffers, full, empty, c_full, parts_ptr, counters_ptr,
                   M, N, K, splits, group_m, c_after, PANELS, SPLIT)),
                 (load, (a_desc, b_desc, a_ring, b_ring, full, empty, M, N, K, splits, group_m, PANELS, SPLIT)),
             ],
@@ -335,8 +302,8 @@ def hopper_matmul_kernel(
     else:
         gl.warp_specialize(
             [
-                (multiply_first,
-                 (c_desc, d_desc, a_ring, b_ring, c_buffers, full, empty, c_full, parts_ptr, counters_ptr,
+                (multiply,
+                 (0, c_desc, d_desc, a_ring, b_ring, c_buffers, full, empty, c_full, parts_ptr, counters_ptr,
                   M, N, K, splits, group_m, c_after, PANELS, SPLIT)),
                 (load, (a_desc, b_desc, a_ring, b_ring, full, empty, M, N, K, splits, group_m, PANELS, SPLIT)),
             ],
