@@ -41,6 +41,7 @@ def python(tree, module, *arguments):
     return run([sys.executable, "-m", module, *map(str, arguments)], timeout=100, cwd=tree, env=environment)
 
 
+@pytest.mark.soak  # to make it has synced, imported and executed it
 def test_it_passes_its_form_test_its_planted_bugs_and_strict_nbval(tree):
     (notebook,) = (tree / "notebooks").iterdir()
     assert notebook.name == "98_sparse_by_blocks_y_2x.ipynb"

@@ -142,6 +142,7 @@ def test_a_link_without_records_is_refused():
 
 
 @pytest.mark.skipif(bool(can_pretend()), reason=f"no nodes can be pretended here: {can_pretend()}")
+@pytest.mark.soak  # collectives/test_nodes_study.py has a race over a link
 def test_steps_over_a_link(monkeypatch):
     monkeypatch.setattr(study, "RANKS_PER_NODE", 2)
     variants = [Variant(4, 1), Variant(2, 2), Variant(2, 2, "across")]

@@ -46,6 +46,7 @@ def test_it_refuses_in_one_line_and_before_it_loads_pytorch():
     assert "mpi4py.MPI" in imported and "torch" not in imported
 
 
+@pytest.mark.soak  # launch/test_mpirun.py has the same of any program
 def test_a_rank_that_raises_ends_the_run_with_its_traceback(tmp_path):
     (tmp_path / "step-00000002.checkpoint.part").mkdir()  # where rank 0 wants to write
     with pytest.raises(RanksFailed, match="rank 0 printed:\nstep 1 of 6: loss .* left$") as caught:
