@@ -37,9 +37,9 @@ _known: dict[tuple[Any, ...] | None, Plan] = {}
 class Plan:
     """`kernel` is 'hopper', 'portable' or 'split_k', `config` what it is launched with, `why` the reason in words;
     `copied`: the Hopper kernel gets copies of the operands that it cannot read, and of A and B where `also` says so,
-    because it reads them slowly. `product`: what launches it for
-    operands that look like those the plan was made for, by what was worked out for them; None: worked out anew.
-    `hopper`: the Hopper kernel could take the operands, or copies of them."""
+    because it reads them slowly. `product`: what launches it for operands that look like those the plan was made for,
+    by what was worked out for them; None: worked out anew. `hopper`: the Hopper kernel could take the operands, or
+    copies of them."""
 
     kernel: str
     config: Config | HopperConfig | SplitConfig

@@ -27,7 +27,7 @@ Shape = tuple[int, int, int]
 SHARED = ("launch", "wave", "element", "byte", "load", "ragged", "join", "write", "read")
 SECTOR = 16  # elements of 2 bytes
 NEITHER = (False, False)
-COPY_MS = 5e-3  # what the host needs for the launch of a copy, which a GPU that is done with it waits for
+COPY_MS = 5e-3  # an allowance, not measured: the host's time for one more launch, for which a GPU may have to wait
 
 
 @dataclass(frozen=True)

@@ -94,6 +94,13 @@ def test_shipped_configurations_fit_a_program_s_shared_memory():
         tuned("hopper", torch.float16, "abacus")
 
 
+def test_a_configuration_that_the_kernel_does_not_have_is_refused():
+    with pytest.raises(ValueError, match="BLOCK_N is 96.*192"):
+        HopperConfig(128, 96, 64)
+    with pytest.raises(ValueError, match="SPLITS is 0"):
+        HopperConfig(128, 128, 64, SPLITS=0)
+
+
 @with_its_gluon
 def test_what_is_shipped_and_every_kind_of_tile_builds_without_spills():
     """Its CPU twin: ahead of time, in a process without the interpreter."""

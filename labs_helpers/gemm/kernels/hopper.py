@@ -13,14 +13,15 @@ from labs_helpers.gemm.time_model import Shape, Tiling, worth_splitting
 from labs_helpers.measure.machine import this_machine
 
 PANEL = 64  # columns of B, C and D that the kernel moves at a time
+WIDTHS = (64, 128, 192, 256)  # of tiles; wider ones need more registers than a consumer has
 FEW_ROWS = 128  # up to which it is predicted by a model of its own: loads of B count there, and little else
 
 
 @dataclass(frozen=True)
 class HopperConfig:
-    """BLOCK_* in elements, BLOCK_N 64, 128, 192 or 256; CONSUMERS warpgroups share a tile's rows, 64 of them each or
+    """BLOCK_* in elements, BLOCK_N one of WIDTHS; CONSUMERS warpgroups share a tile's rows, 64 of them each or
     128; STAGES buffers of A and B; C is asked for after C_AFTER steps along K; SPLITS programs share a tile, each has
-    ⌈K / BLOCK_K / SPLITS⌉ steps of its sum."""
+    ⌈K / BLOCK_K / SPLITS⌉ steps of its sum. ValueError for another width or no program."""
 
     BLOCK_M: int
     BLOCK_N: int
@@ -30,6 +31,12 @@ class HopperConfig:
     CONSUMERS: int = 2
     C_AFTER: int = 8
     SPLITS: int = 1
+
+    def __post_init__(self) -> None:
+        if self.BLOCK_N not in WIDTHS:
+            raise ValueError(f"BLOCK_N is {self.BLOCK_N}; the Hopper kernel has tiles of {WIDTHS} columns")
+        if self.SPLITS < 1:
+            raise ValueError(f"SPLITS is {self.SPLITS}; a tile needs a program: 1 or more")
 
     def keywords(self) -> dict:
         return asdict(self)
@@ -92,13 +99,9 @@ def gluon_fits() -> bool:
     return (this_machine().triton or "").startswith(("3.6.", "3.7."))
 
 
-def hopper_matmul(a, b, c, config: HopperConfig, d=None):
-    """ReLU(A·B + C) by the Hopper kernel. Operands as `why_not` accepts them; returns (M, N), or d, where it is given,
-    with rows that TMA can write."""
-    if d is None:
-        return hopper_launch(a, b, c, config)(a, b, c)
-    hopper_launch(a, b, c, config, d.stride())(a, b, c, d)
-    return d
+def hopper_matmul(a, b, c, config: HopperConfig):
+    """ReLU(A·B + C) by the Hopper kernel. Operands as `why_not` accepts them; returns (M, N)."""
+    return hopper_launch(a, b, c, config)(a, b, c)
 
 
 def hopper_launch(a, b, c, config: HopperConfig, d_strides: tuple[int, int] | None = None) -> HopperLaunch:
