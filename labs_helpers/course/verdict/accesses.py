@@ -48,21 +48,26 @@ def accesses_of(student, *args, **kwargs) -> list[Access]:
     from triton.runtime.interpreter import InterpreterBuilder
 
     found: list[Access] = []
+    touched: dict[tuple, set[str]] = {}  # by a line's loads or stores
     files = {plain(part).__code__.co_filename for part in reachable(student).values()}
     names = ("create_masked_load", "create_masked_store")
 
     with suppress(Exception), metered() as meter:
 
         def note(kind: str, pointers: np.ndarray, mask: np.ndarray, program) -> None:
-            launch = meter.launches[-1]
+            if len(found) == ENOUGH:
+                return
+            launch, (number, line) = meter.launches[-1], student_line(files)
             tensors = launch.tensors()
-            name = min(tensors, key=lambda name: _distance(tensors[name], int(pointers.flat[0])))
-            if len(found) < ENOUGH:
-                offsets = (pointers.astype(np.int64) - tensors[name].data_ptr()) // tensors[name].element_size()
-                mask = np.broadcast_to(mask, pointers.shape).astype(bool)
-                found.append(
-                    Access(kind, name, tensors[name], *student_line(files), program, launch.grid, offsets, mask)
-                )
+            mask = np.broadcast_to(mask, pointers.shape).astype(bool)
+            here = touched.setdefault((kind, number), set())
+            # A block that is masked as a whole may lie in another tensor's memory: it is one of those of its line.
+            first, among = (pointers[mask][0], tensors) if mask.any() else (pointers.flat[0], here or tensors)
+            name = min(among, key=lambda name: _distance(tensors[name], int(first)))
+            if mask.any():
+                here.add(name)
+            offsets = (pointers.astype(np.int64) - tensors[name].data_ptr()) // tensors[name].element_size()
+            found.append(Access(kind, name, tensors[name], number, line, program, launch.grid, offsets, mask))
 
         metering = {name: getattr(InterpreterBuilder, name) for name in names}
 

@@ -1,0 +1,40 @@
+"""Each access is of the tensor that its line reads or writes, wherever tensors lie in memory."""
+
+import numpy as np
+import torch
+import triton
+import triton.language as tl
+
+from labs_helpers.course.verdict.accesses import accesses_of
+
+
+@triton.jit
+def copy_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i, mask=i < n)
+    tl.store(y_ptr + i, x, mask=i < n)
+
+
+def copy_too_far(x, y):
+    copy_kernel[(4,)](x, y, 8, BLOCK=4)
+
+
+def test_a_block_masked_as_a_whole_that_lies_in_the_next_tensor():
+    memory = np.zeros(16, np.float32)
+    x, y = (torch.from_numpy(half) for half in np.split(memory, 2))
+    found = accesses_of(copy_too_far, x, y)
+    assert [(access.kind, access.name, int(access.offsets[0])) for access in found] == [
+        (kind, name, begin) for begin in (0, 4, 8, 12) for kind, name in (("load", "x_ptr"), ("store", "y_ptr"))
+    ]
+
+
+def test_a_block_whose_first_elements_are_masked():
+    @triton.jit
+    def tail_kernel(x_ptr, y_ptr, BLOCK: tl.constexpr):
+        i = tl.arange(0, BLOCK)
+        tl.store(y_ptr + i - 4, tl.load(y_ptr + i - 4, mask=i >= 4), mask=i >= 4)
+
+    memory = np.zeros(16, np.float32)
+    x, y = (torch.from_numpy(half) for half in np.split(memory, 2))
+    found = accesses_of(lambda x, y: tail_kernel[(1,)](x, y, BLOCK=8), x, y)
+    assert [(access.name, int(access.offsets[0])) for access in found] == [("y_ptr", -4)] * 2
