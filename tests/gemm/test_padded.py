@@ -16,7 +16,7 @@ from labs_helpers.gemm.configs import Config
 from labs_helpers.gemm.fused_matmul import fused_matmul
 from labs_helpers.gemm.kernels import hopper
 from labs_helpers.gemm.kernels.hopper import why_not_row
-from labs_helpers.gemm.kernels.padded import PaddedProduct, copy_rows, narrow, padded
+from labs_helpers.gemm.kernels.padded import ROWS, PaddedProduct, copy_rows, narrow, padded
 from labs_helpers.measure.machine import this_machine
 
 DEVICE = this_machine().device
@@ -95,7 +95,7 @@ def test_what_tma_can_read_is_not_copied():
         d = PaddedProduct(a.contiguous(), b, c, Config(32, 32, 32), launch=like_hopper)(a.contiguous(), b, c)
         assert [launch.name for launch in launches] == ["fused_matmul_kernel"] and d.is_contiguous()
         PaddedProduct(a, b, c, Config(32, 32, 32), launch=like_hopper)(a, b, c)
-    assert launches[1].name == "copy_rows_kernel" and launches[1].grid == (4 * 1,)
+    assert launches[1].name == "copy_rows_kernel" and launches[1].grid == (64 // ROWS,)
 
 
 def half(*shape):
@@ -128,13 +128,14 @@ def test_the_plan_copies_on_hopper_and_says_why(monkeypatch):
 
 
 @pytest.mark.parametrize("layout", ["rows", "transposed"])
-def test_the_copy_builds_with_wide_stores(layout):
+def test_a_copy_of_odd_rows_takes_neighbours_by_neighbouring_threads(layout):
     x = half(1001, 999) if layout == "rows" else half(999, 1001).t()
     with record_launches(run=False) as launches:
-        copy_rows((x, padded(1001, 999, x.dtype, x.device)))
+        copy_rows(*[(x, padded(1001, 999, x.dtype, x.device))] * 3)
     compiled = compile_launch(launches[0], "sm_90")
     assert not compiled.spills and compiled.registers <= 64
-    assert "st.global.v4.b32" in compiled.assembly or layout == "transposed"
+    # A thread that stored eight at once would also load them one by one, far from the next thread's.
+    assert compiled.assembly.count("ld.global.b16") == compiled.assembly.count("st.global.b16") == 3 * 16
 
 
 @pytest.mark.parametrize("first", ["eights", "odd"])

@@ -19,7 +19,7 @@ from labs_helpers.compile.prepared_launch import TensorLaunch
 from labs_helpers.gemm.kernels.hopper import HopperConfig, hopper_launch, why_not_row
 from labs_helpers.gemm.kernels.split_k import in_eights
 
-ROWS, COLUMNS = 16, 128  # of the tile that a program copies
+ROWS, COLUMNS = 8, 256  # of the tile that a program copies
 
 
 @triton.jit
@@ -34,7 +34,14 @@ def _copy_tile(source, target, tile, rows, columns, stride_row, stride_column, t
     tl.store(target + row * target_stride + column, x, mask=inside)
 
 
-@triton.jit
+# Where rows start anywhere, neighbouring threads take neighbouring elements, and a warp reads and writes 64 bytes at a
+# time. A compiler that knows the copy's rows to be aligned gives a thread 8 neighbours instead, to write at once, and
+# has it read them one by one, 16 bytes from the next thread's: a third of the speed (1.0 of 3.4 TB/s on an H200).
+@triton.jit(
+    do_not_specialize_on_alignment=[
+        f"{matrix}_{name}" for matrix in "xyz" for name in ("columns", "stride_row", "copy_stride")
+    ]
+)
 def copy_rows_kernel(
     x_ptr,
     x_copy_ptr,
