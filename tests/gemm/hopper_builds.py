@@ -29,7 +29,8 @@ for c in json.loads(sys.argv[2]):
     signature |= dict.fromkeys(("M", "N", "K", "splits", "group_m", "c_after"), "i32")
     constants = {n: c[n] for n in ("BLOCK_N", "STAGES", "CONSUMERS")} | {"SPLIT": c["SPLITS"] > 1}
     signature |= dict.fromkeys(constants, "constexpr")
-    built = triton.compile(GluonASTSource(module.hopper_matmul_kernel, signature, constants),
+    aligned = {(list(signature).index(n),): [["tt.divisibility", 16]] for n in ("parts_ptr", "counters_ptr")}
+    built = triton.compile(GluonASTSource(module.hopper_matmul_kernel, signature, constants, aligned),
                            target=GPUTarget("cuda", 90, 32), options={"num_warps": 4})
     with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
         file.write(built.asm["cubin"])

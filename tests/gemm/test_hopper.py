@@ -118,7 +118,7 @@ def test_every_configuration_of_the_grid_builds_without_spills():
     grid = hopper_grid()
     assert len(grid) == len(set(grid)) >= 20
     expect_no_spills(
-        [dataclasses.replace(c, SPLITS=n) for c in grid for n in (1, 2) if n in c.parts((512, 512, 8192), 132)]
+        [dataclasses.replace(c, SPLITS=n) for c in grid for n in (1, 2) if n == 1 or c.parts((512, 512, 8192), 132)[1:]]
     )
 
 

@@ -122,12 +122,14 @@ def add_c(acc, c_buffers, first):
 
 @gluon.jit
 def place_of(acc, rows_left, at: gl.constexpr, BLOCK_N: gl.constexpr):
-    """(where an accumulator's elements lie in a matrix of rows of BLOCK_N, from column `at` on; which of them are in
-    the rows that D has)."""
+    """(where an accumulator's elements lie in a part of a sum, BLOCK_N columns wide, from column `at` on; which of them
+    are in the rows that D has). Blocks of 8×8 lie one after the other: a warp holds 2 elements a thread of each, and
+    moves 256 bytes that lie together. Row by row it would be pieces of 32 bytes of 8 rows."""
     layout: gl.constexpr = acc.type.layout
     rows = gl.arange(0, acc.type.shape[0], gl.SliceLayout(1, layout))[:, None]
-    across = gl.arange(0, acc.type.shape[1], gl.SliceLayout(0, layout))[None, :]
-    return rows * BLOCK_N + at + across, rows < rows_left
+    across = at + gl.arange(0, acc.type.shape[1], gl.SliceLayout(0, layout))[None, :]
+    block = rows // 8 * (BLOCK_N // 8) + across // 8
+    return block * 64 + rows % 8 * 8 + across % 8, rows < rows_left
 
 
 @gluon.jit
@@ -250,7 +252,8 @@ def hopper_matmul_kernel(
     BLOCK_M = CONSUMERS · ROWS; BLOCK_N: 64, 128, 192 or 256. group_m: tile rows a group. c_after: the k at which C is
     asked for, a multiple of BLOCK_K from BLOCK_K on and below K. Launch with num_warps=4 and one program an SM, at most
     one a tile and part of K. With SPLIT: splits parts of K, each with a step or more; parts_ptr, float32 (splits,
-    tiles, BLOCK_M, BLOCK_N); counters_ptr, int32, CONSUMERS for each tile, zeros, and zeros again afterwards."""
+    tiles, BLOCK_M · BLOCK_N), in the order of `place_of`; counters_ptr, int32, CONSUMERS for each tile, zeros, and
+    zeros again afterwards."""
     ROWS: gl.constexpr = a_desc.block_type.shape[0]
     BLOCK_K: gl.constexpr = a_desc.block_type.shape[1]
     PANELS: gl.constexpr = BLOCK_N // PANEL
