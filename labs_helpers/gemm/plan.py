@@ -98,7 +98,7 @@ def _decide(a: Tensor, b: Tensor, c: Tensor, M: int, N: int, K: int) -> Plan:
     reason = why_not(a, b, c, architecture)
     if reason is None:
         choice, how = _hopper_choice(a, b)
-        if split := _split_config(M, N, K, a.dtype, choice.ms):
+        if M <= MOST_ROWS and (split := _split_config(M, N, K, a.dtype, choice.ms)):
             return Plan("split_k", *split, hopper=True)
         if any(choice.copied):
             return _of_copies(a, b, c, choice, how)
@@ -143,7 +143,7 @@ def _hopper_choice(a: Tensor, b: Tensor) -> tuple[Choice, str]:
 def _split_config(M: int, N: int, K: int, dtype: torch.dtype, ms: float) -> tuple[SplitConfig, str] | None:
     """The split-K kernel's configuration, and why that, where it is predicted to take less than `ms`."""
     model = time_model("split_k", dtype, this_machine().label, SplitConfig)
-    if M > MOST_ROWS or not ms or model is None:
+    if not ms or model is None:
         return None
     found = model.choose((M, N, K), SplitConfig.parts)
     if found.ms >= ms:
