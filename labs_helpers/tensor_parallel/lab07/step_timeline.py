@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from labs_helpers.tensor_parallel.variants import Step, Task
 
 CONFIG = TransformerConfig(256, layers=2, width=256, heads=8, hidden=768)  # of bytes, for CPUs
-BATCH, LENGTH, WARM_UP, STEPS = 8, 128, 2, 10
+BATCH, LENGTH, WARM_UP, STEPS = 8, 128, 2, 6
 
 
 class Spans(NamedTuple):
