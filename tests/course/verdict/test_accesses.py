@@ -15,26 +15,25 @@ def copy_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
     tl.store(y_ptr + i, x, mask=i < n)
 
 
-def copy_too_far(x, y):
-    copy_kernel[(4,)](x, y, 8, BLOCK=4)
+@triton.jit
+def copy_tail_kernel(x_ptr, y_ptr, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK) - 4
+    y = tl.load(y_ptr + i, mask=i >= 0)
+    tl.store(y_ptr + i, y, mask=i >= 0)
+
+
+def side_by_side():
+    """Two tensors with memories of their own, the second right behind the first."""
+    return [torch.from_numpy(half) for half in np.split(np.zeros(16, np.float32), 2)]
 
 
 def test_a_block_masked_as_a_whole_that_lies_in_the_next_tensor():
-    memory = np.zeros(16, np.float32)
-    x, y = (torch.from_numpy(half) for half in np.split(memory, 2))
-    found = accesses_of(copy_too_far, x, y)
+    found = accesses_of(lambda x, y: copy_kernel[(4,)](x, y, 8, BLOCK=4), *side_by_side())
     assert [(access.kind, access.name, int(access.offsets[0])) for access in found] == [
         (kind, name, begin) for begin in (0, 4, 8, 12) for kind, name in (("load", "x_ptr"), ("store", "y_ptr"))
     ]
 
 
 def test_a_block_whose_first_elements_are_masked():
-    @triton.jit
-    def tail_kernel(x_ptr, y_ptr, BLOCK: tl.constexpr):
-        i = tl.arange(0, BLOCK)
-        tl.store(y_ptr + i - 4, tl.load(y_ptr + i - 4, mask=i >= 4), mask=i >= 4)
-
-    memory = np.zeros(16, np.float32)
-    x, y = (torch.from_numpy(half) for half in np.split(memory, 2))
-    found = accesses_of(lambda x, y: tail_kernel[(1,)](x, y, BLOCK=8), x, y)
+    found = accesses_of(lambda x, y: copy_tail_kernel[(1,)](x, y, BLOCK=8), *side_by_side())
     assert [(access.name, int(access.offsets[0])) for access in found] == [("y_ptr", -4)] * 2
