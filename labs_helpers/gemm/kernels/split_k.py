@@ -1,6 +1,6 @@
 """D = ReLU(A·B + C) where tiles of D are fewer than the GPU has room for: several programs share a tile's sum over K.
 
-As decoding has it: 1 to 128 rows of A, and all of B to be read once. Each program writes its part of the sum, in
+As decoding has it: a few rows of A, and all of B to be read once. Each program writes its part of the sum, in
 float32, to a workspace; the last one of a tile to do so, by the tile's counter, adds the parts up in their order, so
 that the result does not depend on who was last. The idea: Osama et al., "Stream-K" (PPoPP 2023), §2.
 """
