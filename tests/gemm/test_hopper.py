@@ -2,7 +2,9 @@
 
 import dataclasses
 import sys
+from types import SimpleNamespace
 
+import numpy
 import pytest
 import torch
 from hypothesis import given, settings
@@ -99,6 +101,28 @@ def test_a_configuration_that_the_kernel_does_not_have_is_refused():
         HopperConfig(128, 96, 64)
     with pytest.raises(ValueError, match="SPLITS is 0"):
         HopperConfig(128, 128, 64, SPLITS=0)
+
+
+@with_its_gluon
+@pytest.mark.parametrize("widths", [(64,), (128,), (128, 64), (256,)])
+def test_a_part_of_a_sum_has_a_place_for_each_element_and_a_warp_writes_what_lies_together(widths, monkeypatch):
+    """Gluon has no interpreter: `place_of` itself, with NumPy's arange for Gluon's."""
+    from labs_helpers.gemm.kernels import hopper_kernel
+
+    monkeypatch.setattr(
+        hopper_kernel, "gl", SimpleNamespace(arange=lambda a, b, _: numpy.arange(a, b), SliceLayout=max)
+    )
+    places, at = [], 0
+    for width in widths:
+        acc = SimpleNamespace(type=SimpleNamespace(layout=0, shape=[64, width]))
+        place, there = hopper_kernel.place_of.fn(acc, 40, at, sum(widths))
+        assert there.ravel().tolist() == [True] * 40 + [False] * 24
+        # wgmma's accumulator: at once a warp stores 8 rows by 8 columns, two neighbours a thread
+        assert sorted(place[8:16, 16:24].ravel() - place[8, 16]) == list(range(64))
+        assert (place[:, 1::2] == place[:, ::2] + 1).all()
+        places.append(place)
+        at += width
+    assert sorted(numpy.concatenate(places, axis=1).ravel()) == list(range(64 * sum(widths)))
 
 
 @with_its_gluon
