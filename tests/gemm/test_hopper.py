@@ -109,9 +109,8 @@ def test_a_part_of_a_sum_has_a_place_for_each_element_and_a_warp_writes_what_lie
     """Gluon has no interpreter: `place_of` itself, with NumPy's arange for Gluon's."""
     from labs_helpers.gemm.kernels import hopper_kernel
 
-    monkeypatch.setattr(
-        hopper_kernel, "gl", SimpleNamespace(arange=lambda a, b, _: numpy.arange(a, b), SliceLayout=max)
-    )
+    with_numpy = SimpleNamespace(arange=lambda begin, end, _: numpy.arange(begin, end), SliceLayout=lambda *_: None)
+    monkeypatch.setattr(hopper_kernel, "gl", with_numpy)
     places, at = [], 0
     for width in widths:
         acc = SimpleNamespace(type=SimpleNamespace(layout=0, shape=[64, width]))
