@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from typing import Generic, TypeVar
 
 from torch import nn
 
 from labs_helpers.data_parallel.buckets import Bucket
+from labs_helpers.data_parallel.weak_hooks import check_unhooked, hook_gradient
 from labs_helpers.tensor_parallel.communication import Done, Request
 
 B = TypeVar("B", bound=Bucket)
@@ -37,11 +37,11 @@ class Arrivals(Generic[B]):
         self.buckets, self.send, self.overlap, self.poll = buckets, send, overlap, poll
         self.sending = True
         self.under_way: list[tuple[B, Iterator[Request], Request]] = []
-        if any(_listened_to(p) for bucket in buckets for p in bucket.parameters):
-            raise RuntimeError("these gradients are averaged already: remove() the wrapper before you make another")
+        for bucket in buckets:
+            check_unhooked(bucket.parameters)
         self.hooks = [
-            p.register_post_accumulate_grad_hook(partial(self._arrived, bucket, place))
-            for bucket in buckets
+            hook_gradient(p, self._arrived, number, place)
+            for number, bucket in enumerate(buckets)
             for place, p in enumerate(bucket.parameters)
         ]
 
@@ -50,11 +50,12 @@ class Arrivals(Generic[B]):
         """How many buckets are under way."""
         return len(self.under_way)
 
-    def _arrived(self, bucket: B, place: int, parameter: nn.Parameter) -> None:
+    def _arrived(self, number: int, place: int, parameter: nn.Parameter) -> None:
         # Called for every parameter in every step, while the accelerator may be waiting for the next kernel: no more
         # than this, and nothing that waits for the accelerator.
         if not self.sending:
             return
+        bucket = self.buckets[number]
         if place in bucket.arrived:
             raise RuntimeError(
                 "a gradient arrived twice: finish() each step, and all backward passes of a step but the last "
@@ -110,8 +111,3 @@ class Arrivals(Generic[B]):
         """Gradients are left alone from here on."""
         for hook in self.hooks:
             hook.remove()
-
-
-def _listened_to(p: nn.Parameter) -> bool:
-    hooks = getattr(p, "_post_accumulate_grad_hooks", None) or {}
-    return any(isinstance(getattr(getattr(hook, "func", None), "__self__", None), Arrivals) for hook in hooks.values())

@@ -10,14 +10,15 @@ from torch import nn
 
 from labs_helpers.data_parallel.arrivals import Arrivals, B
 from labs_helpers.data_parallel.base import DDP
+from labs_helpers.data_parallel.weak_hooks import WeakHook
 from labs_helpers.tensor_parallel.communication import Request
 
 
 class HookedDDP(DDP, Generic[B]):
     """`make_buckets` says what travels together and in which order, `send` how.
 
-    Between wrapping and `remove()` a backward pass on the module starts communication, so that every rank has to make
-    it, and `finish()` after it. A bucket goes when it and all buckets before it are complete (see `Arrivals`); what a
+    While the wrapper lives, until `remove()`, a backward pass on the module starts communication, so that every rank has
+    to make it, and `finish()` after it. A bucket goes when it and all buckets before it are complete (see `Arrivals`); what a
     rank has not used goes in `finish()`.
     """
 
@@ -25,7 +26,7 @@ class HookedDDP(DDP, Generic[B]):
         super().__init__(module, group, **options)
         self.buckets = self.make_buckets()
         self.numbers = {bucket: number for number, bucket in enumerate(self.buckets)}
-        self.arrivals = Arrivals(self.buckets, self.send, poll=self.group.polled)
+        self.arrivals = Arrivals(self.buckets, WeakHook(self.send), poll=self.group.polled)
 
     def make_buckets(self) -> Sequence[B]:
         raise NotImplementedError

@@ -1,9 +1,9 @@
-"""Refuses ranks whose models differ, before a collective adds one tensor to another or waits for ever."""
+"""Refuse ranks that differ, before a collective adds one tensor to another or waits for ever."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 
 import torch
@@ -18,22 +18,32 @@ NOTHING = "nothing more"
 def require_same_model(module: nn.Module, group: Communication, settings: str = "") -> None:
     """Called by every rank of the group. ValueError on every rank, with the first difference, unless all have the same
     parameters and buffers (names, order, shapes, strides, dtypes, requires_grad, which are tied) and `settings`.
-
-    Costs one all-gather of 32 bytes; only where ranks differ do they exchange what they have.
     """
-    mine = "\n".join([f"settings {settings}", *describe(module)]).encode()
+    if difference := first_difference([f"settings {settings}", *describe(module)], group):
+        number, count, told = difference
+        where = "in its settings" if number == 0 else f"at tensor {number} of {count - 1}"
+        raise ValueError(f"the model differs between ranks, first {where}:\n{told}")
+
+
+def first_difference(lines: Sequence[str], group: Communication) -> tuple[int, int, str] | None:
+    """(number of the first line that ranks do not share, most lines on any rank, what each rank has there), or None.
+
+    Called by every rank, each with its own lines. It costs one all-gather of 32 bytes, whose result the host waits for;
+    ranks exchange their lines only where they differ.
+    """
+    mine = "\n".join(lines).encode()
     digests = group.all_gather(_tensor(hashlib.sha256(mine).digest(), group))
     if torch.equal(digests, digests[:32].repeat(group.size)):
-        return
+        return None
     everyone = [text.decode().split("\n") for text in _gather_bytes(mine, group)]
-    for number, lines in enumerate(zip_longest(*everyone, fillvalue=NOTHING)):
+    for number, at_number in enumerate(zip_longest(*everyone, fillvalue=NOTHING)):
         ranks: dict[str, list[int]] = {}
-        for rank, line in enumerate(lines):
+        for rank, line in enumerate(at_number):
             ranks.setdefault(line, []).append(rank)
         if len(ranks) > 1:
-            where = "in its settings" if number == 0 else f"at tensor {number} of {max(map(len, everyone)) - 1}"
             told = "\n".join(f"  {name_ranks(those)}: {line}" for line, those in ranks.items())
-            raise ValueError(f"the model differs between ranks, first {where}:\n{told}")
+            return number, max(map(len, everyone)), told
+    return None
 
 
 def describe(module: nn.Module) -> Iterator[str]:

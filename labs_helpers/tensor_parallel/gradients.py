@@ -10,6 +10,7 @@ from torch import nn
 
 from labs_helpers.data_parallel.arrivals import Arrivals
 from labs_helpers.data_parallel.buckets import MEGABYTE, FlatBucket, fill_buckets, trained_parameters
+from labs_helpers.data_parallel.weak_hooks import WeakHook
 from labs_helpers.tensor_parallel.communication import Communication, Request
 
 __all__ = ["MEGABYTE", "GradientAverage"]
@@ -35,7 +36,7 @@ class GradientAverage:
     ) -> None:
         self.group = group
         self.buckets = [FlatBucket(some) for some in fill_buckets(trained_parameters(parameters)[::-1], bucket_bytes)]
-        self.arrivals = Arrivals(self.buckets, self._send, overlap, poll=group.polled)
+        self.arrivals = Arrivals(self.buckets, WeakHook(self._send), overlap, poll=group.polled)
 
     def _send(self, bucket: FlatBucket) -> Iterator[Request]:
         yield self.group.start_mean(*bucket.gather())

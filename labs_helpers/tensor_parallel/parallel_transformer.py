@@ -7,6 +7,7 @@ scheme="naive" splits wo and down on their output instead and collects activatio
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import torch
@@ -56,6 +57,8 @@ class ParallelTransformer(Transformer):
         with torch.device("meta"):  # the shape of the whole model, without its memory
             super().__init__(config, attention)
         self.group, self.scheme, self.sequence_parallel = group, scheme, sequence_parallel
+        # A function and no method: blocks that held a method of the model would keep it alive in a cycle.
+        self.enter = partial(enter_columns, group=group, sequence_parallel=sequence_parallel)
         self.embedding = VocabularyParallelEmbedding(  # type: ignore[assignment]
             config.vocabulary, config.width, group, sequence_parallel
         )
@@ -87,10 +90,6 @@ class ParallelTransformer(Transformer):
         self.group.hide_from_compiler()
         super().compile(*args, **kwargs)
 
-    def enter(self, x: Tensor) -> Tensor:
-        """Into column-parallel layers: from the residual stream, or this rank's part of it, to all of it."""
-        return gather_to(x, self.group, SEQUENCE) if self.sequence_parallel else copy_to(x, self.group)
-
     def features(self, tokens: Tensor) -> Tensor:
         """The residual stream after the last block, (B, L, width), or (B, L / p, width) under sequence parallelism."""
         if self.sequence_parallel and tokens.shape[1] % self.group.size:
@@ -105,6 +104,11 @@ class ParallelTransformer(Transformer):
     def loss(self, tokens: Tensor, targets: Tensor) -> Tensor:
         """Mean cross-entropy in nats per token, the same on every rank of the group. tokens, targets: (B, L)."""
         return vocabulary_parallel_cross_entropy(self(tokens), targets, self.group)
+
+
+def enter_columns(x: Tensor, group: Communication, sequence_parallel: bool) -> Tensor:
+    """Into column-parallel layers: from the residual stream, or this rank's part of it, to all of it."""
+    return gather_to(x, group, SEQUENCE) if sequence_parallel else copy_to(x, group)
 
 
 class ParallelBlock(Block):

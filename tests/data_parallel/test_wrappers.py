@@ -30,6 +30,7 @@ def results():
     cases["compressed"] = wrapper_cases.compressed
     for wrapper in WRAPPERS:
         cases["counted", wrapper] = functools.partial(wrapper_cases.counted, wrapper)
+        cases["freed", wrapper] = functools.partial(wrapper_cases.freed, wrapper)
     by_rank = run_on_ranks(on_ranks.run_cases, 4, cases | refusal_cases.CASES, timeout=120, env=QUIET)
     for rank, of_rank in enumerate(by_rank):
         for name, result in of_rank.items():
@@ -101,6 +102,12 @@ def test_what_is_sent_and_when(results, wrapper):
         assert found["started early"] == early  # of three layers, when backward came to the first
         assert sum(found["sizes"]) == (0 if wrapper == "naive" else 4 * LAYER)
         assert found["kept in place"] == (wrapper in ("flat", "bucketed", "one bucket"))
+
+
+@pytest.mark.parametrize("wrapper", WRAPPERS)
+def test_a_wrapper_that_is_dropped_takes_its_model_along(results, wrapper):
+    for of_rank in results:
+        assert set(of_rank["freed", wrapper].values()) == {(0, 0)}, of_rank["freed", wrapper]
 
 
 def test_models_that_differ_are_refused_everywhere_with_the_first_difference(results):

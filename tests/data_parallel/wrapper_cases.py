@@ -5,6 +5,7 @@ import sys
 import cloudpickle
 
 from tests.data_parallel import models
+from tests.tensor_parallel import ranks as on_ranks
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
 cloudpickle.register_pickle_by_value(models)
@@ -131,6 +132,30 @@ def compressed(comm):
             change = largest(mine, models.state(models.make(models.EVERYTHING)))
             results[repr(ddp.hook), wrapper] = (spread(mine, ddp.group), change)
     return results
+
+
+def freed(wrapper, comm):
+    """By what is kept, how much is left of a wrapper and its model that were trained, and then dropped."""
+    from labs_helpers.data_parallel.compression.power_sgd import PowerSGD
+
+    group, rank, _ = _groups["4"]
+    kept = []
+
+    def train(keep_loss=False, **options):
+        ddp = wrap(wrapper, models.make(models.EVERYTHING), group, **options)
+        models.on_ranks(ddp, models.EVERYTHING, "AdamW", rank)
+        if keep_loss:  # its graph holds the parameters, as any does
+            kept.append(models.loss(ddp, "", *models.batches(0, 0), rank, 0))
+            kept[-1].backward()
+            ddp.finish()
+            return [ddp, ddp.module]
+        return [ddp, ddp.module, *ddp.parameters()]
+
+    found = {"nothing": on_ranks.left_over(train), "the loss": on_ranks.left_over(lambda: train(keep_loss=True))}
+    if wrapper in ("flat", "bucketed", "one bucket"):
+        hook = PowerSGD()
+        found["the hook"] = on_ranks.left_over(lambda: train(hook=hook))
+    return found
 
 
 def counted(wrapper, comm):

@@ -100,6 +100,36 @@ def against_unsharded(config, dtype_name, way, tp, options, comm):
     }
 
 
+def freed(comm):
+    """By scheme, how much is left of a sharded model that was trained and dropped, and of what averaged its
+    gradients."""
+    import torch
+
+    from labs_helpers.tensor_parallel.gradients import GradientAverage
+    from labs_helpers.tensor_parallel.parallel_transformer import ParallelTransformer
+    from labs_helpers.transformer.model import Transformer
+
+    tokens = torch.randint(CONFIG.vocabulary, (2, BATCH, LENGTH))
+
+    def train(way, options):
+        group, across = on_ranks.groups(comm, way, 2)
+        model = ParallelTransformer.from_full(CONFIG, Transformer(CONFIG).state_dict(), group, **options)
+        average = GradientAverage(model.parameters(), across)
+        optimizer = torch.optim.AdamW(model.parameters())
+        for _ in range(2):
+            model.loss(*tokens).backward()
+            average.finish()
+            optimizer.step()
+        return [average, *model.modules(), *model.parameters()]
+
+    schemes = ({}, {"sequence_parallel": True}, {"scheme": "naive"})
+    return {
+        (way, str(options)): on_ranks.left_over(lambda way=way, options=options: train(way, options))
+        for way in ("own", "torch")
+        for options in schemes
+    }
+
+
 def compiled_blocks(comm):
     """Largest errors of loss and gradients of a model whose blocks are compiled against the same model uncompiled: each
     one graph, all-reduces and all; and with sequence parallelism. On the first two ranks."""

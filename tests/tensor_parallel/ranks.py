@@ -7,6 +7,7 @@ import gc
 import sys
 import time
 import traceback
+import weakref
 
 import cloudpickle
 
@@ -51,6 +52,20 @@ def import_torch():
     gc.set_threshold(100_000)
     gc.enable()
     torch.set_num_threads(1)  # ranks do not wait for each other's threads
+
+
+def left_over(make):
+    """How many of the objects that make() returns are alive when nobody refers to them any more: (before, after) a
+    search for garbage. A GPU's memory waits for the search, which knows nothing of that memory."""
+    gc.collect()
+    gc.disable()
+    try:
+        watched = [weakref.ref(x) for x in make()]
+        before = sum(x() is not None for x in watched)
+    finally:
+        gc.enable()
+    gc.collect()
+    return before, sum(x() is not None for x in watched)
 
 
 def run_cases(comm, cases):

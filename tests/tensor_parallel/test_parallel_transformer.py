@@ -28,7 +28,7 @@ CASES = {
     for name, model in zip(IDS, MODELS, strict=True)
 }
 CASES |= {"DTensor": cases.against_dtensor, "training": cases.training_on_two_layouts, "bfloat16": cases.bfloat16}
-CASES |= {"compiled": cases.compiled_blocks}
+CASES |= {"compiled": cases.compiled_blocks, "freed": cases.freed}
 
 
 @pytest.mark.parametrize("name, model", list(zip(IDS, MODELS, strict=True)), ids=IDS)
@@ -58,6 +58,11 @@ def test_what_was_sent_is_what_the_formula_says(results, name, model):
 def test_a_compiled_block_has_its_all_reduces_in_its_graph(results):
     for of_rank in results:
         assert of_rank["compiled"] < 1e-12
+
+
+def test_a_model_that_is_dropped_is_freed_at_once(results):
+    for of_rank in results:
+        assert set(of_rank["freed"].values()) == {(0, 0)}, of_rank["freed"]
 
 
 def test_dtensor_gives_the_same(results):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterator
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor
@@ -24,7 +25,7 @@ class Compressed(ABC):
 
     def __init__(self, error_feedback: bool = True) -> None:
         self.error_feedback = error_feedback
-        self.errors: dict[FlatBucket, Tensor] = {}
+        self.errors: WeakKeyDictionary[FlatBucket, Tensor] = WeakKeyDictionary()
 
     def __call__(self, bucket: FlatBucket, group: Communication) -> Iterator[Request]:
         if not bucket.buffer.numel():

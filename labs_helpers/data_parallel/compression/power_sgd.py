@@ -5,6 +5,8 @@ Vogels, Karimireddy, Jaggi, PowerSGD: Practical Low-Rank Gradient Compression fo
 
 from __future__ import annotations
 
+from weakref import WeakKeyDictionary
+
 import torch
 from torch import Tensor
 
@@ -28,7 +30,7 @@ class PowerSGD(Compressed):
 
     def __init__(self, error_feedback: bool = True) -> None:
         super().__init__(error_feedback)
-        self.q: dict[FlatBucket, list[Tensor]] = {}
+        self.q: WeakKeyDictionary[FlatBucket, list[Tensor]] = WeakKeyDictionary()
 
     def exchange(self, gradient: Tensor, bucket: FlatBucket, group: Communication) -> Exchange:
         shapes = [matrix_shape(p) for p in bucket.parameters]

@@ -48,7 +48,7 @@ def measure(task: Task) -> list[Record]:
 
 
 def _allocated(device: torch.device) -> int:
-    """Bytes on a GPU, without what the stage before has left: a model and its hooks hold each other."""
+    """Bytes on a GPU, without what the stage before has left: ZeRO-3 and its model hold each other."""
     gc.collect()
     return torch.cuda.memory_allocated() if device.type == "cuda" else 0
 

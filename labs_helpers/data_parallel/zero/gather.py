@@ -1,12 +1,13 @@
 """The all-gather that follows a sharded step, if wanted beside the next forward pass.
 
-Computing has nothing to do with a layer's new weights before it comes to that layer. So the gathers are queued in the
-order of the forward pass, and a hook before each module waits for the buckets of its own parameters.
+A layer's new weights are needed only when the forward pass reaches that layer. So the gathers are queued in the order
+of the forward pass, and a hook before each module waits for the buckets of its own parameters.
 """
 
 from __future__ import annotations
 
 from typing import Any
+from weakref import WeakKeyDictionary, WeakSet
 
 from torch import nn
 
@@ -15,39 +16,38 @@ from labs_helpers.tensor_parallel.communication import Request
 
 
 class ParameterGather:
-    """overlap=False: `start()` ends with all parameters there. overlap=True asks that every parameter is read in the
-    forward pass of a module that holds it, and nowhere else before a `wait()`. Buckets with a parameter whose module
-    has not been called so far, such as a weight that its parent multiplies with, are waited for in `start()`.
+    """overlap=False: `start()` returns when all parameters have arrived. overlap=True requires that every parameter is
+    read only in the forward pass of a module that holds it, or after a `wait()`. `start()` waits for buckets with a
+    parameter whose module has not been called so far, such as a weight that its parent multiplies with.
+
+    The model's hooks keep this object alive, so that a gather which is under way is still waited for when its optimizer
+    is gone. This object refers to modules weakly, so that it does not keep the model alive in turn.
     """
 
     def __init__(self, model: nn.Module, overlap: bool) -> None:
-        self.model, self.overlap = model, overlap
+        self.overlap = overlap
         self.buckets: list[Bucket] = []
         self.under_way: dict[Bucket, Request] = {}
-        self.called: set[nn.Module] = set()
-        self.readers: dict[nn.Module, list[Bucket]] = {}
-        readers = [m for m in model.modules() if any(True for _ in m.parameters(recurse=False))] if overlap else []
-        self.hooks = [m.register_forward_pre_hook(self._before_forward) for m in readers]
+        self.called: WeakSet[nn.Module] = WeakSet()
+        holders = [m for m in model.modules() if any(True for _ in m.parameters(recurse=False))] if overlap else []
+        self.readers: WeakKeyDictionary[nn.Module, list[Bucket]] = WeakKeyDictionary({m: [] for m in holders})
+        self.hooks = [m.register_forward_pre_hook(self._before_forward) for m in holders]
 
     def follow(self, buckets: list[Bucket]) -> None:
         """buckets: those to gather, in the order of the backward pass."""
         self.buckets = buckets
-        if not self.overlap:
-            return
         of = {p: bucket for bucket in buckets for p in bucket.parameters}
-        self.readers = {
-            module: list(dict.fromkeys(of[p] for p in module.parameters(recurse=False) if p in of))
-            for module in self.model.modules()
-        }
+        for module in self.readers:
+            self.readers[module] = list(dict.fromkeys(of[p] for p in module.parameters(recurse=False) if p in of))
 
     def start(self) -> None:
         """Begins to gather all buckets' shards."""
-        unread = {bucket for module, some in self.readers.items() if module not in self.called for bucket in some}
-        at_once = [bucket for bucket in self.buckets if not self.overlap or bucket in unread]
-        # First what is waited for at once: the collectives of a group run one after the other.
-        for bucket in [*at_once, *(b for b in reversed(self.buckets) if b not in at_once)]:
+        # In the one order that all ranks know. Which modules a rank has called decides only what it waits for: ranks
+        # that started their gathers in different orders would write one bucket's parameters into another.
+        for bucket in reversed(self.buckets):
             self.under_way[bucket] = bucket.group.start_gather(bucket.whole, bucket.shard)
-        self.wait(at_once)
+        unread = {bucket for module, some in self.readers.items() if module not in self.called for bucket in some}
+        self.wait([bucket for bucket in self.buckets if not self.overlap or bucket in unread])
 
     def wait(self, buckets: list[Bucket] | None = None) -> None:
         """Until these buckets' parameters, by default all, are there."""

@@ -12,11 +12,12 @@ from torch import nn
 from torch.utils.hooks import RemovableHandle
 
 from labs_helpers.data_parallel.same_model import require_same_model
+from labs_helpers.data_parallel.weak_hooks import WeakHook, check_unhooked
 from labs_helpers.data_parallel.zero.bucket import Bucket, Settings
 from labs_helpers.data_parallel.zero.collectives import FlatCommunication
 from labs_helpers.data_parallel.zero.elementwise import check_elementwise
 from labs_helpers.data_parallel.zero.groups import ParameterGroups
-from labs_helpers.data_parallel.zero.passes import BackwardPasses, check_unwatched
+from labs_helpers.data_parallel.zero.passes import BackwardPasses
 from labs_helpers.data_parallel.zero.used import note_used
 
 
@@ -64,13 +65,13 @@ class ShardedOptimizer(ABC):
         self.find_unused_parameters = find_unused_parameters
         same = (type(self).__name__, self.arrangement, compute_dtype, offload, find_unused_parameters)
         require_same_model(model, self.group, str(same))
-        check_unwatched(model.parameters())
+        check_unhooked(model.parameters())
         self.groups = ParameterGroups(model)
         added = self.groups.add_all(params)
         works_on = torch.device("cpu") if offload else self.settings.device or self.groups.all[0].device
         check_elementwise(optimizer, {**added[0], **options}, works_on)
         self.buckets: list[Bucket] = []
-        self.passes = BackwardPasses(self._begin_pass, self._end_pass)
+        self.passes = BackwardPasses(WeakHook(self._begin_pass), WeakHook(self._end_pass))
         self.hooks: list[RemovableHandle] = []
         self._place(self.groups.all)
         self.optimizer: torch.optim.Optimizer = optimizer([self._pieces(each) for each in added], **options)

@@ -53,12 +53,15 @@ class Layout:
         return flat[rank * self.shard_numel : (rank + 1) * self.shard_numel]
 
     def pieces(self, rank: int) -> list[Piece]:
-        """What lies in the rank's shard, in the tensors' order: at most one piece of each."""
+        """What lies in the rank's shard, in the tensors' order: at most one piece of each. Rank 0 has the tensors
+        without elements, for which an optimizer keeps states too."""
         first = rank * self.shard_numel
         found = []
         for number, (start, n) in enumerate(zip(self.starts, self.numels, strict=False)):
             begin, end = max(start, first), min(start + n, first + self.shard_numel)
-            if begin < end:
+            if n == 0 and rank == 0:
+                found.append(Piece(number, slice(0, 0), slice(0, 0)))
+            elif begin < end:
                 found.append(Piece(number, slice(begin - start, end - start), slice(begin - first, end - first)))
         return found
 

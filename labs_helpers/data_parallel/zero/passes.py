@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 
 class BackwardPasses:
@@ -39,13 +39,3 @@ class BackwardPasses:
             yield
         finally:
             self.sending = before
-
-
-def check_unwatched(parameters: Iterable[nn.Parameter]) -> None:
-    """RuntimeError for parameters whose gradients another wrapper of data_parallel takes: they would be averaged
-    twice."""
-    for p in parameters:
-        hooks = (getattr(p, "_post_accumulate_grad_hooks", None) or {}).values()
-        owners = [getattr(getattr(hook, "func", hook), "__self__", None) for hook in hooks]
-        if any(type(owner).__module__.startswith("labs_helpers.data_parallel") for owner in owners):
-            raise RuntimeError("these gradients are averaged already: remove() the wrapper before you make another")

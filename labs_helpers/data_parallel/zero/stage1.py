@@ -8,13 +8,13 @@ bytes.
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 from torch import nn
 
 from labs_helpers.data_parallel.base import broadcast
 from labs_helpers.data_parallel.buckets import MEGABYTE, fill_buckets
+from labs_helpers.data_parallel.weak_hooks import hook_gradient
 from labs_helpers.data_parallel.zero.bucket import Bucket
 from labs_helpers.data_parallel.zero.gather import ParameterGather
 from labs_helpers.data_parallel.zero.optimizer import ShardedOptimizer
@@ -63,9 +63,8 @@ class ZeRO1(ShardedOptimizer):
         # Gradients arrive from the last layer to the first: in that order the first bucket is full early.
         backward_order = [p for p in reversed(self.groups.names) if p in new]
         for some in fill_buckets(backward_order, self.bucket_bytes):
-            bucket = Bucket(some, self.group, self.settings)
-            self.buckets.append(bucket)
-            self.hooks += [p.register_post_accumulate_grad_hook(partial(self._arrived, bucket)) for p in some]
+            self.hooks += [hook_gradient(p, self._arrived, len(self.buckets)) for p in some]
+            self.buckets.append(Bucket(some, self.group, self.settings))
         self.gather.follow(self.buckets)
 
     def _begin_pass(self) -> None:
@@ -73,9 +72,9 @@ class ZeRO1(ShardedOptimizer):
         for bucket in self.buckets:
             bucket.awaited = sum(p.requires_grad for p in bucket.parameters)
 
-    def _arrived(self, bucket: Bucket, parameter: nn.Parameter) -> None:
+    def _arrived(self, number: int, parameter: nn.Parameter) -> None:
         self.passes.begin()
-        bucket.awaited -= 1
+        self.buckets[number].awaited -= 1
         while self.passes.sending and self.reduced < len(self.buckets) and self.buckets[self.reduced].awaited == 0:
             self._reduce_next()
 

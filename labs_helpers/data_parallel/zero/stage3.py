@@ -18,6 +18,7 @@ import torch
 from torch import nn
 
 from labs_helpers.data_parallel.base import broadcast
+from labs_helpers.data_parallel.weak_hooks import WeakHook, hook_gradient
 from labs_helpers.data_parallel.zero.autograd_hooks import after_backward, before_backward, in_backward
 from labs_helpers.data_parallel.zero.optimizer import ShardedOptimizer
 from labs_helpers.data_parallel.zero.order import Order
@@ -29,7 +30,8 @@ class ZeRO3(ShardedOptimizer):
     """As ShardedOptimizer, and: units: modules or a class of modules, usually the model's blocks. What belongs to none
     of them (embedding, output …) is a unit with the model itself, which stays whole from forward to backward.
 
-    All ranks have to run the same units in the same order. Parameters are whole only as their unit computes: it has to
+    All ranks have to call the same units in the same order: RuntimeError, in the first backward pass and with
+    find_unused_parameters in every one, where they do not. Parameters are whole only as their unit computes: it has to
     be called as a module, and they have to be read inside it. Elsewhere they are NaN in their shapes;
     `whole_parameters()` shows them. p.grad is None after a pass outside no_sync(). Under torch.autocast autograd keeps
     16-bit copies of all weights until backward; compute_dtype does not. Compile what is inside a unit, not the unit.
@@ -52,6 +54,7 @@ class ZeRO3(ShardedOptimizer):
         self.arrangement = f"prefetch={prefetch}, reshard_after_forward={reshard_after_forward}"
         self.order, self.reshard_after_forward = Order(prefetch), reshard_after_forward
         self.found, self.units = find_units(model, units), list[Unit]()
+        self.order_checked = False
         super().__init__(model, optimizer, params, **settings)
         self.shards = ShardReduction(self.group)
         move_buffers(model, self.settings.device)
@@ -61,15 +64,17 @@ class ZeRO3(ShardedOptimizer):
         for bucket in self.buckets:  # for a group that is added later
             bucket.thaw()
         found, self.found = self.found, []  # units are made once, of all parameters
+        names = {module: name or "the model itself" for name, module in self.model.named_modules()}
         for module, mine in found:
-            unit = Unit(mine, self.group, self.settings)
+            unit = Unit(mine, self.group, self.settings, names[module], self.order.started)
             self.units.append(unit)
             self.buckets += unit.buckets
-            before = partial(self._before_forward, unit)
+            # The module keeps this object: without it, its parameters could not be gathered any more.
+            before, after = partial(self._before_forward, unit), partial(self._after_forward, unit)
             self.hooks += [
                 module.register_forward_pre_hook(before, prepend=True, with_kwargs=True),
-                module.register_forward_hook(partial(self._after_forward, unit)),
-                *(p.register_post_accumulate_grad_hook(self.passes.begin) for p in mine if p.requires_grad),
+                module.register_forward_hook(after),
+                *(hook_gradient(p, self.passes.begin) for p in mine if p.requires_grad),
             ]
 
     def _begin_pass(self) -> None:
@@ -84,7 +89,7 @@ class ZeRO3(ShardedOptimizer):
         if in_backward() or not torch.is_grad_enabled():
             return None
         unit.calls += 1
-        return after_backward((args, kwargs), partial(self._after_backward, unit))
+        return after_backward((args, kwargs), WeakHook(self._after_backward, self.units.index(unit)))
 
     def _after_forward(self, unit: Unit, module: nn.Module, args: Any, output: Any) -> None:
         if in_backward():
@@ -92,13 +97,14 @@ class ZeRO3(ShardedOptimizer):
         elif not torch.is_grad_enabled():
             stays = False
         else:
-            certain = before_backward(output, partial(self._before_backward, unit))
+            certain = before_backward(output, WeakHook(self._before_backward, self.units.index(unit)))
             # The model itself comes first in backward. A unit that may not be told when backward reaches it stays, too.
             stays = unit is self.units[0] or not self.reshard_after_forward or (not certain and bool(unit.trained))
         if not stays:
             unit.free()
 
-    def _before_backward(self, unit: Unit) -> None:
+    def _before_backward(self, number: int) -> None:
+        unit = self.units[number]
         self.passes.begin()
         if unit.in_backward:
             return
@@ -107,7 +113,8 @@ class ZeRO3(ShardedOptimizer):
         self.order.next_backward(unit)
         unit.gather()
 
-    def _after_backward(self, unit: Unit) -> None:
+    def _after_backward(self, number: int) -> None:
+        unit = self.units[number]
         unit.calls = max(0, unit.calls - 1)
         if unit.calls:  # it was called several times; gradients arrive when backward has passed all of them
             return
@@ -120,6 +127,7 @@ class ZeRO3(ShardedOptimizer):
         # Not at the arrival of the last gradient, as in stage 2: ranks that use different parameters of a unit would
         # send before different gathers. Where they do, 0 stands for what is missing.
         unit.reduced = True
+        self.order.started.append(f"reduce {unit.name}")
         for bucket in unit.trained:
             self.shards.start(bucket)
 
@@ -131,6 +139,9 @@ class ZeRO3(ShardedOptimizer):
 
     def _end_pass(self) -> None:
         super()._end_pass()
+        if self.find_unused_parameters or not self.order_checked:
+            self.order.require_same(self.group)  # the host waits for it: not in every pass, unless it waits anyway
+            self.order_checked = True
         self.settle()
 
     def settle(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, MutableSequence, Sequence
 from contextlib import contextmanager
 
 import torch
@@ -22,8 +22,16 @@ class Unit:
     has kept views of it in the forward pass, which must find the weights there in the backward pass.
     """
 
-    def __init__(self, parameters: Sequence[nn.Parameter], group: FlatCommunication, settings: Settings):
-        self.group = group
+    def __init__(
+        self,
+        parameters: Sequence[nn.Parameter],
+        group: FlatCommunication,
+        settings: Settings,
+        name: str,
+        started: MutableSequence[str],
+    ) -> None:
+        """name: of `module` in the model. started: a line is added to it whenever the unit starts collectives."""
+        self.group, self.name, self.started = group, name, started
         kinds: dict[tuple[torch.dtype, bool], list[nn.Parameter]] = {}
         for p in parameters:
             kinds.setdefault((p.dtype, p.requires_grad), []).append(p)  # frozen ones have no gradients to send
@@ -48,6 +56,7 @@ class Unit:
         """Begins to gather; nothing if that has been done."""
         if self.gathered or self.requests:
             return
+        self.started.append(f"gather {self.name}")
         for bucket in self.buckets:
             bucket.whole.untyped_storage().resize_(bucket.whole.nbytes)
             if self.copies is None:

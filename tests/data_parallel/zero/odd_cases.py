@@ -6,6 +6,7 @@ import sys
 import cloudpickle
 
 from tests.data_parallel.zero import models
+from tests.tensor_parallel import ranks as on_ranks
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
 cloudpickle.register_pickle_by_value(models)
@@ -103,6 +104,40 @@ def removed(stage, comm):
     return plain, zero.passes.unsent, words, all(p.isfinite().all() for p in weights)
 
 
+def freed(stage, comm):
+    """By option, how much is left of an optimizer and its model that were trained, and then dropped; and whether the
+    model alone still works where only the optimizer was dropped."""
+    import torch
+
+    from labs_helpers.data_parallel.zero.clip import clip_gradients
+
+    group = models.group_of(comm, 2)
+    if group is None:
+        return None
+    batch = models.data(0, 2)[0][comm.rank]
+    kept = []
+
+    def train(keep_loss=False, **options):
+        model = models.Net()
+        zero = models.make(stage, model, "AdamW", group=group, **options)
+        for _ in range(2):
+            loss = models.loss_of(model, batch)
+            loss.backward()
+            clip_gradients(zero, 1.0)
+            zero.step()
+            zero.zero_grad()
+        if keep_loss:  # its graph holds the parameters, as any does
+            kept.append(loss)
+        return [model, zero] if keep_loss else [model, zero, *model.parameters(), *zero.optimizer.state]
+
+    options = [{}, {"find_unused_parameters": True}, {"compute_dtype": torch.bfloat16}, {"offload": "optimizer"}]
+    options += [{"prefetch": False}, {"offload": "parameters"}] if stage[0] == "3" else [{"overlap_gather": True}]
+    found = {str(some): on_ranks.left_over(lambda some=some: train(**some)) for some in options}
+    found["the loss is kept"] = on_ranks.left_over(lambda: train(keep_loss=True))
+    model, _ = train(keep_loss=True, **({"overlap_gather": True} if stage[0] != "3" else {}))
+    return found, bool(models.loss_of(model, batch).isfinite())
+
+
 def refusals(comm):
     """What is said: {what was done: the message}."""
     import torch
@@ -139,6 +174,11 @@ def refusals(comm):
     refused("no such unit", lambda: make("3", units=nn.Conv2d))
     refused("not inside", lambda: make("3", units=[nn.Linear(2, 2)]))
     refused("list", lambda: make("3", tied, units=[tied.blocks]))
+
+    pair = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3))
+    make("3", pair, units=list(pair))
+    first, second = pair[comm.rank], pair[1 - comm.rank]
+    refused("order of units", lambda: second(first(torch.ones(2, 3))).sum().backward())
 
     for stage in ("1", "3"):
         model = models.Net()

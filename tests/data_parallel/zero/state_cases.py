@@ -168,7 +168,8 @@ def peers(comm):
     def make():
         model = models.Net()
         for block in (*model.blocks, model.spare):
-            block.scale = torch.nn.Parameter(block.scale.detach()[None])  # fully_shard takes no scalars
+            block.scale = torch.nn.Parameter(block.scale.detach()[None])  # fully_shard takes no scalars …
+        model.nothing = torch.nn.Parameter(torch.zeros(1, 6))  # … and no parameters without elements
         return model
 
     redundant = make()

@@ -45,6 +45,7 @@ def results():
     several |= {("differs", stage): partial(unit_cases.one_rank_differs, stage) for stage in ("1", "2", "3", "3 kept")}
     several |= {("odd", kept): partial(odd_cases.odd_units, kept) for kept in (False, True)}
     several |= {("removed", stage): partial(odd_cases.removed, stage) for stage in ("1", "2", "3")}
+    several |= {("freed", stage): partial(odd_cases.freed, stage) for stage in STAGES}
     several |= {
         "peers": state_cases.peers,
         "several passes": unit_cases.several_passes,
@@ -180,6 +181,14 @@ def test_removed_the_model_is_plain(results, stage):
         assert plain and not noticed and words.startswith("these gradients are averaged already") and again
 
 
+@pytest.mark.parametrize("stage", STAGES)
+def test_an_optimizer_that_is_dropped_takes_its_model_along(results, stage):
+    for left, works in found(results, "freed", stage):
+        # Stage 3's model needs its optimizer to gather it, so that the two hold each other until a search for garbage.
+        assert all(after == 0 and (before == 0 or stage[0] == "3") for before, after in left.values()), left
+        assert works
+
+
 @pytest.mark.parametrize(
     "what, words",
     [
@@ -195,6 +204,7 @@ def test_removed_the_model_is_plain(results, stage):
         ("no such unit", "there is no Conv2d in the model"),
         ("not inside", "not inside the model: Linear"),
         ("list", "blocks is a list of modules"),
+        ("order of units", "first at collective 1 of this pass:\n  rank 0: gather 0\n  rank 1: gather 1"),
         ("unsent 1", "outside no_sync()"),
         ("unsent 3", "outside no_sync()"),
         ("thawed 1", "blocks.1.down.weight was frozen"),

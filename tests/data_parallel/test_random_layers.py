@@ -1,0 +1,38 @@
+"""Ranks that call different layers, in different orders, get the weights that one process computes."""
+
+from functools import partial
+
+import pytest
+
+from labs_helpers.launch.mpirun import run_on_ranks
+from tests.data_parallel import random_layer_cases
+from tests.data_parallel.random_layer_cases import CONFIGURATIONS, RANKS
+from tests.tensor_parallel import ranks as on_ranks
+
+
+def worst_errors(seeds):
+    """By configuration and seed, the largest error on any rank."""
+    cases = {
+        (number, seed): partial(random_layer_cases.trained, *configuration, seed)
+        for number, configuration in enumerate(CONFIGURATIONS)
+        for seed in seeds(number)
+    }
+    by_rank = run_on_ranks(on_ranks.run_cases, RANKS, cases, timeout=120 + len(cases), env=on_ranks.YIELD)
+    for of_rank in by_rank:
+        for (number, seed), error in of_rank.items():
+            assert not isinstance(error, str), (CONFIGURATIONS[number], seed, error)
+    return {case: max(of_rank[case] for of_rank in by_rank) for case in cases}
+
+
+def check(errors):
+    wrong = [(CONFIGURATIONS[number], seed, error) for (number, seed), error in errors.items() if error > 1e-12]
+    assert not wrong
+
+
+def test_every_wrapper_stage_and_option():
+    check(worst_errors(lambda number: [number]))
+
+
+@pytest.mark.soak
+def test_every_wrapper_stage_and_option_with_many_choices():
+    check(worst_errors(lambda number: range(1000, 1020)))
