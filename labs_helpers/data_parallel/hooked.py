@@ -17,9 +17,9 @@ from labs_helpers.tensor_parallel.communication import Request
 class HookedDDP(DDP, Generic[B]):
     """`make_buckets` says what travels together and in which order, `send` how.
 
-    While the wrapper lives, until `remove()`, a backward pass on the module starts communication, so that every rank has
-    to make it, and `finish()` after it. A bucket goes when it and all buckets before it are complete (see `Arrivals`); what a
-    rank has not used goes in `finish()`.
+    While the wrapper lives, until `remove()`, a backward pass on the module starts communication: every rank has to
+    make it, and `finish()` after it. A bucket goes when it and all buckets before it are complete (see `Arrivals`);
+    what a rank has not used goes in `finish()`.
     """
 
     def __init__(self, module: nn.Module, group: Any = None, **options: Any) -> None:

@@ -21,7 +21,7 @@ class ParameterGroups:
     def add_all(self, params: Iterable[Any] | None) -> list[dict[str, Any]]:
         """The groups, checked. params: parameters, (name, parameter) pairs or groups; None: all of the model's."""
         everything = self.names if params is None else params
-        given: list[Any] = [params] if isinstance(params, torch.Tensor) else list(everything)
+        given: list[Any] = [params] if isinstance(params, torch.Tensor) else _in_order(everything)
         if not given:
             raise ValueError("there are no parameters to optimize")
         if not isinstance(given[0], dict):
@@ -31,7 +31,7 @@ class ParameterGroups:
     def add(self, param_group: Mapping[str, Any]) -> dict[str, Any]:
         """A group, its "params" a list of parameters. ValueError: one that is not the model's, or is there already."""
         given = param_group["params"]
-        given = [given] if isinstance(given, torch.Tensor) else list(given)
+        given = [given] if isinstance(given, torch.Tensor) else _in_order(given)
         members: list[nn.Parameter] = [p[1] if isinstance(p, tuple) else p for p in given]
         before = set(self.all)
         for p in members:
@@ -54,3 +54,9 @@ class ParameterGroups:
         for p in self.all:
             if p.requires_grad and p not in self.trained:
                 raise RuntimeError(f"{self.names[p]} was frozen when it was added, so its gradient was not averaged")
+
+
+def _in_order(given: Iterable[Any]) -> list[Any]:
+    if isinstance(given, set | frozenset):
+        raise TypeError("a set of parameters has another order on each rank: give a list")
+    return list(given)

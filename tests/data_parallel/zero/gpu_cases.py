@@ -109,3 +109,43 @@ def large(stage, settings, comm):
     run(**({"prefetch": True} if stage == "3" else {"overlap_gather": True}))
     overlapped, allocated, held = run(**({"prefetch": True} if stage == "3" else {"overlap_gather": True}))
     return {"same": models.largest_error(overlapped, plain), "allocated": allocated, "held": held}
+
+
+def dropped(comm):
+    """Bytes that are allocated on the GPU after each of 20 wrappers that were trained and dropped, above what one of
+    each kind has left: workspaces, and no models."""
+    import torch
+    from torch import nn
+
+    from labs_helpers.data_parallel.bucketed import BucketedDDP
+    from labs_helpers.data_parallel.overlapped import OverlappedDDP
+
+    device = start(comm)
+    kinds = ["overlapped", "coalesced", "bucketed", "1", "1 all_reduce", "2", "3"]
+
+    def train(kind):
+        blocks = [nn.Sequential(nn.Linear(1024, 1024), nn.GELU()) for _ in range(4)]
+        model = nn.Sequential(*blocks).to(device)
+        if kind[0].isdigit():
+            own = {"units": blocks} if kind == "3" else {"overlap_gather": True, "bucket_mb": 8}
+            wrapper = optimizer = models.make(kind, model, "AdamW", **own)
+        else:
+            make = BucketedDDP if kind == "bucketed" else OverlappedDDP
+            wrapper = make(model, **({"coalesce_mb": 8} if kind == "coalesced" else {}))
+            optimizer = torch.optim.AdamW(model.parameters())
+        for _ in range(2):
+            model(torch.randn(64, 1024, device=device)).square().mean().backward()
+            if not kind[0].isdigit():
+                wrapper.finish()
+            optimizer.step()
+            optimizer.zero_grad()
+
+    left = []
+    for number in range(len(kinds) + 20):
+        kind = kinds[number % len(kinds)]
+        train(kind)
+        if kind == "3":  # its model and it hold each other
+            gc.collect()
+        torch.cuda.synchronize()
+        left.append(torch.cuda.memory_allocated())
+    return [after - left[len(kinds) - 1] for after in left[len(kinds) :]]

@@ -148,7 +148,7 @@ def refusals(comm):
         return None
     said = {}
 
-    def refused(name, function, kinds=(ValueError, RuntimeError)):
+    def refused(name, function, kinds=(ValueError, RuntimeError, TypeError)):
         try:
             function()
             said[name] = "nothing"
@@ -167,6 +167,8 @@ def refusals(comm):
     refused("nothing", lambda: make(params=[]))
     refused("foreign", lambda: make(params=[nn.Parameter(torch.zeros(3))]))
     model = models.Net()
+    refused("set", lambda: make(model=model, params=set(model.parameters())))
+    refused("set in a group", lambda: make(model=model, params=[{"params": set(model.parameters())}]))
     groups = [{"params": model.output.parameters()}, {"params": model.output.bias}]
     refused("twice", lambda: make(model=model, params=groups))
     tied = models.Net()

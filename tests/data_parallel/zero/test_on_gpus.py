@@ -27,6 +27,7 @@ def results():
     cloudpickle.register_pickle_by_value(gpu_cases)
     several = {("trained", i): partial(gpu_cases.trained, *case) for i, case in enumerate(TRAINED)}
     several |= {("large", i): partial(gpu_cases.large, *case) for i, case in enumerate(LARGE)}
+    several["dropped"] = gpu_cases.dropped
     return run_on_ranks(on_ranks.run_cases, min(4, torch.cuda.device_count()), several, timeout=140)
 
 
@@ -51,3 +52,10 @@ def test_overlapped_bit_for_bit_and_nothing_held_beside(results, number):
         assert not isinstance(one, str), one
         assert one["same"] == 0.0
         assert one["allocated"] - one["held"] < 2**20  # Adam's steps, and blocks of 512 bytes
+
+
+def test_twenty_wrappers_that_were_dropped_leave_nothing(results):
+    for of_rank in results:
+        left = of_rank["dropped"]
+        assert not isinstance(left, str), left
+        assert len(left) == 20 and max(left) < 2**20, left

@@ -199,6 +199,8 @@ def test_an_optimizer_that_is_dropped_takes_its_model_along(results, stage):
         ("offload of parameters", "before stage 3"),
         ("nothing", "no parameters to optimize"),
         ("foreign", "shape (3,) is no parameter of the model"),
+        ("set", "give a list"),
+        ("set in a group", "give a list"),
         ("twice", "output.bias is in two groups"),
         ("shared", "output.weight is a parameter of two units, the model itself and output"),
         ("no such unit", "there is no Conv2d in the model"),
