@@ -6,6 +6,7 @@ of the forward pass, and a hook before each module waits for the buckets of its 
 
 from __future__ import annotations
 
+import weakref
 from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
 
@@ -21,7 +22,8 @@ class ParameterGather:
     parameter whose module has not been called so far, such as a weight that its parent multiplies with.
 
     The model's hooks keep this object alive, so that a gather which is under way is still waited for when its optimizer
-    is gone. This object refers to modules weakly, so that it does not keep the model alive in turn.
+    is gone. This object refers to modules weakly, so that it does not keep the model alive in turn. When both are gone
+    it waits itself, since NCCL keeps the memory of a collective that nobody has waited for.
     """
 
     def __init__(self, model: nn.Module, overlap: bool) -> None:
@@ -32,6 +34,7 @@ class ParameterGather:
         holders = [m for m in model.modules() if any(True for _ in m.parameters(recurse=False))] if overlap else []
         self.readers: WeakKeyDictionary[nn.Module, list[Bucket]] = WeakKeyDictionary({m: [] for m in holders})
         self.hooks = [m.register_forward_pre_hook(self._before_forward) for m in holders]
+        weakref.finalize(self, _wait_for, self.under_way).atexit = False
 
     def follow(self, buckets: list[Bucket]) -> None:
         """buckets: those to gather, in the order of the backward pass."""
@@ -63,3 +66,9 @@ class ParameterGather:
     def remove(self) -> None:
         for hook in self.hooks:
             hook.remove()
+
+
+def _wait_for(under_way: dict[Bucket, Request]) -> None:
+    for request in under_way.values():
+        request.wait()
+    under_way.clear()

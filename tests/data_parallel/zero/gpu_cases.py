@@ -26,6 +26,14 @@ def start(comm):
     return torch.device("cuda", comm.rank)
 
 
+def requested():
+    """Bytes of the GPU's memory that tensors have asked for; the allocator may have given each up to 1 MB more."""
+    import torch
+
+    torch.cuda.synchronize()
+    return torch.cuda.memory_stats().get("requested_bytes.all.current", 0)
+
+
 def trained(stage, settings, comm):
     """Errors of weights and optimizer's states against one process on the CPU, in float64; where what is held lies."""
     import torch
@@ -84,8 +92,7 @@ def large(stage, settings, comm):
 
     def run(**more):
         gc.collect()  # a model and its ZeRO hold each other
-        torch.cuda.synchronize()
-        before = torch.cuda.memory_allocated()
+        before = requested()
         torch.manual_seed(0)
         blocks = [nn.Sequential(nn.Linear(1024, 1024), nn.GELU()) for _ in range(12)]
         model = nn.Sequential(nn.Linear(64, 1024), *blocks).to(device)
@@ -101,8 +108,7 @@ def large(stage, settings, comm):
             zero.zero_grad()
         weights = whole_state(zero)["model"]
         del x
-        torch.cuda.synchronize()
-        return weights, torch.cuda.memory_allocated() - before, sum(held_bytes(zero, "cuda").values())
+        return weights, requested() - before, sum(held_bytes(zero, "cuda").values())
 
     plain, _, _ = run(**({"prefetch": False} if stage == "3" else {"overlap_gather": False}))
     # Each run leaves cuBLAS workspaces for the streams that it was the first to use, so the third one is looked at.
@@ -146,6 +152,5 @@ def dropped(comm):
         train(kind)
         if kind == "3":  # its model and it hold each other
             gc.collect()
-        torch.cuda.synchronize()
-        left.append(torch.cuda.memory_allocated())
+        left.append(requested())
     return [after - left[len(kinds) - 1] for after in left[len(kinds) :]]
