@@ -3,7 +3,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import nbformat
@@ -13,6 +12,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from labs_helpers.course.index_page import Result, write_index
 from labs_helpers.course.run_labs import headings, run_lab, to_html
 from labs_helpers.launch.process import ProcessFailed, run
+from tests.processes import PATIENCE_S, eventually, started
 
 ROOT = Path(__file__).parents[2]
 COMMAND = [sys.executable, "-m", "labs_helpers.course.run_labs"]
@@ -133,18 +133,12 @@ def test_an_interrupt_ends_the_kernel(tmp_path):
     source = f"import os, time\nprint(os.getpid(), file=open({str(pid)!r}, 'w'), flush=True)\ntime.sleep(600)"
     write(lab, source)
     command = [*COMMAND, lab, "--out", tmp_path / "out"]
-    running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=ROOT)
-    try:
-        while not (pid.exists() and pid.read_text().strip()):
-            assert running.poll() is None
-            time.sleep(0.01)
+    with started(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=ROOT) as running:
+        assert eventually(lambda: pid.exists() and pid.read_text().strip())
         running.send_signal(signal.SIGINT)
-        printed, _ = running.communicate(timeout=30)
-    finally:
-        running.kill()
-        running.wait()
-    assert running.returncode == 130 and "Interrupted" in printed and "Traceback" not in printed
-    assert not Path("/proc", pid.read_text().strip()).exists()
+        printed, _ = running.communicate(timeout=PATIENCE_S)
+        assert running.returncode == 130 and "Interrupted" in printed and "Traceback" not in printed
+        assert not Path("/proc", pid.read_text().strip()).exists()
 
 
 @pytest.mark.parametrize("arguments", [["absent.ipynb"], ["00_lab.ipynb", "--out", "."]])

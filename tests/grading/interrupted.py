@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from labs_helpers.measure.machine import prepare_triton
 from tests.grading.orphans import END_S, LOOK_S, children, outlived, parent_of_orphans
+from tests.processes import start
 
 if TYPE_CHECKING:
     from tests.grading.class_of_200 import Submission
@@ -80,9 +81,8 @@ def _start(folder: Path, run: Run, stop: tuple[int, int] | None, options: Sequen
     command += ["--class", folder / "class.csv"] if (folder / "class.csv").exists() else []
     environment = os.environ | {"HOME": str(folder / "home"), "TMPDIR": str(folder / "tmp"), "PYTHONPATH": str(ROOT)}
     with open(log, "w") as file:
-        process = subprocess.Popen(
-            command, cwd=folder / "here", env=environment, stdin=subprocess.DEVNULL, stdout=file, stderr=file
-        )
+        streams = {"stdin": subprocess.DEVNULL, "stdout": file, "stderr": file}
+        process = start(command, cwd=folder / "here", env=environment, **streams)
         try:
             while process.poll() is None and monotonic() < deadline:
                 if stop and len(_records(run.out)) >= stop[0]:

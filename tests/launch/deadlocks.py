@@ -8,6 +8,7 @@ from pathlib import Path
 
 from labs_helpers.launch import process
 from labs_helpers.launch.mpirun import run_on_ranks
+from tests.processes import eventually
 
 
 def arrive(folder, comm) -> int:
@@ -20,8 +21,7 @@ def arrive(folder, comm) -> int:
 def arrived(folder, ranks) -> list[int]:
     """The ranks' process numbers; waits until all have arrived."""
     files = [Path(folder, f"{rank}.pid") for rank in range(ranks)]
-    while not all(file.exists() for file in files):
-        os.sched_yield()
+    assert eventually(lambda: all(file.exists() for file in files))
     return [int(file.read_text()) for file in files]
 
 

@@ -2,7 +2,6 @@
 
 import os
 import re
-import time
 from pathlib import Path
 
 import pytest
@@ -10,6 +9,7 @@ from jupyter_client.manager import start_new_kernel
 
 from labs_helpers.launch.cluster import start_cluster, stop_cluster
 from tests.launch.deadlocks import left
+from tests.processes import eventually
 
 ROOT = Path(__file__).parents[2]
 DEADLOCK = """%%px
@@ -132,10 +132,7 @@ def test_a_cluster_ends_with_its_killed_kernel(tmp_path):
     notebook(f"c = start_cluster(2, env={{'TOKEN': {str(tmp_path)!r}}})")
     started = left(str(tmp_path))
     notebook.end()
-    deadline = time.monotonic() + 20
-    while (remaining := left(str(tmp_path))) and time.monotonic() < deadline:
-        os.sched_yield()
-    assert started and remaining == []
+    assert started and eventually(lambda: not left(str(tmp_path)))
 
 
 @pytest.mark.parametrize("ranks", [0, -2, "2"])

@@ -3,7 +3,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +15,7 @@ from labs_helpers.launch.mpirun import RanksFailed, RanksTimeout
 from labs_helpers.launch.namespaces import _started, remove_leftovers
 from labs_helpers.launch.pretend_nodes import can_pretend, pretend_nodes
 from tests.launch.deadlocks import arrive, arrived, everybody_receives_first, expire_on_arrival, left
+from tests.processes import PATIENCE_S, eventually, started
 
 ROOT = Path(__file__).parents[2]
 REASON = can_pretend()
@@ -147,19 +147,13 @@ def test_all_is_gone_when_this_process_is_ended(number, tmp_path):
         "with pretend_nodes(2, '1gbit') as nodes:\n"
         "    nodes.run_on_ranks(everybody_receives_first, 1, sys.argv[1], timeout=600)"
     )
-    caller = subprocess.Popen(
-        [sys.executable, "-c", source, tmp_path],
-        env={**os.environ, "TOKEN": str(tmp_path)},
-        stderr=subprocess.PIPE,
-    )
-    arrived(tmp_path, 2)
-    assert len(ours(caller.pid)) == 3
-    caller.send_signal(number)
-    caller.communicate(timeout=30)
-    deadline = time.monotonic() + 20
-    while (left(str(tmp_path)) or ours(caller.pid)) and time.monotonic() < deadline:
-        os.sched_yield()
-    assert left(str(tmp_path)) == [] and ours(caller.pid) == []
+    command, token = [sys.executable, "-c", source, tmp_path], {"TOKEN": str(tmp_path)}
+    with started(command, env=os.environ | token, stderr=subprocess.PIPE) as caller:
+        arrived(tmp_path, 2)
+        assert len(ours(caller.pid)) == 3
+        caller.send_signal(number)
+        caller.communicate(timeout=PATIENCE_S)
+        assert eventually(lambda: not left(str(tmp_path)) and not ours(caller.pid))
 
 
 @as_root

@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import textwrap
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from hypothesis import strategies as st
 
 from labs_helpers.launch import process
 from labs_helpers.launch.process import ProcessFailed, ProcessTimeout, run
+from tests.processes import PATIENCE_S, eventually, started
 
 needs_setpriv = pytest.mark.skipif(not shutil.which("setpriv"), reason="util-linux's setpriv is not installed")
 
@@ -35,17 +35,8 @@ def alive(pid):
         return False
 
 
-def gone(pid, within_s=10):
-    deadline = time.monotonic() + within_s
-    while alive(pid) and time.monotonic() < deadline:
-        time.sleep(0.01)
-    return not alive(pid)
-
-
 def read_pids(file):
-    deadline = time.monotonic() + 20
-    while not file.exists() and time.monotonic() < deadline:
-        time.sleep(0.01)
+    eventually(file.exists)
     return [int(pid) for pid in file.read_text().split()]
 
 
@@ -215,18 +206,14 @@ def running(tmp_path):
     """A Python process that waits in `run`, and the pids of the tree that it runs."""
     command = [sys.executable, str(TREE), str(tmp_path / "pids"), "hold"]
     source = f"from labs_helpers.launch.process import run\nrun({command!r}, timeout=600)"
-    caller = subprocess.Popen([sys.executable, "-c", source], stderr=subprocess.DEVNULL, cwd=TREE.parents[2])
-    try:
+    with started([sys.executable, "-c", source], stderr=subprocess.DEVNULL, cwd=TREE.parents[2]) as caller:
         yield caller, read_pids(tmp_path / "pids")
-    finally:
-        caller.kill()
-        caller.wait(10)
 
 
 def test_interrupt_ends_the_whole_tree(running):
     caller, pids = running
     caller.send_signal(signal.SIGINT)
-    caller.wait(20)
+    caller.wait(PATIENCE_S)
     assert not any(map(alive, pids))
 
 
@@ -234,11 +221,8 @@ def test_interrupt_ends_the_whole_tree(running):
 def test_command_dies_with_its_killed_caller(running):
     caller, pids = running
     caller.kill()
-    caller.wait(10)
-    ended = gone(pids[0])
-    for pid in pids[1:]:  # a caller that was killed cannot end what the command started
-        os.kill(pid, signal.SIGKILL)
-    assert ended
+    # The command alone: a caller that was killed cannot end what the command started.
+    assert eventually(lambda: not alive(pids[0]))
 
 
 def test_two_runs_at_once_leave_each_other_alone():

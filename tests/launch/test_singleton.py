@@ -2,12 +2,12 @@
 
 import os
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from labs_helpers.launch.process import ProcessFailed, run
+from tests.processes import eventually
 
 ROOT = Path(__file__).parents[2]
 ALONE = """
@@ -36,7 +36,4 @@ def test_nothing_is_left(end, tmp_path):
         told = error.output
     shared, session = map(Path, told.split())
     assert session.is_relative_to(tmp_path)
-    deadline = time.monotonic() + 10
-    while (shared.exists() or list(tmp_path.iterdir())) and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert not shared.exists() and list(tmp_path.iterdir()) == []
+    assert eventually(lambda: not shared.exists() and not list(tmp_path.iterdir()))
