@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from labs_helpers.data_parallel.study import records
 from labs_helpers.measure import results
 from tests.data_parallel.study.slurm import missing, one_machine_slurm
 
@@ -26,7 +27,7 @@ def environ(tmp_path_factory):
         yield environ | {"PYTHONPATH": str(ROOT), "LABS_DEVICE": "cpu", "OMP_NUM_THREADS": "1"}
 
 
-def told(command, environ, timeout=300):
+def told(command, environ, timeout=900):
     run = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=timeout)
     return run.returncode, run.stdout + run.stderr
 
@@ -39,7 +40,8 @@ def test_ranks_of_srun(environ, tmp_path, ranks):
     assert status == 0, said
     rows = results.load(tmp_path / "out.jsonl")
     assert rows["ranks"].max() == ranks and rows["kind"].nunique() == len(kinds)
-    assert said.count("records appended to") == 1
+    # Rank 0 alone records: two writers would record every case twice.
+    assert sum(len(records.select(rows, kind)) for kind in rows["kind"].unique()) == len(rows)
 
 
 def test_torchrun_in_a_batch_job(environ, tmp_path):
