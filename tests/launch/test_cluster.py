@@ -1,6 +1,5 @@
 """The cells of a notebook that uses a cluster, run in a kernel of their own."""
 
-import os
 import re
 from pathlib import Path
 
