@@ -37,14 +37,14 @@ any_decode = given(
 )
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=40)
 @any_decode
 def test_any_shape_stride_and_number_of_parts(**drawn):
     shape_and_parts(**drawn)
 
 
 @pytest.mark.soak
-@settings(max_examples=500, deadline=None, derandomize=True)
+@settings(max_examples=500)
 @any_decode
 def test_any_shape_stride_and_number_of_parts_of_many(**drawn):
     shape_and_parts(**drawn)

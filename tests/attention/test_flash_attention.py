@@ -129,14 +129,14 @@ any_operands = given(
 )
 
 
-@settings(max_examples=15 if HERE.interpreted else 10, deadline=None, derandomize=True)
+@settings(max_examples=15 if HERE.interpreted else 10)
 @any_operands
 def test_any_shape_and_stride(**drawn):
     shape_and_stride(**drawn)
 
 
 @pytest.mark.soak
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=300)
 @any_operands
 def test_any_shape_and_stride_of_many(**drawn):
     shape_and_stride(**drawn)

@@ -33,7 +33,7 @@ dtypes = st.sampled_from(DTYPES)
 # A dtype and an operation that reduces it: complex numbers have no order.
 reductions = st.sampled_from([(d, op) for d in DTYPES for op in OPERATIONS[: 3 if d == "complex64" else None]])
 seeds = st.integers(0, 999)
-derandomized = settings(max_examples=60, derandomize=True, deadline=None)
+derandomized = settings(max_examples=60)
 
 
 def values(size, n, dtype, seed):
@@ -154,7 +154,6 @@ def test_nan_stays_nan_in_max():
 
 
 @given(n=st.integers(0, 200), parts=st.integers(1, 20))
-@settings(derandomize=True, deadline=None)
 def test_chunks_cover_the_vector_and_the_first_are_longer(n, parts):
     bounds = chunk_bounds(n, parts)
     lengths = [stop - start for start, stop in bounds]

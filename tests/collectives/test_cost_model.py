@@ -3,13 +3,12 @@
 import math
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from labs_helpers.collectives import cost_model, interface
 from labs_helpers.collectives.cost_model import Costs, cost, crossover, fit, terms
 
-CALM = settings(derandomize=True, deadline=None)
 POWERS = (2, 4, 8, 64)
 MODELS = sorted(cost_model._MODELS)
 
@@ -62,7 +61,6 @@ def test_several_nodes_add_the_messages_between_them():
     assert terms("allreduce", "hierarchical", 4, nodes=4).sent == terms("allreduce", "rabenseifner", 4).sent
 
 
-@CALM
 @given(alpha=st.floats(1e-8, 1e-3), beta=st.floats(1e-12, 1e-7))
 def test_the_fit_finds_the_numbers_that_made_the_times(alpha, beta):
     sizes = [8 * 4**i for i in range(12)]
@@ -93,7 +91,6 @@ def test_a_fit_of_too_little_says_so(sizes, seconds, word):
         fit(sizes, seconds)
 
 
-@CALM
 @given(ranks=st.integers(3, 64), alpha=st.floats(1e-8, 1e-3), beta=st.floats(1e-12, 1e-7), gamma=st.floats(0, 1e-8))
 def test_at_the_crossover_both_take_the_same_time_and_beyond_it_fewer_bytes_win(ranks, alpha, beta, gamma):
     costs = Costs(alpha, beta, gamma)

@@ -29,4 +29,4 @@ def _keep_in_different_orders(comm):
 
 
 def test_ranks_end_that_kept_windows_in_different_orders():
-    run_on_ranks(_keep_in_different_orders, 2, timeout=20)
+    run_on_ranks(_keep_in_different_orders, 2, timeout=100)

@@ -52,7 +52,7 @@ def failure(kind, function, size, *args, **limits):
 
 
 @given(size=st.integers(1, 9), count=st.integers(0, 20), dtype=st.sampled_from(["f4", "f8", "i2", "i8", "c16", "?"]))
-@settings(deadline=None, derandomize=True, max_examples=40)
+@settings(max_examples=40)
 def test_blocks_go_round_any_number_of_ranks(size, count, dtype):
     blocks = [np.arange(count).astype(dtype) + np.array(rank).astype(dtype) for rank in range(size)]
     ran = practice(shift, size, blocks)

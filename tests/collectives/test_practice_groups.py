@@ -39,7 +39,7 @@ SIZES = {"size": st.integers(1, 6), "count": st.integers(0, 5), "seed": st.integ
 
 
 @given(**SIZES, dtype=st.sampled_from(["f8", "f4", "f2", "i8", "u1", "c16", "?"]))
-@settings(deadline=None, derandomize=True, max_examples=30)
+@settings(max_examples=30)
 def test_what_moves_arrives_where_it_belongs(size, count, seed, dtype):
     everyone = np.random.default_rng(seed).integers(0, 9, (size, size, count)).astype(dtype)
     root = seed % size
@@ -67,7 +67,7 @@ def test_what_moves_arrives_where_it_belongs(size, count, seed, dtype):
 
 
 @given(**SIZES, dtype=st.sampled_from(["f8", "f4", "f2", "i8", "u1"]), op=st.sampled_from([np.add, np.maximum]))
-@settings(deadline=None, derandomize=True, max_examples=30)
+@settings(max_examples=30)
 def test_what_is_reduced_is_reduced_over_all_ranks(size, count, seed, dtype, op):
     everyone = np.random.default_rng(seed).integers(0, 9, (size, size, count)).astype(dtype)
     before, expected = everyone.copy(), op.reduce(everyone, 0, dtype=everyone.dtype)
@@ -92,7 +92,7 @@ def test_what_is_reduced_is_reduced_over_all_ranks(size, count, seed, dtype, op)
 
 
 @given(pairs=st.lists(st.tuples(st.integers(0, 2), st.integers(-2, 2)), min_size=1, max_size=7))
-@settings(deadline=None, derandomize=True, max_examples=40)
+@settings(max_examples=40)
 def test_split_orders_by_key_then_by_rank(pairs):
     def program(comm):
         group = comm.Split(*pairs[comm.rank])
@@ -154,7 +154,7 @@ def test_objects_are_copied_and_arguments_dealt_out():
 def raised(call, size=2):
     """The error that ended a run."""
     with pytest.raises((RankFailed, Deadlock, PracticeTimeout)) as caught:
-        practice_groups(call, size, timeout=5)
+        practice_groups(call, size, timeout=60)
     return caught.value.error if isinstance(caught.value, RankFailed) else caught.value
 
 

@@ -23,7 +23,7 @@ def _long_blocks(comm):
 
 
 def test_long_blocks():
-    assert run_on_ranks(_long_blocks, 3, timeout=30) == [[], [], []]
+    assert run_on_ranks(_long_blocks, 3, timeout=100) == [[], [], []]
 
 
 def test_without_the_system_s_leave_the_blocks_go_through_shared_memory():
@@ -31,7 +31,7 @@ def test_without_the_system_s_leave_the_blocks_go_through_shared_memory():
         single_copy._process_vm_readv = lambda: None
         return _long_blocks(comm)
 
-    assert run_on_ranks(forbidden, 3, timeout=30) == [[], [], []]
+    assert run_on_ranks(forbidden, 3, timeout=100) == [[], [], []]
 
 
 class Alone:

@@ -88,7 +88,7 @@ def test_copying_again_changes_nothing(folders):
 def test_a_copy_names_the_kernel_as_jupyterlab_does(folders):
     """Else JupyterLab would write its own metadata on opening, and mark the lab as changed."""
     metadata = nbformat.read(folders[1] / "02_fused.ipynb", as_version=4).metadata
-    client = NotebookClient(new_notebook(), kernel_name="python3", startup_timeout=30)
+    client = NotebookClient(new_notebook(), kernel_name="python3", startup_timeout=100)
     spec = client.create_kernel_manager().kernel_spec
     client.execute()  # takes language_info from the kernel's own reply
     assert metadata.kernelspec == {"name": "python3", "display_name": spec.display_name, "language": spec.language}
@@ -209,7 +209,7 @@ def test_unknown_exercises_are_answered_with_a_list(folders, which, listed):
         reset(which, *folders)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.lists(st.sampled_from(["def one(): ...", "def one(): return 1", "one = None"]), max_size=4), st.data())
 def test_reset_loses_no_code_and_leaves_one_exercise(attempts, data):
     original = lab()

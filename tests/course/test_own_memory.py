@@ -49,7 +49,7 @@ def test_a_thread_keeps_its_memory_from_call_to_call():
     own_of, found = OnEachRank(names["f"]), []
     thread = Thread(target=lambda: found.extend([own_of(1), own_of(2)]))
     thread.start()
-    thread.join(5)
+    thread.join(100)
     assert found == [1, 2] and own_of(3) == 1 and names["BOX"] == []
 
 

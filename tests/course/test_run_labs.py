@@ -35,7 +35,7 @@ def write(path, *sources):
 
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory):
-    """(folder of the notebooks, out, what was printed) of a run over labs that go well and labs that fail."""
+    """(folder of the notebooks, out, what was printed) of runs over labs that go well and labs that fail."""
     labs, out = tmp_path_factory.mktemp("my labs"), tmp_path_factory.mktemp("out")
     write(labs / "00_start.ipynb", "# Start here", "x = 1", "# Sums", FIGURE)
     write(labs / "01_error.ipynb", "# Errors", "x = 1", "# Division <by 0>", "1 / 0", "print('never')")
@@ -44,11 +44,18 @@ def ran(tmp_path_factory):
     (labs / "04_damaged.ipynb").write_text("{")
     write(labs / "05_last.ipynb", "print('the ' + 'end')")
     before = {path: path.read_bytes() for path in labs.iterdir()}
-    with pytest.raises(ProcessFailed) as caught:
-        run([*COMMAND, *sorted(before), "--out", out, "--cell-timeout", "5"], timeout=100, cwd=ROOT)
-    assert caught.value.returncode == 1
+
+    def printed(*arguments):
+        with pytest.raises(ProcessFailed) as caught:
+            run([*COMMAND, *arguments, "--out", out], timeout=100, cwd=ROOT)
+        assert caught.value.returncode == 1
+        return caught.value.output
+
+    slow = labs / "03_slow.ipynb"  # by itself: a busy machine shall not be too slow for the others
+    of_slow = printed(slow, "--cell-timeout", "1")
+    of_others = printed(*sorted(before.keys() - {slow}))
     assert {path: path.read_bytes() for path in labs.iterdir()} == before
-    return labs, out, caught.value.output
+    return labs, out, of_others + of_slow
 
 
 def test_a_lab_that_runs_through_has_one_line(ran):
@@ -62,9 +69,9 @@ def test_each_lab_is_judged(ran):
         ["✓", "00_start"],
         ["✗", "01_error"],
         ["✗", "02_dies"],
-        ["✗", "03_slow"],
         ["✗", "04_damaged"],
         ["✓", "05_last"],
+        ["✗", "03_slow"],
     ]
 
 
@@ -75,7 +82,7 @@ def test_each_lab_is_judged(ran):
         "ZeroDivisionError: division by zero",
         "its kernel died",
         "last words",
-        "lab 03 · cell 2/2 · Slow\n  it ran longer than 5 s",
+        "lab 03 · cell 2/2 · Slow\n  it ran longer than 1 s",
         "04_damaged.ipynb is not a notebook",
     ],
 )

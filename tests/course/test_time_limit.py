@@ -64,12 +64,14 @@ def test_in_another_thread_too():
 
     thread = threading.Thread(target=run)
     thread.start()
-    thread.join(10)
+    thread.join(100)
     assert ended == [0.1]
 
 
-def test_waiting_is_no_endless_loop_until_it_takes_far_too_long():
+def test_waiting_is_no_endless_loop_until_it_takes_far_too_long(monkeypatch):
+    monkeypatch.setattr(module, "PATIENCE", 1000)
     over(0.1, time.sleep, 0.2)
+    monkeypatch.setattr(module, "PATIENCE", 2)
     with pytest.raises(TimeLimit):
         over(0.1, time.sleep, 30)
 

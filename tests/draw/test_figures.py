@@ -5,7 +5,7 @@ import numpy as np
 import pandas
 import PIL.Image
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.text import Text
 
@@ -147,7 +147,6 @@ def test_names_at_the_ends_of_curves_do_not_overlap_and_stay_in_the_figure():
     assert [name for _, name in ends] == [f"curve {i}" for i in range(6)]
 
 
-@settings(deadline=None, derandomize=True)
 @given(st.lists(st.floats(-1e4, 1e4), max_size=12).map(sorted), st.floats(0.1, 100))
 def test_moved_apart_as_little_as_it_takes(values, step):
     moved = labels._apart(values, step)

@@ -43,7 +43,7 @@ def agrees(a, b, c, **keywords):
 size = st.one_of(st.integers(1, 40), st.sampled_from([63, 64, 65, 100, 129]))
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=40)
 @given(
     M=size,
     N=size,

@@ -152,7 +152,7 @@ def expect_no_spills(configs):
 
 
 @on_hopper
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=60)
 @given(
     M=st.integers(1, 700),
     N=st.integers(1, 90).map(lambda n: 8 * n),

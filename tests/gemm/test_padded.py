@@ -41,7 +41,7 @@ def like_hopper(a, b, c, config, d_strides):
     return launch
 
 
-@settings(max_examples=50, deadline=None, derandomize=True)
+@settings(max_examples=50)
 @given(
     M=st.integers(1, 70),
     N=st.integers(1, 70),
@@ -69,7 +69,7 @@ def test_any_shape_and_stride(M, N, K, half, seed, layouts, also):
         expect_close(f"{M}×{N}×{K}", d, exact, matmul_bound(exact, magnitude, K, dtype), "float32")
 
 
-@settings(max_examples=30, deadline=None, derandomize=True)
+@settings(max_examples=30)
 @given(
     sizes=st.lists(st.tuples(st.integers(1, 40), st.integers(1, 300)), min_size=1, max_size=3),
     layouts=st.tuples(*[st.sampled_from(sorted(LAYOUTS))] * 3),

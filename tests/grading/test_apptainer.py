@@ -75,7 +75,7 @@ def test_settings_that_would_add_binds_are_not_passed_on(monkeypatch):
 
 
 def test_the_definition_is_printed_and_names_what_there_is():
-    printed = subprocess.run([sys.executable, "-m", apptainer.__name__], capture_output=True, text=True, timeout=30)
+    printed = subprocess.run([sys.executable, "-m", apptainer.__name__], capture_output=True, text=True, timeout=100)
     assert printed.stdout == DEFINITION
     files = DEFINITION.partition("%files\n")[2].partition("\n\n")[0]
     for line in files.splitlines():

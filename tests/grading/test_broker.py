@@ -50,7 +50,7 @@ def answer(source, name="shift", exercise="06/1"):
 def shifted(remote, size, n):
     sends = [np.arange(n) + 100 * rank for rank in range(size)]
     recvs = [np.zeros(n, int) for _ in range(size)]
-    ran = practice(lambda comm: remote(comm, sends[comm.rank], recvs[comm.rank]), size, timeout=20)
+    ran = practice(lambda comm: remote(comm, sends[comm.rank], recvs[comm.rank]), size, timeout=100)
     return ran, all(np.array_equal(recv, np.arange(n) + 100 * ((r - 1) % size)) for r, recv in enumerate(recvs))
 
 

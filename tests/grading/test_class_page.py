@@ -120,7 +120,7 @@ def test_the_histogram_counts_everybody_once_and_says_so_in_words():
         assert 0 <= max(heights) <= 174
 
 
-@settings(max_examples=40, deadline=None, database=None, derandomize=True)
+@settings(max_examples=40)
 @given(st.lists(hostile, min_size=6, max_size=6))
 def test_nothing_of_a_submission_becomes_a_tag_an_attribute_or_style(words):
     def made(one, two, three, four, five, six):

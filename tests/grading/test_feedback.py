@@ -106,7 +106,7 @@ def test_an_endless_loop_is_named():
     )
 
 
-@settings(max_examples=60, deadline=None, database=None, derandomize=True)
+@settings(max_examples=60)
 @given(st.lists(hostile, min_size=8, max_size=8))
 def test_nothing_of_a_submission_becomes_a_tag_an_attribute_or_style(words):
     def made(one, two, three, four, five, six, seven, eight):

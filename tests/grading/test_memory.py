@@ -73,7 +73,7 @@ print(was_full(os.wait4(child, 0)[2]))
 @pytest.mark.parametrize("count, told", [(10**6, "(True, True)True\n"), (200, "(False, False)False\n")])
 def test_a_process_at_its_limit_knows_and_its_parent_knows_when_it_has_died(count, told):
     command = [sys.executable, "-c", FORKED.format(count=count)]
-    assert run_in_jail(command, [COURSE], Limits(memory=2**30), timeout=20) == told
+    assert run_in_jail(command, [COURSE], Limits(memory=2**30), timeout=100) == told
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="Linux counts processes' memory")

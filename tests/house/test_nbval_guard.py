@@ -29,12 +29,12 @@ NOTEBOOKS = {
     ],
     "dies": ["import os\nos._exit(0)", "x = 1"],
     "dies_between_cells": [
-        "import os, threading, time\nthreading.Thread(target=lambda: (time.sleep(0.1), os._exit(0))).start()",
+        "import os, threading, time\nthreading.Thread(target=lambda: (time.sleep(1), os._exit(0))).start()",
         "time.sleep(600)",
         "x = 1",
     ],
     "crashes": ["import os\nos.kill(os.getpid(), 11)", "x = 1"],
-    "floods": ["import time\nwhile True: print('x' * 10_000); time.sleep(0.001)", "x = 1"],
+    "floods": ["import time\nwhile True: print('x' * 100_000); time.sleep(0.001)", "x = 1"],
     "chatters_within_the_limit": ["for i in range(2000): print('x' * 1000)"],
 }
 LIMIT_S = 3

@@ -97,7 +97,7 @@ def test_uses_within_each_other_and_side_by_side_do_not_meet():
         )
         beside = subprocess.Popen([sys.executable, "-c", other], stdout=subprocess.PIPE)
         assert outer.run_on_ranks(host, 1, timeout=60) == [(0, "node0"), (1, "node1")]
-        assert beside.communicate(timeout=60)[0] == b"[2, 2]\n"
+        assert beside.communicate(timeout=100)[0] == b"[2, 2]\n"
         assert len(ours()) == 3 + 2 and ours(beside.pid) == []
 
 
@@ -169,7 +169,7 @@ def test_what_a_killed_process_left_is_removed_by_the_next_and_nothing_else():
     try:
         remove_leftovers()
         assert [name for name in names if (module.NAMES / name).exists()] == [alive, "pretended-not-ours"]
-        assert inside.wait(10) == -signal.SIGKILL
+        assert inside.wait(100) == -signal.SIGKILL
     finally:
         inside.kill()
         for name in names:

@@ -31,7 +31,7 @@ def test_the_commit_says_when_there_are_changes(tmp_path, monkeypatch):
     def git(*arguments):
         identity = ["-c", "user.name=x", "-c", "user.email=x@example.org", "-c", "commit.gpgsign=false"]
         command = ["git", "-C", str(tmp_path), *identity, *arguments]
-        return subprocess.run(command, capture_output=True, text=True, timeout=30, check=True).stdout.strip()
+        return subprocess.run(command, capture_output=True, text=True, timeout=100, check=True).stdout.strip()
 
     monkeypatch.delenv("LABS_COMMIT", raising=False)
     monkeypatch.setattr(provenance, "ROOT", tmp_path)

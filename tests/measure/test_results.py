@@ -35,8 +35,6 @@ places = st.fixed_dictionaries({"machine": st.sampled_from("ab")}, optional={"se
 placed = st.builds(lambda record, on: record | {"on": on}, records, places)
 in_one_folder = settings(
     max_examples=50,
-    deadline=None,
-    derandomize=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 
@@ -305,7 +303,7 @@ def test_two_processes_appending_at_once_lose_nothing(tmp_path):
             writer.stdin.write("go\n")
             writer.stdin.flush()
         for writer in writers:
-            writer.communicate(timeout=60)
+            writer.communicate(timeout=100)
             assert writer.returncode == 0
     finally:
         for writer in writers:

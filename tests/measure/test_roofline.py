@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from labs_helpers.measure.roofline import Work, attainable, bound, elementwise_work, matmul_work, predicted_ms
@@ -24,7 +24,6 @@ def test_elementwise_work_of_a_float32_add():
     assert work.intensity == pytest.approx(1 / 12)
 
 
-@settings(deadline=None, derandomize=True)
 @given(flops=positive, nbytes=positive, bandwidth=positive, rate=positive)
 def test_time_bound_and_roof_agree(flops, nbytes, bandwidth, rate):
     work, roofs = Work("some", flops, nbytes), Roofs(bandwidth, rate, "float16")

@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch.profiler import record_function
 
@@ -169,7 +169,6 @@ events = st.lists(
 )
 
 
-@settings(deadline=None, derandomize=True)
 @given(events)
 def test_busy_and_launches_agree_with_counting_microseconds(some):
     working = [event for event in some if event["cat"] in ("kernel", "gpu_memcpy", "gpu_memset")]

@@ -15,7 +15,7 @@ from tests.planted import planted
 from tests.transformer import independent
 from tests.transformer.independent import GROUPED, randomised
 
-CALM = settings(derandomize=True, deadline=None, max_examples=40)
+CALM = settings(max_examples=40)
 
 
 def agrees(model_class=Transformer, attention=plain, config=GROUPED):

@@ -12,7 +12,7 @@ from labs_helpers.attention.lab05.checks.bounds import gradient_bounds
 from labs_helpers.attention.lab05.checks.cases import Case
 
 
-@settings(max_examples=25, deadline=None, derandomize=True)
+@settings(max_examples=25)
 @given(Lq=st.integers(1, 6), more=st.integers(0, 4), causal=st.booleans(), cap=st.sampled_from([None, 0.8, 30.0]))
 def test_the_gradients_are_those_of_autograd(Lq, more, causal, cap):
     generator = torch.Generator().manual_seed(Lq)
@@ -55,7 +55,7 @@ def test_half_a_percent_of_a_tile_too_much_is_beyond_the_bounds(dtype):
     assert ((1.005 * dq - exact.dq).abs() > bound).any()
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=40)
 @given(
     Lq=st.integers(1, 40),
     Lk=st.integers(1, 40),

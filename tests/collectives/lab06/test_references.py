@@ -13,7 +13,7 @@ SIZES = st.integers(1, 8)
 LENGTHS = st.integers(0, 40)
 DTYPES = st.sampled_from([np.float64, np.float32, np.int32, np.uint8])
 OPS = st.sampled_from([np.add, np.maximum, np.minimum, np.multiply])
-few = settings(max_examples=40, derandomize=True, deadline=None)
+few = settings(max_examples=40)
 
 
 def vectors(size, n, dtype):

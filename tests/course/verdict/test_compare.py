@@ -17,7 +17,7 @@ def product(K, dtype, seed, scale=1.0):
     return a, b, exact, matmul_bound(exact, magnitude, K, dtype)
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=40)
 @given(K=st.integers(1, 2000), seed=st.integers(0, 99), half=st.booleans(), scale=st.sampled_from([1e-3, 1.0, 1e3]))
 def test_float32_accumulation_with_one_rounding_passes(K, seed, half, scale):
     dtype = torch.float16 if half else torch.float32

@@ -22,7 +22,7 @@ def told(monkeypatch):
         watch = Watch(store, 0, 2, lambda: (7, "wrappers"), timeout, silence, words.put)
         running.append(watch)
         watch.start()
-        return words.get(timeout=20)
+        return words.get(timeout=100)
 
     yield said
     for watch in running:
@@ -79,4 +79,4 @@ def test_without_its_store_a_rank_ends():
 
     words = Queue()
     Watch(Gone(), 1, 2, lambda: (0, "the beginning"), FOREVER, FOREVER, words.put).start()
-    assert words.get(timeout=20) == "rank 0, which keeps the store, does not answer. Rank 1 ends."
+    assert words.get(timeout=100) == "rank 0, which keeps the store, does not answer. Rank 1 ends."

@@ -9,7 +9,7 @@ from labs_helpers.gemm.lab02.tile_cache import in_groups, tile_misses, wave_rows
 from labs_helpers.measure.machine import this_machine
 
 
-@settings(max_examples=30, deadline=None, derandomize=True)
+@settings(max_examples=30)
 @given(tiles_m=st.integers(1, 9), tiles_n=st.integers(1, 9), group=st.integers(1, 12))
 def test_every_tile_once_group_after_group(tiles_m, tiles_n, group):
     order = [tuple(t) for t in exercises.tile_order(tiles_m, tiles_n, group, device=this_machine().device).tolist()]
@@ -20,7 +20,7 @@ def test_every_tile_once_group_after_group(tiles_m, tiles_n, group):
 tiles = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), max_size=40)
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=60)
 @given(order=tiles, capacity=st.integers(1, 14), wave=st.integers(1, 5))
 def test_misses_lie_between_each_strip_once_and_every_use(order, capacity, wave):
     strips = {("A", i) for i, _ in order} | {("B", j) for _, j in order}
@@ -29,7 +29,7 @@ def test_misses_lie_between_each_strip_once_and_every_use(order, capacity, wave)
     assert tile_misses(order, len(strips) + 1, wave) == len(strips)
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=40)
 @given(order=tiles, capacity=st.integers(1, 14))
 def test_least_recently_used_against_a_list(order, capacity):
     """An independent cache: a list, the most recent strip last."""
