@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from labs_helpers.launch.process import end_marked, put_mark
 
 T = TypeVar("T")
-PATIENCE_S = 100.0  # only guards against hanging; below pytest's own time limit, which names no cause
+PATIENCE_S = 200.0  # only guards against hanging; below pytest's own time limit, which names no cause
 
 
 def start(command: Sequence[str | os.PathLike[str]], **options: Any) -> subprocess.Popen:

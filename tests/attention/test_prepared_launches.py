@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 def test_the_launcher_gets_the_same_arguments_forward_backward_and_in_a_decode():
     environment = {k: v for k, v in os.environ.items() if k != "TRITON_INTERPRET"} | {"PYTHONPATH": str(ROOT)}
     command = [sys.executable, str(Path(__file__).with_name("prepared_launch_worker.py"))]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=140, env=environment)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment)
     assert done.returncode == 0, done.stderr[-2000:]
     answer = json.loads(done.stdout.splitlines()[-1])
     assert answer["different"] == []

@@ -28,7 +28,7 @@ def test_every_algorithm_agrees_with_native(ranks):
 @pytest.mark.parametrize("arguments", [[], ["--validate"]])
 def test_every_algorithm_agrees_with_native_for_more_dtypes(ranks, arguments):
     more = ["float64", "float32", "int32", "uint8", "complex128", "int64", "int8", "complex64", "float16"]
-    assert "cases agree" in mpirun(SCRIPT, ranks, *arguments, "--dtypes", *more, timeout=140)[0]
+    assert "cases agree" in mpirun(SCRIPT, ranks, *arguments, "--dtypes", *more, timeout=300)[0]
 
 
 @pytest.mark.parametrize("ranks, ranks_per_node", [pytest.param(4, 2, marks=pytest.mark.soak), (7, 3)])

@@ -21,7 +21,7 @@ def answer():
         pytest.skip("this Triton's Gluon is another")
     environment = {k: v for k, v in os.environ.items() if k != "TRITON_INTERPRET"} | {"PYTHONPATH": str(ROOT)}
     command = [sys.executable, str(Path(__file__).with_name("prepared_launch_worker.py"))]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=140, env=environment)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment)
     assert done.returncode == 0, done.stderr[-2000:]
     return json.loads(done.stdout.splitlines()[-1])
 

@@ -47,7 +47,7 @@ def ran(tmp_path_factory):
 
     def printed(*arguments):
         with pytest.raises(ProcessFailed) as caught:
-            run([*COMMAND, *arguments, "--out", out], timeout=100, cwd=ROOT)
+            run([*COMMAND, *arguments, "--out", out], timeout=300, cwd=ROOT)
         assert caught.value.returncode == 1
         return caught.value.output
 

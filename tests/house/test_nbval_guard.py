@@ -49,7 +49,7 @@ def nbval(folder, *options):
     command = [sys.executable, "-m", "pytest", "-p", "tests.nbval_guard", "-p", "no:cacheprovider"]
     command += ["--nbval", "--nbval-current-env", f"--nbval-cell-timeout={LIMIT_S}", "--color=no"]
     command += ["-c", ROOT / "pyproject.toml", "--rootdir", folder, folder]
-    return run([*command, *options], cwd=ROOT, timeout=100)
+    return run([*command, *options], cwd=ROOT, timeout=300)
 
 
 @pytest.fixture(scope="module")

@@ -10,14 +10,7 @@ from labs_helpers.launch.mpirun import run_on_ranks
 from tests.tensor_parallel import ranks as on_ranks
 
 HERE = Path(__file__).parent
-LIMIT_S = 280  # four times what two busy cores take
-
-
-def pytest_collection_modifyitems(items):
-    """Whichever test comes first waits for all."""
-    for item in items:
-        if item.path.parent == HERE:
-            item.add_marker(pytest.mark.timeout(LIMIT_S + 20))
+LIMIT_S = 280  # four times what two busy cores take, and below pytest's own limit
 
 
 @pytest.fixture(scope="session")

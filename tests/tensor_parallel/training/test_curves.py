@@ -67,7 +67,7 @@ def results(folder):
     }
     rounds = [*map(runs.in_rounds, (first, copies, going_on, others))]
     cloudpickle.register_pickle_by_value(runs)
-    by_rank = run_on_ranks(runs.several, 4, sum(rounds, []), timeout=140, env=on_ranks.YIELD)
+    by_rank = run_on_ranks(runs.several, 4, sum(rounds, []), timeout=300, env=on_ranks.YIELD)
     names = {name: None for found in by_rank for name in found}
     return {name: [found[name] for found in by_rank if name in found] for name in names}
 
