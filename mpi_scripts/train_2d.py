@@ -39,11 +39,8 @@ def main() -> None:
 
 def train(comm) -> None:
     settings = options.parse(sys.argv[1:], __doc__, comm.size)
-    import torch
-
     from labs_helpers.tensor_parallel.training.run import train
 
-    torch.set_num_threads(settings.threads)
     report = train(comm, settings, say=lambda line: print(line, flush=True))
     cores_here = cores.count_cores(comm)
     print(report)

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import linecache
 import re
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from difflib import get_close_matches
 
+from labs_helpers.course.interrupted import where_interrupted
 from labs_helpers.course.scoreboard import SCORES, WRONG
 from labs_helpers.course.wrap import wrap
 
@@ -103,20 +105,22 @@ CELLS = Cells()
 
 
 def watch() -> None:
-    """Notes each cell from now on, and explains a name that a forgotten cell defines; once is enough."""
+    """Notes each cell from now on, explains a name that a forgotten cell defines, and says in a few lines where an
+    interrupt met a cell; once is enough."""
     shell = _shell()
     if shell is None or getattr(shell, "tile_to_cluster", False):
         return
     shell.tile_to_cluster = True
     shell.events.register("post_run_cell", CELLS.note)
     if not shell.custom_exceptions:  # another's stays
-        shell.set_custom_exc((NameError,), _explain)
+        shell.set_custom_exc((NameError, KeyboardInterrupt), _explain)
 
 
 def _explain(shell, kind, error, tb, tb_offset=None) -> None:
-    """Shows a NameError: in our words where a forgotten cell is its cause, else as IPython does."""
-    words = why_missing(error, tb)
+    """Shows an interrupt in our words, and a NameError where a forgotten cell is its cause; else as IPython does."""
+    words = where_interrupted(error, tb) if isinstance(error, KeyboardInterrupt) else why_missing(error, tb)
     if words:
+        sys.last_type, sys.last_value, sys.last_traceback = kind, error, tb  # for %tb and %debug
         shell._showtraceback(kind, error, wrap(f"{WRONG} {words}").splitlines())
     else:
         shell.showtraceback((kind, error, tb), tb_offset=tb_offset, running_compiled_code=True)

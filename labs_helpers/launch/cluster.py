@@ -116,7 +116,7 @@ class Cluster:
         not_watched = "0"  # the guard below ends it with this process; which of its threads starts it is not known
         config.MPIEngineSetLauncher.mpi_cmd = [sys.executable, keeper.__file__, not_watched, flavour.mpirun]
         config.MPIEngineSetLauncher.environment = (
-            flavour.environment(self._folder, memory) | singleton.environment() | env
+            flavour.environment(self._folder, memory, self.ranks) | singleton.environment() | env
         )
         config.LocalControllerLauncher.environment = env
         config.LocalControllerLauncher.connection_info_timeout = timeout

@@ -70,12 +70,13 @@ class Flavour:
         Ranks that are killed leave Open MPI's files behind: on one host, folders that the caller removes
         afterwards may be named for them, `session` (any file system) and `shared_memory` (see there).
         """
+        threads = {"OMP_NUM_THREADS": str(max(1, len(own_cores()) // ranks_here))} if session is not None else {}
         if self.name != "Open MPI":
-            return {}
+            return threads
         folders = dict.fromkeys(SESSION_FOLDER, session) | dict.fromkeys(SHARED_MEMORY_FOLDER, shared_memory)
         given = {name: folder for name, folder in folders.items() if folder is not None}
         crowded = 2 * ranks_here > len(own_cores())
-        return OPEN_MPI | given | (QUICK_START if session is not None else {}) | (YIELD if crowded else {})
+        return OPEN_MPI | given | threads | (QUICK_START if session is not None else {}) | (YIELD if crowded else {})
 
 
 def own_cores() -> set[int]:

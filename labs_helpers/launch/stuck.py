@@ -23,11 +23,19 @@ class Frame:
     file: str
     line: int
 
+    @property
+    def place(self) -> str:
+        """Such as: shift, line 3 of cell [5]"""
+        return f"{self.function}, line {self.line} of {cell_of(self.file) or Path(self.file).name}"
+
+    @property
+    def source(self) -> str:
+        """The line's text, '' where it is not to be had."""
+        return linecache.getline(self.file, self.line).strip()
+
     def __str__(self) -> str:
         """Such as: shift, line 3 of cell [5]: comm.Send(block, right)"""
-        source = linecache.getline(self.file, self.line).strip()
-        text = f"{self.function}, line {self.line} of {_cell(self.file) or Path(self.file).name}"
-        return f"{text}: {source}" if source else text
+        return f"{self.place}: {self.source}" if self.source else self.place
 
 
 def read_frames(dump: str) -> tuple[Frame, ...]:
@@ -38,9 +46,14 @@ def read_frames(dump: str) -> tuple[Frame, ...]:
     for name, line, function in _FRAME.findall(first):
         if name in (_WORKER, "<frozen runpy>"):
             break
-        if name.startswith(_COURSE) or not name.startswith(_INSTALLED):
+        if not is_installed(name):
             frames.append(Frame(function, name, int(line)))
     return tuple(frames)
+
+
+def is_installed(file: str) -> bool:
+    """Whether it belongs to the standard library or an installed package, the course not among them."""
+    return file.startswith(_INSTALLED) and not file.startswith(_COURSE)
 
 
 def tell(stuck: Mapping[int, tuple[Frame, ...]]) -> str:
@@ -61,7 +74,7 @@ def name_ranks(ranks: list[int]) -> str:
 
 def name_cells(text: str) -> str:
     """A traceback with 'cell [5]' in place of the pseudo files of notebook cells."""
-    return re.sub(r'File "([^"]+)"', lambda match: _cell(match[1]) or match[0], text)
+    return re.sub(r'File "([^"]+)"', lambda match: cell_of(match[1]) or match[0], text)
 
 
 def _place(frames: tuple[Frame, ...]) -> str:
@@ -71,7 +84,7 @@ def _place(frames: tuple[Frame, ...]) -> str:
     return f"in {inner}" if inner == outer else f"in {inner}\n    called from {outer}"
 
 
-def _cell(file: str) -> str | None:
+def cell_of(file: str) -> str | None:
     """'cell [5]' if IPython compiled a cell under this name, 'a cell' if some other kernel did, else None."""
     shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
     number = getattr(getattr(shell, "compile", None), "_filename_map", {}).get(file)

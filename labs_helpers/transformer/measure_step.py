@@ -45,6 +45,12 @@ def measure_step(training: Training, rounds: int = 10, seconds: float = 2.0) -> 
     return record | {"loss": loss if math.isfinite(loss) else None}
 
 
+def measure_memory(training: Training) -> dict[str, int | None]:
+    """state_bytes and peak_bytes of a step, as in `measure_step`, from two steps: the first makes AdamW's moments."""
+    training.step()
+    return _memory(training)
+
+
 def release() -> None:
     """Frees what the models of before still hold: cycles, compiled code, workspaces, the allocator's store."""
     if "torch._dynamo" in sys.modules:

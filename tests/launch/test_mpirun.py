@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from labs_helpers.launch import process, worker
-from labs_helpers.launch.flavour import Flavour, _recognise, find_flavour, shared_memory
+from labs_helpers.launch.flavour import Flavour, _recognise, find_flavour, own_cores, shared_memory
 from labs_helpers.launch.mpirun import RanksFailed, RanksTimeout, mpirun, run_on_ranks
 from labs_helpers.launch.process import OUTPUT_LIMIT
 from labs_helpers.launch.stuck import name_ranks, read_frames
@@ -312,9 +312,21 @@ def test_flavours_are_recognised(said, expected):
 def test_command_lines():
     assert Flavour("MPICH", "5", "m").command(3, "hosts", ["A"]) == ["m", "-n", "3", "-f", "hosts"]
     assert Flavour("Open MPI", "5", "m").command(3, "hosts", ["A"]) == "m -n 3 --hostfile hosts -x A".split()
-    assert Flavour("MPICH", "5", "m").environment("/tmp", "/dev/shm") == {}
+    assert Flavour("MPICH", "5", "m").environment("/tmp", "/dev/shm").keys() == {"OMP_NUM_THREADS"}
     assert Flavour("Open MPI", "5", "m").environment()["OMPI_ALLOW_RUN_AS_ROOT"] == "1"
     assert find_flavour().mpirun.startswith(str(Path(sys.executable).parent))
+
+
+def _threads(comm):
+    return int(os.environ["OMP_NUM_THREADS"])
+
+
+def test_ranks_share_the_cores_unless_the_user_says_how_many_threads_each_has(monkeypatch):
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    assert run_on_ranks(_threads, 2, timeout=60) == [max(1, len(own_cores()) // 2)] * 2
+    assert run_on_ranks(_threads, 1, timeout=60, env={"OMP_NUM_THREADS": "3"}) == [3]
+    monkeypatch.setenv("OMP_NUM_THREADS", "5")
+    assert run_on_ranks(_threads, 1, timeout=60) == [5]
 
 
 def test_shared_memory_left_by_mpich_is_removed():

@@ -252,3 +252,15 @@ def test_kept_output_is_a_beginning_and_an_end(chunks, limit):
     assert len(head) + output.left_out + len(tail) == len(whole)
     assert whole.startswith(head) and whole.endswith(tail)
     assert len(head) + len(tail) == min(limit, len(whole))
+
+
+@pytest.mark.parametrize(
+    "given, spins", [({}, "5000"), ({"GOMP_SPINCOUNT": "7"}, "7"), ({"OMP_WAIT_POLICY": "ACTIVE"}, "-")]
+)
+def test_threads_do_not_spin_long_unless_the_user_says_so(given, spins):
+    names = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT")
+    environ = {name: value for name, value in os.environ.items() if name not in names} | {
+        "PYTHONPATH": str(TREE.parents[2])
+    }
+    source = "import os, labs_helpers; print(os.environ.get('GOMP_SPINCOUNT', '-'))"
+    assert run([sys.executable, "-c", source], timeout=60, env=environ | given) == f"{spins}\n"

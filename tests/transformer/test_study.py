@@ -17,6 +17,7 @@ from labs_helpers.transformer.grids import Point, gather, points, read
 from labs_helpers.transformer.records import frame as as_frame
 from labs_helpers.transformer.records import of_setup, with_rates
 from labs_helpers.transformer.setups import ORDERS, Setup, walk
+from labs_helpers.transformer.training_step import Training
 
 FILES = sorted(path.name for path in grids.SHIPPED.glob("*.yaml"))
 GRID = {"sizes": "tiny", "batches": 2, "lengths": 16}
@@ -443,3 +444,10 @@ def test_on_a_gpu_the_kernels_time_is_a_share_of_the_step_as_it_was_timed(monkey
     assert measure_step._kernels(Model, 1.25)["busy"] == pytest.approx(0.5)
     events[:] = [event for event in events if event["cat"] != "kernel"]
     assert set(measure_step._kernels(Model, 1.25).values()) == {None}
+
+
+def test_two_steps_find_the_memory_of_many():
+    point = {"config": SIZES["tiny"], "setup": Setup(), "batch": 2, "length": 16}
+    many = measure_step.measure_step(Training(**point), rounds=5)
+    few = measure_step.measure_memory(Training(**point))
+    assert few == {name: many[name] for name in ("peak_bytes", "state_bytes")}

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 
 from labs_helpers.tensor_parallel.training import datasets, records
 from labs_helpers.tensor_parallel.training.checkpoints import Checkpoints
@@ -48,6 +49,7 @@ def train(comm: Any, settings: Settings, say: Say = print) -> Report:
     """
     begun = time.perf_counter()
     settings.check(comm.Get_size())
+    torch.set_num_threads(settings.threads)
     folder = Checkpoints(settings.checkpoint) if settings.checkpoint else None
     on_rank_0(comm, lambda: check_files(settings, folder))
     data = datasets.load(comm, settings.data, settings.batch, settings.length, settings.seed)
