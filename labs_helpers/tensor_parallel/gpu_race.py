@@ -21,6 +21,7 @@ import torch
 import torch.distributed as dist
 
 from labs_helpers.launch.leave import leave
+from labs_helpers.launch.world import add_limits, world
 from labs_helpers.measure.machine import prepare_triton, this_machine
 from labs_helpers.measure.study import keep, make_parser
 from labs_helpers.tensor_parallel.gpu_candidates import ALONE, OURS, THEIRS, Candidate, Contestant, Setting, candidates
@@ -120,11 +121,13 @@ def measure(
     say: Callable[[str], None] = print,
     sizes: Iterable[int] = ALL_REDUCES,
     save: Callable[[list[Record]], None] = lambda records: None,
+    at: Callable[[str], None] = lambda text: None,
 ) -> list[Record]:
     """Records of all layouts of the process group, the same on every rank, which all call it.
 
     batch: sequences of all ranks together; attentions, manners: see `candidates`; sizes: of the all-reduces, in bytes;
-    save: is given each layout's records when there are any, so that an error later loses none.
+    save: is given each layout's records when there are any, so that an error later loses none. at: hears on every rank
+    of the layout that begins.
     """
     world = dist.get_world_size()
     with torch.random.fork_rng([device] if device.type == "cuda" else []):
@@ -147,6 +150,7 @@ def measure(
         dp = world // tp
         wanted = candidates(dp, tp, attentions, manners)
         say(f"{dp} × {tp}: {len(wanted)} candidates, {rounds} rounds")
+        at(f"{dp} × {tp}")
         _release()
         setting = Setting(dp, tp, config, full, tokens, targets)
         layout = same | {"dp": dp, "tp": tp}
@@ -191,29 +195,26 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--rounds", type=int, default=10, help="timed steps per candidate; default: %(default)s")
     parser.add_argument("--attentions", nargs="+", choices=list(ATTENTIONS), help="default: sdpa, on GPUs flash too")
     parser.add_argument("--manners", nargs="+", choices=list(MANNERS), help="default: eager, on GPUs compiled too")
+    add_limits(parser, 3600)
     given = parser.parse_args(arguments)
     if "RANK" not in os.environ:
         parser.error(
             "this is started by torchrun: torchrun --nproc-per-node 2 -m labs_helpers.tensor_parallel.gpu_race"
         )
     gpus = this_machine().device == "cuda"
-    rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-    if world < 2 or (gpus and world > torch.cuda.device_count()):
+    rank, ranks = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    if ranks < 2 or (gpus and ranks > torch.cuda.device_count()):
         parser.error(
-            f"{world} ranks and {torch.cuda.device_count()} GPUs; a GPU per rank is needed, and two ranks or more"
+            f"{ranks} ranks and {torch.cuda.device_count()} GPUs; a GPU per rank is needed, and two ranks or more"
         )
-    batch = given.batch or 2 * world
-    if batch % world or given.rounds < 1:
-        parser.error(f"--batch is {batch}, which {world} ranks have to divide, and --rounds {given.rounds}, at least 1")
+    batch = given.batch or 2 * ranks
+    if batch % ranks or given.rounds < 1:
+        parser.error(f"--batch is {batch}, which {ranks} ranks have to divide, and --rounds {given.rounds}, at least 1")
     device = torch.device("cuda", int(os.environ["LOCAL_RANK"])) if gpus else torch.device("cpu")
     if gpus:
         prepare_triton()
-        torch.cuda.set_device(device)
-    else:
-        torch.set_num_threads(1)
     config = dataclasses.replace(SIZES[given.size or ("1b" if gpus else "tiny")], tied=False)
-    dist.init_process_group("nccl" if gpus else "gloo", device_id=device if gpus else None)
-    try:
+    with world(given.timeout, given.limit, gpus) as note:
         records = measure(
             config,
             torch.bfloat16 if gpus else torch.float32,
@@ -225,11 +226,10 @@ def main(arguments: list[str] | None = None) -> None:
             [MANNERS[name] for name in given.manners or (MANNERS if gpus else ["eager"])],
             say=lambda text: print(text, file=sys.stderr, flush=True) if rank == 0 else None,
             save=lambda found: keep(STUDY, found, given.out) if rank == 0 and (gpus or given.out) else None,
+            at=note,
         )
-    finally:
-        dist.destroy_process_group()
-    if rank == 0:
-        print(table(records))
+        if rank == 0:
+            print(table(records))
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -20,6 +21,7 @@ from labs_helpers.data_parallel.race.heat import race, release
 from labs_helpers.data_parallel.race.setting import Setting
 from labs_helpers.data_parallel.race.wrappers import ALONE, THEIRS
 from labs_helpers.launch.leave import leave
+from labs_helpers.launch.world import add_limits, world
 from labs_helpers.measure.machine import prepare_triton, this_machine
 from labs_helpers.measure.study import keep, make_parser
 from labs_helpers.tensor_parallel.gpu_timing import ALL_REDUCES, all_reduces
@@ -30,8 +32,16 @@ STUDY = "data-parallel"
 Record = dict[str, Any]
 
 
-def measure(setting: Setting, size: str, heats: list[str], rounds: int, steps: int, say: Any = print) -> list[Record]:
-    """Records of all heats, the same on every rank, which all call it."""
+def measure(
+    setting: Setting,
+    size: str,
+    heats: list[str],
+    rounds: int,
+    steps: int,
+    say: Callable[[str], None] = print,
+    at: Callable[[str], None] = lambda text: None,
+) -> list[Record]:
+    """Records of all heats, the same on every rank, which all call it. at: hears on every rank of what begins."""
     same = {
         "study": STUDY,
         "world_size": dist.get_world_size(),
@@ -45,7 +55,8 @@ def measure(setting: Setting, size: str, heats: list[str], rounds: int, steps: i
     records = []
     for heat in heats:
         release()
-        found = race(setting, HEATS[heat], rounds, steps, say)
+        at(heat)
+        found = race(setting, HEATS[heat], rounds, steps, say, at)
         records += [same | {"kind": "race", "heat": heat, "steps": steps} | record for record in found]
     return records
 
@@ -79,6 +90,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--compiled", action="store_true", help="the blocks, one at a time")
     parser.add_argument("--rounds", type=int, default=10, help="turns of each candidate; default: %(default)s")
     parser.add_argument("--steps", type=int, default=3, help="steps of a turn; default: %(default)s")
+    add_limits(parser, 3600)
     given = parser.parse_args(arguments)
     for name in ("batch", "rounds", "steps"):
         if getattr(given, name) < 1:
@@ -92,31 +104,27 @@ def main(arguments: list[str] | None = None) -> None:
     device = torch.device("cuda", local) if gpus else torch.device("cpu")
     if gpus:
         prepare_triton()
-        torch.cuda.set_device(device)
-    else:
-        torch.set_num_threads(1)
     size, length = given.size or ("1b" if gpus else "tiny"), given.length or (1024 if gpus else 128)
     dtype = torch.bfloat16 if gpus else torch.float32
     setting = Setting(SIZES[size], given.batch, length, dtype, device, given.attention, given.compiled)
-    dist.init_process_group("nccl" if gpus else "gloo", device_id=device if gpus else None)
 
     def say(text: str) -> None:
         if rank == 0:
             print(text, file=sys.stderr, flush=True)
 
-    try:
-        records = measure(setting, size, given.heats, given.rounds, given.steps, say)
+    with world(given.timeout, given.limit, gpus) as note:
+        records = measure(setting, size, given.heats, given.rounds, given.steps, say, note)
         if gpus:
+            note("all-reduces")
             same = {"study": STUDY, "world_size": dist.get_world_size()}
             records += [
                 same | each for each in all_reduces({"all": dist.group.WORLD}, dtype, device, (*ALL_REDUCES, 2**30))
             ]
-    finally:
-        dist.destroy_process_group()
-    if rank == 0:
-        print(table([record for record in records if record["kind"] == "race"]))
-        if gpus or given.out:
-            keep(STUDY, records, given.out)
+        if rank == 0:
+            note("the table")
+            print(table([record for record in records if record["kind"] == "race"]))
+            if gpus or given.out:
+                keep(STUDY, records, given.out)
 
 
 if __name__ == "__main__":

@@ -35,6 +35,7 @@ def race(
     rounds: int,
     steps: int,
     say: Callable[[str], None] = lambda text: None,
+    at: Callable[[str], None] = lambda text: None,
 ) -> list[Record]:
     """A record per candidate, the same on every rank; all ranks call it. A turn is `steps` training steps without a
     pause, as in training: the next step may begin beside the last one's communication. A time is that of one step of
@@ -43,12 +44,14 @@ def race(
     contestants = []
     for candidate in candidates:
         say(str(candidate))
-        contestants.append(enter(setting, candidate))
+        at(str(candidate))
+        contestants.append(enter(setting, candidate, at))
     running = [one for one in contestants if one.step is not None]
     rounded = torch.bfloat16 if any("master" in one.candidate.options for one in running) else setting.dtype
     _mark_other_losses([one.record for one in running if one.candidate.library != ALONE], SAME[rounded])
     running = [one for one in running if "error" not in one.record]
     samples: list[list[float]] = [[] for _ in running]
+    at("turns")
     with collected_between() as collect:
         for _ in range(rounds):
             for taken, contestant in zip(samples, running, strict=True):
@@ -59,7 +62,7 @@ def race(
     return [one.record for one in contestants]
 
 
-def enter(setting: Setting, candidate: Candidate) -> Contestant:
+def enter(setting: Setting, candidate: Candidate, at: Callable[[str], None] = lambda text: None) -> Contestant:
     """Makes the candidate, and takes its first steps, which compile and fill buffers.
 
     Its record has the mean loss of the ranks after WARM_UP steps, and, on GPUs, bytes of the fullest rank: `held_bytes`
@@ -82,6 +85,7 @@ def enter(setting: Setting, candidate: Candidate) -> Contestant:
         record["loss"] = torch.stack(gathered(loss.float().cpu())).mean().item()
     except Exception as failure:  # a rank that fails alone leaves the others waiting, until their time limit
         error = f"{type(failure).__name__}: {(str(failure).splitlines() or [''])[0]}"
+        at(f"{candidate}, which failed with {error}")
     if errors := [said for said in gathered(error) if said]:
         record["error"] = errors[0]
         return Contestant(candidate, None, record)

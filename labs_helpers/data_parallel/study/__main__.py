@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import os
 import sys
-import traceback
 from argparse import ArgumentParser, Namespace
 from functools import partial
 
@@ -29,8 +28,8 @@ from labs_helpers.data_parallel.study.pretended import measure_pretended
 from labs_helpers.data_parallel.study.records import STUDY
 from labs_helpers.data_parallel.study.report import report
 from labs_helpers.data_parallel.study.task import MODELS
-from labs_helpers.data_parallel.study.world import Failed, environment, world
 from labs_helpers.launch.pretend_nodes import can_pretend
+from labs_helpers.launch.world import add_limits, environment, world
 from labs_helpers.measure.machine import this_machine
 from labs_helpers.measure.study import keep, make_parser
 
@@ -48,7 +47,9 @@ def main(arguments: list[str] | None = None) -> None:
         every = [_options(given, batch, gpus) for batch in given.batches or [4 if gpus else 2]]
         if not pretend:
             environment(os.environ)
-    except (ValueError, RuntimeError) as error:
+    except RuntimeError as error:
+        parser.error(f"{error}; or with --pretend-nodes 2")
+    except ValueError as error:
         parser.error(str(error))
     if pretend:
         if reason := can_pretend():
@@ -57,15 +58,11 @@ def main(arguments: list[str] | None = None) -> None:
         _keep(records, given, gpus)
         print(f"\n{report(records)}\n", flush=True)
         return
-    try:
-        with world(given.timeout, gpus) as note:
-            say = partial(print, file=sys.stderr, flush=True)
-            records = measure_all(kinds, every, say, note, lambda found: _keep(found, given, gpus))
-    except Failed as error:
-        traceback.print_exception(error.__cause__)
-        sys.exit(str(error))
-    if os.environ["RANK"] == "0":
-        print(f"\n{report(records)}\n", flush=True)
+    with world(given.timeout, given.limit, gpus) as note:
+        say = partial(print, file=sys.stderr, flush=True)
+        records = measure_all(kinds, every, say, note, lambda found: _keep(found, given, gpus))
+        if os.environ["RANK"] == "0":
+            print(f"\n{report(records)}\n", flush=True)
 
 
 def _keep(records: list[Record], given: Namespace, gpus: bool) -> None:
@@ -87,11 +84,10 @@ def _parser() -> ArgumentParser:
     add("--steps", type=int, default=200, help="of each loss curve; default: %(default)s")
     add("--link", help="what records call the ranks' connection; default: '1 node', '2 nodes' …")
     add("--note", help="kept with the records, such as what else was running")
-    add("--timeout", type=float, default=300, help="seconds of a collective; default: %(default)s")
     add("--pretend-nodes", type=int, metavar="N", help="start the ranks, on N namespaces of this machine (root)")
     add("--ranks-per-node", type=int, default=1, help="of pretended nodes; default: %(default)s")
     add("--rate", help="of the cable between pretended nodes: 200mbit, 1gbit; default: no limit")
-    add("--limit", type=float, default=900, help="seconds of all ranks on pretended nodes; default: %(default)s")
+    add_limits(parser, 3600)
     return parser
 
 

@@ -1,0 +1,141 @@
+"""Ranks of torch.distributed: found in torchrun's or Slurm's environment, watched, and ended with a culprit's name."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import traceback
+from argparse import ArgumentParser, ArgumentTypeError
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from datetime import timedelta
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch.distributed.distributed_c10d import PrefixStore
+
+from labs_helpers.launch.watch import Watch, end_process
+
+LONGER = timedelta(minutes=5)  # so that `Watch`, which knows the names, ends a rank before gloo or NCCL does
+
+
+def environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT: torchrun's, or made of what srun tells its tasks.
+
+    With srun rank 0's host is the first of the step's, and the port follows from job and step. RuntimeError where
+    nobody has started ranks.
+    """
+    names = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")
+    if "RANK" in environ:
+        return {name: environ[name] for name in names if name in environ}
+    if "SLURM_PROCID" not in environ or "SLURM_STEP_ID" not in environ:
+        spec = sys.modules["__main__"].__spec__
+        program = f"-m {spec.name.removesuffix('.__main__')}" if spec else sys.argv[0]
+        raise RuntimeError(
+            f"no ranks: start this with torchrun --nproc-per-node 2 {program}, or with srun --ntasks 2 python {program}"
+        )
+    job, step = int(environ["SLURM_JOB_ID"]), int(environ["SLURM_STEP_ID"])
+    return {
+        "RANK": environ["SLURM_PROCID"],
+        "WORLD_SIZE": environ["SLURM_STEP_NUM_TASKS"],
+        "LOCAL_RANK": environ["SLURM_LOCALID"],
+        "MASTER_ADDR": environ.get("MASTER_ADDR", first_host(environ["SLURM_STEP_NODELIST"])),
+        "MASTER_PORT": environ.get("MASTER_PORT", str(20_000 + (97 * job + step) % 20_000)),
+    }
+
+
+def first_host(hosts: str) -> str:
+    """Of a list as Slurm writes it: 'gpu[07-09,12],login' → 'gpu07'."""
+    found = re.match(r"([^,\[]+)(?:\[(\w+)[^\]]*\])?([^,]*)", hosts)
+    if not found:
+        raise ValueError(f"{hosts!r} is no list of hosts")
+    name, number, rest = found.groups()
+    return name + (number or "") + rest
+
+
+def add_limits(parser: ArgumentParser, limit: float) -> None:
+    """The options --timeout and --limit (default: `limit`), for `world`."""
+    add = parser.add_argument
+    within = "seconds within which all ranks have to arrive, and some rank has to begin a collective"
+    add("--timeout", type=_seconds, default=300.0, metavar="S", help=f"{within}; default: %(default)g")
+    add("--limit", type=_seconds, default=limit, metavar="S", help="seconds of the whole run; default: %(default)g")
+
+
+@contextmanager
+def world(timeout: float, limit: float, gpus: bool) -> Iterator[Callable[[str], None]]:
+    """Within it torch.distributed is initialised: NCCL with `gpus`, a GPU per rank, else gloo with a thread per rank.
+
+    Yields a function that notes what begins. A rank that fails, dies, is stopped, does not arrive, or keeps the others
+    waiting for `timeout` seconds ends all ranks, with status 1 and its name: see `Watch`. So does a run of more than
+    `limit` seconds.
+    """
+    os.environ |= environment(os.environ)
+    os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
+    rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    device = None
+    if gpus:
+        # A task of Slurm may see one GPU alone, which then is number 0.
+        device = torch.device("cuda", int(os.environ["LOCAL_RANK"]) % torch.cuda.device_count())
+        torch.cuda.set_device(device)
+    else:
+        torch.set_num_threads(1)  # ranks are what shares the cores
+    store, kept_by_torchrun = connect(os.environ, timeout)
+    watch = Watch(
+        PrefixStore("watch", store.clone()), rank, size, collectives_begun, timeout, limit,
+        keeper="torchrun" if kept_by_torchrun else "rank 0", keeps=rank == 0 and not kept_by_torchrun,
+    )  # fmt: skip
+    watch.start()
+    try:
+        watch.all_here.wait()
+        dist.init_process_group(
+            "nccl" if gpus else "gloo", store=PrefixStore("group", store), rank=rank, world_size=size,
+            timeout=timedelta(seconds=timeout) + LONGER, device_id=device,
+        )  # fmt: skip
+        watch.note("the beginning")
+        yield watch.note
+        watch.note("its end")
+    except Exception as error:
+        said = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
+        told = watch.finish(said)
+        if told.startswith(f"rank {rank} failed"):
+            traceback.print_exception(error)
+            watch.end(told)
+        else:
+            watch.end(f"{told} Rank {rank} then failed: {said}")
+    if told := watch.finish():
+        watch.end(f"{told} Rank {rank} ends.")
+    dist.destroy_process_group()
+
+
+def connect(environ: Mapping[str, str], timeout: float) -> tuple[Any, bool]:
+    """The store of these ranks, and whether torchrun keeps it; else rank 0 does. Waits for the keeper alone."""
+    host, port, rank = environ["MASTER_ADDR"], int(environ["MASTER_PORT"]), int(environ["RANK"])
+    by_torchrun = environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
+    TCPStore: Any = dist.TCPStore  # type: ignore[attr-defined]
+    try:
+        store = TCPStore(
+            host, port, is_master=rank == 0 and not by_torchrun, timeout=timedelta(seconds=timeout),
+            wait_for_workers=False,
+        )  # fmt: skip
+    except dist.DistError:
+        keeper = "torchrun" if by_torchrun else "rank 0"
+        end_process(f"{keeper}, which keeps the store at {host}:{port}, has not arrived within {timeout:g} s.")
+    return PrefixStore(f"attempt {environ.get('TORCHELASTIC_RESTART_COUNT', 0)}", store), by_torchrun
+
+
+def collectives_begun() -> dict[str, int]:
+    """How many collectives this rank has begun in each of its process groups, by the group's name; "0" is all ranks."""
+    counts: dict[str, int] = {}
+    groups: Mapping[Any, str] = dist.distributed_c10d._world.pg_names
+    for group, name in dict(groups).items():
+        with suppress(RuntimeError):  # it is only being made, or does not count
+            counts[name] = group._get_sequence_number_for_group()
+    return counts
+
+
+def _seconds(text: str) -> float:
+    if not 0 < (seconds := float(text)) < float("inf"):
+        raise ArgumentTypeError(f"{text} is no positive number of seconds")
+    return seconds
