@@ -21,6 +21,7 @@ from labs_helpers.collectives import study  # noqa: E402
 from labs_helpers.collectives.cost_model import BUS_FACTOR  # noqa: E402
 from labs_helpers.collectives.interface import ALGORITHMS  # noqa: E402
 from labs_helpers.collectives.racing.race import DOCUMENTED, SIZES, race, race_documented  # noqa: E402
+from labs_helpers.launch.singleton import leave_nothing  # noqa: E402
 from labs_helpers.measure.study import count, file_to_write, keep, positive  # noqa: E402
 
 
@@ -31,6 +32,7 @@ def main() -> None:
         out = ["--out", str(given.out)] if given.out else []
         functions = [name for name in given.functions if name in study.FUNCTIONS]
         return study.main(["--ranks", str(given.native_settings), "--functions", *functions, *out])
+    leave_nothing()
     from mpi4py import MPI
 
     from labs_helpers.collectives.racing.ping_pong import local_work, ping_pong

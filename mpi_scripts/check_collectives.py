@@ -9,7 +9,13 @@ more ranks than cores, Open MPI wants `--oversubscribe`.
 import argparse
 import os
 import sys
+from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from labs_helpers.launch.singleton import leave_nothing  # noqa: E402
+
+leave_nothing()
 os.environ.setdefault("OMPI_MCA_osc", "^ucx")  # where it finds no InfiniBand, it says so once a rank
 import numpy as np  # noqa: E402
 from mpi4py import MPI  # noqa: E402

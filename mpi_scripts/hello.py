@@ -6,6 +6,12 @@ srun -n 8 python mpi_scripts/hello.py
 """
 
 import argparse
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from labs_helpers.launch.singleton import leave_nothing  # noqa: E402
 
 
 def main() -> None:
@@ -13,6 +19,7 @@ def main() -> None:
     parser.add_argument("--barrier", action="store_true", help="say it in rank order")
     options = parser.parse_args()
 
+    leave_nothing()
     from mpi4py import MPI  # after the options: --help needs no MPI
 
     comm = MPI.COMM_WORLD

@@ -17,6 +17,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from labs_helpers.launch.singleton import leave_nothing  # noqa: E402
 from labs_helpers.measure.study import keep  # noqa: E402
 from labs_helpers.tensor_parallel.training import cores, options  # noqa: E402
 from labs_helpers.tensor_parallel.training.settings import Refused  # noqa: E402
@@ -24,6 +25,7 @@ from labs_helpers.tensor_parallel.training.settings import Refused  # noqa: E402
 
 def main() -> None:
     cores.prepare_mpi()
+    leave_nothing()
     from mpi4py import MPI  # starts MPI
 
     comm = MPI.COMM_WORLD

@@ -1,6 +1,7 @@
-"""A process that imports mpi4py.MPI without mpirun, a notebook's kernel for one, leaves no files of Open MPI's behind.
+"""A process that imports mpi4py.MPI without our launcher, a notebook's kernel for one, leaves no shared memory behind.
 
-Open MPI gives such a process a session folder and 16 MiB of shared memory, and removes neither of them at its end.
+Open MPI gives a process without mpirun a session folder and 16 MiB of shared memory, and removes neither of them at its
+end. Under mpirun it gives each rank as much, and removes it unless mpirun is killed.
 """
 
 import atexit
@@ -24,17 +25,18 @@ _set: dict[str, str] = {}
 
 
 def leave_nothing() -> None:
-    """From now on this process's files of Open MPI lie in a folder that goes with it, even if it is killed. Variables
-    that are set already stay. A second time does nothing."""
-    if _set:
+    """From now on this process's files of Open MPI lie in a folder that goes with it, even if it is killed. Call it
+    before mpi4py.MPI is imported. Variables that are set already stay, as under `launch.mpirun`; a second call does
+    nothing."""
+    unset = [name for name in (*SESSION_FOLDER, *SHARED_MEMORY_FOLDER) if name not in os.environ]
+    if _set or not unset:
         return
     place = Path("/dev/shm")
     stack = ExitStack()
     folder = str(stack.enter_context(scratch("alone-", place if os.access(place, os.W_OK) else None, _SESSION)))
     atexit.register(stack.close)
-    for name in (*SESSION_FOLDER, *SHARED_MEMORY_FOLDER):
-        if name not in os.environ:
-            os.environ[name] = _set[name] = folder
+    for name in unset:
+        os.environ[name] = _set[name] = folder
 
 
 def environment() -> dict[str, str]:
