@@ -1,7 +1,11 @@
 """The end of a rank of torch.distributed."""
 
+import json
 import os
 import sys
+import time
+from contextlib import suppress
+from pathlib import Path
 from typing import NoReturn
 
 
@@ -17,3 +21,13 @@ def leave() -> NoReturn:
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)
+
+
+def end_process(told: str) -> NoReturn:
+    """Print why, and end this process without its exit handlers, which would wait for the other ranks."""
+    sys.stdout.flush()
+    print(told, file=sys.stderr, flush=True)
+    if report := os.environ.get("TORCHELASTIC_ERROR_FILE"):  # else torchrun's summary names this rank and no cause
+        with suppress(OSError):
+            Path(report).write_text(json.dumps({"message": told, "timestamp": int(time.time())}))
+    os._exit(1)

@@ -9,12 +9,12 @@ error, or the one that has begun fewer collectives than the others.
 from __future__ import annotations
 
 import json
-import os
-import sys
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from typing import Any
+
+from labs_helpers.launch.leave import end_process
 
 BEAT_S = 0.5
 SILENCE_S = 20.0  # a live rank is quiet for less: compilers hold Python's lock for seconds
@@ -209,10 +209,3 @@ class Watch(threading.Thread):
 
 def _sentence(parts: Any) -> str:
     return "; ".join(parts).rstrip(".") + "."
-
-
-def end_process(told: str) -> NoReturn:
-    """Print why, and end this process without its exit handlers, which would wait for the other ranks."""
-    sys.stdout.flush()
-    print(told, file=sys.stderr, flush=True)
-    os._exit(1)
