@@ -17,6 +17,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from labs_helpers.launch import program  # noqa: E402
 from labs_helpers.launch.singleton import leave_nothing  # noqa: E402
 from labs_helpers.measure.study import keep  # noqa: E402
 from labs_helpers.tensor_parallel.training import cores, options  # noqa: E402
@@ -32,11 +33,11 @@ def main() -> None:
     with contextlib.nullcontext() if comm.rank == 0 else contextlib.redirect_stdout(open(os.devnull, "w")):
         try:
             train(comm)
-        except Refused as refused:
+        except (Refused, FloatingPointError) as error:  # on every rank
             if comm.rank == 0:
-                print(f"train_2d.py: error: {refused}", file=sys.stderr, flush=True)
+                print(f"train_2d.py: error: {error}", file=sys.stderr, flush=True)
             MPI.Finalize()  # else `-m mpi4py` would abort, which prints a notice per rank
-            sys.exit(2)
+            sys.exit(2 if isinstance(error, Refused) else 1)
 
 
 def train(comm) -> None:
@@ -52,4 +53,4 @@ def train(comm) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    program.run(main)

@@ -9,13 +9,16 @@ the file, what many records have there is written once, in a line before the fir
 A line may also hold a record with all of its 'on'.
 """
 
+import errno
 import json
 import math
 import os
 import re
+import tempfile
 import uuid
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -44,6 +47,24 @@ def path_for(study: str, machine: str | None = None) -> Path:
     return results_dir() / f"{study}.{slug}.jsonl"
 
 
+@contextmanager
+def room(folder: str | os.PathLike, nbytes: int) -> Iterator[None]:
+    """Within it a nameless file in this folder takes `nbytes` of the disk; OSError where that is not possible."""
+    with tempfile.TemporaryFile(dir=folder, buffering=0) as file:
+        if hasattr(os, "posix_fallocate"):  # not on macOS
+            os.posix_fallocate(file.fileno(), 0, nbytes)
+        yield
+
+
+def try_to_append(path: str | os.PathLike) -> None:
+    """Make the file's folder; OSError unless records could then be appended. No file appears."""
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with room(path.parent, 2**16):
+        if path.exists():
+            open(path, "ab").close()
+
+
 def append(path: str | os.PathLike, records: Mapping | Iterable[Mapping]) -> None:
     """Add one record or many to a JSON Lines file, all of them or none, safe against other writers.
 
@@ -70,11 +91,15 @@ def append(path: str | os.PathLike, records: Mapping | Iterable[Mapping]) -> Non
             file.seek(size - 1)
             if file.read(1) != b"\n":
                 data = b"\n" + data
-        written = file.write(data)
-        if written != len(data):
+        try:
+            written = file.write(data)
+            if written != len(data):
+                raise OSError(errno.ENOSPC, f"{written} of {len(data)} bytes could be written; is the disk full?")
+            os.fsync(file.fileno())
+        except OSError as error:
             file.truncate(size)
-            raise OSError(f"{path}: {written} of {len(data)} bytes could be written; is the disk full?")
-        os.fsync(file.fileno())
+            error.filename = str(path)
+            raise
 
 
 def load(path: str | os.PathLike, *, command: str | None = None):

@@ -4,13 +4,14 @@ import argparse
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from labs_helpers.launch.program import HOUR, Parser
 from labs_helpers.measure import results
 from labs_helpers.measure.provenance import provenance
 
 
-def make_parser(doc: str, study: str) -> argparse.ArgumentParser:
-    """A parser that describes the command by the first line of its module's docstring, and knows --out."""
-    parser = argparse.ArgumentParser(description=doc.splitlines()[0], allow_abbrev=False)
+def make_parser(doc: str, study: str, limit: float = 2 * HOUR) -> Parser:
+    """A parser that describes the command by the first line of its module's docstring, and knows --out and --limit."""
+    parser = Parser(description=doc.splitlines()[0], limit=limit)
     parser.add_argument(
         "--out", type=file_to_write, help=f"JSON Lines file to append to; default: results/{study}.MACHINE.jsonl"
     )
@@ -23,6 +24,10 @@ def file_to_write(text: str) -> Path:
     if path.is_dir() or not path.absolute().parent.is_dir():
         what = "is a folder" if path.is_dir() else "is in a folder that does not exist"
         raise argparse.ArgumentTypeError(f"{text} {what}; name a file")
+    try:
+        results.try_to_append(path)
+    except OSError as error:
+        raise argparse.ArgumentTypeError(f"{text} cannot be written to: {error.strerror}") from None
     return path
 
 

@@ -50,15 +50,17 @@ def text(split: Split) -> Tensor:
 def batches(split: Split, batch: int, length: int, seed: int) -> Iterator[tuple[Tensor, Tensor]]:
     """Endless (x, y), (batch, length) of int64 on the CPU: bytes from random places, and the byte after each.
 
-    The same seed gives the same batches."""
-    data, generator = text(split), torch.Generator().manual_seed(seed)
+    The same seed gives the same batches. ValueError for a length that the text does not have."""
+    data, generator = _longer_than(length, text(split)), torch.Generator().manual_seed(seed)
     while True:
         yield _windows(data, torch.randint(len(data) - length, (batch,), generator=generator), length)
 
 
 def validation_sample(windows: int, length: int) -> tuple[Tensor, Tensor]:
-    """(x, y), (windows, length) of int64: windows spread evenly over the validation part, always the same."""
-    data = text("validation")
+    """(x, y), (windows, length) of int64: windows spread evenly over the validation part, always the same.
+
+    ValueError for a length that the text does not have."""
+    data = _longer_than(length, text("validation"))
     return _windows(data, torch.linspace(0, len(data) - length - 1, windows).long(), length)
 
 
@@ -79,6 +81,12 @@ def _bigram_table() -> Tensor:
     counts = np.bincount(256 * data[:-1] + data[1:], minlength=256 * 256).reshape(256, 256)
     smoothed = torch.from_numpy(counts) + 0.1  # a pair that train does not have is unlikely, not impossible
     return (smoothed / smoothed.sum(1, keepdim=True)).log()
+
+
+def _longer_than(length: int, data: Tensor) -> Tensor:
+    if length >= len(data):
+        raise ValueError(f"length is {length:,}, but has to be less than the {len(data):,} bytes of the text")
+    return data
 
 
 def _windows(data: Tensor, starts: Tensor, length: int) -> tuple[Tensor, Tensor]:

@@ -240,8 +240,9 @@ def test_a_full_disk_leaves_the_file_as_it_was(tmp_path):
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size + 5, limits[1]))
     try:
-        with pytest.raises(OSError, match="disk full"):
+        with pytest.raises(OSError, match="disk full") as caught:
             results.append(path, {"n": 2})
+        assert caught.value.filename == str(path)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert read(path) == [{"n": 1}]

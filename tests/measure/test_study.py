@@ -1,5 +1,6 @@
 """What the commands that measure share: --out, and records kept with where they were measured."""
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -41,3 +42,18 @@ def test_without_a_file_they_go_to_the_results_of_the_machine(tmp_path, monkeypa
     assert len(results.load(tmp_path / "gemm-tuning.compiled.jsonl")) == 1
     keep("gemm-tuning", [{"n": 1}])
     assert len(results.load(results.path_for("gemm-tuning"))) == 1
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="there is no /proc")
+def test_a_file_that_cannot_be_written_to_is_refused_before_anything_is_measured(capsys):
+    with pytest.raises(SystemExit):
+        make_parser("Time it.", "gemm").parse_args(["--out", "/proc/self/r.jsonl"])
+    assert "--out: /proc/self/r.jsonl cannot be written to: " in capsys.readouterr().err
+
+
+def test_a_file_that_is_tried_does_not_appear_and_one_that_is_there_stays(tmp_path):
+    (tmp_path / "old.jsonl").write_text("{}\n")
+    for name in ("new.jsonl", "old.jsonl"):
+        make_parser("Time it.", "gemm").parse_args(["--out", str(tmp_path / name)])
+    assert [file.name for file in tmp_path.iterdir()] == ["old.jsonl"]
+    assert (tmp_path / "old.jsonl").read_text() == "{}\n"

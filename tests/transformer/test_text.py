@@ -19,6 +19,12 @@ def test_two_parts_of_python():
         assert b"\ndef " in bytes(part[:200_000].tolist())
 
 
+def test_a_length_that_the_text_does_not_have():
+    for ask in (lambda: validation_sample(2, len(text("validation"))), lambda: next(batches("train", 2, 10**9, 0))):
+        with pytest.raises(ValueError, match="length is .*, but has to be less than the .* bytes of the text"):
+            ask()
+
+
 def test_a_file_is_in_the_part_that_its_name_says(monkeypatch, tmp_path):
     names = [f"package/module_{i}.py" for i in range(40)] + ["test/a.py", "site-packages/b.py", "_sysconfigdata_x.py"]
     for name in names:

@@ -17,6 +17,7 @@ import math
 import mmap
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -42,13 +43,18 @@ def write(path: Path, about: Mapping[str, Any], arrays: Mapping[str, Array]) -> 
     """Writes the file, all of it or nothing. about: what JSON knows. OSError, as when the disk is full: then `path` is
     what it was."""
     unfinished = path.with_name(path.name + UNFINISHED)
-    with open(unfinished, "wb", buffering=0) as file:
-        for piece in _pieces(about, arrays):
-            rest = memoryview(piece).cast("B")
-            while len(rest):
-                rest = rest[file.write(rest) :]
-        os.fsync(file.fileno())
-    os.replace(unfinished, path)
+    try:
+        with open(unfinished, "wb", buffering=0) as file:
+            for piece in _pieces(about, arrays):
+                rest = memoryview(piece).cast("B")
+                while len(rest):
+                    rest = rest[file.write(rest) :]
+            os.fsync(file.fileno())
+        os.replace(unfinished, path)
+    except OSError:
+        with suppress(OSError):
+            unfinished.unlink()  # what a full disk needs most is room
+        raise
     _to_disk(path.parent)
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+from labs_helpers.measure.results import room
 from labs_helpers.tensor_parallel.training.checkpoint_file import UNFINISHED, Array, Checkpoint, Damaged, read, write
 from labs_helpers.tensor_parallel.training.settings import Refused
 
@@ -29,10 +30,16 @@ class Checkpoints:
 
     def save(self, step: int, about: Mapping[str, Any], arrays: Mapping[str, Array]) -> Path:
         """Writes the checkpoint of `step`; then removes those that nobody needs any more, and what writers that were
-        killed have left. OSError as `write`."""
+        killed have left. OSError, when that was not possible, with the step from which a run can go on."""
         self.folder.mkdir(parents=True, exist_ok=True)
         path = self.folder / f"step-{step:08d}.checkpoint"
-        write(path, {"step": step, **about}, arrays)
+        try:
+            write(path, {"step": step, **about}, arrays)
+        except OSError as error:
+            last = max(self.by_step(), default=None)
+            told = f"the checkpoint of step {step} could not be written ({error.strerror}); "
+            told += "there is none before" if last is None else f"that of step {last} holds: go on there with --resume"
+            raise OSError(error.errno, told, str(path)) from error
         unneeded = list(self.by_step().values())[:-KEPT]
         for file in [*unneeded, *self.folder.glob(f"step-*{UNFINISHED}")]:
             file.unlink(missing_ok=True)
@@ -64,14 +71,23 @@ class Checkpoints:
                 "another folder"
             )
 
-    def check_writable(self) -> None:
-        """Makes the folder. Refused, if that is not possible."""
+    def check_writable(self, nbytes: int = 1) -> None:
+        """Makes the folder, and tries whether it has room for all checkpoints that there are at a time, of `nbytes`
+        each. Refused, if not."""
+        if odd := [path for path in self.by_step().values() if path.is_dir()]:
+            raise Refused(f"{odd[0]} is a folder, but has the name of a checkpoint: give it another name")
+        wanted = KEPT + 1 - min(KEPT, len(self.by_step()))
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise Refused(f"no folder for checkpoints at {self.folder}: {error.strerror}") from None
-        if not os.access(self.folder, os.W_OK):
-            raise Refused(f"{self.folder} may not be written to")
+        try:
+            with ExitStack() as held:
+                for _ in range(wanted):
+                    held.enter_context(room(self.folder, nbytes))
+        except OSError as error:
+            files = f"{wanted} checkpoints of {nbytes / 1e6:.3g} MB"
+            raise Refused(f"no room for {files} in {self.folder}: {error.strerror}") from None
 
     def check_same(self, saved: Mapping[str, Any], mine: Mapping[str, Any]) -> None:
         """Raises Refused with the first difference between a checkpoint's run and this one (`Settings.identity`)."""

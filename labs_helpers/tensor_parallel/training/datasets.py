@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from labs_helpers.tensor_parallel.training.places import on_rank_0
-from labs_helpers.tensor_parallel.training.settings import DIGITS_LENGTH, GREYS
+from labs_helpers.tensor_parallel.training.settings import DIGITS_LENGTH, GREYS, Refused
 
 Array = np.ndarray[Any, Any]
 Pair = tuple[Array, Array]  # tokens, and for each the one to predict; (sequences, length) of int64
@@ -89,10 +89,15 @@ def digit_sequences() -> Array:
 
 
 def text_and_windows(length: int) -> tuple[Array, Pair]:
-    """All bytes to train with, (bytes,) of uint8; and windows that are spread evenly over those to validate with."""
+    """All bytes to train with, (bytes,) of uint8; and windows that are spread evenly over those to validate with.
+
+    Refused for a length that these do not have."""
     from labs_helpers.transformer.text import text, validation_sample
 
-    x, y = validation_sample(VALIDATION_WINDOWS, length)
+    try:
+        x, y = validation_sample(VALIDATION_WINDOWS, length)
+    except ValueError as error:
+        raise Refused(str(error)) from None
     return text("train").numpy(), (x.numpy(), y.numpy())
 
 

@@ -6,13 +6,14 @@ import argparse
 from pathlib import Path
 from typing import Any, NoReturn
 
+from labs_helpers.launch import program
 from labs_helpers.tensor_parallel.training.settings import CHOICES, DIGITS_LENGTH, Refused, Settings, make_config
 from labs_helpers.transformer.config import SIZES
 
 USUAL = Settings()
 
 
-class Parser(argparse.ArgumentParser):
+class Parser(program.Parser):
     """Raises Refused where argparse would print and exit, which every rank would do."""
 
     def error(self, message: str) -> NoReturn:
@@ -21,7 +22,7 @@ class Parser(argparse.ArgumentParser):
 
 def make_parser(doc: str) -> Parser:
     """doc: the script's docstring, shown by --help."""
-    parser = Parser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False)
+    parser = Parser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter, limit=24 * program.HOUR)
 
     def add(name: str, kind: Any, metavar: str, told: str, default: Any = None) -> None:
         shown = "" if default is None else f"{'; ' if told else ''}default: {default}"
@@ -63,6 +64,7 @@ def parse(arguments: list[str], doc: str, ranks: int) -> Settings:
     """The Settings of a command line, for `ranks` ranks. Refused, if they cannot be."""
     parser = make_parser(doc)
     given = vars(parser.parse_args(arguments))
+    del given["limit"]  # of the process, not of the training
     shape = {name: given.pop(name) for name in ("size", "width", "layers", "heads")}
     given["length"] = DIGITS_LENGTH if given["length"] is None else given["length"]
     try:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
+from labs_helpers.launch.program import sentence
 from labs_helpers.tensor_parallel.communication import Communication, connect
 from labs_helpers.tensor_parallel.grid import make_grid
 from labs_helpers.tensor_parallel.training.settings import Refused, Settings
@@ -64,13 +65,14 @@ def leave(place: Place) -> None:
 
 
 def on_rank_0(comm: Any, function: Callable[[], Value]) -> Value:
-    """What `function()` returns on rank 0, alone there, on every rank; Refused, if it raises that, on every rank."""
+    """What `function()` returns on rank 0, alone there, on every rank. Refused on every rank, if it raises that, or an
+    error of files or memory."""
     answer = None
     if comm.Get_rank() == 0:
         try:
             answer = (function(), "")
-        except Refused as refused:
-            answer = (None, str(refused))  # type: ignore[assignment]
+        except (Refused, OSError, MemoryError) as error:
+            answer = (None, sentence(error) or str(error))  # type: ignore[assignment]
     value, refusal = comm.bcast(answer)
     if refusal:
         raise Refused(refusal)

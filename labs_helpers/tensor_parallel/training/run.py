@@ -9,13 +9,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
+from labs_helpers.measure.results import try_to_append
 from labs_helpers.tensor_parallel.training import datasets, records
 from labs_helpers.tensor_parallel.training.checkpoints import Checkpoints
 from labs_helpers.tensor_parallel.training.places import leave, on_rank_0, take_place
 from labs_helpers.tensor_parallel.training.progress import Progress, duration
 from labs_helpers.tensor_parallel.training.resumption import find_checkpoint
 from labs_helpers.tensor_parallel.training.settings import Refused, Settings
-from labs_helpers.tensor_parallel.training.trainer import Trainer
+from labs_helpers.tensor_parallel.training.trainer import PARTS, Trainer
+from labs_helpers.transformer.counts import parameters
 
 Say = Callable[[str], None]
 
@@ -104,6 +106,12 @@ def run_steps(
     return step_s
 
 
+def checkpoint_bytes(settings: Settings) -> int:
+    """Of one file, about: the arrays, and the losses in decimal digits."""
+    itemsize = getattr(torch, settings.dtype).itemsize
+    return len(PARTS) * sum(parameters(settings.config).values()) * itemsize + 24 * settings.steps
+
+
 def nothing(line: str) -> None:
     """What the other ranks say."""
 
@@ -129,10 +137,11 @@ def all_records(settings: Settings, report: Report, each: list[records.Measured]
 def check_files(settings: Settings, folder: Checkpoints | None) -> None:
     """Raises Refused where records or checkpoints could not be written, or would be mixed with another run's."""
     if settings.out is not None:
-        there = next(path for path in settings.out.absolute().parents if path.exists())
-        if settings.out.is_dir() or not there.is_dir():
-            raise Refused(f"no file for records can be at {settings.out}")
+        try:
+            try_to_append(settings.out)
+        except OSError as error:
+            raise Refused(f"no file for records can be at {settings.out}: {error.strerror}") from None
     if folder is not None:
-        folder.check_writable()
+        folder.check_writable(checkpoint_bytes(settings))
         if not settings.resume:
             folder.check_new()

@@ -207,9 +207,36 @@ def test_all_damaged_is_refused_with_their_names(tmp_path):
 def test_a_disk_that_is_full_leaves_the_one_before(tmp_path):
     save(tmp_path, 5)
     with mock.patch.object(checkpoint_file.os, "fsync", side_effect=OSError(28, "No space left on device")):
-        with pytest.raises(OSError, match="No space"):
+        with pytest.raises(OSError) as caught:
             save(tmp_path, 10)
+    told = "the checkpoint of step 10 could not be written (No space left on device); that of step 5 holds: "
+    assert caught.value.strerror == told + "go on there with --resume"
+    assert caught.value.filename == str(tmp_path / "step-00000010.checkpoint")
     assert Checkpoints(tmp_path).latest()[0].about["step"] == 5
+    assert [file.name for file in tmp_path.iterdir()] == ["step-00000005.checkpoint"]
+
+
+def test_a_disk_that_is_full_from_the_beginning(tmp_path):
+    with mock.patch.object(checkpoint_file.os, "fsync", side_effect=OSError(28, "No space left on device")):
+        with pytest.raises(OSError, match="there is none before"):
+            save(tmp_path, 10)
+
+
+@pytest.mark.skipif(not hasattr(os, "posix_fallocate"), reason="room cannot be asked for")
+def test_room_for_all_checkpoints_is_tried_before(tmp_path):
+    Checkpoints(tmp_path).check_writable(1000)
+    for there, wanted in ((0, 3), (1, 2), (2, 1), (3, 1)):
+        if there:
+            save(tmp_path / "saved", there)
+        with pytest.raises(Refused, match=f"no room for {wanted} checkpoints of 1e.12 MB in .*saved: "):
+            Checkpoints(tmp_path / "saved").check_writable(10**18)
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["saved"]
+
+
+def test_a_folder_with_the_name_of_a_checkpoint_is_refused_before(tmp_path):
+    (tmp_path / "step-00000005.checkpoint").mkdir()
+    with pytest.raises(Refused, match="step-00000005.checkpoint is a folder, but has the name of a checkpoint"):
+        Checkpoints(tmp_path).check_writable()
 
 
 def test_a_folder_that_cannot_be(tmp_path):

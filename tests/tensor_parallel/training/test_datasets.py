@@ -5,6 +5,9 @@ import pytest
 from sklearn.datasets import load_digits
 
 from labs_helpers.tensor_parallel.training import datasets
+from labs_helpers.tensor_parallel.training.places import on_rank_0
+from labs_helpers.tensor_parallel.training.settings import Refused
+from labs_helpers.transformer import text as text_module
 from labs_helpers.transformer.text import text
 
 
@@ -16,6 +19,19 @@ class Alone:
 
     def bcast(self, value):
         return value
+
+
+class Second(Alone):
+    """The second rank of two: `told` is what the first says."""
+
+    def __init__(self, told):
+        self.told = told
+
+    def Get_rank(self):
+        return 1
+
+    def bcast(self, value):
+        return self.told
 
 
 def load(name, batch=5, length=64, seed=3):
@@ -54,3 +70,33 @@ def test_text_is_lab_01s():
     for tokens, targets in zip(*data.batch(0), strict=True):
         assert bytes(np.append(tokens, targets[-1]).astype(np.uint8)) in whole
     assert data.validation[0].shape == (64, 16)
+
+
+def test_sequences_longer_than_the_text_are_refused_before_they_are_made():
+    with pytest.raises(Refused, match=r"length is 2,000,000, but has to be less than the [\d,]+ bytes of the text"):
+        load("text", length=2_000_000)
+
+
+def test_a_standard_library_without_sources_is_refused(monkeypatch, tmp_path):
+    monkeypatch.setattr(text_module.sysconfig, "get_paths", lambda: {"stdlib": str(tmp_path)})
+    monkeypatch.setattr(text_module, "text", text_module.text.__wrapped__)
+    with pytest.raises(Refused, match=f"no .py files of the standard library under {tmp_path}"):
+        load("text")
+
+
+@pytest.mark.parametrize("error, said", [
+    (OSError(5, "Input/output error", "/data"), "/data: Input/output error"),
+    (MemoryError("Unable to allocate 9 GiB"), "there is not enough memory: Unable to allocate 9 GiB"),
+])  # fmt: skip
+def test_every_rank_hears_of_an_error_that_rank_0_has_with_files_or_memory(error, said):
+    def fails():
+        raise error
+
+    told = []
+    first = Alone()
+    first.bcast = lambda value: told.append(value) or value
+    for comm in (first, Second(told)):
+        if comm is not first:
+            comm.told = told[0]
+        with pytest.raises(Refused, match=said):
+            on_rank_0(comm, fails)
