@@ -21,6 +21,7 @@ from labs_helpers.collectives import study  # noqa: E402
 from labs_helpers.collectives.cost_model import BUS_FACTOR  # noqa: E402
 from labs_helpers.collectives.interface import ALGORITHMS  # noqa: E402
 from labs_helpers.collectives.racing.race import DOCUMENTED, SIZES, race, race_documented  # noqa: E402
+from labs_helpers.launch import program  # noqa: E402
 from labs_helpers.launch.singleton import leave_nothing  # noqa: E402
 from labs_helpers.measure.study import count, file_to_write, keep, positive  # noqa: E402
 
@@ -31,7 +32,8 @@ def main() -> None:
     if given.native_settings is not None:
         out = ["--out", str(given.out)] if given.out else []
         functions = [name for name in given.functions if name in study.FUNCTIONS]
-        return study.main(["--ranks", str(given.native_settings), "--functions", *functions, *out])
+        limit = ["--limit", str(given.limit)]
+        return study.main(["--ranks", str(given.native_settings), "--functions", *functions, *limit, *out])
     leave_nothing()
     from mpi4py import MPI
 
@@ -69,7 +71,7 @@ def table(records: list[dict]) -> str:
 
 
 def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = program.Parser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
         "--functions",
         nargs="+",
@@ -107,4 +109,4 @@ def arguments() -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    main()
+    program.run(main)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from labs_helpers.launch import program  # noqa: E402
 from labs_helpers.launch.singleton import leave_nothing  # noqa: E402
 
 leave_nothing()
@@ -28,7 +29,7 @@ from labs_helpers.measure.study import count  # noqa: E402
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = program.Parser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
         "--functions",
         nargs="+",
@@ -72,4 +73,4 @@ def numbers(text: str) -> np.dtype:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    program.run(main)

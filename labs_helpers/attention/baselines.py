@@ -5,7 +5,6 @@ python -m labs_helpers.attention.baselines 4096 --head-dim 64 --causal    # run 
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -13,6 +12,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
+from labs_helpers.launch import program
 from labs_helpers.launch.process import ProcessFailed, run
 from labs_helpers.measure import results
 
@@ -140,7 +140,7 @@ def compile_beforehand(shapes, dtypes, pool: ThreadPoolExecutor, timeout: float 
 def main(arguments=None) -> None:
     from labs_helpers.measure.machine import this_machine
 
-    parser = argparse.ArgumentParser(description="Run candidates once, forward and backward, so that they are compiled")
+    parser = program.Parser(description="Run candidates once, forward and backward, so that they are compiled")
     parser.add_argument("length", type=int)
     parser.add_argument("--head-dim", type=int, default=128)
     parser.add_argument("--causal", action="store_true")
@@ -156,4 +156,4 @@ def main(arguments=None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    program.run(main)

@@ -35,6 +35,7 @@ from labs_helpers.attention.baselines import (
 )
 from labs_helpers.attention.error_study import measure_errors, reference, relative_error
 from labs_helpers.attention.plain_steps import measure_plain_steps
+from labs_helpers.launch import program
 from labs_helpers.measure import results
 from labs_helpers.measure.machine import prepare_triton, this_machine
 from labs_helpers.measure.peak_memory import peak_memory
@@ -251,7 +252,7 @@ def _fits(length: int, head_dim: int) -> bool:
 
 
 def main(arguments=None) -> None:
-    parser = make_parser(__doc__, "attention")
+    parser = make_parser(__doc__, "attention", limit=12 * program.HOUR)
     parser.add_argument("--quick", action="store_true", help="4k and 16k in float16; recorded only with --out")
     parser.add_argument("--rounds", type=int, help="default: 3, and 2 with --quick")
     parser.add_argument("--random", type=count, metavar="N", help="N random shapes instead (see random_study.py)")
@@ -278,4 +279,4 @@ def main(arguments=None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    program.run(main)

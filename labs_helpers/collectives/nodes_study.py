@@ -15,6 +15,7 @@ from collections.abc import Iterable
 from labs_helpers.collectives.cost_model import Costs, Terms
 from labs_helpers.collectives.cost_model import terms as terms_of
 from labs_helpers.collectives.racing.records import NATIVE, costs_of, frame, latest
+from labs_helpers.launch import program
 from labs_helpers.launch.pretend_nodes import Link, can_pretend, pretend_nodes
 from labs_helpers.measure import results
 from labs_helpers.measure.study import keep, make_parser
@@ -131,4 +132,4 @@ def _record(link: Link) -> dict:
 
 
 if __name__ == "__main__":
-    main()
+    program.run(main)

@@ -17,6 +17,7 @@ from labs_helpers.collectives.racing import native_settings
 from labs_helpers.collectives.racing.native_settings import DEFAULT, SINGLE_COPY, Setting
 from labs_helpers.collectives.racing.race import SIZES
 from labs_helpers.collectives.racing.records import NATIVE, costs_of, fastest, frame, middle, table
+from labs_helpers.launch import program
 from labs_helpers.launch.flavour import find_flavour
 from labs_helpers.measure import results
 from labs_helpers.measure.study import count, file_to_write, keep, make_parser
@@ -158,4 +159,4 @@ def _mpi_settings(setting: Setting) -> dict[str, str]:
 
 
 if __name__ == "__main__":
-    main()
+    program.run(main)

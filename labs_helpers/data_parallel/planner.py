@@ -19,6 +19,7 @@ from labs_helpers.data_parallel.model_size import Model
 from labs_helpers.data_parallel.plan import LEGEND, describe, plan
 from labs_helpers.data_parallel.step_time import CONTENTION
 from labs_helpers.data_parallel.strategies import EFFICIENCY, Training
+from labs_helpers.launch import program
 from labs_helpers.measure.datasheet import DATASHEET
 from labs_helpers.transformer.attentions import ATTENTIONS
 from labs_helpers.transformer.config import SIZES
@@ -36,10 +37,8 @@ def positive(text: str) -> int:
 
 
 def make_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m labs_helpers.data_parallel.planner",
-        description=(__doc__ or "").splitlines()[0],
-        allow_abbrev=False,
+    parser = program.Parser(
+        prog="python -m labs_helpers.data_parallel.planner", description=(__doc__ or "").splitlines()[0]
     )
     model = parser.add_mutually_exclusive_group(required=True)
     model.add_argument("--parameters", type=float, metavar="7e9", help="of the model; its shape is then assumed")
@@ -106,4 +105,4 @@ def show(table: pandas.DataFrame) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    program.run(main)

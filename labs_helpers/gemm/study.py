@@ -18,6 +18,7 @@ import torch
 
 from labs_helpers.gemm.configs import default_config
 from labs_helpers.gemm.fused_matmul import fused_matmul
+from labs_helpers.launch import program
 from labs_helpers.measure import results
 from labs_helpers.measure.machine import this_machine
 from labs_helpers.measure.study import count, keep, make_parser
@@ -212,7 +213,7 @@ def add_random_options(parser) -> None:
 
 def main(arguments=None, ladder: dict | None = None) -> None:
     """ladder: more candidates on a GPU, name → function of (a, b, c)."""
-    parser = make_parser(__doc__, "gemm")
+    parser = make_parser(__doc__, "gemm", limit=12 * program.HOUR)
     parser.add_argument("--sizes", type=int, nargs="+", help="only these n×n×n; default on a GPU: the whole study")
     parser.add_argument("--dtype", choices=("float16", "bfloat16", "float32"), help="default: this machine's")
     parser.add_argument("--rounds", type=int, default=5, help="turns in which all are timed; default: %(default)s")
@@ -233,4 +234,4 @@ def main(arguments=None, ladder: dict | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    program.run(main)

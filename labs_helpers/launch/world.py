@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 import traceback
-from argparse import ArgumentParser, ArgumentTypeError
+from argparse import ArgumentParser
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import timedelta
@@ -16,9 +15,11 @@ import torch
 import torch.distributed as dist
 from torch.distributed.distributed_c10d import PrefixStore
 
-from labs_helpers.launch.watch import Watch, end_process
+from labs_helpers.launch.leave import end_process
+from labs_helpers.launch.program import name, seconds, sentence, start_limit
+from labs_helpers.launch.watch import Watch
 
-LONGER = timedelta(minutes=5)  # so that `Watch`, which knows the names, ends a rank before gloo or NCCL does
+LONGER = timedelta(minutes=5)  # so that `Watch`, which knows the names, ends a rank before anything else does
 
 
 def environment(environ: Mapping[str, str]) -> dict[str, str]:
@@ -31,10 +32,8 @@ def environment(environ: Mapping[str, str]) -> dict[str, str]:
     if "RANK" in environ:
         return {name: environ[name] for name in names if name in environ}
     if "SLURM_PROCID" not in environ or "SLURM_STEP_ID" not in environ:
-        spec = sys.modules["__main__"].__spec__
-        program = f"-m {spec.name.removesuffix('.__main__')}" if spec else sys.argv[0]
         raise RuntimeError(
-            f"no ranks: start this with torchrun --nproc-per-node 2 {program}, or with srun --ntasks 2 python {program}"
+            f"no ranks: start this with torchrun --nproc-per-node 2 {name()}, or with srun --ntasks 2 python {name()}"
         )
     job, step = int(environ["SLURM_JOB_ID"]), int(environ["SLURM_STEP_ID"])
     return {
@@ -55,12 +54,10 @@ def first_host(hosts: str) -> str:
     return name + (number or "") + rest
 
 
-def add_limits(parser: ArgumentParser, limit: float) -> None:
-    """The options --timeout and --limit (default: `limit`), for `world`."""
-    add = parser.add_argument
-    within = "seconds within which all ranks have to arrive, and some rank has to begin a collective"
-    add("--timeout", type=_seconds, default=300.0, metavar="S", help=f"{within}; default: %(default)g")
-    add("--limit", type=_seconds, default=limit, metavar="S", help="seconds of the whole run; default: %(default)g")
+def add_timeout(parser: ArgumentParser) -> None:
+    """The option --timeout, for `world`."""
+    told = "seconds within which all ranks have to arrive, and some rank has to begin a collective"
+    parser.add_argument("--timeout", type=seconds, default=300.0, metavar="S", help=f"{told}; default: %(default)g")
 
 
 @contextmanager
@@ -71,6 +68,7 @@ def world(timeout: float, limit: float, gpus: bool) -> Iterator[Callable[[str], 
     waiting for `timeout` seconds ends all ranks, with status 1 and its name: see `Watch`. So does a run of more than
     `limit` seconds.
     """
+    start_limit(limit + LONGER.total_seconds())
     os.environ |= environment(os.environ)
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
     rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
@@ -97,10 +95,12 @@ def world(timeout: float, limit: float, gpus: bool) -> Iterator[Callable[[str], 
         yield watch.note
         watch.note("its end")
     except Exception as error:
-        said = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
+        known = sentence(error)
+        said = known or f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
         told = watch.finish(said)
         if told.startswith(f"rank {rank} failed"):
-            traceback.print_exception(error)
+            if not known:
+                traceback.print_exception(error)
             watch.end(told)
         else:
             watch.end(f"{told} Rank {rank} then failed: {said}")
@@ -129,13 +129,7 @@ def collectives_begun() -> dict[str, int]:
     """How many collectives this rank has begun in each of its process groups, by the group's name; "0" is all ranks."""
     counts: dict[str, int] = {}
     groups: Mapping[Any, str] = dist.distributed_c10d._world.pg_names
-    for group, name in dict(groups).items():
+    for group, named in dict(groups).items():
         with suppress(RuntimeError):  # it is only being made, or does not count
-            counts[name] = group._get_sequence_number_for_group()
+            counts[named] = group._get_sequence_number_for_group()
     return counts
-
-
-def _seconds(text: str) -> float:
-    if not 0 < (seconds := float(text)) < float("inf"):
-        raise ArgumentTypeError(f"{text} is no positive number of seconds")
-    return seconds

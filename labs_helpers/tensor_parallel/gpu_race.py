@@ -20,8 +20,9 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
+from labs_helpers.launch import program
 from labs_helpers.launch.leave import leave
-from labs_helpers.launch.world import add_limits, world
+from labs_helpers.launch.world import add_timeout, world
 from labs_helpers.measure.machine import prepare_triton, this_machine
 from labs_helpers.measure.study import keep, make_parser
 from labs_helpers.tensor_parallel.gpu_candidates import ALONE, OURS, THEIRS, Candidate, Contestant, Setting, candidates
@@ -195,7 +196,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--rounds", type=int, default=10, help="timed steps per candidate; default: %(default)s")
     parser.add_argument("--attentions", nargs="+", choices=list(ATTENTIONS), help="default: sdpa, on GPUs flash too")
     parser.add_argument("--manners", nargs="+", choices=list(MANNERS), help="default: eager, on GPUs compiled too")
-    add_limits(parser, 3600)
+    add_timeout(parser)
     given = parser.parse_args(arguments)
     if "RANK" not in os.environ:
         parser.error(
@@ -233,5 +234,5 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    program.run(main)
     leave()

@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from labs_helpers.launch import program
 from labs_helpers.launch.flavour import BACKGROUND_SUMS
 from labs_helpers.launch.pretend_nodes import Link, can_pretend, pretend_nodes
 from labs_helpers.measure import results
@@ -168,4 +169,4 @@ def _shown(rows: pandas.DataFrame) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    program.run(main)

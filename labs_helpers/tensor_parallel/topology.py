@@ -8,11 +8,11 @@ What else shows and steers the placement of ranks: placement_settings.py.
 
 from __future__ import annotations
 
-import argparse
 import re
 import shutil
 import sys
 
+from labs_helpers.launch import program
 from labs_helpers.launch.process import ProcessFailed, run
 from labs_helpers.tensor_parallel.placement_settings import SETTINGS
 
@@ -141,7 +141,7 @@ def read() -> str | None:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0], allow_abbrev=False)
+    parser = program.Parser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("table", nargs="?", choices=["-"], help="read what `nvidia-smi topo -m` printed from stdin")
     given = parser.parse_args(arguments)
     text = sys.stdin.read() if given.table else read()
@@ -159,4 +159,4 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    program.run(main)

@@ -17,6 +17,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from labs_helpers.launch import program
 from labs_helpers.measure import results
 from labs_helpers.measure.machine import this_machine
 from labs_helpers.measure.provenance import provenance
@@ -140,7 +141,7 @@ def load(machine: str = "nvidia-h200") -> pandas.DataFrame:
 
 
 def make_options() -> argparse.ArgumentParser:
-    parser = make_parser(__doc__, "transformer")
+    parser = make_parser(__doc__, "transformer", limit=12 * program.HOUR)
     shipped = ", ".join(sorted(path.stem for path in grids.SHIPPED.glob("*.yaml")))
     parser.add_argument(
         "files",
@@ -208,4 +209,4 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    program.run(main)

@@ -6,7 +6,6 @@ python -m labs_helpers.attention.lab05.every_kernel --memcheck   # run them unde
 
 from __future__ import annotations
 
-import argparse
 import os
 import re
 import shutil
@@ -14,6 +13,7 @@ import sys
 
 import torch
 
+from labs_helpers.launch import program
 from labs_helpers.launch.process import run
 from labs_helpers.measure import results
 from labs_helpers.measure.machine import prepare_triton, this_machine
@@ -96,7 +96,7 @@ def memcheck(timeout: float = 540) -> dict:
 
 
 def main(arguments=None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = program.Parser(description=__doc__.splitlines()[0])
     parser.add_argument("--memcheck", action="store_true", help="under compute-sanitizer; appends a record to results/")
     given = parser.parse_args(arguments)
     if not given.memcheck:
@@ -109,4 +109,4 @@ def main(arguments=None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    program.run(main)

@@ -9,6 +9,7 @@ from functools import partial
 
 from labs_helpers.attention.lab05.inputs import backward_inputs
 from labs_helpers.course.exercise import whose
+from labs_helpers.launch import program
 from labs_helpers.measure import results
 from labs_helpers.measure.machine import prepare_triton, this_machine
 from labs_helpers.measure.study import keep, make_parser
@@ -84,4 +85,4 @@ def main(arguments=None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    program.run(main)

@@ -20,8 +20,9 @@ from labs_helpers.data_parallel.race.candidates import HEATS
 from labs_helpers.data_parallel.race.heat import race, release
 from labs_helpers.data_parallel.race.setting import Setting
 from labs_helpers.data_parallel.race.wrappers import ALONE, THEIRS
+from labs_helpers.launch import program
 from labs_helpers.launch.leave import leave
-from labs_helpers.launch.world import add_limits, world
+from labs_helpers.launch.world import add_timeout, world
 from labs_helpers.measure.machine import prepare_triton, this_machine
 from labs_helpers.measure.study import keep, make_parser
 from labs_helpers.tensor_parallel.gpu_timing import ALL_REDUCES, all_reduces
@@ -90,7 +91,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--compiled", action="store_true", help="the blocks, one at a time")
     parser.add_argument("--rounds", type=int, default=10, help="turns of each candidate; default: %(default)s")
     parser.add_argument("--steps", type=int, default=3, help="steps of a turn; default: %(default)s")
-    add_limits(parser, 3600)
+    add_timeout(parser)
     given = parser.parse_args(arguments)
     for name in ("batch", "rounds", "steps"):
         if getattr(given, name) < 1:
@@ -128,5 +129,5 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    program.run(main)
     leave()

@@ -28,8 +28,9 @@ from labs_helpers.data_parallel.study.pretended import measure_pretended
 from labs_helpers.data_parallel.study.records import STUDY
 from labs_helpers.data_parallel.study.report import report
 from labs_helpers.data_parallel.study.task import MODELS
+from labs_helpers.launch import program
 from labs_helpers.launch.pretend_nodes import can_pretend
-from labs_helpers.launch.world import add_limits, environment, world
+from labs_helpers.launch.world import add_timeout, environment, world
 from labs_helpers.measure.machine import this_machine
 from labs_helpers.measure.study import keep, make_parser
 
@@ -87,7 +88,7 @@ def _parser() -> ArgumentParser:
     add("--pretend-nodes", type=int, metavar="N", help="start the ranks, on N namespaces of this machine (root)")
     add("--ranks-per-node", type=int, default=1, help="of pretended nodes; default: %(default)s")
     add("--rate", help="of the cable between pretended nodes: 200mbit, 1gbit; default: no limit")
-    add_limits(parser, 3600)
+    add_timeout(parser)
     return parser
 
 
@@ -97,4 +98,4 @@ def _options(given: Namespace, batch: int, gpus: bool) -> Options:
 
 
 if __name__ == "__main__":
-    main()
+    program.run(main)

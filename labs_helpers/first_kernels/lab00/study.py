@@ -14,6 +14,7 @@ from functools import partial
 import torch
 
 from labs_helpers.first_kernels.lab00.exercises.ex4_five_operations import five_operations
+from labs_helpers.launch import program
 from labs_helpers.measure import results
 from labs_helpers.measure.machine import this_machine
 from labs_helpers.measure.roofs import Roofs, measure_roofs
@@ -203,4 +204,4 @@ def main(arguments=None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    program.run(main)

@@ -5,10 +5,13 @@ python -m labs_helpers.gemm.lab02.ladder          # the study with the ladder, o
 
 from __future__ import annotations
 
+from functools import partial
+
 from labs_helpers.gemm import study
 from labs_helpers.gemm.compile_report import FUSED
 from labs_helpers.gemm.configs import Config, default_config
 from labs_helpers.gemm.lab02.exercises import masked_matmul, matmul_add_relu, tile_matmul
+from labs_helpers.launch import program
 from labs_helpers.measure.machine import this_machine
 
 
@@ -48,4 +51,4 @@ KERNELS = {
 
 
 if __name__ == "__main__":
-    study.main(ladder=LADDER)
+    program.run(partial(study.main, ladder=LADDER))

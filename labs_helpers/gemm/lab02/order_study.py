@@ -14,6 +14,7 @@ import sys
 from functools import partial
 from typing import Any
 
+from labs_helpers.launch import program
 from labs_helpers.launch.process import ProcessFailed, run
 from labs_helpers.measure import results
 from labs_helpers.measure.study import keep, make_parser
@@ -141,4 +142,4 @@ def main(arguments=None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    program.run(main)

@@ -8,13 +8,11 @@ python -m labs_helpers.gemm.tuning.model_study results/gemm-hopper-tuning.MACHIN
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from itertools import zip_longest
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -28,9 +26,11 @@ from labs_helpers.gemm.random_study import ways
 from labs_helpers.gemm.time_model import Shape
 from labs_helpers.gemm.tuning.hopper_space import hopper_grid
 from labs_helpers.gemm.tuning.operands import rounding_bound
+from labs_helpers.launch import program
 from labs_helpers.measure import results
 from labs_helpers.measure.machine import this_machine
 from labs_helpers.measure.provenance import provenance
+from labs_helpers.measure.study import make_parser
 
 STUDY = "gemm-hopper-tuning"
 SEED = 11  # not the study's, whose shapes stay unseen
@@ -93,10 +93,9 @@ def measure_shape(shape: Shape, dtype: torch.dtype, graph_ms: Callable[[Callable
 
 
 def main(arguments: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = make_parser(__doc__ or "", STUDY, limit=12 * program.HOUR)
     parser.add_argument("--dtype", choices=("float16", "bfloat16"), default="float16")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no other shape after so long")
-    parser.add_argument("--out", type=Path, help="by default results/gemm-hopper-tuning.MACHINE.jsonl")
     given = parser.parse_args(arguments)
     if this_machine().architecture != "sm_90" or not gluon_fits():
         parser.error(f"the Hopper kernel needs sm_90 and the Gluon of Triton 3.6 or 3.7; this is {this_machine()}")
@@ -125,4 +124,4 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    program.run(main)

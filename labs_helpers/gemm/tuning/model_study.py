@@ -6,7 +6,6 @@ python -m labs_helpers.gemm.tuning.model_study FILE        # of a sweep of the H
 
 from __future__ import annotations
 
-import argparse
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from labs_helpers.gemm.kernels.hopper import FEW_ROWS, HopperConfig
 from labs_helpers.gemm.kernels.split_k import MOST_ROWS, SplitConfig
 from labs_helpers.gemm.time_model import Measured, Shape, Tiling, fit
 from labs_helpers.gemm.tuning import recorded
+from labs_helpers.launch import program
 from labs_helpers.measure import results
 from labs_helpers.measure.datasheet import lookup
 
@@ -107,7 +107,7 @@ def summary(found: dict) -> str:
 
 
 def main(arguments=None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = program.Parser(description=__doc__.splitlines()[0])
     parser.add_argument("file", type=Path, nargs="?", help="a sweep of the Hopper and the split-K kernel")
     parser.add_argument("--dtype", default="float16")
     parser.add_argument("--write", type=Path, help="fit to all shapes, and write the models to this folder")
@@ -135,4 +135,4 @@ def main(arguments=None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    program.run(main)

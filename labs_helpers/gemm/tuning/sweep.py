@@ -23,6 +23,7 @@ from labs_helpers.gemm.tuning.compile_table import compile_table
 from labs_helpers.gemm.tuning.long_runs import measure_long
 from labs_helpers.gemm.tuning.operands import TOLERANCE, operands, rounding_bound
 from labs_helpers.gemm.tuning.space import grid
+from labs_helpers.launch import program
 from labs_helpers.measure.machine import this_machine
 from labs_helpers.measure.study import keep, make_parser
 from labs_helpers.measure.timing import MeasurementError
@@ -137,7 +138,7 @@ def measure_held_out(cases=HELD_OUT, configs=None) -> list[dict]:
 
 
 def main(arguments=None) -> None:
-    parser = make_parser(__doc__, "gemm-tuning")
+    parser = make_parser(__doc__, "gemm-tuning", limit=12 * program.HOUR)
     parser.add_argument("what", choices=("compile", "measure", "held-out", "waves", "long"))
     parser.add_argument("--shapes", type=_shape, nargs="+", help="of measure, held-out and long, as 4096x4096x1024")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no other shape after so long")
@@ -176,4 +177,4 @@ def _shape(text: str) -> tuple[int, ...]:
 
 
 if __name__ == "__main__":
-    main()
+    program.run(main)

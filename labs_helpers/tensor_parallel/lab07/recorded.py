@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from labs_helpers.launch import program
 from labs_helpers.launch.mpirun import run_on_ranks
 from labs_helpers.measure import results
 from labs_helpers.measure.study import keep, make_parser
@@ -65,4 +66,4 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    program.run(main)

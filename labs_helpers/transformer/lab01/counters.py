@@ -14,6 +14,7 @@ import shutil
 import sys
 from typing import Any
 
+from labs_helpers.launch import program
 from labs_helpers.launch.process import run
 from labs_helpers.measure.study import keep, make_parser
 
@@ -112,4 +113,4 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    program.run(main)

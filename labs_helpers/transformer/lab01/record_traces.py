@@ -15,10 +15,8 @@ A GPU takes the model `small`, a CPU `tiny` and little of everything.
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import json
-import sys
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -26,6 +24,7 @@ from typing import Any
 
 import torch
 
+from labs_helpers.launch import program
 from labs_helpers.measure import results, trace
 from labs_helpers.measure.machine import this_machine
 from labs_helpers.measure.memory_timeline import memory_timeline
@@ -192,7 +191,7 @@ def _record(function: Callable[[], Any], grad: bool = False) -> trace.Trace:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = program.Parser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", help=f"of {', '.join(RECORDINGS)}; by default all")
     parser.add_argument("--out", type=Path, help="folder; default: results/traces")
     options = parser.parse_args(arguments)
@@ -222,4 +221,4 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    program.run(main)

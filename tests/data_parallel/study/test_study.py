@@ -189,9 +189,10 @@ def test_the_command_measures_on_pretended_nodes_and_keeps_it(found, monkeypatch
     monkeypatch.setattr(command, "can_pretend", lambda: "")
     monkeypatch.setenv("LABS_DEVICE", "cpu")
     out = tmp_path / "records.jsonl"
-    command.main(["--pretend-nodes", "2", "--rate", "1gbit", "--batches", "1", "4", "--out", str(out), "wrappers"])
+    where = ["--pretend-nodes", "2", "--rate", "1gbit", "--limit", "77"]
+    command.main([*where, "--batches", "1", "4", "--out", str(out), "wrappers"])
     every = [Options("mini", batch, asked="1gbit") for batch in (1, 4)]
-    assert asked == [(2, 1, "1gbit", ["wrappers"], every, 900)]
+    assert asked == [(2, 1, "1gbit", ["wrappers"], every, 77)]
     kept = results.load(out)
     assert len(kept) == len(found[0]["every_kind"][0]) and kept["on.machine"].iloc[0].endswith("-core CPU")
     assert f"{len(kept)} records appended to {out}" in capsys.readouterr().out

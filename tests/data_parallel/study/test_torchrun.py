@@ -58,7 +58,8 @@ def test_two_nodes_by_rendezvous(tmp_path):
 def test_a_rank_that_fails_ends_the_others_and_is_named(how, named, tmp_path):
     program = tmp_path / "fails.py"
     program.write_text(FAILS.format(how=how))
-    command = ["torchrun", "--nproc-per-node=3", str(program), *SMALL, "--timeout", "10", "wrappers", "buckets"]
+    out = ["--out", str(tmp_path / "out.jsonl")]
+    command = ["torchrun", "--nproc-per-node=3", str(program), *SMALL, "--timeout", "10", *out, "wrappers", "buckets"]
     with pytest.raises(ProcessFailed) as caught:
         run(command, timeout=120, env={**os.environ, **ENVIRON})
     assert "did not end within" not in str(caught.value) and re.search(named, caught.value.output), caught.value.output
