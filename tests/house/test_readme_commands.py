@@ -1,10 +1,11 @@
-"""Every command of the README that measures or runs a program leaves the tracked files as they are."""
+"""The README's commands leave the tracked files as they are, those that measure and draw above all."""
 
 import os
 import re
 import shlex
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -59,6 +60,9 @@ def shortened(command: list[str]) -> list[str]:
     return [*command, *shlex.split(SHORTER.get(program_of(command), ""))]
 
 
+TARGETS = {  # what a row of the README's table is tried with; `make lab` opens a server, `make test` runs this test
+    "run": ["run", "LABS=00"], "check": ["check", "LAB=02"], "first-aid": ["first-aid"], "help": ["help"],
+}  # fmt: skip
 COMMANDS = commands((ROOT / "README.md").read_text())
 
 
@@ -81,7 +85,18 @@ def repository(tmp_path_factory):
             (tree / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(ROOT / name, tree / name)
     git(tree, "init", "--quiet")
+    set_up(tree)
     return tree
+
+
+def set_up(tree: Path) -> None:
+    """Make `make` take this Python for the tree's environment, in which everything is installed."""
+    python = tree / ".venv/bin/python"
+    python.parent.mkdir(parents=True)
+    python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
+    python.chmod(0o755)
+    sum_of_path = run(["sh", "-c", f"printf %s '{tree}' | cksum"], timeout=100).split()[0]
+    (tree / f".venv/.set-up-{sum_of_path}").touch()
 
 
 @pytest.fixture
@@ -94,8 +109,8 @@ def clone(repository):
 
 def run_in(tree: Path, command: list[str]) -> str:
     """The command's output, as a reader's shell would run it in the clone's environment."""
-    ours = ("LABS_RECORDS", "LABS_RESULTS")
-    env = {name: value for name, value in os.environ.items() if name not in ours}
+    ours = ("LABS_RECORDS", "LABS_RESULTS", "MAKE", "MFLAGS")  # an outer make hands its variables down
+    env = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
     as_root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
     try:
         return run(command, timeout=200, cwd=tree, env=env | as_root | {"PYTHONPATH": str(tree), "LABS_DEVICE": "cpu"})
@@ -117,3 +132,14 @@ def test_a_command_changes_no_tracked_file(command, clone):
     assert all(path.parent == clone / "build/records" and path.is_file() for path in kept)
     if program_of(command) in MEASURE:
         assert kept or "build/records/" in said
+
+
+def test_the_readme_s_targets_are_known():
+    named = set(re.findall(r"^\| `make ([a-z-]+)", (ROOT / "README.md").read_text(), re.MULTILINE))
+    assert named == {*TARGETS, "lab", "test"}
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_target_changes_no_tracked_file(target, clone):
+    said = run_in(clone, ["make", *TARGETS[target]])
+    assert git(clone, "status", "--porcelain") == "" and "Setting up" not in said
