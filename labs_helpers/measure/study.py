@@ -47,20 +47,23 @@ class _Record(argparse.Action):
 
 
 def file_or_folder(text: str) -> Path:
-    """The type of an option: what exists, else a file for a name with an ending, and a folder for one without."""
-    path = Path(text)
-    new_folder = not path.exists() and (text.endswith("/") or not path.suffix)
-    return folder_to_write(text) if path.is_dir() or new_folder else file_to_write(text)
+    """The type of an option: a folder or a file, see `names_folder`, that can be written to."""
+    return folder_to_write(text) if names_folder(Path(text)) else file_to_write(text)
+
+
+def names_folder(path: Path) -> bool:
+    """True for a folder, and for a name without an ending where nothing exists yet."""
+    return path.is_dir() or not (path.exists() or path.suffix)
 
 
 def folder_to_write(text: str) -> Path:
-    """The type of an option: a folder that can be written to, which is made where there is none."""
+    """The type of an option: a folder that can be written to, or be made."""
     path = Path(text)
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise argparse.ArgumentTypeError(f"the folder {text} cannot be made: {error.strerror}") from None
-    return _writable(path, text)
+    nearest = next(folder for folder in (path.absolute(), *path.absolute().parents) if folder.exists())
+    if not nearest.is_dir():
+        raise argparse.ArgumentTypeError(f"{text} cannot be a folder: {nearest} is a file")
+    _check_writable(nearest)
+    return path
 
 
 def file_to_write(text: str) -> Path:
@@ -69,13 +72,13 @@ def file_to_write(text: str) -> Path:
     if path.is_dir() or not path.absolute().parent.is_dir():
         what = "is a folder" if path.is_dir() else "is in a folder that does not exist"
         raise argparse.ArgumentTypeError(f"{text} {what}; name a file")
-    return _writable(path, text)
-
-
-def _writable(path: Path, text: str) -> Path:
-    if not os.access(path if path.exists() else path.absolute().parent, os.W_OK):
-        raise argparse.ArgumentTypeError(f"{text} cannot be written to; name another place")
+    _check_writable(path if path.exists() else path.absolute().parent)
     return path
+
+
+def _check_writable(path: Path) -> None:
+    if not os.access(path, os.W_OK):
+        raise argparse.ArgumentTypeError(f"{path} cannot be written to; name another place")
 
 
 def positive(text: str) -> float:
@@ -95,11 +98,11 @@ def count(text: str) -> int:
 def destination(study: str, out: Path | None = None, machine: str | None = None) -> Path:
     """The file that records go to.
 
-    out: a file, or an existing folder, where the file is named for the study and for `machine`, by default this one.
-    None means the folder of the reader's records, which the labs draw beside those of the recorded machines.
+    out: a file, or a folder, where the file is named for the study and for `machine`, by default this one; see
+    `names_folder`. None means the folder of the reader's records, which the labs draw beside the recorded machines.
     """
     folder = out or results.own_dir()
-    return results.path_for(study, machine, folder) if out is None or out.is_dir() else out
+    return results.path_for(study, machine, folder) if names_folder(folder) or out is None else out
 
 
 def kept(number: int, path: Path, machine: str | None = None) -> str:

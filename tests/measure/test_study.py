@@ -26,8 +26,12 @@ def test_out_takes_a_folder_or_a_file(tmp_path):
 
     (tmp_path / "file").touch()
     assert out() == tmp_path and out("file") == tmp_path / "file" and out("new.jsonl") == tmp_path / "new.jsonl"
-    made = out("new", "folder")
-    assert made.is_dir() and destination("gemm", made, "NVIDIA H200") == made / "gemm.nvidia-h200.jsonl"
+    folder = out("new", "folder")
+    assert destination("gemm", folder, "NVIDIA H200") == folder / "gemm.nvidia-h200.jsonl"
+    assert destination("gemm", out("file")) == tmp_path / "file"
+    assert not (tmp_path / "new").exists()  # before there is something to write
+    keep("gemm", [{"n": 1}], folder, machine="NVIDIA H200")
+    assert len(results.load(folder / "gemm.nvidia-h200.jsonl")) == 1
 
 
 @pytest.mark.parametrize(
@@ -35,7 +39,7 @@ def test_out_takes_a_folder_or_a_file(tmp_path):
     [
         (["--out", "{}/none/a.jsonl"], "is in a folder that does not exist; name a file"),
         (["--out", "{}/file/a.jsonl"], "is in a folder that does not exist; name a file"),
-        (["--out", "{}/file/folder"], "cannot be made: Not a directory"),
+        (["--out", "{}/file/folder"], "/file is a file"),
         (["--out", "{}", "--record"], "argument --record: not allowed with argument --out"),
         (["--record"], "recorded is not the results/ of a checkout; name a folder with --out"),
     ],

@@ -84,7 +84,7 @@ def test_a_maintainer_records_for_the_lab(monkeypatch, tmp_path, capsys):
     (tmp_path / "file").touch()
     with pytest.raises(SystemExit):
         record_traces.main(["memory", "--out", str(tmp_path / "file")])
-    assert "the folder" in capsys.readouterr().err
+    assert "is a file" in capsys.readouterr().err
 
 
 def test_what_is_not_there_is_said_with_the_command_that_makes_it(monkeypatch, tmp_path, capsys):
