@@ -19,20 +19,45 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+OWN = Path("build/records")
 
 
 def results_dir() -> Path:
-    """The repository's results/, what was installed of it without a checkout, or what LABS_RESULTS names."""
+    """The folder of the records that come with the course: results/ of the checkout, its copy in an installed package,
+    or the folder that LABS_RESULTS names."""
     if named := os.environ.get("LABS_RESULTS"):
         return Path(named)
-    checkout = ROOT / "results"
-    return checkout if checkout.is_dir() else Path(__file__).resolve().parents[1] / "recorded"
+    return ROOT / "results" if in_checkout() else Path(__file__).resolve().parents[1] / "recorded"
 
 
-def path_for(study: str, machine: str | None = None) -> Path:
-    """Where records of a study on one machine belong: results/gemm.nvidia-h200.jsonl.
+def own_dir() -> Path:
+    """The folder of the records that the reader measures: build/records of the checkout, or the folder that
+    LABS_RECORDS names.
 
-    study: the topic's name, without dots. machine: a Machine's label, by default this machine's.
+    Where the course is installed without a checkout, or its checkout cannot be written to, it is build/records in the
+    current folder.
+    """
+    if named := os.environ.get("LABS_RECORDS"):
+        return Path(named)
+    return _writable(ROOT) / OWN if in_checkout() else OWN.absolute()
+
+
+def in_checkout() -> bool:
+    """True in a checkout or a hand-out of the course; False where only its package is installed."""
+    return (ROOT / "results").is_dir() and (ROOT / "pyproject.toml").is_file()
+
+
+def _writable(root: Path) -> Path:
+    """`root` where records can be written below it, else the current folder."""
+    there = next(folder for folder in (root / OWN, root / OWN.parent, root) if folder.is_dir())
+    return root if os.access(there, os.W_OK) else Path.cwd()
+
+
+def path_for(study: str, machine: str | None = None, folder: Path | None = None) -> Path:
+    """The file of one machine's records of a study: results/gemm.nvidia-h200.jsonl.
+
+    study: the topic's name, without dots. machine: a Machine's label, by default this machine's. folder: by default
+    `results_dir()`.
     """
     if not re.fullmatch(r"[A-Za-z0-9_-]+", study):
         raise ValueError(f"study is {study!r}; letters, digits, '_' and '-' make a study's name")
@@ -40,8 +65,12 @@ def path_for(study: str, machine: str | None = None) -> Path:
         from labs_helpers.measure.machine import this_machine
 
         machine = this_machine().label
-    slug = re.sub(r"[^a-z0-9]+", "-", machine.lower()).strip("-")
-    return results_dir() / f"{study}.{slug}.jsonl"
+    return (folder or results_dir()) / f"{study}.{slug(machine)}.jsonl"
+
+
+def slug(machine: str) -> str:
+    """A machine's label as files are named for it: 'nvidia-h200'."""
+    return re.sub(r"[^a-z0-9]+", "-", machine.lower()).strip("-")
 
 
 def append(path: str | os.PathLike, records: Mapping | Iterable[Mapping]) -> None:

@@ -2,8 +2,9 @@
 
 python -m labs_helpers.gemm.tuning.hopper_sweep [--dtype float16] [--seconds 300]
 
-What is in the file is not measured again, so the same command goes on where it was ended. Then fit the models:
-python -m labs_helpers.gemm.tuning.model_study results/gemm-hopper-tuning.MACHINE.jsonl --write labs_helpers/gemm/tuned
+What is in the file is not measured again, so the same command goes on where it was ended. Then fit the models to that
+file:
+python -m labs_helpers.gemm.tuning.model_study FILE --write labs_helpers/gemm/tuned
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from itertools import zip_longest
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -31,6 +31,7 @@ from labs_helpers.gemm.tuning.operands import rounding_bound
 from labs_helpers.measure import results
 from labs_helpers.measure.machine import this_machine
 from labs_helpers.measure.provenance import provenance
+from labs_helpers.measure.study import add_out, destination, kept
 
 STUDY = "gemm-hopper-tuning"
 SEED = 11  # not the study's, whose shapes stay unseen
@@ -96,20 +97,20 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--dtype", choices=("float16", "bfloat16"), default="float16")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no other shape after so long")
-    parser.add_argument("--out", type=Path, help="by default results/gemm-hopper-tuning.MACHINE.jsonl")
+    add_out(parser, f"{STUDY}.MACHINE.jsonl")
     given = parser.parse_args(arguments)
     if this_machine().architecture != "sm_90" or not gluon_fits():
         parser.error(f"the Hopper kernel needs sm_90 and the Gluon of Triton 3.6 or 3.7; this is {this_machine()}")
     from triton.testing import do_bench_cudagraph
 
     counters.RESERVE = GRAPH_COUNTERS
-    path, on = given.out or results.path_for(STUDY), provenance()
+    path, on = destination(STUDY, given.out), provenance()
     done = set()
     if path.exists():
         there = results.load(path)
         there = there[there["dtype"] == given.dtype]
         done = set(zip(there["M"], there["N"], there["K"], strict=True))
-    began = time.monotonic()
+    began, new = time.monotonic(), 0
     for shape in shapes():
         if shape in done:
             continue
@@ -119,9 +120,11 @@ def main(arguments: list[str] | None = None) -> None:
         graph_ms = partial(do_bench_cudagraph, rep=1.5, return_mode="median")
         records = measure_shape(shape, getattr(torch, given.dtype), graph_ms)
         results.append(path, [record | {"on": on} for record in records])
+        new += len(records)
         timed = [record for record in records if "median_ms" in record and record["kind"] in ("hopper", "split_k")]
         best = min(timed, key=lambda record: record["median_ms"])
         print(f"{shape}: {best['median_ms']:.4f} ms by {best['kind']}, {len(records)} records", flush=True)
+    print(kept(new, path), flush=True)
 
 
 if __name__ == "__main__":
