@@ -31,6 +31,10 @@ SHORTER = {
 MEASURE = set(SHORTER) - {  # and keep records, also without a GPU
     "labs_helpers.gemm.tuning.sweep", "mpi_scripts/check_collectives.py", "mpi_scripts/train_2d.py",
 }  # fmt: skip
+QUICK = {  # of those in `make test`; `make soak` runs all
+    "labs_helpers.attention.study", "labs_helpers.data_parallel.study", "labs_helpers.first_kernels.lab00.study",
+    "labs_helpers.gemm.study", "labs_helpers.transformer.study", "mpi_scripts/hello.py", "check", "help",
+}  # fmt: skip
 RANKS = ["mpirun", "-n", "4", "--oversubscribe"]
 
 
@@ -124,7 +128,11 @@ def test_the_readme_s_commands_are_found():
     assert set(SHORTER) <= programs and {"labs_helpers.attention.study", "mpi_scripts/hello.py"} <= programs
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=program_of)
+def tried(what, name: str):
+    return pytest.param(what, id=name, marks=[] if name in QUICK else pytest.mark.soak)
+
+
+@pytest.mark.parametrize("command", [tried(command, program_of(command)) for command in COMMANDS])
 def test_a_command_changes_no_tracked_file(command, clone):
     said = run_in(clone, shortened(command))
     assert git(clone, "status", "--porcelain") == ""
@@ -139,7 +147,7 @@ def test_the_readme_s_targets_are_known():
     assert named == {*TARGETS, "lab", "test"}
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("target", [tried(target, target) for target in TARGETS])
 def test_a_target_changes_no_tracked_file(target, clone):
     said = run_in(clone, ["make", *TARGETS[target]])
     assert git(clone, "status", "--porcelain") == "" and "Setting up" not in said

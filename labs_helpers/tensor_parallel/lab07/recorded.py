@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from labs_helpers.collectives.study import machine_label
 from labs_helpers.launch.mpirun import run_on_ranks
 from labs_helpers.measure import results
 from labs_helpers.measure.study import keep, make_parser
@@ -61,7 +62,8 @@ def _rows():
 
 def main(arguments: list[str] | None = None) -> None:
     given = make_parser(__doc__ or "", STUDY).parse_args(arguments)
-    keep(STUDY, measure(), given.out)
+    label = machine_label()
+    keep(STUDY, measure(), given.out, machine=label, on={"machine": label})
 
 
 if __name__ == "__main__":
