@@ -16,7 +16,7 @@ from labs_helpers.tensor_parallel.training import run
 from labs_helpers.tensor_parallel.training.run import Report
 from labs_helpers.tensor_parallel.training.settings import Settings
 
-STUDY, MACHINE = "lab07", "4-core CPU"
+STUDY, MACHINE = "tensor-parallel-lab07", "4-core CPU"
 LAYOUTS = ((1, 1), (2, 2))
 LIMIT_S = 100.0
 
