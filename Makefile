@@ -89,8 +89,11 @@ test-newest: ## Run the kernels' tests under the newest Triton and numpy, in .ve
 	@$(newest)/bin/python -m pip list | grep -E '^(numpy|torch|triton) '
 	TRITON_DEFAULT_FP_FUSION=1 $(newest)/bin/python -m pytest -n $(JOBS) --dist loadfile $(newest_tests)
 
-clean: ## Remove build/, caches and the environments; my_labs/ stays
-	rm -rf build $(triton_3_2) .pytest_cache .ruff_cache .hypothesis *.egg-info
+clean: ## Remove build/, caches and the environments; my_labs/ and what you measured, in build/records/, stay
+	@if [ -d build/records ]; then echo "Your measurements in build/records stay."; fi
+	@if [ -d build ]; then find build -mindepth 1 -maxdepth 1 ! -name records -exec rm -rf {} +; fi
+	@rmdir build 2>/dev/null || true
+	rm -rf $(triton_3_2) .pytest_cache .ruff_cache .hypothesis *.egg-info
 	find labs_helpers $(wildcard tests mpi_scripts) -name __pycache__ -type d -prune -exec rm -rf {} +
 	@for venv in "$(VENV)" $(newest) $(mpich) $(nbgrader); do if [ -f "$$venv/pyvenv.cfg" ]; then rm -rf "$$venv"; fi; done
 

@@ -9,6 +9,9 @@ import pytest
 # A machine that only measures kernels has no Jupyter, and nothing to guard.
 pytest_plugins = ["tests.nbval_guard"] if find_spec("nbval") else []
 
+# What somebody measured on this machine changes no figure of a test, and no test adds to it: this is no folder.
+os.environ["LABS_RECORDS"] = os.devnull
+
 # One worker per core: a worker's own threads, and those of the kernels it starts, would only wait for each other.
 if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("OMP_NUM_THREADS", "1")

@@ -7,7 +7,7 @@
 
 `-m mpi4py` ends all ranks when one fails; with more ranks than cores, Open MPI wants `--oversubscribe`. New buffers in
 every run; the slowest rank's median; algbw is bytes over time, busbw what the busiest link carries (algbw · 2(N−1)/N
-for all-reduce). Records, with every OMPI_MCA_*, go to results/ as JSON Lines.
+for all-reduce). Records, with every OMPI_MCA_*, go to build/records/.
 """
 
 import argparse
@@ -23,7 +23,7 @@ from labs_helpers.collectives.interface import ALGORITHMS  # noqa: E402
 from labs_helpers.collectives.racing.race import DOCUMENTED, SIZES, race, race_documented  # noqa: E402
 from labs_helpers.launch import program  # noqa: E402
 from labs_helpers.launch.singleton import leave_nothing  # noqa: E402
-from labs_helpers.measure.study import count, file_to_write, keep, positive  # noqa: E402
+from labs_helpers.measure.study import add_out, count, keep, positive  # noqa: E402
 
 
 def main() -> None:
@@ -98,7 +98,7 @@ def arguments() -> argparse.Namespace:
         action="store_true",
         help="instead: allreduce(comm, send, recv) as it is documented, with its validation, without it, and native",
     )
-    parser.add_argument("--out", type=file_to_write, help="default: results/collectives.MACHINE.jsonl")
+    add_out(parser, "collectives.MACHINE.jsonl")
     given = parser.parse_args()
     known = {name for function in given.functions for name in ALGORITHMS[function]}
     if unknown := set(given.algorithms or ()) - known:

@@ -6,6 +6,7 @@ from labs_helpers.attention.baselines import CUDNN, EFFICIENT, FLASH, FLEX, OURS
 from labs_helpers.attention.error_study import QUANTITIES, ROUNDED
 from labs_helpers.attention.study import DIRECTIONS, flops, score_bytes, tiled_bytes
 from labs_helpers.draw import figures
+from labs_helpers.draw.beside import beside_yours
 from labs_helpers.draw.curves import Curves, predicted, recorded_on, tick_each
 
 CURVES = Curves({
@@ -30,6 +31,7 @@ def chosen(rows, kind: str, **wanted):
     return rows.drop_duplicates(["L", "name"], keep="last").sort_values("L")
 
 
+@beside_yours("attention")
 def draw_speed(rows, direction: str = "forward", causal: bool = True):
     """TFLOP/s against the sequence length, a panel a head dim, ours and the baselines.
 
@@ -58,6 +60,7 @@ def draw_speed(rows, direction: str = "forward", causal: bool = True):
     return fig
 
 
+@beside_yours("attention")
 def draw_time(rows, direction: str = "forward"):
     """Time against the sequence length, both logarithmic: plain attention, ours, the baselines; full, head dim 128."""
     fig, ax = figures.new(None, width=8.4)
@@ -95,6 +98,7 @@ def plain_steps(rows):
     return table.add_suffix(", ms").assign(**{"softmax, TB/s": rate, "softmax's kernel": kernel})
 
 
+@beside_yours("attention")
 def draw_memory(rows):
     """Extra bytes at the peak against the sequence length, both logarithmic, forward and with the backward.
 
@@ -129,6 +133,7 @@ def draw_memory(rows):
     return fig
 
 
+@beside_yours("attention")
 def draw_error(rows, of: str = "o"):
     """Root mean square error over that of the exact result against the length, a panel a dtype; one head of 128.
 
@@ -166,6 +171,7 @@ def draw_error(rows, of: str = "o"):
     return fig
 
 
+@beside_yours("attention")
 def draw_causal(rows, direction: str = "forward", prediction=None):
     """How much faster causal attention is than full, in time, against the length; head dim 128.
 

@@ -11,8 +11,10 @@ from labs_helpers.attention.baselines import OURS
 from labs_helpers.attention.random_shapes import KINDS
 from labs_helpers.attention.random_study import STUDY, run
 from labs_helpers.draw import figures
+from labs_helpers.draw.beside import beside_yours
 from labs_helpers.draw.curves import recorded_on
-from labs_helpers.measure import results
+from labs_helpers.measure.records import of_machine
+from labs_helpers.measure.study import destination, kept
 
 COLORS = dict(zip(KINDS, ("blue", "vermillion", "green"), strict=True))
 MARKERS = {"forward": "o", "backward": "^"}
@@ -21,9 +23,7 @@ SHAPE = ["B", "H", "Hkv", "Lq", "Lk", "D", "causal"]
 
 def load(machine: str = "nvidia-h200"):
     """The recorded measurements of one machine, as a DataFrame."""
-    return results.load(
-        results.path_for(STUDY, machine), command="python -m labs_helpers.attention.study --random 100 --seed 7"
-    )
+    return of_machine(STUDY, machine, "python -m labs_helpers.attention.study --random 100 --seed 7")
 
 
 def ratios(frame, dtype: str | None = None):
@@ -77,6 +77,7 @@ def worst(table, n: int = 10) -> str:
     return shown[columns].to_string(index=False, formatters=formats, max_colwidth=60)
 
 
+@beside_yours("attention-random")
 def draw_random(frame, dtype: str | None = None):
     """The best baseline's time over ours against the operations, a point a shape and direction, a panel a way of
     timing."""
@@ -124,4 +125,4 @@ def main(given, dtype: torch.dtype) -> None:
     if len(frame) and "median_ms" in frame and frame["median_ms"][frame["name"] == OURS].notna().any():
         table = ratios(frame)
         print(f"\n{summary(table)}\n\nThe worst:\n{worst(table)}\n")
-    print(f"{len(new)} records appended to {given.out or results.path_for(STUDY)}", flush=True)
+    print(kept(len(new), destination(STUDY, given.out)), flush=True)

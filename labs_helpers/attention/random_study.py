@@ -23,6 +23,7 @@ from labs_helpers.attention.random_shapes import Shape, random_shapes
 from labs_helpers.measure import results
 from labs_helpers.measure.machine import this_machine
 from labs_helpers.measure.provenance import provenance
+from labs_helpers.measure.study import destination
 from labs_helpers.measure.timing import MeasurementError, Timing, measure_rounds
 
 STUDY = "attention-random"
@@ -200,7 +201,7 @@ def run(
 
     seconds: begin no other shape after so long. Returns the new records.
     """
-    path, on = out or results.path_for(STUDY), provenance()
+    path, on = destination(STUDY, out), provenance()
     known = _known(path, on, seed, str(dtype).removeprefix("torch."))
     began, new = time.monotonic(), []
     for index, shape in enumerate(random_shapes(count, seed, small=this_machine().device != "cuda")):

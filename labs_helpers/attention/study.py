@@ -1,6 +1,6 @@
 """Time attention, forward and backward, beside PyTorch's ways; measure its memory and its error against the length.
 
-    python -m labs_helpers.attention.study                       # this GPU, to results/
+    python -m labs_helpers.attention.study                       # this GPU
     python -m labs_helpers.attention.study --quick               # 4k and 16k in float16: a table, nothing recorded
     python -m labs_helpers.attention.study --random 100 --seed 7   # shapes nobody tuned for; goes on where it ended
 
@@ -36,9 +36,9 @@ from labs_helpers.attention.baselines import (
 from labs_helpers.attention.error_study import measure_errors, reference, relative_error
 from labs_helpers.attention.plain_steps import measure_plain_steps
 from labs_helpers.launch import program
-from labs_helpers.measure import results
 from labs_helpers.measure.machine import prepare_triton, this_machine
 from labs_helpers.measure.peak_memory import peak_memory
+from labs_helpers.measure.records import of_machine
 from labs_helpers.measure.study import count, keep, make_parser
 from labs_helpers.measure.timing import MeasurementError, measure_rounds
 
@@ -214,7 +214,7 @@ def table(records: list[dict]) -> str:
 
 def load(machine: str = "nvidia-h200"):
     """The recorded measurements of one machine, as a DataFrame."""
-    return results.load(results.path_for("attention", machine), command="python -m labs_helpers.attention.study")
+    return of_machine("attention", machine, "python -m labs_helpers.attention.study")
 
 
 def everything(rounds: int, quick: bool = False) -> list[dict]:
@@ -253,7 +253,7 @@ def _fits(length: int, head_dim: int) -> bool:
 
 def main(arguments=None) -> None:
     parser = make_parser(__doc__, "attention", limit=12 * program.HOUR)
-    parser.add_argument("--quick", action="store_true", help="4k and 16k in float16; recorded only with --out")
+    parser.add_argument("--quick", action="store_true", help="4k and 16k in float16; kept only with --out or --record")
     parser.add_argument("--rounds", type=int, help="default: 3, and 2 with --quick")
     parser.add_argument("--random", type=count, metavar="N", help="N random shapes instead (see random_study.py)")
     parser.add_argument("--seed", type=int, default=7, help="of the random shapes; default: %(default)s")

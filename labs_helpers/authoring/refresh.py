@@ -47,6 +47,7 @@ def main(arguments: list[str] | None = None) -> int:
         chosen = [lab(number) for number in options.labs] or LABS
     except ValueError as error:
         parser.error(str(error))
+    os.environ["LABS_RECORDS"] = os.devnull  # what is stored shows the recorded machines alone
     os.environ["JUPYTER_PREFER_ENV_PATH"] = "1"  # the kernel of this environment, not one of the user's
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))  # of this tree
     failed = False

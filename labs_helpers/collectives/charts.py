@@ -9,6 +9,7 @@ from labs_helpers.collectives.cost_model import Costs, cost, crossover
 from labs_helpers.collectives.racing.native_settings import DEFAULT
 from labs_helpers.collectives.racing.records import NATIVE, costs_of, latest
 from labs_helpers.draw import figures
+from labs_helpers.draw.beside import beside_yours
 from labs_helpers.draw.curves import Curves, predicted, recorded_on
 
 BEST = "native, best setting"
@@ -24,6 +25,7 @@ TITLES = {"allreduce": "All-reduce", "alltoall": "All-to-all", "reduce_scatter":
           "allgather": "All-gather", "broadcast": "Broadcast"}  # fmt: skip
 
 
+@beside_yours("collectives")
 def draw_race(rows, function: str = "allreduce", title: str | None = None):
     """How many times as long as native's best setting each took, against size, a panel a rank count: below 1 is faster.
 
@@ -34,7 +36,7 @@ def draw_race(rows, function: str = "allreduce", title: str | None = None):
     counts = sorted(map(int, race["ranks"].unique()))
     fig, axes = figures.new(
         f"{title or f'{TITLES[function]}: time over that of native with its best setting'}{recorded_on(rows)}",
-        width=3 + 2.9 * len(counts),
+        width=max(9, 3 + 2.9 * len(counts)),
         height=4.6,
         ncols=len(counts),
         sharey=True,
@@ -61,6 +63,7 @@ def draw_race(rows, function: str = "allreduce", title: str | None = None):
     return fig
 
 
+@beside_yours("collectives")
 def draw_bandwidth(rows, function: str = "allreduce", ranks: int = 8, title: str | None = None):
     """Bus bandwidth against size: what each link carries at the least, whatever the number of ranks."""
     race = latest(rows, "race", function=function, ranks=ranks)
@@ -75,6 +78,7 @@ def draw_bandwidth(rows, function: str = "allreduce", ranks: int = 8, title: str
     return fig
 
 
+@beside_yours("collectives")
 def draw_crossover(
     rows,
     ranks: int = 8,
@@ -116,6 +120,7 @@ def draw_crossover(
     return fig
 
 
+@beside_yours("collectives")
 def draw_ping_pong(rows, ranks: int = 8, title: str | None = None):
     """Half a round trip against size, measured and as α + nβ: one pair of ranks alone, and all pairs at once."""
     fig, ax = figures.new(f"{title or 'A message of n bytes takes α + nβ'}{recorded_on(rows)}", width=8.4)

@@ -1,6 +1,6 @@
 """Race all-reduce on two pretended nodes of four ranks, over a slow link, a fast one, and in one node's shared memory.
 
-    python -m labs_helpers.collectives.nodes_study          # as root, to results/; two minutes
+    python -m labs_helpers.collectives.nodes_study          # as root; two minutes
     python -m labs_helpers.collectives.nodes_study --quick
 
 Each link is measured before the race, and named for what was measured. Its prediction has an α and β for each kind of
@@ -17,7 +17,7 @@ from labs_helpers.collectives.cost_model import terms as terms_of
 from labs_helpers.collectives.racing.records import NATIVE, costs_of, frame, latest
 from labs_helpers.launch import program
 from labs_helpers.launch.pretend_nodes import Link, can_pretend, pretend_nodes
-from labs_helpers.measure import results
+from labs_helpers.measure.records import of_machine
 from labs_helpers.measure.study import keep, make_parser
 
 STUDY = "collectives-nodes"
@@ -89,7 +89,7 @@ def measure(rate: str | None, shared: bool = False, sizes: Iterable[int] = SIZES
 
 def load(machine: str):
     """The recorded measurements of one machine, as a DataFrame."""
-    return results.load(results.path_for(STUDY, machine), command="python -m labs_helpers.collectives.nodes_study")
+    return of_machine(STUDY, machine, "python -m labs_helpers.collectives.nodes_study")
 
 
 def table(rows, link: str) -> str:
@@ -107,7 +107,7 @@ def main(arguments: list[str] | None = None) -> None:
     from labs_helpers.collectives.study import machine_label
 
     parser = make_parser(__doc__ or "", STUDY)
-    parser.add_argument("--quick", action="store_true", help="four sizes; kept only with --out")
+    parser.add_argument("--quick", action="store_true", help="four sizes; kept only with --out or --record")
     given = parser.parse_args(arguments)
     if reason := can_pretend():
         parser.error(f"nodes cannot be pretended here: {reason}")

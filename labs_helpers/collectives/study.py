@@ -1,6 +1,6 @@
 """Race the collectives of this folder against the native ones at their best, and fit the cost model.
 
-    python -m labs_helpers.collectives.study                      # this machine, to results/
+    python -m labs_helpers.collectives.study                      # this machine
     python -m labs_helpers.collectives.study --quick --ranks 4 --out /tmp/collectives.jsonl
 
 Every record carries the OMPI_MCA_* of its run. The fastest of ours at each size is what goes to the table of
@@ -19,7 +19,7 @@ from labs_helpers.collectives.racing.race import SIZES
 from labs_helpers.collectives.racing.records import NATIVE, costs_of, fastest, frame, middle, table
 from labs_helpers.launch import program
 from labs_helpers.launch.flavour import find_flavour
-from labs_helpers.measure import results
+from labs_helpers.measure.records import of_machine
 from labs_helpers.measure.study import count, file_to_write, keep, make_parser
 
 FUNCTIONS = ("allreduce", "alltoall")
@@ -103,7 +103,7 @@ def _measure_once(ranks: int, functions, sizes, seconds: float, timeout: float, 
 
 def load(machine: str = "16-core CPU"):
     """The recorded measurements of one machine, as a DataFrame."""
-    return results.load(results.path_for("collectives", machine), command="python -m labs_helpers.collectives.study")
+    return of_machine("collectives", machine, "python -m labs_helpers.collectives.study")
 
 
 def machine_label() -> str:
@@ -119,7 +119,7 @@ def main(arguments=None) -> None:
     parser.add_argument(
         "--turns", type=count, help="how often to measure; the middle counts; default: 3, with --quick 1"
     )
-    parser.add_argument("--quick", action="store_true", help="eight sizes; kept only with --out")
+    parser.add_argument("--quick", action="store_true", help="eight sizes; kept only with --out or --record")
     parser.add_argument("--default-only", action="store_true", help="native by default alone, not under every setting")
     parser.add_argument("--table", type=file_to_write, help="write the data of algorithm='auto' to this JSON file")
     given = parser.parse_args(arguments)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from labs_helpers.compile.launches import Launch
-from labs_helpers.compile.source import portable_source
+from labs_helpers.compile.source import portable_kernel
 from labs_helpers.launch.process import ProcessFailed, run
 from labs_helpers.measure.datasheet import DATASHEET, KB
 
@@ -103,7 +103,7 @@ def job(launch: Launch, target: str = "sm_90", dtype: torch.dtype | None = None)
     constants = {name: launch.arguments[name] for name, kind in signature.items() if kind == "constexpr"}
     return {
         "kernel": launch.name,
-        "source": portable_source(launch.kernel, kernels_only=True),
+        "source": portable_kernel(launch.kernel),
         "signature": signature,
         "constexprs": {k: getattr(v, "value", v) for k, v in constants.items()},
         # Pointers and multiples of 16 are what a launch tells the compiler as well; without it loads are narrow.

@@ -74,8 +74,6 @@ def compile_job(job: dict, folder: str) -> dict:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     kernel = getattr(module, job["kernel"])
-    while not isinstance(kernel, triton.JITFunction):  # @triton.autotune, @triton.heuristics
-        kernel = kernel.fn
     compiled = triton.compile(ast_source(kernel, job), target=gpu_target(job["target"]), options=job["options"])
     cuda = job["target"].startswith("sm_")
     assembly = compiled.asm["ptx" if cuda else "amdgcn"]

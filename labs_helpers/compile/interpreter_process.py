@@ -7,52 +7,72 @@ it would be an illegal memory access, which takes the notebook's whole CUDA cont
 
 from __future__ import annotations
 
-import importlib.util
+import linecache
 import os
 import pickle
 import sys
 import tempfile
-from collections.abc import Callable
+import traceback
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
-from labs_helpers.compile.source import plain, portable_source
+from labs_helpers.launch.cell_lines import cell_lines
 from labs_helpers.launch.process import run
-from labs_helpers.measure.machine import prepare_triton
+from labs_helpers.measure.machine import prepare_triton, this_machine
 
 
-def call_interpreted(function: Callable, student: Callable, *arguments, timeout: float = 120, **keywords):
-    """What `function(student, *arguments, **keywords)` returns in such a process.
+def interpreted(function: Callable, student: Callable, *arguments: Any, **keywords: Any) -> Any:
+    """What `function(student, *arguments, **keywords)` returns where kernels are interpreted: in this process, or in
+    another one if this one compiles them."""
+    if this_machine().interpreted:
+        return function(student, *arguments, **keywords)
+    return call_interpreted(function, student, *arguments, **keywords)
 
-    function: of a module, by whose name it is found there. student: a function of a notebook, which goes as source.
-    Tensors go as copies in main memory; what is returned has to be pickled, too. Raises ProcessFailed with the
-    process's traceback, or its timeout in seconds.
+
+def call_interpreted(
+    function: Callable,
+    student: Callable,
+    *arguments: Any,
+    timeout: float = 120,
+    env: Mapping[str, str] | None = None,
+    **keywords: Any,
+) -> Any:
+    """What `function(student, *arguments, **keywords)` returns in another process, which interprets kernels.
+
+    function: of a module, by whose name it is found there. student: a function of a notebook, which goes with all that
+    it refers to. Tensors go as copies in main memory; what is returned is pickled. timeout: in seconds. env: variables
+    to set there. Raises ProcessFailed with that process's traceback, TypeError for what cannot be sent.
     """
-    given = [_in_main_memory(x) for x in arguments], {name: _in_main_memory(x) for name, x in keywords.items()}
+    from labs_helpers.compile.pickled import pickled
+
     with tempfile.TemporaryDirectory() as folder:
-        source, order, answer = (Path(folder, name) for name in ("answer.py", "order.pkl", "answer.pkl"))
-        source.write_text(portable_source(student))
-        order.write_bytes(pickle.dumps((function, plain(student).__name__, *given)))
+        order, answer = Path(folder, "order.pkl"), Path(folder, "answer.pkl")
+        order.write_bytes(pickle.dumps((sys.path, cell_lines())) + pickled(student, function, arguments, keywords))
         run(
-            [sys.executable, "-m", "labs_helpers.compile.interpreter_process", str(source), str(order), str(answer)],
+            [sys.executable, "-m", "labs_helpers.compile.interpreter_process", str(order), str(answer)],
             timeout=timeout,
-            env={**os.environ, "TRITON_INTERPRET": "1", "LABS_DEVICE": "cpu"},
+            env={**os.environ, "TRITON_INTERPRET": "1", "LABS_DEVICE": "cpu", **(env or {})},
         )
         return pickle.loads(answer.read_bytes())
 
 
-def _in_main_memory(x):
-    if isinstance(x, list | tuple):
-        return type(x)(_in_main_memory(item) for item in x)
-    return x.cpu() if hasattr(x, "cpu") else x
+def call(student: Callable, *arguments: Any, **keywords: Any) -> Any:
+    """The function of `call_interpreted` that calls the student's and nothing else."""
+    return student(*arguments, **keywords)
 
 
-def main(source: str, order: str, answer: str) -> None:
+def main(order: str, answer: str) -> None:
     prepare_triton()
-    function, name, arguments, keywords = pickle.loads(Path(order).read_bytes())
-    spec = importlib.util.spec_from_file_location("answer", source)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    Path(answer).write_bytes(pickle.dumps(function(getattr(module, name), *arguments, **keywords)))
+    with open(order, "rb") as file:
+        sys.path[:], lines = pickle.load(file)
+        linecache.cache.update(lines)
+        student, function, arguments, keywords = pickle.load(file)
+    try:
+        Path(answer).write_bytes(pickle.dumps(function(student, *arguments, **keywords)))
+    except Exception:
+        traceback.print_exc()  # which knows the cells' lines; Python's own last words do not
+        sys.exit(1)
 
 
 if __name__ == "__main__":

@@ -1,19 +1,19 @@
 """The source of a function together with everything it calls, as one module.
 
-A function written in a notebook cell lives in no file. To compile its kernel for another GPU, or to run it
-in Triton's interpreter while this process drives a real GPU, another process has to import it: so its
-source travels.
+A function written in a notebook cell lives in no file. To compile its kernel for another GPU, another process has to
+import it: so its source travels. (To call it in another process, it is pickled: see pickled.py.)
 """
 
 from __future__ import annotations
 
+import ast
 import inspect
 import textwrap
 from collections.abc import Callable
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
-_CONSTANTS = (int, float, str, bool, type(None))
+_CONSTANTS = (int, str, bool, type(None))
 
 
 def plain(function: Any) -> Any:
@@ -40,15 +40,23 @@ def source_of(function: Callable[..., Any]) -> str:
 
 def names_used(function: Callable[..., Any]) -> dict[str, Any]:
     """What `function` refers to outside itself: name → value, closures included, and what only a comprehension, a
-    lambda or an inner function of it uses."""
+    lambda or an inner function of it uses, or its decorators, defaults and annotations."""
     inner = plain(function)
-    used = {name: inner.__globals__[name] for name in _names_in(inner.__code__) if name in inner.__globals__}
-    used.update(inspect.getclosurevars(inner).nonlocals)
-    # Decorators, annotations and defaults are evaluated outside the body, so they are not in its names.
-    for name in ("torch", "triton", "tl"):
-        if isinstance(inner.__globals__.get(name), ModuleType):
-            used[name] = inner.__globals__[name]
-    return used
+    names = _names_in(inner.__code__) | names_of_definition(inner)
+    used = {name: inner.__globals__[name] for name in names if name in inner.__globals__}
+    return {**used, **inspect.getclosurevars(inner).nonlocals}
+
+
+def names_of_definition(function: FunctionType) -> dict[str, None]:
+    """The names in what is evaluated as `function` is defined, beside its body. Empty where its text is not known."""
+    try:
+        definition = ast.parse(source_of(function)).body[0]
+    except (OSError, SyntaxError):  # of a lambda inside a line
+        return {}
+    if not isinstance(definition, ast.FunctionDef | ast.AsyncFunctionDef):
+        return {}
+    parts = [*definition.decorator_list, definition.args, *([definition.returns] if definition.returns else [])]
+    return {node.id: None for part in parts for node in ast.walk(part) if isinstance(node, ast.Name)}
 
 
 def _names_in(code: CodeType) -> dict[str, None]:
@@ -78,13 +86,17 @@ def reachable(function: Callable[..., Any]) -> dict[str, Any]:
     return {**ordered, plain(function).__name__: function}
 
 
-def portable_source(function: Callable[..., Any], kernels_only: bool = False) -> str:
-    """A module that defines `function` and all it needs: imports, constants, helpers.
+def full_source(function: Callable[..., Any]) -> str:
+    """The text of `function` and of every function of the same file that it calls, callees first."""
+    return "\n\n".join(source_of(part) for part in reachable(function).values())
 
-    With `kernels_only` just what a kernel needs (Triton, constants, jitted helpers), so that it can be
-    compiled by a Triton whose process imports neither torch nor this course.
+
+def portable_kernel(kernel: Any) -> str:
+    """A module that defines a kernel and all it needs: Triton, constants, jitted helpers.
+
+    A Triton whose process imports neither torch nor this course can compile it.
     """
-    imports: set[str] = set()
+    imports: set[str] = {"import triton"}
     constants: dict[str, str] = {}
     bodies: dict[str, str] = {}
 
@@ -93,28 +105,43 @@ def portable_source(function: Callable[..., Any], kernels_only: bool = False) ->
             return
         bodies[name] = ""
         for used, value in names_used(current).items():
+            home = getattr(plain(value), "__module__", None) or ""
             if isinstance(value, ModuleType):
-                if not kernels_only or value.__name__.split(".")[0] == "triton":
+                if value.__name__.split(".")[0] == "triton":
                     imports.add(f"import {value.__name__} as {used}")
-            elif isinstance(plain(value), FunctionType) and (is_kernel(value) or not _importable(value)):
-                if is_kernel(value) and value.fn.__module__.startswith("triton."):
-                    imports.add(f"from {value.fn.__module__} import {value.fn.__name__} as {used}")
-                else:
-                    visit(used, value)
-            elif isinstance(value, _CONSTANTS) and not used.startswith("__"):
-                constants[used] = repr(value)
-            elif type(value).__name__ == "constexpr":
-                constants[used] = f"tl.constexpr({value.value!r})"
-            elif hasattr(value, "__module__") and hasattr(value, "__qualname__") and not kernels_only:
-                imports.add(f"from {value.__module__} import {value.__qualname__} as {used}")
-        bodies[name] = bodies.pop(name) or source_of(current)
+            elif home.startswith("triton.") and hasattr(plain(value), "__qualname__"):
+                imports.add(f"from {home} import {plain(value).__qualname__} as {used}")
+            elif is_kernel(value):
+                visit(used, value)
+            elif text := _literal(value):
+                constants[used] = text
+        bodies[name] = bodies.pop(name) or _jitted_source(current, name)
 
-    visit(plain(function).__name__, function)
+    visit(plain(kernel).__name__, kernel)
     lines = sorted(imports) + [f"{name} = {text}" for name, text in constants.items()]
     return "\n".join(lines) + "\n\n\n" + "\n\n".join(bodies.values())
 
 
-def _importable(function: Callable[..., Any]) -> bool:
-    """Whether another process finds this function under its module's name (a cell's it does not)."""
-    module = plain(function).__module__ or ""
-    return module.startswith(("labs_helpers.", "torch", "triton.", "numpy", "math"))
+def _jitted_source(kernel: Any, name: str) -> str:
+    """The kernel's text under `name`, of its decorators `triton.jit` alone: a tuner's would measure."""
+    text = source_of(kernel)
+    definition = ast.parse(text).body[0]
+    assert isinstance(definition, ast.FunctionDef)
+    decorators = [ast.get_source_segment(text, node) or "" for node in definition.decorator_list]
+    jit = next((word for word in decorators if word.partition("(")[0].endswith("jit")), "triton.jit")
+    lines = "".join(text.splitlines(keepends=True)[definition.lineno - 1 :])
+    return f"@{jit}\n{lines}" + (f"\n\n{name} = {definition.name}\n" if name != definition.name else "")
+
+
+def _literal(value: Any) -> str:
+    """An expression for a constant of a kernel, '' for what can be none. Infinities and NaN have no literal."""
+    if isinstance(value, float):
+        return f"float({str(value)!r})"
+    if isinstance(value, tuple):
+        parts = [_literal(part) for part in value]
+        return f"({', '.join(parts)}{',' * (len(parts) == 1)})" if all(parts) else ""
+    if type(value).__name__ == "constexpr":
+        return f"triton.language.constexpr({text})" if (text := _literal(value.value)) else ""
+    if type(value).__module__ == "triton.language.core" and type(value).__name__ == "dtype":
+        return f"triton.language.dtype({value.name!r})"
+    return repr(value) if isinstance(value, _CONSTANTS) else ""

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from labs_helpers.compile.interpreter_process import call_interpreted
+from labs_helpers.compile.interpreter_process import interpreted
 from labs_helpers.course.meter import metered
-from labs_helpers.measure.machine import this_machine
 
 
 @dataclass(frozen=True)
@@ -35,14 +34,7 @@ def tally(function, *tensors, **keywords) -> Tally:
     On a GPU the call is made in the interpreter of another process, on copies in main memory. Raises what the
     call raises.
     """
-    if this_machine().interpreted:
-        return _tally(function, tensors, keywords)
-    return tally_elsewhere(function, *tensors, **keywords)
-
-
-def tally_elsewhere(function, *tensors, **keywords) -> Tally:
-    """The same, always in the interpreter of another process."""
-    return call_interpreted(_tally, function, tensors, keywords)
+    return interpreted(_tally, function, tensors, keywords)
 
 
 def _tally(function, tensors, keywords) -> Tally:

@@ -8,9 +8,8 @@ from contextlib import contextmanager
 import numpy as np
 import torch
 
-from labs_helpers.compile.interpreter_process import call_interpreted
+from labs_helpers.compile.interpreter_process import interpreted
 from labs_helpers.course.meter import metered
-from labs_helpers.measure.machine import this_machine
 
 
 def visits(function, x, y, *rest, **keywords) -> np.ndarray:
@@ -19,14 +18,7 @@ def visits(function, x, y, *rest, **keywords) -> np.ndarray:
     y: (…, rows, columns); the rows are those of its first matrix. On a GPU the call is made in the interpreter of
     another process, on copies. Raises what the call raises.
     """
-    if this_machine().interpreted:
-        return _visits(function, x, y, *rest, **keywords)
-    return visits_elsewhere(function, x, y, *rest, **keywords)
-
-
-def visits_elsewhere(function, x, y, *rest, **keywords) -> np.ndarray:
-    """The same, always in the interpreter of another process."""
-    return call_interpreted(_visits, function, x, y, *rest, **keywords)
+    return interpreted(_visits, function, x, y, *rest, **keywords)
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from labs_helpers.draw import figures
+from labs_helpers.measure.records import label
 from labs_helpers.measure.timing import STEADY, Timing
 
 if TYPE_CHECKING:
@@ -55,8 +56,8 @@ def tick_each(ax: Axes, values: Iterable[int], base: int = 10) -> None:
 
 
 def recorded_on(rows: pandas.DataFrame) -> str:
-    """', NVIDIA H200 (recorded)' where the records, a DataFrame, say so; else ''."""
-    return f", {rows['on.machine'].iloc[0]} (recorded)" if "on.machine" in rows and len(rows) else ""
+    """', NVIDIA H200 (recorded)' or ', NVIDIA H200, your run' where the records, a DataFrame, say so; else ''."""
+    return f", {label(rows['on.machine'].iloc[0])}" if "on.machine" in rows and len(rows) else ""
 
 
 def warn_of_spread(fig: Figure, rows: pandas.DataFrame | list[dict[str, Any]]) -> None:

@@ -107,7 +107,8 @@ def new(title: str | None = None, width: float = 7.2, height: float = 4.2, **sub
 def finish(fig: Figure, name: str) -> None:
     """Show the figure as PNG in a notebook, and write `<name>.svg` where LABS_FIGURES names a directory.
 
-    The SVG is the same, byte for byte, for the same figure. Outside a notebook nothing is shown.
+    The SVG is the same, byte for byte, for the same figure. Outside a notebook nothing is shown. Below it follow the
+    figures of the reader's own machines, where there are any (see beside.py).
 
     Raises ValueError for a name that is not a plain file name.
     """
@@ -121,6 +122,8 @@ def finish(fig: Figure, name: str) -> None:
         with matplotlib.rc_context({"svg.hashsalt": name}):
             fig.savefig(path, format="svg", metadata={"Date": None, "Creator": None})
     _show(fig, alt=_title(fig) or name)
+    for machine, other in getattr(fig, "beside", {}).items():
+        finish(other, f"{name}_{machine}")
 
 
 def _show(fig: Figure, alt: str) -> None:

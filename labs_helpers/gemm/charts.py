@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from labs_helpers.draw import figures
+from labs_helpers.draw.beside import beside_yours
 from labs_helpers.draw.curves import Curves, predicted, recorded_on, tick_each
 from labs_helpers.draw.labels import label_lines
 from labs_helpers.gemm.study import ALONE, EAGER, OURS, PORTABLE
@@ -33,6 +34,7 @@ def squares(frame, graph: bool = False):
     return chosen.drop_duplicates(["M", "name"], keep="last")
 
 
+@beside_yours("gemm")
 def draw_speedup(frames: dict, prediction=None):
     """Speed over eager against n, a panel a machine.
 
@@ -78,6 +80,7 @@ def _gain(frames: dict) -> str:
     return f"One fused kernel is {gain[first]:.1f} times as fast as eager at n = {first}, {gain[last]:.2f} at {last}"
 
 
+@beside_yours("gemm")
 def draw_order(frame):
     """`fused_matmul`'s time against GROUP_M, a panel a size, as `measure_order` recorded it, with the runs' spread.
 
@@ -113,6 +116,7 @@ def draw_order(frame):
     return fig
 
 
+@beside_yours("gemm")
 def draw_ladder(frame, n: int):
     """The ladder at one size: a bar a step, in TFLOP/s, with cuBLAS on A·B alone and the datasheet's roof as lines."""
     at = squares(frame).query("M == @n").set_index("name")

@@ -8,11 +8,13 @@ import torch
 from matplotlib.ticker import FixedLocator, NullFormatter, StrMethodFormatter
 
 from labs_helpers.draw import figures
+from labs_helpers.draw.beside import beside_yours
 from labs_helpers.draw.curves import recorded_on
 from labs_helpers.gemm.random_shapes import KINDS
 from labs_helpers.gemm.random_study import STUDY, run
 from labs_helpers.gemm.study import EAGER, OURS
-from labs_helpers.measure import results
+from labs_helpers.measure.records import of_machine
+from labs_helpers.measure.study import destination, kept
 
 COLORS = dict(zip(KINDS, ("blue", "vermillion", "green"), strict=True))
 MARKERS = dict(zip(KINDS, "os^", strict=True))
@@ -20,9 +22,7 @@ MARKERS = dict(zip(KINDS, "os^", strict=True))
 
 def load(machine: str = "nvidia-h200"):
     """The recorded measurements of one machine, as a DataFrame."""
-    return results.load(
-        results.path_for(STUDY, machine), command="python -m labs_helpers.gemm.study --random 200 --seed 7"
-    )
+    return of_machine(STUDY, machine, "python -m labs_helpers.gemm.study --random 200 --seed 7")
 
 
 def ratios(frame, dtype: str | None = None):
@@ -78,6 +78,7 @@ def worst(table, n: int = 10) -> str:
     return shown[columns].to_string(index=False, formatters=formats, max_colwidth=90)
 
 
+@beside_yours("gemm-random")
 def draw_random(frame, dtype: str | None = None):
     """The best baseline's time over ours against the product's FLOPs, a point a shape, a panel a way of timing."""
     import numpy
@@ -121,4 +122,4 @@ def main(given, dtype: torch.dtype) -> None:
     if len(frame) and (frame["name"] == OURS).any() and "median_ms" in frame:
         table = ratios(frame)
         print(f"\n{summary(table)}\n\nThe worst:\n{worst(table)}\n")
-    print(f"{len(new)} records appended to {given.out or results.path_for(STUDY)}", flush=True)
+    print(kept(len(new), destination(STUDY, given.out)), flush=True)

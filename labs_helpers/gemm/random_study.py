@@ -25,6 +25,7 @@ from labs_helpers.gemm.tuning.operands import rounding_bound
 from labs_helpers.measure import results
 from labs_helpers.measure.machine import this_machine
 from labs_helpers.measure.provenance import provenance
+from labs_helpers.measure.study import destination
 from labs_helpers.measure.timing import MeasurementError, measure_rounds
 
 STUDY = "gemm-random"
@@ -117,7 +118,7 @@ def run(
     autotuned: how many of the first shapes the second pass takes. seconds: begin no other shape after so long.
     Returns the new records.
     """
-    path, on = out or results.path_for(STUDY), provenance()
+    path, on = destination(STUDY, out), provenance()
     shapes = random_shapes(count, seed, small=this_machine().device != "cuda")
     known = _known(path, on, seed, str(dtype).removeprefix("torch."))
     candidates = {False: ways("dynamic" if compile_ else None), True: ways("static" if compile_ else None)}

@@ -1,6 +1,6 @@
 """Time D = ReLU(A·B + C): `fused_matmul` beside PyTorch's ways. Lab 02's ladder adds its own steps.
 
-    python -m labs_helpers.gemm.study                     # this machine, to results/
+    python -m labs_helpers.gemm.study                     # this machine
     python -m labs_helpers.gemm.study --sizes 1024 2048 --rounds 3 --out /tmp/gemm.jsonl
     python -m labs_helpers.gemm.study --random 200 --seed 7   # shapes that nobody tuned for; goes on where it was ended
 
@@ -19,8 +19,8 @@ import torch
 from labs_helpers.gemm.configs import default_config
 from labs_helpers.gemm.fused_matmul import fused_matmul
 from labs_helpers.launch import program
-from labs_helpers.measure import results
 from labs_helpers.measure.machine import this_machine
+from labs_helpers.measure.records import of_machine
 from labs_helpers.measure.study import count, keep, make_parser
 from labs_helpers.measure.timing import measure_rounds
 
@@ -191,7 +191,7 @@ def table(records: list[dict]) -> str:
 
 def load(machine: str = "nvidia-h200"):
     """The recorded measurements of one machine, as a DataFrame."""
-    return results.load(results.path_for("gemm", machine), command="python -m labs_helpers.gemm.study")
+    return of_machine("gemm", machine, "python -m labs_helpers.gemm.study")
 
 
 def everything(rounds: int, ladder: dict) -> list[dict]:

@@ -7,7 +7,6 @@ Works with Open MPI 4.1 and 5 and with MPICH, as root or not, with more ranks th
 limit, of an interrupt or of the death of a rank every process is gone, and the error says where each rank stood.
 """
 
-import linecache
 import os
 import pickle
 import sys
@@ -20,6 +19,7 @@ from typing import Any
 import cloudpickle
 
 from labs_helpers.launch import singleton, worker
+from labs_helpers.launch.cell_lines import cell_lines
 from labs_helpers.launch.failure import RanksFailed, RanksTimeout, failure, read_outputs
 from labs_helpers.launch.flavour import find_flavour, shared_memory
 from labs_helpers.launch.process import ProcessFailed, ProcessStopped, ProcessTimeout, how_it_ended, run
@@ -72,8 +72,7 @@ def run_on_ranks(
     with scratch("ranks-") as folder:
         with (folder / "call").open("wb") as file:
             # The ranks import what this process imports, and show a cell's lines in their tracebacks.
-            cells = {name: entry for name, entry in linecache.cache.items() if len(entry) == 4 and entry[1] is None}
-            pickle.dump((sys.path, ranks, hosts, cells), file)
+            pickle.dump((sys.path, ranks, hosts, cell_lines()), file)
             cloudpickle.dump((function, args), file)
         _run(folder, ranks, [], getattr(function, "__name__", repr(function)), timeout, dict(env or {}), within=within)
         for text in read_outputs(folder, ranks):

@@ -22,20 +22,45 @@ from contextlib import contextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+OWN = Path("build/records")
 
 
 def results_dir() -> Path:
-    """The repository's results/, what was installed of it without a checkout, or what LABS_RESULTS names."""
+    """The folder of the records that come with the course: results/ of the checkout, its copy in an installed package,
+    or the folder that LABS_RESULTS names."""
     if named := os.environ.get("LABS_RESULTS"):
         return Path(named)
-    checkout = ROOT / "results"
-    return checkout if checkout.is_dir() else Path(__file__).resolve().parents[1] / "recorded"
+    return ROOT / "results" if in_checkout() else Path(__file__).resolve().parents[1] / "recorded"
 
 
-def path_for(study: str, machine: str | None = None) -> Path:
-    """Where records of a study on one machine belong: results/gemm.nvidia-h200.jsonl.
+def own_dir() -> Path:
+    """The folder of the records that the reader measures: build/records of the checkout, or the folder that
+    LABS_RECORDS names.
 
-    study: the topic's name, without dots. machine: a Machine's label, by default this machine's.
+    Where the course is installed without a checkout, or its checkout cannot be written to, it is build/records in the
+    current folder.
+    """
+    if named := os.environ.get("LABS_RECORDS"):
+        return Path(named)
+    return _writable(ROOT) / OWN if in_checkout() else OWN.absolute()
+
+
+def in_checkout() -> bool:
+    """True in a checkout or a hand-out of the course; False where only its package is installed."""
+    return (ROOT / "results").is_dir() and (ROOT / "pyproject.toml").is_file()
+
+
+def _writable(root: Path) -> Path:
+    """`root` where records can be written below it, else the current folder."""
+    there = next(folder for folder in (root / OWN, root / OWN.parent, root) if folder.is_dir())
+    return root if os.access(there, os.W_OK) else Path.cwd()
+
+
+def path_for(study: str, machine: str | None = None, folder: Path | None = None) -> Path:
+    """The file of one machine's records of a study: results/gemm.nvidia-h200.jsonl.
+
+    study: the topic's name, without dots. machine: a Machine's label, by default this machine's. folder: by default
+    `results_dir()`.
     """
     if not re.fullmatch(r"[A-Za-z0-9_-]+", study):
         raise ValueError(f"study is {study!r}; letters, digits, '_' and '-' make a study's name")
@@ -43,8 +68,12 @@ def path_for(study: str, machine: str | None = None) -> Path:
         from labs_helpers.measure.machine import this_machine
 
         machine = this_machine().label
-    slug = re.sub(r"[^a-z0-9]+", "-", machine.lower()).strip("-")
-    return results_dir() / f"{study}.{slug}.jsonl"
+    return (folder or results_dir()) / f"{study}.{slug(machine)}.jsonl"
+
+
+def slug(machine: str) -> str:
+    """A machine's label as files are named for it: 'nvidia-h200'."""
+    return re.sub(r"[^a-z0-9]+", "-", machine.lower()).strip("-")
 
 
 @contextmanager
@@ -56,13 +85,16 @@ def room(folder: str | os.PathLike, nbytes: int) -> Iterator[None]:
         yield
 
 
-def try_to_append(path: str | os.PathLike) -> None:
-    """Make the file's folder; OSError unless records could then be appended. No file appears."""
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with room(path.parent, 2**16):
-        if path.exists():
-            open(path, "ab").close()
+def try_to_write(path: str | os.PathLike) -> None:
+    """OSError unless this file could be appended to, or a file be made in this folder. Where neither exists yet, the
+    nearest folder that does is tried. Nothing is written."""
+    path = Path(path).absolute()
+    nearest = next(there for there in (path, *path.parents) if there.exists())
+    if nearest != path and not nearest.is_dir():
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(nearest))
+    with room(nearest if nearest.is_dir() else nearest.parent, 2**16):
+        if nearest.is_file():
+            open(nearest, "ab").close()
 
 
 def append(path: str | os.PathLike, records: Mapping | Iterable[Mapping]) -> None:

@@ -3,19 +3,68 @@
 import argparse
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
+from labs_helpers.labs import LABS
 from labs_helpers.launch.program import HOUR, Parser
 from labs_helpers.measure import results
+from labs_helpers.measure.machine import this_machine
 from labs_helpers.measure.provenance import provenance
+from labs_helpers.measure.records import YOURS
 
 
 def make_parser(doc: str, study: str, limit: float = 2 * HOUR) -> Parser:
-    """A parser that describes the command by the first line of its module's docstring, and knows --out and --limit."""
+    """A parser that describes the command by the first line of its module's docstring, and knows --out, --record and
+    --limit."""
     parser = Parser(description=doc.splitlines()[0], limit=limit)
-    parser.add_argument(
-        "--out", type=file_to_write, help=f"JSON Lines file to append to; default: results/{study}.MACHINE.jsonl"
-    )
+    add_out(parser, f"{study}.MACHINE.jsonl")
     return parser
+
+
+def add_out(parser: argparse.ArgumentParser, name: str, kind: Callable[[str], Path] | None = None) -> None:
+    """Add --out and --record, of which a command line may have one. Both set `out`; None means the reader's records.
+
+    name: of what is written in a folder, for the help. kind: the type of --out; by default `file_or_folder`.
+    """
+    group = parser.add_mutually_exclusive_group()
+    told = "write" if kind else "append to this JSON Lines file, or"
+    group.add_argument(
+        "--out",
+        type=kind or file_or_folder,
+        metavar="FOLDER" if kind else "FILE_OR_FOLDER",
+        help=f"{told} to {name} in this folder; default: build/records/{name}",
+    )
+    group.add_argument(
+        "--record", dest="out", nargs=0, action=_Record, help=f"for maintainers: to results/{name}, which git tracks"
+    )
+
+
+class _Record(argparse.Action):
+    def __call__(self, parser: argparse.ArgumentParser, given: argparse.Namespace, *_: Any) -> None:
+        folder = results.results_dir()
+        if not folder.is_dir() or folder.name == "recorded":
+            parser.error(f"--record: {folder} is not the results/ of a checkout; name a folder with --out")
+        given.out = folder
+
+
+def file_or_folder(text: str) -> Path:
+    """The type of an option: a folder or a file, see `names_folder`, that can be written to."""
+    return folder_to_write(text) if names_folder(Path(text)) else file_to_write(text)
+
+
+def names_folder(path: Path) -> bool:
+    """True for a folder, and for a name without an ending where nothing exists yet."""
+    return path.is_dir() or not (path.exists() or path.suffix)
+
+
+def folder_to_write(text: str) -> Path:
+    """The type of an option: a folder that can be written to, or be made."""
+    path = Path(text)
+    nearest = next(folder for folder in (path.absolute(), *path.absolute().parents) if folder.exists())
+    if not nearest.is_dir():
+        raise argparse.ArgumentTypeError(f"{text} cannot be a folder: {nearest} is a file")
+    _check_writable(path)
+    return path
 
 
 def file_to_write(text: str) -> Path:
@@ -24,11 +73,16 @@ def file_to_write(text: str) -> Path:
     if path.is_dir() or not path.absolute().parent.is_dir():
         what = "is a folder" if path.is_dir() else "is in a folder that does not exist"
         raise argparse.ArgumentTypeError(f"{text} {what}; name a file")
-    try:
-        results.try_to_append(path)
-    except OSError as error:
-        raise argparse.ArgumentTypeError(f"{text} cannot be written to: {error.strerror}") from None
+    _check_writable(path)
     return path
+
+
+def _check_writable(path: Path) -> None:
+    try:
+        results.try_to_write(path)
+    except OSError as error:
+        told = f"{path} cannot be written to ({error.strerror}); name another place"
+        raise argparse.ArgumentTypeError(told) from None
 
 
 def positive(text: str) -> float:
@@ -45,6 +99,34 @@ def count(text: str) -> int:
     return number
 
 
+def destination(study: str, out: Path | None = None, machine: str | None = None) -> Path:
+    """The file that records go to.
+
+    out: a file, or a folder, where the file is named for the study and for `machine`, by default this one; see
+    `names_folder`. None means the folder of the reader's records, which the labs draw beside the recorded machines.
+    """
+    folder = out or results.own_dir()
+    return results.path_for(study, machine, folder) if names_folder(folder) or out is None else out
+
+
+def kept(number: int, path: Path, machine: str | None = None) -> str:
+    """The line about `number` records that were appended to `path`; for the reader's, also where they are drawn.
+
+    machine: the one that they are from, by default this one.
+    """
+    said = f"{number} records appended to {path}"
+    if path.parent != results.own_dir() or path in _explained:
+        return said
+    _explained.add(path)
+    topic, machine = path.name.split(".")[0].replace("-", "_"), machine or this_machine().label
+    numbers = [lab.number for lab in LABS if topic.startswith(lab.topic)]
+    labs = f"lab{'s' * (len(numbers) > 1)} {' and '.join(numbers)}"
+    return f"{said}\nThe figures of {labs} that draw this study show them too, as '{machine}{YOURS}'."
+
+
+_explained: set[Path] = set()  # a command that appends part by part says once what becomes of the records
+
+
 def keep(
     study: str,
     records: list[dict],
@@ -56,12 +138,12 @@ def keep(
 ) -> None:
     """Append records with where they were measured, print what `show` makes of them, and say where they went.
 
-    out: the file, by default the study's in results/, named for `machine`, which is this one unless it is given.
-    on: what is known better than `provenance()` knows it; a record that knows better still has its own 'on'.
+    out, machine: see `destination`. on: what is known better than `provenance()` knows it; a record that knows better
+    still has its own 'on'.
     """
-    path = out or results.path_for(study, machine)
+    path = destination(study, out, machine)
     where = provenance() | dict(on or {})
     results.append(path, [record | {"on": where | record.get("on", {})} for record in records])
     if show:
         print(f"\n{show(records)}\n")
-    print(f"{len(records)} records appended to {path}", flush=True)
+    print(kept(len(records), path, where["machine"]), flush=True)

@@ -1,7 +1,7 @@
 """Race a tensor-parallel step against PyTorch's `parallelize_module`, and time every dp × tp layout of the GPUs here.
 
-    torchrun --nproc-per-node 4 -m labs_helpers.tensor_parallel.gpu_race            # NCCL, to results/; some minutes
-    torchrun --nproc-per-node 2 -m labs_helpers.tensor_parallel.gpu_race --out build/race.jsonl   # gloo without GPUs
+    torchrun --nproc-per-node 4 -m labs_helpers.tensor_parallel.gpu_race            # NCCL; some minutes
+    torchrun --nproc-per-node 2 -m labs_helpers.tensor_parallel.gpu_race   # gloo without GPUs
 
 A step is a forward and a backward pass. All candidates of a layout have the same parameters, take the same batch, and
 are timed in turns, once their losses and their gradients' norms agree. Besides: compute alone, the step with gradients
@@ -20,6 +20,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
+from labs_helpers.collectives.study import machine_label
 from labs_helpers.launch import program
 from labs_helpers.launch.leave import leave
 from labs_helpers.launch.world import add_timeout, world
@@ -215,6 +216,8 @@ def main(arguments: list[str] | None = None) -> None:
     if gpus:
         prepare_triton()
     config = dataclasses.replace(SIZES[given.size or ("1b" if gpus else "tiny")], tied=False)
+    machine = None if gpus else machine_label()
+    on = {"machine": machine} if machine else None
     with world(given.timeout, given.limit, gpus) as note:
         records = measure(
             config,
@@ -226,7 +229,7 @@ def main(arguments: list[str] | None = None) -> None:
             given.attentions or (["sdpa", "flash"] if gpus else ["sdpa"]),
             [MANNERS[name] for name in given.manners or (MANNERS if gpus else ["eager"])],
             say=lambda text: print(text, file=sys.stderr, flush=True) if rank == 0 else None,
-            save=lambda found: keep(STUDY, found, given.out) if rank == 0 and (gpus or given.out) else None,
+            save=lambda found: keep(STUDY, found, given.out, machine=machine, on=on) if rank == 0 else None,
             at=note,
         )
         if rank == 0:

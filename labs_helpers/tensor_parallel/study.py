@@ -1,7 +1,7 @@
 """Time a training step in every dp × tp layout of eight ranks, on two pretended nodes and in one node's shared memory.
 
-    python -m labs_helpers.tensor_parallel.study             # as root, to results/; three minutes
-    python -m labs_helpers.tensor_parallel.study --quick --out build/layouts.jsonl
+    python -m labs_helpers.tensor_parallel.study             # as root; three minutes
+    python -m labs_helpers.tensor_parallel.study --quick
 
 Two nodes of four ranks are joined by a slow link and by one as fast as it goes, each measured and named for what was
 measured. Layouts have their tensor-parallel groups inside the nodes or across them, by the ranks' host names, and are
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from labs_helpers.launch import program
 from labs_helpers.launch.flavour import BACKGROUND_SUMS
 from labs_helpers.launch.pretend_nodes import Link, can_pretend, pretend_nodes
-from labs_helpers.measure import results
+from labs_helpers.measure.records import of_machine
 from labs_helpers.measure.study import keep, make_parser
 from labs_helpers.tensor_parallel.layout_race import Record, count, race
 from labs_helpers.tensor_parallel.predict import MODEL, predict
@@ -116,7 +116,7 @@ def _link_record(link: Link) -> Record:
 
 def load(machine: str) -> pandas.DataFrame:
     """The recorded measurements of one machine."""
-    return results.load(results.path_for(STUDY, machine), command="python -m labs_helpers.tensor_parallel.study")
+    return of_machine(STUDY, machine, "python -m labs_helpers.tensor_parallel.study")
 
 
 def table(rows: pandas.DataFrame) -> pandas.DataFrame:
@@ -143,7 +143,7 @@ def main(arguments: list[str] | None = None) -> None:
 
     parser = make_parser(__doc__ or "", STUDY)
     parser.add_argument("--rounds", type=int, help="timed steps of each layout; default: 5, with --quick 2")
-    parser.add_argument("--quick", action="store_true", help="two rounds; kept only with --out")
+    parser.add_argument("--quick", action="store_true", help="two rounds; kept only with --out or --record")
     given = parser.parse_args(arguments)
     rounds = (2 if given.quick else 5) if given.rounds is None else given.rounds
     if rounds < 1:

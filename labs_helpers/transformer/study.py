@@ -1,6 +1,6 @@
 """Measure training steps of a transformer: time, memory and launches, in any setup.
 
-    python -m labs_helpers.transformer.study                         # this machine's configurations, to results/
+    python -m labs_helpers.transformer.study                         # this machine's configurations
     python -m labs_helpers.transformer.study sizes.yaml my.yaml      # shipped ones by name, or your own
     python -m labs_helpers.transformer.study --sizes tiny --lengths 128 256 --attentions plain sdpa --precisions fp32
 
@@ -21,7 +21,8 @@ from labs_helpers.launch import program
 from labs_helpers.measure import results
 from labs_helpers.measure.machine import this_machine
 from labs_helpers.measure.provenance import provenance
-from labs_helpers.measure.study import make_parser
+from labs_helpers.measure.records import of_machine
+from labs_helpers.measure.study import destination, kept, make_parser
 from labs_helpers.transformer import counts, grids
 from labs_helpers.transformer.attentions import ATTENTIONS
 from labs_helpers.transformer.config import SIZES
@@ -137,7 +138,7 @@ MEASURED = ("step_ms", "step_p20_ms", "step_p80_ms", "peak_bytes", "launches", "
 
 def load(machine: str = "nvidia-h200") -> pandas.DataFrame:
     """The recorded measurements of one machine, as a DataFrame."""
-    return results.load(results.path_for("transformer", machine), command="python -m labs_helpers.transformer.study")
+    return of_machine("transformer", machine, "python -m labs_helpers.transformer.study")
 
 
 def make_options() -> argparse.ArgumentParser:
@@ -192,7 +193,7 @@ def main(arguments: list[str] | None = None) -> None:
     for point in points:
         if device == "cpu" and (point.setup.graph or point.setup.attention == "flash"):
             parser.error(f"{point}: that is measured on a GPU, and there is none here")
-    path = given.out or results.path_for("transformer")
+    path = destination("transformer", given.out)
     records: list[dict[str, Any]] = []
     try:
         failures = run(points, path, given.rounds, records)
@@ -201,7 +202,7 @@ def main(arguments: list[str] | None = None) -> None:
     except KeyboardInterrupt:
         status, ended = 130, "interrupted"
     if records:
-        print(f"\n{table(records)}\n\n{len(records)} records appended to {path}", flush=True)
+        print(f"\n{table(records)}\n\n{kept(len(records), path)}", flush=True)
     if ended:
         print(ended, flush=True)
     if status:

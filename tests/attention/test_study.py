@@ -285,7 +285,7 @@ def test_a_quick_run_is_recorded_only_where_a_file_is_named(monkeypatch, tmp_pat
 
     monkeypatch.setattr(study, "this_machine", Gpu)
     monkeypatch.setattr(study, "everything", lambda rounds, quick: invented()[:3] if quick else [])
-    monkeypatch.setenv("LABS_RESULTS", str(tmp_path))
+    monkeypatch.setenv("LABS_RECORDS", str(tmp_path))
     study.main(["--quick"])
     assert not list(tmp_path.iterdir()) and "3 records, not kept" in capsys.readouterr().out
     out = tmp_path / "quick.jsonl"

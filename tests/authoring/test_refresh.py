@@ -1,5 +1,6 @@
 """Outputs are those of the code: the hash says so, and make refresh makes it so."""
 
+import os
 from copy import deepcopy
 from dataclasses import replace
 
@@ -8,9 +9,11 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from labs_helpers import labs
+from labs_helpers.authoring import refresh as command
 from labs_helpers.authoring.executed import KEY, digest, is_current, keep_outputs
 from labs_helpers.authoring.new_lab import METADATA
 from labs_helpers.authoring.refresh import main, refresh
+from labs_helpers.measure.records import yours
 
 
 def a_notebook(*sources):
@@ -84,3 +87,14 @@ def test_outputs_that_lack_what_this_machine_cannot_make_are_not_stored(shelf):
     before = lab.path.read_text()
     assert "3.2.0 is not installed" in refresh(lab, cell_timeout=100)
     assert lab.path.read_text() == before
+
+
+def test_what_is_stored_shows_no_records_of_the_maintainer_s_machine(monkeypatch, tmp_path):
+    for name in ("JUPYTER_PREFER_ENV_PATH", "PYTHONPATH", "LABS_RECORDS"):  # `main` sets them for its own process
+        monkeypatch.setenv(name, str(tmp_path))
+    (tmp_path / "gemm.some-gpu.jsonl").write_text('{"n": 1}\n')
+    seen = []
+    monkeypatch.setattr(
+        command, "refresh", lambda *_, **__: seen.append((os.environ["LABS_RECORDS"], yours("gemm"))) or ""
+    )
+    assert main(["02"]) == 0 and seen == [(os.devnull, {})]

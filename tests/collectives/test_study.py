@@ -191,8 +191,8 @@ def test_every_native_function_can_be_raced_and_ours_that_is_wrong_is_not_timed(
 @pytest.mark.parametrize("script, option, value, told", [
     ("bench", "--native-settings", "0", "0 is not a number from 1 up"),
     ("bench", "--seconds", "-1", "-1 is not positive"),
-    ("bench", "--out", ".", ". is a folder; name a file"),
-    ("bench", "--out", "no/such/file", "is in a folder that does not exist"),
+    ("bench", "--out", "/dev/null/folder", "/dev/null/folder cannot be a folder: /dev/null is a file"),
+    ("bench", "--out", "no/such/file.jsonl", "is in a folder that does not exist"),
     ("check", "--ranks-per-node", "0", "0 is not a number from 1 up"),
     ("check", "--sizes", "-1", "-1 is negative"),
     ("check", "--dtypes", "bool", "bool holds no numbers"),

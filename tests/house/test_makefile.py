@@ -176,10 +176,21 @@ def test_clean_removes_what_was_made_and_keeps_my_labs(tree):
     (tree / ".venv" / "pyvenv.cfg").touch()
     for folder in ("build", ".triton-3.2", "my_labs", "labs_helpers/__pycache__", "tests"):
         (tree / folder).mkdir(parents=True)
-    make(tree, "clean")
+    assert "records" not in make(tree, "clean")
     left = {path.name for path in tree.iterdir()}
     assert "my_labs" in left and not left & {"build", ".venv", ".triton-3.2"}
     assert not (tree / "labs_helpers/__pycache__").exists()
+
+
+def test_clean_keeps_what_the_reader_measured_and_says_so(tree):
+    for folder in ("build/records", "build/figures", "labs_helpers", "tests"):
+        (tree / folder).mkdir(parents=True)
+    (tree / "build/records/gemm.4-core-cpu.jsonl").write_text("{}\n")
+    (tree / "build/index.html").touch()
+    assert "Your measurements in build/records stay." in make(tree, "clean")
+    assert [str(path.relative_to(tree)) for path in sorted(tree.glob("build/**/*"))] == [
+        "build/records", "build/records/gemm.4-core-cpu.jsonl",
+    ]  # fmt: skip
 
 
 def test_clean_removes_no_folder_that_is_not_an_environment(tree):

@@ -156,7 +156,7 @@ def test_steps_over_a_link(monkeypatch):
 
 
 def test_records_are_kept_link_by_link(monkeypatch, tmp_path, capsys):
-    monkeypatch.setenv("LABS_RESULTS", str(tmp_path))
+    monkeypatch.setenv("LABS_RECORDS", str(tmp_path))
     monkeypatch.setenv("LABS_DEVICE", "cpu")
     monkeypatch.setattr(study, "can_pretend", lambda: "")
     invented, asked = study_records.invented(), iter(study_records.LINKS)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from labs_helpers.attention.charts import BASELINES, CURVES, OURS, chosen, label_lengths
 from labs_helpers.draw import figures
+from labs_helpers.draw.beside import beside_yours
 from labs_helpers.draw.curves import predicted, recorded_on
 
 
+@beside_yours("attention")
 def draw_ratio(rows, prediction=None):
     """Time of the backward over that of the forward pass against the length; causal, head dim 128, float16.
 

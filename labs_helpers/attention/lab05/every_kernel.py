@@ -15,10 +15,10 @@ import torch
 
 from labs_helpers.launch import program
 from labs_helpers.launch.process import run
-from labs_helpers.measure import results
 from labs_helpers.measure.machine import prepare_triton, this_machine
-from labs_helpers.measure.provenance import provenance
+from labs_helpers.measure.study import keep, make_parser
 
+STUDY = "attention-memcheck"
 LENGTHS = ((130, 203), (203, 130))  # queries, keys: no multiples of a tile, and rows that see no key
 
 
@@ -96,16 +96,15 @@ def memcheck(timeout: float = 540) -> dict:
 
 
 def main(arguments=None) -> None:
-    parser = program.Parser(description=__doc__.splitlines()[0])
-    parser.add_argument("--memcheck", action="store_true", help="under compute-sanitizer; appends a record to results/")
+    parser = make_parser(__doc__, STUDY)
+    parser.add_argument("--memcheck", action="store_true", help="under compute-sanitizer; keeps a record")
     given = parser.parse_args(arguments)
     if not given.memcheck:
         print("\n".join(f"ran {name}" for name in run_every_kernel()))
         return
     record = memcheck()
-    path = results.path_for("attention-memcheck")
-    results.append(path, record | {"on": provenance()})
-    print(f"memcheck: {record['errors']} errors in {len(record['ran'])} runs; recorded in {path}")
+    print(f"memcheck: {record['errors']} errors in {len(record['ran'])} runs")
+    keep(STUDY, [record], given.out)
 
 
 if __name__ == "__main__":

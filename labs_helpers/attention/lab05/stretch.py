@@ -9,9 +9,8 @@ from labs_helpers.attention.lab05.inputs import backward_inputs
 from labs_helpers.attention.lab05.one_kernel import one_kernel_gradients
 from labs_helpers.attention.lab05.pictures import draw_traffic
 from labs_helpers.attention.lab05.split_kernel import split_gradients
-from labs_helpers.compile.interpreter_process import call_interpreted
+from labs_helpers.compile.interpreter_process import interpreted
 from labs_helpers.course.meter import metered
-from labs_helpers.measure.machine import this_machine
 
 BLOCKS = {"causal": True, "BLOCK_M": 32, "BLOCK_N": 32}
 
@@ -32,19 +31,13 @@ def beside_ours(mine, L: int = 128):
     ways = {"two kernels": two_kernels, "one kernel": one_kernel_gradients, "ours": split_gradients, "yours": mine}
     moved, exact = {}, None
     for name, way in ways.items():
-        if (counted := _counted(way, L)) is None:
+        if (counted := interpreted(_count, way, L)) is None:
             continue
         moved[name], dq, same = counted
         exact = dq if exact is None else exact
         error = float((dq - exact).norm() / exact.norm())
         print(f"{name:<12} dQ the same, bit for bit, in another order: {same!s:<5}  away from two kernels: {error:.0e}")
     return draw_traffic(moved)
-
-
-def _counted(way, L: int) -> tuple[int, torch.Tensor, bool] | None:
-    if this_machine().interpreted:
-        return _count(way, L)
-    return call_interpreted(_count, way, L)
 
 
 def _count(way, L: int) -> tuple[int, torch.Tensor, bool] | None:

@@ -1,6 +1,6 @@
 """Lab 05's two ways, two kernels and one, on a GPU: in time, and from run to run.
 
-python -m labs_helpers.attention.lab05.two_kernels_or_one    # this GPU, to results/
+python -m labs_helpers.attention.lab05.two_kernels_or_one    # this GPU
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from functools import partial
 from labs_helpers.attention.lab05.inputs import backward_inputs
 from labs_helpers.course.exercise import whose
 from labs_helpers.launch import program
-from labs_helpers.measure import results
 from labs_helpers.measure.machine import prepare_triton, this_machine
+from labs_helpers.measure.records import of_machine
 from labs_helpers.measure.study import keep, make_parser
 from labs_helpers.measure.timing import measure_rounds
 
@@ -24,7 +24,7 @@ def two_kernels_or_one(query_gradient, key_value_gradients, L: int = LENGTH) -> 
     here = this_machine()
     if here.interpreted:
         print("recorded on an NVIDIA H200:")
-        rows = results.load(results.path_for("attention", "nvidia-h200"))
+        rows = of_machine("attention", "nvidia-h200", "python -m labs_helpers.attention.study")
         show(rows[rows["kind"] == "two or one"].drop_duplicates("name", keep="last").to_dict("records"))
     else:
         show(measure(query_gradient, key_value_gradients, L))

@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
-from labs_helpers.compile.source import names_used, plain, reachable
+from labs_helpers.compile.pickled import cannot_be_sent
+from labs_helpers.compile.source import plain
 from labs_helpers.course.verdict.wrong import Wrong
 
 
@@ -36,25 +37,10 @@ def on_real_ranks(case: str, student, own: list[tuple], call: Callable, timeout:
             raise
         raise Wrong(
             case,
-            f"{type(error).__name__}: {error}\nThe function is sent to other processes with all that it refers to, and "
-            f"{_not_picklable(student)} cannot be sent: keep no communicator, request or lock in a global variable.",
+            f"{type(error).__name__}: {error}\n{cannot_be_sent(student)}",
         ) from None
 
 
 def _package(function) -> str:
     """The package whose module defines it; '' for a function of a notebook or of no package."""
     return (function.__module__ or "").rpartition(".")[0]
-
-
-def _not_picklable(student) -> str:
-    """The names that `student` refers to and cannot take to another process."""
-    import cloudpickle
-
-    names = []
-    for part in reachable(student).values():
-        for name, value in names_used(part).items():
-            try:
-                cloudpickle.dumps(value)
-            except Exception:  # whatever it is: this one does not travel
-                names.append(f"`{name}`")
-    return ", ".join(dict.fromkeys(names)) or "something"

@@ -6,53 +6,40 @@ It ends the process that it runs in at the first violation, so it gets one of it
 from __future__ import annotations
 
 import importlib.util
-import os
 import re
-import sys
-import tempfile
-from pathlib import Path
 
-from labs_helpers.compile.source import portable_source
-from labs_helpers.launch.process import ProcessFailed, run
-
-_HEADER = """
-from labs_helpers.measure.machine import prepare_triton
-prepare_triton()
-import torch
-import triton_viz
-from triton_viz.clients import Sanitizer
-"""
+from labs_helpers.compile.interpreter_process import call_interpreted
+from labs_helpers.compile.source import is_kernel, names_used, plain, reachable
+from labs_helpers.launch.process import ProcessFailed
 
 
-def sanitize(name: str, function, *tensors, timeout: float = 60) -> str:
+def sanitize(function, *tensors, timeout: float = 60) -> str:
     """One or two lines that name the line of a stray access, or '' when none is found (or triton-viz is absent).
 
-    function: a launcher of Triton kernels called `name`. tensors: what it is called with; the sanitizer's process
-    gets contiguous random tensors of the same shapes and dtypes.
+    function: a launcher of Triton kernels. tensors: what it is called with; the sanitizer's process gets contiguous
+    random tensors of the same shapes and dtypes. timeout: in seconds.
     """
     if importlib.util.find_spec("triton_viz") is None:
         return ""
-    source = portable_source(function)
-    for kernel in set(re.findall(r"^\s+(\w+)\[", source, re.MULTILINE)):
-        source = re.sub(
-            rf"^@triton\.jit\ndef {kernel}\(",
-            f"@triton_viz.trace(client=Sanitizer())\n@triton.jit\ndef {kernel}(",
-            source,
-            flags=re.MULTILINE,
-        )
-    calls = ", ".join(f"torch.randn({tuple(t.shape)}).to({t.dtype})" for t in tensors)
-    with tempfile.TemporaryDirectory() as folder:
-        program = Path(folder, "answer.py")
-        program.write_text(f"{_HEADER}\n{source}\n\n{name}({calls})\n")
-        try:
-            run(
-                [sys.executable, str(program)],
-                timeout=timeout,
-                env={**os.environ, "TRITON_INTERPRET": "1", "LABS_DEVICE": "cpu"},
-            )
-        except ProcessFailed as error:
-            return _described(error.output)
+    shapes = [(tuple(t.shape), t.dtype) for t in tensors]
+    try:
+        call_interpreted(_call_sanitized, function, shapes, timeout=timeout)
+    except ProcessFailed as error:
+        return _described(error.output)
     return ""
+
+
+def _call_sanitized(function, shapes) -> None:
+    """In that process: the kernels that are launched are traced, and not those that they call."""
+    import torch
+    import triton_viz
+    from triton_viz.clients import Sanitizer
+
+    for part in reachable(function).values():
+        for name, value in names_used(part).items() if not is_kernel(part) else ():
+            if is_kernel(value):
+                plain(part).__globals__[name] = triton_viz.trace(client=Sanitizer())(value)
+    function(*(torch.randn(shape).to(dtype) for shape, dtype in shapes))
 
 
 def _described(report: str) -> str:

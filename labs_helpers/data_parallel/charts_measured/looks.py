@@ -52,6 +52,11 @@ def setting_of(rows: pandas.DataFrame, batch: bool = True) -> str:
     return ", ".join(told) + recorded_on(rows)
 
 
+def what_ranks_are(rows: pandas.DataFrame) -> str:
+    """'GPUs', or 'ranks' where they were measured without."""
+    return "ranks" if "on.device" in rows and (rows["on.device"] == "cpu").all() else "GPUs"
+
+
 def short(number: float) -> str:
     """'3.4 M'"""
     for unit, name in ((1e9, " G"), (1e6, " M"), (1e3, " k")):

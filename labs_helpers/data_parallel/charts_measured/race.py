@@ -5,7 +5,13 @@ from __future__ import annotations
 import pandas
 from matplotlib.figure import Figure
 
-from labs_helpers.data_parallel.charts_measured.looks import bars_legend, finish_bars, new_figure, step_bar
+from labs_helpers.data_parallel.charts_measured.looks import (
+    bars_legend,
+    finish_bars,
+    new_figure,
+    step_bar,
+    what_ranks_are,
+)
 from labs_helpers.data_parallel.study.records import ALONE
 from labs_helpers.draw import figures
 from labs_helpers.draw.curves import recorded_on
@@ -54,18 +60,22 @@ def race_table(rows: pandas.DataFrame, heat: str, compiled: bool = True) -> pand
     return pandas.concat(tables, ignore_index=True)
 
 
-def draw_race(rows: pandas.DataFrame, heat: str, compiled: bool = True) -> Figure:
+def draw_race(rows: pandas.DataFrame, heat: str, compiled: bool | None = None) -> Figure:
     """A bar per candidate, a panel per number of ranks: the step without synchronisation, and what is exposed on top of
-    it; at the bar's end its step over that of the fastest of PyTorch's. Arguments as for `race_table`."""
+    it; at the bar's end its step over that of the fastest of PyTorch's. Arguments as for `race_table`; compiled: by
+    default True, where compiled blocks were raced."""
+    if compiled is None:
+        compiled = bool(rows["compiled"].eq(True).any()) if "compiled" in rows else True
     table = race_table(rows, heat, compiled)
     raced = rows[(rows["kind"] == "race") & (rows["heat"] == heat) & (rows["compiled"] == compiled)]
     most = table[table["ranks"] == table["ranks"].max()]
     best = most[most["library"] == OURS].sort_values("step ms").iloc[0]
     about = raced.iloc[-1]
+    step = f"{about['batch']:.0f} × {about['length']:.0f} tokens per rank, {about['dtype']}"
     title = (
         f"{best['candidate']} takes {best[OVER]:.2f} times the step of PyTorch's best on "
-        f"{best['ranks']} GPUs\n{about['size'].upper()}, {about['batch']:.0f} × {about['length']:.0f} tokens per rank, "
-        f"{about['dtype']}, {'blocks compiled' if compiled else 'eager'}{recorded_on(raced)}"
+        f"{best['ranks']} {what_ranks_are(raced)}\n"
+        f"{about['size'].upper()}, {step}, {'blocks compiled' if compiled else 'eager'}{recorded_on(raced)}"
     )
     panels = sorted(table["ranks"].unique())
     names = list(dict.fromkeys(table["candidate"]))
@@ -81,7 +91,7 @@ def draw_race(rows: pandas.DataFrame, heat: str, compiled: bool = True) -> Figur
             step_bar(
                 ax, names.index(row["candidate"]), 1e-3 * alone, 1e-3 * row["step ms"], COLORS[row["library"]], text
             )
-        finish_bars(ax, names, f"{ranks} GPUs", 1e-3 * one["step ms"].max(), room=1.25)
+        finish_bars(ax, names, f"{ranks} {what_ranks_are(raced)}", 1e-3 * one["step ms"].max(), room=1.25)
         ax.locator_params(axis="x", nbins=3)
     bars_legend(fig, {f"exposed, {name}": COLORS[name] for name in (OURS, THEIRS)})
     return fig

@@ -7,7 +7,9 @@ from collections.abc import Sequence
 import pandas
 from matplotlib.patches import Patch
 
+from labs_helpers.data_parallel.charts_measured.looks import what_ranks_are
 from labs_helpers.draw import figures
+from labs_helpers.draw.beside import beside_yours
 from labs_helpers.draw.curves import recorded_on
 
 COMPUTE, SENDING = figures.COLORS["sky"], figures.COLORS["vermillion"]
@@ -50,6 +52,7 @@ def draw_ways(layers: int, compute: float, alpha: float, beta: float, bucket: in
     return fig
 
 
+@beside_yours("data-parallel")
 def draw_race(rows: pandas.DataFrame):
     """Of each wrapper its best settings, on the most GPUs: the step without synchronisation, what is exposed on top of
     it, and how much of what the naive step adds is hidden. rows: records of `labs_helpers.data_parallel.race`."""
@@ -78,7 +81,7 @@ def draw_race(rows: pandas.DataFrame):
         ax.invert_yaxis() if ax is axes[0][0] else None
         ax.grid(False, axis="y")
     finding = f"Fastest, over DistributedDataParallel's step: {', '.join(said)}"
-    setting = f"{told}, {first['world_size']:.0f} GPUs{recorded_on(race)}"
+    setting = f"{told}, {first['world_size']:.0f} {what_ranks_are(race)}{recorded_on(race)}"
     fig.suptitle(f"{finding}\n{setting}", x=0.01, ha="left", fontsize=figures.STYLE["axes.titlesize"])
     return fig
 

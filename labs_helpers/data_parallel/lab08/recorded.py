@@ -7,18 +7,16 @@ from collections.abc import Callable
 
 from labs_helpers.data_parallel.study.records import COMMAND, STUDY
 from labs_helpers.draw import figures
-from labs_helpers.measure import results
+from labs_helpers.draw.beside import beside_yours, figures_of_yours
+from labs_helpers.measure import records
 
 COMMANDS = {"wrapper": "wrappers", "bucket": "buckets", "loss_curve": "losses"}  # what measures a kind of another name
 
 
 def machines(kind: str) -> dict[str, object]:
-    """name → records, of the machines that have some of this kind: those with the most GPUs first, then CPUs."""
-    found = {}
-    for path in results.results_dir().glob(f"{STUDY}.*.jsonl"):
-        rows = results.load(path)
-        if kind in set(rows["kind"]):
-            found[path.name.removeprefix(f"{STUDY}.").removesuffix(".jsonl")] = rows
+    """name → records, of the recorded machines that have some of this kind: those with the most GPUs first, then
+    CPUs."""
+    found = {name: rows for name, rows in records.recorded(STUDY).items() if kind in set(rows["kind"])}
     return dict(sorted(found.items(), key=lambda item: _order(item[0])))
 
 
@@ -29,17 +27,21 @@ def best(kind: str, prefer: str = "gpu"):
 
 
 def show(draw: Callable, kind: str, name: str, prefer: str = "gpu", **options) -> None:
-    """`draw(records, **options)` for `best(kind, prefer)`. Says so where nothing is recorded, or nothing on GPUs."""
+    """`draw(records, **options)` for `best(kind, prefer)`, and below it for the reader's machines. Says so where
+    nothing is recorded, or nothing on GPUs."""
     rows = best(kind, prefer)
     if rows is not None:
-        figures.finish(draw(rows, **options), name)
+        figures.finish(beside_yours(STUDY)(draw)(rows, **options), name)
     _say_without_gpus(kind)
 
 
 def show_all(draw: Callable, kind: str, name: str, prediction=None) -> None:
-    """`draw(records)` of every machine that has some of `kind`, CPUs first, on which the prediction stands."""
+    """`draw(records)` of every machine that has some of `kind`, CPUs first, on which the prediction stands; then of the
+    reader's machines."""
     for machine, rows in reversed(machines(kind).items()):
         figures.finish(draw(rows, prediction=prediction if "cpu" in machine else None), f"{name}_{machine}")
+    for machine, figure in figures_of_yours(draw, STUDY).items():
+        figures.finish(figure, f"{name}_{machine}")
     _say_without_gpus(kind)
 
 

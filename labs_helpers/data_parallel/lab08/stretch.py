@@ -12,6 +12,7 @@ from labs_helpers.data_parallel.study.records import ALONE, links, select
 from labs_helpers.data_parallel.study.tables import fits
 from labs_helpers.data_parallel.study.task import MODELS
 from labs_helpers.draw import figures
+from labs_helpers.draw.beside import beside_yours
 from labs_helpers.transformer.model import Transformer
 
 Groups = Sequence[Sequence[int]]
@@ -80,6 +81,7 @@ def gradients_of(rows: pandas.DataFrame) -> tuple[list[int], list[float], float,
     )
 
 
+@beside_yours("data-parallel")
 def draw_own_buckets(rows: pandas.DataFrame, own: Callable):
     """What is exposed with buckets of each size, by α and β and as it was measured; the best groups; and those of
     own(nbytes, ready, alpha, beta), unless it returns None."""

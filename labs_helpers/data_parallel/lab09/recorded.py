@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from labs_helpers.data_parallel.study.records import COMMAND, STUDY
 from labs_helpers.draw import figures
-from labs_helpers.measure import results
+from labs_helpers.draw.beside import figures_of_yours
+from labs_helpers.measure import records
 
 if TYPE_CHECKING:
     import pandas
@@ -15,25 +16,23 @@ if TYPE_CHECKING:
 
 def machines() -> dict[str, pandas.DataFrame]:
     """By machine, as its file is called, all records of the study."""
-    files = sorted(results.results_dir().glob(f"{STUDY}.*.jsonl"))
-    return {file.name.removeprefix(f"{STUDY}.").removesuffix(".jsonl"): results.load(file) for file in files}
+    return records.recorded(STUDY)
 
 
 def draw_recorded(draw: Callable, name: str, only: str = "", **options) -> None:
     """The figure `draw(rows, …)` of each machine that has the records for it; a line where none has.
 
-    name: of the figure's file. only: machines whose name begins so."""
-    drawn = 0
+    name: of the figure's file. only: recorded machines whose name begins so; the reader's are drawn below them."""
+    drawn = {}
     for machine, rows in machines().items():
         if not machine.startswith(only):
             continue
         try:
-            figure = draw(rows, **options)
+            drawn[machine] = draw(rows, **options)
         except ValueError as error:
             if not str(error).startswith("no records"):
                 raise
-            continue
+    for machine, figure in (drawn | figures_of_yours(draw, STUDY, **options)).items():
         figures.finish(figure, f"{name}_{machine}")
-        drawn += 1
     if not drawn:
         print(f"No machine has records of this yet; {COMMAND} makes them.")

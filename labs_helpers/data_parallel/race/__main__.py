@@ -1,7 +1,7 @@
 """Race our wrappers and ZeRO stages against PyTorch's, all in one run, in turns, on lab 01's transformer.
 
-    torchrun --nproc-per-node 4 -m labs_helpers.data_parallel.race                 # NCCL, to results/; some minutes
-    torchrun --nproc-per-node 2 -m labs_helpers.data_parallel.race --heats shards --out build/race.jsonl   # gloo
+    torchrun --nproc-per-node 4 -m labs_helpers.data_parallel.race                 # NCCL; some minutes
+    torchrun --nproc-per-node 2 -m labs_helpers.data_parallel.race --heats shards   # gloo
 
 A step is forward, backward, communication and AdamW's fused update. `candidates.py` says who takes part.
 """
@@ -16,6 +16,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
+from labs_helpers.collectives.study import machine_label
 from labs_helpers.data_parallel.race.candidates import HEATS
 from labs_helpers.data_parallel.race.heat import race, release
 from labs_helpers.data_parallel.race.setting import Setting
@@ -124,8 +125,8 @@ def main(arguments: list[str] | None = None) -> None:
         if rank == 0:
             note("the table")
             print(table([record for record in records if record["kind"] == "race"]))
-            if gpus or given.out:
-                keep(STUDY, records, given.out)
+            machine = None if gpus else machine_label()
+            keep(STUDY, records, given.out, machine=machine, on={"machine": machine} if machine else None)
 
 
 if __name__ == "__main__":

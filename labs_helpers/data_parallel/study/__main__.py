@@ -11,8 +11,8 @@ On several nodes torchrun on each of them, or Slurm's own ranks; on one of Slurm
     srun --nodes 2 --ntasks-per-node 4 --gpus-per-node 4 python -m labs_helpers.data_parallel.study
     sbatch --gpus 4 --wrap "torchrun --nproc-per-node 4 -m labs_helpers.data_parallel.study"
 
-With GPUs a rank is one of them, with NCCL; else ranks are single threads, with gloo. Records go to results/, from rank
-0 and for each kind as soon as it is measured.
+With GPUs a rank is one of them, with NCCL; else ranks are single threads, with gloo. Records go to build/records/,
+from rank 0 and for each kind as soon as it is measured.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from labs_helpers.measure import results
+from labs_helpers.measure.records import of_machine
 
 if TYPE_CHECKING:
     import pandas
@@ -32,7 +32,7 @@ CASES = {
 
 def load(machine: str) -> pandas.DataFrame:
     """The recorded measurements of one machine."""
-    return results.load(results.path_for(STUDY, machine), command=COMMAND)
+    return of_machine(STUDY, machine, COMMAND)
 
 
 def frame(records: list[dict[str, Any]]) -> pandas.DataFrame:

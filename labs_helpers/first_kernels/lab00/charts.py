@@ -20,7 +20,7 @@ def draw_strides(tables: dict, prediction=None, lines=(32, 64)):
     tables: machine → records of `measure_strides` (or rows of a DataFrame). prediction: for stride 8, in percent.
     lines: lengths in bytes.
     """
-    machine, records = list(tables.items())[-1]
+    machine, records = list(tables.items())[:2][-1]  # the recorded one, where there is one
     times = {int(r["stride"]): r["median_ms"] for r in records}
     kept = f"{100 * times[1] / times[8]:.0f}% of its bandwidth" if 8 in times else "less of its bandwidth"
     fig, ax = figures.new(f"Copying every 8th element, {machine.removesuffix(', recorded')} keeps {kept}")
@@ -35,12 +35,11 @@ def draw_strides(tables: dict, prediction=None, lines=(32, 64)):
             linewidth=1.2,
             label=f"lines of {line} bytes",
         )
-    for (machine, records), color, marker in zip(tables.items(), (BLUE, VERMILLION), "os", strict=False):
+    for (machine, records), look in zip(tables.items(), figures.STYLE["axes.prop_cycle"], strict=False):
         ax.plot(
             [r["stride"] for r in records],
             [100 * records[0]["median_ms"] / r["median_ms"] for r in records],
-            color=color,
-            marker=marker,
+            **look,
             label=machine,
         )
     ax.set(

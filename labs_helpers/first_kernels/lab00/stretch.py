@@ -6,12 +6,11 @@ import torch
 import triton
 import triton.language as tl
 
-from labs_helpers.compile.interpreter_process import call_interpreted
+from labs_helpers.compile.interpreter_process import interpreted
 from labs_helpers.course.meter import metered
 from labs_helpers.course.torch_traffic import TorchTraffic
 from labs_helpers.course.verdict import describe_error
 from labs_helpers.draw import figures
-from labs_helpers.measure.machine import this_machine
 
 M, N, EPS = 16, 1024, 1e-6
 
@@ -60,10 +59,10 @@ def draw_stretch(student):
     moved = {
         "PyTorch, one operation\nafter another": traffic.bytes,
         "an addition, then\nexercise 5's kernel": (3 + 3) * x.numel() * x.element_size(),
-        "ours, one kernel": _interpreted(add_norm, x, r)[0],
+        "ours, one kernel": interpreted(bytes_moved, add_norm, x, r)[0],
     }
     try:
-        own, error = _interpreted(student, x, r)
+        own, error = interpreted(bytes_moved, student, x, r)
     except Exception as wrong:
         raise describe_error(student, wrong) from None
     if own:
@@ -78,8 +77,3 @@ def draw_stretch(student):
     ax.invert_yaxis()
     ax.grid(axis="y", visible=False)
     return fig
-
-
-def _interpreted(function, x, r) -> tuple[int, float]:
-    here = this_machine().interpreted
-    return bytes_moved(function, x, r) if here else call_interpreted(bytes_moved, function, x, r)

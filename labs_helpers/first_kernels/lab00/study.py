@@ -1,6 +1,6 @@
 """Time what lab 00 draws: five operations on this machine's roofline, and what a stride costs.
 
-    python -m labs_helpers.first_kernels.lab00.study          # this machine, to results/
+    python -m labs_helpers.first_kernels.lab00.study          # this machine
     python -m labs_helpers.first_kernels.lab00.study --kinds waves
 
 Both are PyTorch's operations, which run at full speed on a CPU as well. On a GPU also, with kernels: how long a load
@@ -17,6 +17,7 @@ from labs_helpers.first_kernels.lab00.exercises.ex4_five_operations import five_
 from labs_helpers.launch import program
 from labs_helpers.measure import results
 from labs_helpers.measure.machine import this_machine
+from labs_helpers.measure.records import yours
 from labs_helpers.measure.roofs import Roofs, measure_roofs
 from labs_helpers.measure.study import keep, make_parser
 from labs_helpers.measure.timing import measure_rounds
@@ -158,7 +159,8 @@ def measure_kind(kind: str) -> list[dict]:
 
 
 def recorded(kind: str, machine: str = "nvidia-h200") -> dict[str, list[dict]]:
-    """Label → the records of one of KINDS, of the machine's last recorded run that has any.
+    """Label → the records of one of KINDS, of the machine's last recorded run that has any, and behind it of the last
+    run on each machine that the reader measured.
 
     Where the recorded measurements are not at hand (the package alone was installed), says so; then {}.
     """
@@ -166,12 +168,18 @@ def recorded(kind: str, machine: str = "nvidia-h200") -> dict[str, list[dict]]:
     if not path.exists():
         print(f"{path.name} is not here: this machine is drawn alone")
         return {}
-    rows = results.load(path)
+    shipped = _last_run(results.load(path), kind)
+    runs = {f"{shipped['on.machine'].iloc[0]}, recorded": shipped} if len(shipped) else {}
+    for rows in yours(STUDY).values():
+        if not {"kind", "on.time"} - set(rows) and len(own := _last_run(rows, kind)) and not set(shipped) - set(own):
+            runs[own["on.machine"].iloc[0]] = own
+    return {machine: rows.to_dict("records") for machine, rows in runs.items()}
+
+
+def _last_run(rows, kind: str):
+    """The records of one of KINDS of the last run that has any, with the columns that they use."""
     rows = rows[rows["kind"] == kind]
-    if not len(rows):
-        return {}
-    last = rows[rows["on.time"] == rows["on.time"].max()]
-    return {f"{last['on.machine'].iloc[0]}, recorded": last.dropna(axis="columns", how="all").to_dict("records")}
+    return rows[rows["on.time"] == rows["on.time"].max()].dropna(axis="columns", how="all")
 
 
 def on_gpu(kind: str) -> tuple[str, list[dict]]:
@@ -200,7 +208,7 @@ def main(arguments=None) -> None:
             parser.error(f"{kind} needs a GPU")
         print(f"{kind} …", flush=True)
         records += measure_kind(kind)
-    keep(STUDY, records, given.out, show=table)
+    keep(STUDY, records, given.out, machine=label(), on={"machine": label()}, show=table)
 
 
 if __name__ == "__main__":

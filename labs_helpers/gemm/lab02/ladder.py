@@ -1,6 +1,6 @@
 """The steps of lab 02 as candidates: for the study beside PyTorch's ways, and for the compile report.
 
-python -m labs_helpers.gemm.lab02.ladder          # the study with the ladder, on this machine, to results/
+python -m labs_helpers.gemm.lab02.ladder          # the study with the ladder, on this machine
 """
 
 from __future__ import annotations

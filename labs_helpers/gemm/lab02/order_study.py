@@ -1,6 +1,6 @@
 """In which order a GPU starts programs, and what the order of 64×64 tiles costs: times and bytes, on an NVIDIA GPU.
 
-    python -m labs_helpers.gemm.lab02.order_study            # to results/gemm-order.MACHINE.jsonl
+    python -m labs_helpers.gemm.lab02.order_study
 
 The bytes are Nsight Compute's; where `ncu` is missing or may not read the counters, they are left out.
 """
@@ -16,7 +16,7 @@ from typing import Any
 
 from labs_helpers.launch import program
 from labs_helpers.launch.process import ProcessFailed, run
-from labs_helpers.measure import results
+from labs_helpers.measure.records import of_machine
 from labs_helpers.measure.study import keep, make_parser
 
 MODULE = "labs_helpers.gemm.lab02.order_study"
@@ -115,7 +115,7 @@ def count_bytes() -> list[dict[str, Any]]:
 
 def load(machine: str = "nvidia-h200"):
     """The recorded starts, times and bytes of one machine, as a DataFrame."""
-    return results.load(results.path_for("gemm-order", machine), command=f"python -m {MODULE}")
+    return of_machine("gemm-order", machine, f"python -m {MODULE}")
 
 
 def main(arguments=None) -> None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from labs_helpers.draw import figures
+from labs_helpers.draw.beside import beside_yours
 from labs_helpers.draw.curves import predicted
 from labs_helpers.draw.tables import draw_table
 from labs_helpers.gemm.tuning.places import places_filled
-from labs_helpers.gemm.tuning.recorded import FIELDS, config_of
+from labs_helpers.gemm.tuning.recorded import FIELDS, config_of, measured, wave_curve
 from labs_helpers.gemm.tuning.sweep import WAVE_CONFIG
 from labs_helpers.measure.datasheet import DATASHEET
+from labs_helpers.measure.records import YOURS
 
 
 def tflops(M, N, K, ms):
@@ -23,6 +25,7 @@ def short(config) -> str:
     return f"{config.BLOCK_M}×{config.BLOCK_N}×{config.BLOCK_K} w{config.num_warps} s{config.num_stages}"
 
 
+@beside_yours("gemm-tuning", measured)
 def draw_heat(measured, shape, kernel: str = "fused_matmul"):
     """The best TFLOP/s of each BLOCK_M × BLOCK_N over everything else, a panel for each num_warps."""
     rows = at(measured, shape, kernel)
@@ -31,7 +34,7 @@ def draw_heat(measured, shape, kernel: str = "fused_matmul"):
     best = rows.loc[rows["rate"].idxmax()]
     fig, axes = figures.new(
         f"{best.BLOCK_M:.0f}×{best.BLOCK_N:.0f} by {best.num_warps:.0f} warps is the fastest tile at {times(shape)}, "
-        f"{best.rate:.0f} TFLOP/s\n({machine(rows)}, recorded; each field: the best BLOCK_K and num_stages)",
+        f"{best.rate:.0f} TFLOP/s\n({recorded(rows)}; each field: the best BLOCK_K and num_stages)",
         width=8.2,
         height=3.6,
         ncols=len(warps),
@@ -47,6 +50,7 @@ def draw_heat(measured, shape, kernel: str = "fused_matmul"):
     return fig
 
 
+@beside_yours("gemm-tuning", measured)
 def draw_pipeline(measured, compiled, shape, tile=(128, 128), num_warps: int = 4, chip=DATASHEET["H200"]):
     """TFLOP/s of one tile against num_stages, a panel per BLOCK_K; the colour says how many programs fit an SM with the
     shared memory and the registers that the compiler reported for sm_90."""
@@ -87,6 +91,7 @@ def programs_per_sm(shared: int, registers: int, num_warps: int, chip) -> int:
     return max(0, min(chip.shared_bytes_per_sm // (shared + 1024), by_registers, 64 // num_warps))
 
 
+@beside_yours("gemm-tuning", wave_curve)
 def draw_waves(frame, prediction=None, at_once: int = 132):
     """TFLOP/s against M as `sweep.measure_waves` recorded it, over the share of places that the waves fill.
 
@@ -94,7 +99,7 @@ def draw_waves(frame, prediction=None, at_once: int = 132):
     the rate falls first.
     """
     config, N = (config_of(frame.iloc[0]), int(frame.iloc[0]["N"])) if len(frame) else (WAVE_CONFIG, 4096)
-    title = f"{short(config)}, N = {N}" + (f", {machine(frame)}, recorded" if len(frame) else "")
+    title = f"{short(config)}, N = {N}" + (f", {recorded(frame)}" if len(frame) else "")
     if len(frame):
         frame = frame.sort_values("M", ignore_index=True)
         rates = tflops(frame["M"], N, frame["K"], frame["median_ms"])
@@ -132,8 +137,13 @@ def times(shape) -> str:
 
 
 def machine(frame) -> str:
-    """Where the records of a table were made."""
+    """Where the records of a table were made: 'NVIDIA H200', 'NVIDIA H200, your run'."""
     return str(frame["on.machine"].iloc[0])
+
+
+def recorded(frame) -> str:
+    """The same, with ', recorded' behind a machine that is not the reader's."""
+    return machine(frame) if machine(frame).endswith(YOURS) else f"{machine(frame)}, recorded"
 
 
 def first_fall(frame) -> int:
@@ -143,6 +153,7 @@ def first_fall(frame) -> int:
     return int(frame["M"][(rates < rates.shift(1)).idxmax()])
 
 
+@beside_yours("gemm-tuning", measured)
 def draw_rules(measured, prune_rule, kernel: str = "fused_matmul", chip=DATASHEET["H200"]):
     """Where the fast configurations lie: the share of a program's shared memory that the pipeline fills, against the
     rate as a share of the best at that shape, for all recorded shapes. prune_rule: exercise 1's `resources`."""

@@ -6,14 +6,16 @@ import numpy as np
 import torch
 
 from labs_helpers.draw import figures
+from labs_helpers.draw.beside import beside_yours
 from labs_helpers.draw.curves import predicted
 from labs_helpers.draw.labels import label_lines
 from labs_helpers.draw.tables import draw_table
 from labs_helpers.gemm.configs import default_config
-from labs_helpers.gemm.lab03.charts import machine, short, tflops, times
-from labs_helpers.gemm.tuning.recorded import Recorded, shapes
+from labs_helpers.gemm.lab03.charts import recorded, short, tflops, times
+from labs_helpers.gemm.tuning.recorded import Recorded, long_runs, measured, shapes
 
 
+@beside_yours("gemm-tuning", measured)
 def draw_tuned(measured, kernel: str = "fused_matmul"):
     """What tuning gained in the sweep itself, a line per shape from the untuned `default_config` to the best of all."""
     found = shapes(measured, kernel)
@@ -26,7 +28,7 @@ def draw_tuned(measured, kernel: str = "fused_matmul"):
         rows.append((tflops(*shape, default), tflops(*shape, ms), config))
     fig, ax = figures.new(
         f"Measuring all 144 gains {max(gains):.1%} at most over a rule written for this chip\n"
-        f"({machine(measured)}, recorded; the name is the best's)",
+        f"({recorded(measured)}; the name is the best's)",
         width=8.2,
     )
     for y, ((before, after, config), gain) in enumerate(zip(rows, gains, strict=True)):
@@ -58,13 +60,14 @@ def elsewhere(measured, kernel: str = "fused_matmul"):
     )
 
 
+@beside_yours("gemm-tuning", measured)
 def draw_elsewhere(measured, prediction=None, kernel: str = "fused_matmul"):
     """The table of `elsewhere` as a picture. prediction: a Prediction of its largest number."""
     table = elsewhere(measured, kernel)
     worst, large = float(np.nanmax(table.to_numpy())), float(np.nanmax(table.iloc[1:, 1:].to_numpy()))
     fig, axes = figures.new(
         f"Tuned for another shape: up to {worst:.2f} times the best time, {large:.2f} among the large ones\n"
-        f"({machine(measured)}, recorded)",
+        f"({recorded(measured)})",
         width=8.2,
         height=5,
         squeeze=False,
@@ -79,6 +82,7 @@ def draw_elsewhere(measured, prediction=None, kernel: str = "fused_matmul"):
     return fig
 
 
+@beside_yours("gemm-tuning", long_runs)
 def draw_long(frame, shape=(4096, 4096, 4096)):
     """The same kernels timed rested, for a second, and in a race. frame: what `recorded.long_runs` gives."""
     rows = frame[(frame["M"] == shape[0]) & (frame["N"] == shape[1]) & (frame["K"] == shape[2])]
@@ -86,8 +90,7 @@ def draw_long(frame, shape=(4096, 4096, 4096)):
     table = rows.pivot_table(index="kernel", columns="how", values="rate").dropna()
     fallen = (1 - table["long"] / table["short"]).mean()
     fig, axes = figures.new(
-        f"A second of work costs {fallen:.0%} of the rate that a rested GPU has\n"
-        f"({times(shape)}, {machine(rows)}, recorded)",
+        f"A second of work costs {fallen:.0%} of the rate that a rested GPU has\n({times(shape)}, {recorded(rows)})",
         width=9,
         height=2.8,
         squeeze=False,

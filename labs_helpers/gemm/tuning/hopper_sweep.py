@@ -2,8 +2,9 @@
 
 python -m labs_helpers.gemm.tuning.hopper_sweep [--dtype float16] [--seconds 300]
 
-What is in the file is not measured again, so the same command goes on where it was ended. Then fit the models:
-python -m labs_helpers.gemm.tuning.model_study results/gemm-hopper-tuning.MACHINE.jsonl --write labs_helpers/gemm/tuned
+What is in the file is not measured again, so the same command goes on where it was ended. Then fit the models to that
+file:
+python -m labs_helpers.gemm.tuning.model_study FILE --write labs_helpers/gemm/tuned
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from labs_helpers.launch import program
 from labs_helpers.measure import results
 from labs_helpers.measure.machine import this_machine
 from labs_helpers.measure.provenance import provenance
-from labs_helpers.measure.study import make_parser
+from labs_helpers.measure.study import destination, kept, make_parser
 
 STUDY = "gemm-hopper-tuning"
 SEED = 11  # not the study's, whose shapes stay unseen
@@ -102,13 +103,13 @@ def main(arguments: list[str] | None = None) -> None:
     from triton.testing import do_bench_cudagraph
 
     counters.RESERVE = GRAPH_COUNTERS
-    path, on = given.out or results.path_for(STUDY), provenance()
+    path, on = destination(STUDY, given.out), provenance()
     done = set()
     if path.exists():
         there = results.load(path)
         there = there[there["dtype"] == given.dtype]
         done = set(zip(there["M"], there["N"], there["K"], strict=True))
-    began = time.monotonic()
+    began, new = time.monotonic(), 0
     for shape in shapes():
         if shape in done:
             continue
@@ -118,9 +119,11 @@ def main(arguments: list[str] | None = None) -> None:
         graph_ms = partial(do_bench_cudagraph, rep=1.5, return_mode="median")
         records = measure_shape(shape, getattr(torch, given.dtype), graph_ms)
         results.append(path, [record | {"on": on} for record in records])
+        new += len(records)
         timed = [record for record in records if "median_ms" in record and record["kind"] in ("hopper", "split_k")]
         best = min(timed, key=lambda record: record["median_ms"])
         print(f"{shape}: {best['median_ms']:.4f} ms by {best['kind']}, {len(records)} records", flush=True)
+    print(kept(new, path), flush=True)
 
 
 if __name__ == "__main__":

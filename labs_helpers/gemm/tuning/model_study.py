@@ -17,6 +17,7 @@ from labs_helpers.gemm.tuning import recorded
 from labs_helpers.launch import program
 from labs_helpers.measure import results
 from labs_helpers.measure.datasheet import lookup
+from labs_helpers.measure.records import find
 
 THREADS, REGISTERS, WARPS = 32, 65_536, 64  # of a warp; and of an SM, compute capability 9.0
 # How a kernel's model is called → what it is called in a sweep. With few rows other things count, so the Hopper kernel
@@ -30,7 +31,7 @@ def portable(machine: str = "nvidia-h200") -> list[Measured]:
     import pandas
 
     tables = [recorded.measured(machine)]
-    if "held out" in set(results.load(results.path_for("gemm-tuning", machine))["kind"]):
+    if "held out" in set(results.load(find("gemm-tuning", machine))["kind"]):
         tables.append(recorded.held_out(machine))
     frame = pandas.concat(tables)
     frame = frame[(frame["kernel"] == "fused_matmul") & frame["median_ms"].notna()]

@@ -11,7 +11,7 @@ import torch
 from labs_helpers.gemm.configs import Config
 from labs_helpers.gemm.tuning.operands import TOLERANCE
 from labs_helpers.gemm.tuning.space import grid
-from labs_helpers.measure import results
+from labs_helpers.measure.records import find, of_machine
 
 FIELDS = ("BLOCK_M", "BLOCK_N", "BLOCK_K", "GROUP_M", "num_warps", "num_stages")
 _COMMAND = "python -m labs_helpers.gemm.tuning.sweep"
@@ -43,14 +43,15 @@ def compiled():
 
 
 def _table(study: str, machine: str, what: str, kind: str, layout: str | None = None):
-    path = results.path_for(study, machine)
-    return _read(path, path.stat().st_mtime_ns if path.exists() else 0, f"{_COMMAND} {what}", kind, layout).copy()
+    path = find(study, machine)
+    file = study, machine, path, path.stat().st_mtime_ns if path.exists() else 0
+    return _read(file, f"{_COMMAND} {what}", kind, layout).copy()
 
 
 @cache
-def _read(path, changed: int, command: str, kind: str, layout: str | None):
+def _read(file: tuple, command: str, kind: str, layout: str | None):
     """The latest row of each thing measured, of one kind; the configuration's numbers are whole where all have one."""
-    frame = _file(path, changed, command)
+    frame = _file(file, command)
     frame = frame[frame["kind"] == kind]
     if layout is not None:
         frame = frame[(frame["layout"].fillna("rows") if "layout" in frame else "rows") == layout]
@@ -61,8 +62,9 @@ def _read(path, changed: int, command: str, kind: str, layout: str | None):
 
 
 @cache
-def _file(path, changed: int, command: str):
-    return results.load(path, command=command)
+def _file(file: tuple, command: str):
+    study, machine, *_ = file  # the path and its time of change only tell one table in the cache from another
+    return of_machine(study, machine, command)
 
 
 def config_of(row) -> Config:

@@ -6,6 +6,7 @@ import pandas
 from matplotlib.figure import Figure
 
 from labs_helpers.draw import figures
+from labs_helpers.draw.beside import beside_yours
 from labs_helpers.draw.curves import recorded_on
 from labs_helpers.tensor_parallel.records import select, variant_of
 from labs_helpers.transformer.charts.layout import new_figure
@@ -19,6 +20,7 @@ HELD = {
 }
 
 
+@beside_yours("tensor-parallel")
 def draw_bytes(rows: pandas.DataFrame) -> Figure:
     """Bytes that leave a rank in a step, by layout: by formula as bars, of the tensor-parallel and of the data-parallel
     group, and counted on every rank as marks. ValueError without such records."""
@@ -55,6 +57,7 @@ def draw_bytes(rows: pandas.DataFrame) -> Figure:
     return fig
 
 
+@beside_yours("tensor-parallel")
 def draw_memory(rows: pandas.DataFrame) -> Figure:
     """Bytes that a rank holds, by tp: parameters, gradients, AdamW's moments, and the most that a step adds to them.
     All are layouts of one number of ranks, with one batch between them. ValueError without such records."""

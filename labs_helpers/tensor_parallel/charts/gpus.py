@@ -6,6 +6,7 @@ import pandas
 from matplotlib.figure import Figure
 
 from labs_helpers.draw import figures
+from labs_helpers.draw.beside import beside_yours
 from labs_helpers.draw.curves import recorded_on
 from labs_helpers.tensor_parallel.predict import predict_gpus
 from labs_helpers.transformer.charts.layout import new_figure
@@ -16,6 +17,7 @@ WHAT = ["world_size", "dp", "tp", "library", "attention", "compiled", "sequence_
 MANNER = [*WHAT, "whole"]  # compiled block by block, or the model at once
 
 
+@beside_yours("tensor-parallel")
 def draw_gpus(rows: pandas.DataFrame) -> Figure:
     """Two panels, for the most GPUs recorded: forward and backward pass of ours and of parallelize_module, where both
     were timed, and the step with averaged gradients in each dp × tp layout, with its prediction. Of each, the faster

@@ -13,6 +13,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from labs_helpers.draw import figures
+from labs_helpers.draw.beside import beside_yours
 from labs_helpers.draw.curves import recorded_on
 from labs_helpers.tensor_parallel.predict import communication_seconds, config_of, costs
 from labs_helpers.tensor_parallel.records import links, select, variant_of
@@ -24,6 +25,7 @@ RATES = np.geomspace(0.05, 100, 80)  # Gb/s
 POINTS = 80  # along the tokens
 
 
+@beside_yours("tensor-parallel")
 def draw_map(rows: pandas.DataFrame) -> Figure:
     """Which layout is predicted to be the fastest, by the tokens of a step and by the rate of the link between the
     nodes, as coloured regions; and which one was, as circles where it was measured.

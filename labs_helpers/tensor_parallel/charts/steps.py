@@ -11,6 +11,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from labs_helpers.draw import figures
+from labs_helpers.draw.beside import beside_yours
 from labs_helpers.draw.curves import recorded_on
 from labs_helpers.tensor_parallel.predict import predict
 from labs_helpers.tensor_parallel.records import links, select, variant_of
@@ -24,6 +25,7 @@ SCHEMES = {"megatron": "blue", "naive": "purple", "sequence-parallel": "green"}
 Tables = Mapping[str, pandas.DataFrame]
 
 
+@beside_yours("tensor-parallel")
 def draw_layouts(rows: pandas.DataFrame, length: int | None = None) -> Figure:
     """Time of a step in each dp × tp layout, a panel per link: compute alone, what communication adds to it, coloured
     by where the tensor-parallel groups are, the middle 60% of the steps, and the prediction.
@@ -49,6 +51,7 @@ def draw_layouts(rows: pandas.DataFrame, length: int | None = None) -> Figure:
     return fig
 
 
+@beside_yours("tensor-parallel")
 def draw_schemes(rows: pandas.DataFrame) -> Figure:
     """Time of a step as Megatron, in the naive scheme and with sequence parallelism, a panel per link: compute alone,
     and what communication adds to it. Of the layouts with naive records. ValueError without any."""

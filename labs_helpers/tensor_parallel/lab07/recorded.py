@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from labs_helpers.collectives.study import machine_label
 from labs_helpers.launch import program
 from labs_helpers.launch.mpirun import run_on_ranks
 from labs_helpers.measure import results
@@ -16,7 +17,7 @@ from labs_helpers.tensor_parallel.training import run
 from labs_helpers.tensor_parallel.training.run import Report
 from labs_helpers.tensor_parallel.training.settings import Settings
 
-STUDY, MACHINE = "lab07", "4-core CPU"
+STUDY, MACHINE = "tensor-parallel-lab07", "4-core CPU"
 LAYOUTS = ((1, 1), (2, 2))
 LIMIT_S = 100.0
 
@@ -62,7 +63,8 @@ def _rows():
 
 def main(arguments: list[str] | None = None) -> None:
     given = make_parser(__doc__ or "", STUDY).parse_args(arguments)
-    keep(STUDY, measure(), given.out)
+    label = machine_label()
+    keep(STUDY, measure(), given.out, machine=label, on={"machine": label})
 
 
 if __name__ == "__main__":

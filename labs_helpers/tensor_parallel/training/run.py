@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from labs_helpers.measure.results import try_to_append
+from labs_helpers.measure.results import try_to_write
 from labs_helpers.tensor_parallel.training import datasets, records
 from labs_helpers.tensor_parallel.training.checkpoints import Checkpoints
 from labs_helpers.tensor_parallel.training.places import leave, on_rank_0, take_place
@@ -137,8 +137,10 @@ def all_records(settings: Settings, report: Report, each: list[records.Measured]
 def check_files(settings: Settings, folder: Checkpoints | None) -> None:
     """Raises Refused where records or checkpoints could not be written, or would be mixed with another run's."""
     if settings.out is not None:
+        if settings.out.is_dir():
+            raise Refused(f"no file for records can be at {settings.out}: there is a folder")
         try:
-            try_to_append(settings.out)
+            try_to_write(settings.out)
         except OSError as error:
             raise Refused(f"no file for records can be at {settings.out}: {error.strerror}") from None
     if folder is not None:

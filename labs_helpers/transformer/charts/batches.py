@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
 from labs_helpers.draw import figures
+from labs_helpers.draw.beside import beside_yours
 from labs_helpers.draw.curves import recorded_on, tick_each
 from labs_helpers.transformer.charts.layout import level_line, new_figure, no_records, words
 from labs_helpers.transformer.grids import FIELDS
@@ -16,6 +17,7 @@ from labs_helpers.transformer.records import setup_of, timed, varied_in
 from labs_helpers.transformer.setups import Setup
 
 
+@beside_yours("transformer")
 def draw_batches(frame: pandas.DataFrame, setup: Setup | None = None, size: str = "small") -> Figure:
     """Tokens per second against the batch, in `setup` and in the fastest other one, under the roof of the GPU's peak,
     with MFU on the right, and the batch from which on each has 90% of its best.

@@ -9,11 +9,13 @@ import pandas
 from matplotlib.figure import Figure
 
 from labs_helpers.draw import figures
+from labs_helpers.draw.beside import beside_yours
 from labs_helpers.draw.curves import predicted, recorded_on, tick_each
 from labs_helpers.transformer.charts.layout import new_figure, no_records, shape_text, words
 from labs_helpers.transformer.records import setup_of, timed, varied_in
 
 
+@beside_yours("transformer")
 def draw_checkpoints(
     frame: pandas.DataFrame,
     formula: Callable[[int], float] | None = None,

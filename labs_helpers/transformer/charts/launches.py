@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
 from labs_helpers.draw import figures
+from labs_helpers.draw.beside import beside_yours
 from labs_helpers.draw.curves import predicted, recorded_on, tick_each
 from labs_helpers.transformer.charts.layout import CURVES, EAGER, by_size, level_line, new_figure, no_records, words
 from labs_helpers.transformer.config import SIZES
@@ -20,6 +21,7 @@ from labs_helpers.transformer.setups import Setup
 CLAIMED_KERNELS, CLAIMED_WAIT = 2500, 0.5  # what is often said of a forward pass, and of a step
 
 
+@beside_yours("transformer")
 def draw_launches(frame: pandas.DataFrame, prediction: Any = None, setup: Setup = EAGER, at: str = "small") -> Figure:
     """Kernels of a forward pass against the number of layers, and the share of a step in which the GPU waits against
     the tokens of a step, a curve for each size; with what is commonly said of both as lines.

@@ -34,10 +34,11 @@ def new_figure(title: str, width: float, **layout: Any) -> tuple[Figure, Any]:
 
 
 def no_records(what: str) -> Figure:
-    """A figure that says what there are no records of."""
+    """A figure that says what there are no records of; its `empty` is True."""
     fig, ax = figures.new(height=1.4)
     told = textwrap.fill(f"No records here of {what}.", 70)
     say_instead(ax, f"{told}\nSee python -m labs_helpers.transformer.study --help")
+    fig.empty = True  # type: ignore[attr-defined]
     return fig
 
 

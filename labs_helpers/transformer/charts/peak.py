@@ -10,6 +10,7 @@ import pandas
 from matplotlib.figure import Figure
 
 from labs_helpers.draw import figures
+from labs_helpers.draw.beside import beside_yours
 from labs_helpers.draw.curves import predicted, recorded_on
 from labs_helpers.transformer import counts
 from labs_helpers.transformer.charts.layout import EAGER, new_figure, no_records, short_length, words
@@ -18,6 +19,7 @@ from labs_helpers.transformer.records import timed, tokens
 from labs_helpers.transformer.setups import PRECISIONS, Setup
 
 
+@beside_yours("transformer")
 def draw_peak(
     frame: pandas.DataFrame,
     formula: Callable[[TransformerConfig, int, int, int], float] = counts.step_peak,

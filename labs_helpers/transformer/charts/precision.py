@@ -9,12 +9,14 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter
 
 from labs_helpers.draw import figures
+from labs_helpers.draw.beside import beside_yours
 from labs_helpers.draw.curves import recorded_on
 from labs_helpers.transformer.charts.layout import new_figure, no_records, shape_text, words
 from labs_helpers.transformer.records import setup_of, timed, varied_in
 from labs_helpers.transformer.setups import PRECISIONS
 
 
+@beside_yours("transformer")
 def draw_precision(frame: pandas.DataFrame, **wanted: Any) -> Figure:
     """Step time and peak memory in each precision, all else alike. wanted: columns' values, where several would do."""
     runs = [run for _, run in frame.groupby("on.time")] if "on.time" in frame else [frame]

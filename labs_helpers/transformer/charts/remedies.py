@@ -11,12 +11,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from labs_helpers.draw import figures
+from labs_helpers.draw.beside import beside_yours
 from labs_helpers.draw.curves import recorded_on
 from labs_helpers.transformer.charts.layout import listed, new_figure, no_records, shape_text, words
 from labs_helpers.transformer.records import setup_of, walked_steps
 from labs_helpers.transformer.setups import ORDERS, REMEDIES, Setup, treatment, walk
 
 
+@beside_yours("transformer")
 def draw_waterfall(
     frame: pandas.DataFrame, orders: Mapping[str, Mapping[str, Setup]] | None = None, **wanted: Any
 ) -> Figure:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pandas
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, PercentFormatter
 
 from labs_helpers.draw import figures
+from labs_helpers.draw.beside import beside_yours
 from labs_helpers.draw.curves import recorded_on, tick_each
 from labs_helpers.transformer.charts.layout import (
     CURVES,
@@ -22,11 +25,17 @@ from labs_helpers.transformer.charts.layout import (
 from labs_helpers.transformer.records import timed, tokens
 from labs_helpers.transformer.setups import Setup
 
+FLOAT32 = dataclasses.replace(EAGER, precision="fp32")
 
-def draw_sizes(frame: pandas.DataFrame, setup: Setup = EAGER) -> Figure:
+
+@beside_yours("transformer")
+def draw_sizes(frame: pandas.DataFrame, setup: Setup | None = None) -> Figure:
     """Time per token of forward pass, backward pass and step against the context length, a panel for each size, and
     MFU beside them: medians, with the 20th to 80th percentile as a bar. Drawn are the records of one number of tokens
-    per step, or of sequences, of which there are the most."""
+    per step, or of sequences, of which there are the most. setup: by default EAGER; without its records, as on a CPU,
+    the same in float32."""
+    if setup is None:
+        setup = FLOAT32 if timed(frame, EAGER).empty and len(timed(frame, FLOAT32)) else EAGER
     rows = timed(frame, setup)
     if rows.empty:
         return no_records(f"steps with {words(setup)}")

@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter
 
 from labs_helpers.draw import figures
+from labs_helpers.draw.beside import beside_yours
 from labs_helpers.draw.curves import recorded_on
 from labs_helpers.draw.timeline import KIND_COLORS
 from labs_helpers.measure.datasheet import lookup
@@ -104,6 +105,7 @@ def _name_above(ax: Axes, y: int, places: pandas.Series) -> None:
         ax.annotate(text, (place, y - 0.2), (at, y - 0.37), **look)
 
 
+@beside_yours("transformer")
 def draw_counters(frame: pandas.DataFrame, copy_bandwidth: float | None = None) -> Figure:
     """What each kernel of `counters.py` was counted to read, write and compute, over what was predicted (outlined),
     and the share of a copy's bandwidth that it reached.

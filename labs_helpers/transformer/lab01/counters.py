@@ -1,6 +1,6 @@
 """Count what three kernels read, write and compute, with Nsight Compute on an NVIDIA GPU of the Hopper generation.
 
-    python -m labs_helpers.transformer.lab01.counters            # to results/transformer.MACHINE.jsonl
+    python -m labs_helpers.transformer.lab01.counters
 
 `ncu` has to be on the PATH, and reading the GPU's counters allowed (https://developer.nvidia.com/ERR_NVGPUCTRPERM).
 It empties the L2 cache before each kernel.

@@ -1,7 +1,7 @@
 """Record on this machine the traces, and the memory of a step, that lab 01 shows beside those of a student's machine.
 
-    python -m labs_helpers.transformer.lab01.record_traces                        # all of them, to results/traces/
-    python -m labs_helpers.transformer.lab01.record_traces step --out /tmp/traces
+    python -m labs_helpers.transformer.lab01.record_traces                  # all of them, to build/records/traces/
+    python -m labs_helpers.transformer.lab01.record_traces step --record    # for the lab, to results/traces/
 
 forward          the forward pass, eager, of one sequence, with the parts of plain attention as ranges
 step             a training step of two layers, eager with plain attention; ranges forward, backward, update
@@ -29,6 +29,7 @@ from labs_helpers.measure import results, trace
 from labs_helpers.measure.machine import this_machine
 from labs_helpers.measure.memory_timeline import memory_timeline
 from labs_helpers.measure.provenance import provenance
+from labs_helpers.measure.study import add_out, folder_to_write
 from labs_helpers.transformer.config import SIZES
 from labs_helpers.transformer.lab01 import ranges
 from labs_helpers.transformer.lab01.moe import ACTIVE, WAYS, Experts
@@ -52,28 +53,33 @@ SHAPES: dict[str, dict[str, Any]] = {
 
 
 def path_of(name: str, machine: str | None = None, folder: Path | None = None) -> Path:
-    """Where a recording is: results/traces/step.nvidia-h200.json.gz; that of memory is plain JSON. machine: a Machine's
-    label, by default this machine's."""
-    file = results.path_for(name, machine).stem + (".json" if name == "memory" else ".json.gz")
-    return (folder or results.results_dir() / "traces") / file
+    """The file of a recording: results/traces/step.nvidia-h200.json.gz; that of memory is plain JSON.
+
+    machine: a Machine's label, by default this machine's. folder: the one that holds traces/, by default results/.
+    """
+    path = results.path_for(name, machine, folder)
+    return path.parent / "traces" / (path.stem + (".json" if name == "memory" else ".json.gz"))
 
 
 def recorded(name: str, machine: str = "NVIDIA H200") -> trace.Trace:
-    """A recorded trace. FileNotFoundError says which command makes it."""
-    return trace.load(_there(path_of(name, machine)))
+    """A trace recorded on a machine, for the course or else by the reader. FileNotFoundError says which command makes
+    it."""
+    return trace.load(_there(name, machine))
 
 
 def recorded_memory(machine: str = "NVIDIA H200") -> dict[str, Any]:
     """The recorded memory of a step: "timeline" and "base" as `draw_memory` takes them, "size", "batch", "length",
     "setup" and "on". FileNotFoundError says which command makes it."""
-    content: dict[str, Any] = json.loads(_there(path_of("memory", machine)).read_text())
+    content: dict[str, Any] = json.loads(_there("memory", machine).read_text())
     return content
 
 
-def _there(path: Path) -> Path:
-    if not path.is_file():
-        raise FileNotFoundError(f"nothing recorded at {path}; make it with: {COMMAND}")
-    return path
+def _there(name: str, machine: str) -> Path:
+    paths = [path_of(name, machine, folder) for folder in (results.results_dir(), results.own_dir())]
+    for path in paths:
+        if path.is_file():
+            return path
+    raise FileNotFoundError(f"nothing recorded at {paths[0]}; make it with: {COMMAND}")
 
 
 def forward() -> trace.Trace:
@@ -193,13 +199,13 @@ def _record(function: Callable[[], Any], grad: bool = False) -> trace.Trace:
 def main(arguments: list[str] | None = None) -> int:
     parser = program.Parser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", help=f"of {', '.join(RECORDINGS)}; by default all")
-    parser.add_argument("--out", type=Path, help="folder; default: results/traces")
+    add_out(parser, "traces/", folder_to_write)
     options = parser.parse_args(arguments)
     if unknown := set(options.names) - set(RECORDINGS):
         parser.error(f"there is no {', '.join(sorted(unknown))}; there are {', '.join(RECORDINGS)}")
     failures = 0
     for name in options.names or RECORDINGS:
-        path = path_of(name, folder=options.out)
+        path = path_of(name, folder=options.out or results.own_dir())
         try:
             release()
             made = RECORDINGS[name]()

@@ -4,11 +4,14 @@ import pytest
 import torch
 from torch import nn
 
+from labs_helpers.data_parallel.lab08 import recorded as lab08
 from labs_helpers.data_parallel.lab09.checks.piece_mistakes import MISTAKES, pieces_of
 from labs_helpers.data_parallel.lab09.flat import flat_gradient, flatten, held, states_of
 from labs_helpers.data_parallel.lab09.freed_memory import watched_memory
 from labs_helpers.data_parallel.lab09.recorded import draw_recorded
 from labs_helpers.data_parallel.lab09.training import train_alone
+from labs_helpers.draw import figures
+from labs_helpers.measure import results
 
 
 def test_parameters_become_views_of_padded_memory():
@@ -78,3 +81,26 @@ def test_where_nothing_is_recorded_that_is_said(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("LABS_RESULTS", str(tmp_path))
     draw_recorded(draw, "test")
     assert "No machine has records of this yet" in capsys.readouterr().out
+
+
+def test_the_reader_s_machines_follow_the_recorded_ones(tmp_path, monkeypatch, capsys):
+    for name, variable in (("shipped", "LABS_RESULTS"), ("own", "LABS_RECORDS"), ("figures", "LABS_FIGURES")):
+        monkeypatch.setenv(variable, str(tmp_path / name))
+    for folder, machine in (("shipped", "NVIDIA H200"), ("shipped", "4-core CPU"), ("own", "Some CPU")):
+        path = results.path_for("data-parallel", machine, tmp_path / folder)
+        results.append(path, {"kind": "stage_step", "ms": 1.0, "on": {"machine": machine}})
+    results.append(path.with_name("data-parallel.other-cpu.jsonl"), {"kind": "wrapper"})
+
+    def draw(rows, prediction=None):
+        fig, ax = figures.new(", ".join(rows["on.machine"]))
+        ax.plot(rows["ms"])
+        return fig
+
+    draw_recorded(draw, "steps", only="nvidia")
+    lab08.show(draw, "stage_step", "one")
+    lab08.show_all(draw, "stage_step", "all")
+    assert sorted(path.stem for path in (tmp_path / "figures").iterdir()) == [
+        "all_4-core-cpu", "all_nvidia-h200", "all_some-cpu-your-run",
+        "one", "one_some-cpu-your-run", "steps_nvidia-h200", "steps_some-cpu-your-run",
+    ]  # fmt: skip
+    assert capsys.readouterr().out == 3 * "other-cpu, your run: too little is measured for this figure.\n"

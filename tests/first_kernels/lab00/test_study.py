@@ -74,3 +74,23 @@ def test_of_several_recorded_runs_the_last_is_drawn(tmp_path, monkeypatch):
     ((label, records),) = study.recorded("stride").items()
     assert label == "NVIDIA H200, recorded"
     assert [(r["kind"], r["median_ms"]) for r in records] == [("stride", 2.0)]
+
+
+def test_the_reader_s_last_run_follows_the_recorded_one(tmp_path, monkeypatch):
+    monkeypatch.setenv("LABS_RESULTS", str(tmp_path / "shipped"))
+    monkeypatch.setenv("LABS_RECORDS", str(tmp_path / "own"))
+
+    def write(folder, machine, *records, **on):
+        path = results.path_for("first_kernels", machine, tmp_path / folder)
+        results.append(path, [{"kind": "stride", "on": {"machine": machine} | on} | record for record in records])
+
+    write("shipped", "NVIDIA H200", {"median_ms": 1.0}, time="2026-01-01T00:00:00+00:00")
+    write("own", "4-core CPU", {"median_ms": 2.0}, time="2026-01-01T00:00:00+00:00")
+    write("own", "4-core CPU", {"median_ms": 3.0}, time="2026-01-02T00:00:00+00:00")
+    write("own", "Some CPU", {"older_ms": 2.0}, time="2026-01-01T00:00:00+00:00")  # lacks what the figure needs
+    write("own", "Other CPU", {"median_ms": 2.0})  # of an unknown time
+    found = study.recorded("stride")
+    assert {machine: [r["median_ms"] for r in records] for machine, records in found.items()} == {
+        "NVIDIA H200, recorded": [1.0],
+        "4-core CPU, your run": [3.0],
+    }

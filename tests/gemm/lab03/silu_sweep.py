@@ -1,12 +1,12 @@
 """Measure the SiLU kernel of lab 02 at two layers of a LLaMA-7B: the record that lab 03's transfer exercise asks.
 
-python -m tests.gemm.lab03.silu_sweep       # on a GPU; appends to results/
+python -m tests.gemm.lab03.silu_sweep       # on a GPU; --record: for the lab
 """
 
 import torch
 
 from labs_helpers.gemm.tuning.sweep import measure_sweep
-from labs_helpers.measure.study import keep
+from labs_helpers.measure.study import keep, make_parser
 from tests.gemm.lab02.exercises.ex7_silu_matmul import silu_matmul_kernel
 
 SHAPES = ((4096, 11008, 4096), (4096, 4096, 11008))
@@ -26,4 +26,5 @@ def formula(a, b, c):
 
 
 if __name__ == "__main__":
-    keep("gemm-tuning", measure_sweep(SHAPES, kernel=silu_matmul, name="silu_matmul", formula=formula))
+    given = make_parser(__doc__, "gemm-tuning").parse_args()
+    keep("gemm-tuning", measure_sweep(SHAPES, kernel=silu_matmul, name="silu_matmul", formula=formula), given.out)

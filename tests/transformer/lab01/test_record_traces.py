@@ -15,7 +15,7 @@ HERE = this_machine().label
 
 
 def recorded_here(name, monkeypatch, folder):
-    monkeypatch.setenv("LABS_RESULTS", str(folder))
+    monkeypatch.setenv("LABS_RECORDS", str(folder))
     assert record_traces.main([name]) == 0
     return record_traces.recorded(name, HERE)
 
@@ -44,19 +44,19 @@ def test_a_trace_is_recorded_and_found(name, ranges, monkeypatch, tmp_path):
     assert parts(found) == ranges
     assert trace.launches(found.events) > 20 and 0 < trace.busy(found.events) < 1
     path = tmp_path / "traces" / results.path_for(name, HERE).name.replace(".jsonl", ".json.gz")
-    assert path.stat().st_size <= record_traces.LARGEST and path == record_traces.path_of(name)
+    assert path.stat().st_size <= record_traces.LARGEST
     draw_timeline(found.events)
 
 
 def test_memory_is_recorded_and_found(monkeypatch, tmp_path):
-    monkeypatch.setenv("LABS_RESULTS", str(tmp_path))
+    monkeypatch.setenv("LABS_RECORDS", str(tmp_path))
     assert record_traces.main(["memory"]) == 0
     found = record_traces.recorded_memory(HERE)
     base, timeline = found["base"], found["timeline"]
     assert base["AdamW's moments"] == 2 * base["parameters"] > 0
     assert [name for _, name in timeline["marks"]] == ["forward", "backward", "update"]
     assert timeline["peak"] > sum(base.values()) and found["on"]["machine"] == HERE
-    assert record_traces.path_of("memory").stat().st_size <= record_traces.LARGEST
+    assert record_traces.path_of("memory", folder=tmp_path).stat().st_size <= record_traces.LARGEST
     draw_memory(timeline, base=base)
 
 
@@ -74,6 +74,17 @@ def test_one_failure_does_not_keep_the_others_from_being_recorded(monkeypatch, t
     assert record_traces.main(["forward", "memory", "--out", str(tmp_path)]) == 1
     assert "ZeroDivisionError" in capsys.readouterr().err
     assert json.loads(record_traces.path_of("memory", folder=tmp_path).read_text()) == {"timeline": {"peak": 7}}
+
+
+def test_a_maintainer_records_for_the_lab(monkeypatch, tmp_path, capsys):
+    monkeypatch.setenv("LABS_RESULTS", str(tmp_path))
+    monkeypatch.setitem(record_traces.RECORDINGS, "memory", lambda: {"timeline": {"peak": 7}})
+    assert record_traces.main(["memory", "--record"]) == 0
+    assert record_traces.recorded_memory(HERE) == {"timeline": {"peak": 7}}
+    (tmp_path / "file").touch()
+    with pytest.raises(SystemExit):
+        record_traces.main(["memory", "--out", str(tmp_path / "file")])
+    assert "is a file" in capsys.readouterr().err
 
 
 def test_what_is_not_there_is_said_with_the_command_that_makes_it(monkeypatch, tmp_path, capsys):

@@ -2,7 +2,6 @@
 
 import torch
 
-from labs_helpers.compile.source import plain
 from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import Wrong, check_tensor_cores, numbers, surrounded
 from labs_helpers.gemm.lab02 import exercises
@@ -44,6 +43,6 @@ def _with_sanitizer(wrong: Wrong, student, a, b) -> Wrong:
     """Of a stray access, with what triton-viz's sanitizer says of it; anything else as it is."""
     from labs_helpers.course.verdict.sanitizer import sanitize
 
-    if stray(wrong) and (said := sanitize(plain(student).__name__, student, a, b)):
+    if stray(wrong) and (said := sanitize(student, a, b)):
         return Wrong(wrong.case, f"{wrong.found}\n{said}", cause=wrong.causes)
     return wrong

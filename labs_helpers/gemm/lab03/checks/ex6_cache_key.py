@@ -1,17 +1,11 @@
 """Exercise 6 of lab 03: a key that changes with all that the best configuration depends on, and with nothing else."""
 
-import os
 import re
-import sys
-import tempfile
-from pathlib import Path
 
-from labs_helpers.compile.source import plain, portable_source
+from labs_helpers.compile.interpreter_process import call, call_interpreted
 from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import Wrong
 from labs_helpers.gemm.lab03 import exercises
-from labs_helpers.launch.process import run
-from labs_helpers.measure.results import ROOT
 
 SOURCE = "def kernel(a, b, c):\n    acc = dot(a, b)\n    return relu(acc + c)\n"
 STRIDES = (2048, 1, 64, 1, 64, 1)
@@ -126,13 +120,6 @@ def _text(change: dict) -> str:
     return ", ".join(f"{name} {value!r:.100}" for name, value in change.items())
 
 
-def _in_other_processes(student) -> list[str]:
+def _in_other_processes(student) -> list:
     """The key of HERE in two processes whose hashes are salted differently."""
-    with tempfile.TemporaryDirectory() as folder:
-        Path(folder, "answer.py").write_text(portable_source(student))
-        code = f"from answer import {plain(student).__name__} as key; print(key(**{HERE!r}))"
-        path = {**os.environ, "PYTHONPATH": os.pathsep.join((folder, str(ROOT)))}
-        command = [sys.executable, "-c", code]
-        return [
-            run(command, timeout=60, cwd=folder, env={**path, "PYTHONHASHSEED": seed}).strip() for seed in ("1", "2")
-        ]
+    return [call_interpreted(call, student, timeout=60, env={"PYTHONHASHSEED": seed}, **HERE) for seed in ("1", "2")]
