@@ -11,20 +11,16 @@ import os
 import sys
 from pathlib import Path
 
+import numpy as np
+
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
-from labs_helpers.launch import program  # noqa: E402
-from labs_helpers.launch.singleton import leave_nothing  # noqa: E402
-
-leave_nothing()
-os.environ.setdefault("OMPI_MCA_osc", "^ucx")  # where it finds no InfiniBand, it says so once a rank
-import numpy as np  # noqa: E402
-from mpi4py import MPI  # noqa: E402
 
 from labs_helpers.collectives.interface import ALGORITHMS  # noqa: E402
 from labs_helpers.collectives.nodes import pretend_nodes  # noqa: E402
 from labs_helpers.collectives.operations import NUMBERS  # noqa: E402
 from labs_helpers.collectives.verify import DTYPES, SIZES, verify  # noqa: E402
+from labs_helpers.launch import program  # noqa: E402
+from labs_helpers.launch.singleton import leave_nothing  # noqa: E402
 from labs_helpers.measure.study import count  # noqa: E402
 
 
@@ -48,6 +44,10 @@ def main() -> int:
         help="let R consecutive ranks count as a node; all-reduce within and between them only",
     )
     options = parser.parse_args()
+    os.environ.setdefault("OMPI_MCA_osc", "^ucx")  # where it finds no InfiniBand, it says so once a rank
+    leave_nothing()
+    from mpi4py import MPI
+
     comm, functions = MPI.COMM_WORLD, options.functions
     left_out = ()
     if options.ranks_per_node:
