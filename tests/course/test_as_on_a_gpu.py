@@ -23,6 +23,10 @@ from tests.compile.cells import Cells
 WITH_KERNELS = [lab for lab in LABS if any(exercise.kernel for exercise in lab.exercises())]
 
 
+def test_there_are_such_labs():
+    assert len(WITH_KERNELS) >= 4 and len([*stretches()]) >= 3
+
+
 def in_cell(function):
     """The same function, as the notebook has it: out of a cell with the text of its file."""
     cells = Cells()

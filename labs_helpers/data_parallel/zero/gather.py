@@ -1,7 +1,8 @@
 """The all-gather that follows a sharded step, if wanted beside the next forward pass.
 
 A layer's new weights are needed only when the forward pass reaches that layer. So the gathers are queued in the order
-of the forward pass, and a hook before each module waits for the buckets of its own parameters.
+of the forward pass, after those that nobody knows when to wait for, and a hook before each module waits for the buckets
+of its own parameters.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import weakref
 from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
 
+import torch
 from torch import nn
 
 from labs_helpers.data_parallel.zero.bucket import Bucket
@@ -29,6 +31,7 @@ class ParameterGather:
     def __init__(self, model: nn.Module, overlap: bool) -> None:
         self.overlap = overlap
         self.buckets: list[Bucket] = []
+        self.order: list[Bucket] = []  # in which gathers start; the same on all ranks
         self.under_way: dict[Bucket, Request] = {}
         self.called: WeakSet[nn.Module] = WeakSet()
         holders = [m for m in model.modules() if any(True for _ in m.parameters(recurse=False))] if overlap else []
@@ -38,19 +41,33 @@ class ParameterGather:
 
     def follow(self, buckets: list[Bucket]) -> None:
         """buckets: those to gather, in the order of the backward pass."""
-        self.buckets = buckets
+        self.buckets, self.order = buckets, []
         of = {p: bucket for bucket in buckets for p in bucket.parameters}
         for module in self.readers:
             self.readers[module] = list(dict.fromkeys(of[p] for p in module.parameters(recurse=False) if p in of))
 
     def start(self) -> None:
         """Begins to gather all buckets' shards."""
-        # In the one order that all ranks know. Which modules a rank has called decides only what it waits for: ranks
-        # that started their gathers in different orders would write one bucket's parameters into another.
-        for bucket in reversed(self.buckets):
-            self.under_way[bucket] = bucket.group.start_gather(bucket.whole, bucket.shard)
         unread = {bucket for module, some in self.readers.items() if module not in self.called for bucket in some}
-        self.wait([bucket for bucket in self.buckets if not self.overlap or bucket in unread])
+        at_once = [bucket for bucket in self.buckets if not self.overlap or bucket in unread]
+        self.order = self.order or self._agree(at_once)
+        for bucket in self.order:
+            self.under_way[bucket] = bucket.group.start_gather(bucket.whole, bucket.shard)
+        self.wait(at_once)
+
+    def _agree(self, at_once: list[Bucket]) -> list[Bucket]:
+        """The order of the gathers from now on: first what some rank waits for at once, then as the forward pass goes.
+
+        Ranks may have called different modules. If each started its gathers in an order of its own, one bucket's
+        parameters would be written into another. So they agree once, after the first pass; which modules a rank calls
+        later decides only what it waits for.
+        """
+        if not self.overlap or not self.buckets:
+            return self.buckets
+        group = self.buckets[0].group
+        mine = torch.tensor([bucket in at_once for bucket in self.buckets], dtype=torch.uint8, device=group.device)
+        first = dict(zip(self.buckets, group.all_reduce(mine, "max").tolist(), strict=True))
+        return sorted(reversed(self.buckets), key=lambda bucket: -first[bucket])
 
     def wait(self, buckets: list[Bucket] | None = None) -> None:
         """Until these buckets' parameters, by default all, are there."""
