@@ -69,7 +69,8 @@ def test_a_rank_that_is_killed_ends_the_job_and_is_named(environ, tmp_path):
     )
     # Without --kill-on-bad-exit, so that the others have the time to say so themselves.
     command = ["srun", "--ntasks=3", "--overcommit", sys.executable, str(program), *SMALL]
-    status, said = told([*command, "--timeout", "20", "wrappers", "buckets"], environ, timeout=120)
+    options = ["--timeout", "20", "--out", str(tmp_path / "out.jsonl")]
+    status, said = told([*command, *options, "wrappers", "buckets"], environ, timeout=120)
     assert status != 0 and "rank 1 does not answer (killed, or stopped) since buckets" in said, said
     left = subprocess.run(["pgrep", "-f", str(program)], capture_output=True, text=True)
     assert left.stdout == ""
