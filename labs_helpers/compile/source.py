@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import sys
 import textwrap
 from collections.abc import Callable
 from types import CodeType, FunctionType, ModuleType
@@ -105,21 +106,31 @@ def portable_kernel(kernel: Any) -> str:
             return
         bodies[name] = ""
         for used, value in names_used(current).items():
-            home = getattr(plain(value), "__module__", None) or ""
             if isinstance(value, ModuleType):
                 if value.__name__.split(".")[0] == "triton":
                     imports.add(f"import {value.__name__} as {used}")
-            elif home.startswith("triton.") and hasattr(plain(value), "__qualname__"):
-                imports.add(f"from {home} import {plain(value).__qualname__} as {used}")
-            elif is_kernel(value):
-                visit(used, value)
             elif text := _literal(value):
                 constants[used] = text
+            elif place := _place_in_triton(value):
+                imports.add(f"from {place[0]} import {place[1]} as {used}")
+            elif is_kernel(value):
+                visit(used, value)
         bodies[name] = bodies.pop(name) or _jitted_source(current, name)
 
     visit(plain(kernel).__name__, kernel)
     lines = sorted(imports) + [f"{name} = {text}" for name, text in constants.items()]
     return "\n".join(lines) + "\n\n\n" + "\n\n".join(bodies.values())
+
+
+def _place_in_triton(value: Any) -> tuple[str, str] | None:
+    """(module, name) of what Triton defines. Its interpreter puts functions of its own under the names of the language,
+    which say nothing of their place."""
+    for module in ("triton.language", "triton.language.math", "triton"):
+        for name, other in vars(sys.modules.get(module, object)).items():
+            if other is value:
+                return module, name
+    home, name = getattr(plain(value), "__module__", None) or "", getattr(plain(value), "__qualname__", "")
+    return (home, name) if home.startswith("triton.") and name.isidentifier() else None
 
 
 def _jitted_source(kernel: Any, name: str) -> str:
@@ -142,6 +153,6 @@ def _literal(value: Any) -> str:
         return f"({', '.join(parts)}{',' * (len(parts) == 1)})" if all(parts) else ""
     if type(value).__name__ == "constexpr":
         return f"triton.language.constexpr({text})" if (text := _literal(value.value)) else ""
-    if type(value).__module__ == "triton.language.core" and type(value).__name__ == "dtype":
+    if type(value).__module__ == "triton.language.core" and type(value).__name__ == "dtype":  # inside of a constexpr
         return f"triton.language.dtype({value.name!r})"
     return repr(value) if isinstance(value, _CONSTANTS) else ""

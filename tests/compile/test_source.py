@@ -84,6 +84,13 @@ def tuned_kernel(x_ptr, n, BLOCK: tl.constexpr = BLOCK_SIZE, NEGATIVE: tl.conste
 """
 
 
+def test_what_the_interpreter_has_put_under_a_name_of_the_language_is_named_for_it(monkeypatch):
+    monkeypatch.setattr(tl, "exp", lambda x: x)  # as it does while a kernel runs, and leaves some of it
+    cells = Cells()
+    cells.run(KERNELS + "@triton.jit\ndef k(x): return e_to(x)")
+    assert "from triton.language import exp as e_to" in portable_kernel(cells["k"])
+
+
 def test_a_kernels_defaults_constants_and_helpers_under_another_name_travel():
     cells = Cells()
     cells.run(KERNELS)
