@@ -32,8 +32,8 @@ MEASURE = set(SHORTER) - {  # and keep records, also without a GPU
     "labs_helpers.gemm.tuning.sweep", "mpi_scripts/check_collectives.py", "mpi_scripts/train_2d.py",
 }  # fmt: skip
 QUICK = {  # of those in `make test`; `make soak` runs all
-    "labs_helpers.attention.study", "labs_helpers.data_parallel.study", "labs_helpers.first_kernels.lab00.study",
-    "labs_helpers.gemm.study", "labs_helpers.transformer.study", "mpi_scripts/hello.py", "check", "help",
+    "labs_helpers.attention.study", "labs_helpers.first_kernels.lab00.study", "labs_helpers.transformer.study",
+    "mpi_scripts/hello.py", "check", "help",
 }  # fmt: skip
 RANKS = ["mpirun", "-n", "4", "--oversubscribe"]
 
