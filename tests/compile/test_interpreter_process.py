@@ -1,6 +1,7 @@
 """What a machine with a GPU does with a student's function: it is interpreted in another process, with all it uses."""
 
 import threading
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -110,8 +111,11 @@ def test_where_kernels_are_compiled_another_process_is_asked(monkeypatch):
     def thread(student):
         return threading.get_native_id()
 
+    def machine(interpreted):
+        monkeypatch.setattr(interpreter_process, "this_machine", lambda: SimpleNamespace(interpreted=interpreted))
+
+    machine(interpreted=True)
     here = interpreted(thread, len)
     assert here == threading.get_native_id()
-    compiled = type("Machine", (), {"interpreted": False})
-    monkeypatch.setattr(interpreter_process, "this_machine", lambda: compiled)
+    machine(interpreted=False)
     assert interpreted(call, torch.add, torch.ones(2), torch.ones(2)).tolist() == [2, 2]
