@@ -16,8 +16,8 @@ import numpy as np
 
 from labs_helpers.collectives.algorithms.messages import exchange
 from labs_helpers.collectives.nodes import is_mpi
-from labs_helpers.collectives.operations import find_mpi
 from labs_helpers.collectives.shared_memory.board import board_of
+from labs_helpers.launch.flavour import find_mpi
 
 RECORD_BYTES = 256
 _REFUSED = "refused"

@@ -7,7 +7,8 @@ reduces them, which has to know their dtype; types: the dtypes that it knows.
 import numpy as np
 
 from labs_helpers.collectives.chunks import chunk_bounds
-from labs_helpers.collectives.operations import INTEGERS, NUMBERS, REALS, TRUTH, find_mpi, operation_name, types_of
+from labs_helpers.collectives.operations import INTEGERS, NUMBERS, REALS, TRUTH, operation_name, types_of
+from labs_helpers.launch.flavour import find_mpi
 
 ANY = NUMBERS | TRUTH
 _KINDS = {"integers": INTEGERS, "floats": REALS - INTEGERS, "complex numbers": NUMBERS - REALS, "bool": TRUTH}

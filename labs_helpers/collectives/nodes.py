@@ -8,7 +8,7 @@ import atexit
 import itertools
 from dataclasses import dataclass
 
-from labs_helpers.collectives.operations import find_mpi
+from labs_helpers.launch.flavour import find_mpi
 
 _kept = {}  # (kind, a communicator's handle) → (number, what it keeps)
 _keys = {}  # kind → MPI's key of the attribute whose deletion tells that a communicator is freed

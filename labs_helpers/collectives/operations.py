@@ -4,9 +4,9 @@ An operation `op` is MPI.SUM, PROD, MIN or MAX, another MPI.Op (MPI.Op.Create ma
 the four; None is the sum. So practice ranks need no MPI. MIN and MAX follow NumPy: a NaN stays NaN.
 """
 
-import sys
-
 import numpy as np
+
+from labs_helpers.launch.flavour import find_mpi
 
 INTEGERS = frozenset(map(np.dtype, np.typecodes["AllInteger"]))  # of this machine's byte order, as all of these
 REALS = INTEGERS | frozenset(map(np.dtype, "efdg"))
@@ -21,11 +21,6 @@ _NAMES = {np.add: "SUM", np.multiply: "PROD", np.minimum: "MIN", np.maximum: "MA
 # Filled once MPI is there. Pairs, as an MPI.Op cannot be the key of a dict:
 _UFUNCS = []  # (MPI.Op, ufunc)
 _TYPES = []  # (predefined operation, the dtypes that it reduces)
-
-
-def find_mpi():
-    """The module mpi4py.MPI if this process has imported it, else None: importing it would start MPI."""
-    return sys.modules.get("mpi4py.MPI")
 
 
 def find_ufunc(op):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from labs_helpers.collectives.practice.schedule import Message, Practice
 from labs_helpers.draw import figures
+from labs_helpers.practice.schedule import Message, Practice
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 # Light enough for the black of a cell's text; two more than the palette has.

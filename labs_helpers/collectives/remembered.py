@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from labs_helpers.collectives.nodes import find_kept
-from labs_helpers.collectives.operations import find_mpi
 from labs_helpers.collectives.shared_memory.allreduce import prepare
 from labs_helpers.collectives.shared_memory.board import CALLS, Differs
 from labs_helpers.collectives.shared_memory.segment import Segment
+from labs_helpers.launch.flavour import find_mpi
 
 MOST = 1000  # calls that a communicator remembers
 _Array = np.ndarray[Any, Any]

@@ -10,7 +10,8 @@ import numpy as np
 
 from labs_helpers.collectives.chunks import chunk_bounds
 from labs_helpers.collectives.interface import ALGORITHMS, allgather, allreduce, alltoall, broadcast, reduce_scatter
-from labs_helpers.collectives.operations import find_mpi, is_commutative, operation_name
+from labs_helpers.collectives.operations import is_commutative, operation_name
+from labs_helpers.launch.flavour import find_mpi
 
 SIZES = (0, 1, 7, 1000, 100_003)
 DTYPES = ("float64", "float32", "int32", "uint8", "complex128")

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from labs_helpers.launch.process import ProcessFailed, run
 from labs_helpers.launch.scratch import scratch
@@ -35,6 +36,11 @@ YIELD = {"OMPI_MCA_mpi_yield_when_idle": "1"}  # a rank that waits lets those wo
 # more slowly the larger it is: several times as long as Rabenseifner's over a slow link.
 BACKGROUND_SUMS = {"OMPI_MCA_coll_libnbc_iallreduce_algorithm": "rabenseifner"}
 QUICK_START = {"OMPI_MCA_btl": "^ofi"}  # libfabric's look for network cards takes a second; on one host only
+
+
+def find_mpi() -> Any:
+    """The module mpi4py.MPI if this process has imported it, else None: importing it would start MPI."""
+    return sys.modules.get("mpi4py.MPI")
 
 
 @dataclass(frozen=True)

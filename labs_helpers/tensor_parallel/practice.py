@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from labs_helpers.collectives.practice.groups import IN_PLACE
-from labs_helpers.collectives.practice.place import OWN_FILES
+from labs_helpers.practice.groups import IN_PLACE
+from labs_helpers.practice.place import OWN_FILES
 from labs_helpers.tensor_parallel.communication import Communication, Done, Request
 from labs_helpers.tensor_parallel.mpi_communication import MPICommunication
 

@@ -17,7 +17,7 @@ from labs_helpers.collectives.interface import (
     broadcast,
     reduce_scatter,
 )
-from labs_helpers.collectives.practice.ranks import practice
+from labs_helpers.practice.ranks import practice
 
 OPERATIONS = (None, np.add, np.multiply, np.minimum, np.maximum)
 DTYPES = ("float64", "float32", "float16", "int64", "int8", "uint16", "complex64", "longdouble")

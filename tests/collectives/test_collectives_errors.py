@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from labs_helpers.collectives.interface import ALGORITHMS, allgather, allreduce, alltoall, broadcast, reduce_scatter
-from labs_helpers.collectives.practice.ranks import practice
+from labs_helpers.practice.ranks import practice
 
 
 def told(call, size=4, **options):

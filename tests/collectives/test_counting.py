@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from labs_helpers.collectives.counting import CountingComm
-from labs_helpers.collectives.practice.ranks import practice
 from labs_helpers.launch.process import run
+from labs_helpers.practice.ranks import practice
 
 REAL = """
 import numpy as np
@@ -23,7 +23,7 @@ comm.Send([np.ones(4), 2, MPI.DOUBLE], dest=0, tag=3)
 request.Wait()
 comm.Barrier()
 
-from labs_helpers.collectives.practice.ranks import practice
+from labs_helpers.practice.ranks import practice
 def with_constants(comm):
     status = MPI.Status()
     request = comm.Isend([np.ones(2), MPI.DOUBLE], comm.rank, 3)

@@ -10,7 +10,7 @@ from labs_helpers.collectives.chunks import chunk_bounds
 from labs_helpers.collectives.cost_model import _MODELS, terms
 from labs_helpers.collectives.counting import CountingComm
 from labs_helpers.collectives.interface import allgather, allreduce, alltoall, broadcast, reduce_scatter
-from labs_helpers.collectives.practice.ranks import practice
+from labs_helpers.practice.ranks import practice
 
 SIZES = (1, 2, 3, 4, 5, 7, 8)
 COUNTS = (0, 1, 7, 1000)

@@ -11,9 +11,9 @@ from labs_helpers.collectives.cost_model import terms as terms_of
 from labs_helpers.collectives.counting import CountingComm
 from labs_helpers.collectives.interface import allreduce
 from labs_helpers.collectives.nodes_study import costs_between, predict, table, terms
-from labs_helpers.collectives.practice.ranks import practice
 from labs_helpers.collectives.racing.records import costs_of, frame
 from labs_helpers.launch.pretend_nodes import Link, can_pretend
+from labs_helpers.practice.ranks import practice
 
 LAYOUTS = [(4, 2), (2, 4), (1, 4), (2, 2), (4, 4)]  # ranks per node, nodes
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from labs_helpers.collectives.pictures import COLLECTIVES, before_and_after, draw_collective, draw_messages
-from labs_helpers.collectives.practice import Deadlock, practice
+from labs_helpers.practice import Deadlock, practice
 
 
 def arrows(fig) -> list:

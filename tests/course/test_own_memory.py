@@ -7,8 +7,8 @@ import torch
 
 from labs_helpers.course.own_memory import OnEachRank, made_anew, of_its_own
 from labs_helpers.course.verdict.by_pytorch import ByPyTorch
-from labs_helpers.data_parallel.practice import practice_process_groups
 from labs_helpers.grading.judged import defined, run_cell
+from labs_helpers.practice.process_groups import practice_process_groups
 
 
 def test_ranks_share_nothing_that_can_change():

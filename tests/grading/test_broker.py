@@ -7,12 +7,12 @@ import time
 import numpy as np
 import pytest
 
-from labs_helpers.collectives.practice import Deadlock, RankFailed, practice
 from labs_helpers.grading.hidden import generator, run_of
 from labs_helpers.grading.hidden.values import difference, read, written
 from labs_helpers.grading.jails.bubblewrap import Limits, why_not
 from labs_helpers.grading.ranks.broker import ON_RANKS, ranks_in_jails, values_on_ranks
 from labs_helpers.grading.reading.submission import Answer, Shipped
+from labs_helpers.practice import Deadlock, RankFailed, practice
 from tests.collectives.lab06.test_planted_bugs import TestLab06 as lab06
 from tests.planted import planted
 

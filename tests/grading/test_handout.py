@@ -35,7 +35,17 @@ def test_it_holds_the_labs_and_no_other(folder):
         "02_fused_gemm.ipynb",
         "04_flash_attention_forward.ipynb",
     ]
-    assert rooms(folder) == {"course", "measure", "compile", "draw", "launch", "gemm", "attention", "grading"}
+    assert rooms(folder) == {
+        "course",
+        "practice",
+        "measure",
+        "compile",
+        "draw",
+        "launch",
+        "gemm",
+        "attention",
+        "grading",
+    }
     assert (folder / "labs_helpers/gemm/lab02/checks").is_dir() and not (folder / "labs_helpers/gemm/lab03").exists()
     assert {path.name.split(".")[0] for path in (folder / "results").iterdir()} >= {"gemm", "attention"}
     assert not {"collectives", "transformer", "traces"} & {

@@ -8,7 +8,7 @@ from pathlib import Path
 from labs_helpers.labs import LABS, ROOT
 from labs_helpers.launch.process import run
 
-FOUNDATIONS = ["launch", "measure", "compile", "draw", "course"]  # each may use those before it
+FOUNDATIONS = ["launch", "measure", "compile", "draw", "practice", "course"]  # each may use those before it
 OFFICES = ["authoring", "grading"]  # of maintainers and instructors: they see everything, and nobody sees them
 HOUSE = ROOT / "labs_helpers"
 FILES = sorted(path for path in HOUSE.rglob("*.py") if "skeleton" not in path.parts)

@@ -1,7 +1,8 @@
 """The MPI library's own collectives, to compare with. mpi4py must know the dtype."""
 
 from labs_helpers.collectives.chunks import chunk_bounds
-from labs_helpers.collectives.operations import find_mpi, operation_name
+from labs_helpers.collectives.operations import operation_name
+from labs_helpers.launch.flavour import find_mpi
 
 
 def allreduce(comm, source, target, op) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from labs_helpers.collectives.interface import broadcast
-from labs_helpers.collectives.practice import PracticeError, practice
 from labs_helpers.draw import figures
+from labs_helpers.practice import PracticeError, practice
 
 SIZES = (2, 3, 4, 6, 8, 12, 16)
 VECTOR = np.arange(1.0, 101.0)

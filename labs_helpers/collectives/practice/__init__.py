@@ -1,25 +1,5 @@
-"""Ranks to practise on: threads of this process that run the same way every time."""
+"""The former place of `labs_helpers.practice`, for students' older copies of lab 06."""
 
-from labs_helpers.collectives.practice.deadlock import Deadlock, Standing
-from labs_helpers.collectives.practice.errors import (
-    PracticeError,
-    PracticeTimeout,
-    RankFailed,
-    SendBufferOverwritten,
-    Truncated,
-)
-from labs_helpers.collectives.practice.ranks import practice
-from labs_helpers.collectives.practice.schedule import Message, Practice
+from labs_helpers.practice import Deadlock, practice
 
-__all__ = [
-    "Deadlock",
-    "Message",
-    "Practice",
-    "PracticeError",
-    "PracticeTimeout",
-    "RankFailed",
-    "SendBufferOverwritten",
-    "Standing",
-    "Truncated",
-    "practice",
-]
+__all__ = ["Deadlock", "practice"]

@@ -1,51 +1,5 @@
-"""Practice ranks whose communicators have MPI's collectives and Split, by mpi4py's names.
+"""The former place of `labs_helpers.practice.groups`, for students' older copies of lab 07."""
 
-    ran = practice_groups(lambda comm: comm.Split(color=comm.rank // 2).allgather(comm.rank), 4)
-    ran.results          # [[0, 1], [0, 1], [2, 3], [2, 3]]
-    ran.calls            # which collectives, of which ranks, of how many bytes
+from labs_helpers.practice.groups import practice_groups
 
-As in `practice`, a run is the same every time, and a deadlock is told the moment it exists. So is a collective that
-not all ranks of a communicator call alike, which in MPI may hang, crash or give wrong numbers.
-"""
-
-from __future__ import annotations
-
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from functools import partial
-from typing import Any
-
-from labs_helpers.collectives.practice.baton import Baton
-from labs_helpers.collectives.practice.collective import Collective, Mismatch, World
-from labs_helpers.collectives.practice.group_communicator import GroupComm
-from labs_helpers.collectives.practice.ranks import check_size, of_rank
-from labs_helpers.collectives.practice.reductions import IN_PLACE
-
-__all__ = ["IN_PLACE", "Collective", "GroupComm", "GroupRun", "Mismatch", "practice_groups"]
-
-
-@dataclass
-class GroupRun:
-    """What came of a run: a result for each rank, and the collectives in the order in which they were complete. Splits
-    and barriers are not among them. never_waited: 'rank 0: Iallreduce of ranks 0, 1' for each request that nobody
-    waited for."""
-
-    results: list[Any]
-    calls: list[Collective]
-    never_waited: list[str] = field(default_factory=list)
-
-    def of(self, rank: int) -> list[Collective]:
-        """The collectives that a rank took part in."""
-        return [call for call in self.calls if rank in call.ranks]
-
-
-def practice_groups(function: Callable, size: int, *args, timeout: float = 10.0) -> GroupRun:
-    """Run function(comm, *args) on `size` ranks; args, errors and time limit as those of `practice`."""
-    size = check_size(size, args)
-    baton, world, ranks = Baton(size, None), World(), tuple(range(size))
-    functions = [
-        partial(function, GroupComm(baton, world, (), ranks, rank), *(of_rank(arg, rank) for arg in args))
-        for rank in ranks
-    ]
-    results = baton.run(functions, timeout).results
-    return GroupRun(results, world.calls, [f"rank {one.rank}: {one}" for one in baton.requests if not one.finished])
+__all__ = ["practice_groups"]

@@ -9,8 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from labs_helpers.collectives.operations import find_mpi
 from labs_helpers.collectives.shared_memory.segment import segment_of
+from labs_helpers.launch.flavour import find_mpi
 
 AT_ONCE_BYTES = 64 * 2**10  # up to here one copy of all blocks costs less than a copy for each of them
 SINGLE_COPY_BYTES = 128 * 2**10  # of a block: from here on one copy by the kernel is quicker than two of our own

@@ -15,8 +15,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 
 from labs_helpers.collectives.nodes import find_kept, kept_with, nodes_of
-from labs_helpers.collectives.operations import find_mpi
-from labs_helpers.launch.flavour import own_cores
+from labs_helpers.launch.flavour import find_mpi, own_cores
 
 LINE = 64  # bytes of a cache line: ranks' flags on one line would slow each other down
 STEP = LINE // 8  # from a rank's line to the next one's

@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from labs_helpers.collectives.nodes import kept_with, nodes_of
-from labs_helpers.collectives.operations import find_mpi
 from labs_helpers.collectives.shared_memory.board import LINE, Differs, board_of
 from labs_helpers.collectives.shared_memory.single_copy import Neighbours
+from labs_helpers.launch.flavour import find_mpi
 
 BLOCK_BYTES = 2**20  # as much as stays in a core's L2 cache with what is computed from it
 MOST_BYTES = 64 * 2**20  # of all slots together; containers often have little shared memory

@@ -32,12 +32,12 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from labs_helpers.collectives.practice import Deadlock, PracticeTimeout, RankFailed
-from labs_helpers.collectives.practice.ranks import of_rank
 from labs_helpers.course.own_memory import OnEachRank
 from labs_helpers.course.verdict import Wrong, cause_of, describe_error, one_thread, real_ranks
 from labs_helpers.data_parallel.lab08.process_group_causes import CAUSES, NEVER_WAITED, ONE_RANK
-from labs_helpers.data_parallel.practice import ProcessRun, practice_process_groups
+from labs_helpers.practice import Deadlock, PracticeTimeout, RankFailed
+from labs_helpers.practice.process_groups import ProcessRun, practice_process_groups
+from labs_helpers.practice.ranks import of_rank
 
 LIMIT_S = 5
 REAL_LIMIT_S = 30

@@ -12,7 +12,7 @@ from pathlib import Path
 from labs_helpers.labs import LABS, ROOT, Lab
 
 HOUSE = ROOT / "labs_helpers"
-FOUNDATIONS = ("course", "measure", "compile", "draw", "launch")  # how a lab talks to a student; every lab needs them
+FOUNDATIONS = ("course", "practice", "measure", "compile", "draw", "launch")  # every lab needs them
 OFFICE = "grading"  # of which students get what checks their own notebook, and no more
 NOT_PYTHON = re.compile(r"^(\s*)[%!].*", re.MULTILINE)  # a cell's lines for IPython
 NO_TOPIC = (*FOUNDATIONS, OFFICE, "labs.py", "__init__.py")

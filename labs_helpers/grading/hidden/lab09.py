@@ -14,7 +14,6 @@ import torch._dynamo  # as a first hook into torch's operators does, in a second
 from torch import Tensor, nn
 
 from labs_helpers.data_parallel.lab09.freed_memory import watched_memory
-from labs_helpers.data_parallel.practice import second_group
 from labs_helpers.grading.hidden import hidden, normal
 from labs_helpers.grading.hidden.ranks import hidden_on_ranks
 from labs_helpers.grading.hidden.replicas import Net, draw_batches, on_ranks, on_ranks_that_send
@@ -32,6 +31,7 @@ from labs_helpers.grading.hidden.shards import (
     sharded_passes,
     train_on,
 )
+from labs_helpers.practice.process_groups import second_group
 
 Function = Callable[..., Any]
 LAYOUTS = ("bf16 with float32 master", "autocast over float32", "bf16")

@@ -13,8 +13,8 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from labs_helpers.course.verdict import one_thread
-from labs_helpers.data_parallel.practice import ProcessRun, practice_process_groups
 from labs_helpers.grading.hidden.ranks import LIMIT_S
+from labs_helpers.practice.process_groups import ProcessRun, practice_process_groups
 
 WORLDS = ((2, None), (3, None), (5, [(4, 0, 2), (3, 1)]))  # ranks, and the groups that they are in
 

@@ -17,10 +17,10 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from labs_helpers.collectives.practice.message_buffer import elements
 from labs_helpers.course.own_memory import names_in
 from labs_helpers.grading.judged import defined
 from labs_helpers.grading.ranks.before import with_those_before
+from labs_helpers.practice.message_buffer import elements
 
 DTYPES = ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64")
 

@@ -11,8 +11,8 @@ import pytest
 from labs_helpers.collectives.lab06 import checks as check
 from labs_helpers.collectives.lab06 import exercises
 from labs_helpers.collectives.lab06.checks import ranks as check_ranks
-from labs_helpers.collectives.practice import practice
 from labs_helpers.course.verdict import Wrong
+from labs_helpers.practice import practice
 from tests.collectives.lab06 import bugs_1_to_5, bugs_6_to_8
 from tests.collectives.lab06.exercises.ex8_recursive_halving import recursive_halving
 from tests.collectives.lab06.right_answers import DIFFERENT

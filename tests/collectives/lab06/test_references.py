@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from labs_helpers.collectives import chunk_bounds
 from labs_helpers.collectives.lab06 import exercises
-from labs_helpers.collectives.practice import practice
+from labs_helpers.practice import practice
 from tests.collectives.lab06.exercises.ex8_recursive_halving import recursive_halving
 
 SIZES = st.integers(1, 8)

@@ -7,7 +7,7 @@ from copy import deepcopy
 import mpi4py
 import pytest
 
-from labs_helpers.collectives.practice.groups import practice_groups
+from labs_helpers.practice.groups import practice_groups
 from labs_helpers.tensor_parallel.lab07 import checks as check
 from labs_helpers.tensor_parallel.lab07 import exercises
 from tests.planted import PlantedBugs

@@ -1,7 +1,7 @@
 """Why practice ranks wait for each other: the causes that are left by what each of them waits for."""
 
-from labs_helpers.collectives.practice import Deadlock
 from labs_helpers.course.verdict import Wrong
+from labs_helpers.practice import Deadlock
 
 
 def describe_deadlock(case: str, deadlock: Deadlock) -> Wrong:

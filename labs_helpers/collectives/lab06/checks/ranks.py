@@ -3,10 +3,10 @@
 import dis
 
 from labs_helpers.collectives.lab06.checks.deadlocks import describe_deadlock
-from labs_helpers.collectives.practice import Deadlock, Practice, PracticeTimeout, RankFailed, practice
 from labs_helpers.compile.source import plain
 from labs_helpers.course.own_memory import OnEachRank, names_in
 from labs_helpers.course.verdict import Wrong, cause_of, describe_error, real_ranks
+from labs_helpers.practice import Deadlock, Practice, PracticeTimeout, RankFailed, practice
 
 PRACTICE_LIMIT_S = 5
 REAL_LIMIT_S = 20

@@ -26,7 +26,7 @@ from labs_helpers.data_parallel.lab08.checks.replicas import (
     taken,
 )
 from labs_helpers.data_parallel.lab08.checks.world import on_ranks
-from labs_helpers.data_parallel.practice import ProcessRun
+from labs_helpers.practice.process_groups import ProcessRun
 
 
 class Case(NamedTuple):

@@ -11,7 +11,7 @@ import torch
 from labs_helpers.course.verdict import Wrong
 from labs_helpers.data_parallel.lab08.checks.replicas import Gradients, Part, backward, replica, taken, trained
 from labs_helpers.data_parallel.lab08.checks.world import on_ranks
-from labs_helpers.data_parallel.practice import Called, ProcessRun, mark
+from labs_helpers.practice.process_groups import Called, ProcessRun, mark
 
 
 class Pass(NamedTuple):

@@ -7,7 +7,7 @@ from typing import Any
 
 from labs_helpers.course.verdict import Wrong
 from labs_helpers.data_parallel.lab08.process_groups import on_process_groups
-from labs_helpers.data_parallel.practice import ProcessRun
+from labs_helpers.practice.process_groups import ProcessRun
 
 HANDLE = "async_op=True returns a handle; without it the call itself waits, and returns None"
 CAUSES = (

@@ -10,7 +10,7 @@ from labs_helpers.course.verdict import Wrong
 from labs_helpers.data_parallel.lab09.checks.hybrid_mistakes import Setting
 from labs_helpers.data_parallel.lab09.checks.ranks import KINDS, on_ranks
 from labs_helpers.data_parallel.lab09.checks.tensors import expect_all, expect_tensor, numbers
-from labs_helpers.data_parallel.practice import second_group
+from labs_helpers.practice.process_groups import second_group
 
 ERRORS = (
     (

@@ -12,7 +12,7 @@ from labs_helpers.data_parallel.lab09.checks.kept import CAUSE, bytes_kept, hook
 from labs_helpers.data_parallel.lab09.checks.ranks import DTYPES, expect_sent, on_ranks, sent
 from labs_helpers.data_parallel.lab09.checks.tensors import expect_all, numbers
 from labs_helpers.data_parallel.lab09.flat import held
-from labs_helpers.data_parallel.practice import mark
+from labs_helpers.practice.process_groups import mark
 
 BEGIN, END = "backward begins", "backward ends"
 NEVER_FULL = "a bucket was never full: how many of its gradients have to come, in a later pass too?"

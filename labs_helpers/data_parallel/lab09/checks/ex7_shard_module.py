@@ -23,7 +23,7 @@ from labs_helpers.data_parallel.lab09.checks.ranks import expect_sent, on_ranks
 from labs_helpers.data_parallel.lab09.checks.tensors import expect_all, expect_tensor, numbers
 from labs_helpers.data_parallel.lab09.flat import held
 from labs_helpers.data_parallel.lab09.freed_memory import watched_memory
-from labs_helpers.data_parallel.practice import mark
+from labs_helpers.practice.process_groups import mark
 
 FREED = "whole.untyped_storage().resize_(0)"
 ERRORS = (

@@ -10,7 +10,7 @@ from typing import Any
 from torch import nn
 from torch.utils.hooks import BackwardHook
 
-from labs_helpers.data_parallel.practice import ProcessRun, mark
+from labs_helpers.practice.process_groups import ProcessRun, mark
 
 EACH = "register_post_accumulate_grad_hook comes as each of them is there"
 FULL = (

@@ -11,7 +11,7 @@ import torch
 
 from labs_helpers.course.verdict import Wrong
 from labs_helpers.data_parallel.lab08.process_groups import on_process_groups
-from labs_helpers.data_parallel.practice import ProcessRun
+from labs_helpers.practice.process_groups import ProcessRun
 
 DTYPES = r"gradient with dtype|dtypes? .*(differ|match)|(float32|float64|Float|Double).*(float32|float64|Float|Double)"
 CAUSES = (  # of a rank's error; an exercise's own come before them, and those that all exercises have behind

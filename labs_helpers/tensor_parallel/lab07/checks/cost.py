@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from labs_helpers.collectives.practice.groups import GroupRun
 from labs_helpers.course.verdict import Wrong
+from labs_helpers.practice.groups import GroupRun
 from labs_helpers.tensor_parallel.lab07.checks.groups import WORLD
 
 LATENCY = "every collective costs its latency anew"

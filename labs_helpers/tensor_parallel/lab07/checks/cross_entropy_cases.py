@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from labs_helpers.collectives.practice.groups import GroupRun
+from labs_helpers.practice.groups import GroupRun
 from labs_helpers.tensor_parallel.lab07.checks.groups import on_groups
 from labs_helpers.tensor_parallel.lab07.checks.passes import Pass, watched
 from labs_helpers.tensor_parallel.lab07.checks.rank_group import group_of, place_of

@@ -6,10 +6,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from labs_helpers.collectives.practice.errors import PracticeError
-from labs_helpers.collectives.practice.groups import practice_groups
 from labs_helpers.course.own_memory import OnEachRank
 from labs_helpers.course.verdict import Wrong, describe_error
+from labs_helpers.practice.errors import PracticeError
+from labs_helpers.practice.groups import practice_groups
 from labs_helpers.tensor_parallel.lab07.checks.grid_causes import Grid
 from labs_helpers.tensor_parallel.lab07.checks.groups import LIMIT_S
 from labs_helpers.tensor_parallel.lab07.checks.practice_world import practice_world

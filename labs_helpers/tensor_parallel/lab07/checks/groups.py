@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from labs_helpers.collectives.practice import Deadlock, PracticeTimeout, RankFailed
-from labs_helpers.collectives.practice.groups import GroupRun, practice_groups
 from labs_helpers.compile.source import plain, reachable
 from labs_helpers.course.own_memory import OnEachRank
 from labs_helpers.course.verdict import Wrong, cause_of, describe_error, real_ranks
+from labs_helpers.practice import Deadlock, PracticeTimeout, RankFailed
+from labs_helpers.practice.groups import GroupRun, practice_groups
 from labs_helpers.tensor_parallel.lab07.checks.copies import copied, what_changed
 from labs_helpers.tensor_parallel.lab07.checks.practice_world import practice_world
 

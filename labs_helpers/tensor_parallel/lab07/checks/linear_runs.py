@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from labs_helpers.collectives.practice.groups import GroupRun
+from labs_helpers.practice.groups import GroupRun
 from labs_helpers.tensor_parallel.lab07.checks.groups import on_groups
 from labs_helpers.tensor_parallel.lab07.checks.linear_cases import OPERANDS, Case, Layer, operands_of
 from labs_helpers.tensor_parallel.lab07.checks.passes import Pass, watched

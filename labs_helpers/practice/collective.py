@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from labs_helpers.collectives.practice.errors import SendBufferOverwritten
-from labs_helpers.collectives.practice.mailbox import Operation
+from labs_helpers.practice.errors import SendBufferOverwritten
+from labs_helpers.practice.mailbox import Operation
 
 
 class Mismatch(RuntimeError):
@@ -30,13 +30,15 @@ class Collective:
 class Call(Operation):
     """A rank's arrival at a collective. `buffer`: what it gives, not to be changed before the collective is done."""
 
+    scope: ClassVar[str] = "communicator"  # the library's word for the ranks that call it together
+
     name: str = ""
     ranks: tuple[int, ...] = ()  # of the world, in the communicator's order
     alike: dict[str, Any] = field(default_factory=dict)  # what has to be the same on all ranks
     brought: Any = None
     result: Any = None  # what it gets when all have come
     recv: np.ndarray | None = None  # where that goes
-    meeting: Meeting = field(default_factory=lambda: Meeting())
+    rendezvous: Rendezvous = field(default_factory=lambda: Rendezvous())
 
     def __str__(self) -> str:
         return f"{self.name} of ranks {', '.join(map(str, self.ranks))}"
@@ -56,12 +58,12 @@ class Call(Operation):
 
     def absent(self) -> list[int]:
         """The ranks that have not come yet."""
-        here = {call.rank for call in self.meeting.calls.values()}
+        here = {call.rank for call in self.rendezvous.calls.values()}
         return [rank for rank in self.ranks if rank not in here]
 
 
 @dataclass(eq=False)
-class Meeting:
+class Rendezvous:
     """One collective of one communicator: the calls of the ranks that have come, by their place in it."""
 
     calls: dict[int, Call] = field(default_factory=dict)
@@ -70,7 +72,7 @@ class Meeting:
         """Whether all are there now; then each has its result. finish(what each brought) has a result for each."""
         for other in self.calls.values():
             _compare(call, other)
-        self.calls[place], call.meeting = call, self
+        self.calls[place], call.rendezvous = call, self
         if len(self.calls) < len(call.ranks):
             return False
         calls = [self.calls[place] for place in range(len(call.ranks))]
@@ -86,14 +88,14 @@ class World:
     """The collectives of a run: the complete ones, and by communicator and turn those that ranks have come to."""
 
     calls: list[Collective] = field(default_factory=list)
-    meetings: dict[tuple, Meeting] = field(default_factory=dict)
+    rendezvous: dict[tuple, Rendezvous] = field(default_factory=dict)
 
 
 def _compare(call: Call, other: Call) -> None:
     if call.name != other.name:
         raise Mismatch(
-            f"rank {call.rank} calls {call.name} where rank {other.rank}, of the same communicator, calls "
-            f"{other.name}: all its ranks call the same collectives in the same order"
+            f"rank {call.rank} calls {call.name} where rank {other.rank}, of the same {call.scope}, calls "
+            f"{other.name}: all ranks of a {call.scope} call the same collectives in the same order"
         )
     for what, mine in call.alike.items():
         if mine != (theirs := other.alike[what]):

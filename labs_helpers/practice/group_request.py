@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from labs_helpers.collectives.practice.request import PracticeRequest
+from labs_helpers.practice.request import PracticeRequest
 
 
 class GroupRequest(PracticeRequest):

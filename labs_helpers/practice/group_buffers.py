@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from labs_helpers.collectives.practice.message_buffer import elements
+from labs_helpers.practice.message_buffer import elements
 
 
 def flat(buffer, writeable: bool = False, blocks: int = 1) -> np.ndarray:

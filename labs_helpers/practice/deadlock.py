@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from labs_helpers.collectives.practice.errors import PracticeError
-from labs_helpers.collectives.practice.mailbox import ANY, BARRIER, COLLECTIVE, RECV, SEND, Operation
-from labs_helpers.collectives.practice.place import place
+from labs_helpers.practice.errors import PracticeError
+from labs_helpers.practice.mailbox import ANY, BARRIER, COLLECTIVE, RECV, SEND, Operation
+from labs_helpers.practice.place import place
 
 SHOWN = 8  # ranks that get a line or a clause of their own
 
@@ -42,21 +42,21 @@ class Deadlock(PracticeError):
         super().__init__(_text(self))
 
     @classmethod
-    def of(cls, baton) -> Deadlock:
-        """What holds up the ranks of `baton`."""
-        frames = baton.frames()
+    def of(cls, scheduler) -> Deadlock:
+        """What holds up the ranks of `scheduler`."""
+        frames = scheduler.frames()
         ranks = [
             Standing(
                 rank,
                 tuple(one for one in waiting if one.done is None),
-                _call(waiting, baton.requests),
+                _call(waiting, scheduler.requests),
                 place(frames[rank]) if rank in frames else "",
             )
-            for rank, waiting in enumerate(baton.waiting)
+            for rank, waiting in enumerate(scheduler.waiting)
         ]
-        waited_for = {one for waiting in baton.waiting for one in waiting}
-        requests = [one for one in baton.requests if not one.finished and one not in waited_for]
-        return cls(ranks, baton.mailbox.sends, baton.mailbox.receives, requests)
+        waited_for = {one for waiting in scheduler.waiting for one in waiting}
+        requests = [one for one in scheduler.requests if not one.finished and one not in waited_for]
+        return cls(ranks, scheduler.mailbox.sends, scheduler.mailbox.receives, requests)
 
     def awaited(self, rank: int) -> int | None:
         """The rank that `rank` waits for first; None when nobody is left who could come."""

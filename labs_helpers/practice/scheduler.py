@@ -11,13 +11,13 @@ import threading
 from collections.abc import Callable, Container
 from contextlib import suppress
 
-from labs_helpers.collectives.practice.deadlock import Deadlock
-from labs_helpers.collectives.practice.errors import PracticeError, PracticeTimeout, RankFailed
-from labs_helpers.collectives.practice.mailbox import BARRIER, RECV, Mailbox, Operation
-from labs_helpers.collectives.practice.patience import IDLE, PATIENCE, wait_patiently
-from labs_helpers.collectives.practice.place import place, raised_at
-from labs_helpers.collectives.practice.schedule import Practice
-from labs_helpers.collectives.practice.stand_in import stand_in
+from labs_helpers.practice.deadlock import Deadlock
+from labs_helpers.practice.errors import PracticeError, PracticeTimeout, RankFailed
+from labs_helpers.practice.mailbox import BARRIER, RECV, Mailbox, Operation
+from labs_helpers.practice.patience import IDLE, PATIENCE, wait_patiently
+from labs_helpers.practice.place import place, raised_at
+from labs_helpers.practice.schedule import Practice
+from labs_helpers.practice.stand_in import stand_in
 
 END_S, TRIES = 1.0, 5  # the seconds that a rank has to end when the run is over, and how often it is told
 
@@ -26,8 +26,8 @@ class _Ended(BaseException):
     """Raised inside a rank to end it; no `except Exception` of the student's holds it up."""
 
 
-class Baton:
-    """Runs one function a rank. A rank holds the baton until it waits for an operation that is not done."""
+class Scheduler:
+    """Runs one function per rank. A rank runs until it waits for an operation that is not done."""
 
     def __init__(self, size: int, eager_limit: int | None):
         self.size = size
@@ -53,7 +53,7 @@ class Baton:
         self._undo = self._undo or stand_in(kind)
 
     def run(self, functions: list[Callable], timeout: float) -> Practice:
-        """One function a rank, to their end. timeout: seconds of processor time. Raises Deadlock, RankFailed,
+        """Run one function per rank, to their end. timeout: seconds of processor time. Raises Deadlock, RankFailed,
         PracticeTimeout; leaves no rank running."""
         for rank, function in enumerate(functions):
             target = contextvars.copy_context().run  # np.errstate holds inside the ranks as well
@@ -138,7 +138,7 @@ class Baton:
                 self._pass_on()
 
     def _pass_on(self) -> int | None:
-        """Hands the baton to the rank that can go on and whose clock is least; returns it.
+        """Give the turn to the rank that can go on and whose clock is least; return that rank.
 
         From `put` on that rank runs: what this one reads of the common state after that may be of a later turn.
         """

@@ -6,10 +6,10 @@ import pytest
 import torch
 import torch.distributed as dist
 
-from labs_helpers.collectives.practice import RankFailed
 from labs_helpers.course.verdict import one_thread
-from labs_helpers.data_parallel.practice import mark, practice_process_groups
 from labs_helpers.data_parallel.zero.state import whole_state
+from labs_helpers.practice import RankFailed
+from labs_helpers.practice.process_groups import mark, practice_process_groups
 from tests.data_parallel import models, wrapper_cases
 from tests.data_parallel.zero import cases
 from tests.data_parallel.zero import models as zero_models

@@ -8,17 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from labs_helpers.collectives.operations import find_mpi
-from labs_helpers.collectives.practice.baton import Baton
-from labs_helpers.collectives.practice.collective import Call, Collective, Meeting, World
-from labs_helpers.collectives.practice.mailbox import COLLECTIVE, Operation
+from labs_helpers.launch.flavour import find_mpi
+from labs_helpers.practice.collective import Call, Collective, Rendezvous, World
+from labs_helpers.practice.mailbox import COLLECTIVE, Operation
+from labs_helpers.practice.scheduler import Scheduler
 
 
 class Caller:
     """One rank's side of a communicator: of `ranks` of the world it is the one at place `rank`."""
 
-    def __init__(self, baton: Baton, world: World, name: tuple, ranks: tuple[int, ...], rank: int):
-        self._baton, self._world, self._name, self._ranks = baton, world, name, ranks
+    def __init__(self, scheduler: Scheduler, world: World, name: tuple, ranks: tuple[int, ...], rank: int):
+        self._scheduler, self._world, self._name, self._ranks = scheduler, world, name, ranks
         self.rank, self.size, self._number = rank, len(ranks), 0
 
     def _start(
@@ -27,11 +27,11 @@ class Caller:
         """Comes to this communicator's next collective. finish(what all brought) has a result for each rank. alike:
         what has to be the same on all. nbytes: None for what is no collective of its own in `GroupRun.calls`."""
         me, number = self._ranks[self.rank], self._number
-        meeting = self._world.meetings.setdefault((*self._name, number), Meeting())
+        rendezvous = self._world.rendezvous.setdefault((*self._name, number), Rendezvous())
         self._number += 1
-        call = Call(COLLECTIVE, me, posted=self._baton.clock[me], name=name, ranks=self._ranks)
+        call = Call(COLLECTIVE, me, posted=self._scheduler.clock[me], name=name, ranks=self._ranks)
         call.alike, call.brought = alike, brought
-        if meeting.join(self.rank, call, finish) and nbytes is not None:
+        if rendezvous.join(self.rank, call, finish) and nbytes is not None:
             self._world.calls.append(Collective(name.replace("Iall", "All"), self._ranks, nbytes))
         return call
 
@@ -70,7 +70,7 @@ class Caller:
             return None if find_mpi() is None else find_mpi().COMM_NULL
         places = [rank for _, rank in sorted((k, rank) for rank, (c, k) in enumerate(everyone) if c == color)]
         ranks = tuple(self._ranks[rank] for rank in places)
-        return type(self)(self._baton, self._world, (*self._name, number, color), ranks, places.index(self.rank))
+        return type(self)(self._scheduler, self._world, (*self._name, number, color), ranks, places.index(self.rank))
 
     def _wait(self, operations: list[Operation], status: Any = None) -> None:
-        self._baton.wait(self._ranks[self.rank], operations)
+        self._scheduler.wait(self._ranks[self.rank], operations)

@@ -8,11 +8,11 @@ from typing import Any, NoReturn
 import torch.distributed as dist
 from torch import Tensor
 
-from labs_helpers.collectives.practice.baton import Baton
-from labs_helpers.collectives.practice.mailbox import COLLECTIVE
-from labs_helpers.data_parallel.practice.meeting import TorchMeeting
-from labs_helpers.data_parallel.practice.record import START, Called, Event, ProcessRun
-from labs_helpers.data_parallel.practice.work import PracticeWork, TensorCall
+from labs_helpers.practice.collective import Rendezvous
+from labs_helpers.practice.mailbox import COLLECTIVE
+from labs_helpers.practice.process_groups.record import START, Called, Event, ProcessRun
+from labs_helpers.practice.process_groups.work import PracticeWork, TensorCall
+from labs_helpers.practice.scheduler import Scheduler
 
 Results = list[Any]  # for each rank: a tensor for each of its outputs, or None
 ProcessGroup: Any = dist.ProcessGroup
@@ -23,14 +23,14 @@ class Caller(ProcessGroup):  # type: ignore[misc]
 
     def __init__(
         self,
-        baton: Baton,
+        scheduler: Scheduler,
         run: ProcessRun,
-        meetings: dict[tuple[Any, ...], TorchMeeting],
+        rendezvous: dict[tuple[Any, ...], Rendezvous],
         ranks: tuple[int, ...],
         place: int,
     ) -> None:
         super().__init__(place, len(ranks))
-        self._baton, self._run, self._meetings, self._ranks, self._place = baton, run, meetings, ranks, place
+        self._scheduler, self._run, self._meetings, self._ranks, self._place = scheduler, run, rendezvous, ranks, place
         self._number = 0
 
     @property
@@ -42,7 +42,7 @@ class Caller(ProcessGroup):  # type: ignore[misc]
     def beside(self, ranks: Sequence[int]) -> Caller:
         """Another group of the same run: `ranks` of all ranks, in that order, of which this one is one."""
         place = list(ranks).index(self._ranks[self._place])
-        return type(self)(self._baton, self._run, self._meetings, tuple(ranks), place)
+        return type(self)(self._scheduler, self._run, self._meetings, tuple(ranks), place)
 
     def mark(self, what: str) -> None:
         """Notes in the log that this rank has come to a place."""
@@ -64,10 +64,10 @@ class Caller(ProcessGroup):  # type: ignore[misc]
         """Comes to this group's next collective. inputs, outputs: flat memory. finish(what each brought), called once,
         has a result for each rank. elements: of the whole tensor, by default those of the inputs. root: src= or dst=.
         """
-        me, baton, run = self._ranks[self._place], self._baton, self._run
+        me, scheduler, run = self._ranks[self._place], self._scheduler, self._run
         dtype = str(inputs[0].dtype).removeprefix("torch.") if inputs else ""
         sizes = [x.numel() for x in inputs]
-        call = TensorCall(COLLECTIVE, me, posted=baton.clock[me], name=name, ranks=self._ranks)
+        call = TensorCall(COLLECTIVE, me, posted=scheduler.clock[me], name=name, ranks=self._ranks)
         call.inputs, call.outputs, call.brought = inputs, outputs, [x.clone() for x in inputs]
         call.alike = {"elements": sizes[0] if len(sizes) == 1 else sizes, "dtype": dtype, "op": op, **root}
         elements = sum(sizes) if elements is None else elements
@@ -86,13 +86,13 @@ class Caller(ProcessGroup):  # type: ignore[misc]
         )
         run.calls.append(called)
         run.log.append(Event(me, START, called))
-        meeting = self._meetings.setdefault((*self._ranks, "number", self._number), TorchMeeting())
+        rendezvous = self._meetings.setdefault((*self._ranks, "number", self._number), Rendezvous())
         self._number += 1
-        meeting.join(self._place, call, finish)
+        rendezvous.join(self._place, call, finish)
         if called.asynchronous:
-            baton.requests.append(call)
+            scheduler.requests.append(call)
             call.leave(keep_inputs)
-        return PracticeWork(baton, run.log, call, called)
+        return PracticeWork(scheduler, run.log, call, called)
 
     def _root(self, name: str, what: str, root: int) -> int:
         if not 0 <= root < self.size():

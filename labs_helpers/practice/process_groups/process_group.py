@@ -9,11 +9,11 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from labs_helpers.data_parallel.practice.caller import Caller, Results
-from labs_helpers.data_parallel.practice.memory import contiguous, dense
-from labs_helpers.data_parallel.practice.reductions import operation_name, reduced
-from labs_helpers.data_parallel.practice.shapes import expect_joined, expect_list
-from labs_helpers.data_parallel.practice.work import PracticeWork
+from labs_helpers.practice.process_groups.caller import Caller, Results
+from labs_helpers.practice.process_groups.memory import contiguous, dense
+from labs_helpers.practice.process_groups.reductions import operation_name, reduced
+from labs_helpers.practice.process_groups.shapes import expect_joined, expect_list
+from labs_helpers.practice.process_groups.work import PracticeWork
 
 Tensors = Sequence[Tensor]
 

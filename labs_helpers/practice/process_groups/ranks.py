@@ -18,23 +18,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import torch
 import torch.distributed.c10d_logger
 import torch.distributed.distributed_c10d
 
-from labs_helpers.collectives.practice.baton import Baton
-from labs_helpers.collectives.practice.place import OWN_FILES
-from labs_helpers.collectives.practice.ranks import check_size, of_rank
-from labs_helpers.data_parallel.practice.meeting import TorchMeeting
-from labs_helpers.data_parallel.practice.process_group import PracticeGroup
-from labs_helpers.data_parallel.practice.record import ProcessRun
-from labs_helpers.data_parallel.practice.world import DefaultGroup, practice_worlds
+from labs_helpers.practice.collective import Rendezvous
+from labs_helpers.practice.place import OWN_FILES
+from labs_helpers.practice.process_groups.process_group import PracticeGroup
+from labs_helpers.practice.process_groups.record import ProcessRun
+from labs_helpers.practice.process_groups.world import DefaultGroup, practice_worlds
+from labs_helpers.practice.ranks import check_size, of_rank
+from labs_helpers.practice.scheduler import Scheduler
 
 # A deadlock names the line that called a collective, not the one in torch that calls the group.
-OWN_FILES.update(str(path) for path in Path(__file__).parent.glob("*.py"))
 OWN_FILES.update(str(m.__file__) for m in (torch.distributed.distributed_c10d, torch.distributed.c10d_logger))
 # PyTorch 2.13 wraps the names that it calls old, all_gather_into_tensor among them, in a function of another package.
 _layer: Any = torch.distributed.all_gather_into_tensor
@@ -64,19 +62,19 @@ def practice_process_groups(
     members = [tuple(range(size))] if groups is None else [tuple(one) for one in groups]
     if sorted(rank for one in members for rank in one) != list(range(size)):
         raise ValueError(f"groups {members} do not have each of {size} ranks once")
-    run, baton, meetings = ProcessRun(), Baton(size, None), dict[tuple[Any, ...], TorchMeeting]()
+    run, scheduler, rendezvous = ProcessRun(), Scheduler(size, None), dict[tuple[Any, ...], Rendezvous]()
     state = torch.get_rng_state()
 
     def on_rank(enter: Callable[..., None], rank: int) -> Any:
         torch.set_rng_state(state)
         ranks = next(one for one in members if rank in one)
-        group = PracticeGroup(baton, run, meetings, ranks, ranks.index(rank))
+        group = PracticeGroup(scheduler, run, rendezvous, ranks, ranks.index(rank))
         enter(DefaultGroup(rank, size), {group: ranks})
         return function(group, rank, *(of_rank(arg, rank) for arg in args))
 
     try:
         with practice_worlds() as worlds:
-            run.results = baton.run([partial(on_rank, worlds.enter, rank) for rank in range(size)], timeout).results
+            run.results = scheduler.run([partial(on_rank, worlds.enter, rank) for rank in range(size)], timeout).results
     except Exception as error:
         error.run = run  # type: ignore[attr-defined]
         raise

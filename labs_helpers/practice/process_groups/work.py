@@ -9,11 +9,11 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from labs_helpers.collectives.practice.baton import Baton
-from labs_helpers.collectives.practice.collective import Call
-from labs_helpers.collectives.practice.mailbox import COLLECTIVE, Operation
-from labs_helpers.data_parallel.practice.poison import poison, same_bytes
-from labs_helpers.data_parallel.practice.record import DONE, WAIT, Called, Event
+from labs_helpers.practice.collective import Call
+from labs_helpers.practice.mailbox import COLLECTIVE, Operation
+from labs_helpers.practice.process_groups.poison import poison, same_bytes
+from labs_helpers.practice.process_groups.record import DONE, WAIT, Called, Event
+from labs_helpers.practice.scheduler import Scheduler
 
 Work: Any = dist.Work
 
@@ -27,6 +27,8 @@ class TensorCall(Call):
     """A rank's arrival at a collective of tensors, given as flat memory: inputs, of which `brought` are copies, and
     outputs, where the result goes, one tensor each; a result of None leaves poison there. guarded: (memory, how it has
     to be when the rank waits)."""
+
+    scope = "group"
 
     inputs: list[Tensor] = field(default_factory=list)
     outputs: list[Tensor] = field(default_factory=list)
@@ -62,16 +64,16 @@ class TensorCall(Call):
 class PracticeWork(Work):  # type: ignore[misc]
     """As torch.distributed's Work. There are no futures and no streams on practice ranks."""
 
-    def __init__(self, baton: Baton, log: list[Event], call: TensorCall, called: Called) -> None:
+    def __init__(self, scheduler: Scheduler, log: list[Event], call: TensorCall, called: Called) -> None:
         super().__init__()
-        self._baton, self._log, self._call, self._called = baton, log, call, called
+        self._scheduler, self._log, self._call, self._called = scheduler, log, call, called
 
     def wait(self, timeout: Any = None) -> bool:
         """Until the result is in its tensors."""
         rank = self._call.rank
         self._called.waited = True
         self._log.append(Event(rank, WAIT, self._called))
-        _hand_over(self._baton, rank, [self._call])
+        _hand_over(self._scheduler, rank, [self._call])
         self._log.append(Event(rank, DONE, self._called))
         return True
 
@@ -79,10 +81,10 @@ class PracticeWork(Work):  # type: ignore[misc]
 
     def is_completed(self) -> bool:
         """Whether it is done; then the result is there. Others have their turn first, so that a loop of it ends."""
-        call, baton = self._call, self._baton
+        call, scheduler = self._call, self._scheduler
         if not call.finished:
-            _hand_over(baton, call.rank, [Operation(COLLECTIVE, call.rank, done=baton.clock[call.rank] + 1)])
-            if call.done is None or call.done > baton.clock[call.rank]:
+            _hand_over(scheduler, call.rank, [Operation(COLLECTIVE, call.rank, done=scheduler.clock[call.rank] + 1)])
+            if call.done is None or call.done > scheduler.clock[call.rank]:
                 return False
             call.finish()
             self._called.waited = True
@@ -102,8 +104,8 @@ class PracticeWork(Work):  # type: ignore[misc]
     get_future_result = block_current_stream = get_future
 
 
-def _hand_over(baton: Baton, rank: int, operations: list[Operation]) -> None:
+def _hand_over(scheduler: Scheduler, rank: int, operations: list[Operation]) -> None:
     """Lets the others run until `operations` are done. A process has random numbers of its own, so a rank has."""
     state = torch.get_rng_state()
-    baton.wait(rank, operations)
+    scheduler.wait(rank, operations)
     torch.set_rng_state(state)

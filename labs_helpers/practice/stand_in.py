@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
+
+from labs_helpers.launch.flavour import find_mpi
 
 
 def stand_in(kind: type) -> Callable[[], None] | None:
     """`kind(MPI.Request)` stands for MPI.Request, if MPI is imported; returns what undoes it, or None."""
-    mpi = sys.modules.get("mpi4py.MPI")
+    mpi = find_mpi()
     if mpi is None:
         return None
     real = mpi.Request

@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from labs_helpers.data_parallel.lab08.process_groups import on_real_process_groups
-from labs_helpers.data_parallel.practice import practice_process_groups
-from tests.data_parallel.practice import gloo_cases
+from labs_helpers.practice.process_groups import practice_process_groups
+from tests.practice.process_groups import gloo_cases
 
 pytestmark = pytest.mark.filterwarnings("ignore:`torch.distributed:FutureWarning")
 

@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labs_helpers.collectives.practice import (
+from labs_helpers.practice import (
     Deadlock,
     PracticeTimeout,
     RankFailed,
     SendBufferOverwritten,
     Truncated,
-    baton,
     practice,
+    scheduler,
 )
 
 
@@ -304,7 +304,7 @@ def test_errstate_holds_inside_the_ranks():
 
 
 def test_one_rank_runs_at_a_time_however_slowly_it_lets_go(monkeypatch):
-    """A rank that is held up just after it has handed the baton on finds it in its own hands again, or does not."""
+    """A rank that is held up just after it has passed the turn on finds that it has the turn again, or does not."""
     handed_on, quick = threading.Event(), queue.SimpleQueue
 
     class Slow:
@@ -318,7 +318,7 @@ def test_one_rank_runs_at_a_time_however_slowly_it_lets_go(monkeypatch):
             self._turns.put(turn)
             handed_on.wait(0.005)  # until the next rank has handed it on in its turn
 
-    monkeypatch.setattr(baton.queue, "SimpleQueue", Slow)
+    monkeypatch.setattr(scheduler.queue, "SimpleQueue", Slow)
     running, together = set(), []
 
     def call(comm):

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from labs_helpers.collectives.practice.errors import SendBufferOverwritten, Truncated
-from labs_helpers.collectives.practice.schedule import Message
+from labs_helpers.practice.errors import SendBufferOverwritten, Truncated
+from labs_helpers.practice.schedule import Message
 
 SEND, RECV, BARRIER, COLLECTIVE = "send", "recv", "barrier", "collective"
 ANY = None  # source or tag of a receive that takes every one

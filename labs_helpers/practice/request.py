@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from labs_helpers.collectives.practice.mailbox import COLLECTIVE, Operation
+from labs_helpers.practice.mailbox import COLLECTIVE, Operation
 
 
 class PracticeRequest:
@@ -10,8 +10,8 @@ class PracticeRequest:
 
     def __init__(self, comm, operations: list[Operation]):
         self._comm, self._operations = comm, operations
-        comm._baton.requests += operations
-        comm._baton.know_requests(Requests)
+        comm._scheduler.requests += operations
+        comm._scheduler.know_requests(Requests)
 
     def Wait(self, status=None) -> bool:
         """Waits until the message has been sent, or has been received into its buffer."""
@@ -20,10 +20,10 @@ class PracticeRequest:
 
     def Test(self, status=None) -> bool:
         """Whether it is done. Others come to their turn first, so that a loop of Tests ends."""
-        baton, rank = self._comm._baton, self._operations[0].rank if self._operations else None
+        scheduler, rank = self._comm._scheduler, self._operations[0].rank if self._operations else None
         if rank is not None:
-            baton.wait(rank, [Operation(COLLECTIVE, rank, done=baton.clock[rank] + 1)])
-        if any(one.done is None or one.done > baton.clock[rank] for one in self._operations):
+            scheduler.wait(rank, [Operation(COLLECTIVE, rank, done=scheduler.clock[rank] + 1)])
+        if any(one.done is None or one.done > scheduler.clock[rank] for one in self._operations):
             return False
         return self.Wait(status)
 

@@ -6,11 +6,11 @@ import sys
 
 import numpy as np
 
-from labs_helpers.collectives.practice.baton import Baton
-from labs_helpers.collectives.practice.errors import BufferInUse
-from labs_helpers.collectives.practice.mailbox import ANY, RECV, SEND, Operation
-from labs_helpers.collectives.practice.message_buffer import elements
-from labs_helpers.collectives.practice.request import PracticeRequest
+from labs_helpers.practice.errors import BufferInUse
+from labs_helpers.practice.mailbox import ANY, RECV, SEND, Operation
+from labs_helpers.practice.message_buffer import elements
+from labs_helpers.practice.request import PracticeRequest
+from labs_helpers.practice.scheduler import Scheduler
 
 KNOWN = (
     "Get_rank",
@@ -33,8 +33,8 @@ _OPEN_MPI = {"ANY_SOURCE": -1, "ANY_TAG": -1, "PROC_NULL": -2, "UNDEFINED": -327
 class PracticeComm:
     """One rank's communicator. Sends are synchronous, except those of at most `eager_limit` bytes."""
 
-    def __init__(self, baton: Baton, rank: int):
-        self._baton, self.rank, self.size = baton, rank, baton.size
+    def __init__(self, scheduler: Scheduler, rank: int):
+        self._scheduler, self.rank, self.size = scheduler, rank, scheduler.size
 
     def Get_rank(self) -> int:
         return self.rank
@@ -82,7 +82,7 @@ class PracticeComm:
         return PracticeRequest(self, self._receive(buf, source, tag))
 
     def Barrier(self) -> None:
-        self._baton.barrier(self.rank)
+        self._scheduler.barrier(self.rank)
 
     def __getattr__(self, name: str):
         arrays = f"; they send NumPy arrays: {name.capitalize()}" if name.capitalize() in KNOWN else ""
@@ -108,7 +108,7 @@ class PracticeComm:
         tag = ANY if tag is None or tag == constant("ANY_TAG") else tag
         if source is not ANY:
             self._check_rank("source", source)
-        for other in self._baton.requests:
+        for other in self._scheduler.requests:
             if other.kind == RECV and other.rank == self.rank and not other.finished and _overlap(other.buffer, values):
                 raise BufferInUse(
                     f"a second message is received into the same memory: {other} is not waited for yet, and which of "
@@ -117,19 +117,19 @@ class PracticeComm:
         return self._post(Operation(RECV, self.rank, source, tag, values))
 
     def _post(self, operation: Operation, synchronous: bool = False) -> list[Operation]:
-        operation.posted = self._baton.clock[self.rank]
-        self._baton.mailbox.post(operation, synchronous)
+        operation.posted = self._scheduler.clock[self.rank]
+        self._scheduler.mailbox.post(operation, synchronous)
         return [operation]
 
     def _wait(self, operations: list[Operation], status=None) -> None:
         if operations:
-            self._baton.wait(self.rank, operations)
+            self._scheduler.wait(self.rank, operations)
         if status is not None:
             _fill(status, next((one.met for one in operations if one.kind == RECV), None))
 
     def _means(self, rank, name: str) -> bool:
         """Whether a rank is MPI's constant of this name, and not a number that happens to be the same."""
-        names = self._baton.constants
+        names = self._scheduler.constants
         return rank == constant(name) and (names is None or name in names)
 
     def _check_rank(self, name: str, value) -> None:

@@ -8,7 +8,7 @@ from functools import reduce
 
 import numpy as np
 
-from labs_helpers.collectives.operations import find_mpi
+from labs_helpers.launch.flavour import find_mpi
 
 IN_PLACE = object()
 _KNOWN = {  # name → (of arrays, of Python's objects)

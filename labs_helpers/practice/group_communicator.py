@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from labs_helpers.collectives.practice.caller import Caller
-from labs_helpers.collectives.practice.communicator import constant
-from labs_helpers.collectives.practice.group_buffers import check_pair, flat, in_blocks, two
-from labs_helpers.collectives.practice.group_request import GroupRequest
-from labs_helpers.collectives.practice.reductions import is_in_place, operation_name, reduced
+from labs_helpers.practice.caller import Caller
+from labs_helpers.practice.communicator import constant
+from labs_helpers.practice.group_buffers import check_pair, flat, in_blocks, two
+from labs_helpers.practice.group_request import GroupRequest
+from labs_helpers.practice.reductions import is_in_place, operation_name, reduced
 
 KNOWN = (
     "Get_rank, Get_size, rank, size, Split, Dup, Free, Barrier, Bcast, Gather, Scatter, Allgather, Reduce, Allreduce, "

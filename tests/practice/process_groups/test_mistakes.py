@@ -9,8 +9,8 @@ import torch.distributed.distributed_c10d as c10d
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labs_helpers.collectives.practice import Deadlock, RankFailed
-from labs_helpers.data_parallel.practice import mark, practice_process_groups
+from labs_helpers.practice import Deadlock, RankFailed
+from labs_helpers.practice.process_groups import mark, practice_process_groups
 
 pytestmark = pytest.mark.filterwarnings("ignore:`torch.distributed:FutureWarning")
 DTYPES = [torch.float32, torch.float64, torch.bfloat16, torch.float16]

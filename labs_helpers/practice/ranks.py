@@ -15,10 +15,10 @@ from functools import partial
 
 import numpy as np
 
-from labs_helpers.collectives.practice.baton import Baton
-from labs_helpers.collectives.practice.communicator import PracticeComm
-from labs_helpers.collectives.practice.request import Requests
-from labs_helpers.collectives.practice.schedule import Practice
+from labs_helpers.practice.communicator import PracticeComm
+from labs_helpers.practice.request import Requests
+from labs_helpers.practice.schedule import Practice
+from labs_helpers.practice.scheduler import Scheduler
 
 
 def practice(
@@ -43,11 +43,14 @@ def practice(
     happened so far as `.practice`; TypeError or ValueError (size, or a list of another length).
     """
     size = check_size(size, args)
-    baton = Baton(size, eager_limit)
-    baton.constants = constants
-    baton.know_requests(Requests)
-    return baton.run(
-        [partial(function, PracticeComm(baton, rank), *(of_rank(arg, rank) for arg in args)) for rank in range(size)],
+    scheduler = Scheduler(size, eager_limit)
+    scheduler.constants = constants
+    scheduler.know_requests(Requests)
+    return scheduler.run(
+        [
+            partial(function, PracticeComm(scheduler, rank), *(of_rank(arg, rank) for arg in args))
+            for rank in range(size)
+        ],
         timeout,
     )
 

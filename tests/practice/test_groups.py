@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labs_helpers.collectives.practice import Deadlock, PracticeTimeout, RankFailed, SendBufferOverwritten
-from labs_helpers.collectives.practice.groups import IN_PLACE, Collective, Mismatch, practice_groups
 from labs_helpers.launch.mpirun import run_on_ranks
-from tests.collectives import group_programs
+from labs_helpers.practice import Deadlock, PracticeTimeout, RankFailed, SendBufferOverwritten
+from labs_helpers.practice.groups import IN_PLACE, Collective, Mismatch, practice_groups
+from tests.practice import group_programs
 
 cloudpickle.register_pickle_by_value(group_programs)
 mpi4py.rc(initialize=False, finalize=False)  # a program's import of mpi4py.MPI starts no MPI in this process

@@ -1,8 +1,0 @@
-"""torch.distributed on practice ranks: threads of this process that run the same way every time, without gloo."""
-
-from labs_helpers.data_parallel.practice.process_group import PracticeGroup
-from labs_helpers.data_parallel.practice.ranks import practice_process_groups
-from labs_helpers.data_parallel.practice.record import Called, Event, ProcessRun, mark
-from labs_helpers.data_parallel.practice.world import second_group
-
-__all__ = ["Called", "Event", "PracticeGroup", "ProcessRun", "mark", "practice_process_groups", "second_group"]
