@@ -16,6 +16,7 @@ from functools import partial
 from typing import Any
 
 from labs_helpers.practice.collective import Collective, Mismatch, World
+from labs_helpers.practice.comm_world import practice_world
 from labs_helpers.practice.group_communicator import GroupComm
 from labs_helpers.practice.ranks import check_size, of_rank
 from labs_helpers.practice.reductions import IN_PLACE
@@ -40,12 +41,16 @@ class GroupRun:
 
 
 def practice_groups(function: Callable, size: int, *args, timeout: float = 10.0) -> GroupRun:
-    """Run function(comm, *args) on `size` ranks; args, errors and time limit as those of `practice`."""
+    """Run function(comm, *args) on `size` ranks; args, errors and time limit as those of `practice`.
+    On each rank MPI.COMM_WORLD is the communicator that it is given."""
     size = check_size(size, args)
     scheduler, world, ranks = Scheduler(size, None), World(), tuple(range(size))
-    functions = [
-        partial(function, GroupComm(scheduler, world, (), ranks, rank), *(of_rank(arg, rank) for arg in args))
-        for rank in ranks
-    ]
-    results = scheduler.run(functions, timeout).results
+
+    def on_rank(rank: int) -> Any:
+        comm = GroupComm(scheduler, world, (), ranks, rank)
+        enter(comm)
+        return function(comm, *(of_rank(arg, rank) for arg in args))
+
+    with practice_world() as enter:
+        results = scheduler.run([partial(on_rank, rank) for rank in ranks], timeout).results
     return GroupRun(results, world.calls, [f"rank {one.rank}: {one}" for one in scheduler.requests if not one.finished])

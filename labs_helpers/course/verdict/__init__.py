@@ -9,6 +9,8 @@ from labs_helpers.course.verdict.inputs import numbers, with_unit_stride
 from labs_helpers.course.verdict.kernel_trial import Run, run_watched
 from labs_helpers.course.verdict.messages import cause_of
 from labs_helpers.course.verdict.number import expect_is_number, is_number
+from labs_helpers.course.verdict.practice_ranks import on_practice_ranks
+from labs_helpers.course.verdict.real_ranks import on_real_ranks
 from labs_helpers.course.verdict.returned import expect_tuple
 from labs_helpers.course.verdict.surroundings import surrounded
 from labs_helpers.course.verdict.tables import expect_table
@@ -42,6 +44,8 @@ __all__ = [
     "likely_in_all",
     "matmul_bound",
     "numbers",
+    "on_practice_ranks",
+    "on_real_ranks",
     "one_thread",
     "run_watched",
     "surrounded",

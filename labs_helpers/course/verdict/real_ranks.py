@@ -10,11 +10,14 @@ from labs_helpers.compile.source import plain
 from labs_helpers.course.verdict.wrong import Wrong
 
 
-def on_real_ranks(case: str, student, own: list[tuple], call: Callable, timeout: float = 20) -> list:
+def on_real_ranks(
+    case: str, student, call: Callable, own: list[tuple], *, timeout: float = 20, cause: str = ""
+) -> list:
     """`call(student, comm, *own[rank])` on as many ranks as there are arguments, each a process.
 
-    Returns what it returned on each of them. call: a function of a check. timeout: in seconds. Raises Wrong for an
-    error of a rank, for ranks that do not end, and for an answer that cannot be sent to other processes.
+    Returns what it returned on each of them. call: a function of a check. timeout: in seconds. cause: of what fails,
+    where the check knows it. Raises Wrong for an error of a rank, for ranks that do not end, and for an answer that
+    cannot be sent to other processes.
     """
     import cloudpickle
 
@@ -31,13 +34,14 @@ def on_real_ranks(case: str, student, own: list[tuple], call: Callable, timeout:
         return run_on_ranks(on_rank, len(own), student, own, call, timeout=timeout)
     except (RanksFailed, RanksTimeout) as error:
         same = "real ranks wait where practice ranks did not. Do all make the same calls whatever order they come in?"
-        raise Wrong(case, str(error), cause=same if isinstance(error, RanksTimeout) else "") from None
+        raise Wrong(case, str(error), cause=cause or (same if isinstance(error, RanksTimeout) else "")) from None
     except Exception as error:
         if "pickle" not in f"{type(error).__name__} {error}":
             raise
         raise Wrong(
             case,
             f"{type(error).__name__}: {error}\n{cannot_be_sent(student)}",
+            cause=cause,
         ) from None
 
 

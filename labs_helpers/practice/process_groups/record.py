@@ -66,9 +66,9 @@ class ProcessRun:
         return [str(event) for event in self.log if event.rank == rank]
 
     @property
-    def never_waited(self) -> list[Called]:
-        """The asynchronous ones of which a rank did not call wait()."""
-        return [call for call in self.calls if call.asynchronous and not call.waited]
+    def never_waited(self) -> list[str]:
+        """'rank 0: all_reduce of 3 × float32, async' for each collective whose rank did not call wait()."""
+        return [f"rank {call.rank}: {call}" for call in self.calls if call.asynchronous and not call.waited]
 
     def started_between(self, rank: int, begin: str, end: str) -> list[Called]:
         """A rank's collectives that began after a mark `begin` and before the next mark `end`, of all such pairs.

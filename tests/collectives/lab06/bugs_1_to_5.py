@@ -82,7 +82,7 @@ BUGS = [
         ],
         "one each is enough",
     ),
-    ("ring_shift", "never waited for", [(IN_TURNS, ISEND)], "Isend to 1 is never waited for .and 1 more.: until"),
+    ("ring_shift", "never waited for", [(IN_TURNS, ISEND)], "Isend to 1 is never waited for .and 1 more.(.|\n)*until"),
     (
         "ring_shift",
         "never waited for, and overwritten",

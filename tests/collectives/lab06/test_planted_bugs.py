@@ -10,8 +10,8 @@ import pytest
 
 from labs_helpers.collectives.lab06 import checks as check
 from labs_helpers.collectives.lab06 import exercises
-from labs_helpers.collectives.lab06.checks import ranks as check_ranks
-from labs_helpers.course.verdict import Wrong
+from labs_helpers.collectives.lab06.checks.on_ranks import called, left, on_ranks
+from labs_helpers.course.verdict import Wrong, on_real_ranks, practice_ranks
 from labs_helpers.practice import practice
 from tests.collectives.lab06 import bugs_1_to_5, bugs_6_to_8
 from tests.collectives.lab06.exercises.ex8_recursive_halving import recursive_halving
@@ -48,13 +48,13 @@ class TestLab06(PlantedBugs):
 
 
 def test_a_deadlock_is_told_within_a_second_on_practice_ranks(tmp_path, monkeypatch):
-    monkeypatch.setattr(check_ranks, "PRACTICE_LIMIT_S", 1)  # past it the message is another
+    monkeypatch.setattr(practice_ranks, "LIMIT_S", 1)  # past it the message is another
     stuck = planted(exercises.ring_shift, tmp_path, ("elif comm.rank % 2 == 0:", "elif comm.rank >= 0:"))
     rejects(check.ring_shift, stuck, "a deadlock: rank 0 waits to send to 1, which waits to send to 0")
 
 
 def test_a_loop_that_never_ends_is_told(tmp_path, monkeypatch):
-    monkeypatch.setattr(check_ranks, "PRACTICE_LIMIT_S", 0.2)
+    monkeypatch.setattr(practice_ranks, "LIMIT_S", 0.2)
     endless = planted(
         exercises.ring_shift,
         tmp_path,
@@ -63,19 +63,18 @@ def test_a_loop_that_never_ends_is_told(tmp_path, monkeypatch):
     rejects(check.ring_shift, endless, "a loop that never ends")
 
 
-def test_a_deadlock_of_real_ranks_names_ranks_function_and_line(tmp_path, monkeypatch):
+def test_a_deadlock_of_real_ranks_names_ranks_function_and_line(tmp_path):
     """Sends of 4,096 bytes wait for their receiver; those of the practice ranks were let off here."""
-    monkeypatch.setattr(check_ranks, "REAL_LIMIT_S", 6)
     stuck = planted(exercises.ring_shift, tmp_path, ("elif comm.rank % 2 == 0:", "elif comm.rank >= 0:"))
     blocks = [(np.zeros(512), np.zeros(512)) for _ in range(2)]
     with pytest.raises(Wrong, match="did not end within 6 s(.|\n)*ranks 0, 1: in ring_shift, line(.|\n)*comm.Send"):
-        check_ranks.on_real_ranks("2 real ranks", stuck, blocks)
+        on_real_ranks("2 real ranks", stuck, left, blocks, timeout=6)
 
 
 def test_an_error_of_a_real_rank_is_told(tmp_path):
     wrong = planted(exercises.ring_shift, tmp_path, ("recv[:] = send", "recv[:] = nothing"))
     with pytest.raises(Wrong, match="NameError: name 'nothing' is not defined"):
-        check_ranks.on_real_ranks("1 real rank", wrong, [(np.zeros(1), np.zeros(1))])
+        on_real_ranks("1 real rank", wrong, left, [(np.zeros(1), np.zeros(1))])
 
 
 def test_what_cannot_be_sent_to_other_processes_is_told_by_its_name(tmp_path):
@@ -86,6 +85,6 @@ def test_what_cannot_be_sent_to_other_processes_is_told_by_its_name(tmp_path):
         ("    if comm.size", "    KEPT.append(SEEN.locked())\n    if comm.size"),
     )
     blocks = [(np.zeros(1), np.zeros(1))]
-    check_ranks.on_practice_ranks("1 rank", wrong, blocks)
+    on_ranks("1 rank", wrong, called, blocks)
     with pytest.raises(Wrong, match="cannot pickle(.|\n)*with all that it refers to, and `SEEN` cannot be sent"):
-        check_ranks.on_real_ranks("1 real rank", wrong, blocks)
+        on_real_ranks("1 real rank", wrong, left, blocks)

@@ -111,9 +111,18 @@ def refused(group, rank):
     return sorted(found), sorted(calls)
 
 
-def on_gloo(values, group, rank):
-    """(values of three ranks, of two of them, what is refused)"""
+def on_gloo(comm):
+    """(values of three ranks, of two of them, what is refused) on the ranks of `comm`, each a process"""
+    import warnings
+
     import torch.distributed as dist
 
-    pair = dist.new_group([0, 1])
-    return values(group, rank, True), values(pair, rank, False) if rank < 2 else None, refused(group, rank)
+    from labs_helpers.tensor_parallel.torch_communication import start
+
+    warnings.filterwarnings("ignore", "`torch.distributed", FutureWarning)
+    start(comm, "gloo")
+    try:
+        group, pair, rank = dist.group.WORLD, dist.new_group([0, 1]), comm.rank
+        return values(group, rank, True), values(pair, rank, False) if rank < 2 else None, refused(group, rank)
+    finally:
+        dist.destroy_process_group()

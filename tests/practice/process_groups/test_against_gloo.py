@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from labs_helpers.data_parallel.lab08.process_groups import on_real_process_groups
+from labs_helpers.launch.mpirun import run_on_ranks
 from labs_helpers.practice.process_groups import practice_process_groups
 from tests.practice.process_groups import gloo_cases
 
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:`torch.distributed:FutureWarning
 
 @pytest.fixture(scope="module")
 def gloo():
-    return on_real_process_groups("3 ranks", gloo_cases.values, 3, gloo_cases.on_gloo, timeout=60)
+    return run_on_ranks(gloo_cases.on_gloo, 3, timeout=60)
 
 
 def differences(mine, theirs):

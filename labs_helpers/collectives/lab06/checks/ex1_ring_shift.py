@@ -3,10 +3,10 @@
 import numpy as np
 
 from labs_helpers.collectives.lab06 import exercises
-from labs_helpers.collectives.lab06.checks.ranks import on_practice_ranks, on_real_ranks, unused
+from labs_helpers.collectives.lab06.checks.on_ranks import called, left, on_ranks, unused
 from labs_helpers.collectives.lab06.checks.vectors import expect_unchanged, unwritten
 from labs_helpers.course.exercise import exercise
-from labs_helpers.course.verdict import Wrong, expect_equal
+from labs_helpers.course.verdict import Wrong, expect_equal, on_real_ranks
 
 
 @exercise("06/1", "ring shift", points=5, minutes=10, reference=exercises.ring_shift)
@@ -18,13 +18,13 @@ def ring_shift(student):
         ("3 ranks, float64 that no float32 holds", 3, np.arange(6.0) + 1 / 3),
     ):
         own = _send_and_recv(size, block)
-        run = on_practice_ranks(case, student, own)
+        run = on_ranks(case, student, called, own)
         _expect_shifted(case, own, block, unused(student, run))
         if size > 1 and run.messages_sent != [1] * size:
             raise Wrong(case, f"the ranks sent {run.messages_sent} messages; one each is enough")
         yield case
     case = "the same function on 3 real ranks"
-    _expect_shifted(case, on_real_ranks(case, student, _send_and_recv(3, np.arange(6.0))), np.arange(6.0))
+    _expect_shifted(case, on_real_ranks(case, student, left, _send_and_recv(3, np.arange(6.0))), np.arange(6.0))
     yield case
 
 

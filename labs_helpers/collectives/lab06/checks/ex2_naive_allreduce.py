@@ -4,7 +4,7 @@ import numpy as np
 
 from labs_helpers.collectives.lab06 import exercises
 from labs_helpers.collectives.lab06.checks import vectors
-from labs_helpers.collectives.lab06.checks.ranks import on_practice_ranks, unused
+from labs_helpers.collectives.lab06.checks.on_ranks import called, on_ranks, unused
 from labs_helpers.collectives.lab06.checks.vectors import into_recv, tagged
 from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import Wrong
@@ -20,13 +20,13 @@ def naive_allreduce(student):
         ("4 ranks, nothing to reduce", 4, 0),
     ):
         own = into_recv(sends := tagged(size, n), np.add)
-        run = on_practice_ranks(case, student, own)
+        run = on_ranks(case, student, called, own)
         vectors.expect_unchanged(case, sends, tagged(size, n))
         vectors.expect_sum(case, *vectors.results(own), causes(size, n, unused(student, run)))
         yield case
     yield vectors.check_maximum(student, into_recv)
     case = "5 ranks, 8,000 bytes"
-    run = on_practice_ranks(case, student, into_recv(tagged(5, 1000), np.add))
+    run = on_ranks(case, student, called, into_recv(tagged(5, 1000), np.add))
     received, (sent, *others) = run.bytes_received[0], run.bytes_sent
     if received != 32_000 or sent != 32_000 or max(others) != 8000:
         raise Wrong(

@@ -5,7 +5,7 @@ import numpy as np
 from labs_helpers.collectives.chunks import chunk_bounds
 from labs_helpers.collectives.lab06 import exercises
 from labs_helpers.collectives.lab06.checks import vectors
-from labs_helpers.collectives.lab06.checks.ranks import on_practice_ranks, sent_by_each
+from labs_helpers.collectives.lab06.checks.on_ranks import called, on_ranks, sent_by_each
 from labs_helpers.collectives.lab06.checks.rings import CASES, expect_ring, ring, too_much
 from labs_helpers.collectives.lab06.checks.vectors import in_place, tagged
 from labs_helpers.course.exercise import exercise
@@ -16,7 +16,7 @@ from labs_helpers.course.verdict import Wrong
 def ring_reduce_scatter(student):
     for case, size, n in CASES:
         own = in_place(tagged(size, n), np.add)
-        run = on_practice_ranks(case, student, own)
+        run = on_ranks(case, student, called, own)
         expect_ring(case, run, size - 1, n)
         vectors.expect_sum(case, *vectors.results(own), causes(size, n), vectors.chunk_cause)
         for rank, (start, stop) in enumerate(chunk_bounds(n, size)):

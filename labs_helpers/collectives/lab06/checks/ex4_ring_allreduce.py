@@ -6,7 +6,7 @@ import numpy as np
 
 from labs_helpers.collectives.lab06 import exercises
 from labs_helpers.collectives.lab06.checks import vectors
-from labs_helpers.collectives.lab06.checks.ranks import on_practice_ranks
+from labs_helpers.collectives.lab06.checks.on_ranks import called, on_ranks
 from labs_helpers.collectives.lab06.checks.rings import CASES, expect_ring, ring, too_much
 from labs_helpers.collectives.lab06.checks.vectors import into_recv, tagged
 from labs_helpers.course.exercise import exercise
@@ -17,7 +17,7 @@ from labs_helpers.course.verdict import Wrong
 def ring_allreduce(student):
     for case, size, n in CASES:
         own = into_recv(sends := tagged(size, n), np.add)
-        run = on_practice_ranks(case, student, own)
+        run = on_ranks(case, student, called, own)
         _expect_even(case, run, n)
         expect_ring(case, run, 2 * (size - 1), n)
         vectors.expect_unchanged(case, sends, tagged(size, n))
@@ -30,7 +30,7 @@ def ring_allreduce(student):
     yield vectors.check_maximum(student, into_recv)
     for size in (4, 5, 8):
         case = f"{size} ranks, 8,000 bytes"
-        run = on_practice_ranks(case, student, into_recv(tagged(size, 1000), np.add))
+        run = on_ranks(case, student, called, into_recv(tagged(size, 1000), np.add))
         _expect_even(case, run, 1000)
         yield f"{case}: each rank sends {run.bytes_sent[0]:,} = 2·{size - 1}/{size} of them"
     yield vectors.check_real_ranks(student, into_recv, 4, 1001)

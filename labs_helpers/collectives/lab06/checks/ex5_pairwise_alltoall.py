@@ -3,10 +3,10 @@
 import numpy as np
 
 from labs_helpers.collectives.lab06 import exercises
-from labs_helpers.collectives.lab06.checks.ranks import counted, on_practice_ranks, on_real_ranks, sent_by_each
+from labs_helpers.collectives.lab06.checks.on_ranks import called, counted, left, on_ranks, sent_by_each
 from labs_helpers.collectives.lab06.checks.vectors import expect_unchanged, unwritten
 from labs_helpers.course.exercise import exercise
-from labs_helpers.course.verdict import Wrong, expect_equal, likely
+from labs_helpers.course.verdict import Wrong, expect_equal, likely, on_real_ranks
 
 
 @exercise("06/5", "all-to-all", points=10, minutes=15, reference=exercises.pairwise_alltoall)
@@ -14,17 +14,17 @@ def pairwise_alltoall(student):
     for size, length in ((4, 2), (2, 3), (3, 2), (5, 3), (7, 1), (1, 4), (3, 0)):
         case = f"{counted(size, 'rank')}, blocks of {length}"
         own = _send_and_recv(size, length)
-        run = on_practice_ranks(case, student, own)
+        run = on_ranks(case, student, called, own)
         expect_unchanged(case, [send for send, _ in own], [send for send, _ in _send_and_recv(size, length)])
         _expect_exchanged(case, own, size, length, run)
         _expect_pairwise(case, run, 8 * length)
         yield f"{case}: {sent_by_each(run)}"
     case, own = "3 ranks, int64 beyond 2**53", _whole_numbers(3, 2)
-    on_practice_ranks(case, student, own)
+    on_ranks(case, student, called, own)
     _expect_whole_numbers(case, own)
     yield case
     case = "the same function on 3 real ranks"
-    _expect_exchanged(case, on_real_ranks(case, student, _send_and_recv(3, 100)), 3, 100)
+    _expect_exchanged(case, on_real_ranks(case, student, left, _send_and_recv(3, 100)), 3, 100)
     yield case
 
 

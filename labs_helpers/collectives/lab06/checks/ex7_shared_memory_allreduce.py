@@ -9,11 +9,11 @@ from labs_helpers.collectives.chunks import chunk_bounds
 from labs_helpers.collectives.lab06 import exercises
 from labs_helpers.collectives.lab06.checks import vectors
 from labs_helpers.collectives.lab06.checks.late_ranks import DELAY_S, LateComm, WatchedOp
-from labs_helpers.collectives.lab06.checks.ranks import on_practice_ranks, on_real_ranks
+from labs_helpers.collectives.lab06.checks.on_ranks import on_ranks
 from labs_helpers.collectives.lab06.checks.vectors import UNEVEN, WrongElement, tagged, unwritten
 from labs_helpers.collectives.lab06.shared_matrix import shared_matrix
 from labs_helpers.course.exercise import exercise
-from labs_helpers.course.verdict import Wrong
+from labs_helpers.course.verdict import Wrong, on_real_ranks
 
 CALLS = 3
 STALE = -(2.0**45)  # what lies in the shared matrix before anybody has written there
@@ -32,7 +32,7 @@ def shared_memory_allreduce(student):
         ops = [WatchedOp(np.add, counts.append) for counts in reduced]
         own = [(shared, send, _blank(CALLS, n), op) for send, op in zip(_sends(size, n), ops, strict=True)]
         there = [False] * size  # whether at a barrier of the first call a rank's vector was in its row
-        run = on_practice_ranks(case, student, own, partial(_watched_calls, there))
+        run = on_ranks(case, student, partial(_watched_calls, there), own)
         if run.messages:
             raise Wrong(case, f"{len(run.messages)} messages were sent; the vectors go through `shared`")
         vectors.expect_unchanged(case, [send for _, send, _, _ in own], _sends(size, n))
@@ -46,13 +46,13 @@ def shared_memory_allreduce(student):
 
     case, shared = vectors.MAXIMUM, np.zeros((4, 10), np.int64)
     own = [(shared, [send], [unwritten(10, np.int64)], np.maximum) for send in vectors.below_zero(4, 10)]
-    on_practice_ranks(case, student, own, _calls)
+    on_ranks(case, student, _calls, own)
     vectors.expect_maximum(case, [recv for _, _, (recv,), _ in own], [(0, 10)] * 4)
     yield case
 
     case = "3 real ranks that share memory, one of them late everywhere"
     own = [(send, _blank(2 * CALLS, 999)) for send in _sends(3, 999)]
-    recvs = np.array([recv for _, recv in on_real_ranks(case, student, own, _late_calls)])
+    recvs = np.array([recv for _, recv in on_real_ranks(case, student, _late_calls, own)])
     _expect_results(f"{case}, here rank 0", recvs[:, :CALLS])
     _expect_results(f"{case}, here rank 2", recvs[:, CALLS:])
     yield case
@@ -94,8 +94,8 @@ def _watched_calls(there: list[bool], student, comm, shared, sends, recvs, op) -
     _calls(student, comm, shared, sends[1:], recvs[1:], op)
 
 
-def _late_calls(student, comm, sends, recvs) -> None:
-    """All calls with rank 0 late, then all with the last rank late."""
+def _late_calls(student, comm, sends, recvs) -> tuple:
+    """All calls with rank 0 late, then all with the last rank late; the arguments as they are then."""
     shared, window = shared_matrix(comm, sends.shape[1], np.float64)
     for late_rank, results in ((0, recvs[:CALLS]), (comm.size - 1, recvs[CALLS:])):
         shared[comm.rank] = STALE
@@ -106,6 +106,7 @@ def _late_calls(student, comm, sends, recvs) -> None:
         _calls(student, own_comm, shared, sends, results, op)
         comm.Barrier()
     window.Free()
+    return sends, recvs
 
 
 def _expect_results(case: str, recvs, shared=None, filled: bool = True) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 
 from labs_helpers.collectives.chunks import chunk_bounds
 from labs_helpers.collectives.lab06.checks import vectors
-from labs_helpers.collectives.lab06.checks.ranks import counted, on_practice_ranks, sent_by_each
+from labs_helpers.collectives.lab06.checks.on_ranks import called, counted, on_ranks, sent_by_each
 from labs_helpers.collectives.lab06.checks.vectors import in_place, tagged
 from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import Wrong
@@ -22,7 +22,7 @@ def recursive_halving(student):
         ("8 ranks, 5 elements, three chunks empty", 8, 5),
     ):
         own = in_place(tagged(size, n), np.add)
-        run = on_practice_ranks(case, student, own)
+        run = on_ranks(case, student, called, own)
         for rank in range(size):
             _expect_steps(case, run, rank, np.count_nonzero(_halves(rank, size, n)))
         vectors.expect_sum(case, *vectors.results(own), causes(size, n), partial(_messages_cause, run))

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from labs_helpers.collectives.chunks import chunk_bounds
-from labs_helpers.collectives.lab06.checks.ranks import on_practice_ranks, on_real_ranks
-from labs_helpers.course.verdict import Candidates, Wrong, expect_equal, likely
+from labs_helpers.collectives.lab06.checks.on_ranks import called, left, on_ranks
+from labs_helpers.course.verdict import Candidates, Wrong, expect_equal, likely, on_real_ranks
 
 _PLACE = 2**36  # below it a hexadecimal digit a rank, above it the element's number: exact in float64
 UNCHANGED = "data is as it was: a copy of it was worked on, or what op returns was not written back, as out= does"
@@ -71,7 +71,7 @@ def results(own: list[tuple]) -> tuple[list, list]:
 def check_maximum(student, given) -> str:
     """The reduction with np.maximum. given: in_place or into_recv. Returns the line to print."""
     case, own = MAXIMUM, given(below_zero(4, 10), np.maximum)
-    on_practice_ranks(case, student, own)
+    on_ranks(case, student, called, own)
     expect_maximum(case, *results(own))
     return case
 
@@ -79,7 +79,7 @@ def check_maximum(student, given) -> str:
 def check_real_ranks(student, given, size: int, n: int) -> str:
     """The reduction of n elements on `size` real ranks. Returns the line to print."""
     case = f"the same function on {size} real ranks"
-    expect_sum(case, *results(on_real_ranks(case, student, given(tagged(size, n), np.add))))
+    expect_sum(case, *results(on_real_ranks(case, student, left, given(tagged(size, n), np.add))))
     return case
 
 

@@ -11,6 +11,7 @@ import torch
 from labs_helpers.course.verdict import Wrong
 from labs_helpers.data_parallel.lab08.checks.gradient_mistakes import ON_ONE, SENTENCES
 from labs_helpers.data_parallel.lab08.checks.gradients import expect_means, means
+from labs_helpers.data_parallel.lab08.checks.on_ranks import on_ranks
 from labs_helpers.data_parallel.lab08.checks.replicas import (
     FROZEN,
     IDLE,
@@ -25,7 +26,6 @@ from labs_helpers.data_parallel.lab08.checks.replicas import (
     replica,
     taken,
 )
-from labs_helpers.data_parallel.lab08.checks.world import on_ranks
 from labs_helpers.practice.process_groups import ProcessRun
 
 
@@ -85,9 +85,8 @@ def on_replicas(case: Case, student: Callable) -> ProcessRun:
     own = [draw(case.parts, rank) for rank in range(case.size)]
     if case.infinite:
         own[-1][case.parts[0].name].view(-1)[0] = torch.inf
-    run = on_ranks(
-        case.name, student, _call, case.size, case.parts, own, case.stale, groups=case.groups, stuck=case.stuck
-    )
+    given = [(rank, case.parts, one, case.stale) for rank, one in enumerate(own)]
+    run = on_ranks(case.name, student, _call, given, groups=case.groups, stuck=case.stuck)
     for members in case.groups or [tuple(range(case.size))]:
         for rank in members:
             if run.results[rank][1]:

@@ -8,8 +8,8 @@ from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import Wrong
 from labs_helpers.data_parallel.lab08 import exercises
 from labs_helpers.data_parallel.lab08.checks.gradients import expect_means
+from labs_helpers.data_parallel.lab08.checks.on_ranks import on_ranks
 from labs_helpers.data_parallel.lab08.checks.replicas import FROZEN, PLAIN, TIED, TRANSPOSED, replica
-from labs_helpers.data_parallel.lab08.checks.world import bytes_of, on_ranks
 
 CASES = (  # name, ranks, groups, parameters, with buffers and gaps
     ("2 ranks", 2, None, PLAIN, False),
@@ -60,9 +60,7 @@ def same_start(student):
             case,
             student,
             _call,
-            size,
-            parts,
-            extra,
+            [(rank, parts, extra) for rank in range(size)],
             groups=groups,
             stuck="what is sent depends on the rank, or on the order of a set",
         )
@@ -108,7 +106,7 @@ def _call(student, group, rank, parts, extra):
             cause = "a new tensor was put in its place, which an optimizer does not know: copy_ writes into the old one"
             problem = (f"{name} is not what it was: {what} has changed", cause if what[0] == "t" else "")
             break
-    once = bytes_of(list(tensors.values()))
+    once = sum(one.nbytes for one in {id(one): one for one in tensors.values()}.values())
     return before, {name: x.detach().clone() for name, x in now.items()}, problem, once
 
 

@@ -11,8 +11,8 @@ from labs_helpers.data_parallel.lab08.checks.averaging import TWICE
 from labs_helpers.data_parallel.lab08.checks.gradient_mistakes import ON_ONE, SENTENCES
 from labs_helpers.data_parallel.lab08.checks.gradients import expect_means
 from labs_helpers.data_parallel.lab08.checks.hooked import Pass, Step, arrivals, expect_asynchronous, train
+from labs_helpers.data_parallel.lab08.checks.on_ranks import HANDLE
 from labs_helpers.data_parallel.lab08.checks.replicas import FROZEN, PLAIN, TIED, TRANSPOSED, draw
-from labs_helpers.data_parallel.lab08.checks.world import HANDLE
 
 TIED_CASE = "a weight that two layers share"
 CASES = (  # name, ranks, groups, parameters

@@ -16,8 +16,8 @@ from labs_helpers.data_parallel.base import communication
 from labs_helpers.data_parallel.buckets import FlatBucket
 from labs_helpers.data_parallel.hook import average, send
 from labs_helpers.data_parallel.lab08 import exercises
+from labs_helpers.data_parallel.lab08.checks.on_ranks import on_ranks
 from labs_helpers.data_parallel.lab08.checks.step_mistakes import close, gradients_of, mistakes, norms, right_step
-from labs_helpers.data_parallel.lab08.checks.world import on_ranks
 
 CASES = (  # name, for each rank its micro-batches' samples, the largest norm
     ("2 ranks, 3 equal micro-batches, nothing to clip", [[4, 4, 4], [4, 4, 4]], 1e6),
@@ -46,7 +46,8 @@ def accumulated(student):
         batches = [_draw(sizes, rank) for rank, sizes in enumerate(samples)]
         watched = {rank: {"passes": [], "finish": 0, "silent": False} for rank in range(len(samples))}
         try:
-            run = on_ranks(case, student, _call, len(samples), batches, max_norm, watched, errors=ERRORS, stuck=EARLY)
+            own = [(mine, max_norm, watched[rank]) for rank, mine in enumerate(batches)]
+            run = on_ranks(case, student, _call, own, errors=ERRORS, stuck=EARLY)
         except Wrong as wrong:
             if "TouchedTooEarly" in wrong.found and all(
                 _silent(one) == _wanted(samples[0]) for one in watched.values()
@@ -91,8 +92,7 @@ def _draw(sizes, rank):
     return [torch.randn(size, 5, generator=generator) + rank + i for i, size in enumerate(sizes)]
 
 
-def _call(student, group, rank, batches, max_norm, watched):
-    counted = watched[rank]
+def _call(student, group, batches, max_norm, counted):
     weight, bias = torch.nn.Parameter(torch.linspace(-1, 1, 5)), torch.nn.Parameter(torch.tensor(0.3))
     model = torch.nn.Module()
     model.weight, model.bias = weight, bias

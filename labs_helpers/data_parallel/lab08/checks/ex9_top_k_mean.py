@@ -8,8 +8,8 @@ import torch
 
 from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import Wrong, likely
+from labs_helpers.data_parallel.lab08.checks.on_ranks import on_ranks
 from labs_helpers.data_parallel.lab08.checks.top_k_mistakes import mistakes, run
-from labs_helpers.data_parallel.lab08.checks.world import on_ranks
 
 BITS = "3 ranks, sums that are rounded"
 ZEROS = "3 ranks, of which rank 0 has fewer gradients than entries to send"
@@ -56,9 +56,7 @@ def top_k_mean(student):
             case,
             student,
             _call,
-            size,
-            [[step[rank] for step in gradients] for rank in range(size)],
-            k,
+            [([step[rank] for step in gradients], k) for rank in range(size)],
             groups=groups,
             errors=ERRORS,
             stuck="every rank sends k entries by the same collectives; a threshold gives another number on each",
@@ -84,7 +82,7 @@ def _expect_far(student):
         student(flat, residual, 1, group)
         return flat[far].item()
 
-    for rank, found in enumerate(on_ranks(FAR, student, call, 2).results):
+    for rank, found in enumerate(on_ranks(FAR, student, call, [(0,), (1,)]).results):
         if found != 2.0:
             raise Wrong(FAR, f"rank {rank}'s flat is {found:g} at {far:,}, expected 2", cause=NO_INTEGERS)
 
@@ -104,7 +102,7 @@ def _draw(n, rank, step, case):
     return values
 
 
-def _call(student, group, rank, gradients, k):
+def _call(student, group, gradients, k):
     residual = torch.zeros_like(gradients[0])
     left = []
     for own in gradients:

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import torch
 
 from labs_helpers.course.verdict import Wrong
+from labs_helpers.data_parallel.lab08.checks.on_ranks import on_ranks
 from labs_helpers.data_parallel.lab08.checks.replicas import Gradients, Part, backward, replica, taken, trained
-from labs_helpers.data_parallel.lab08.checks.world import on_ranks
 from labs_helpers.practice.process_groups import Called, ProcessRun, mark
 
 
@@ -86,7 +86,8 @@ def train(
         return left, changed
 
     try:
-        run = on_ranks(case, student, on_rank, size, groups=groups, stuck=stuck, errors=errors)
+        own = [(rank,) for rank in range(size)]
+        run = on_ranks(case, student, on_rank, own, groups=groups, stuck=stuck, errors=errors)
     except Wrong as wrong:
         if any(done) and later and re.search("TouchedTooEarly|IndexError", wrong.found):
             cause = later.get(max(done), ()) if isinstance(later, Mapping) else later

@@ -8,7 +8,7 @@ from torch import nn
 from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import Wrong
 from labs_helpers.data_parallel.lab09.checks.hybrid_mistakes import Setting
-from labs_helpers.data_parallel.lab09.checks.ranks import KINDS, on_ranks
+from labs_helpers.data_parallel.lab09.checks.on_ranks import KINDS, on_ranks, step_once
 from labs_helpers.data_parallel.lab09.checks.tensors import expect_all, expect_tensor, numbers
 from labs_helpers.practice.process_groups import second_group
 
@@ -28,6 +28,7 @@ ADVICE = "2 nodes of 2 ranks, one parameter per shard: write down what each rank
 
 @exercise("09/10", "transfer: shards inside a node", points=50, minutes=40)
 def hybrid_step(student):
+    step_once()
     norms, updates = [], []
     for title, shards, nodes, n, micro, max_norm, optimizer in (
         ("3 nodes of 4 ranks", 4, 3, 8, 1, 1e4, SGD),

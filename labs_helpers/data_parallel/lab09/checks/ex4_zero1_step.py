@@ -8,8 +8,8 @@ from torch import nn
 from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import Wrong
 from labs_helpers.data_parallel.lab09 import exercises
+from labs_helpers.data_parallel.lab09.checks.on_ranks import DTYPES, expect_sent, on_ranks, step_once
 from labs_helpers.data_parallel.lab09.checks.piece_mistakes import pieces_of
-from labs_helpers.data_parallel.lab09.checks.ranks import DTYPES, expect_sent, on_ranks
 from labs_helpers.data_parallel.lab09.checks.step_mistakes import causes
 from labs_helpers.data_parallel.lab09.checks.tensors import expect_all, numbers
 
@@ -31,6 +31,7 @@ ADVICE = "two ranks, whole = (1, 2, 3, 4): write down what each holds after each
 
 @exercise("09/4", "a step of ZeRO-1", points=15, minutes=15, reference=exercises.zero1_step)
 def zero1_step(student):
+    step_once()
     passed = []
     for title, ranks, numels, decays, optimizer, groups in (
         ("SGD on 3 ranks", 3, (9,), (0.0,), SGD, None),

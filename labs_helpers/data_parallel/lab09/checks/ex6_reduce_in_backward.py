@@ -9,7 +9,7 @@ from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import Wrong
 from labs_helpers.data_parallel.lab09 import exercises
 from labs_helpers.data_parallel.lab09.checks.kept import CAUSE, bytes_kept, hooks_of
-from labs_helpers.data_parallel.lab09.checks.ranks import DTYPES, expect_sent, on_ranks, sent
+from labs_helpers.data_parallel.lab09.checks.on_ranks import DTYPES, expect_sent, on_ranks, sent
 from labs_helpers.data_parallel.lab09.checks.tensors import expect_all, numbers
 from labs_helpers.data_parallel.lab09.flat import held
 from labs_helpers.practice.process_groups import mark

@@ -19,7 +19,7 @@ from labs_helpers.data_parallel.lab09.checks.module_expected import (
     expect_whole_when,
 )
 from labs_helpers.data_parallel.lab09.checks.module_mistakes import causes, parts_of
-from labs_helpers.data_parallel.lab09.checks.ranks import expect_sent, on_ranks
+from labs_helpers.data_parallel.lab09.checks.on_ranks import expect_sent, on_ranks
 from labs_helpers.data_parallel.lab09.checks.tensors import expect_all, expect_tensor, numbers
 from labs_helpers.data_parallel.lab09.flat import held
 from labs_helpers.data_parallel.lab09.freed_memory import watched_memory

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from labs_helpers.data_parallel.lab09.checks.ranks import sent
+from labs_helpers.data_parallel.lab09.checks.on_ranks import sent
 
 
 def causes(before, means, gradients, step, of_rank, place, decay, lr, run, given):

@@ -8,7 +8,7 @@ import numpy as np
 
 from labs_helpers.course.verdict import Candidates, Wrong, likely
 from labs_helpers.course.verdict.causes import still_possible
-from labs_helpers.tensor_parallel.lab07.checks.groups import WORLD, uses_world
+from labs_helpers.tensor_parallel.lab07.checks.on_ranks import of_world
 
 Answer = Sequence[np.ndarray]  # an array for each rank
 NOTHING = "the result is not returned; Allgather and Reduce_scatter_block write into recv and return nothing"
@@ -59,7 +59,7 @@ class Comparison:
                 raise Wrong(case, f"rank {rank} returned {kind}; an array is asked for", cause=cause)
         if not _same(found, right):
             fitting = likely(still_possible(causes(), self.passed), lambda answer: _same(found, answer))
-            cause = fitting or (WORLD if uses_world(self.student) else _moved(found, right))
+            cause = fitting or of_world(self.student) or _moved(found, right)
             raise Wrong(case, self._first(found, right, given), cause=cause, advice=self.advice)
         self.passed.append((causes(), lambda answer: _same(answer, right)))
 

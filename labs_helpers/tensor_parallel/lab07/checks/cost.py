@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from labs_helpers.course.verdict import Wrong
 from labs_helpers.practice.groups import GroupRun
-from labs_helpers.tensor_parallel.lab07.checks.groups import WORLD
+from labs_helpers.tensor_parallel.lab07.checks.on_ranks import WORLD
 
 LATENCY = "every collective costs its latency anew"
 WIDER = "what travels has a wider dtype than the input, or there is more of it"

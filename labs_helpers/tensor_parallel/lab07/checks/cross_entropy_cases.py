@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from labs_helpers.practice.groups import GroupRun
-from labs_helpers.tensor_parallel.lab07.checks.groups import on_groups
+from labs_helpers.tensor_parallel.lab07.checks.on_ranks import on_ranks
 from labs_helpers.tensor_parallel.lab07.checks.passes import Pass, watched
 from labs_helpers.tensor_parallel.lab07.checks.rank_group import group_of, place_of
 from labs_helpers.tensor_parallel.lab07.checks.tensor_errors import explained
@@ -113,7 +113,7 @@ def run_tokens(case: Case, student: Callable, groups: list[Tokens], errors) -> G
     own = [(case.groups, *_given(case, groups[group], place)) for group, place in places]
     sizes = {"batch": case.batch, "length": case.length, "V": case.vocabulary}
     with explained(sizes | ({"V / p": case.vocabulary // case.ranks} if case.ranks > 1 else {}), errors):
-        return on_groups(case.name, student, _on_rank, own)
+        return on_ranks(case.name, student, _on_rank, own)
 
 
 def _given(case: Case, tokens: Tokens, place: int) -> tuple[Tensor, Tensor]:

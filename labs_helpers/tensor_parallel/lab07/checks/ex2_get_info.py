@@ -1,6 +1,7 @@
 """Exercise 2 of lab 07: the grid, by what its communicators do; and what is no grid."""
 
 from labs_helpers.course.exercise import exercise
+from labs_helpers.course.verdict import on_real_ranks
 from labs_helpers.tensor_parallel.lab07 import exercises
 from labs_helpers.tensor_parallel.lab07.checks.calls import WHOLE
 from labs_helpers.tensor_parallel.lab07.checks.grid_causes import Grid
@@ -11,7 +12,7 @@ from labs_helpers.tensor_parallel.lab07.checks.grid_places import (
     on_real_rank,
 )
 from labs_helpers.tensor_parallel.lab07.checks.grid_refusals import REFUSED, expect_refused
-from labs_helpers.tensor_parallel.lab07.checks.groups import on_groups, on_real_ranks
+from labs_helpers.tensor_parallel.lab07.checks.on_ranks import of_world, on_ranks
 
 DIMS = 36, 60  # divided by 2, 3 and 6 they give six other numbers
 ERRORS = (
@@ -51,7 +52,7 @@ def get_info(student):
         expect_refused(student, *refusal)
     yield f"{len(REFUSED)} refusals, each on every rank and before anything is sent"
     case = "the same function on 4 real ranks, in reverse order"
-    found = on_real_ranks(case, student, on_real_rank, [(grids[2], "fc_o", *DIMS)] * 4)
+    found = on_real_ranks(case, student, on_real_rank, [(grids[2], "fc_o", *DIMS)] * 4, cause=of_world(student))
     expect_right(case, student, found[::-1], grids[2], "fc_o", DIMS)
     yield case
 
@@ -63,7 +64,7 @@ def _expect_grid(
     ranks = len(grid.ranks) * (1 + halves)
     too_strict = strict or "this grid and this layer are possible: a test is too strict, or turned round"
     own = [(grid, layer, *dims, halves)] * ranks
-    run = on_groups(case, student, on_practice_rank, own, errors=(*ERRORS, (STRICT, too_strict)))
+    run = on_ranks(case, student, on_practice_rank, own, errors=(*ERRORS, (STRICT, too_strict)))
     expect_places(case, student, run.results, grid, layer, dims)
 
 

@@ -4,9 +4,9 @@ import numpy as np
 
 from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import Wrong
+from labs_helpers.course.verdict.copies import copied, what_changed
 from labs_helpers.tensor_parallel.lab07 import exercises
 from labs_helpers.tensor_parallel.lab07.checks.calls import call
-from labs_helpers.tensor_parallel.lab07.checks.copies import copied, what_changed
 from labs_helpers.tensor_parallel.lab07.checks.samples_causes import Split, cause_of_parts, text
 from labs_helpers.tensor_parallel.lab07.checks.samples_refusals import expect_refused
 

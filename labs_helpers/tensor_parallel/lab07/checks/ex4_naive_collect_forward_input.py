@@ -5,11 +5,12 @@ from functools import partial
 import numpy as np
 
 from labs_helpers.course.exercise import exercise
+from labs_helpers.course.verdict import on_real_ranks
 from labs_helpers.tensor_parallel.lab07 import exercises
 from labs_helpers.tensor_parallel.lab07.checks.arrays import Comparison
 from labs_helpers.tensor_parallel.lab07.checks.collect_causes import COSTLY, ERRORS, causes
 from labs_helpers.tensor_parallel.lab07.checks.cost import expect_one_collective
-from labs_helpers.tensor_parallel.lab07.checks.groups import on_groups, on_real_ranks
+from labs_helpers.tensor_parallel.lab07.checks.on_ranks import of_world, on_ranks
 from labs_helpers.tensor_parallel.lab07.checks.slices import SHAPE, by_rank, grid, in_models, laid_out, models, slices
 
 ADVICE = "two ranks, batch 1, length 2 and two features each, on paper: what lies in recv, number by number?"
@@ -32,7 +33,7 @@ def naive_collect_forward_input(student):
     ):
         wholes = models(ranks // mp_size, mp_size, shape, dtype)
         own = [(laid_out(x, order), mp_size) for x in slices(wholes, mp_size)]
-        run = on_groups(case, student, in_models, own, errors=ERRORS, kept=("x",))
+        run = on_ranks(case, student, in_models, own, errors=ERRORS, kept=("x",))
         xs = by_rank(slices(wholes, mp_size))
         expected = [wholes[rank // mp_size] for rank in range(ranks)]
         right.compare(case, run.results, expected, partial(causes, [x for x, _ in own], mp_size), xs, order == "F")
@@ -42,6 +43,6 @@ def naive_collect_forward_input(student):
         yield f"{case}: {part} → {whole}"
     case = "the same function on 4 real ranks, 2 models"
     wholes = models(2, 2, SHAPE, np.float32)
-    found = on_real_ranks(case, student, in_models, [(x, 2) for x in slices(wholes, 2)])
+    found = on_real_ranks(case, student, in_models, [(x, 2) for x in slices(wholes, 2)], cause=of_world(student))
     right.compare(case, found, [wholes[0], wholes[0], wholes[1], wholes[1]], tuple, by_rank(slices(wholes, 2)))
     yield case

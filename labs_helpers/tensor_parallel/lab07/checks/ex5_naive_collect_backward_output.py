@@ -8,7 +8,7 @@ from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import Wrong
 from labs_helpers.tensor_parallel.lab07 import exercises
 from labs_helpers.tensor_parallel.lab07.checks.arrays import Comparison
-from labs_helpers.tensor_parallel.lab07.checks.groups import on_groups
+from labs_helpers.tensor_parallel.lab07.checks.on_ranks import on_ranks
 from labs_helpers.tensor_parallel.lab07.checks.slice_causes import ERRORS, MUST, SENT, VIEW, causes
 from labs_helpers.tensor_parallel.lab07.checks.slices import SHAPE, laid_out, models, slices
 
@@ -32,7 +32,7 @@ def naive_collect_backward_output(student):
     ):
         wholes = models(count, mp_size, shape, dtype)
         own = [(laid_out(whole, order), rank, mp_size) for whole in wholes for rank in range(mp_size)]
-        run = on_groups(case, student, _call, own, errors=ERRORS, kept=("output_grad",))
+        run = on_ranks(case, student, _call, own, errors=ERRORS, kept=("output_grad",))
         found, shared = zip(*run.results, strict=True)
         expected = slices(wholes, mp_size)
         given = {f"model {model}": whole for model, whole in enumerate(wholes)}

@@ -5,10 +5,11 @@ from functools import partial
 import numpy as np
 
 from labs_helpers.course.exercise import exercise
+from labs_helpers.course.verdict import on_real_ranks
 from labs_helpers.tensor_parallel.lab07 import exercises
 from labs_helpers.tensor_parallel.lab07.checks.arrays import Comparison
 from labs_helpers.tensor_parallel.lab07.checks.cost import expect_one_collective
-from labs_helpers.tensor_parallel.lab07.checks.groups import on_groups, on_real_ranks
+from labs_helpers.tensor_parallel.lab07.checks.on_ranks import of_world, on_ranks
 from labs_helpers.tensor_parallel.lab07.checks.reduce_scatter_causes import COSTLY, ERRORS, causes
 from labs_helpers.tensor_parallel.lab07.checks.slices import SHAPE, by_model, grid, in_models, laid_out, models, slices
 
@@ -31,14 +32,14 @@ def naive_collect_backward_x(student):
     ):
         gradients = models(ranks, mp_size, shape, dtype)  # one for each rank
         own = [(laid_out(gradient, order), mp_size) for gradient in gradients]
-        run = on_groups(case, student, in_models, own, errors=ERRORS, kept=("grad_x",))
+        run = on_ranks(case, student, in_models, own, errors=ERRORS, kept=("grad_x",))
         fitting = partial(causes, [gradient for gradient, _ in own], mp_size)
         right.compare(case, run.results, _sums(gradients, mp_size), fitting, fortran=order == "F")
         expect_one_collective(case, run, grid(ranks, mp_size), CHEAP, gradients[0].nbytes, COSTLY)
         yield f"{case}: {' × '.join(map(str, gradients[0].shape))} → {' × '.join(map(str, shape))}"
     case = "the same function on 4 real ranks, 2 models"
     gradients = models(4, 2, SHAPE, np.float32)
-    found = on_real_ranks(case, student, in_models, [(gradient, 2) for gradient in gradients])
+    found = on_real_ranks(case, student, in_models, [(gradient, 2) for gradient in gradients], cause=of_world(student))
     right.compare(case, found, _sums(gradients, 2), tuple)
     yield case
 

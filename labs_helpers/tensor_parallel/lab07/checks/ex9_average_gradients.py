@@ -9,7 +9,7 @@ from labs_helpers.course.verdict import Wrong
 from labs_helpers.tensor_parallel.lab07 import exercises
 from labs_helpers.tensor_parallel.lab07.checks.average_causes import COSTLY, ERRORS, causes
 from labs_helpers.tensor_parallel.lab07.checks.gradient_lists import as_means, draw, expect_form, expect_means
-from labs_helpers.tensor_parallel.lab07.checks.groups import on_groups
+from labs_helpers.tensor_parallel.lab07.checks.on_ranks import on_ranks
 from labs_helpers.tensor_parallel.practice import PracticeCommunication
 
 SHARED = (
@@ -27,7 +27,7 @@ def average_gradients(student):
         ("1 rank", 1, 1, [(3, 2), (4,)]),
     ):
         gradients = [draw(shapes, seed=rank) for rank in range(dp_size * mp_size)]
-        run = on_groups(case, student, _call, [(one, mp_size) for one in gradients], errors=ERRORS, kept=("gradients",))
+        run = on_ranks(case, student, _call, [(one, mp_size) for one in gradients], errors=ERRORS, kept=("gradients",))
         found, calls, payloads, shared = zip(*run.results, strict=True)
         expect_form(case, found, gradients[0])
         groups = [gradients[first::mp_size] for first in range(mp_size)]

@@ -15,7 +15,7 @@ from labs_helpers.tensor_parallel.lab07.checks.grid_causes import (
     index_causes,
     part_causes,
 )
-from labs_helpers.tensor_parallel.lab07.checks.groups import WORLD, uses_world
+from labs_helpers.tensor_parallel.lab07.checks.on_ranks import WORLD, of_world
 
 NAMES = ("mp_idx", "dp_idx", "mp_comm", "dp_comm", "part_in_dim", "part_out_dim")
 FORM = f"({', '.join(NAMES)})"
@@ -65,11 +65,11 @@ def expect_right(case: str, student, found: list[Place], grid: Grid, layer: str,
     """found: each rank's, by its rank in comm. Raises Wrong at the first that is not right."""
     indices, right = [tuple(place[:2]) for place in found], grid.indices()
     cause = likely(index_causes(grid), lambda answer: answer == indices)
-    _compare(case, "(mp_idx, dp_idx)", indices, right, cause or (WORLD,) * uses_world(student))
+    _compare(case, "(mp_idx, dp_idx)", indices, right, cause or of_world(student))
     for name in ("mp_comm", "dp_comm"):
         groups, right = [getattr(place, name) for place in found], grid.groups(name)
         cause = likely(group_causes(grid, name), lambda answer, groups=groups: answer == groups)
-        if any(-1 in ranks for ranks in groups) and uses_world(student):
+        if any(-1 in ranks for ranks in groups) and of_world(student):
             cause = (WORLD,)
         _compare(case, name, groups, right, cause or _seen(name, groups, right))
     parts = [tuple(place[4:]) for place in found]
@@ -112,7 +112,7 @@ def _place(case: str, student, rank: int, ranks: Ranks, answer, members: list) -
         is_comm = name.endswith("comm")
         if is_comm != (group is not None):
             elsewhere = any(one is not None for one in (*members[:2], *members[4:]))
-            cause = f"the order is {FORM}" if elsewhere else WORLD if uses_world(student) else ""
+            cause = f"the order is {FORM}" if elsewhere else of_world(student)
             kind = "one of comm's communicators" if is_comm else "an integer"
             raise Wrong(case, f"rank {rank}: {name} is {part!r:.60}, not {kind}", cause=cause)
         if not is_comm and (not isinstance(part, Integral) or isinstance(part, bool)):

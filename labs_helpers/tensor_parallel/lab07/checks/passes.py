@@ -10,7 +10,7 @@ from typing import Any
 from torch import Tensor
 
 from labs_helpers.course.verdict import Wrong
-from labs_helpers.tensor_parallel.lab07.checks.copies import what_changed
+from labs_helpers.course.verdict.copies import what_changed
 from labs_helpers.tensor_parallel.lab07.checks.rank_group import Group
 
 WRITTEN = "x += …, x[…] = …, in_place=True and methods that end in _ write into what was given; make a new tensor"

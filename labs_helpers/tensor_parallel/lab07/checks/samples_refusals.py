@@ -3,7 +3,7 @@
 import numpy as np
 
 from labs_helpers.course.verdict import Wrong, describe_error
-from labs_helpers.tensor_parallel.lab07.checks.copies import copied
+from labs_helpers.course.verdict.copies import copied
 from labs_helpers.tensor_parallel.lab07.checks.samples_causes import Split
 
 ASSERTED = "assert raises AssertionError, and `python -O` skips it: raise ValueError(…)"

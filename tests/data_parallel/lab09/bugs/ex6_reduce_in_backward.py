@@ -106,7 +106,7 @@ BUGS: list = [
         [(", async_op=True)", ")")],
         "with async_op=True a collective|without async_op=True",
     ),
-    (NAME, "never waited", [(WAIT, "")], "never calls wait"),
+    (NAME, "never waited", [(WAIT, "")], "is never waited for"),
     (NAME, "overwritten", [(ADD, "shard.grad = mine")], "the last pass alone"),
     (NAME, "not forgotten", [(CLEAR, "")], "has to forget what has arrived"),
     (

@@ -1,23 +1,29 @@
 """Why practice ranks wait for each other: the causes that are left by what each of them waits for."""
 
-from labs_helpers.course.verdict import Wrong
+from collections.abc import Sequence
+
+from labs_helpers.course.verdict.rank_messages import ONE_RANK
+from labs_helpers.course.verdict.wrong import Wrong
 from labs_helpers.practice import Deadlock
+from labs_helpers.practice.mailbox import COLLECTIVE
 
 
-def describe_deadlock(case: str, deadlock: Deadlock) -> Wrong:
-    """`deadlock`, of practice ranks in `case`, with its cause if there is one."""
-    cause = next((sentence for sentence, fits in _causes(deadlock) if fits), "")
+def describe_deadlock(case: str, deadlock: Deadlock, stuck: str | Sequence[str] = ()) -> Wrong:
+    """`deadlock`, of practice ranks in `case`, with its cause if there is one; stuck: the cause that a check knows."""
+    cause = stuck or next((sentence for sentence, fits in _causes(deadlock) if fits), "")
     requests = ""
     if deadlock.requests and not cause:
         requests = f"\nNot waited for so far: {'; '.join(map(str, deadlock.requests[:4]))}."
-    advice = "look at who expects whom in the lines above."
-    return Wrong(case, f"a deadlock: {deadlock}{requests}", cause=cause, advice=advice)
+    return Wrong(case, f"a deadlock: {deadlock}{requests}", cause=cause, advice="who waits for whom, and why?")
 
 
 def _causes(deadlock: Deadlock):
     """(cause, whether it fits): the first that fits counts."""
     ranks, chain = deadlock.ranks, [deadlock.ranks[rank] for rank in deadlock.chain]
     waits = [wait for one in ranks for wait in one.waits]
+    if any(wait.kind == COLLECTIVE for wait in waits):
+        yield ONE_RANK, any(one.ended for one in ranks)
+        return
     other_tag = any(deadlock.other_tag(wait) is not None for wait in waits)
     yield "a message with another tag is there: the tags of both sides have to match, in the same order", other_tag
     less = "a step, a message or a barrier is missing there, or another rank was meant"

@@ -1,10 +1,8 @@
-"""What the errors of a rank that calls torch.distributed come from: pairs (pattern, cause)."""
+"""Why ranks that call collectives fail: (pattern, cause) pairs of error messages, and sentences for the rest."""
 
 ONE_RANK = "some ranks call it and others do not: it stands in an if, or behind a return, that not all ranks reach"
-NEVER_WAITED = (
-    "async_op=True returns at once, and the result is there only after wait(): keep every work and wait for each"
-)
-CAUSES = (  # of a rank's error; an exercise's own come before them
+UNWAITED = "async_op=True returns at once, and the result is there only after wait(): keep every work and wait for each"
+OF_PROCESS_GROUPS = (  # errors of torch.distributed
     (
         r"^NoGroup|^ValueError: Default process group has not been initialized",
         "group= is missing in a call of torch.distributed: without it the call goes to the default group",

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from labs_helpers.collectives.lab06.checks.deadlocks import describe_deadlock
+from labs_helpers.course.verdict.deadlocks import describe_deadlock
 from labs_helpers.practice import Deadlock, practice
 
 ONE = np.zeros(1)

@@ -5,10 +5,9 @@ import numpy as np
 import pytest
 import torch
 
-from labs_helpers.course.verdict import Wrong
-from labs_helpers.tensor_parallel.lab07.checks import groups
-from labs_helpers.tensor_parallel.lab07.checks.copies import copied, what_changed
-from labs_helpers.tensor_parallel.lab07.checks.groups import on_groups, on_real_ranks
+from labs_helpers.course.verdict import Wrong, on_real_ranks, practice_ranks
+from labs_helpers.course.verdict.copies import copied, what_changed
+from labs_helpers.tensor_parallel.lab07.checks.on_ranks import on_ranks
 
 mpi4py.rc(initialize=False, finalize=False)
 
@@ -48,7 +47,7 @@ def test_comm_world_is_the_practice_ranks_while_they_run():
     from mpi4py import MPI
 
     world = MPI.COMM_WORLD
-    run = on_groups("", None, lambda _, comm: (MPI.COMM_WORLD.rank, MPI.COMM_WORLD.Get_size()), [()] * 3)
+    run = on_ranks("", None, lambda _, comm: (MPI.COMM_WORLD.rank, MPI.COMM_WORLD.Get_size()), [()] * 3)
     assert run.results == [(0, 3), (1, 3), (2, 3)] and MPI.COMM_WORLD is world
 
 
@@ -57,10 +56,10 @@ def test_arguments_are_copies_and_those_to_keep_are_compared():
         y[0] = x[0]
 
     own = [(np.ones(2), np.zeros(2))] * 2
-    on_groups("", None, write, own, kept=("x",))
+    on_ranks("", None, write, own, kept=("x",))
     assert own[0][1].tolist() == [0, 0]
     with pytest.raises(Wrong, match=r"rank 0: y has to stay as it is: y\[0\] was 0, and is 1 now"):
-        on_groups("", None, write, own, kept=("x", "y"))
+        on_ranks("", None, write, own, kept=("x", "y"))
 
 
 def endless(comm):
@@ -77,12 +76,12 @@ def test_an_error_has_its_own_cause_before_the_common_ones_and_a_loop_ends(monke
         return student(comm)
 
     with pytest.raises(Wrong, match="rank 0 raised ValueError(.|\n)*One thing to try: print the shapes"):
-        on_groups("", raises, call, [()] * 2)
+        on_ranks("", raises, call, [()] * 2)
     with pytest.raises(Wrong, match="Likely cause: two lengths"):
-        on_groups("", raises, call, [()] * 2, errors=[("shapes", "two lengths")])
-    monkeypatch.setattr(groups, "LIMIT_S", 0.1)
+        on_ranks("", raises, call, [()] * 2, errors=[("shapes", "two lengths")])
+    monkeypatch.setattr(practice_ranks, "LIMIT_S", 0.1)
     with pytest.raises(Wrong, match="a loop that never ends"):
-        on_groups("", endless, call, [()] * 2)
+        on_ranks("", endless, call, [()] * 2)
 
 
 def test_real_ranks_return_what_the_call_does_and_their_errors_speak_of_the_function():

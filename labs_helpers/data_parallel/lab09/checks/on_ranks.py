@@ -1,20 +1,18 @@
-"""Runs an answer on practice ranks, and looks at what they sent."""
+"""How lab 09 runs answers on ranks, what its error messages mean, and what a step may send."""
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Sequence
-from copy import deepcopy
-from functools import cache
+from collections.abc import Sequence
+from functools import cache, partial
 
 import torch
 
-from labs_helpers.course.verdict import Wrong
-from labs_helpers.data_parallel.lab08.process_groups import on_process_groups
-from labs_helpers.practice.process_groups import ProcessRun
+from labs_helpers.course.verdict import Wrong, on_practice_ranks
+from labs_helpers.course.verdict.rank_messages import OF_PROCESS_GROUPS, UNWAITED
+from labs_helpers.practice.process_groups import ProcessRun, practice_process_groups
 
 DTYPES = r"gradient with dtype|dtypes? .*(differ|match)|(float32|float64|Float|Double).*(float32|float64|Float|Double)"
-CAUSES = (  # of a rank's error; an exercise's own come before them, and those that all exercises have behind
+CAUSES = (  # of a rank's error
     (r"^NameError: name '(rank|size|world_size)'", "dist.get_rank(group) and dist.get_world_size(group) know them"),
     (r"^NameError: name '(torch|dist|nn)'", "the import is missing in your cell"),
     (
@@ -55,33 +53,13 @@ CAUSES = (  # of a rank's error; an exercise's own come before them, and those t
 )
 
 
-def on_ranks(
-    case: str,
-    student: Callable,
-    call: Callable,
-    own: Sequence[tuple],
-    *,
-    errors: Sequence[tuple[str, str]] = (),
-    groups: Sequence[Sequence[int]] | None = None,
-) -> ProcessRun:
-    """`call(student, group, *own[rank])` on as many practice ranks as there are arguments, of which each gets a copy.
-
-    errors: (pattern, cause) of messages that this exercise has and others have not. groups: instead of one of all
-    ranks. Raises Wrong as `on_process_groups` does."""
-
-    def with_copies(student, group, rank, arguments):
-        return call(student, group, *deepcopy(arguments))
-
-    _first_step()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # torch's, of names that it calls old, and of hooks
-        return on_process_groups(
-            case, student, len(own), with_copies, list(own), groups=groups, errors=(*errors, *CAUSES)
-        )
+on_ranks = partial(
+    on_practice_ranks, ranks=practice_process_groups, messages=(*CAUSES, *OF_PROCESS_GROUPS), unwaited=UNWAITED
+)
 
 
 @cache
-def _first_step() -> None:
+def step_once() -> None:
     """torch.optim imports much at its first step, seconds on a busy machine: not within the ranks' time limit."""
     p = torch.nn.Parameter(torch.zeros(1))
     p.grad = torch.zeros(1)

@@ -8,16 +8,22 @@ import torch
 import torch.distributed as dist
 
 from labs_helpers.course.verdict import Wrong
-from labs_helpers.data_parallel.lab08.process_groups import on_process_groups
+from labs_helpers.course.verdict.practice_ranks import on_practice_ranks
+from labs_helpers.course.verdict.rank_messages import OF_PROCESS_GROUPS, UNWAITED
+from labs_helpers.practice.process_groups import practice_process_groups
 
 ROOT = "a broadcast names whose tensor it is"
 LENGTH = "the whole tensor is as long as the ranks' equal parts together"
 
 
-def call(student, group, rank, x):
-    x = x.clone()
+def call(student, group, x):
     student(x, group)
     return x
+
+
+def on_process_groups(student, own, unwaited=UNWAITED, **settings):
+    settings |= {"ranks": practice_process_groups, "messages": OF_PROCESS_GROUPS}
+    return on_practice_ranks("a case", student, call, [(x,) for x in own], unwaited=unwaited, **settings)
 
 
 def right(x, group):
@@ -46,7 +52,11 @@ MISTAKES = [
     (some_ranks, "a deadlock: rank 1 waits in all_reduce", "some ranks call it and others do not"),
     (other_order, "Mismatch: rank 1 calls all_reduce where rank 0", "depends on the rank"),
     (too_early, "TouchedTooEarly: rank 0 changed a tensor of all_reduce", "the tensor belongs to the collective"),
-    (lambda x, g: dist.all_reduce(x, group=g, async_op=True), "never calls wait", "keep every work"),
+    (
+        lambda x, g: dist.all_reduce(x, group=g, async_op=True),
+        "is never waited for (and 1 more)",
+        "keep every work",
+    ),
     (lambda x, g: dist.all_reduce(x), "NoGroup", "group= is missing"),
     (lambda x, g: dist.all_reduce(x, group=g).wait(), "no attribute 'wait'", "returns None"),
     (lambda x, g: dist.all_reduce(None, group=g), "NoneType", "p.grad is None"),
@@ -66,38 +76,36 @@ MISTAKES = [
 @pytest.mark.parametrize(("student", "found", "cause"), MISTAKES)
 def test_mistakes_are_wrong_with_their_cause(student, found, cause):
     with pytest.raises(Wrong) as wrong:
-        on_process_groups("a case", student, 2, call, [torch.ones(4) * rank for rank in range(2)])
+        on_process_groups(student, [torch.ones(4) * rank for rank in range(2)])
     assert found in wrong.value.found and cause in wrong.value.causes[0] and wrong.value.case == "a case"
 
 
 def test_what_is_right_comes_back_with_the_record():
-    run = on_process_groups(
-        "2 + 2", right, 4, call, [torch.ones(4) * rank for rank in range(4)], groups=[[0, 2], [1, 3]]
-    )
+    run = on_process_groups(right, [torch.ones(4) * rank for rank in range(4)], groups=[[0, 2], [1, 3]])
     assert [x[0].item() for x in run.results] == [2, 4, 2, 4] and len(run.calls) == 4
 
 
 def test_the_exercise_s_own_causes_come_first_and_a_wait_may_be_left_out():
     with pytest.raises(Wrong) as wrong:
-        on_process_groups("a case", MISTAKES[4][0], 2, call, torch.ones(4), errors=[("^NoGroup", "this one")])
+        on_process_groups(MISTAKES[4][0], [torch.ones(4)] * 2, errors=[("^NoGroup", "this one")])
     assert wrong.value.causes == ("this one",)
-    run = on_process_groups("a case", MISTAKES[3][0], 2, call, torch.ones(4), waited=False)
+    run = on_process_groups(MISTAKES[3][0], [torch.ones(4)] * 2, unwaited="")
     assert len(run.never_waited) == 2 and run.results[0].isnan().all()
 
 
 def test_a_loop_that_does_not_end(monkeypatch):
-    monkeypatch.setattr("labs_helpers.data_parallel.lab08.process_groups.LIMIT_S", 0.2)
+    monkeypatch.setattr("labs_helpers.course.verdict.practice_ranks.LIMIT_S", 0.2)
 
     def endless(x, group):
         while x.sum() < 10:
             pass
 
     with pytest.raises(Wrong, match=re.escape("rank 0 was still at work after 0.2 s")):
-        on_process_groups("a case", endless, 2, call, torch.ones(4))
+        on_process_groups(endless, [torch.ones(4)] * 2)
 
 
 def test_on_a_busy_machine_the_limit_is_that_of_the_processor_time(monkeypatch):
-    monkeypatch.setattr("labs_helpers.data_parallel.lab08.process_groups.LIMIT_S", 0.05)
+    monkeypatch.setattr("labs_helpers.course.verdict.practice_ranks.LIMIT_S", 0.05)
     began = time.monotonic()
     monkeypatch.setattr(time, "process_time", lambda: (time.monotonic() - began) / 50)  # others have the rest of it
 
@@ -105,15 +113,15 @@ def test_on_a_busy_machine_the_limit_is_that_of_the_processor_time(monkeypatch):
         while time.monotonic() - began < 0.4:
             pass
 
-    on_process_groups("a case", slow, 2, call, torch.ones(4))
+    on_process_groups(slow, [torch.ones(4)] * 2)
 
 
 def test_a_rank_that_waits_for_ever_outside_of_collectives(monkeypatch):
-    monkeypatch.setattr("labs_helpers.data_parallel.lab08.process_groups.LIMIT_S", 0.1)
+    monkeypatch.setattr("labs_helpers.course.verdict.practice_ranks.LIMIT_S", 0.1)
 
     def sleeps(x, group):
         for _ in range(10000):
             time.sleep(0.05)
 
     with pytest.raises(Wrong, match=r"rank 0 has computed nothing for 0\.3 s, in sleeps, line"):
-        on_process_groups("a case", sleeps, 2, call, torch.ones(4))
+        on_process_groups(sleeps, [torch.ones(4)] * 2)

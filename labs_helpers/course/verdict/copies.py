@@ -7,6 +7,14 @@ import copy
 import numpy as np
 import torch
 
+from labs_helpers.course.verdict.wrong import Wrong
+
+WRITTEN = (
+    "x += …, x[…] = …, out=x, MPI.IN_PLACE and methods that end in _ write into what the function was given; write "
+    "into something new"
+)
+ENTRIES = "x[i] = …, append, pop and sort change the list that the function was given; make one of its own"
+
 
 def copied(value):
     """A copy of `value`; of a NumPy array with its strides, so that what is not contiguous stays so (copy.deepcopy
@@ -44,3 +52,10 @@ def what_changed(name: str, before, now, entries: list | None = None) -> str:
             where = f"{name}{list(at)}" if at else name
             return f"{name} has to stay as it is: {where} was {old[at]:.7g}, and is {new[at]:.7g} now"
     return ""
+
+
+def expect_kept(case: str, rank: int, names, before, now, entries) -> None:
+    """Raise Wrong if a rank has changed one of the first arguments, called `names`; the rest as in `what_changed`."""
+    for name, *values in zip(names, before, now, entries, strict=False):
+        if said := what_changed(name, *values):
+            raise Wrong(case, f"rank {rank}: {said}", cause=ENTRIES if said.startswith("the list") else WRITTEN)

@@ -1,16 +1,15 @@
-"""A student's function on practice ranks of torch.distributed, and what goes wrong there in words."""
+"""How lab 08 runs answers on ranks, and what its error messages mean."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from functools import partial
 
-from labs_helpers.course.verdict import Wrong
-from labs_helpers.data_parallel.lab08.process_groups import on_process_groups
-from labs_helpers.practice.process_groups import ProcessRun
+from labs_helpers.course.verdict import on_practice_ranks
+from labs_helpers.course.verdict.rank_messages import OF_PROCESS_GROUPS
+from labs_helpers.practice.process_groups import practice_process_groups
 
 HANDLE = "async_op=True returns a handle; without it the call itself waits, and returns None"
-CAUSES = (
+CAUSES = (  # of a rank's error
     (r"NoGroup", "group=group is missing in a collective"),
     (r"is not part of group", "src and dst count among all ranks; group_src and group_dst within the group"),
     (r"must be contiguous", "a tensor with gaps cannot be sent: .contiguous() copies it into memory without"),
@@ -84,40 +83,11 @@ CAUSES = (
 )
 
 
-def on_ranks(
-    case: str,
-    student: Callable,
-    function: Callable[..., Any],
-    size: int,
-    *args: Any,
-    groups: Sequence[Sequence[int]] | None = None,
-    stuck: str | Sequence[str] = "",
-    errors: Sequence[tuple[str, str]] = (),
-) -> ProcessRun:
-    """function(student, group, rank, *args) on practice ranks, as `on_process_groups`; a wait may be missing.
-
-    stuck: the cause where ranks call different collectives in this case, or wait for ever. errors: (pattern, cause) of
-    error messages, before those of all exercises. Raises Wrong.
-    """
-    known, said = [*errors, *CAUSES], []
-
-    def on_rank(*arguments):
-        try:
-            return function(*arguments)
-        except Wrong as wrong:  # of what it returns, by `function` itself
-            said.append(wrong)
-            raise
-
-    try:
-        return on_process_groups(case, student, size, on_rank, *args, groups=groups, errors=known, waited=False)
-    except Wrong as wrong:
-        if said:
-            raise said[0] from None
-        differ = "raised Mismatch" in wrong.found or wrong.found.startswith("a deadlock")
-        advice = "print what each rank sends, in order" if differ else wrong.advice
-        raise Wrong(case, wrong.found, cause=stuck if differ and stuck else wrong.causes, advice=advice) from None
-
-
-def bytes_of(tensors: Sequence) -> int:
-    """Each once."""
-    return sum(one.nbytes for one in {id(one): one for one in tensors}.values())
+# `call` makes each rank's tensors, and looks itself at what nobody waited for.
+on_ranks = partial(
+    on_practice_ranks,
+    ranks=practice_process_groups,
+    messages=(*CAUSES, *OF_PROCESS_GROUPS),
+    unwaited="",
+    copies=False,
+)

@@ -1,0 +1,124 @@
+"""Run an answer on practice ranks; whatever goes wrong comes back as a Wrong.
+
+    def call(student, group, batch):
+        student(batch, group)
+        return batch
+
+    run = on_practice_ranks("2 ranks", student, call, [(ones,), (twos,)], ranks=practice_process_groups)
+    run.results     # what `call` returned on each rank
+
+Each rank has the answer's global variables for itself, as a process has.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from labs_helpers.course.own_memory import OnEachRank, names_in
+from labs_helpers.course.verdict.copies import copied, expect_kept
+from labs_helpers.course.verdict.deadlocks import describe_deadlock
+from labs_helpers.course.verdict.errors import describe_error
+from labs_helpers.course.verdict.threads import one_thread
+from labs_helpers.course.verdict.wrong import Wrong
+from labs_helpers.practice import Deadlock, PracticeTimeout, RankFailed, practice
+from labs_helpers.practice.collective import Mismatch
+
+LIMIT_S = 5
+UNWAITED = "until its Wait returns, MPI may still read or write the buffer: keep what the call returns, and call Wait()"
+IN_ORDER = "print what each rank calls, in order"
+SHAPES = "print the shapes before that line"
+OF_SHAPES = r"ValueError|IndexError|[^\n]*(shape|size|dimension|out of range)"
+
+# Rows of a condition and its cause. A condition is a pattern that is searched in 'KIND: text' of a rank's error, or a
+# function of that text, of the answer and of the number of ranks; functions are tried first.
+Messages = Sequence[tuple[str | Callable[[str, Any, int], bool], str]]
+
+
+def on_practice_ranks(
+    case: str,
+    student: Any,
+    call: Callable[..., Any],
+    own: Sequence[tuple],
+    *,
+    ranks: Callable[..., Any],
+    errors: Messages = (),
+    messages: Messages = (),
+    stuck: str | Sequence[str] = (),
+    unwaited: str = UNWAITED,
+    kept: Sequence[str] = (),
+    copies: bool = True,
+    **settings: Any,
+) -> Any:
+    """Run `call(student, comm, *own[rank])` on as many practice ranks as `own` has entries; return the run.
+
+    ranks: `practice`, `practice_groups` or `practice_process_groups`, to which the settings go. errors: the causes of
+    this exercise's error messages, tried before `messages`, those of its lab. stuck: the cause where ranks wait for
+    each other or call different collectives. unwaited: the cause where a request is never waited for; '' allows it.
+    kept: names of the first arguments, which the answer must not change. copies: whether ranks get copies of `own`.
+
+    Raises Wrong for a deadlock, an error of a rank, a loop that does not end, a message that nobody receives, a request
+    that nobody waits for and a changed argument; a Wrong with a case that `call` raises passes as it is.
+    """
+    if ranks is practice:
+        settings["constants"] = _names(case, student)
+    given = [tuple(map(copied, arguments)) if copies else arguments for arguments in own]
+    entries = [[list(value) if isinstance(value, list) else None for value in arguments] for arguments in given]
+    answer = OnEachRank(student)
+
+    def on_rank(comm: Any, *place_and_own: Any) -> Any:
+        return call(answer, comm, *place_and_own[-1])
+
+    try:
+        with one_thread(), warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "`torch.distributed", FutureWarning)  # of names that 2.13 replaces
+            warnings.filterwarnings("ignore", "Full backward hook is firing", UserWarning)  # inputs need no gradient
+            run = ranks(on_rank, len(own), given, timeout=LIMIT_S, **settings)
+    except Deadlock as deadlock:
+        raise describe_deadlock(case, deadlock, stuck) from None
+    except RankFailed as failed:
+        raise _describe_failure(case, student, failed, len(own), (*errors, *messages), stuck) from None
+    except PracticeTimeout as error:
+        raise Wrong(case, str(error)) from None
+    for lost in getattr(run, "unreceived", ()):
+        journey = f"from rank {lost.source} to rank {lost.dest}, {lost.nbytes} bytes"
+        raise Wrong(case, f"a message {journey}, was sent and never received")
+    if unwaited and run.never_waited:
+        first, *others = run.never_waited
+        more = f" (and {len(others)} more)" if others else ""
+        raise Wrong(case, f"{first} is never waited for{more}", cause=unwaited)
+    for rank, values in enumerate(zip(own, given, entries, strict=True)):
+        expect_kept(case, rank, kept, *values)
+    return run
+
+
+def _names(case: str, student: Any) -> set[str]:
+    """All that an answer looks up. Raises Wrong if that is COMM_WORLD, which ranks that only send do not have."""
+    names = names_in(student)
+    if "COMM_WORLD" in names:
+        found = "MPI.COMM_WORLD is used: all the ranks that there are; the function is to work among those of comm"
+        raise Wrong(case, found, cause="COMM_WORLD in place of comm, which is handed over")
+    if "Request" in names:
+        from mpi4py import MPI  # noqa: F401  # the answer imports it, and has to find practice ranks' MPI.Request there
+    return names
+
+
+def _describe_failure(
+    case: str, student: Any, failed: RankFailed, size: int, table: Messages, stuck: str | Sequence[str]
+) -> Wrong:
+    """The error of a rank, with its cause by `table`: the engine's own causes are about kernels."""
+    if isinstance(error := failed.error, Wrong):
+        if error.case:
+            return error
+        return Wrong(case, f"rank {failed.rank} {error.found}", cause=error.causes, advice=error.advice)
+    found, differ = describe_error(student, error).found, isinstance(error, Mismatch)
+    fits = (
+        cause
+        for condition, cause in sorted(table, key=lambda row: not callable(row[0]))
+        if (condition(found, student, size) if callable(condition) else re.search(condition, found))
+    )
+    cause = (stuck if differ else "") or next(fits, "")
+    advice = IN_ORDER if differ else SHAPES if re.match(OF_SHAPES, found) else ""
+    return Wrong(case, f"rank {failed.rank} raised {found}", cause=cause, advice=advice)
