@@ -30,7 +30,7 @@ LIMIT_S = 5
 UNWAITED = "until its Wait returns, MPI may still read or write the buffer: keep what the call returns, and call Wait()"
 IN_ORDER = "print what each rank calls, in order"
 SHAPES = "print the shapes before that line"
-OF_SHAPES = r"ValueError|IndexError|[^\n]*(shape|size|dimension|out of range)"
+OF_SHAPES = r"IndexError|[^\n]*(shape|size|dimension|out of range|elements|axis|axes|array)"
 
 # Rows of a condition and its cause. A condition is a pattern that is searched in 'KIND: text' of a rank's error, or a
 # function of that text, of the answer and of the number of ranks; functions are tried first.
