@@ -7,7 +7,6 @@ from labs_helpers.course.verdict.errors import describe_error
 from labs_helpers.course.verdict.in_all import likely_in_all
 from labs_helpers.course.verdict.inputs import numbers, with_unit_stride
 from labs_helpers.course.verdict.kernel_trial import Run, run_watched
-from labs_helpers.course.verdict.messages import cause_of
 from labs_helpers.course.verdict.number import expect_is_number, is_number
 from labs_helpers.course.verdict.practice_ranks import on_practice_ranks
 from labs_helpers.course.verdict.real_ranks import on_real_ranks
@@ -24,7 +23,6 @@ __all__ = [
     "Run",
     "Truth",
     "Wrong",
-    "cause_of",
     "check_compiles",
     "check_tensor_cores",
     "compiled_for",

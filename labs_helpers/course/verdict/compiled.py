@@ -6,7 +6,8 @@ import torch
 
 from labs_helpers.compile.ahead_of_time import TARGETS, Compiled, CompileError, compile_all, job
 from labs_helpers.compile.launches import Launch
-from labs_helpers.course.verdict.messages import AT_COMPILE_TIME, cause_of
+from labs_helpers.course.verdict.messages import cause_of
+from labs_helpers.course.verdict.messages.triton import AT_COMPILE_TIME
 from labs_helpers.course.verdict.wrong import Wrong
 
 CASE = "compiled"

@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 
-from labs_helpers.course.verdict.rank_messages import ONE_RANK
 from labs_helpers.course.verdict.wrong import Wrong
 from labs_helpers.practice import Deadlock
 from labs_helpers.practice.mailbox import COLLECTIVE
+
+ONE_RANK = "some ranks call it and others do not: it stands in an if, or behind a return, that not all ranks reach"
 
 
 def describe_deadlock(case: str, deadlock: Deadlock, stuck: str | Sequence[str] = ()) -> Wrong:

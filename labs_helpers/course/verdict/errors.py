@@ -9,13 +9,17 @@ import traceback
 from labs_helpers.compile.source import plain, reachable
 from labs_helpers.course.meter import StrayAccess
 from labs_helpers.course.time_limit import TimeLimit
-from labs_helpers.course.verdict.messages import AT_RUN_TIME, cause_of
+from labs_helpers.course.verdict.messages import OUTSIDE_KERNELS, Errors, cause_of
+from labs_helpers.course.verdict.messages.triton import AT_RUN_TIME
 from labs_helpers.course.verdict.telltales import blind, telltales
 from labs_helpers.course.verdict.wrong import Wrong
 
 
-def describe_error(student, error: BaseException, case: str = "") -> Wrong:
-    """`error`, raised while the function `student` was tried in `case`, as a Wrong.
+def describe_error(student, error: BaseException, case: str = "", errors: Errors = ()) -> Wrong:
+    """Describe `error`, which the function `student` raised in `case`, as a Wrong with its likely cause.
+
+    errors: (pattern, cause) of messages that mean something particular in this exercise. They are looked for in the
+    message and the student's own line, and count before the causes that are true in any exercise.
 
     A Wrong without a cause gets what the kernel's text gives away, if anything; others stay as they are, but for what
     cannot be right whatever came out."""
@@ -35,7 +39,10 @@ def describe_error(student, error: BaseException, case: str = "") -> Wrong:
     text = text if len(text) <= 400 else f"{text[:120]} … {text[-120:]}"  # Triton prints whole blocks
     # The interpreter raises anew at each level: the innermost exception that passed the student's code has the line.
     line = next((line for link in chain if (line := _own_line(link, files))), "")
-    known = cause_of(text, AT_RUN_TIME, shapes=_dot_shapes(innermost)) if any(map(_in_kernel, chain)) else ""
+    if any(map(_in_kernel, chain)):
+        known = cause_of(text, AT_RUN_TIME, shapes=_dot_shapes(innermost))
+    else:
+        known = cause_of(text + line, errors) or cause_of(text, OUTSIDE_KERNELS)
     return Wrong(case, text + line, cause=telltales(student) or known)
 
 

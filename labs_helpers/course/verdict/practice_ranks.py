@@ -21,19 +21,19 @@ from labs_helpers.course.own_memory import OnEachRank, names_in
 from labs_helpers.course.verdict.copies import copied, expect_kept
 from labs_helpers.course.verdict.deadlocks import describe_deadlock
 from labs_helpers.course.verdict.errors import describe_error
+from labs_helpers.course.verdict.messages import mpi
 from labs_helpers.course.verdict.threads import one_thread
 from labs_helpers.course.verdict.wrong import Wrong
 from labs_helpers.practice import Deadlock, PracticeTimeout, RankFailed, practice
 from labs_helpers.practice.collective import Mismatch
 
 LIMIT_S = 5
-UNWAITED = "until its Wait returns, MPI may still read or write the buffer: keep what the call returns, and call Wait()"
 IN_ORDER = "print what each rank calls, in order"
 SHAPES = "print the shapes before that line"
 OF_SHAPES = r"IndexError|[^\n]*(shape|size|dimension|out of range|elements|axis|axes|array)"
 
-# Rows of a condition and its cause. A condition is a pattern that is searched in 'KIND: text' of a rank's error, or a
-# function of that text, of the answer and of the number of ranks; functions are tried first.
+# Rows of a condition and its cause. A condition is a pattern, as in `describe_error`, or a function of the text of the
+# error, of the answer and of the number of ranks; functions are tried first.
 Messages = Sequence[tuple[str | Callable[[str, Any, int], bool], str]]
 
 
@@ -47,7 +47,7 @@ def on_practice_ranks(
     errors: Messages = (),
     messages: Messages = (),
     stuck: str | Sequence[str] = (),
-    unwaited: str = UNWAITED,
+    unwaited: str = mpi.UNWAITED,
     kept: Sequence[str] = (),
     copies: bool = True,
     **settings: Any,
@@ -108,17 +108,15 @@ def _names(case: str, student: Any) -> set[str]:
 def _describe_failure(
     case: str, student: Any, failed: RankFailed, size: int, table: Messages, stuck: str | Sequence[str]
 ) -> Wrong:
-    """The error of a rank, with its cause by `table`: the engine's own causes are about kernels."""
+    """The error of a rank, with its cause by `table` or, where that has none, by what is true in any exercise."""
     if isinstance(error := failed.error, Wrong):
         if error.case:
             return error
         return Wrong(case, f"rank {failed.rank} {error.found}", cause=error.causes, advice=error.advice)
-    found, differ = describe_error(student, error).found, isinstance(error, Mismatch)
-    fits = (
-        cause
-        for condition, cause in sorted(table, key=lambda row: not callable(row[0]))
-        if (condition(found, student, size) if callable(condition) else re.search(condition, found))
-    )
-    cause = (stuck if differ else "") or next(fits, "")
+    functions = [row for row in table if callable(row[0])]
+    described = describe_error(student, error, errors=[row for row in table if row not in functions])
+    found, differ = described.found, isinstance(error, Mismatch)
+    fits = (cause for condition, cause in functions if condition(found, student, size))
+    cause = (stuck if differ else "") or next(fits, "") or described.causes
     advice = IN_ORDER if differ else SHAPES if re.match(OF_SHAPES, found) else ""
     return Wrong(case, f"rank {failed.rank} raised {found}", cause=cause, advice=advice)

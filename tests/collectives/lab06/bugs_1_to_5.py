@@ -673,7 +673,7 @@ BUGS = [
         "pairwise_alltoall",
         "columns for rows",
         [("send.reshape(size, -1)", "send.reshape(-1, size).T")],
-        "a transposed or strided view",
+        "a transposed or sliced view",
     ),
     (
         "pairwise_alltoall",

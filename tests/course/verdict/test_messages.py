@@ -1,15 +1,86 @@
-"""Each error message in the table is said by this Python, PyTorch and Triton, and its cause is found."""
+"""Each error message in the tables is said by this Python, NumPy, PyTorch and Triton, and its cause is found."""
 
+import numpy as np
 import pytest
 import torch
+import torch.distributed as dist
 import triton
 import triton.language as tl
 
 from labs_helpers.compile.launches import record_launches
 from labs_helpers.course.verdict import Truth, Wrong, compiled_for, describe_error, kernel_cases, run_watched
-from labs_helpers.course.verdict.messages import AT_COMPILE_TIME, AT_RUN_TIME
+from labs_helpers.course.verdict.messages import OUTSIDE_KERNELS, cause_of
+from labs_helpers.course.verdict.messages.triton import AT_COMPILE_TIME, AT_RUN_TIME
 
 X = torch.zeros(16, 16)
+ROW = torch.ones(3)
+LEAF = torch.nn.Parameter(torch.ones(2))
+
+
+def no_value_yet():
+    value += 1  # noqa: F821, F841
+
+
+def to_gradient(value):
+    LEAF.grad = value
+
+
+OUTSIDE = (  # what goes wrong, and how its cause begins
+    (no_value_yet, "that name has no value yet"),
+    (lambda: eval("nn.Linear(2, 2)", {}), "the import is missing"),
+    (lambda: [1, 2][: 2 / 2], "/ makes a float"),
+    (lambda: range(4 / 2), "/ makes a float"),
+    (lambda: 2 + (3,), "(n) is a number"),
+    (lambda: X.shape[0:1](0), "a tuple is no function"),
+    (lambda: reversed([1, 2])[0], "reversed() takes a list"),
+    (lambda: reversed(x for x in "ab"), "reversed() takes a list"),
+    (lambda: np.empty(2, 3), "np.empty takes the shape as one tuple"),
+    (lambda: np.empty(2, float, "C", 3, 4), "np.empty takes the shape as one tuple"),
+    (lambda: np.concatenate(np.ones(2), np.ones(2)), "an array stands where a single number belongs"),
+    (lambda: np.concatenate(np.ones(2), 0, axis=0), "an array stands where a single number belongs"),
+    (lambda: np.ones((2, 3)).transpose(0, 1, 2), "transpose takes as many axes"),
+    (lambda: max(ROW, ROW), "max, min, and, or"),
+    (lambda: X.T[:3].view(-1), "a tensor may be a transposed or sliced view"),
+    (lambda: torch.cat([torch.tensor(1.0), ROW]), "torch.cat puts"),
+    (lambda: torch.cat([X, X[:, :3]]), "torch.cat puts"),
+    (lambda: torch.cat([X, ROW]), "torch.cat puts"),
+    (lambda: torch.stack([ROW, X[0]]), "torch.stack takes tensors of one shape"),
+    (lambda: ROW.view(2, 2), "reshape, view and split keep"),
+    (lambda: ROW.split([1, 1]), "reshape, view and split keep"),
+    (lambda: LEAF.add_(1), "a parameter is written to while autograd watches"),
+    (lambda: to_gradient(ROW), "a .grad has its parameter's shape"),
+    (lambda: torch.zeros(3).scatter(0, torch.tensor([0]), ROW.double()), "scatter takes both tensors in one dtype"),
+    (lambda: X.max(-1) - 1, "t.max(-1) returns"),
+    (lambda: torch.mm(X, ROW), "dot takes vectors"),
+    (lambda: torch.bmm(X, X), "dot takes vectors"),
+    (lambda: torch.dot(X, ROW), "dot takes vectors"),
+    (lambda: float(ROW), "math's functions, float() and int() take one number"),
+    (lambda: dist.all_reduce(ROW), "group= is missing"),
+    (lambda: dist.all_reduce(1.0), "a collective takes a tensor"),
+    (lambda: dist.all_reduce(None), "p.grad is None"),
+    (lambda: dist.all_reduce(ROW, asynchronous=True), "the arguments are all_reduce"),
+    (lambda: None.wait(), "async_op=True returns a handle"),
+    (lambda: ROW.all_reduce(), "the functions are torch.distributed's"),
+)
+# What practice ranks say; the planted bugs of labs 06 to 09 and tests/data_parallel/practice make them say it.
+SAID = (
+    "BufferError: the buffer is not contiguous: shape (2,), strides (32,); send a copy",
+    "SendBufferOverwritten: send buffer overwritten: rank 0 changed element 0",
+    "ValueError: Allgather: send and recv share memory; receive into an array of its own",
+    "TypeError: rank 1 sent int64, rank 0 receives it as float64",
+    "TypeError: GroupComm.Allgather() missing 1 required positional argument: 'recvbuf'",
+    "Mismatch: rank 1 calls all_reduce where rank 0 calls broadcast",
+    "Mismatch: all_reduce: elements is 2 on rank 1 and 1 on rank 0",
+    "Mismatch: all_reduce: dtype is int64 on rank 1 and float32 on rank 0",
+    "Mismatch: broadcast: src is 1 on rank 1 and 0 on rank 0",
+    "TouchedTooEarly: rank 0 changed a tensor of all_reduce between its start and its wait()",
+    "ValueError: Must specify global_rank or group_rank",
+    "ValueError: Global rank 5 is not part of group <practice group of ranks 0, 1>",
+    "ValueError: all_reduce: tensors must be contiguous; this one has shape (2,), strides (2,)",
+    "RuntimeError: reduce_scatter_tensor: input has shape (4,); 2 ranks × output (1,)",
+    "TypeError: incompatible function arguments (arg0: Options) <practice group of ranks 0, 1>",
+    "TypeError: incompatible function arguments (arg0: Options) 'sum'",
+)
 
 
 @triton.jit
@@ -282,3 +353,26 @@ def test_at_compile_time(kernel, cause):
 
 def test_every_line_of_the_tables_is_tried():
     assert (len(AT_RUN_TIME), len(AT_COMPILE_TIME)) == (21, 4)
+    tried = {cause for broken, _ in OUTSIDE for cause in describe_error(broken, raised_by(broken)).causes}
+    tried |= {cause_of(text, OUTSIDE_KERNELS) for text in SAID}
+    assert tried == {cause for _, cause in OUTSIDE_KERNELS}
+
+
+def raised_by(broken) -> Exception:
+    try:
+        return broken()
+    except Exception as error:
+        return error
+
+
+@pytest.mark.parametrize(("broken", "cause"), OUTSIDE)
+def test_outside_of_kernels(broken, cause):
+    assert [said.startswith(cause) for said in describe_error(broken, raised_by(broken)).causes] == [True]
+
+
+def test_the_causes_of_an_exercise_count_first_and_see_the_student_s_line():
+    def answer():
+        return [1, 2][: 2 / 2]
+
+    errors = [(r"line \d+: return .* / ", "this one")]
+    assert describe_error(answer, raised_by(answer), errors=errors).causes == ("this one",)

@@ -8,8 +8,8 @@ import torch
 import torch.distributed as dist
 
 from labs_helpers.course.verdict import Wrong
+from labs_helpers.course.verdict.messages.distributed import UNWAITED
 from labs_helpers.course.verdict.practice_ranks import on_practice_ranks
-from labs_helpers.course.verdict.rank_messages import OF_PROCESS_GROUPS, UNWAITED
 from labs_helpers.practice.process_groups import practice_process_groups
 
 ROOT = "a broadcast names whose tensor it is"
@@ -22,7 +22,7 @@ def call(student, group, x):
 
 
 def on_process_groups(student, own, unwaited=UNWAITED, **settings):
-    settings |= {"ranks": practice_process_groups, "messages": OF_PROCESS_GROUPS}
+    settings |= {"ranks": practice_process_groups}
     return on_practice_ranks("a case", student, call, [(x,) for x in own], unwaited=unwaited, **settings)
 
 
@@ -66,7 +66,7 @@ MISTAKES = [
     (lambda x, g: dist.broadcast(x, group=g), "Must specify", ROOT),
     (lambda x, g: dist.broadcast(x, src=5, group=g), "Global rank 5", "src= and dst= are ranks of all processes"),
     (lambda x, g: dist.broadcast(x, src=dist.get_rank(g), group=g), "src is 1 on rank 1", "name one and the same root"),
-    (lambda x, g: dist.all_reduce(x[: 1 + dist.get_rank(g)], group=g), "elements is 2", "differ in size between ranks"),
+    (lambda x, g: dist.all_reduce(x[: 1 + dist.get_rank(g)], group=g), "elements is 2", "different sizes"),
     (lambda x, g: dist.all_reduce(x.to([x.dtype, torch.int64][dist.get_rank(g)]), group=g), "dtype is", "one dtype"),
     (lambda x, g: dist.reduce_scatter_tensor(x[:1].clone(), x, group=g), "input has shape (4,)", LENGTH),
     (lambda x, g: dist.all_gather_into_tensor(x.new_zeros(7), x, group=g), "output has shape (7,)", LENGTH),

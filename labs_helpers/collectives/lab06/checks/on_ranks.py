@@ -23,11 +23,9 @@ def has_a_row_per_rank(found: str, student, size: int) -> bool:
     return found.startswith("IndexError") and f"axis 0 with size {size}\n" in found
 
 
-CAUSES = (  # of a rank's error
+ERRORS = (  # pairs (pattern, cause), and one of a function
     (has_a_row_per_rank, ROUND),
     (r"^Truncated", OTHER_MESSAGE),
-    (r"^SendBufferOverwritten", "the same vector is sent and written; receive into a buffer of its own"),
-    (r"^BufferError", "a transposed or strided view; a message is one run of memory"),
     (r"^ValueError: (dest|source) is -1,", MINUS_ONE),
     (r"^ValueError: (dest|source) is ", ROUND),
     (r"^IndexError: list index", "the number of a chunk or of a rank goes round with % comm.size"),
@@ -35,10 +33,6 @@ CAUSES = (  # of a rank's error
         r"^ValueError: (operands could not be broadcast|could not broadcast|non-broadcastable)",
         "two vectors of different lengths meet: chunks may differ by one element, and a buffer for what arrives has to "
         "be as long as what it is reduced into",
-    ),
-    (
-        r"^TypeError: rank \d+ sent (?!float64)\w+, rank \d+ receives it as float64",
-        "np.empty(n) and np.zeros(n) are float64 whatever the vector holds; np.empty_like(…), or dtype=",
     ),
 )
 
@@ -54,7 +48,7 @@ def left(student, comm, *own) -> tuple:
     return own
 
 
-on_ranks = partial(on_practice_ranks, ranks=practice, messages=CAUSES, copies=False)
+on_ranks = partial(on_practice_ranks, ranks=practice, messages=ERRORS, copies=False)
 
 
 def unused(student, run: Practice, name: str = "recv") -> str:

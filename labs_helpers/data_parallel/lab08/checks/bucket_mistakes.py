@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
+from labs_helpers.course.verdict.messages.torch import SIZES_DIFFER
+
 
 def fill(
     parameters,
@@ -186,7 +188,7 @@ def _mistakes():
 MISTAKES = list(_mistakes())
 ERRORS = (
     (
-        r"Boolean value of Tensor|must match the size of tensor",
+        SIZES_DIFFER,
         (
             "`in`, == and index() compare tensors element by element; id(parameter), a dict or "
             "enumerate tell which one it is"
@@ -194,6 +196,4 @@ ERRORS = (
     ),
     (r"KeyError: torch\.", "the first parameter of a dtype finds no bucket yet"),
     (r"IndexError", "there is no bucket at first, and the list may be empty"),
-    (r"reversed|not reversible", "reversed() takes a list, and returns an iterator"),
-    (r"has no attribute 'nbytes'", "nbytes belongs to a parameter, not to a list of them"),
 )

@@ -11,6 +11,7 @@ import torch
 from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import Wrong, likely
 from labs_helpers.course.verdict.causes import still_possible
+from labs_helpers.course.verdict.messages.distributed import TOUCHED
 from labs_helpers.data_parallel.arrivals import Arrivals
 from labs_helpers.data_parallel.base import communication
 from labs_helpers.data_parallel.buckets import FlatBucket
@@ -31,11 +32,9 @@ CHANGED = (
     "gradients are changed before finish(): what is under way belongs to the all-reduce; clip the mean, after finish()"
 )
 ERRORS = (
-    (r"changed a tensor of .* between", EARLY),
+    (TOUCHED, EARLY),
     (r"negative|arrived twice", EARLY),
-    (r"context manager protocol", "no_sync is a function: with no_sync():"),
     (r"IndexError|pop from empty", "there may be one micro-batch alone"),
-    (r"has no attribute 'grad'|NoneType", "clip_grad_norm_ takes the parameters, and reads their .grad"),
 )
 
 

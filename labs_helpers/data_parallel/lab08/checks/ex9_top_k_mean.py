@@ -8,6 +8,7 @@ import torch
 
 from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import Wrong, likely
+from labs_helpers.course.verdict.messages.torch import INDEX_DTYPE, INDEX_OUTSIDE
 from labs_helpers.data_parallel.lab08.checks.on_ranks import on_ranks
 from labs_helpers.data_parallel.lab08.checks.top_k_mistakes import mistakes, run
 
@@ -30,20 +31,21 @@ DENSE = "the whole vector travels; the entries alone are to be sent"
 SAME = "the ranks add up in different orders; the order of the ranks is the same for all"
 ERRORS = (
     (
-        r"index_add_\(\): self|must have the same dtype|Index put requires|scatter\(\): Expected",
+        r"index_add_\(\): self|Index put requires",
         "values and flat have one dtype, and index_add_ takes int32 or int64 positions; flat[…] = takes int64",
     ),
     (
-        r"tensors used as indices must be long|expected.*dtype int64|index tensor|IndexError: tensors used",
+        INDEX_DTYPE,
         "positions of int32 are sent; as an index PyTorch may want int64: places.long()",
     ),
     (
-        r"IndexError: index out of range|index_add_.*out of|out of bounds",
+        INDEX_OUTSIDE,
         "positions are not those that were sent: they are read before wait(), or are not received on this rank",
     ),
-    (r"the list has \d+ tensors, the group", "how many ranks the group has: dist.get_world_size(group)"),
-    (r"different dtypes", "what is received has the dtype of what is sent: torch.empty_like"),
-    (r"Mismatch: \w+: elements", "every rank sends k entries; a threshold gives another number on each rank"),
+    (
+        r"^Mismatch: all_gather\w*: elements",
+        "every rank sends k entries; a threshold gives another number on each rank",
+    ),
     (r"selected index k out of range", "topk takes k of the whole vector, along its only dimension"),
 )
 

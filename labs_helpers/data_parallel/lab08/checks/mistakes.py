@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
 from typing import NamedTuple
 
-from labs_helpers.course.verdict import Wrong, cause_of, describe_error, likely
+from labs_helpers.course.verdict import Wrong, describe_error, likely
 
 
 class Case(NamedTuple):
@@ -37,8 +37,7 @@ def judge(
         try:
             found.append(call(*given))
         except Exception as error:
-            wrong = describe_error(student, error)
-            failed = Wrong(case.name, wrong.found, cause=cause_of(wrong.found, errors))
+            failed = describe_error(student, error, case.name, errors)
             break
         if given != case.arguments:
             found.pop()

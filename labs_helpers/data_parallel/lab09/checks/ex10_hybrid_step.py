@@ -7,6 +7,7 @@ from torch import nn
 
 from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import Wrong
+from labs_helpers.course.verdict.messages.distributed import GATHERED_SHAPE, SCATTERED_SHAPE
 from labs_helpers.data_parallel.lab09.checks.hybrid_mistakes import Setting
 from labs_helpers.data_parallel.lab09.checks.on_ranks import KINDS, on_ranks, step_once
 from labs_helpers.data_parallel.lab09.checks.tensors import expect_all, expect_tensor, numbers
@@ -17,8 +18,8 @@ ERRORS = (
         r"object of type '.*' has no len|object is not subscriptable",
         "gradients is an iterator: it can be gone through once",
     ),
-    (r"reduce_scatter_tensor: input has shape", "the gradient is cut among the ranks of a node, shard_group's"),
-    (r"all_gather_into_tensor: output has shape", "whole has the shards of one node's ranks, shard_group's"),
+    (SCATTERED_SHAPE, "the gradient is cut among the ranks of a node, shard_group's"),
+    (GATHERED_SHAPE, "whole has the shards of one node's ranks, shard_group's"),
     (r"StopIteration", "there may be one gradient alone"),
 )
 SGD, ADAMW = partial(torch.optim.SGD, lr=0.5), partial(torch.optim.AdamW, lr=0.1)

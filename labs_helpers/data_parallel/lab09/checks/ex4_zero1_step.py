@@ -7,6 +7,8 @@ from torch import nn
 
 from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import Wrong
+from labs_helpers.course.verdict.messages.distributed import GATHERED_SHAPE
+from labs_helpers.course.verdict.messages.torch import GRAD_SIZE
 from labs_helpers.data_parallel.lab09 import exercises
 from labs_helpers.data_parallel.lab09.checks.on_ranks import DTYPES, expect_sent, on_ranks, step_once
 from labs_helpers.data_parallel.lab09.checks.piece_mistakes import pieces_of
@@ -16,11 +18,10 @@ from labs_helpers.data_parallel.lab09.checks.tensors import expect_all, numbers
 ERRORS = (
     (DTYPES, "what whole and gradient are made of is not always float32: empty_like, or dtype=gradient.dtype"),
     (
-        r"gradient of size|has data of a different size",
+        GRAD_SIZE,
         "a tensor is one piece of the shard: its .grad is as large as it is, a part of what the reduce-scatter leaves",
     ),
-    (r"all_gather_into_tensor: output has", "output, then input: whole, and this rank's shard with all its padding"),
-    (r"step\(\) (missing|got|takes)", "optimizer.step() takes nothing"),
+    (GATHERED_SHAPE, "output, then input: whole, and this rank's shard with all its padding"),
 )  # fmt: skip
 SGD = partial(torch.optim.SGD, lr=0.125)
 DECAYED = partial(torch.optim.SGD, lr=0.25)

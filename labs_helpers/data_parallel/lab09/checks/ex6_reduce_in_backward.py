@@ -7,6 +7,7 @@ from torch import nn
 
 from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import Wrong
+from labs_helpers.course.verdict.messages.torch import GRAD_SIZE, SIZES_DIFFER
 from labs_helpers.data_parallel.lab09 import exercises
 from labs_helpers.data_parallel.lab09.checks.kept import CAUSE, bytes_kept, hooks_of
 from labs_helpers.data_parallel.lab09.checks.on_ranks import DTYPES, expect_sent, on_ranks, sent
@@ -24,15 +25,12 @@ ERRORS = (
         "a bucket is sent before all of its gradients are there: in a later pass the count has to begin anew",
     ),
     (r"TypeError: .*takes 0 positional|missing 1 required positional", "the hook is called with its parameter"),
-    (r"has no attribute 'wait'", "with async_op=True a collective returns a work; keep it, and wait in finish()"),
-    (r"Sizes of tensors must match|expects each tensor to be equal", "gradients are flattened before torch.cat"),
     (r"can't assign Variable as its own grad", "the result needs memory of its own: torch.empty_like(shards[number])"),
     (
-        r"must match the size of tensor",
+        SIZES_DIFFER,
         "a result and the .grad that it is added to differ in size: each bucket's result goes to its own shard",
     ),
-    (r"assign a gradient of size", "what comes is as large as its own bucket's shard: a part of the bucket"),
-    (r"zero-dimensional tensor|0-d tensor", "reshape(-1) makes a vector of a single number, too"),
+    (GRAD_SIZE, "what comes is as large as its own bucket's shard: a part of the bucket"),
 )
 CLEARED = "what an earlier pass has sent is added again: finish() has to forget what has arrived"
 ADVICE = "two ranks, one bucket of one parameter, two passes: what does each line leave in flat, mine and shards?"

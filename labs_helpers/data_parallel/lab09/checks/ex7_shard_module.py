@@ -7,6 +7,8 @@ from torch import nn
 
 from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import Wrong
+from labs_helpers.course.verdict.messages.distributed import SCATTERED_SHAPE
+from labs_helpers.course.verdict.messages.torch import INNER_SIZES, NO_MATRIX
 from labs_helpers.data_parallel.lab09 import exercises
 from labs_helpers.data_parallel.lab09.checks.hook_times import EARLY, FULL, Arrivals, sent_early
 from labs_helpers.data_parallel.lab09.checks.kept import CAUSE as KEPT
@@ -28,23 +30,20 @@ from labs_helpers.practice.process_groups import mark
 FREED = "whole.untyped_storage().resize_(0)"
 ERRORS = (
     (r"takes \d positional arguments? but \d (was|were) given", "hooks are called with the module and more: def f(*_)"),
-    (r"must be a matrix|expected .* matrix", "the parameters stay views of whole; it is whole's memory that goes"),
+    (NO_MATRIX, "the parameters stay views of whole; it is whole's memory that goes"),
     (
-        r"shapes cannot be multiplied",
+        INNER_SIZES,
         "what a forward hook returns, if not None, takes the place of the module's output, and what a forward pre-hook "
         "returns that of its input",
     ),
     (r"'NoneType' object is not callable", "a hook is given as it is, without brackets: they call it"),
-    (r"tuple index out of range", "dist.get_rank() without the group is the rank in the whole job"),
     (r"resize_\(\d+\):", "whole.nbytes is the size that whole has"),
     (r"A view was created in no_grad|A view of a leaf", "whole.data, or torch.no_grad(): autograd watches"),
-    (r"has no attribute 'wait'", "with async_op=True a collective returns a work; without, it has waited already"),
-    (r"Sizes of tensors must match", "gradients are flattened before torch.cat"),
     (
         r"does not require grad and does not have a grad_fn",
         "the module's parameters stay the ones that it computes with",
     ),
-    (r"reduce_scatter_tensor: input has shape", "the gradients need whole's padding behind them: n elements"),
+    (SCATTERED_SHAPE, "the gradients need whole's padding behind them: n elements"),
 )
 UPDATED = 0.75
 OLD = "what is gathered is as it was at the beginning: the optimizer changes shard, and shard is to be gathered"

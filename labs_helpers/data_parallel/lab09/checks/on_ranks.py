@@ -8,54 +8,29 @@ from functools import cache, partial
 import torch
 
 from labs_helpers.course.verdict import Wrong, on_practice_ranks
-from labs_helpers.course.verdict.rank_messages import OF_PROCESS_GROUPS, UNWAITED
+from labs_helpers.course.verdict.messages.distributed import NAMES_OF_RANKS, UNWAITED
 from labs_helpers.practice.process_groups import ProcessRun, practice_process_groups
 
 DTYPES = r"gradient with dtype|dtypes? .*(differ|match)|(float32|float64|Float|Double).*(float32|float64|Float|Double)"
-CAUSES = (  # of a rank's error
-    (r"^NameError: name '(rank|size|world_size)'", "dist.get_rank(group) and dist.get_world_size(group) know them"),
-    (r"^NameError: name '(torch|dist|nn)'", "the import is missing in your cell"),
+ERRORS = (  # pairs (pattern, cause); those of an exercise come before them
+    NAMES_OF_RANKS,
     (
         r"'NoneType' object has no attribute '(reshape|flatten|view|numel|clone|shape|ravel)'",
         "a .grad that is None: it was let go of before it was read, or has not come yet",
     ),
     (
-        r"'NoneType' object has no attribute '(copy_|add_|mul_|zero_|fill_)'|unsupported operand type\(s\) for \+=",
+        r"'NoneType' object has no attribute '(copy_|add_|mul_|zero_|fill_)'|operand .* for \+=: 'NoneType'",
         "a .grad is None until one is assigned: x.grad = …",
     ),
     (
         r"'NoneType' object has no attribute '(sqrt|item|sum|chunk)'",
         "a collective writes into its tensor and returns None",
     ),
-    (r"Expected parameter `tensor` of type", "a collective takes a tensor, not a number"),
     (r"tuple index out of range", "dist.get_rank() without the group is the rank in the whole job"),
-    (
-        r"reduce_scatter_tensor: input has shape",
-        "reduce_scatter_tensor(output, input): the input is as large as all outputs together, and there are as many as "
-        "the group has ranks",
-    ),
-    (
-        r"all_gather_into_tensor: output has shape",
-        "all_gather_into_tensor(output, input): the output is as large as all inputs together",
-    ),
-    (
-        r"leaf Variable that requires grad",
-        "autograd watches what is done to an nn.Parameter: .data, .detach() or torch.no_grad()",
-    ),
-    (r"view size is not compatible", "a gradient may be transposed in memory: reshape takes it, view does not"),
-    (r"assigned grad has data of a different size|can't assign a", "a .grad has the shape of its parameter"),
-    (r"unsupported operand type.*'NoneType'", "one of the two is None as long as nothing has come"),
-    (
-        r"UnboundLocalError|referenced before assignment|not associated with a value",
-        "a function inside another that assigns to a name has a variable of its own, unless it says nonlocal; a list "
-        "or an attribute can be changed",
-    ),
 )
 
 
-on_ranks = partial(
-    on_practice_ranks, ranks=practice_process_groups, messages=(*CAUSES, *OF_PROCESS_GROUPS), unwaited=UNWAITED
-)
+on_ranks = partial(on_practice_ranks, ranks=practice_process_groups, messages=ERRORS, unwaited=UNWAITED)
 
 
 @cache

@@ -2,34 +2,20 @@
 
 import torch
 
-from labs_helpers.tensor_parallel.lab07.checks.tensor_errors import CAUSES
+from labs_helpers.tensor_parallel.lab07.checks.tensor_errors import ERRORS as OF_GROUPS
 
 ROWS = "reshape goes through rows, whatever the strides are"
-FLAT = "torch.cat puts tensors of one dimension behind one another: reshape(-1) makes each of them so"
 ERRORS = (
     (r"x is written to", "in_place=True writes into what it is given; the gradients stay as they are"),
     (r"0-d tensor", "a gradient may be one number, of shape (): numel() counts its elements"),
-    (r"zero-dimensional tensor|Sizes of tensors must match|same number of dimensions", FLAT),
-    (r"stack expects each tensor", f"torch.stack takes tensors of one shape; {FLAT}"),
     (r"'list' object has no attribute|'list' and 'int'", "it is done to one tensor, not to a list of them"),
-    (r"'numpy.ndarray' object has no attribute", "it is done to a tensor: torch.from_numpy makes one of an array"),
-    (
-        r"expects split_sizes to sum",
-        "the sizes of the parts, numel() of each gradient, add up to the length of the vector of all gradients; one of "
-        "the two is another",
-    ),
-    (
-        r"is invalid for input of size",
-        "a part has as many elements as its gradient, numel(), and starts behind the last",
-    ),
     (r"setStorage", f"as_strided reads a part as if it lay in memory as the gradient does; {ROWS}"),
     (
         r"^IndexError: tuple index",
         "gradients have different numbers of dimensions, one has none: numel() and reshape(-1)",
     ),
-    (r"process group", "dp_group knows the ranks: dp_group.all_reduce(t)"),
     (r"name 'dp_(size|rank|comm|idx)'", "dp_group has rank and size"),
-    *CAUSES,
+    *OF_GROUPS,
 )
 _TWO = "an all_reduce does both, in one call"
 COSTLY = {

@@ -4,14 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from labs_helpers.course.verdict import Wrong, cause_of, describe_error
-
-WHOLE = "/ makes a float, even where nothing is left over; // makes an integer"
-ERRORS = (  # of any exercise; an exercise's own come before them
-    (r"slice indices must be integers|'float' object cannot be interpreted", WHOLE),
-    (r"^UnboundLocalError", "an if, or a chain of them, leaves a case out, in which that name gets no value"),
-    (r"^TypeError: .* missing \d+ required|takes \d+ positional", "the signature is the one in the docstring's cell"),
-)
+from labs_helpers.course.verdict import Wrong, describe_error
 
 
 def call(case: str, student, *arguments, errors: Sequence[tuple[str, str]] = ()):
@@ -19,6 +12,5 @@ def call(case: str, student, *arguments, errors: Sequence[tuple[str, str]] = ())
     try:
         return student(*arguments)
     except Exception as error:
-        # Not the engine's own causes, which are Triton's.
-        found = describe_error(student, error).found
-        raise Wrong(case, f"it raised {found}", cause=cause_of(found, (*errors, *ERRORS))) from error
+        wrong = describe_error(student, error, case, errors)
+        raise Wrong(case, f"it raised {wrong.found}", cause=wrong.causes) from error

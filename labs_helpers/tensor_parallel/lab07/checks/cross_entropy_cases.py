@@ -15,7 +15,7 @@ from labs_helpers.practice.groups import GroupRun
 from labs_helpers.tensor_parallel.lab07.checks.on_ranks import on_ranks
 from labs_helpers.tensor_parallel.lab07.checks.passes import Pass, watched
 from labs_helpers.tensor_parallel.lab07.checks.rank_group import group_of, place_of
-from labs_helpers.tensor_parallel.lab07.checks.tensor_errors import explained
+from labs_helpers.tensor_parallel.lab07.checks.tensor_errors import ERRORS, explained
 
 UNIT = 2.0**-24  # the largest relative error of one rounding in float32
 HUGE = 10_000.0
@@ -112,8 +112,8 @@ def run_tokens(case: Case, student: Callable, groups: list[Tokens], errors) -> G
     places = [place_of(rank, case.ranks, case.groups) for rank in range(case.ranks * case.groups)]
     own = [(case.groups, *_given(case, groups[group], place)) for group, place in places]
     sizes = {"batch": case.batch, "length": case.length, "V": case.vocabulary}
-    with explained(sizes | ({"V / p": case.vocabulary // case.ranks} if case.ranks > 1 else {}), errors):
-        return on_ranks(case.name, student, _on_rank, own)
+    with explained(sizes | ({"V / p": case.vocabulary // case.ranks} if case.ranks > 1 else {})):
+        return on_ranks(case.name, student, _on_rank, own, errors=(*errors, *ERRORS))
 
 
 def _given(case: Case, tokens: Tokens, place: int) -> tuple[Tensor, Tensor]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from labs_helpers.course.verdict.messages.torch import INDEX_DTYPE, INDEX_OUTSIDE, SIZES_DIFFER
 from labs_helpers.tensor_parallel.lab07.checks.cross_entropy_ways import Way
 
 NO_SHIFT = "exp overflows: subtract each token's largest logit of all ranks first"
@@ -13,28 +14,22 @@ OWN_SHIFT = "each rank subtracts its own largest logit, and such sums do not add
 ELSEWHERE = "a target of another rank has no row here: clamp finds it one, which must not count (a mask, then 0)"
 FROM_THE_END = "a target below this rank's part gives a negative row: in Python one of the last, counted from the end"
 
-ERRORS = (  # of messages, as in the engine's tables
+ERRORS = (  # pairs (pattern, cause)
     (
-        r"out of bounds|smaller than num_classes|must be non-negative",
-        "a target of another rank has no row in this rank's part: take any row for it (clamp), and let it not count",
-    ),
-    (r"same number of dimensions", "gather and scatter take an index of as many dimensions as logits: row[..., None]"),
-    (
-        r"xpected dtype int|must be long|LongTensor|torch.int64",
-        "a row is an int64, as targets are; a division by / makes a float of it",
-    ),
-    (
-        r"Boolean value of Tensor",
-        "tensors take (row >= 0) & (row < rows), with the brackets, and no and, or, not, if",
-    ),
-    (r"self.dtype to be equal to src.dtype", "scatter takes both tensors in one dtype: .to(…) one of them"),
-    (
-        r"must match the size of tensor",
+        SIZES_DIFFER,
         "(batch, length) meets (batch, length, V / p): [..., None] or keepdim=True gives the first a dimension of 1",
     ),
     (
-        r"can be converted to a scalar|to Python scalars|must be real number",
-        "math's functions take one number; torch has the same for tensors",
+        f"{INDEX_OUTSIDE}|smaller than num_classes|must be non-negative",
+        "a target of another rank has no row in this rank's part: take any row for it (clamp), and let it not count",
+    ),
+    (
+        r"Index tensor must have the same number",
+        "gather and scatter take an index of as many dimensions as logits: row[..., None]",
+    ),
+    (
+        INDEX_DTYPE,
+        "a row is an int64, as targets are; a division by / makes a float of it",
     ),
 )
 

@@ -5,8 +5,9 @@ from numbers import Integral
 
 from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import Wrong, likely
+from labs_helpers.course.verdict.messages.python import WHOLE
 from labs_helpers.tensor_parallel.lab07 import exercises
-from labs_helpers.tensor_parallel.lab07.checks.calls import WHOLE, call
+from labs_helpers.tensor_parallel.lab07.checks.calls import call
 from labs_helpers.tensor_parallel.lab07.checks.shapes_causes import Sizes, causes, clash, right_row
 
 LAYERS = ("fc_q", "fc_k", "fc_v", "fc_o", "fc_o, naive")

@@ -6,7 +6,7 @@ from numbers import Integral
 from typing import Any, NamedTuple
 
 from labs_helpers.course.verdict import Wrong, likely
-from labs_helpers.tensor_parallel.lab07.checks.calls import WHOLE
+from labs_helpers.course.verdict.messages.python import WHOLE
 from labs_helpers.tensor_parallel.lab07.checks.grid_causes import (
     SHARED,
     Grid,

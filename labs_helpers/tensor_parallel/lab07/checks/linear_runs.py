@@ -11,7 +11,7 @@ from labs_helpers.tensor_parallel.lab07.checks.linear_cases import OPERANDS, Cas
 from labs_helpers.tensor_parallel.lab07.checks.on_ranks import on_ranks
 from labs_helpers.tensor_parallel.lab07.checks.passes import Pass, watched
 from labs_helpers.tensor_parallel.lab07.checks.rank_group import group_of, place_of
-from labs_helpers.tensor_parallel.lab07.checks.tensor_errors import explained
+from labs_helpers.tensor_parallel.lab07.checks.tensor_errors import ERRORS, explained
 
 
 @dataclass
@@ -31,7 +31,7 @@ def run_layers(case: Case, student: Callable, groups: list[list[Layer]], sizes: 
     places = [place_of(rank, case.ranks, case.groups) for rank in range(case.ranks * case.groups)]
     own = [(case.groups, [operands_of(case, layer, place) for layer in groups[group]]) for group, place in places]
     with explained(sizes):
-        return on_ranks(case.name, student, _on_rank, own)
+        return on_ranks(case.name, student, _on_rank, own, errors=ERRORS)
 
 
 def two_parts(answer: Any) -> bool:

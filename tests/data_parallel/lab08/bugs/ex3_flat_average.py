@@ -97,7 +97,7 @@ BUGS: list = [
         "another order: they lie in memory|in another order",
     ),
     (NAME, "stack", [("torch.cat(", "torch.stack(")], "stack expects each tensor"),
-    (NAME, "cat of matrices", [("grad.reshape(-1) for grad", "grad for grad")], "reshape\\(-1\\) makes one"),
+    (NAME, "cat of matrices", [("grad.reshape(-1) for grad", "grad for grad")], "reshape\\(-1\\) makes each"),
     (
         NAME,
         "each by itself",

@@ -104,7 +104,7 @@ BUGS: list = [
         NAME,
         "synchronous, waited for",
         [(", async_op=True)", ")")],
-        "with async_op=True a collective|without async_op=True",
+        "without it the call itself waits",
     ),
     (NAME, "never waited", [(WAIT, "")], "is never waited for"),
     (NAME, "overwritten", [(ADD, "shard.grad = mine")], "the last pass alone"),

@@ -67,7 +67,7 @@ BUGS = [
         ),
         ("row 0 left out", [("row >= 0", "row > 0")], "the first row of each part is left out"),
         ("row V / p", [("row < rows", "row <= rows")], "row V / p is the next rank's"),
-        ("and", [("&", "and")], "is ambiguous(.|\n)*with the brackets"),
+        ("and", [("&", "and")], "is ambiguous(.|\n)*with brackets"),
         (
             "logits gathered",
             [

@@ -67,7 +67,7 @@ BUGS: list = [
         NAME,
         "what Allgather returns",
         [(ANSWER, "    return np.concatenate(mp_comm.Allgather(x), axis=2)\n")],
-        "missing 1 required positional argument(.|\n)*Allgather writes into its second argument",
+        "missing 1 required positional argument(.|\n)*write into their second argument",
     ),
     (
         NAME,
@@ -93,7 +93,7 @@ BUGS: list = [
         ],
         "Allgather of ranks 0, 1, 2, 3; the ranks of this model are 0, 1(.|\n)*COMM_WORLD",
     ),
-    (NAME, "float64 whatever x is", [(", x.dtype)", ")")], "send is float32, recv is float64(.|\n)*told x.dtype"),
+    (NAME, "float64 whatever x is", [(", x.dtype)", ")")], "send is float32, recv is float64(.|\n)*whatever is sent"),
     (
         NAME,
         "all in float64",

@@ -91,7 +91,12 @@ BUGS: list = [
         returns("output_grad.reshape(mp_size, *output_grad.shape[:2], part)[mp_group_idx].copy()"),
         "the rank's index comes first in that reshape",
     ),
-    (NAME, "a float for a width", [("// mp_size", "/ mp_size")], "slice indices must be integers(.|\n)*// an integer"),
+    (
+        NAME,
+        "a float for a width",
+        [("// mp_size", "/ mp_size")],
+        "slice indices must be integers(.|\n)*// makes an integer",
+    ),
     (
         NAME,
         "zeros in float64",

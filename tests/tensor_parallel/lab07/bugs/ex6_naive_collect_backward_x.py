@@ -123,7 +123,7 @@ BUGS: list = [
         NAME,
         "float64 whatever grad_x is",
         [(", grad_x.dtype)", ")")],
-        "recv is float64(.|\n)*np.empty and np.zeros make",
+        "recv is float64(.|\n)*whatever is sent",
     ),
     (
         NAME,

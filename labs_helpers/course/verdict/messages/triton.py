@@ -1,14 +1,8 @@
-"""Error messages of Python, PyTorch and Triton that beginners meet most, each with its likely cause.
-
-The first pattern that is found in 'KIND: text' counts. tests/course/verdict/test_messages.py makes each of them
-happen, so that a new Triton that says it otherwise is noticed.
-"""
-
-from __future__ import annotations
-
-import re
+"""Error messages of Triton's interpreter and of its compiler, each with its likely cause inside a kernel."""
 
 MEETING = "two blocks of different shapes meet; [:, None] makes a column of rows, [None, :] a row of columns."
+
+PRINTED = (r"is not string", 'print takes a text first inside a kernel: print("a", a), or tl.device_print("a", a).')
 
 # Raised while an answer runs.
 AT_RUN_TIME = (
@@ -41,7 +35,7 @@ AT_RUN_TIME = (
         "Triton has no tl.mean: tl.sum, divided by the number of elements that exist.",
     ),
     (r"axis .* out of bounds", "what tl.sum, tl.max and tl.min take second is an axis, counted from 0."),
-    (r"is not string", 'print takes a text first inside a kernel: print("a", a), or tl.device_print("a", a).'),
+    PRINTED,
     (r"grid_idx is None|outside of the scope", "the kernel is called without a grid: kernel[grid](…) starts it."),
     (r"'range' object has no", "range is for loops; a block of numbers inside a kernel is tl.arange(0, BLOCK)."),
     (
@@ -63,7 +57,7 @@ AT_RUN_TIME = (
 
 # Said by Triton's compiler of a kernel that ran in the interpreter.
 AT_COMPILE_TIME = (
-    (r"is not string", 'print takes a text first inside a kernel: print("a", a), or tl.device_print("a", a).'),
+    PRINTED,
     (
         r"NameError[^\n]*\Z",
         'a kernel may use only tl, its arguments and tl.constexpr; infinity is float("inf") there.',
@@ -78,8 +72,3 @@ AT_COMPILE_TIME = (
         "promotes it silently, a GPU does not.",
     ),
 )
-
-
-def cause_of(text: str, table, **details: str) -> str:
-    """The likely cause of an error message by `table`, '' where it has none. details: fill its {…}."""
-    return next((cause.format(**details) for pattern, cause in table if re.search(pattern, text)), "")
