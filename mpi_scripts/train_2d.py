@@ -20,8 +20,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from labs_helpers.launch import program  # noqa: E402
 from labs_helpers.launch.singleton import leave_nothing  # noqa: E402
 from labs_helpers.measure.study import keep  # noqa: E402
-from labs_helpers.tensor_parallel.training import cores, options  # noqa: E402
-from labs_helpers.tensor_parallel.training.settings import Refused  # noqa: E402
+from labs_helpers.training import cores, options  # noqa: E402
+from labs_helpers.training.settings import Refused  # noqa: E402
 
 
 def main() -> None:
@@ -42,7 +42,7 @@ def main() -> None:
 
 def train(comm) -> None:
     settings = options.parse(sys.argv[1:], __doc__, comm.size)
-    from labs_helpers.tensor_parallel.training.run import train
+    from labs_helpers.training.run import train
 
     report = train(comm, settings, say=lambda line: print(line, flush=True))
     cores_here = cores.count_cores(comm)

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from labs_helpers.data_parallel.accounting import DEFAULT, GB, STAGES, Part, states, total
-from labs_helpers.data_parallel.model_size import Model
-from labs_helpers.data_parallel.plan import Plan
+from labs_helpers.data_parallel.planner.accounting import DEFAULT, GB, STAGES, Part, states, total
+from labs_helpers.data_parallel.planner.model_size import Model
+from labs_helpers.data_parallel.planner.plan import Plan
+from labs_helpers.data_parallel.planner.zero3_against_tp import compare, crossing
 from labs_helpers.data_parallel.stacked_bars import FARTHEST, stacked_bars, titled
-from labs_helpers.data_parallel.zero3_against_tp import compare, crossing
 from labs_helpers.draw import figures
 from labs_helpers.draw.curves import predicted
 

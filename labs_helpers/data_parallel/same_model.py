@@ -9,8 +9,8 @@ from itertools import zip_longest
 import torch
 from torch import Tensor, nn
 
+from labs_helpers.communication.interface import Communication
 from labs_helpers.launch.stuck import name_ranks
-from labs_helpers.tensor_parallel.communication import Communication
 
 NOTHING = "nothing more"
 

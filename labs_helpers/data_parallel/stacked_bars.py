@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from labs_helpers.data_parallel.accounting import GB
+from labs_helpers.data_parallel.planner.accounting import GB
 from labs_helpers.draw import figures
 
 COLORS = {  # in the order in which they are stacked

@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from labs_helpers.tensor_parallel.communication import Communication
+from labs_helpers.communication.interface import Communication
 from labs_helpers.tensor_parallel.cross_entropy import vocabulary_parallel_cross_entropy
 from labs_helpers.tensor_parallel.layers import (
     SEQUENCE,

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from labs_helpers.tensor_parallel.communication import ring_bytes, ring_messages
+from labs_helpers.communication.interface import ring_bytes, ring_messages
 from labs_helpers.transformer.config import TransformerConfig
 from labs_helpers.transformer.counts import parameters
 

@@ -13,11 +13,11 @@ def race(comm):
 
     import torch
 
+    from labs_helpers.communication import torch_distributed as torch_communication
     from labs_helpers.data_parallel.race.__main__ import measure, table
     from labs_helpers.data_parallel.race.candidates import HEATS, Candidate
     from labs_helpers.data_parallel.race.setting import Setting
     from labs_helpers.data_parallel.race.wrappers import OURS, alone
-    from labs_helpers.tensor_parallel import torch_communication
     from labs_helpers.transformer.config import SIZES
 
     torch_communication.start(comm, "gloo")

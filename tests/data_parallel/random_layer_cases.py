@@ -103,8 +103,8 @@ def trained(kind, options, seed, comm):
     """The largest error of this rank's weights after the steps."""
     import torch
 
-    from labs_helpers.tensor_parallel.gradients import GradientAverage
-    from labs_helpers.tensor_parallel.torch_communication import TorchCommunication
+    from labs_helpers.communication.gradient_average import GradientAverage
+    from labs_helpers.communication.torch_distributed import TorchCommunication
 
     group = models.group_of(comm, RANKS)
     model = make_model()

@@ -4,15 +4,15 @@ import pytest
 import torch
 from torch import nn
 
-from labs_helpers.data_parallel.bucketed import BucketedDDP
+from labs_helpers.communication.practice import PracticeCommunication
 from labs_helpers.data_parallel.compression.int8 import Int8, dequantise, quantise
 from labs_helpers.data_parallel.compression.packing import pack, unpack
 from labs_helpers.data_parallel.compression.power_sgd import PowerSGD
 from labs_helpers.data_parallel.compression.top_k import TopK
-from labs_helpers.data_parallel.flat import FlatDDP
-from labs_helpers.data_parallel.hook import average
+from labs_helpers.data_parallel.ddp.bucketed import BucketedDDP
+from labs_helpers.data_parallel.ddp.flat import FlatDDP
+from labs_helpers.data_parallel.ddp.hook import average
 from labs_helpers.practice.groups import practice_groups
-from labs_helpers.tensor_parallel.practice import PracticeCommunication
 
 ROWS, COLUMNS = 6, 8
 HOOKS = {"top-k": TopK, "int8": Int8, "PowerSGD": PowerSGD}

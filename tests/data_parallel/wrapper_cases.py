@@ -20,8 +20,8 @@ def connect(comm):
     """Once per process: gloo, and the groups."""
     import torch.distributed as dist
 
-    from labs_helpers.data_parallel.nccl_group import new_overlapping_group
-    from labs_helpers.tensor_parallel import torch_communication
+    from labs_helpers.communication import torch_distributed as torch_communication
+    from labs_helpers.data_parallel.ddp.nccl_group import new_overlapping_group
 
     torch_communication.start(comm, "gloo")
     for division, groups in DIVISIONS.items():
@@ -33,10 +33,10 @@ def connect(comm):
 
 
 def wrap(name, module, group, **options):
-    from labs_helpers.data_parallel.bucketed import BucketedDDP
-    from labs_helpers.data_parallel.flat import FlatDDP
-    from labs_helpers.data_parallel.naive import NaiveDDP
-    from labs_helpers.data_parallel.overlapped import OverlappedDDP
+    from labs_helpers.data_parallel.ddp.bucketed import BucketedDDP
+    from labs_helpers.data_parallel.ddp.flat import FlatDDP
+    from labs_helpers.data_parallel.ddp.naive import NaiveDDP
+    from labs_helpers.data_parallel.ddp.overlapped import OverlappedDDP
 
     small = {"bucket_mb": 300 / 2**20, "first_bucket_mb": 100 / 2**20}
     make, settings = {

@@ -9,6 +9,18 @@ from labs_helpers.labs import LABS, ROOT
 from labs_helpers.launch.process import run
 
 FOUNDATIONS = ["launch", "measure", "compile", "draw", "practice", "course"]  # each may use those before it
+# Each library may use those before it; the training of labs 07 and later is of models that may be cut into parts.
+LIBRARIES = [
+    "first_kernels",
+    "gemm",
+    "attention",
+    "transformer",
+    "collectives",
+    "communication",
+    "tensor_parallel",
+    "training",
+    "data_parallel",
+]
 OFFICES = ["authoring", "grading"]  # of maintainers and instructors: they see everything, and nobody sees them
 HOUSE = ROOT / "labs_helpers"
 FILES = sorted(path for path in HOUSE.rglob("*.py") if "skeleton" not in path.parts)
@@ -57,7 +69,8 @@ def points_up(importer: str, imported: str) -> bool:
     if room in FOUNDATIONS:
         return other not in FOUNDATIONS or FOUNDATIONS.index(other) > FOUNDATIONS.index(room)
     if lab_of(importer) is None:  # a library
-        return other == "course" or lab_of(imported) is not None
+        above = room in LIBRARIES and other in LIBRARIES and LIBRARIES.index(other) > LIBRARIES.index(room)
+        return above or other == "course" or lab_of(imported) is not None
     return lab_of(imported) is not None and other != room  # a lab may use its own topic's labs
 
 
@@ -70,10 +83,16 @@ def test_no_arrow_points_up():
     ] == []
 
 
+def test_every_library_has_its_place_in_the_order():
+    rooms = {module(path).split(".")[0] for path in FILES if path.parent != HOUSE}
+    assert rooms == {*FOUNDATIONS, *LIBRARIES, *OFFICES}
+
+
 def test_an_arrow_that_points_up_is_seen():
     assert points_up("gemm.plan", "gemm.lab02.exercises") and points_up("gemm.study", "course.exercise")
     assert points_up("measure.results", "course") and points_up("measure.machine", "compile.source")
     assert points_up("gemm.lab02.checks", "attention.lab04.exercises")
+    assert points_up("communication.buckets", "data_parallel.ddp.base") and points_up("gemm.plan", "transformer.model")
     assert points_up("course.exercise", "grading.verdict") and points_up("grading.verdict", "gemm.lab02.checks")
     assert not points_up("grading.verdict", "grading.marks")
     assert not points_up("grading.reading.submission", "course.stub")

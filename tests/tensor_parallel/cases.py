@@ -49,8 +49,8 @@ def against_unsharded(config, dtype_name, way, tp, options, comm):
     """Errors of the loss, the gradients and the state gathered back; what was sent, and what the formula says."""
     import torch
 
+    from labs_helpers.communication.gradient_average import GradientAverage
     from labs_helpers.tensor_parallel import traffic
-    from labs_helpers.tensor_parallel.gradients import GradientAverage
     from labs_helpers.tensor_parallel.parallel_transformer import ParallelTransformer
     from labs_helpers.tensor_parallel.sharded_gradients import clip_gradients, sum_partial_gradients
     from labs_helpers.tensor_parallel.state import gather_state
@@ -105,7 +105,7 @@ def freed(comm):
     gradients."""
     import torch
 
-    from labs_helpers.tensor_parallel.gradients import GradientAverage
+    from labs_helpers.communication.gradient_average import GradientAverage
     from labs_helpers.tensor_parallel.parallel_transformer import ParallelTransformer
     from labs_helpers.transformer.model import Transformer
 
@@ -203,7 +203,7 @@ def training_on_two_layouts(comm):
     import torch
     import torch.nn.functional as F
 
-    from labs_helpers.tensor_parallel.gradients import GradientAverage
+    from labs_helpers.communication.gradient_average import GradientAverage
     from labs_helpers.tensor_parallel.parallel_transformer import ParallelTransformer
     from labs_helpers.tensor_parallel.sharded_gradients import clip_gradients
     from labs_helpers.tensor_parallel.state import gather_state, slice_state

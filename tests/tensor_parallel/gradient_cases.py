@@ -26,7 +26,7 @@ def mean_gradients(way, overlap, comm):
     """Over three steps: the largest error; buckets started before the first layer's gradient arrived; copies kept."""
     import torch
 
-    from labs_helpers.tensor_parallel.gradients import GradientAverage
+    from labs_helpers.communication.gradient_average import GradientAverage
 
     _, across = on_ranks.groups(comm, way, comm.size // 2)
     mine, whole = model(), model()
@@ -57,7 +57,7 @@ def accumulated(comm):
     """Error after two micro-batches; calls during the first; error where a rank did not use a layer; messages."""
     import torch
 
-    from labs_helpers.tensor_parallel.gradients import GradientAverage
+    from labs_helpers.communication.gradient_average import GradientAverage
 
     _, across = on_ranks.groups(comm, "own", comm.size // 2)
     mine, whole = model(tied=False), model(tied=False)

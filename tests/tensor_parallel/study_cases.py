@@ -82,7 +82,8 @@ def gpu_race(comm):
     import torch
     import torch.distributed as dist
 
-    from labs_helpers.tensor_parallel import gpu_race, torch_communication
+    from labs_helpers.communication import torch_distributed as torch_communication
+    from labs_helpers.tensor_parallel import gpu_race
 
     if not dist.is_initialized():
         torch_communication.start(comm, "gloo")

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from labs_helpers.data_parallel.buckets import fill_buckets
+from labs_helpers.communication.buckets import fill_buckets
 from tests.tensor_parallel import gradient_cases
 from tests.tensor_parallel import ranks as on_ranks
 

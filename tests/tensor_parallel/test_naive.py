@@ -27,7 +27,7 @@ def _good(result, *inputs):
 
 def _compare(comm):
     """Everything that differs from the whole array's slices."""
-    from labs_helpers.tensor_parallel.own_collectives import OwnCollectives
+    from labs_helpers.communication.own_collectives import OwnCollectives
 
     wrong = []
     rank, size = comm.rank, comm.size
@@ -63,7 +63,7 @@ def test_collects_equal_slices_of_the_whole(by_rank, ranks):
 
 def _fc_o(comm):
     """fc_o split on its output, forward and backward: errors against the whole layer, and the bytes sent both ways."""
-    from labs_helpers.tensor_parallel.own_collectives import OwnCollectives
+    from labs_helpers.communication.own_collectives import OwnCollectives
 
     group, rank, size = OwnCollectives(comm), comm.rank, comm.size
     random = np.random.default_rng(0)  # the same on every rank

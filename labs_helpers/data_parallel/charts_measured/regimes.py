@@ -9,7 +9,7 @@ import pandas
 from matplotlib.figure import Figure
 
 from labs_helpers.data_parallel.charts_measured.looks import new_figure
-from labs_helpers.data_parallel.step_time import amdahl
+from labs_helpers.data_parallel.planner.step_time import amdahl
 from labs_helpers.data_parallel.study.records import links, select
 from labs_helpers.data_parallel.study.tables import FASTER, SHARE, regime_table
 from labs_helpers.draw import figures

@@ -9,8 +9,8 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import Tensor
 
-from labs_helpers.data_parallel.buckets import FlatBucket
-from labs_helpers.tensor_parallel.communication import Communication, Request
+from labs_helpers.communication.buckets import FlatBucket
+from labs_helpers.communication.interface import Communication, Request
 
 Exchange = Generator[Request, None, tuple[Tensor, Tensor]]
 

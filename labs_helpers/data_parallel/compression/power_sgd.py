@@ -10,9 +10,9 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import Tensor
 
-from labs_helpers.data_parallel.buckets import FlatBucket, memory_order
+from labs_helpers.communication.buckets import FlatBucket, memory_order
+from labs_helpers.communication.interface import Communication
 from labs_helpers.data_parallel.compression.compressed import Compressed, Exchange
-from labs_helpers.tensor_parallel.communication import Communication
 
 
 class PowerSGD(Compressed):

@@ -5,10 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from labs_helpers.data_parallel.buckets import FlatBucket
+from labs_helpers.communication.buckets import FlatBucket
+from labs_helpers.communication.interface import Communication
 from labs_helpers.data_parallel.compression.compressed import Compressed, Exchange
 from labs_helpers.data_parallel.compression.packing import pack, unpack
-from labs_helpers.tensor_parallel.communication import Communication
 
 
 class TopK(Compressed):

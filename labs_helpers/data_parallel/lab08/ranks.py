@@ -19,7 +19,7 @@ def join():
     import torch.distributed as dist
     from mpi4py import MPI
 
-    from labs_helpers.tensor_parallel.torch_communication import start
+    from labs_helpers.communication.torch_distributed import start
 
     comm = MPI.COMM_WORLD
     on_gpus = torch.cuda.device_count() >= comm.size

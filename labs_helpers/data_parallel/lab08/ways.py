@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 
-from labs_helpers.data_parallel.buckets import MEGABYTE, trained_parameters
+from labs_helpers.communication.buckets import MEGABYTE, trained_parameters
 from labs_helpers.data_parallel.study.records import ALONE
 from labs_helpers.data_parallel.study.task import Options, Record, Task
 from labs_helpers.data_parallel.study.turns import race

@@ -11,7 +11,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from labs_helpers.data_parallel.nccl_group import new_overlapping_group
+from labs_helpers.data_parallel.ddp.nccl_group import new_overlapping_group
 from labs_helpers.transformer.attentions import ATTENTIONS
 from labs_helpers.transformer.config import TransformerConfig
 from labs_helpers.transformer.model import Transformer

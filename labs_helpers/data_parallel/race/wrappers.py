@@ -7,11 +7,11 @@ from typing import Any
 import torch
 from torch.nn.parallel import DistributedDataParallel
 
-from labs_helpers.data_parallel.base import DDP
-from labs_helpers.data_parallel.bucketed import BucketedDDP
-from labs_helpers.data_parallel.flat import FlatDDP
-from labs_helpers.data_parallel.naive import NaiveDDP
-from labs_helpers.data_parallel.overlapped import OverlappedDDP
+from labs_helpers.data_parallel.ddp.base import DDP
+from labs_helpers.data_parallel.ddp.bucketed import BucketedDDP
+from labs_helpers.data_parallel.ddp.flat import FlatDDP
+from labs_helpers.data_parallel.ddp.naive import NaiveDDP
+from labs_helpers.data_parallel.ddp.overlapped import OverlappedDDP
 from labs_helpers.data_parallel.race.setting import Setting, Step, priority_group
 
 OURS, THEIRS, ALONE = "ours", "PyTorch", "no synchronisation"

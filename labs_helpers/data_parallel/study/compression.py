@@ -9,11 +9,11 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-from labs_helpers.data_parallel.bucketed import BucketedDDP
 from labs_helpers.data_parallel.compression.int8 import Int8
 from labs_helpers.data_parallel.compression.power_sgd import PowerSGD
 from labs_helpers.data_parallel.compression.top_k import TopK
-from labs_helpers.data_parallel.hook import CommunicationHook, average
+from labs_helpers.data_parallel.ddp.bucketed import BucketedDDP
+from labs_helpers.data_parallel.ddp.hook import CommunicationHook, average
 from labs_helpers.data_parallel.study.replicas import Replica
 from labs_helpers.data_parallel.study.task import Record, Task, gathered
 from labs_helpers.data_parallel.study.turns import ALONE, race

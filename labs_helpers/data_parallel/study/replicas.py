@@ -10,17 +10,17 @@ from typing import Any
 import torch
 from torch.nn.parallel import DistributedDataParallel
 
-from labs_helpers.data_parallel.base import DDP
-from labs_helpers.data_parallel.bucketed import BucketedDDP
-from labs_helpers.data_parallel.buckets import FlatBucket
-from labs_helpers.data_parallel.flat import FlatDDP
-from labs_helpers.data_parallel.hook import CommunicationHook, average
-from labs_helpers.data_parallel.naive import NaiveDDP
-from labs_helpers.data_parallel.overlapped import OverlappedDDP
+from labs_helpers.communication.buckets import FlatBucket
+from labs_helpers.communication.torch_distributed import TorchCommunication
+from labs_helpers.data_parallel.ddp.base import DDP
+from labs_helpers.data_parallel.ddp.bucketed import BucketedDDP
+from labs_helpers.data_parallel.ddp.flat import FlatDDP
+from labs_helpers.data_parallel.ddp.hook import CommunicationHook, average
+from labs_helpers.data_parallel.ddp.naive import NaiveDDP
+from labs_helpers.data_parallel.ddp.overlapped import OverlappedDDP
 from labs_helpers.data_parallel.study.held import plain_bytes
 from labs_helpers.data_parallel.study.task import Task
 from labs_helpers.data_parallel.study.turns import ALONE
-from labs_helpers.tensor_parallel.torch_communication import TorchCommunication
 
 TORCH = "DistributedDataParallel"
 WRAPPERS = (ALONE, "naive", "flat", "overlapped", "bucketed", TORCH)

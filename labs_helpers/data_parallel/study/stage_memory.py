@@ -10,10 +10,10 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-from labs_helpers.data_parallel.accounting import states
-from labs_helpers.data_parallel.buckets import MEGABYTE
-from labs_helpers.data_parallel.memory import Buffers, step_memory
-from labs_helpers.data_parallel.model_size import Model
+from labs_helpers.communication.buckets import MEGABYTE
+from labs_helpers.data_parallel.planner.accounting import states
+from labs_helpers.data_parallel.planner.memory import Buffers, step_memory
+from labs_helpers.data_parallel.planner.model_size import Model
 from labs_helpers.data_parallel.study.replicas import Replica
 from labs_helpers.data_parallel.study.stages import Sharded
 from labs_helpers.data_parallel.study.task import Record, Task, gathered

@@ -9,6 +9,7 @@ import torch
 from torch.distributed.fsdp import CPUOffloadPolicy, OffloadPolicy, fully_shard
 from torch.distributed.optim import ZeroRedundancyOptimizer
 
+from labs_helpers.communication.torch_distributed import TorchCommunication
 from labs_helpers.data_parallel.study.held import plain_bytes
 from labs_helpers.data_parallel.study.replicas import TORCH, wrap
 from labs_helpers.data_parallel.study.task import Task
@@ -18,7 +19,6 @@ from labs_helpers.data_parallel.zero.optimizer import ShardedOptimizer
 from labs_helpers.data_parallel.zero.stage1 import ZeRO1
 from labs_helpers.data_parallel.zero.stage2 import ZeRO2
 from labs_helpers.data_parallel.zero.stage3 import ZeRO3
-from labs_helpers.tensor_parallel.torch_communication import TorchCommunication
 
 OURS: dict[str, tuple[type[ShardedOptimizer], dict[str, Any]]] = {
     "ZeRO-1": (ZeRO1, {}),

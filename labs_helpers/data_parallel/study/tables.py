@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pandas
 
 from labs_helpers.collectives.cost_model import BUS_FACTOR, fit
-from labs_helpers.data_parallel.step_time import amdahl, overlap_bound
+from labs_helpers.data_parallel.planner.step_time import amdahl, overlap_bound
 from labs_helpers.data_parallel.study.records import ALONE, SETTING, select
 
 OVERLAPPING = ("overlapped", "bucketed", "DistributedDataParallel")

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from labs_helpers.data_parallel.buckets import MEGABYTE
+from labs_helpers.communication.buckets import MEGABYTE
 from labs_helpers.data_parallel.race.setting import Setting
 from labs_helpers.transformer.config import SIZES, TransformerConfig
 from labs_helpers.transformer.counts import parameters

@@ -9,12 +9,12 @@ import torch.distributed as dist
 from torch import Tensor
 from torch.nn.parallel import DistributedDataParallel
 
+from labs_helpers.communication.interface import Request
+from labs_helpers.communication.torch_distributed import TorchCommunication
 from labs_helpers.data_parallel.study.replicas import WRAPPERS, Replica
 from labs_helpers.data_parallel.study.task import Record, Task, gathered
 from labs_helpers.data_parallel.study.turns import WARM_UP, take
 from labs_helpers.measure.trace import Event
-from labs_helpers.tensor_parallel.communication import Request
-from labs_helpers.tensor_parallel.torch_communication import TorchCommunication
 
 TAKEN = 5  # steps, of which the median one is kept
 GAP_US = 300.0  # between two kernels that are drawn as one: launches of a traced step come late

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from labs_helpers.data_parallel.bucketed import BucketedDDP
+from labs_helpers.data_parallel.ddp.bucketed import BucketedDDP
 from labs_helpers.data_parallel.study.replicas import TORCH, WRAPPERS, Replica
 from labs_helpers.data_parallel.study.task import Record, Task
 from labs_helpers.data_parallel.study.turns import ALONE, race, take

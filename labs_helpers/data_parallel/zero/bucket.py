@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from labs_helpers.communication.interface import Request
 from labs_helpers.data_parallel.zero.collectives import FlatCommunication
 from labs_helpers.data_parallel.zero.owned import Owned, empty_beside
 from labs_helpers.data_parallel.zero.partition import Layout
-from labs_helpers.tensor_parallel.communication import Request
 
 
 @dataclass(frozen=True)

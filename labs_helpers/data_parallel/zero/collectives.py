@@ -7,8 +7,8 @@ from typing import Any
 import torch.distributed as dist
 from torch import Tensor
 
-from labs_helpers.tensor_parallel.communication import Done, Request
-from labs_helpers.tensor_parallel.torch_communication import TorchCommunication, _all_gather, _reduce_scatter, _Started
+from labs_helpers.communication.interface import Done, Request
+from labs_helpers.communication.torch_distributed import TorchCommunication, _all_gather, _reduce_scatter, _Started
 
 
 class FlatCommunication(TorchCommunication):

@@ -14,8 +14,8 @@ from weakref import WeakKeyDictionary, WeakSet
 import torch
 from torch import nn
 
+from labs_helpers.communication.interface import Request
 from labs_helpers.data_parallel.zero.bucket import Bucket
-from labs_helpers.tensor_parallel.communication import Request
 
 
 class ParameterGather:

@@ -11,8 +11,8 @@ import torch
 from torch import nn
 from torch.utils.hooks import RemovableHandle
 
+from labs_helpers.communication.weak_hooks import WeakHook, check_unhooked
 from labs_helpers.data_parallel.same_model import require_same_model
-from labs_helpers.data_parallel.weak_hooks import WeakHook, check_unhooked
 from labs_helpers.data_parallel.zero.bucket import Bucket, Settings
 from labs_helpers.data_parallel.zero.collectives import FlatCommunication
 from labs_helpers.data_parallel.zero.elementwise import check_elementwise

@@ -6,9 +6,9 @@ from collections import deque
 
 import torch
 
+from labs_helpers.communication.interface import Communication
 from labs_helpers.data_parallel.same_model import first_difference
 from labs_helpers.data_parallel.zero.unit import Unit
-from labs_helpers.tensor_parallel.communication import Communication
 
 
 class Order:

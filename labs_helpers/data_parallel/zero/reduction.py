@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from torch import Tensor
 
+from labs_helpers.communication.interface import Request
 from labs_helpers.data_parallel.zero.bucket import Bucket
 from labs_helpers.data_parallel.zero.collectives import FlatCommunication
-from labs_helpers.tensor_parallel.communication import Request
 
 
 class UnderWay(NamedTuple):

@@ -12,9 +12,9 @@ from typing import Any
 
 from torch import nn
 
-from labs_helpers.data_parallel.base import broadcast
-from labs_helpers.data_parallel.buckets import MEGABYTE, fill_buckets
-from labs_helpers.data_parallel.weak_hooks import hook_gradient
+from labs_helpers.communication.buckets import MEGABYTE, fill_buckets
+from labs_helpers.communication.weak_hooks import hook_gradient
+from labs_helpers.data_parallel.ddp.base import broadcast
 from labs_helpers.data_parallel.zero.bucket import Bucket
 from labs_helpers.data_parallel.zero.gather import ParameterGather
 from labs_helpers.data_parallel.zero.optimizer import ShardedOptimizer

@@ -17,8 +17,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from labs_helpers.data_parallel.base import broadcast
-from labs_helpers.data_parallel.weak_hooks import WeakHook, hook_gradient
+from labs_helpers.communication.weak_hooks import WeakHook, hook_gradient
+from labs_helpers.data_parallel.ddp.base import broadcast
 from labs_helpers.data_parallel.zero.autograd_hooks import after_backward, before_backward, in_backward
 from labs_helpers.data_parallel.zero.optimizer import ShardedOptimizer
 from labs_helpers.data_parallel.zero.order import Order

@@ -8,10 +8,10 @@ from contextlib import contextmanager
 import torch
 from torch import nn
 
+from labs_helpers.communication.interface import Request
 from labs_helpers.data_parallel.zero.bucket import Bucket, Settings
 from labs_helpers.data_parallel.zero.collectives import FlatCommunication
 from labs_helpers.data_parallel.zero.offload import CopyStream
-from labs_helpers.tensor_parallel.communication import Request
 
 
 class Unit:

@@ -11,10 +11,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from labs_helpers.communication.practice import PracticeCommunication
 from labs_helpers.grading.hidden import hidden, kept, normal
 from labs_helpers.grading.hidden.ranks import LIMIT_S, hidden_on_ranks, names_of
 from labs_helpers.practice.groups import GroupRun, practice_groups
-from labs_helpers.tensor_parallel.practice import PracticeCommunication
 
 Function = Callable[..., Any]
 LAYERS = ("fc_q", "fc_k", "fc_v", "fc_o")

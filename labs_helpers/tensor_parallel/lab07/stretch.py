@@ -8,11 +8,11 @@ from collections.abc import Callable
 import torch
 from matplotlib.figure import Figure
 
+from labs_helpers.communication.practice import PracticeCommunication
 from labs_helpers.course.verdict.wrong import Wrong
 from labs_helpers.draw import figures
 from labs_helpers.practice.errors import PracticeError
 from labs_helpers.practice.groups import practice_groups
-from labs_helpers.tensor_parallel.practice import PracticeCommunication
 
 RANKS, BATCH, LENGTH, WIDTH, HIDDEN = 4, 2, 8, 16, 64
 

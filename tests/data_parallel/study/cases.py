@@ -29,10 +29,10 @@ def every_kind(comm):
     """(records, what was said, what was begun, what was saved, records of offloading)"""
     import torch
 
+    from labs_helpers.communication import torch_distributed as torch_communication
     from labs_helpers.data_parallel.study.measure import KINDS, Options, measure
     from labs_helpers.data_parallel.study.offload import WAYS, compare
     from labs_helpers.data_parallel.study.task import Task
-    from labs_helpers.tensor_parallel import torch_communication
 
     torch_communication.start(comm, "gloo")
     torch.manual_seed(comm.rank)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from labs_helpers.data_parallel.accounting import states
+from labs_helpers.data_parallel.planner.accounting import states
 from labs_helpers.data_parallel.study.compression import HOOKS, MEAN, OPTIMIZERS
 from labs_helpers.data_parallel.study.offload import WAYS
 from labs_helpers.data_parallel.study.replicas import TORCH, WRAPPERS

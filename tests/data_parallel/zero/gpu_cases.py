@@ -17,7 +17,7 @@ def start(comm):
     import torch
     import torch.distributed as dist
 
-    from labs_helpers.tensor_parallel import torch_communication
+    from labs_helpers.communication import torch_distributed as torch_communication
 
     torch.cuda.set_device(comm.rank)
     if not dist.is_initialized():
@@ -123,8 +123,8 @@ def dropped(comm):
     import torch
     from torch import nn
 
-    from labs_helpers.data_parallel.bucketed import BucketedDDP
-    from labs_helpers.data_parallel.overlapped import OverlappedDDP
+    from labs_helpers.data_parallel.ddp.bucketed import BucketedDDP
+    from labs_helpers.data_parallel.ddp.overlapped import OverlappedDDP
 
     device = start(comm)
     kinds = ["overlapped", "coalesced", "bucketed", "1", "1 all_reduce", "2", "3"]

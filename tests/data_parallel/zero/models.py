@@ -115,7 +115,7 @@ def group_of(comm, size):
     """The process group of the first `size` ranks, or None on the others. Every rank calls it."""
     import torch.distributed as dist
 
-    from labs_helpers.tensor_parallel import torch_communication
+    from labs_helpers.communication import torch_distributed as torch_communication
 
     if not dist.is_initialized():
         torch_communication.start(comm, "gloo")

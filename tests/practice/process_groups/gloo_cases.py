@@ -117,7 +117,7 @@ def on_gloo(comm):
 
     import torch.distributed as dist
 
-    from labs_helpers.tensor_parallel.torch_communication import start
+    from labs_helpers.communication.torch_distributed import start
 
     warnings.filterwarnings("ignore", "`torch.distributed", FutureWarning)
     start(comm, "gloo")

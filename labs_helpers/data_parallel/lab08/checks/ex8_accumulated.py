@@ -8,14 +8,14 @@ from functools import partial
 
 import torch
 
+from labs_helpers.communication.arrivals import Arrivals
+from labs_helpers.communication.buckets import FlatBucket
 from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import Wrong, likely
 from labs_helpers.course.verdict.causes import still_possible
 from labs_helpers.course.verdict.messages.distributed import TOUCHED
-from labs_helpers.data_parallel.arrivals import Arrivals
-from labs_helpers.data_parallel.base import communication
-from labs_helpers.data_parallel.buckets import FlatBucket
-from labs_helpers.data_parallel.hook import average, send
+from labs_helpers.data_parallel.ddp.base import communication
+from labs_helpers.data_parallel.ddp.hook import average, send
 from labs_helpers.data_parallel.lab08 import exercises
 from labs_helpers.data_parallel.lab08.checks.on_ranks import on_ranks
 from labs_helpers.data_parallel.lab08.checks.step_mistakes import close, gradients_of, mistakes, norms, right_step

@@ -3,9 +3,9 @@
 import torch
 from torch import Tensor
 
+from labs_helpers.communication.interface import ring_bytes
 from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import Wrong, one_thread
-from labs_helpers.tensor_parallel.communication import ring_bytes
 from labs_helpers.tensor_parallel.lab07.checks.cross_entropy_cases import Case, Tokens, run_tokens, tokens_of
 from labs_helpers.tensor_parallel.lab07.checks.cross_entropy_causes import gradient_causes, loss_causes
 from labs_helpers.tensor_parallel.lab07.checks.cross_entropy_mistakes import ERRORS, NOT_FINITE

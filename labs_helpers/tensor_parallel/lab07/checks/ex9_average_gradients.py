@@ -4,13 +4,13 @@ from functools import partial
 
 import torch
 
+from labs_helpers.communication.practice import PracticeCommunication
 from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import Wrong
 from labs_helpers.tensor_parallel.lab07 import exercises
 from labs_helpers.tensor_parallel.lab07.checks.average_causes import COSTLY, ERRORS, causes
 from labs_helpers.tensor_parallel.lab07.checks.gradient_lists import as_means, draw, expect_form, expect_means
 from labs_helpers.tensor_parallel.lab07.checks.on_ranks import on_ranks
-from labs_helpers.tensor_parallel.practice import PracticeCommunication
 
 SHARED = (
     "view, reshape, detach and split give tensors on the same memory; with one rank, too, the means are new tensors"

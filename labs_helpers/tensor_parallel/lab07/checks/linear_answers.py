@@ -7,8 +7,8 @@ from itertools import permutations
 
 from torch import Tensor
 
+from labs_helpers.communication.interface import ring_bytes
 from labs_helpers.course.verdict import Wrong
-from labs_helpers.tensor_parallel.communication import ring_bytes
 from labs_helpers.tensor_parallel.lab07.checks.linear_cases import GRADIENTS, Parts
 from labs_helpers.tensor_parallel.lab07.checks.linear_runs import Seen, two_parts
 from labs_helpers.tensor_parallel.lab07.checks.passes import Pass

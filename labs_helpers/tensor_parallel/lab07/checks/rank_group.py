@@ -7,8 +7,8 @@ from typing import Any
 
 from torch import Tensor
 
+from labs_helpers.communication.practice import PracticeCommunication
 from labs_helpers.practice.place import OWN_FILES
-from labs_helpers.tensor_parallel.practice import PracticeCommunication
 
 OWN_FILES.add(__file__)  # a deadlock names the line of the answer that called a Group
 

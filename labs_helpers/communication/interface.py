@@ -1,0 +1,229 @@
+"""Collectives on PyTorch tensors behind one interface, over MPI, the course's own collectives or torch.distributed.
+
+`connect(way, comm)` chooses. What the three have in common stands here: shapes, the dimension to cut or join, counting.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import Counter
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+WAYS = ("mpi", "own", "torch")
+OPS = ("sum", "max")
+
+
+class Request(Protocol):
+    """A collective on its way. The tensor is not to be touched before wait() has returned."""
+
+    def wait(self) -> None: ...
+
+    def poll(self) -> bool:
+        """Whether it is done; MPI gets on with it meanwhile."""
+        ...
+
+
+class Communication(ABC):
+    """A group of ranks that calls each method in the same order. Results are new and contiguous, on x's device.
+
+    calls, payload: how often each operation was called, and the bytes of its whole tensors (the gathered one, the one
+    that is scattered), by "all_reduce", "all_gather", "reduce_scatter" and "broadcast". bytes_sent, messages_sent: what
+    left this rank; counted over the course's own collectives, elsewhere what the ring would send (`ring_bytes`,
+    `ring_messages`), since nobody sees the library's messages. A group of one sends nothing and counts nothing.
+    """
+
+    rank: int
+    size: int
+    device = torch.device("cpu")  # where a tensor that is made only to be sent has to be
+    polled = True  # goes on with what is under way only while it is asked for it, as MPI does
+
+    def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        """Counts from here on."""
+        self.calls: Counter[str] = Counter()
+        self.payload: Counter[str] = Counter()
+
+    @property
+    def bytes_sent(self) -> int:
+        return sum(ring_bytes(name, nbytes, self.size, self.rank) for name, nbytes in self.payload.items())
+
+    @property
+    def messages_sent(self) -> int:
+        return sum(calls * ring_messages(name, self.size, self.rank) for name, calls in self.calls.items())
+
+    def all_reduce(self, x: Tensor, op: str = "sum", in_place: bool = False) -> Tensor:
+        """The sum (or op="max") of all ranks' x, of any shape. x stays as it is; in_place: it holds the result, and has
+        to be contiguous. ValueError: an op that is not one of OPS."""
+        if op not in OPS:
+            raise ValueError(f"op is {op!r}, not one of {', '.join(OPS)}")
+        x = _writable(x) if in_place else x.detach().contiguous()
+        if self.size == 1:
+            return x if in_place else x.clone()
+        self._count("all_reduce", self._reduced_bytes(x))
+        return self._all_reduce(x, op, in_place)
+
+    def start_all_reduce(self, x: Tensor) -> Request:
+        """Begins to replace x, which is contiguous, by the sum of all ranks' x; `wait()` ends it."""
+        x = _writable(x)
+        if self.size == 1:
+            return Done()
+        self._count("all_reduce", self._reduced_bytes(x))
+        return self._start_all_reduce(x)
+
+    def start_mean(self, *tensors: Tensor) -> Request:
+        """Begins to replace each tensor by its mean over the ranks; `wait()` ends it. Contiguous, of one dtype.
+
+        Numbers are divided before they are added: the sum of what float16 can hold may be more than it can hold.
+        """
+        tensors = tuple(_writable(x) for x in tensors)
+        return Done() if self.size == 1 or not tensors else self._start_mean(tensors)
+
+    def start_all_gather(self, x: Tensor) -> tuple[Tensor, Request]:
+        """Begins to gather all ranks' x, of one shape everywhere: (size, *x.shape), which is there after `wait()`."""
+        x = x.detach().contiguous()
+        parts = x.new_empty(self.size, *x.shape)
+        if self.size == 1:
+            return parts.copy_(x), Done()
+        self._count("all_gather", parts.nbytes)
+        return parts, self._start_all_gather(x, parts)
+
+    def all_gather(self, x: Tensor, dim: int = 0) -> Tensor:
+        """All ranks' x behind one another along `dim`, in the order of the ranks. x: of one shape everywhere."""
+        x = x.detach().contiguous()
+        if self.size == 1:
+            return x.clone()
+        parts = x.new_empty(self.size, *x.shape)
+        self._count("all_gather", parts.nbytes)
+        self._all_gather(x, parts)
+        dim %= x.ndim
+        # (size, …, n, …) → (…, size · n, …): a copy, unless dim is 0 or what comes before it has length 1.
+        return parts.movedim(0, dim).flatten(dim, dim + 1).contiguous()
+
+    def reduce_scatter(self, x: Tensor, dim: int = 0) -> Tensor:
+        """This rank's part along `dim` of the sum of all ranks' x. ValueError: size does not divide that dimension."""
+        x, dim = x.detach(), dim % x.ndim
+        if x.shape[dim] % self.size:
+            raise ValueError(f"dimension {dim} of {tuple(x.shape)} cannot be cut into {self.size} equal parts")
+        if self.size == 1:
+            return x.clone(memory_format=torch.contiguous_format)
+        parts = x.unflatten(dim, (self.size, -1)).movedim(dim, 0).contiguous()
+        self._count("reduce_scatter", self._reduced_bytes(parts))
+        return self._reduce_scatter(parts)
+
+    def broadcast(self, x: Tensor, root: int = 0) -> None:
+        """Writes rank root's x into everybody's. x: contiguous."""
+        x = _writable(x)
+        if self.size > 1:
+            self._count("broadcast", x.nbytes)
+            self._broadcast(x, root)
+
+    def part(self, x: Tensor, dim: int) -> Tensor:
+        """This rank's part of x along `dim`, a view: no communication. ValueError as reduce_scatter."""
+        if x.shape[dim] % self.size:
+            raise ValueError(f"dimension {dim} of {tuple(x.shape)} cannot be cut into {self.size} equal parts")
+        return x.chunk(self.size, dim)[self.rank]
+
+    def hide_from_compiler(self) -> None:
+        """torch.compile ends a graph before a collective of this group and begins another after it.
+
+        It would compile anew at each step otherwise, since the counts that it has seen have changed.
+        """
+        for name in ("all_reduce", "all_gather", "reduce_scatter"):
+            setattr(self, name, torch.compiler.disable(getattr(self, name)))
+
+    def _count(self, name: str, nbytes: int) -> None:
+        self.calls[name] += 1
+        self.payload[name] += nbytes
+
+    def _reduced_bytes(self, x: Tensor) -> int:
+        return x.nbytes
+
+    def _start_mean(self, tensors: tuple[Tensor, ...]) -> Request:
+        torch._foreach_mul_(tensors, 1 / self.size)
+        return Together([self.start_all_reduce(x) for x in tensors])
+
+    def _start_all_gather(self, x: Tensor, parts: Tensor) -> Request:
+        self._all_gather(x, parts)
+        return Done()
+
+    @abstractmethod
+    def _all_reduce(self, x: Tensor, op: str, in_place: bool) -> Tensor: ...
+
+    @abstractmethod
+    def _start_all_reduce(self, x: Tensor) -> Request: ...
+
+    @abstractmethod
+    def _all_gather(self, x: Tensor, parts: Tensor) -> None: ...
+
+    @abstractmethod
+    def _reduce_scatter(self, parts: Tensor) -> Tensor: ...
+
+    @abstractmethod
+    def _broadcast(self, x: Tensor, root: int) -> None: ...
+
+
+def _writable(x: Tensor) -> Tensor:
+    if not x.is_contiguous():
+        raise ValueError(f"x is written to, so it has to be contiguous; its strides are {x.stride()}")
+    return x.detach()
+
+
+class Done:
+    """A request with nothing to wait for."""
+
+    def wait(self) -> None: ...
+
+    def poll(self) -> bool:
+        return True
+
+
+class Together:
+    """Several requests as one."""
+
+    def __init__(self, requests: list[Request]) -> None:
+        self.requests = requests
+
+    def wait(self) -> None:
+        for request in self.requests:
+            request.wait()
+
+    def poll(self) -> bool:
+        return all([request.poll() for request in self.requests])
+
+
+def ring_bytes(name: str, nbytes: int, size: int, rank: int = 1) -> int:
+    """Bytes that a rank sends round the ring, the least possible, for a tensor of `nbytes` (see `payload`). Broadcast:
+    from the root, taken to be rank 0, to the next and so on to the last."""
+    if name == "broadcast":
+        return nbytes * (rank < size - 1)
+    return {"all_reduce": 2, "all_gather": 1, "reduce_scatter": 1}[name] * nbytes * (size - 1) // size
+
+
+def ring_messages(name: str, size: int, rank: int = 1) -> int:
+    """Messages of the ring's algorithm per call and rank."""
+    if name == "broadcast":
+        return int(rank < size - 1)
+    return {"all_reduce": 2, "all_gather": 1, "reduce_scatter": 1}[name] * (size - 1)
+
+
+def connect(way: str, comm: Any, algorithm: str = "ring") -> Communication:
+    """The ranks of `comm`, an MPI communicator, over one of WAYS:
+
+    "mpi": the MPI library's collectives; "own": the course's (`OwnCollectives`, with `algorithm`); on CPU tensors.
+    "torch": comm is a torch.distributed process group (`torch_communication.process_groups` makes them from MPI's).
+    Called by every rank of comm.
+    """
+    if way == "torch":
+        from labs_helpers.communication.torch_distributed import TorchCommunication
+
+        return TorchCommunication(comm)
+    from labs_helpers.communication.mpi import MPICommunication, OwnCommunication
+
+    if way not in WAYS:
+        raise ValueError(f"way is {way!r}, not one of {', '.join(WAYS)}")
+    return MPICommunication(comm) if way == "mpi" else OwnCommunication(comm, algorithm)

@@ -1,0 +1,112 @@
+"""torch.distributed: gloo on CPUs, NCCL on GPUs."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from labs_helpers.communication.interface import Communication, Request
+
+# PyTorch 2.13 has new names for them.
+_all_gather = getattr(dist, "all_gather_single", dist.all_gather_into_tensor)
+_reduce_scatter = getattr(dist, "reduce_scatter_single", dist.reduce_scatter_tensor)
+
+
+class TorchCommunication(Communication):
+    """Over a process group that this rank is in. In code that torch.compile compiles, all-reduces are part of the
+    graph, and not counted."""
+
+    polled = False  # gloo and NCCL have threads and streams of their own
+
+    def __init__(self, group: Any) -> None:
+        super().__init__()
+        self.group = group
+        self.rank, self.size = dist.get_rank(group), dist.get_world_size(group)
+        self.name: str = group.group_name  # by which the compiler's graphs find it
+        self.nccl = dist.get_backend(group) == "nccl"
+        if self.nccl:
+            self.device = torch.device("cuda", torch.cuda.current_device())
+
+    def all_reduce(self, x: Tensor, op: str = "sum", in_place: bool = False) -> Tensor:
+        if self.size > 1 and torch.compiler.is_compiling() and not in_place:
+            # PyTorch's functional collective returns a new tensor; inductor lets it write in place where that may be.
+            started = torch.ops._c10d_functional.all_reduce(x.contiguous(), op, self.name)
+            return cast(Tensor, torch.ops._c10d_functional.wait_tensor(started))
+        return super().all_reduce(x, op, in_place)
+
+    # On the GPUs on which they were tried, graphs with these two gave other gradients: they stay outside.
+    all_gather = torch.compiler.disable(Communication.all_gather)
+    reduce_scatter = torch.compiler.disable(Communication.reduce_scatter)
+
+    def hide_from_compiler(self) -> None:
+        pass
+
+    def _all_reduce(self, x: Tensor, op: str, in_place: bool) -> Tensor:
+        result = x if in_place else x.clone()
+        dist.all_reduce(result, {"sum": dist.ReduceOp.SUM, "max": dist.ReduceOp.MAX}[op], self.group)
+        return result
+
+    def _start_all_reduce(self, x: Tensor) -> Request:
+        return _Started(dist.all_reduce(x, group=self.group, async_op=True))
+
+    def _start_mean(self, tensors: tuple[Tensor, ...]) -> Request:
+        """Several tensors are one call: NCCL sends them from where they lie, by one kernel."""
+        self._count("all_reduce", sum(x.nbytes for x in tensors))
+        op: Any = dist.ReduceOp.AVG  # NCCL multiplies by 1 / size as it reads: no pass over the memory of its own
+        if not self.nccl:
+            torch._foreach_mul_(tensors, 1 / self.size)  # gloo's AVG divides the sum, which may have overflowed
+            op = dist.ReduceOp.SUM
+        if len(tensors) == 1:
+            return _Started(dist.all_reduce(tensors[0], op, self.group, async_op=True))
+        options = dist.AllreduceCoalescedOptions()
+        options.reduceOp = op
+        return _Started(self.group.allreduce_coalesced(list(tensors), options))
+
+    def _all_gather(self, x: Tensor, parts: Tensor) -> None:
+        _all_gather(parts.flatten(), x.flatten(), group=self.group)
+
+    def _start_all_gather(self, x: Tensor, parts: Tensor) -> Request:
+        return _Started(_all_gather(parts.flatten(), x.flatten(), group=self.group, async_op=True))
+
+    def _reduce_scatter(self, parts: Tensor) -> Tensor:
+        mine = torch.empty_like(parts[0])
+        _reduce_scatter(mine.flatten(), parts.flatten(), group=self.group)
+        return mine
+
+    def _broadcast(self, x: Tensor, root: int) -> None:
+        dist.broadcast(x, group=self.group, group_src=root)
+
+
+class _Started:
+    def __init__(self, work: Any) -> None:
+        self.work = work
+
+    def poll(self) -> bool:
+        return bool(self.work.is_completed())
+
+    def wait(self) -> None:
+        self.work.wait()
+
+
+def start(comm: Any, backend: str, host: str = "127.0.0.1") -> None:
+    """`init_process_group` with the ranks of an MPI communicator. host: rank 0's, where several machines take part."""
+    rank, size = comm.Get_rank(), comm.Get_size()
+    TCPStore: Any = dist.TCPStore  # type: ignore[attr-defined]
+    store = TCPStore(host, 0, size, is_master=True, wait_for_workers=False) if rank == 0 else None
+    port = comm.bcast(store.port if store else None)
+    if store is None:
+        store = TCPStore(host, port, size, is_master=False)
+    dist.init_process_group(backend, store=store, rank=rank, world_size=size)
+
+
+def process_groups(mp_size: int, dp_size: int) -> tuple[Any, Any]:
+    """(model-parallel group, data-parallel group) of this rank in grid.py's order. Every rank makes all groups."""
+    ranks = torch.arange(mp_size * dp_size).reshape(dp_size, mp_size)
+    rank, mine = dist.get_rank(), []
+    for lines in (ranks.tolist(), ranks.T.tolist()):
+        groups = [(line, dist.new_group(line)) for line in lines]
+        mine.append(next(group for line, group in groups if rank in line))
+    return mine[0], mine[1]

@@ -1,0 +1,1 @@
+"""Wrappers that average gradients over replicas: after backward, or while it runs."""

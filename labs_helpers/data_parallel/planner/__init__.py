@@ -1,0 +1,1 @@
+"""Plans of a training: memory, traffic and time by strategy, and which strategy to take."""

@@ -1,0 +1,93 @@
+"""A plan: all strategies on one cluster, which to take, and the tables that show it.
+
+found = plan(Training(Model.of(7e9), batch=4), Cluster.of("H100", 8))
+found.choice, found.reason, found.table(), found.formulas()
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from labs_helpers.data_parallel.planner.accounting import GB, LAYOUTS
+from labs_helpers.data_parallel.planner.choice import choose
+from labs_helpers.data_parallel.planner.cluster import Cluster
+from labs_helpers.data_parallel.planner.strategies import Row, Training, evaluate, strategies
+
+if TYPE_CHECKING:
+    import pandas
+
+PARTS = ("parameters", "gradients", "optimizer", "buckets", "gathered", "activations")
+COLUMNS = (*PARTS, "memory", "fits", "sent", "step ms", "exposed ms", "tokens/s")
+LEGEND = """Ψ: parameters; under tensor parallelism those of one rank. G, P: bytes of their gradients, and of them.
+N: data-parallel ranks that share states; g: ranks of a node, n: nodes. K: micro-batches.
+A: bytes of a micro-batch's residual stream. B, L, V: sequences of a micro-batch, tokens of each, vocabulary."""
+
+
+class Plan(NamedTuple):
+    """choice: the row to take, None where none fits. reason: why, in words."""
+
+    training: Training
+    cluster: Cluster
+    rows: list[Row]
+    choice: Row | None
+    reason: str
+
+    def table(self) -> pandas.DataFrame:
+        """A row per strategy. GB per GPU (1e9 bytes); of a step what leaves a GPU, milliseconds, and tokens per second
+        and GPU. NaN where a strategy is not possible."""
+        import pandas
+
+        rows = {}
+        for row in self.rows:
+            size = {part.name: part.bytes / GB for part in row.parts}
+            numbers: dict[str, object] = dict.fromkeys(COLUMNS)
+            if row.time:
+                numbers |= {name: size.get(name, 0.0) for name in PARTS} | {
+                    "memory": row.memory / GB,
+                    "fits": "yes" if row.fits else "no",
+                    "sent": row.sent / GB,
+                    "step ms": 1e3 * row.time.step,
+                    "exposed ms": 1e3 * row.time.exposed,
+                    "tokens/s": self.training.batch * self.training.length / row.time.step,
+                }
+            rows[row.strategy.name] = numbers
+        return pandas.DataFrame.from_dict(rows, orient="index").rename_axis("GB per GPU")
+
+    def formulas(self) -> pandas.DataFrame:
+        """Every number with its unit and formula, by strategy and what it is of (see LEGEND)."""
+        import pandas
+
+        found: dict[tuple[str, str], list[object]] = {}
+        for row in self.rows:
+            if not row.time:
+                continue
+            parts = [(part.name, part.bytes / GB, "GB", part.formula) for part in row.parts]
+            parts += [("memory", row.memory / GB, "GB", "their sum"), ("sent", row.sent / GB, "GB", row.sent_formula)]
+            parts += [(name, 1e3 * value, "ms", told) for name, value, told in row.time.parts()]
+            found |= {(row.strategy.name, name): rest for name, *rest in parts}
+        table = pandas.DataFrame.from_dict(found, orient="index", columns=["value", "unit", "formula"])
+        table.index = pandas.MultiIndex.from_tuples(table.index, names=["per GPU", ""])
+        return table
+
+
+def plan(training: Training, cluster: Cluster) -> Plan:
+    """All strategies on this cluster, and the choice: the fastest that fits, or a simpler one as fast within 10%."""
+    rows = [evaluate(training, cluster, strategy) for strategy in strategies(cluster, training.model)]
+    return Plan(training, cluster, rows, *choose(rows, training, cluster))
+
+
+def describe(found: Plan) -> str:
+    """What is planned, with the assumptions, as the command prints it above its table."""
+    training, cluster = found.training, found.cluster
+    each = LAYOUTS[training.layout]
+    micro = f", in {training.accumulate} micro-batches" if training.accumulate > 1 else ""
+    return "\n".join([
+        str(training.model),
+        f"{training.layout}: {each.parameters} + {each.gradients} + {each.optimizer} = {each.each} bytes per parameter",
+        f"{training.batch} × {training.length} tokens per GPU and step{micro}, {training.attention} attention"
+        + (", blocks checkpointed" if training.checkpoint else ""),
+        str(cluster),
+        f"compute at {training.efficiency:.0%} of {cluster.chip.fp16_flops / 1e12:.0f} TFLOP/s: "
+        f"{1e3 * training.compute_seconds(cluster):.4g} ms; communication that hides slows it by "
+        f"{training.contention:.0%} of its time",
+    ])  # fmt: skip

@@ -1,0 +1,117 @@
+"""ZeRO-3 against tensor parallelism: both cut the weights into N parts; one then moves weights, the other activations.
+
+Per step and rank, for T tokens in all (T / N on each rank under ZeRO-3, all T on the group under tensor parallelism):
+
+    ZeRO-3                 (2 P + G) (N − 1) / N                      the same for every T
+    tensor parallelism     ((8 layers + 4) A + loss) (N − 1) / N      A = T · width · itemsize: grows with T
+
+Both do T · FLOPs per token / N per rank, if there are N sequences to share out: ZeRO-3 cannot cut a sequence. With 12
+layers · width² parameters and G = P in 16 bits they cross at about 4.5 · width tokens, whatever N is. Sequence
+parallelism sends what tensor parallelism does.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from labs_helpers.data_parallel.planner.accounting import DEFAULT, GB
+from labs_helpers.data_parallel.planner.cluster import Cluster
+from labs_helpers.data_parallel.planner.model_size import Model
+from labs_helpers.data_parallel.planner.strategies import EFFICIENCY, ITEMSIZE
+from labs_helpers.data_parallel.planner.volume import bytes_sent, step_volume
+from labs_helpers.tensor_parallel.traffic import Sent, step_traffic
+
+if TYPE_CHECKING:
+    import pandas
+
+
+class Both(NamedTuple):
+    """What one rank sends and computes in a step. FLOPs are those of the busiest rank."""
+
+    tokens: int
+    zero3_bytes: int
+    tp_bytes: int
+    zero3_flops: float
+    tp_flops: float
+
+    @property
+    def fewer_bytes(self) -> str:
+        return "ZeRO-3" if self.zero3_bytes < self.tp_bytes else "tensor parallelism"
+
+
+def compare(model: Model, ranks: int, sequences: int, length: int, layout: str = DEFAULT) -> Both:
+    """A step of `sequences` × `length` tokens on `ranks` ranks, sharded one way and the other.
+
+    ValueError for fewer than 2 ranks, which share nothing.
+    """
+    if ranks < 2:
+        raise ValueError(f"ranks is {ranks}; a model is shared from 2 on")
+    flops = length * model.flops_per_token(length, causal=True)
+    return Both(
+        sequences * length,
+        bytes_sent(step_volume(model, "ZeRO-3", layout), {"dp": ranks}),
+        bytes_sent(_activations(model, ranks, sequences, length), {"tp": ranks}),
+        math.ceil(sequences / ranks) * flops,
+        sequences * flops / ranks,
+    )
+
+
+def crossing(model: Model, ranks: int, layout: str = DEFAULT) -> float:
+    """Tokens per step, of all ranks together, above which tensor parallelism sends more than ZeRO-3.
+
+    Its bytes are in proportion to the tokens, so it is where the line meets ZeRO-3's level."""
+    many = 2**20
+    at_many = compare(model, ranks, 1, many, layout)
+    return at_many.zero3_bytes / at_many.tp_bytes * many
+
+
+def table(
+    model: Model,
+    ranks: int,
+    sequences: Sequence[int],
+    lengths: Sequence[int],
+    layout: str = DEFAULT,
+    cluster: Cluster | None = None,
+    efficiency: float = EFFICIENCY,
+) -> pandas.DataFrame:
+    """A row for each batch × length: GB sent and TFLOP done per rank, FLOPs per byte sent, and who sends less. With a
+    cluster of as many GPUs also the milliseconds of compute and of communication, before anything is hidden: ZeRO-3's
+    can be, tensor parallelism's stands between the products."""
+    import pandas
+
+    rows = []
+    for number in sequences:
+        for length in lengths:
+            both = compare(model, ranks, number, length, layout)
+            row: dict[str, float | str] = {
+                "batch": number,
+                "length": length,
+                "tokens": both.tokens,
+                "ZeRO-3 GB": both.zero3_bytes / GB,
+                "TP GB": both.tp_bytes / GB,
+                "ZeRO-3 TFLOP": both.zero3_flops / 1e12,
+                "TP TFLOP": both.tp_flops / 1e12,
+                "ZeRO-3 FLOP/byte": both.zero3_flops / both.zero3_bytes,
+                "TP FLOP/byte": both.tp_flops / both.tp_bytes,
+                "fewer bytes": both.fewer_bytes,
+            }
+            if cluster is not None:
+                peak = efficiency * cluster.chip.fp16_flops
+                row |= {
+                    "ZeRO-3 compute ms": 1e3 * both.zero3_flops / peak,
+                    "TP compute ms": 1e3 * both.tp_flops / peak,
+                    "ZeRO-3 sends ms": 1e3 * _seconds(step_volume(model, "ZeRO-3", layout), cluster, ranks),
+                    "TP sends ms": 1e3 * _seconds(_activations(model, ranks, number, length), cluster, ranks),
+                }
+            rows.append(row)
+    return pandas.DataFrame(rows)
+
+
+def _activations(model: Model, ranks: int, sequences: int, length: int) -> list[Sent]:
+    return step_traffic(model.shape, sequences, length, ranks, itemsize=ITEMSIZE)
+
+
+def _seconds(rows: Sequence[Sent], cluster: Cluster, ranks: int) -> float:
+    return sum(row.calls * cluster.seconds(row.operation, row.payload, ranks) for row in rows)

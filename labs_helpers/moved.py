@@ -1,0 +1,59 @@
+"""Imports of older copies of the labs: a module that has moved is found at its new place, with a warning that says so."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import warnings
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+
+# Where notebooks of earlier versions import from, and where that is now; what lies below moves with it.
+MOVED = {
+    "collectives.practice": "practice",
+    "data_parallel.practice": "practice.process_groups",
+    "tensor_parallel.practice": "communication.practice",
+    "tensor_parallel.communication": "communication.interface",
+    "tensor_parallel.training": "training",
+    "data_parallel.settings": "data_parallel.zero.settings",
+    "data_parallel.accounting": "data_parallel.planner.accounting",
+    "data_parallel.cluster": "data_parallel.planner.cluster",
+    "data_parallel.memory": "data_parallel.planner.memory",
+    "data_parallel.model_size": "data_parallel.planner.model_size",
+    "data_parallel.plan": "data_parallel.planner.plan",
+    "data_parallel.strategies": "data_parallel.planner.strategies",
+    "data_parallel.volume": "data_parallel.planner.volume",
+    "data_parallel.zero3_against_tp": "data_parallel.planner.zero3_against_tp",
+}
+
+
+class Moved(MetaPathFinder, Loader):
+    """Find what is asked for by an old name; asked last, so that what exists is never hidden."""
+
+    def find_spec(self, name: str, path=None, target=None) -> ModuleSpec | None:
+        """Return a spec for an old name, None for any other."""
+        return ModuleSpec(name, self, is_package=True) if new_name(name) else None
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Fill the old module with what the new one has, so that both hold the same functions."""
+        old, new = module.__name__, new_name(module.__name__)
+        found = importlib.import_module(new)
+        vars(module).update({name: value for name, value in vars(found).items() if not name.startswith("__")})
+        said = f"{old} is now {new}. This import still works; change it in your copy, or take a new copy of the lab."
+        warnings.warn(said, FutureWarning, stacklevel=2)
+
+
+def new_name(name: str) -> str:
+    """Return where a module has moved to, or '' if it has not."""
+    package, _, rest = name.partition(".")
+    for old, new in MOVED.items() if package == "labs_helpers" else ():
+        if rest == old or rest.startswith(f"{old}."):
+            return f"labs_helpers.{new}{rest.removeprefix(old)}"
+    return ""
+
+
+def find_moved_modules() -> None:
+    """Let this process import by the old names too."""
+    if not any(isinstance(finder, Moved) for finder in sys.meta_path):
+        sys.meta_path.append(Moved())

@@ -1,0 +1,75 @@
+"""The options of train_2d.py."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any, NoReturn
+
+from labs_helpers.launch import program
+from labs_helpers.training.settings import CHOICES, DIGITS_LENGTH, Refused, Settings, make_config
+from labs_helpers.transformer.config import SIZES
+
+USUAL = Settings()
+
+
+class Parser(program.Parser):
+    """Raises Refused where argparse would print and exit, which every rank would do."""
+
+    def error(self, message: str) -> NoReturn:
+        raise Refused(message)
+
+
+def make_parser(doc: str) -> Parser:
+    """doc: the script's docstring, shown by --help."""
+    parser = Parser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter, limit=24 * program.HOUR)
+
+    def add(name: str, kind: Any, metavar: str, told: str, default: Any = None) -> None:
+        shown = "" if default is None else f"{'; ' if told else ''}default: {default}"
+        parser.add_argument(name, type=kind, metavar=metavar, default=default, help=told + shown)
+
+    def choose(name: str, told: str) -> None:
+        key = name.removeprefix("--")
+        parser.add_argument(
+            name, choices=CHOICES[key], default=getattr(USUAL, key), help=f"{told}; default: %(default)s"
+        )
+
+    add("--dp", int, "N", "data-parallel ranks, each with a part of the batch", 1)
+    add("--tp", int, "N", "tensor-parallel ranks, each with a part of the model", 1)
+    choose("--data", "what to learn: handwritten digits pixel by pixel and then their label, or Python source bytes")
+    add("--steps", int, "N", "", USUAL.steps)
+    add("--batch", int, "N", "sequences per step, of all ranks together", USUAL.batch)
+    add("--length", int, "N", f"tokens per sequence of text; default: {DIGITS_LENGTH}, which a digit always has")
+    parser.add_argument("--size", choices=SIZES, help="of the model, instead of 2 layers of width 64 with 8 heads")
+    add("--width", int, "N", "of the residual stream")
+    add("--layers", int, "N", "")
+    add("--heads", int, "N", "")
+    add("--lr", float, "RATE", "the highest learning rate", USUAL.lr)
+    choose("--dtype", "of the parameters")
+    add("--seed", int, "N", "of the weights and of the order of the data", USUAL.seed)
+    choose("--scheme", "where the layers communicate")
+    parser.add_argument("--sequence-parallel", action="store_true", help="split the norms along the sequence")
+    choose("--way", "the MPI library's collectives, the course's own, or torch.distributed (NCCL on GPUs, else gloo)")
+    add("--bucket-mb", float, "MB", "of gradients that travel together", USUAL.bucket_mb)
+    add("--threads", int, "N", "of PyTorch per rank: more where there are cores left, and layers large enough", 1)
+    add("--checkpoint", Path, "FOLDER", "save checkpoints there; the last two stay")
+    add("--every", int, "N", "steps between checkpoints; default: a tenth of all")
+    parser.add_argument("--resume", action="store_true", help="go on from the folder's last checkpoint, if it has one")
+    add("--report", int, "N", "steps between lines of progress; default: a twentieth of all")
+    add("--out", Path, "RECORDS", "JSON Lines file to append time, bytes, memory and the loss curve to")
+    return parser
+
+
+def parse(arguments: list[str], doc: str, ranks: int) -> Settings:
+    """The Settings of a command line, for `ranks` ranks. Refused, if they cannot be."""
+    parser = make_parser(doc)
+    given = vars(parser.parse_args(arguments))
+    del given["limit"]  # of the process, not of the training
+    shape = {name: given.pop(name) for name in ("size", "width", "layers", "heads")}
+    given["length"] = DIGITS_LENGTH if given["length"] is None else given["length"]
+    try:
+        settings = Settings(**given, config=make_config(given["data"], max(1, given["length"]), **shape))
+        settings.check(ranks)
+    except ValueError as error:
+        raise Refused(str(error)) from None
+    return settings

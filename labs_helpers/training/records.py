@@ -1,0 +1,126 @@
+"""What a run measured, as records: one per tensor-parallel group, and one of the loss curve."""
+
+from __future__ import annotations
+
+import resource
+import sys
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from labs_helpers.communication.interface import ring_messages
+from labs_helpers.tensor_parallel.traffic import bytes_sent, messages_sent, step_traffic
+from labs_helpers.training.settings import Settings
+from labs_helpers.training.trainer import Trainer
+from labs_helpers.transformer.counts import parameters
+
+STUDY = "train_2d"
+COLUMNS = (  # of `table`: heading, key, unit
+    ("ms per step", "step_ms", 1),
+    ("KB sent", "bytes_sent", 1e3),
+    ("by formula", "bytes_by_formula", 1e3),
+    ("messages", "messages_sent", 1),
+    ("by formula", "messages_by_formula", 1),
+    ("weights KB", "parameter_bytes", 1e3),
+    ("gradients KB", "gradient_bytes", 1e3),
+    ("AdamW KB", "optimizer_bytes", 1e3),
+    ("peak RSS MB", "peak_rss_bytes", 1e6),
+)
+MEMORY = ("parameter_bytes", "optimizer_bytes", "peak_rss_bytes")
+WARM_UP = 1  # steps that are not timed: memory is taken and code is loaded in the first
+
+
+class Measured(NamedTuple):
+    """One rank's. bytes and messages per step; buckets: of gradients; the rest in bytes."""
+
+    step_s: list[float]
+    bytes_sent: int
+    messages_sent: int
+    buckets: int
+    parameter_bytes: int
+    gradient_bytes: int
+    optimizer_bytes: int
+    peak_rss_bytes: int
+    peak_device_bytes: int | None
+
+
+def measured(trainer: Trainer, step_s: list[float]) -> Measured:
+    """Of this rank. step_s: seconds of each of the steps of this process."""
+    import torch
+
+    model, device = trainer.model, trainer.place.device
+    tensors = [tensor for state in trainer.optimizer.state.values() for tensor in state.values()]
+    return Measured(
+        step_s[WARM_UP:],
+        *trainer.sent,
+        len(trainer.gradients.buckets) if trainer.place.dp.size > 1 else 0,
+        sum(p.nbytes for p in model.parameters()),
+        sum(p.grad.nbytes for p in model.parameters() if p.grad is not None),
+        sum(tensor.nbytes for tensor in tensors),
+        resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024),
+        torch.cuda.max_memory_allocated() if device != "cpu" else None,
+    )
+
+
+def formula(settings: Settings, buckets: int) -> tuple[int, int]:
+    """(bytes, messages) that a rank sends per step, `traffic.step_traffic`'s. buckets: messages are sent for each."""
+    itemsize = np.dtype(settings.dtype).itemsize
+    batch = settings.batch // settings.dp
+    rows = step_traffic(
+        settings.config, batch, settings.length, settings.tp, settings.dp, itemsize, settings.scheme,
+        settings.sequence_parallel,
+    )  # fmt: skip
+    in_model = messages_sent([row for row in rows if row.group == "tp"], settings.tp)
+    across = buckets * ring_messages("all_reduce", settings.dp)
+    return bytes_sent(rows, settings.tp, settings.dp), in_model + across
+
+
+def run_record(settings: Settings) -> dict[str, Any]:
+    """What all records of a run begin with."""
+    config = settings.config
+    names = "dp tp scheme sequence_parallel way bucket_mb threads dtype data batch length seed".split()
+    shape = {name: getattr(config, name) for name in ("vocabulary", "layers", "width", "heads", "kv_heads", "hidden")}
+    size = {"parameters": sum(parameters(config).values())}
+    return {"study": STUDY, **{name: getattr(settings, name) for name in names}, **shape, **size}
+
+
+def group_record(settings: Settings, dp_idx: int, ranks: dict[int, Measured]) -> dict[str, Any]:
+    """Of one tensor-parallel group: times are the slowest rank's, the others the largest of all ranks'.
+
+    ranks: by their number. Nothing of a step where this process has done none, and no time where it has done one.
+    counted: "messages", each by itself, or "calls", whose messages are taken to go round the ring. peak_rss_bytes: of
+    the process, with Python and PyTorch.
+    """
+    each = list(ranks.values())
+    record = run_record(settings) | {"kind": "group", "dp_idx": dp_idx, "ranks": list(ranks)}
+    if all(one.step_s for one in each):
+        times = np.median([one.step_s for one in each], axis=1)
+        slowest = 1e3 * np.array(each[int(times.argmax())].step_s)
+        record |= {"timed_steps": len(slowest), "step_ms": np.median(slowest)}
+        record |= {f"step_p{share}_ms": np.percentile(slowest, share) for share in (20, 80)}
+    if all(one.gradient_bytes for one in each):
+        by_formula = formula(settings, each[0].buckets)
+        record |= {
+            "counted": "messages" if settings.way == "own" else "calls",
+            "bytes_sent": max(one.bytes_sent for one in each),
+            "bytes_by_formula": by_formula[0],
+            "messages_sent": max(one.messages_sent for one in each),
+            "messages_by_formula": by_formula[1],
+            "gradient_bytes": max(one.gradient_bytes for one in each),
+        }
+    memory = {name: max(getattr(one, name) for one in each) for name in MEMORY}
+    return record | memory | {"peak_device_bytes": max(one.peak_device_bytes or 0 for one in each) or None}
+
+
+def table(records: list[dict[str, Any]]) -> str:
+    """A line per tensor-parallel group; a dash where nothing was measured."""
+    lines = ["  ".join(["ranks", *(heading for heading, _, _ in COLUMNS)])]
+    for record in (record for record in records if record["kind"] == "group"):
+        ranks = "-".join(str(rank) for rank in dict.fromkeys((record["ranks"][0], record["ranks"][-1])))
+        cells = [f"{ranks:<5}"]
+        for heading, key, unit in COLUMNS:
+            value = record[key] / unit if key in record else None
+            shown = "-" if value is None else f"{value:.0f}" if unit == 1e6 or value == int(value) else f"{value:.1f}"
+            cells.append(f"{shown:>{len(heading)}}")
+        lines.append("  ".join(cells))
+    return "\n".join(lines)

@@ -1,0 +1,149 @@
+"""A whole run on this communicator's ranks: from the first weights or a checkpoint to the report."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from labs_helpers.measure.results import try_to_write
+from labs_helpers.training import datasets, records
+from labs_helpers.training.checkpoints import Checkpoints
+from labs_helpers.training.places import leave, on_rank_0, take_place
+from labs_helpers.training.progress import Progress, duration
+from labs_helpers.training.resumption import find_checkpoint
+from labs_helpers.training.settings import Refused, Settings
+from labs_helpers.training.trainer import PARTS, Trainer
+from labs_helpers.transformer.counts import parameters
+
+Say = Callable[[str], None]
+
+
+class Report(NamedTuple):
+    """The same on every rank, but for the records, which rank 0 has. losses: of all steps, also of those before a
+    resumption; validation: see `Trainer.validate`; first_step: how many steps were done before."""
+
+    losses: list[float]
+    validation: dict[str, float]
+    records: list[dict[str, Any]]
+    first_step: int
+    seconds: float
+    on_gpus: bool
+
+    def __str__(self) -> str:
+        accuracy = self.validation.get("validation_accuracy")
+        right = "" if accuracy is None else f", {accuracy:.1%} of the digits recognised"
+        return (
+            f"loss {self.losses[0]:.4f} → {self.losses[-1]:.4f}; validation: loss "
+            f"{self.validation['validation_loss']:.4f}{right}; {duration(self.seconds)} for "
+            f"{len(self.losses) - self.first_step} steps\n\n{records.table(self.records)}"
+        )
+
+
+def train(comm: Any, settings: Settings, say: Say = print) -> Report:
+    """Trains as `settings` say. Called by every rank of comm; rank 0 says how far it is.
+
+    Refused, on every rank and before any training: settings that cannot be, files and folders that cannot be used,
+    a checkpoint of another run. FloatingPointError: the loss is no number any more.
+    """
+    begun = time.perf_counter()
+    settings.check(comm.Get_size())
+    torch.set_num_threads(settings.threads)
+    folder = Checkpoints(settings.checkpoint) if settings.checkpoint else None
+    on_rank_0(comm, lambda: check_files(settings, folder))
+    data = datasets.load(comm, settings.data, settings.batch, settings.length, settings.seed)
+    identity = settings.identity() | {"fingerprint of the data": data.fingerprint}
+    resumed = find_checkpoint(comm, folder, identity) if folder and settings.resume else None
+    tell = say if comm.Get_rank() == 0 else nothing
+    place = take_place(comm, settings)
+    trainer, losses = Trainer(settings, place, data), []
+    if resumed is not None:
+        trainer.load_whole_state(resumed.step, resumed.names, resumed.whole)
+        losses = resumed.losses
+        for sentence in resumed.damaged:
+            tell(f"{sentence}; it is set aside")
+        tell(f"going on behind step {trainer.step} of {settings.checkpoint}")
+    elif settings.resume:
+        tell(f"no checkpoint in {settings.checkpoint} yet: from the beginning")
+    first_step = trainer.step
+    step_s = run_steps(trainer, losses, folder, identity, tell)
+    validation = trainer.validate()
+    each = comm.gather(records.measured(trainer, step_s))
+    leave(place)
+    report = Report(losses, validation, [], first_step, time.perf_counter() - begun, place.device != "cpu")
+    return report if each is None else report._replace(records=all_records(settings, report, each))
+
+
+def run_steps(
+    trainer: Trainer, losses: list[float], folder: Checkpoints | None, identity: dict[str, Any], tell: Say
+) -> list[float]:
+    """The steps that are left, with checkpoints and progress; appends each step's loss, returns each step's seconds."""
+    settings, place = trainer.settings, trainer.place
+    progress = Progress(settings.steps, trainer.step)
+    new, step_s = [], []
+    while trainer.step < settings.steps:
+        before = time.perf_counter()
+        new.append(trainer.train_step())
+        trainer.wait_for_device()
+        step_s.append(time.perf_counter() - before)
+        last = trainer.step == settings.steps
+        to_save = folder is not None and (last or trainer.step % settings.checkpoint_every == 0)
+        to_tell = last or trainer.step % settings.report_every == 0
+        if to_save or to_tell:
+            losses += trainer.mean_losses(new)
+            new.clear()
+            if not np.isfinite(losses[-1]):
+                raise FloatingPointError(f"the loss of step {trainer.step} is {losses[-1]}: try a lower --lr")
+        if folder is not None and to_save and place.dp.rank == 0:
+            arrays = trainer.whole_state()
+            if place.tp.rank == 0:
+                folder.save(trainer.step, {"run": identity, "losses": losses}, arrays)
+        if to_tell:
+            tell(progress.line(trainer.step, losses[-settings.report_every :]))
+    return step_s
+
+
+def checkpoint_bytes(settings: Settings) -> int:
+    """Of one file, about: the arrays, and the losses in decimal digits."""
+    itemsize = getattr(torch, settings.dtype).itemsize
+    return len(PARTS) * sum(parameters(settings.config).values()) * itemsize + 24 * settings.steps
+
+
+def nothing(line: str) -> None:
+    """What the other ranks say."""
+
+
+def all_records(settings: Settings, report: Report, each: list[records.Measured]) -> list[dict[str, Any]]:
+    """On rank 0. each: of all ranks."""
+    groups = []
+    for dp_idx in range(settings.dp):
+        ranks = range(dp_idx * settings.tp, (dp_idx + 1) * settings.tp)
+        groups.append(records.group_record(settings, dp_idx, {rank: each[rank] for rank in ranks}))
+    curve = {
+        "kind": "curve",
+        "lr": settings.lr,
+        "steps": settings.steps,
+        "first_step": report.first_step,
+        "losses": report.losses,
+        "seconds": report.seconds,
+        **report.validation,
+    }
+    return [*groups, records.run_record(settings) | curve]
+
+
+def check_files(settings: Settings, folder: Checkpoints | None) -> None:
+    """Raises Refused where records or checkpoints could not be written, or would be mixed with another run's."""
+    if settings.out is not None:
+        if settings.out.is_dir():
+            raise Refused(f"no file for records can be at {settings.out}: there is a folder")
+        try:
+            try_to_write(settings.out)
+        except OSError as error:
+            raise Refused(f"no file for records can be at {settings.out}: {error.strerror}") from None
+    if folder is not None:
+        folder.check_writable(checkpoint_bytes(settings))
+        if not settings.resume:
+            folder.check_new()

@@ -1,0 +1,142 @@
+"""One rank's part of the training: its model and optimizer, a step, and its state to and from whole tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import torch
+from torch import Tensor
+
+from labs_helpers.communication.gradient_average import MEGABYTE, GradientAverage
+from labs_helpers.tensor_parallel.cross_entropy import vocabulary_parallel_cross_entropy
+from labs_helpers.tensor_parallel.data import split_data
+from labs_helpers.tensor_parallel.parallel_transformer import ParallelTransformer
+from labs_helpers.tensor_parallel.sharded_gradients import clip_gradients, sum_partial_gradients
+from labs_helpers.tensor_parallel.state import gather_state, slice_state
+from labs_helpers.training.datasets import Array, Data
+from labs_helpers.training.places import Place
+from labs_helpers.training.settings import Settings
+from labs_helpers.transformer.attentions import sdpa
+from labs_helpers.transformer.model import Transformer
+from labs_helpers.transformer.train import adamw, learning_rate
+
+MAX_NORM = 1.0
+MOMENTS = ("exp_avg", "exp_avg_sq")  # AdamW's
+PARTS = ("model", *MOMENTS)  # of a checkpoint
+
+
+def first_weights(settings: Settings) -> dict[str, Tensor]:
+    """The whole model's, drawn from the seed alone: the same on every rank of every layout."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(settings.seed)
+        full = Transformer(settings.config)
+    return {name: tensor.to(getattr(torch, settings.dtype)) for name, tensor in full.state_dict().items()}
+
+
+class Trainer:
+    """`step` counts the steps that are done. sent: (bytes, messages) that left this rank in the last step, without the
+    eight bytes from which the gradients' norm is summed."""
+
+    def __init__(self, settings: Settings, place: Place, data: Data) -> None:
+        self.settings, self.place, self.data = settings, place, data
+        weights = {name: tensor.to(place.device) for name, tensor in first_weights(settings).items()}
+        self.model = ParallelTransformer.from_full(
+            settings.config, weights, place.tp, sdpa, settings.scheme, settings.sequence_parallel
+        )
+        bucket_bytes = int(settings.bucket_mb * MEGABYTE)
+        self.gradients = GradientAverage(self.model.parameters(), place.dp, bucket_bytes)
+        self.optimizer = adamw(self.model, settings.lr)
+        self.step = 0
+        self.sent = (0, 0)
+
+    def train_step(self) -> Tensor:
+        """One step on this rank's part of the batch; returns its mean loss, on the device."""
+        settings, tp, dp = self.settings, self.place.tp, self.place.dp
+        tokens, targets = self.mine(*self.data.batch(self.step))
+        for group in self.optimizer.param_groups:
+            group["lr"] = learning_rate(self.step, settings.steps, settings.lr)
+        tp.reset()
+        dp.reset()
+        self.optimizer.zero_grad(set_to_none=False)  # the gradients stay where the buckets have them
+        loss = self.model.loss(tokens, targets)
+        loss.backward()
+        self.gradients.finish()
+        if self.model.sequence_parallel:
+            sum_partial_gradients(self.model, tp)
+        self.sent = (tp.bytes_sent + dp.bytes_sent, tp.messages_sent + dp.messages_sent)
+        clip_gradients(self.model, tp, MAX_NORM)
+        self.optimizer.step()
+        self.step += 1
+        return loss.detach()
+
+    def wait_for_device(self) -> None:
+        """Until a GPU has done what it was told."""
+        if self.place.device != "cpu":
+            torch.cuda.synchronize()
+
+    def mine(self, tokens: Array, targets: Array) -> tuple[Tensor, Tensor]:
+        """This rank's part of a batch, on its device."""
+        tp, dp = self.place.tp, self.place.dp
+        x, y = split_data(tokens, targets, tp.size, dp.size, dp.rank * tp.size + tp.rank)
+        return torch.from_numpy(x).to(self.place.device), torch.from_numpy(y).to(self.place.device)
+
+    def mean_losses(self, losses: list[Tensor]) -> list[float]:
+        """The whole batches' losses from `train_step`'s. Called by every rank."""
+        return (self.place.dp.all_reduce(torch.stack(losses)) / self.place.dp.size).tolist() if losses else []
+
+    @torch.no_grad()
+    def validate(self) -> dict[str, float]:
+        """{"validation_loss": nats per token}, and of labelled data "validation_accuracy": the share of sequences whose
+        last target has the largest logit of all tokens. Called by every rank; each model takes a part of the data."""
+        tp, dp = self.place.tp, self.place.dp
+        x, y = (torch.from_numpy(part).tensor_split(dp.size)[dp.rank] for part in self.data.validation)
+        at_once = self.settings.batch // dp.size
+        total = torch.zeros(3, dtype=torch.float64, device=self.place.device)  # of losses, right answers, sequences
+        for tokens, targets in zip(x.split(at_once), y.split(at_once), strict=True):
+            if len(tokens):
+                tokens, targets = tokens.to(total.device), targets.to(total.device)
+                logits = self.model(tokens)
+                loss = vocabulary_parallel_cross_entropy(logits, targets, tp)
+                right = (tp.all_gather(logits[:, -1], dim=-1).argmax(-1) == targets[:, -1]).sum()
+                total += torch.stack([loss * len(tokens), right, torch.tensor(len(tokens), device=total.device)])
+        loss_sum, right_sum, sequences = dp.all_reduce(total).tolist()
+        accuracy = {"validation_accuracy": right_sum / sequences} if self.data.labelled else {}
+        return {"validation_loss": loss_sum / sequences, **accuracy}
+
+    def whole_state(self) -> dict[str, Array]:
+        """Parameters and AdamW's moments of the whole model, such as "exp_avg/norm.weight", on the first rank of `tp`;
+        elsewhere {}. Called by the ranks of one model: they gather, and others need not wait.
+        """
+        whole: dict[str, Array] = {}
+        for part in PARTS:
+            full = gather_state(self.model, self._tensors(part), self.place.tp)
+            if self.place.tp.rank == 0:
+                whole |= {f"{part}/{name}": tensor.cpu().numpy() for name, tensor in full.items()}
+        return whole
+
+    def load_whole_state(self, step: int, names: Iterable[str], whole: Callable[[str], Array]) -> None:
+        """Goes on behind `step`. whole(name): the array of that name in `whole_state`; it is called for all names in
+        their order, part by part."""
+        for part in PARTS:
+            mine = [name for name in names if name.startswith(f"{part}/")]
+            full = {name.partition("/")[2]: torch.tensor(whole(name)) for name in mine}
+            sliced = slice_state(self.model, full, self.place.tp)
+            with torch.no_grad():
+                for name, tensor in self._tensors(part).items():
+                    tensor.copy_(sliced[name])
+        for state in self.optimizer.state.values():
+            state["step"] = torch.tensor(float(step))
+        self.step = step
+
+    def _tensors(self, part: str) -> dict[str, Tensor]:
+        """This rank's own, by the parameter's name; moments are made where there are none yet."""
+        parameters = dict(self.model.named_parameters())
+        if part == "model":
+            return {name: p.detach() for name, p in parameters.items()}
+        for p in parameters.values():
+            if not self.optimizer.state[p]:
+                self.optimizer.state[p] = {
+                    "step": torch.tensor(0.0),
+                    **{name: torch.zeros_like(p.detach()) for name in MOMENTS},
+                }
+        return {name: self.optimizer.state[p][part] for name, p in parameters.items()}
