@@ -1,4 +1,4 @@
-"""Imports of older copies of the labs: a module that has moved is found at its new place, with a warning that says so."""
+"""Imports of older copies of the labs: an old name finds the module at its new place, and a warning says so."""
 
 from __future__ import annotations
 
@@ -23,6 +23,16 @@ MOVED = {
     "data_parallel.model_size": "data_parallel.planner.model_size",
     "data_parallel.plan": "data_parallel.planner.plan",
     "data_parallel.strategies": "data_parallel.planner.strategies",
+    "attention.lab05.charts": "attention.lab05.pictures",
+    "collectives.pictures": "collectives.lab06.pictures",
+    "first_kernels.lab00.charts": "first_kernels.lab00.pictures",
+    "gemm.lab03.charts": "gemm.lab03.pictures",
+    "gemm.lab03.search_charts": "gemm.lab03.pictures",
+    "gemm.lab03.model_chart": "gemm.lab03.pictures",
+    "transformer.lab01.charts": "transformer.lab01.pictures",
+    "data_parallel.charts_measured": "data_parallel.charts",
+    "data_parallel.lab08.recorded": "data_parallel.charts.recorded",
+    "data_parallel.lab09.recorded": "data_parallel.charts.recorded",
     "data_parallel.volume": "data_parallel.planner.volume",
     "data_parallel.zero3_against_tp": "data_parallel.planner.zero3_against_tp",
 }

@@ -5,19 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from matplotlib.ticker import FixedLocator, NullFormatter, StrMethodFormatter
 
 from labs_helpers.attention.baselines import OURS
 from labs_helpers.attention.random_shapes import KINDS
 from labs_helpers.attention.random_study import STUDY, run
-from labs_helpers.draw import figures
 from labs_helpers.draw.beside import beside_yours
 from labs_helpers.draw.curves import recorded_on
+from labs_helpers.draw.ratios import draw_ratios
 from labs_helpers.measure.records import of_machine
 from labs_helpers.measure.study import destination, kept
 
-COLORS = dict(zip(KINDS, ("blue", "vermillion", "green"), strict=True))
-MARKERS = {"forward": "o", "backward": "^"}
 SHAPE = ["B", "H", "Hkv", "Lq", "Lk", "D", "causal"]
 
 
@@ -84,33 +81,10 @@ def draw_random(frame, dtype: str | None = None):
     import numpy
 
     table = ratios(frame, dtype)
-    timed = sorted(table["graph"].unique())
-    last = table[table["graph"] == timed[-1]]["ratio"]
-    fig, axes = figures.new(
-        f"{len(last)} random passes: {numpy.exp(numpy.log(last).mean()):.2f} × the best baseline's speed, "
-        f"slower at {int((last < 1).sum())}" + recorded_on(frame),
-        width=10 if len(timed) > 1 else 7.2,
-        ncols=len(timed),
-        squeeze=False,
-        sharey=True,
-    )
-    for ax, graph in zip(axes[0], timed, strict=True):
-        for kind in KINDS:
-            for direction, marker in MARKERS.items():
-                rows = table[(table["graph"] == graph) & (table["shape"] == kind) & (table["direction"] == direction)]
-                if len(rows):
-                    look: dict[str, Any] = {"color": figures.COLORS[COLORS[kind]], "marker": marker}
-                    label = f"{kind}, {direction}"
-                    ax.scatter(rows["flops"], rows["ratio"], s=18, alpha=0.75, linewidths=0, label=label, **look)
-        ax.axhline(1, linestyle=":", color="gray")
-        title = "from CUDA graphs" if graph else "as calls, cold L2"
-        ax.set(xscale="log", yscale="log", title=title, xlabel="operations")
-        ax.yaxis.set_major_locator(FixedLocator([0.125, 0.25, 0.5, 0.7, 1, 1.4, 2, 3, 4, 8]))
-        ax.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
-        ax.yaxis.set_minor_formatter(NullFormatter())
-    axes[0][0].set_ylabel("the best baseline's time over ours")
-    axes[0][-1].legend(loc="lower left", fontsize="small")
-    return fig
+    last = table[table["graph"] == table["graph"].max()]["ratio"]
+    mean, slower = numpy.exp(numpy.log(last).mean()), int((last < 1).sum())
+    title = f"{len(last)} random passes: {mean:.2f} × the best baseline's speed, slower at {slower}"
+    return draw_ratios(table, KINDS, title + recorded_on(frame), "operations", "the best baseline's time over ours")
 
 
 def main(given, dtype: torch.dtype) -> None:

@@ -5,19 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from matplotlib.ticker import FixedLocator, NullFormatter, StrMethodFormatter
 
-from labs_helpers.draw import figures
 from labs_helpers.draw.beside import beside_yours
 from labs_helpers.draw.curves import recorded_on
+from labs_helpers.draw.ratios import draw_ratios
 from labs_helpers.gemm.random_shapes import KINDS
 from labs_helpers.gemm.random_study import STUDY, run
 from labs_helpers.gemm.study import EAGER, OURS
 from labs_helpers.measure.records import of_machine
 from labs_helpers.measure.study import destination, kept
-
-COLORS = dict(zip(KINDS, ("blue", "vermillion", "green"), strict=True))
-MARKERS = dict(zip(KINDS, "os^", strict=True))
 
 
 def load(machine: str = "nvidia-h200"):
@@ -84,30 +80,10 @@ def draw_random(frame, dtype: str | None = None):
     import numpy
 
     table = ratios(frame, dtype)
-    timed = sorted(table["graph"].unique())
-    low = table[table["graph"] == timed[-1]]["ratio"]
-    mean = float(numpy.exp(numpy.log(low).mean()))
-    fig, axes = figures.new(
-        f"{len(low)} random shapes: {mean:.2f} × the best baseline's speed, slower at {int((low < 1).sum())}"
-        + recorded_on(frame),
-        width=10 if len(timed) > 1 else 7.2,
-        ncols=len(timed),
-        squeeze=False,
-        sharey=True,
-    )
-    for ax, graph in zip(axes[0], timed, strict=True):
-        for kind in KINDS:
-            rows = table[(table["graph"] == graph) & (table["shape"] == kind)]
-            look = {"color": figures.COLORS[COLORS[kind]], "marker": MARKERS[kind]}
-            ax.scatter(rows["flops"], rows["ratio"], s=18, alpha=0.75, linewidths=0, label=kind, **look)
-        ax.axhline(1, linestyle=":", color="gray")
-        ax.set(xscale="log", yscale="log", title="from CUDA graphs" if graph else "as calls, cold L2", xlabel="2·M·N·K")
-        ax.yaxis.set_major_locator(FixedLocator([0.125, 0.25, 0.5, 0.7, 1, 1.4, 2, 3, 4]))
-        ax.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
-        ax.yaxis.set_minor_formatter(NullFormatter())
-    axes[0][0].set_ylabel("the best baseline's time over ours")
-    axes[0][-1].legend(loc="best", fontsize="small")
-    return fig
+    last = table[table["graph"] == table["graph"].max()]["ratio"]
+    mean, slower = float(numpy.exp(numpy.log(last).mean())), int((last < 1).sum())
+    title = f"{len(last)} random shapes: {mean:.2f} × the best baseline's speed, slower at {slower}"
+    return draw_ratios(table, KINDS, title + recorded_on(frame), "2·M·N·K", "the best baseline's time over ours")
 
 
 def main(given, dtype: torch.dtype) -> None:

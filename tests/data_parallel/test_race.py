@@ -4,7 +4,7 @@ import cloudpickle
 import pytest
 
 from labs_helpers.data_parallel import study
-from labs_helpers.data_parallel.charts_measured import draw_race, race_table
+from labs_helpers.data_parallel.charts import draw_race, race_table
 from labs_helpers.launch.mpirun import run_on_ranks
 from tests.data_parallel import race_cases
 from tests.tensor_parallel import ranks as on_ranks

@@ -6,8 +6,8 @@ import numpy as np
 import pandas
 import torch
 
-from labs_helpers.attention.lab05 import charts, exercises, pictures, two_kernels_or_one
 from labs_helpers.attention.lab05 import checks as check
+from labs_helpers.attention.lab05 import exercises, pictures, two_kernels_or_one
 from labs_helpers.attention.lab05.checks.bounds import gradient_bounds
 from labs_helpers.attention.lab05.checks.cases import Case
 from labs_helpers.attention.lab05.one_kernel import one_kernel_gradients
@@ -57,7 +57,7 @@ def test_the_ratio_is_backward_over_forward():
             for L in (1024, 4096)
         ]
     )
-    fig = charts.draw_ratio(rows, predict("ratio", 4))
+    fig = pictures.draw_ratio(rows, predict("ratio", 4))
     assert np.allclose(fig.axes[0].lines[0].get_ydata(), 2.75)
     assert fig.axes[0].lines[-1].get_ydata() == [4]
 
