@@ -32,9 +32,10 @@ def draw_lanes(
     *,
     xlabel: str = "time",
     unit: str | None = None,
+    letters: float = LETTERS,
 ) -> None:
     """Draw name → its lanes, from the top down. ends: where a row's line stands, such as the end of its step.
-    unit: of the ticks, with SI prefixes. The words in the bars come last: set the axis's limits before."""
+    unit: of the ticks, with SI prefixes. letters: size of the words in the bars, in points."""
     for y, (name, lanes) in enumerate(rows.items()):
         height = 0.72 / len(lanes)
         for number, spans in enumerate(lanes):
@@ -48,7 +49,7 @@ def draw_lanes(
         figures.set_unit(ax.xaxis, unit)
     for y, lanes in enumerate(rows.values()):
         for number, spans in enumerate(lanes):
-            write_in(ax, y - 0.36 + (number + 0.5) * 0.72 / len(lanes), spans)
+            write_in(ax, y - 0.36 + (number + 0.5) * 0.72 / len(lanes), spans, letters)
 
 
 def draw_spans(

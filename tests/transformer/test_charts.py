@@ -157,7 +157,8 @@ def test_a_machine_without_a_datasheet_has_no_mfu_and_a_grid_of_one_batch_is_dra
     cpu = pandas.DataFrame([record(point) | {"on.machine": "2-core CPU", "on.name": "2-core CPU"} for point in points])
     fig = charts.draw_sizes(cpu, Setup())
     well_set(fig)
-    assert "8 sequences per step" in title(fig) and "2-core CPU" in title(fig)
+    said = title(fig).replace("\n", " ")
+    assert "8 sequences per step" in said and "2-core CPU" in said
     assert any("no datasheet" in text for text in texts(fig))
     assert list(lines(fig.axes[0])["step"].get_xdata()) == sorted({point.length for point in points})
 

@@ -82,9 +82,8 @@ def draw_buckets(names: dict, buckets: Sequence):
     for number, bucket in enumerate(buckets):
         left, spans = 0, []
         for i, p in enumerate(bucket):
-            text = names[id(p)].removesuffix(".weight")
-            spans.append(Span(left, left + p.nbytes, color("all" if i % 2 else "one"), text))
+            spans.append(Span(left, left + p.nbytes, color("one" if i % 2 else "all"), names[id(p)]))
             left += p.nbytes
         rows[f"bucket {number}"] = [spans]
-    draw_lanes(ax, rows, xlabel="bytes", unit="B")
+    draw_lanes(ax, rows, xlabel="bytes", unit="B", letters=8)
     return fig
