@@ -16,6 +16,7 @@ MOVED = {
     "tensor_parallel.practice": "communication.practice",
     "tensor_parallel.communication": "communication.interface",
     "tensor_parallel.training": "training",
+    "gemm.random_report": "gemm.random_study",
     "data_parallel.settings": "data_parallel.zero.settings",
     "data_parallel.accounting": "data_parallel.planner.accounting",
     "data_parallel.cluster": "data_parallel.planner.cluster",

@@ -37,6 +37,13 @@ class Timing:
         p20, median, p80 = (float(q) for q in numpy.quantile(samples_ms, (0.2, 0.5, 0.8)))
         return cls(median, p20, p80, len(samples_ms))
 
+    def record(self, name: str = "") -> dict[str, float | int]:
+        """Return its fields in a record: 'median_ms', 'p20_ms', 'p80_ms' and 'runs', or of a named time such as "step"
+        'step_ms', 'step_p20_ms', 'step_p80_ms' and 'runs'."""
+        part = f"{name}_" if name else ""
+        median = {f"{name or 'median'}_ms": self.median_ms}
+        return median | {f"{part}p20_ms": self.p20_ms, f"{part}p80_ms": self.p80_ms, "runs": self.runs}
+
     @property
     def spread(self) -> float:
         """Width of the middle 60% of runs, as a fraction of the median; NaN if that is 0."""

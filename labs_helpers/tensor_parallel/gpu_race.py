@@ -20,12 +20,11 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from labs_helpers.collectives.study import machine_label
 from labs_helpers.launch import program
 from labs_helpers.launch.leave import leave
 from labs_helpers.launch.world import add_timeout, world
-from labs_helpers.measure.machine import prepare_triton, this_machine
-from labs_helpers.measure.study import keep, make_parser
+from labs_helpers.measure.machine import cores_label, prepare_triton, this_machine
+from labs_helpers.measure.records import frame
 from labs_helpers.tensor_parallel.gpu_candidates import ALONE, OURS, THEIRS, Candidate, Contestant, Setting, candidates
 from labs_helpers.tensor_parallel.gpu_timing import (
     ALL_REDUCES,
@@ -36,13 +35,12 @@ from labs_helpers.tensor_parallel.gpu_timing import (
     times,
 )
 from labs_helpers.tensor_parallel.predict import MODEL
-from labs_helpers.tensor_parallel.records import frame
+from labs_helpers.tensor_parallel.records import STUDY
 from labs_helpers.transformer.attentions import ATTENTIONS
 from labs_helpers.transformer.config import SIZES, TransformerConfig
 from labs_helpers.transformer.model import Transformer
 from labs_helpers.transformer.training_step import fixed_batch
 
-STUDY = "tensor-parallel"
 MANNERS = {"eager": False, "compiled": True}
 SAME = {torch.bfloat16: (0.01, 0.05), torch.float32: (1e-4, 1e-3)}  # relative, of losses and of gradients' norms
 
@@ -140,7 +138,7 @@ def measure(
         dist.broadcast(tensor, 0)
     tokens, targets = (part.to(device) for part in fixed_batch(config, batch, length, seed=0))
     same = {
-        "study": STUDY,
+        "study": STUDY.name,
         "world_size": world,
         "dtype": str(dtype).removeprefix("torch."),
         "batch": batch,
@@ -190,7 +188,7 @@ def table(records: list[Record]) -> str:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    parser = make_parser(__doc__ or "", STUDY)
+    parser = STUDY.parser(__doc__)
     parser.add_argument("--size", choices=list(SIZES), help="of the model; default: 1b, without GPUs tiny")
     parser.add_argument("--batch", type=int, help="sequences of all ranks together; default: 2 per rank")
     parser.add_argument("--length", type=int, help="tokens of a sequence; default: 2048, without GPUs 128")
@@ -216,8 +214,7 @@ def main(arguments: list[str] | None = None) -> None:
     if gpus:
         prepare_triton()
     config = dataclasses.replace(SIZES[given.size or ("1b" if gpus else "tiny")], tied=False)
-    machine = None if gpus else machine_label()
-    on = {"machine": machine} if machine else None
+    machine = None if gpus else cores_label()
     with world(given.timeout, given.limit, gpus) as note:
         records = measure(
             config,
@@ -229,7 +226,7 @@ def main(arguments: list[str] | None = None) -> None:
             given.attentions or (["sdpa", "flash"] if gpus else ["sdpa"]),
             [MANNERS[name] for name in given.manners or (MANNERS if gpus else ["eager"])],
             say=lambda text: print(text, file=sys.stderr, flush=True) if rank == 0 else None,
-            save=lambda found: keep(STUDY, found, given.out, machine=machine, on=on) if rank == 0 else None,
+            save=lambda found: STUDY.keep(found, given.out, machine=machine) if rank == 0 else None,
             at=note,
         )
         if rank == 0:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from labs_helpers.data_parallel.study.records import COMMAND, STUDY
+from labs_helpers.data_parallel.study.records import STUDY
 from labs_helpers.draw import figures
 from labs_helpers.draw.beside import beside_yours, figures_of_yours
-from labs_helpers.measure import records
 
 COMMANDS = {"wrapper": "wrappers", "bucket": "buckets", "loss_curve": "losses"}  # what measures a kind of another name
 
@@ -16,7 +15,7 @@ COMMANDS = {"wrapper": "wrappers", "bucket": "buckets", "loss_curve": "losses"} 
 def machines(kind: str) -> dict[str, object]:
     """name → records, of the recorded machines that have some of this kind: those with the most GPUs first, then
     CPUs."""
-    found = {name: rows for name, rows in records.recorded(STUDY).items() if kind in set(rows["kind"])}
+    found = {name: rows for name, rows in STUDY.recorded().items() if kind in set(rows["kind"])}
     return dict(sorted(found.items(), key=lambda item: _order(item[0])))
 
 
@@ -31,7 +30,7 @@ def show(draw: Callable, kind: str, name: str, prefer: str = "gpu", **options) -
     nothing is recorded, or nothing on GPUs."""
     rows = best(kind, prefer)
     if rows is not None:
-        figures.finish(beside_yours(STUDY)(draw)(rows, **options), name)
+        figures.finish(beside_yours(STUDY.name)(draw)(rows, **options), name)
     _say_without_gpus(kind)
 
 
@@ -40,14 +39,14 @@ def show_all(draw: Callable, kind: str, name: str, prediction=None) -> None:
     reader's machines."""
     for machine, rows in reversed(machines(kind).items()):
         figures.finish(draw(rows, prediction=prediction if "cpu" in machine else None), f"{name}_{machine}")
-    for machine, figure in figures_of_yours(draw, STUDY).items():
+    for machine, figure in figures_of_yours(draw, STUDY.name).items():
         figures.finish(figure, f"{name}_{machine}")
     _say_without_gpus(kind)
 
 
 def _say_without_gpus(kind: str) -> None:
     if not any("cpu" not in machine for machine in machines(kind)):
-        print(f"(No record of this on GPUs yet: {COMMAND} {COMMANDS.get(kind, kind)})")
+        print(f"(No record of this on GPUs yet: {STUDY.command} {COMMANDS.get(kind, kind)})")
 
 
 def _order(machine: str) -> tuple[bool, int, str]:

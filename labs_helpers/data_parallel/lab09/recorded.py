@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from labs_helpers.data_parallel.study.records import COMMAND, STUDY
+from labs_helpers.data_parallel.study.records import STUDY
 from labs_helpers.draw import figures
 from labs_helpers.draw.beside import figures_of_yours
-from labs_helpers.measure import records
 
 if TYPE_CHECKING:
     import pandas
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
 
 def machines() -> dict[str, pandas.DataFrame]:
     """By machine, as its file is called, all records of the study."""
-    return records.recorded(STUDY)
+    return STUDY.recorded()
 
 
 def draw_recorded(draw: Callable, name: str, only: str = "", **options) -> None:
@@ -32,7 +31,7 @@ def draw_recorded(draw: Callable, name: str, only: str = "", **options) -> None:
         except ValueError as error:
             if not str(error).startswith("no records"):
                 raise
-    for machine, figure in (drawn | figures_of_yours(draw, STUDY, **options)).items():
+    for machine, figure in (drawn | figures_of_yours(draw, STUDY.name, **options)).items():
         figures.finish(figure, f"{name}_{machine}")
     if not drawn:
-        print(f"No machine has records of this yet; {COMMAND} makes them.")
+        print(f"No machine has records of this yet; {STUDY.command} makes them.")

@@ -16,21 +16,19 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from labs_helpers.collectives.study import machine_label
 from labs_helpers.data_parallel.race.candidates import HEATS
 from labs_helpers.data_parallel.race.heat import race, release
 from labs_helpers.data_parallel.race.setting import Setting
 from labs_helpers.data_parallel.race.wrappers import ALONE, THEIRS
+from labs_helpers.data_parallel.study.records import STUDY
 from labs_helpers.launch import program
 from labs_helpers.launch.leave import leave
 from labs_helpers.launch.world import add_timeout, world
-from labs_helpers.measure.machine import prepare_triton, this_machine
-from labs_helpers.measure.study import keep, make_parser
+from labs_helpers.measure.machine import cores_label, prepare_triton, this_machine
 from labs_helpers.tensor_parallel.gpu_timing import ALL_REDUCES, all_reduces
 from labs_helpers.transformer.attentions import ATTENTIONS
 from labs_helpers.transformer.config import SIZES
 
-STUDY = "data-parallel"
 Record = dict[str, Any]
 
 
@@ -45,7 +43,7 @@ def measure(
 ) -> list[Record]:
     """Records of all heats, the same on every rank, which all call it. at: hears on every rank of what begins."""
     same = {
-        "study": STUDY,
+        "study": STUDY.name,
         "world_size": dist.get_world_size(),
         "size": size,
         "batch": setting.batch,
@@ -83,7 +81,7 @@ def table(records: list[Record]) -> str:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    parser = make_parser(__doc__ or "", STUDY)
+    parser = STUDY.parser(__doc__)
     parser.add_argument("--heats", nargs="+", choices=list(HEATS), default=list(HEATS), help="default: all")
     parser.add_argument("--size", choices=list(SIZES), help="of the model; default: 1b, without GPUs tiny")
     parser.add_argument("--batch", type=int, default=4, help="sequences per rank; default: %(default)s")
@@ -118,15 +116,14 @@ def main(arguments: list[str] | None = None) -> None:
         records = measure(setting, size, given.heats, given.rounds, given.steps, say, note)
         if gpus:
             note("all-reduces")
-            same = {"study": STUDY, "world_size": dist.get_world_size()}
+            same = {"study": STUDY.name, "world_size": dist.get_world_size()}
             records += [
                 same | each for each in all_reduces({"all": dist.group.WORLD}, dtype, device, (*ALL_REDUCES, 2**30))
             ]
         if rank == 0:
             note("the table")
             print(table([record for record in records if record["kind"] == "race"]))
-            machine = None if gpus else machine_label()
-            keep(STUDY, records, given.out, machine=machine, on={"machine": machine} if machine else None)
+            STUDY.keep(records, given.out, machine=None if gpus else cores_label())
 
 
 if __name__ == "__main__":

@@ -22,7 +22,6 @@ import sys
 from argparse import ArgumentParser, Namespace
 from functools import partial
 
-from labs_helpers.collectives.study import machine_label
 from labs_helpers.data_parallel.study.measure import KINDS, Options, Record, check, measure_all
 from labs_helpers.data_parallel.study.pretended import measure_pretended
 from labs_helpers.data_parallel.study.records import STUDY
@@ -31,8 +30,7 @@ from labs_helpers.data_parallel.study.task import MODELS
 from labs_helpers.launch import program
 from labs_helpers.launch.pretend_nodes import can_pretend
 from labs_helpers.launch.world import add_timeout, environment, world
-from labs_helpers.measure.machine import this_machine
-from labs_helpers.measure.study import keep, make_parser
+from labs_helpers.measure.machine import cores_label, this_machine
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -67,13 +65,12 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _keep(records: list[Record], given: Namespace, gpus: bool) -> None:
-    machine = None if gpus else machine_label()
-    on = {"machine": machine, "note": given.note}
-    keep(STUDY, records, given.out, machine=machine, on={name: said for name, said in on.items() if said})
+    on = {"note": given.note} if given.note else None
+    STUDY.keep(records, given.out, machine=None if gpus else cores_label(), on=on)
 
 
 def _parser() -> ArgumentParser:
-    parser = make_parser(__doc__ or "", STUDY)
+    parser = STUDY.parser(__doc__)
     add = parser.add_argument
     add("kinds", nargs="*", metavar="kind", help=f"what to measure, of {', '.join(KINDS)}; default: everything")
     add("--size", help=f"of the model: {', '.join(MODELS)}; default: 1b, without GPUs mini (3.5 million parameters)")

@@ -14,6 +14,7 @@ import torch.distributed as dist
 
 from labs_helpers.communication.buckets import MEGABYTE
 from labs_helpers.data_parallel.race.setting import Setting
+from labs_helpers.data_parallel.study.records import STUDY
 from labs_helpers.transformer.config import SIZES, TransformerConfig
 from labs_helpers.transformer.counts import parameters
 
@@ -117,7 +118,7 @@ class Task:
         nodes = len(set(hosts)) or 1
         link = self.options.link or f"{nodes} node{'s' * (nodes > 1)}"
         return {
-            "study": "data-parallel", "link": link, "asked": self.options.asked, "nodes": nodes,
+            "study": STUDY.name, "link": link, "asked": self.options.asked, "nodes": nodes,
             "ranks_per_node": self.ranks // nodes, "ranks": self.ranks, "backend": dist.get_backend(),
             "dtype": str(self.dtype).removeprefix("torch."), "size": self.options.size,
             "parameters": self.parameters, "gradient_bytes": self.parameters * self.dtype.itemsize,

@@ -12,11 +12,14 @@ import csv
 import io
 import shutil
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from labs_helpers.launch import program
 from labs_helpers.launch.process import run
-from labs_helpers.measure.study import keep, make_parser
+from labs_helpers.transformer.study import STUDY
+
+if TYPE_CHECKING:
+    import pandas
 
 MODULE = "labs_helpers.transformer.lab01.counters"
 METRICS = {
@@ -80,11 +83,10 @@ def parse(text: str) -> list[dict[str, Any]]:
     return records
 
 
-def table(records: list[dict[str, Any]]) -> str:
+def table(frame: pandas.DataFrame) -> pandas.DataFrame:
     """Predicted beside counted, in MB and GFLOP."""
     import pandas
 
-    frame = pandas.DataFrame(records)
     shown = pandas.DataFrame({"kernel": frame["name"], "µs": frame["ns"] / 1e3})
     for title, predicted, counted in (
         ("MB read", "predicted_read", "bytes_read"),
@@ -94,11 +96,11 @@ def table(records: list[dict[str, Any]]) -> str:
     shown["MB through L2"] = frame["l2_bytes"] / 1e6
     shown["GFLOP, predicted"], shown["GFLOP"] = frame["predicted_flops"] / 1e9, frame["tensor_flops"] / 1e9
     shown["warps active"], shown["registers"] = frame["warps_active_percent"], frame["registers"]
-    return shown.to_string(index=False, float_format="{:.1f}".format)
+    return shown.round(1)
 
 
 def main(arguments: list[str] | None = None) -> None:
-    parser = make_parser(__doc__ or "", "transformer")
+    parser = STUDY.parser(__doc__)
     parser.add_argument("--kernels", action="store_true", help="only run the kernels: what ncu is started on")
     given = parser.parse_args(arguments)
     if given.kernels:
@@ -109,7 +111,7 @@ def main(arguments: list[str] | None = None) -> None:
         raise SystemExit("Nsight Compute's `ncu` is not on the PATH; it comes with the CUDA toolkit")
     flags = ["--clock-control", "none", "--profile-from-start", "off", "--csv", "--page", "raw"]
     command = [ncu, *flags, "--metrics", ",".join(METRICS), sys.executable, "-m", MODULE, "--kernels"]
-    keep("transformer", parse(run(command, timeout=300)), given.out, show=table)
+    STUDY.keep(parse(run(command, timeout=300)), given.out, table=table)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ import cloudpickle
 import pytest
 
 from labs_helpers.data_parallel.study import __main__ as command
-from labs_helpers.data_parallel.study import frame, measure
+from labs_helpers.data_parallel.study import measure
 from labs_helpers.data_parallel.study.measure import KINDS, Options
 from labs_helpers.data_parallel.study.offload import crossed
 from labs_helpers.data_parallel.study.records import CASES, select
@@ -17,6 +17,7 @@ from labs_helpers.data_parallel.study.tables import memory_table, regime_table, 
 from labs_helpers.data_parallel.study.timeline import intervals_of
 from labs_helpers.launch.mpirun import run_on_ranks
 from labs_helpers.measure import results
+from labs_helpers.measure.records import frame
 from tests.data_parallel.study import cases
 from tests.tensor_parallel import ranks as on_ranks
 
