@@ -11,29 +11,25 @@ averaged over the data-parallel ranks, and all-reduces, from which `predict.pred
 from __future__ import annotations
 
 import dataclasses
-import gc
 import os
 import sys
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 import torch
 import torch.distributed as dist
 
+from labs_helpers.communication.all_reduce_times import SIZES as ALL_REDUCES
+from labs_helpers.communication.all_reduce_times import time_all_reduces
 from labs_helpers.launch import program
 from labs_helpers.launch.leave import leave
 from labs_helpers.launch.world import add_timeout, world
+from labs_helpers.measure.device_memory import release
 from labs_helpers.measure.machine import cores_label, prepare_triton, this_machine
+from labs_helpers.measure.race import TorchRanks, clock, collected_between, in_turns, record_of, slowest, timings
 from labs_helpers.measure.records import frame
 from labs_helpers.tensor_parallel.gpu_candidates import ALONE, OURS, THEIRS, Candidate, Contestant, Setting, candidates
-from labs_helpers.tensor_parallel.gpu_timing import (
-    ALL_REDUCES,
-    all_reduces,
-    collected_between,
-    gathered,
-    timed,
-    times,
-)
 from labs_helpers.tensor_parallel.predict import MODEL
 from labs_helpers.tensor_parallel.records import STUDY
 from labs_helpers.transformer.attentions import ATTENTIONS
@@ -53,33 +49,39 @@ def race(setting: Setting, wanted: Iterable[Candidate], rounds: int) -> list[Rec
 
     A candidate that fails, or whose loss or gradients are not the first one's, has its error recorded, and no times.
     """
-    contestants: dict[Candidate, Contestant] = {}
+    ranks, contestants = TorchRanks(), dict[Candidate, Contestant]()
     records: dict[Candidate, Record] = {}
     for candidate in wanted:
         contestant, error = _try(setting, candidate)
-        if candidate.compiled and all(gathered(error)):  # some of PyTorch's versions cannot compile its blocks apart
+        if candidate.compiled and all(
+            ranks.gather(error)
+        ):  # some of PyTorch's versions cannot compile its blocks apart
             candidate = dataclasses.replace(candidate, whole=True)
             contestant, error = _try(setting, candidate)
         records[candidate] = dataclasses.asdict(candidate)
-        if errors := [said for said in gathered(error) if said]:
+        if errors := [said for said in ranks.gather(error) if said]:
             records[candidate]["error"] = errors[0]
         elif contestant is not None:
             contestants[candidate] = contestant
-            records[candidate] |= gathered(contestant.checked())[0]
+            records[candidate] |= ranks.gather(contestant.checked())[0]
     mark_disagreements([records[candidate] for candidate in contestants], SAME[setting.dtype])
     contestants = {one: contestant for one, contestant in contestants.items() if "error" not in records[one]}
-    samples: dict[Candidate, list[float]] = {candidate: [] for candidate in contestants}
     mallocs = dict.fromkeys(contestants, 0)
+
+    def sample(candidate: Candidate) -> float:
+        contestant = contestants[candidate]
+        contestant.step()  # as in training, the step before was the same model's
+        before = _device_mallocs(setting.device)
+        seconds = clock(contestant.step, setting.device, ranks)[1]
+        mallocs[candidate] += _device_mallocs(setting.device) - before
+        return seconds
+
     with collected_between() as collect:
-        for _ in range(rounds):
-            for candidate, contestant in contestants.items():
-                collect()
-                contestant.step()  # as in training, the step before was the same model's
-                before = _device_mallocs(setting.device)
-                samples[candidate].append(timed(contestant.step, setting.device))
-                mallocs[candidate] += _device_mallocs(setting.device) - before
-    for candidate, taken in samples.items():
-        records[candidate] |= times("step", taken) | {"device_mallocs": max(gathered(mallocs[candidate]))}
+        clocks = {candidate: partial(sample, candidate) for candidate in contestants}
+        taken = in_turns(clocks, rounds, collect)
+    for candidate, samples in taken.items():
+        records[candidate] |= record_of(slowest(ranks.gather(timings(samples))))
+        records[candidate]["device_mallocs"] = max(ranks.gather(mallocs[candidate]))
     return list(records.values())
 
 
@@ -151,24 +153,18 @@ def measure(
         wanted = candidates(dp, tp, attentions, manners)
         say(f"{dp} × {tp}: {len(wanted)} candidates, {rounds} rounds")
         at(f"{dp} × {tp}")
-        _release()
+        release()
+        torch._dynamo.config.recompile_limit = 64  # several models, compiled from the same code, stay side by side
         setting = Setting(dp, tp, config, full, tokens, targets)
         layout = same | {"dp": dp, "tp": tp}
         found = [layout | {"kind": "gpu_step"} | record for record in race(setting, wanted, rounds)]
         groups = {"tp": setting.tp_group, "dp": setting.dp_group}
-        found += [layout | record for record in all_reduces(groups, dtype, device, sizes)]
+        for name, group in groups.items():  # all groups of a name at once
+            calls = time_all_reduces(group, dtype, device, sizes, together=TorchRanks())
+            found += [layout | {"group": name} | call for call in calls]
         save(found)
         records += found
     return records
-
-
-def _release() -> None:
-    """Frees what the layout before has left."""
-    torch._dynamo.reset()
-    torch._dynamo.config.recompile_limit = 64  # several models, compiled from the same code, stay there side by side
-    gc.collect()
-    if torch.cuda.is_available():
-        torch.cuda.empty_cache()
 
 
 def table(records: list[Record]) -> str:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from labs_helpers.launch import program
 from labs_helpers.measure import results
+from labs_helpers.measure.device_memory import release
 from labs_helpers.measure.machine import this_machine
 from labs_helpers.measure.provenance import provenance
 from labs_helpers.measure.records import frame
@@ -27,7 +28,7 @@ from labs_helpers.transformer import counts, grids
 from labs_helpers.transformer.attentions import ATTENTIONS
 from labs_helpers.transformer.config import SIZES
 from labs_helpers.transformer.grids import Point
-from labs_helpers.transformer.measure_step import LEAST, is_out_of_memory, measure_step, release
+from labs_helpers.transformer.measure_step import LEAST, is_out_of_memory, measure_step
 from labs_helpers.transformer.records import setup_of, with_rates
 from labs_helpers.transformer.setups import OPTIMIZERS, ORDERS, PRECISIONS
 from labs_helpers.transformer.training_step import Training

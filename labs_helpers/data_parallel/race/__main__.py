@@ -16,8 +16,10 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
+from labs_helpers.communication.all_reduce_times import SIZES as ALL_REDUCES
+from labs_helpers.communication.all_reduce_times import time_all_reduces
 from labs_helpers.data_parallel.race.candidates import HEATS
-from labs_helpers.data_parallel.race.heat import race, release
+from labs_helpers.data_parallel.race.heat import race, release_all
 from labs_helpers.data_parallel.race.setting import Setting
 from labs_helpers.data_parallel.race.wrappers import ALONE, THEIRS
 from labs_helpers.data_parallel.study.records import STUDY
@@ -25,7 +27,6 @@ from labs_helpers.launch import program
 from labs_helpers.launch.leave import leave
 from labs_helpers.launch.world import add_timeout, world
 from labs_helpers.measure.machine import cores_label, prepare_triton, this_machine
-from labs_helpers.tensor_parallel.gpu_timing import ALL_REDUCES, all_reduces
 from labs_helpers.transformer.attentions import ATTENTIONS
 from labs_helpers.transformer.config import SIZES
 
@@ -54,7 +55,7 @@ def measure(
     }
     records = []
     for heat in heats:
-        release()
+        release_all()
         at(heat)
         found = race(setting, HEATS[heat], rounds, steps, say, at)
         records += [same | {"kind": "race", "heat": heat, "steps": steps} | record for record in found]
@@ -116,10 +117,9 @@ def main(arguments: list[str] | None = None) -> None:
         records = measure(setting, size, given.heats, given.rounds, given.steps, say, note)
         if gpus:
             note("all-reduces")
-            same = {"study": STUDY.name, "world_size": dist.get_world_size()}
-            records += [
-                same | each for each in all_reduces({"all": dist.group.WORLD}, dtype, device, (*ALL_REDUCES, 2**30))
-            ]
+            same = {"study": STUDY.name, "world_size": dist.get_world_size(), "group": "all"}
+            sizes = (*ALL_REDUCES, 2**30)
+            records += [same | each for each in time_all_reduces(dist.group.WORLD, dtype, device, sizes)]
         if rank == 0:
             note("the table")
             print(table([record for record in records if record["kind"] == "race"]))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable
 from typing import Any
 
@@ -19,6 +18,7 @@ from labs_helpers.data_parallel.study.stages import Sharded
 from labs_helpers.data_parallel.study.task import Record, Task, gathered
 from labs_helpers.data_parallel.study.turns import take
 from labs_helpers.data_parallel.zero.memory import PARTS
+from labs_helpers.measure.device_memory import allocated
 
 STAGES = ("DDP", "ZeRO-1", "ZeRO-2", "ZeRO-3", "SHARD_GRAD_OP")
 MASTER = "bf16 with float32 master"
@@ -35,7 +35,7 @@ def measure(task: Task) -> list[Record]:
     for layout in (PLAIN[task.dtype], MASTER):
         for stage in STAGES if layout != MASTER else STAGES[1:]:
             compute = torch.bfloat16 if layout == MASTER else None
-            before = _allocated(task.device)
+            before = allocated(task.device)
             step = Replica(task, "bucketed") if stage == "DDP" else Sharded(task, stage, compute)
             take(step)  # makes the optimizer's states
             mine = {"rank": dist.get_rank(task.group)} | _over_a_step(step, task.device, before)
@@ -45,12 +45,6 @@ def measure(task: Task) -> list[Record]:
             same |= _by_formula(task, stage, layout)
             records += [same | of_rank for of_rank in gathered(mine, task.group)]
     return records
-
-
-def _allocated(device: torch.device) -> int:
-    """Bytes on a GPU, without what the stage before has left: ZeRO-3 and its model hold each other."""
-    gc.collect()
-    return torch.cuda.memory_allocated() if device.type == "cuda" else 0
 
 
 def _over_a_step(step: Replica | Sharded, device: torch.device, before: int) -> Record:

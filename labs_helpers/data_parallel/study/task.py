@@ -15,6 +15,7 @@ import torch.distributed as dist
 from labs_helpers.communication.buckets import MEGABYTE
 from labs_helpers.data_parallel.race.setting import Setting
 from labs_helpers.data_parallel.study.records import STUDY
+from labs_helpers.measure.race import TorchRanks
 from labs_helpers.transformer.config import SIZES, TransformerConfig
 from labs_helpers.transformer.counts import parameters
 
@@ -128,9 +129,7 @@ class Task:
 
 def gathered(value: Any, group: Any = None) -> list[Any]:
     """Every rank's value, on every rank of the group."""
-    values: list[Any] = [None] * dist.get_world_size(group)
-    dist.all_gather_object(values, value, group=group)
-    return values
+    return TorchRanks(group).gather(value)
 
 
 def group_sizes() -> list[int]:

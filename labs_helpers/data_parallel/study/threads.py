@@ -76,6 +76,4 @@ def _of_threads(task: Task, gpus: int) -> Record:
         end.record()
         torch.cuda.synchronize()
         taken.append(begin.elapsed_time(end))
-    timing = Timing.of(taken)
-    times = {"step_ms": timing.median_ms, "step_p20_ms": timing.p20_ms, "step_p80_ms": timing.p80_ms}
-    return {"loss": loss, "runs": timing.runs} | times
+    return {"loss": loss} | Timing.of(taken).record("step")
