@@ -15,9 +15,9 @@ def race(comm):
 
     from labs_helpers.communication import torch_distributed as torch_communication
     from labs_helpers.data_parallel.race.__main__ import measure, table
-    from labs_helpers.data_parallel.race.candidates import HEATS, Candidate
+    from labs_helpers.data_parallel.race.candidates import HEATS, OURS, Candidate
     from labs_helpers.data_parallel.race.setting import Setting
-    from labs_helpers.data_parallel.race.wrappers import OURS, alone
+    from labs_helpers.data_parallel.study.ways import alone
     from labs_helpers.transformer.config import SIZES
 
     torch_communication.start(comm, "gloo")

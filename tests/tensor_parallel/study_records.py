@@ -76,7 +76,14 @@ def count(variant, off=0):
 
 def gpu_race(machine="NVIDIA H200"):
     """Records of gpu_race.py on four GPUs: all-reduces of 20 µs and 400 GB/s; ours in 0.9 of the others' time."""
-    about = {"study": study.STUDY.name, "kind": "gpu_step", "world_size": 4, "dtype": "bfloat16", "batch": 8, "length": 2048}
+    about = {
+        "study": study.STUDY.name,
+        "kind": "gpu_step",
+        "world_size": 4,
+        "dtype": "bfloat16",
+        "batch": 8,
+        "length": 2048,
+    }
     about |= {name: getattr(study.CONFIG, name) for name in MODEL} | {"on": {"machine": machine}}
     records = []
     for dp, tp in ((4, 1), (2, 2), (1, 4)):

@@ -18,11 +18,10 @@ import torch.distributed as dist
 
 from labs_helpers.communication.all_reduce_times import SIZES as ALL_REDUCES
 from labs_helpers.communication.all_reduce_times import time_all_reduces
-from labs_helpers.data_parallel.race.candidates import HEATS
+from labs_helpers.data_parallel.race.candidates import HEATS, THEIRS
 from labs_helpers.data_parallel.race.heat import race, release_all
 from labs_helpers.data_parallel.race.setting import Setting
-from labs_helpers.data_parallel.race.wrappers import ALONE, THEIRS
-from labs_helpers.data_parallel.study.records import STUDY
+from labs_helpers.data_parallel.study.records import ALONE, STUDY
 from labs_helpers.launch import program
 from labs_helpers.launch.leave import leave
 from labs_helpers.launch.world import add_timeout, world

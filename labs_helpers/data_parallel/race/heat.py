@@ -11,8 +11,9 @@ import torch
 import torch.distributed as dist
 
 from labs_helpers.data_parallel.race.candidates import Candidate
-from labs_helpers.data_parallel.race.setting import Setting, Step
-from labs_helpers.data_parallel.race.wrappers import ALONE
+from labs_helpers.data_parallel.race.setting import Setting
+from labs_helpers.data_parallel.study.records import ALONE
+from labs_helpers.data_parallel.study.step import TrainingStep
 from labs_helpers.data_parallel.study.task import gathered
 from labs_helpers.measure.device_memory import allocated, release, reset_peak
 from labs_helpers.measure.race import TorchRanks, clock, collected_between, in_turns, record_of, slowest, timings
@@ -27,7 +28,7 @@ class Contestant:
     """candidate: as it was made on this rank. record: what has been found out so far."""
 
     candidate: Candidate
-    step: Step | None
+    step: TrainingStep | None
     record: Record
 
 
@@ -95,7 +96,7 @@ def enter(setting: Setting, candidate: Candidate, at: Callable[[str], None] = la
     return Contestant(candidate, step, record)
 
 
-def _turn(step: Step | None, steps: int, device: torch.device, ranks: TorchRanks) -> float:
+def _turn(step: TrainingStep | None, steps: int, device: torch.device, ranks: TorchRanks) -> float:
     """Seconds of one of `steps` steps that follow each other."""
 
     def run() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -17,10 +16,6 @@ from labs_helpers.transformer.config import TransformerConfig
 from labs_helpers.transformer.model import Transformer
 from labs_helpers.transformer.train import next_token_loss
 from labs_helpers.transformer.training_step import fixed_batch
-
-Step = Callable[[], Tensor]
-"""A whole training step of one rank: forward, backward, communication, update. Returns this rank's loss, detached, and
-does not wait for the GPU."""
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import torch
 
-from labs_helpers.data_parallel.study.stages import Sharded
+from labs_helpers.data_parallel.study.stages import sharded
 from labs_helpers.data_parallel.study.task import Record, Task, gathered
 from labs_helpers.data_parallel.study.turns import race, take
 from labs_helpers.measure import trace
@@ -52,7 +52,7 @@ def compare(task: Task, ways: Mapping[str, tuple[str, str | None]]) -> list[Reco
 
 def _of(task: Task, way: str, stage: str, offload: str | None) -> Record:
     before = allocated(task.device)
-    step = Sharded(task, stage, offload=offload)
+    step = sharded(task, stage, offload=offload)
     found = race(task, {way: step}, alike=[way])[way]
     reset_peak(task.device)
     copies = trace.record(lambda: take(step)).events

@@ -13,8 +13,9 @@ from labs_helpers.communication.buckets import MEGABYTE
 from labs_helpers.data_parallel.planner.accounting import states
 from labs_helpers.data_parallel.planner.memory import Buffers, step_memory
 from labs_helpers.data_parallel.planner.model_size import Model
-from labs_helpers.data_parallel.study.replicas import Replica
-from labs_helpers.data_parallel.study.stages import Sharded
+from labs_helpers.data_parallel.study.replicas import replica
+from labs_helpers.data_parallel.study.stages import sharded
+from labs_helpers.data_parallel.study.step import TrainingStep
 from labs_helpers.data_parallel.study.task import Record, Task, gathered
 from labs_helpers.data_parallel.study.turns import take
 from labs_helpers.data_parallel.zero.memory import PARTS
@@ -34,9 +35,8 @@ def measure(task: Task) -> list[Record]:
     records = []
     for layout in (PLAIN[task.dtype], MASTER):
         for stage in STAGES if layout != MASTER else STAGES[1:]:
-            compute = torch.bfloat16 if layout == MASTER else None
             before = allocated(task.device)
-            step = Replica(task, "bucketed") if stage == "DDP" else Sharded(task, stage, compute)
+            step = replica(task, "bucketed") if stage == "DDP" else sharded(task, stage, master=layout == MASTER)
             take(step)  # makes the optimizer's states
             mine = {"rank": dist.get_rank(task.group)} | _over_a_step(step, task.device, before)
             step.remove()
@@ -47,7 +47,7 @@ def measure(task: Task) -> list[Record]:
     return records
 
 
-def _over_a_step(step: Replica | Sharded, device: torch.device, before: int) -> Record:
+def _over_a_step(step: TrainingStep, device: torch.device, before: int) -> Record:
     """moments, and of each the bytes of PARTS; on a GPU also device_bytes, all that the allocator has given out since
     there were `before`."""
     moments: list[str] = []

@@ -50,17 +50,15 @@ def refused(comm):
     """{what is wrong: what is said of it}"""
     from labs_helpers.data_parallel.study import turns
     from labs_helpers.data_parallel.study.measure import Options, measure
-    from labs_helpers.data_parallel.study.replicas import Replica
+    from labs_helpers.data_parallel.study.replicas import replica
     from labs_helpers.data_parallel.study.task import Task
-
-    class Unlike(Replica):
-        def update(self):
-            pass
 
     def other_model():
         turns.WARM_UP = 1  # so that losses are compared after an update
         task = Task.here(Options("test", 1, 8, rounds=1))
-        turns.race(task, {"naive": Replica(task, "naive"), "wrong": Unlike(task, "flat")})
+        unlike = replica(task, "flat")
+        unlike.update = lambda: None
+        turns.race(task, {"naive": replica(task, "naive"), "wrong": unlike})
 
     wrong = {
         "kind": lambda: measure(["nothing"], Options("test", 1, 8)),
