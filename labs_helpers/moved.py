@@ -17,6 +17,8 @@ MOVED = {
     "tensor_parallel.communication": "communication.interface",
     "tensor_parallel.training": "training",
     "gemm.random_report": "gemm.random_study",
+    "data_parallel.lab08.recorded": "data_parallel.study.machines",
+    "data_parallel.lab09.recorded": "data_parallel.study.machines",
     "data_parallel.settings": "data_parallel.zero.settings",
     "data_parallel.accounting": "data_parallel.planner.accounting",
     "data_parallel.cluster": "data_parallel.planner.cluster",

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from labs_helpers.measure.race import Ranks, TorchRanks, clock, record_of, slowest, timings
+from labs_helpers.measure.race import TorchRanks, clock, record_of, slowest, timings
 
 SIZES = tuple(4**i for i in range(5, 15))  # bytes: 1 KB to 256 MB
 WARM_UP = 3  # calls
@@ -22,7 +22,7 @@ def time_all_reduces(
     sizes: Iterable[int] = SIZES,
     runs: int = 20,
     seconds: float = float("inf"),
-    together: Ranks | None = None,
+    together: TorchRanks | None = None,
 ) -> list[dict[str, Any]]:
     """Return a record per size in bytes, the same on every rank of the group, which all call it; [] on one rank.
 

@@ -9,7 +9,7 @@ import gc
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from labs_helpers.measure.timing import Timing, turns
 
@@ -23,30 +23,14 @@ Seconds = dict[str, float]  # of a step, under "step", and of its phases
 Timings = dict[str, Timing]
 
 
-class Ranks(Protocol):
-    """The ranks of a race: those of MPI, or of torch.distributed."""
-
-    def gather(self, value: Any) -> list[Any]:
-        """Return every rank's value, on every rank."""
-
-    def barrier(self) -> None:
-        """Wait for all ranks."""
-
-
-class MPIRanks:
-    """The ranks of an MPI communicator."""
-
-    def __init__(self, comm: Any) -> None:
-        self.gather, self.barrier = comm.allgather, comm.Barrier
-
-
 class TorchRanks:
-    """The ranks of a process group of torch.distributed, by default all."""
+    """The ranks of a race: those of a process group of torch.distributed, by default all."""
 
     def __init__(self, group: Any = None) -> None:
         self.group = group
 
     def gather(self, value: Any) -> list[Any]:
+        """Return every rank's value, on every rank."""
         import torch.distributed as dist
 
         values: list[Any] = [None] * dist.get_world_size(self.group)
@@ -54,6 +38,7 @@ class TorchRanks:
         return values
 
     def barrier(self) -> None:
+        """Wait for all ranks."""
         import torch.distributed as dist
 
         dist.barrier(self.group)
@@ -71,7 +56,7 @@ def in_turns(
     return samples
 
 
-def clock(function: Callable[[], Value], device: torch.device, ranks: Ranks | None = None) -> tuple[Value, float]:
+def clock(function: Callable[[], Value], device: torch.device, ranks: TorchRanks | None = None) -> tuple[Value, float]:
     """Return (what the function returns, seconds), with nothing queued before and nothing left to do after.
 
     ranks: those that begin together.
@@ -86,7 +71,9 @@ def clock(function: Callable[[], Value], device: torch.device, ranks: Ranks | No
 
 
 def clock_phases(
-    phases: Callable[[], Iterable[tuple[str, Callable[[], object]]]], device: torch.device, ranks: Ranks | None = None
+    phases: Callable[[], Iterable[tuple[str, Callable[[], object]]]],
+    device: torch.device,
+    ranks: TorchRanks | None = None,
 ) -> Seconds:
     """Return the seconds of a step and of each of its phases, a name's all together; as `clock` takes them.
 
@@ -144,7 +131,7 @@ def record_of(found: Timings, name: str = "step") -> dict[str, Any]:
     return found["step"].record(name) | {f"{part}_ms": t.median_ms for part, t in found.items() if part != "step"}
 
 
-def race(ranks: Ranks, clocks: Mapping[Name, Callable[[], Any]], rounds: int) -> dict[Name, dict[str, Any]]:
+def race(ranks: TorchRanks, clocks: Mapping[Name, Callable[[], Any]], rounds: int) -> dict[Name, dict[str, Any]]:
     """Race candidates on ranks; return the slowest rank's times of each as its record has them, on every rank.
 
     clocks: name → a function that takes one sample, such as `partial(clock_phases, step.phases, device, ranks)`.

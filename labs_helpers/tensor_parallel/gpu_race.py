@@ -11,11 +11,9 @@ averaged over the data-parallel ranks, and all-reduces, from which `predict.pred
 from __future__ import annotations
 
 import dataclasses
-import os
-import sys
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.distributed as dist
@@ -24,11 +22,13 @@ from labs_helpers.communication.all_reduce_times import SIZES as ALL_REDUCES
 from labs_helpers.communication.all_reduce_times import time_all_reduces
 from labs_helpers.launch import program
 from labs_helpers.launch.leave import leave
-from labs_helpers.launch.world import add_timeout, world
+from labs_helpers.launch.world import add_timeout
 from labs_helpers.measure.device_memory import release
-from labs_helpers.measure.machine import cores_label, prepare_triton, this_machine
+from labs_helpers.measure.machine import this_machine
 from labs_helpers.measure.race import TorchRanks, clock, collected_between, in_turns, record_of, slowest, timings
 from labs_helpers.measure.records import frame
+from labs_helpers.measure.study import as_text
+from labs_helpers.measure.torchrun import check_ranks, on_ranks
 from labs_helpers.tensor_parallel.gpu_candidates import ALONE, OURS, THEIRS, Candidate, Contestant, Setting, candidates
 from labs_helpers.tensor_parallel.predict import MODEL
 from labs_helpers.tensor_parallel.records import STUDY
@@ -36,6 +36,9 @@ from labs_helpers.transformer.attentions import ATTENTIONS
 from labs_helpers.transformer.config import SIZES, TransformerConfig
 from labs_helpers.transformer.model import Transformer
 from labs_helpers.transformer.training_step import fixed_batch
+
+if TYPE_CHECKING:
+    import pandas
 
 MANNERS = {"eager": False, "compiled": True}
 SAME = {torch.bfloat16: (0.01, 0.05), torch.float32: (1e-4, 1e-3)}  # relative, of losses and of gradients' norms
@@ -167,9 +170,9 @@ def measure(
     return records
 
 
-def table(records: list[Record]) -> str:
-    """A line per candidate: median and spread in ms, and how long ours takes of the time of parallelize_module's."""
-    rows = frame([record for record in records if record["kind"] == "gpu_step"])
+def table(rows: pandas.DataFrame) -> pandas.DataFrame:
+    """A row per candidate: median and spread in ms, and how long ours takes of the time of parallelize_module's."""
+    rows = rows[rows["kind"] == "gpu_step"]
     keys = ["dp", "tp", "attention", "compiled", "sequence_parallel", "average"]
     wanted = [*keys, "library", "whole", "device_mallocs", "step_ms", "spread", "ours / theirs", "loss", "error"]
     rows = rows.reindex(columns=list(dict.fromkeys([*rows, *wanted, "step_p20_ms", "step_p80_ms"])))
@@ -180,7 +183,7 @@ def table(records: list[Record]) -> str:
         theirs.get(key, float("nan")) for key in rows[keys].itertuples(index=False)
     ]
     rows.loc[~ours, "ours / theirs"] = float("nan")
-    return str(rows[wanted].to_string(index=False, float_format="{:.4g}".format, na_rep="–"))
+    return rows[wanted]
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -193,40 +196,28 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--manners", nargs="+", choices=list(MANNERS), help="default: eager, on GPUs compiled too")
     add_timeout(parser)
     given = parser.parse_args(arguments)
-    if "RANK" not in os.environ:
-        parser.error(
-            "this is started by torchrun: torchrun --nproc-per-node 2 -m labs_helpers.tensor_parallel.gpu_race"
-        )
-    gpus = this_machine().device == "cuda"
-    rank, ranks = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-    if ranks < 2 or (gpus and ranks > torch.cuda.device_count()):
-        parser.error(
-            f"{ranks} ranks and {torch.cuda.device_count()} GPUs; a GPU per rank is needed, and two ranks or more"
-        )
+    ranks, gpus = check_ranks(parser), this_machine().device == "cuda"
+    if ranks < 2:
+        parser.error(f"{ranks} rank; two or more are needed")
     batch = given.batch or 2 * ranks
     if batch % ranks or given.rounds < 1:
         parser.error(f"--batch is {batch}, which {ranks} ranks have to divide, and --rounds {given.rounds}, at least 1")
-    device = torch.device("cuda", int(os.environ["LOCAL_RANK"])) if gpus else torch.device("cpu")
-    if gpus:
-        prepare_triton()
     config = dataclasses.replace(SIZES[given.size or ("1b" if gpus else "tiny")], tied=False)
-    machine = None if gpus else cores_label()
-    with world(given.timeout, given.limit, gpus) as note:
+    with on_ranks(STUDY, given) as rank:
         records = measure(
             config,
             torch.bfloat16 if gpus else torch.float32,
-            device,
+            rank.device,
             batch,
             given.length or (2048 if gpus else 128),
             given.rounds,
             given.attentions or (["sdpa", "flash"] if gpus else ["sdpa"]),
             [MANNERS[name] for name in given.manners or (MANNERS if gpus else ["eager"])],
-            say=lambda text: print(text, file=sys.stderr, flush=True) if rank == 0 else None,
-            save=lambda found: STUDY.keep(found, given.out, machine=machine) if rank == 0 else None,
-            at=note,
+            say=rank.say,
+            save=lambda found: rank.keep(found, given.out),
+            at=rank.at,
         )
-        if rank == 0:
-            print(table(records))
+        rank.show(as_text(table(frame(records))))
 
 
 if __name__ == "__main__":

@@ -8,10 +8,8 @@ A step is forward, backward, communication and AdamW's fused update. `candidates
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.distributed as dist
@@ -20,14 +18,20 @@ from labs_helpers.communication.all_reduce_times import SIZES as ALL_REDUCES
 from labs_helpers.communication.all_reduce_times import time_all_reduces
 from labs_helpers.data_parallel.race.candidates import HEATS, THEIRS
 from labs_helpers.data_parallel.race.heat import race, release_all
-from labs_helpers.data_parallel.race.setting import Setting
 from labs_helpers.data_parallel.study.records import ALONE, STUDY
+from labs_helpers.data_parallel.study.setting import Setting
 from labs_helpers.launch import program
 from labs_helpers.launch.leave import leave
-from labs_helpers.launch.world import add_timeout, world
-from labs_helpers.measure.machine import cores_label, prepare_triton, this_machine
+from labs_helpers.launch.world import add_timeout
+from labs_helpers.measure.machine import this_machine
+from labs_helpers.measure.records import frame
+from labs_helpers.measure.study import as_text
+from labs_helpers.measure.torchrun import check_ranks, on_ranks
 from labs_helpers.transformer.attentions import ATTENTIONS
 from labs_helpers.transformer.config import SIZES
+
+if TYPE_CHECKING:
+    import pandas
 
 Record = dict[str, Any]
 
@@ -61,11 +65,8 @@ def measure(
     return records
 
 
-def table(records: list[Record]) -> str:
-    """A line per candidate: median and spread in ms, memory, and its time over that of the fastest of PyTorch's."""
-    import pandas
-
-    rows = pandas.DataFrame(records)
+def table(rows: pandas.DataFrame) -> pandas.DataFrame:
+    """A row per candidate: median and spread in ms, memory, and its time over that of the fastest of PyTorch's."""
     rows = rows.reindex(columns=list(dict.fromkeys([*rows, "step_ms", "step_p20_ms", "step_p80_ms", "error",
                                                     "peak_bytes", "held_bytes", "loss"])))  # fmt: skip
     rows["spread"] = (rows["step_p80_ms"] - rows["step_p20_ms"]) / rows["step_ms"]
@@ -77,7 +78,7 @@ def table(records: list[Record]) -> str:
     rows["− floor"] = rows["step_ms"] - rows["heat"].map(floor)
     rows["/ theirs"] = rows["step_ms"] / rows["heat"].map(best)
     shown = ["heat", "candidate", "step_ms", "spread", "− floor", "/ theirs", "peak GB", "held GB", "loss", "error"]
-    return str(rows[shown].to_string(index=False, float_format="{:.4g}".format, na_rep="–"))
+    return rows[shown]
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -95,34 +96,21 @@ def main(arguments: list[str] | None = None) -> None:
     for name in ("batch", "rounds", "steps"):
         if getattr(given, name) < 1:
             parser.error(f"--{name} is {getattr(given, name)}, at least 1")
-    if "RANK" not in os.environ:
-        parser.error("this is started by torchrun: torchrun --nproc-per-node 2 -m labs_helpers.data_parallel.race")
+    check_ranks(parser)
     gpus = this_machine().device == "cuda"
-    rank, local = int(os.environ["RANK"]), int(os.environ["LOCAL_RANK"])
-    if gpus and local >= torch.cuda.device_count():
-        parser.error(f"rank {rank} is the {local + 1}. of this machine, which has {torch.cuda.device_count()} GPUs")
-    device = torch.device("cuda", local) if gpus else torch.device("cpu")
-    if gpus:
-        prepare_triton()
     size, length = given.size or ("1b" if gpus else "tiny"), given.length or (1024 if gpus else 128)
     dtype = torch.bfloat16 if gpus else torch.float32
-    setting = Setting(SIZES[size], given.batch, length, dtype, device, given.attention, given.compiled)
-
-    def say(text: str) -> None:
-        if rank == 0:
-            print(text, file=sys.stderr, flush=True)
-
-    with world(given.timeout, given.limit, gpus) as note:
-        records = measure(setting, size, given.heats, given.rounds, given.steps, say, note)
+    with on_ranks(STUDY, given) as rank:
+        setting = Setting(SIZES[size], given.batch, length, dtype, rank.device, given.attention, given.compiled)
+        records = measure(setting, size, given.heats, given.rounds, given.steps, rank.say, rank.at)
         if gpus:
-            note("all-reduces")
+            rank.at("all-reduces")
             same = {"study": STUDY.name, "world_size": dist.get_world_size(), "group": "all"}
             sizes = (*ALL_REDUCES, 2**30)
-            records += [same | each for each in time_all_reduces(dist.group.WORLD, dtype, device, sizes)]
-        if rank == 0:
-            note("the table")
-            print(table([record for record in records if record["kind"] == "race"]))
-            STUDY.keep(records, given.out, machine=None if gpus else cores_label())
+            records += [same | each for each in time_all_reduces(dist.group.WORLD, dtype, rank.device, sizes)]
+        rank.at("the table")
+        rank.show(as_text(table(frame([record for record in records if record["kind"] == "race"]))))
+        rank.keep(records, given.out)
 
 
 if __name__ == "__main__":

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from labs_helpers.data_parallel.race.setting import Setting, priority_group
 from labs_helpers.data_parallel.study import ways
 from labs_helpers.data_parallel.study.records import ALONE
+from labs_helpers.data_parallel.study.setting import Setting, priority_group
 from labs_helpers.data_parallel.study.step import TrainingStep
 
 OURS, THEIRS = "ours", "PyTorch"

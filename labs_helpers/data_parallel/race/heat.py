@@ -11,8 +11,8 @@ import torch
 import torch.distributed as dist
 
 from labs_helpers.data_parallel.race.candidates import Candidate
-from labs_helpers.data_parallel.race.setting import Setting
 from labs_helpers.data_parallel.study.records import ALONE
+from labs_helpers.data_parallel.study.setting import Setting
 from labs_helpers.data_parallel.study.step import TrainingStep
 from labs_helpers.data_parallel.study.task import gathered
 from labs_helpers.measure.device_memory import allocated, release, reset_peak

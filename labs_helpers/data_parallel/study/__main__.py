@@ -18,9 +18,7 @@ from rank 0 and for each kind as soon as it is measured.
 from __future__ import annotations
 
 import os
-import sys
 from argparse import ArgumentParser, Namespace
-from functools import partial
 
 from labs_helpers.data_parallel.study.measure import KINDS, Options, Record, check, measure_all
 from labs_helpers.data_parallel.study.pretended import measure_pretended
@@ -29,8 +27,9 @@ from labs_helpers.data_parallel.study.report import report
 from labs_helpers.data_parallel.study.task import MODELS
 from labs_helpers.launch import program
 from labs_helpers.launch.pretend_nodes import can_pretend
-from labs_helpers.launch.world import add_timeout, environment, world
+from labs_helpers.launch.world import add_timeout, environment
 from labs_helpers.measure.machine import cores_label, this_machine
+from labs_helpers.measure.torchrun import on_ranks
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -54,19 +53,16 @@ def main(arguments: list[str] | None = None) -> None:
         if reason := can_pretend():
             parser.error(f"nodes cannot be pretended here: {reason}")
         records = measure_pretended(given.pretend_nodes, given.ranks_per_node, given.rate, kinds, every, given.limit)
-        _keep(records, given, gpus)
+        STUDY.keep(records, given.out, machine=cores_label(), on=_on(given))
         print(f"\n{report(records)}\n", flush=True)
         return
-    with world(given.timeout, given.limit, gpus) as note:
-        say = partial(print, file=sys.stderr, flush=True)
-        records = measure_all(kinds, every, say, note, lambda found: _keep(found, given, gpus))
-        if os.environ["RANK"] == "0":
-            print(f"\n{report(records)}\n", flush=True)
+    with on_ranks(STUDY, given) as rank:
+        records = measure_all(kinds, every, rank.say, rank.at, lambda found: rank.keep(found, given.out, _on(given)))
+        rank.show(f"\n{report(records)}\n")
 
 
-def _keep(records: list[Record], given: Namespace, gpus: bool) -> None:
-    on = {"note": given.note} if given.note else None
-    STUDY.keep(records, given.out, machine=None if gpus else cores_label(), on=on)
+def _on(given: Namespace) -> Record | None:
+    return {"note": given.note} if given.note else None
 
 
 def _parser() -> ArgumentParser:

@@ -11,8 +11,8 @@ import torch
 
 from labs_helpers.communication.buckets import FlatBucket
 from labs_helpers.data_parallel.ddp.base import DDP
-from labs_helpers.data_parallel.race.setting import Setting
 from labs_helpers.data_parallel.study.held import plain_bytes
+from labs_helpers.data_parallel.study.setting import Setting
 from labs_helpers.data_parallel.zero.memory import held_bytes
 from labs_helpers.data_parallel.zero.optimizer import ShardedOptimizer
 

@@ -13,8 +13,8 @@ import torch
 import torch.distributed as dist
 
 from labs_helpers.communication.buckets import MEGABYTE
-from labs_helpers.data_parallel.race.setting import Setting
 from labs_helpers.data_parallel.study.records import STUDY
+from labs_helpers.data_parallel.study.setting import Setting
 from labs_helpers.measure.race import TorchRanks
 from labs_helpers.transformer.config import SIZES, TransformerConfig
 from labs_helpers.transformer.counts import parameters

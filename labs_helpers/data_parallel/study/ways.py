@@ -14,7 +14,7 @@ from labs_helpers.data_parallel.ddp.bucketed import BucketedDDP
 from labs_helpers.data_parallel.ddp.flat import FlatDDP
 from labs_helpers.data_parallel.ddp.naive import NaiveDDP
 from labs_helpers.data_parallel.ddp.overlapped import OverlappedDDP
-from labs_helpers.data_parallel.race.setting import Setting
+from labs_helpers.data_parallel.study.setting import Setting
 from labs_helpers.data_parallel.study.step import LAST, TrainingStep
 from labs_helpers.data_parallel.zero.stage1 import ZeRO1
 from labs_helpers.data_parallel.zero.stage2 import ZeRO2

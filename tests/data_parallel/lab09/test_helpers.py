@@ -4,12 +4,12 @@ import pytest
 import torch
 from torch import nn
 
-from labs_helpers.data_parallel.lab08 import recorded as lab08
 from labs_helpers.data_parallel.lab09.checks.piece_mistakes import MISTAKES, pieces_of
 from labs_helpers.data_parallel.lab09.flat import flat_gradient, flatten, held, states_of
 from labs_helpers.data_parallel.lab09.freed_memory import watched_memory
-from labs_helpers.data_parallel.lab09.recorded import draw_recorded
 from labs_helpers.data_parallel.lab09.training import train_alone
+from labs_helpers.data_parallel.study import machines as lab08
+from labs_helpers.data_parallel.study.machines import draw_recorded
 from labs_helpers.draw import figures
 from labs_helpers.measure import results
 
