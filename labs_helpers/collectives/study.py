@@ -137,7 +137,7 @@ def main(arguments=None) -> None:
         if ranks > 1:
             print(f"{ranks} ranks: one pair {costs_of(rows, ranks, together=False)}; all pairs {costs_of(rows, ranks)}")
     for function in given.functions:
-        print(f"\n{function}, {rows['ranks'].max()} ranks, µs\n{as_text(table(rows, function, rows['ranks'].max()))}")
+        print(f"\n{function}, {rows['ranks'].max()} ranks\n{as_text(table(rows, function, rows['ranks'].max()))}")
 
 
 def _ours(algorithms) -> tuple[str, ...]:

@@ -131,14 +131,30 @@ def record_of(found: Timings, name: str = "step") -> dict[str, Any]:
     return found["step"].record(name) | {f"{part}_ms": t.median_ms for part, t in found.items() if part != "step"}
 
 
-def race(ranks: TorchRanks, clocks: Mapping[Name, Callable[[], Any]], rounds: int) -> dict[Name, dict[str, Any]]:
+def race(
+    ranks: TorchRanks,
+    clocks: Mapping[Name, Callable[[], Any]],
+    rounds: int,
+    between: Callable[[], object] | None = None,
+) -> dict[Name, dict[str, Any]]:
     """Race candidates on ranks; return the slowest rank's times of each as its record has them, on every rank.
 
     clocks: name → a function that takes one sample, such as `partial(clock_phases, step.phases, device, ranks)`.
+    between: see `in_turns`.
     """
-    mine = {name: timings(samples) for name, samples in in_turns(clocks, rounds).items()}
+    mine = {name: timings(samples) for name, samples in in_turns(clocks, rounds, between).items()}
     by_rank = ranks.gather(mine)
     return {name: record_of(slowest(of_rank[name] for of_rank in by_rank)) for name in clocks}
+
+
+def disagreements(values: Mapping[Name, float], bound: float) -> dict[Name, str]:
+    """Return name → 'VALUE instead of VALUE, the first one's' where the two differ by more than a bound."""
+    expected = next(iter(values.values()), 0.0)
+    return {
+        name: f"{value:.6g} instead of {expected:.6g}, the first one's"
+        for name, value in values.items()
+        if not abs(value - expected) < bound * abs(expected)
+    }
 
 
 @contextmanager

@@ -25,7 +25,8 @@ from labs_helpers.launch.leave import leave
 from labs_helpers.launch.world import add_timeout
 from labs_helpers.measure.device_memory import release
 from labs_helpers.measure.machine import this_machine
-from labs_helpers.measure.race import TorchRanks, clock, collected_between, in_turns, record_of, slowest, timings
+from labs_helpers.measure.race import TorchRanks, clock, collected_between, disagreements
+from labs_helpers.measure.race import race as race_on_ranks
 from labs_helpers.measure.records import frame
 from labs_helpers.measure.study import as_text
 from labs_helpers.measure.torchrun import check_ranks, on_ranks
@@ -81,10 +82,9 @@ def race(setting: Setting, wanted: Iterable[Candidate], rounds: int) -> list[Rec
 
     with collected_between() as collect:
         clocks = {candidate: partial(sample, candidate) for candidate in contestants}
-        taken = in_turns(clocks, rounds, collect)
-    for candidate, samples in taken.items():
-        records[candidate] |= record_of(slowest(ranks.gather(timings(samples))))
-        records[candidate]["device_mallocs"] = max(ranks.gather(mallocs[candidate]))
+        found = race_on_ranks(ranks, clocks, rounds, collect)
+    for candidate, times in found.items():
+        records[candidate] |= times | {"device_mallocs": max(ranks.gather(mallocs[candidate]))}
     return list(records.values())
 
 
@@ -108,10 +108,9 @@ def mark_disagreements(records: list[Record], bounds: tuple[float, float]) -> No
     another one."""
     spoken = [record for record in records if record["library"] != ALONE]
     for name, bound in zip(("loss", "gradient_norm"), bounds, strict=True):
-        same = [record for record in spoken if name == "loss" or not record["average"]]
-        for record in same:
-            if not abs(record[name] / same[0][name] - 1) < bound:
-                record["error"] = f"{name} is {record[name]:.6g}, and {same[0][name]:.6g} in the first candidate"
+        same = {n: each[name] for n, each in enumerate(spoken) if name == "loss" or not each["average"]}
+        for number, said in disagreements(same, bound).items():
+            spoken[number]["error"] = f"{name} is {said}"
 
 
 def measure(

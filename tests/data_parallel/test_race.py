@@ -34,7 +34,7 @@ def test_everybody_takes_part_and_trains_the_same(raced):
 def test_errors_and_other_losses_are_told_and_not_timed(raced):
     records, table = raced
     errors = {record["name"]: record["error"] for record in records if "error" in record}
-    assert errors["fails"] == "ValueError: no" and "of the first candidate" in errors["other"] and len(errors) == 2
+    assert errors["fails"] == "ValueError: no" and "the first one's" in errors["other"] and len(errors) == 2
     assert all("step_ms" not in record for record in records if "error" in record)
     assert "ValueError: no" in table and "× theirs" not in table
 

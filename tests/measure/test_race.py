@@ -7,7 +7,16 @@ import pytest
 import torch
 
 from labs_helpers.measure import race as racing
-from labs_helpers.measure.race import clock, clock_phases, collected_between, in_turns, race, record_of, timings
+from labs_helpers.measure.race import (
+    clock,
+    clock_phases,
+    collected_between,
+    disagreements,
+    in_turns,
+    race,
+    record_of,
+    timings,
+)
 from labs_helpers.measure.timing import turns
 
 CPU = torch.device("cpu")
@@ -87,3 +96,11 @@ def test_on_a_gpu_phases_lie_between_events_in_its_queue(monkeypatch):
     phases = [("forward", lambda: takes(1)), ("backward", lambda: takes(2))]
     taken = clock_phases(lambda: phases, torch.device("cuda", 0))
     assert (taken["forward"], taken["backward"]) == (1, 2) and waits == [0, 3]
+
+
+def test_who_does_not_compute_the_same_is_named():
+    assert disagreements({"a": 2.0, "b": 2.00001, "c": 2.1, "d": float("nan")}, 1e-4) == {
+        "c": "2.1 instead of 2, the first one's",
+        "d": "nan instead of 2, the first one's",
+    }
+    assert disagreements({}, 1e-4) == {}

@@ -68,7 +68,7 @@ def race_of_different_losses(comm):
     except RuntimeError as error:
         return {"said": str(error)}
     finally:
-        layout_race.SAME_LOSS = 1e-4
+        layout_race.SAME_LOSS = 2e-5
 
 
 def count(comm):

@@ -204,4 +204,4 @@ def test_a_candidate_with_other_gradients_is_not_timed():
     ]
     mark_disagreements(records, (1e-4, 1e-3))
     assert ["error" in one for one in records] == [False, False, False, True]
-    assert "gradient_norm is 5, and 10" in records[3]["error"]
+    assert "gradient_norm is 5 instead of 10" in records[3]["error"]

@@ -74,7 +74,9 @@ def compare(rows, function: str, ranks: int):
 
 def table(rows, function: str, ranks: int):
     """`compare` as a command prints it, in µs, a row a size."""
-    compared = compare(rows, function, ranks).rename(columns={"best_native": "best", "setting": "its setting"})
+    compared = compare(rows, function, ranks).rename(
+        columns={"ours": "ours µs", "native": "native µs", "best_native": "best µs", "setting": "its setting"}
+    )
     return compared.assign(ratio=compared["ratio"].map("{:.2f}".format))
 
 

@@ -16,7 +16,8 @@ from labs_helpers.data_parallel.study.setting import Setting
 from labs_helpers.data_parallel.study.step import TrainingStep
 from labs_helpers.data_parallel.study.task import gathered
 from labs_helpers.measure.device_memory import allocated, release, reset_peak
-from labs_helpers.measure.race import TorchRanks, clock, collected_between, in_turns, record_of, slowest, timings
+from labs_helpers.measure.race import TorchRanks, clock, collected_between, disagreements
+from labs_helpers.measure.race import race as race_on_ranks
 
 Record = dict[str, Any]
 SAME = {torch.bfloat16: 0.01, torch.float32: 1e-4}  # relative, of the losses after WARM_UP steps
@@ -51,15 +52,17 @@ def race(
         contestants.append(enter(setting, candidate, at))
     running = [one for one in contestants if one.step is not None]
     rounded = torch.bfloat16 if any("master" in one.candidate.options for one in running) else setting.dtype
-    _mark_other_losses([one.record for one in running if one.candidate.library != ALONE], SAME[rounded])
+    losses = {n: one.record["loss"] for n, one in enumerate(running) if one.candidate.library != ALONE}
+    for number, said in disagreements(losses, SAME[rounded]).items():
+        running[number].record["error"] = f"the loss is {said}"
     running = [one for one in running if "error" not in one.record]
     at("turns")
     ranks = TorchRanks()
     clocks = {number: partial(_turn, one.step, steps, setting.device, ranks) for number, one in enumerate(running)}
     with collected_between() as collect:
-        taken = in_turns(clocks, rounds, collect)
+        found = race_on_ranks(ranks, clocks, rounds, collect)
     for number, contestant in enumerate(running):
-        contestant.record |= record_of(slowest(gathered(timings(taken[number]))))
+        contestant.record |= found[number]
     return [one.record for one in contestants]
 
 
@@ -105,12 +108,6 @@ def _turn(step: TrainingStep | None, steps: int, device: torch.device, ranks: To
             step()
 
     return clock(run, device, ranks)[1] / steps
-
-
-def _mark_other_losses(records: Sequence[Record], bound: float) -> None:
-    for record in records:
-        if not abs(record["loss"] / records[0]["loss"] - 1) < bound:
-            record["error"] = f"loss {record['loss']:.6g}, and {records[0]['loss']:.6g} of the first candidate"
 
 
 def release_all() -> None:

@@ -10,7 +10,7 @@ import torch
 
 from labs_helpers.data_parallel.study.records import ALONE
 from labs_helpers.data_parallel.study.task import Record, Task, gathered
-from labs_helpers.measure.race import TorchRanks, clock_phases
+from labs_helpers.measure.race import TorchRanks, clock_phases, disagreements
 from labs_helpers.measure.race import race as race_on_ranks
 
 __all__ = ["ALONE", "WARM_UP", "Step", "race", "take"]
@@ -48,16 +48,9 @@ def race(task: Task, steps: Mapping[str, Step], alike: Collection[str] | None = 
         losses[name] = sum(gathered(step.loss.float().item(), task.group)) / task.ranks
     if alike is None:
         alike = [name for name in steps if name != ALONE]
-    expect_same({name: losses[name] for name in alike}, "loss", SAME[task.dtype])
+    for name, said in disagreements({name: losses[name] for name in alike}, SAME[task.dtype]).items():
+        raise RuntimeError(f"the loss with {name} is {said}")
     ranks = TorchRanks(task.group)
     clocks = {name: partial(clock_phases, step.phases, task.device, ranks) for name, step in steps.items()}
     found = race_on_ranks(ranks, clocks, task.options.rounds)
     return {name: {"loss": losses[name]} | times for name, times in found.items()}
-
-
-def expect_same(values: Mapping[str, float], what: str, bound: float) -> None:
-    """RuntimeError unless all are the first one, within a relative bound."""
-    first, expected = next(iter(values.items()), ("", 0.0))
-    for name, value in values.items():
-        if not abs(value - expected) <= bound * abs(expected):
-            raise RuntimeError(f"{what} is {expected:.6g} with {first}, but {value:.6g} with {name}")
