@@ -1,4 +1,4 @@
-"""Imports of older copies of the labs: a module that has moved is found at its new place, with a warning that says so."""
+"""Imports of older copies of the labs: a module that has moved is found at its new place, with a warning."""
 
 from __future__ import annotations
 
