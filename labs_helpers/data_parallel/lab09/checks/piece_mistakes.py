@@ -222,6 +222,5 @@ SIZES: dict[str, Callable[..., int]] = {
         lambda n, s, r: sum(-(-k // s) for k in n)
     ),
     "this divides the number of parameters; it is elements that are divided": lambda n, s, r: -(-len(n) // s),
-    "padded to the ranks' next multiple even where none is needed": lambda n, s, r: (sum(n) + s) // s,
     "the largest parameter, divided": lambda n, s, r: -(-max(n) // s),
 }
