@@ -16,7 +16,7 @@ from labs_helpers.launch.process import run
 GIVEN = {"number": "98", "topic": "block_sparse", "title": "Sparse, by blocks: y = 2x"}
 TREE = (
     "labs_helpers", "pyproject.toml", "README.md", "conftest.py", "tests/__init__.py", "tests/conftest.py",
-    "tests/nbval_guard.py", "tests/notebook_form.py", "tests/notebooks", "tests/planted.py",
+    "tests/cpu_report.py", "tests/nbval_guard.py", "tests/notebook_form.py", "tests/notebooks", "tests/planted.py",
 )  # fmt: skip
 
 
