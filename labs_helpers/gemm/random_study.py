@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from labs_helpers.gemm.fused_matmul import fused_matmul
+from labs_helpers.gemm.fused import fused_matmul
 from labs_helpers.gemm.plan import plan
 from labs_helpers.gemm.random_shapes import Shape, random_shapes
 from labs_helpers.gemm.study import EAGER, OURS, formula

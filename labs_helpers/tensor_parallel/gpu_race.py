@@ -37,9 +37,8 @@ from labs_helpers.tensor_parallel.gpu_timing import (
 )
 from labs_helpers.tensor_parallel.predict import MODEL
 from labs_helpers.tensor_parallel.records import frame
+from labs_helpers.transformer import SIZES, Transformer, TransformerConfig
 from labs_helpers.transformer.attentions import ATTENTIONS
-from labs_helpers.transformer.config import SIZES, TransformerConfig
-from labs_helpers.transformer.model import Transformer
 from labs_helpers.transformer.training_step import fixed_batch
 
 STUDY = "tensor-parallel"

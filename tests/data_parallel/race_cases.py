@@ -18,7 +18,7 @@ def race(comm):
     from labs_helpers.data_parallel.race.candidates import HEATS, Candidate
     from labs_helpers.data_parallel.race.setting import Setting
     from labs_helpers.data_parallel.race.wrappers import OURS, alone
-    from labs_helpers.transformer.config import SIZES
+    from labs_helpers.transformer import SIZES
 
     torch_communication.start(comm, "gloo")
     several = {heat: list({c.make.__name__ + c.name: c for c in some}.values()) for heat, some in HEATS.items()}

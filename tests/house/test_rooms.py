@@ -110,7 +110,7 @@ def test_an_arrow_that_points_up_is_seen():
     assert not points_up("grading.verdict", "grading.marks")
     assert not points_up("grading.reading.submission", "course.stub")
     assert not points_up("gemm.lab02.checks", "attention.flash_attention")
-    assert "gemm.plan" in imports(HOUSE / "gemm/fused_matmul.py")
+    assert "gemm.plan" in imports(HOUSE / "gemm/fused.py")
 
 
 def test_no_name_of_a_package_hides_a_module_in_it():
@@ -154,8 +154,8 @@ def test_importing_a_topic_does_not_decide_how_triton_runs():
 def test_a_kernel_imported_before_the_choice_says_what_to_do():
     program = """
 import torch
-from labs_helpers.gemm.fused_matmul import fused_matmul
-from labs_helpers.attention.flash_attention import flash_attention
+from labs_helpers.gemm import fused_matmul
+from labs_helpers.attention import flash_attention
 x = torch.ones(16, 16)
 for call in (lambda: fused_matmul(x, x, x), lambda: flash_attention(*[x[None, None]] * 3)):
     try:

@@ -11,8 +11,7 @@ import torch
 
 from labs_helpers.launch.process import run
 from labs_helpers.measure import results
-from labs_helpers.transformer import counts, grids, measure_step, study
-from labs_helpers.transformer.config import SIZES
+from labs_helpers.transformer import SIZES, counts, grids, measure_step, study
 from labs_helpers.transformer.grids import Point, gather, points, read
 from labs_helpers.transformer.records import frame as as_frame
 from labs_helpers.transformer.records import of_setup, with_rates

@@ -27,8 +27,8 @@ from labs_helpers.launch.world import add_timeout, world
 from labs_helpers.measure.machine import prepare_triton, this_machine
 from labs_helpers.measure.study import keep, make_parser
 from labs_helpers.tensor_parallel.gpu_timing import ALL_REDUCES, all_reduces
+from labs_helpers.transformer import SIZES
 from labs_helpers.transformer.attentions import ATTENTIONS
-from labs_helpers.transformer.config import SIZES
 
 STUDY = "data-parallel"
 Record = dict[str, Any]

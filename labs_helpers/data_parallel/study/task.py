@@ -14,7 +14,7 @@ import torch.distributed as dist
 
 from labs_helpers.communication.buckets import MEGABYTE
 from labs_helpers.data_parallel.race.setting import Setting
-from labs_helpers.transformer.config import SIZES, TransformerConfig
+from labs_helpers.transformer import SIZES, TransformerConfig
 from labs_helpers.transformer.counts import parameters
 
 # Bytes as on lab 01's "tiny", with gradients of 14 MB: enough for several buckets.

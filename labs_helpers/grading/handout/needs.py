@@ -15,7 +15,7 @@ HOUSE = ROOT / "labs_helpers"
 FOUNDATIONS = ("course", "practice", "measure", "compile", "draw", "launch")  # every lab needs them
 OFFICE = "grading"  # of which students get what checks their own notebook, and no more
 NOT_PYTHON = re.compile(r"^(\s*)[%!].*", re.MULTILINE)  # a cell's lines for IPython
-NO_TOPIC = (*FOUNDATIONS, OFFICE, "labs.py", "moved.py", "__init__.py")
+NO_TOPIC = (*FOUNDATIONS, OFFICE, "labs.py", "moved.py", "public.py", "__init__.py")
 LEFT_OUT = {"__pycache__", ".ipynb_checkpoints"}
 HIDDEN = ("hidden", "hidden.py")  # of a lab: what only the grader asks
 
