@@ -41,7 +41,7 @@ def main() -> None:
 
 def train(comm) -> None:
     settings = options.parse(sys.argv[1:], __doc__, comm.size)
-    from labs_helpers.training.run import train
+    from labs_helpers.training import train
 
     report = train(comm, settings, say=lambda line: print(line, flush=True))
     cores_here = cores.count_cores(comm)

@@ -74,7 +74,7 @@ def candidate(name: str, length: int, causal: bool):
     if name == PLAIN:
         return lambda q, k, v: plain_attention(q, k, v, causal)
     if name == OURS:
-        from labs_helpers.attention.flash_attention import flash_attention
+        from labs_helpers.attention.flash import flash_attention
 
         return lambda q, k, v: flash_attention(q, k, v, causal=causal)
     backend = BACKENDS[name]

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from labs_helpers.attention.baselines import BACKENDS, CUDNN, FLASH, OURS
 from labs_helpers.attention.error_study import reference, relative_error
-from labs_helpers.attention.flash_attention import flash_attention
+from labs_helpers.attention.flash import flash_attention
 from labs_helpers.attention.plan import plan
 from labs_helpers.attention.random_shapes import KINDS, Shape, random_shapes
 from labs_helpers.draw.beside import beside_yours

@@ -19,7 +19,7 @@ from torch import Tensor
 from labs_helpers.draw.beside import beside_yours
 from labs_helpers.draw.curves import recorded_on
 from labs_helpers.draw.ratios import COLORS, draw_ratios
-from labs_helpers.gemm.fused_matmul import fused_matmul
+from labs_helpers.gemm.fused import fused_matmul
 from labs_helpers.gemm.plan import plan
 from labs_helpers.gemm.random_shapes import KINDS, Shape, random_shapes
 from labs_helpers.gemm.study import ACCURATE, EAGER, OURS, formula

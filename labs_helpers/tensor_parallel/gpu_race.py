@@ -33,9 +33,8 @@ from labs_helpers.measure.torchrun import check_ranks, on_ranks
 from labs_helpers.tensor_parallel.gpu_candidates import ALONE, OURS, THEIRS, Candidate, Contestant, Setting, candidates
 from labs_helpers.tensor_parallel.predict import MODEL
 from labs_helpers.tensor_parallel.records import STUDY
+from labs_helpers.transformer import SIZES, Transformer, TransformerConfig
 from labs_helpers.transformer.attentions import ATTENTIONS
-from labs_helpers.transformer.config import SIZES, TransformerConfig
-from labs_helpers.transformer.model import Transformer
 from labs_helpers.transformer.training_step import fixed_batch
 
 if TYPE_CHECKING:

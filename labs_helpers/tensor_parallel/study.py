@@ -25,7 +25,7 @@ from labs_helpers.tensor_parallel.layout_race import Record, count, race
 from labs_helpers.tensor_parallel.predict import MODEL, predict
 from labs_helpers.tensor_parallel.records import STUDY, variant_of
 from labs_helpers.tensor_parallel.variants import Task, Variant
-from labs_helpers.transformer.config import TransformerConfig
+from labs_helpers.transformer import TransformerConfig
 
 if TYPE_CHECKING:
     import pandas

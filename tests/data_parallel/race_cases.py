@@ -20,7 +20,7 @@ def race(comm):
     from labs_helpers.data_parallel.study.ways import alone
     from labs_helpers.measure.records import frame
     from labs_helpers.measure.study import as_text
-    from labs_helpers.transformer.config import SIZES
+    from labs_helpers.transformer import SIZES
 
     torch_communication.start(comm, "gloo")
     several = {heat: list({c.make.__name__ + c.name: c for c in some}.values()) for heat, some in HEATS.items()}

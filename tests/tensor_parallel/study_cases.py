@@ -11,7 +11,7 @@ cloudpickle.register_pickle_by_value(on_ranks)
 
 
 def tiny():
-    from labs_helpers.transformer.config import TransformerConfig
+    from labs_helpers.transformer import TransformerConfig
 
     return TransformerConfig(32, layers=1, width=16, heads=4, hidden=32, tied=False)
 

@@ -13,8 +13,7 @@ from labs_helpers.launch.process import run
 from labs_helpers.measure import results
 from labs_helpers.measure.records import frame as as_frame
 from labs_helpers.measure.study import as_text
-from labs_helpers.transformer import counts, grids, measure_step, study
-from labs_helpers.transformer.config import SIZES
+from labs_helpers.transformer import SIZES, counts, grids, measure_step, study
 from labs_helpers.transformer.grids import Point, gather, points, read
 from labs_helpers.transformer.records import of_setup, with_rates
 from labs_helpers.transformer.setups import ORDERS, Setup, walk

@@ -25,7 +25,7 @@ LENGTHS = ((130, 203), (203, 130))  # queries, keys: no multiples of a tile, and
 def run_every_kernel() -> list[str]:
     """What ran, in words. Raises what a kernel raises, and RuntimeError where a result is not finite."""
     prepare_triton()  # before the kernels are imported, which settles whether they are interpreted
-    from labs_helpers.attention.flash_attention import attention_forward
+    from labs_helpers.attention.flash import attention_forward
     from labs_helpers.attention.lab04.exercises import causal_attention, row_softmax, tile_attention
     from labs_helpers.attention.lab05.exercises import key_value_gradients, query_gradient
     from labs_helpers.attention.lab05.one_kernel import one_kernel_gradients

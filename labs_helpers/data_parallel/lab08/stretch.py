@@ -13,7 +13,7 @@ from labs_helpers.data_parallel.study.tables import fits
 from labs_helpers.data_parallel.study.task import MODELS
 from labs_helpers.draw import figures
 from labs_helpers.draw.beside import beside_yours
-from labs_helpers.transformer.model import Transformer
+from labs_helpers.transformer import Transformer
 
 Groups = Sequence[Sequence[int]]
 MEGABYTE = 2**20

@@ -27,8 +27,8 @@ from labs_helpers.measure.machine import this_machine
 from labs_helpers.measure.records import frame
 from labs_helpers.measure.study import as_text
 from labs_helpers.measure.torchrun import check_ranks, on_ranks
+from labs_helpers.transformer import SIZES
 from labs_helpers.transformer.attentions import ATTENTIONS
-from labs_helpers.transformer.config import SIZES
 
 if TYPE_CHECKING:
     import pandas

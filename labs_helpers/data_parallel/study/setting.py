@@ -11,9 +11,8 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from labs_helpers.data_parallel.ddp.nccl_group import new_overlapping_group
+from labs_helpers.transformer import Transformer, TransformerConfig
 from labs_helpers.transformer.attentions import ATTENTIONS
-from labs_helpers.transformer.config import TransformerConfig
-from labs_helpers.transformer.model import Transformer
 from labs_helpers.transformer.train import next_token_loss
 from labs_helpers.transformer.training_step import fixed_batch
 

@@ -16,7 +16,7 @@ from labs_helpers.communication.buckets import MEGABYTE
 from labs_helpers.data_parallel.study.records import STUDY
 from labs_helpers.data_parallel.study.setting import Setting
 from labs_helpers.measure.race import TorchRanks
-from labs_helpers.transformer.config import SIZES, TransformerConfig
+from labs_helpers.transformer import SIZES, TransformerConfig
 from labs_helpers.transformer.counts import parameters
 
 # Bytes as on lab 01's "tiny", with gradients of 14 MB: enough for several buckets.

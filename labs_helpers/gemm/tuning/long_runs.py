@@ -15,7 +15,7 @@ from functools import partial
 import torch
 
 from labs_helpers.gemm.configs import default_config
-from labs_helpers.gemm.fused_matmul import fused_matmul
+from labs_helpers.gemm.fused import fused_matmul
 from labs_helpers.gemm.tuning.operands import operands
 from labs_helpers.gemm.tuning.recorded import Recorded, measured
 from labs_helpers.measure.machine import this_machine

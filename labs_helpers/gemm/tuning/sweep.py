@@ -17,7 +17,7 @@ import torch
 from tqdm.auto import tqdm
 
 from labs_helpers.gemm.configs import Config
-from labs_helpers.gemm.fused_matmul import fused_matmul
+from labs_helpers.gemm.fused import fused_matmul
 from labs_helpers.gemm.tuning.build_first import build_first
 from labs_helpers.gemm.tuning.compile_table import compile_table
 from labs_helpers.gemm.tuning.long_runs import measure_long

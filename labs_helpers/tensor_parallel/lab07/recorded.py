@@ -12,9 +12,8 @@ from labs_helpers.launch.mpirun import run_on_ranks
 from labs_helpers.measure.machine import cores_label
 from labs_helpers.measure.study import Study
 from labs_helpers.tensor_parallel.lab07.step_timeline import Spans, time_steps
-from labs_helpers.training import run
+from labs_helpers.training import Settings, run
 from labs_helpers.training.run import Report
-from labs_helpers.training.settings import Settings
 
 STUDY = Study("tensor-parallel-lab07", "python -m labs_helpers.tensor_parallel.lab07.recorded", "4-core CPU")
 LAYOUTS = ((1, 1), (2, 2))

@@ -41,8 +41,8 @@ def run_kernels() -> None:
     """The kernels that ncu counts; see `ncu.look_at`."""
     import torch
 
-    from labs_helpers.attention.flash_attention import flash_attention
-    from labs_helpers.gemm.fused_matmul import fused_matmul
+    from labs_helpers.attention import flash_attention
+    from labs_helpers.gemm import fused_matmul
     from labs_helpers.measure.machine import prepare_triton
 
     prepare_triton()

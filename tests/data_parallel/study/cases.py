@@ -10,7 +10,7 @@ cloudpickle.register_pickle_by_value(sys.modules[__name__])
 def shrink():
     """A model of 6,000 parameters that needs no text, and short sweeps."""
     from labs_helpers.data_parallel.study import accumulate, all_reduces, compression, task, timeline, turns, wrappers
-    from labs_helpers.transformer.config import TransformerConfig
+    from labs_helpers.transformer import TransformerConfig
     from labs_helpers.transformer.training_step import fixed_batch
 
     task.MODELS["test"] = TransformerConfig(32, layers=2, width=16, heads=2, hidden=32, context=16, tied=False)

@@ -8,7 +8,7 @@ import pytest
 from labs_helpers.course.scoreboard import Prediction
 from labs_helpers.course.withheld import Withheld
 from labs_helpers.draw import figures
-from labs_helpers.gemm.configs import Config
+from labs_helpers.gemm import Config
 from labs_helpers.gemm.lab03 import charts, compilers, exercises, rivals, search_charts
 from labs_helpers.gemm.tuning import compile_table, recorded, sweep
 from labs_helpers.gemm.tuning.space import grid
