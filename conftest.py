@@ -7,7 +7,7 @@ from importlib.util import find_spec
 import pytest
 
 # A machine that only measures kernels has no Jupyter, and nothing to guard.
-pytest_plugins = ["tests.nbval_guard"] if find_spec("nbval") else []
+pytest_plugins = ["tests.cpu_report", *(["tests.nbval_guard"] if find_spec("nbval") else [])]
 
 # What somebody measured on this machine changes no figure of a test, and no test adds to it: this is no folder.
 os.environ["LABS_RECORDS"] = os.devnull

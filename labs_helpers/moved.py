@@ -1,4 +1,4 @@
-"""Imports of older copies of the labs: an old name finds the module at its new place, and a warning says so."""
+"""Imports of older copies of the labs: a module that has moved is found at its new place, with a warning."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ MOVED = {
     "tensor_parallel.practice": "communication.practice",
     "tensor_parallel.communication": "communication.interface",
     "tensor_parallel.training": "training",
+    "gemm.random_report": "gemm.random_study",
     "data_parallel.settings": "data_parallel.zero.settings",
     "data_parallel.accounting": "data_parallel.planner.accounting",
     "data_parallel.cluster": "data_parallel.planner.cluster",
@@ -36,13 +37,20 @@ MOVED = {
     "data_parallel.volume": "data_parallel.planner.volume",
     "data_parallel.zero3_against_tp": "data_parallel.planner.zero3_against_tp",
 }
+# Modules whose name is a function's now: what they are imported by instead.
+PUBLIC = {
+    "gemm.fused_matmul": "from labs_helpers.gemm import fused_matmul",
+    "attention.flash_attention": "from labs_helpers.attention import flash_attention",
+}
 
 
 class Moved(MetaPathFinder, Loader):
     """Find what is asked for by an old name; asked last, so that what exists is never hidden."""
 
     def find_spec(self, name: str, path=None, target=None) -> ModuleSpec | None:
-        """Return a spec for an old name, None for any other."""
+        """Return a spec for an old name, None for any other. Raises ModuleNotFoundError for a name in PUBLIC."""
+        if line := PUBLIC.get(name.removeprefix("labs_helpers.")):
+            raise ModuleNotFoundError(f"{name} is a function now, and no module: {line}", name=name)
         return ModuleSpec(name, self, is_package=True) if new_name(name) else None
 
     def exec_module(self, module: ModuleType) -> None:

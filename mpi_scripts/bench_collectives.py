@@ -23,7 +23,8 @@ from labs_helpers.collectives.interface import ALGORITHMS  # noqa: E402
 from labs_helpers.collectives.racing.race import DOCUMENTED, SIZES, race, race_documented  # noqa: E402
 from labs_helpers.launch import program  # noqa: E402
 from labs_helpers.launch.singleton import leave_nothing  # noqa: E402
-from labs_helpers.measure.study import add_out, count, keep, positive  # noqa: E402
+from labs_helpers.measure.machine import cores_label  # noqa: E402
+from labs_helpers.measure.options import add_out, count, positive  # noqa: E402
 
 
 def main() -> None:
@@ -53,21 +54,15 @@ def main() -> None:
         records += race(comm, function, algorithms, sizes, given.seconds)
     if comm.rank == 0:
         os.environ["LABS_DEVICE"] = "cpu"
-        machine = study.machine_label()
         records = [{"study": "collectives", "setting": "default"} | record for record in records]
-        keep("collectives", records, given.out, machine=machine, on={"machine": machine}, show=table)
+        study.STUDY.keep(records, given.out, machine=cores_label(), table=table)
 
 
-def table(records: list[dict]) -> str:
-    """A line a race."""
-    lines = [f"{'function':<15} {'algorithm':<19} {'bytes':>10} {'µs':>10} {'algbw GB/s':>11} {'busbw GB/s':>11}"]
-    lines += [
-        f"{r['function']:<15} {r['algorithm']:<19} {r['bytes']:>10} {r['median_us']:>10.4g} "
-        f"{r['algbw_GBps']:>11.4g} {r['busbw_GBps']:>11.4g}"
-        for r in records
-        if r["kind"] in ("race", DOCUMENTED)
-    ]
-    return "\n".join(lines)
+def table(rows):
+    """A row a race."""
+    shown = {"function": "function", "algorithm": "algorithm", "bytes": "bytes", "median_us": "µs"}
+    shown |= {"algbw_GBps": "algbw GB/s", "busbw_GBps": "busbw GB/s"}
+    return rows[rows["kind"].isin(("race", DOCUMENTED))].rename(columns=shown)[list(shown.values())]
 
 
 def arguments() -> argparse.Namespace:

@@ -67,3 +67,21 @@ class PlantedBugs:
 
     def test_accepts_the_reference(self, name):
         assert getattr(self.check, name).verify(self.REFERENCES[name])
+
+
+class PlantedLists:
+    """The tests of lists of mistakes that checks hold as functions of the exercise's arguments.
+
+    A subclass has LISTS: (check, pairs (sentence, function), a function that makes an answer of one). Each is caught,
+    and named by its own sentence and by no other; sentences that stand for one function are one."""
+
+    def pytest_generate_tests(self, metafunc):
+        if "mistake" in metafunc.fixturenames:
+            rows = [(check, said, answer(one)) for check, mistakes, answer in self.LISTS for said, one in mistakes]
+            ids = [f"{check.trial.__name__}: {said[:60]}" for check, said, _ in rows]
+            metafunc.parametrize(("check", "sentence", "mistake"), rows, ids=ids)
+
+    def test_a_mistake_is_named_by_its_own_sentence(self, check, sentence, mistake):
+        with pytest.raises(Wrong) as wrong:
+            check.verify(mistake)
+        assert wrong.value.causes == (sentence,)

@@ -74,7 +74,7 @@ def candidate(name: str, length: int, causal: bool):
     if name == PLAIN:
         return lambda q, k, v: plain_attention(q, k, v, causal)
     if name == OURS:
-        from labs_helpers.attention.flash_attention import flash_attention
+        from labs_helpers.attention.flash import flash_attention
 
         return lambda q, k, v: flash_attention(q, k, v, causal=causal)
     backend = BACKENDS[name]
@@ -103,6 +103,13 @@ def operands(length: int, head_dim: int, dtype, device: str, tokens: int = TOKEN
     generator = torch.Generator(device).manual_seed(length + head_dim)
     q, k, v, do = (torch.randn(shape, generator=generator, device=device).to(dtype) for _ in range(4))
     return [*(t.requires_grad_() for t in (q, k, v)), do]
+
+
+def about(kind: str, name: str, q, causal: bool, **more) -> dict:
+    """What every record of attention on these operands says. more: columns, and those that are known better."""
+    B, H, L, D = q.shape
+    told = {"study": "attention", "kind": kind, "name": name, "dtype": str(q.dtype).removeprefix("torch.")}
+    return told | {"B": B, "H": H, "L": L, "D": D, "causal": causal} | more
 
 
 def gradients(o, q, k, v, do) -> tuple:

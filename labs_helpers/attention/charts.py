@@ -10,6 +10,7 @@ from labs_helpers.draw.beside import beside_yours
 from labs_helpers.draw.curves import Curves, predicted, recorded_on, tick_each
 from labs_helpers.draw.roles import color
 from labs_helpers.draw.words import length_text, span
+from labs_helpers.measure.records import select
 
 CURVES = Curves({
     OURS: "ours", FLASH: "theirs", CUDNN: 2, FLEX: (4, "^"), EFFICIENT: (5, "v"), PLAIN: "result", ROUNDED: (3, "P"),
@@ -24,12 +25,8 @@ def chosen(rows, kind: str, **wanted):
 
     Float16 unless `wanted` says otherwise, and from a cold L2. ValueError when nothing is left to draw.
     """
-    wanted = {"kind": kind, "dtype": "float16"} | ({"graph": False} if kind == "speed" else {}) | wanted
-    for column, value in wanted.items():
-        rows = rows[rows[column] == value]
-    if rows.empty:
-        raise ValueError(f"no records with {', '.join(f'{column} = {value}' for column, value in wanted.items())}")
-    return rows.drop_duplicates(["L", "name"], keep="last").sort_values("L")
+    wanted = {"dtype": "float16"} | ({"graph": False} if kind == "speed" else {}) | wanted
+    return select(rows, kind, ["L", "name"], **wanted).sort_values("L")
 
 
 @beside_yours("attention")

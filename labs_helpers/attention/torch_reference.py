@@ -11,7 +11,7 @@ from labs_helpers.attention.operands import check_gradient_operands, check_opera
 
 
 def flash_attention(q, k, v, causal: bool = False, scale: float | None = None):
-    """softmax(scale · q·kᵀ)·v, as `labs_helpers.attention.flash_attention`; differentiable, saves q, k, v, o, lse."""
+    """softmax(scale · q·kᵀ)·v, as `labs_helpers.attention.flash`; differentiable, saves q, k, v, o, lse."""
     return _FlashAttention.apply(q, k, v, causal, scale)
 
 

@@ -9,7 +9,7 @@ from itertools import zip_longest
 import torch
 from torch import Tensor, nn
 
-from labs_helpers.communication.interface import Communication
+from labs_helpers.communication import Communication
 from labs_helpers.launch.stuck import name_ranks
 
 NOTHING = "nothing more"

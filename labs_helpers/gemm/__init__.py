@@ -1,1 +1,12 @@
-"""The fused GEMM D = ReLU(A·B + C): `fused_matmul.fused_matmul(a, b, c)` and what it is made of; labs 02 and 03."""
+"""The fused GEMM D = ReLU(A·B + C): `fused_matmul(a, b, c)` and what it is made of; labs 02 and 03."""
+
+from typing import TYPE_CHECKING
+
+from labs_helpers.public import lazily
+
+if TYPE_CHECKING:
+    from labs_helpers.gemm.configs import Config
+    from labs_helpers.gemm.fused import fused_matmul
+
+__all__ = ["Config", "fused_matmul"]
+__getattr__, __dir__ = lazily(__name__, {"Config": "configs", "fused_matmul": "fused"})

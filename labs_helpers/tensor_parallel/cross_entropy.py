@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from labs_helpers.communication.interface import Communication
+from labs_helpers.communication import Communication
 from labs_helpers.tensor_parallel.layers import check_tokens, own_rows
 
 

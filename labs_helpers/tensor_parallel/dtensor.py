@@ -21,9 +21,8 @@ from torch.distributed.tensor.parallel import (
     parallelize_module,
 )
 
+from labs_helpers.transformer import Transformer, TransformerConfig
 from labs_helpers.transformer.attentions import AttentionFunction
-from labs_helpers.transformer.config import TransformerConfig
-from labs_helpers.transformer.model import Transformer
 
 
 class DTensorTransformer(Transformer):

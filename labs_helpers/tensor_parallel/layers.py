@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from labs_helpers.communication.interface import Communication
+from labs_helpers.communication import Communication
 from labs_helpers.tensor_parallel.grid import check_divides
 from labs_helpers.tensor_parallel.operators import copy_to, gather_to, gather_whole, reduce_from, scatter_from
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from labs_helpers.transformer.config import TransformerConfig
+from labs_helpers.transformer import TransformerConfig
 
 
 class Layout(NamedTuple):

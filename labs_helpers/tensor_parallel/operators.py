@@ -23,7 +23,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from labs_helpers.communication.interface import Communication
+from labs_helpers.communication import Communication
 
 
 class _CopyTo(torch.autograd.Function):

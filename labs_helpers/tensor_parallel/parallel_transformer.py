@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from labs_helpers.communication.interface import Communication
+from labs_helpers.communication import Communication
 from labs_helpers.tensor_parallel.cross_entropy import vocabulary_parallel_cross_entropy
 from labs_helpers.tensor_parallel.layers import (
     SEQUENCE,
@@ -26,8 +26,8 @@ from labs_helpers.tensor_parallel.layers import (
 from labs_helpers.tensor_parallel.layouts import why_not
 from labs_helpers.tensor_parallel.operators import copy_to, gather_to
 from labs_helpers.tensor_parallel.state import slice_state
+from labs_helpers.transformer import TransformerConfig
 from labs_helpers.transformer.attentions import AttentionFunction, plain
-from labs_helpers.transformer.config import TransformerConfig
 from labs_helpers.transformer.model import Block, RMSNorm, Transformer
 
 SCHEMES = ("megatron", "naive")

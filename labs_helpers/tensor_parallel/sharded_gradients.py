@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from labs_helpers.communication.interface import Communication
+from labs_helpers.communication import Communication
 from labs_helpers.tensor_parallel.state import split_dims
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from torch import Tensor, nn
 
-from labs_helpers.communication.interface import Communication
+from labs_helpers.communication import Communication
 
 
 def split_dims(model: nn.Module) -> dict[str, int | None]:

@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from labs_helpers.communication.interface import ring_bytes, ring_messages
-from labs_helpers.transformer.config import TransformerConfig
+from labs_helpers.transformer import TransformerConfig
 from labs_helpers.transformer.counts import parameters
 
 

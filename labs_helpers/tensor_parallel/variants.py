@@ -9,16 +9,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from labs_helpers.communication import connect
 from labs_helpers.communication.gradient_average import GradientAverage
-from labs_helpers.communication.interface import connect
 from labs_helpers.communication.silent import SilentCommunication
 from labs_helpers.communication.timed import TimedCommunication
 from labs_helpers.tensor_parallel.data import split_data
 from labs_helpers.tensor_parallel.parallel_transformer import ParallelTransformer
 from labs_helpers.tensor_parallel.placement import place
 from labs_helpers.tensor_parallel.sharded_gradients import sum_partial_gradients
-from labs_helpers.transformer.config import TransformerConfig
-from labs_helpers.transformer.model import Transformer
+from labs_helpers.transformer import Transformer, TransformerConfig
 from labs_helpers.transformer.training_step import fixed_batch
 
 PHASES = ("forward", "backward", "average")

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 from labs_helpers.launch import program
 from labs_helpers.training.settings import CHOICES, DIGITS_LENGTH, Refused, Settings, make_config
-from labs_helpers.transformer.config import SIZES
+from labs_helpers.transformer import SIZES
 
 USUAL = Settings()
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
-from labs_helpers.communication.interface import Communication, connect
+from labs_helpers.communication import Communication, connect
 from labs_helpers.launch.program import sentence
 from labs_helpers.tensor_parallel.grid import make_grid
 from labs_helpers.training.settings import Refused, Settings

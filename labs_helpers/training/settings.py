@@ -10,7 +10,7 @@ from typing import Any
 
 from labs_helpers.tensor_parallel.grid import check_divides
 from labs_helpers.tensor_parallel.layouts import check_layout
-from labs_helpers.transformer.config import SIZES, TransformerConfig
+from labs_helpers.transformer import SIZES, TransformerConfig
 
 DIGITS_LENGTH = 64  # pixels
 GREYS = 17

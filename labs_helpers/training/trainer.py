@@ -8,16 +8,16 @@ import torch
 from torch import Tensor
 
 from labs_helpers.communication.gradient_average import MEGABYTE, GradientAverage
+from labs_helpers.tensor_parallel import ParallelTransformer
 from labs_helpers.tensor_parallel.cross_entropy import vocabulary_parallel_cross_entropy
 from labs_helpers.tensor_parallel.data import split_data
-from labs_helpers.tensor_parallel.parallel_transformer import ParallelTransformer
 from labs_helpers.tensor_parallel.sharded_gradients import clip_gradients, sum_partial_gradients
 from labs_helpers.tensor_parallel.state import gather_state, slice_state
 from labs_helpers.training.datasets import Array, Data
 from labs_helpers.training.places import Place
 from labs_helpers.training.settings import Settings
+from labs_helpers.transformer import Transformer
 from labs_helpers.transformer.attentions import sdpa
-from labs_helpers.transformer.model import Transformer
 from labs_helpers.transformer.train import adamw, learning_rate
 
 MAX_NORM = 1.0

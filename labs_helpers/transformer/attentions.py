@@ -32,7 +32,7 @@ def sdpa(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
 
 def flash(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     """The course's `flash_attention`; D from 16 to 128. Call `prepare_triton()` once before."""
-    from labs_helpers.attention.flash_attention import flash_attention  # imports Triton, which the others do not need
+    from labs_helpers.attention import flash_attention  # imports Triton, which the others do not need
 
     return flash_attention(q, k, v, causal=True)
 

@@ -15,7 +15,7 @@ class Layer(nn.Module):
         self.qkv, self.out = nn.Linear(32, 96), nn.Linear(32, 32)
 
     def forward(self, x):
-        from labs_helpers.attention.flash_attention import flash_attention
+        from labs_helpers.attention import flash_attention
 
         q, k, v = self.qkv(x).unflatten(-1, (3, 2, 16)).permute(2, 0, 3, 1, 4)
         return self.out(flash_attention(q, k, v, causal=True).transpose(1, 2).flatten(2))

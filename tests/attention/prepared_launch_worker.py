@@ -45,7 +45,7 @@ nvidia.compile_module_from_src = lambda **_: utils  # Triton 3.6 builds a launch
 nvidia.library_dirs = lambda: []
 nvidia.PyKernelArg = lambda nested_tuple, type: (nested_tuple, type)  # 3.7 gets it from its C module
 
-from labs_helpers.attention import flash_attention, operands, plan  # noqa: E402
+from labs_helpers.attention import flash, operands, plan  # noqa: E402
 from labs_helpers.attention.kernels import decode, hopper_launch, portable  # noqa: E402
 from labs_helpers.measure.machine import this_machine  # noqa: E402
 
@@ -124,10 +124,10 @@ def compare(name, run):
 def what_is_bound() -> dict:
     """Calls on the same operands with another scale and in another stream; what outlives operands."""
     *qkv, do = tensors(1, 2, 2, 256, 256, 64)
-    given = [*qkv, *flash_attention.attention_forward(*qkv, True), do, True]
+    given = [*qkv, *flash.attention_forward(*qkv, True), do, True]
     passes = {
-        "forward": lambda scale: flash_attention.attention_forward(*given[:3], True, scale),
-        "backward": lambda scale: flash_attention.attention_backward(*given, scale),
+        "forward": lambda scale: flash.attention_forward(*given[:3], True, scale),
+        "backward": lambda scale: flash.attention_backward(*given, scale),
     }
     found = {}
     for name, run in passes.items():
@@ -155,18 +155,18 @@ def what_is_bound() -> dict:
 def main() -> None:
     fixed_memory.turns = fixed_memory()
     for name, ((q, k, v, do), causal) in CASES.items():
-        compare(f"{name}, forward", lambda q=q, k=k, v=v, c=causal: flash_attention.flash_attention(q, k, v, c))
+        compare(f"{name}, forward", lambda q=q, k=k, v=v, c=causal: flash.flash_attention(q, k, v, c))
         if not name.startswith("decode"):
-            o, lse = flash_attention.attention_forward(q, k, v, causal)
+            o, lse = flash.attention_forward(q, k, v, causal)
             o = o.clone()
             given = (q, k, v, o, lse, do, causal)
-            compare(f"{name}, backward", lambda given=given: flash_attention.attention_backward(*given))
+            compare(f"{name}, backward", lambda given=given: flash.attention_backward(*given))
     bound = what_is_bound()
     # Of a cache of keys that grows by one, no more kernels are prepared, and the launcher sees the length.
     cache, q = torch.randn(1, 2, 3000, 64).half(), torch.randn(1, 8, 1, 64).half()
     prepared = set()
     for length in range(1030, 1080):
-        flash_attention.flash_attention(q, cache[:, :, :length], cache[:, :, :length])
+        flash.flash_attention(q, cache[:, :, :length], cache[:, :, :length])
         prepared.add(len(decode._prepared))
     print(json.dumps({"same": [s[:2] for s in same], "different": different, "prepared": len(prepared)} | bound))
 
@@ -185,19 +185,19 @@ def host_times() -> None:
     torch.set_num_threads(1)
     q, k, v, do = tensors(1, 2, 2, 64, 64, 64)
     wanted = [t.clone().requires_grad_() for t in (q, k, v)]
-    o = flash_attention.flash_attention(*wanted, True)
+    o = flash.flash_attention(*wanted, True)
     token, keys = torch.randn(1, 8, 1, 64).half(), torch.randn(1, 2, 1024, 64).half()
     cache, length = torch.randn(1, 2, 9000, 64).half(), [1024]
 
     def growing():
         length[0] += 1
-        flash_attention.flash_attention(token, cache[:, :, : length[0]], cache[:, :, : length[0]], True)
+        flash.flash_attention(token, cache[:, :, : length[0]], cache[:, :, : length[0]], True)
 
     for name, run in {
-        "forward, no gradient": lambda: flash_attention.flash_attention(q, k, v, True),
-        "forward, kept for a backward": lambda: flash_attention.flash_attention(*wanted, True),
+        "forward, no gradient": lambda: flash.flash_attention(q, k, v, True),
+        "forward, kept for a backward": lambda: flash.flash_attention(*wanted, True),
         "backward by autograd": lambda: torch.autograd.grad(o, wanted, do, retain_graph=True),
-        "decode": lambda: flash_attention.flash_attention(token, keys, keys, True),
+        "decode": lambda: flash.flash_attention(token, keys, keys, True),
     }.items():
         run()
         print(f"{name:30s} {best(run):6.1f} µs")

@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labs_helpers.attention.flash_attention import attention_forward, flash_attention
+from labs_helpers.attention.flash import attention_forward, flash_attention
 from labs_helpers.attention.kernels import decode, portable
 from labs_helpers.attention.kernels.decode import DecodeConfig, choose_splits, decode_config
 from labs_helpers.attention.plan import plan, plan_backward

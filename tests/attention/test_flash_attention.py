@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from labs_helpers.attention import torch_reference
 from labs_helpers.attention.configs import DIRECTIONS, Config, default_config, family
-from labs_helpers.attention.flash_attention import attention_backward, attention_forward, flash_attention
+from labs_helpers.attention.flash import attention_backward, attention_forward, flash_attention
 from labs_helpers.attention.kernels import hopper, portable
 from labs_helpers.attention.plan import plan, plan_backward
 from labs_helpers.compile.launches import record_launches

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from labs_helpers.attention import torch_reference
-from labs_helpers.attention.flash_attention import attention_backward, attention_forward, flash_attention
+from labs_helpers.attention.flash import attention_backward, attention_forward, flash_attention
 from labs_helpers.attention.kernels import hopper, hopper_launch
 from labs_helpers.attention.kernels.hopper import backward_config, forward_config, forward_time, why_not
 from labs_helpers.attention.kernels.hopper_launch import BackwardLaunch, heads_in_l2, parts_of_group

@@ -15,9 +15,8 @@ from torch.nn.functional import scaled_dot_product_attention
 from torch.utils.checkpoint import CheckpointPolicy, checkpoint, create_selective_checkpoint_contexts
 from torch.utils.flop_counter import FlopCounterMode
 
-from labs_helpers.attention import operator
+from labs_helpers.attention import flash_attention, operator
 from labs_helpers.attention import plan as plans
-from labs_helpers.attention.flash_attention import flash_attention
 from labs_helpers.attention.kernels import portable
 from labs_helpers.compile.launches import record_launches
 from labs_helpers.labs import ROOT

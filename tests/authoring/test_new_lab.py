@@ -16,7 +16,7 @@ from labs_helpers.launch.process import run
 GIVEN = {"number": "98", "topic": "block_sparse", "title": "Sparse, by blocks: y = 2x"}
 TREE = (
     "labs_helpers", "pyproject.toml", "README.md", "conftest.py", "tests/__init__.py", "tests/conftest.py",
-    "tests/nbval_guard.py", "tests/notebook_form.py", "tests/notebooks", "tests/planted.py",
+    "tests/cpu_report.py", "tests/nbval_guard.py", "tests/notebook_form.py", "tests/notebooks", "tests/planted.py",
 )  # fmt: skip
 
 
@@ -53,6 +53,18 @@ def test_it_passes_its_form_test_its_planted_bugs_and_strict_nbval(tree):
     )  # fmt: skip
     assert len(re.findall(r"::Cell \d+ PASSED", said)) == cells > 5
     assert len(re.findall(r"^tests/.* PASSED", said, re.MULTILINE)) > 20
+
+
+def test_the_grader_has_inputs_that_its_checks_do_not_show(tree):
+    program = """
+from labs_helpers.measure.machine import prepare_triton
+prepare_triton()
+from labs_helpers.block_sparse.lab98 import exercises
+from labs_helpers.grading.hidden import generator, run_of
+print(len(list(run_of("98/1")(exercises.double, generator(7, "98/1")))))
+"""
+    environment = {**os.environ, "PYTHONPATH": str(tree)}
+    assert run([sys.executable, "-c", program], timeout=100, cwd=tree, env=environment).strip() == "4"
 
 
 def test_it_keeps_the_style_of_the_house(tree):

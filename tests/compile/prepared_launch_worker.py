@@ -109,7 +109,7 @@ for *shape, config in CASES:
     encoded.clear()
 
 # A kernel of pointers: the usual launch passes tensors, the prepared one their addresses.
-from labs_helpers.gemm.configs import Config  # noqa: E402
+from labs_helpers.gemm import Config  # noqa: E402
 from labs_helpers.gemm.kernels import padded, portable, split_k  # noqa: E402
 
 answer["pointers"] = []

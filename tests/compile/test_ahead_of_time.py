@@ -7,7 +7,7 @@ import triton.language as tl
 
 from labs_helpers.compile.ahead_of_time import TARGETS, CompileError, compile_all, compile_launch, job
 from labs_helpers.compile.launches import record_launches
-from labs_helpers.gemm.fused_matmul import fused_matmul
+from labs_helpers.gemm import fused_matmul
 from labs_helpers.gemm.lab02 import exercises
 from labs_helpers.measure.machine import this_machine
 

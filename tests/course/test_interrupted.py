@@ -12,7 +12,7 @@ import sys, threading, time, traceback
 from labs_helpers.course.cells import watch
 from labs_helpers.launch.mpirun import run_on_ranks
 from labs_helpers.launch.process import run
-from labs_helpers.transformer.config import SIZES
+from labs_helpers.transformer import SIZES
 from labs_helpers.transformer.measure_step import measure_step
 from labs_helpers.transformer.setups import Setup
 from labs_helpers.transformer.training_step import Training

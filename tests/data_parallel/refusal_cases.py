@@ -25,7 +25,7 @@ def refused(comm):
     import torch
     from torch import nn
 
-    from labs_helpers.data_parallel.ddp.bucketed import BucketedDDP
+    from labs_helpers.data_parallel import BucketedDDP
 
     group, rank, size = wrapper_cases._groups[WORLD]
     other = rank == size - 1
@@ -74,7 +74,7 @@ def broadcast(comm):
     import torch
     from torch import nn
 
-    from labs_helpers.data_parallel.ddp.naive import NaiveDDP
+    from labs_helpers.data_parallel import NaiveDDP
 
     group, rank, _ = wrapper_cases._groups[WORLD]
 
@@ -172,7 +172,7 @@ def dies(comm):
     import signal
 
     from labs_helpers.communication import torch_distributed as torch_communication
-    from labs_helpers.data_parallel.ddp.bucketed import BucketedDDP
+    from labs_helpers.data_parallel import BucketedDDP
 
     torch_communication.start(comm, "gloo")
     model = models.make("plain")

@@ -5,12 +5,11 @@ import torch
 from torch import nn
 
 from labs_helpers.communication.practice import PracticeCommunication
+from labs_helpers.data_parallel import BucketedDDP, FlatDDP
 from labs_helpers.data_parallel.compression.int8 import Int8, dequantise, quantise
 from labs_helpers.data_parallel.compression.packing import pack, unpack
 from labs_helpers.data_parallel.compression.power_sgd import PowerSGD
 from labs_helpers.data_parallel.compression.top_k import TopK
-from labs_helpers.data_parallel.ddp.bucketed import BucketedDDP
-from labs_helpers.data_parallel.ddp.flat import FlatDDP
 from labs_helpers.data_parallel.ddp.hook import average
 from labs_helpers.practice.groups import practice_groups
 

@@ -33,10 +33,7 @@ def connect(comm):
 
 
 def wrap(name, module, group, **options):
-    from labs_helpers.data_parallel.ddp.bucketed import BucketedDDP
-    from labs_helpers.data_parallel.ddp.flat import FlatDDP
-    from labs_helpers.data_parallel.ddp.naive import NaiveDDP
-    from labs_helpers.data_parallel.ddp.overlapped import OverlappedDDP
+    from labs_helpers.data_parallel import BucketedDDP, FlatDDP, NaiveDDP, OverlappedDDP
 
     small = {"bucket_mb": 300 / 2**20, "first_bucket_mb": 100 / 2**20}
     make, settings = {

@@ -10,9 +10,8 @@ import torch
 from labs_helpers.compile import ahead_of_time as aot
 from labs_helpers.compile.ahead_of_time import SHARED_LIMIT, TARGETS, CompileError, triton_for
 from labs_helpers.compile.report import COLUMNS, warp_size
-from labs_helpers.gemm import compile_report
+from labs_helpers.gemm import compile_report, fused_matmul
 from labs_helpers.gemm.configs import Config, default_config
-from labs_helpers.gemm.fused_matmul import fused_matmul
 from labs_helpers.gemm.lab02 import exercises
 from labs_helpers.gemm.lab02.ladder import KERNELS
 from labs_helpers.measure.datasheet import DATASHEET

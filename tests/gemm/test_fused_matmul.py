@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from labs_helpers.course.verdict import expect_close, matmul_bound, surrounded
+from labs_helpers.gemm import fused_matmul
 from labs_helpers.gemm.configs import Config, default_config
-from labs_helpers.gemm.fused_matmul import fused_matmul
 from labs_helpers.gemm.kernels.portable import last_offset
 from labs_helpers.measure.machine import this_machine
 

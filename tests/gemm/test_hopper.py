@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from labs_helpers.course.verdict import expect_close, matmul_bound
 from labs_helpers.course.verdict.surroundings import Guarded
-from labs_helpers.gemm.configs import Config
-from labs_helpers.gemm.fused_matmul import fused_matmul
+from labs_helpers.gemm import Config, fused_matmul
 from labs_helpers.gemm.kernels import hopper
 from labs_helpers.gemm.kernels.hopper import HopperConfig, why_not
 from labs_helpers.gemm.plan import plan

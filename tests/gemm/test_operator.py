@@ -9,9 +9,7 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 from torch.utils.flop_counter import FlopCounterMode
 
-from labs_helpers.gemm import operator
-from labs_helpers.gemm.configs import Config
-from labs_helpers.gemm.fused_matmul import fused_matmul
+from labs_helpers.gemm import Config, fused_matmul, operator
 from labs_helpers.measure.machine import this_machine
 
 DEVICE = this_machine().device

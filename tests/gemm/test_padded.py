@@ -11,9 +11,7 @@ from hypothesis import strategies as st
 from labs_helpers.compile.ahead_of_time import compile_launch
 from labs_helpers.compile.launches import record_launches
 from labs_helpers.course.verdict import expect_close, matmul_bound, surrounded
-from labs_helpers.gemm import plan
-from labs_helpers.gemm.configs import Config
-from labs_helpers.gemm.fused_matmul import fused_matmul
+from labs_helpers.gemm import Config, fused_matmul, plan
 from labs_helpers.gemm.kernels import hopper
 from labs_helpers.gemm.kernels.hopper import why_not_row
 from labs_helpers.gemm.kernels.padded import ROWS, PaddedProduct, copy_rows, narrow, padded

@@ -46,6 +46,7 @@ def test_it_holds_the_labs_and_no_other(folder):
         "attention",
         "grading",
     }
+    assert not list(folder.rglob("hidden*"))
     assert (folder / "labs_helpers/gemm/lab02/checks").is_dir() and not (folder / "labs_helpers/gemm/lab03").exists()
     assert {path.name.split(".")[0] for path in (folder / "results").iterdir()} >= {"gemm", "attention"}
     assert not {"collectives", "transformer", "traces"} & {

@@ -7,7 +7,7 @@ import pytest
 
 from labs_helpers.labs import ROOT
 from labs_helpers.launch.process import run
-from labs_helpers.moved import MOVED, new_name
+from labs_helpers.moved import MOVED, PUBLIC, new_name
 
 
 def test_what_older_notebooks_import_is_the_same_and_a_sentence_says_where_it_is():
@@ -36,6 +36,12 @@ def test_every_new_place_exists_and_no_old_one_does():
         assert new_name(f"labs_helpers.{old}") == f"labs_helpers.{new}"
         parts = ROOT.joinpath("labs_helpers", *old.split("."))
         assert not parts.with_suffix(".py").exists() and not (parts / "__init__.py").exists()
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_a_module_whose_name_is_a_function_s_now_is_told(name):
+    with pytest.raises(ModuleNotFoundError, match="is a function now, and no module: from labs_helpers"):
+        importlib.import_module(f"labs_helpers.{name}")
 
 
 def test_what_never_was_is_not_found():

@@ -1,6 +1,6 @@
 import pytest
 
-from labs_helpers.gemm.configs import Config
+from labs_helpers.gemm import Config
 from labs_helpers.gemm.lab03.exercises import prune, resources
 from labs_helpers.gemm.tuning.space import grid
 from labs_helpers.measure.datasheet import DATASHEET, lookup

@@ -33,8 +33,8 @@ def full_model(config, dtype, attention=None):
     import torch
     import torch.nn.functional as F
 
+    from labs_helpers.transformer import Transformer
     from labs_helpers.transformer.attentions import plain
-    from labs_helpers.transformer.model import Transformer
 
     model = independent.randomised(Transformer(config, attention or plain)).to(dtype)
     tokens, targets = torch.randint(
@@ -50,8 +50,7 @@ def against_unsharded(config, dtype_name, way, tp, options, comm):
     import torch
 
     from labs_helpers.communication.gradient_average import GradientAverage
-    from labs_helpers.tensor_parallel import traffic
-    from labs_helpers.tensor_parallel.parallel_transformer import ParallelTransformer
+    from labs_helpers.tensor_parallel import ParallelTransformer, traffic
     from labs_helpers.tensor_parallel.sharded_gradients import clip_gradients, sum_partial_gradients
     from labs_helpers.tensor_parallel.state import gather_state
 
@@ -106,8 +105,8 @@ def freed(comm):
     import torch
 
     from labs_helpers.communication.gradient_average import GradientAverage
-    from labs_helpers.tensor_parallel.parallel_transformer import ParallelTransformer
-    from labs_helpers.transformer.model import Transformer
+    from labs_helpers.tensor_parallel import ParallelTransformer
+    from labs_helpers.transformer import Transformer
 
     tokens = torch.randint(CONFIG.vocabulary, (2, BATCH, LENGTH))
 
@@ -135,7 +134,7 @@ def compiled_blocks(comm):
     one graph, all-reduces and all; and with sequence parallelism. On the first two ranks."""
     import torch
 
-    from labs_helpers.tensor_parallel.parallel_transformer import ParallelTransformer
+    from labs_helpers.tensor_parallel import ParallelTransformer
 
     group, _ = on_ranks.groups(comm, "torch", 2)
     if comm.rank >= 2:  # a second group would compile the same: seconds on each rank
@@ -163,7 +162,7 @@ def against_dtensor(comm):
     from torch.distributed.tensor import Replicate
     from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 
-    from labs_helpers.tensor_parallel.parallel_transformer import ParallelTransformer
+    from labs_helpers.tensor_parallel import ParallelTransformer
     from labs_helpers.tensor_parallel.state import gather_state
 
     group, _ = on_ranks.groups(comm, "torch", 2)
@@ -204,7 +203,7 @@ def training_on_two_layouts(comm):
     import torch.nn.functional as F
 
     from labs_helpers.communication.gradient_average import GradientAverage
-    from labs_helpers.tensor_parallel.parallel_transformer import ParallelTransformer
+    from labs_helpers.tensor_parallel import ParallelTransformer
     from labs_helpers.tensor_parallel.sharded_gradients import clip_gradients
     from labs_helpers.tensor_parallel.state import gather_state, slice_state
     from labs_helpers.transformer.attentions import sdpa
@@ -251,7 +250,7 @@ def bfloat16(comm):
     """Relative error of a sharded model's loss and gradients in bfloat16, against float64's of the same weights."""
     import torch
 
-    from labs_helpers.tensor_parallel.parallel_transformer import ParallelTransformer
+    from labs_helpers.tensor_parallel import ParallelTransformer
     from labs_helpers.tensor_parallel.state import gather_state
 
     results = []

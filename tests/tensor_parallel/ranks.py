@@ -23,8 +23,8 @@ def groups(comm, way, tp):
     """(tensor-parallel, data-parallel) Communication of this rank, tp × size / tp."""
     import torch.distributed as dist
 
+    from labs_helpers.communication import connect
     from labs_helpers.communication import torch_distributed as torch_communication
-    from labs_helpers.communication.interface import connect
     from labs_helpers.tensor_parallel.grid import make_grid
 
     if way == "torch":

@@ -5,9 +5,10 @@ import pytest
 
 from labs_helpers.draw import figures
 from labs_helpers.measure import results
+from labs_helpers.measure.records import frame
 from labs_helpers.tensor_parallel import charts, study
 from labs_helpers.tensor_parallel.predict import predict, predict_gpus
-from labs_helpers.tensor_parallel.records import frame, links, select, variant_of
+from labs_helpers.tensor_parallel.records import links, select, variant_of
 from labs_helpers.tensor_parallel.traffic import parameters_per_rank
 from tests.tensor_parallel import study_records
 from tests.transformer.test_charts import title, well_set

@@ -91,7 +91,7 @@ def _several_at_once(way, algorithm, comm):
     """Whether two large tensors are summed in the background while small ones are in the foreground."""
     import torch
 
-    from labs_helpers.communication.interface import connect
+    from labs_helpers.communication import connect
 
     group = connect(way, comm, algorithm)
     large = [torch.full((300_000,), float(group.rank + n)) for n in range(2)]
@@ -108,7 +108,7 @@ def _rounded_once(way, comm):
     """The sum of a large number and two small ones, which are lost where float16 is rounded after each addition."""
     import torch
 
-    from labs_helpers.communication.interface import connect
+    from labs_helpers.communication import connect
 
     group = connect(way, comm)
     x = torch.tensor([[2048.0, 1, 1, 0][group.rank]], dtype=torch.float16)
@@ -121,7 +121,7 @@ def _rounded_once(way, comm):
 def _refusals(comm):
     import torch
 
-    from labs_helpers.communication.interface import connect
+    from labs_helpers.communication import connect
 
     messages = []
     group = connect("mpi", comm)

@@ -9,7 +9,7 @@ from labs_helpers.launch.mpirun import run_on_ranks
 from labs_helpers.tensor_parallel.data import split_data
 from labs_helpers.tensor_parallel.grid import get_info
 from labs_helpers.tensor_parallel.layouts import check_layout, layouts, why_not
-from labs_helpers.transformer.config import SIZES
+from labs_helpers.transformer import SIZES
 from tests.tensor_parallel import ranks as on_ranks
 
 

@@ -6,11 +6,10 @@ import functools
 import pytest
 import torch
 
-from labs_helpers.communication.interface import Communication
+from labs_helpers.communication import Communication
 from labs_helpers.communication.silent import SilentCommunication
-from labs_helpers.tensor_parallel import traffic
-from labs_helpers.tensor_parallel.parallel_transformer import ParallelTransformer
-from labs_helpers.transformer.config import SIZES
+from labs_helpers.tensor_parallel import ParallelTransformer, traffic
+from labs_helpers.transformer import SIZES
 from tests.tensor_parallel import cases
 
 MEGATRON, SEQUENCE, NAIVE = {}, {"sequence_parallel": True}, {"scheme": "naive"}

@@ -8,7 +8,7 @@ A program, not a test: an environment with MPICH has no pytest. It needs torch, 
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from labs_helpers.launch.flavour import find_flavour  # noqa: E402
 from labs_helpers.launch.mpirun import run_on_ranks  # noqa: E402

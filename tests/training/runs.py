@@ -61,7 +61,7 @@ def several(comm, rounds):
 
 def outcome(comm, wanted):
     """What one training gives: a dict of its report and of what rank 0 said, or the refusal or traceback, as text."""
-    from labs_helpers.training.run import train
+    from labs_helpers.training import train
     from labs_helpers.training.settings import Refused
 
     said = []
@@ -91,7 +91,7 @@ def plain_loop():
 
     from labs_helpers.training.datasets import Digits, digit_sequences
     from labs_helpers.training.trainer import first_weights
-    from labs_helpers.transformer.model import Transformer
+    from labs_helpers.transformer import Transformer
     from labs_helpers.transformer.train import adamw, learning_rate
 
     wanted = settings(1, 1, data="digits")

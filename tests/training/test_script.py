@@ -14,7 +14,7 @@ from labs_helpers.launch.process import ProcessFailed, run
 from labs_helpers.measure import results
 from tests.processes import PATIENCE_S
 
-SCRIPT = Path(__file__).parents[3] / "mpi_scripts/train_2d.py"
+SCRIPT = Path(__file__).parents[2] / "mpi_scripts/train_2d.py"
 SMALL = "--data text --length 16 --width 32 --heads 4 --batch 8 --steps 6 --report 2".split()
 
 

@@ -18,7 +18,7 @@ from labs_helpers.launch.process import run
 from labs_helpers.training.checkpoints import Checkpoints
 from tests.launch.deadlocks import left
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 SCRIPT = ROOT / "mpi_scripts/train_2d.py"
 EVERY_LAYOUT = Path(__file__).with_name("every_layout.py")
 MPICH = ROOT / ".venv-mpich"

@@ -5,7 +5,7 @@ import dataclasses
 import torch
 import torch.nn.functional as F
 
-from labs_helpers.transformer.config import SIZES
+from labs_helpers.transformer import SIZES
 
 # Grouped heads, four pairs to rotate, and an epsilon that shows.
 GROUPED = dataclasses.replace(

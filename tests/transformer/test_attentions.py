@@ -5,8 +5,8 @@ import dataclasses
 import pytest
 import torch
 
+from labs_helpers.transformer import Transformer
 from labs_helpers.transformer.attentions import ATTENTIONS, plain
-from labs_helpers.transformer.model import Transformer
 from tests.transformer.independent import GROUPED, randomised
 
 SHAPES = [(1, 1, 1, 1, 16), (2, 4, 2, 33, 16), (1, 6, 1, 40, 32), (1, 3, 3, 65, 16)]  # B, H, Hkv, L, D

@@ -15,9 +15,8 @@ from matplotlib.text import Text
 from labs_helpers.course.scoreboard import Prediction
 from labs_helpers.draw import figures
 from labs_helpers.measure import results
-from labs_helpers.transformer import charts, counts, grids, study
+from labs_helpers.transformer import SIZES, charts, counts, grids, study
 from labs_helpers.transformer.charts.words import EAGER
-from labs_helpers.transformer.config import SIZES
 from labs_helpers.transformer.records import MEASURED, of_setup, timed, walked_steps
 from labs_helpers.transformer.setups import ORDERS, PRECISIONS, Setup, treatment, walk
 

@@ -10,11 +10,10 @@ from torch.utils.checkpoint import set_checkpoint_early_stop
 from torch.utils.flop_counter import FlopCounterMode
 
 from labs_helpers.measure.peak_memory import peak_memory
-from labs_helpers.transformer import counts
+from labs_helpers.transformer import Transformer, counts
 from labs_helpers.transformer import model as model_module
 from labs_helpers.transformer.attentions import ATTENTIONS
 from labs_helpers.transformer.checkpointing import checkpoint_segments, equal_segments, run_segments
-from labs_helpers.transformer.model import Transformer
 from labs_helpers.transformer.train import next_token_loss
 from tests.planted import planted
 from tests.transformer.independent import GROUPED, randomised

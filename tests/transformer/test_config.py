@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from labs_helpers.transformer.config import SIZES, TransformerConfig
+from labs_helpers.transformer import SIZES, TransformerConfig
 from labs_helpers.transformer.counts import parameters
 
 TINY = SIZES["tiny"]

@@ -7,10 +7,8 @@ import torch
 from torch.utils.checkpoint import checkpoint
 from torch.utils.flop_counter import FlopCounterMode
 
-from labs_helpers.transformer import counts
+from labs_helpers.transformer import SIZES, Transformer, counts
 from labs_helpers.transformer.attentions import ATTENTIONS
-from labs_helpers.transformer.config import SIZES
-from labs_helpers.transformer.model import Transformer
 from labs_helpers.transformer.train import next_token_loss
 from tests.planted import planted
 from tests.transformer.independent import GROUPED

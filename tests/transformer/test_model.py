@@ -8,8 +8,8 @@ import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from labs_helpers.transformer import SIZES
 from labs_helpers.transformer.attentions import ATTENTIONS, plain
-from labs_helpers.transformer.config import SIZES
 from labs_helpers.transformer.model import RMSNorm, Transformer, rotary_angles, rotate
 from tests.planted import planted
 from tests.transformer import independent

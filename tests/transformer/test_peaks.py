@@ -9,8 +9,7 @@ import pytest
 import torch
 
 from labs_helpers.measure.peak_memory import peak_memory
-from labs_helpers.transformer import counts
-from labs_helpers.transformer.config import SIZES
+from labs_helpers.transformer import SIZES, counts
 from labs_helpers.transformer.setups import OPTIMIZERS, Setup
 from labs_helpers.transformer.training_step import Training
 from tests.planted import planted

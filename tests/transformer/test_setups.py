@@ -7,8 +7,7 @@ import time
 import pytest
 import torch
 
-from labs_helpers.transformer import training_step
-from labs_helpers.transformer.config import SIZES
+from labs_helpers.transformer import SIZES, training_step
 from labs_helpers.transformer.lab01.exercises import benchmark
 from labs_helpers.transformer.setups import OPTIMIZERS, ORDERS, PRECISIONS, REMEDIES, Setup, walk
 from labs_helpers.transformer.text import batches

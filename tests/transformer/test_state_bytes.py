@@ -3,9 +3,7 @@
 import pytest
 import torch
 
-from labs_helpers.transformer import counts
-from labs_helpers.transformer.config import SIZES
-from labs_helpers.transformer.model import Transformer
+from labs_helpers.transformer import SIZES, Transformer, counts
 from labs_helpers.transformer.train import adamw, next_token_loss
 
 TINY = SIZES["tiny"]

@@ -6,9 +6,8 @@ import math
 import pytest
 import torch
 
+from labs_helpers.transformer import SIZES, Transformer
 from labs_helpers.transformer.attentions import plain
-from labs_helpers.transformer.config import SIZES
-from labs_helpers.transformer.model import Transformer
 from labs_helpers.transformer.text import bigram_loss, validation_sample
 from labs_helpers.transformer.train import adamw, evaluate, learning_rate, next_token_loss, train
 

@@ -38,7 +38,7 @@ def time_here(tile_attention) -> None:
 def rates_here(ways: dict, L: int = 8192, head_dim: int = 64) -> None:
     """Prints the TFLOP/s of causal attention of each way, name → (q, k, v, scale) → …, and of flash_attention, on
     this machine's GPU: 16 heads, one sequence. Without a GPU it says so."""
-    from labs_helpers.attention.flash_attention import flash_attention
+    from labs_helpers.attention.flash import flash_attention
     from labs_helpers.attention.study import flops
 
     here = this_machine()

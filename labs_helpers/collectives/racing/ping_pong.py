@@ -7,6 +7,7 @@ from time import perf_counter
 import numpy as np
 
 from labs_helpers.collectives.racing.arena import Arena
+from labs_helpers.measure.race import slowest, timings
 from labs_helpers.measure.timing import Timing
 
 SIZES = tuple(8 * 4**i for i in range(11))  # 8 B to 8 MB
@@ -81,9 +82,8 @@ def _runs(one: float, seconds: float) -> int:
 
 def _slowest(comm, seconds: list[float]) -> dict:
     """Median and spread in µs of the rank with the largest median, on every rank; one without times has no say."""
-    timing = Timing.of([1e3 * s for s in seconds]) if seconds else None
-    slowest = max((t for t in comm.allgather(timing) if t), key=lambda t: t.median_ms)
-    return in_microseconds(slowest)
+    by_rank = comm.allgather(timings(seconds) if seconds else None)
+    return in_microseconds(slowest(filter(None, by_rank))["step"])
 
 
 def in_microseconds(timing: Timing) -> dict:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from time import perf_counter
 
 import numpy as np
@@ -12,7 +13,7 @@ from labs_helpers.collectives.chunks import chunk_bounds
 from labs_helpers.collectives.cost_model import BUS_FACTOR
 from labs_helpers.collectives.racing.arena import Arena
 from labs_helpers.collectives.racing.ping_pong import in_microseconds
-from labs_helpers.measure.timing import Timing
+from labs_helpers.measure.race import in_turns, slowest, timings
 
 ITEM = 8  # bytes of a float64
 SIZES = tuple(2**i for i in range(3, 27))  # 8 B to 64 MB
@@ -55,15 +56,12 @@ def race(
             if name != "native":
                 _check(comm, function, name, call, native, *take())
             runs[name] = _runs(comm, call, take, seconds / rounds, math.ceil(5 / rounds))
-        samples = {name: [] for name in algorithms}
-        for _ in range(rounds):
-            for name, call in calls.items():
-                samples[name] += [_timed(comm, call, *take()) for _ in range(runs[name])]
-        for name, times in samples.items():
-            timings = comm.gather(Timing.of([1e3 * t for t in times]))
+        clocks = {name: partial(_several, comm, calls[name], take, runs[name]) for name in algorithms}
+        for name, taken in in_turns(clocks, rounds).items():
+            by_rank = comm.gather(timings([seconds for turn in taken for seconds in turn]))
             if comm.rank == 0:
-                slowest = max(timings, key=lambda timing: timing.median_ms)
-                algbw = size / slowest.median_ms / 1e6
+                timing = slowest(by_rank)["step"]
+                algbw = size / timing.median_ms / 1e6
                 records.append(
                     {
                         "kind": "race",
@@ -74,7 +72,7 @@ def race(
                         "nodes": nodes,
                         "bytes": size,
                         "dtype": "float64",
-                        **in_microseconds(slowest),
+                        **in_microseconds(timing),
                         "rounds": rounds,
                         "algbw_GBps": algbw,
                         "busbw_GBps": algbw * BUS_FACTOR[function](comm.size),
@@ -153,6 +151,10 @@ def _runs(comm, call, take, seconds: float, least: int) -> int:
         if one > FEW_RUNS_S:
             return 1
     return int(min(200, max(least, seconds / one)))
+
+
+def _several(comm, call, take, runs: int) -> list[float]:
+    return [_timed(comm, call, *take()) for _ in range(runs)]
 
 
 def _timed(comm, call, send, receive) -> float:

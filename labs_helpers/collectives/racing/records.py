@@ -9,6 +9,7 @@ import math
 
 from labs_helpers.collectives.cost_model import Costs, fit
 from labs_helpers.collectives.racing.native_settings import DEFAULT
+from labs_helpers.measure.records import select
 
 NATIVE = "native"
 KEEP = 0.05  # how much slower than the fastest `auto` may be to stay with its algorithm
@@ -22,13 +23,6 @@ def middle(records: list[dict]) -> list[dict]:
         same.setdefault((record["kind"], *(record.get(name) for name in _WHAT)), []).append(record)
     chosen = [sorted(turns, key=lambda record: record["median_us"])[len(turns) // 2] for turns in same.values()]
     return [record | {"turns": len(turns)} for record, turns in zip(chosen, same.values(), strict=True)]
-
-
-def frame(records: list[dict]):
-    """Records as the DataFrame that `study.load` would give."""
-    import pandas
-
-    return pandas.json_normalize(records, max_level=1)
 
 
 def costs_of(rows, ranks: int, together: bool = True) -> Costs:
@@ -48,13 +42,7 @@ def latest(rows, kind: str, **wanted):
 
     ValueError when there is none.
     """
-    wanted = {"kind": kind} | wanted
-    for column, value in wanted.items():
-        rows = rows[rows[column] == value] if column in rows else rows[:0]
-    if rows.empty:
-        raise ValueError(f"no records with {', '.join(f'{column} = {value}' for column, value in wanted.items())}")
-    keys = [name for name in _WHAT if name in rows]
-    return rows.drop_duplicates(keys, keep="last").sort_values("bytes", kind="stable")
+    return select(rows, kind, _WHAT, **wanted).sort_values("bytes", kind="stable")
 
 
 def compare(rows, function: str, ranks: int):
@@ -84,11 +72,12 @@ def compare(rows, function: str, ranks: int):
     return pandas.DataFrame(table)
 
 
-def table(rows, function: str, ranks: int) -> str:
-    """`compare` as text, in µs, a line a size."""
-    compared = compare(rows, function, ranks).rename(columns={"best_native": "best", "setting": "its setting"})
-    decimals = {"float_format": "{:.4g}".format, "formatters": {"ratio": "{:.2f}".format}}
-    return f"{function}, {ranks} ranks, µs\n{compared.to_string(index=False, **decimals)}"
+def table(rows, function: str, ranks: int):
+    """`compare` as a command prints it, in µs, a row a size."""
+    compared = compare(rows, function, ranks).rename(
+        columns={"ours": "ours µs", "native": "native µs", "best_native": "best µs", "setting": "its setting"}
+    )
+    return compared.assign(ratio=compared["ratio"].map("{:.2f}".format))
 
 
 def fastest(rows) -> list[dict]:

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from matplotlib.figure import Figure
 
-from labs_helpers.data_parallel.study.records import COMMAND, STUDY
+from labs_helpers.data_parallel.study.records import STUDY
 from labs_helpers.draw import figures
 from labs_helpers.draw.beside import beside_yours, figures_of_yours
-from labs_helpers.measure import records
 
 if TYPE_CHECKING:
     import pandas
@@ -22,7 +21,7 @@ COMMANDS = {"wrapper": "wrappers", "bucket": "buckets", "loss_curve": "losses"} 
 def machines(kind: str = "") -> dict[str, pandas.DataFrame]:
     """name → records, of the recorded machines that have some of this kind, by default of any: those with the most GPUs
     first, then CPUs."""
-    found = {name: rows for name, rows in records.recorded(STUDY).items() if not kind or kind in set(rows["kind"])}
+    found = {name: rows for name, rows in STUDY.recorded().items() if not kind or kind in set(rows["kind"])}
     return dict(sorted(found.items(), key=lambda item: _order(item[0])))
 
 
@@ -37,7 +36,7 @@ def show(draw: Callable[..., Figure], kind: str, name: str, prefer: str = "gpu",
     nothing is recorded, or nothing on GPUs."""
     rows = best(kind, prefer)
     if rows is not None:
-        figures.finish(beside_yours(STUDY)(draw)(rows, **options), name)
+        figures.finish(beside_yours(STUDY.name)(draw)(rows, **options), name)
     _say_without_gpus(machines(kind), kind)
 
 
@@ -55,7 +54,7 @@ def show_all(
             except ValueError as error:  # of the kind, but not what is asked for
                 if not str(error).startswith("no records"):
                     raise
-    for machine, figure in (drawn | figures_of_yours(draw, STUDY, **options)).items():
+    for machine, figure in (drawn | figures_of_yours(draw, STUDY.name, **options)).items():
         figures.finish(figure, f"{name}_{machine}")
     _say_without_gpus(drawn, kind)
 
@@ -67,7 +66,7 @@ def draw_recorded(draw: Callable[..., Figure], name: str, only: str = "", **opti
 
 def _say_without_gpus(drawn: Iterable[str], kind: str) -> None:
     if not any("cpu" not in machine for machine in drawn):
-        print(f"(No record of this on GPUs yet: {COMMAND} {COMMANDS.get(kind, kind)}".rstrip() + ")")
+        print(f"(No record of this on GPUs yet: {STUDY.command} {COMMANDS.get(kind, kind)}".rstrip() + ")")
 
 
 def _order(machine: str) -> tuple[bool, int, str]:

@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from labs_helpers.communication import Communication
 from labs_helpers.communication.buckets import FlatBucket
-from labs_helpers.communication.interface import Communication
 from labs_helpers.data_parallel.compression.compressed import Compressed, Exchange
 from labs_helpers.data_parallel.compression.packing import pack, unpack
 

@@ -10,8 +10,8 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import Tensor
 
+from labs_helpers.communication import Communication
 from labs_helpers.communication.buckets import FlatBucket, memory_order
-from labs_helpers.communication.interface import Communication
 from labs_helpers.data_parallel.compression.compressed import Compressed, Exchange
 
 

@@ -11,8 +11,8 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
+from labs_helpers.communication import Communication
 from labs_helpers.communication.buckets import memory_order, trained_parameters
-from labs_helpers.communication.interface import Communication
 from labs_helpers.communication.torch_distributed import TorchCommunication
 from labs_helpers.data_parallel.same_model import require_same_model
 

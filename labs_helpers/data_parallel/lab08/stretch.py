@@ -15,7 +15,7 @@ from labs_helpers.draw import figures
 from labs_helpers.draw.beside import beside_yours
 from labs_helpers.draw.curves import Curves
 from labs_helpers.draw.roles import color
-from labs_helpers.transformer.model import Transformer
+from labs_helpers.transformer import Transformer
 
 Groups = Sequence[Sequence[int]]
 MEGABYTE = 2**20

@@ -8,8 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from labs_helpers.course.verdict import one_thread
-from labs_helpers.transformer.config import SIZES
-from labs_helpers.transformer.model import Transformer
+from labs_helpers.transformer import SIZES, Transformer
 from labs_helpers.transformer.text import batches
 from labs_helpers.transformer.train import next_token_loss
 

@@ -21,8 +21,8 @@ from labs_helpers.data_parallel.planner.step_time import CONTENTION
 from labs_helpers.data_parallel.planner.strategies import EFFICIENCY, Training
 from labs_helpers.launch import program
 from labs_helpers.measure.datasheet import DATASHEET
+from labs_helpers.transformer import SIZES
 from labs_helpers.transformer.attentions import ATTENTIONS
-from labs_helpers.transformer.config import SIZES
 
 if TYPE_CHECKING:
     import pandas

@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass, replace
 
 from labs_helpers.tensor_parallel.traffic import parameters_per_rank
-from labs_helpers.transformer.config import TransformerConfig
+from labs_helpers.transformer import TransformerConfig
 from labs_helpers.transformer.counts import flops_per_token, parameters
 
 HEAD_DIM, VOCABULARY, WIDTH_PER_LAYER = 128, 32_000, 128  # LLaMA's; 7B has 32 layers and a width of 4096

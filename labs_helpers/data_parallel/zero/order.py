@@ -6,7 +6,7 @@ from collections import deque
 
 import torch
 
-from labs_helpers.communication.interface import Communication
+from labs_helpers.communication import Communication
 from labs_helpers.data_parallel.same_model import first_difference
 from labs_helpers.data_parallel.zero.unit import Unit
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from labs_helpers.gemm.configs import Config
-from labs_helpers.gemm.fused_matmul import fused_matmul
+from labs_helpers.gemm.fused import fused_matmul
 from labs_helpers.gemm.tuning.operands import operands, rounding_bound
 from labs_helpers.gemm.tuning.recorded import Recorded, measured
 from labs_helpers.measure.machine import this_machine

@@ -10,7 +10,7 @@ import torch
 from labs_helpers.compile.ahead_of_time import compile_all, job
 from labs_helpers.compile.launches import record_launches
 from labs_helpers.gemm.configs import Config
-from labs_helpers.gemm.fused_matmul import fused_matmul
+from labs_helpers.gemm.fused import fused_matmul
 from labs_helpers.measure.machine import this_machine
 
 

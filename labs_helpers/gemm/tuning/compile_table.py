@@ -9,7 +9,7 @@ from tqdm.auto import tqdm
 
 from labs_helpers.compile.ahead_of_time import TRITON_3_2, CompileError, compile_all, job
 from labs_helpers.compile.launches import record_launches
-from labs_helpers.gemm.fused_matmul import fused_matmul
+from labs_helpers.gemm.fused import fused_matmul
 from labs_helpers.gemm.tuning.space import grid
 from labs_helpers.measure.machine import this_machine
 

@@ -15,7 +15,7 @@ from functools import partial
 import torch
 
 from labs_helpers.gemm.configs import default_config
-from labs_helpers.gemm.fused_matmul import fused_matmul
+from labs_helpers.gemm.fused import fused_matmul
 from labs_helpers.gemm.tuning.operands import operands
 from labs_helpers.gemm.tuning.recorded import Recorded, measured
 from labs_helpers.measure.machine import this_machine
@@ -57,7 +57,7 @@ def measure_long(shape: tuple[int, int, int], fastest: int = 12) -> list[dict]:
     return [
         {"study": "gemm-tuning", "kind": "long", "kernel": name, "how": how, "M": M, "N": N, "K": K}
         | {"dtype": "float16", **(configs[name].keywords() if name in configs else {})}
-        | {"median_ms": timing.median_ms, "p20_ms": timing.p20_ms, "p80_ms": timing.p80_ms, "runs": timing.runs}
+        | timing.record()
         | (clock.between(began, ended) if how != "short" else {})
         for name, how, timing, began, ended in found
     ]

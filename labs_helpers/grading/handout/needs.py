@@ -15,8 +15,9 @@ HOUSE = ROOT / "labs_helpers"
 FOUNDATIONS = ("course", "practice", "measure", "compile", "draw", "launch")  # every lab needs them
 OFFICE = "grading"  # of which students get what checks their own notebook, and no more
 NOT_PYTHON = re.compile(r"^(\s*)[%!].*", re.MULTILINE)  # a cell's lines for IPython
-NO_TOPIC = (*FOUNDATIONS, OFFICE, "labs.py", "moved.py", "__init__.py")
+NO_TOPIC = (*FOUNDATIONS, OFFICE, "labs.py", "moved.py", "public.py", "__init__.py")
 LEFT_OUT = {"__pycache__", ".ipynb_checkpoints"}
+HIDDEN = ("hidden", "hidden.py")  # of a lab: what only the grader asks
 
 
 @dataclass(frozen=True)
@@ -107,12 +108,17 @@ def _on_the_way(parts: list[str]) -> Iterator[Path]:
 def _files(path: Path) -> list[Path]:
     if path.is_file():
         return [path]
-    return [file for file in sorted(path.rglob("*")) if file.is_file() and not LEFT_OUT & {*file.parts}]
+    return [file for file in sorted(path.rglob("*")) if file.is_file() and not _left_out(file)]
 
 
 def _room(file: Path) -> str:
     """'gemm' of labs_helpers/gemm/plan.py, 'labs.py' of labs_helpers/labs.py."""
     return file.relative_to(HOUSE).parts[0]
+
+
+def _left_out(file: Path) -> bool:
+    of_lab = (file.relative_to(_package(lab)).parts[0] for lab in LABS if file.is_relative_to(_package(lab)))
+    return bool(LEFT_OUT & {*file.parts}) or next(of_lab, "") in HIDDEN
 
 
 def _in_a_lab(file: Path) -> bool:

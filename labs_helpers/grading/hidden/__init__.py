@@ -1,8 +1,8 @@
 """Inputs that no check shows: a run of an exercise's function over arguments that are drawn from the instructor's seed.
 
 A run is made twice, of the student's function in a jail and of the reference outside of it; what it yields is compared
-outside (values.py). A table of the check's own cases does not pass it, and neither does a function that deceives its
-check.
+outside (values.py). A lab's runs are in its own hidden.py or hidden/. A table of the check's own cases does not pass
+them, and neither does a function that deceives its check.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import numpy as np
 import torch
 
 from labs_helpers.grading.hidden.values import written
+from labs_helpers.labs import LABS
 
 Run = Callable[[Callable[..., Any], np.random.Generator], Iterator[Any]]
 _RUNS: dict[str, Run] = {}
@@ -35,10 +36,14 @@ def hidden(exercise: str) -> Callable[[Run], Run]:
 
 def run_of(exercise: str) -> Run | None:
     """That of an exercise, or None where there is none."""
+    lab = next((lab for lab in LABS if lab.number == exercise.partition("/")[0]), None)
+    if lab is None:
+        return None
+    module = f"{lab.package}.hidden"
     try:
-        importlib.import_module(f"{__name__}.lab{exercise.partition('/')[0]}")
-    except ModuleNotFoundError as error:
-        if not str(error.name).startswith(__name__):
+        importlib.import_module(module)
+    except ModuleNotFoundError as error:  # a hand-out has none
+        if error.name != module:
             raise
     return _RUNS.get(exercise)
 

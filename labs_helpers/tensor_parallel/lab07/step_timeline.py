@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from labs_helpers.transformer.config import TransformerConfig
+from labs_helpers.transformer import TransformerConfig
 
 if TYPE_CHECKING:
     from labs_helpers.tensor_parallel.variants import Step, Task

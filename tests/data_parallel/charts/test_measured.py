@@ -6,7 +6,7 @@ import pytest
 from labs_helpers.course.scoreboard import Prediction
 from labs_helpers.data_parallel import charts
 from labs_helpers.data_parallel.charts.regimes import finding
-from labs_helpers.data_parallel.study.records import frame, links, select
+from labs_helpers.data_parallel.study.records import links, select
 from labs_helpers.data_parallel.study.tables import (
     fits,
     memory_table,
@@ -17,6 +17,7 @@ from labs_helpers.data_parallel.study.tables import (
 )
 from labs_helpers.draw import figures
 from labs_helpers.measure import results
+from labs_helpers.measure.records import frame
 from tests.data_parallel.study import study_records as made
 from tests.transformer.test_charts import title, well_set
 

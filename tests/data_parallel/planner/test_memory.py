@@ -12,12 +12,10 @@ from labs_helpers.data_parallel.planner.accounting import STAGES, total
 from labs_helpers.data_parallel.planner.memory import MEGABYTE, Buffers, activations, peak, step_memory
 from labs_helpers.data_parallel.planner.model_size import Model, llama_like
 from labs_helpers.measure.peak_memory import peak_memory
-from labs_helpers.tensor_parallel.parallel_transformer import ParallelTransformer
-from labs_helpers.transformer import counts
+from labs_helpers.tensor_parallel import ParallelTransformer
+from labs_helpers.transformer import SIZES, Transformer, counts
 from labs_helpers.transformer.attentions import ATTENTIONS
 from labs_helpers.transformer.checkpointing import checkpoint_segments
-from labs_helpers.transformer.config import SIZES
-from labs_helpers.transformer.model import Transformer
 from labs_helpers.transformer.train import next_token_loss
 
 CALM = settings(derandomize=True, deadline=None, max_examples=40)

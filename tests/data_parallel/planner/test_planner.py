@@ -14,7 +14,7 @@ from labs_helpers.data_parallel.planner.plan import COLUMNS, PARTS, plan
 from labs_helpers.data_parallel.planner.strategies import Training, evaluate, strategies
 from labs_helpers.data_parallel.planner.volume import bytes_sent, step_volume
 from labs_helpers.tensor_parallel import traffic
-from labs_helpers.transformer.config import SIZES
+from labs_helpers.transformer import SIZES
 
 SEVEN = Training(Model.of(7e9))
 EIGHT = Cluster.of("H100", 8)

@@ -13,7 +13,7 @@ from labs_helpers.data_parallel.planner.step_time import StepTime, amdahl, expos
 from labs_helpers.data_parallel.planner.volume import SCHEMES, sends_once, step_volume
 from labs_helpers.measure.datasheet import DATASHEET
 from labs_helpers.tensor_parallel.traffic import step_traffic
-from labs_helpers.transformer.config import SIZES
+from labs_helpers.transformer import SIZES
 
 CALM = settings(derandomize=True, deadline=None, max_examples=60)
 MODEL = Model.of(SIZES["1b"])

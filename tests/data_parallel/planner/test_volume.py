@@ -19,8 +19,7 @@ from labs_helpers.data_parallel.planner.volume import (
     tensors,
 )
 from labs_helpers.tensor_parallel import traffic
-from labs_helpers.transformer.config import SIZES
-from labs_helpers.transformer.model import Transformer
+from labs_helpers.transformer import SIZES, Transformer
 
 CALM = settings(derandomize=True, deadline=None, max_examples=60)
 MODEL = Model.of(SIZES["1b"])

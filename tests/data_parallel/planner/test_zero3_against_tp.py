@@ -9,7 +9,7 @@ from labs_helpers.data_parallel.planner.model_size import Model
 from labs_helpers.data_parallel.planner.volume import bytes_sent, step_volume
 from labs_helpers.data_parallel.planner.zero3_against_tp import compare, crossing, table
 from labs_helpers.tensor_parallel import traffic
-from labs_helpers.transformer.config import SIZES
+from labs_helpers.transformer import SIZES
 
 CALM = settings(derandomize=True, deadline=None, max_examples=40)
 MODEL = Model.of(SIZES["1b"])

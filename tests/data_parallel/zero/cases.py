@@ -37,7 +37,7 @@ def alone(optimizer, size):
 def everything(stage, size, comm, optimizer="AdamW", **settings):
     """Four steps in float64 with groups, clipping, accumulation, frozen and tied weights and a part that one step does
     not use: the largest errors of weights, norms and optimizer's states."""
-    from labs_helpers.data_parallel.zero.clip import clip_gradients
+    from labs_helpers.data_parallel import clip_gradients
     from labs_helpers.data_parallel.zero.state import whole_state
 
     group = models.group_of(comm, size)

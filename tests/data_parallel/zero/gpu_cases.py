@@ -38,7 +38,7 @@ def trained(stage, settings, comm):
     """Errors of weights and optimizer's states against one process on the CPU, in float64; where what is held lies."""
     import torch
 
-    from labs_helpers.data_parallel.zero.clip import clip_gradients
+    from labs_helpers.data_parallel import clip_gradients
     from labs_helpers.data_parallel.zero.memory import held_bytes
     from labs_helpers.data_parallel.zero.state import load_whole_state, whole_state
 
@@ -82,10 +82,8 @@ def large(stage, settings, comm):
     import torch
     from torch import nn
 
+    from labs_helpers.data_parallel import ZeRO1, ZeRO2, ZeRO3
     from labs_helpers.data_parallel.zero.memory import held_bytes
-    from labs_helpers.data_parallel.zero.stage1 import ZeRO1
-    from labs_helpers.data_parallel.zero.stage2 import ZeRO2
-    from labs_helpers.data_parallel.zero.stage3 import ZeRO3
     from labs_helpers.data_parallel.zero.state import whole_state
 
     device = start(comm)
@@ -123,8 +121,7 @@ def dropped(comm):
     import torch
     from torch import nn
 
-    from labs_helpers.data_parallel.ddp.bucketed import BucketedDDP
-    from labs_helpers.data_parallel.ddp.overlapped import OverlappedDDP
+    from labs_helpers.data_parallel import BucketedDDP, OverlappedDDP
 
     device = start(comm)
     kinds = ["overlapped", "coalesced", "bucketed", "1", "1 all_reduce", "2", "3"]

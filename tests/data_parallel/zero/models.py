@@ -126,9 +126,7 @@ def group_of(comm, size):
 
 def make(stage, model, optimizer="SGD", params=None, **settings):
     """stage: "1", "1 all_reduce", "2", "2 all_reduce", "3" or "3 kept"."""
-    from labs_helpers.data_parallel.zero.stage1 import ZeRO1
-    from labs_helpers.data_parallel.zero.stage2 import ZeRO2
-    from labs_helpers.data_parallel.zero.stage3 import ZeRO3
+    from labs_helpers.data_parallel import ZeRO1, ZeRO2, ZeRO3
 
     number, _, variant = stage.partition(" ")
     kind, options = OPTIMIZERS[optimizer]

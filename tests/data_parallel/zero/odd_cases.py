@@ -109,7 +109,7 @@ def freed(stage, comm):
     model alone still works where only the optimizer was dropped."""
     import torch
 
-    from labs_helpers.data_parallel.zero.clip import clip_gradients
+    from labs_helpers.data_parallel import clip_gradients
 
     group = models.group_of(comm, 2)
     if group is None:

@@ -17,8 +17,8 @@ def transformer(stage, tied, segments, comm, **settings):
     import torch.nn.functional as F
 
     from labs_helpers.data_parallel.zero.state import whole_state
+    from labs_helpers.transformer import TransformerConfig
     from labs_helpers.transformer.checkpointing import checkpoint_segments
-    from labs_helpers.transformer.config import TransformerConfig
     from labs_helpers.transformer.model import Block, Transformer
 
     config = TransformerConfig(32, layers=3, width=16, heads=2, hidden=24, context=8, tied=tied)

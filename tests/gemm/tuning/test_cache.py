@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labs_helpers.gemm.configs import Config
+from labs_helpers.gemm import Config
 from labs_helpers.gemm.tuning.cache import TuningCache
 from labs_helpers.measure.results import ROOT
 

@@ -8,7 +8,7 @@ import pytest
 from labs_helpers.course.scoreboard import Prediction
 from labs_helpers.course.withheld import Withheld
 from labs_helpers.draw import figures
-from labs_helpers.gemm.configs import Config
+from labs_helpers.gemm import Config
 from labs_helpers.gemm.lab03 import compilers, exercises, pictures, rivals
 from labs_helpers.gemm.lab03.pictures.space import tflops
 from labs_helpers.gemm.tuning import compile_table, recorded, sweep

@@ -3,8 +3,7 @@
 import pytest
 import torch
 
-from labs_helpers.gemm.configs import Config
-from labs_helpers.gemm.fused_matmul import fused_matmul
+from labs_helpers.gemm import Config, fused_matmul
 from labs_helpers.gemm.tuning import build_first, compile_table, long_runs, operands, sweep
 from labs_helpers.measure import results
 from tests.gemm.lab03.silu_sweep import formula, silu_matmul

@@ -24,7 +24,7 @@ def excess(found, expected, bounds, rank):
 
 def layers(comm):
     """{exercise: the excess of out and of the gradients}."""
-    from labs_helpers.communication.interface import connect
+    from labs_helpers.communication import connect
     from labs_helpers.tensor_parallel.lab07 import exercises
     from labs_helpers.tensor_parallel.lab07.checks import ex7_column_parallel_linear, ex8_row_parallel_linear
     from labs_helpers.tensor_parallel.lab07.checks.linear_cases import GRADIENTS, layers_of, operands_of
@@ -44,7 +44,7 @@ def layers(comm):
 
 def cross_entropy(comm):
     """The excess of loss and gradient."""
-    from labs_helpers.communication.interface import connect
+    from labs_helpers.communication import connect
     from labs_helpers.tensor_parallel.lab07.checks.cross_entropy_cases import tokens_of
     from labs_helpers.tensor_parallel.lab07.checks.ex10_parallel_cross_entropy import CASES
 

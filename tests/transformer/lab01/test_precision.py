@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from labs_helpers.transformer.config import SIZES
+from labs_helpers.transformer import SIZES
 from labs_helpers.transformer.counts import parameters
 from labs_helpers.transformer.lab01 import pictures, precision
 

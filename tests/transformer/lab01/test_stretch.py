@@ -1,6 +1,6 @@
 """The stretch of lab 01: a layer's tensors add up, ours is the best choice, and a wrong one is told."""
 
-from labs_helpers.transformer.config import SIZES
+from labs_helpers.transformer import SIZES
 from labs_helpers.transformer.counts import saved_activations
 from labs_helpers.transformer.lab01 import stretch
 

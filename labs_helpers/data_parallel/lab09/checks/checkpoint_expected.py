@@ -1,10 +1,12 @@
 """What a checkpoint has to hold, and what is loaded from it on another number of ranks."""
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from labs_helpers.course.verdict import Wrong, likely
-from labs_helpers.data_parallel.lab09.checks.tensors import near
+from labs_helpers.course.verdict import Wrong
+from labs_helpers.course.verdict.trees import Comparison
+from labs_helpers.data_parallel.lab09.checks.shard_mistakes import cut
+from labs_helpers.data_parallel.lab09.checks.tensors import float32_sums
 
 FORM = '{"parameters": …, "optimizer": {name: value}}'
 SHARED = "clone() first: the optimizer changes its tensors in place"
@@ -15,12 +17,8 @@ EMPTY = (
 ADVICE = "5 elements on 2 ranks: write down each rank's shard, the padding, and the same for 3 ranks."
 
 
-def same(one, other) -> bool:
-    if isinstance(one, dict):
-        return isinstance(other, dict) and one.keys() == other.keys() and all(same(one[k], other[k]) for k in one)
-    if isinstance(one, Tensor):
-        return isinstance(other, Tensor) and one.shape == other.shape and torch.equal(one.detach(), other.detach())
-    return one == other
+same = Comparison("").same
+near = Comparison("", bound=float32_sums).same
 
 
 def expect_state(case: str, rank: int, state, right, size: int, make) -> None:
@@ -57,35 +55,27 @@ def expect_value(case: str, name: str, found, right: Tensor, size: int, rank: in
             causes.get(found.numel(), "") if found.ndim == 1 else "torch.cat puts parts one behind the other"
         )
         raise Wrong(case, f"{name} has shape {tuple(found.shape)}, expected {tuple(right.shape)}", cause=cause)
-    if not near(found, right):
-        at = int((found.double() - right.double()).abs().nan_to_num(9e9).flatten().argmax())
-        parts = nn.functional.pad(right.flatten(), (0, -right.numel() % size)).chunk(size)
-        n = right.numel()
-        candidates = [
+    if not right.ndim:
+        causes = []
+    else:
+        parts, n = cut(right.flatten(), size), right.numel()
+        mine = parts[rank % size]
+        alone = torch.cat([mine if i == rank % size else torch.zeros_like(mine) for i in range(size)])
+        causes = [
             ("the shards are in the reverse order of the ranks", torch.cat(parts[::-1])[:n]),
-            (
-                "only this rank's part is in it: nothing is gathered",
-                torch.cat([part if i == rank % size else torch.zeros_like(part) for i, part in enumerate(parts)])[:n],
-            ),
+            ("only this rank's part is in it: nothing is gathered", alone[:n]),
             ("every part is rank 0's", torch.cat([parts[0]] * size)[:n]),
-            ("every part is this rank's own", torch.cat([parts[rank % size]] * size)[:n]),
-            (
-                "the last elements are cut off in front: padding stands behind",
-                torch.cat(parts)[len(torch.cat(parts)) - n :],
-            ),
+            ("every part is this rank's own", torch.cat([mine] * size)[:n]),
+            ("the last elements are cut off in front: padding stands behind", torch.cat(parts)[-n:]),
         ]
-        cause = likely(candidates, lambda one: near(found.flatten(), one)) if right.ndim else ()
-        found_at, right_at = found.flatten()[at], right.flatten()[at]
-        raise Wrong(
-            case, f"{name}, element {at}, is {found_at:.5g}, expected {right_at:.5g}", cause=cause, advice=ADVICE
-        )
+    Comparison(name, bound=float32_sums, advice=ADVICE).expect(case, found, right, lambda: causes)
 
 
 def expect_loaded(case: str, rank: int, found, right, later, size: int) -> None:
     place = found["rank"]
 
     def part(whole):
-        return nn.functional.pad(whole, (0, -len(whole) % size)).chunk(size)[place]
+        return cut(whole, size)[place]
 
     shard, entries, given = found["loaded"]
     expect_part(case, f"rank {rank}'s shard", shard, right["parameters"], size, place)
@@ -116,38 +106,34 @@ def expect_loaded(case: str, rank: int, found, right, later, size: int) -> None:
 
 def same_entries(found, right, part) -> bool:
     wanted = {key: part(value) if value.ndim else value for key, value in right.items()}
-    return found.keys() == wanted.keys() and all(
-        torch.is_tensor(one) and one.shape == wanted[key].shape and near(one, wanted[key]) for key, one in found.items()
-    )
+    return near(found, wanted)
 
 
 def expect_part(case: str, name: str, found, whole: Tensor, size: int, place: int) -> None:
-    padded = nn.functional.pad(whole, (0, -len(whole) % size))
-    right, n = padded.chunk(size)[place], len(padded) // size
+    parts = cut(whole, size)
+    right, n = parts[place], len(parts[0])
     if not isinstance(found, Tensor) or found.shape != right.shape:
         shape = tuple(found.shape) if isinstance(found, Tensor) else f"{found!r:.40}"
         cause = {whole.numel(): "the whole is loaded on every rank: a shard is a part of it",
                  whole[place * n : (place + 1) * n].numel(): "the last shard's padding is missing"}  # fmt: skip
         known = cause.get(found.numel(), "") if isinstance(found, Tensor) else ""
         raise Wrong(case, f"{name} has shape {shape}, expected {tuple(right.shape)}", cause=known)
-    if near(found, right):
-        return
-    small, fours = len(whole) // size, nn.functional.pad(whole, (0, -len(whole) % 4)).chunk(4)
-    short = whole[place * small : (place + 1) * small]
-    candidates = [
+    small = len(whole) // size
+    short = torch.zeros_like(right)
+    short[:small] = whole[place * small : (place + 1) * small]
+    causes = [
         ("nothing is loaded into it", torch.full_like(right, 9.0)),
         ("it is added to what was there", right + 9.0),
         ("begun anew, not loaded", torch.zeros_like(right)),
-        ("every size-th element; a shard is a run of neighbours", padded[place::size]),
-        ("every rank loads the first part", padded.chunk(size)[0]),
-        ("the parts are those of 4 ranks", fours[min(place, 3)]),
-        ("the order of the ranks is reversed", padded.chunk(size)[size - 1 - place]),
-        ("shards are cut in the size that rounds down", nn.functional.pad(short, (0, n - len(short)))),
-        ("padding stands behind the last element, and not in front", nn.functional.pad(
-            whole, (len(padded) - len(whole), 0)).chunk(size)[place]),
-    ]  # fmt: skip
-    at = int((found.double() - right.double()).abs().nan_to_num(9e9).argmax())
-    cause = likely(candidates, lambda one: near(found, one))
-    if not cause and place * n + at >= len(whole):
-        cause = "behind the last element there is padding, and padding is 0"
-    raise Wrong(case, f"{name}, element {at}, is {found[at]:.5g}, expected {right[at]:.5g}", cause=cause, advice=ADVICE)
+        ("every size-th element; a shard is a run of neighbours", torch.cat(parts)[place::size]),
+        ("every rank loads the first part", parts[0]),
+        ("the parts are those of 4 ranks", cut(whole, 4)[min(place, 3)]),
+        ("the order of the ranks is reversed", parts[size - 1 - place]),
+        ("shards are cut in the size that rounds down", short),
+        ("padding stands behind the last element, and not in front", cut(whole, size, front=True)[place]),
+    ]
+    mine = near(found[: len(whole) - place * n], right[: len(whole) - place * n]) if place * n < len(whole) else True
+    padding = "behind the last element there is padding, and padding is 0" if mine else ""
+    Comparison(name, bound=float32_sums, otherwise=(lambda _: padding,), advice=ADVICE).expect(
+        case, found, right, lambda: causes
+    )

@@ -12,8 +12,9 @@ from labs_helpers.course.verdict.messages.torch import GRAD_SIZE
 from labs_helpers.data_parallel.lab09 import exercises
 from labs_helpers.data_parallel.lab09.checks.on_ranks import DTYPES, expect_sent, on_ranks, step_once
 from labs_helpers.data_parallel.lab09.checks.piece_mistakes import pieces_of
+from labs_helpers.data_parallel.lab09.checks.shard_mistakes import places
 from labs_helpers.data_parallel.lab09.checks.step_mistakes import causes
-from labs_helpers.data_parallel.lab09.checks.tensors import expect_all, numbers
+from labs_helpers.data_parallel.lab09.checks.tensors import expect_tensors, numbers, on_each_rank
 
 ERRORS = (
     (DTYPES, "what whole and gradient are made of is not always float32: empty_like, or dtype=gradient.dtype"),
@@ -33,7 +34,7 @@ ADVICE = "two ranks, whole = (1, 2, 3, 4): write down what each holds after each
 @exercise("09/4", "a step of ZeRO-1", points=15, minutes=15, reference=exercises.zero1_step)
 def zero1_step(student):
     step_once()
-    passed = []
+    compared = on_each_rank("whole", ADVICE)
     for title, ranks, numels, decays, optimizer, groups in (
         ("SGD on 3 ranks", 3, (9,), (0.0,), SGD, None),
         ("SGD on 4 ranks, with decay for some, and padding", 4, (3, 9, 2, 4), (0.5, 0.0, 0.5, 0.0), DECAYED, None),
@@ -42,8 +43,8 @@ def zero1_step(student):
         ("SGD, two groups of 2 ranks", 4, (3, 5), (0.0, 0.5), DECAYED, [[3, 1], [0, 2]]),
         ("AdamW on one rank", 1, (4, 3), (0.1, 0.0), ADAMW, None),
     ):
-        members = groups or [list(range(ranks))]
-        size = len(members[0])
+        at = places(ranks, groups)
+        size = at.size
         n = pieces_of(numels, size, 0)[0] * size
         dtype = torch.float64 if optimizer is MOMENTUM else torch.float32
         whole = numbers(n, 1).to(dtype)
@@ -52,26 +53,22 @@ def zero1_step(student):
         for own in gradients:
             for one in own:
                 one[sum(numels) :] = 0
-        place = {rank: group.index(rank) for group in members for rank in group}
         given = [
-            (whole, [own[rank] for own in gradients], pieces_of(numels, size, place[rank])[1], decays, optimizer)
+            (whole, [own[rank] for own in gradients], pieces_of(numels, size, at.place[rank])[1], decays, optimizer)
             for rank in range(ranks)
         ]
         run = on_ranks(title, student, _call, given, errors=ERRORS, groups=groups)
-        of_rank = [next(group for group in members if rank in group) for rank in range(ranks)]
         before, decay = [whole.double().clone()] * ranks, _spread(numels, decays, n)
         for step in range(2):
             case = f"{title}, step {step + 1}"
             found = [states[step][0] for states in run.results]
-            means = [torch.stack([gradients[step][other].double() for other in group]).mean(0) for group in of_rank]
-            right = [_steps(whole, gradients, group, numels, decays, optimizer)[step] for group in of_rank]
-            plain = optimizer in (SGD, DECAYED)
-            mistakes = partial(
-                causes, before, means, gradients, step, of_rank, place, decay, optimizer.keywords["lr"], run, given
-            )
-            expect_all(
-                case, "whole", found, right, mistakes if plain else (lambda: ()), passed if plain else [], ADVICE
-            )
+            right = [_steps(whole, gradients, group, numels, decays, optimizer)[step] for group in at.of_rank]
+            expect_tensors(case, "whole", found, [whole] * ranks)
+            if optimizer in (SGD, DECAYED):
+                lr = optimizer.keywords["lr"]
+                compared.expect(case, found, right, partial(causes, before, gradients, step, at, decay, lr, run, given))
+            else:
+                on_each_rank("whole", ADVICE).expect(case, found, right)
             for rank, states in enumerate(run.results):
                 if states[step][1]:
                     cause = "the gradient's shard is kept until the next step: optimizer.zero_grad()"
@@ -81,7 +78,7 @@ def zero1_step(student):
             cause = "whole = … makes another tensor; the parameters are views of the one that is there"
             raise Wrong(title, "the memory of whole is not the tensors' any more", cause=cause)
         expect_sent(title, run, [("reduce-scatter", n), ("all-gather", n)] * (2 * (size > 1)))
-        share = sum(states[3] for states in run.results) // len(members)
+        share = sum(states[3] for states in run.results) // (ranks // size)
         yield f"{title}: as in one process; {share} numbers of states on {size} rank{'s' * (size > 1)} together"
 
 

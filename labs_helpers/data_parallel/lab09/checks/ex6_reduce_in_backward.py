@@ -11,7 +11,8 @@ from labs_helpers.course.verdict.messages.torch import GRAD_SIZE, SIZES_DIFFER
 from labs_helpers.data_parallel.lab09 import exercises
 from labs_helpers.data_parallel.lab09.checks.kept import CAUSE, bytes_kept, hooks_of
 from labs_helpers.data_parallel.lab09.checks.on_ranks import DTYPES, expect_sent, on_ranks, sent
-from labs_helpers.data_parallel.lab09.checks.tensors import expect_all, numbers
+from labs_helpers.data_parallel.lab09.checks.shard_mistakes import Places, causes, mean_shards, places
+from labs_helpers.data_parallel.lab09.checks.tensors import expect_tensors, numbers, on_each_rank
 from labs_helpers.data_parallel.lab09.flat import held
 from labs_helpers.practice.process_groups import mark
 
@@ -38,7 +39,7 @@ ADVICE = "two ranks, one bucket of one parameter, two passes: what does each lin
 
 @exercise("09/6", "gradients that no rank keeps", points=15, minutes=20, reference=exercises.reduce_in_backward)
 def reduce_in_backward(student):
-    passed = []
+    comparisons = [on_each_rank(f"shard.grad of bucket {b}", ADVICE) for b in range(3)]
     for title, ranks, buckets, passes, groups in (
         ("one bucket on 2 ranks", 2, [[(4,)]], 1, None),
         ("three buckets on 3 ranks, with padding", 3, [[(2, 3), (5,)], [(4,)], [(), (3, 2)]], 1, None),
@@ -46,10 +47,8 @@ def reduce_in_backward(student):
         ("two groups of 2 ranks, two passes", 4, [[(3, 2)], [(2,), (3,)]], 2, [[2, 0], [1, 3]]),
         ("one rank, two passes", 1, [[(3,), (2, 2)], [(2,)]], 2, None),
     ):
-        members = groups or [list(range(ranks))]
-        of_rank = [next(group for group in members if rank in group) for rank in range(ranks)]
-        size, sizes = len(members[0]), [sum(torch.Size(s).numel() for s in bucket) for bucket in buckets]
-        padded = [-(-n // size) * size for n in sizes]
+        at, sizes = places(ranks, groups), [sum(torch.Size(s).numel() for s in bucket) for bucket in buckets]
+        size, padded = at.size, [-(-n // at.size) * at.size for n in sizes]
         gradients = [  # [pass][rank][bucket] → a flat vector
             [[numbers(n, 100 * k + 10 * rank + b) for b, n in enumerate(sizes)] for rank in range(ranks)]
             for k in range(passes)
@@ -63,15 +62,15 @@ def reduce_in_backward(student):
             _expect_let_go(case, [own[k][:2] for own in run.results], run, len(sizes) * passes)
             found = [own[k][1] for own in run.results]
             for b in range(len(sizes)):
-                place = [group.index(rank) for rank, group in enumerate(of_rank)]
-                right = _shards(_added(gradients[: k + 1], b), of_rank, place)
+                own = [[of_pass[rank][b] for of_pass in gradients[: k + 1]] for rank in range(ranks)]
+                right = mean_shards([sum(one) for one in own], at)
                 for rank, shards in enumerate(found):
                     if shards[b] is None:
                         cause = "finish() has to put the result there" if sent(run, rank) else NEVER_FULL
                         raise Wrong(case, f"rank {rank}: the .grad of bucket {b}'s shard is None", cause=cause)
-                own = [shards[b] for shards in found]
-                causes = partial(_causes, gradients[: k + 1], b, of_rank, place, buckets[b], own)
-                expect_all(case, f"shard.grad of bucket {b}", own, right, causes, passed if b == 0 else [], ADVICE)
+                shards = [of_rank[b] for of_rank in found]
+                expect_tensors(case, f"shard.grad of bucket {b}", shards, [one.to(own[0][0].dtype) for one in right])
+                comparisons[b].expect(case, shards, right, partial(_causes, own, at, buckets[b], shards))
         _expect_overlap(title, run, ranks, len(buckets), passes, size)
         expect_sent(
             title, run, [("reduce-scatter", n) for n in padded] * (passes * (size > 1)), _cost(run, padded, passes)
@@ -160,67 +159,30 @@ def _cost(run, padded: list[int], passes: int) -> str:
     return ""
 
 
-def _added(gradients, b: int) -> list:
-    """Each rank's gradients of a bucket, all passes together."""
-    return [sum(own[rank][b].double() for own in gradients) for rank in range(len(gradients[0]))]
-
-
-def _shards(of_ranks, of_rank, place, pad=lambda flat, more: nn.functional.pad(flat, (0, more)), divide=True):
-    found = []
-    for rank, group in enumerate(of_rank):
-        total = sum(of_ranks[other] for other in group) / (len(group) if divide else 1)
-        found.append(pad(total, -len(total) % len(group)).chunk(len(group))[place[rank]])
-    return found
-
-
-def _causes(gradients, b: int, of_rank, place, shapes, found=()):
-    size, latest = len(of_rank[0]), gradients[-1:]
-    n = sum(torch.Size(shape).numel() for shape in shapes)
-    right = partial(_shards, of_rank=of_rank, place=place)
-    all_passes = _added(gradients, b)
-    yield "the sum over the ranks, not the mean: a division by their number is missing", right(all_passes, divide=False)
-    yield "the parameters are sent, not their gradients", [torch.zeros_like(one) for one in right(all_passes)]
-    yield "divided by the ranks twice", [one / size for one in right(all_passes)]
+def _causes(own, at: Places, shapes, found):
+    sizes = [torch.Size(shape).numel() for shape in shapes]
+    order = "gradients in the order of their arrival; the order is that of the bucket"
+    total = [sum(one) for one in own]
+    right = mean_shards(total, at)
+    yield from causes(own, at, sizes, order, [range(len(shapes))[::-1]])
+    yield "the parameters are sent, not their gradients", [torch.zeros_like(one) for one in right]
     yield (
         "zeros belong behind the last gradient: there stands something else",
-        _other_padding(found, right(all_passes), n, place),
+        _other_padding(found, right, sum(sizes), at),
     )
-    own = [nn.functional.pad(one, (0, -n % size)).chunk(size)[place[r]] for r, one in enumerate(all_passes)]
-    yield "this rank's own gradient: nothing is reduced", own
-    yield "this rank's own gradient, divided: nothing is reduced", [one / size for one in own]
-    yield (
-        "zeros stand in front; they belong behind the last gradient",
-        right(all_passes, pad=lambda flat, more: nn.functional.pad(flat, (more, 0))),
-    )
-    if len(gradients) > 1:
-        k = len(gradients)
-        yield "the last pass alone: a pass has to add to what is there", right(_added(latest, b))
-        received = [2 * one for one in right(_added(latest, b))]
+    yield "divided by the number of gradients in the bucket", [at.size * one / len(shapes) for one in right]
+    if (passes := len(own[0])) > 1:
+        received = [2 * one for one in mean_shards([one[-1] for one in own], at)]
         yield "what shard.grad is, the next pass is received into: each needs memory of its own", received
-        yield "the first pass alone: later ones are not added", right(_added(gradients[:1], b))
-        again = [sum((k - i) * own[r][b].double() for i, own in enumerate(gradients)) for r in range(len(of_rank))]
-        yield CLEARED, right(again)
-        yield "the mean over the passes: they add up", [one / k for one in right(all_passes)]
-        before = sum(2 ** (k - 1 - i) * torch.stack([own[r][b].double() for r in range(len(of_rank))])
-                     for i, own in enumerate(gradients))  # fmt: skip
-        yield "what was there is added twice", right(list(before))
-    yield (
-        "divided by the number of gradients in the bucket",
-        [one / len(shapes) for one in right(all_passes, divide=False)],
-    )
-    arrived = [_turned(one, shapes) for one in all_passes]
-    yield "gradients in the order of their arrival; the order is that of the bucket", right(arrived)
+        again = [sum((passes - k) * g.double() for k, g in enumerate(one)) for one in own]
+        yield CLEARED, mean_shards(again, at)
+        yield "the mean over the passes: they add up", [one / passes for one in right]
 
 
-def _other_padding(found, right, n: int, place):
+def _other_padding(found, right, n: int, at: Places):
     """What is right, and where the padding is what was found."""
     mixed = []
-    for mine, one, at in zip(found, right, place, strict=False):
-        more = max(0, min(len(one), (at + 1) * len(one) - n))
+    for mine, one, place in zip(found, right, at.place, strict=True):
+        more = max(0, min(len(one), (place + 1) * len(one) - n))
         mixed.append(torch.cat([one[: len(one) - more], mine[len(mine) - more :]]) if more else one)
-    return mixed or right
-
-
-def _turned(flat, shapes):
-    """The bucket's parts, last to first: so backward makes them."""
-    return torch.cat(flat.split([torch.Size(shape).numel() for shape in shapes])[::-1])
+    return mixed

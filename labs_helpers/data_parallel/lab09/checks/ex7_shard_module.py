@@ -20,9 +20,9 @@ from labs_helpers.data_parallel.lab09.checks.module_expected import (
     expect_when,
     expect_whole_when,
 )
-from labs_helpers.data_parallel.lab09.checks.module_mistakes import causes, parts_of
 from labs_helpers.data_parallel.lab09.checks.on_ranks import expect_sent, on_ranks
-from labs_helpers.data_parallel.lab09.checks.tensors import expect_all, expect_tensor, numbers
+from labs_helpers.data_parallel.lab09.checks.shard_mistakes import causes, mean_shards, places
+from labs_helpers.data_parallel.lab09.checks.tensors import expect_tensors, numbers, on_each_rank
 from labs_helpers.data_parallel.lab09.flat import held
 from labs_helpers.data_parallel.lab09.freed_memory import watched_memory
 from labs_helpers.practice.process_groups import mark
@@ -49,6 +49,8 @@ UPDATED = 0.75
 OLD = "what is gathered is as it was at the beginning: the optimizer changes shard, and shard is to be gathered"
 UNFILLED = "whole is not what the gather fills, or is freed before the module has computed, as by hooks on its parts"
 PASSED = "weights are freed before backward has read them: it has passed with the last gradient, and not before"
+PARAMETERS = (1, 12, 3), (1, 15, 5)  # elements of scale, weight, bias; their gradients come as 0, 2, 1
+ARRIVALS = "gradients in the order of their arrival, or in reverse; the order is that of module.parameters()"
 ADVICE = "print a line in each function, and run the module forward and backward once: which comes when?"
 
 
@@ -72,16 +74,15 @@ class Layer(nn.Module):
 
 @exercise("09/7", "ZeRO-3 round a module", points=20, minutes=25, reference=exercises.shard_module)
 def shard_module(student):
-    passed = ([], [])
+    of_output, of_module = on_each_rank("output"), [on_each_rank(f"shard.grad of module {m}", ADVICE) for m in (0, 1)]
     for title, ranks, steps, groups in (
         ("2 ranks, one pass", 2, 1, None),
         ("3 ranks, two passes that add up, an update between", 3, 2, None),
         ("two groups of 2 ranks", 4, 1, [[2, 0], [1, 3]]),
         ("one rank, two passes", 1, 2, None),
     ):
-        members = groups or [list(range(ranks))]
-        of_rank = [next(group for group in members if rank in group) for rank in range(ranks)]
-        place, size = [group.index(rank) for rank, group in enumerate(of_rank)], len(members[0])
+        at = places(ranks, groups)
+        size = at.size
         inputs = [
             [numbers(8, 20 + 5 * k + rank, whole=False).view(2, 4) for k in range(steps)] for rank in range(ranks)
         ]
@@ -98,7 +99,7 @@ def shard_module(student):
         stale = [_alone(own, updated=1.0)[0] for own in inputs]
         sizes = [-(-len(start) // size) * size for start in starts[0]]
         for rank, result in enumerate(run.results):
-            expect_shards(title, rank, result, starts[rank], place[rank], size)
+            expect_shards(title, rank, result, starts[rank], at.place[rank], size)
         for k in range(steps):
             case = f"{title}, pass {k + 1}" if steps > 1 else title
             for rank, result in enumerate(run.results):
@@ -114,22 +115,22 @@ def shard_module(student):
                 ):
                     if one is not None and one.is_floating_point() and one.isnan().any():
                         raise Wrong(case, f"rank {rank}'s {what} is NaN, as freed memory is", cause=cause)
-            old = [(OLD, [own[k] for own in stale])]
-            expect_all(case, "output", [s["output"] for s in states], [own[k] for own in outputs], lambda old=old: old)
-            for m in (0, 1):
+            old, right = [(OLD, [own[k] for own in stale])], [own[k] for own in outputs]
+            expect_tensors(case, "output", found := [state["output"] for state in states], right)
+            of_output.expect(case, found, right, lambda old=old: old)
+            for m, sizes_of in enumerate(PARAMETERS):
                 own = [[g[i][m] for i in range(k + 1)] for g in gradients]
-                right = parts_of([sum(one) for one in own], of_rank, place)
+                right = mean_shards([sum(one) for one in own], at)
                 found = [state["grads"][m] for state in states]
-                for rank, one in enumerate(found):
-                    if one is None:
-                        cause = "the reduce-scatter's result belongs into shard.grad"
-                        raise Wrong(case, f"rank {rank}: shard.grad is None after backward", cause=cause)
-                    expect_tensor(case, f"rank {rank}'s shard.grad", one, right[rank].float())
-                mistakes = partial(causes, own, of_rank, place)
+                if None in (here := [None if one is None else 0 for one in found]):
+                    cause = "the reduce-scatter's result belongs into shard.grad"
+                    raise Wrong(case, f"rank {here.index(None)}: shard.grad is None after backward", cause=cause)
+                expect_tensors(case, "shard.grad", found, [one.float() for one in right])
+                mistakes = partial(causes, own, at, sizes_of, ARRIVALS, ((0, 2, 1), (2, 1, 0)))
                 if any(sent_early(run, rank, m, sizes[m]) for rank in range(ranks)):
                     cause = FULL if states[0]["late"] and not states[0]["each"] else EARLY
                     mistakes = partial(list, [(cause, found)])
-                expect_all(case, f"shard.grad of module {m}", found, right, mistakes, passed[m], ADVICE)
+                of_module[m].expect(case, found, right, mistakes)
                 for rank, state in enumerate(states):
                     if state["left"][m]:
                         cause = "p.grad = None lets go of a gradient"

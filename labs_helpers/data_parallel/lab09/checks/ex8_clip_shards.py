@@ -9,7 +9,8 @@ from labs_helpers.course.verdict import Wrong
 from labs_helpers.course.verdict.messages.torch import SIZES_DIFFER
 from labs_helpers.data_parallel.lab09 import exercises
 from labs_helpers.data_parallel.lab09.checks.on_ranks import expect_sent, on_ranks
-from labs_helpers.data_parallel.lab09.checks.tensors import expect_all, expect_tensor, numbers
+from labs_helpers.data_parallel.lab09.checks.shard_mistakes import places
+from labs_helpers.data_parallel.lab09.checks.tensors import expect_tensors, numbers, on_each_rank
 
 MISSING = "the norm that it had is returned, also where nothing is scaled"
 ERRORS = ((SIZES_DIFFER, "shards differ in size; add up numbers, not vectors"),)
@@ -18,7 +19,7 @@ ADVICE = "two ranks with shards (3) and (4): what does each bring to the all-red
 
 @exercise("09/8", "clip by the global norm", points=10, minutes=10, reference=exercises.clip_shards)
 def clip_shards(student):
-    passed, scaled = [], []
+    of_norm, of_shards = on_each_rank("norm", ADVICE), on_each_rank("shards")
     for title, ranks, sizes, max_norm, scale, dtype, groups in (
         ("two ranks, one shard each", 2, (6,), 5.0, 1.0, torch.float32, None),
         ("four ranks, three shards each", 4, (7, 1, 12), 30.0, 1.0, torch.float32, None),
@@ -34,7 +35,7 @@ def clip_shards(student):
         case = f"{title}, max_norm {max_norm:g}"
         run = on_ranks(case, student, _call, [(own, max_norm) for own in shards], errors=ERRORS, groups=groups)
         norms, after, same = zip(*run.results, strict=True)
-        members = [next(g for g in groups or [range(ranks)] if rank in g) for rank in range(ranks)]
+        members = places(ranks, groups).of_rank
         for rank, norm in enumerate(norms):
             if not isinstance(norm, torch.Tensor):
                 cause = (
@@ -43,26 +44,18 @@ def clip_shards(student):
                     else ".item() makes a number of a tensor" * isinstance(norm, float)
                 )
                 raise Wrong(case, f"rank {rank} returned {norm!r:.40}; a tensor of shape () is asked for", cause=cause)
-            expect_tensor(case, f"rank {rank}'s norm", norm, torch.zeros(()))
             if not same[rank]:
                 cause = "shards = …, shards[i] = … makes new tensors; mul_, *= and copy_ change those that are there"
                 raise Wrong(case, f"rank {rank}'s shards are other tensors now; they are scaled in place", cause=cause)
+        expect_tensors(case, "norm", norms, [torch.zeros(())] * ranks)
         flat = [torch.cat([one.double() for one in own]) for own in shards]
         whole = [torch.cat([flat[other] for other in members[rank]]).norm() for rank in range(ranks)]
-        causes = partial(_norms, shards, flat, members, max_norm, whole)
-        expect_all(case, "norm", norms, whole, causes, passed, ADVICE)
+        of_norm.expect(case, list(norms), whole, partial(_norms, shards, flat, members, max_norm, whole))
         factors = [min(1.0, max_norm / (float(norm) + 1e-6)) for norm in whole]
         right = [factor * one for factor, one in zip(factors, flat, strict=True)]
-
         if dtype == torch.float32:
-            expect_all(
-                case,
-                "shards",
-                after,
-                right,
-                partial(_scaled, flat, list(map(float, whole)), max_norm, factors, sizes[0], len(members[0])),
-                scaled,
-            )
+            numbers_of = list(map(float, whole)), max_norm, factors, sizes[0], len(members[0])
+            of_shards.expect(case, list(after), right, partial(_scaled, flat, *numbers_of))
         elif any(bool(((a - r).abs() > 2**-7 * r.abs() + 1e-9).any()) for a, r in zip(after, right, strict=True)):
             copied = all(map(torch.equal, after, flat))
             cause = "nothing is scaled: .float() of bfloat16 is a copy; shard.mul_ is the shard" if copied else ""
@@ -91,118 +84,79 @@ def _cost(run, shards: int) -> str:
 
 
 def _norms(shards, flat, members, max_norm, whole):
-    squares = [one.square().sum() for one in flat]
-    size = [len(group) for group in members]
-
-    def over(values, rank):
-        return sum(values[other] for other in members[rank])
-
     ranks = range(len(flat))
-    yield "the norm of this rank's shards alone: no all-reduce", [squares[r].sqrt() for r in ranks]
-    yield (
-        "norms are added up; squares can be, and the root comes last",
-        [over([s.sqrt() for s in squares], r) for r in ranks],
-    )
-    each = [sum(one.double().norm() for one in own) for own in shards]
-    yield (
-        "the norms of a rank's shards are added up; squares can be",
-        [over([e**2 for e in each], r).sqrt() for r in ranks],
-    )
-    yield "the norms of all shards are added up; squares can be", [over(each, r) for r in ranks]
-    largest = [torch.stack([squares[other] for other in members[r]]).max().sqrt() for r in ranks]
-    yield "the largest of the ranks' norms; their squares are added up", largest
-    yield "the square of the norm: the root is missing", [over(squares, r) for r in ranks]
-    yield "the mean over the ranks, not the sum", [(over(squares, r) / size[r]).sqrt() for r in ranks]
-    yield "the norms' mean over the ranks", [over([s.sqrt() for s in squares], r) / size[r] for r in ranks]
-    yield (
-        "one shard alone counts, the first",
-        [over([own[0].double().square().sum() for own in shards], r).sqrt() for r in ranks],
-    )
-    yield (
-        "one shard alone counts, the last",
-        [over([own[-1].double().square().sum() for own in shards], r).sqrt() for r in ranks],
-    )
+
+    def over(values):
+        """Of each rank the sum over its group."""
+        return [sum(values[other] for other in members[r]) for r in ranks]
+
+    def root(values):
+        return [one.sqrt() for one in over(values)]
+
+    def of_own(function):
+        """Of each rank the sum of a function of its shards."""
+        return [sum(function(one.double()) for one in own) for own in shards]
+
+    def largest(values):
+        return [max(values[other] for other in members[r]) for r in ranks]
+
+    squares, size = [one.square().sum() for one in flat], [len(group) for group in members]
+    each, alone = of_own(torch.Tensor.norm), [one.sqrt() for one in squares]
+    yield "the norm of this rank's shards alone: no all-reduce", alone
+    yield "norms are added up; squares can be, and the root comes last", over(alone)
+    yield "the norms of a rank's shards are added up; squares can be", root([e**2 for e in each])
+    yield "the norms of all shards are added up; squares can be", over(each)
+    yield "the largest of the ranks' norms; their squares are added up", largest(alone)
+    yield "the square of the norm: the root is missing", over(squares)
+    yield "the mean over the ranks, not the sum", [w / n**0.5 for w, n in zip(whole, size, strict=True)]
+    yield "the norms' mean over the ranks", [w / n for w, n in zip(over(alone), size, strict=True)]
+    yield "one shard alone counts, the first", root([own[0].double().square().sum() for own in shards])
+    yield "one shard alone counts, the last", root([own[-1].double().square().sum() for own in shards])
     yield "this is the norm after clipping; the one before is asked for", [w.clamp(max=max_norm) for w in whole]
     yield "this is the factor; the norm is asked for", [(max_norm / (w + 1e-6)).clamp(max=1.0) for w in whole]
-    yield "the numbers are added up, not their squares", [over([one.sum() for one in flat], r) for r in ranks]
+    yield "the numbers are added up, not their squares", over([one.sum() for one in flat])
     yield "divided by the number of ranks", [w / n for w, n in zip(whole, size, strict=True)]
     yield "squared once more, where the root belongs", [w**4 for w in whole]
-    yield (
-        "norms are added up as if they were squares: the root of a sum of norms",
-        [over(each, r).sqrt() for r in ranks],
-    )
-    yield (
-        "the mean of the squares, not their sum",
-        [over([sum(one.double().square().mean() for one in own) for own in shards], r).sqrt() for r in ranks],
-    )
-    yield "the mean over a rank's shards, not the sum", [(over(squares, r) / len(shards[r])).sqrt() for r in ranks]
-    yield (
-        "the largest numbers are added up, not the squares",
-        [over([sum(one.double().abs().max() for one in own) for own in shards], r).sqrt() for r in ranks],
-    )
-    yield (
-        "the ranks' squares are multiplied",
-        [torch.stack([squares[o] for o in members[r]]).prod().sqrt() for r in ranks],
-    )
-    yield "this is the sum of absolute values", [over([one.abs().sum() for one in flat], r) for r in ranks]
-    yield "the largest number is another norm", [max(flat[o].abs().max() for o in members[r]) for r in ranks]
-    yield (
-        "added up in bfloat16, which has 8 bits: .float() first",
-        [over([sum(s.square().sum() for s in own).double() for own in shards], r).sqrt() for r in ranks],
-    )
-    yield (
-        "added up in bfloat16, which has 8 bits: .float() first",
-        [over([sum(s.norm().square() for s in own).double() for own in shards], r).sqrt() for r in ranks],
-    )
-    yield (
-        "squares made in bfloat16 are rounded to it: .float() comes first",
-        [over([sum(s.square().double().sum() for s in own) for own in shards], r).sqrt() for r in ranks],
-    )
-    yield "the 1e-6 is added to the norm, not to the squares", [(over(squares, r) + 1e-6).sqrt() for r in ranks]
-    yield (
-        "the largest of the ranks' norms: reduced with MAX",
-        [max(squares[o] for o in members[r]).sqrt() for r in ranks],
-    )
+    yield "norms are added up as if they were squares: the root of a sum of norms", root(each)
+    yield "the mean of the squares, not their sum", root(of_own(lambda one: one.square().mean()))
+    yield "the mean over a rank's shards, not the sum", [w / len(shards[0]) ** 0.5 for w in whole]
+    yield "the largest numbers are added up, not the squares", root(of_own(lambda one: one.abs().max()))
+    products = [torch.stack([squares[o] for o in members[r]]).prod().sqrt() for r in ranks]
+    yield "the ranks' squares are multiplied", products
+    yield "this is the sum of absolute values", over([one.abs().sum() for one in flat])
+    yield "the largest number is another norm", largest([one.abs().max() for one in flat])
+    low = "added up in bfloat16, which has 8 bits: .float() first"
+    yield low, root([sum(s.square().sum() for s in own).double() for own in shards])
+    yield low, root([sum(s.norm().square() for s in own).double() for own in shards])
+    rounded = "squares made in bfloat16 are rounded to it: .float() comes first"
+    yield rounded, root([sum(s.square().double().sum() for s in own) for own in shards])
+    yield "the 1e-6 is added to the norm, not to the squares", [(one + 1e-6).sqrt() for one in over(squares)]
 
 
 def _scaled(flat, whole, max_norm, factors, first, ranks):
     def times(values):
         return [value * one for value, one in zip(values, flat, strict=True)]
 
-    own = [float(one.norm()) for one in flat]
-    yield (
-        "the first shard alone is scaled",
-        [torch.cat([f * one[:first], one[first:]]) for f, one in zip(factors, flat, strict=True)],
-    )
+    def by(factor, norms=whole):
+        return times([factor(norm) for norm in norms])
+
+    firsts = [torch.cat([f * one[:first], one[first:]]) for f, one in zip(factors, flat, strict=True)]
+    yield "the first shard alone is scaled", firsts
     yield "divided by the number of ranks as well", times([f / ranks for f in factors])
-    yield "multiplied by max_norm, and not divided by the norm", times([max_norm] * len(flat))
-    yield "nothing is scaled", times([1.0] * len(flat))
-    yield (
-        "the factor is never more than 1: a small gradient stays as it is",
-        times([max_norm / (w + 1e-6) for w in whole]),
-    )
-    yield (
-        "scaled by this rank's own norm, so that ranks scale differently",
-        times([min(1.0, max_norm / (w + 1e-6)) for w in own]),
-    )
-    yield "scaled to a norm of 1, not of max_norm", times([1 / (w + 1e-6) for w in whole])
-    yield "multiplied where it is to be divided", times([(w + 1e-6) / max_norm for w in whole])
+    yield "multiplied by max_norm, and not divided by the norm", by(lambda w: max_norm)
+    yield "nothing is scaled", flat
+    yield "the factor is never more than 1: a small gradient stays as it is", by(lambda w: max_norm / (w + 1e-6))
+    own = "scaled by this rank's own norm, so that ranks scale differently"
+    yield own, by(lambda w: min(1.0, max_norm / (w + 1e-6)), [float(one.norm()) for one in flat])
+    yield "scaled to a norm of 1, not of max_norm", by(lambda w: 1 / (w + 1e-6))
+    yield "multiplied where it is to be divided", by(lambda w: (w + 1e-6) / max_norm)
     yield "scaled twice", times([f * f for f in factors])
-    yield (
-        "numbers are cut off at max_norm one by one; it is the norm that is limited",
-        [one.clamp(-max_norm, max_norm) for one in flat],
-    )
-    yield (
-        "the 1e-6 belongs to the norm: max_norm / (norm + 1e-6)",
-        times([min(1.0, max_norm / w) if w else 1.0 for w in whole]),
-    )
-    yield (
-        "max_norm squared, or the norm: both belong in the factor as they are",
-        times([min(1.0, max_norm / (w * w + 1e-6)) for w in whole]),
-    )
-    yield "max_norm squared: it is compared with a norm", times([min(1.0, max_norm**2 / (w + 1e-6)) for w in whole])
-    yield (
-        "the first rank alone scales: what every rank does stands in no if",
-        [factors[0] * flat[0], *flat[1:]],
-    )
-    yield "only a norm above max_norm is scaled, and then by max_norm / (norm + 1e-6)", times([0.0] * len(flat))
+    cut_off = "numbers are cut off at max_norm one by one; it is the norm that is limited"
+    yield cut_off, [one.clamp(-max_norm, max_norm) for one in flat]
+    yield "the 1e-6 belongs to the norm: max_norm / (norm + 1e-6)", by(lambda w: min(1.0, max_norm / w) if w else 1.0)
+    squared = "max_norm squared, or the norm: both belong in the factor as they are"
+    yield squared, by(lambda w: min(1.0, max_norm / (w * w + 1e-6)))
+    yield "max_norm squared: it is compared with a norm", by(lambda w: min(1.0, max_norm**2 / (w + 1e-6)))
+    first_rank = "the first rank alone scales: what every rank does stands in no if"
+    yield first_rank, [factors[0] * flat[0], *flat[1:]]
+    yield "only a norm above max_norm is scaled, and then by max_norm / (norm + 1e-6)", by(lambda w: 0.0)

@@ -31,42 +31,31 @@ class Setting:
         def all_the_same(value):
             return [value for _ in self.ranks]
 
-        yield "this rank's shard alone: no all-reduce of the squares", [p.norm() for p in parts]
-        yield (
-            "replicas have the same shard: their squares are added up once too often",
-            all_the_same(one * self.nodes**0.5),
-        )
-        yield (
-            "the squares are added up over the replicas, not over the shards",
-            [p.norm() * self.nodes**0.5 for p in parts],
-        )
-        largest = [max(parts[o].norm() for o in self.node_of[r]) for r in self.ranks]
+        def on_nodes(values):
+            return [sum(values[o] for o in self.node_of[r]) for r in self.ranks]
+
+        own, nodes, micro = [p.norm() for p in parts], self.nodes**0.5, self.micro
+        yield "this rank's shard alone: no all-reduce of the squares", own
+        yield "replicas have the same shard: their squares are added up once too often", all_the_same(one * nodes)
+        yield "the squares are added up over the replicas, not over the shards", [p * nodes for p in own]
+        largest = [max(own[o] for o in self.node_of[r]) for r in self.ranks]
         yield "the largest of the shards' norms; their squares are added up", largest
-        yield "norms are added up; squares can be", [sum(parts[o].norm() for o in self.node_of[r]) for r in self.ranks]
+        yield "norms are added up; squares can be", on_nodes(own)
         yield "the square of the norm: the root is missing", all_the_same(one**2)
         yield "this is the norm after clipping; the one before is asked for", all_the_same(one.clamp(max=self.max_norm))
         for said, factor in self._means():
             yield said, all_the_same(one * factor)
-        yield (
-            "the root of a norm: squares are added up, and not norms",
-            [sum(parts[o].norm() for o in self.node_of[r]).sqrt() for r in self.ranks],
-        )
+        yield "the root of a norm: squares are added up, and not norms", [norm.sqrt() for norm in on_nodes(own)]
         first = self.of_node(self.node_of[0][0], self.sums)
-        yield "the gradient of one node, sent to the others", all_the_same((first / (N * self.micro)).norm())
-        if self.micro > 1:
+        yield "the gradient of one node, sent to the others", all_the_same((first / (N * micro)).norm())
+        of_node = [self.of_node(r, self.sums).norm() / micro for r in self.ranks]
+        yield "the gradient of this node alone", [norm / self.shards for norm in of_node]
+        yield "the gradient of this node alone, divided by all ranks", [norm / N for norm in of_node]
+        if micro > 1:
             yield "the first micro-batch alone", all_the_same(sum(self.first).norm() / N)
-            yield "the first micro-batch alone", all_the_same(sum(self.first).norm() / N / self.micro)
-        yield (
-            "the gradient of this node alone",
-            [(self.of_node(r, self.sums) / (self.shards * self.micro)).norm() for r in self.ranks],
-        )
-        yield (
-            "the gradient of this node alone, divided by all ranks",
-            [(self.of_node(r, self.sums) / (N * self.micro)).norm() for r in self.ranks],
-        )
-        if self.micro > 1:
+            yield "the first micro-batch alone", all_the_same(sum(self.first).norm() / N / micro)
             yield "the last micro-batch alone", all_the_same(sum(self.last).norm() / N)
-            yield "the last micro-batch alone, divided by all", all_the_same(sum(self.last).norm() / N / self.micro)
+            yield "the last micro-batch alone, divided by all", all_the_same(sum(self.last).norm() / N / micro)
 
     def _means(self):
         """(sentence, factor) of gradients that are divided otherwise."""
@@ -96,38 +85,28 @@ class Setting:
             own = [(self.before - lr * gradient_of(r)).chunk(self.shards)[self.place[r]] for r in self.ranks]
             return [torch.cat([own[o] for o in self.node_of[r]]) for r in self.ranks]
 
-        right = updated(lambda r: factor * self.mean)
-        yield "not clipped: the gradient is not scaled", updated(lambda r: self.mean)
-        without = min(1.0, self.max_norm / float(self.mean.norm()))
-        yield "the 1e-6 belongs to the norm: max_norm / (norm + 1e-6)", updated(lambda r: without * self.mean)
-        yield (
-            "the factor is never more than 1",
-            updated(lambda r: self.max_norm / (float(self.mean.norm()) + 1e-6) * self.mean),
-        )
-        yield (
-            "numbers are cut off one by one; it is the norm that is limited",
-            updated(lambda r: self.mean.clamp(-self.max_norm, self.max_norm)),
-        )
-        yield "stepped twice", updated(lambda r: 2 * factor * self.mean)
-        yield "scaled to a norm of 1, whatever max_norm is", updated(lambda r: self.mean / self.mean.norm())
+        mean, norm = self.mean, float(self.mean.norm())
+        right = updated(lambda r: factor * mean)
+        yield "not clipped: the gradient is not scaled", updated(lambda r: mean)
+        without = min(1.0, self.max_norm / norm)
+        yield "the 1e-6 belongs to the norm: max_norm / (norm + 1e-6)", updated(lambda r: without * mean)
+        yield "the factor is never more than 1", updated(lambda r: self.max_norm / (norm + 1e-6) * mean)
+        cut_off = mean.clamp(-self.max_norm, self.max_norm)
+        yield "numbers are cut off one by one; it is the norm that is limited", updated(lambda r: cut_off)
+        yield "stepped twice", updated(lambda r: 2 * factor * mean)
+        yield "scaled to a norm of 1, whatever max_norm is", updated(lambda r: mean / norm)
         yield "clipped by the norm of this rank's shard", updated(self._by_its_own)
-        yield "the gradient is gathered, not the parameters", [self.mean for _ in self.ranks]
-        yield "scaled twice", updated(lambda r: factor**2 * self.mean)
-        yield (
-            "no update: optimizer.step() is missing, or there is no shard.grad by then",
-            [self.before for _ in self.ranks],
-        )
-        yield (
-            "updated with what the reduce-scatter left, before it was divided and scaled",
-            updated(lambda r: self.total),
-        )
+        yield "the gradient is gathered, not the parameters", [mean for _ in self.ranks]
+        yield "scaled twice", updated(lambda r: factor**2 * mean)
+        nothing = "no update: optimizer.step() is missing, or there is no shard.grad by then"
+        yield nothing, [self.before for _ in self.ranks]
+        early = "updated with what the reduce-scatter left, before it was divided and scaled"
+        yield early, updated(lambda r: self.total)
         yield "every rank has its own shard's update alone: nothing is gathered, or before the step", [
-            torch.cat([(right if o == r else [self.before] * len(self.ranks))[r].chunk(self.shards)[i]
+            torch.cat([(right[r] if o == r else self.before).chunk(self.shards)[i]
                        for i, o in enumerate(self.node_of[r])]) for r in self.ranks
         ]  # fmt: skip
-        yield (
-            "the gradient of this node alone: replicas drift apart",
-            updated(lambda r: self.of_node(r, self.sums) / (self.shards * self.micro)),
-        )
+        drift = "the gradient of this node alone: replicas drift apart"
+        yield drift, updated(lambda r: self.of_node(r, self.sums) / (self.shards * self.micro))
         for said, times in self._means():
             yield said, updated(lambda r, times=times: factor * times * self.mean)

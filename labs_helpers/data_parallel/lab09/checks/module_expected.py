@@ -1,9 +1,11 @@
 """What a sharded module has to hold, and when: its shard, and weights that are whole only while it computes."""
 
-import torch
+import numpy as np
 from torch import nn
 
 from labs_helpers.course.verdict import Wrong
+from labs_helpers.course.verdict.trees import Comparison, Difference
+from labs_helpers.data_parallel.lab09.checks.shard_mistakes import cut
 
 LATER = "until the module's next use; it is gathered in each forward and each backward pass"
 AT = {
@@ -22,32 +24,27 @@ AFTERWARDS = (
 )
 
 
+def _not_a_copy(difference: Difference) -> str:
+    ((mine, right),) = difference.pairs
+    if mine.shape != right.shape:
+        return ""
+    return "it is copied before whole is freed" if np.isnan(mine).any() else "its values are not whole's"
+
+
 def expect_shards(case: str, rank: int, result, start, place: int, size: int) -> None:
+    shards = Comparison(f"rank {rank}'s shard", otherwise=(_not_a_copy,))
     for m, one in enumerate(result["shards"]):
         if not isinstance(one, nn.Parameter):
             kind = "None" if one is None else f"a {type(one).__name__}"
             cause = "a return is missing" if one is None else "an optimizer takes nn.Parameter(…) of it"
             raise Wrong(case, f"rank {rank}: returned {kind}; an nn.Parameter is asked for", cause=cause)
-        right = nn.functional.pad(start[m], (0, -len(start[m]) % size)).chunk(size)
-        first = result["start"][m]
         if not result["own"][m]:
             cause = "a slice of whole has whole's memory, which is freed; .clone() copies it first"
             raise Wrong(case, f"rank {rank}'s shard is a view of whole", cause=cause)
-        if first.shape == right[place].shape and torch.equal(first, right[place]):
-            continue
-        cause = ""
-        if first.shape != right[place].shape:
-            said = f"has shape {tuple(first.shape)}, expected {tuple(right[place].shape)}"
-        else:
-            said = f"begins with {first[0]:.5g}, expected {right[place][0]:.5g}"
-            if first.isnan().any():
-                cause = "it is copied before whole is freed"
-            elif torch.equal(first, right[0]):
-                cause = "every rank has the first part; its own is dist.get_rank(group)'s"
-            else:
-                others = [i for i, part in enumerate(right) if torch.equal(first, part)]
-                cause = "it is another rank's part" if others else "its values are not whole's: a copy is asked for"
-        raise Wrong(case, f"rank {rank}'s shard {said}", cause=cause)
+        right = cut(start[m], size)
+        others = [("it is another rank's part", part) for i, part in enumerate(right) if i not in (0, place)]
+        first = ("every rank has the first part; its own is dist.get_rank(group)'s", right[0])
+        shards.expect(case, result["start"][m], right[place], lambda first=first, others=others: [first, *others])
     expect_gone(case, rank, result["made"], "made")
 
 

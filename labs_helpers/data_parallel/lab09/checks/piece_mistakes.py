@@ -23,38 +23,16 @@ def pieces_of(numels, ranks: int, rank: int, *, first: int | None = None, last: 
     return -(-sum(numels) // ranks), pieces
 
 
-def _whole(numels, ranks, rank) -> Found:
-    size, pieces = pieces_of(numels, ranks, rank)
-    return size, [(number, 0, numels[number]) for number, _, _ in pieces]
+def _each_piece(change: Callable[..., tuple[int, int] | None]) -> Callable[..., Found]:
+    """Every piece's (begin, end) as `change` has it, of its bounds, the parameter's elements, and where in flat memory
+    the parameter and the shard begin; None leaves the piece out."""
 
+    def made(numels, ranks, rank):
+        size, pieces = pieces_of(numels, ranks, rank)
+        changed = [(k, change(b, e, numels[k], sum(numels[:k]), rank * size)) for k, b, e in pieces]
+        return size, [(k, *bounds) for k, bounds in changed if bounds]
 
-def _flat(numels, ranks, rank) -> Found:
-    size, pieces = pieces_of(numels, ranks, rank)
-    return size, [(number, begin + sum(numels[:number]), end + sum(numels[:number])) for number, begin, end in pieces]
-
-
-def _in_shard(numels, ranks, rank) -> Found:
-    size, pieces = pieces_of(numels, ranks, rank)
-    return size, [
-        (number, *(at + sum(numels[:number]) - rank * size for at in (begin, end))) for number, begin, end in pieces
-    ]
-
-
-def _numels(numels, ranks, rank) -> Found:
-    size, pieces = pieces_of(numels, ranks, rank)
-    return size, [(number, begin, end - begin) for number, begin, end in pieces]
-
-
-def _inclusive(numels, ranks, rank) -> Found:
-    size, pieces = pieces_of(numels, ranks, rank)
-    return size, [(number, begin, end - 1) for number, begin, end in pieces]
-
-
-def _owned(numels, ranks, rank, uncut: bool) -> Found:
-    """Parameters that begin in the shard, up to its end; or only those that lie in it as a whole."""
-    size, pieces = pieces_of(numels, ranks, rank)
-    kept = [p for p in pieces if p[1] == 0 and (not uncut or p[2] == numels[p[0]])]
-    return size, kept
+    return made
 
 
 def _padded(numels, ranks, rank) -> Found:
@@ -87,10 +65,6 @@ def _bounds(**change: int) -> Callable[..., Found]:
     return made
 
 
-def _no_first(numels, ranks, rank) -> Found:
-    return pieces_of(numels, ranks, rank, last=-(-sum(numels) // ranks) * (rank + 1), first=0)
-
-
 def _walked(
     begin=lambda first, start, size: max(first - start, 0),
     end=lambda last, start, n, size: min(last - start, n),
@@ -108,11 +82,6 @@ def _walked(
         return size, after(pieces)
 
     return made
-
-
-def _ends(numels, ranks, rank) -> Found:
-    size, pieces = pieces_of(numels, ranks, rank)
-    return size, [(number, begin, sum(numels[:number]) + end) for number, begin, end in pieces]
 
 
 def _touching(numels, ranks, rank) -> Found:
@@ -142,7 +111,9 @@ def _padding_first(numels, ranks, rank) -> Found:
 
 
 MISTAKES: dict[str, Callable[..., Found]] = {
-    "a piece ends at an element of the parameter; this counts from the start of flat memory": _ends,
+    "a piece ends at an element of the parameter; this counts from the start of flat memory": _each_piece(
+        lambda b, e, n, start, first: (b, start + e)
+    ),
     "where a parameter and the shard only touch there is no piece: < and not ≤": _touching,
     "begin counts from the start of flat memory; it is an element of the parameter": _walked(
         begin=lambda first, start, size: max(first, start)
@@ -179,16 +150,24 @@ MISTAKES: dict[str, Callable[..., Found]] = {
     "the pieces are in the order of the parameters, not in reverse": _walked(after=lambda pieces: pieces[::-1]),
     "the order in a piece is (number, begin, end)": _walked(after=lambda pieces: [(b, e, k) for k, b, e in pieces]),
     "the shard is that of the rank before: rank 0 has the first": lambda n, s, r: pieces_of(n, s, r - 1),
-    "a parameter that begins before the shard and ends behind it is left out": lambda n, s, r: (
-        pieces_of(n, s, r)[0], [p for p in pieces_of(n, s, r)[1] if p[1] == 0 or p[2] == n[p[0]]]
+    "a parameter that begins before the shard and ends behind it is left out": _each_piece(
+        lambda b, e, n, *_: (b, e) if b == 0 or e == n else None
     ),
-    "a piece's end is the first element that is not in it; this is the last one that is": _inclusive,
-    "the third is where a piece ends, not how many elements it has": _numels,
-    "begin and end count from the start of flat memory; they are elements of the parameter": _flat,
-    "begin and end count from the start of the shard; they are elements of the parameter": _in_shard,
-    "a parameter that reaches into the shard is taken whole": _whole,
-    "a parameter that began in an earlier shard is left out": lambda *a: _owned(*a, uncut=False),
-    "only parameters that lie in the shard as a whole are taken": lambda *a: _owned(*a, uncut=True),
+    "a piece's end is the first element that is not in it; this is the last one that is": _each_piece(
+        lambda b, e, n, start, first: (b, e - 1)
+    ),
+    "the third is where a piece ends, not how many elements it has": _each_piece(lambda b, e, *_: (b, e - b)),
+    "begin and end count from the start of flat memory; they are elements of the parameter": _each_piece(
+        lambda b, e, n, start, first: (start + b, start + e)
+    ),
+    "begin and end count from the start of the shard; they are elements of the parameter": _each_piece(
+        lambda b, e, n, start, first: (start + b - first, start + e - first)
+    ),
+    "a parameter that reaches into the shard is taken whole": _each_piece(lambda b, e, n, *_: (0, n)),
+    "a parameter that began in an earlier shard is left out": _each_piece(lambda b, e, *_: (b, e) if b == 0 else None),
+    "only parameters that lie in the shard as a whole are taken": _each_piece(
+        lambda b, e, n, *_: (b, e) if (b, e) == (0, n) else None
+    ),
     "padding is counted as elements of the last parameter": _padded,
     "every parameter is cut by itself; it is the flat memory that is cut": _each,
     "whole parameters are dealt out in turn; it is the flat memory that is cut": _round_robin,
@@ -197,7 +176,9 @@ MISTAKES: dict[str, Callable[..., Found]] = {
     "the shard begins one element early": _bounds(first=-1),
     "the shard ends one element late": _bounds(last=1),
     "the shard ends one element early": _bounds(last=-1),
-    "the shard's begin is forgotten: all that lies before its end is taken": _no_first,
+    "the shard's begin is forgotten: all that lies before its end is taken": lambda n, s, r: (
+        pieces_of(n, s, r, first=0, last=(r + 1) * -(-sum(n) // s))
+    ),
     "the shard is the next rank's: ranks count from 0": lambda n, s, r: pieces_of(n, s, r + 1),
     "a piece begins one element late where the parameter is cut": lambda *a: pieces_of(*a, low=1),
     "a piece ends one element early where the parameter is cut": lambda *a: pieces_of(*a, high=-1),
@@ -222,6 +203,5 @@ SIZES: dict[str, Callable[..., int]] = {
         lambda n, s, r: sum(-(-k // s) for k in n)
     ),
     "this divides the number of parameters; it is elements that are divided": lambda n, s, r: -(-len(n) // s),
-    "padded to the ranks' next multiple even where none is needed": lambda n, s, r: (sum(n) + s) // s,
     "the largest parameter, divided": lambda n, s, r: -(-max(n) // s),
 }

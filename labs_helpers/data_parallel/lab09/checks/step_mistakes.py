@@ -7,18 +7,20 @@ import torch
 from labs_helpers.data_parallel.lab09.checks.on_ranks import sent
 
 
-def causes(before, means, gradients, step, of_rank, place, decay, lr, run, given):
-    """What mistakes make of a step of SGD."""
+def causes(before, gradients, step, at, decay, lr, run, given):
+    """What mistakes make of a step of SGD, on every rank. gradients: [step][rank]; at: `Places`."""
+    of_rank, place, size = at
     ranks = range(len(before))
-    size = len(of_rank[0])
+
+    def mean_of(step):
+        return [torch.stack([gradients[step][other].double() for other in group]).mean(0) for group in of_rank]
+
+    means = mean_of(step)
 
     def updated(gradient_of, old=before):
         """Each rank's own update of its own shard, put together by an all-gather."""
         own = [old[r] - lr * (gradient_of(r) + decay * old[r]) for r in ranks]
         return [torch.cat([own[o].chunk(size)[i] for i, o in enumerate(of_rank[r])]) for r in ranks]
-
-    def mean(r):
-        return means[r]
 
     def placed(values, r):
         """values as rank r's shard, zeros elsewhere."""
@@ -26,25 +28,23 @@ def causes(before, means, gradients, step, of_rank, place, decay, lr, run, given
         flat[place[r] * part :][: len(values[:part])] = values[:part]
         return flat
 
-    right = updated(mean)
-    yield (
-        "the sum of the gradients, not the mean: a division by the ranks is missing",
-        updated(lambda r: size * means[r]),
-    )
-    yield "divided by the ranks twice", updated(lambda r: means[r] / size)
-    yield "multiplied by the ranks", updated(lambda r: size * size * means[r])
-    yield "stepped twice", updated(lambda r: 2 * means[r])
-    yield "divided by the number of the other ranks", updated(lambda r: size * means[r] / max(1, size - 1))
-    yield "divided by 2, whatever the ranks are", updated(lambda r: size * means[r] / 2)
-    yield "divided by the ranks of the job, not by the group's", updated(lambda r: size * means[r] / len(before))
-    yield (
-        "the largest of the gradients, not their mean: ReduceOp.MAX",
-        updated(lambda r: torch.stack([gradients[step][o].double() for o in of_rank[r]]).amax(0)),
-    )
-    yield (
-        "this rank's own gradient, and its beginning: nothing is reduced",
-        updated(lambda r: placed(gradients[step][r].double(), r)),
-    )
+    right = updated(means.__getitem__)
+
+    def scaled(times):
+        return updated(lambda r: times * means[r])
+
+    own = gradients[step]
+    yield "the sum of the gradients, not the mean: a division by the ranks is missing", scaled(size)
+    yield "divided by the ranks twice", scaled(1 / size)
+    yield "multiplied by the ranks", scaled(size * size)
+    yield "stepped twice", scaled(2)
+    yield "divided by the number of the other ranks", scaled(size / max(1, size - 1))
+    yield "divided by 2, whatever the ranks are", scaled(size / 2)
+    yield "divided by the ranks of the job, not by the group's", scaled(size / len(before))
+    largest = [torch.stack([own[o].double() for o in group]).amax(0) for group in of_rank]
+    yield "the largest of the gradients, not their mean: ReduceOp.MAX", updated(largest.__getitem__)
+    beginning = "this rank's own gradient, and its beginning: nothing is reduced"
+    yield beginning, updated(lambda r: placed(own[r].double(), r))
 
     def turned(r):
         mine, pieces = means[r].chunk(size)[place[r]], given[r][2]
@@ -57,12 +57,10 @@ def causes(before, means, gradients, step, of_rank, place, decay, lr, run, given
 
     yield "the gradient's parts go to the tensors in reverse", updated(turned)
     yield "the gradient is gathered, not the parameters", [means[r] for r in ranks]
-    yield "this rank's own gradient: nothing is reduced", updated(lambda r: gradients[step][r].double())
-    yield "this rank's own gradient, divided: nothing is reduced", updated(lambda r: gradients[step][r].double() / size)
-    yield (
-        "every rank updates with the first shard's gradient",
-        updated(lambda r: placed(means[r].chunk(size)[0], r) if size > 1 else means[r]),
-    )
+    yield "this rank's own gradient: nothing is reduced", updated(lambda r: own[r].double())
+    yield "this rank's own gradient, divided: nothing is reduced", updated(lambda r: own[r].double() / size)
+    first = "every rank updates with the first shard's gradient"
+    yield first, updated(lambda r: placed(means[r].chunk(size)[0], r) if size > 1 else means[r])
 
     def from_its_start(r):
         """Every tensor gets the beginning of the shard's gradient."""
@@ -72,53 +70,34 @@ def causes(before, means, gradients, step, of_rank, place, decay, lr, run, given
     yield "each tensor gets the beginning of the gradient's shard, not its own part", updated(from_its_start)
 
     if step:
-        yield (
-            "the gradient of the step before is still in it",
-            updated(lambda r: means[r] + torch.stack([gradients[0][o].double() for o in of_rank[r]]).mean(0)),
-        )
-        yield (
-            "the gradient of the step before, once more",
-            updated(lambda r: torch.stack([gradients[0][o].double() for o in of_rank[r]]).mean(0)),
-        )
-    no_gather = [
-        torch.cat([(right if o == r else before)[r].chunk(size)[i] for i, o in enumerate(of_rank[r])]) for r in ranks
-    ]
-    gathered = any(kind == "all-gather" for kind, _ in sent(run, 0))
-    yield (
-        (
-            "gathered before the step has updated the shards, or not into whole"
-            if gathered
-            else "every rank has its own shard's update alone: nothing is gathered"
-        ),
-        no_gather,
-    )
-    yield (
-        "no update of whole: optimizer.step() is missing, or its tensors have no .grad by then, or other memory",
-        list(before),
-    )
+        earlier = mean_of(0)
+        yield "the gradient of the step before is still in it", updated(lambda r: means[r] + earlier[r])
+        yield "the gradient of the step before, once more", updated(earlier.__getitem__)
+
+    def joined(rank_of, part_of=lambda r, i: i):
+        """On each rank r the parts i of one rank's update, or of what was there, as if gathered."""
+        return [torch.cat([rank_of(r, i).chunk(size)[part_of(r, i)] for i in range(size)]) for r in ranks]
+
+    no_gather = "every rank has its own shard's update alone: nothing is gathered"
+    if any(kind == "all-gather" for kind, _ in sent(run, 0)):
+        no_gather = "gathered before the step has updated the shards, or not into whole"
+    yield no_gather, joined(lambda r, i: (right if i == place[r] else before)[r])
+    missing = "no update of whole: optimizer.step() is missing, or its tensors have no .grad by then, or other memory"
+    yield missing, list(before)
     yield "updated in the gradient's direction, not against it", updated(lambda r: -means[r])
     for said, other in (
-        ("another rank's shard is gathered: of the rank before", lambda i: (i - 1) % size),
-        ("another rank's shard is gathered: the order is reversed", lambda i: size - 1 - i),
+        ("another rank's shard is gathered: of the rank before", lambda r, i: (i - 1) % size),
+        ("another rank's shard is gathered: the order is reversed", lambda r, i: size - 1 - i),
     ):
-        yield said, [torch.cat([(right if other(i) == i else before)[r].chunk(size)[other(i)] for i in range(size)])
-                     for r in ranks]  # fmt: skip
-    yield (
-        "the ranks' whole tensors are added up; their shards are to be gathered",
-        [(size - 1) * before[r] + right[r] for r in ranks],
-    )
-    yield (
-        "rank 0's whole is sent to all: it has the update of rank 0's shard alone",
-        [torch.cat([(right if i == 0 else before)[r].chunk(size)[i] for i in range(size)]) for r in ranks],
-    )
-    first_of_all = [
-        torch.cat([(right if o == of_rank[r][0] else before)[r].chunk(size)[0] for o in of_rank[r]]) for r in ranks
-    ]
-    yield "every rank brings the first shard of whole to the all-gather, not its own", first_of_all
-    yield (
-        "every rank updates all of whole with its own gradient",
-        [before[r] - lr * (gradients[step][r].double() + decay * before[r]) for r in ranks],
-    )
+        yield said, joined(lambda r, i, other=other: (right if other(r, i) == i else before)[r], other)
+    added = "the ranks' whole tensors are added up; their shards are to be gathered"
+    yield added, [(size - 1) * before[r] + right[r] for r in ranks]
+    of_first = "rank 0's whole is sent to all: it has the update of rank 0's shard alone"
+    yield of_first, joined(lambda r, i: (right if i == 0 else before)[r])
+    same_place = "every rank brings the first shard of whole to the all-gather, not its own"
+    yield same_place, joined(lambda r, i: (right if i == 0 else before)[r], lambda r, i: 0)
+    everything = "every rank updates all of whole with its own gradient"
+    yield everything, [before[r] - lr * (own[r].double() + decay * before[r]) for r in ranks]
     yield "the first tensor alone is updated", updated(lambda r: _first_only(means[r], given[r][2], place[r], size))
 
 

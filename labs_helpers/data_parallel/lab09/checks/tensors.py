@@ -1,32 +1,40 @@
-"""What ranks ended up with, held against what they should have, and against what mistakes would give."""
+"""Vectors that ranks are given, and how what they make of them is compared."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from labs_helpers.course.verdict import Wrong, likely
-from labs_helpers.course.verdict.causes import still_possible
+from labs_helpers.course.verdict import Wrong
+from labs_helpers.course.verdict.trees import Comparison, Difference, scaled
 
-Answers = Sequence[Tensor]  # one for each rank
-WAITS = "NaN is what a tensor holds here from the start of a collective until its wait(), and freed memory"
-NOT_A_NUMBER = f"it was read too early, or freed, or never written; {WAITS}"
-
-
-def near(found: Tensor, right: Tensor) -> bool:
-    """The same shape and, up to rounding in float32, the same numbers."""
-    if found.shape != right.shape:
-        return False
-    return not bool(_off(found, right).any())
+NOT_A_NUMBER = (
+    "it was read too early, or freed, or never written; NaN is what a tensor holds here from the start of a collective "
+    "until its wait(), and freed memory"
+)
 
 
-def _off(found: Tensor, right: Tensor) -> Tensor:
-    """Where they differ by more than sums and divisions in float32 do."""
-    found, right = found.detach().double(), right.detach().double()
-    bound = 2e-5 * right.abs() + (2e-6 * right.abs().max() if right.numel() else 0.0)
-    return ~((found - right).abs() <= bound + 1e-12)
+def float32_sums(found: Any, right: np.ndarray) -> Any:
+    """The bound of what sums and divisions in float32 round."""
+    return 2e-5 * np.abs(right) + (2e-6 * np.abs(right).max() if right.size else 0.0) + 1e-12
+
+
+def _not_a_number(difference: Difference) -> str:
+    return NOT_A_NUMBER if any(np.isnan(mine).any() for mine, _ in difference.pairs) else ""
+
+
+def on_each_rank(what: str, advice: str = "") -> Comparison:
+    """A comparison of lists with a vector per rank; of each its dtype is compared before, by `expect_tensor`."""
+    return Comparison(f"rank {{0}}'s {what}", bound=float32_sums, otherwise=(scaled, _not_a_number), advice=advice)
+
+
+def expect_tensors(case: str, what: str, found: list, like: list[Tensor]) -> None:
+    """Raises Wrong unless every rank has a tensor of the shape of its one in `like`, and the first one's dtype."""
+    for rank, (mine, one) in enumerate(zip(found, like, strict=True)):
+        expect_tensor(case, f"rank {rank}'s {what}", mine, one)
 
 
 def expect_tensor(case: str, name: str, found, like: Tensor) -> None:
@@ -38,55 +46,6 @@ def expect_tensor(case: str, name: str, found, like: Tensor) -> None:
         raise Wrong(case, f"{name} has shape {tuple(found.shape)}, expected {tuple(like.shape)}")
     if found.dtype != like.dtype:
         raise Wrong(case, f"{name} is {found.dtype}, expected {like.dtype}")
-
-
-def expect_all(
-    case: str,
-    what: str,
-    found: Answers,
-    right: Answers,
-    causes: Callable[[], Iterable[tuple[str, Answers]]] = lambda: (),
-    passed: list | None = None,
-    advice: str = "",
-) -> None:
-    """Raises Wrong unless each rank's vector is `right`. what: its name, as in 'rank 1's {what}'.
-
-    causes(): pairs (sentence, a vector for each rank). passed: of earlier cases, to which those of this one are added.
-    """
-    passed = [] if passed is None else passed
-    for rank, (mine, one) in enumerate(zip(found, right, strict=True)):
-        expect_tensor(case, f"rank {rank}'s {what}", mine, one.to(mine.dtype) if isinstance(mine, Tensor) else one)
-
-    def fits(answers: Answers, wanted: Answers = found) -> bool:
-        return all(map(near, wanted, answers))
-
-    if not fits(right):
-        rank = next(i for i, one in enumerate(right) if not near(found[i], one))
-        mine, one = found[rank].detach().double().flatten(), right[rank].double().flatten()
-        off = _off(mine, one)
-        at = int(off.nonzero()[0])
-        element = f", element {at}," if one.numel() > 1 else ""
-        cause = likely(((s, a) for s, a in still_possible(causes(), passed) if not fits(a, right)), fits)
-        if not cause and (times := _factor(found, right)):
-            cause = (f"all of it is {times:.4g} times what it should be: a factor or a division",)
-        if not cause and bool(mine.isnan().any()):
-            cause = (NOT_A_NUMBER,)
-        where = f"rank {rank}'s {what}{element} is {mine[at]:.6g}, expected {one[at]:.6g}"
-        more = f" ({int(off.sum())} of {one.numel()} are off)" if one.numel() > 1 else ""
-        raise Wrong(case, where + more, cause=cause, advice=advice)
-    passed.append((list(causes()), lambda answers: fits(answers, right)))
-
-
-def _factor(found: Answers, right: Answers) -> float:
-    """By how much all numbers of all ranks are too large; 0 where that differs, or there are too few of them."""
-    mine, one = (torch.cat([x.detach().double().flatten() for x in each]) for each in (found, right))
-    kept = one.abs() > 1e-6 * one.abs().max()
-    if found[0].numel() < 2 or not bool(kept.any()):
-        return 0.0
-    ratios = mine[kept] / one[kept]
-    times = float(ratios[0])
-    same = bool(((ratios - times).abs() <= 1e-4 * abs(times)).all()) and bool((mine[~kept].abs() < 1e-3).all())
-    return times if same and abs(times) > 1e-6 else 0.0
 
 
 def numbers(n: int, seed: int, whole: bool = True) -> Tensor:

@@ -59,7 +59,7 @@ BUGS: list = [
         NAME,
         "the largest rank",
         [(REDUCE, "    dist.all_reduce(squares, dist.ReduceOp.MAX, group=group)\n")],
-        "reduced with MAX",
+        "the largest of the ranks' norms",
     ),
     (NAME, "the sum", [("square().sum()", "sum()"), (NORM, "    norm = squares\n")], "not their squares"),
     (

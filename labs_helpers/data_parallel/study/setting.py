@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -12,15 +11,10 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from labs_helpers.data_parallel.ddp.nccl_group import new_overlapping_group
+from labs_helpers.transformer import Transformer, TransformerConfig
 from labs_helpers.transformer.attentions import ATTENTIONS
-from labs_helpers.transformer.config import TransformerConfig
-from labs_helpers.transformer.model import Transformer
 from labs_helpers.transformer.train import next_token_loss
 from labs_helpers.transformer.training_step import fixed_batch
-
-Step = Callable[[], Tensor]
-"""A whole training step of one rank: forward, backward, communication, update. Returns this rank's loss, detached, and
-does not wait for the GPU."""
 
 
 @dataclass(frozen=True)

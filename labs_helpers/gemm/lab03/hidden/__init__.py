@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from labs_helpers.gemm.configs import Config
+from labs_helpers.gemm.lab03.hidden.benches import Bench, Interrupted, Pruner, Watch
 from labs_helpers.gemm.tuning.cache import TuningCache
 from labs_helpers.gemm.tuning.space import grid
 from labs_helpers.grading.hidden import hidden
-from labs_helpers.grading.hidden.benches import Bench, Interrupted, Pruner, Watch
 from labs_helpers.measure.datasheet import DATASHEET, KB, Datasheet
 
 # Tiles and warps of which each fits an A100 and an H100 with four stages, fills much of its memory and does not spill.

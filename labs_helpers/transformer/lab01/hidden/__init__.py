@@ -11,10 +11,10 @@ import numpy as np
 import torch
 
 from labs_helpers.grading.hidden import hidden, normal
-from labs_helpers.grading.hidden.traces import NAMES, Event, drawn_trace, half_waiting
 from labs_helpers.grading.hidden.values import Near
 from labs_helpers.measure.trace import GPU_WORK
 from labs_helpers.transformer.config import TransformerConfig
+from labs_helpers.transformer.lab01.hidden.traces import NAMES, Event, drawn_trace, half_waiting
 from labs_helpers.transformer.lab01.practice_gpu import Phase, PracticeGPU
 
 PHASES = ("forward", "backward", "update")

@@ -13,11 +13,9 @@ import torch
 import torch._dynamo  # as a first hook into torch's operators does, in a second: once for all answers
 from torch import Tensor, nn
 
+from labs_helpers.data_parallel.lab08.hidden.replicas import Net, draw_batches, on_ranks, on_ranks_that_send
 from labs_helpers.data_parallel.lab09.freed_memory import watched_memory
-from labs_helpers.grading.hidden import hidden, normal
-from labs_helpers.grading.hidden.ranks import hidden_on_ranks
-from labs_helpers.grading.hidden.replicas import Net, draw_batches, on_ranks, on_ranks_that_send
-from labs_helpers.grading.hidden.shards import (
+from labs_helpers.data_parallel.lab09.hidden.shards import (
     ADAMW,
     MOMENTUM,
     PLAIN,
@@ -31,6 +29,8 @@ from labs_helpers.grading.hidden.shards import (
     sharded_passes,
     train_on,
 )
+from labs_helpers.grading.hidden import hidden, normal
+from labs_helpers.grading.hidden.ranks import hidden_on_ranks
 from labs_helpers.practice.process_groups import second_group
 
 Function = Callable[..., Any]

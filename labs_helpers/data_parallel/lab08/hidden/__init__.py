@@ -10,9 +10,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from labs_helpers.data_parallel.lab08.hidden.replicas import WORLDS, Net, averaging, draw_batches, on_ranks, trained_by
 from labs_helpers.grading.hidden import hidden, kept, normal
 from labs_helpers.grading.hidden.ranks import hidden_on_ranks
-from labs_helpers.grading.hidden.replicas import WORLDS, Net, averaging, draw_batches, on_ranks, trained_by
 
 Function = Callable[..., Any]
 DTYPES = (torch.float32, torch.float64, torch.bfloat16)

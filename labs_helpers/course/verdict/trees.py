@@ -1,0 +1,216 @@
+"""An answer against what is right, leaf by leaf: arrays and tensors in lists, tuples and dicts, on one rank or on many.
+
+    comparison = Comparison("rank {0}'s mean {1}", bound=rounded(8), slack=1e-4, advice="draw two ranks, …")
+    comparison.expect(case, found, right, causes)      # found[rank][i] is a tensor
+
+The braces stand for the indices and keys on the way to a leaf. A candidate's answer is a tree of the same kind; it is
+named where it is what came out everywhere, is not right itself, and would not have shown in an earlier case.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from labs_helpers.course.verdict.causes import Candidates, Passed, likely, still_possible
+from labs_helpers.course.verdict.wrong import Wrong
+
+Path = tuple[Any, ...]  # the indices and keys that lead to a leaf, from the outside in
+Bound = Callable[[Any, np.ndarray], Any]  # (the leaf that was found, the right one) → the largest error, or one each
+
+
+def exact(found: Any, right: np.ndarray) -> float:
+    """The bound of what no rounding may change."""
+    return 0.0
+
+
+def rounded(times: float) -> Bound:
+    """`times` the spacing of a tensor's dtype at the largest number that is right; 0 for whole numbers."""
+
+    def bound(found: Any, right: np.ndarray) -> float:
+        dtype = getattr(found, "dtype", None)
+        if not isinstance(dtype, torch.dtype) or not dtype.is_floating_point or not right.size:
+            return 0.0
+        return times * torch.finfo(dtype).eps * max(1.0, float(np.abs(right).max()))
+
+    return bound
+
+
+def leaves(tree: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
+    """Yield (path, leaf) of a tree of lists, tuples and dicts."""
+    if isinstance(tree, dict | list | tuple):
+        for key, branch in tree.items() if isinstance(tree, dict) else enumerate(tree):
+            yield from leaves(branch, (*path, key))
+    else:
+        yield path, tree
+
+
+def as_array(leaf: Any) -> np.ndarray | None:
+    """Return a tensor, array or number as an array on the CPU, floating point in float64; None for anything else."""
+    if isinstance(leaf, torch.Tensor):
+        leaf = leaf.detach().cpu()
+        return (leaf.double() if leaf.is_floating_point() else leaf).numpy()
+    if isinstance(leaf, np.ndarray | np.generic | int | float):
+        array = np.asarray(leaf)
+        return array.astype(np.float64) if array.dtype.kind == "f" else array
+    return None
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Where an answer first differs from what is right. wrong: the paths of all leaves that do."""
+
+    found: dict[Path, Any]
+    right: dict[Path, Any]
+    wrong: list[Path]
+
+    @property
+    def pairs(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        """(found, right) of every leaf that is an array on both sides."""
+        both = ((as_array(self.found[path]), as_array(self.right[path])) for path in self.right)
+        return [(a, b) for a, b in both if a is not None and b is not None]
+
+
+class Comparison:
+    """Compares answers case by case; a mistake that would have shown in an earlier case was not made.
+
+    name: of a leaf, with {0}, {1} … for its path. bound: a function of (found, right), or a tree like what is right.
+    slack: how far a candidate may be from what came out, relative to it, beyond four times the bound. otherwise: causes
+    to ask where no candidate fits, functions of a Difference that return a sentence or ''. advice: what to try then.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        bound: Bound | Any = exact,
+        slack: float = 0.0,
+        otherwise: Sequence[Callable[[Difference], str]] = (),
+        advice: str = "",
+        why: str = "",
+    ):
+        self.name, self.bound, self.slack, self.why = name, bound, slack, why
+        self.otherwise, self.advice = otherwise, advice
+        self.passed: list[Passed] = []
+
+    def expect(self, case: str, found: Any, right: Any, causes: Callable[[], Candidates] = lambda: ()) -> None:
+        """Raise Wrong unless every leaf of `found` is that of `right`, up to the bound.
+
+        causes(): pairs of a sentence and a tree, or a function that returns one; worked out only if needed.
+        """
+        mine, wanted = dict(leaves(found)), dict(leaves(right))
+        if missing := [path for path in wanted if path not in mine] or [path for path in mine if path not in wanted]:
+            what = "is missing" if missing[0] in wanted else "is too many"
+            raise Wrong(case, f"{self.place(missing[0])} {what}", advice=self.advice)
+        wrong = [path for path, leaf in wanted.items() if not self._near(path, mine[path], leaf, 1.0, 0.0)]
+        if not wrong:
+            self.passed.append((causes(), lambda answer: self._fits(wanted, _made(answer), 1.0, 0.0)))
+            return
+        difference = Difference(mine, wanted, wrong)
+        fitting = likely(
+            still_possible(causes(), self.passed),
+            lambda answer: (
+                self._fits(mine, made := _made(answer), 4.0, self.slack) and not self._fits(wanted, made, 1.0, 0.0)
+            ),
+        )
+        fitting = fitting or next(filter(None, (cause(difference) for cause in self.otherwise)), "")
+        where, got, expected = self._words(difference)
+        raise Wrong(case, got, expected, where, fitting, self.advice.format(where=where))
+
+    def same(self, found: Any, right: Any) -> bool:
+        """Whether two trees have the same leaves, up to the bound."""
+        return self._fits(dict(leaves(found)), right, 1.0, 0.0)
+
+    def place(self, path: Path) -> str:
+        """Return the name of a leaf."""
+        return self.name.format(*path)
+
+    def _bound(self, path: Path, found: Any, right: np.ndarray) -> Any:
+        if callable(self.bound):
+            return self.bound(found, right)
+        bound = self.bound
+        for key in path if isinstance(bound, dict | list | tuple) else ():
+            bound = bound[key]
+        return np.asarray(as_array(bound))
+
+    def _near(self, path: Path, found: Any, right: Any, times: float, slack: float) -> bool:
+        a, b = as_array(found), as_array(right)
+        if a is None or b is None:
+            return found is right or (a is b is None and found == right)
+        if a.shape != b.shape:
+            return False
+        return not (~_within(a, b, times * self._bound(path, found, b), slack)).any()
+
+    def _fits(self, found: dict[Path, Any], answer: Any, times: float, slack: float) -> bool:
+        made = dict(leaves(answer))
+        return made.keys() == found.keys() and all(self._near(p, found[p], made[p], times, slack) for p in found)
+
+    def _words(self, difference: Difference) -> tuple[str, str, str]:
+        """(where, what was found, what is expected) of the first leaf that is wrong."""
+        path, *others = difference.wrong
+        found, right = difference.found[path], difference.right[path]
+        a, b = as_array(found), as_array(right)
+        more = (
+            f"; so {'is' if len(others) == 1 else 'are'} {_listed([self.place(p) for p in others])}" if others else ""
+        )
+        place = self.place(path)
+        if a is None or b is None or a.shape != b.shape:
+            return place + more, *(_form(leaf) for leaf in (found, right))
+        bound = self._bound(path, found, b)
+        off = ~_within(a, b, bound, 0.0)
+        with np.errstate(all="ignore"):
+            excess = np.nan_to_num(np.abs(np.subtract(a, b, dtype=float)) - bound, nan=np.inf, posinf=np.inf)
+        at = np.unravel_index(int(np.where(off, excess, -1.0).argmax()), a.shape)
+        got, wanted = a[at], b[at]
+        if a.ndim:
+            place = f"{place}, element {[int(i) for i in at] if a.ndim > 1 else int(at[0])}"
+            place += f" ({int(off.sum()):,} of {off.size:,} are off)" if a.size > 1 else ""
+        digits = next((d for d in (6, 8, 17) if f"{got:.{d}g}" != f"{wanted:.{d}g}"), 17)
+        shown = [str(x) if isinstance(x, np.integer) else f"{x:.{digits}g}" for x in (got, wanted)]
+        error, allowed = abs(float(got) - float(wanted)), float(np.broadcast_to(bound, a.shape)[at])
+        if self.why and error < 1e3 * allowed:
+            shown[1] += f"\n  error {error:.2g}, allowed {allowed:.2g} ({self.why})"
+        return place + more, *shown
+
+
+def scaled(difference: Difference) -> str:
+    """The cause where every number is wrong by one and the same factor."""
+    pairs = [pair for pair in difference.pairs if pair[0].shape == pair[1].shape]
+    if not pairs or sum(a.size for a, _ in pairs) < 2:
+        return ""
+    mine, one = (np.concatenate([pair[side].astype(float).ravel() for pair in pairs]) for side in (0, 1))
+    kept = np.abs(one) > 1e-6 * np.abs(one).max()
+    if not kept.any() or not np.isfinite(mine).all():
+        return ""
+    ratios = mine[kept] / one[kept]
+    same = (np.abs(ratios - ratios[0]) <= 1e-4 * abs(ratios[0])).all() and (np.abs(mine[~kept]) < 1e-3).all()
+    if not same or abs(ratios[0]) <= 1e-6:
+        return ""
+    return f"all of it is {ratios[0]:.4g} times what it should be: a factor or a division"
+
+
+def _made(answer: Any) -> Any:
+    return answer() if callable(answer) else answer
+
+
+def _within(a: np.ndarray, b: np.ndarray, bound: Any, slack: float) -> np.ndarray:
+    """Where a is b: within the bound, and not finite exactly where b is not."""
+    same = (a == b) | ((a != a) & (b != b))
+    with np.errstate(all="ignore"):
+        near = np.abs(np.subtract(a, b, dtype=float)) <= bound + slack * np.abs(b.astype(float))
+    rounding = np.any(bound) or slack
+    return same | (near & np.isfinite(b.astype(float))) if rounding else same
+
+
+def _form(leaf: Any) -> str:
+    """'shape (3, 4)', '3.5', 'None', 'a list'."""
+    shape = getattr(leaf, "shape", None)
+    return f"shape {tuple(shape)}" if shape is not None else f"{leaf!r:.60}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")

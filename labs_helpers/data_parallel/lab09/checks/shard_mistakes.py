@@ -1,0 +1,64 @@
+"""Gradients whose mean is cut into shards over groups of ranks, and what mistakes make of that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+
+class Places(NamedTuple):
+    """Of each rank the group that it is in, and its place there. size: of every group."""
+
+    of_rank: list[list[int]]
+    place: list[int]
+    size: int
+
+
+def places(ranks: int, groups: list[list[int]] | None) -> Places:
+    """groups: of ranks, or None for one of all."""
+    members = groups or [list(range(ranks))]
+    of_rank = [next(group for group in members if rank in group) for rank in range(ranks)]
+    return Places(of_rank, [group.index(rank) for rank, group in enumerate(of_rank)], len(members[0]))
+
+
+def cut(flat: Tensor, size: int, front: bool = False) -> tuple[Tensor, ...]:
+    """`flat` in equal shards, with zeros behind it, or in front."""
+    more = -len(flat) % size
+    return nn.functional.pad(flat, (more, 0) if front else (0, more)).chunk(size)
+
+
+def mean_shards(of_ranks: Sequence[Tensor], at: Places, front: bool = False) -> list[Tensor]:
+    """Each rank's shard of the mean over its group, in float64."""
+    means = [sum(of_ranks[other].double() for other in group) / at.size for group in at.of_rank]
+    return [cut(mean, at.size, front)[place] for mean, place in zip(means, at.place, strict=True)]
+
+
+def causes(
+    own: list[list[Tensor]], at: Places, sizes: Sequence[int], order: str, arrivals: Sequence[Sequence[int]]
+) -> Iterator[tuple[str, list[Tensor]]]:
+    """own: [rank][pass] → flat gradient. sizes: elements of its parameters, whose gradients may have come in one of
+    `arrivals`; order: the sentence for that."""
+    passes = len(own[0])
+    total = [sum(one) for one in own]
+    right = mean_shards(total, at)
+    yield "the sum over the ranks, not the mean: a division by their number is missing", [at.size * s for s in right]
+    yield "divided by the ranks twice", [one / at.size for one in right]
+    alone = [cut(one.double(), at.size)[place] for one, place in zip(total, at.place, strict=True)]
+    yield "this rank's own gradient: nothing is reduced", alone
+    yield "this rank's own gradient, divided: nothing is reduced", [one / at.size for one in alone]
+    yield "zeros stand in front; they belong behind the last gradient", mean_shards(total, at, front=True)
+    if passes > 1:
+
+        def weighted(weight):
+            """The passes added up, each with a weight by how many come behind it."""
+            return mean_shards([sum(weight(passes - 1 - k) * g for k, g in enumerate(one)) for one in own], at)
+
+        yield "the last pass alone: a pass has to add to what is there", mean_shards([one[-1] for one in own], at)
+        yield "the first pass alone: later ones are not added", mean_shards([one[0] for one in own], at)
+        yield "what was in shard.grad is added twice", weighted(lambda behind: 2**behind)
+    for arrived in arrivals:
+        turned = [torch.cat([one.split(list(sizes))[i] for i in arrived]) for one in total]
+        yield order, mean_shards(turned, at)
