@@ -25,6 +25,7 @@ MOVED = {
     "data_parallel.plan": "data_parallel.planner.plan",
     "data_parallel.strategies": "data_parallel.planner.strategies",
     "attention.lab05.charts": "attention.lab05.pictures",
+    "collectives.racing": "collectives.race",
     "collectives.pictures": "collectives.lab06.pictures",
     "first_kernels.lab00.charts": "first_kernels.lab00.pictures",
     "gemm.lab03.charts": "gemm.lab03.pictures",

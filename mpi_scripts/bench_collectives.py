@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from labs_helpers.collectives import study  # noqa: E402
 from labs_helpers.collectives.cost_model import BUS_FACTOR  # noqa: E402
 from labs_helpers.collectives.interface import ALGORITHMS  # noqa: E402
-from labs_helpers.collectives.racing.race import DOCUMENTED, SIZES, race, race_documented  # noqa: E402
+from labs_helpers.collectives.race.race import DOCUMENTED, SIZES, race, race_documented  # noqa: E402
 from labs_helpers.launch import program  # noqa: E402
 from labs_helpers.launch.singleton import leave_nothing  # noqa: E402
 from labs_helpers.measure.machine import cores_label  # noqa: E402
@@ -38,7 +38,7 @@ def main() -> None:
     leave_nothing()
     from mpi4py import MPI
 
-    from labs_helpers.collectives.racing.ping_pong import local_work, ping_pong
+    from labs_helpers.collectives.race.ping_pong import local_work, ping_pong
 
     comm = MPI.COMM_WORLD
     sizes = [size for size in SIZES if given.smallest <= size <= given.largest]

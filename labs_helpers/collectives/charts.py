@@ -6,8 +6,8 @@ import numpy as np
 from matplotlib.ticker import LogLocator
 
 from labs_helpers.collectives.cost_model import Costs, cost, crossover
-from labs_helpers.collectives.racing.native_settings import DEFAULT
-from labs_helpers.collectives.racing.records import NATIVE, costs_of, latest
+from labs_helpers.collectives.race.native_settings import DEFAULT
+from labs_helpers.collectives.race.records import NATIVE, costs_of, latest
 from labs_helpers.draw import figures
 from labs_helpers.draw.beside import beside_yours
 from labs_helpers.draw.curves import Curves, predicted, recorded_on

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 
 from labs_helpers.collectives.cost_model import Costs, Terms
 from labs_helpers.collectives.cost_model import terms as terms_of
-from labs_helpers.collectives.racing.records import NATIVE, costs_of, latest
+from labs_helpers.collectives.race.records import NATIVE, costs_of, latest
 from labs_helpers.launch import program
 from labs_helpers.launch.pretend_nodes import can_pretend, pretend_nodes
 from labs_helpers.measure.machine import cores_label

@@ -13,10 +13,10 @@ import json
 import os
 from dataclasses import replace
 
-from labs_helpers.collectives.racing import native_settings
-from labs_helpers.collectives.racing.native_settings import DEFAULT, SINGLE_COPY, Setting
-from labs_helpers.collectives.racing.race import SIZES
-from labs_helpers.collectives.racing.records import NATIVE, costs_of, fastest, middle, table
+from labs_helpers.collectives.race import native_settings
+from labs_helpers.collectives.race.native_settings import DEFAULT, SINGLE_COPY, Setting
+from labs_helpers.collectives.race.race import SIZES
+from labs_helpers.collectives.race.records import NATIVE, costs_of, fastest, middle, table
 from labs_helpers.launch import program
 from labs_helpers.launch.flavour import find_flavour
 from labs_helpers.measure.machine import cores_label
@@ -35,8 +35,8 @@ def race_on(comm, function_algorithms: dict, sizes, seconds: float, ping_pong: b
     wanted; [] elsewhere."""
     from mpi4py import MPI
 
-    from labs_helpers.collectives.racing import ping_pong as local
-    from labs_helpers.collectives.racing.race import race
+    from labs_helpers.collectives.race import ping_pong as local
+    from labs_helpers.collectives.race.race import race
 
     records = []
     if ping_pong and comm.size > 1:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, PercentFormatter
 
 from labs_helpers.draw import figures, roles
@@ -15,10 +13,9 @@ from labs_helpers.draw.figures import predicted
 from labs_helpers.draw.roles import Role
 from labs_helpers.draw.words import length_text
 from labs_helpers.measure.records import label
-from labs_helpers.measure.timing import STEADY, Timing
 
 __all__ = [
-    "Curves", "level", "log_bytes", "percent", "predicted", "recorded_on", "tick_each", "upright", "warn_of_spread",
+    "Curves", "level", "log_bytes", "percent", "predicted", "recorded_on", "tick_each", "upright",
 ]  # fmt: skip
 
 if TYPE_CHECKING:
@@ -119,16 +116,3 @@ def upright(ax: Axes, at: float, text: str = "", *, role: Role = "limit", style:
 def recorded_on(rows: pandas.DataFrame) -> str:
     """', NVIDIA H200 (recorded)' or ', NVIDIA H200, your run' where the records, a DataFrame, say so; else ''."""
     return f", {label(rows['on.machine'].iloc[0])}" if "on.machine" in rows and len(rows) else ""
-
-
-def warn_of_spread(fig: Figure, rows: pandas.DataFrame | list[dict[str, Any]]) -> None:
-    """Writes below the figure how far the times in `rows` (median_ms, p20_ms, p80_ms) spread, if more than STEADY."""
-    records = rows if isinstance(rows, list) else rows.to_dict("records")
-    spreads = [Timing(row["median_ms"], row["p20_ms"], row["p80_ms"], 0) for row in records if row.get("p80_ms")]
-    wide = [timing.spread for timing in spreads if not timing.steady]
-    if wide:
-        said = (
-            f"{len(wide)} of {len(spreads)} times of this machine spread by more than {STEADY:.0%}, by {max(wide):.0%} "
-            "at most: something else ran here. Measure again when it is quiet."
-        )
-        fig.supxlabel(textwrap.fill(said, int(13 * fig.get_figwidth())), x=0.01, ha="left", fontsize=9, style="italic")

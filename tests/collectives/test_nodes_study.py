@@ -11,7 +11,7 @@ from labs_helpers.collectives.cost_model import terms as terms_of
 from labs_helpers.collectives.counting import CountingComm
 from labs_helpers.collectives.interface import allreduce
 from labs_helpers.collectives.nodes_study import costs_between, predict, table, terms
-from labs_helpers.collectives.racing.records import costs_of
+from labs_helpers.collectives.race.records import costs_of
 from labs_helpers.launch.pretend_nodes import Link, can_pretend
 from labs_helpers.measure.records import frame
 from labs_helpers.practice.ranks import practice

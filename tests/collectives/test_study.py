@@ -13,10 +13,10 @@ import pytest
 
 from labs_helpers.collectives import charts, choose, interface, study
 from labs_helpers.collectives.cost_model import BUS_FACTOR, Costs, cost, crossover
-from labs_helpers.collectives.racing import native_settings, race
-from labs_helpers.collectives.racing.arena import LEAST, LINE, Arena
-from labs_helpers.collectives.racing.race import SIZES, contender, counts, race_documented
-from labs_helpers.collectives.racing.records import compare, costs_of, fastest, middle, table
+from labs_helpers.collectives.race import native_settings, race
+from labs_helpers.collectives.race.arena import LEAST, LINE, Arena
+from labs_helpers.collectives.race.race import SIZES, contender, counts, race_documented
+from labs_helpers.collectives.race.records import compare, costs_of, fastest, middle, table
 from labs_helpers.course.scoreboard import Prediction
 from labs_helpers.draw import figures
 from labs_helpers.launch.mpirun import RanksFailed, mpirun, run_on_ranks

@@ -11,8 +11,8 @@ import numpy as np
 
 from labs_helpers.collectives.chunks import chunk_bounds
 from labs_helpers.collectives.cost_model import BUS_FACTOR
-from labs_helpers.collectives.racing.arena import Arena
-from labs_helpers.collectives.racing.ping_pong import in_microseconds
+from labs_helpers.collectives.race.arena import Arena
+from labs_helpers.collectives.race.ping_pong import in_microseconds
 from labs_helpers.measure.race import in_turns, slowest, timings
 
 ITEM = 8  # bytes of a float64

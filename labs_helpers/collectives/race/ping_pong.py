@@ -6,7 +6,7 @@ from time import perf_counter
 
 import numpy as np
 
-from labs_helpers.collectives.racing.arena import Arena
+from labs_helpers.collectives.race.arena import Arena
 from labs_helpers.measure.race import slowest, timings
 from labs_helpers.measure.timing import Timing
 

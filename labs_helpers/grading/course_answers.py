@@ -23,12 +23,12 @@ from labs_helpers.grading.verdict import RIGHT, Verdict, verdicts
 from labs_helpers.labs import Lab
 
 
-class NoYardstick(RuntimeError):
+class CourseAnswerFails(RuntimeError):
     """Which of the course's own answers its own check does not find right here."""
 
 
 @dataclass(frozen=True)
-class Yardstick:
+class CourseAnswer:
     """cases: the lines of an exercise's check. values: what its hidden inputs give, or None; other: of another seed.
     source: its answer."""
 
@@ -61,12 +61,12 @@ class Yardstick:
         return isinstance(given, list) and any_right(given, read(self.values), read(self.other or []))
 
 
-def yardsticks(
+def course_answers(
     lab: Lab, seed: int, limits: Limits = LIMITS, judge: Callable[..., list[Verdict]] = verdicts
-) -> dict[str, Yardstick]:
+) -> dict[str, CourseAnswer]:
     """Of each exercise, by its id. A transfer exercise has none where the course's tests are not installed.
 
-    Raises NoYardstick.
+    Raises CourseAnswerFails.
     """
     sources = own_answers(lab)
     answers = [Answer(one, sources[one.id]) for one in shipped_exercises(lab) if one.id in sources]
@@ -77,9 +77,9 @@ def yardsticks(
     for exercise, one in [*said.items(), *given.items(), *other.items()]:
         if one.status != RIGHT or one.raised:
             what = one.message or f"for hidden inputs it raises {one.raised}"
-            raise NoYardstick(f"the course's own answer to {exercise} is found {one.status} here: {what}")
+            raise CourseAnswerFails(f"the course's own answer to {exercise} is found {one.status} here: {what}")
     return {
-        exercise: Yardstick(one.lines, given[exercise].values, sources[exercise], other[exercise].values)
+        exercise: CourseAnswer(one.lines, given[exercise].values, sources[exercise], other[exercise].values)
         for exercise, one in said.items()
     }
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 
 from labs_helpers.collectives.cost_model import Costs, fit
-from labs_helpers.collectives.racing.native_settings import DEFAULT
+from labs_helpers.collectives.race.native_settings import DEFAULT
 from labs_helpers.measure.records import select
 
 NATIVE = "native"
