@@ -67,13 +67,14 @@ def run(
 ) -> str:
     """Run `command` (a list, no shell) and return its stdout and stderr together, as text.
 
-    `timeout` is in seconds, on a quiet machine: see patience.py. `env` is the whole environment, as in `subprocess`; None inherits this process's.
-    The folder of this Python is put on its PATH, so that `mpirun` and `torchrun` of a virtual environment are
-    found although it is not activated. stdin is empty unless `input` is given. Beyond `OUTPUT_LIMIT` bytes
-    the middle of the output is left out, with a line that says how much. `before_end` is called when the time
-    limit or an interrupt is about to end the command: the last moment to ask it where it stands. `keep`: on Linux a
-    keeper (see keeper.py) finds also descendants that have left the session and dropped the environment. `over` is
-    asked ten times per second: when it says so, the command is ended as at its time limit, and has failed.
+    `timeout` is in seconds, on a quiet machine (see patience.py). `env` is the whole environment, as in `subprocess`;
+    None inherits this process's. The folder of this Python is put on its PATH, so that `mpirun` and `torchrun` of a
+    virtual environment are found although it is not activated. stdin is empty unless `input` is given. Beyond
+    `OUTPUT_LIMIT` bytes the middle of the output is left out, with a line that says how much. `before_end` is called
+    when the time limit or an interrupt is about to end the command: the last moment to ask it where it stands.
+    `keep`: on Linux a keeper (see keeper.py) finds also descendants that have left the session and dropped the
+    environment. `over` is asked ten times per second: when it says so, the command is ended as at its time limit, and
+    has failed.
 
     Raises `ProcessFailed` (status not 0), `ProcessTimeout`, FileNotFoundError (no such command or folder),
     TypeError or ValueError (a command that is no list of strings, a time limit that is not positive).

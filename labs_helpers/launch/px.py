@@ -54,7 +54,9 @@ class Cell:
 
     def _others_wait_for_an_error(self) -> bool:
         errors = self._errors()
-        return bool(errors) and time.time() - min(file.stat().st_mtime for file in errors) > OTHERS_MAY_END_S * patience()
+        return (
+            bool(errors) and time.time() - min(file.stat().st_mtime for file in errors) > OTHERS_MAY_END_S * patience()
+        )
 
     def _failure(self, headline: str, kind: type[RanksFailed] = RanksFailed) -> RanksFailed:
         ask_where(self.folder)
