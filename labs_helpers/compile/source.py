@@ -13,8 +13,11 @@ import textwrap
 from collections.abc import Callable
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
+from weakref import WeakKeyDictionary
 
 _CONSTANTS = (int, str, bool, type(None))
+# A check asks for the same function's a dozen times, and Python finds a function's end by its tokens.
+_of_definitions: WeakKeyDictionary[FunctionType, dict[str, None]] = WeakKeyDictionary()
 
 
 def plain(function: Any) -> Any:
@@ -50,6 +53,12 @@ def names_used(function: Callable[..., Any]) -> dict[str, Any]:
 
 def names_of_definition(function: FunctionType) -> dict[str, None]:
     """The names in what is evaluated as `function` is defined, beside its body. Empty where its text is not known."""
+    if function not in _of_definitions:
+        _of_definitions[function] = _names_of_definition(function)
+    return _of_definitions[function]
+
+
+def _names_of_definition(function: FunctionType) -> dict[str, None]:
     try:
         definition = ast.parse(source_of(function)).body[0]
     except (OSError, SyntaxError):  # of a lambda inside a line
