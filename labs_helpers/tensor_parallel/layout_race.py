@@ -51,10 +51,10 @@ def race(task: Task, variants: Sequence[Variant], ranks_per_node: int, rounds: i
     compute = {shard: _slowest(by_rank) for shard, by_rank in zip(alone, by_step[len(steps) :], strict=True)}
     records = []
     for variant, loss, by_rank in zip(variants, losses, by_step, strict=False):
-        tp_nodes, dp_nodes = nodes_of_groups(variant.dp, variant.tp, variant.placement, ranks_per_node)
+        nodes = nodes_of_groups(variant.dp, variant.tp, variant.placement, ranks_per_node)
         slowest = _slowest(by_rank)
         records.append(
-            {"kind": "step", **asdict(variant), "tp_nodes": tp_nodes, "dp_nodes": dp_nodes}
+            {"kind": "step", **asdict(variant), "tp_nodes": nodes["tp"], "dp_nodes": nodes["dp"]}
             | {"loss": loss, "rounds": rounds, "alone_ms": compute[_shard(variant)]["step"].median_ms}
             | {f"{name}_ms": timing.median_ms for name, timing in slowest.items()}
             | {"step_p20_ms": slowest["step"].p20_ms, "step_p80_ms": slowest["step"].p80_ms}

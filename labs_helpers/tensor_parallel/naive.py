@@ -58,7 +58,7 @@ def naive_collect_backward_x(grad_x: Array, mp_comm: Comm, mp_size: int) -> Arra
     batch, length, features = grad_x.shape
     # MPI scatters blocks that lie one behind the other, so the rank's index comes first.
     blocks = grad_x.reshape(batch, length, mp_size, features // mp_size).transpose(2, 0, 1, 3)
-    wide = np.float32 if grad_x.dtype == np.float16 else grad_x.dtype  # see `mpi_communication.HALF`
+    wide = np.float32 if grad_x.dtype == np.float16 else grad_x.dtype  # see `communication.mpi.HALF`
     mine = np.empty((batch, length, features // mp_size), wide)
     mp_comm.Reduce_scatter_block(np.ascontiguousarray(blocks, wide), mine)
     return mine.astype(grad_x.dtype, copy=False)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from matplotlib.patches import FancyBboxPatch, Rectangle
 
+from labs_helpers.communication.mesh import places
 from labs_helpers.draw import figures
-from labs_helpers.tensor_parallel.placement import nodes_of_groups, position
+from labs_helpers.tensor_parallel.placement import axes as mesh_axes
+from labs_helpers.tensor_parallel.placement import nodes_of_groups
 
 # Light enough for black text.
 PART_COLORS = [figures.COLORS[name] for name in ("sky", "orange", "green", "purple", "yellow", "vermillion")]
@@ -95,13 +97,14 @@ def draw_layouts(layouts, nodes: int = 2, ranks_per_node: int = 4):
     for ax in axes.flat:
         ax.axis("off")
     for ax, (dp, tp, where), names in zip(axes.flat, layouts, crossing, strict=False):
+        place_of = places(mesh_axes(dp, tp, where))
         for node in range(nodes):
             left = node * (ranks_per_node + 0.5)
             _outline(ax, left, 0, ranks_per_node, 1, figures.INK)
             for i in range(ranks_per_node):
-                dp_idx, mp_idx = divmod(position(node * ranks_per_node + i, dp, tp, where), tp)
-                ax.add_patch(Rectangle((left + i + 0.12, 0.14), 0.76, 0.72, color=COPY_COLORS[dp_idx % 8]))
-                ax.text(left + i + 0.5, 0.5, "ABCDEFGH"[mp_idx], ha="center", va="center", fontsize=9)
+                place = place_of[node * ranks_per_node + i]
+                ax.add_patch(Rectangle((left + i + 0.12, 0.14), 0.76, 0.72, color=COPY_COLORS[place["dp"] % 8]))
+                ax.text(left + i + 0.5, 0.5, "ABCDEFGH"[place["tp"]], ha="center", va="center", fontsize=9)
         name = f"{dp} × {tp} {where}" if dp > 1 and tp > 1 else f"{dp} × {tp}"
         ax.set_title(f"{name}: {' and '.join(names) or 'nothing'}", fontsize=9, loc="left")
         ax.set(xlim=(-0.1, nodes * (ranks_per_node + 0.5)), ylim=(-0.1, 1.1))
@@ -110,8 +113,8 @@ def draw_layouts(layouts, nodes: int = 2, ranks_per_node: int = 4):
 
 def _between_nodes(dp: int, tp: int, where: str, ranks_per_node: int) -> list[str]:
     """What travels between the nodes."""
-    tensor, data = nodes_of_groups(dp, tp, where, ranks_per_node)
-    return [name for name, count in (("activations", tensor), ("gradients", data)) if count > 1]
+    nodes = nodes_of_groups(dp, tp, where, ranks_per_node)
+    return [name for name, axis in (("activations", "tp"), ("gradients", "dp")) if nodes[axis] > 1]
 
 
 def draw_losses(curves: dict):
