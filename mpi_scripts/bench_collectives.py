@@ -20,10 +20,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from labs_helpers.collectives import study  # noqa: E402
 from labs_helpers.collectives.cost_model import BUS_FACTOR  # noqa: E402
 from labs_helpers.collectives.interface import ALGORITHMS  # noqa: E402
-from labs_helpers.collectives.racing.race import DOCUMENTED, SIZES, race, race_documented  # noqa: E402
+from labs_helpers.collectives.race.race import DOCUMENTED, SIZES, race, race_documented  # noqa: E402
 from labs_helpers.launch import program  # noqa: E402
 from labs_helpers.launch.singleton import leave_nothing  # noqa: E402
-from labs_helpers.measure.study import add_out, count, keep, positive  # noqa: E402
+from labs_helpers.measure.machine import cores_label  # noqa: E402
+from labs_helpers.measure.options import add_out, count, positive  # noqa: E402
 
 
 def main() -> None:
@@ -37,7 +38,7 @@ def main() -> None:
     leave_nothing()
     from mpi4py import MPI
 
-    from labs_helpers.collectives.racing.ping_pong import local_work, ping_pong
+    from labs_helpers.collectives.race.ping_pong import local_work, ping_pong
 
     comm = MPI.COMM_WORLD
     sizes = [size for size in SIZES if given.smallest <= size <= given.largest]
@@ -53,21 +54,15 @@ def main() -> None:
         records += race(comm, function, algorithms, sizes, given.seconds)
     if comm.rank == 0:
         os.environ["LABS_DEVICE"] = "cpu"
-        machine = study.machine_label()
         records = [{"study": "collectives", "setting": "default"} | record for record in records]
-        keep("collectives", records, given.out, machine=machine, on={"machine": machine}, show=table)
+        study.STUDY.keep(records, given.out, machine=cores_label(), table=table)
 
 
-def table(records: list[dict]) -> str:
-    """A line a race."""
-    lines = [f"{'function':<15} {'algorithm':<19} {'bytes':>10} {'µs':>10} {'algbw GB/s':>11} {'busbw GB/s':>11}"]
-    lines += [
-        f"{r['function']:<15} {r['algorithm']:<19} {r['bytes']:>10} {r['median_us']:>10.4g} "
-        f"{r['algbw_GBps']:>11.4g} {r['busbw_GBps']:>11.4g}"
-        for r in records
-        if r["kind"] in ("race", DOCUMENTED)
-    ]
-    return "\n".join(lines)
+def table(rows):
+    """A row a race."""
+    shown = {"function": "function", "algorithm": "algorithm", "bytes": "bytes", "median_us": "µs"}
+    shown |= {"algbw_GBps": "algbw GB/s", "busbw_GBps": "busbw GB/s"}
+    return rows[rows["kind"].isin(("race", DOCUMENTED))].rename(columns=shown)[list(shown.values())]
 
 
 def arguments() -> argparse.Namespace:

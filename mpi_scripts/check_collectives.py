@@ -21,7 +21,7 @@ from labs_helpers.collectives.operations import NUMBERS  # noqa: E402
 from labs_helpers.collectives.verify import DTYPES, SIZES, verify  # noqa: E402
 from labs_helpers.launch import program  # noqa: E402
 from labs_helpers.launch.singleton import leave_nothing  # noqa: E402
-from labs_helpers.measure.study import count  # noqa: E402
+from labs_helpers.measure.options import count  # noqa: E402
 
 
 def main() -> int:

@@ -19,7 +19,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from labs_helpers.launch import program  # noqa: E402
 from labs_helpers.launch.singleton import leave_nothing  # noqa: E402
-from labs_helpers.measure.study import keep  # noqa: E402
 from labs_helpers.training import cores, options  # noqa: E402
 from labs_helpers.training.settings import Refused  # noqa: E402
 
@@ -48,8 +47,10 @@ def train(comm) -> None:
     cores_here = cores.count_cores(comm)
     print(report)
     if comm.rank == 0 and settings.out:
+        from labs_helpers.training.records import STUDY
+
         on = {} if report.on_gpus else {"machine": f"{cores_here}-core CPU", "cores": cores_here}
-        keep("train_2d", report.records, settings.out, on=on)
+        STUDY.keep(report.records, settings.out, on=on)
 
 
 if __name__ == "__main__":

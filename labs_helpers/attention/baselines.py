@@ -105,6 +105,13 @@ def operands(length: int, head_dim: int, dtype, device: str, tokens: int = TOKEN
     return [*(t.requires_grad_() for t in (q, k, v)), do]
 
 
+def about(kind: str, name: str, q, causal: bool, **more) -> dict:
+    """What every record of attention on these operands says. more: columns, and those that are known better."""
+    B, H, L, D = q.shape
+    told = {"study": "attention", "kind": kind, "name": name, "dtype": str(q.dtype).removeprefix("torch.")}
+    return told | {"B": B, "H": H, "L": L, "D": D, "causal": causal} | more
+
+
 def gradients(o, q, k, v, do) -> tuple:
     """(dq, dk, dv) of a call that returned o; it can be asked again."""
     return torch.autograd.grad(o, (q, k, v), do, retain_graph=True)

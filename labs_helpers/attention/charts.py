@@ -8,10 +8,12 @@ from labs_helpers.attention.study import DIRECTIONS, flops, score_bytes, tiled_b
 from labs_helpers.draw import figures
 from labs_helpers.draw.beside import beside_yours
 from labs_helpers.draw.curves import Curves, predicted, recorded_on, tick_each
+from labs_helpers.draw.roles import color
+from labs_helpers.draw.words import length_text, span
+from labs_helpers.measure.records import select
 
 CURVES = Curves({
-    OURS: ("o", "blue"), FLASH: ("s", "vermillion"), CUDNN: ("D", "green"), FLEX: ("^", "orange"),
-    EFFICIENT: ("v", "sky"), PLAIN: ("X", "black"), ROUNDED: ("P", "purple"),
+    OURS: "ours", FLASH: "theirs", CUDNN: 2, FLEX: (4, "^"), EFFICIENT: (5, "v"), PLAIN: "result", ROUNDED: (3, "P"),
 })  # fmt: skip
 BASELINES = (FLASH, CUDNN, FLEX, OURS)  # ours last, on top
 RATE = "TFLOP/s (median, 20th to 80th percentile)"
@@ -23,12 +25,8 @@ def chosen(rows, kind: str, **wanted):
 
     Float16 unless `wanted` says otherwise, and from a cold L2. ValueError when nothing is left to draw.
     """
-    wanted = {"kind": kind, "dtype": "float16"} | ({"graph": False} if kind == "speed" else {}) | wanted
-    for column, value in wanted.items():
-        rows = rows[rows[column] == value]
-    if rows.empty:
-        raise ValueError(f"no records with {', '.join(f'{column} = {value}' for column, value in wanted.items())}")
-    return rows.drop_duplicates(["L", "name"], keep="last").sort_values("L")
+    wanted = {"dtype": "float16"} | ({"graph": False} if kind == "speed" else {}) | wanted
+    return select(rows, kind, ["L", "name"], **wanted).sort_values("L")
 
 
 @beside_yours("attention")
@@ -37,7 +35,7 @@ def draw_speed(rows, direction: str = "forward", causal: bool = True):
 
     rows: DataFrame as study.load gives it. direction: 'forward' or 'backward'. `study.flops` counts the operations.
     """
-    fig, axes = figures.new(None, width=10.5, ncols=2, sharey=True)
+    fig, axes = figures.panels(None, ("head dim 64", "head dim 128"), 10.5, sharey=True)
     reached = {}
     for ax, head_dim in zip(axes, (64, 128), strict=True):
         panel = chosen(rows, "speed", direction=direction, causal=causal, D=head_dim)
@@ -47,13 +45,11 @@ def draw_speed(rows, direction: str = "forward", causal: bool = True):
             rate, low, high = (work / curve[column] for column in ("median_ms", "p80_ms", "p20_ms"))
             CURVES.plot(ax, name, curve["L"], rate, low, high)
             reached[name] = float(rate.iloc[-1])
-        label_lengths(ax, panel["L"], f"head dim {head_dim}")
+        tick_each(ax, panel["L"], base=2, xlabel=LENGTH)
     told = [f"{name} reaches {reached[name]:.0f} TFLOP/s" for name in (OURS, FLASH) if name in reached]
-    _title(
-        fig,
-        f"At {_short(panel['L'].max())} tokens, heads of 128, {', '.join(told)}",
-        f"attention {direction}, {_mask(causal)}, float16, 16,384 tokens per batch{recorded_on(rows)}",
-    )
+    said = f"At {length_text(panel['L'].max())} tokens, heads of 128, {', '.join(told)}"
+    setting = f"attention {direction}, {'causal' if causal else 'full'}, float16, 16,384 tokens per batch"
+    figures.set_title(fig, f"{said}\n{setting}{recorded_on(rows)}")
     axes[0].set(ylabel=RATE)
     axes[0].set_ylim(0, 1.05 * axes[0].get_ylim()[1])
     _label(axes)
@@ -63,20 +59,18 @@ def draw_speed(rows, direction: str = "forward", causal: bool = True):
 @beside_yours("attention")
 def draw_time(rows, direction: str = "forward"):
     """Time against the sequence length, both logarithmic: plain attention, ours, the baselines; full, head dim 128."""
-    fig, ax = figures.new(None, width=8.4)
+    fig, ax = figures.new(width=8.4)
     panel = chosen(rows, "speed", direction=direction, causal=False, D=128)
     times = panel.pivot(index="L", columns="name", values="median_ms")
     both = times[[name for name in (PLAIN, OURS) if name in times]].dropna()
     if both.shape[1] == 2 and len(both):
         L, gain = both.index[-1], both[PLAIN].iloc[-1] / both[OURS].iloc[-1]
-        finding = f"At {_short(L)} tokens plain attention takes {gain:.1f} times as long as flash_attention"
+        finding = f"At {length_text(L)} tokens plain attention takes {gain:.1f} times as long as flash_attention"
     else:
         finding = "The time of a batch grows with its sequences"
-    _title(fig, finding, f"{direction}, full, float16, heads of 128{recorded_on(rows)}")
-    for name, curve in _curves(panel, (PLAIN, EFFICIENT, *BASELINES)):
-        CURVES.plot(ax, name, curve["L"], curve["median_ms"])
+    figures.set_title(fig, f"{finding}\n{direction}, full, float16, heads of 128{recorded_on(rows)}")
+    _draw_panel(ax, panel, (PLAIN, EFFICIENT, *BASELINES), lambda curve: curve["median_ms"])
     ax.set(ylabel="ms (median)", yscale="log")
-    label_lengths(ax, panel["L"])
     ax.set_xlabel(f"{LENGTH} (16,384 tokens per batch: fewer sequences as they grow)")
     figures.label_lines(ax)
     return fig
@@ -104,12 +98,11 @@ def draw_memory(rows):
 
     Dotted: what cannot be done without, o and lse and the gradients, and one L × L matrix of scores a head.
     """
-    fig, axes = figures.new(None, width=10.5, ncols=2, sharey=True)
+    fig, axes = figures.panels(None, DIRECTIONS, 10.5, sharey=True)
     titles = "forward", "forward and backward"
     for ax, direction, title in zip(axes, DIRECTIONS, titles, strict=True):
         panel = chosen(rows, "memory", direction=direction)
-        for name, curve in _curves(panel, (PLAIN, FLASH, OURS)):
-            CURVES.plot(ax, name, curve["L"], curve["extra_bytes"])
+        _draw_panel(ax, panel, (PLAIN, FLASH, OURS), lambda curve: curve["extra_bytes"])
         first, lengths = panel.iloc[0], panel["L"].unique()
         last = panel[panel["L"] == panel["L"].max()].set_index("name")["extra_bytes"]
         B, H, D = (int(first[column]) for column in "BHD")
@@ -118,16 +111,16 @@ def draw_memory(rows):
             ("L × L scores", [score_bytes(B, H, int(L)) for L in lengths]),
             (needed, [tiled_bytes(direction, B, H, int(L), D) for L in lengths]),
         ):
-            ax.plot(lengths, count, ":", marker="", color="gray", label=label)
+            ax.plot(lengths, count, ":", marker="", color=color("aside"), label=label)
         ax.set_yscale("log")
         figures.set_unit(ax.yaxis, "B")
-        label_lengths(ax, panel["L"], f"{title}, {H} heads × {D}")
+        ax.set_title(f"{title}, {H} heads × {D}", fontsize="medium")
     finding = "Plain attention's memory grows with L², tiled attention's with L"
     if {PLAIN, OURS} <= set(last.index):
-        finding = (
-            f"{finding}: {last[PLAIN] / 1e9:.1f} GB against {last[OURS] / 1e9:.2f} GB at {_short(lengths.max())} tokens"
+        finding += (
+            f": {last[PLAIN] / 1e9:.1f} GB against {last[OURS] / 1e9:.2f} GB at {length_text(lengths.max())} tokens"
         )
-    _title(fig, finding, f"peak beyond the inputs, one sequence, float16{recorded_on(rows)}")
+    figures.set_title(fig, f"{finding}\npeak beyond the inputs, one sequence, float16{recorded_on(rows)}")
     axes[0].set_ylabel("extra bytes at the peak")
     _label(axes)
     return fig
@@ -145,29 +138,25 @@ def draw_error(rows, of: str = "o"):
         raise ValueError(f"of is {of!r}; one of {', '.join(QUANTITIES)} was measured")
     recorded = rows[rows["kind"] == "error"]["dtype"].unique()
     dtypes = [dtype for dtype in ("float16", "bfloat16", "float32") if dtype in recorded] or ["float16"]
-    fig, axes = figures.new(None, width=5.25 * len(dtypes), ncols=len(dtypes), squeeze=False, sharey=True)
+    fig, axes = figures.panels(None, dtypes, 5.25 * len(dtypes), sharey=True)
     times = []  # of ours' error that plain attention's is
-    for ax, dtype in zip(axes[0], dtypes, strict=True):
+    for ax, dtype in zip(axes, dtypes, strict=True):
         panel = chosen(rows, "error", dtype=dtype, of=of)
-        for name, curve in _curves(panel, (PLAIN, FLASH, OURS, ROUNDED)):
-            CURVES.plot(ax, name, curve["L"], curve["rms_error"] / curve["reference_rms"])
+        names = PLAIN, FLASH, OURS, ROUNDED
+        _draw_panel(ax, panel, names, lambda curve: curve["rms_error"] / curve["reference_rms"])
         last = panel[panel["L"] == panel["L"].max()].set_index("name")["rms_error"]
         times += [last[PLAIN] / last[OURS]] if {PLAIN, OURS} <= set(last.index) else []
-        label_lengths(ax, panel["L"], dtype)
         ax.set_yscale("log")
         ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         ax.yaxis.set_major_formatter("{x:g}")
         ax.minorticks_off()
     finding = f"flash_attention's error of {of}"
     if times:
-        least, most = f"{min(times):.1f}", f"{max(times):.1f}"
-        span = least if least == most else f"{least} to {most}"
-        finding = (
-            f"Plain attention's error of {of} is {span} times flash_attention's at {_short(panel['L'].max())} tokens"
-        )
-    _title(fig, finding, f"against a float64 reference, one head of 128{recorded_on(rows)}")
-    axes[0][0].set_ylabel(f"rms error / rms of {of}")
-    _label(axes[0])
+        at = length_text(panel["L"].max())
+        finding = f"Plain attention's error of {of} is {span(times, 1)} times flash_attention's at {at} tokens"
+    figures.set_title(fig, f"{finding}\nagainst a float64 reference, one head of 128{recorded_on(rows)}")
+    axes[0].set_ylabel(f"rms error / rms of {of}")
+    _label(axes)
     return fig
 
 
@@ -178,27 +167,42 @@ def draw_causal(rows, direction: str = "forward", prediction=None):
     Half the scores are needed, so the limit is 2. prediction: a Prediction for the last length, drawn there; one
     without a number draws nothing.
     """
-    fig, ax = figures.new(None, width=8.4)
-    gain = None
+    fig, ax = figures.new(width=8.4)
     full, causal = (chosen(rows, "speed", direction=direction, causal=c, D=128) for c in (False, True))
-    for name, curve in _curves(causal, BASELINES):
-        beside = full[full["name"] == name].set_index("L")["median_ms"]
-        ratio = (beside / curve.set_index("L")["median_ms"]).dropna()
-        if len(ratio):
-            CURVES.plot(ax, name, ratio.index, ratio)
-            gain = ratio.iloc[-1] if name == OURS else gain
-    lengths = sorted(causal["L"].unique())
+    gains, lengths = draw_time_ratios(ax, full, causal, 2, "half the scores")
     first = "A causal mask saves half of the scores"
-    if gain is not None:
-        first = f"With half of the scores flash_attention is {gain:.2f} times as fast at {_short(lengths[-1])} tokens"
-    _title(fig, first, f"{direction}, full time over causal time, float16, heads of 128{recorded_on(rows)}")
-    ax.plot(lengths, [2] * len(lengths), ":", marker="", color="gray", label="half the scores")
+    if OURS in gains:
+        at = length_text(lengths[-1])
+        first = f"With half of the scores flash_attention is {gains[OURS]:.2f} times as fast at {at} tokens"
+    setting = f"{direction}, full time over causal time, float16, heads of 128{recorded_on(rows)}"
+    figures.set_title(fig, f"{first}\n{setting}")
     value = predicted(prediction)
     ax.set(ylabel="times as fast", ylim=(min(0.9, 0.9 * (value or 1)), max(2.15, 1.08 * (value or 0))))
-    label_lengths(ax, lengths)
     figures.label_lines(ax)
-    figures.mark_prediction(ax, int(lengths[-1]), value)
+    figures.mark_prediction(ax, lengths[-1], prediction)
     return fig
+
+
+def draw_time_ratios(ax, over, under, expected: float, why: str) -> tuple[dict[str, float], list[int]]:
+    """Draw the ratio of two tables' times against the length, a curve per baseline, and a dotted line at `expected`,
+    named `why`; return name → the last ratio, and the lengths."""
+    last, lengths = {}, sorted(map(int, under["L"].unique()))
+    for name in BASELINES:
+        times = [part[part["name"] == name].set_index("L")["median_ms"] for part in (over, under)]
+        ratio = (times[0] / times[1]).dropna()
+        if len(ratio):
+            CURVES.plot(ax, name, ratio.index, ratio)
+            last[name] = float(ratio.iloc[-1])
+    ax.plot(lengths, [expected] * len(lengths), ":", marker="", color=color("aside"), label=why)
+    tick_each(ax, lengths, base=2, xlabel=LENGTH)
+    return last, lengths
+
+
+def _draw_panel(ax, panel, names, values) -> None:
+    """Draw values(curve) against the length for each of `names` that was measured, with a tick at each length."""
+    for name, curve in _curves(panel, names):
+        CURVES.plot(ax, name, curve["L"], values(curve))
+    tick_each(ax, panel["L"], base=2, xlabel=LENGTH)
 
 
 def _curves(panel, names):
@@ -206,27 +210,6 @@ def _curves(panel, names):
     return [(name, panel[panel["name"] == name]) for name in names if name in set(panel["name"])]
 
 
-def label_lengths(ax, lengths, title: str | None = None) -> None:
-    """A tick at each length, and the panel's title."""
-    tick_each(ax, lengths, base=2)
-    ax.set_xlabel(LENGTH)
-    if title:
-        ax.set_title(title, fontsize="medium")
-
-
 def _label(axes) -> None:
     for ax in axes:
         figures.label_lines(ax)
-
-
-def _title(fig, finding: str, what: str) -> None:
-    """Two lines: what the figure shows, and of what it is."""
-    fig.suptitle(f"{finding}\n{what}", x=0.01, ha="left", fontsize=figures.STYLE["axes.titlesize"])
-
-
-def _short(length) -> str:
-    return f"{int(length) // 1024}k" if int(length) % 1024 == 0 else str(int(length))
-
-
-def _mask(causal: bool) -> str:
-    return "causal" if causal else "full"

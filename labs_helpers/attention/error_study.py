@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import torch
 
-from labs_helpers.attention.baselines import FLASH, OURS, PLAIN, candidate, gradients, operands
+from labs_helpers.attention.baselines import FLASH, OURS, PLAIN, about, candidate, gradients, operands
 from labs_helpers.measure.machine import this_machine
 
 ROUNDED = "float64, rounded once"
@@ -68,20 +68,8 @@ def measure_errors(
                     if not error.isfinite().all():
                         raise ValueError(f"{name}, {dtype}, length {length}: {quantity} is not finite")
                     records.append(
-                        {
-                            "study": "attention",
-                            "kind": "error",
-                            "name": name,
-                            "of": quantity,
-                            "dtype": dtype,
-                            "B": 1,
-                            "H": 1,
-                            "L": length,
-                            "D": head_dim,
-                            "causal": causal,
-                            "rms_error": float(error.square().mean().sqrt()),
-                            "max_error": float(error.abs().max()),
-                            "reference_rms": float(right.square().mean().sqrt()),
-                        }
+                        about("error", name, q, causal, of=quantity)
+                        | {"rms_error": float(error.square().mean().sqrt()), "max_error": float(error.abs().max())}
+                        | {"reference_rms": float(right.square().mean().sqrt())}
                     )
     return records

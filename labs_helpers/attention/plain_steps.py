@@ -7,7 +7,7 @@ from functools import partial
 
 import torch
 
-from labs_helpers.attention.baselines import PLAIN, operands
+from labs_helpers.attention.baselines import PLAIN, about, operands
 from labs_helpers.measure.machine import this_machine
 from labs_helpers.measure.timing import measure_rounds
 
@@ -32,25 +32,8 @@ def measure_plain_steps(lengths, head_dim: int = 128, rounds: int = 3, repeat_ms
             {step: run for step, (run, _) in steps.items()}, rounds=rounds, repeat_ms=repeat_ms, min_runs=rounds
         )
         records += [
-            {
-                "study": "attention",
-                "kind": "plain step",
-                "name": PLAIN,
-                "step": step,
-                "direction": "forward",
-                "dtype": "float16",
-                "B": q.shape[0],
-                "H": q.shape[1],
-                "L": length,
-                "D": head_dim,
-                "causal": False,
-                "bytes": steps[step][1],
-                "median_ms": timing.median_ms,
-                "p20_ms": timing.p20_ms,
-                "p80_ms": timing.p80_ms,
-                "runs": timing.runs,
-                "rounds": rounds,
-            }
+            about("plain step", PLAIN, q, False, step=step, direction="forward")
+            | {"bytes": steps[step][1], **timing.record(), "rounds": rounds}
             | ({"kernel": longest_kernel(steps[step][0])} if q.is_cuda else {})
             for step, timing in timings.items()
         ]

@@ -6,25 +6,29 @@ and with a warm one. Without a GPU shapes are small, ours is compared and not ti
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
+from matplotlib.figure import Figure
 from torch import Tensor
 
 from labs_helpers.attention.baselines import BACKENDS, CUDNN, FLASH, OURS
 from labs_helpers.attention.error_study import reference, relative_error
 from labs_helpers.attention.flash import flash_attention
 from labs_helpers.attention.plan import plan
-from labs_helpers.attention.random_shapes import Shape, random_shapes
-from labs_helpers.measure import results
+from labs_helpers.attention.random_shapes import KINDS, Shape, random_shapes
+from labs_helpers.draw.beside import beside_yours
+from labs_helpers.draw.curves import recorded_on
+from labs_helpers.draw.ratios import draw_ratios
 from labs_helpers.measure.machine import this_machine
-from labs_helpers.measure.provenance import provenance
-from labs_helpers.measure.study import destination
+from labs_helpers.measure.random_study import RandomStudy
+from labs_helpers.measure.study import Study
 from labs_helpers.measure.timing import MeasurementError, Timing, measure_rounds
+
+if TYPE_CHECKING:
+    import pandas
 
 STUDY = "attention-random"
 BOUNDS = {"float16": 5e-3, "bfloat16": 4e-2, "float32": 1e-5}  # ‖error‖ / ‖reference‖, as in study.py
@@ -116,10 +120,8 @@ def measure_shape(shape: Shape, dtype: torch.dtype, rounds: int = 3, ms: float =
             again = {name: partial(call_of, direction, all_ways[name]) for name in chosen}
             timed = _timed_in_graphs(again, stream, ms) if graph else _timed(chosen, rounds, ms)
             for name, t in timed.items():
-                timing = {"error": t} if isinstance(t, str) else {"median_ms": t.median_ms, "p20_ms": t.p20_ms}
-                if not isinstance(t, str):
-                    timing |= {"p80_ms": t.p80_ms, "runs": t.runs, "relative_error": errors[direction, name]}
-                records.append(known | {"name": name, "graph": graph, "rounds": rounds} | timing)
+                told = {"error": t} if isinstance(t, str) else t.record() | {"relative_error": errors[direction, name]}
+                records.append(known | {"name": name, "graph": graph, "rounds": rounds} | told)
     return records
 
 
@@ -187,45 +189,33 @@ def _graph_samples(call: Callable, stream, ms: float, replays: int = 8) -> list[
     return samples
 
 
-def run(
-    count: int,
-    seed: int,
-    dtype: torch.dtype,
-    out: Path | None = None,
-    *,
-    rounds: int = 3,
-    ms: float = 15,
-    seconds: float = float("inf"),
-) -> list[dict]:
-    """Measure what the file does not hold yet of this machine, commit, seed and dtype, and append it shape by shape.
-
-    seconds: begin no other shape after so long. Returns the new records.
-    """
-    path, on = destination(STUDY, out), provenance()
-    known = _known(path, on, seed, str(dtype).removeprefix("torch."))
-    began, new = time.monotonic(), []
-    for index, shape in enumerate(random_shapes(count, seed, small=this_machine().device != "cuda")):
-        if index in known:
-            continue
-        if time.monotonic() - began > seconds:
-            print(f"{seconds:.0f} s are over before shape {index}; the same command goes on there")
-            break
-        started = time.monotonic()
-        records = [
-            record | {"seed": seed, "index": index, "on": on} for record in measure_shape(shape, dtype, rounds, ms)
-        ]
-        results.append(path, records)
-        new += records
-        print(f"{index}: {shape} {time.monotonic() - started:.1f} s", flush=True)
-    return new
+def _more(times: pandas.DataFrame, ms: float) -> dict[str, Any]:
+    first = times.iloc[0]
+    rate = first["bytes"] / ms / 1e9 if first["direction"] == "forward" else float("nan")
+    return {"flops": first["flops"], "TB/s": rate, "mask": "causal" if first["causal"] else "full"}
 
 
-def _known(path: Path, on: dict, seed: int, dtype: str) -> set[int]:
-    """The indices of what the file holds of this machine and commit."""
-    if not path.is_file():
-        return set()
-    frame = results.load(path)
-    same = (frame["seed"] == seed) & (frame["dtype"] == dtype)
-    for name in ("machine", "commit", "torch", "triton"):
-        same &= frame[f"on.{name}"].isna() if on[name] is None else frame[f"on.{name}"] == on[name]
-    return set(frame["index"][same].astype(int))
+SIZES = ("B", "H", "Hkv", "Lq", "Lk", "D")
+RANDOM = RandomStudy(
+    Study(STUDY, "python -m labs_helpers.attention.study --random 100 --seed 7"),
+    OURS,
+    random_shapes,
+    measure_shape,
+    (*SIZES, "causal"),
+    _more,
+    shown=(("direction", "shape", *SIZES, "mask"), ("TB/s",)),
+    by=("direction",),
+    expected=lambda record: record["name"] != OURS and not record["error"].startswith("ValueError: wrong"),
+)
+run, load, ratios, summary = RANDOM.run, RANDOM.study.load, RANDOM.ratios, RANDOM.summary
+
+
+@beside_yours(STUDY)
+def draw_random(frame: pandas.DataFrame, dtype: str | None = None) -> Figure:
+    """Draw the best baseline's time over ours against the operations: a point per shape and direction."""
+    looks = {
+        f"{kind}, {direction}": ({"shape": kind, "direction": direction}, role, 3 * (direction == "backward"))
+        for role, kind in enumerate(KINDS)
+        for direction in ("forward", "backward")
+    }
+    return draw_ratios(ratios(frame, dtype), looks, "passes", "operations", recorded_on(frame))

@@ -28,6 +28,7 @@ from labs_helpers.attention.baselines import (
     PORTABLE,
     TOKENS,
     WIDTH,
+    about,
     candidate,
     compile_beforehand,
     gradients,
@@ -38,8 +39,8 @@ from labs_helpers.attention.plain_steps import measure_plain_steps
 from labs_helpers.launch import program
 from labs_helpers.measure.machine import prepare_triton, this_machine
 from labs_helpers.measure.peak_memory import peak_memory
-from labs_helpers.measure.records import of_machine
-from labs_helpers.measure.study import count, keep, make_parser
+from labs_helpers.measure.records import frame
+from labs_helpers.measure.study import Study, as_text
 from labs_helpers.measure.timing import MeasurementError, measure_rounds
 
 LENGTHS = (1024, 2048, 4096, 8192, 16384)
@@ -48,6 +49,10 @@ HEAD_DIMS = (64, 128)
 DIRECTIONS = ("forward", "backward")
 GRAPH_LENGTHS = (1024, 2048)  # where a launch could weigh
 BOUNDS = {"float16": 5e-3, "bfloat16": 4e-2, "float32": 1e-5}  # ‖error‖ / ‖reference‖: what rounding P and dS costs
+
+
+STUDY = Study("attention", "python -m labs_helpers.attention.study")
+load = STUDY.load
 
 
 def flops(direction: str, B: int, H: int, L: int, D: int, causal: bool) -> float:
@@ -113,7 +118,6 @@ def measure_speed(
             calls["forward"][name, dtype] = partial(function, q, k, v)
             calls["backward"][name, dtype] = partial(gradients, o, q, k, v, do)
             errors["forward", name, dtype], errors["backward", name, dtype] = wrong[0], max(wrong[1:])
-        B, H = q.shape[:2]
     records = []
     for direction, from_graph in [(d, False) for d in DIRECTIONS] + [("forward", True)] * graph:
         try:
@@ -126,26 +130,9 @@ def measure_speed(
             print(f"no times from CUDA graphs at length {length}: {error}")
             continue
         records += [
-            {
-                "study": "attention",
-                "kind": "speed",
-                "name": name,
-                "direction": direction,
-                "dtype": dtype,
-                "B": B,
-                "H": H,
-                "L": length,
-                "D": head_dim,
-                "causal": causal,
-                "median_ms": timing.median_ms,
-                "p20_ms": timing.p20_ms,
-                "p80_ms": timing.p80_ms,
-                "runs": timing.runs,
-                "rounds": rounds,
-                "cold_l2": on_gpu and not from_graph,
-                "graph": from_graph,
-                "relative_error": errors[direction, name, dtype],
-            }
+            about("speed", name, q, causal, direction=direction, dtype=dtype)
+            | {**timing.record(), "rounds": rounds, "cold_l2": on_gpu and not from_graph, "graph": from_graph}
+            | {"relative_error": errors[direction, name, dtype]}
             for (name, dtype), timing in timings.items()
         ]
     return records
@@ -167,31 +154,17 @@ def measure_memory(lengths=LENGTHS, head_dim: int = 128, names=(OURS, FLASH, PLA
             }
             for direction, given in (("forward", (q, k, v)), ("backward", (q, k, v, do))):
                 extra = peak_memory(steps[direction], *given)[1]
-                records.append(
-                    {
-                        "study": "attention",
-                        "kind": "memory",
-                        "name": name,
-                        "direction": direction,
-                        "dtype": "float16",
-                        "B": 1,
-                        "H": q.shape[1],
-                        "L": length,
-                        "D": head_dim,
-                        "causal": False,
-                        "extra_bytes": extra,
-                    }
-                )
+                records.append(about("memory", name, q, False, direction=direction) | {"extra_bytes": extra})
     return records
 
 
-def table(records: list[dict]) -> str:
-    """A line a direction, head dim, mask and length: our rate, and times each baseline's speed where it was."""
+def table(rows):
+    """A row per direction, head dim, mask and length: our rate, and times each baseline's speed where it was timed."""
     import pandas
 
     baselines = {FLASH: "flash", CUDNN: "cuDNN", FLEX: "flex", PORTABLE: "portable"}
     keys = ["graph", "dtype", "direction", "D", "causal", "L"]
-    speed = pandas.DataFrame([record for record in records if record["kind"] == "speed"])
+    speed = rows[rows["kind"] == "speed"]
     times = speed.pivot(index=keys, columns="name", values="median_ms").reindex(columns=[OURS, *baselines])
     ours = speed[speed["name"] == OURS].set_index(keys).reindex(times.index)
     work = [
@@ -208,13 +181,8 @@ def table(records: list[dict]) -> str:
         spread=100 * ((ours["p80_ms"] - ours["p20_ms"]) / ours["median_ms"]).to_numpy(),
         **{f"× {short}": (times[name] / times[OURS]).to_numpy() for name, short in baselines.items()},
     )
-    rate = {"TFLOP/s": "{:.0f}".format, "spread": "{:.0f}%".format}
-    return shown.to_string(index=False, na_rep="–", float_format="{:.3f}".format, formatters=rate)
-
-
-def load(machine: str = "nvidia-h200"):
-    """The recorded measurements of one machine, as a DataFrame."""
-    return of_machine("attention", machine, "python -m labs_helpers.attention.study")
+    digits = {"TFLOP/s": "{:.0f}", "spread": "{:.0f}%"} | {f"× {short}": "{:.3f}" for short in baselines.values()}
+    return shown.assign(**{name: shown[name].map(form.format, na_action="ignore") for name, form in digits.items()})
 
 
 def everything(rounds: int, quick: bool = False) -> list[dict]:
@@ -252,19 +220,18 @@ def _fits(length: int, head_dim: int) -> bool:
 
 
 def main(arguments=None) -> None:
-    parser = make_parser(__doc__, "attention", limit=12 * program.HOUR)
+    prepare_triton()  # before the kernels are imported
+    from labs_helpers.attention.random_study import RANDOM
+
+    parser = STUDY.parser(__doc__, limit=12 * program.HOUR)
     parser.add_argument("--quick", action="store_true", help="4k and 16k in float16; kept only with --out or --record")
     parser.add_argument("--rounds", type=int, help="default: 3, and 2 with --quick")
-    parser.add_argument("--random", type=count, metavar="N", help="N random shapes instead (see random_study.py)")
-    parser.add_argument("--seed", type=int, default=7, help="of the random shapes; default: %(default)s")
+    RANDOM.add_options(parser)
     parser.add_argument("--dtype", choices=("float16", "bfloat16"), default="float16", help="with --random")
-    parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no other random shape after so long")
     given = parser.parse_args(arguments)
     if given.random:
-        prepare_triton()
-        from labs_helpers.attention.random_report import main as study_at_random
-
-        study_at_random(given, getattr(torch, given.dtype))
+        dtype, how = getattr(torch, given.dtype), {"rounds": given.rounds or 3, "seconds": given.seconds}
+        RANDOM.report(RANDOM.run(given.random, given.seed, dtype, given.out, **how))
         return
     if this_machine().device != "cuda":
         raise SystemExit(
@@ -273,9 +240,10 @@ def main(arguments=None) -> None:
         )
     records = everything(given.rounds or (2 if given.quick else 3), given.quick)
     if given.quick and not given.out:
-        print(f"\n{table(records)}\n\n{len(records)} records, not kept: name a file with --out to keep them")
+        print(f"\n{as_text(table(frame(records)))}\n")
+        print(f"{len(records)} records, not kept: name a file with --out to keep them")
     else:
-        keep("attention", records, given.out, show=table)
+        STUDY.keep(records, given.out, table=table)
 
 
 if __name__ == "__main__":

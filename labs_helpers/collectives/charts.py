@@ -6,19 +6,20 @@ import numpy as np
 from matplotlib.ticker import LogLocator
 
 from labs_helpers.collectives.cost_model import Costs, cost, crossover
-from labs_helpers.collectives.racing.native_settings import DEFAULT
-from labs_helpers.collectives.racing.records import NATIVE, costs_of, latest
+from labs_helpers.collectives.race.native_settings import DEFAULT
+from labs_helpers.collectives.race.records import NATIVE, costs_of, latest
 from labs_helpers.draw import figures
 from labs_helpers.draw.beside import beside_yours
 from labs_helpers.draw.curves import Curves, predicted, recorded_on
+from labs_helpers.draw.roles import INK, color, marker
+from labs_helpers.draw.words import binary_bytes
 
 BEST = "native, best setting"
 PLAIN = "native, default"
 CURVES = Curves({
-    "naive": ("X", "purple"), "ring": ("s", "vermillion"), "recursive_doubling": ("^", "orange"),
-    "recursive_halving": ("^", "orange"), "rabenseifner": ("D", "green"), "pairwise": ("s", "vermillion"),
-    "binomial": ("D", "green"), "hierarchical": ("v", "yellow"), "shared_memory": ("o", "blue"), "auto": ("*", "blue"),
-    PLAIN: ("P", "sky"), BEST: ("p", "black"),
+    "naive": ("naive", "X"), "ring": 1, "recursive_doubling": (4, "^"), "recursive_halving": (4, "^"),
+    "rabenseifner": 2, "pairwise": 1, "binomial": 2, "hierarchical": (7, "v"), "shared_memory": 0,
+    "auto": ("ours", "*"), PLAIN: 5, BEST: ("limit", "p"),
 }, markersize=4.5, linewidth=1.6)  # fmt: skip
 SLOW = 8  # times native's best: what takes longer is not drawn
 TITLES = {"allreduce": "All-reduce", "alltoall": "All-to-all", "reduce_scatter": "Reduce-scatter",
@@ -34,16 +35,11 @@ def draw_race(rows, function: str = "allreduce", title: str | None = None):
     """
     race = latest(rows, "race", function=function)
     counts = sorted(map(int, race["ranks"].unique()))
-    fig, axes = figures.new(
-        f"{title or f'{TITLES[function]}: time over that of native with its best setting'}{recorded_on(rows)}",
-        width=max(9, 3 + 2.9 * len(counts)),
-        height=4.6,
-        ncols=len(counts),
-        sharey=True,
-        squeeze=False,
-    )
+    said = title or f"{TITLES[function]}: time over that of native with its best setting"
+    names = [f"{count} ranks" for count in counts]
+    fig, axes = figures.panels(f"{said}{recorded_on(rows)}", names, max(9, 3 + 2.9 * len(counts)), 4.6, sharey=True)
     least = 1.0
-    for ax, ranks in zip(axes[0], counts, strict=True):
+    for ax, ranks in zip(axes, counts, strict=True):
         of_count = race[race["ranks"] == ranks]
         native = of_count[of_count["algorithm"] == NATIVE].groupby("bytes")["median_us"].min()
         for name, curve in _curves(of_count):
@@ -52,14 +48,13 @@ def draw_race(rows, function: str = "allreduce", title: str | None = None):
                 near = ratio <= SLOW  # a name stands at the end of what is drawn
                 least = min(least, ratio.min())
                 CURVES.plot(ax, name, curve["bytes"][near], ratio[near])
-        ax.axhline(1, color=figures.INK, linewidth=1.2, marker="")
+        ax.axhline(1, color=INK, linewidth=1.2, marker="")
         _sizes(ax, race["bytes"], apart=256)
-        ax.set_title(f"{ranks} ranks", fontsize="medium")
-    axes[0][0].set(yscale="log", ylabel="times native's best", ylim=(0.9 * least, SLOW))
+    axes[0].set(yscale="log", ylabel="times native's best", ylim=(0.9 * least, SLOW))
     ticks = [tick for tick in (0.25, 0.5, 1, 2, 4, 8) if 0.9 * least <= tick <= SLOW]
-    axes[0][0].set_yticks(ticks, [f"{tick:g}×" for tick in ticks])
-    axes[0][0].minorticks_off()
-    figures.label_lines(axes[0][-1])
+    axes[0].set_yticks(ticks, [f"{tick:g}×" for tick in ticks])
+    axes[0].minorticks_off()
+    figures.label_lines(axes[-1])
     return fig
 
 
@@ -112,11 +107,11 @@ def draw_crossover(
     expected = crossover(function, *algorithms, ranks, costs)
     if expected:
         seconds = cost(function, algorithms[0], ranks, expected, costs)
-        _mark(ax, expected, seconds, f"predicted: {_bytes(expected)}", below=True)
+        _mark(ax, expected, seconds, f"predicted: {binary_bytes(expected)}", below=True)
     if found := measured_crossover(*(measured[name] for name in algorithms)):
-        _mark(ax, *found, f"measured: {_bytes(found[0])}", below=False)
-    value = predicted(prediction)
-    figures.mark_prediction(ax, value, cost(function, algorithms[0], ranks, value, costs) if value else None)
+        _mark(ax, *found, f"measured: {binary_bytes(found[0])}", below=False)
+    if value := predicted(prediction):
+        figures.mark_prediction(ax, value, cost(function, algorithms[0], ranks, value, costs))
     return fig
 
 
@@ -124,14 +119,14 @@ def draw_crossover(
 def draw_ping_pong(rows, ranks: int = 8, title: str | None = None):
     """Half a round trip against size, measured and as α + nβ: one pair of ranks alone, and all pairs at once."""
     fig, ax = figures.new(f"{title or 'A message of n bytes takes α + nβ'}{recorded_on(rows)}", width=8.4)
-    for together, label, marker, color in ((False, "one pair", "o", "blue"), (True, "all pairs", "s", "vermillion")):
+    for together, label in ((False, "one pair"), (True, "all pairs")):
         played = latest(rows, "ping_pong", ranks=ranks, together=together)
         costs = costs_of(rows, ranks, together)
-        sizes, color = played["bytes"], figures.COLORS[color]
-        ax.plot(sizes, played["median_us"] / 1e6, marker, color=color, label="_points")
+        sizes, look = played["bytes"], {"color": color(int(together))}
+        ax.plot(sizes, played["median_us"] / 1e6, marker(int(together)), label="_points", **look)
         smooth = np.geomspace(sizes.min(), sizes.max(), 100)
         text = f"{label}:\nα = {1e6 * costs.alpha:.2g} µs\n1/β = {1e-9 / costs.beta:.2g} GB/s"
-        ax.plot(smooth, costs.alpha + smooth * costs.beta, marker="", color=color, label=text)
+        ax.plot(smooth, costs.alpha + smooth * costs.beta, marker="", label=text, **look)
     ax.set(yscale="log", ylabel="half a round trip", ylim=(None, 4e-6 * played["median_us"].max()))  # for the names
     figures.set_unit(ax.yaxis, "s")
     _sizes(ax, sizes)
@@ -171,8 +166,7 @@ def _curves(race):
 
 def _mark(ax, x: float, y: float, text: str, below: bool) -> None:
     """A ring around a crossing, and its name where rising curves leave room: right of it below, or left above."""
-    black = figures.COLORS["black"]
-    ax.plot([x], [y], "o", markersize=11, markerfacecolor="none", color=black, label="_crossing")
+    ax.plot([x], [y], "o", markersize=11, markerfacecolor="none", color=color("formula"), label="_crossing")
     side, align = (1, "left") if below else (-1, "right")
     ax.annotate(text, (x, y), xytext=(14 * side, -18 * side), textcoords="offset points", ha=align, va="center")
 
@@ -180,14 +174,6 @@ def _mark(ax, x: float, y: float, text: str, below: bool) -> None:
 def _sizes(ax, sizes, apart: int = 16) -> None:
     ax.set(xscale="log", xlabel="bytes")
     ax.xaxis.set_major_locator(LogLocator(base=apart, numticks=12))
-    ax.xaxis.set_major_formatter(lambda size, _: _bytes(size))
+    ax.xaxis.set_major_formatter(lambda size, _: binary_bytes(size))
     ax.minorticks_off()
     ax.set_xlim(min(sizes) / 1.6, max(sizes) * 1.6)
-
-
-def _bytes(size: float) -> str:
-    """'64 KiB': powers of two, as the sizes are."""
-    power = 0
-    while size >= 1000 and power < 3:
-        size, power = size / 1024, power + 1
-    return f"{size:.3g} {('B', 'KiB', 'MiB', 'GiB')[power]}"

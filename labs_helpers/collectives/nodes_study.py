@@ -14,13 +14,15 @@ from collections.abc import Iterable
 
 from labs_helpers.collectives.cost_model import Costs, Terms
 from labs_helpers.collectives.cost_model import terms as terms_of
-from labs_helpers.collectives.racing.records import NATIVE, costs_of, frame, latest
+from labs_helpers.collectives.race.records import NATIVE, costs_of, latest
 from labs_helpers.launch import program
-from labs_helpers.launch.pretend_nodes import Link, can_pretend, pretend_nodes
-from labs_helpers.measure.records import of_machine
-from labs_helpers.measure.study import keep, make_parser
+from labs_helpers.launch.pretend_nodes import can_pretend, pretend_nodes
+from labs_helpers.measure.machine import cores_label
+from labs_helpers.measure.records import frame
+from labs_helpers.measure.study import Study
 
-STUDY = "collectives-nodes"
+STUDY = Study("collectives-nodes", "python -m labs_helpers.collectives.nodes_study", "4-core CPU")
+load = STUDY.load
 NODES, RANKS_PER_NODE = 2, 4
 FLAT = ("ring", "recursive_doubling", "rabenseifner")
 SIZES = tuple(2**i for i in (3, 6, 9, 12, 14, 16, 18, 20, 22, 24))  # 8 B to 16 MB
@@ -80,16 +82,11 @@ def measure(rate: str | None, shared: bool = False, sizes: Iterable[int] = SIZES
         per_node = NODES * RANKS_PER_NODE // nodes
         library, records = pretended.run_on_ranks(race_on, per_node, algorithms, sizes, 0.06, True, timeout=timeout)[0]
     if link:
-        records.append(_record(link))
-    name = f"{8e-9 * link.rate:.3g} Gb/s" if link else SHARED_MEMORY
-    same = {"study": STUDY, "link": name, "asked": rate, "nodes": nodes, "ranks_per_node": per_node}
+        records.append(link.record())
+    name = link.name if link else SHARED_MEMORY
+    same = {"study": STUDY.name, "link": name, "asked": rate, "nodes": nodes, "ranks_per_node": per_node}
     # The middle of three rounds is in the race; MPI is known to its ranks alone.
     return [same | record | {"setting": "default", "on": {"mpi": library}} for record in records]
-
-
-def load(machine: str):
-    """The recorded measurements of one machine, as a DataFrame."""
-    return of_machine(STUDY, machine, "python -m labs_helpers.collectives.nodes_study")
 
 
 def table(rows, link: str) -> str:
@@ -104,15 +101,13 @@ def table(rows, link: str) -> str:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    from labs_helpers.collectives.study import machine_label
-
-    parser = make_parser(__doc__ or "", STUDY)
+    parser = STUDY.parser(__doc__)
     parser.add_argument("--quick", action="store_true", help="four sizes; kept only with --out or --record")
     given = parser.parse_args(arguments)
     if reason := can_pretend():
         parser.error(f"nodes cannot be pretended here: {reason}")
     os.environ["LABS_DEVICE"] = "cpu"  # a GPU has no part in this
-    machine, sizes = machine_label(), SIZES[::3] if given.quick else SIZES
+    machine, sizes = cores_label(), SIZES[::3] if given.quick else SIZES
     records = []
     for rate, shared in (*((rate, False) for rate in RATES), (None, True)):
         records += measure(rate, shared, sizes)
@@ -122,13 +117,7 @@ def main(arguments: list[str] | None = None) -> None:
         between = "" if shared else f"; between nodes {costs_between(here)}"
         print(f"\n{table(rows, link)}\ninside a node {costs_of(here, NODES * RANKS_PER_NODE)}{between}", flush=True)
     if given.out or not given.quick:
-        keep(STUDY, records, given.out, machine=machine, on={"machine": machine})
-
-
-def _record(link: Link) -> dict:
-    points = {"sizes": list(link.seconds), "medians_us": [1e6 * s for s in link.seconds.values()]}
-    costs = {"alpha_us": 1e6 * link.alpha, "beta_ns": 1e9 * link.beta, "rate_Gbps": 8e-9 * link.rate}
-    return {"kind": "link", "bytes": max(link.seconds), **costs, **points}
+        STUDY.keep(records, given.out, machine=machine)
 
 
 if __name__ == "__main__":

@@ -13,15 +13,19 @@ import json
 import os
 from dataclasses import replace
 
-from labs_helpers.collectives.racing import native_settings
-from labs_helpers.collectives.racing.native_settings import DEFAULT, SINGLE_COPY, Setting
-from labs_helpers.collectives.racing.race import SIZES
-from labs_helpers.collectives.racing.records import NATIVE, costs_of, fastest, frame, middle, table
+from labs_helpers.collectives.race import native_settings
+from labs_helpers.collectives.race.native_settings import DEFAULT, SINGLE_COPY, Setting
+from labs_helpers.collectives.race.race import SIZES
+from labs_helpers.collectives.race.records import NATIVE, costs_of, fastest, middle, table
 from labs_helpers.launch import program
 from labs_helpers.launch.flavour import find_flavour
-from labs_helpers.measure.records import of_machine
-from labs_helpers.measure.study import count, file_to_write, keep, make_parser
+from labs_helpers.measure.machine import cores_label
+from labs_helpers.measure.options import count, file_to_write
+from labs_helpers.measure.records import frame
+from labs_helpers.measure.study import Study, as_text
 
+STUDY = Study("collectives", "python -m labs_helpers.collectives.study", "16-core CPU")
+load = STUDY.load
 FUNCTIONS = ("allreduce", "alltoall")
 QUICK_SIZES = tuple(2**i for i in (3, 6, 10, 13, 16, 20, 23, 26))
 
@@ -31,8 +35,8 @@ def race_on(comm, function_algorithms: dict, sizes, seconds: float, ping_pong: b
     wanted; [] elsewhere."""
     from mpi4py import MPI
 
-    from labs_helpers.collectives.racing import ping_pong as local
-    from labs_helpers.collectives.racing.race import race
+    from labs_helpers.collectives.race import ping_pong as local
+    from labs_helpers.collectives.race.race import race
 
     records = []
     if ping_pong and comm.size > 1:
@@ -101,19 +105,8 @@ def _measure_once(ranks: int, functions, sizes, seconds: float, timeout: float, 
     return records
 
 
-def load(machine: str = "16-core CPU"):
-    """The recorded measurements of one machine, as a DataFrame."""
-    return of_machine("collectives", machine, "python -m labs_helpers.collectives.study")
-
-
-def machine_label() -> str:
-    """'16-core CPU': the cores that this process may use. A rank that is bound to a core would say 1: ask here."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return f"{cores}-core CPU"
-
-
 def main(arguments=None) -> None:
-    parser = make_parser(__doc__, "collectives")
+    parser = STUDY.parser(__doc__)
     parser.add_argument("--ranks", type=count, nargs="+", help="default: 2 4 8, with --quick 8")
     parser.add_argument("--functions", nargs="+", choices=FUNCTIONS, default=FUNCTIONS)
     parser.add_argument(
@@ -125,7 +118,7 @@ def main(arguments=None) -> None:
     given = parser.parse_args(arguments)
     # The processor is measured: a GPU beside it has no part in this, and torch need not look for it.
     os.environ["LABS_DEVICE"] = "cpu"
-    machine = machine_label()
+    machine = cores_label()
     sizes, seconds, turns = (QUICK_SIZES, 0.03, 1) if given.quick else (SIZES, 0.06, 3)
     turns = given.turns or turns
     records = []
@@ -136,7 +129,7 @@ def main(arguments=None) -> None:
         if given.quick and not given.out:
             print(f"{len(got)} records (not kept)", flush=True)
         else:
-            keep("collectives", got, given.out, machine=machine, on={"machine": machine})
+            STUDY.keep(got, given.out, machine=machine)
     rows = frame(records)
     if given.table:
         given.table.write_text(json.dumps(fastest(rows), indent=1) + "\n")
@@ -144,7 +137,7 @@ def main(arguments=None) -> None:
         if ranks > 1:
             print(f"{ranks} ranks: one pair {costs_of(rows, ranks, together=False)}; all pairs {costs_of(rows, ranks)}")
     for function in given.functions:
-        print(f"\n{table(rows, function, rows['ranks'].max())}")
+        print(f"\n{function}, {rows['ranks'].max()} ranks\n{as_text(table(rows, function, rows['ranks'].max()))}")
 
 
 def _ours(algorithms) -> tuple[str, ...]:

@@ -15,6 +15,8 @@ import io
 import os
 import re
 import sys
+import textwrap
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,32 +26,21 @@ from cycler import cycler
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
 from matplotlib.text import Annotation
 from matplotlib.ticker import EngFormatter
 
 from labs_helpers.draw.labels import label_lines, label_points
+from labs_helpers.draw.roles import COLORS, INK, MARKERS, PAPER, RULE, Role, color, pale
 
 if TYPE_CHECKING:
     from matplotlib.typing import RcKeyType
 
 __all__ = [
-    "COLORS", "STYLE", "finish", "label_lines", "label_points", "mark_prediction", "new", "png", "set_unit",
-    "use_style",
+    "COLORS", "INK", "PAPER", "STYLE", "finish", "label_lines", "label_points", "legend_below", "mark_prediction",
+    "new", "panels", "png", "predicted", "say", "set_title", "set_unit", "use_style",
 ]  # fmt: skip
-
-# Okabe and Ito, "Color Universal Design" (2008), in the order in which curves take them: yellow, the
-# faintest on a light ground, comes last.
-COLORS = {
-    "blue": "#0072B2",
-    "vermillion": "#D55E00",
-    "green": "#009E73",
-    "purple": "#CC79A7",
-    "orange": "#E69F00",
-    "sky": "#56B4E9",
-    "black": "#000000",
-    "yellow": "#F0E442",
-}
-INK, PAPER, RULE = "#22252A", "#FAF9F6", "#D9D7D0"
 
 # The ground is opaque, a light card: dark text stays legible wherever the figure is shown.
 STYLE: dict[RcKeyType, Any] = {
@@ -79,7 +70,7 @@ STYLE: dict[RcKeyType, Any] = {
     "lines.markersize": 6,
     "legend.frameon": False,
     # Each curve differs in its marker as well as in its colour.
-    "axes.prop_cycle": cycler(color=list(COLORS.values())) + cycler(marker=list("osD^vPX*")),
+    "axes.prop_cycle": cycler(color=list(COLORS.values())) + cycler(marker=list(MARKERS)),
     "svg.fonttype": "path",
 }
 
@@ -92,16 +83,83 @@ def use_style() -> None:
 def new(title: str | None = None, width: float = 7.2, height: float = 4.2, **subplots: Any) -> tuple[Figure, Any]:
     """A figure of width × height inches and its axes, as plt.subplots gives them: (fig, ax).
 
-    subplots: what `Figure.subplots` takes (nrows, ncols, sharey, …).
+    A title too long for the figure is broken. subplots: what `Figure.subplots` takes (nrows, ncols, sharey, …).
     """
     use_style()
     fig = Figure(figsize=(width, height), layout="constrained")
     axes = fig.subplots(**subplots)
-    if title and isinstance(axes, Axes):
-        axes.set_title(title)
-    elif title:
-        fig.suptitle(title, x=0.01, ha="left", fontsize=STYLE["axes.titlesize"])
+    if title:
+        set_title(fig, title, axes if isinstance(axes, Axes) else None)
     return fig, axes
+
+
+def panels(
+    title: str | None, names: Iterable[Any], width: float = 7.2, height: float = 4.2, **subplots: Any
+) -> tuple[Figure, list[Axes]]:
+    """A figure with a panel per name, side by side, and the title above them all: (fig, [ax, …]).
+
+    names: titles of the panels; '' for none. subplots: as for `new`.
+    """
+    names = list(map(str, names))
+    fig, axes = new(title, width, height, ncols=len(names), **{"squeeze": False} | subplots)
+    for ax, name in zip(axes[0], names, strict=True):
+        if name:
+            ax.set_title(name, fontsize="medium")
+    return fig, list(axes[0])
+
+
+def set_title(fig: Figure, title: str, ax: Axes | None = None) -> None:
+    """Write the title over the axes, or from the figure's left edge over all of them; lines are broken at its width."""
+    letters = int((10.5 if ax is None else 11) * fig.get_figwidth())
+    lines = "\n".join(textwrap.fill(line, letters) for line in title.splitlines())
+    if ax is not None:
+        ax.set_title(lines)
+    else:
+        fig.suptitle(lines, x=0.01, ha="left", fontsize=STYLE["axes.titlesize"])
+
+
+def say(text: str, ax: Axes | None = None) -> Figure:
+    """Write `text` in place of a chart: in the axes, or in a figure of its own, whose `empty` is True."""
+    fig = ax.figure if ax is not None else None
+    if ax is None:
+        fig, ax = new(height=1.4)
+        fig.empty = True  # type: ignore[attr-defined]
+    ax.set_axis_off()
+    ax.text(0.5, 0.5, text, transform=ax.transAxes, ha="center", va="center", style="italic")
+    return fig  # type: ignore[return-value]
+
+
+def legend_below(
+    fig: Figure,
+    entries: Mapping[str, Role | tuple[Role, str]] | None = None,
+    only: Collection[str] | None = None,
+    share: float = 1.0,
+) -> None:
+    """A legend below the figure: of the curves and bars that have labels, or label → role of a patch, or label → (role,
+    look) of a line, where the look is '-', '--', ':' or a marker. The role '' is a patch that bears no colour.
+    only: the labels to show. share: of the patches' colours, below 1 thinned on the ground."""
+    handles: list[Patch | Line2D] = []
+    for label, role in (entries or {}).items():
+        if only is not None and label not in only:
+            continue
+        if isinstance(role, tuple):
+            line: dict[str, Any] = (
+                {"linestyle": role[1]} if role[1] in ("-", "--", ":") else {"marker": role[1], "linestyle": "none"}
+            )
+            handles.append(Line2D([], [], color=color(role[0]), markerfacecolor="none", label=label, **line))
+        else:
+            look: dict[str, Any] = (
+                {"fill": False} if role == "" else {"facecolor": pale(role, share), "edgecolor": RULE}
+            )
+            handles.append(Patch(label=label, **look))
+    if not handles:
+        there = dict(zip(*reversed(fig.axes[0].get_legend_handles_labels()), strict=True))
+        for ax in fig.axes[1:]:
+            there = dict(zip(*reversed(ax.get_legend_handles_labels()), strict=True)) | there
+        handles = list(there.values())
+    letters = sum(len(str(one.get_label())) + 6 for one in handles)
+    columns = -(-len(handles) // -(-letters // int(13 * fig.get_figwidth())))  # as many in each row
+    fig.legend(handles=handles, loc="outside lower left", ncols=columns, fontsize="small", handlelength=1.4)
 
 
 def finish(fig: Figure, name: str) -> None:
@@ -163,14 +221,24 @@ def set_unit(axis: Axis, unit: str) -> None:
     axis.set_major_formatter(EngFormatter(unit))
 
 
-def mark_prediction(ax: Axes, x: float | None, y: float | None, text: str = "your prediction") -> Annotation | None:
-    """Draw a predicted point, hollow and labelled, over the measurements. y (or x) None draws nothing.
+def predicted(prediction: Any) -> float | None:
+    """The number of a Prediction, None where there is no prediction or no number yet."""
+    return prediction.value if hasattr(prediction, "value") else prediction
 
-    Call it last: the label goes where it covers no curve, point or other text. Returns the label, or None; an
-    empty text is no label.
+
+def mark_prediction(ax: Axes, x: Any, y: Any, text: str = "your prediction", scale: float = 1.0) -> Annotation | None:
+    """Draw a predicted point, hollow and labelled, over the measurements.
+
+    x, y: numbers, of which one may be a Prediction, in units of `scale`. Nothing is drawn where one of them is None, or
+    has no place on a logarithmic axis. Call it last: the label goes where it covers no curve, point or other text.
+    Returns the label, or None; an empty text is no label.
     """
-    if x is None or y is None:
+    x, y = (
+        scale * value if value is not None and hasattr(given, "value") else value
+        for given, value in ((x, predicted(x)), (y, predicted(y)))
+    )
+    if x is None or y is None or (x <= 0 and ax.get_xscale() == "log") or (y <= 0 and ax.get_yscale() == "log"):
         return None
-    ax.plot([x], [y], marker="D", markersize=10, markerfacecolor="none", markeredgewidth=2,
-            color=COLORS["black"], linestyle="none", zorder=5)  # fmt: skip
+    look: dict[str, Any] = {"markersize": 10, "markerfacecolor": "none", "markeredgewidth": 2, "zorder": 5}
+    ax.plot([x], [y], marker="D", linestyle="none", color=color("formula"), label="_prediction", **look)
     return label_points(ax, {text: (x, y)}, style="italic")[0] if text else None

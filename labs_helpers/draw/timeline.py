@@ -2,42 +2,31 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
-from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import Patch
-from matplotlib.textpath import TextPath
 
 from labs_helpers.draw import figures
+from labs_helpers.draw.lanes import Span, draw_spans, finish_rows, write_in
+from labs_helpers.draw.roles import COLORS, INK, PAPER, SHADES, color
 from labs_helpers.measure import kernel_kinds
 
 Event = dict[str, Any]
 
 KIND_COLORS = {
-    kernel_kinds.PRODUCTS: figures.COLORS["blue"],
-    kernel_kinds.ATTENTION: figures.COLORS["green"],
-    kernel_kinds.ELEMENTWISE: figures.COLORS["orange"],
-    kernel_kinds.REDUCTIONS: figures.COLORS["vermillion"],
-    kernel_kinds.OPTIMIZER: figures.COLORS["purple"],
-    kernel_kinds.COPIES: figures.COLORS["sky"],
-    kernel_kinds.COMMUNICATION: figures.COLORS["yellow"],
+    kernel_kinds.PRODUCTS: COLORS["blue"],
+    kernel_kinds.ATTENTION: COLORS["green"],
+    kernel_kinds.ELEMENTWISE: COLORS["orange"],
+    kernel_kinds.REDUCTIONS: COLORS["vermillion"],
+    kernel_kinds.OPTIMIZER: COLORS["purple"],
+    kernel_kinds.COPIES: COLORS["sky"],
+    kernel_kinds.COMMUNICATION: COLORS["yellow"],
     kernel_kinds.OTHER: "#8A8880",
 }
-_DARK = {figures.COLORS[name] for name in ("blue", "green", "vermillion")}
-_LETTERS = 6.5  # points
-_OPERATOR, _LAUNCH, _WAIT = "#B9B6AC", figures.INK, "#EDB58F"
-RANGE_COLORS = ("#E4E1D8", "#CFE0EA", "#F3DFC0", "#D2E8DC", "#EFDAE4", "#F6F0B8")  # of names, as they first appear
-
-
-class _Bar(NamedTuple):
-    start: float
-    length: float
-    color: str
-    text: str = ""
+RANGE_COLORS = SHADES
+_OPERATOR, _LAUNCH, _WAIT = color("operator"), color("launch"), color("stalled")
+_NAMED = {"the CPU waits": _WAIT} | KIND_COLORS
 
 
 def draw_timeline(
@@ -53,39 +42,29 @@ def draw_timeline(
     start, length = window or _extent(events)
     rows = {
         label: seen
-        for label, bars in _rows(events)
-        if (seen := [bar for bar in bars if bar.start + bar.length >= start and bar.start <= start + length])
+        for label, spans in _rows(events)
+        if (seen := [span for span in spans if span.stop >= start and span.start <= start + length])
     }
     if not rows:
         raise ValueError(f"no event of the trace lies between {start:g} and {start + length:g} µs")
-    fig, ax = figures.new(title, width=width, height=1.3 + 0.36 * len(rows))
     scale, unit = (1e-3, "ms") if length >= 5000 else (1, "µs")
-    ax.set(xlim=(start * scale, (start + length) * scale), ylim=(len(rows) - 0.4, -0.6), xlabel=f"time, {unit}")
-    for y, bars in enumerate(rows.values()):
-        _draw(ax, y, bars, scale)
-    ax.set_yticks(range(len(rows)), [label.split("\t")[0] for label in rows])
-    ax.tick_params(axis="y", length=0)
-    ax.grid(axis="y", visible=False)
-    ax.spines["left"].set_visible(False)
-    colors = {bar.color for bars in rows.values() for bar in bars}
-    named = {"the CPU waits": _WAIT} | KIND_COLORS
-    legend = [Patch(color=color, label=name) for name, color in named.items() if color in colors]
-    if legend:
-        columns = math.ceil(len(legend) / math.ceil(len(legend) / 5))
-        fig.legend(handles=legend, loc="outside lower left", ncols=columns, fontsize="small", handlelength=1.2)
-    fig.draw_without_rendering()  # now the axes have their width
-    points = 72 / fig.dpi * ax.get_window_extent().width / length
-    for y, bars in enumerate(rows.values()):
-        for bar in bars:
-            left, right = max(bar.start, start), min(bar.start + bar.length, start + length)
-            if text := _fitting(bar.text, (right - left) * points):
-                color = "white" if bar.color in _DARK else figures.INK
-                place = {"ha": "center", "va": "center_baseline", "clip_on": True, "in_layout": False}
-                ax.text((left + right) / 2 * scale, y, text, fontsize=_LETTERS, color=color, **place)
+    fig, ax = figures.new(title, width, 1.3 + 0.36 * len(rows))
+    ax.set(xlim=(start * scale, (start + length) * scale), xlabel=f"time, {unit}")
+    finish_rows(ax, [label.split("\t")[0] for label in rows])
+    for y, (label, spans) in enumerate(rows.items()):
+        rows[label] = spans = [Span(scale * s.start, scale * s.stop, *s[2:]) for s in spans]
+        thin = all(span.color in (_LAUNCH, _WAIT) for span in spans)
+        # Work has no edge, which would hide the gaps; launches are so short that their edge is what is seen.
+        edges = dict.fromkeys(RANGE_COLORS, INK) | {_LAUNCH: _LAUNCH, _OPERATOR: PAPER if len(spans) < 60 else "none"}
+        draw_spans(ax, y, spans, 0.34 if thin else 0.72, edges)
+    shown = {span.color for spans in rows.values() for span in spans}
+    figures.legend_below(fig, {name: shade for name, shade in _NAMED.items() if shade in shown})
+    for y, spans in enumerate(rows.values()):
+        write_in(ax, y, spans)
     return fig
 
 
-def _rows(events: list[Event]) -> Iterable[tuple[str, list[_Bar]]]:
+def _rows(events: list[Event]) -> Iterable[tuple[str, list[Span]]]:
     """(label, bars) from top to bottom. What follows a tab makes a label unique and is not shown."""
     operators = [event for event in events if event["cat"] == "cpu_op"]
     names = {event["args"]["External id"]: _short(event["name"]) for event in operators}
@@ -121,7 +100,7 @@ def _rows(events: list[Event]) -> Iterable[tuple[str, list[_Bar]]]:
 
 def _range_rows(
     label: str, events: list[Event], category: str, tints: dict[str, str]
-) -> Iterable[tuple[str, list[_Bar]]]:
+) -> Iterable[tuple[str, list[Span]]]:
     ranges = [event for event in events if event["cat"] == category]
     for depth, level in enumerate(_levels(ranges)):
         bars = [_bar(event, tints[event["name"]], _short(event["name"])) for event in level]
@@ -142,35 +121,8 @@ def _levels(events: list[Event]) -> list[list[Event]]:
     return levels
 
 
-def _draw(ax: Axes, y: int, bars: list[_Bar], scale: float) -> None:
-    thin = all(bar.color in (_LAUNCH, _WAIT) for bar in bars)
-    separate = (
-        dict.fromkeys(RANGE_COLORS, figures.INK)
-        | {_LAUNCH: _LAUNCH}
-        | ({_OPERATOR: figures.PAPER} if len(bars) < 60 else {})
-    )
-    height = 0.34 if thin else 0.72
-    for color in dict.fromkeys(bar.color for bar in bars):
-        spans = [(bar.start * scale, bar.length * scale) for bar in bars if bar.color == color]
-        # Work has no edge, which would hide the gaps; launches are so short that their edge is what is seen.
-        edge = separate.get(color, "none")
-        ax.broken_barh(spans, (y - height / 2, height), facecolor=color, edgecolor=edge, linewidth=0.4)
-
-
-def _fitting(text: str, points: float) -> str:
-    """The text, or its beginning and '…', as far as it fits into a bar of this width; nothing where that is little."""
-    while text and _width(text) > points - 2:
-        text = text[:-2] + "…" if len(text) > 4 else ""
-    return text
-
-
-@cache
-def _width(text: str) -> float:
-    return float(TextPath((0, 0), text, size=_LETTERS).get_extents().width)
-
-
-def _bar(event: Event, color: str, text: str = "") -> _Bar:
-    return _Bar(event["ts"], event["dur"], color, text)
+def _bar(event: Event, color: str, text: str = "") -> Span:
+    return Span(event["ts"], event["ts"] + event["dur"], color, text)
 
 
 def _short(name: str) -> str:

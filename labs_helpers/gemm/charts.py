@@ -3,26 +3,19 @@
 from __future__ import annotations
 
 from labs_helpers.draw import figures
+from labs_helpers.draw.bars import draw_bars
 from labs_helpers.draw.beside import beside_yours
-from labs_helpers.draw.curves import Curves, predicted, recorded_on, tick_each
-from labs_helpers.draw.labels import label_lines
+from labs_helpers.draw.curves import Curves, level, predicted, recorded_on, tick_each
+from labs_helpers.draw.roles import color
 from labs_helpers.gemm.study import ALONE, EAGER, OURS, PORTABLE
 from labs_helpers.measure.datasheet import lookup
 from labs_helpers.measure.timing import STEADY
 
-CURVES = Curves(  # 'yours' and 'reference' are the student's own two measurements
-    {
-        OURS: ("o", "blue"),
-        "matmul_add_relu, larger tiles": ("s", "purple"),
-        "matmul_add_relu, 64×64×32": ("P", "vermillion"),
-        "torch.compile": ("D", "green"),
-        "addmm + relu": ("v", "orange"),
-        "yours, larger tiles": ("*", "black"),
-        "yours, 64×64×32": ("X", "black"),
-        "reference, larger tiles": ("*", "black"),
-        "reference, 64×64×32": ("X", "black"),
-    }
-)
+CURVES = Curves({  # 'yours' and 'reference' are the student's own two measurements
+    OURS: "ours", "matmul_add_relu, larger tiles": (3, "s"), "matmul_add_relu, 64×64×32": (1, "P"), "torch.compile": 2,
+    "addmm + relu": 4, "yours, larger tiles": ("result", "*"), "yours, 64×64×32": ("result", "X"),
+    "reference, larger tiles": ("result", "*"), "reference, 64×64×32": ("result", "X"),
+})  # fmt: skip
 
 
 def squares(frame, graph: bool = False):
@@ -42,9 +35,9 @@ def draw_speedup(frames: dict, prediction=None):
     the first panel; one without a number draws nothing. Bars: eager's median over the candidate's 80th and 20th
     percentile; what sticks out of the medians' range is cut off, and the panel says how wide the spread is.
     """
-    fig, axes = figures.new(_gain(frames), width=10.5, ncols=len(frames), squeeze=False)
+    fig, axes = figures.panels(_gain(frames), frames, 10.5)
     fig.get_layout_engine().set(wspace=0.04)
-    for ax, (machine, frame) in zip(axes[0], frames.items(), strict=True):
+    for ax, (machine, frame) in zip(axes, frames.items(), strict=True):
         chosen = squares(frame)
         table = chosen.pivot_table(index="M", columns="name", aggfunc="last", values=["median_ms", "p20_ms", "p80_ms"])
         wide, fast, slow = (table[percentile] for percentile in ("median_ms", "p20_ms", "p80_ms"))
@@ -53,18 +46,17 @@ def draw_speedup(frames: dict, prediction=None):
             times, low, high = (wide[EAGER] / ms[name] for ms in (wide, slow, fast))
             CURVES.plot(ax, name, wide.index, times, low, high)
             highest = max(highest, times.max())
-        ax.axhline(1, linestyle=":", color="gray", label="_eager")
+        level(ax, 1, role="aside", style=":")
         spread = ((chosen["p80_ms"] - chosen["p20_ms"]) / chosen["median_ms"]).max()
-        noisy = f"\nspread up to {spread:.0%}" if spread > STEADY else ""
-        ax.set(title=machine + noisy, xlabel="n (all matrices n×n)", ylim=(0, 1.2 * highest))
-        tick_each(ax, wide.index)
-    first = axes[0][0]
-    first.set_ylabel("times eager's speed")
-    guess = predicted(prediction)
-    first.set_ylim(top=max(first.get_ylim()[1], 1.08 * (guess or 0)))
-    for ax in axes[0]:
-        label_lines(ax)
-    figures.mark_prediction(first, 2048, guess)
+        if spread > STEADY:
+            ax.set_title(f"{machine}\nspread up to {spread:.0%}", fontsize="medium")
+        ax.set_ylim(0, 1.2 * highest)
+        tick_each(ax, wide.index, xlabel="n (all matrices n×n)")
+    axes[0].set_ylabel("times eager's speed")
+    axes[0].set_ylim(top=max(axes[0].get_ylim()[1], 1.08 * (predicted(prediction) or 0)))
+    for ax in axes:
+        figures.label_lines(ax)
+    figures.mark_prediction(axes[0], 2048, prediction)
     return fig
 
 
@@ -92,26 +84,16 @@ def draw_order(frame):
     sizes = sorted(orders["M"].unique())
     medians = orders.groupby("M")["median_ms"]
     costs = (medians.max() / medians.min() - 1)[sizes]
-    fig, axes = figures.new(
-        "The worst order costs "
-        + ", ".join(f"{cost:.0%} at n = {n}" for n, cost in costs.items())
-        + recorded_on(orders),
-        width=8.5,
-        ncols=len(sizes),
-        squeeze=False,
-    )
+    worst = ", ".join(f"{cost:.0%} at n = {n}" for n, cost in costs.items())
+    fig, axes = figures.panels(f"The worst order costs {worst}{recorded_on(orders)}", [f"n = {n}" for n in sizes], 8.5)
     least, most = orders.groupby("M")["p20_ms"].min(), orders.groupby("M")["p80_ms"].max()
     ratio = (most / least).max()
-    for ax, n in zip(axes[0], sizes, strict=True):
+    for ax, n in zip(axes, sizes, strict=True):
         order = orders[orders["M"] == n].sort_values("GROUP_M")
         below, above = order["median_ms"] - order["p20_ms"], order["p80_ms"] - order["median_ms"]
         ax.errorbar(order["GROUP_M"], order["median_ms"], yerr=[below, above], marker="o", capsize=4)
-        ax.set(
-            title=f"n = {n}",
-            xlabel="GROUP_M",
-            ylim=(least[n] * (1 - 0.1 * (ratio - 1)), least[n] * (ratio + 0.1 * (ratio - 1))),
-        )
-        tick_each(ax, order["GROUP_M"])
+        ax.set_ylim(least[n] * (1 - 0.1 * (ratio - 1)), least[n] * (ratio + 0.1 * (ratio - 1)))
+        tick_each(ax, order["GROUP_M"], xlabel="GROUP_M")
     fig.supylabel("ms (median, 20th to 80th percentile)", fontsize="medium")
     return fig
 
@@ -126,17 +108,15 @@ def draw_ladder(frame, n: int):
     steps = [step for step in ours + baselines if step in rate]
     best = max(steps, key=lambda step: rate[step])
     fig, ax = figures.new(f"n = {n}: {best} at {rate[best] / rate[ALONE]:.0%} of A·B alone", height=4.6)
-    colors = [figures.COLORS["blue"] if s in ours else figures.COLORS["sky"] for s in steps]
-    bars = ax.barh(steps, [rate[s] for s in steps], color=colors)
-    ax.bar_label(bars, [f"{rate[s]:.0f}" if rate[s] >= 10 else f"{rate[s]:.2g}" for s in steps], padding=3)
-    for text in ax.texts:
-        text.set_bbox({"facecolor": figures.PAPER, "edgecolor": "none", "pad": 1})
+    texts = {step: f"{rate[step]:.0f}" if rate[step] >= 10 else f"{rate[step]:.2g}" for step in steps}
+    roles = {step: "ours" if step in ours else "reference" for step in steps}
+    draw_bars(ax, {step: rate[step] for step in steps}, roles, texts, xlabel="TFLOP/s (2·n³ over the whole time)")
     roofs = {ALONE: rate[ALONE]}
     if chip := lookup(frame["on.machine"].iloc[0]):
         roofs["datasheet's roof"] = chip.fp16_flops / 1e12
     for name, roof in roofs.items():
-        ax.axvline(roof, linestyle="--", color=figures.COLORS["vermillion"], zorder=0)
+        ax.axvline(roof, linestyle="--", color=color("theirs"), zorder=0)
         ax.text(roof, -0.9, name, ha="right", va="center", fontsize="small")
+    ax.set_xlim(0, 1.05 * max(*roofs.values(), rate[best]))
     ax.set_ylim(len(steps) - 0.4, -1.4)
-    ax.set_xlabel("TFLOP/s (2·n³ over the whole time)")
     return fig

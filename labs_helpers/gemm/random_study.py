@@ -8,31 +8,36 @@ Without a GPU shapes are small and PyTorch's ways are timed alone.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
-from functools import partial
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any
 
 import torch
+from matplotlib.figure import Figure
 from torch import Tensor
 
+from labs_helpers.draw.beside import beside_yours
+from labs_helpers.draw.curves import recorded_on
+from labs_helpers.draw.ratios import draw_ratios
 from labs_helpers.gemm.fused import fused_matmul
 from labs_helpers.gemm.plan import plan
-from labs_helpers.gemm.random_shapes import Shape, random_shapes
-from labs_helpers.gemm.study import EAGER, OURS, formula
-from labs_helpers.gemm.tuning.operands import rounding_bound
-from labs_helpers.measure import results
+from labs_helpers.gemm.random_shapes import KINDS, Shape, random_shapes
+from labs_helpers.gemm.study import ACCURATE, EAGER, OURS, formula
+from labs_helpers.gemm.tuning.operands import operands, rounding_bound
 from labs_helpers.measure.machine import this_machine
-from labs_helpers.measure.provenance import provenance
-from labs_helpers.measure.study import destination
-from labs_helpers.measure.timing import MeasurementError, measure_rounds
+from labs_helpers.measure.random_study import RandomStudy
+from labs_helpers.measure.right import time_what_is_right
+from labs_helpers.measure.study import Study
+
+if TYPE_CHECKING:
+    import pandas
 
 STUDY = "gemm-random"
 COMPILED = "torch.compile"  # for one shape; in the first pass for changing ones
 Way = Callable[[Tensor, Tensor, Tensor], Tensor]
 
 
+@cache
 def ways(compiled: str | None) -> dict[str, Way]:
     """Name → function of (a, b, c). compiled: None for no torch.compile, 'dynamic', or 'static' with max-autotune."""
     found: dict[str, Way] = {EAGER: formula, "addmm + relu": lambda a, b, c: torch.addmm(c, a, b).relu_()}
@@ -40,6 +45,7 @@ def ways(compiled: str | None) -> dict[str, Way]:
     if on_gpu:
         found["_addmm_activation"] = lambda a, b, c: torch._addmm_activation(c, a, b)
     if compiled == "dynamic":
+        torch._dynamo.reset()
         # fullgraph: an error, and not eager mode without a word, should the limit of recompilations be reached.
         found[f"{COMPILED}, changing sizes"] = torch.compile(formula, dynamic=True, fullgraph=True)
     if compiled == "static":
@@ -53,105 +59,74 @@ def ways(compiled: str | None) -> dict[str, Way]:
     return found
 
 
-def measure_shape(shape: Shape, dtype: torch.dtype, candidates: dict[str, Way], rounds: int, ms: float) -> list[dict]:
-    """A record for each candidate, called and (on a GPU) replayed from a CUDA graph; times in ms. One that fails, or
-    whose result is wrong against float64, has an `error` and no time.
-
-    ms: for each candidate, over all rounds.
-    """
-    device = this_machine().device
-    generator = torch.Generator(device).manual_seed(shape.M + shape.N + shape.K)
-    M, N, K = shape.M, shape.N, shape.K
-    a, b, c = (torch.randn(*size, dtype=dtype, device=device, generator=generator) for size in ((M, K), (K, N), (M, N)))
-    common: dict[str, Any] = {"study": STUDY, "shape": shape.kind, "M": M, "N": N, "K": K}
-    common["dtype"] = str(dtype).removeprefix("torch.")
-    if OURS in candidates:
-        common["plan"] = str(plan(a, b, c))
-    exact = torch.relu(a.double() @ b.double() + c.double())
-    bound = rounding_bound(a, b, c, exact)
-    errors, records, right = {}, [], {}
-    for name, way in candidates.items():
-        try:
-            away = (way(a, b, c).double() - exact).abs()
-        except Exception as error:  # a way that cannot run is a result of the study
-            records.append(common | {"name": name, "error": f"{type(error).__name__}: {error}"[:300]})
-            continue
-        errors[name] = float(away.norm() / exact.norm())
-        # Each element of ours; of PyTorch's the norm alone, for it may add up in lower precision, or round twice.
-        stray = int((~(away <= bound)).sum()) if name == OURS else 0
-        if stray or not errors[name] < (1e-2 if dtype == torch.bfloat16 else 3e-3):
-            wrong = f"wrong: {stray} elements beyond the bound, relative error {errors[name]:.2g}"
-            records.append(common | {"name": name, "error": wrong})
-        else:
-            right[name] = partial(way, a, b, c)
-    del exact, bound
-    for graph in (False, True) if device == "cuda" else (False,):
-        try:
-            timings = measure_rounds(right, rounds=rounds, warmup_ms=5, repeat_ms=ms, graph=graph)
-        except MeasurementError as error:
-            records.append(common | {"name": str(error).split(" failed")[0], "graph": graph, "error": str(error)[:300]})
-            continue
-        records += [
-            common
-            | {"name": name, "graph": graph, "median_ms": t.median_ms, "p20_ms": t.p20_ms, "p80_ms": t.p80_ms}
-            | {"runs": t.runs, "rounds": rounds, "cold_l2": device == "cuda" and not graph}
-            | {"relative_error": errors[name]}
-            for name, t in timings.items()
-        ]
-    return records
-
-
-def run(
-    count: int,
-    seed: int,
+def measure(
+    shape: Shape,
     dtype: torch.dtype,
-    out: Path | None = None,
+    autotuned: bool,
     *,
-    autotuned: int = 20,
     compile_: bool = True,
     rounds: int = 3,
     ms: float = 30,
-    seconds: float = float("inf"),
 ) -> list[dict]:
-    """Measure what the file does not hold yet of this machine, commit, seed and dtype, and append it shape by shape.
+    """A record for each way, called and (on a GPU) replayed from a CUDA graph; times in ms.
 
-    autotuned: how many of the first shapes the second pass takes. seconds: begin no other shape after so long.
-    Returns the new records.
+    autotuned: with what torch.compile makes for this shape alone. ms: for each way, over all rounds.
     """
-    path, on = destination(STUDY, out), provenance()
-    shapes = random_shapes(count, seed, small=this_machine().device != "cuda")
-    known = _known(path, on, seed, str(dtype).removeprefix("torch."))
-    candidates = {False: ways("dynamic" if compile_ else None), True: ways("static" if compile_ else None)}
-    began, new = time.monotonic(), []
-    for index, autotune in _order(count, autotuned if compile_ else 0):
-        if (index, autotune) in known:
-            continue
-        if time.monotonic() - began > seconds:
-            print(f"{seconds:.0f} s are over before shape {index}; the same command goes on there")
-            break
-        started = time.monotonic()
-        if autotune or not new:
-            torch._dynamo.reset()
-        with torch._dynamo.config.patch(recompile_limit=64):
-            records = measure_shape(shapes[index], dtype, candidates[autotune], rounds, ms)
-        extra = {"seed": seed, "index": index, "autotuned": autotune, "on": on}
-        new += (records := [record | extra for record in records])
-        results.append(path, records)
-        print(f"{index}: {shapes[index]} {time.monotonic() - started:.1f} s", flush=True)
-    return new
+    if autotuned:
+        torch._dynamo.reset()
+    chosen = ways(None if not compile_ else "static" if autotuned else "dynamic")
+    with torch._dynamo.config.patch(recompile_limit=64):
+        return measure_shape(shape, dtype, chosen, rounds, ms)
 
 
-def _order(count: int, autotuned: int) -> Iterator[tuple[int, bool]]:
-    yield from ((index, False) for index in range(count))
-    yield from ((index, True) for index in range(min(count, autotuned)))
+def measure_shape(shape: Shape, dtype: torch.dtype, candidates: dict[str, Way], rounds: int, ms: float) -> list[dict]:
+    """A record for each candidate and way of timing. One that fails, or whose result is wrong against float64, has an
+    `error` and no time."""
+    M, N, K = shape.M, shape.N, shape.K
+    a, b, c = operands(M, N, K, dtype)
+    about: dict[str, Any] = {"study": STUDY, "shape": shape.kind, "M": M, "N": N, "K": K}
+    about["dtype"] = str(dtype).removeprefix("torch.")
+    if OURS in candidates:
+        about["plan"] = str(plan(a, b, c))
+    exact = torch.relu(a.double() @ b.double() + c.double())
+    bound = rounding_bound(a, b, c, exact)
+
+    def check(name: str, result: Tensor) -> float:
+        away = (result.double() - exact).abs()
+        error = float(away.norm() / exact.norm())
+        # Each element of ours; of PyTorch's the norm alone, for it may add up in lower precision, or round twice.
+        stray = int((~(away <= bound)).sum()) if name == OURS else 0
+        if stray or not error < ACCURATE[dtype]:
+            raise ValueError(f"wrong: {stray} elements beyond the bound, relative error {error:.2g}")
+        return error
+
+    calls = {name: partial(way, a, b, c) for name, way in candidates.items()}
+    graphs = (False, True) if this_machine().device == "cuda" else (False,)
+    return time_what_is_right(calls, check, about, graphs=graphs, rounds=rounds, warmup_ms=5, repeat_ms=ms)
 
 
-def _known(path: Path, on: dict, seed: int, dtype: str) -> set[tuple[int, bool]]:
-    """(index, autotuned) of what the file holds of this machine and commit."""
-    if not path.is_file():
-        return set()
-    frame = results.load(path)
-    same = (frame["seed"] == seed) & (frame["dtype"] == dtype)
-    for name in ("machine", "commit", "torch", "triton"):
-        same &= frame[f"on.{name}"].isna() if on[name] is None else frame[f"on.{name}"] == on[name]
-    return set(zip(frame["index"][same].astype(int), frame["autotuned"][same].astype(bool), strict=True))
+def _more(times: pandas.DataFrame, ms: float) -> dict[str, Any]:
+    first = times.iloc[0]
+    return {
+        "flops": 2 * first["M"] * first["N"] * first["K"],
+        "eager": times["median_ms"].get(EAGER, float("nan")) / ms,
+    }
+
+
+RANDOM = RandomStudy(
+    Study(STUDY, "python -m labs_helpers.gemm.study --random 200 --seed 7"),
+    OURS,
+    random_shapes,
+    measure,
+    ("M", "N", "K"),
+    _more,
+    shown=(("shape", "M", "N", "K"), ("eager",)),
+)
+run, load, ratios, summary = RANDOM.run, RANDOM.study.load, RANDOM.ratios, RANDOM.summary
+
+
+@beside_yours(STUDY)
+def draw_random(frame: pandas.DataFrame, dtype: str | None = None) -> Figure:
+    """Draw the best baseline's time over ours against the product's FLOPs: a point per shape."""
+    looks = {kind: ({"shape": kind}, role, role) for role, kind in enumerate(KINDS)}
+    return draw_ratios(ratios(frame, dtype), looks, "shapes", "2·M·N·K", recorded_on(frame))

@@ -18,15 +18,20 @@ import torch
 
 from labs_helpers.gemm.configs import default_config
 from labs_helpers.gemm.fused import fused_matmul
+from labs_helpers.gemm.tuning.operands import operands
 from labs_helpers.launch import program
 from labs_helpers.measure.machine import this_machine
-from labs_helpers.measure.records import of_machine
-from labs_helpers.measure.study import count, keep, make_parser
+from labs_helpers.measure.right import time_what_is_right
+from labs_helpers.measure.study import Study
 from labs_helpers.measure.timing import measure_rounds
+
+STUDY = Study("gemm", "python -m labs_helpers.gemm.study")
+load = STUDY.load
 
 SIZES = (1024, 2048, 4096, 8192)
 ORDER_SIZES = (8192, 16384)
 EAGER, ALONE = "eager", "A·B alone"
+ACCURATE = {torch.float16: 3e-3, torch.bfloat16: 1e-2, torch.float32: 3e-3}  # ‖error‖ / ‖reference‖
 OURS, PORTABLE = "fused_matmul", "fused_matmul, portable kernel"
 # The linear layers of LLaMA models: their products on 4096 tokens.
 LAYERS = tuple((4096, n, k) for n in (1024, 4096, 11008, 14336) for k in (1024, 4096, 11008, 14336))
@@ -95,48 +100,38 @@ def measure(
     for shape in shapes:
         M, N, K = (shape,) * 3 if isinstance(shape, int) else shape
         torch._dynamo.reset()
-        generator = torch.Generator(here.device).manual_seed(M + N + K)
-        a, b, c = (
-            torch.randn(*size, dtype=dtype, device=here.device, generator=generator)
-            for size in ((M, K), (K, N), (M, N))
-        )
-        ways = candidates(compile_, autotune) | (extra or {})
-        errors = {}
+        a, b, c = operands(M, N, K, dtype)
         product = a.double() @ b.double()
         full = torch.relu(product + c.double())
-        for name, function in list(ways.items()):
-            try:
-                got = function(a, b, c)
-            except torch._dynamo.exc.BackendCompilerFailed as error:  # as in a folder with a space in its path
-                print(f"{name} is left out: its compiler failed here: {str(error).splitlines()[0]}")
-                del ways[name]
-                continue
-            errors[name] = relative_error(got, product if name == ALONE else full)
-            if not errors[name] < (1e-2 if dtype == torch.bfloat16 else 3e-3):
-                raise ValueError(f"{name} at {M}×{N}×{K}: relative error {errors[name]:.2g} against float64")
-        bound = {name: partial(function, a, b, c) for name, function in ways.items()}
-        for from_graph in (False, True) if graph else (False,):
-            timings = measure_rounds(bound, rounds=rounds, repeat_ms=repeat_ms, graph=from_graph)
-            records += [
-                {
-                    "study": "gemm",
-                    "name": name,
-                    "M": M,
-                    "N": N,
-                    "K": K,
-                    "dtype": str(dtype).removeprefix("torch."),
-                    "median_ms": timing.median_ms,
-                    "p20_ms": timing.p20_ms,
-                    "p80_ms": timing.p80_ms,
-                    "runs": timing.runs,
-                    "rounds": rounds,
-                    "cold_l2": on_gpu and not from_graph,
-                    "graph": from_graph,
-                    "relative_error": errors[name],
-                }
-                for name, timing in timings.items()
-            ]
+
+        def check(name, got, product=product, full=full):
+            error = relative_error(got, product if name == ALONE else full)
+            if not error < ACCURATE[dtype]:
+                raise ValueError(f"relative error {error:.2g} against float64")
+            return error
+
+        def failed(name, error, shape=(M, N, K)):
+            if not isinstance(error, torch._dynamo.exc.BackendCompilerFailed):
+                raise ValueError(f"{name} at {'×'.join(map(str, shape))}: {error}") from error
+            # As in a folder with a space in its path.
+            print(f"{name} is left out: its compiler failed here: {str(error).splitlines()[0]}")
+
+        ways = candidates(compile_, autotune) | (extra or {})
+        records += time_what_is_right(
+            {name: partial(function, a, b, c) for name, function in ways.items()},
+            check,
+            about(M, N, K, dtype),
+            graphs=(False, True) if graph else (False,),
+            failed=failed,
+            rounds=rounds,
+            repeat_ms=repeat_ms,
+        )
     return records
+
+
+def about(M: int, N: int, K: int, dtype) -> dict:
+    """What every record of a product says."""
+    return {"study": STUDY.name, "M": M, "N": N, "K": K, "dtype": str(dtype).removeprefix("torch.")}
 
 
 def measure_order(n: int, groups=(1, 2, 4, 8, 16, 32), rounds: int = 5, repeat_ms: float = 200) -> list[dict]:
@@ -147,31 +142,16 @@ def measure_order(n: int, groups=(1, 2, 4, 8, 16, 32), rounds: int = 5, repeat_m
     default = default_config(n, n, n, dtype, here.architecture)
     ways = {group: partial(fused_matmul, a, b, c, config=replace(default, GROUP_M=group)) for group in groups}
     return [
-        {
-            "study": "gemm",
-            "name": f"{OURS}, GROUP_M = {group}",
-            "GROUP_M": group,
-            "M": n,
-            "N": n,
-            "K": n,
-            "dtype": "float16",
-            "median_ms": timing.median_ms,
-            "p20_ms": timing.p20_ms,
-            "p80_ms": timing.p80_ms,
-            "runs": timing.runs,
-            "rounds": rounds,
-            "cold_l2": True,
-            "graph": False,
-        }
+        {**about(n, n, n, dtype), "name": f"{OURS}, GROUP_M = {group}", "GROUP_M": group}
+        | {**timing.record(), "rounds": rounds, "cold_l2": True, "graph": False}
         for group, timing in measure_rounds(ways, rounds=rounds, repeat_ms=repeat_ms).items()
     ]
 
 
-def table(records: list[dict]) -> str:
-    """A line a candidate: median, spread, rate, and times eager's speed where eager was measured beside it."""
+def table(rows):
+    """A row per candidate: median, spread, rate, and times eager's speed where eager was measured beside it."""
     import pandas
 
-    rows = pandas.DataFrame(records)
     square = (rows["M"] == rows["N"]) & (rows["N"] == rows["K"])
     shape = rows["M"].astype(str) + "×" + rows["N"].astype(str) + "×" + rows["K"].astype(str)
     measured = rows["M"], rows["N"], rows["K"], rows["dtype"], rows["graph"]
@@ -186,12 +166,7 @@ def table(records: list[dict]) -> str:
         "TFLOP/s": (2 * rows["M"] * rows["N"] * rows["K"] / rows["median_ms"] / 1e9).map("{:.3g}".format),
         "× eager": (eager / rows["median_ms"]).map("{:.2f}".format),
     }
-    return pandas.DataFrame(shown).to_string(index=False)
-
-
-def load(machine: str = "nvidia-h200"):
-    """The recorded measurements of one machine, as a DataFrame."""
-    return of_machine("gemm", machine, "python -m labs_helpers.gemm.study")
+    return pandas.DataFrame(shown)
 
 
 def everything(rounds: int, ladder: dict) -> list[dict]:
@@ -203,34 +178,28 @@ def everything(rounds: int, ladder: dict) -> list[dict]:
     return records + [record for n in ORDER_SIZES for record in measure_order(n, rounds=rounds)]
 
 
-def add_random_options(parser) -> None:
-    """The options of the study at random shapes."""
-    parser.add_argument("--random", type=count, metavar="N", help="N random shapes instead (see random_study.py)")
-    parser.add_argument("--seed", type=int, default=7, help="of the random shapes; default: %(default)s")
-    parser.add_argument("--autotuned", type=int, default=20, help="of these, with max-autotune; default: %(default)s")
-    parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no other random shape after so long")
-
-
 def main(arguments=None, ladder: dict | None = None) -> None:
     """ladder: more candidates on a GPU, name → function of (a, b, c)."""
-    parser = make_parser(__doc__, "gemm", limit=12 * program.HOUR)
+    from labs_helpers.gemm.random_study import RANDOM  # which takes these candidates
+
+    parser = STUDY.parser(__doc__, limit=12 * program.HOUR)
     parser.add_argument("--sizes", type=int, nargs="+", help="only these n×n×n; default on a GPU: the whole study")
     parser.add_argument("--dtype", choices=("float16", "bfloat16", "float32"), help="default: this machine's")
     parser.add_argument("--rounds", type=int, default=5, help="turns in which all are timed; default: %(default)s")
-    add_random_options(parser)
+    RANDOM.add_options(parser)
+    parser.add_argument("--autotuned", type=int, default=20, help="of these, with max-autotune; default: %(default)s")
     given = parser.parse_args(arguments)
     on_gpu = this_machine().device == "cuda"
+    dtype = getattr(torch, given.dtype) if given.dtype else this_machine().dtype
     if given.random:
-        from labs_helpers.gemm.random_report import main as study_at_random
-
-        study_at_random(given, getattr(torch, given.dtype) if given.dtype else this_machine().dtype)
+        how = {"autotuned": given.autotuned, "seconds": given.seconds}
+        RANDOM.report(RANDOM.run(given.random, given.seed, dtype, given.out, **how))
         return
     if on_gpu and not given.sizes:
         records = everything(given.rounds, ladder or {})
     else:
-        dtype = getattr(torch, given.dtype) if given.dtype else None
         records = measure(given.sizes or (256, 512, 1024), dtype, given.rounds, extra=ladder if on_gpu else None)
-    keep("gemm", records, given.out, show=table)
+    STUDY.keep(records, given.out, table=table)
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from labs_helpers.grading.class_run import Grading, grade_all
 from labs_helpers.grading.cluster import NoEngines
+from labs_helpers.grading.course_answers import CourseAnswerFails, course_answers
 from labs_helpers.grading.jails import kinds
 from labs_helpers.grading.jails.bubblewrap import LIMITS
 from labs_helpers.grading.options import options
@@ -30,7 +31,6 @@ from labs_helpers.grading.results.gradebook import ERROR, MISSING, STATUSES, UNK
 from labs_helpers.grading.results.plain_text import plain
 from labs_helpers.grading.results.publish import write_results
 from labs_helpers.grading.verdict import verdicts
-from labs_helpers.grading.yardstick import NoYardstick, yardsticks
 from labs_helpers.labs import Lab, lab
 
 MOST_LATE = 0.8  # of a class, beyond which the files' times are doubted
@@ -65,12 +65,12 @@ def main(arguments: list[str] | None = None) -> int:
     limits = replace(LIMITS, seconds=given.seconds, memory=given.memory)
     print("checking the course's own answers on this machine…", file=sys.stderr, flush=True)
     try:
-        measure = yardsticks(graded, seed, limits, partial(verdicts, run_in=jail.run))
+        measure = course_answers(graded, seed, limits, partial(verdicts, run_in=jail.run))
         grading = Grading(graded, measure, seed, limits, jail)
         records = grade_all(
             grading, handed_in, out, given.jobs, profile=given.profile, again=given.regrade, only=given.only
         )
-    except (NoYardstick, NoEngines) as error:
+    except (CourseAnswerFails, NoEngines) as error:
         print(f"not everybody is graded: {error}", file=sys.stderr)
         return 1
     records = [_in_time(record, handed_in[record.student], given.due) for record in records]

@@ -23,7 +23,7 @@ from labs_helpers.grading.reading.lab_imports import imports_of, used_by
 from labs_helpers.grading.reading.notebook_file import Unreadable, read_cells
 from labs_helpers.grading.reading.own_cells import whole
 from labs_helpers.grading.reading.submission import Answer, read_submission
-from labs_helpers.grading.trust.plain_answer import beyond
+from labs_helpers.grading.trust.plain_answer import not_in_vocabulary
 from labs_helpers.grading.trust.vocabulary import vocabulary
 from labs_helpers.labs import ROOT, Lab, lab
 from labs_helpers.measure.machine import prepare_triton
@@ -146,7 +146,7 @@ def _looked_at(chosen: Lab, answer: Answer) -> str:
     if exercises[at].withheld or exercises[at].reference is None:
         return ""
     words = vocabulary(cell_of(exercises[at].reference), [one.trial.__name__ for one in exercises[:at]])
-    return next(iter(beyond(answer.source, words, answer.before)), "")
+    return next(iter(not_in_vocabulary(answer.source, words, answer.before)), "")
 
 
 def _row(chosen: Lab, answer: Answer, imports: list[str]) -> Row:

@@ -13,6 +13,7 @@ from pathlib import Path
 from time import monotonic
 
 from labs_helpers.grading import cluster
+from labs_helpers.grading.course_answers import CourseAnswer
 from labs_helpers.grading.jails.bubblewrap import LIMITS, Limits
 from labs_helpers.grading.jails.kinds import BUBBLEWRAP, Jail
 from labs_helpers.grading.marks import marks
@@ -23,7 +24,6 @@ from labs_helpers.grading.results import gradebook
 from labs_helpers.grading.results.gradebook import ERROR, GRADED, UNREADABLE, WAITING, Record
 from labs_helpers.grading.results.plain_text import plain
 from labs_helpers.grading.verdict import verdicts
-from labs_helpers.grading.yardstick import Yardstick
 from labs_helpers.labs import Lab
 
 NO_JAIL = "graded without a jail"
@@ -34,7 +34,7 @@ class Grading:
     """What all students are graded by. seed: of the hidden inputs."""
 
     lab: Lab
-    yardsticks: Mapping[str, Yardstick]
+    course_answers: Mapping[str, CourseAnswer]
     seed: int
     limits: Limits = LIMITS
     jail: Jail = BUBBLEWRAP
@@ -90,7 +90,7 @@ def grade(grading: Grading, one: HandedIn, over: Over = bool) -> Record:
         return replace(record, status=UNREADABLE, reason=f"no notebook (.ipynb) was handed in, but {one.instead}")
     judge = partial(verdicts, over=over, run_in=grading.jail.run)
     try:
-        found = marks(one.path, grading.lab, grading.yardsticks, grading.seed, grading.limits, judge)
+        found = marks(one.path, grading.lab, grading.course_answers, grading.seed, grading.limits, judge)
     except Unreadable as error:
         return replace(record, status=UNREADABLE, reason=str(error))
     except Exception as error:

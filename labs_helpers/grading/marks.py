@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from labs_helpers.grading.cases import partial_points
+from labs_helpers.grading.course_answers import CourseAnswer, own_answers
 from labs_helpers.grading.hidden_values import hidden_values
 from labs_helpers.grading.jails.bubblewrap import LIMITS, Limits
 from labs_helpers.grading.jails.memory import MEMORY
@@ -15,10 +16,9 @@ from labs_helpers.grading.reading.lab_imports import imports_of
 from labs_helpers.grading.reading.notebook_file import read_cells
 from labs_helpers.grading.reading.own_cells import whole
 from labs_helpers.grading.reading.submission import Answer, read_submission
-from labs_helpers.grading.trust.plain_answer import beyond
+from labs_helpers.grading.trust.plain_answer import not_in_vocabulary
 from labs_helpers.grading.trust.vocabulary import Vocabulary, vocabulary
 from labs_helpers.grading.verdict import CRASHED, FAILED, RIGHT, TIMEOUT, WRONG, Verdict, verdicts
-from labs_helpers.grading.yardstick import Yardstick, own_answers
 from labs_helpers.labs import LABS, Lab
 
 OPEN, REVIEW = "not attempted", "review"
@@ -44,17 +44,17 @@ class Mark:
 def marks(
     path: Path,
     lab: Lab,
-    yardsticks: Mapping[str, Yardstick],
+    course_answers: Mapping[str, CourseAnswer],
     seed: int,
     limits: Limits = LIMITS,
     judge: Callable[..., list[Verdict]] = verdicts,
 ) -> list[Mark]:
-    """A Mark per exercise of the lab. seed: of the hidden inputs, as of the yardsticks. notebook_file.Unreadable where
-    the file is no notebook."""
+    """A Mark per exercise of the lab. seed: of the hidden inputs, the same as for the course's answers.
+    notebook_file.Unreadable where the file is no notebook."""
     imports = imports_of(read_cells(lab.path))
     answers = whole(read_submission(path, lab))
     tried = [answer for answer in answers if answer.attempted and not answer.problem]
-    strange = {one.shipped.id: beyond(one.source, words_of(one.shipped.id), one.before) for one in tried}
+    strange = {one.shipped.id: not_in_vocabulary(one.source, words_of(one.shipped.id), one.before) for one in tried}
     plain = [answer for answer in tried if not strange[answer.shipped.id]]
     found: dict[str, Verdict] = {}
     for together in ([plain] if plain else []) + [[answer] for answer in tried if strange[answer.shipped.id]]:
@@ -63,14 +63,14 @@ def marks(
     asked = [
         answer
         for answer in tried
-        if (one := answer.shipped.id) in yardsticks
+        if (one := answer.shipped.id) in course_answers
         and (found[one].status == RIGHT or (found[one].status == WRONG and found[one].lines and not strange[one]))
     ]
     odd = {one for one, why in strange.items() if why}
     for one, told_of_values in hidden_values(asked, own_answers(lab), imports, limits, seed, judge, odd).items():
         found[one] = _with_values(found[one], told_of_values)
     return [
-        _mark(one, found.get(one.shipped.id), strange.get(one.shipped.id, []), yardsticks.get(one.shipped.id))
+        _mark(one, found.get(one.shipped.id), strange.get(one.shipped.id, []), course_answers.get(one.shipped.id))
         for one in answers
     ]
 
@@ -84,7 +84,7 @@ def _with_values(found: Verdict, told: Verdict) -> Verdict:
     return replace(found, values=told.values, raised=told.raised)
 
 
-def _mark(answer: Answer, found: Verdict | None, strange: list[str], yardstick: Yardstick | None) -> Mark:
+def _mark(answer: Answer, found: Verdict | None, strange: list[str], course_answer: CourseAnswer | None) -> Mark:
     one = answer.shipped
     blank = Mark(one.id, 0, one.points, OPEN, "not attempted", answer.flags, source=_text(answer))
     if answer.problem:
@@ -92,7 +92,7 @@ def _mark(answer: Answer, found: Verdict | None, strange: list[str], yardstick: 
     if found is None:
         return blank
     told = replace(blank, status=found.status, reason=found.message, cases=found.lines)
-    known = yardstick.cases if yardstick else ()
+    known = course_answer.cases if course_answer else ()
     if strange and found.status != RIGHT:  # the answer could have written it, and the course's own answers into it
         said = f"what its check said is not shown, because {strange[0]}; `make check` says it at home"
         found = replace(found, message=said)
@@ -102,8 +102,8 @@ def _mark(answer: Answer, found: Verdict | None, strange: list[str], yardstick: 
     if found.status in (TIMEOUT, CRASHED, MEMORY):
         return _flagged(told, found.status)
     if found.status != RIGHT:
-        return _partly(told, found, strange, yardstick)
-    if yardstick and (other := yardstick.why_other(found)):
+        return _partly(told, found, strange, course_answer)
+    if course_answer and (other := course_answer.why_other(found)):
         what = "right in the cases of its check, and not for inputs that it does not show"
         what += f": {other}" if found.raised or not strange else ""  # its values could be made to tell the inputs
         return replace(_flagged(told, HIDDEN), status=WRONG, reason=what)
@@ -120,18 +120,18 @@ def _flagged(mark: Mark, flag: str) -> Mark:
     return replace(mark, flags=(*mark.flags, flag))
 
 
-def _partly(mark: Mark, found: Verdict, strange: list[str], yardstick: Yardstick | None) -> Mark:
+def _partly(mark: Mark, found: Verdict, strange: list[str], course_answer: CourseAnswer | None) -> Mark:
     """With the points of the cases that were right before the one that is not; an answer that could have said so itself
     has none of them, nor one that is right for those cases alone."""
-    if not mark.cases or not yardstick:
+    if not mark.cases or not course_answer:
         return mark
     if strange:
         return _flagged(mark, UNVERIFIED)
-    if not yardstick.partly_right(found):
-        cases = f"{len(mark.cases)} of {len(yardstick.cases)} cases"
+    if not course_answer.partly_right(found):
+        cases = f"{len(mark.cases)} of {len(course_answer.cases)} cases"
         what = f"right in {cases} of its check, and for no input that it does not show"
         return replace(_flagged(mark, HIDDEN), reason=what)
-    return replace(mark, points=partial_points(mark.most, len(mark.cases), len(yardstick.cases)))
+    return replace(mark, points=partial_points(mark.most, len(mark.cases), len(course_answer.cases)))
 
 
 @cache

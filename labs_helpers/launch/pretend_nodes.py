@@ -66,8 +66,19 @@ class Link:
     rate: float
     seconds: dict[int, float]
 
+    @property
+    def name(self) -> str:
+        """What records call the link: '0.953 Gb/s'."""
+        return f"{8e-9 * self.rate:.3g} Gb/s"
+
     def __str__(self) -> str:
-        return f"{8e-9 * self.rate:.3g} Gb/s, α {1e6 * self.alpha:.3g} µs"
+        return f"{self.name}, α {1e6 * self.alpha:.3g} µs"
+
+    def record(self) -> dict[str, Any]:
+        """Return what a study records of the link: its costs, and the ping-pong that they are from."""
+        points = {"sizes": list(self.seconds), "medians_us": [1e6 * s for s in self.seconds.values()]}
+        costs = {"alpha_us": 1e6 * self.alpha, "beta_ns": 1e9 * self.beta, "rate_Gbps": 8e-9 * self.rate}
+        return {"kind": "link", "bytes": max(self.seconds), **costs, **points}
 
 
 class PretendedNodes:

@@ -223,3 +223,12 @@ def _nvidia_driver() -> str | None:
     except (OSError, subprocess.SubprocessError):
         return None
     return next(iter(answer.stdout.split()), None)
+
+
+def cores_label() -> str:
+    """Return '16-core CPU', by the cores that this process may use: the label of measurements that use a CPU alone.
+
+    A rank that is bound to a core would say 1, so the process that starts the ranks asks.
+    """
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return f"{cores}-core CPU"

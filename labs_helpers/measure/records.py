@@ -7,9 +7,10 @@ Both are drawn side by side and never joined, even where the reader's machine ha
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from labs_helpers.measure import results
 
@@ -71,6 +72,28 @@ def yours(study: str) -> dict[str, pandas.DataFrame]:
         if len(frame):
             found[f"{_machine(path)}-{results.slug(YOURS)}"] = frame
     return found
+
+
+def frame(found: list[dict[str, Any]]) -> pandas.DataFrame:
+    """Make of a study's records the DataFrame that loading them would give."""
+    import pandas
+
+    return pandas.json_normalize(found, max_level=1)
+
+
+def select(rows: pandas.DataFrame, kind: str, case: Sequence[str], **wanted: Any) -> pandas.DataFrame:
+    """Return the last record of each case of a kind, in the order in which they were measured.
+
+    case: the columns that tell one case from another, as far as the records have them. wanted: column → value. Raises
+    ValueError, 'no records of the kind …', where there is none.
+    """
+    found = rows[rows["kind"] == kind] if "kind" in rows else rows[:0]
+    for column, value in wanted.items():
+        found = found[found[column] == value] if column in found else found[:0]
+    if found.empty:
+        asked = ", ".join(f"{column} {value}" for column, value in wanted.items())
+        raise ValueError(f"no records of the kind {kind!r}{' with ' * bool(wanted)}{asked}")
+    return found.drop_duplicates([name for name in case if name in found], keep="last")
 
 
 def _files(study: str, folder: Path) -> list[Path]:

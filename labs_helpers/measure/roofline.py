@@ -35,27 +35,6 @@ class Work:
         return self.flops / self.bytes
 
 
-def matmul_work(M: int, N: int, K: int, itemsize: int, name: str = "matmul") -> Work:
-    """(M, K) times (K, N), each operand read once and the product written once; a multiply-add is 2 FLOP.
-
-    itemsize: bytes an element, in and out.
-    """
-    return Work(name, 2 * M * N * K, (M * K + K * N + M * N) * itemsize)
-
-
-def elementwise_work(
-    elements: int,
-    itemsize: int,
-    *,
-    reads: int = 1,
-    writes: int = 1,
-    flops: float = 1,
-    name: str = "elementwise",
-) -> Work:
-    """`reads` tensors in and `writes` out, of `elements` each, and `flops` operations an element."""
-    return Work(name, flops * elements, (reads + writes) * elements * itemsize)
-
-
 def attainable(intensity: float, roofs: Roofs) -> float:
     """The most FLOP/s that an intensity (FLOP per byte) allows under both roofs."""
     if not intensity >= 0:
@@ -66,8 +45,3 @@ def attainable(intensity: float, roofs: Roofs) -> float:
 def bound(work: Work, roofs: Roofs) -> str:
     """'memory' or 'compute', whichever takes longer; on the ridge itself, 'compute'."""
     return "memory" if work.flops / roofs.flops < work.bytes / roofs.bandwidth else "compute"
-
-
-def predicted_ms(work: Work, roofs: Roofs) -> float:
-    """The least time in milliseconds, where moving and computing overlap entirely."""
-    return max(work.flops / roofs.flops, work.bytes / roofs.bandwidth) * 1e3

@@ -1,112 +1,137 @@
-"""What the commands that measure share: the options they begin with, and how they keep their records."""
+"""A study: measurements that one command makes, that are kept in one file per machine, and loaded again."""
 
-import argparse
-from collections.abc import Callable, Mapping
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from labs_helpers.labs import LABS
 from labs_helpers.launch.program import HOUR, Parser
-from labs_helpers.measure import results
+from labs_helpers.measure import records, results
 from labs_helpers.measure.machine import this_machine
+from labs_helpers.measure.options import add_out, names_folder
 from labs_helpers.measure.provenance import provenance
-from labs_helpers.measure.records import YOURS
+
+if TYPE_CHECKING:
+    import pandas
+
+Record = dict[str, Any]
+Table = Callable[["pandas.DataFrame"], "pandas.DataFrame"]
+_explained: set[Path] = set()  # a command that appends part by part says once what becomes of the records
 
 
-def make_parser(doc: str, study: str, limit: float = 2 * HOUR) -> Parser:
-    """A parser that describes the command by the first line of its module's docstring, and knows --out, --record and
-    --limit."""
-    parser = Parser(description=doc.splitlines()[0], limit=limit)
-    add_out(parser, f"{study}.MACHINE.jsonl")
-    return parser
+@dataclass(frozen=True)
+class Study:
+    """A study by name. Its records are in files called NAME.MACHINE.jsonl.
 
-
-def add_out(parser: argparse.ArgumentParser, name: str, kind: Callable[[str], Path] | None = None) -> None:
-    """Add --out and --record, of which a command line may have one. Both set `out`; None means the reader's records.
-
-    name: of what is written in a folder, for the help. kind: the type of --out; by default `file_or_folder`.
+    command: makes them; an error names it. machine: the recorded one that `load` takes by default.
     """
-    group = parser.add_mutually_exclusive_group()
-    told = "write" if kind else "append to this JSON Lines file, or"
-    group.add_argument(
-        "--out",
-        type=kind or file_or_folder,
-        metavar="FOLDER" if kind else "FILE_OR_FOLDER",
-        help=f"{told} to {name} in this folder; default: build/records/{name}",
-    )
-    group.add_argument(
-        "--record", dest="out", nargs=0, action=_Record, help=f"for maintainers: to results/{name}, which git tracks"
-    )
+
+    name: str
+    command: str = ""
+    machine: str = "nvidia-h200"
+
+    def load(self, machine: str = "") -> pandas.DataFrame:
+        """Load the records of one machine, by its label or the part of its file's name between the dots.
+
+        It means the recorded machine, or the reader's where none of that name is recorded; see `records.find`. Raises
+        FileNotFoundError, which names the command that makes the records.
+        """
+        return records.of_machine(self.name, machine or self.machine, self.command)
+
+    def recorded(self) -> dict[str, pandas.DataFrame]:
+        """Load the records of every machine that came with the course, by the machine as its file is named for it."""
+        return records.recorded(self.name)
+
+    def parser(self, doc: str | None, limit: float = 2 * HOUR) -> Parser:
+        """Make a parser that knows --out, --record and --limit, and describes the command by its docstring's first
+        line."""
+        parser = Parser(description=(doc or "").split("\n")[0], limit=limit)
+        add_out(parser, f"{self.name}.MACHINE.jsonl")
+        return parser
+
+    def path(self, out: Path | None = None, machine: str | None = None) -> Path:
+        """Return the file that records go to.
+
+        out: a file, or a folder, where the file is named for the study and for `machine`, by default this one; see
+        `names_folder`. None means the folder of the reader's records, which the labs draw beside the recorded machines.
+        """
+        folder = out or results.own_dir()
+        return results.path_for(self.name, machine, folder) if names_folder(folder) or out is None else out
+
+    def keep(
+        self,
+        found: list[Record],
+        out: Path | None = None,
+        *,
+        machine: str | None = None,
+        on: Mapping[str, Any] | None = None,
+        table: Table | None = None,
+    ) -> None:
+        """Append records with where they were measured, print them as a table, and say where they went.
+
+        machine: the label of the machine, for file and records, by default this one's. on: what is known better than
+        `provenance()` knows it; a record that knows better still has its own 'on'. table: of the records as a
+        DataFrame, what is printed.
+        """
+        path = self.path(out, machine)
+        where = provenance() | ({"machine": machine} if machine else {}) | dict(on or {})
+        results.append(path, [record | {"on": where | record.get("on", {})} for record in found])
+        if table:
+            print(f"\n{as_text(table(records.frame(found)))}\n")
+        print(kept(len(found), path, where["machine"]), flush=True)
+
+    def go_on(
+        self,
+        items: Iterable[tuple[tuple, Any]],
+        keys: Sequence[str],
+        measure: Callable[[Any], list[Record]],
+        out: Path | None = None,
+        *,
+        same: Mapping[str, Any],
+        here: Sequence[str] = (),
+        seconds: float = float("inf"),
+    ) -> list[Record]:
+        """Measure what the file does not hold yet, item by item, and append it at once; return the new records.
+
+        items: (values of the columns `keys`, by which records know their item, and what `measure` takes). same: column
+        → value that a record needs to count as measured; here: what of its provenance has to be this run's. seconds:
+        begin no other item after so long.
+        """
+        path, on = self.path(out), provenance()
+        known = _measured(path, keys, dict(same) | {f"on.{name}": on[name] for name in here})
+        began, new = time.monotonic(), list[Record]()
+        for values, item in items:
+            if values in known:
+                continue
+            if (started := time.monotonic()) - began > seconds:
+                print(f"{seconds:.0f} s are over before {item}; the same command goes on there")
+                break
+            about = dict(zip(keys, values, strict=True)) | dict(same)
+            found = [record | about | {"on": on} for record in measure(item)]
+            results.append(path, found)
+            new += found
+            print(f"{item}: {len(found)} records, {time.monotonic() - started:.1f} s", flush=True)
+        print(kept(len(new), path), flush=True)
+        return new
 
 
-class _Record(argparse.Action):
-    def __call__(self, parser: argparse.ArgumentParser, given: argparse.Namespace, *_: Any) -> None:
-        folder = results.results_dir()
-        if not folder.is_dir() or folder.name == "recorded":
-            parser.error(f"--record: {folder} is not the results/ of a checkout; name a folder with --out")
-        given.out = folder
+def _measured(path: Path, keys: Sequence[str], wanted: Mapping[str, Any]) -> set[tuple]:
+    """The values of `keys` of the records in a file that have all of `wanted`."""
+    if not path.is_file():
+        return set()
+    rows = results.load(path)
+    for column, value in wanted.items():
+        rows = rows[rows[column].isna() if value is None else rows[column] == value]
+    return set(zip(*(rows[key] for key in keys), strict=True))
 
 
-def file_or_folder(text: str) -> Path:
-    """The type of an option: a folder or a file, see `names_folder`, that can be written to."""
-    return folder_to_write(text) if names_folder(Path(text)) else file_to_write(text)
-
-
-def names_folder(path: Path) -> bool:
-    """True for a folder, and for a name without an ending where nothing exists yet."""
-    return path.is_dir() or not (path.exists() or path.suffix)
-
-
-def folder_to_write(text: str) -> Path:
-    """The type of an option: a folder that can be written to, or be made."""
-    path = Path(text)
-    nearest = next(folder for folder in (path.absolute(), *path.absolute().parents) if folder.exists())
-    if not nearest.is_dir():
-        raise argparse.ArgumentTypeError(f"{text} cannot be a folder: {nearest} is a file")
-    _check_writable(path)
-    return path
-
-
-def file_to_write(text: str) -> Path:
-    """The type of an option: a file that can be written to, so that nothing is measured in vain."""
-    path = Path(text)
-    if path.is_dir() or not path.absolute().parent.is_dir():
-        what = "is a folder" if path.is_dir() else "is in a folder that does not exist"
-        raise argparse.ArgumentTypeError(f"{text} {what}; name a file")
-    _check_writable(path)
-    return path
-
-
-def _check_writable(path: Path) -> None:
-    try:
-        results.try_to_write(path)
-    except OSError as error:
-        told = f"{path} cannot be written to ({error.strerror}); name another place"
-        raise argparse.ArgumentTypeError(told) from None
-
-
-def positive(text: str) -> float:
-    """The type of an option: a number above 0."""
-    if not (number := float(text)) > 0:
-        raise argparse.ArgumentTypeError(f"{text} is not positive")
-    return number
-
-
-def count(text: str) -> int:
-    """The type of an option: a whole number from 1."""
-    if (number := int(text)) < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not a number from 1 up")
-    return number
-
-
-def destination(study: str, out: Path | None = None, machine: str | None = None) -> Path:
-    """The file that records go to.
-
-    out: a file, or a folder, where the file is named for the study and for `machine`, by default this one; see
-    `names_folder`. None means the folder of the reader's records, which the labs draw beside the recorded machines.
-    """
-    folder = out or results.own_dir()
-    return results.path_for(study, machine, folder) if names_folder(folder) or out is None else out
+def as_text(table: pandas.DataFrame) -> str:
+    """A table as a command prints it: a line per row, numbers to four digits, a dash where there is none."""
+    return str(table.to_string(index=False, na_rep="–", float_format="{:.4g}".format))
 
 
 def kept(number: int, path: Path, machine: str | None = None) -> str:
@@ -121,29 +146,4 @@ def kept(number: int, path: Path, machine: str | None = None) -> str:
     topic, machine = path.name.split(".")[0].replace("-", "_"), machine or this_machine().label
     numbers = [lab.number for lab in LABS if topic.startswith(lab.topic)]
     labs = f"lab{'s' * (len(numbers) > 1)} {' and '.join(numbers)}"
-    return f"{said}\nThe figures of {labs} that draw this study show them too, as '{machine}{YOURS}'."
-
-
-_explained: set[Path] = set()  # a command that appends part by part says once what becomes of the records
-
-
-def keep(
-    study: str,
-    records: list[dict],
-    out: Path | None = None,
-    *,
-    machine: str | None = None,
-    on: Mapping | None = None,
-    show: Callable[[list[dict]], str] | None = None,
-) -> None:
-    """Append records with where they were measured, print what `show` makes of them, and say where they went.
-
-    out, machine: see `destination`. on: what is known better than `provenance()` knows it; a record that knows better
-    still has its own 'on'.
-    """
-    path = destination(study, out, machine)
-    where = provenance() | dict(on or {})
-    results.append(path, [record | {"on": where | record.get("on", {})} for record in records])
-    if show:
-        print(f"\n{show(records)}\n")
-    print(kept(len(records), path, where["machine"]), flush=True)
+    return f"{said}\nThe figures of {labs} that draw this study show them too, as '{machine}{records.YOURS}'."

@@ -8,11 +8,13 @@ import functools
 import math
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
 from labs_helpers.measure.progress import progress
 
+Name = TypeVar("Name")
 STEADY = 0.2  # the largest spread of times that are worth comparing
 
 
@@ -36,6 +38,13 @@ class Timing:
 
         p20, median, p80 = (float(q) for q in numpy.quantile(samples_ms, (0.2, 0.5, 0.8)))
         return cls(median, p20, p80, len(samples_ms))
+
+    def record(self, name: str = "") -> dict[str, float | int]:
+        """Return its fields in a record: 'median_ms', 'p20_ms', 'p80_ms' and 'runs', or of a named time such as "step"
+        'step_ms', 'step_p20_ms', 'step_p80_ms' and 'runs'."""
+        part = f"{name}_" if name else ""
+        median = {f"{name or 'median'}_ms": self.median_ms}
+        return median | {f"{part}p20_ms": self.p20_ms, f"{part}p80_ms": self.p80_ms, "runs": self.runs}
 
     @property
     def spread(self) -> float:
@@ -84,7 +93,7 @@ def measure_rounds(
 ) -> dict[str, Timing]:
     """Time baselines against each other, round by round, so that a drift of the machine hits all alike.
 
-    Each round measures every function once, in the order given. `repeat_ms` and `min_runs` are a
+    Each round measures every function once, and each begins with another; see `turns`. `repeat_ms` and `min_runs` are a
     function's share over all rounds, `warmup_ms` is spent again in each round, since the baselines have
     cooled the caches. What spreads by more than STEADY is tried a second time, and the calmer try counts; in a
     notebook a line says which still spread. Raises as `measure` does.
@@ -95,10 +104,9 @@ def measure_rounds(
 
     def tried(names: list[str], told: str = "") -> dict[str, Timing]:
         samples: dict[str, list[float]] = {name: [] for name in names}
-        for i in range(rounds):
-            for name in names:
-                say(f"timing {name}, round {i + 1} of {rounds}{told} …")
-                samples[name] += _samples(name, functions[name], warmup_ms, repeat_ms / rounds, runs, device, graph)
+        for i, name in turns(names, rounds):
+            say(f"timing {name}, round {i + 1} of {rounds}{told} …")
+            samples[name] += _samples(name, functions[name], warmup_ms, repeat_ms / rounds, runs, device, graph)
         return {name: Timing.of(times) for name, times in samples.items()}
 
     with progress() as say:
@@ -111,6 +119,16 @@ def measure_rounds(
     if "IPython" in sys.modules and sys.modules["IPython"].get_ipython() is not None and (said := unsteady(kept)):
         print(said)
     return kept
+
+
+def turns(names: Iterable[Name], rounds: int) -> Iterator[tuple[int, Name]]:
+    """Yield (round, name), every name once per round. Each round begins with the name behind the last one's first, so
+    that none is always the first, or always after a pause."""
+    order = list(names)
+    for number in range(rounds if order else 0):
+        first = number % len(order)
+        for name in order[first:] + order[:first]:
+            yield number, name
 
 
 def unsteady(timings: Mapping[str, Timing]) -> str:

@@ -62,10 +62,6 @@ class Practice:
         """Messages each rank sent, those that nobody received among them."""
         return self._by_rank((m.source, 1) for m in self.messages + self.unreceived)
 
-    @property
-    def messages_received(self) -> list[int]:
-        return self._by_rank((m.dest, 1) for m in self.messages)
-
     def _by_rank(self, amounts: Iterable[tuple[int, int]]) -> list[int]:
         totals = [0] * self.size
         for rank, amount in amounts:

@@ -15,6 +15,7 @@ from labs_helpers.communication import Communication
 from labs_helpers.communication.gradient_average import GradientAverage
 from labs_helpers.communication.silent import SilentCommunication
 from labs_helpers.communication.torch_distributed import TorchCommunication
+from labs_helpers.measure.peak_memory import peak_memory
 from labs_helpers.tensor_parallel import traffic
 from labs_helpers.tensor_parallel.dtensor import DTensorTransformer, local
 from labs_helpers.tensor_parallel.parallel_transformer import ParallelTransformer
@@ -133,12 +134,7 @@ class Contestant:
                 row.calls * row.payload for row in self._traffic() if row.group == "tp"
             )
         if self.setting.device.type == "cuda":
-            torch.cuda.synchronize()
-            before = torch.cuda.memory_allocated()
-            torch.cuda.reset_peak_memory_stats()
-            self.step()
-            torch.cuda.synchronize()
-            found["step_bytes"] = torch.cuda.max_memory_allocated() - before
+            found["step_bytes"] = peak_memory(lambda _: self.step(), self.setting.tokens)[1]
         return found
 
     def _norm(self) -> float:

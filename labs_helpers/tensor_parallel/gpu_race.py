@@ -11,37 +11,35 @@ averaged over the data-parallel ranks, and all-reduces, from which `predict.pred
 from __future__ import annotations
 
 import dataclasses
-import gc
-import os
-import sys
 from collections.abc import Callable, Iterable
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.distributed as dist
 
-from labs_helpers.collectives.study import machine_label
+from labs_helpers.communication.all_reduce_times import SIZES as ALL_REDUCES
+from labs_helpers.communication.all_reduce_times import time_all_reduces
 from labs_helpers.launch import program
 from labs_helpers.launch.leave import leave
-from labs_helpers.launch.world import add_timeout, world
-from labs_helpers.measure.machine import prepare_triton, this_machine
-from labs_helpers.measure.study import keep, make_parser
+from labs_helpers.launch.world import add_timeout
+from labs_helpers.measure.device_memory import release
+from labs_helpers.measure.machine import this_machine
+from labs_helpers.measure.race import TorchRanks, clock, collected_between, disagreements
+from labs_helpers.measure.race import race as race_on_ranks
+from labs_helpers.measure.records import frame
+from labs_helpers.measure.study import as_text
+from labs_helpers.measure.torchrun import check_ranks, on_ranks
 from labs_helpers.tensor_parallel.gpu_candidates import ALONE, OURS, THEIRS, Candidate, Contestant, Setting, candidates
-from labs_helpers.tensor_parallel.gpu_timing import (
-    ALL_REDUCES,
-    all_reduces,
-    collected_between,
-    gathered,
-    timed,
-    times,
-)
 from labs_helpers.tensor_parallel.predict import MODEL
-from labs_helpers.tensor_parallel.records import frame
+from labs_helpers.tensor_parallel.records import STUDY
 from labs_helpers.transformer import SIZES, Transformer, TransformerConfig
 from labs_helpers.transformer.attentions import ATTENTIONS
 from labs_helpers.transformer.training_step import fixed_batch
 
-STUDY = "tensor-parallel"
+if TYPE_CHECKING:
+    import pandas
+
 MANNERS = {"eager": False, "compiled": True}
 SAME = {torch.bfloat16: (0.01, 0.05), torch.float32: (1e-4, 1e-3)}  # relative, of losses and of gradients' norms
 
@@ -54,33 +52,38 @@ def race(setting: Setting, wanted: Iterable[Candidate], rounds: int) -> list[Rec
 
     A candidate that fails, or whose loss or gradients are not the first one's, has its error recorded, and no times.
     """
-    contestants: dict[Candidate, Contestant] = {}
+    ranks, contestants = TorchRanks(), dict[Candidate, Contestant]()
     records: dict[Candidate, Record] = {}
     for candidate in wanted:
         contestant, error = _try(setting, candidate)
-        if candidate.compiled and all(gathered(error)):  # some of PyTorch's versions cannot compile its blocks apart
+        if candidate.compiled and all(
+            ranks.gather(error)
+        ):  # some of PyTorch's versions cannot compile its blocks apart
             candidate = dataclasses.replace(candidate, whole=True)
             contestant, error = _try(setting, candidate)
         records[candidate] = dataclasses.asdict(candidate)
-        if errors := [said for said in gathered(error) if said]:
+        if errors := [said for said in ranks.gather(error) if said]:
             records[candidate]["error"] = errors[0]
         elif contestant is not None:
             contestants[candidate] = contestant
-            records[candidate] |= gathered(contestant.checked())[0]
+            records[candidate] |= ranks.gather(contestant.checked())[0]
     mark_disagreements([records[candidate] for candidate in contestants], SAME[setting.dtype])
     contestants = {one: contestant for one, contestant in contestants.items() if "error" not in records[one]}
-    samples: dict[Candidate, list[float]] = {candidate: [] for candidate in contestants}
     mallocs = dict.fromkeys(contestants, 0)
+
+    def sample(candidate: Candidate) -> float:
+        contestant = contestants[candidate]
+        contestant.step()  # as in training, the step before was the same model's
+        before = _device_mallocs(setting.device)
+        seconds = clock(contestant.step, setting.device, ranks)[1]
+        mallocs[candidate] += _device_mallocs(setting.device) - before
+        return seconds
+
     with collected_between() as collect:
-        for _ in range(rounds):
-            for candidate, contestant in contestants.items():
-                collect()
-                contestant.step()  # as in training, the step before was the same model's
-                before = _device_mallocs(setting.device)
-                samples[candidate].append(timed(contestant.step, setting.device))
-                mallocs[candidate] += _device_mallocs(setting.device) - before
-    for candidate, taken in samples.items():
-        records[candidate] |= times("step", taken) | {"device_mallocs": max(gathered(mallocs[candidate]))}
+        clocks = {candidate: partial(sample, candidate) for candidate in contestants}
+        found = race_on_ranks(ranks, clocks, rounds, collect)
+    for candidate, times in found.items():
+        records[candidate] |= times | {"device_mallocs": max(ranks.gather(mallocs[candidate]))}
     return list(records.values())
 
 
@@ -104,10 +107,9 @@ def mark_disagreements(records: list[Record], bounds: tuple[float, float]) -> No
     another one."""
     spoken = [record for record in records if record["library"] != ALONE]
     for name, bound in zip(("loss", "gradient_norm"), bounds, strict=True):
-        same = [record for record in spoken if name == "loss" or not record["average"]]
-        for record in same:
-            if not abs(record[name] / same[0][name] - 1) < bound:
-                record["error"] = f"{name} is {record[name]:.6g}, and {same[0][name]:.6g} in the first candidate"
+        same = {n: each[name] for n, each in enumerate(spoken) if name == "loss" or not each["average"]}
+        for number, said in disagreements(same, bound).items():
+            spoken[number]["error"] = f"{name} is {said}"
 
 
 def measure(
@@ -139,7 +141,7 @@ def measure(
         dist.broadcast(tensor, 0)
     tokens, targets = (part.to(device) for part in fixed_batch(config, batch, length, seed=0))
     same = {
-        "study": STUDY,
+        "study": STUDY.name,
         "world_size": world,
         "dtype": str(dtype).removeprefix("torch."),
         "batch": batch,
@@ -152,29 +154,23 @@ def measure(
         wanted = candidates(dp, tp, attentions, manners)
         say(f"{dp} × {tp}: {len(wanted)} candidates, {rounds} rounds")
         at(f"{dp} × {tp}")
-        _release()
+        release()
+        torch._dynamo.config.recompile_limit = 64  # several models, compiled from the same code, stay side by side
         setting = Setting(dp, tp, config, full, tokens, targets)
         layout = same | {"dp": dp, "tp": tp}
         found = [layout | {"kind": "gpu_step"} | record for record in race(setting, wanted, rounds)]
         groups = {"tp": setting.tp_group, "dp": setting.dp_group}
-        found += [layout | record for record in all_reduces(groups, dtype, device, sizes)]
+        for name, group in groups.items():  # all groups of a name at once
+            calls = time_all_reduces(group, dtype, device, sizes, together=TorchRanks())
+            found += [layout | {"group": name} | call for call in calls]
         save(found)
         records += found
     return records
 
 
-def _release() -> None:
-    """Frees what the layout before has left."""
-    torch._dynamo.reset()
-    torch._dynamo.config.recompile_limit = 64  # several models, compiled from the same code, stay there side by side
-    gc.collect()
-    if torch.cuda.is_available():
-        torch.cuda.empty_cache()
-
-
-def table(records: list[Record]) -> str:
-    """A line per candidate: median and spread in ms, and how long ours takes of the time of parallelize_module's."""
-    rows = frame([record for record in records if record["kind"] == "gpu_step"])
+def table(rows: pandas.DataFrame) -> pandas.DataFrame:
+    """A row per candidate: median and spread in ms, and how long ours takes of the time of parallelize_module's."""
+    rows = rows[rows["kind"] == "gpu_step"]
     keys = ["dp", "tp", "attention", "compiled", "sequence_parallel", "average"]
     wanted = [*keys, "library", "whole", "device_mallocs", "step_ms", "spread", "ours / theirs", "loss", "error"]
     rows = rows.reindex(columns=list(dict.fromkeys([*rows, *wanted, "step_p20_ms", "step_p80_ms"])))
@@ -185,11 +181,11 @@ def table(records: list[Record]) -> str:
         theirs.get(key, float("nan")) for key in rows[keys].itertuples(index=False)
     ]
     rows.loc[~ours, "ours / theirs"] = float("nan")
-    return str(rows[wanted].to_string(index=False, float_format="{:.4g}".format, na_rep="–"))
+    return rows[wanted]
 
 
 def main(arguments: list[str] | None = None) -> None:
-    parser = make_parser(__doc__ or "", STUDY)
+    parser = STUDY.parser(__doc__)
     parser.add_argument("--size", choices=list(SIZES), help="of the model; default: 1b, without GPUs tiny")
     parser.add_argument("--batch", type=int, help="sequences of all ranks together; default: 2 per rank")
     parser.add_argument("--length", type=int, help="tokens of a sequence; default: 2048, without GPUs 128")
@@ -198,41 +194,28 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--manners", nargs="+", choices=list(MANNERS), help="default: eager, on GPUs compiled too")
     add_timeout(parser)
     given = parser.parse_args(arguments)
-    if "RANK" not in os.environ:
-        parser.error(
-            "this is started by torchrun: torchrun --nproc-per-node 2 -m labs_helpers.tensor_parallel.gpu_race"
-        )
-    gpus = this_machine().device == "cuda"
-    rank, ranks = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-    if ranks < 2 or (gpus and ranks > torch.cuda.device_count()):
-        parser.error(
-            f"{ranks} ranks and {torch.cuda.device_count()} GPUs; a GPU per rank is needed, and two ranks or more"
-        )
+    ranks, gpus = check_ranks(parser), this_machine().device == "cuda"
+    if ranks < 2:
+        parser.error(f"{ranks} rank; two or more are needed")
     batch = given.batch or 2 * ranks
     if batch % ranks or given.rounds < 1:
         parser.error(f"--batch is {batch}, which {ranks} ranks have to divide, and --rounds {given.rounds}, at least 1")
-    device = torch.device("cuda", int(os.environ["LOCAL_RANK"])) if gpus else torch.device("cpu")
-    if gpus:
-        prepare_triton()
     config = dataclasses.replace(SIZES[given.size or ("1b" if gpus else "tiny")], tied=False)
-    machine = None if gpus else machine_label()
-    on = {"machine": machine} if machine else None
-    with world(given.timeout, given.limit, gpus) as note:
+    with on_ranks(STUDY, given) as rank:
         records = measure(
             config,
             torch.bfloat16 if gpus else torch.float32,
-            device,
+            rank.device,
             batch,
             given.length or (2048 if gpus else 128),
             given.rounds,
             given.attentions or (["sdpa", "flash"] if gpus else ["sdpa"]),
             [MANNERS[name] for name in given.manners or (MANNERS if gpus else ["eager"])],
-            say=lambda text: print(text, file=sys.stderr, flush=True) if rank == 0 else None,
-            save=lambda found: keep(STUDY, found, given.out, machine=machine, on=on) if rank == 0 else None,
-            at=note,
+            say=rank.say,
+            save=lambda found: rank.keep(found, given.out),
+            at=rank.at,
         )
-        if rank == 0:
-            print(table(records))
+        rank.show(as_text(table(frame(records))))
 
 
 if __name__ == "__main__":

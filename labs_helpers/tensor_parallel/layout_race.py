@@ -9,16 +9,15 @@ from typing import Any
 from torch import Tensor
 
 from labs_helpers.measure.peak_memory import Alive
-from labs_helpers.measure.timing import Timing
+from labs_helpers.measure.race import Timings, disagreements, in_turns, record_of, slowest, timings
 from labs_helpers.tensor_parallel import traffic
 from labs_helpers.tensor_parallel.placement import nodes_of_groups
 from labs_helpers.tensor_parallel.variants import Step, Task, Variant
 from labs_helpers.transformer.train import adamw
 
-SAME_LOSS = 1e-4  # in float32, whose sums are taken in another order in each layout
+SAME_LOSS = 2e-5  # relative, in float32, whose sums are taken in another order in each layout
 
 Record = dict[str, Any]
-Timings = dict[str, Timing]  # of a step and of its parts
 
 
 def race(task: Task, variants: Sequence[Variant], ranks_per_node: int, rounds: int) -> list[Record]:
@@ -30,35 +29,30 @@ def race(task: Task, variants: Sequence[Variant], ranks_per_node: int, rounds: i
     before it is right.
     """
     steps = [Step(task, variant, ranks_per_node) for variant in variants]
-    losses = [step.mean_loss() for step in steps]
-    for variant, loss in zip(variants, losses, strict=True):
-        if not abs(loss - losses[0]) < SAME_LOSS:
-            raise RuntimeError(f"{variant}: the loss is {loss:.6f}, but as {variants[0]} it is {losses[0]:.6f}")
+    losses = {variant: step.mean_loss() for variant, step in zip(variants, steps, strict=True)}
+    for variant, said in disagreements(losses, SAME_LOSS).items():
+        raise RuntimeError(f"{variant}: the loss is {said}")
     alone = {_shard(variant): Step(task, variant, ranks_per_node, way="silent") for variant in variants}
     for step in alone.values():
         step.run()
-    samples = [(step, list[dict[str, float]]()) for step in (*steps, *alone.values())]
-    for _ in range(rounds):
-        for step, taken in samples:
-            taken.append(step.timed())
-    mine = [{name: Timing.of([1e3 * t[name] for t in taken]) for name in taken[0]} for _, taken in samples]
-    for step, _ in samples:
+    racing = [*steps, *alone.values()]
+    taken = in_turns({number: step.timed for number, step in enumerate(racing)}, rounds)
+    mine = [timings(samples) for samples in taken.values()]
+    for step in racing:
         step.free()
     gathered: list[list[Timings]] | None = task.comm.gather(mine)
     if gathered is None:
         return []
     by_step = list(zip(*gathered, strict=True))
-    compute = {shard: _slowest(by_rank) for shard, by_rank in zip(alone, by_step[len(steps) :], strict=True)}
+    compute = {shard: slowest(by_rank) for shard, by_rank in zip(alone, by_step[len(steps) :], strict=True)}
     records = []
-    for variant, loss, by_rank in zip(variants, losses, by_step, strict=False):
+    for (variant, loss), by_rank in zip(losses.items(), by_step, strict=False):
         nodes = nodes_of_groups(variant.dp, variant.tp, variant.placement, ranks_per_node)
-        slowest = _slowest(by_rank)
         records.append(
             {"kind": "step", **asdict(variant), "tp_nodes": nodes["tp"], "dp_nodes": nodes["dp"]}
             | {"loss": loss, "rounds": rounds, "alone_ms": compute[_shard(variant)]["step"].median_ms}
-            | {f"{name}_ms": timing.median_ms for name, timing in slowest.items()}
-            | {"step_p20_ms": slowest["step"].p20_ms, "step_p80_ms": slowest["step"].p80_ms}
-            | {f"{name}_ms_by_rank": [timings[name].median_ms for timings in by_rank] for name in slowest}
+            | {name: value for name, value in record_of(slowest(by_rank)).items() if name != "runs"}
+            | {f"{name}_ms_by_rank": [of_rank[name].median_ms for of_rank in by_rank] for name in by_rank[0]}
         )
     return records
 
@@ -66,10 +60,6 @@ def race(task: Task, variants: Sequence[Variant], ranks_per_node: int, rounds: i
 def _shard(variant: Variant) -> tuple[Any, ...]:
     """What the compute of a rank depends on."""
     return variant.tp, variant.scheme, variant.sequence_parallel
-
-
-def _slowest(by_rank: Sequence[Timings]) -> Timings:
-    return max(by_rank, key=lambda timings: timings["step"].median_ms)
 
 
 def count(task: Task, variants: Sequence[Variant], ranks_per_node: int) -> list[Record]:

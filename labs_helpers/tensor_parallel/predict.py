@@ -20,7 +20,7 @@ from labs_helpers.collectives.cost_model import Costs, Terms, fit
 from labs_helpers.collectives.cost_model import terms as terms_of
 from labs_helpers.collectives.nodes_study import FLAT, costs_between
 from labs_helpers.collectives.nodes_study import terms as allreduce_terms
-from labs_helpers.collectives.racing.records import costs_of
+from labs_helpers.collectives.race.records import costs_of
 from labs_helpers.tensor_parallel.traffic import step_traffic
 from labs_helpers.transformer import TransformerConfig
 

@@ -7,14 +7,12 @@ from typing import Any
 
 import pandas
 
+from labs_helpers.measure import records
+from labs_helpers.measure.study import Study
 from labs_helpers.tensor_parallel.variants import Variant
 
+STUDY = Study("tensor-parallel", "python -m labs_helpers.tensor_parallel.study", "4-core CPU")
 VARIANT = {"dp": int, "tp": int, "placement": str, "scheme": str, "sequence_parallel": bool, "overlap": bool}
-
-
-def frame(records: list[dict[str, Any]]) -> pandas.DataFrame:
-    """Records as `study.load` gives them."""
-    return pandas.json_normalize(records, max_level=1)
 
 
 def variant_of(row: Mapping[str, Any]) -> Variant:
@@ -34,11 +32,4 @@ def links(rows: pandas.DataFrame) -> list[str]:
 def select(rows: pandas.DataFrame, kind: str, **wanted: Any) -> pandas.DataFrame:
     """The last record of each variant, length and link, of the kind "step" or "count", where the columns have the
     values `wanted`; in the order in which they were measured. ValueError: there is none."""
-    found = rows[rows["kind"] == kind] if "kind" in rows else rows[:0]
-    found = found if found.empty else found.astype(VARIANT)
-    for column, value in wanted.items():
-        found = found[found[column] == value] if column in found else found[:0]
-    if found.empty:
-        asked = ", ".join(f"{column} {value}" for column, value in wanted.items())
-        raise ValueError(f"no records of the kind {kind!r}{' with ' * bool(wanted)}{asked}")
-    return found.drop_duplicates(["link", "length", *VARIANT], keep="last")
+    return records.select(rows, kind, ["link", "length", *VARIANT], **wanted).astype(VARIANT)

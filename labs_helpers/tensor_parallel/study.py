@@ -18,19 +18,19 @@ from typing import TYPE_CHECKING, Any
 
 from labs_helpers.launch import program
 from labs_helpers.launch.flavour import BACKGROUND_SUMS
-from labs_helpers.launch.pretend_nodes import Link, can_pretend, pretend_nodes
-from labs_helpers.measure.records import of_machine
-from labs_helpers.measure.study import keep, make_parser
+from labs_helpers.launch.pretend_nodes import can_pretend, pretend_nodes
+from labs_helpers.measure.machine import cores_label
+from labs_helpers.measure.records import frame
 from labs_helpers.tensor_parallel.layout_race import Record, count, race
 from labs_helpers.tensor_parallel.predict import MODEL, predict
-from labs_helpers.tensor_parallel.records import frame, variant_of
+from labs_helpers.tensor_parallel.records import STUDY, variant_of
 from labs_helpers.tensor_parallel.variants import Task, Variant
 from labs_helpers.transformer import TransformerConfig
 
 if TYPE_CHECKING:
     import pandas
 
-STUDY = "tensor-parallel"
+load = STUDY.load
 NODES, RANKS_PER_NODE = 2, 4
 RATES = ("1gbit", None)
 SHARED_MEMORY = "shared memory"
@@ -76,9 +76,9 @@ def measure(
         library, costs, steps = pretended.run_on_ranks(
             _on_ranks, per_node, here, per_node, rounds, config, shared, timeout=timeout, env=BACKGROUND_SUMS
         )[0]
-    name = f"{8e-9 * link.rate:.3g} Gb/s" if link else SHARED_MEMORY
-    same = {"study": STUDY, "link": name, "asked": rate, "nodes": nodes, "ranks_per_node": per_node}
-    records = [same | record for record in costs + steps] + [same | _link_record(link) for link in (link,) if link]
+    name = link.name if link else SHARED_MEMORY
+    same = {"study": STUDY.name, "link": name, "asked": rate, "nodes": nodes, "ranks_per_node": per_node}
+    records = [same | record for record in costs + steps] + [same | link.record() for link in (link,) if link]
     return [record | {"on": {"mpi": library, "mpi_settings": BACKGROUND_SUMS}} for record in records]
 
 
@@ -108,17 +108,6 @@ def _on_ranks(
     return library, costs, steps
 
 
-def _link_record(link: Link) -> Record:
-    points = {"sizes": list(link.seconds), "medians_us": [1e6 * s for s in link.seconds.values()]}
-    costs = {"alpha_us": 1e6 * link.alpha, "beta_ns": 1e9 * link.beta, "rate_Gbps": 8e-9 * link.rate}
-    return {"kind": "link", "bytes": max(link.seconds), **costs, **points}
-
-
-def load(machine: str) -> pandas.DataFrame:
-    """The recorded measurements of one machine."""
-    return of_machine(STUDY, machine, "python -m labs_helpers.tensor_parallel.study")
-
-
 def table(rows: pandas.DataFrame) -> pandas.DataFrame:
     """A row per step: its median and spread in ms, its parts, the prediction (not of what overlaps), and how far that
     is from the median."""
@@ -139,9 +128,7 @@ def table(rows: pandas.DataFrame) -> pandas.DataFrame:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    from labs_helpers.collectives.study import machine_label
-
-    parser = make_parser(__doc__ or "", STUDY)
+    parser = STUDY.parser(__doc__)
     parser.add_argument("--rounds", type=int, help="timed steps of each layout; default: 5, with --quick 2")
     parser.add_argument("--quick", action="store_true", help="two rounds; kept only with --out or --record")
     given = parser.parse_args(arguments)
@@ -151,7 +138,7 @@ def main(arguments: list[str] | None = None) -> None:
     if reason := can_pretend():
         parser.error(f"nodes cannot be pretended here: {reason}")
     os.environ["LABS_DEVICE"] = "cpu"  # a GPU has no part in this
-    machine = machine_label()
+    machine = cores_label()
     links = [(rate, False) for rate in RATES] + [(None, True)]
     for number, (rate, shared) in enumerate(links, start=1):
         wanted = SHARED_MEMORY if shared else rate or "as fast as it goes"
@@ -159,7 +146,7 @@ def main(arguments: list[str] | None = None) -> None:
         records = measure(rate, shared, rounds)
         print(f"\n{_shown(frame(records))}\n", flush=True)
         if given.out or not given.quick:
-            keep(STUDY, records, given.out, machine=machine, on={"machine": machine})
+            STUDY.keep(records, given.out, machine=machine)
 
 
 def _shown(rows: pandas.DataFrame) -> str:

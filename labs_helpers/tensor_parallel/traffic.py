@@ -101,8 +101,3 @@ def messages_sent(rows: Iterable[Sent], tp: int, dp: int = 1) -> int:
     """Messages that leave a rank, round the ring."""
     sizes = {"tp": tp, "dp": dp}
     return sum(row.calls * ring_messages(row.operation, sizes[row.group]) for row in rows)
-
-
-def gathered_logits_bytes(config: TransformerConfig, batch: int, length: int, tp: int, itemsize: int = 4) -> int:
-    """What a rank would send in a forward pass if the logits were gathered instead (`step_traffic` has "loss")."""
-    return ring_bytes("all_gather", batch * length * config.vocabulary * itemsize, tp)

@@ -9,12 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from labs_helpers.communication.interface import ring_messages
+from labs_helpers.measure.study import Study
 from labs_helpers.tensor_parallel.traffic import bytes_sent, messages_sent, step_traffic
 from labs_helpers.training.settings import Settings
 from labs_helpers.training.trainer import Trainer
 from labs_helpers.transformer.counts import parameters
 
-STUDY = "train_2d"
+STUDY = Study("train_2d", "mpirun -n 8 python -m mpi4py mpi_scripts/train_2d.py --dp 2 --tp 4")
 COLUMNS = (  # of `table`: heading, key, unit
     ("ms per step", "step_ms", 1),
     ("KB sent", "bytes_sent", 1e3),
@@ -81,7 +82,7 @@ def run_record(settings: Settings) -> dict[str, Any]:
     names = "dp tp scheme sequence_parallel way bucket_mb threads dtype data batch length seed".split()
     shape = {name: getattr(config, name) for name in ("vocabulary", "layers", "width", "heads", "kv_heads", "hidden")}
     size = {"parameters": sum(parameters(config).values())}
-    return {"study": STUDY, **{name: getattr(settings, name) for name in names}, **shape, **size}
+    return {"study": STUDY.name, **{name: getattr(settings, name) for name in names}, **shape, **size}
 
 
 def group_record(settings: Settings, dp_idx: int, ranks: dict[int, Measured]) -> dict[str, Any]:

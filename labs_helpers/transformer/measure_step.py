@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import gc
 import math
-import sys
-import time
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import torch
 
+from labs_helpers.measure.device_memory import reset_peak
 from labs_helpers.measure.peak_memory import peak_memory
+from labs_helpers.measure.race import clock, wait
 from labs_helpers.measure.timing import Timing
 from labs_helpers.transformer.training_step import BEFORE_CAPTURE, Training
 
@@ -37,9 +35,7 @@ def measure_step(training: Training, rounds: int = 10, seconds: float = 2.0) -> 
     forward, backward = (None, None) if training.setup.graph else _time_phases(training, rounds, seconds)
     record: dict[str, Any] = {}
     for name, timing in zip(PHASES, (forward, backward, step), strict=True):
-        record[f"{name}_ms"] = timing and timing.median_ms
-        record[f"{name}_p20_ms"] = timing and timing.p20_ms
-        record[f"{name}_p80_ms"] = timing and timing.p80_ms
+        record |= timing.record(name) if timing else dict.fromkeys(step.record(name))
     record["runs"] = step.runs
     record |= _memory(training) | _kernels(training, step.median_ms)
     return record | {"loss": loss if math.isfinite(loss) else None}
@@ -49,16 +45,6 @@ def measure_memory(training: Training) -> dict[str, int | None]:
     """state_bytes and peak_bytes of a step, as in `measure_step`, from two steps: the first makes AdamW's moments."""
     training.step()
     return _memory(training)
-
-
-def release() -> None:
-    """Frees what the models of before still hold: cycles, compiled code, workspaces, the allocator's store."""
-    if "torch._dynamo" in sys.modules:
-        torch._dynamo.reset()
-    gc.collect()
-    if torch.cuda.is_available():
-        torch._C._cuda_clearCublasWorkspaces()
-        torch.cuda.empty_cache()
 
 
 def is_out_of_memory(error: BaseException | None) -> bool:
@@ -76,8 +62,8 @@ def _time_steps(training: Training, rounds: int, seconds: float) -> tuple[Timing
     samples: list[float] = []
     loss = math.nan
     while _go_on(samples, rounds, seconds):
-        value, ms = _timed(training.step, training.device)
-        samples.append(ms)
+        value, taken = clock(training.step, training.device)
+        samples.append(1e3 * taken)
         if len(samples) == LEAST:
             loss = value.item()
     return Timing.of(samples), loss
@@ -89,9 +75,9 @@ def _time_phases(training: Training, rounds: int, seconds: float) -> tuple[Timin
     while _go_on([a + b for a, b in zip(forwards, backwards, strict=True)], rounds, seconds):
         forward = backward = 0.0
         for micro_batch in range(training.setup.accumulate):
-            loss, ms = _timed(partial(training.forward, micro_batch), training.device)
-            forward += ms
-            backward += _timed(partial(training.backward, loss), training.device)[1]
+            loss, taken = clock(partial(training.forward, micro_batch), training.device)
+            forward += 1e3 * taken
+            backward += 1e3 * clock(partial(training.backward, loss), training.device)[1]
         training.update()
         forwards.append(forward)
         backwards.append(backward)
@@ -102,30 +88,15 @@ def _go_on(samples: list[float], rounds: int, seconds: float) -> bool:
     return len(samples) < LEAST or (len(samples) < rounds and sum(samples) < 1e3 * seconds)
 
 
-def _timed(function: Callable[[], Any], device: torch.device) -> tuple[Any, float]:
-    """(value, ms), with nothing queued before and nothing left to do after."""
-    _wait(device)
-    started = time.perf_counter()
-    value = function()
-    _wait(device)
-    return value, 1e3 * (time.perf_counter() - started)
-
-
-def _wait(device: torch.device) -> None:
-    if device.type == "cuda":
-        torch.cuda.synchronize()
-
-
 def _memory(training: Training) -> dict[str, int | None]:
     moments = [t for state in training.optimizer.state.values() for t in state.values() if isinstance(t, torch.Tensor)]
     held = [*training.model.parameters(), *moments, *(tensor for pair in training.batches for tensor in pair)]
     peak: int | None
     if training.device.type == "cuda":
-        _wait(training.device)
+        reset_peak(training.device)
         state = torch.cuda.memory_allocated()
-        torch.cuda.reset_peak_memory_stats()
         training.step()
-        _wait(training.device)
+        wait(training.device)
         peak = training.captured_bytes or torch.cuda.max_memory_allocated()  # a replay allocates nothing
     else:
         storages = {tensor.untyped_storage().data_ptr(): tensor.untyped_storage() for tensor in held}

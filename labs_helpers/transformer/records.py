@@ -20,11 +20,6 @@ TIMES = [f"{phase}{part}_ms" for phase in PHASES for part in ("", "_p20", "_p80"
 MEASURED = [*TIMES, "peak_bytes", "state_bytes", "launches", "forward_launches", "busy", "flops_per_token"]
 
 
-def frame(records: list[dict[str, Any]]) -> pandas.DataFrame:
-    """Records as `load` gives them."""
-    return pandas.json_normalize(records, max_level=1)
-
-
 def with_rates(rows: pandas.DataFrame) -> pandas.DataFrame:
     """The rows of `load` or `frame` with two more columns: tokens_per_s, and mfu, the share of the FLOP/s that the
     GPU's datasheet has for 16-bit tensor cores, NaN for another machine."""

@@ -19,21 +19,25 @@ from typing import TYPE_CHECKING, Any
 
 from labs_helpers.launch import program
 from labs_helpers.measure import results
+from labs_helpers.measure.device_memory import release
 from labs_helpers.measure.machine import this_machine
 from labs_helpers.measure.provenance import provenance
-from labs_helpers.measure.records import of_machine
-from labs_helpers.measure.study import destination, kept, make_parser
+from labs_helpers.measure.records import frame
+from labs_helpers.measure.study import Study, as_text, kept
 from labs_helpers.transformer import counts, grids
 from labs_helpers.transformer.attentions import ATTENTIONS
 from labs_helpers.transformer.config import SIZES
 from labs_helpers.transformer.grids import Point
-from labs_helpers.transformer.measure_step import LEAST, is_out_of_memory, measure_step, release
-from labs_helpers.transformer.records import frame, with_rates
-from labs_helpers.transformer.setups import OPTIMIZERS, ORDERS, PRECISIONS, Setup
+from labs_helpers.transformer.measure_step import LEAST, is_out_of_memory, measure_step
+from labs_helpers.transformer.records import setup_of, with_rates
+from labs_helpers.transformer.setups import OPTIMIZERS, ORDERS, PRECISIONS
 from labs_helpers.transformer.training_step import Training
 
 if TYPE_CHECKING:
     import pandas
+
+STUDY = Study("transformer", "python -m labs_helpers.transformer.study")
+load = STUDY.load
 
 FILES = {
     "cpu": ("cpu",),
@@ -108,13 +112,12 @@ def duration(seconds: float) -> str:
     return f"about {seconds:.0f} s" if seconds < 100 else f"about {seconds / 60:.0f} min"
 
 
-def table(records: list[dict[str, Any]]) -> str:
-    """A line per record: setup, median step and its spread, rate, memory, launches. A dash where there is nothing."""
+def table(rows: pandas.DataFrame) -> pandas.DataFrame:
+    """A row per record: setup, median step and its spread, rate, memory, launches. A dash where there is nothing."""
     import pandas
 
-    rows = frame(records)
     rows = with_rates(rows.reindex(columns=[*rows.columns, *(name for name in MEASURED if name not in rows)]))
-    setups = [str(Setup(**{name: record[name] for name in grids.FIELDS})) for record in records]
+    setups = [str(setup_of(row)) for _, row in rows.iterrows()]
     columns = {
         "size": rows["size"],
         "batch": rows["batch"],
@@ -130,19 +133,14 @@ def table(records: list[dict[str, Any]]) -> str:
         "busy": rows["busy"].astype(float).map("{:.0%}".format),
         "loss": rows["loss"].astype(float).map("{:.3f}".format),
     }
-    return pandas.DataFrame(columns).replace("nan%?", "–", regex=True).to_string(index=False)
+    return pandas.DataFrame(columns).replace("nan%?", "–", regex=True)
 
 
 MEASURED = ("step_ms", "step_p20_ms", "step_p80_ms", "peak_bytes", "launches", "busy", "loss")
 
 
-def load(machine: str = "nvidia-h200") -> pandas.DataFrame:
-    """The recorded measurements of one machine, as a DataFrame."""
-    return of_machine("transformer", machine, "python -m labs_helpers.transformer.study")
-
-
 def make_options() -> argparse.ArgumentParser:
-    parser = make_parser(__doc__, "transformer", limit=12 * program.HOUR)
+    parser = STUDY.parser(__doc__, limit=12 * program.HOUR)
     shipped = ", ".join(sorted(path.stem for path in grids.SHIPPED.glob("*.yaml")))
     parser.add_argument(
         "files",
@@ -193,7 +191,7 @@ def main(arguments: list[str] | None = None) -> None:
     for point in points:
         if device == "cpu" and (point.setup.graph or point.setup.attention == "flash"):
             parser.error(f"{point}: that is measured on a GPU, and there is none here")
-    path = destination("transformer", given.out)
+    path = STUDY.path(given.out)
     records: list[dict[str, Any]] = []
     try:
         failures = run(points, path, given.rounds, records)
@@ -202,7 +200,7 @@ def main(arguments: list[str] | None = None) -> None:
     except KeyboardInterrupt:
         status, ended = 130, "interrupted"
     if records:
-        print(f"\n{table(records)}\n\n{kept(len(records), path)}", flush=True)
+        print(f"\n{as_text(table(frame(records)))}\n\n{kept(len(records), path)}", flush=True)
     if ended:
         print(ended, flush=True)
     if status:

@@ -1,4 +1,4 @@
-"""Real text that every machine has: the bytes of Python's standard library, and a bigram table to be better than.
+"""Real text that every machine has: the bytes of Python's standard library.
 
 Which bytes they are depends on the Python version (about 12 MB). Files of tests, of site-packages and those generated
 for this machine are left out.
@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -62,25 +61,6 @@ def validation_sample(windows: int, length: int) -> tuple[Tensor, Tensor]:
     ValueError for a length that the text does not have."""
     data = _longer_than(length, text("validation"))
     return _windows(data, torch.linspace(0, len(data) - length - 1, windows).long(), length)
-
-
-def bigram_loss(sample: tuple[Tensor, Tensor] | None = None) -> float:
-    """Nats a byte of a table P(next byte | byte) counted on the train part: over the sample (x, y), or over the whole
-    validation part. What a model without any context gets: to be better, a transformer has to use its attention."""
-    table = _bigram_table()
-    if sample is None:
-        data = text("validation").long()
-        sample = data[:-1], data[1:]
-    x, y = sample
-    return -table[x, y].mean().item()
-
-
-@functools.cache
-def _bigram_table() -> Tensor:
-    data = text("train").numpy().astype(np.int64)
-    counts = np.bincount(256 * data[:-1] + data[1:], minlength=256 * 256).reshape(256, 256)
-    smoothed = torch.from_numpy(counts) + 0.1  # a pair that train does not have is unlikely, not impossible
-    return (smoothed / smoothed.sum(1, keepdim=True)).log()
 
 
 def _longer_than(length: int, data: Tensor) -> Tensor:

@@ -1,5 +1,6 @@
 """The study at random shapes: the shapes, that what is wrong is not timed, resuming, and what its report shows."""
 
+import dataclasses
 import itertools
 from collections import Counter
 
@@ -8,7 +9,7 @@ import pytest
 import torch
 from matplotlib import pyplot as plt
 
-from labs_helpers.attention import random_report, random_study, study
+from labs_helpers.attention import random_study, study
 from labs_helpers.attention.baselines import CUDNN, FLASH, OURS
 from labs_helpers.attention.random_shapes import KINDS, Shape, random_shapes
 from labs_helpers.measure import results
@@ -57,20 +58,20 @@ def test_sdpa_sees_what_we_see_in_a_decode_of_several_queries():
     assert [r for r in records if r["name"] == FLASH and "median_ms" in r and r["relative_error"] < 5e-3]
 
 
-def test_it_goes_on_where_it_was_ended(tmp_path, monkeypatch):
+def test_it_goes_on_where_it_was_ended(tmp_path):
     measured = []
 
-    def instead(shape, dtype, rounds, ms):
+    def instead(shape, dtype):
         measured.append(shape)
         known = {"study": random_study.STUDY, "dtype": "float16", "name": OURS, "direction": "forward", "graph": False}
         return [known | shape._asdict() | {"shape": shape.kind, "median_ms": 1.0}]
 
-    monkeypatch.setattr(random_study, "measure_shape", instead)
+    instead = dataclasses.replace(random_study.RANDOM, measure=instead)
     out = tmp_path / "random.jsonl"
-    random_study.run(3, 7, torch.float16, out)
-    random_study.run(5, 7, torch.float16, out)
+    instead.run(3, 7, torch.float16, out)
+    instead.run(5, 7, torch.float16, out)
     assert measured == random_shapes(5, 7, small=True) or measured == random_shapes(5, 7)
-    random_study.run(8, 7, torch.float16, out, seconds=0)
+    instead.run(8, 7, torch.float16, out, seconds=0)
     assert len(measured) == 5
     assert len(results.load(out)) == 5
 
@@ -92,23 +93,24 @@ def invented() -> pandas.DataFrame:
 
 def test_the_report_shows_the_best_baseline_over_ours_and_the_worst_first():
     frame = invented()
-    table = random_report.ratios(frame)
+    table = random_study.ratios(frame)
     assert len(table) == len(frame) / 3 and table["ratio"].between(0.79, 1.61).all()
     assert set(table["best"]) <= {FLASH, CUDNN}
-    assert random_report.worst(table, 10).splitlines()[1].split().count("0.80") == 1
-    assert len(random_report.worst(table, 10).splitlines()) == 11
-    assert "geometric mean" in random_report.summary(table)
-    fig = random_report.draw_random(frame)
+    assert random_study.RANDOM.worst(table, 10).splitlines()[1].split().count("0.80") == 1
+    assert len(random_study.RANDOM.worst(table, 10).splitlines()) == 11
+    assert "geometric mean" in random_study.summary(table)
+    fig = random_study.draw_random(frame)
     assert len(fig.axes) == 2 and "random passes" in fig._suptitle.get_text()
     plt.close(fig)
 
 
 def test_without_a_time_of_ours_it_says_so():
     with pytest.raises(ValueError, match="times it on a GPU"):
-        random_report.ratios(invented().query("name != @OURS"))
+        random_study.ratios(invented().query("name != @OURS"))
 
 
 def test_the_command_reaches_it(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(random_study, "measure_shape", lambda *given: [{"name": OURS, "dtype": "float16"}])
+    same = dataclasses.replace(random_study.RANDOM, measure=lambda *given, **options: [{"name": OURS}])
+    monkeypatch.setattr(random_study, "RANDOM", same)
     study.main(["--random", "2", "--seed", "3", "--out", str(tmp_path / "x.jsonl")])
     assert "2 records appended" in capsys.readouterr().out

@@ -11,8 +11,9 @@ from labs_helpers.collectives.cost_model import terms as terms_of
 from labs_helpers.collectives.counting import CountingComm
 from labs_helpers.collectives.interface import allreduce
 from labs_helpers.collectives.nodes_study import costs_between, predict, table, terms
-from labs_helpers.collectives.racing.records import costs_of, frame
+from labs_helpers.collectives.race.records import costs_of
 from labs_helpers.launch.pretend_nodes import Link, can_pretend
+from labs_helpers.measure.records import frame
 from labs_helpers.practice.ranks import practice
 
 LAYOUTS = [(4, 2), (2, 4), (1, 4), (2, 2), (4, 4)]  # ranks per node, nodes
@@ -87,7 +88,7 @@ def invented():
                     for n in sizes]  # fmt: skip
         new += [{"kind": "race", "function": "allreduce", "algorithm": algorithm, "ranks": 8, "bytes": 2**20,
                  "median_us": us} for algorithm, us in (("ring", 15500.0), ("native", 12345.0))]  # fmt: skip
-        new += [study._record(link)] if nodes == 2 else []
+        new += [link.record()] if nodes == 2 else []
         records += [{"link": name, "nodes": nodes, "ranks_per_node": 8 // nodes} | record for record in new]
     return frame(records)
 

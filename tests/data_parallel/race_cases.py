@@ -15,9 +15,11 @@ def race(comm):
 
     from labs_helpers.communication import torch_distributed as torch_communication
     from labs_helpers.data_parallel.race.__main__ import measure, table
-    from labs_helpers.data_parallel.race.candidates import HEATS, Candidate
-    from labs_helpers.data_parallel.race.setting import Setting
-    from labs_helpers.data_parallel.race.wrappers import OURS, alone
+    from labs_helpers.data_parallel.race.candidates import HEATS, OURS, Candidate
+    from labs_helpers.data_parallel.study.setting import Setting
+    from labs_helpers.data_parallel.study.ways import alone
+    from labs_helpers.measure.records import frame
+    from labs_helpers.measure.study import as_text
     from labs_helpers.transformer import SIZES
 
     torch_communication.start(comm, "gloo")
@@ -34,4 +36,4 @@ def race(comm):
     config = dataclasses.replace(SIZES["tiny"], width=32, heads=2, kv_heads=2, hidden=64)
     setting = Setting(config, 2, 16, torch.float32, torch.device("cpu"))
     records = measure(setting, "tiny", list(HEATS), rounds=2, steps=2, say=lambda text: None)
-    return records, table(records)
+    return records, as_text(table(frame(records)))

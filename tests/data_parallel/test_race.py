@@ -3,9 +3,9 @@
 import cloudpickle
 import pytest
 
-from labs_helpers.data_parallel import study
-from labs_helpers.data_parallel.charts_measured import draw_race, race_table
+from labs_helpers.data_parallel.charts import draw_race, race_table
 from labs_helpers.launch.mpirun import run_on_ranks
+from labs_helpers.measure.records import frame
 from tests.data_parallel import race_cases
 from tests.tensor_parallel import ranks as on_ranks
 
@@ -34,13 +34,13 @@ def test_everybody_takes_part_and_trains_the_same(raced):
 def test_errors_and_other_losses_are_told_and_not_timed(raced):
     records, table = raced
     errors = {record["name"]: record["error"] for record in records if "error" in record}
-    assert errors["fails"] == "ValueError: no" and "of the first candidate" in errors["other"] and len(errors) == 2
+    assert errors["fails"] == "ValueError: no" and "the first one's" in errors["other"] and len(errors) == 2
     assert all("step_ms" not in record for record in records if "error" in record)
     assert "ValueError: no" in table and "× theirs" not in table
 
 
 def test_table_and_figure(raced):
-    rows = study.frame([record | {"on": {"machine": "M", "name": "M", "time": "t"}} for record in raced[0]])
+    rows = frame([record | {"on": {"machine": "M", "name": "M", "time": "t"}} for record in raced[0]])
     table = race_table(rows, "wrappers", compiled=False).set_index("candidate")
     assert table.loc["NaiveDDP", "hidden"] == 0 and table.loc["no synchronisation", "hidden"] == 1
     theirs = table[table.index.str.startswith("DDP")]

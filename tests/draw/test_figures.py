@@ -2,7 +2,6 @@ import io
 from pathlib import Path
 
 import numpy as np
-import pandas
 import PIL.Image
 import pytest
 from hypothesis import given
@@ -10,7 +9,6 @@ from hypothesis import strategies as st
 from matplotlib.text import Text
 
 from labs_helpers.draw import figures, labels
-from labs_helpers.draw.curves import warn_of_spread
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -87,17 +85,6 @@ def test_text_has_the_contrast_that_wcag_asks_for():
 def test_curves_differ_in_more_than_colour():
     cycle = list(figures.STYLE["axes.prop_cycle"])
     assert len({style["color"] for style in cycle}) == len({style["marker"] for style in cycle}) == len(cycle) == 8
-
-
-def test_a_figure_of_times_that_spread_says_so():
-    fig, _ = figures.new("Times")
-    calm, wide = ({"median_ms": 10, "p20_ms": 10, "p80_ms": high} for high in (11, 14))
-    warn_of_spread(fig, [calm, {"median_ms": 3}])
-    assert not fig.get_supxlabel()
-    warn_of_spread(fig, pandas.DataFrame([calm, wide]))
-    assert " ".join(fig.get_supxlabel().split()).startswith(
-        "1 of 2 times of this machine spread by more than 20%, by 40%"
-    )
 
 
 def test_a_prediction_is_drawn_and_none_draws_nothing():

@@ -4,16 +4,16 @@ import pytest
 
 from labs_helpers.draw import figures
 from labs_helpers.draw.roofline import plot_roofline
-from labs_helpers.measure.roofline import Work, attainable, elementwise_work, matmul_work
+from labs_helpers.measure.roofline import Work, attainable
 from labs_helpers.measure.roofs import Roofs
 
 H200 = Roofs(bandwidth=4.8e12, flops=989e12, dtype="float16")
 FIVE = [
-    elementwise_work(2**24, 4, name="ReLU"),
-    elementwise_work(2**24, 4, reads=2, name="vector add"),
-    elementwise_work(2**24, 4, flops=8, name="softmax"),
+    Work("ReLU", 2**24, 8 * 2**24),
+    Work("vector add", 2**24, 12 * 2**24),
+    Work("softmax", 8 * 2**24, 8 * 2**24),
     Work("row sum", 2**24, 2**26),
-    matmul_work(2048, 2048, 2048, 4),
+    Work("matmul", 2 * 2048**3, 12 * 2048**2),
 ]
 
 

@@ -5,9 +5,10 @@ import pytest
 import torch
 
 from labs_helpers.draw import figures
-from labs_helpers.gemm import random_report, random_study, study
+from labs_helpers.gemm import random_study, study
 from labs_helpers.gemm.random_shapes import KINDS, random_shapes
 from labs_helpers.measure import results
+from labs_helpers.measure import study as measure_study
 
 
 def test_the_shapes_are_those_of_their_seed_and_as_described():
@@ -34,17 +35,17 @@ def test_the_shapes_are_those_of_their_seed_and_as_described():
 @pytest.mark.skipif(random_study.this_machine().device == "cuda", reason="on a CPU: small shapes")
 def test_it_goes_on_where_it_was_ended(tmp_path, capsys, monkeypatch):
     out = tmp_path / "random.jsonl"
-    settings = {"compile_": False, "rounds": 1, "ms": 1}
+    settings = {"autotuned": 0, "compile_": False, "rounds": 1, "ms": 1}
     first = random_study.run(3, 7, torch.float32, out, **settings)
     assert {r["index"] for r in first} == {0, 1, 2} and {r["name"] for r in first} == {study.EAGER, "addmm + relu"}
     more = random_study.run(5, 7, torch.float32, out, **settings)
     assert {r["index"] for r in more} == {3, 4}
     assert random_study.run(5, 7, torch.float32, out, **settings) == []
     assert random_study.run(6, 7, torch.float32, out, seconds=0, **settings) == []
-    assert "before shape 5" in capsys.readouterr().out
+    assert "are over before (Shape(kind=" in capsys.readouterr().out
     frame = results.load(out)
     assert (frame["median_ms"] > 0).all() and frame["on.machine"].notna().all() and len(frame) == 10
-    monkeypatch.setattr(random_study, "provenance", lambda: dict(first[0]["on"], commit="new"))
+    monkeypatch.setattr(measure_study, "provenance", lambda: dict(first[0]["on"], commit="new"))
     assert {r["index"] for r in random_study.run(1, 7, torch.float32, out, **settings)} == {0}
 
 
@@ -71,19 +72,19 @@ def made_up(*, autotuned=False):
 
 
 def test_the_ratio_is_of_the_best_baseline_of_the_pass_with_most_of_them():
-    table = random_report.ratios(made_up())
+    table = random_study.ratios(made_up())
     assert table["ratio"].tolist() == pytest.approx([1.2, 1.2, 0.3, 0.3]) and table["eager"][0] == pytest.approx(1.5)
     second = made_up(autotuned=True)
     second.loc[second["name"] == "_addmm_activation", "median_ms"] = 0.9
-    both = random_report.ratios(pandas.concat([made_up(), second[second["M"] == 64]]))
+    both = random_study.ratios(pandas.concat([made_up(), second[second["M"] == 64]]))
     assert both["ratio"].tolist() == pytest.approx([0.9, 0.9, 0.3, 0.3])
-    assert random_report.worst(table, 1).splitlines()[1].split()[1] == "unaligned"
-    assert "0.300" in random_report.summary(table)
+    assert random_study.RANDOM.worst(table, 1).splitlines()[1].split()[1] == "unaligned"
+    assert "0.300" in random_study.summary(table)
 
 
 def test_the_scatter_plot_has_a_point_a_shape_and_kind():
-    drawn = random_report.draw_random(made_up())
-    assert [len(c.get_offsets()) for ax in drawn.axes for c in ax.collections] == [1, 1, 0] * 2
+    drawn = random_study.draw_random(made_up())
+    assert [len(c.get_offsets()) for ax in drawn.axes for c in ax.collections] == [1, 1] * 2
     assert "slower at 1" in drawn.get_suptitle() and len(figures.png(drawn)) < 100_000
     with pytest.raises(ValueError, match="on a GPU"):
-        random_report.draw_random(made_up()[lambda rows: rows["name"] == study.EAGER])
+        random_study.draw_random(made_up()[lambda rows: rows["name"] == study.EAGER])

@@ -9,10 +9,10 @@ import pytest
 
 from labs_helpers.authoring.references import reference
 from labs_helpers.grading import marks as module
+from labs_helpers.grading.course_answers import course_answers
 from labs_helpers.grading.hidden import key_of
 from labs_helpers.grading.jails.bubblewrap import why_not
 from labs_helpers.grading.marks import HIDDEN, marks
-from labs_helpers.grading.yardstick import yardsticks
 from labs_helpers.labs import lab
 from tests.grading.hostile import HOSTILE
 from tests.grading.written import solved, with_answers
@@ -31,7 +31,7 @@ pytestmark = [pytest.mark.soak, pytest.mark.skipif(bool(why_not()), reason=why_n
 
 @pytest.fixture(scope="module")
 def measured():
-    return yardsticks(LAB, SEED)
+    return course_answers(LAB, SEED)
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def mark(tmp_path, measured):
 
 
 def test_who_reads_the_memory_of_a_check_finds_no_seed(mark, monkeypatch):
-    monkeypatch.setattr(module, "beyond", lambda *given: [])
+    monkeypatch.setattr(module, "not_in_vocabulary", lambda *given: [])
     found = mark(READER)
     assert "ValueError" in found.reason and found.points == 0
     assert not {str(SEED), str(key_of(SEED, FIRST.id))} & {*found.reason.replace("]", " ").replace(",", " ").split()}
@@ -56,7 +56,7 @@ def test_who_reads_the_memory_of_a_check_finds_no_seed(mark, monkeypatch):
 
 
 def test_who_finds_the_reference_beside_the_check_has_no_points(mark, monkeypatch):
-    monkeypatch.setattr(module, "beyond", lambda *given: [])
+    monkeypatch.setattr(module, "not_in_vocabulary", lambda *given: [])
     found = mark(HOSTILE["the reference"])
     assert found.cases and found.points == 0 and HIDDEN in found.flags, found
 

@@ -27,11 +27,11 @@ from tests.grading.html_page import Page, hostile
 
 EXERCISES = [SimpleNamespace(id=f"00/{i}", title=f"the title of {i}", points=10) for i in range(2)]
 LAB = SimpleNamespace(number="00", title="Start here", exercises=lambda: EXERCISES)
-YARDSTICK = {one.id: ("three elements", "an odd size") for one in EXERCISES}
+ALL_CASES = {one.id: ("three elements", "an odd size") for one in EXERCISES}
 
 
 def right(number):
-    return Mark(f"00/{number}", 10, 10, "right", cases=YARDSTICK["00/0"])
+    return Mark(f"00/{number}", 10, 10, "right", cases=ALL_CASES["00/0"])
 
 
 def wrong(number, reason, points=5.0):
@@ -39,7 +39,7 @@ def wrong(number, reason, points=5.0):
 
 
 def page_of(records, names=(), alike=(), pairs=(), penalty=0.1):
-    return class_page(records, dict(names), LAB, alike, pairs, penalty, YARDSTICK)
+    return class_page(records, dict(names), LAB, alike, pairs, penalty, ALL_CASES)
 
 
 def test_it_counts_students_and_says_how_each_exercise_went():

@@ -32,12 +32,12 @@ from tests.grading.html_page import Page, hostile
 EXERCISES = [SimpleNamespace(id=f"00/{i}", title=f"the title of {i}", points=10) for i in range(3)]
 LAB = SimpleNamespace(number="00", title="Start here", exercises=lambda: EXERCISES)
 CASES = ("three elements", "a full block", "an odd size")
-YARDSTICK = {one.id: CASES for one in EXERCISES}
+ALL_CASES = {one.id: CASES for one in EXERCISES}
 WRONG = Mark("00/1", 3.3, 10, "wrong", "z: row 3:\n  got 1, expected 2\nLikely cause: a block too few", (), CASES[:1])
 
 
 def page_of(*marks, status=GRADED, sources=None, name="Ada", **more):
-    return feedback_page(Record("ada", status, marks, **more), name, sources or {}, YARDSTICK, LAB, 0.1)
+    return feedback_page(Record("ada", status, marks, **more), name, sources or {}, ALL_CASES, LAB, 0.1)
 
 
 def test_it_has_the_points_the_cases_and_the_likely_cause():
@@ -112,7 +112,7 @@ def test_nothing_of_a_submission_becomes_a_tag_an_attribute_or_style(words):
     def made(one, two, three, four, five, six, seven, eight):
         mark = Mark("00/0", 3, 10, "wrong", f"{one}\nLikely cause: {two}", (three,), (four, "x"))
         record = Record(five, LATE, (mark,), late_days=1, reason=six, flags=(three,))
-        return Page(feedback_page(record, seven, {"00/0": eight}, YARDSTICK, LAB, 0.1))
+        return Page(feedback_page(record, seven, {"00/0": eight}, ALL_CASES, LAB, 0.1))
 
     plain_words = ["\n".join("x" for _ in plain(word).splitlines()) or "x" for word in words]
     page, harmless = made(*words), made(*plain_words)

@@ -165,7 +165,7 @@ def test_a_mark_for_spreadsheets_makes_no_two_ids_one():
 def measured(monkeypatch, why_not=""):
     """As on a machine with a jail, or one where this is why there is none; nbval's run has tests of its own."""
     monkeypatch.setattr(command.kinds, "BUBBLEWRAP", replace(command.kinds.BUBBLEWRAP, why_not=lambda: why_not))
-    monkeypatch.setattr(command, "yardsticks", lambda *given: {})
+    monkeypatch.setattr(command, "course_answers", lambda *given: {})
     monkeypatch.setattr(results, "junit", lambda *given: [])
 
 

@@ -21,7 +21,7 @@ from tests.notebook_form import faults
 EXERCISES = [SimpleNamespace(id=f"00/{i}", title=f"the title of {i}", points=10) for i in range(4)]
 LAB = SimpleNamespace(number="00", title="Start here", exercises=lambda: EXERCISES)
 CASES = ("three elements", "kept: 2 tensors")
-YARDSTICK = {one.id: CASES for one in EXERCISES[:3]}  # of a transfer exercise there may be none
+ALL_CASES = {one.id: CASES for one in EXERCISES[:3]}  # of a transfer exercise there may be none
 HOSTILE = "\x1b[31m]]></failure>\x00\ud800\u202e<b>&amp;\r'''\"\"\"{x}\\"
 
 
@@ -46,14 +46,14 @@ CY = Record("cy", MISSING, reason="nothing was handed in")
 def graded(tmp_path):
     """graded(*records): a folder with their records, as they were before overrides, and the graded notebooks."""
 
-    def write(*records, lab=LAB, yardstick=YARDSTICK):
+    def write(*records, lab=LAB, all_cases=ALL_CASES):
         for record in records:
             marks = tuple(
                 replace(one, status="wrong" if one.status == "override" else one.status) for one in record.marks
             )
             if record.status != MISSING:
                 save(tmp_path, replace(record, marks=marks))
-        write_graded(tmp_path, records, {BOB.student: f"Bob {HOSTILE}"}, lab, yardstick)
+        write_graded(tmp_path, records, {BOB.student: f"Bob {HOSTILE}"}, lab, all_cases)
         return tmp_path
 
     return write
@@ -93,7 +93,7 @@ def test_the_notebooks_are_whole_and_hold_nothing_of_the_students(graded):
         ]
         assert faults(path) == []
     assert record_path(out, BOB.student).name in nbformat.read(graded_path(out, BOB.student), 4).cells[1].source
-    write_graded(out, [ADA], {}, LAB, YARDSTICK)
+    write_graded(out, [ADA], {}, LAB, ALL_CASES)
     assert [path.name for path in (out / "graded").glob("*.ipynb")] == ["ada.ipynb"]
 
 
@@ -154,7 +154,7 @@ def test_a_cell_imports_little():
 def test_a_class_of_200_takes_minutes_on_two_workers(graded):
     exercises = [SimpleNamespace(id=f"00/{i}", title=f"the title of {i}", points=10) for i in range(8)]
     lab = SimpleNamespace(number="00", title="Start here", exercises=lambda: exercises)
-    yardstick = {one.id: CASES for one in exercises}
+    all_cases = {one.id: CASES for one in exercises}
     records = [
         Record(
             f"s{student}",
@@ -163,7 +163,7 @@ def test_a_class_of_200_takes_minutes_on_two_workers(graded):
         )
         for student in range(200)
     ]
-    out = graded(*records, lab=lab, yardstick=yardstick)
+    out = graded(*records, lab=lab, all_cases=all_cases)
     assert junit(out, records, {}, lab, jobs=2) == []
     (suite,) = ElementTree.parse(out / "junit.xml").getroot()
     missing = sum(not ok for record in records for ok in full(record, lab).values())

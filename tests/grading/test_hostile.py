@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from labs_helpers.grading.course_answers import CourseAnswer
 from labs_helpers.grading.jails.bubblewrap import why_not
 from labs_helpers.grading.marks import marks
 from labs_helpers.grading.results import gradebook
 from labs_helpers.grading.results.gradebook import Record
 from labs_helpers.grading.results.plain_text import named
 from labs_helpers.grading.verdict import RIGHT, Verdict
-from labs_helpers.grading.yardstick import Yardstick
 from labs_helpers.labs import ROOT
 from tests.grading.hostile import HOSTILE
 from tests.grading.hostile_notebooks import LAB, NOTEBOOKS, notebook, odd_files
@@ -140,7 +140,7 @@ def test_where_checks_run_the_seed_is_not(tmp_path):
         told.append(([one.shipped.id for one in answers], seed, apart))
         return [Verdict(RIGHT, ("a case",), values=[SEED]) for _ in answers]
 
-    measured = {one.id: Yardstick(("a case",), [1.0], "") for one in (first, second)}
+    measured = {one.id: CourseAnswer(("a case",), [1.0], "") for one in (first, second)}
     found = marks(tmp_path / "ada.ipynb", LAB, measured, SEED, judge=judge)
     alone = [([second.id], SEED, False), ([first.id], SEED, True)]
     assert told == [([second.id], None, False), ([first.id], None, False), *alone]

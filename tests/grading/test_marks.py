@@ -5,12 +5,12 @@ import json
 import pytest
 
 from labs_helpers.grading import marks as module
+from labs_helpers.grading.course_answers import CourseAnswer, CourseAnswerFails, course_answers, own_answers
 from labs_helpers.grading.hidden.values import written
 from labs_helpers.grading.jails.bubblewrap import why_not
 from labs_helpers.grading.marks import HIDDEN, OPEN, REVIEW, UNVERIFIED
 from labs_helpers.grading.reading.own_cells import OwnCells
 from labs_helpers.grading.verdict import FAILED, RIGHT, TIMEOUT, WRONG, Verdict
-from labs_helpers.grading.yardstick import NoYardstick, Yardstick, own_answers, yardsticks
 from labs_helpers.labs import LABS
 
 LAB = LABS[0]
@@ -21,7 +21,7 @@ def solution(lab, exercise):
 
 
 def marks(path, lab, judge=None, measure=None):
-    """Without a yardstick, but for those in `measure`."""
+    """Without a course_answer, but for those in `measure`."""
     given = (path, lab, measure or {}, 7)
     return module.marks(*given, judge=judge) if judge else module.marks(*given)
 
@@ -123,7 +123,7 @@ def test_cases_that_were_right_have_their_share_of_the_points(hand_in):
     }
     sources |= {four.id: "def row_sum(X): return 1"}
     path = hand_in(LAB, sources)
-    measure = {one.id: Yardstick(("a", "b", "c"), None, "") for one in LAB.exercises()}
+    measure = {one.id: CourseAnswer(("a", "b", "c"), None, "") for one in LAB.exercises()}
 
     def judge(answers, imports, limits, seed=None, apart=False):
         return [Verdict(TIMEOUT if one.shipped.id == four.id else WRONG, ("a",), "no") for one in answers]
@@ -139,7 +139,7 @@ def test_cases_that_were_right_have_their_share_of_the_points(hand_in):
 def test_words_that_an_answer_could_have_written_are_not_passed_on(hand_in):
     one, two, *_ = LAB.exercises()
     path = hand_in(LAB, {one.id: solution(LAB, one) + "\nimport os\nplace = os.sep", two.id: solution(LAB, two)})
-    measure = {one.id: Yardstick(("a", "b"), None, "") for one in LAB.exercises()}
+    measure = {one.id: CourseAnswer(("a", "b"), None, "") for one in LAB.exercises()}
 
     def judge(answers, imports, limits, seed=None, apart=False):
         return [Verdict(WRONG, ("a", "the course's answer"), "the course's answer") for _ in answers]
@@ -152,7 +152,7 @@ def test_words_that_an_answer_could_have_written_are_not_passed_on(hand_in):
 def test_other_values_for_hidden_inputs_have_no_points(hand_in):
     one, two, *_ = LAB.exercises()
     path = hand_in(LAB, {one.id: solution(LAB, one), two.id: solution(LAB, two) + "\nimport os\nplace = os.sep"})
-    measure = {exercise.id: Yardstick(("a",), [written(1.0)], "") for exercise in (one, two)}
+    measure = {exercise.id: CourseAnswer(("a",), [written(1.0)], "") for exercise in (one, two)}
     for value, said in ((2.0, "other values"), ("x", "another value"), ({"pickle": 1}, "gives KeyError: 'dtype'")):
 
         def judge(answers, imports, limits, seed=None, apart=False, value=value):
@@ -184,7 +184,7 @@ def test_who_is_right_for_nothing_but_cases_of_the_check_has_no_share(hand_in):
     one, two, *_ = LAB.exercises()
     path = hand_in(LAB, {one.id: solution(LAB, one), two.id: solution(LAB, two)})
     right = [written(value) for value in (10_007, 20_011, 0.3)]
-    measure = {each.id: Yardstick(("a", "b", "c"), right, "", [written(1)] * 3) for each in (one, two)}
+    measure = {each.id: CourseAnswer(("a", "b", "c"), right, "", [written(1)] * 3) for each in (one, two)}
     given = {one.id: [written(3)], two.id: right[:2]}
 
     def judge(answers, imports, limits, seed=None, apart=False):
@@ -202,17 +202,21 @@ def test_where_the_courses_own_answers_do_not_pass_nobody_is_graded():
     def judge(answers, imports, limits, seed=None, apart=False):
         return [Verdict(RIGHT, ("a",)) for _ in answers[1:]] + [Verdict(FAILED, (), "no Triton here")]
 
-    with pytest.raises(NoYardstick, match=f"answer to {LAB.exercises()[-1].id} is found failed here: no Triton here"):
-        yardsticks(LAB, 7, judge=judge)
-    with pytest.raises(NoYardstick, match="for hidden inputs it raises TypeError"):
-        yardsticks(LAB, 7, judge=lambda answers, *given, **seed: [Verdict(RIGHT, raised="TypeError")] * len(answers))
+    with pytest.raises(
+        CourseAnswerFails, match=f"answer to {LAB.exercises()[-1].id} is found failed here: no Triton here"
+    ):
+        course_answers(LAB, 7, judge=judge)
+    with pytest.raises(CourseAnswerFails, match="for hidden inputs it raises TypeError"):
+        course_answers(
+            LAB, 7, judge=lambda answers, *given, **seed: [Verdict(RIGHT, raised="TypeError")] * len(answers)
+        )
 
 
 @pytest.mark.skipif(bool(why_not()), reason=why_not())
 @pytest.mark.soak
 @pytest.mark.parametrize("lab", LABS, ids=lambda lab: lab.number)
 def test_solved_labs_pass_in_the_jail(hand_in, lab):
-    measure = yardsticks(lab, 7)
+    measure = course_answers(lab, 7)
     assert all(one.cases and one.values for one in measure.values())
     path = hand_in(lab, {one.id: solution(lab, one) for one in lab.exercises()})
     found = marks(path, lab, measure=measure)

@@ -6,7 +6,7 @@ import pytest
 
 from labs_helpers.grading.judged import run_cell
 from labs_helpers.grading.reading.plain_python import plain_python
-from labs_helpers.grading.trust.plain_answer import beyond
+from labs_helpers.grading.trust.plain_answer import not_in_vocabulary
 from labs_helpers.grading.trust.vocabulary import vocabulary
 
 WORDS = vocabulary("def f(a): return a")
@@ -36,17 +36,17 @@ PLAIN = (
 @pytest.mark.parametrize("name", HIDDEN)
 def test_what_is_hidden_is_found(name):
     source, said = HIDDEN[name]
-    assert any(line.startswith(said) for line in beyond(source, WORDS)), beyond(source, WORDS)
+    assert any(line.startswith(said) for line in not_in_vocabulary(source, WORDS)), not_in_vocabulary(source, WORDS)
 
 
 @pytest.mark.parametrize("source", PLAIN)
 def test_names_of_its_own_are_plain(source):
-    assert beyond(source, WORDS) == []
+    assert not_in_vocabulary(source, WORDS) == []
 
 
 def test_long_chains_take_no_time_of_the_grader():
     source = "def f(a):\n" + f"    x = a{'.T' * 300}\n" * 40 + "    return a"
-    assert "line 2: more than 20 attributes in a row" in beyond(source, WORDS)
+    assert "line 2: more than 20 attributes in a row" in not_in_vocabulary(source, WORDS)
 
 
 def test_a_cell_s_lines_are_counted_as_python_counts_them():

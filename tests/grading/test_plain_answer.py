@@ -7,7 +7,7 @@ import pytest
 
 from labs_helpers.course.stub import cell_of
 from labs_helpers.grading.trust import own_classes
-from labs_helpers.grading.trust.plain_answer import beyond
+from labs_helpers.grading.trust.plain_answer import not_in_vocabulary
 from labs_helpers.grading.trust.vocabulary import vocabulary
 from labs_helpers.labs import LABS
 
@@ -29,7 +29,7 @@ WORDS = vocabulary(REFERENCE)
 
 @pytest.mark.parametrize("reference, earlier", ANSWERS)
 def test_every_reference_is_plain(reference, earlier):
-    assert beyond(reference, vocabulary(reference, earlier)) == []
+    assert not_in_vocabulary(reference, vocabulary(reference, earlier)) == []
 
 
 @pytest.mark.parametrize("body", [
@@ -44,7 +44,7 @@ def test_every_reference_is_plain(reference, earlier):
     "print('here', a.shape)",
 ])  # fmt: skip
 def test_ordinary_python_is_plain(body):
-    assert beyond(f"def f(a, b, c):\n    {body}\n", WORDS) == []
+    assert not_in_vocabulary(f"def f(a, b, c):\n    {body}\n", WORDS) == []
 
 
 ATTACKS = {
@@ -95,23 +95,23 @@ ATTACKS = {
 
 @pytest.mark.parametrize("name", ATTACKS)
 def test_a_way_out_is_looked_at(name):
-    assert beyond(f"def f(a, b, c):\n    {ATTACKS[name]}\n", WORDS) != []
+    assert not_in_vocabulary(f"def f(a, b, c):\n    {ATTACKS[name]}\n", WORDS) != []
 
 
 @pytest.mark.parametrize("source", ["f(1)", "x = 1\nx += 1", "for i in range(3): pass", "def f(:", "-" * 40_000 + "1",
                                     "x.y = 1", "del x", "@f(1)\ndef g(): pass", "x: int = f.y.z = 3"])  # fmt: skip
 def test_only_definitions_run_by_themselves(source):
-    assert beyond(source, WORDS) != []
+    assert not_in_vocabulary(source, WORDS) != []
 
 
 def test_what_is_beyond_is_told_with_its_line():
-    told = beyond("def f(x):\n    open('x')\n    return x._y\n", WORDS)
+    told = not_in_vocabulary("def f(x):\n    open('x')\n    return x._y\n", WORDS)
     assert told == ["line 2: open", "line 3: ._y"] and ast.parse(REFERENCE)
 
 
 def test_lines_are_counted_in_the_answers_own_cell():
     before = ("def own(x):\n    return x", "place = own.__dict__")
-    told = beyond("def f(x):\n    open('x')\n    return own(x)\n", WORDS, before)
+    told = not_in_vocabulary("def f(x):\n    open('x')\n    return own(x)\n", WORDS, before)
     assert told == ["in another cell: .__dict__", "line 2: open"]
 
 
@@ -120,7 +120,7 @@ def test_lines_are_counted_in_the_answers_own_cell():
     "def f(x: torch.Tensor):\n    y: torch.Tensor = torch.Tensor(x)\n    return isinstance(y, torch.Tensor | int)",
 ])  # fmt: skip
 def test_others_classes_are_called_and_asked_for(source):
-    assert beyond(source, vocabulary("")) == []
+    assert not_in_vocabulary(source, vocabulary("")) == []
 
 
 OF_AUTOGRAD = vocabulary("class A(torch.autograd.Function): pass\nA.apply")
@@ -137,7 +137,7 @@ CONTEXTS = {
 @pytest.mark.parametrize("name", CONTEXTS)
 def test_a_ctx_is_autograd_s_own(name):
     source, told = CONTEXTS[name]
-    assert beyond(source, OF_AUTOGRAD) == told
+    assert not_in_vocabulary(source, OF_AUTOGRAD) == told
 
 
 AROUND = {
@@ -172,12 +172,12 @@ AROUND = {
 
 @pytest.mark.parametrize("name", AROUND)
 def test_ways_around_the_vocabulary_are_seen(name):
-    assert beyond(AROUND[name], vocabulary("")), name
+    assert not_in_vocabulary(AROUND[name], vocabulary("")), name
 
 
 def test_a_plain_class_is_plain():
     source = "class C:\n    def __init__(self, n): self.n = n\n    def twice(self): return 2 * self.n\n"
-    assert beyond(source + "def f(n):\n    c = C(n)\n    return isinstance(c, C)", vocabulary("")) == []
+    assert not_in_vocabulary(source + "def f(n):\n    c = C(n)\n    return isinstance(c, C)", vocabulary("")) == []
 
 
 def test_the_vocabulary_holds_no_module():
@@ -198,4 +198,4 @@ def test_the_vocabulary_holds_no_module():
 def test_what_a_class_stores_is_worked_out_once():
     source = "class Own:\n    def __init__(self):\n" + "        self.a = self.b = 1\n" * 300
     before = own_classes.made_by.cache_info().misses
-    assert beyond(source, WORDS) == [] and own_classes.made_by.cache_info().misses == before + 1
+    assert not_in_vocabulary(source, WORDS) == [] and own_classes.made_by.cache_info().misses == before + 1

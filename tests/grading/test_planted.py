@@ -17,10 +17,10 @@ from typing import Any
 import pytest
 
 from labs_helpers.authoring.references import reference
+from labs_helpers.grading.course_answers import course_answers
 from labs_helpers.grading.jails.bubblewrap import why_not
 from labs_helpers.grading.marks import HIDDEN, UNVERIFIED, Mark, marks, words_of
-from labs_helpers.grading.trust.plain_answer import beyond
-from labs_helpers.grading.yardstick import yardsticks
+from labs_helpers.grading.trust.plain_answer import not_in_vocabulary
 from labs_helpers.labs import LABS, Lab
 from tests.grading.written import (
     Changes,
@@ -69,7 +69,7 @@ def quick(lab: Lab, name: str) -> Iterator[None]:
 
 def fault(lab: Lab, exercise: Any, changes: Changes, mark: Mark, folder: Path) -> str:
     """What is not right about the mark of a planted bug, or ''."""
-    strange = bool(beyond(mark.source, words_of(exercise.id)))
+    strange = bool(not_in_vocabulary(mark.source, words_of(exercise.id)))
     right, cases = share_passed(lab, exercise, changes, folder)
     told = UNVERIFIED if strange else HIDDEN
     counts = not strange and (not right or right_beside_its_check(lab, exercise, changes, folder, SEED))
@@ -83,7 +83,7 @@ def fault(lab: Lab, exercise: Any, changes: Changes, mark: Mark, folder: Path) -
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("lab", LABS, ids=lambda lab: lab.number)
 def test_a_planted_bug_loses_its_points_and_no_others(lab, tmp_path):
-    measured, found = yardsticks(lab, SEED), []
+    measured, found = course_answers(lab, SEED), []
     exercises = {one.id: one for one in lab.exercises()}
     answers = solved(lab)
     for right, bugs in rounds(lab):

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import labs_helpers
+from labs_helpers.grading.course_answers import own_answers
 from labs_helpers.grading.jails import without_jail
 from labs_helpers.grading.jails.bubblewrap import MEGABYTE, Limits, run_in_jail, why_not
 from labs_helpers.grading.jails.ending import alone, ending
@@ -17,7 +18,6 @@ from labs_helpers.grading.reading.lab_imports import imports_of
 from labs_helpers.grading.reading.notebook_file import read_cells
 from labs_helpers.grading.reading.submission import Answer, shipped_exercises
 from labs_helpers.grading.verdict import RIGHT, TIMEOUT, verdicts
-from labs_helpers.grading.yardstick import own_answers
 from labs_helpers.labs import LABS
 from labs_helpers.launch.process import ProcessFailed
 

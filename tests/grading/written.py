@@ -13,10 +13,10 @@ from warnings import catch_warnings, simplefilter
 
 from labs_helpers.authoring.references import reference, solved_cell
 from labs_helpers.compile.source import plain
+from labs_helpers.grading.course_answers import CourseAnswer
 from labs_helpers.grading.hidden import key_of
 from labs_helpers.grading.hidden.answer_values import values
 from labs_helpers.grading.verdict import WRONG, Verdict
-from labs_helpers.grading.yardstick import Yardstick
 from labs_helpers.labs import Lab
 from tests.planted import planted
 
@@ -79,7 +79,7 @@ def right_beside_its_check(lab: Lab, exercise: Any, changes: Changes, folder: Pa
             simplefilter("ignore")
             return values({"exercise": exercise.id, "key": key_of(seed, exercise.id)}, function)["values"]
 
-    measure = Yardstick((), given(function, seed), "", given(function, seed + 1))
+    measure = CourseAnswer((), given(function, seed), "", given(function, seed + 1))
     return measure.partly_right(Verdict(WRONG, values=given(planted(function, folder, *changes), seed)))
 
 

@@ -66,11 +66,11 @@ def plant(way, place, program):
         before(dist, "barrier", 2)
     elif place == "alone":
         if program == "study":
-            from labs_helpers.data_parallel.study import turns
+            from labs_helpers.measure import race
 
-            before(turns, "_wait", 3)
+            before(race, "wait", 3)
         elif program == "race":
-            from labs_helpers.data_parallel.race.setting import Setting
+            from labs_helpers.data_parallel.study.setting import Setting
 
             before(Setting, "loss", 3)
         else:

@@ -70,7 +70,7 @@ def race_of_different_losses(comm):
     except RuntimeError as error:
         return {"said": str(error)}
     finally:
-        layout_race.SAME_LOSS = 1e-4
+        layout_race.SAME_LOSS = 2e-5
 
 
 def count(comm):
@@ -85,6 +85,8 @@ def gpu_race(comm):
     import torch.distributed as dist
 
     from labs_helpers.communication import torch_distributed as torch_communication
+    from labs_helpers.measure.records import frame
+    from labs_helpers.measure.study import as_text
     from labs_helpers.tensor_parallel import gpu_race
 
     if not dist.is_initialized():
@@ -92,4 +94,4 @@ def gpu_race(comm):
     cpu, said = torch.device("cpu"), []
     manner = {"attentions": ["sdpa", "none such"], "manners": [False], "sizes": (1024, 4096)}
     records = gpu_race.measure(tiny(), torch.float32, cpu, 4, 8, rounds=1, say=said.append, **manner)
-    return records, said, gpu_race.table(records)
+    return records, said, as_text(gpu_race.table(frame(records)))

@@ -25,7 +25,7 @@ def invented(machine="4-core CPU"):
     records = []
     for link, (cable, nodes) in LINKS.items():
         per_node = 8 // nodes
-        same = {"study": study.STUDY, "link": link, "asked": link if nodes > 1 else None, "nodes": nodes}
+        same = {"study": study.STUDY.name, "link": link, "asked": link if nodes > 1 else None, "nodes": nodes}
         same |= {"ranks_per_node": per_node, "on": {"machine": machine}}
         for n in (8 * 4**i for i in range(11)):
             records.append(same | {"kind": "ping_pong", "ranks": 8, "together": True, "bytes": n,
@@ -76,7 +76,14 @@ def count(variant, off=0):
 
 def gpu_race(machine="NVIDIA H200"):
     """Records of gpu_race.py on four GPUs: all-reduces of 20 µs and 400 GB/s; ours in 0.9 of the others' time."""
-    about = {"study": study.STUDY, "kind": "gpu_step", "world_size": 4, "dtype": "bfloat16", "batch": 8, "length": 2048}
+    about = {
+        "study": study.STUDY.name,
+        "kind": "gpu_step",
+        "world_size": 4,
+        "dtype": "bfloat16",
+        "batch": 8,
+        "length": 2048,
+    }
     about |= {name: getattr(study.CONFIG, name) for name in MODEL} | {"on": {"machine": machine}}
     records = []
     for dp, tp in ((4, 1), (2, 2), (1, 4)):

@@ -5,12 +5,13 @@ import pytest
 
 from labs_helpers.draw import figures
 from labs_helpers.measure import results
+from labs_helpers.measure.records import frame
 from labs_helpers.tensor_parallel import charts, study
 from labs_helpers.tensor_parallel.predict import predict, predict_gpus
-from labs_helpers.tensor_parallel.records import frame, links, select, variant_of
+from labs_helpers.tensor_parallel.records import links, select, variant_of
 from labs_helpers.tensor_parallel.traffic import parameters_per_rank
 from tests.tensor_parallel import study_records
-from tests.transformer.test_charts import lines, title, well_set
+from tests.transformer.test_charts import title, well_set
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +34,7 @@ def bars(ax, names=None):
     return ends
 
 
-@pytest.mark.parametrize("name", ["draw_layouts", "draw_schemes", "draw_bytes", "draw_memory", "draw_map"])
+@pytest.mark.parametrize("name", ["draw_layouts", "draw_schemes", "draw_bytes", "draw_memory"])
 def test_figures_are_well_set_and_say_where_they_are_from(rows, name):
     fig = getattr(charts, name)(rows)
     well_set(fig)
@@ -109,17 +110,6 @@ def test_memory_by_tp(rows):
     assert tops == [sum(counts.loc[tp, f"{name}_bytes"] for name in parts) for tp in (1, 8)]
 
 
-def test_the_map_agrees_with_measurements_that_keep_to_the_model(rows):
-    fig = charts.draw_map(rows)
-    assert "at 4 of 4 measured points the prediction is right" in title(fig).replace("\n", " ")
-    circles = [line for line in fig.axes[0].get_lines() if line.get_marker() == "o"]
-    assert sorted(circle.get_xdata()[0] for circle in circles) == [256, 256, 2048, 2048]
-    with pytest.raises(ValueError, match="steps of two lengths are needed"):
-        charts.draw_map(rows[rows["length"] != study.SHORT])
-    with pytest.raises(ValueError, match="on several nodes"):
-        charts.draw_map(rows[rows["nodes"] == 1])
-
-
 def test_predictions_are_those_of_the_model(rows):
     for _, row in select(rows, "step").iterrows():
         told = predict(rows, row)
@@ -137,9 +127,8 @@ def test_gpus_against_parallelize_module(gpus):
     well_set(fig)
     assert "Our tensor-parallel step takes 0.90 to 0.95 times as long" in title(fig) and "NVIDIA H200" in title(fig)
     left, right = fig.axes
-    assert len(left.get_yticklabels()) == 8 and {"ours", "parallelize_module"} <= {
-        bar.get_label() for bar in left.containers
-    }
+    legend = [text.get_text() for text in fig.legends[0].get_texts()]
+    assert len(left.get_yticklabels()) == 8 and legend == ["ours", "parallelize_module", "predicted"]
     assert sum("ours block by block" in label.get_text() for label in left.get_yticklabels()) == 4
     ours = gpus[(gpus["library"] == "ours") & (gpus["compiled"] == True) & (gpus["average"] == False)]  # noqa: E712
     whole = ours.assign(whole=True, step_ms=ours["step_ms"] / 2)
@@ -147,7 +136,7 @@ def test_gpus_against_parallelize_module(gpus):
     assert "takes 0.45 to 0.95 times" in title(faster)  # of two ways to compile it the faster one
     assert sum("ours as a whole" in label.get_text() for label in faster.axes[0].get_yticklabels()) == 4
     told = [line.get_xdata()[0] for line in right.get_lines() if line.get_marker() == "D"]
-    assert len(told) == 6 and "predicted" in lines(right)
+    assert len(told) == 6
     average = gpus[(gpus["average"] == True) & (gpus["tp"] == 2) & (gpus["compiled"] == False)].iloc[0]  # noqa: E712
     alone = gpus[(gpus["library"] == "compute alone") & (gpus["tp"] == 2)].iloc[0]
     predicted = predict_gpus(gpus, average)
@@ -169,7 +158,7 @@ def test_without_its_records_a_figure_is_an_error_in_words(rows, name):
 def test_the_committed_records_are_drawn(path):
     recorded = results.load(path)
     names = {
-        "step": ["draw_layouts", "draw_schemes", "draw_bytes", "draw_memory", "draw_map"],
+        "step": ["draw_layouts", "draw_schemes", "draw_bytes", "draw_memory"],
         "gpu_step": ["draw_gpus"],
     }
     for kind in set(recorded["kind"]) & names.keys():

@@ -9,11 +9,12 @@ from labs_helpers.collectives.nodes_study import terms as allreduce_terms
 from labs_helpers.launch.flavour import BACKGROUND_SUMS
 from labs_helpers.launch.pretend_nodes import can_pretend
 from labs_helpers.measure import results
+from labs_helpers.measure.records import frame
 from labs_helpers.tensor_parallel import study
 from labs_helpers.tensor_parallel.gpu_candidates import candidates
 from labs_helpers.tensor_parallel.placement import axes, nodes_of_groups
 from labs_helpers.tensor_parallel.predict import collective_seconds, group_terms, predict
-from labs_helpers.tensor_parallel.records import frame, select, variant_of
+from labs_helpers.tensor_parallel.records import select, variant_of
 from labs_helpers.tensor_parallel.variants import Variant
 from tests.communication.test_mesh import lines
 from tests.tensor_parallel import study_cases, study_records
@@ -202,4 +203,4 @@ def test_a_candidate_with_other_gradients_is_not_timed():
     ]
     mark_disagreements(records, (1e-4, 1e-3))
     assert ["error" in one for one in records] == [False, False, False, True]
-    assert "gradient_norm is 5, and 10" in records[3]["error"]
+    assert "gradient_norm is 5 instead of 10" in records[3]["error"]

@@ -16,7 +16,7 @@ from labs_helpers.course.scoreboard import Prediction
 from labs_helpers.draw import figures
 from labs_helpers.measure import results
 from labs_helpers.transformer import SIZES, charts, counts, grids, study
-from labs_helpers.transformer.charts.layout import EAGER
+from labs_helpers.transformer.charts.words import EAGER
 from labs_helpers.transformer.records import MEASURED, of_setup, timed, walked_steps
 from labs_helpers.transformer.setups import ORDERS, PRECISIONS, Setup, treatment, walk
 
@@ -156,7 +156,8 @@ def test_a_machine_without_a_datasheet_has_no_mfu_and_a_grid_of_one_batch_is_dra
     cpu = pandas.DataFrame([record(point) | {"on.machine": "2-core CPU", "on.name": "2-core CPU"} for point in points])
     fig = charts.draw_sizes(cpu, Setup())
     well_set(fig)
-    assert "8 sequences per step" in title(fig) and "2-core CPU" in title(fig)
+    said = title(fig).replace("\n", " ")
+    assert "8 sequences per step" in said and "2-core CPU" in said
     assert any("no datasheet" in text for text in texts(fig))
     assert list(lines(fig.axes[0])["step"].get_xdata()) == sorted({point.length for point in points})
 
@@ -285,7 +286,7 @@ def test_batches_are_drawn_under_the_roof_with_the_place_where_they_level_off(fr
         first = next(x for x, y in curve.get_xydata() if y >= 0.9 * best)
         assert batch == first and rate >= 0.9 * best
         assert f"batch {batch:.0f} and {best / roof(1024):.0%} MFU" in title(fig)
-    assert lines(ax)["_line"].get_ydata()[0] == pytest.approx(roof(1024))
+    assert lines(ax)["_level"].get_ydata()[0] == pytest.approx(roof(1024))
     assert {"sdpa attention, bf16, eager", "flash attention, bf16, compiled, fused optimizer"} <= set(texts(fig))
 
 
@@ -297,7 +298,7 @@ def test_on_a_machine_without_a_datasheet_batches_have_no_roof(frame):
     other = frame.assign(**{"on.name": "some GPU", "on.machine": "some GPU"})
     fig = charts.draw_batches(other)
     well_set(fig)
-    assert "_line" not in lines(fig.axes[0]) and "MFU" not in title(fig)
+    assert "_level" not in lines(fig.axes[0]) and "MFU" not in title(fig)
 
 
 @pytest.mark.parametrize("name", FIGURES)

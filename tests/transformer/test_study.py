@@ -11,9 +11,10 @@ import torch
 
 from labs_helpers.launch.process import run
 from labs_helpers.measure import results
+from labs_helpers.measure.records import frame as as_frame
+from labs_helpers.measure.study import as_text
 from labs_helpers.transformer import SIZES, counts, grids, measure_step, study
 from labs_helpers.transformer.grids import Point, gather, points, read
-from labs_helpers.transformer.records import frame as as_frame
 from labs_helpers.transformer.records import of_setup, with_rates
 from labs_helpers.transformer.setups import ORDERS, Setup, walk
 from labs_helpers.transformer.training_step import Training
@@ -374,7 +375,7 @@ def test_rates_and_the_share_of_the_datasheets_peak():
     rows = with_rates(as_frame(records))
     assert rows["tokens_per_s"].tolist() == pytest.approx([16e3] * 4)
     assert rows["mfu"][0] == pytest.approx(6e6 * 16e3 / 989e12) and rows["mfu"].isna().tolist() == [False, True] * 2
-    head, *lines = study.table(records).splitlines()
+    head, *lines = as_text(study.table(as_frame(records))).splitlines()
     assert head.split()[:5] == ["size", "batch", "length", "setup", "seed"] and len(lines) == 4
     assert lines[1].split()[-5:] == ["–", "1", "500", "50%", "4.200"]
 

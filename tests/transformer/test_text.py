@@ -8,7 +8,8 @@ import pytest
 import torch
 
 from labs_helpers.transformer import text as module
-from labs_helpers.transformer.text import batches, bigram_loss, in_validation, text, validation_sample
+from labs_helpers.transformer.text import batches, in_validation, text, validation_sample
+from tests.transformer.bigram import bigram_loss
 
 
 def test_two_parts_of_python():

@@ -8,8 +8,9 @@ import torch
 
 from labs_helpers.transformer import SIZES, Transformer
 from labs_helpers.transformer.attentions import plain
-from labs_helpers.transformer.text import bigram_loss, validation_sample
+from labs_helpers.transformer.text import validation_sample
 from labs_helpers.transformer.train import adamw, evaluate, learning_rate, next_token_loss, train
+from tests.transformer.bigram import bigram_loss
 
 LENGTH = 64
 

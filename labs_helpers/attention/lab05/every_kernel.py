@@ -16,9 +16,9 @@ import torch
 from labs_helpers.launch import program
 from labs_helpers.launch.process import run
 from labs_helpers.measure.machine import prepare_triton, this_machine
-from labs_helpers.measure.study import keep, make_parser
+from labs_helpers.measure.study import Study
 
-STUDY = "attention-memcheck"
+STUDY = Study("attention-memcheck")
 LENGTHS = ((130, 203), (203, 130))  # queries, keys: no multiples of a tile, and rows that see no key
 
 
@@ -96,7 +96,7 @@ def memcheck(timeout: float = 540) -> dict:
 
 
 def main(arguments=None) -> None:
-    parser = make_parser(__doc__, STUDY)
+    parser = STUDY.parser(__doc__)
     parser.add_argument("--memcheck", action="store_true", help="under compute-sanitizer; keeps a record")
     given = parser.parse_args(arguments)
     if not given.memcheck:
@@ -104,7 +104,7 @@ def main(arguments=None) -> None:
         return
     record = memcheck()
     print(f"memcheck: {record['errors']} errors in {len(record['ran'])} runs")
-    keep(STUDY, [record], given.out)
+    STUDY.keep([record], given.out)
 
 
 if __name__ == "__main__":

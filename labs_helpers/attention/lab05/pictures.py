@@ -1,14 +1,20 @@
-"""The drawings of lab 05 that are not measurements of time: who walks where, and who adds to dQ."""
+"""The figures of lab 05: who walks where, who adds to dQ, what moves, and how long a backward pass takes."""
 
 from __future__ import annotations
 
 import numpy as np
-from matplotlib.colors import ListedColormap
 
+from labs_helpers.attention.charts import OURS, chosen, draw_time_ratios
 from labs_helpers.attention.tile_map import tile_states, visible
 from labs_helpers.draw import figures
+from labs_helpers.draw.bars import draw_bars
+from labs_helpers.draw.beside import beside_yours
+from labs_helpers.draw.boxes import draw_arrow
+from labs_helpers.draw.curves import predicted, recorded_on
+from labs_helpers.draw.roles import color, colormap, pale
 
-SHADES = ListedColormap(["#FAF9F6", "#B7D4E8", "#F3C79B"])  # skipped, whole, masked
+STATES = ("skipped tile", "whole tile", "masked tile")
+SHADES = colormap(*STATES, share=0.4)
 
 
 def draw_walks(by_queries: np.ndarray, by_keys: np.ndarray, BLOCK: int):
@@ -19,44 +25,21 @@ def draw_walks(by_queries: np.ndarray, by_keys: np.ndarray, BLOCK: int):
     """
     Lq, Lk = by_keys.shape[1], by_queries.shape[1]
     states = tile_states(visible(Lq, Lk), BLOCK, BLOCK)
-    fig, axes = figures.new(
-        "The same tiles twice: dQ goes along the rows, dK and dV down the columns", width=9.6, height=4.3, ncols=2
-    )
+    title = "The same tiles twice: dQ goes along the rows, dK and dV down the columns"
     across, down = ((loads.reshape(loads.shape[0], -1, BLOCK) > 0).any(2) for loads in (by_queries, by_keys))
-    for ax, walks, title in (
-        (axes[0], across, "dQ: a program a row of tiles"),
-        (axes[1], down, "dK, dV: a program a column of tiles"),
-    ):
+    fig, axes = figures.panels(title, ("dQ: a program a row of tiles", "dK, dV: a program a column of tiles"), 9.6, 4.3)
+    for ax, walks in zip(axes, (across, down), strict=True):
         ax.imshow(states, cmap=SHADES, vmin=0, vmax=2)
         for program, walk in enumerate(walks):
             tiles = np.flatnonzero(walk)
             if tiles.size:
-                start, end = (tiles[0] - 0.35, program), (tiles[-1] + 0.35, program)
-                if ax is axes[1]:
-                    start, end = start[::-1], end[::-1]
-                ax.annotate(
-                    "",
-                    end,
-                    start,
-                    arrowprops={
-                        "arrowstyle": "-|>",
-                        "linewidth": 1.6,
-                        "color": figures.COLORS["blue"],
-                        "shrinkA": 0,
-                        "shrinkB": 0,
-                    },
-                )
-        ax.set(
-            title=title,
-            xlabel="key tile",
-            ylabel="query tile",
-            xticks=range(states.shape[1]),
-            yticks=range(states.shape[0]),
-        )
+                ends = (tiles[0] - 0.35, program), (tiles[-1] + 0.35, program)
+                start, end = (end[::-1] for end in ends) if ax is axes[1] else ends
+                draw_arrow(ax, start, end, color("ours"))
+        ax.set(xlabel="key tile", ylabel="query tile", xticks=range(states.shape[1]), yticks=range(states.shape[0]))
         ax.grid(False)
     names = "no query sees a key: skipped", "every query sees every key", "on the diagonal: masked"
-    handles = [_square(color) for color in SHADES.colors]
-    fig.legend(handles, names, loc="outside lower center", ncols=3)
+    figures.legend_below(fig, dict(zip(names, STATES, strict=True)), share=0.4)
     return fig
 
 
@@ -67,20 +50,14 @@ def draw_writers(writers, prediction=None):
     """
     fig, ax = figures.new(f"Up to {max(writers)} programs add to one tile of dQ", height=3.8)
     tiles = np.arange(len(writers))
-    ax.bar(tiles, writers, width=0.7, color="#B7D4E8", label="one kernel, counted")
-    ax.axhline(1, linestyle=":", color=figures.COLORS["vermillion"], label="dQ in a kernel of its own")
-    fig.legend(loc="outside lower center", ncols=2)
-    value = prediction.value if prediction is not None else None
-    ax.set(xlabel="query tile", ylabel="programs", xticks=tiles, ylim=(0, 1.2 * max(*writers, value or 0)))
+    ax.bar(tiles, writers, width=0.7, color=pale("all", 0.5), label="one kernel, counted")
+    ax.axhline(1, linestyle=":", color=color("theirs"), label="dQ in a kernel of its own")
+    figures.legend_below(fig)
+    most = max(*writers, predicted(prediction) or 0)
+    ax.set(xlabel="query tile", ylabel="programs", xticks=tiles, ylim=(0, 1.2 * most))
     ax.grid(False, axis="x")
-    figures.mark_prediction(ax, tiles[-1], value)
+    figures.mark_prediction(ax, tiles[-1], prediction)
     return fig
-
-
-def _square(color: str):
-    from matplotlib.patches import Patch
-
-    return Patch(facecolor=color, edgecolor=figures.RULE)
 
 
 def draw_traffic(moved: dict):
@@ -90,14 +67,29 @@ def draw_traffic(moved: dict):
     """
     most = max(moved, key=moved.get)
     title = f"{most.capitalize()} move{'' if most.endswith('s') else 's'} the most: {moved[most] / 1e6:.2f} MB"
-    fig, ax = figures.new(title, width=8.4, height=3.2)
-    names = list(moved)[::-1]
-    ax.barh(names, [moved[name] for name in names], color=figures.COLORS["sky"], height=0.6)
-    for place, name in enumerate(names):
-        ax.annotate(
-            f"{moved[name] / 1e6:.2f} MB", (moved[name], place), xytext=(4, 0), textcoords="offset points", va="center"
-        )
-    ax.set(xlabel="bytes loaded and stored", xlim=(0, 1.15 * max(moved.values())))
-    figures.set_unit(ax.xaxis, "B")
-    ax.grid(False, axis="y")
+    fig, ax = figures.new(title, 8.4, 3.2)
+    texts = {name: f"{nbytes / 1e6:.2f} MB" for name, nbytes in moved.items()}
+    draw_bars(ax, moved, "reference", texts, unit="B", xlabel="bytes loaded and stored", room=1.15)
+    return fig
+
+
+@beside_yours("attention")
+def draw_ratio(rows, prediction=None):
+    """Time of the backward over that of the forward pass against the length; causal, head dim 128, float16.
+
+    rows: DataFrame as study.load gives it. prediction: a Prediction for flash_attention at the last length, or None.
+    """
+    forward, backward = (
+        chosen(rows, "speed", direction=direction, causal=True, D=128) for direction in ("forward", "backward")
+    )
+    fig, ax = figures.new(width=8.4)
+    last, lengths = draw_time_ratios(ax, backward, forward, 2.5, "five products over two")
+    finding = "How many times as long as the forward pass the backward pass takes"
+    if OURS in last:
+        finding = f"flash_attention's backward pass takes {last[OURS]:.1f} times as long as its forward pass"
+    setting = f"at {lengths[-1]:,} tokens; causal, float16, heads of 128{recorded_on(rows)}"
+    figures.set_title(fig, f"{finding}\n{setting}")
+    ax.set(ylabel="times the forward's time", ylim=(0, 1.1 * max(ax.get_ylim()[1], predicted(prediction) or 0)))
+    figures.label_lines(ax)
+    figures.mark_prediction(ax, lengths[-1], prediction)
     return fig

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from functools import partial
 
+from labs_helpers.attention.baselines import about
 from labs_helpers.attention.lab05.inputs import backward_inputs
+from labs_helpers.attention.study import STUDY
 from labs_helpers.course.exercise import whose
 from labs_helpers.launch import program
 from labs_helpers.measure.machine import prepare_triton, this_machine
-from labs_helpers.measure.records import of_machine
-from labs_helpers.measure.study import keep, make_parser
 from labs_helpers.measure.timing import measure_rounds
 
 LENGTH, HEADS, HEAD_DIM = 4096, 8, 64
@@ -24,7 +24,7 @@ def two_kernels_or_one(query_gradient, key_value_gradients, L: int = LENGTH) -> 
     here = this_machine()
     if here.interpreted:
         print("recorded on an NVIDIA H200:")
-        rows = of_machine("attention", "nvidia-h200", "python -m labs_helpers.attention.study")
+        rows = STUDY.load()
         show(rows[rows["kind"] == "two or one"].drop_duplicates("name", keep="last").to_dict("records"))
     else:
         show(measure(query_gradient, key_value_gradients, L))
@@ -50,22 +50,9 @@ def measure(query_gradient, key_value_gradients, L: int = LENGTH, rounds: int = 
 
     ways = {f"two kernels ({whose(query_gradient)})": two, "one kernel": one}
     return [
-        {
-            "study": "attention",
-            "kind": "two or one",
-            "name": name,
-            "direction": "backward",
-            "dtype": str(here.dtype).removeprefix("torch."),
-            "B": 1,
-            "H": HEADS,
-            "L": L,
-            "D": HEAD_DIM,
-            "causal": True,
-            "median_ms": timing.median_ms,
-            "p20_ms": timing.p20_ms,
-            "p80_ms": timing.p80_ms,
-            "runs": timing.runs,
-            "rounds": rounds,
+        about("two or one", name, given["q"], True, direction="backward")
+        | {**timing.record(), "rounds": rounds}
+        | {
             "differing": int((ways[name]()[0] != ways[name]()[0]).sum()),
             "elements": given["q"].numel(),
         }
@@ -74,14 +61,14 @@ def measure(query_gradient, key_value_gradients, L: int = LENGTH, rounds: int = 
 
 
 def main(arguments=None) -> None:
-    given = make_parser(__doc__, "attention").parse_args(arguments)
+    given = STUDY.parser(__doc__).parse_args(arguments)
     if prepare_triton():  # before the kernels are imported
         raise SystemExit("the two ways are timed on a GPU, and there is none here")
     from labs_helpers.attention.lab05 import checks, exercises  # noqa: F401  the checks know whose a function is
 
     records = measure(exercises.query_gradient, exercises.key_value_gradients)
     show(records)
-    keep("attention", records, given.out)
+    STUDY.keep(records, given.out)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import numpy as np
 
 from labs_helpers.collectives.interface import broadcast
 from labs_helpers.draw import figures
+from labs_helpers.draw.curves import tick_each
 from labs_helpers.practice import PracticeError, practice
 
 SIZES = (2, 3, 4, 6, 8, 12, 16)
@@ -54,8 +55,7 @@ def draw_stretch(student):
         elif name == "yours":
             missing = [size for size, count in zip(SIZES, taken, strict=True) if count is None]
             print(f"yours does not bring the vector to all of {', '.join(map(str, missing))} ranks yet")
-    ax.set(xscale="log", xlabel="ranks", ylabel="steps", ylim=(0, None))
-    ax.set_xticks(SIZES, SIZES)
-    ax.minorticks_off()
+    ax.set(ylabel="steps", ylim=(0, None))
+    tick_each(ax, SIZES, xlabel="ranks")
     ax.legend()
     return fig

@@ -7,16 +7,19 @@ from collections.abc import Callable, Sequence
 import pandas
 import torch
 
-from labs_helpers.data_parallel.charts_measured.looks import new_figure, setting_of
+from labs_helpers.data_parallel.charts.settings import setting_of
 from labs_helpers.data_parallel.study.records import ALONE, links, select
 from labs_helpers.data_parallel.study.tables import fits
 from labs_helpers.data_parallel.study.task import MODELS
 from labs_helpers.draw import figures
 from labs_helpers.draw.beside import beside_yours
+from labs_helpers.draw.curves import Curves
+from labs_helpers.draw.roles import color
 from labs_helpers.transformer import Transformer
 
 Groups = Sequence[Sequence[int]]
 MEGABYTE = 2**20
+EXPOSED = Curves({"equal buckets, measured": "measured", "equal buckets, by α and β": ("formula", "D")})
 
 
 def exposed_after(groups: Groups, nbytes: Sequence[int], ready: Sequence[float], alpha: float, beta: float) -> float:
@@ -95,18 +98,16 @@ def draw_own_buckets(rows: pandas.DataFrame, own: Callable):
     said = f"Exposed by α and β: ours {best:.1f} ms, the best equal buckets {min(told):.1f}"
     if mine is not None:
         said += f", yours {mine:.1f}"
-    fig, ax = new_figure(f"{said}\nover {here['link'].iloc[0]}, {setting_of(here)}", 8.4, height=4.2)
-    ax.plot(ours["bucket_mb"], ours["step_ms"] - ours["alone_ms"], "s-", color=figures.COLORS["vermillion"],
-            label="equal buckets, measured")  # fmt: skip
-    ax.plot(ours["bucket_mb"], told, "o--", color=figures.COLORS["blue"], label="equal buckets, by α and β")
-    ax.axhline(
-        best, linestyle=":", color=figures.COLORS["black"], label=f"ours: {len(best_groups(*gradients))} messages"
-    )
+    fig, (ax,) = figures.panels(f"{said}\nover {here['link'].iloc[0]}, {setting_of(here)}", [""], 8.4)
+    measured = ours["step_ms"] - ours["alone_ms"]
+    EXPOSED.plot(ax, "equal buckets, measured", ours["bucket_mb"], measured)
+    EXPOSED.plot(ax, "equal buckets, by α and β", ours["bucket_mb"], told, linestyle="--")
+    ax.axhline(best, linestyle=":", color=color("limit"), label=f"ours: {len(best_groups(*gradients))} messages")
     if mine is not None and yours is not None:
-        ax.axhline(mine, color=figures.COLORS["green"], label=f"yours: {len(yours)} messages")
+        ax.axhline(mine, color=color("yours"), label=f"yours: {len(yours)} messages")
     ax.set(xscale="log", xlabel="bucket_mb", ylabel="exposed, ms", ylim=(0, None))
     ax.xaxis.set_major_formatter("{x:g}")
-    fig.legend(loc="outside lower left", ncols=4, fontsize="small")
+    figures.legend_below(fig)
     return fig
 
 

@@ -1,19 +1,17 @@
-"""The drawings of lab 09: flat memory cut into shards, what is held, and losses."""
+"""The drawings of lab 09: flat memory cut into shards, what is held, and what is sent."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from matplotlib.lines import Line2D
-from matplotlib.patches import Patch
-
+from labs_helpers.data_parallel.study.tables import PARTS
 from labs_helpers.draw import figures
+from labs_helpers.draw.bars import draw_bars, mark_bar, predict_bar
 from labs_helpers.draw.curves import predicted
+from labs_helpers.draw.lanes import Span, draw_spans, finish_rows, write_in
+from labs_helpers.draw.roles import INK, color, rank_color
 
-# Light enough for black text.
-RANK_COLORS = [figures.COLORS[name] for name in ("sky", "orange", "green", "purple", "yellow", "vermillion")]
 WITH_ALL_REDUCE = "ZeRO-1 with all-reduce"
-PARTS = {"parameters": "blue", "gradients": "orange", "optimizer": "green"}
 
 
 def draw_shards(
@@ -25,34 +23,26 @@ def draw_shards(
     ranks, total = len(pieces), sum(numels)
     fig, ax = figures.new(f"{total} elements in {ranks} shards of {shard}: parameters are cut", height=2.7)
     starts = [sum(numels[:i]) for i in range(len(numels))]
-    for start, n, name in zip(starts, numels, names, strict=True):
-        ax.barh(1, n, left=start, color="white", edgecolor=figures.INK, height=0.6)
-        ground = {"facecolor": "white", "edgecolor": "none", "pad": 1}
-        ax.text(start + n / 2, 1, name, ha="center", va="center", fontsize="small", bbox=ground)
-    for rank, own in enumerate(pieces):
-        color = RANK_COLORS[rank % len(RANK_COLORS)]
-        for number, begin, end in own:
-            left = starts[number] + begin
-            ax.barh(0, end - begin, left=left, color=color, edgecolor="white", height=0.6)
-            if end - begin > 0.04 * total:
-                ax.text(left + (end - begin) / 2, 0, f"{begin}:{end}", ha="center", va="center", fontsize="small")
-            else:
-                ax.text(
-                    left + (end - begin) / 2,
-                    0,
-                    f"{begin}:{end}",
-                    ha="center",
-                    va="center",
-                    fontsize="xx-small",
-                    rotation=90,
-                )
-        ax.text((rank + 0.5) * shard, -0.62, f"rank {rank}", ha="center", va="center")
-        ax.axvline((rank + 1) * shard, color=figures.INK, linestyle="--", linewidth=1)
+    parameters = [
+        Span(start, start + n, color("cell"), name) for start, n, name in zip(starts, numels, names, strict=True)
+    ]
+    held = [
+        Span(starts[number] + begin, starts[number] + end, rank_color(rank), f"{begin}:{end}")
+        for rank, own in enumerate(pieces)
+        for number, begin, end in own
+    ]
+    for y, spans in enumerate((parameters, held)):
+        draw_spans(ax, y, spans, 0.6, {color("cell"): INK})
     if padding := ranks * shard - total:
-        ax.barh(0, padding, left=total, color="white", edgecolor=figures.INK, hatch="///", height=0.6)
-    ax.set(xlim=(-0.3, ranks * shard + 0.3), ylim=(-0.95, 1.5), yticks=[1, 0], yticklabels=["parameters", "pieces"])
-    ax.set_xlabel("element of flat memory (hatched: padding)")
+        ax.barh(1, padding, left=total, color=color("cell"), edgecolor=INK, hatch="///", height=0.6)
+    for rank in range(ranks):
+        ax.text((rank + 0.5) * shard, 1.62, f"rank {rank}", ha="center", va="center")
+        ax.axvline((rank + 1) * shard, color=INK, linestyle="--", linewidth=1)
+    finish_rows(ax, ["parameters", "pieces"])
+    ax.set(xlim=(-0.3, ranks * shard + 0.3), ylim=(1.95, -0.5), xlabel="element of flat memory (hatched: padding)")
     ax.grid(False)
+    for y, spans in enumerate((parameters, held)):
+        write_in(ax, y, spans, size=8)
     return fig
 
 
@@ -61,52 +51,29 @@ def draw_held(counted: Mapping[str, Mapping[str, float]], formula: Mapping[str, 
 
     prediction: of the bytes that ZeRO-2's rank holds over DDP's; one without a number draws nothing."""
     worst = max(abs(sum(parts.values()) / formula[stage] - 1) for stage, parts in counted.items())
-    fig, ax = figures.new(
-        f"A rank holds what the formula says, within {max(worst, 1e-3):.1%}", width=8.2, height=1.8 + 0.5 * len(counted)
-    )
-    for y, (stage, parts) in enumerate(counted.items()):
-        left = 0.0
-        for part, color in PARTS.items():
-            ax.barh(y, parts[part], left=left, color=figures.COLORS[color], height=0.6)
-            left += parts[part]
-        ax.plot([formula[stage]], [y], "D", color="black", markerfacecolor="none", markeredgewidth=1.6, markersize=8)
-    value, names = predicted(prediction), list(counted)
-    if value and "ZeRO-2" in names:
-        y = names.index("ZeRO-2") + 0.4
-        ax.plot([value * formula["DDP"]], [y], "^", color="black", markersize=9)
-        ax.annotate("your prediction", (value * formula["DDP"], y), xytext=(7, -3), textcoords="offset points")
-    ax.set(yticks=range(len(names)), yticklabels=names, xlabel="held by a rank after the backward pass")
-    ax.invert_yaxis()
-    ax.grid(False, axis="y")
-    figures.set_unit(ax.xaxis, "B")
-    handles = [Patch(color=figures.COLORS[color], label=part) for part, color in PARTS.items()]
-    diamond = Line2D([], [], color="black", marker="D", markerfacecolor="none", linestyle="none", label="formula")
-    fig.legend(handles=[*handles, diamond], loc="outside lower left", ncols=4, fontsize="small")
+    title = f"A rank holds what the formula says, within {max(worst, 1e-3):.1%}"
+    fig, ax = figures.new(title, 8.2, 1.8 + 0.5 * len(counted))
+    bars = {stage: {part: parts[part] for part in PARTS} for stage, parts in counted.items()}
+    xlabel = "held by a rank after the backward pass"
+    draw_bars(ax, bars, {part: part for part in PARTS}, unit="B", xlabel=xlabel)
+    for y, stage in enumerate(counted):
+        mark_bar(ax, formula[stage], y)
+        if stage == "ZeRO-2" and (value := predicted(prediction)):
+            predict_bar(ax, value * formula["DDP"], y)
+    figures.legend_below(fig, {part: part for part in PARTS} | {"formula": ("formula", "D")})
     return fig
 
 
 def draw_sent(rows: Mapping[str, float], prediction=None):
     """Bytes sent per step and rank, a bar per scheme, in DDP's. prediction: of ZeRO-1 with an all-reduce."""
-    names = list(rows)
+    times = {name: sent / rows["DDP"] for name, sent in rows.items()}
     by_times: dict[str, list[str]] = {}
-    for name in names[1:]:
-        by_times.setdefault(f"{rows[name] / rows['DDP']:.3g}", []).append(name)
-    said = ",\n".join(f"{' and '.join(some)}: {times} times DDP's bytes" for times, some in sorted(by_times.items()))
+    for name in list(rows)[1:]:
+        by_times.setdefault(f"{times[name]:.3g}", []).append(name)
+    said = ",\n".join(f"{' and '.join(some)}: {factor} times DDP's bytes" for factor, some in sorted(by_times.items()))
     fig, ax = figures.new(said, height=1.6 + 0.45 * len(rows))
-    for y, name in enumerate(names):
-        times = rows[name] / rows["DDP"]
-        ax.barh(y, times, color=figures.COLORS["blue" if times <= 1 else "vermillion"], height=0.6)
-        ax.text(times + 0.02, y, f"{times:.3g}", va="center")
-    if (value := predicted(prediction)) is not None:
-        y = names.index(WITH_ALL_REDUCE)
-        ax.plot([value], [y + 0.38], "^", color="black", markersize=9)
-        ax.annotate("your prediction", (value, y + 0.38), xytext=(7, -3), textcoords="offset points")
-    ax.set(
-        yticks=range(len(names)),
-        yticklabels=names,
-        xlabel="times DDP's",
-        xlim=(0, 1.12 * max(rows.values()) / rows["DDP"]),
-    )
-    ax.invert_yaxis()
-    ax.grid(False, axis="y")
+    roles = {name: "right" if factor <= 1 else "wrong" for name, factor in times.items()}
+    texts = {name: f"{factor:.3g}" for name, factor in times.items()}
+    draw_bars(ax, times, roles, texts, xlabel="times DDP's", room=1.12)
+    predict_bar(ax, predicted(prediction), list(rows).index(WITH_ALL_REDUCE))
     return fig

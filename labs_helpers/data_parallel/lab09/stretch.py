@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from matplotlib.patches import Patch
-
 from labs_helpers.draw import figures
+from labs_helpers.draw.lanes import Span, draw_lanes
+from labs_helpers.draw.roles import color
 
 Entries = Sequence[tuple[str, int]]
-LOOKS = {"gather": "sky", "forward": "blue", "backward": "green", "reduce": "orange"}
-LINK = ("gather", "reduce")
+COMPUTE, LINK = ("forward", "backward"), ("gather", "reduce")
 
 
 class Ran(NamedTuple):
@@ -37,7 +36,7 @@ def play(entries: Entries, blocks: int, times: dict[str, float], most: int) -> R
                 raise ValueError(f"free {block}: it is not whole")
             room = max(room, used.get(block, whole[block]), whole.pop(block))
             continue
-        if what not in LOOKS:
+        if what not in COMPUTE + LINK:
             raise ValueError(f"{what!r} is none of gather, forward, backward, reduce, free")
         if what == "gather" and (block in whole or len(whole) >= most):
             raise ValueError(f"gather {block}: it is whole already, or {most} others are")
@@ -95,18 +94,15 @@ def draw_schedules(own: Callable, blocks: int, forward: float, gather: float, mo
     ran = {name: play(entries, blocks, times, most) for name, entries in schedules.items()}
     said = ", ".join(f"{name} {one.end:.3g} ms ({one.most})" for name, one in ran.items())
     setting = f"{blocks} blocks, forward {forward:g} ms, gather {gather:g} ms"
-    fig, ax = figures.new(f"A step, and blocks whole at most: {said}\n{setting}", width=8.6,
-                          height=1.8 + 0.7 * len(ran))  # fmt: skip
-    for y, one in enumerate(ran.values()):
-        for what, block, begin, end in one.work:
-            at = y + (0.2 if what in LINK else -0.2)
-            color = figures.COLORS[LOOKS[what]]
-            ax.barh(at, end - begin, left=begin, height=0.36, color=color, edgecolor=figures.PAPER)
-            ax.text((begin + end) / 2, at, str(block), ha="center", va="center", fontsize="x-small",
-                    bbox={"facecolor": figures.PAPER, "edgecolor": "none", "pad": 0.6})  # fmt: skip
-        ax.vlines(one.end, y - 0.42, y + 0.42, color=figures.INK)
-    ax.set(xlabel="ms", yticks=range(len(ran)), yticklabels=list(ran), ylim=(len(ran) - 0.5, -0.5), xlim=(0, None))
-    ax.grid(False, axis="y")
-    patches = [Patch(color=figures.COLORS[color], label=what) for what, color in LOOKS.items()]
-    fig.legend(handles=patches, loc="outside lower left", ncols=4, fontsize="small")
+    title = f"A step, and blocks whole at most: {said}\n{setting}"
+    fig, ax = figures.new(title, 8.6, 1.8 + 0.7 * len(ran))
+    rows = {
+        name: [
+            [Span(begin, end, color(what), str(block)) for what, block, begin, end in one.work if what in lane]
+            for lane in (COMPUTE, LINK)
+        ]
+        for name, one in ran.items()
+    }
+    draw_lanes(ax, rows, {name: one.end for name, one in ran.items()}, xlabel="ms")
+    figures.legend_below(fig, {what: what for what in COMPUTE + LINK})
     return fig

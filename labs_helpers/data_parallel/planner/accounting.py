@@ -12,7 +12,7 @@ from labs_helpers.transformer.counts import LAYOUTS as COUNTED
 from labs_helpers.transformer.counts.known import expect_known
 
 if TYPE_CHECKING:
-    import pandas
+    pass
 
 GB = 1e9
 PARTS = ("parameters", "gradients", "optimizer")
@@ -89,17 +89,3 @@ def total(parts: list[Part]) -> float:
 def bytes_per_parameter(stage: str, ranks: int, layout: str = DEFAULT) -> float:
     """All states of one rank, in bytes per parameter of the model: 16 under DDP, (2 + 14 / N) under ZeRO-2 …"""
     return total(states(1, stage, ranks, layout))
-
-
-def states_table(
-    count: float, ranks: int, layout: str = DEFAULT, stages: tuple[str, ...] = tuple(STAGES)
-) -> pandas.DataFrame:
-    """GB of one rank: a row for each stage, a column for each part, their sum, and the formula of the sum."""
-    import pandas
-
-    rows = {}
-    for stage in stages:
-        parts = states(count, stage, ranks, layout)
-        row: dict[str, float | str] = {part.name: part.bytes / GB for part in parts}
-        rows[stage] = row | {"sum": total(parts) / GB, "formula": " + ".join(part.formula for part in parts)}
-    return pandas.DataFrame.from_dict(rows, orient="index").rename_axis("GB per rank")

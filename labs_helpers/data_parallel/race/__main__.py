@@ -8,29 +8,31 @@ A step is forward, backward, communication and AdamW's fused update. `candidates
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.distributed as dist
 
-from labs_helpers.collectives.study import machine_label
-from labs_helpers.data_parallel.race.candidates import HEATS
-from labs_helpers.data_parallel.race.heat import race, release
-from labs_helpers.data_parallel.race.setting import Setting
-from labs_helpers.data_parallel.race.wrappers import ALONE, THEIRS
+from labs_helpers.communication.all_reduce_times import SIZES as ALL_REDUCES
+from labs_helpers.communication.all_reduce_times import time_all_reduces
+from labs_helpers.data_parallel.race.candidates import HEATS, THEIRS
+from labs_helpers.data_parallel.race.heat import race, release_all
+from labs_helpers.data_parallel.study.records import ALONE, STUDY
+from labs_helpers.data_parallel.study.setting import Setting
 from labs_helpers.launch import program
 from labs_helpers.launch.leave import leave
-from labs_helpers.launch.world import add_timeout, world
-from labs_helpers.measure.machine import prepare_triton, this_machine
-from labs_helpers.measure.study import keep, make_parser
-from labs_helpers.tensor_parallel.gpu_timing import ALL_REDUCES, all_reduces
+from labs_helpers.launch.world import add_timeout
+from labs_helpers.measure.machine import this_machine
+from labs_helpers.measure.records import frame
+from labs_helpers.measure.study import as_text
+from labs_helpers.measure.torchrun import check_ranks, on_ranks
 from labs_helpers.transformer import SIZES
 from labs_helpers.transformer.attentions import ATTENTIONS
 
-STUDY = "data-parallel"
+if TYPE_CHECKING:
+    import pandas
+
 Record = dict[str, Any]
 
 
@@ -45,7 +47,7 @@ def measure(
 ) -> list[Record]:
     """Records of all heats, the same on every rank, which all call it. at: hears on every rank of what begins."""
     same = {
-        "study": STUDY,
+        "study": STUDY.name,
         "world_size": dist.get_world_size(),
         "size": size,
         "batch": setting.batch,
@@ -56,18 +58,15 @@ def measure(
     }
     records = []
     for heat in heats:
-        release()
+        release_all()
         at(heat)
         found = race(setting, HEATS[heat], rounds, steps, say, at)
         records += [same | {"kind": "race", "heat": heat, "steps": steps} | record for record in found]
     return records
 
 
-def table(records: list[Record]) -> str:
-    """A line per candidate: median and spread in ms, memory, and its time over that of the fastest of PyTorch's."""
-    import pandas
-
-    rows = pandas.DataFrame(records)
+def table(rows: pandas.DataFrame) -> pandas.DataFrame:
+    """A row per candidate: median and spread in ms, memory, and its time over that of the fastest of PyTorch's."""
     rows = rows.reindex(columns=list(dict.fromkeys([*rows, "step_ms", "step_p20_ms", "step_p80_ms", "error",
                                                     "peak_bytes", "held_bytes", "loss"])))  # fmt: skip
     rows["spread"] = (rows["step_p80_ms"] - rows["step_p20_ms"]) / rows["step_ms"]
@@ -79,11 +78,11 @@ def table(records: list[Record]) -> str:
     rows["− floor"] = rows["step_ms"] - rows["heat"].map(floor)
     rows["/ theirs"] = rows["step_ms"] / rows["heat"].map(best)
     shown = ["heat", "candidate", "step_ms", "spread", "− floor", "/ theirs", "peak GB", "held GB", "loss", "error"]
-    return str(rows[shown].to_string(index=False, float_format="{:.4g}".format, na_rep="–"))
+    return rows[shown]
 
 
 def main(arguments: list[str] | None = None) -> None:
-    parser = make_parser(__doc__ or "", STUDY)
+    parser = STUDY.parser(__doc__)
     parser.add_argument("--heats", nargs="+", choices=list(HEATS), default=list(HEATS), help="default: all")
     parser.add_argument("--size", choices=list(SIZES), help="of the model; default: 1b, without GPUs tiny")
     parser.add_argument("--batch", type=int, default=4, help="sequences per rank; default: %(default)s")
@@ -97,36 +96,21 @@ def main(arguments: list[str] | None = None) -> None:
     for name in ("batch", "rounds", "steps"):
         if getattr(given, name) < 1:
             parser.error(f"--{name} is {getattr(given, name)}, at least 1")
-    if "RANK" not in os.environ:
-        parser.error("this is started by torchrun: torchrun --nproc-per-node 2 -m labs_helpers.data_parallel.race")
+    check_ranks(parser)
     gpus = this_machine().device == "cuda"
-    rank, local = int(os.environ["RANK"]), int(os.environ["LOCAL_RANK"])
-    if gpus and local >= torch.cuda.device_count():
-        parser.error(f"rank {rank} is the {local + 1}. of this machine, which has {torch.cuda.device_count()} GPUs")
-    device = torch.device("cuda", local) if gpus else torch.device("cpu")
-    if gpus:
-        prepare_triton()
     size, length = given.size or ("1b" if gpus else "tiny"), given.length or (1024 if gpus else 128)
     dtype = torch.bfloat16 if gpus else torch.float32
-    setting = Setting(SIZES[size], given.batch, length, dtype, device, given.attention, given.compiled)
-
-    def say(text: str) -> None:
-        if rank == 0:
-            print(text, file=sys.stderr, flush=True)
-
-    with world(given.timeout, given.limit, gpus) as note:
-        records = measure(setting, size, given.heats, given.rounds, given.steps, say, note)
+    with on_ranks(STUDY, given) as rank:
+        setting = Setting(SIZES[size], given.batch, length, dtype, rank.device, given.attention, given.compiled)
+        records = measure(setting, size, given.heats, given.rounds, given.steps, rank.say, rank.at)
         if gpus:
-            note("all-reduces")
-            same = {"study": STUDY, "world_size": dist.get_world_size()}
-            records += [
-                same | each for each in all_reduces({"all": dist.group.WORLD}, dtype, device, (*ALL_REDUCES, 2**30))
-            ]
-        if rank == 0:
-            note("the table")
-            print(table([record for record in records if record["kind"] == "race"]))
-            machine = None if gpus else machine_label()
-            keep(STUDY, records, given.out, machine=machine, on={"machine": machine} if machine else None)
+            rank.at("all-reduces")
+            same = {"study": STUDY.name, "world_size": dist.get_world_size(), "group": "all"}
+            sizes = (*ALL_REDUCES, 2**30)
+            records += [same | each for each in time_all_reduces(dist.group.WORLD, dtype, rank.device, sizes)]
+        rank.at("the table")
+        rank.show(as_text(table(frame([record for record in records if record["kind"] == "race"]))))
+        rank.keep(records, given.out)
 
 
 if __name__ == "__main__":

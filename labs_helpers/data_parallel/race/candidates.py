@@ -6,24 +6,31 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from labs_helpers.data_parallel.race import shards, wrappers
-from labs_helpers.data_parallel.race.setting import Setting, Step
-from labs_helpers.data_parallel.race.wrappers import ALONE, OURS, THEIRS
+from labs_helpers.data_parallel.study import ways
+from labs_helpers.data_parallel.study.records import ALONE
+from labs_helpers.data_parallel.study.setting import Setting, priority_group
+from labs_helpers.data_parallel.study.step import TrainingStep
 
+OURS, THEIRS = "ours", "PyTorch"
 Options = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """library: OURS, THEIRS, or ALONE, whose ranks train models of their own."""
+    """library: OURS, THEIRS, or ALONE, whose ranks train models of their own. options: of `make`; with priority, and
+    max_ctas, for the group that it sends over, see `new_overlapping_group`."""
 
     name: str
     library: str
-    make: Callable[..., Step]
+    make: Callable[..., TrainingStep]
     options: Options = field(default_factory=dict)
 
-    def build(self, setting: Setting) -> Step:
-        return self.make(setting, **self.options)
+    def build(self, setting: Setting) -> TrainingStep:
+        options = dict(self.options)
+        max_ctas = options.pop("max_ctas", None)
+        if options.pop("priority", False):
+            options["group"] = priority_group(max_ctas)
+        return self.make(setting, **options)
 
     def __str__(self) -> str:
         """'BucketedDDP(bucket_mb=100)'."""
@@ -31,20 +38,20 @@ class Candidate:
         return f"{self.name}({said})" if said else self.name
 
 
-FLOOR = Candidate(ALONE, ALONE, wrappers.alone)
+FLOOR = Candidate(ALONE, ALONE, ways.alone)
 VIEWS = {"gradient_as_bucket_view": True}
 
 
 def _ours(name: str, **options: Any) -> Candidate:
-    return Candidate(name, OURS, wrappers.ours, {"name": name, **options})
+    return Candidate(name, OURS, ways.ours, {"name": name, **options})
 
 
 def _ddp(**options: Any) -> Candidate:
-    return Candidate("DistributedDataParallel", THEIRS, wrappers.theirs, options)
+    return Candidate("DistributedDataParallel", THEIRS, ways.distributed_data_parallel, options)
 
 
 def _stage(name: str, **options: Any) -> Candidate:
-    return Candidate(name, OURS, shards.stage, {"name": name, **options})
+    return Candidate(name, OURS, ways.zero, {"name": name, **options})
 
 
 HEATS: dict[str, list[Candidate]] = {
@@ -77,14 +84,14 @@ HEATS: dict[str, list[Candidate]] = {
         _stage("ZeRO-3"),
         _stage("ZeRO-3", priority=True),
         _stage("ZeRO-3", reshard_after_forward=False),
-        Candidate("ZeroRedundancyOptimizer", THEIRS, shards.zero_redundancy, {"bucket_cap_mb": 100, **VIEWS}),
-        Candidate("fully_shard", THEIRS, shards.sharded_modules),
-        Candidate("fully_shard", THEIRS, shards.sharded_modules, {"reshard_after_forward": False}),
+        Candidate("ZeroRedundancyOptimizer", THEIRS, ways.zero_redundancy, {"bucket_cap_mb": 100, **VIEWS}),
+        Candidate("fully_shard", THEIRS, ways.fully_sharded),
+        Candidate("fully_shard", THEIRS, ways.fully_sharded, {"reshard_after_forward": False}),
     ],
     "master weights": [
         _stage("ZeRO-1", master=True),
         _stage("ZeRO-2", master=True),
         _stage("ZeRO-3", master=True),
-        Candidate("fully_shard", THEIRS, shards.sharded_modules, {"master": True}),
+        Candidate("fully_shard", THEIRS, ways.fully_sharded, {"master": True}),
     ],
 }

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
 import torch.distributed as dist
 
 from labs_helpers.data_parallel.race.candidates import Candidate
-from labs_helpers.data_parallel.race.setting import Setting, Step
-from labs_helpers.data_parallel.race.wrappers import ALONE
-from labs_helpers.tensor_parallel.gpu_timing import collected_between, gathered, timed, times
+from labs_helpers.data_parallel.study.records import ALONE
+from labs_helpers.data_parallel.study.setting import Setting
+from labs_helpers.data_parallel.study.step import TrainingStep
+from labs_helpers.data_parallel.study.task import gathered
+from labs_helpers.measure.device_memory import allocated, release, reset_peak
+from labs_helpers.measure.race import TorchRanks, clock, collected_between, disagreements
+from labs_helpers.measure.race import race as race_on_ranks
 
 Record = dict[str, Any]
 SAME = {torch.bfloat16: 0.01, torch.float32: 1e-4}  # relative, of the losses after WARM_UP steps
@@ -25,7 +29,7 @@ class Contestant:
     """candidate: as it was made on this rank. record: what has been found out so far."""
 
     candidate: Candidate
-    step: Step | None
+    step: TrainingStep | None
     record: Record
 
 
@@ -48,17 +52,17 @@ def race(
         contestants.append(enter(setting, candidate, at))
     running = [one for one in contestants if one.step is not None]
     rounded = torch.bfloat16 if any("master" in one.candidate.options for one in running) else setting.dtype
-    _mark_other_losses([one.record for one in running if one.candidate.library != ALONE], SAME[rounded])
+    losses = {n: one.record["loss"] for n, one in enumerate(running) if one.candidate.library != ALONE}
+    for number, said in disagreements(losses, SAME[rounded]).items():
+        running[number].record["error"] = f"the loss is {said}"
     running = [one for one in running if "error" not in one.record]
-    samples: list[list[float]] = [[] for _ in running]
     at("turns")
+    ranks = TorchRanks()
+    clocks = {number: partial(_turn, one.step, steps, setting.device, ranks) for number, one in enumerate(running)}
     with collected_between() as collect:
-        for _ in range(rounds):
-            for taken, contestant in zip(samples, running, strict=True):
-                collect()
-                taken.append(timed(_several(contestant.step, steps), setting.device) / steps)
-    for taken, contestant in zip(samples, running, strict=True):
-        contestant.record |= times("step", taken)
+        found = race_on_ranks(ranks, clocks, rounds, collect)
+    for number, contestant in enumerate(running):
+        contestant.record |= found[number]
     return [one.record for one in contestants]
 
 
@@ -74,13 +78,13 @@ def enter(setting: Setting, candidate: Candidate, at: Callable[[str], None] = la
         "candidate": str(candidate),
         "options": {key: value for key, value in candidate.options.items() if key != "name"},
     }
-    before = _allocated(setting.device)
+    before = allocated(setting.device)
     step, error = None, ""
     try:
         step = candidate.build(setting)
         for _ in range(WARM_UP - 1):
             step()
-        _reset_peak(setting.device)
+        reset_peak(setting.device)
         loss = step()
         record["loss"] = torch.stack(gathered(loss.float().cpu())).mean().item()
     except Exception as failure:  # a rank that fails alone leaves the others waiting, until their time limit
@@ -91,45 +95,23 @@ def enter(setting: Setting, candidate: Candidate, at: Callable[[str], None] = la
         return Contestant(candidate, None, record)
     if setting.device.type == "cuda":
         record["peak_bytes"] = max(gathered(torch.cuda.max_memory_allocated() - before))
-        record["held_bytes"] = max(gathered(_allocated(setting.device) - before))
+        record["held_bytes"] = max(gathered(allocated(setting.device) - before))
     return Contestant(candidate, step, record)
 
 
-def _several(step: Step | None, steps: int) -> Callable[[], None]:
+def _turn(step: TrainingStep | None, steps: int, device: torch.device, ranks: TorchRanks) -> float:
+    """Seconds of one of `steps` steps that follow each other."""
+
     def run() -> None:
         assert step is not None
         for _ in range(steps):
             step()
 
-    return run
+    return clock(run, device, ranks)[1] / steps
 
 
-def _allocated(device: torch.device) -> int:
-    if device.type != "cuda":
-        return 0
-    for _ in range(3):  # what one collection frees may have kept further cycles from C++, which Python does not see
-        gc.collect()
-    torch.cuda.synchronize()
-    return int(torch.cuda.memory_allocated())
-
-
-def _reset_peak(device: torch.device) -> None:
-    if device.type == "cuda":
-        torch.cuda.synchronize()
-        torch.cuda.reset_peak_memory_stats()
-
-
-def _mark_other_losses(records: Sequence[Record], bound: float) -> None:
-    for record in records:
-        if not abs(record["loss"] / records[0]["loss"] - 1) < bound:
-            record["error"] = f"loss {record['loss']:.6g}, and {records[0]['loss']:.6g} of the first candidate"
-
-
-def release() -> None:
-    """Frees what a heat has left."""
-    torch._dynamo.reset()
+def release_all() -> None:
+    """Frees what a heat has left, on all ranks."""
+    release()
     torch._dynamo.config.recompile_limit = 64  # several models, compiled from the same code, stay there side by side
-    gc.collect()
-    if torch.cuda.is_available():
-        torch.cuda.empty_cache()
     dist.barrier()

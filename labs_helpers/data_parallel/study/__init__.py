@@ -1,5 +1,6 @@
 """Measure data parallelism on real ranks: one command, one file per kind of measurement; see `__main__`."""
 
-from labs_helpers.data_parallel.study.records import STUDY, frame, load
+from labs_helpers.data_parallel.study.records import STUDY, load
+from labs_helpers.measure.records import frame
 
 __all__ = ["STUDY", "frame", "load"]

@@ -18,11 +18,8 @@ from rank 0 and for each kind as soon as it is measured.
 from __future__ import annotations
 
 import os
-import sys
 from argparse import ArgumentParser, Namespace
-from functools import partial
 
-from labs_helpers.collectives.study import machine_label
 from labs_helpers.data_parallel.study.measure import KINDS, Options, Record, check, measure_all
 from labs_helpers.data_parallel.study.pretended import measure_pretended
 from labs_helpers.data_parallel.study.records import STUDY
@@ -30,9 +27,9 @@ from labs_helpers.data_parallel.study.report import report
 from labs_helpers.data_parallel.study.task import MODELS
 from labs_helpers.launch import program
 from labs_helpers.launch.pretend_nodes import can_pretend
-from labs_helpers.launch.world import add_timeout, environment, world
-from labs_helpers.measure.machine import this_machine
-from labs_helpers.measure.study import keep, make_parser
+from labs_helpers.launch.world import add_timeout, environment
+from labs_helpers.measure.machine import cores_label, this_machine
+from labs_helpers.measure.torchrun import on_ranks
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -56,24 +53,20 @@ def main(arguments: list[str] | None = None) -> None:
         if reason := can_pretend():
             parser.error(f"nodes cannot be pretended here: {reason}")
         records = measure_pretended(given.pretend_nodes, given.ranks_per_node, given.rate, kinds, every, given.limit)
-        _keep(records, given, gpus)
+        STUDY.keep(records, given.out, machine=cores_label(), on=_on(given))
         print(f"\n{report(records)}\n", flush=True)
         return
-    with world(given.timeout, given.limit, gpus) as note:
-        say = partial(print, file=sys.stderr, flush=True)
-        records = measure_all(kinds, every, say, note, lambda found: _keep(found, given, gpus))
-        if os.environ["RANK"] == "0":
-            print(f"\n{report(records)}\n", flush=True)
+    with on_ranks(STUDY, given) as rank:
+        records = measure_all(kinds, every, rank.say, rank.at, lambda found: rank.keep(found, given.out, _on(given)))
+        rank.show(f"\n{report(records)}\n")
 
 
-def _keep(records: list[Record], given: Namespace, gpus: bool) -> None:
-    machine = None if gpus else machine_label()
-    on = {"machine": machine, "note": given.note}
-    keep(STUDY, records, given.out, machine=machine, on={name: said for name, said in on.items() if said})
+def _on(given: Namespace) -> Record | None:
+    return {"note": given.note} if given.note else None
 
 
 def _parser() -> ArgumentParser:
-    parser = make_parser(__doc__ or "", STUDY)
+    parser = STUDY.parser(__doc__)
     add = parser.add_argument
     add("kinds", nargs="*", metavar="kind", help=f"what to measure, of {', '.join(KINDS)}; default: everything")
     add("--size", help=f"of the model: {', '.join(MODELS)}; default: 1b, without GPUs mini (3.5 million parameters)")

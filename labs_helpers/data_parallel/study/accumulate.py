@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from labs_helpers.data_parallel.study.replicas import EVERY, LAST, Replica
+from labs_helpers.data_parallel.study.replicas import replica
+from labs_helpers.data_parallel.study.step import EVERY, LAST
 from labs_helpers.data_parallel.study.task import Record, Task
 from labs_helpers.data_parallel.study.turns import ALONE, race
 
@@ -16,7 +17,7 @@ def measure(task: Task) -> list[Record]:
         ways = {LAST: ("bucketed", LAST), EVERY: ("bucketed", EVERY), ALONE: (ALONE, LAST)}
         if passes == 1:
             del ways[EVERY]  # the same thing
-        steps = {name: Replica(task, wrapper, passes=passes, sync=sync) for name, (wrapper, sync) in ways.items()}
+        steps = {name: replica(task, wrapper, passes=passes, sync=sync) for name, (wrapper, sync) in ways.items()}
         found = race(task, steps)
         for step in steps.values():
             step.remove()

@@ -14,7 +14,7 @@ from labs_helpers.data_parallel.compression.power_sgd import PowerSGD
 from labs_helpers.data_parallel.compression.top_k import TopK
 from labs_helpers.data_parallel.ddp.bucketed import BucketedDDP
 from labs_helpers.data_parallel.ddp.hook import CommunicationHook, average
-from labs_helpers.data_parallel.study.replicas import Replica
+from labs_helpers.data_parallel.study.replicas import replica
 from labs_helpers.data_parallel.study.task import Record, Task, gathered
 from labs_helpers.data_parallel.study.turns import ALONE, race
 from labs_helpers.data_parallel.study.wrappers import bytes_per_step
@@ -47,10 +47,10 @@ def measure(task: Task) -> list[Record]:
     """A record per hook: the time of a step, and the bytes that a rank sends in it. Every rank calls it; the same list
     on all."""
     hooks = {name: (feedback, make) for name, feedback, make in _hooks() if feedback or name == MEAN}
-    steps = {name: Replica(task, "bucketed", hook=make()) for name, (_, make) in hooks.items()}
+    steps = {name: replica(task, "bucketed", hook=make()) for name, (_, make) in hooks.items()}
     sent = {name: bytes_per_step(step) for name, step in steps.items()}
     # Compressed gradients are other gradients, so losses differ.
-    found = race(task, {ALONE: Replica(task, ALONE), **steps}, alike=())
+    found = race(task, {ALONE: replica(task, ALONE), **steps}, alike=())
     for step in steps.values():
         step.remove()
     same = task.about | {"kind": "compression", "alone_ms": found[ALONE]["step_ms"]}

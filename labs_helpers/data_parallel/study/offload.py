@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import gc
 import os
 from collections.abc import Mapping
 
 import torch
 
-from labs_helpers.data_parallel.study.stages import Sharded
+from labs_helpers.data_parallel.study.stages import sharded
 from labs_helpers.data_parallel.study.task import Record, Task, gathered
 from labs_helpers.data_parallel.study.turns import race, take
 from labs_helpers.measure import trace
+from labs_helpers.measure.device_memory import allocated, reset_peak
 
 ROUNDS = 5  # at most: an update on the CPU takes long
 # way → (as `stages` has it, what lies in the CPU's memory)
@@ -51,15 +51,14 @@ def compare(task: Task, ways: Mapping[str, tuple[str, str | None]]) -> list[Reco
 
 
 def _of(task: Task, way: str, stage: str, offload: str | None) -> Record:
-    gc.collect()
-    memory = torch.cuda if task.device.type == "cuda" else None
-    before = memory.memory_allocated() if memory else 0
-    step = Sharded(task, stage, offload=offload)
+    before = allocated(task.device)
+    step = sharded(task, stage, offload=offload)
     found = race(task, {way: step}, alike=[way])[way]
-    if memory:
-        memory.reset_peak_memory_stats()
+    reset_peak(task.device)
     copies = trace.record(lambda: take(step)).events
-    found["peak_bytes"] = max(gathered(memory.max_memory_allocated() - before, task.group)) if memory else None
+    found["peak_bytes"] = None
+    if task.device.type == "cuda":
+        found["peak_bytes"] = max(gathered(torch.cuda.max_memory_allocated() - before, task.group))
     step.remove()
     found |= gathered(crossed(copies), task.group)[0] | {"threads": torch.get_num_threads()}
     return task.about | {"kind": "offload", "way": way, "stage": stage, "offload": offload} | found

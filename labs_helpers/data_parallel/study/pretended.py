@@ -18,7 +18,7 @@ def measure_pretended(
     """
     with pretend_nodes(nodes, rate) as pretended:
         link = pretended.measure_rate()
-        every = [replace(each, link=f"{8e-9 * link.rate:.3g} Gb/s", asked=rate) for each in every]
+        every = [replace(each, link=link.name, asked=rate) for each in every]
         found: list[Record] = pretended.run_torch(_on_ranks, ranks_per_node, kinds, every, timeout=timeout)[0]
     return found
 

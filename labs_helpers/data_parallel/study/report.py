@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from labs_helpers.data_parallel.study import tables
-from labs_helpers.data_parallel.study.records import frame, select
+from labs_helpers.data_parallel.study.records import select
 from labs_helpers.data_parallel.study.task import Record
+from labs_helpers.measure.records import frame
 
 if TYPE_CHECKING:
     import pandas

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch.distributed as dist
 
-from labs_helpers.data_parallel.study.replicas import Replica
+from labs_helpers.data_parallel.study.replicas import replica
 from labs_helpers.data_parallel.study.task import Record, Task, first_ranks, gathered, group_sizes
 from labs_helpers.data_parallel.study.turns import ALONE, race
 
@@ -31,7 +31,7 @@ def measure(task: Task) -> list[Record]:
 
 
 def _of(task: Task, mode: str) -> Record:
-    steps = {ALONE: Replica(task, ALONE), WRAPPER: Replica(task, WRAPPER)}
+    steps = {ALONE: replica(task, ALONE), WRAPPER: replica(task, WRAPPER)}
     found = race(task, steps)
     steps[WRAPPER].remove()
     about = {"kind": "scaling", "mode": mode, "wrapper": WRAPPER, "sequences": task.ranks * task.options.batch}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable
 from typing import Any
 
@@ -14,11 +13,13 @@ from labs_helpers.communication.buckets import MEGABYTE
 from labs_helpers.data_parallel.planner.accounting import states
 from labs_helpers.data_parallel.planner.memory import Buffers, step_memory
 from labs_helpers.data_parallel.planner.model_size import Model
-from labs_helpers.data_parallel.study.replicas import Replica
-from labs_helpers.data_parallel.study.stages import Sharded
+from labs_helpers.data_parallel.study.replicas import replica
+from labs_helpers.data_parallel.study.stages import sharded
+from labs_helpers.data_parallel.study.step import TrainingStep
 from labs_helpers.data_parallel.study.task import Record, Task, gathered
 from labs_helpers.data_parallel.study.turns import take
 from labs_helpers.data_parallel.zero.memory import PARTS
+from labs_helpers.measure.device_memory import allocated
 
 STAGES = ("DDP", "ZeRO-1", "ZeRO-2", "ZeRO-3", "SHARD_GRAD_OP")
 MASTER = "bf16 with float32 master"
@@ -34,9 +35,8 @@ def measure(task: Task) -> list[Record]:
     records = []
     for layout in (PLAIN[task.dtype], MASTER):
         for stage in STAGES if layout != MASTER else STAGES[1:]:
-            compute = torch.bfloat16 if layout == MASTER else None
-            before = _allocated(task.device)
-            step = Replica(task, "bucketed") if stage == "DDP" else Sharded(task, stage, compute)
+            before = allocated(task.device)
+            step = replica(task, "bucketed") if stage == "DDP" else sharded(task, stage, master=layout == MASTER)
             take(step)  # makes the optimizer's states
             mine = {"rank": dist.get_rank(task.group)} | _over_a_step(step, task.device, before)
             step.remove()
@@ -47,13 +47,7 @@ def measure(task: Task) -> list[Record]:
     return records
 
 
-def _allocated(device: torch.device) -> int:
-    """Bytes on a GPU, without what the stage before has left: ZeRO-3 and its model hold each other."""
-    gc.collect()
-    return torch.cuda.memory_allocated() if device.type == "cuda" else 0
-
-
-def _over_a_step(step: Replica | Sharded, device: torch.device, before: int) -> Record:
+def _over_a_step(step: TrainingStep, device: torch.device, before: int) -> Record:
     """moments, and of each the bytes of PARTS; on a GPU also device_bytes, all that the allocator has given out since
     there were `before`."""
     moments: list[str] = []

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from labs_helpers.data_parallel.study.replicas import WRAPPERS, Replica
-from labs_helpers.data_parallel.study.stages import STAGE_OF, TORCHS, WAYS, Sharded
+from labs_helpers.data_parallel.study.replicas import WRAPPERS, replica
+from labs_helpers.data_parallel.study.stages import STAGE_OF, TORCHS, WAYS, sharded
 from labs_helpers.data_parallel.study.task import Record, Task, gathered
 from labs_helpers.data_parallel.study.turns import ALONE, race
 
@@ -14,7 +14,7 @@ def measure(task: Task, ways: tuple[str, ...] = WAYS) -> list[Record]:
     sent_bytes: of a step, by the ring, as our own count them. state_bytes: of the rank with the most, when backward has
     made the gradients.
     """
-    steps = {way: Replica(task, way) if way in WRAPPERS else Sharded(task, way) for way in ways}
+    steps = {way: replica(task, way) if way in WRAPPERS else sharded(task, way) for way in ways}
     found = race(task, steps)
     records = []
     for way, step in steps.items():

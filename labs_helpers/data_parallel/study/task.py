@@ -13,7 +13,9 @@ import torch
 import torch.distributed as dist
 
 from labs_helpers.communication.buckets import MEGABYTE
-from labs_helpers.data_parallel.race.setting import Setting
+from labs_helpers.data_parallel.study.records import STUDY
+from labs_helpers.data_parallel.study.setting import Setting
+from labs_helpers.measure.race import TorchRanks
 from labs_helpers.transformer import SIZES, TransformerConfig
 from labs_helpers.transformer.counts import parameters
 
@@ -117,7 +119,7 @@ class Task:
         nodes = len(set(hosts)) or 1
         link = self.options.link or f"{nodes} node{'s' * (nodes > 1)}"
         return {
-            "study": "data-parallel", "link": link, "asked": self.options.asked, "nodes": nodes,
+            "study": STUDY.name, "link": link, "asked": self.options.asked, "nodes": nodes,
             "ranks_per_node": self.ranks // nodes, "ranks": self.ranks, "backend": dist.get_backend(),
             "dtype": str(self.dtype).removeprefix("torch."), "size": self.options.size,
             "parameters": self.parameters, "gradient_bytes": self.parameters * self.dtype.itemsize,
@@ -127,9 +129,7 @@ class Task:
 
 def gathered(value: Any, group: Any = None) -> list[Any]:
     """Every rank's value, on every rank of the group."""
-    values: list[Any] = [None] * dist.get_world_size(group)
-    dist.all_gather_object(values, value, group=group)
-    return values
+    return TorchRanks(group).gather(value)
 
 
 def group_sizes() -> list[int]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import torch
 import torch.distributed as dist
 
-from labs_helpers.data_parallel.study.replicas import TORCH, Replica
+from labs_helpers.data_parallel.study.replicas import TORCH, replica
 from labs_helpers.data_parallel.study.task import LONG, Record, Task, gathered
 from labs_helpers.data_parallel.study.turns import WARM_UP, race, take
 from labs_helpers.measure.timing import Timing
@@ -26,7 +26,7 @@ def measure(task: Task) -> list[Record]:
         task.say("data_parallel: needs several GPUs of one machine, and is left out")
         return []
     names = (TORCH, "bucketed")
-    steps = {name: Replica(task, name) for name in names}
+    steps = {name: replica(task, name) for name in names}
     found = race(task, steps)
     for step in steps.values():
         step.remove()
@@ -76,6 +76,4 @@ def _of_threads(task: Task, gpus: int) -> Record:
         end.record()
         torch.cuda.synchronize()
         taken.append(begin.elapsed_time(end))
-    timing = Timing.of(taken)
-    times = {"step_ms": timing.median_ms, "step_p20_ms": timing.p20_ms, "step_p80_ms": timing.p80_ms}
-    return {"loss": loss, "runs": timing.runs} | times
+    return {"loss": loss} | Timing.of(taken).record("step")

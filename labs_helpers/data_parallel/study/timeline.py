@@ -11,7 +11,8 @@ from torch.nn.parallel import DistributedDataParallel
 
 from labs_helpers.communication.interface import Request
 from labs_helpers.communication.torch_distributed import TorchCommunication
-from labs_helpers.data_parallel.study.replicas import WRAPPERS, Replica
+from labs_helpers.data_parallel.study.replicas import WRAPPERS, replica
+from labs_helpers.data_parallel.study.step import TrainingStep
 from labs_helpers.data_parallel.study.task import Record, Task, gathered
 from labs_helpers.data_parallel.study.turns import WARM_UP, take
 from labs_helpers.measure.trace import Event
@@ -61,14 +62,14 @@ def measure(task: Task) -> list[Record]:
     records = []
     for wrapper in WRAPPERS:
         group = Watched(task.process_group)
-        step = Replica(task, wrapper, group=group)
+        step = replica(task, wrapper, group=group)
         if isinstance(step.wrapped, DistributedDataParallel):
             # It reads the annotations of its hook, and wants none or its own.
             step.wrapped.register_comm_hook(group, lambda group, bucket: _watched_mean(group, bucket))
         for _ in range(WARM_UP):
             take(step)
         on_gpu = task.device.type == "cuda"
-        intervals = _of_kernels(step) if on_gpu else _marked(task, step, group)
+        intervals = _of_kernels(step, task.process_group) if on_gpu else _marked(task, step, group)
         step.remove()
         end = max(interval[3] for interval in intervals)
         mine = {"rank": dist.get_rank(task.group), "step_ms": end, "intervals": intervals}
@@ -85,7 +86,7 @@ def _watched_mean(group: Watched, bucket: Any) -> Any:
     return group.watch(future, x.nbytes).then(lambda future: future.value()[0])
 
 
-def _marked(task: Task, step: Replica, group: Watched) -> list[Interval]:
+def _marked(task: Task, step: TrainingStep, group: Watched) -> list[Interval]:
     """Of several steps the one whose time, on the slowest rank, is the median."""
     found = []
     for _ in range(TAKEN):
@@ -104,10 +105,10 @@ def _marked(task: Task, step: Replica, group: Watched) -> list[Interval]:
     return found[slowest.index(sorted(slowest)[TAKEN // 2])]
 
 
-def _of_kernels(step: Replica) -> list[Interval]:
+def _of_kernels(step: TrainingStep, group: Any) -> list[Interval]:
     from labs_helpers.measure import trace
 
-    dist.barrier(step.group.group)
+    dist.barrier(group)
     return intervals_of(trace.record(lambda: take(step)).events)
 
 

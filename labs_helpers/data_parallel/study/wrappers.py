@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from labs_helpers.data_parallel.ddp.bucketed import BucketedDDP
-from labs_helpers.data_parallel.study.replicas import TORCH, WRAPPERS, Replica
+from labs_helpers.data_parallel.study.replicas import TORCH, WRAPPERS, replica
+from labs_helpers.data_parallel.study.step import TrainingStep
 from labs_helpers.data_parallel.study.task import Record, Task
 from labs_helpers.data_parallel.study.turns import ALONE, race, take
 
@@ -12,7 +13,7 @@ PARTS = (64, 32, 16, 8, 4, 2, 1)  # of all gradients in a bucket
 
 def measure(task: Task, wrappers: tuple[str, ...] = WRAPPERS) -> list[Record]:
     """A record per wrapper; ALONE and "naive" have to be among them. Every rank calls it; the same list on all."""
-    steps = {name: Replica(task, name) for name in wrappers}
+    steps = {name: replica(task, name) for name in wrappers}
     found = race(task, steps)
     sent = {name: bytes_per_step(step) for name, step in steps.items()}
     for step in steps.values():
@@ -39,8 +40,8 @@ def measure_buckets(task: Task, sizes_mb: list[float] | None = None) -> list[Rec
 
 def _buckets(task: Task, sizes: list[float]) -> list[Record]:
     cases = [(name, mb) for mb in sizes for name in ("bucketed", TORCH)]
-    steps = {ALONE: Replica(task, ALONE), "naive": Replica(task, "naive")}
-    steps |= {_label(name, mb): Replica(task, name, bucket_mb=mb) for name, mb in cases}
+    steps = {ALONE: replica(task, ALONE), "naive": replica(task, "naive")}
+    steps |= {_label(name, mb): replica(task, name, bucket_mb=mb) for name, mb in cases}
     found = race(task, steps)
     same = task.about | {"kind": "bucket"}
     same |= {"alone_ms": found[ALONE]["step_ms"], "naive_ms": found["naive"]["step_ms"]}
@@ -58,7 +59,7 @@ def _label(name: str, mb: float) -> str:
     return f"{name}, {mb:g} MB"
 
 
-def bytes_per_step(step: Replica) -> int | None:
+def bytes_per_step(step: TrainingStep) -> int | None:
     """What one more step sends by the ring."""
     before = step.bytes_sent
     take(step)

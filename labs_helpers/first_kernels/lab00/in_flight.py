@@ -5,8 +5,6 @@ Little's law: bytes on their way = bandwidth × latency. On a GPU alone.
 
 from __future__ import annotations
 
-from dataclasses import asdict
-
 import torch
 import triton
 import triton.language as tl
@@ -60,7 +58,7 @@ def measure_in_flight(multiprocessors: int) -> list[dict]:
                     "bytes_in_flight": bytes_in_flight(warps, stages),
                     "bytes": READ_BYTES,
                     "multiprocessors": multiprocessors,
-                    **asdict(timing),
+                    **timing.record(),
                 }
             )
     return records

@@ -56,10 +56,7 @@ def measure_latencies() -> list[dict]:
                 "bytes": nbytes,
                 "steps": steps,
                 "latency_ns": 1e6 * (long.median_ms - short.median_ms) / steps,
-                "median_ms": long.median_ms,
-                "p20_ms": long.p20_ms,
-                "p80_ms": long.p80_ms,
-                "runs": long.runs,
+                **long.record(),
             }
         )
     return records

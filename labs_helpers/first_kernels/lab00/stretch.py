@@ -11,6 +11,7 @@ from labs_helpers.course.meter import metered
 from labs_helpers.course.torch_traffic import TorchTraffic
 from labs_helpers.course.verdict import describe_error
 from labs_helpers.draw import figures
+from labs_helpers.draw.bars import draw_bars
 
 M, N, EPS = 16, 1024, 1e-6
 
@@ -70,10 +71,7 @@ def draw_stretch(student):
     elements = {name: nbytes / x.numel() for name, nbytes in moved.items()}
     share = elements["ours, one kernel"] / elements["PyTorch, one operation\nafter another"]
     fig, ax = figures.new(f"One kernel moves {share:.0%} of the bytes of PyTorch's operations", height=3.4)
-    colors = [figures.COLORS["vermillion" if name.startswith("yours") else "blue"] for name in elements]
-    bars = ax.barh(list(elements), list(elements.values()), color=colors, height=0.62)
-    ax.bar_label(bars, fmt="{:.1f}", padding=4)
-    ax.set(xlabel="bytes per element, float32", xlim=(0, 1.12 * max(elements.values())))
-    ax.invert_yaxis()
-    ax.grid(axis="y", visible=False)
+    roles = {name: "yours" if name.startswith("yours") else "ours" for name in elements}
+    texts = {name: f"{count:.1f}" for name, count in elements.items()}
+    draw_bars(ax, elements, roles, texts, xlabel="bytes per element, float32", room=1.12)
     return fig

@@ -19,10 +19,10 @@ from labs_helpers.measure import results
 from labs_helpers.measure.machine import this_machine
 from labs_helpers.measure.records import yours
 from labs_helpers.measure.roofs import Roofs, measure_roofs
-from labs_helpers.measure.study import keep, make_parser
+from labs_helpers.measure.study import Study
 from labs_helpers.measure.timing import measure_rounds
 
-STUDY = "first_kernels"
+STUDY = Study("first_kernels", "python -m labs_helpers.first_kernels.lab00.study")
 KINDS = ("operation", "stride", "latency", "in flight", "waves", "transpose")
 STRIDES = (1, 2, 4, 8, 16, 32)
 ROUNDS = 3
@@ -54,7 +54,7 @@ def measure_operations(roofs: Roofs, count=five_operations) -> list[dict]:
         flops, moved, bound = count(n[name], here.dtype.itemsize, roofs.flops, roofs.bandwidth)[name]
         records.append(
             {
-                "study": STUDY,
+                "study": STUDY.name,
                 "kind": "operation",
                 "name": name,
                 "n": n[name],
@@ -62,10 +62,7 @@ def measure_operations(roofs: Roofs, count=five_operations) -> list[dict]:
                 "flops": flops,
                 "bytes": moved,
                 "bound": bound,
-                "median_ms": timing.median_ms,
-                "p20_ms": timing.p20_ms,
-                "p80_ms": timing.p80_ms,
-                "runs": timing.runs,
+                **timing.record(),
                 "roof_bandwidth": roofs.bandwidth,
                 "roof_flops": roofs.flops,
             }
@@ -113,16 +110,13 @@ def measure_strides(strides=STRIDES, count: int = 0) -> list[dict]:
         torch.set_num_threads(threads)
     return [
         {
-            "study": STUDY,
+            "study": STUDY.name,
             "kind": "stride",
             "name": f"stride {stride}",
             "stride": stride,
             "elements": count,
             "itemsize": 4,
-            "median_ms": timing.median_ms,
-            "p20_ms": timing.p20_ms,
-            "p80_ms": timing.p80_ms,
-            "runs": timing.runs,
+            **timing.record(),
         }
         for stride, timing in timings.items()
     ]
@@ -155,7 +149,7 @@ def measure_kind(kind: str) -> list[dict]:
         lambda: measure_waves(multiprocessors()),
         measure_transposes,
     )
-    return [{"study": STUDY} | record for record in dict(zip(KINDS, measures, strict=True))[kind]()]
+    return [{"study": STUDY.name} | record for record in dict(zip(KINDS, measures, strict=True))[kind]()]
 
 
 def recorded(kind: str, machine: str = "nvidia-h200") -> dict[str, list[dict]]:
@@ -164,13 +158,13 @@ def recorded(kind: str, machine: str = "nvidia-h200") -> dict[str, list[dict]]:
 
     Where the recorded measurements are not at hand (the package alone was installed), says so; then {}.
     """
-    path = results.path_for(STUDY, machine)
+    path = results.path_for(STUDY.name, machine)
     if not path.exists():
         print(f"{path.name} is not here: this machine is drawn alone")
         return {}
     shipped = _last_run(results.load(path), kind)
     runs = {f"{shipped['on.machine'].iloc[0]}, recorded": shipped} if len(shipped) else {}
-    for rows in yours(STUDY).values():
+    for rows in yours(STUDY.name).values():
         if not {"kind", "on.time"} - set(rows) and len(own := _last_run(rows, kind)) and not set(shipped) - set(own):
             runs[own["on.machine"].iloc[0]] = own
     return {machine: rows.to_dict("records") for machine, rows in runs.items()}
@@ -192,13 +186,13 @@ def on_gpu(kind: str) -> tuple[str, list[dict]]:
     return "", []
 
 
-def table(records: list[dict]) -> str:
-    """The median of each record, a line each."""
-    return "\n".join(f"{record['name']:<20} {record['median_ms']:>9.4f} ms" for record in records)
+def table(rows):
+    """The median of each record, a row each."""
+    return rows[["name", "median_ms"]].rename(columns={"name": "measured", "median_ms": "ms"})
 
 
 def main(arguments=None) -> None:
-    parser = make_parser(__doc__, STUDY)
+    parser = STUDY.parser(__doc__)
     parser.add_argument("--kinds", nargs="+", choices=KINDS, help="what to measure; default: all that runs here")
     given = parser.parse_args(arguments)
     here = KINDS if not this_machine().interpreted else ("operation", "stride")
@@ -208,7 +202,7 @@ def main(arguments=None) -> None:
             parser.error(f"{kind} needs a GPU")
         print(f"{kind} …", flush=True)
         records += measure_kind(kind)
-    keep(STUDY, records, given.out, machine=label(), on={"machine": label()}, show=table)
+    STUDY.keep(records, given.out, machine=label(), table=table)
 
 
 if __name__ == "__main__":

@@ -29,10 +29,7 @@ def measure_transposes() -> list[dict]:
                 "name": name,
                 "n": N,
                 "bytes": 2 * 4 * N * N,
-                "median_ms": timing.median_ms,
-                "p20_ms": timing.p20_ms,
-                "p80_ms": timing.p80_ms,
-                "runs": timing.runs,
+                **timing.record(),
             }
         )
     return records

@@ -6,7 +6,6 @@ wait for memory all the time, and so leave them to each other.
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from functools import partial
 
 import torch
@@ -53,7 +52,7 @@ def measure_waves(multiprocessors: int) -> list[dict]:
                     "does": kind,
                     "l2": "warm",
                     "multiprocessors": multiprocessors,
-                    **asdict(timing),
+                    **timing.record(),
                 }
             )
     return records

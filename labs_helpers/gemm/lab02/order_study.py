@@ -7,19 +7,17 @@ The bytes are Nsight Compute's; where `ncu` is missing or may not read the count
 
 from __future__ import annotations
 
-import csv
-import io
-import shutil
-import sys
 from functools import partial
 from typing import Any
 
 from labs_helpers.launch import program
-from labs_helpers.launch.process import ProcessFailed, run
-from labs_helpers.measure.records import of_machine
-from labs_helpers.measure.study import keep, make_parser
+from labs_helpers.launch.process import ProcessFailed
+from labs_helpers.measure import ncu
+from labs_helpers.measure.study import Study
 
 MODULE = "labs_helpers.gemm.lab02.order_study"
+STUDY = Study("gemm-order", f"python -m {MODULE}")
+load = STUDY.load
 BLOCK = 64
 SHAPES = ((2048,) * 3, (4096,) * 3, (8192,) * 3, (8192, 8192, 2048), (2048, 2048, 32768))
 COUNTED = (2048, 8192)  # n of the products whose bytes are counted
@@ -68,58 +66,43 @@ def time_orders(rounds: int, repeat_ms: float) -> list[dict[str, Any]]:
             repeat_ms=repeat_ms,
         )
         records += [
-            {"study": "gemm-order", "kind": "time", "name": name, "GROUP_M": candidates[name][0], "M": M, "N": N}
-            | {"K": K, "median_ms": t.median_ms, "p20_ms": t.p20_ms, "p80_ms": t.p80_ms, "runs": t.runs}
+            {"study": STUDY.name, "kind": "time", "name": name, "GROUP_M": candidates[name][0], "M": M, "N": N}
+            | {"K": K, **t.record()}
             for name, t in timings.items()
         ]
     return records
 
 
 def run_kernels() -> None:
-    """Each kernel twice: once to compile it, once where ncu is told to look."""
-    import torch
+    """The kernels that ncu counts; see `ncu.look_at`."""
 
-    for look in (False, True):
-        if look:
-            torch.cuda.cudart().cudaProfilerStart()
+    def kernels() -> None:
         for n in COUNTED:
             tensors = operands(n, n, n)
             for _, function in ways(n).values():
                 function(*tensors)
-        torch.cuda.synchronize()
-    torch.cuda.cudart().cudaProfilerStop()
+
+    ncu.look_at(kernels)
 
 
 def count_bytes() -> list[dict[str, Any]]:
     """A record for each of COUNTED and order; none where there is no ncu or it may not count."""
-    if (ncu := shutil.which("ncu")) is None:
-        print("bytes are left out: no ncu on the PATH")
-        return []
-    flags = ["--clock-control", "none", "--profile-from-start", "off", "--csv", "--page", "raw"]
     try:
-        text = run(
-            [ncu, *flags, "--metrics", ",".join(METRICS), sys.executable, "-m", MODULE, "--kernels"], timeout=120
-        )
-    except ProcessFailed as error:
+        text = ncu.count(MODULE, METRICS, timeout=120)
+    except (FileNotFoundError, ProcessFailed) as error:
         print(f"bytes are left out: {str(error)[-300:]}")
         return []
-    quoted = [line for line in text.splitlines() if line.startswith('"')]  # the others are ncu's and the program's
-    rows = [row for row in csv.DictReader(io.StringIO("\n".join(quoted))) if "matmul" in row["Kernel Name"]]
+    rows = [row for row in ncu.read(text) if "matmul" in row["Kernel Name"]]
     wanted = [(n, name, group) for n in COUNTED for name, (group, _) in ways(n).items()]
     return [
-        {"study": "gemm-order", "kind": "counters", "name": name, "GROUP_M": group, "M": n, "N": n, "K": n}
-        | {key: float(row[metric].replace(",", "")) for metric, key in METRICS.items()}
+        {"study": STUDY.name, "kind": "counters", "name": name, "GROUP_M": group, "M": n, "N": n, "K": n}
+        | ncu.values(row, METRICS)
         for (n, name, group), row in zip(wanted, rows, strict=True)
     ]
 
 
-def load(machine: str = "nvidia-h200"):
-    """The recorded starts, times and bytes of one machine, as a DataFrame."""
-    return of_machine("gemm-order", machine, f"python -m {MODULE}")
-
-
 def main(arguments=None) -> None:
-    parser = make_parser(__doc__ or "", "gemm-order")
+    parser = STUDY.parser(__doc__)
     parser.add_argument("--kernels", action="store_true", help="only run the kernels: what ncu is started on")
     given = parser.parse_args(arguments)
 
@@ -138,7 +121,7 @@ def main(arguments=None) -> None:
         partial(time_orders, rounds=4, repeat_ms=80),
         count_bytes,
     ):
-        keep("gemm-order", part(), given.out)  # at once: a later part may fail
+        STUDY.keep(part(), given.out)  # at once: a later part may fail
 
 
 if __name__ == "__main__":

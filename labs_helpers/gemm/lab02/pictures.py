@@ -5,6 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from labs_helpers.draw import figures
+from labs_helpers.draw.boxes import draw_box
+from labs_helpers.draw.curves import level, predicted, tick_each
+from labs_helpers.draw.roles import INK, PAPER, color
 
 
 def draw_strips(M: int, N: int, K: int, block_m: int, block_n: int, block_k: int, tile: tuple[int, int]):
@@ -12,25 +15,20 @@ def draw_strips(M: int, N: int, K: int, block_m: int, block_n: int, block_k: int
 
     tile: (tile row, tile column) of D. The steps are numbered in the order in which they are loaded.
     """
-    from matplotlib.patches import Rectangle
-
-    fig, ax = figures.new("One tile of D takes a strip of A and a strip of B, BLOCK_K at a time", width=6.6, height=5.4)
+    fig, ax = figures.new("One tile of D takes a strip of A and a strip of B, BLOCK_K at a time", 6.6, 5.4)
     gap, (i, j) = 0.12 * K, tile
     left, top = K + gap, K + gap  # of D; A stands left of it, B above it
     for name, x, y, width, height in (("A", 0, top, K, M), ("B", left, 0, N, K), ("D", left, top, N, M)):
-        ax.add_patch(Rectangle((x, y), width, height, facecolor="none", edgecolor=figures.INK, linewidth=1.2))
+        draw_box(ax, (x, y), width, height, edge=INK, linewidth=1.2)
         ax.text(x + width / 2, y - 0.02 * K, name, ha="center", va="bottom", fontsize="large")
     steps = range(-(-K // block_k))
     for step in steps:
-        shade = {"facecolor": figures.COLORS["sky"], "alpha": 0.3 + 0.6 * step / max(len(steps) - 1, 1)}
-        along_a = step * block_k, top + i * block_m, block_k, block_m
-        along_b = left + j * block_n, step * block_k, block_n, block_k
-        for x, y, width, height in (along_a, along_b):
-            ax.add_patch(Rectangle((x, y), width, height, edgecolor=figures.PAPER, linewidth=1, **shade))
-            ax.text(x + width / 2, y + height / 2, f"{step}", ha="center", va="center")
+        ground = (color("all"), 0.3 + 0.6 * step / max(len(steps) - 1, 1))
+        along_a, along_b = (step * block_k, top + i * block_m), (left + j * block_n, step * block_k)
+        draw_box(ax, along_a, block_k, block_m, ground, str(step), edge=PAPER, linewidth=1)
+        draw_box(ax, along_b, block_n, block_k, ground, str(step), edge=PAPER, linewidth=1)
     here = left + j * block_n, top + i * block_m
-    ax.add_patch(Rectangle(here, block_n, block_m, facecolor=figures.COLORS["orange"], edgecolor="none"))
-    ax.text(here[0] + block_n / 2, here[1] + block_m / 2, f"tile\n{tile}", ha="center", va="center")
+    draw_box(ax, here, block_n, block_m, color("one"), f"tile\n{tile}")
     ax.annotate("K, in steps", (K, top + M * 1.06), (0, top + M * 1.06), va="center", arrowprops={"arrowstyle": "->"})
     ax.set(xlim=(-0.05 * K, left + N * 1.05), ylim=(top + M * 1.12, -0.12 * K), aspect="equal")
     ax.axis("off")
@@ -56,7 +54,7 @@ def draw_tiles(writer: np.ndarray, grid: tuple[int, int]):
     edges = [(rows, "h") for rows in range(grid[0])] + [(columns, "v") for columns in range(grid[1])]
     for number, way in edges[1:]:
         line = ax.axhline if way == "h" else ax.axvline
-        line(number * writer.shape[way == "v"] / grid[way == "v"] - 0.5, color=figures.PAPER, linewidth=2)
+        line(number * writer.shape[way == "v"] / grid[way == "v"] - 0.5, color=PAPER, linewidth=2)
     ax.grid(False)
     ax.set(xlabel="column", ylabel="row")
     return fig
@@ -70,17 +68,15 @@ def draw_reuse(n: int, blocks, counted, itemsize: int, prediction=None):
     """
     fig, ax = figures.new(f"A larger tile loads less: A and B of {n}×{n}")
     fine = np.geomspace(min(blocks), max(blocks), 50)
-    ax.plot(
-        fine, 2 * n * n * itemsize * n / fine / 1e3, marker="", color=figures.COLORS["sky"], label="2·n²·(n / BLOCK)"
-    )
-    ax.plot(blocks, np.array(counted) / 1e3, linestyle="none", color=figures.COLORS["blue"], label="counted")
-    ax.set(xscale="log", yscale="log", xlabel="BLOCK_M = BLOCK_N", ylabel="KB of A and B loaded")
-    ax.set_xticks(blocks, [str(b) for b in blocks])
+    formula = 2 * n * n * itemsize * n / fine / 1e3
+    ax.plot(fine, formula, marker="", color=color("reference"), label="2·n²·(n / BLOCK)")
+    ax.plot(blocks, np.array(counted) / 1e3, linestyle="none", color=color("measured"), label="counted")
+    ax.set(yscale="log", ylabel="KB of A and B loaded")
+    tick_each(ax, blocks, xlabel="BLOCK_M = BLOCK_N")
     ax.set_yticks([count / 1e3 for count in counted], [f"{count / 1e3:.0f}" for count in counted])
     ax.minorticks_off()
     ax.legend(loc="lower left")
-    if prediction is not None:
-        figures.mark_prediction(ax, blocks[-1], prediction.value)
+    figures.mark_prediction(ax, blocks[-1], prediction)
     return fig
 
 
@@ -89,21 +85,16 @@ def draw_orders(orders: dict, tiles_m: int, tiles_n: int, wave: int):
 
     orders: name → sequence of (tile row, tile column). The panels say how many strips the first wave takes.
     """
-    fig, axes = figures.new(
-        f"{wave} programs that run together take fewest strips as a square",
-        width=7.2,
-        height=4.4,
-        ncols=len(orders),
-        squeeze=False,
-    )
-    for ax, (name, order) in zip(axes[0], orders.items(), strict=True):
+    title = f"{wave} programs that run together take fewest strips as a square"
+    fig, axes = figures.panels(title, orders, 7.2, 4.4)
+    for ax, (name, order) in zip(axes, orders.items(), strict=True):
         when = np.full((tiles_m, tiles_n), np.nan)
         for pid, (i, j) in enumerate(order):
             when[int(i), int(j)] = pid
         image = ax.imshow(when, cmap="viridis")
         first = [(int(i), int(j)) for i, j in list(order)[:wave]]
         for i, j in first:
-            ax.add_patch(_outline(i, j))
+            draw_box(ax, (j - 0.5, i - 0.5), 1, 1, edge=color("group of columns"), linewidth=1.5)
         rows, columns = len({i for i, _ in first}), len({j for _, j in first})
         ax.set(title=f"{name}:\n{rows} of A + {columns} of B", xlabel="tile column", ylabel="tile row")
         ax.set(xticks=[], yticks=[])
@@ -118,27 +109,8 @@ def draw_misses(groups, misses, by_rows: int, prediction=None):
     best = int(np.argmin(misses))
     fig, ax = figures.new(f"GROUP_M = {groups[best]} fetches {misses[best]} strips, row order {by_rows} (simulated)")
     ax.plot(groups, misses, marker="o")
-    ax.axhline(by_rows, linestyle=":", color=figures.COLORS["vermillion"])
-    predicted = prediction.value if prediction is not None and (prediction.value or 0) > 0 else None
-    ax.set(xlabel="GROUP_M", ylabel="strips fetched", xscale="log")
-    ax.set_ylim(0, 1.15 * max(*misses, by_rows, predicted or 0))
-    ax.set_xticks(groups, [str(g) for g in groups])
-    ax.minorticks_off()
-    ax.annotate(
-        "row order",
-        (0.5, by_rows),
-        xycoords=ax.get_yaxis_transform(),
-        xytext=(0, 4),
-        textcoords="offset points",
-        ha="center",
-        va="bottom",
-        color=figures.COLORS["vermillion"],
-    )
-    figures.mark_prediction(ax, groups[best], predicted)
+    level(ax, by_rows, "row order", role="theirs", style=":")
+    ax.set(ylabel="strips fetched", ylim=(0, 1.15 * max(*misses, by_rows, predicted(prediction) or 0)))
+    tick_each(ax, groups, xlabel="GROUP_M")
+    figures.mark_prediction(ax, groups[best], prediction)
     return fig
-
-
-def _outline(i: int, j: int):
-    from matplotlib.patches import Rectangle
-
-    return Rectangle((j - 0.5, i - 0.5), 1, 1, fill=False, edgecolor=figures.COLORS["vermillion"], linewidth=1.5)

@@ -11,6 +11,7 @@ from labs_helpers.course.stub import attempted
 from labs_helpers.course.torch_traffic import TorchTraffic
 from labs_helpers.course.verdict import matmul_bound
 from labs_helpers.draw import figures
+from labs_helpers.draw.bars import draw_bars
 from labs_helpers.gemm.lab02.exercises import masked_matmul
 from labs_helpers.measure.machine import this_machine
 from labs_helpers.measure.timing import measure_rounds
@@ -82,10 +83,8 @@ def beside_ours(yours, n: int = 256, n_on_gpu: int = 4096):
         best, unit = min(values, key=values.get), "MB loaded and stored"
         title = f"n = {size}: {best} moves least"
     fig, ax = figures.new(title, height=1.2 + 0.5 * len(values))
-    bars = ax.barh(list(values), list(values.values()), color=figures.COLORS["blue"])
-    ax.bar_label(bars, [f"{value:.3g}" for value in values.values()], padding=3)
-    ax.invert_yaxis()
-    ax.set(xlabel=unit, xlim=(0, 1.15 * max(values.values())))
+    texts = {name: f"{value:.3g}" for name, value in values.items()}
+    draw_bars(ax, values, "ours", texts, xlabel=unit, room=1.15)
     return fig
 
 

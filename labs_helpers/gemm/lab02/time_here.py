@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import pandas
-
 from labs_helpers.course.exercise import whose
 from labs_helpers.gemm import study
 from labs_helpers.gemm.lab02.ladder import LADDER, with_larger_tiles
 from labs_helpers.measure.machine import this_machine
+from labs_helpers.measure.records import frame
+from labs_helpers.measure.study import as_text
 
 
 def time_here(matmul_add_relu) -> dict:
@@ -25,5 +25,6 @@ def time_here(matmul_add_relu) -> dict:
             f"{who}, larger tiles": with_larger_tiles(matmul_add_relu),
         }
     records = study.measure(sizes, rounds=rounds, repeat_ms=repeat_ms, compile_=False, autotune=False, extra=extra)
-    print(study.table(records))
-    return {here.label if extra else f"{here.cores}-core CPU, PyTorch only": pandas.DataFrame(records)}
+    rows = frame(records)
+    print(as_text(study.table(rows)))
+    return {here.label if extra else f"{here.cores}-core CPU, PyTorch only": rows}

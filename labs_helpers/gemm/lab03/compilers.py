@@ -15,7 +15,7 @@ from labs_helpers.compile.source import plain
 from labs_helpers.course.withheld import Withheld
 from labs_helpers.gemm.configs import Config
 from labs_helpers.gemm.kernels.portable import fused_matmul_kernel
-from labs_helpers.gemm.lab03.charts import short
+from labs_helpers.gemm.lab03.pictures.space import short
 from labs_helpers.gemm.tuning.space import grid
 
 # What each measures at random before its model chooses, by its own defaults: AutoTVM's XGBTuner plan_size, and the

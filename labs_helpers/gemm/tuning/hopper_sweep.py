@@ -9,7 +9,6 @@ python -m labs_helpers.gemm.tuning.model_study FILE --write labs_helpers/gemm/tu
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
@@ -28,12 +27,10 @@ from labs_helpers.gemm.time_model import Shape
 from labs_helpers.gemm.tuning.hopper_space import hopper_grid
 from labs_helpers.gemm.tuning.operands import rounding_bound
 from labs_helpers.launch import program
-from labs_helpers.measure import results
 from labs_helpers.measure.machine import this_machine
-from labs_helpers.measure.provenance import provenance
-from labs_helpers.measure.study import destination, kept, make_parser
+from labs_helpers.measure.study import Study
 
-STUDY = "gemm-hopper-tuning"
+STUDY = Study("gemm-hopper-tuning", "python -m labs_helpers.gemm.tuning.hopper_sweep")
 SEED = 11  # not the study's, whose shapes stay unseen
 FEW_TILES = 264  # of 128×128, two for each SM of an H100
 GRAPH_COUNTERS = 2**26  # hundreds of graphs are captured one after the other
@@ -73,7 +70,7 @@ def measure_shape(shape: Shape, dtype: torch.dtype, graph_ms: Callable[[Callable
     exact = torch.relu(a.double() @ b.double() + c.double())
     bound = rounding_bound(a, b, c, exact)
     sms = torch.cuda.get_device_properties(a.device).multi_processor_count
-    common = {"study": STUDY, "M": M, "N": N, "K": K, "dtype": str(dtype).removeprefix("torch."), "graph": True}
+    common = {"study": STUDY.name, "M": M, "N": N, "K": K, "dtype": str(dtype).removeprefix("torch."), "graph": True}
     common["multiprocessors"] = sms
     records = []
     for kernel, config in candidates(shape, sms):
@@ -94,7 +91,7 @@ def measure_shape(shape: Shape, dtype: torch.dtype, graph_ms: Callable[[Callable
 
 
 def main(arguments: list[str] | None = None) -> None:
-    parser = make_parser(__doc__ or "", STUDY, limit=12 * program.HOUR)
+    parser = STUDY.parser(__doc__, limit=12 * program.HOUR)
     parser.add_argument("--dtype", choices=("float16", "bfloat16"), default="float16")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no other shape after so long")
     given = parser.parse_args(arguments)
@@ -103,27 +100,17 @@ def main(arguments: list[str] | None = None) -> None:
     from triton.testing import do_bench_cudagraph
 
     counters.RESERVE = GRAPH_COUNTERS
-    path, on = destination(STUDY, given.out), provenance()
-    done = set()
-    if path.exists():
-        there = results.load(path)
-        there = there[there["dtype"] == given.dtype]
-        done = set(zip(there["M"], there["N"], there["K"], strict=True))
-    began, new = time.monotonic(), 0
-    for shape in shapes():
-        if shape in done:
-            continue
-        if time.monotonic() - began > given.seconds:
-            print(f"{given.seconds:.0f} s are over before {shape}; the same command goes on there")
-            break
-        graph_ms = partial(do_bench_cudagraph, rep=1.5, return_mode="median")
+    graph_ms = partial(do_bench_cudagraph, rep=1.5, return_mode="median")
+
+    def measure(shape: Shape) -> list[dict]:
         records = measure_shape(shape, getattr(torch, given.dtype), graph_ms)
-        results.append(path, [record | {"on": on} for record in records])
-        new += len(records)
         timed = [record for record in records if "median_ms" in record and record["kind"] in ("hopper", "split_k")]
         best = min(timed, key=lambda record: record["median_ms"])
-        print(f"{shape}: {best['median_ms']:.4f} ms by {best['kind']}, {len(records)} records", flush=True)
-    print(kept(new, path), flush=True)
+        print(f"{best['median_ms']:.4f} ms by {best['kind']}, ", end="")
+        return records
+
+    items = [(shape, shape) for shape in shapes()]
+    STUDY.go_on(items, "MNK", measure, given.out, same={"dtype": given.dtype}, seconds=given.seconds)
 
 
 if __name__ == "__main__":

@@ -57,7 +57,7 @@ def measure_long(shape: tuple[int, int, int], fastest: int = 12) -> list[dict]:
     return [
         {"study": "gemm-tuning", "kind": "long", "kernel": name, "how": how, "M": M, "N": N, "K": K}
         | {"dtype": "float16", **(configs[name].keywords() if name in configs else {})}
-        | {"median_ms": timing.median_ms, "p20_ms": timing.p20_ms, "p80_ms": timing.p80_ms, "runs": timing.runs}
+        | timing.record()
         | (clock.between(began, ended) if how != "short" else {})
         for name, how, timing, began, ended in found
     ]

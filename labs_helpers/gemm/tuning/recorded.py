@@ -11,41 +11,42 @@ import torch
 from labs_helpers.gemm.configs import Config
 from labs_helpers.gemm.tuning.operands import TOLERANCE
 from labs_helpers.gemm.tuning.space import grid
-from labs_helpers.measure.records import find, of_machine
+from labs_helpers.measure.records import find
+from labs_helpers.measure.study import Study
 
 FIELDS = ("BLOCK_M", "BLOCK_N", "BLOCK_K", "GROUP_M", "num_warps", "num_stages")
-_COMMAND = "python -m labs_helpers.gemm.tuning.sweep"
+STUDY = Study("gemm-tuning", "python -m labs_helpers.gemm.tuning.sweep")
 
 
 def measured(machine: str = "nvidia-h200"):
     """The recorded times of one machine, a row a kernel, shape and configuration; NaN where it did not run."""
-    return _table("gemm-tuning", machine, "measure", "measured")
+    return _table(machine, "measure", "measured")
 
 
 def held_out(machine: str = "nvidia-h200", layout: str = "rows"):
     """The recorded times at shapes that no rule was fitted to, of one layout of the matrices; rows as in `measured`."""
-    return _table("gemm-tuning", machine, "held-out", "held out", layout)
+    return _table(machine, "held-out", "held out", layout)
 
 
 def long_runs(machine: str = "nvidia-h200"):
     """The same kernels timed shortly and for long: what `long_runs.measure_long` recorded, a row each."""
-    return _table("gemm-tuning", machine, "long", "long")
+    return _table(machine, "long", "long")
 
 
 def wave_curve(machine: str = "nvidia-h200"):
     """The times of one configuration, row of tiles by row of tiles, in order of M: what `sweep waves` records."""
-    return _table("gemm-tuning", machine, "waves", "waves").sort_values("M", ignore_index=True)
+    return _table(machine, "waves", "waves").sort_values("M", ignore_index=True)
 
 
 def compiled():
     """What the compiler made of each configuration for sm_75, sm_80 and sm_90, a row each."""
-    return _table("gemm-tuning", "compiled", "compile", "compiled")
+    return _table("compiled", "compile", "compiled")
 
 
-def _table(study: str, machine: str, what: str, kind: str, layout: str | None = None):
-    path = find(study, machine)
-    file = study, machine, path, path.stat().st_mtime_ns if path.exists() else 0
-    return _read(file, f"{_COMMAND} {what}", kind, layout).copy()
+def _table(machine: str, what: str, kind: str, layout: str | None = None):
+    path = find(STUDY.name, machine)
+    file = machine, path, path.stat().st_mtime_ns if path.exists() else 0
+    return _read(file, f"{STUDY.command} {what}", kind, layout).copy()
 
 
 @cache
@@ -63,8 +64,8 @@ def _read(file: tuple, command: str, kind: str, layout: str | None):
 
 @cache
 def _file(file: tuple, command: str):
-    study, machine, *_ = file  # the path and its time of change only tell one table in the cache from another
-    return of_machine(study, machine, command)
+    machine, *_ = file  # the path and its time of change only tell one table in the cache from another
+    return Study(STUDY.name, command).load(machine)
 
 
 def config_of(row) -> Config:

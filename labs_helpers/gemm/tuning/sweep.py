@@ -22,10 +22,10 @@ from labs_helpers.gemm.tuning.build_first import build_first
 from labs_helpers.gemm.tuning.compile_table import compile_table
 from labs_helpers.gemm.tuning.long_runs import measure_long
 from labs_helpers.gemm.tuning.operands import TOLERANCE, operands, rounding_bound
+from labs_helpers.gemm.tuning.recorded import STUDY
 from labs_helpers.gemm.tuning.space import grid
 from labs_helpers.launch import program
 from labs_helpers.measure.machine import this_machine
-from labs_helpers.measure.study import keep, make_parser
 from labs_helpers.measure.timing import MeasurementError
 from labs_helpers.measure.timing import measure as time_it
 
@@ -80,7 +80,7 @@ def measure_sweep(
             bound = rounding_bound(a, b, c, expected)
             for config in tqdm(configs, desc=f"{M}×{N}×{K}", mininterval=2):
                 record = {
-                    "study": "gemm-tuning",
+                    "study": STUDY.name,
                     "kind": kind,
                     "kernel": name,
                     "M": M,
@@ -111,13 +111,7 @@ def _measure_one(function, expected, bound, repeat_ms: float) -> dict:
         return {"error": str(error.__cause__)[:200]}
     except Exception as error:  # a configuration that cannot run is a result of the sweep
         return {"error": f"{type(error).__name__}: {error}"[:200]}
-    return {
-        "median_ms": timing.median_ms,
-        "p20_ms": timing.p20_ms,
-        "p80_ms": timing.p80_ms,
-        "runs": timing.runs,
-        "relative_error": error,
-    }
+    return timing.record() | {"relative_error": error}
 
 
 def _relu_formula(a, b, c):
@@ -138,16 +132,16 @@ def measure_held_out(cases=HELD_OUT, configs=None) -> list[dict]:
 
 
 def main(arguments=None) -> None:
-    parser = make_parser(__doc__, "gemm-tuning", limit=12 * program.HOUR)
+    parser = STUDY.parser(__doc__, limit=12 * program.HOUR)
     parser.add_argument("what", choices=("compile", "measure", "held-out", "waves", "long"))
     parser.add_argument("--shapes", type=_shape, nargs="+", help="of measure, held-out and long, as 4096x4096x1024")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no other shape after so long")
     given = parser.parse_args(arguments)
     if given.what != "compile" and this_machine().device != "cuda":
         parser.error("there is no GPU here, and the interpreter's time says nothing about a kernel")
-    began, machine = time.monotonic(), "compiled" if given.what == "compile" else None
+    began, out = time.monotonic(), STUDY.path(given.out, "compiled" if given.what == "compile" else None)
     for records in _records(given.what, given.shapes):
-        keep("gemm-tuning", records, given.out, machine=machine)
+        STUDY.keep(records, out)
         if time.monotonic() - began > given.seconds:
             break
 

@@ -50,12 +50,12 @@ def class_page(
     alike: Sequence[Alike],
     pairs: Sequence[Shared],
     penalty: float,
-    yardstick: Mapping[str, Sequence[str]],
+    all_cases: Mapping[str, Sequence[str]],
     files: Sequence[str] = ("grades.csv", "review.csv", "junit.xml"),
 ) -> str:
     """The page, as HTML that needs no other file; it links to `files` beside it and to feedback/ID.html of those who
     handed in. names: student → name. alike: students with one answer. pairs: those who share several.
-    penalty: share of the points per day that a file is late. yardstick: exercise → the lines of its check."""
+    penalty: share of the points per day that a file is late. all_cases: exercise → the lines of its check."""
     exercises = lab.exercises()
     most = sum(one.points for one in exercises)
     there = [record for record in records if record.marks and UNKNOWN not in record.flags]
@@ -69,7 +69,7 @@ def class_page(
         mean=fmean(totals) if totals else None,
         median=median(totals) if totals else None,
         histogram=histogram(totals, most),
-        exercises=[_exercise(one, [_of(one.id, who) for who in there], yardstick.get(one.id, ())) for one in exercises],
+        exercises=[_exercise(one, [_of(one.id, who) for who in there], all_cases.get(one.id, ())) for one in exercises],
         looks=rows[:MOST_ROWS],
         more_looks=max(0, len(rows) - MOST_ROWS),
         alike=alike[:MOST_ROWS],

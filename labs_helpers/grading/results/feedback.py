@@ -56,19 +56,19 @@ def feedback_page(
     record: Record,
     name: str,
     sources: Mapping[str, str],
-    yardstick: Mapping[str, Sequence[str]],
+    all_cases: Mapping[str, Sequence[str]],
     lab: Lab,
     penalty: float,
 ) -> str:
     """The page, as HTML that needs no other file. name: of the student, or ''. sources: exercise → the student's answer
-    with own cells. yardstick: exercise → the lines of its check. penalty: share of the points per day that it is late.
+    with own cells. all_cases: exercise → the lines of its check. penalty: share of the points per day that it is late.
 
     Whatever stands in a submission is text in it and nothing else: cut where it is long, and shown where it is odd.
     """
     marks = {mark.exercise: mark for mark in record.marks}
     titles = {one.id: (one.title, one.points) for one in lab.exercises()}
     shown = [
-        _shown(mark, titles.get(exercise, ("", mark.most))[0], sources.get(exercise, ""), yardstick.get(exercise, ()))
+        _shown(mark, titles.get(exercise, ("", mark.most))[0], sources.get(exercise, ""), all_cases.get(exercise, ()))
         for exercise, mark in ((one, marks[one]) for one in [*titles, *(set(marks) - set(titles))] if one in marks)
     ]
     most = sum(points for _, points in titles.values())
@@ -92,11 +92,11 @@ def _lines(record: Record, penalty: float) -> Iterator[str]:
     yield from (f"You handed in {flag}." for flag in record.flags if _FILES.fullmatch(flag))
 
 
-def _shown(mark: Mark, title: str, source: str, yardstick: Sequence[str]) -> _Shown:
+def _shown(mark: Mark, title: str, source: str, all_cases: Sequence[str]) -> _Shown:
     look, sign, result = _result(mark)
     number_of = mark.exercise.partition("/")[2]
     done = mark.status in (RIGHT, REVIEW) or (mark.status == OVERRIDE and not (mark.source and mark.cases))
-    waiting = [] if done else still_to_pass(mark.cases, yardstick)
+    waiting = [] if done else still_to_pass(mark.cases, all_cases)
     lines = source[:MOST_CHARACTERS].splitlines()
     code = [*lines[:MOST_LINES], *([LEFT_OUT] if len(lines) > MOST_LINES or len(source) > MOST_CHARACTERS else [])]
     return _Shown(

@@ -26,13 +26,13 @@ of the course's own answers: run the cells, or nbval, and you see the student's.
 
 
 def write_graded(
-    out: Path, records: Iterable[Record], names: Mapping[str, str], lab: Lab, yardstick: Mapping[str, Sequence[str]]
+    out: Path, records: Iterable[Record], names: Mapping[str, str], lab: Lab, all_cases: Mapping[str, Sequence[str]]
 ) -> None:
     """Writes OUT/graded/ID.ipynb for each record, and the record of the reference beside them; notebooks of others that
-    are there are removed. yardstick: exercise → the lines of its check."""
+    are there are removed. all_cases: exercise → the lines of its check."""
     reference = {
         one.id: {"exercise": one.id, "most": one.points, "points": one.points, "status": "right",
-                 "cases": list(yardstick[one.id]) if one.id in yardstick else None}
+                 "cases": list(all_cases[one.id]) if one.id in all_cases else None}
         for one in lab.exercises()
     }  # fmt: skip
     lines = [{"student": "", "reason": ""}, *reference.values()]

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 
-def still_to_pass(passed: Sequence[str], yardstick: Sequence[str]) -> list[str]:
-    """The yardstick's cases but for those that passed, in order. A line may name what the answer itself did, and then
+def still_to_pass(passed: Sequence[str], all_cases: Sequence[str]) -> list[str]:
+    """All cases but for those that passed, in order. A line may name what the answer itself did, and then
     differs from the reference's; as a check goes through its cases in order, the first ones are those that passed."""
-    if set(passed) <= set(yardstick):
-        waiting = list(yardstick)
+    if set(passed) <= set(all_cases):
+        waiting = list(all_cases)
         for case in passed:
             if case in waiting:
                 waiting.remove(case)
         return waiting
-    return list(yardstick[len(passed) :])
+    return list(all_cases[len(passed) :])

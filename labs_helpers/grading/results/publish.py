@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from labs_helpers.grading.course_answers import CourseAnswer
 from labs_helpers.grading.marks import Mark
 from labs_helpers.grading.reading.notebook_file import read_cells
 from labs_helpers.grading.results import gradebook
@@ -18,7 +19,6 @@ from labs_helpers.grading.results.nbval_run import junit
 from labs_helpers.grading.results.pages import file_stem
 from labs_helpers.grading.results.review import looks, review_csv
 from labs_helpers.grading.results.twins import Alike, is_long, same_as_reference, shared, twins
-from labs_helpers.grading.yardstick import Yardstick
 from labs_helpers.labs import Lab
 
 
@@ -27,7 +27,7 @@ def write_results(
     records: Sequence[Record],
     names: Mapping[str, str],
     lab: Lab,
-    yardsticks: Mapping[str, Yardstick],
+    course_answers: Mapping[str, CourseAnswer],
     penalty: float,
     jobs: int,
     *,
@@ -45,14 +45,14 @@ def write_results(
             for mark in record.marks
             if mark.exercise == exercise and mark.source
         }
-        for exercise in yardsticks
+        for exercise in course_answers
     }
-    references = {exercise: one.source for exercise, one in yardsticks.items()}
+    references = {exercise: one.source for exercise, one in course_answers.items()}
     shown = [cell.source for cell in read_cells(lab.path) if cell.code]
     alike = twins(answers, references, shown)
     long = {exercise: text for exercise, text in references.items() if is_long(text, shown)}
     records = [_compared(record, alike, long) for record in records]
-    cases = {exercise: one.cases for exercise, one in yardsticks.items()}
+    cases = {exercise: one.cases for exercise, one in course_answers.items()}
     exercises = [one.id for one in lab.exercises()]
     write_whole(out / "grades.csv", gradebook.grades_csv(records, names, exercises, penalty))
     write_whole(out / "review.csv", review_csv(records))

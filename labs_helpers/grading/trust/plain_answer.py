@@ -26,19 +26,19 @@ _NODES = (
 )  # fmt: skip
 
 
-def beyond(source: str, vocabulary: Vocabulary, before: Sequence[str] = ()) -> list[str]:
+def not_in_vocabulary(source: str, vocabulary: Vocabulary, before: Sequence[str] = ()) -> list[str]:
     """What is not in the vocabulary, in words, a line each and the first one first; [] of a plain answer. before: what
     it needs of its author's other cells; lines are counted in the answer's own."""
     above = sum(text.count("\n") + 1 for text in before)
     try:
         tree = ast.parse("\n".join((*before, source)))
-        found = dict.fromkeys(sorted([*_beyond(tree, vocabulary), *read_from_outside(tree, vocabulary)]))
+        found = dict.fromkeys(sorted([*_outside(tree, vocabulary), *read_from_outside(tree, vocabulary)]))
         return [f"{f'line {line - above}' if line > above else 'in another cell'}: {said}" for line, said in found]
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         return [f"{type(error).__name__}: {error}"]
 
 
-def _beyond(tree: ast.Module, vocabulary: Vocabulary) -> Iterator[tuple[int, str]]:
+def _outside(tree: ast.Module, vocabulary: Vocabulary) -> Iterator[tuple[int, str]]:
     own = made(tree)
     parents = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
     for node in ast.walk(tree):

@@ -2,7 +2,6 @@
 
 from labs_helpers.tensor_parallel.charts.counts import draw_bytes, draw_memory
 from labs_helpers.tensor_parallel.charts.gpus import draw_gpus
-from labs_helpers.tensor_parallel.charts.layout_map import draw_map
 from labs_helpers.tensor_parallel.charts.steps import draw_layouts, draw_schemes
 
-__all__ = ["draw_bytes", "draw_gpus", "draw_layouts", "draw_map", "draw_memory", "draw_schemes"]
+__all__ = ["draw_bytes", "draw_gpus", "draw_layouts", "draw_memory", "draw_schemes"]

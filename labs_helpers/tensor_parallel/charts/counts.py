@@ -6,18 +6,17 @@ import pandas
 from matplotlib.figure import Figure
 
 from labs_helpers.draw import figures
+from labs_helpers.draw.bars import draw_bars, mark_bar
 from labs_helpers.draw.beside import beside_yours
 from labs_helpers.draw.curves import recorded_on
+from labs_helpers.draw.roles import color
 from labs_helpers.tensor_parallel.records import select, variant_of
-from labs_helpers.transformer.charts.layout import new_figure
 
-GROUPS = {"tp": ("tensor-parallel group", "blue"), "dp": ("data-parallel group", "orange")}
-HELD = {
-    "parameter": ("parameters", "blue"),
-    "gradient": ("gradients", "sky"),
-    "optimizer": ("AdamW's moments", "green"),
-    "activation": ("most that a step adds", "vermillion"),
-}
+GROUPS = {"tensor-parallel group, by formula": "ours", "data-parallel group, by formula": "gradients"}
+HELD = {"parameter": "parameters", "gradient": "gradients", "optimizer": "AdamW's moments",
+        "activation": "most that a step adds"}  # fmt: skip
+ROLES = {"parameters": "parameters", "gradients": "gradients", "AdamW's moments": "optimizer",
+         "most that a step adds": "activations"}  # fmt: skip
 
 
 @beside_yours("tensor-parallel")
@@ -25,35 +24,26 @@ def draw_bytes(rows: pandas.DataFrame) -> Figure:
     """Bytes that leave a rank in a step, by layout: by formula as bars, of the tensor-parallel and of the data-parallel
     group, and counted on every rank as marks. ValueError without such records."""
     table = select(rows, "count", overlap=False, placement="inside")
-    labels = [str(variant_of(row)).replace(" inside", "") for _, row in table.iterrows()]
-    told = table["tp_bytes_by_formula"] + table["dp_bytes_by_formula"]
-    counted = [
-        [sum(pair) for pair in zip(row["tp_bytes_by_rank"], row["dp_bytes_by_rank"], strict=True)]
-        for _, row in table.iterrows()
-    ]
-    off = max(abs(n / expected - 1) for expected, by_rank in zip(told, counted, strict=True) for n in by_rank)
+    bars, counted, off = {}, {}, 0.0
+    for _, row in table.iterrows():
+        name = str(variant_of(row)).replace(" inside", "")
+        told = [row["tp_bytes_by_formula"], row["dp_bytes_by_formula"]]
+        bars[name] = dict(zip(GROUPS, told, strict=True))
+        counted[name] = [sum(pair) for pair in zip(row["tp_bytes_by_rank"], row["dp_bytes_by_rank"], strict=True)]
+        off = max(off, *(abs(sent / sum(told) - 1) for sent in counted[name]))
+    sums = {name: sum(parts.values()) for name, parts in bars.items()}
+    least, most = min(sums, key=sums.__getitem__), max(sums, key=sums.__getitem__)
     agree = "every byte that was counted" if off == 0 else f"what was counted, within {off:.1%}"
-    least, most = told.argmin(), told.argmax()
-    fig, axes = new_figure(
-        f"A rank sends from {told.iloc[least] / 1e6:.3g} MB ({labels[least]}) to {told.iloc[most] / 1e6:.3g} MB "
-        f"({labels[most]}) in a step; the formula has {agree}\n{_task(table)}{recorded_on(table)}",
-        width=9,
-        height=1.8 + 0.38 * len(labels),
-        squeeze=False,
+    title = (
+        f"A rank sends from {sums[least] / 1e6:.3g} MB ({least}) to {sums[most] / 1e6:.3g} MB ({most}) in a step; the "
+        f"formula has {agree}\n{_task(table)}{recorded_on(table)}"
     )
-    ax, below = axes[0][0], pandas.Series(0, index=table.index)
-    for group, (name, color) in GROUPS.items():
-        sent = table[f"{group}_bytes_by_formula"]
-        ax.barh(labels, sent, left=below, color=figures.COLORS[color], label=f"{name}, by formula", height=0.62)
-        below = below + sent
-    for y, by_rank in enumerate(counted):
-        name = "counted on each rank" if y == 0 else "_counted"
-        ax.plot(by_rank, [y] * len(by_rank), "|", color="black", markersize=13, markeredgewidth=2, label=name)
-    ax.invert_yaxis()
-    ax.set(xlabel="bytes that leave a rank in a step", ylabel="dp × tp", xlim=(0, 1.05 * told.max()))
-    figures.set_unit(ax.xaxis, "B")
-    ax.grid(False, axis="y")
-    fig.legend(loc="outside lower left", ncols=3, fontsize="small", handlelength=1.2)
+    fig, (ax,) = figures.panels(title, [""], 9, 1.8 + 0.38 * len(bars))
+    draw_bars(ax, bars, GROUPS, unit="B", xlabel="bytes that leave a rank in a step")
+    for y, by_rank in enumerate(counted.values()):
+        mark_bar(ax, by_rank, y, "|")
+    ax.set_ylabel("dp × tp")
+    figures.legend_below(fig, GROUPS | {"counted on each rank": ("formula", "|")})
     return fig
 
 
@@ -74,16 +64,16 @@ def draw_memory(rows: pandas.DataFrame) -> Figure:
     if len(sequence):
         ratio = sequence["activation_bytes"].iloc[0] / first["activation_bytes"]
         title += f" ({ratio:.2g} times with sequence parallelism)"
-    fig, axes = new_figure(f"{title}\n{_task(table)}{recorded_on(table)}", width=9, height=4.6, squeeze=False)
-    ax, below = axes[0][0], pandas.Series(0, index=table.index)
-    for name, (words, color) in HELD.items():
+    fig, (ax,) = figures.panels(f"{title}\n{_task(table)}{recorded_on(table)}", [""], 9, 4.6)
+    below = pandas.Series(0, index=table.index)
+    for name, words in HELD.items():
         held = table[f"{name}_bytes"]
-        ax.bar(labels, held, bottom=below, color=figures.COLORS[color], label=words, width=0.62)
+        ax.bar(labels, held, bottom=below, color=color(ROLES[words]), label=words, width=0.62)
         below = below + held
     ax.set(ylabel="bytes on a rank")
     figures.set_unit(ax.yaxis, "B")
     ax.grid(False, axis="x")
-    fig.legend(loc="outside lower left", ncols=4, fontsize="small", handlelength=1.2)
+    figures.legend_below(fig, ROLES)
     return fig
 
 

@@ -6,13 +6,14 @@ import pandas
 from matplotlib.figure import Figure
 
 from labs_helpers.draw import figures
+from labs_helpers.draw.bars import draw_bars, mark_bar
 from labs_helpers.draw.beside import beside_yours
 from labs_helpers.draw.curves import recorded_on
+from labs_helpers.draw.words import span
 from labs_helpers.tensor_parallel.predict import predict_gpus
-from labs_helpers.transformer.charts.layout import new_figure
 
 OURS, THEIRS = "ours", "parallelize_module"
-COLORS = {OURS: figures.COLORS["blue"], THEIRS: figures.COLORS["vermillion"]}
+ROLES = {OURS: "ours", THEIRS: "theirs"}
 WHAT = ["world_size", "dp", "tp", "library", "attention", "compiled", "sequence_parallel", "average"]
 MANNER = [*WHAT, "whole"]  # compiled block by block, or the model at once
 
@@ -36,46 +37,30 @@ def draw_gpus(rows: pandas.DataFrame) -> Figure:
     ratios = pairs[OURS] / pairs[THEIRS]
     layouts = _layouts(steps)
     about = steps.iloc[0]
-    fig, (left, right) = new_figure(
-        f"Our tensor-parallel step takes {_range(ratios)} times as long as parallelize_module's\n"
+    title = (
+        f"Our tensor-parallel step takes {span(ratios)} times as long as parallelize_module's\n"
         f"{about['world_size']} ranks, {about['layers']:.0f} layers of width {about['width']:.0f} in {about['dtype']}, "
-        f"{about['batch']:.0f} sequences of {about['length']:.0f} tokens{recorded_on(steps)}",
-        width=10.5,
-        height=2.2 + 0.42 * max(len(pairs), len(layouts)),
-        ncols=2,
+        f"{about['batch']:.0f} sequences of {about['length']:.0f} tokens{recorded_on(steps)}"
     )
-    for y, key in enumerate(pairs.index):
-        for library, shift in ((OURS, -0.18), (THEIRS, 0.18)):
-            row = steps.set_index(keys).loc[key]
-            row = row[row["library"] == library].iloc[-1]
-            left.barh(y + shift, row["step_ms"] / 1e3, height=0.34, color=COLORS[library],
-                      label=library if y == 0 else f"_{library}")  # fmt: skip
-            left.hlines(y + shift, row["step_p20_ms"] / 1e3, row["step_p80_ms"] / 1e3, color=figures.INK, linewidth=1.2)
-    ours = steps[steps["library"] == OURS].set_index(keys)["whole"]
-    left.set_yticks(range(len(pairs)), [_words(*key[1:6]) + _manner(key[4], ours[key]) for key in pairs.index])
-    left.set_title("forward and backward pass", fontsize="medium")
-    for y, (_, row) in enumerate(layouts.iterrows()):
-        right.barh(y, row["step_ms"] / 1e3, height=0.62, color=COLORS[OURS], label="_step")
-        told = predict_gpus(rows, row).step_ms / 1e3
-        right.plot(
-            [told], [y], "D", color="black", markerfacecolor="none", label="predicted" if y == 0 else "_predicted"
-        )
-    right.set_yticks(
-        range(len(layouts)), [_words(row["dp"], row["tp"], "", row["compiled"]) for _, row in layouts.iterrows()]
-    )
-    right.set_title("ours with averaged gradients", fontsize="medium")
-    for ax in (left, right):
-        ax.invert_yaxis()
-        ax.grid(False, axis="y")
-        ax.set(xlabel="time", xlim=(0, None))
-        figures.set_unit(ax.xaxis, "s")
-        ax.locator_params(axis="x", nbins=4)
-    fig.legend(loc="outside lower left", ncols=3, fontsize="small", handlelength=1.2)
+    panels = ("forward and backward pass", "ours with averaged gradients")
+    fig, (left, right) = figures.panels(title, panels, 10.5, 2.2 + 0.42 * max(len(pairs), len(layouts)))
+    whole = steps[steps["library"] == OURS].set_index(keys)["whole"]
+    names = {key: _words(*key[1:6]) + _manner(key[4], whole[key]) for key in pairs.index}
+    for library, shift in ((OURS, -0.18), (THEIRS, 0.18)):
+        taken = steps[steps["library"] == library].set_index(keys)
+        last = {name: taken.loc[[key]].iloc[-1] for key, name in names.items()}
+        spread = {name: (row["step_p20_ms"] / 1e3, row["step_p80_ms"] / 1e3) for name, row in last.items()}
+        bars = {name: row["step_ms"] / 1e3 for name, row in last.items()}
+        draw_bars(left, bars, ROLES[library], spread=spread, height=0.34, shift=shift, unit="s", xlabel="time")
+    left.set_xlim(0, 1.05e-3 * steps.set_index(keys).loc[list(pairs.index), ["step_ms", "step_p80_ms"]].max().max())
+    bars = {_words(row["dp"], row["tp"], "", row["compiled"]): row["step_ms"] / 1e3 for _, row in layouts.iterrows()}
+    told = [predict_gpus(rows, row).step_ms / 1e3 for _, row in layouts.iterrows()]
+    draw_bars(right, bars, unit="s", xlabel="time")
+    for y, seconds in enumerate(told):
+        mark_bar(right, seconds, y)
+    right.set_xlim(0, 1.05 * max(*told, *bars.values()))
+    figures.legend_below(fig, ROLES | {"predicted": ("formula", "D")})
     return fig
-
-
-def _range(ratios: pandas.Series) -> str:
-    return " to ".join(dict.fromkeys(f"{ratio:.2f}" for ratio in (ratios.min(), ratios.max())))
 
 
 def _layouts(steps: pandas.DataFrame) -> pandas.DataFrame:

@@ -7,20 +7,19 @@ from collections.abc import Callable, Mapping, Sequence
 import pandas
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-from matplotlib.patches import Patch
 
 from labs_helpers.draw import figures
+from labs_helpers.draw.bars import FLOOR, draw_bars, mark_bar, over_floor
 from labs_helpers.draw.beside import beside_yours
 from labs_helpers.draw.curves import recorded_on
+from labs_helpers.draw.roles import Role
+from labs_helpers.draw.words import listed, signed
 from labs_helpers.tensor_parallel.predict import predict
 from labs_helpers.tensor_parallel.records import links, select, variant_of
 from labs_helpers.tensor_parallel.variants import Variant
-from labs_helpers.transformer.charts.layout import listed, new_figure
 
-COMPUTE = "#B9B6AC"
-INSIDE, ACROSS = figures.COLORS["blue"], figures.COLORS["vermillion"]
-SCHEMES = {"megatron": "blue", "naive": "purple", "sequence-parallel": "green"}
+PLACES = {"tp inside a node": 0, "tp across the nodes": 1}
+SCHEMES: dict[str, Role] = {"megatron": "ours", "naive": "naive", "sequence-parallel": 2}
 
 Tables = Mapping[str, pandas.DataFrame]
 
@@ -35,19 +34,20 @@ def draw_layouts(rows: pandas.DataFrame, length: int | None = None) -> Figure:
     length = length or int(select(rows, "step")["length"].max())
     how = {"length": length, "scheme": "megatron", "sequence_parallel": False, "overlap": False}
     tables = {link: select(rows, "step", link=link, **how) for link in links(rows)}
-    fig, axes = _draw_bars(
-        f"{_fastest(tables)}{_across(tables)}", tables, str, lambda row: INSIDE if row["tp_nodes"] == 1 else ACROSS
+    roles: dict[str, Role] = {FLOOR: "floor", **PLACES}
+    fig, axes = _draw_panels(
+        f"{_fastest(tables)}{_across(tables)}", tables, roles, str, lambda row: list(PLACES)[row["tp_nodes"] != 1]
     )
     labels, off = [tick.get_text() for tick in axes[0].get_yticklabels()], []
     for ax, table in zip(axes, tables.values(), strict=True):
         for _, row in table.iterrows():
             told = predict(rows, row).step_ms
             off.append(told / row["step_ms"] - 1)
-            ax.add_line(_diamond(told / 1e3, labels.index(str(variant_of(row))), "_predicted"))
+            mark_bar(ax, told / 1e3, labels.index(str(variant_of(row))))
             ax.set_xlim(0, max(ax.get_xlim()[1], 1.05e-3 * told))
     axes[0].set_ylabel("dp × tp")
-    name = f"predicted: off by {_signed(min(off))} to {_signed(max(off))}"
-    _legend(fig, {"communication, tp inside a node": INSIDE, "tp across the nodes": ACROSS}, _diamond(0, 0, name))
+    name = f"predicted: off by {signed(min(off))} to {signed(max(off))}"
+    figures.legend_below(fig, _legend(roles) | {name: ("formula", "D")})
     return fig
 
 
@@ -64,13 +64,15 @@ def draw_schemes(rows: pandas.DataFrame) -> Figure:
         table = table[[pair in layouts for pair in zip(table["dp"], table["tp"], strict=True)]]
         scheme = [list(SCHEMES).index(scheme_of(variant_of(row))) for _, row in table.iterrows()]
         tables[link] = table.assign(order=scheme).sort_values(["tp", "order"])
-    fig, _ = _draw_bars(
+    roles: dict[str, Role] = {FLOOR: "floor", **SCHEMES}
+    fig, _ = _draw_panels(
         _cost_of_naive(tables),
         tables,
+        roles,
         lambda variant: f"{variant.dp} × {variant.tp} {scheme_of(variant)}",
-        lambda row: figures.COLORS[SCHEMES[scheme_of(variant_of(row))]],
+        lambda row: scheme_of(variant_of(row)),
     )
-    _legend(fig, {f"communication, {name}": figures.COLORS[color] for name, color in SCHEMES.items()})
+    figures.legend_below(fig, _legend(roles))
     return fig
 
 
@@ -79,48 +81,37 @@ def scheme_of(variant: Variant) -> str:
     return "sequence-parallel" if variant.sequence_parallel else variant.scheme
 
 
-def _draw_bars(
-    title: str, tables: Tables, name: Callable[[Variant], str], color: Callable[[pandas.Series], str]
+def _draw_panels(
+    title: str,
+    tables: Tables,
+    roles: Mapping[str, Role],
+    name: Callable[[Variant], str],
+    part: Callable[[pandas.Series], str],
 ) -> tuple[Figure, Sequence[Axes]]:
-    """A panel per link with a bar per row: compute alone, the rest of the step in its colour, a line of spread."""
+    """A panel per link with a bar per row: compute alone, the rest of the step under the name of its part, a line of
+    spread."""
     labels = list(dict.fromkeys(name(variant_of(row)) for table in tables.values() for _, row in table.iterrows()))
     first = next(iter(tables.values()))
     about = first.iloc[0]
     task = f"{about['batch']:.0f} sequences of {about['length']:.0f} tokens"
     model = f"{about['layers']:.0f} layers of width {about['width']:.0f}"
-    fig, axes = new_figure(
-        f"{title}\n{task}, {model}{recorded_on(first)}",
-        width=max(9.3, 2.2 + 2.7 * len(tables)),
-        height=2.0 + 0.36 * len(labels),
-        ncols=len(tables),
-        sharey=True,
-        squeeze=False,
-    )
-    for ax, (link, table) in zip(axes[0], tables.items(), strict=True):
+    nodes = [int(table["nodes"].iloc[-1]) for table in tables.values()]
+    links = [link if count == 1 else f"{count} nodes, {link}" for link, count in zip(tables, nodes, strict=True)]
+    width, height = max(9.3, 2.2 + 2.7 * len(tables)), 2.0 + 0.36 * len(labels)
+    fig, axes = figures.panels(f"{title}\n{task}, {model}{recorded_on(first)}", links, width, height, sharey=True)
+    for ax, table in zip(axes, tables.values(), strict=True):
+        bars, spread = {}, {}
         for _, row in table.iterrows():
-            y, alone, step = labels.index(name(variant_of(row))), row["alone_ms"] / 1e3, row["step_ms"] / 1e3
-            ax.barh(y, min(alone, step), color=COMPUTE, height=0.62)
-            ax.barh(y, max(0.0, step - alone), left=min(alone, step), color=color(row), height=0.62)
-            ax.hlines(y, row["step_p20_ms"] / 1e3, row["step_p80_ms"] / 1e3, color=figures.INK, linewidth=1.2)
-        ax.set_title(link if row["nodes"] == 1 else f"{row['nodes']:.0f} nodes, {link}", fontsize="medium")
-        ax.set(xlabel="time of a step", xlim=(0, None))
-        figures.set_unit(ax.xaxis, "s")
+            label = name(variant_of(row))
+            bars[label] = over_floor(row["alone_ms"] / 1e3, row["step_ms"] / 1e3, part(row))
+            spread[label] = (row["step_p20_ms"] / 1e3, row["step_p80_ms"] / 1e3)
+        draw_bars(ax, bars, roles, spread=spread, names=labels, unit="s", xlabel="time of a step")
         ax.locator_params(axis="x", nbins=4)
-        ax.grid(False, axis="y")
-    axes[0][0].set_yticks(range(len(labels)), labels)
-    axes[0][0].invert_yaxis()
-    return fig, axes[0]
+    return fig, axes
 
 
-def _diamond(x: float, y: float, label: str) -> Line2D:
-    line = Line2D([x], [y], color="black", marker="D", markersize=6, linestyle="none", label=label)
-    line.set(markerfacecolor="none", markeredgewidth=1.6)
-    return line
-
-
-def _legend(fig: Figure, colors: Mapping[str, str], *more: Line2D) -> None:
-    patches = [Patch(color=color, label=name) for name, color in {"compute alone": COMPUTE, **colors}.items()]
-    fig.legend(handles=[*patches, *more], loc="outside lower left", ncols=4, fontsize="small", handlelength=1.2)
+def _legend(roles: Mapping[str, Role]) -> dict[str, Role]:
+    return {"compute alone" if part == FLOOR else f"communication, {part}": role for part, role in roles.items()}
 
 
 def _fastest(tables: Tables) -> str:
@@ -155,7 +146,3 @@ def _cost_of_naive(tables: Tables) -> str:
         dp, tp = ratios.idxmax()
         told.append(f"{ratios.max():.2g} times over {link} ({dp} × {tp})")
     return f"The naive scheme's step takes up to {listed(told)} as long as Megatron's"
-
-
-def _signed(share: float) -> str:
-    return f"{round(100 * share):+d}%".replace("-", "−")

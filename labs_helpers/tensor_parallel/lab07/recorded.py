@@ -7,16 +7,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from labs_helpers.collectives.study import machine_label
 from labs_helpers.launch import program
 from labs_helpers.launch.mpirun import run_on_ranks
-from labs_helpers.measure import results
-from labs_helpers.measure.study import keep, make_parser
+from labs_helpers.measure.machine import cores_label
+from labs_helpers.measure.study import Study
 from labs_helpers.tensor_parallel.lab07.step_timeline import Spans, time_steps
 from labs_helpers.training import Settings, run
 from labs_helpers.training.run import Report
 
-STUDY, MACHINE = "tensor-parallel-lab07", "4-core CPU"
+STUDY = Study("tensor-parallel-lab07", "python -m labs_helpers.tensor_parallel.lab07.recorded", "4-core CPU")
 LAYOUTS = ((1, 1), (2, 2))
 LIMIT_S = 100.0
 
@@ -33,13 +32,13 @@ def measure() -> list[dict[str, Any]]:
         records += run_on_ranks(run.train, dp * tp, settings(dp, tp), timeout=LIMIT_S)[0].records
     for rank, (after, during) in enumerate(run_on_ranks(time_steps, 4, 2, 2, timeout=LIMIT_S)):
         records.append({"kind": "spans", "rank": rank, "after": after._asdict(), "during": during._asdict()})
-    return [record | {"study": STUDY} for record in records]
+    return [record | {"study": STUDY.name} for record in records]
 
 
 def reports() -> dict[str, Report]:
     """'1 × 1' and '2 × 2' → the recorded report of that training, its losses and records."""
     found = {}
-    for (dp, tp), rows in _rows().groupby(["dp", "tp"]):
+    for (dp, tp), rows in STUDY.load().groupby(["dp", "tp"]):
         records = [row.dropna().to_dict() for _, row in rows.iterrows()]
         (curve,) = (record for record in records if record["kind"] == "curve")
         found[f"{dp:.0f} × {tp:.0f}"] = Report(curve["losses"], {}, records, 0, curve["seconds"], on_gpus=False)
@@ -48,7 +47,7 @@ def reports() -> dict[str, Report]:
 
 def steps() -> list[tuple[Spans, Spans]]:
     """What `time_steps` returned on each rank."""
-    rows = _rows()
+    rows = STUDY.load()
     rows = rows[rows["kind"] == "spans"].sort_values("rank")
     return [
         tuple(Spans(*(row[f"{when}.{part}"] for part in Spans._fields)) for when in ("after", "during"))
@@ -56,14 +55,9 @@ def steps() -> list[tuple[Spans, Spans]]:
     ]
 
 
-def _rows():
-    return results.load(results.path_for(STUDY, MACHINE), command=f"python -m {__name__}")
-
-
 def main(arguments: list[str] | None = None) -> None:
-    given = make_parser(__doc__ or "", STUDY).parse_args(arguments)
-    label = machine_label()
-    keep(STUDY, measure(), given.out, machine=label, on={"machine": label})
+    given = STUDY.parser(__doc__).parse_args(arguments)
+    STUDY.keep(measure(), given.out, machine=cores_label())
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from labs_helpers.communication.practice import PracticeCommunication
 from labs_helpers.course.verdict.wrong import Wrong
 from labs_helpers.draw import figures
+from labs_helpers.draw.bars import draw_bars
 from labs_helpers.practice.errors import PracticeError
 from labs_helpers.practice.groups import practice_groups
 
@@ -51,21 +52,16 @@ def draw_stretch(student: Callable) -> Figure:
             print(f"{name}: {error}")
     share = held["ours, in parts"] / held["all-reduced"]
     same = "As many bytes are sent" if sent["ours, in parts"] == sent["all-reduced"] else "Other bytes are sent"
-    fig, axes = figures.new(
+    title = (
         f"{same}, and a rank holds {share:.0%} of x and the output\nan MLP of {WIDTH} → {HIDDEN} → {WIDTH}, "
-        f"{BATCH} × {LENGTH} tokens in float32, {RANKS} ranks",
-        width=9,
-        height=1.6 + 0.4 * len(sent),
-        ncols=2,
-        sharey=True,
+        f"{BATCH} × {LENGTH} tokens in float32, {RANKS} ranks"
     )
-    panels = ((axes[0], "sent, forward and backward", sent), (axes[1], "held between the layers", held))
-    for ax, title, values in panels:
-        bars = ax.barh(list(values), [value / 1e3 for value in values.values()], color=figures.COLORS["blue"])
-        ax.bar_label(bars, fmt="%.3g", padding=3)
-        ax.set(xlabel="KB per rank", xlim=(0, 1.2 * max(values.values()) / 1e3))
-        ax.set_title(title, fontsize="medium")
-    axes[0].invert_yaxis()
+    panels = {"sent, forward and backward": sent, "held between the layers": held}
+    fig, axes = figures.panels(title, panels, 9, 1.6 + 0.4 * len(sent), sharey=True)
+    for ax, values in zip(axes, panels.values(), strict=True):
+        kilobytes = {name: value / 1e3 for name, value in values.items()}
+        texts = {name: f"{value:.3g}" for name, value in kilobytes.items()}
+        draw_bars(ax, kilobytes, "ours", texts, xlabel="KB per rank", room=1.2)
     return fig
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import pandas
 from matplotlib.figure import Figure
@@ -10,8 +11,9 @@ from matplotlib.ticker import PercentFormatter
 
 from labs_helpers.draw import figures
 from labs_helpers.draw.beside import beside_yours
-from labs_helpers.draw.curves import recorded_on, tick_each
-from labs_helpers.transformer.charts.layout import level_line, new_figure, no_records, words
+from labs_helpers.draw.curves import level, recorded_on, tick_each
+from labs_helpers.draw.roles import PAPER, color, marker
+from labs_helpers.transformer.charts.words import no_records, words
 from labs_helpers.transformer.grids import FIELDS
 from labs_helpers.transformer.records import setup_of, timed, varied_in
 from labs_helpers.transformer.setups import Setup
@@ -31,38 +33,27 @@ def draw_batches(frame: pandas.DataFrame, setup: Setup | None = None, size: str 
     same = timed(frame, size=size, length=rows["length"].iloc[0])
     groups = [group for _, group in same.groupby(list(FIELDS)) if len(group) > 1]
     fastest = max(groups, key=lambda group: group["tokens_per_s"].max())
-    curves = [("o", "blue", rows)] + [("s", "vermillion", fastest)] * (
-        setup_of(fastest.iloc[0]) != setup_of(rows.iloc[0])
-    )
-    roof = (rows["tokens_per_s"] / rows["mfu"]).iloc[0]
-    best = fastest["tokens_per_s"].max()
-    fig, ax = new_figure(
-        f"Eager levels off at {_level(rows)}"
-        + (f", the fastest way at {_level(fastest)}" if len(curves) > 1 else "")
-        + f"\n{size}, {rows['length'].iloc[0]:,} tokens per sequence{recorded_on(rows)}",
-        width=8.4,
-        height=4.8,
-    )
-    ax.set(
-        ylim=(0, 1.08 * (roof if roof == roof else best)),
-        xlabel="batch (full mark: 90% of the best)",
-        ylabel="tokens per second",
-    )
-    tick_each(ax, rows["batch"])
+    curves = {words(setup_of(curve.iloc[0])): (role, curve) for role, curve in (("theirs", fastest), ("ours", rows))}
+    roof, best = (rows["tokens_per_s"] / rows["mfu"]).iloc[0], fastest["tokens_per_s"].max()
+    title = f"Eager levels off at {_level(rows)}" + f", the fastest way at {_level(fastest)}" * (len(curves) > 1)
+    setting = f"{size}, {rows['length'].iloc[0]:,} tokens per sequence{recorded_on(rows)}"
+    fig, (ax,) = figures.panels(f"{title}\n{setting}", [""], 8.4, 4.8)
+    ax.set(ylim=(0, 1.08 * (roof if roof == roof else best)), ylabel="tokens per second")
+    tick_each(ax, rows["batch"], xlabel="batch (full mark: 90% of the best)")
     figures.set_unit(ax.yaxis, "")
-    for marker, color, curve in curves:
-        look = {"marker": marker, "color": figures.COLORS[color]}
-        ax.plot(curve["batch"], curve["tokens_per_s"], markerfacecolor=figures.PAPER, **look)
-        level = curve[curve["batch"] == _levels_off(curve)]
-        ax.plot(level["batch"], level["tokens_per_s"], markersize=9, **look)
+    for role, curve in curves.values():
+        look: dict[str, Any] = {"marker": marker(role), "color": color(role)}
+        ax.plot(curve["batch"], curve["tokens_per_s"], markerfacecolor=PAPER, **look)
+        full = curve[curve["batch"] == _levels_off(curve)]
+        ax.plot(full["batch"], full["tokens_per_s"], markersize=9, **look)
     if roof == roof:
-        level_line(ax, roof, "the datasheet's FLOP/s / FLOPs per token")
+        level(ax, roof, "the datasheet's FLOP/s / FLOPs per token")
         right = ax.secondary_yaxis("right", functions=(lambda rate: rate / roof, lambda share: share * roof))
         right.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
         right.set_ylabel("MFU")
-    for _, color, curve in curves:
-        name, row = words(setup_of(curve.iloc[0])), curve.iloc[-2]
-        figures.label_points(ax, {name: (row["batch"], row["tokens_per_s"])}, color=figures.COLORS[color])
+    for name, (role, curve) in curves.items():
+        row = curve.iloc[-2]
+        figures.label_points(ax, {name: (row["batch"], row["tokens_per_s"])}, color=color(role))
     return fig
 
 

@@ -10,9 +10,14 @@ from matplotlib.figure import Figure
 
 from labs_helpers.draw import figures
 from labs_helpers.draw.beside import beside_yours
-from labs_helpers.draw.curves import predicted, recorded_on, tick_each
-from labs_helpers.transformer.charts.layout import new_figure, no_records, shape_text, words
+from labs_helpers.draw.curves import Curves, recorded_on, tick_each
+from labs_helpers.transformer.charts.words import no_records, shape_text, words
 from labs_helpers.transformer.records import setup_of, timed, varied_in
+
+CURVES = Curves({
+    "formula": ("formula", ""), "one more\nforward pass": ("formula", ""), "no\ncheckpoints": ("aside", ""),
+    "measured": "measured",
+})  # fmt: skip
 
 
 @beside_yours("transformer")
@@ -34,31 +39,26 @@ def draw_checkpoints(
     if rows.empty or without.empty:
         return no_records("time and peak of steps with and without checkpoints")
     plain, best = without.iloc[0], rows.loc[rows["peak_bytes"].idxmin()]
-    fig, (memory, time) = new_figure(
+    title = (
         f"{best['segments']} segments take {best['peak_bytes'] / plain['peak_bytes']:.0%} of the memory of no "
         f"checkpoints, and {best['step_ms'] / plain['step_ms']:.2f} times the time\n"
-        f"{shape_text(plain)}, {words(setup_of(plain))}{recorded_on(rows)}",
-        width=9.5,
-        height=3.7,
-        ncols=2,
+        f"{shape_text(plain)}, {words(setup_of(plain))}{recorded_on(rows)}"
     )
+    fig, (memory, time) = figures.panels(title, ("peak memory of a step", "time of a step"), 9.5, 3.7)
     segments = rows["segments"].to_numpy()
-    forecast: dict[str, Any] = {"linestyle": "--", "marker": "", "color": figures.COLORS["black"]}
     if formula is not None:
-        memory.plot(segments, [formula(int(count)) for count in segments], label="formula", **forecast)
+        CURVES.plot(memory, "formula", segments, [formula(int(count)) for count in segments], linestyle="--")
     again = 0 * segments + (plain["step_ms"] + plain["forward_ms"]) / 1e3
-    time.plot(segments, again, label="one more\nforward pass", **forecast)
-    for ax, title, unit, values, level in (
-        (memory, "peak memory of a step", "B", rows["peak_bytes"], plain["peak_bytes"]),
-        (time, "time of a step", "s", rows["step_ms"] / 1e3, plain["step_ms"] / 1e3),
+    CURVES.plot(time, "one more\nforward pass", segments, again, linestyle="--")
+    for ax, unit, values, alone in (
+        (memory, "B", rows["peak_bytes"], plain["peak_bytes"]),
+        (time, "s", rows["step_ms"] / 1e3, plain["step_ms"] / 1e3),
     ):
-        ax.plot(segments, 0 * segments + level, ":", marker="", color="gray", label="no\ncheckpoints")
-        ax.plot(segments, values, "o-", color=figures.COLORS["blue"], label="measured")
-        tick_each(ax, segments)
-        ax.set(xlabel="checkpointed segments", ylim=(0, 1.15 * max(ax.get_ylim()[1], level)))
-        ax.set_title(title, fontsize="medium")
+        CURVES.plot(ax, "no\ncheckpoints", segments, 0 * segments + alone, linestyle=":")
+        CURVES.plot(ax, "measured", segments, values)
+        tick_each(ax, segments, xlabel="checkpointed segments")
+        ax.set_ylim(0, 1.15 * max(ax.get_ylim()[1], alone))
         figures.set_unit(ax.yaxis, unit)
         figures.label_lines(ax, gap=2.6)
-    guess = predicted(prediction)
-    figures.mark_prediction(memory, predicted_at, None if guess is None else guess * plain["peak_bytes"])
+    figures.mark_prediction(memory, predicted_at, prediction, scale=plain["peak_bytes"])
     return fig

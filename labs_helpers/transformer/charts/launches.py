@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pandas
 from matplotlib.figure import Figure
-from matplotlib.ticker import PercentFormatter
 
 from labs_helpers.draw import figures
 from labs_helpers.draw.beside import beside_yours
-from labs_helpers.draw.curves import predicted, recorded_on, tick_each
-from labs_helpers.transformer.charts.layout import CURVES, EAGER, by_size, level_line, new_figure, no_records, words
+from labs_helpers.draw.curves import level, percent, predicted, recorded_on, tick_each
+from labs_helpers.draw.roles import color
+from labs_helpers.transformer.charts.words import CURVES, EAGER, by_size, no_records, words
 from labs_helpers.transformer.config import SIZES
 from labs_helpers.transformer.grids import FIELDS
 from labs_helpers.transformer.records import setup_of, timed, tokens, varied_in
@@ -40,34 +40,35 @@ def draw_launches(frame: pandas.DataFrame, prediction: Any = None, setup: Setup 
     slope, besides = np.polyfit(layers, kernels, 1) if len(counted) > 1 else (kernels[0] / layers[0], 0.0)
     traced = "gpu_ms" not in varied or varied["gpu_ms"].isna().all()  # else against steps timed without a profiler
     step = "traced step" if traced else "step"
-    fig, (left, right) = new_figure(
-        f"A layer launches {slope:.0f} kernels; the GPU waits {1 - varied['busy'].iloc[0]:.0%} of a {step} at "
-        f"{tokens(varied).iloc[0]:,} tokens, {1 - varied['busy'].iloc[-1]:.0%} at "
-        f"{tokens(varied).iloc[-1]:,}\n{setup.precision}, eager{recorded_on(counted)}",
-        width=9.5,
-        height=3.7,
-        ncols=2,
+    waits = 1 - varied["busy"]
+    title = (
+        f"A layer launches {slope:.0f} kernels; the GPU waits {waits.iloc[0]:.0%} of a {step} at "
+        f"{tokens(varied).iloc[0]:,} tokens, {waits.iloc[-1]:.0%} at {tokens(varied).iloc[-1]:,}\n"
+        f"{setup.precision}, eager{recorded_on(counted)}"
     )
+    panels = (
+        f"kernels of a forward pass, {setup.attention} attention",
+        f"share of a {step} in which the GPU waits, {varied['attention'].iloc[0]}",
+    )
+    fig, (left, right) = figures.panels(title, panels, 9.5, 3.7)
     reach = 1.25 * layers.max()
-    left.plot([0, reach], [besides, besides + slope * reach], marker="", color="gray", linewidth=1.2)
+    left.plot([0, reach], [besides, besides + slope * reach], marker="", color=color("aside"), linewidth=1.2)
     for row in counted.itertuples():
         CURVES.plot(left, row.size, [row.layers], [row.forward_launches])
     guess = predicted(prediction)
     left.set(xlabel="layers", xlim=(0, reach), ylim=(0, 1.12 * max(CLAIMED_KERNELS, kernels.max(), guess or 0)))
-    left.set_title(f"kernels of a forward pass, {setup.attention} attention", fontsize="medium")
     left.yaxis.set_major_formatter("{x:,.0f}")
-    level_line(left, CLAIMED_KERNELS, f"“{CLAIMED_KERNELS:,} kernels”")
+    level(left, CLAIMED_KERNELS, f"“{CLAIMED_KERNELS:,} kernels”")
     points = zip(counted["size"], layers, kernels, strict=True)
     figures.label_points(left, {f"{size}: {count:,.0f}": (deep, count) for size, deep, count in points})
     if at in SIZES:
         figures.mark_prediction(left, SIZES[at].layers, guess)
     for size, curve in curves.items():
         CURVES.plot(right, size, tokens(curve), 1 - curve["busy"])
-    tick_each(right, tokens(pandas.concat(curves.values())), base=2)
-    right.set(xlabel="tokens per step", ylim=(0, 1))
-    right.set_title(f"share of a {step} in which the GPU waits, {varied['attention'].iloc[0]}", fontsize="medium")
-    right.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
-    level_line(right, CLAIMED_WAIT, "“half of the time”", right=True)
+    tick_each(right, tokens(pandas.concat(curves.values())), base=2, xlabel="tokens per step")
+    right.set_ylim(0, 1)
+    percent(right)
+    level(right, CLAIMED_WAIT, "“half of the time”", right=True)
     second = {size: curve.iloc[min(1, len(curve) - 1)] for size, curve in curves.items()}
     places = {size: (row["batch"] * row["length"], 1 - row["busy"]) for size, row in second.items()}
     figures.label_points(right, places)

@@ -12,11 +12,15 @@ from matplotlib.figure import Figure
 from labs_helpers.draw import figures
 from labs_helpers.draw.beside import beside_yours
 from labs_helpers.draw.curves import predicted, recorded_on
+from labs_helpers.draw.roles import color
+from labs_helpers.draw.words import length_text
 from labs_helpers.transformer import counts
-from labs_helpers.transformer.charts.layout import EAGER, new_figure, no_records, short_length, words
+from labs_helpers.transformer.charts.words import EAGER, no_records, words
 from labs_helpers.transformer.config import SIZES, TransformerConfig
 from labs_helpers.transformer.records import timed, tokens
 from labs_helpers.transformer.setups import PRECISIONS, Setup
+
+BANDS = (("limit", 0.15), ("all", 0.3), ("wrong", 0.4))  # role and opacity of the states, the rest and the scores
 
 
 @beside_yours("transformer")
@@ -46,37 +50,38 @@ def draw_peak(
     others = rest - states
     itemsize = PRECISIONS[setup.precision].itemsize
     told = [formula(SIZES[size], row.batch, row.length, itemsize) for row in rows.itertuples()]
-    fig, ax = new_figure(
-        f"From {short_length(first)} to {short_length(last)} tokens of context the peak grows "
+    title = (
+        f"From {length_text(first)} to {length_text(last)} tokens of context the peak grows "
         f"{peaks[-1] / peaks[0]:.1f} times; the formula is within {abs(told / peaks - 1).max():.0%}\n"
-        f"{size}, {tokens(rows).iloc[0]:,} tokens per step, {words(setup)}{recorded_on(rows)}",
-        width=9,
-        height=4.2,
+        f"{size}, {tokens(rows).iloc[0]:,} tokens per step, {words(setup)}{recorded_on(rows)}"
     )
+    fig, (ax,) = figures.panels(title, [""], 9)
     ends = np.array([0, 1.04 * last])
     below = 0 * ends
-    for name, part, color, alpha in (
-        ("states", states, "black", 0.15),
-        ("the rest, loss too", others, "sky", 0.3),
-        ("∝ L: scores", per_token * ends, "vermillion", 0.4),
-    ):
+    parts = {"states": states, "the rest, loss too": others, "∝ L: scores": per_token * ends}
+    for (name, part), (role, alpha) in zip(parts.items(), BANDS, strict=True):
         above = below + part
-        ax.fill_between(ends, below, above, color=figures.COLORS[color], alpha=alpha, linewidth=0)
+        ax.fill_between(ends, below, above, color=color(role), alpha=alpha, linewidth=0)
         middle = (below[-1] + above[-1]) / 2  # a curve without a line, for its name beside the axes
-        ax.plot(ends[-1:], [middle], linestyle="none", marker="", color=figures.COLORS[color], label=name)
+        ax.plot(ends[-1:], [middle], linestyle="none", marker="", color=color(role), label=name)
         below = above
-    ax.plot(lengths, told, "--", marker="", color=figures.COLORS["black"], label="formula")
-    ax.plot(lengths, peaks, "o", color=figures.COLORS["blue"], label="measured")
+    ax.plot(lengths, told, "--", marker="", color=color("formula"), label="formula")
+    ax.plot(lengths, peaks, "o", color=color("measured"), label="measured")
     ax.set(xlabel="context length L", ylabel="peak of a step", xlim=(0, ends[-1]), ylim=(0, None))
-    ax.set_xticks(lengths, [short_length(length) for length in lengths])
+    ax.set_xticks(lengths, [length_text(length) for length in lengths])
     figures.set_unit(ax.yaxis, "B")
     figures.label_lines(ax)
     kept = counts.saved_activations(SIZES[size], int(rows["batch"].iloc[0]), int(first), itemsize, setup.attention)
     scores = kept.get("probabilities", 0) + kept.get("mask", 0)
     half = first * (sum(kept.values()) - scores) / scores if scores else np.inf  # at as many tokens the rest stays
     if half < ends[-1]:
-        ax.axvline(half, linestyle=":", color=figures.COLORS["vermillion"], label="_half")
-        look = {"xycoords": ax.get_xaxis_transform(), "xytext": (6, 0), "textcoords": "offset points", "va": "top"}
+        ax.axvline(half, linestyle=":", color=color("wrong"), label="_half")
+        look: dict[str, Any] = {
+            "xycoords": ax.get_xaxis_transform(),
+            "xytext": (6, 0),
+            "textcoords": "offset points",
+            "va": "top",
+        }
         ax.annotate(f"from {half:,.0f} tokens on the scores are\nmost of the activations kept", (half, 0.97), **look)
     guess = predicted(prediction)
     if guess is not None and 0 <= guess <= ends[-1]:

@@ -9,9 +9,10 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter
 
 from labs_helpers.draw import figures
+from labs_helpers.draw.bars import draw_bars
 from labs_helpers.draw.beside import beside_yours
 from labs_helpers.draw.curves import recorded_on
-from labs_helpers.transformer.charts.layout import new_figure, no_records, shape_text, words
+from labs_helpers.transformer.charts.words import no_records, shape_text, words
 from labs_helpers.transformer.records import setup_of, timed, varied_in
 from labs_helpers.transformer.setups import PRECISIONS
 
@@ -26,25 +27,13 @@ def draw_precision(frame: pandas.DataFrame, **wanted: Any) -> Figure:
         return no_records("time and peak of steps in several precisions")
     rows = rows.set_index("precision", drop=False).reindex([p for p in PRECISIONS if p in set(rows["precision"])])
     first, last = rows.iloc[0], rows.iloc[-1]
-    fig, axes = new_figure(
+    title = (
         f"{last.name} is {first['step_ms'] / last['step_ms']:.1f} times as fast as {first.name}, in "
         f"{last['peak_bytes'] / first['peak_bytes']:.0%} of its memory\n{shape_text(first)}, "
-        f"{words(setup_of(first)).replace(first.name + ', ', '')}{recorded_on(rows)}",
-        width=9,
-        height=3.6,
-        ncols=2,
-        sharey=True,
+        f"{words(setup_of(first)).replace(first.name + ', ', '')}{recorded_on(rows)}"
     )
-    for ax, title, unit, values in (
-        (axes[0], "time of a step", "s", rows["step_ms"] / 1e3),
-        (axes[1], "peak memory", "B", rows["peak_bytes"]),
-    ):
-        bars = ax.barh(rows.index, values, color=figures.COLORS["blue"])
-        shown = EngFormatter(unit)
-        ax.bar_label(bars, [shown(float(f"{value:.3g}")) for value in values], padding=4)
-        ax.set_title(title, fontsize="medium")
-        ax.set(xticks=[], xlim=(0, 1.25 * values.max()))
-        ax.spines["bottom"].set_visible(False)
-        ax.grid(False)
-    axes[0].invert_yaxis()
+    fig, axes = figures.panels(title, ("time of a step", "peak memory"), 9, 3.6, sharey=True)
+    for ax, unit, values in ((axes[0], "s", rows["step_ms"] / 1e3), (axes[1], "B", rows["peak_bytes"])):
+        texts = {name: EngFormatter(unit)(float(f"{value:.3g}")) for name, value in values.items()}
+        draw_bars(ax, values.to_dict(), "ours", texts, room=1.25, height=0.8, ticks=False)
     return fig

@@ -13,7 +13,9 @@ from matplotlib.figure import Figure
 from labs_helpers.draw import figures
 from labs_helpers.draw.beside import beside_yours
 from labs_helpers.draw.curves import recorded_on
-from labs_helpers.transformer.charts.layout import listed, new_figure, no_records, shape_text, words
+from labs_helpers.draw.roles import color
+from labs_helpers.draw.words import listed
+from labs_helpers.transformer.charts.words import no_records, shape_text, words
 from labs_helpers.transformer.records import setup_of, walked_steps
 from labs_helpers.transformer.setups import ORDERS, REMEDIES, Setup, treatment, walk
 
@@ -33,21 +35,13 @@ def draw_waterfall(
     if not walked:
         return no_records("steps along an order of remedies")
     start = next(iter(walked.values())).dropna(subset="size")
-    fig, axes = new_figure(
-        f"{_remedy_that_differs(walked)}\n{shape_text(start.iloc[0])}, from {words(setup_of(start.iloc[0]))} on"
-        f"{recorded_on(start)}",
-        width=max(7.2, 0.4 + 3.0 * len(walked)),
-        height=3.7,
-        ncols=len(walked),
-        sharex=True,
-        squeeze=False,
-    )
-    remedies = dict.fromkeys([*REMEDIES, *(name for rows in walked.values() for name in rows.index[1:])])
-    colors = dict(zip(remedies, figures.COLORS.values(), strict=False))
-    for ax, (order, rows) in zip(axes[0], walked.items(), strict=True):
-        ax.set_title(order, fontsize="medium")
-        _draw_steps_down(ax, rows, colors)
-    axes[0][0].set_xlim(0, 2.0 * max(rows["step_ms"].max() for rows in walked.values()))
+    setting = f"{shape_text(start.iloc[0])}, from {words(setup_of(start.iloc[0]))} on{recorded_on(start)}"
+    title = f"{_remedy_that_differs(walked)}\n{setting}"
+    fig, axes = figures.panels(title, walked, max(7.2, 0.4 + 3.0 * len(walked)), 3.7, sharex=True)
+    remedies = list(dict.fromkeys([*REMEDIES, *(name for rows in walked.values() for name in rows.index[1:])]))
+    for ax, rows in zip(axes, walked.values(), strict=True):
+        _draw_steps_down(ax, rows, {name: color(number) for number, name in enumerate(remedies)})
+    axes[0].set_xlim(0, 2.0 * max(rows["step_ms"].max() for rows in walked.values()))
     return fig
 
 
@@ -61,15 +55,15 @@ def _draw_steps_down(ax: Axes, rows: pandas.DataFrame, colors: Mapping[str, str]
             ax.text(np.nan_to_num(reached), y, f" {why}", va="center", style="italic")
             continue
         if np.isnan(reached):
-            ax.barh(y, ms, color="gray")
+            ax.barh(y, ms, color=color("aside"))
             text = f"{ms:.3g} ms"
         else:
-            ax.barh(y, reached - ms, left=ms, color=colors.get(remedy, "gray"))
+            ax.barh(y, reached - ms, left=ms, color=colors.get(remedy, color("aside")))
             text = f"{ms - reached:+.3g} ms".replace("-", "−")
         ax.text(np.fmax(ms, reached), y, f" {text}", va="center")
         reached = ms
-        ax.vlines(ms, y, y + 1, color="gray", linewidth=0.8, zorder=0)
-    ax.barh(len(times), reached, color=figures.COLORS["black"])
+        ax.vlines(ms, y, y + 1, color=color("aside"), linewidth=0.8, zorder=0)
+    ax.barh(len(times), reached, color=color("result"))
     ax.text(reached, len(times), f" {reached:.3g} ms, {times.dropna().iloc[0] / reached:.1f}× in all", va="center")
     ax.set_yticks(range(len(times) + 1), [*times.index, "left"])
     ax.invert_yaxis()

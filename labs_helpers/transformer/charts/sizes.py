@@ -6,22 +6,13 @@ import dataclasses
 
 import pandas
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogLocator, PercentFormatter
+from matplotlib.ticker import LogLocator
 
 from labs_helpers.draw import figures
 from labs_helpers.draw.beside import beside_yours
-from labs_helpers.draw.curves import recorded_on, tick_each
-from labs_helpers.transformer.charts.layout import (
-    CURVES,
-    EAGER,
-    by_size,
-    listed,
-    new_figure,
-    no_records,
-    say_instead,
-    short_length,
-    words,
-)
+from labs_helpers.draw.curves import percent, recorded_on, tick_each
+from labs_helpers.draw.words import length_text, listed
+from labs_helpers.transformer.charts.words import CURVES, EAGER, by_size, no_records, words
 from labs_helpers.transformer.records import timed, tokens
 from labs_helpers.transformer.setups import Setup
 
@@ -46,35 +37,29 @@ def draw_sizes(frame: pandas.DataFrame, setup: Setup | None = None) -> Figure:
     curves = by_size(rows)
     first, last = rows["length"].min(), rows["length"].max()
     factors = [f"{c['step_ms'].iloc[-1] / c['step_ms'].iloc[0]:.1f} ({size})" for size, c in curves.items()]
-    fig, axes = new_figure(
-        f"From {short_length(first)} to {short_length(last)} tokens of context a token takes "
-        f"{listed(factors)} times as long\n{words(setup)}, {same.iloc[0]:,} {same.name}{recorded_on(rows)}",
-        width=3.3 + 2.4 * len(curves),
-        height=3.7,
-        ncols=len(curves) + 1,
+    title = (
+        f"From {length_text(first)} to {length_text(last)} tokens of context a token takes {listed(factors)} times as "
+        f"long\n{words(setup)}, {same.iloc[0]:,} {same.name}{recorded_on(rows)}"
     )
+    fig, axes = figures.panels(title, [*curves, "MFU"], 3.3 + 2.4 * len(curves), 3.7)
     for ax, (size, curve) in zip(axes, curves.items(), strict=False):
         ax.sharey(axes[0])
-        look = {"color": CURVES.color(size), "marker": CURVES.marker(size)}
         for phase, dashes in (("backward", "--"), ("forward", ":"), ("step", "-")):
             low, middle, high = (curve[f"{phase}{part}_ms"] / 1e3 / tokens(curve) for part in ("_p20", "", "_p80"))
-            ax.plot(curve["length"], middle, dashes, label=phase, **look)
+            CURVES.plot(ax, size, curve["length"], middle, linestyle=dashes, label=phase)
             ax.vlines(curve["length"], low, high, color=CURVES.color(size), linewidth=4, alpha=0.3)
-        ax.set_title(size, fontsize="medium")
         ax.tick_params(labelleft=ax is axes[0])
         CURVES.plot(axes[-1], size, curve["length"], curve["mfu"])
     axes[0].set(yscale="log", ylabel="time per token")
     axes[0].yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     figures.set_unit(axes[0].yaxis, "s")
-    axes[-1].set_title("MFU", fontsize="medium")
     for ax in axes:
-        tick_each(ax, rows["length"], base=2)
-        ax.set_xlabel("context length")
+        tick_each(ax, rows["length"], base=2, xlabel="context length")
     figures.label_lines(axes[-2])
     if rows["mfu"].isna().all():
-        say_instead(axes[-1], "no datasheet\nof this machine")
+        figures.say("no datasheet\nof this machine", axes[-1])
     else:
         axes[-1].set_ylim(0, None)
-        axes[-1].yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
+        percent(axes[-1])
         figures.label_lines(axes[-1])
     return fig

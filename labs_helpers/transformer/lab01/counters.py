@@ -8,15 +8,14 @@ It empties the L2 cache before each kernel.
 
 from __future__ import annotations
 
-import csv
-import io
-import shutil
-import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from labs_helpers.launch import program
-from labs_helpers.launch.process import run
-from labs_helpers.measure.study import keep, make_parser
+from labs_helpers.measure import ncu
+from labs_helpers.transformer.study import STUDY
+
+if TYPE_CHECKING:
+    import pandas
 
 MODULE = "labs_helpers.transformer.lab01.counters"
 METRICS = {
@@ -39,7 +38,7 @@ PREDICTED = {  # every operand once: bytes read, bytes written; and the products
 
 
 def run_kernels() -> None:
-    """Each kernel twice: once to compile it, once where ncu is told to look."""
+    """The kernels that ncu counts; see `ncu.look_at`."""
     import torch
 
     from labs_helpers.attention import flash_attention
@@ -52,39 +51,35 @@ def run_kernels() -> None:
         return torch.randn(shape, device="cuda", dtype=torch.bfloat16)
 
     scores, matrices, heads = bf16(ROWS, COLUMNS), bf16(3, N, N), bf16(3, B, H, L, D)
-    for look in (False, True):
-        if look:
-            torch.cuda.cudart().cudaProfilerStart()
+
+    def kernels() -> None:
         torch.softmax(scores, dim=-1)
         fused_matmul(*matrices)
         flash_attention(*heads, causal=True)
-        torch.cuda.synchronize()
-    torch.cuda.cudart().cudaProfilerStop()
+
+    ncu.look_at(kernels)
 
 
 def parse(text: str) -> list[dict[str, Any]]:
     """A record for each kernel of ncu's --csv --page raw, in the order of PREDICTED; helper kernels are left out.
 
     ValueError where there are not as many."""
-    quoted = [line for line in text.splitlines() if line.startswith('"')]  # the others are ncu's and the program's
-    rows = list(csv.DictReader(io.StringIO("\n".join(quoted))))[1:]  # the first row has the units
-    kernels = [row for row in rows if "FillFunctor" not in row["Kernel Name"]]
+    kernels = [row for row in ncu.read(text) if "FillFunctor" not in row["Kernel Name"]]
     if len(kernels) != len(PREDICTED):
         raise ValueError(f"ncu saw {len(kernels)} kernels, not {len(PREDICTED)}:\n{text[-2000:]}")
     records = []
     for (name, (read, written, flops)), row in zip(PREDICTED.items(), kernels, strict=True):
-        counted = {key: float(row[metric].replace(",", "")) for metric, key in METRICS.items()}
+        counted = ncu.values(row, METRICS)
         record = {"study": "transformer", "kind": "counters", "name": name, "kernel": row["Kernel Name"]}
         predicted = {"predicted_read": read, "predicted_written": written, "predicted_flops": flops}
         records.append(record | predicted | {"block": row["Block Size"], "grid": row["Grid Size"]} | counted)
     return records
 
 
-def table(records: list[dict[str, Any]]) -> str:
+def table(frame: pandas.DataFrame) -> pandas.DataFrame:
     """Predicted beside counted, in MB and GFLOP."""
     import pandas
 
-    frame = pandas.DataFrame(records)
     shown = pandas.DataFrame({"kernel": frame["name"], "µs": frame["ns"] / 1e3})
     for title, predicted, counted in (
         ("MB read", "predicted_read", "bytes_read"),
@@ -94,22 +89,21 @@ def table(records: list[dict[str, Any]]) -> str:
     shown["MB through L2"] = frame["l2_bytes"] / 1e6
     shown["GFLOP, predicted"], shown["GFLOP"] = frame["predicted_flops"] / 1e9, frame["tensor_flops"] / 1e9
     shown["warps active"], shown["registers"] = frame["warps_active_percent"], frame["registers"]
-    return shown.to_string(index=False, float_format="{:.1f}".format)
+    return shown.round(1)
 
 
 def main(arguments: list[str] | None = None) -> None:
-    parser = make_parser(__doc__ or "", "transformer")
+    parser = STUDY.parser(__doc__)
     parser.add_argument("--kernels", action="store_true", help="only run the kernels: what ncu is started on")
     given = parser.parse_args(arguments)
     if given.kernels:
         run_kernels()
         return
-    ncu = shutil.which("ncu")
-    if ncu is None:
-        raise SystemExit("Nsight Compute's `ncu` is not on the PATH; it comes with the CUDA toolkit")
-    flags = ["--clock-control", "none", "--profile-from-start", "off", "--csv", "--page", "raw"]
-    command = [ncu, *flags, "--metrics", ",".join(METRICS), sys.executable, "-m", MODULE, "--kernels"]
-    keep("transformer", parse(run(command, timeout=300)), given.out, show=table)
+    try:
+        said = ncu.count(MODULE, METRICS, timeout=300)
+    except FileNotFoundError as error:
+        raise SystemExit(str(error)) from None
+    STUDY.keep(parse(said), given.out, table=table)
 
 
 if __name__ == "__main__":

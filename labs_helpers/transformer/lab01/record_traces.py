@@ -26,14 +26,14 @@ import torch
 
 from labs_helpers.launch import program
 from labs_helpers.measure import results, trace
+from labs_helpers.measure.device_memory import release
 from labs_helpers.measure.machine import this_machine
 from labs_helpers.measure.memory_timeline import memory_timeline
+from labs_helpers.measure.options import add_out, folder_to_write
 from labs_helpers.measure.provenance import provenance
-from labs_helpers.measure.study import add_out, folder_to_write
 from labs_helpers.transformer.config import SIZES
 from labs_helpers.transformer.lab01 import ranges
 from labs_helpers.transformer.lab01.moe import ACTIVE, WAYS, Experts
-from labs_helpers.transformer.measure_step import release
 from labs_helpers.transformer.model import Transformer
 from labs_helpers.transformer.setups import Setup
 from labs_helpers.transformer.training_step import Training

@@ -11,8 +11,11 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from labs_helpers.draw import figures
+from labs_helpers.draw.curves import Curves
 from labs_helpers.measure.datasheet import DATASHEET
 from labs_helpers.transformer.config import SIZES, TransformerConfig
+
+WAYS = Curves({"whole layers, or none of them": ("aside", ""), "ours": ("ours", ""), "yours": ("yours", "")})
 
 
 class Kept(NamedTuple):
@@ -73,19 +76,14 @@ def draw_stretch(student: Callable, batch: int = 4, length: int = 1024) -> Figur
     budgets = [int(whole * share) for share in np.linspace(0, 1, 41)]
     ours = [again_us(tensors, cheapest(tensors, budget)) for budget in budgets]
     half = ours[len(budgets) // 2]
-    fig, ax = figures.new(
-        f"The right half of a layer is made again in {half / every:.0%} of the time\n"
-        f"a layer of 1b, {batch} × {length:,} tokens, at an H200's roofs",
-        width=6.4,
-        height=3.1,
-    )
+    title = f"The right half of a layer is made again in {half / every:.0%} of the time"
+    setting = f"a layer of 1b, {batch} × {length:,} tokens, at an H200's roofs"
+    fig, ax = figures.new(f"{title}\n{setting}", 6.4, 3.1)
     gigabytes = np.array(budgets) / 1e9
-    ax.plot((0, whole / 1e9), (every, 0), color="gray", marker="", linestyle=":", label="whole layers, or none of them")
-    ax.step(gigabytes, ours, where="post", color=figures.COLORS["blue"], marker="", label="ours")
+    WAYS.plot(ax, "whole layers, or none of them", (0, whole / 1e9), (every, 0), linestyle=":")
+    WAYS.plot(ax, "ours", gigabytes, ours, drawstyle="steps-post")
     if yours := _answers(student, tensors, budgets):
-        ax.step(
-            gigabytes, yours, where="post", color=figures.COLORS["orange"], marker="", linestyle="--", label="yours"
-        )
+        WAYS.plot(ax, "yours", gigabytes, yours, drawstyle="steps-post", linestyle="--")
     ax.set(xlabel="GB that the layer may keep", ylabel="µs to make the rest again", ylim=(0, None))
     ax.legend()
     return fig

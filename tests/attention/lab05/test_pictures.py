@@ -6,8 +6,8 @@ import numpy as np
 import pandas
 import torch
 
-from labs_helpers.attention.lab05 import charts, exercises, pictures, two_kernels_or_one
 from labs_helpers.attention.lab05 import checks as check
+from labs_helpers.attention.lab05 import exercises, pictures, two_kernels_or_one
 from labs_helpers.attention.lab05.checks.bounds import gradient_bounds
 from labs_helpers.attention.lab05.checks.cases import Case
 from labs_helpers.attention.lab05.one_kernel import one_kernel_gradients
@@ -57,7 +57,7 @@ def test_the_ratio_is_backward_over_forward():
             for L in (1024, 4096)
         ]
     )
-    fig = charts.draw_ratio(rows, predict("ratio", 4))
+    fig = pictures.draw_ratio(rows, predict("ratio", 4))
     assert np.allclose(fig.axes[0].lines[0].get_ydata(), 2.75)
     assert fig.axes[0].lines[-1].get_ydata() == [4]
 
@@ -78,7 +78,7 @@ def test_two_kernels_are_timed_beside_one(monkeypatch, capsys):
     row = {"kind": "two or one", "name": "one kernel", "median_ms": 2.0, "p20_ms": 2.0, "p80_ms": 2.1}
     rows = pandas.DataFrame([row | {"differing": 3.0, "elements": 4096.0}])
     monkeypatch.setattr(two_kernels_or_one, "this_machine", lambda: SimpleNamespace(interpreted=True))
-    monkeypatch.setattr(two_kernels_or_one, "of_machine", lambda *_: rows)
+    monkeypatch.setattr(two_kernels_or_one.STUDY.__class__, "load", lambda self: rows)
     query_gradient = check.query_gradient.reference
     two_kernels_or_one.two_kernels_or_one(query_gradient, exercises.key_value_gradients)
     assert "2.000 ms (spread 5%); two runs differ in 3 of 4,096" in capsys.readouterr().out

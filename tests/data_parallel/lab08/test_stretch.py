@@ -5,7 +5,8 @@ import random
 
 import pytest
 
-from labs_helpers.data_parallel.lab08 import recorded, stretch
+from labs_helpers.data_parallel.charts import recorded
+from labs_helpers.data_parallel.lab08 import stretch
 from labs_helpers.draw import figures
 
 

@@ -4,11 +4,10 @@ import pytest
 import torch
 from torch import nn
 
-from labs_helpers.data_parallel.lab08 import recorded as lab08
+from labs_helpers.data_parallel.charts import recorded
 from labs_helpers.data_parallel.lab09.checks.piece_mistakes import MISTAKES, pieces_of
 from labs_helpers.data_parallel.lab09.flat import flat_gradient, flatten, held, states_of
 from labs_helpers.data_parallel.lab09.freed_memory import watched_memory
-from labs_helpers.data_parallel.lab09.recorded import draw_recorded
 from labs_helpers.data_parallel.lab09.training import train_alone
 from labs_helpers.draw import figures
 from labs_helpers.measure import results
@@ -79,8 +78,8 @@ def test_where_nothing_is_recorded_that_is_said(tmp_path, monkeypatch, capsys):
 
     (tmp_path / "data-parallel.some-cpu.jsonl").write_text('{"kind": "wrapper"}\n')
     monkeypatch.setenv("LABS_RESULTS", str(tmp_path))
-    draw_recorded(draw, "test")
-    assert "No machine has records of this yet" in capsys.readouterr().out
+    recorded.draw_recorded(draw, "test")
+    assert "No record of this on GPUs yet" in capsys.readouterr().out
 
 
 def test_the_reader_s_machines_follow_the_recorded_ones(tmp_path, monkeypatch, capsys):
@@ -96,9 +95,9 @@ def test_the_reader_s_machines_follow_the_recorded_ones(tmp_path, monkeypatch, c
         ax.plot(rows["ms"])
         return fig
 
-    draw_recorded(draw, "steps", only="nvidia")
-    lab08.show(draw, "stage_step", "one")
-    lab08.show_all(draw, "stage_step", "all")
+    recorded.draw_recorded(draw, "steps", only="nvidia")
+    recorded.show(draw, "stage_step", "one")
+    recorded.show_all(draw, "stage_step", "all")
     assert sorted(path.stem for path in (tmp_path / "figures").iterdir()) == [
         "all_4-core-cpu", "all_nvidia-h200", "all_some-cpu-your-run",
         "one", "one_some-cpu-your-run", "steps_nvidia-h200", "steps_some-cpu-your-run",

@@ -14,7 +14,6 @@ from labs_helpers.data_parallel.planner.accounting import (
     Part,
     bytes_per_parameter,
     states,
-    states_table,
     total,
 )
 
@@ -92,13 +91,6 @@ def test_all_ranks_together_hold_one_copy_of_what_is_divided_and_n_of_the_rest(c
 def test_whole_gradients_are_those_of_zero_1():
     assert states(1e9, "ZeRO-2", 8, whole_gradients=True) == states(1e9, "ZeRO-1", 8)
     assert states(1e9, "ZeRO-3", 8, whole_gradients=True)[1] == Part("gradients", 2e9, "2 Ψ")
-
-
-def test_the_table_has_sums_and_formulas():
-    table = states_table(7e9, 8)
-    assert list(table.index) == list(STAGES)
-    assert (table["sum"] - table[list(PARTS)].sum(axis=1)).abs().max() < 1e-9
-    assert table.loc["ZeRO-2", "formula"] == "2 Ψ + 2 Ψ / N + 12 Ψ / N"
 
 
 @pytest.mark.parametrize("arguments, message", [

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from labs_helpers.collectives.cost_model import BUS_FACTOR, terms
 from labs_helpers.data_parallel.planner.accounting import LAYOUTS
 from labs_helpers.data_parallel.planner.cluster import FUNCTIONS
-from labs_helpers.data_parallel.planner.levels import hybrid_volume, two_level
+from labs_helpers.data_parallel.planner.levels import hybrid_volume
 from labs_helpers.data_parallel.planner.model_size import Model
 from labs_helpers.data_parallel.planner.volume import (
     SCHEMES,
@@ -127,31 +127,6 @@ def test_no_sync_waits_where_whole_gradients_are_kept():
     assert sum(row.calls for row in gathers) == 2 * 4 * 17
     with pytest.raises(ValueError, match="with no_sync it is ZeRO-1"):
         step_volume(MODEL, "ZeRO-2", accumulate=4, no_sync=True)
-
-
-@CALM
-@given(scheme=schemes, g=st.sampled_from([1, 2, 4, 8]), n=st.integers(1, 16))
-def test_two_levels_send_as_much_in_all_and_less_between_nodes(scheme, g, n):
-    rows = step_volume(MODEL, scheme)
-    levels = two_level(rows, g)
-    sizes = {"node": g, "nodes": n, "dp": g * n}
-    slack = 8 * sum(row.calls for row in levels)
-    assert bytes_sent(levels, sizes) == pytest.approx(bytes_sent(rows, sizes), abs=slack)
-    between = g * bytes_sent([row for row in levels if row.group == "nodes"], sizes)  # by the cable of one node
-    assert between <= bytes_sent(rows, sizes) + slack
-
-
-def test_two_levels_of_an_all_reduce():
-    (row,) = step_volume(MODEL, "flat")
-    levels = two_level([row], 8)
-    assert [(one.group, one.operation) for one in levels] == [
-        ("node", "reduce_scatter"), ("node", "all_gather"), ("nodes", "all_reduce"),
-    ]  # fmt: skip
-    assert levels[-1].payload == row.payload // 8
-    tp = row._replace(group="tp")
-    assert two_level([tp], 8) == [tp]
-    with pytest.raises(ValueError, match="ranks_per_node is 0"):
-        two_level([row], 0)
 
 
 def test_hybrid_sharding_sends_between_nodes_the_gradients_alone():

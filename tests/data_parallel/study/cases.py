@@ -14,7 +14,7 @@ def shrink():
     from labs_helpers.transformer.training_step import fixed_batch
 
     task.MODELS["test"] = TransformerConfig(32, layers=2, width=16, heads=2, hidden=32, context=16, tied=False)
-    all_reduces.LARGEST, all_reduces.SPENT_S = {"cpu": 4**7}, 0.0
+    all_reduces.SIZES, all_reduces.SPENT_S = {"cpu": (4**5, 4**6, 4**7)}, 0.0
     accumulate.PASSES, wrappers.PARTS, timeline.TAKEN = (1, 2), (8, 1), 1
     turns.WARM_UP = timeline.WARM_UP = 0
     for name in ("top-k 1%", "int8"):
@@ -50,17 +50,15 @@ def refused(comm):
     """{what is wrong: what is said of it}"""
     from labs_helpers.data_parallel.study import turns
     from labs_helpers.data_parallel.study.measure import Options, measure
-    from labs_helpers.data_parallel.study.replicas import Replica
+    from labs_helpers.data_parallel.study.replicas import replica
     from labs_helpers.data_parallel.study.task import Task
-
-    class Unlike(Replica):
-        def update(self):
-            pass
 
     def other_model():
         turns.WARM_UP = 1  # so that losses are compared after an update
         task = Task.here(Options("test", 1, 8, rounds=1))
-        turns.race(task, {"naive": Replica(task, "naive"), "wrong": Unlike(task, "flat")})
+        unlike = replica(task, "flat")
+        unlike.update = lambda: None
+        turns.race(task, {"naive": replica(task, "naive"), "wrong": unlike})
 
     wrong = {
         "kind": lambda: measure(["nothing"], Options("test", 1, 8)),

@@ -6,7 +6,7 @@ import cloudpickle
 import pytest
 
 from labs_helpers.data_parallel.study import __main__ as command
-from labs_helpers.data_parallel.study import frame, measure
+from labs_helpers.data_parallel.study import measure
 from labs_helpers.data_parallel.study.measure import KINDS, Options
 from labs_helpers.data_parallel.study.offload import crossed
 from labs_helpers.data_parallel.study.records import CASES, select
@@ -17,6 +17,7 @@ from labs_helpers.data_parallel.study.tables import memory_table, regime_table, 
 from labs_helpers.data_parallel.study.timeline import intervals_of
 from labs_helpers.launch.mpirun import run_on_ranks
 from labs_helpers.measure import results
+from labs_helpers.measure.records import frame
 from tests.data_parallel.study import cases
 from tests.tensor_parallel import ranks as on_ranks
 
@@ -162,7 +163,7 @@ def test_what_does_not_fit_is_refused(found):
     assert said["length"] == "length is 17; a test model takes 16 tokens"
     assert said["rounds"] == "rounds is 0; at least 1 is needed"
     assert said["bucket"] == "bucket_mb is 0.0; it has to be positive"
-    assert "with naive, but" in said["losses"] and said["losses"].endswith("with wrong")
+    assert said["losses"].startswith("the loss with wrong is ") and "instead of" in said["losses"]
 
 
 def test_kernels_of_a_trace_are_merged_but_for_nccls():

@@ -4,7 +4,8 @@ import pytest
 
 from labs_helpers.course.scoreboard import Prediction
 from labs_helpers.draw import figures
-from labs_helpers.first_kernels.lab00 import charts, in_flight, pictures, stretch, study
+from labs_helpers.first_kernels.lab00 import in_flight, pictures, stretch, study
+from labs_helpers.first_kernels.lab00.pictures import gpu
 from labs_helpers.measure.datasheet import DATASHEET
 
 
@@ -32,9 +33,9 @@ def test_the_gpu_shows_its_own_numbers(name):
 
 
 def test_without_a_known_gpu_the_h200_is_drawn(monkeypatch):
-    machine = pictures.this_machine()
+    machine = gpu.this_machine()
     for name, drawn in ((machine.name if machine.device == "cpu" else "a CPU", "H200"), ("Tesla T4", "T4")):
-        monkeypatch.setattr(pictures, "this_machine", lambda name=name: type("M", (), {"name": name}))
+        monkeypatch.setattr(gpu, "this_machine", lambda name=name: type("M", (), {"name": name}))
         assert pictures.chip() == drawn
 
 
@@ -67,8 +68,8 @@ def test_predictions_are_drawn_where_they_were_given():
     stride = {"stride": 1, "median_ms": 1.0, "itemsize": 4}
     for value, marks in ((2.0, 1), (None, 0)):
         for fig in (
-            charts.draw_roofline({"here": [operation]}, {"X + Y": Prediction("", value)}),
-            charts.draw_strides({"here": [stride, {**stride, "stride": 2}]}, Prediction("", value)),
+            pictures.draw_roofline({"here": [operation]}, {"X + Y": Prediction("", value)}),
+            pictures.draw_strides({"here": [stride, {**stride, "stride": 2}]}, Prediction("", value)),
         ):
             hollow = [line for line in fig.axes[0].lines if line.get_markerfacecolor() == "none"]
             assert len(hollow) == marks
@@ -88,11 +89,13 @@ def test_bytes_in_flight_by_warps_or_by_stages():
 
 def test_the_recorded_gpus_figures_state_what_the_text_says():
     (records,) = study.recorded("in flight").values()
-    drawn = charts.draw_in_flight("H200", records, 335.0, Prediction("", 20))
+    drawn = pictures.draw_in_flight("H200", records, 335.0, Prediction("", 20))
     assert "24 KB on their way" in texts(drawn)
     assert len([line for line in drawn.axes[0].lines if line.get_markerfacecolor() == "none"]) == 1
     (records,) = study.recorded("waves").values()
-    assert re.search(r"17th program per SM adds (9|1[0-3])% of a wave", texts(charts.draw_wave_times("H200", records)))
+    assert re.search(
+        r"17th program per SM adds (9|1[0-3])% of a wave", texts(pictures.draw_wave_times("H200", records))
+    )
 
 
 def test_the_stretch_shows_an_own_kernel_once_there_is_one():

@@ -5,8 +5,8 @@ python -m tests.gemm.lab03.silu_sweep       # on a GPU; --record: for the lab
 
 import torch
 
+from labs_helpers.gemm.tuning.recorded import STUDY
 from labs_helpers.gemm.tuning.sweep import measure_sweep
-from labs_helpers.measure.study import keep, make_parser
 from tests.gemm.lab02.exercises.ex7_silu_matmul import silu_matmul_kernel
 
 SHAPES = ((4096, 11008, 4096), (4096, 4096, 11008))
@@ -26,5 +26,5 @@ def formula(a, b, c):
 
 
 if __name__ == "__main__":
-    given = make_parser(__doc__, "gemm-tuning").parse_args()
-    keep("gemm-tuning", measure_sweep(SHAPES, kernel=silu_matmul, name="silu_matmul", formula=formula), given.out)
+    given = STUDY.parser(__doc__).parse_args()
+    STUDY.keep(measure_sweep(SHAPES, kernel=silu_matmul, name="silu_matmul", formula=formula), given.out)

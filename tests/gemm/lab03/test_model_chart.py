@@ -1,6 +1,6 @@
 """The chart of what the time model's choice loses."""
 
-from labs_helpers.gemm.lab03.model_chart import draw_losses
+from labs_helpers.gemm.lab03.pictures import draw_losses
 
 
 def test_curves_are_sorted_and_say_their_median_and_tail():

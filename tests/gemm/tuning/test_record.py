@@ -9,7 +9,8 @@ from labs_helpers.course.scoreboard import Prediction
 from labs_helpers.course.withheld import Withheld
 from labs_helpers.draw import figures
 from labs_helpers.gemm import Config
-from labs_helpers.gemm.lab03 import charts, compilers, exercises, rivals, search_charts
+from labs_helpers.gemm.lab03 import compilers, exercises, pictures, rivals
+from labs_helpers.gemm.lab03.pictures.space import tflops
 from labs_helpers.gemm.tuning import compile_table, recorded, sweep
 from labs_helpers.gemm.tuning.space import grid
 from labs_helpers.measure.datasheet import DATASHEET
@@ -37,7 +38,7 @@ def test_the_sweep_is_whole(measured):
 def test_an_h100_was_swept_as_whole_and_the_pruner_loses_nothing_there():
     h100 = recorded.measured("nvidia-h100-80gb-hbm3")
     assert set(recorded.shapes(h100)) == set(sweep.SHAPES) and (h100["on.name"] == "NVIDIA H100 80GB HBM3").all()
-    losses = search_charts.kept_losses(h100, exercises.prune, DATASHEET["H100"])
+    losses = pictures.kept_losses(h100, exercises.prune, DATASHEET["H100"])
     assert losses[:, -1].max() == 0
 
 
@@ -46,14 +47,14 @@ def test_held_out_shapes_are_whole_none_was_fitted_to_and_one_of_them_loses():
     assert recorded.shapes(transposed) == [(4096, 4096, 4096)] and len(transposed) == len(grid())
     assert len(recorded.shapes(rows)) == 3 and not set(recorded.shapes(rows)) & set(sweep.SHAPES)
     assert all(((shape, "rows") in sweep.HELD_OUT) for shape in recorded.shapes(rows))
-    losses = search_charts.kept_losses(rows, exercises.prune, DATASHEET["H200"])[:, -1]
+    losses = pictures.kept_losses(rows, exercises.prune, DATASHEET["H200"])[:, -1]
     lost = dict(zip(recorded.shapes(rows), losses, strict=True))
     assert lost.pop((1536, 1536, 1536)) == pytest.approx(0.058, abs=5e-4) and set(lost.values()) == {0}
 
 
 def test_what_a_stale_hit_costs(measured):
     away = {"strides": recorded.held_out(layout="B transposed"), "bucket": recorded.held_out()}
-    stale = search_charts.stale(measured, away).set_index(["what has changed", "run at"])["slower by"]
+    stale = pictures.stale(measured, away).set_index(["what has changed", "run at"])["slower by"]
     assert stale["strides", "4096³"] == pytest.approx(0.098, abs=5e-4)
     assert stale["bucket", "2176×4096×4096"] == pytest.approx(0.097, abs=5e-4)
     assert ("bucket", "512×8192×4096") not in stale.index  # nothing of its bucket is remembered
@@ -129,36 +130,36 @@ def test_the_learned_model_measures_what_it_believes_fastest(measured):
 def test_figures_draw_the_record(measured, compiled):
     shape, given = (4096, 4096, 4096), Prediction("?", 3.0)
     best = recorded.Recorded(measured, "fused_matmul", shape).best()[1]
-    heat = charts.draw_heat(measured, shape)
-    assert max(float(t.get_text()) for ax in heat.axes for t in ax.texts) == round(charts.tflops(*shape, best))
-    table = search_charts.elsewhere(measured)
+    heat = pictures.draw_heat(measured, shape)
+    assert max(float(t.get_text()) for ax in heat.axes for t in ax.texts) == round(tflops(*shape, best))
+    table = pictures.elsewhere(measured)
     assert (np.diag(table) == 1).all() and (table.min() >= 1).all()
     race = {"one": np.array([[0.3, 0.1], [0.2, 0.0]])}
     drawn = [
         heat,
-        charts.draw_pipeline(measured, compiled, shape, (128, 128)),
-        charts.draw_rules(measured, exercises.resources),
-        search_charts.draw_tuned(measured),
-        search_charts.draw_elsewhere(measured, given),
-        search_charts.draw_regret(race, "Regret", given),
-        search_charts.draw_kept({"one": search_charts.kept_losses(measured, exercises.prune, DATASHEET["H200"])}),
-        charts.draw_waves(recorded.wave_curve(), given),
-        search_charts.draw_long(recorded.long_runs()),
-        charts.draw_waves(recorded.wave_curve().iloc[:0]),
+        pictures.draw_pipeline(measured, compiled, shape, (128, 128)),
+        pictures.draw_rules(measured, exercises.resources),
+        pictures.draw_tuned(measured),
+        pictures.draw_elsewhere(measured, given),
+        pictures.draw_regret(race, "Regret", given),
+        pictures.draw_kept({"one": pictures.kept_losses(measured, exercises.prune, DATASHEET["H200"])}),
+        pictures.draw_waves(recorded.wave_curve(), given),
+        pictures.draw_long(recorded.long_runs()),
+        pictures.draw_waves(recorded.wave_curve().iloc[:0]),
     ]
     assert all(len(figures.png(fig)) < 100_000 for fig in drawn)
 
 
 def test_of_what_the_pruner_keeps_eleven_are_enough_at_the_shapes_it_was_fitted_to(measured):
-    losses = search_charts.kept_losses(measured, exercises.prune, DATASHEET["H200"])
+    losses = pictures.kept_losses(measured, exercises.prune, DATASHEET["H200"])
     assert losses.shape == (len(sweep.SHAPES), 20) and (losses[:, 10] == 0).all() and losses[:, 9].max() > 0.02
     race = np.array([[0.3, 0.02, 0.0], [0.1, 0.01, 0.0], [0.5, 0.4, 0.3]])
-    assert search_charts.until(race) == 2 and search_charts.until(race, goal=-1) is None
+    assert pictures.until(race) == 2 and pictures.until(race, goal=-1) is None
 
 
 def test_the_rate_first_falls_where_a_second_wave_begins():
     curve = recorded.wave_curve()
-    M, N = charts.first_fall(curve), int(curve["N"].iloc[0])
+    M, N = pictures.first_fall(curve), int(curve["N"].iloc[0])
     counts = [exercises.waves(m, N, sweep.WAVE_CONFIG, 132)[1] for m in (M - sweep.WAVE_CONFIG.BLOCK_M, M)]
     assert counts == [1, 2]
 
@@ -191,7 +192,7 @@ def test_a_search_among_what_is_kept_measures_nothing_else(measured):
 
 def test_programs_per_sm():
     chip = DATASHEET["H200"]
-    assert charts.programs_per_sm(98304, 168, 4, chip) == 2  # shared memory: 2 · 97 KB of 228
-    assert charts.programs_per_sm(115 * 1024, 32, 4, chip) == 1
-    assert charts.programs_per_sm(8192, 255, 8, chip) == 1  # registers: 255 are given as 256
-    assert charts.programs_per_sm(1024, 32, 8, chip) == 8  # threads
+    assert pictures.programs_per_sm(98304, 168, 4, chip) == 2  # shared memory: 2 · 97 KB of 228
+    assert pictures.programs_per_sm(115 * 1024, 32, 4, chip) == 1
+    assert pictures.programs_per_sm(8192, 255, 8, chip) == 1  # registers: 255 are given as 256
+    assert pictures.programs_per_sm(1024, 32, 8, chip) == 8  # threads

@@ -100,7 +100,7 @@ def test_the_figure_of_gradients_says_how_many_vanish(gradients):
     fig = pictures.draw_gradients(gradients["activations"], 2.0**16)
     share = precision.in_float16(gradients, (1,)).loc[("activations", 1), "flushed to 0"]
     (ax,) = fig.axes
-    labels = [text.get_text() for text in ax.get_legend().get_texts()]
+    labels = [text.get_text() for text in fig.legends[0].get_texts()]
     assert labels[0] == f"as they are: {share:.1%} become 0" and labels[1].startswith("times 65,536: ")
     assert {"flushed to 0", "fewer bits", "all 11 bits", "inf"} <= {text.get_text() for text in ax.texts}
 

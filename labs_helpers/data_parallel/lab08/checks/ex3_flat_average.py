@@ -17,7 +17,6 @@ COPIED = (
     "each .grad has memory of its own: it was copied out of the flat tensor; "
     "`parameter.grad = part.view(parameter.shape)` needs no copy"
 )
-DIVIDED = "flat / n makes a new tensor for each part; divide the flat tensor in place, once, and then cut it"
 
 
 @exercise("08/3", "flat: one all-reduce", points=15, minutes=15, reference=exercises.flat_average)

@@ -27,7 +27,6 @@ from labs_helpers.data_parallel.lab09.flat import held
 from labs_helpers.data_parallel.lab09.freed_memory import watched_memory
 from labs_helpers.practice.process_groups import mark
 
-FREED = "whole.untyped_storage().resize_(0)"
 ERRORS = (
     (r"takes \d positional arguments? but \d (was|were) given", "hooks are called with the module and more: def f(*_)"),
     (NO_MATRIX, "the parameters stay views of whole; it is whole's memory that goes"),

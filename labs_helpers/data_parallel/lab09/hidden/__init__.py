@@ -45,7 +45,7 @@ def states_in_bytes(function: Function, draw: np.random.Generator) -> Iterator[A
 
 
 @hidden("09/2")
-def shardpieces_of(function: Function, draw: np.random.Generator) -> Iterator[Any]:
+def shard_pieces(function: Function, draw: np.random.Generator) -> Iterator[Any]:
     for world_size in (1, *draw.integers(2, 9, 4)):
         numels = draw.integers(1, 30, draw.integers(1, 10)).tolist()
         for rank in range(world_size):

@@ -1,0 +1,93 @@
+"""Our wrappers and ZeRO stages against PyTorch's, all timed in one run, in turns; see data_parallel/race."""
+
+from __future__ import annotations
+
+import pandas
+from matplotlib.figure import Figure
+
+from labs_helpers.data_parallel.charts.settings import what_ranks_are
+from labs_helpers.data_parallel.study.records import ALONE
+from labs_helpers.draw import figures
+from labs_helpers.draw.bars import FLOOR, draw_bars, over_floor
+from labs_helpers.draw.curves import recorded_on
+
+OURS, THEIRS = "ours", "PyTorch"
+ROLES = {OURS: "ours", THEIRS: "theirs", ALONE: "result", FLOOR: "floor"}
+OVER = "× PyTorch's best"
+SHORTER = {
+    "gradient_as_bucket_view": "views", "reshard_after_forward": "reshard", "DistributedDataParallel": "DDP",
+    "ZeroRedundancyOptimizer": "DDP + ZeroRedundancyOptimizer",
+}  # fmt: skip
+
+
+def race_table(rows: pandas.DataFrame, heat: str, compiled: bool = True) -> pandas.DataFrame:
+    """A row per number of ranks and candidate: step in ms, what is exposed of its communication and how much of
+    NaiveDDP's is hidden (where that took part), its step over the fastest one of PyTorch's, and its peak in GB.
+
+    rows: records of the race. heat: 'wrappers', 'shards' or 'master weights'. compiled: the blocks, or all eager.
+    ValueError without records.
+    """
+    found = rows[rows["kind"] == "race"] if "kind" in rows else rows[:0]
+    found = found[(found["heat"] == heat) & (found["compiled"] == compiled)] if len(found) else found
+    if found.empty:
+        raise ValueError(f"no records of the race's heat {heat!r}: see python -m labs_helpers.data_parallel.race")
+    found = found[found["step_ms"].notna()].drop_duplicates(["world_size", "candidate"], keep="last")
+    found = found.reindex(columns=list(dict.fromkeys([*found, "peak_bytes"])))  # which a CPU's records do not have
+    tables = []
+    for ranks, one in found.groupby("world_size"):
+        theirs = one.loc[one["library"] == THEIRS, "step_ms"].min()
+        floor = one.loc[one["library"] == ALONE, "step_ms"].min()
+        naive = one.loc[one["name"] == "NaiveDDP", "step_ms"].min()
+        tables.append(
+            pandas.DataFrame(
+                {
+                    "ranks": int(ranks),
+                    "candidate": one["candidate"].map(_shorter),
+                    "library": one["library"],
+                    "step ms": one["step_ms"],
+                    "exposed ms": one["step_ms"] - floor,
+                    "hidden": (naive - one["step_ms"]) / (naive - floor),
+                    OVER: one["step_ms"] / theirs,
+                    "peak GB": one["peak_bytes"] / 1e9,
+                }
+            )  # fmt: skip
+        )
+    return pandas.concat(tables, ignore_index=True)
+
+
+def draw_race(rows: pandas.DataFrame, heat: str, compiled: bool | None = None) -> Figure:
+    """A bar per candidate, a panel per number of ranks: the step without synchronisation, and what is exposed on top of
+    it; at the bar's end its step over that of the fastest of PyTorch's. Arguments as for `race_table`; compiled: by
+    default True, where compiled blocks were raced."""
+    if compiled is None:
+        compiled = bool(rows["compiled"].eq(True).any()) if "compiled" in rows else True
+    table = race_table(rows, heat, compiled)
+    raced = rows[(rows["kind"] == "race") & (rows["heat"] == heat) & (rows["compiled"] == compiled)]
+    most = table[table["ranks"] == table["ranks"].max()]
+    best = most[most["library"] == OURS].sort_values("step ms").iloc[0]
+    about = raced.iloc[-1]
+    step = f"{about['batch']:.0f} × {about['length']:.0f} tokens per rank, {about['dtype']}"
+    title = (
+        f"{best['candidate']} takes {best[OVER]:.2f} times the step of PyTorch's best on "
+        f"{best['ranks']} {what_ranks_are(raced)}\n"
+        f"{about['size'].upper()}, {step}, {'blocks compiled' if compiled else 'eager'}{recorded_on(raced)}"
+    )
+    panels = {f"{ranks} {what_ranks_are(raced)}": some for ranks, some in table.groupby("ranks")}
+    names = list(dict.fromkeys(table["candidate"]))
+    fig, axes = figures.panels(title, panels, 6 + 2.8 * len(panels), 1.9 + 0.3 * len(names), sharey=True)
+    for ax, some in zip(axes, panels.values(), strict=True):
+        bars = {
+            row["candidate"]: over_floor(row["step ms"] - row["exposed ms"], row["step ms"], row["library"])
+            for _, row in some.iterrows()
+        }
+        texts = {row["candidate"]: f"{row[OVER]:.2f}×" for _, row in some.iterrows() if row["library"] != ALONE}
+        draw_bars(ax, bars, ROLES, texts, names=names, xlabel="ms of a step", room=1.25)
+        ax.locator_params(axis="x", nbins=3)
+    figures.legend_below(fig, {FLOOR: "floor", "exposed, ours": "ours", "exposed, PyTorch": "theirs"})
+    return fig
+
+
+def _shorter(candidate: str) -> str:
+    for long, short in SHORTER.items():
+        candidate = candidate.replace(long, short)
+    return candidate

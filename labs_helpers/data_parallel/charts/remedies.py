@@ -1,0 +1,75 @@
+"""What helps over a slow link: fewer means per sequence, and fewer bytes per mean."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas
+from matplotlib.figure import Figure
+
+from labs_helpers.data_parallel.charts.settings import HOOKS, one_setting, setting_of
+from labs_helpers.data_parallel.study.records import links, select
+from labs_helpers.draw import figures
+from labs_helpers.draw.bars import FLOOR, draw_bars, over_floor
+from labs_helpers.draw.curves import Curves, tick_each
+from labs_helpers.draw.words import bytes_text, three
+
+WORDS = {"every pass": "after each pass", "last pass": "after the last"}
+SYNCS = Curves({"after each pass": "naive", "after the last": "ours", "never": ("result", "")})
+
+
+def draw_accumulate(rows: pandas.DataFrame, prediction: Any = None) -> Figure:
+    """Time per sequence against backward passes per step, a panel per link: gradients averaged after the last pass or
+    after each, and without synchronisation (dotted).
+
+    prediction: a Prediction of the ms per sequence with the most passes, averaged after the last, in the first panel;
+    one without a number draws nothing. ValueError without records.
+    """
+    found = one_setting(select(rows, "accumulate"), "size", "batch", "length")
+    most, names = int(found["micro_batches"].max()), links(found)
+    worst = found[(found["micro_batches"] == most) & (found["link"] == names[0])].set_index("sync")["step_ms"]
+    times = worst["every pass"] / worst["last pass"]
+    title = f"{most} passes, over {names[0]}: averaging after each takes {times:.2g} times as long as after the last"
+    setting = setting_of(found).replace("tokens per rank", "tokens per rank and pass")
+    fig, axes = figures.panels(f"{title}\n{setting}", names, 3.6 + 3.4 * len(names), sharey=True)
+    for ax, link in zip(axes, names, strict=True):
+        here = found[found["link"] == link]
+        here = here.assign(each=1e-3 / (here["micro_batches"] * here["batch"]))
+        single = here[here["micro_batches"] == 1]  # where both are the same
+        for sync, word in WORDS.items():
+            curve = pandas.concat([single, here[(here["sync"] == sync) & (here["micro_batches"] > 1)]])
+            SYNCS.plot(ax, word, curve["micro_batches"], curve["each"] * curve["step_ms"])
+        floor = here.drop_duplicates("micro_batches").sort_values("micro_batches")
+        SYNCS.plot(ax, "never", floor["micro_batches"], floor["each"] * floor["alone_ms"], linestyle=":")
+        tick_each(ax, here["micro_batches"], base=2, xlabel="backward passes per step")
+        ax.set_ylim(0, None)
+        figures.set_unit(ax.yaxis, "s")
+    axes[0].set_ylabel("time per sequence of a rank")
+    figures.label_lines(axes[-1])
+    figures.mark_prediction(axes[0], most, prediction, scale=1e-3)
+    return fig
+
+
+def draw_compression(rows: pandas.DataFrame) -> Figure:
+    """Time of a step with each compression, a panel per link; at the bar's end what a rank sends in it, and that over
+    what it sends uncompressed. ValueError without records."""
+    found = one_setting(select(rows, "compression"), "size", "batch", "length")
+    names, columns = [name for name in HOOKS if name in set(found["hook"])], links(found)
+    slow = found[found["link"] == columns[0]].set_index("hook")
+    best = slow["step_ms"].idxmin()
+    less = three(slow.loc["mean", "sent_bytes"] / slow.loc[best, "sent_bytes"])
+    faster = slow.loc["mean", "step_ms"] / slow.loc[best, "step_ms"]
+    title = f"Over {columns[0]} {best} is the fastest: {faster:.2g} times as fast, with 1/{less} of the bytes"
+    fig, axes = figures.panels(f"{title}\n{setting_of(found)}", columns, 3.2 + 3.4 * len(columns), 3.4, sharey=True)
+    for ax, link in zip(axes, columns, strict=True):
+        here = found[found["link"] == link].set_index("hook")
+        sent, alone, step = here["sent_bytes"], 1e-3 * here["alone_ms"], 1e-3 * here["step_ms"]
+        bars = {name: over_floor(alone[name], step[name], name) for name in names}
+        texts = {
+            name: bytes_text(sent[name]) + (f", 1/{three(sent['mean'] / sent[name])}" if name != "mean" else "")
+            for name in names
+        }
+        roles = {name: HOOKS.role(name) for name in names} | {FLOOR: "floor"}
+        draw_bars(ax, bars, roles, texts, names=names, unit="s", xlabel="time of a step", room=1.45)
+    figures.legend_below(fig, {FLOOR: "floor", "the rest (coloured)": ""})
+    return fig

@@ -1,0 +1,53 @@
+"""How well more ranks do: efficiency, weak and strong."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas
+from matplotlib.figure import Figure
+
+from labs_helpers.data_parallel.charts.settings import one_setting, setting_of
+from labs_helpers.data_parallel.study.records import links, select
+from labs_helpers.data_parallel.study.tables import scaling_table
+from labs_helpers.draw import figures
+from labs_helpers.draw.curves import Curves, percent, tick_each
+
+MODES = Curves({"weak": 0, "weak, alone": (0, ""), "strong": 1, "strong, alone": (1, "")})
+
+
+def draw_scaling(rows: pandas.DataFrame, prediction: Any = None) -> Figure:
+    """Efficiency against ranks, a panel per link: with as many sequences per rank (weak) and in all (strong);
+    dotted, that of as many ranks that do not communicate, which share cores and memory.
+
+    prediction: a Prediction of the weak efficiency in % on the most ranks, in the first panel; one without a number
+    draws nothing. ValueError without records.
+    """
+    found = one_setting(select(rows, "scaling"), "size", "length")
+    table = scaling_table(found)
+    panels, most = _panels(found), int(table["ranks"].max())
+    last = table[(table["ranks"] == most)].drop_duplicates("mode").set_index("mode")["efficiency"]
+    told = " and ".join(f"{value:.0%} ({mode})" for mode, value in last.items())
+    title = f"On {most} ranks the efficiency is {told}\n{setting_of(found, batch=False)}"
+    fig, axes = figures.panels(title, panels, 3.6 + 3.4 * len(panels), sharey=True)
+    for ax, of_panel in zip(axes, panels.values(), strict=True):
+        for mode, curve in scaling_table(of_panel).groupby("mode", sort=False):
+            MODES.plot(ax, mode, curve["ranks"], curve["efficiency"])
+            MODES.plot(ax, f"{mode}, alone", curve["ranks"], curve["alone"], linestyle=":", linewidth=1.4)
+        tick_each(ax, of_panel["ranks"], base=2, xlabel="ranks")
+        ax.set_ylim(0, 1.1)
+        percent(ax)
+    axes[0].set_ylabel("efficiency")
+    figures.label_lines(axes[-1])
+    figures.mark_prediction(axes[0], most, prediction, scale=0.01)
+    return fig
+
+
+def _panels(rows: pandas.DataFrame) -> dict[str, pandas.DataFrame]:
+    """A run's records under the name of its widest link: on fewer ranks it may have used fewer nodes."""
+    asked = rows["asked"].fillna("") if "asked" in rows else pandas.Series("", index=rows.index)
+    found = {}
+    for _, run in rows.groupby(asked, sort=False):
+        widest = run[run["ranks"] == run["ranks"].max()]
+        found[links(widest)[0]] = run
+    return found

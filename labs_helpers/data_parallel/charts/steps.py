@@ -1,0 +1,83 @@
+"""The time of a step with each wrapper, and with buckets of each size."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas
+from matplotlib.figure import Figure
+
+from labs_helpers.data_parallel.charts.settings import WRAPPERS, most_ranks, one_setting, setting_of
+from labs_helpers.data_parallel.study.records import ALONE, links, select
+from labs_helpers.data_parallel.study.tables import OVERLAPPING, wrapper_table
+from labs_helpers.draw import figures
+from labs_helpers.draw.bars import FLOOR, draw_bars, over_floor
+from labs_helpers.draw.curves import level, predicted
+from labs_helpers.draw.words import three
+
+# Where a link's steps were measured on several numbers of ranks, these figures show those on the most.
+
+
+def draw_wrappers(rows: pandas.DataFrame, batch: int | None = None, prediction: Any = None) -> Figure:
+    """A bar per wrapper, a panel per link: the step without synchronisation, and what is exposed on top of it; at the
+    bar's end how much of what the naive step adds is hidden, or saved without any overlap; the middle 60% of the steps.
+
+    batch: sequences per rank, by default the last that was measured. prediction: a Prediction of bucketed's hidden
+    share in %, told beside its bar; one without a number draws nothing. ValueError without records.
+    """
+    found = one_setting(most_ranks(select(rows, "wrapper", batch=batch)), "size", "batch", "length")
+    tables = {link: wrapper_table(found[found["link"] == link]) for link in links(found)}
+    most = max(tables.values(), key=lambda table: table["exposed"].max())
+    naive = most[most["wrapper"] == "naive"].iloc[0]
+    title = f"Over {naive['link']} {naive['exposed']:.0%} of the naive step is communication\n{setting_of(found)}"
+    fig, axes = figures.panels(title, tables, 3.4 + 3.4 * len(tables), 3.9, sharey=True)
+    names = [name for name in WRAPPERS if name in set(found["wrapper"])]
+    roles = {name: WRAPPERS.role(name) for name in names} | {FLOOR: "floor"}
+    value = predicted(prediction)
+    for ax, (link, table) in zip(axes, tables.items(), strict=True):
+        bars, texts = {}, {}
+        for _, row in table.iterrows():
+            name = row["wrapper"]
+            bars[name] = over_floor(1e-3 * row["alone ms"], 1e-3 * row["step ms"], name)
+            if name not in (ALONE, "naive"):
+                texts[name] = f"{row['hidden']:.0%} {'hidden' if name in OVERLAPPING else 'saved'}"
+            if name == "bucketed" and value is not None:
+                texts[name] += f"\n(you: {value:.0f}%)"
+        ends = 1e-3 * found[found["link"] == link].set_index("wrapper")[["step_p20_ms", "step_p80_ms"]]
+        spread = dict(zip(ends.index, ends.itertuples(index=False), strict=True))
+        options: dict[str, Any] = {"unit": "s", "xlabel": "time of a step", "room": 1.45}
+        draw_bars(ax, bars, roles, texts, spread=spread, names=names, **options)
+    figures.legend_below(fig, {FLOOR: "floor", "exposed (coloured)": ""})
+    return fig
+
+
+def draw_buckets(rows: pandas.DataFrame, prediction: Any = None) -> Figure:
+    """Time of a step against the size of its buckets, logarithmic, a panel per link; the floor and the naive step
+    dashed.
+
+    prediction: a Prediction of the best size in MB (2²⁰ bytes), marked on the curve of bucketed in the first panel; one
+    without a number draws nothing. ValueError without records.
+    """
+    found = one_setting(most_ranks(select(rows, "bucket")), "size", "batch", "length")
+    ours = found[found["wrapper"] == "bucketed"]
+    best = {link: ours.loc[ours.loc[ours["link"] == link, "step_ms"].idxmin()] for link in links(ours)}
+    told = ", ".join(f"{three(row['bucket_mb'])} MB over {link}" for link, row in best.items())
+    title = f"The best buckets of ours: {told}\n{setting_of(found)}"
+    fig, axes = figures.panels(title, best, 3.6 + 3.6 * len(best))
+    for ax, link in zip(axes, best, strict=True):
+        here = found[found["link"] == link]
+        for name, curve in here.groupby("wrapper", sort=False):
+            curve = curve.sort_values("bucket_mb")
+            WRAPPERS.plot(ax, name, curve["bucket_mb"], *(1e-3 * curve[f"step{q}_ms"] for q in ("", "_p20", "_p80")))
+        highest = max(here["step_p80_ms"].max(), here["naive_ms"].max())
+        ax.set(xscale="log", xlabel="bucket_mb", ylim=(0, 1.15e-3 * highest))
+        level(ax, 1e-3 * here["naive_ms"].iloc[-1], "naive")
+        level(ax, 1e-3 * here["alone_ms"].iloc[-1], ALONE, below=True)
+        sizes = sorted(here["bucket_mb"].unique())
+        ax.set_xticks(sizes, [three(float(f"{mb:.2g}")) for mb in sizes])
+        ax.minorticks_off()
+        figures.set_unit(ax.yaxis, "s")
+    axes[0].set_ylabel("time of a step")
+    figures.mark_prediction(axes[0], prediction, 1e-3 * next(iter(best.values()))["step_ms"])
+    figures.label_lines(axes[-1])
+    return fig

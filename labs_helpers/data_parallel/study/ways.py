@@ -1,0 +1,104 @@
+"""Ways to train on several ranks, ours and PyTorch's, each as a `TrainingStep` on a new model of a setting."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.distributed.fsdp import CPUOffloadPolicy, MixedPrecisionPolicy, OffloadPolicy, fully_shard
+from torch.distributed.optim import ZeroRedundancyOptimizer
+from torch.nn.parallel import DistributedDataParallel
+
+from labs_helpers.data_parallel.ddp.base import DDP
+from labs_helpers.data_parallel.ddp.bucketed import BucketedDDP
+from labs_helpers.data_parallel.ddp.flat import FlatDDP
+from labs_helpers.data_parallel.ddp.naive import NaiveDDP
+from labs_helpers.data_parallel.ddp.overlapped import OverlappedDDP
+from labs_helpers.data_parallel.study.setting import Setting
+from labs_helpers.data_parallel.study.step import LAST, TrainingStep
+from labs_helpers.data_parallel.zero.stage1 import ZeRO1
+from labs_helpers.data_parallel.zero.stage2 import ZeRO2
+from labs_helpers.data_parallel.zero.stage3 import ZeRO3
+
+DDPS: dict[str, type[DDP]] = {
+    "NaiveDDP": NaiveDDP, "FlatDDP": FlatDDP, "OverlappedDDP": OverlappedDDP, "BucketedDDP": BucketedDDP,
+}  # fmt: skip
+STAGES = {"ZeRO-1": ZeRO1, "ZeRO-2": ZeRO2, "ZeRO-3": ZeRO3}
+
+
+def alone(setting: Setting, passes: int = 1, finish: Any = None) -> TrainingStep:
+    """Every rank trains a model of its own: the floor."""
+    model = setting.model()
+    return TrainingStep(setting, model, setting.adamw(model.parameters()), passes=passes, finish=finish)
+
+
+def ours(
+    setting: Setting, name: str, group: Any = None, by_bucket: bool = False, passes: int = 1, sync: str = LAST,
+    **options: Any,
+) -> TrainingStep:  # fmt: skip
+    """One of DDPS, with its options. by_bucket: an optimizer per bucket, see `HookedDDP.finished`."""
+    model = setting.model()
+    ddp: Any = DDPS[name](model, group, **options)
+    if not by_bucket:
+        optimizer = setting.adamw(model.parameters())
+        return TrainingStep(
+            setting, model, optimizer, wrapped=ddp, finish=lambda: ddp.finish(), passes=passes, sync=sync
+        )
+    optimizers = [setting.adamw(bucket.parameters) for bucket in ddp.buckets]
+
+    def update() -> None:
+        for number in ddp.finished():
+            optimizers[number].step()
+
+    return TrainingStep(setting, model, optimizers[0], wrapped=ddp, update=update)
+
+
+def distributed_data_parallel(
+    setting: Setting, group: Any = None, passes: int = 1, finish: Any = None, **options: Any
+) -> TrainingStep:
+    """DistributedDataParallel, with its options."""
+    model = setting.model()
+    ddp = _wrapped(model, setting, group, options)
+    optimizer = setting.adamw(model.parameters())
+    return TrainingStep(setting, model, optimizer, wrapped=ddp, finish=finish, theirs=True, passes=passes)
+
+
+def _wrapped(model: torch.nn.Module, setting: Setting, group: Any, options: dict[str, Any]) -> DistributedDataParallel:
+    devices = [setting.device.index] if setting.device.type == "cuda" else None
+    return DistributedDataParallel(model, devices, process_group=group, **options)
+
+
+def zero(setting: Setting, name: str, group: Any = None, master: bool = False, **options: Any) -> TrainingStep:
+    """One of STAGES, with its options; stage 3's units are the blocks. master: computes in bfloat16, with float32
+    master weights."""
+    model = setting.model(torch.float32 if master else None)
+    options |= {"compute_dtype": torch.bfloat16} if master else {}
+    options |= {"units": list(model.blocks)} if name == "ZeRO-3" else {}
+    return TrainingStep(
+        setting, model, STAGES[name](model, torch.optim.AdamW, group=group, **setting.adamw_options, **options)
+    )
+
+
+def zero_redundancy(setting: Setting, group: Any = None, **options: Any) -> TrainingStep:
+    """PyTorch's stage 1: DistributedDataParallel with `options`, and ZeroRedundancyOptimizer."""
+    model = setting.model()
+    ddp = _wrapped(model, setting, group, options)
+    optimizer = ZeroRedundancyOptimizer(
+        model.parameters(), torch.optim.AdamW, process_group=group, parameters_as_bucket_view=True,
+        **setting.adamw_options,
+    )  # fmt: skip
+    return TrainingStep(setting, model, optimizer, wrapped=ddp, theirs=True)
+
+
+def fully_sharded(
+    setting: Setting, reshard_after_forward: bool = True, master: bool = False, offload: bool = False
+) -> TrainingStep:
+    """PyTorch's stage 3: fully_shard of each block and of the model. master: as in `zero`; PyTorch reduces gradients in
+    float32 unless it is told otherwise, as here. offload: the parameters lie in the CPU's memory."""
+    model: Any = setting.model(torch.float32 if master else None)
+    bfloat16 = torch.bfloat16 if master else None
+    where = CPUOffloadPolicy() if offload else OffloadPolicy()
+    policy = MixedPrecisionPolicy(param_dtype=bfloat16, reduce_dtype=bfloat16)
+    for part in [*model.blocks, model]:
+        fully_shard(part, reshard_after_forward=reshard_after_forward, mp_policy=policy, offload_policy=where)
+    return TrainingStep(setting, model, setting.adamw(model.parameters()), theirs=True)

@@ -1,0 +1,131 @@
+"""Figures of what lab 00 measures: strides, bytes on their way, waves, and five operations on a roofline."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from labs_helpers.draw import figures
+from labs_helpers.draw.curves import tick_each, upright
+from labs_helpers.draw.roles import INK, color, marker
+from labs_helpers.draw.roofline import plot_roofline
+from labs_helpers.first_kernels.lab00.in_flight import VECTOR
+from labs_helpers.first_kernels.lab00.study import share_by_lines
+from labs_helpers.measure.roofs import Roofs
+
+KB = 2**10
+
+
+def draw_strides(tables: dict, prediction=None, lines=(32, 64)):
+    """Useful bandwidth of a strided copy in percent of stride 1, measured, and what whole lines alone would cost.
+
+    tables: machine → records of `measure_strides` (or rows of a DataFrame). prediction: for stride 8, in percent.
+    lines: lengths in bytes.
+    """
+    machine, records = list(tables.items())[:2][-1]  # the recorded one, where there is one
+    times = {int(r["stride"]): r["median_ms"] for r in records}
+    kept = f"{100 * times[1] / times[8]:.0f}% of its bandwidth" if 8 in times else "less of its bandwidth"
+    fig, ax = figures.new(f"Copying every 8th element, {machine.removesuffix(', recorded')} keeps {kept}")
+    itemsize, strides = _column(tables, "itemsize")[0], _column(tables, "stride")
+    for line, style in zip(lines, (":", "--"), strict=False):
+        look = {"linestyle": style, "marker": "", "color": INK, "linewidth": 1.2, "label": f"lines of {line} bytes"}
+        ax.plot(strides, [100 * share_by_lines(s, itemsize, line) for s in strides], **look)
+    for role, (machine, records) in enumerate(tables.items()):
+        shares = [100 * records[0]["median_ms"] / r["median_ms"] for r in records]
+        look = {"color": color(role), "marker": marker(role), "label": machine}
+        ax.plot([r["stride"] for r in records], shares, **look)
+    ax.set(ylabel="useful bandwidth, % of stride 1", ylim=(0, 105))
+    tick_each(ax, strides, xlabel="every how many-th element is copied (float32)")
+    figures.label_lines(ax)
+    figures.mark_prediction(ax, 8, prediction)
+    return fig
+
+
+def _column(tables: dict, key: str) -> list[int]:
+    return [int(record[key]) for record in next(iter(tables.values()))]
+
+
+def draw_roofline(tables: dict, predictions: dict | None = None):
+    """The operations on each machine's roofline; hollow: where a predicted time puts an operation.
+
+    tables: machine → records of `measure_operations` (or rows of a DataFrame). predictions: operation → prediction
+    in ms, for the first machine.
+    """
+    first, records = next(iter(tables.items()))
+    slow = sum(r["bound"] == "memory" for r in records)
+    fig, ax = figures.new(f"{first}: memory limits {slow} of {len(records)} operations", height=5.0)
+    machines = {}
+    for machine, records in tables.items():
+        roofs = Roofs(records[0]["roof_bandwidth"], records[0]["roof_flops"], records[0]["dtype"])
+        points = {r["name"]: (r["flops"] / r["bytes"], r["flops"] / r["median_ms"] * 1e3) for r in records}
+        machines[machine] = roofs, points
+    guessed = []
+    for record in next(iter(tables.values())) if predictions else ():
+        ms = predictions[record["name"]].value
+        if ms is not None and ms > 0:
+            guessed.append((record["flops"] / record["bytes"], record["flops"] / ms * 1e3))
+            figures.mark_prediction(ax, *guessed[-1], text="")
+    plot_roofline(machines, ax)
+    if guessed:  # one label for all of them
+        figures.label_points(ax, {"your predictions": guessed[0]}, style="italic")
+    return fig
+
+
+def draw_in_flight(machine: str, records: list[dict], latency_ns: float, prediction=None):
+    """Read bandwidth by the bytes that each SM has on their way, and what Little's law allows at most.
+
+    records: of `measure_in_flight`. latency_ns: of one load from DRAM alone. prediction: of warps with one load each.
+    """
+    multiprocessors, best = records[0]["multiprocessors"], max(_bandwidth(r) for r in records)
+    # The fewest bytes on their way that give 95% of the best, whatever the stages.
+    enough = min(r["bytes_in_flight"] for r in records if _bandwidth(r) > 0.95 * best)
+    fig, ax = figures.new(f"{machine}: {enough / KB:.0f} KB on their way in each SM keep memory busy", height=4.6)
+    reach = [r["bytes_in_flight"] for r in records]
+    law = np.geomspace(min(reach), max(reach), 40)
+    allowed = np.minimum(best, law * multiprocessors / (latency_ns * 1e-9))
+    look = {"color": INK, "linewidth": 1.2, "linestyle": "--", "marker": "", "label": "Little's law: at most"}
+    ax.plot(law / KB, allowed, **look)
+    names = {1: "1 load per thread", 3: "2 loads per thread", 5: "4 loads per thread"}
+    for stages, name in names.items():
+        points = [(r["bytes_in_flight"] / KB, _bandwidth(r)) for r in records if r["stages"] == stages]
+        ax.plot(*zip(*points, strict=True), label=name)
+    ax.set_ylim(0, 1.08 * best)
+    tick_each(ax, [2**k for k in range(-1, 8)], xlabel="KB that the warps of an SM have asked for and not yet got")
+    figures.set_unit(ax.yaxis, "B/s")
+    top = ax.secondary_xaxis("top", functions=(lambda x: x * KB / (32 * VECTOR), lambda w: w * 32 * VECTOR / KB))
+    top.set_xticks(warps := [1, 2, 4, 8, 16, 32, 64], [str(w) for w in warps])
+    top.minorticks_off()
+    top.set_xlabel("warps on an SM, one load of 16 bytes per thread", fontsize=10)
+    figures.label_lines(ax)
+    if prediction is not None and prediction.value:
+        figures.mark_prediction(ax, prediction.value * 32 * VECTOR / KB, best)
+    return fig
+
+
+def _bandwidth(record: dict) -> float:
+    return record["bytes"] / (record["median_ms"] * 1e-3)
+
+
+def draw_wave_times(machine: str, records: list[dict]):
+    """The time of a grid by its number of programs, of those that compute and of those that wait for memory."""
+    multiprocessors, room = records[0]["multiprocessors"], 16
+    fig, ax = figures.new(width=7.6)
+    for does, label in (("computing", "they compute"), ("waiting", "they wait for memory")):
+        points = [(r["programs"] / multiprocessors, 1e3 * r["median_ms"]) for r in records if r["does"] == does]
+        if does == "waiting" and records[0].get("l2") != "warm":
+            continue  # a cold cache is what the first wave waits for, and the second one finds it filled
+        ax.plot(*zip(*points, strict=True), label=label, marker="")
+    for wave in (room, 2 * room):
+        upright(ax, wave, f"{wave}: full", style=":")
+    ax.set(xlabel="programs per SM, of which 16 fit at a time", ylabel=f"time on {machine}, µs", xlim=(0, None))
+    ax.set_ylim(bottom=0)
+    more = _one_more(records, "computing", room * multiprocessors)
+    ax.set_title(f"The {room + 1}th program per SM adds {more:.0%} of a wave, where they compute", pad=22)
+    figures.label_lines(ax)
+    return fig
+
+
+def _one_more(records: list[dict], does: str, full: int) -> float:
+    """What the programs beyond `full`, half a program for each SM, add to the time of a full wave."""
+    times = {r["programs"]: r["median_ms"] for r in records if r["does"] == does}
+    following = min(programs for programs in times if programs > full)
+    return times[following] / times[full] - 1

@@ -1,0 +1,30 @@
+"""The figures of lab 03: the space of configurations, the searches in it, and the time model's choices."""
+
+from labs_helpers.gemm.lab03.pictures.model import draw_losses
+from labs_helpers.gemm.lab03.pictures.searches import (
+    draw_elsewhere,
+    draw_kept,
+    draw_long,
+    draw_picks,
+    draw_regret,
+    draw_tuned,
+    elsewhere,
+    kept_losses,
+    stale,
+    until,
+)
+from labs_helpers.gemm.lab03.pictures.space import (
+    draw_heat,
+    draw_pipeline,
+    draw_rules,
+    draw_waves,
+    first_fall,
+    programs_per_sm,
+    short,
+)
+
+__all__ = [
+    "draw_elsewhere", "draw_heat", "draw_kept", "draw_long", "draw_losses", "draw_picks", "draw_pipeline",
+    "draw_regret", "draw_rules", "draw_tuned", "draw_waves", "elsewhere", "first_fall", "kept_losses",
+    "programs_per_sm", "short", "stale", "until",
+]  # fmt: skip

@@ -1,0 +1,23 @@
+"""What the time model's choice loses at shapes that it was not fitted to, a curve for each machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+
+from labs_helpers.draw import figures
+from labs_helpers.draw.roles import color
+
+
+def draw_losses(losses: Mapping[str, Iterable[float]]):
+    """losses: machine → for each shape, the chosen configuration's time over the best measured, less 1."""
+    fig, ax = figures.new("What the model's choice loses at shapes left out of its fit (recorded)")
+    for (machine, lost), role, line in zip(losses.items(), (0, 1), ("-", "--"), strict=False):
+        lost = np.sort(list(lost))
+        share = np.arange(1, len(lost) + 1) / len(lost)
+        ends = f"median {np.median(lost):.1%}, 95 of 100 below {np.quantile(lost, 0.95):.1%}"
+        ax.step(100 * share, 100 * lost, line, where="pre", color=color(role), label=f"{machine}: {ends}")
+    ax.set(xlabel="% of the shapes, those that lose least first", ylabel="time above the best measured, %")
+    ax.legend(loc="upper left")
+    return fig

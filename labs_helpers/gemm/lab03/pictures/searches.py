@@ -1,0 +1,192 @@
+"""Searches and what they found: what tuning gains, what it costs elsewhere, and how much has to be measured."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from labs_helpers.draw import figures
+from labs_helpers.draw.beside import beside_yours
+from labs_helpers.draw.curves import level, predicted
+from labs_helpers.draw.roles import color
+from labs_helpers.draw.tables import draw_table
+from labs_helpers.gemm.configs import default_config
+from labs_helpers.gemm.lab03.pictures.space import recorded, short, tflops, times
+from labs_helpers.gemm.tuning.recorded import Recorded, long_runs, measured, shapes
+
+
+@beside_yours("gemm-tuning", measured)
+def draw_tuned(measured, kernel: str = "fused_matmul"):
+    """What tuning gained in the sweep itself, a line per shape from the untuned `default_config` to the best of all."""
+    found = shapes(measured, kernel)
+    gains, before, after = [], [], []
+    texts = []
+    for shape in found:
+        bench = Recorded(measured, kernel, shape)
+        config, ms = bench.best()
+        default = bench.time(default_config(*shape, torch.float16, "sm_90"))
+        gains.append(default / ms - 1)
+        before.append(tflops(*shape, default))
+        after.append(tflops(*shape, ms))
+        texts.append(f"    {after[-1]:.0f}  (+{gains[-1]:.1%})  {short(config)}")
+    title = f"Measuring all 144 gains {max(gains):.1%} at most over a rule written for this chip"
+    fig, ax = figures.new(f"{title}\n({recorded(measured)}; the name is the best's)", 8.2)
+    rows = range(len(found))
+    ax.hlines(rows, before, after, color=color("all"), linewidth=4)
+    for y, (end, text) in enumerate(zip(after, texts, strict=True)):
+        ax.text(end, y, text, va="center", fontsize="small")
+    look = {"linestyle": "none", "markersize": 8, "color": color("ours")}
+    ax.plot(before, rows, marker="o", fillstyle="none", label="default_config", **look)
+    ax.plot(after, rows, marker="|", markeredgewidth=3, label="best of 144", **look)
+    ax.set_yticks(rows, map(times, found))
+    ax.invert_yaxis()
+    ax.set(xlabel="TFLOP/s", xlim=(0, 1.6 * max(after)))
+    ax.legend(loc="lower left", ncols=2)
+    return fig
+
+
+def elsewhere(measured, kernel: str = "fused_matmul"):
+    """What tuning for one shape costs on another: DataFrame, row: tuned for, column: run at, value: time over that
+    of the best configuration there (NaN where it could not run)."""
+    import pandas
+
+    benches = {times(shape): Recorded(measured, kernel, shape) for shape in shapes(measured, kernel)}
+    best = {name: bench.best() for name, bench in benches.items()}
+    return pandas.DataFrame(
+        {at: {tuned: bench.time(best[tuned][0]) / best[at][1] for tuned in benches} for at, bench in benches.items()}
+    )
+
+
+@beside_yours("gemm-tuning", measured)
+def draw_elsewhere(measured, prediction=None, kernel: str = "fused_matmul"):
+    """The table of `elsewhere` as a picture. prediction: a Prediction of its largest number."""
+    table = elsewhere(measured, kernel)
+    worst, large = float(np.nanmax(table.to_numpy())), float(np.nanmax(table.iloc[1:, 1:].to_numpy()))
+    title = f"Tuned for another shape: up to {worst:.2f} times the best time, {large:.2f} among the large ones"
+    fig, (ax,) = figures.panels(f"{title}\n({recorded(measured)})", [""], 8.2, 5)
+    draw_table(ax, table, ".2f", "Reds", 1, max(1.5, worst), dark=lambda ratio: ratio > 1.6)
+    ax.set_xticks(range(len(table.columns)), table.columns, rotation=35, ha="right")
+    ax.set(xlabel="run at M×N×K", ylabel="tuned for")
+    if (guess := predicted(prediction)) is not None:
+        text = f"at worst {worst:.2f};\nyour prediction: {guess:g}"
+        ax.text(1.02, 0.5, text, transform=ax.transAxes, style="italic")
+    return fig
+
+
+@beside_yours("gemm-tuning", long_runs)
+def draw_long(frame, shape=(4096, 4096, 4096)):
+    """The same kernels timed rested, for a second, and in a race. frame: what `recorded.long_runs` gives."""
+    rows = frame[(frame["M"] == shape[0]) & (frame["N"] == shape[1]) & (frame["K"] == shape[2])]
+    rows = rows.assign(rate=tflops(*shape, rows["median_ms"]))
+    table = rows.pivot_table(index="kernel", columns="how", values="rate").dropna()
+    fallen = (1 - table["long"] / table["short"]).mean()
+    title = f"A second of work costs {fallen:.0%} of the rate that a rested GPU has"
+    fig, (ax,) = figures.panels(f"{title}\n({times(shape)}, {recorded(rows)})", [""], 9, 2.8)
+    ways = {
+        "short": ("o", 0, "25 ms after a rest"),
+        "long": ("s", 4, "1 s"),
+        "rounds": ("D", 1, "a race of 14 kernels"),
+    }
+    for how, (marker, role, name) in ways.items():
+        clock = rows.loc[rows["how"] == how, "sm_mhz"].median()
+        told = f"{name}, {clock:,.0f} MHz" if np.isfinite(clock) else name
+        ax.plot(table[how], range(len(table)), marker, color=color(role), label=told, markersize=8)
+    ax.set_yticks(range(len(table)), list(table.index))
+    ax.margins(y=0.3)
+    ax.set(xlabel="TFLOP/s")
+    ax.legend(loc="upper left", bbox_to_anchor=(1, 1), fontsize="small")
+    return fig
+
+
+def stale(home, away: dict, kernel: str = "fused_matmul"):
+    """What a stale hit costs: DataFrame with what was remembered, where it is used, and the time over the best there.
+
+    home: the records whose winners are remembered. away: name → other records; a shape there takes the winner of the
+    same shape at home, or of the one with which it shares its three buckets."""
+    import pandas
+
+    remembered = {shape: Recorded(home, kernel, shape).best()[0] for shape in shapes(home, kernel)}
+    by_bucket = {tuple((size - 1).bit_length() for size in shape): shape for shape in remembered}
+    rows = []
+    for name, frame in away.items():
+        for shape in shapes(frame, kernel):
+            known = by_bucket.get(tuple((size - 1).bit_length() for size in shape))
+            if known:
+                bench = Recorded(frame, kernel, shape)
+                lost = bench.time(remembered[known]) / bench.best()[1] - 1
+                rows.append((name, times(shape), times(known), short(bench.best()[0]), short(remembered[known]), lost))
+    columns = ["what has changed", "run at", "tuned at", "best there", "remembered", "slower by"]
+    return pandas.DataFrame(rows, columns=columns)
+
+
+def draw_regret(curves: dict, title: str, prediction=None):
+    """Regret against the number of measurements: the median over seeds, with the middle half shaded.
+
+    curves: name → array (seeds, measurements) of regrets, 0.02 for 2%. prediction: a Prediction of the number of
+    measurements until 2%.
+    """
+    fig, ax = figures.new(title, width=8.2)
+    for number, (name, values) in enumerate(curves.items()):
+        values = 100 * np.asarray(values, dtype=float)
+        x = np.arange(1, values.shape[1] + 1)
+        low, middle, high = np.quantile(values, (0.25, 0.5, 0.75), axis=0, method="nearest")
+        ax.plot(x, middle, label=name, markersize=4)
+        ax.fill_between(x, low, high, color=color(number), alpha=0.15, linewidth=0)
+    level(ax, 2, role="aside", style=":")
+    ax.set(xlabel="measurements", ylabel="% slower than the best", ylim=(0, 40))
+    figures.mark_prediction(ax, prediction, 2)
+    figures.label_lines(ax)
+    return fig
+
+
+def until(curves, goal: float = 0.02) -> int | None:
+    """The first number of measurements after which the median over seeds is within `goal` of the best; None: never."""
+    middle = np.median(np.asarray(curves, dtype=float), axis=0)
+    within = np.nonzero(middle <= goal)[0]
+    return int(within[0]) + 1 if len(within) else None
+
+
+def draw_picks(tables: dict):
+    """What the searches of `compilers.picks` lose, a dot per shape. tables: shape → its DataFrame."""
+    searches = list(next(iter(tables.values()))["search"])
+    lost = {name: [100 * float(t.set_index("search").at[name, "lost"]) for t in tables.values()] for name in searches}
+    counts = next(iter(tables.values())).set_index("search")["measured"]
+    worst = max(lost, key=lambda name: max(lost[name]))
+    title = f"{worst.split(',')[0]}: a list made for all chips loses up to {max(lost[worst]):.0f}% in this space;"
+    more = "what measures more of it, or prunes it for this chip, loses less"
+    fig, (ax,) = figures.panels(f"{title}\n{more}", [""], 9, 3.4)
+    for y, name in enumerate(searches):
+        ax.plot(lost[name], [y] * len(lost[name]), marker="o", linestyle="none", fillstyle="none", markeredgewidth=1.8)
+    ax.set_yticks(range(len(searches)), [f"{name}: {counts[name]} measured" for name in searches])
+    ax.invert_yaxis()
+    ax.margins(y=0.15)
+    ax.set(xlabel="% slower than the best of 144 (a ring per shape)")
+    return fig
+
+
+def kept_losses(measured, prune, chip, most: int = 20, kernel: str = "fused_matmul"):
+    """What is lost if only the first 1, 2, … `most` that `prune` keeps are measured: array (shapes, most) of fractions
+    of the best time, math.inf where it keeps nothing."""
+    table = []
+    for shape in shapes(measured, kernel):
+        bench = Recorded(measured, kernel, shape)
+        kept = list(prune([config for config in bench.rows], *shape, chip))[:most]
+        fastest = np.minimum.accumulate([bench.time(config) for config in kept] or [np.inf])
+        table.append([fastest[min(i, len(fastest) - 1)] / bench.best()[1] - 1 for i in range(most)])
+    return np.array(table)
+
+
+def draw_kept(losses: dict, goal: float = 0.01):
+    """The worst shape's loss against the number that is measured. losses: name → array of `kept_losses`. The title says
+    after how many each is within `goal`."""
+    within = {name: np.nonzero(values.max(0) <= goal)[0] for name, values in losses.items()}
+    counts = [f"{name} {places[0] + 1 if len(places) else 'never'}" for name, places in within.items()]
+    title = f"Measurements until at most {goal:.0%} is lost at the worst shape:\n{'; '.join(counts)}"
+    fig, ax = figures.new(title, width=8.2)
+    for name, values in losses.items():
+        ax.plot(np.arange(1, values.shape[1] + 1), 100 * values.max(0), label=name, markersize=4)
+    ax.set(xlabel="configurations measured, in the order in which the pruner gives them", ylabel="% lost, worst shape")
+    ax.set_ylim(0, min(60, ax.get_ylim()[1]))
+    ax.set_xticks(range(0, values.shape[1] + 1, 2))
+    figures.label_lines(ax)
+    return fig
