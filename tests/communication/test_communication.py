@@ -96,9 +96,9 @@ def _ring(group):
     for dtype in (torch.float32, torch.bfloat16, torch.float16):
         for shape in ((), (0, 3), (200, 300)):
             x, mine = torch.empty(shape, dtype=dtype), torch.full(shape, group.rank + 0.5, dtype=dtype)
-            requests = group.start_receive(x, left), group.start_send(mine, right)
-            group.all_reduce(mine)  # which it does not meet
-            for request in requests:
+            receiving = group.start_receive(x, left)
+            group.all_reduce(mine)  # whose messages are not what is waited for
+            for request in (group.start_send(mine, right), receiving):
                 request.poll()
                 request.wait()
             same.append(torch.equal(x, torch.full(shape, left + 0.5, dtype=dtype)))

@@ -73,6 +73,18 @@ def test_groups_of_real_ranks(results, way):
     assert [of_rank[way] for of_rank in results] == [(True, True, {"pp": 2, "dp": 2, "tp": 0})] * 4
 
 
+def test_for_an_axis_of_one_rank_no_group_is_made():
+    class Recorded(SilentCommunication):
+        def _split(self, axes):
+            made.append(axes)
+            return super()._split(axes)
+
+    made = []
+    Mesh(Recorded(2, 4), {"dp": 2, "pp": 1, "tp": 2})
+    Mesh(Recorded(0, 1), {"dp": 1, "tp": 1})
+    assert made == [{"dp": [0, 2], "tp": [2, 3]}]
+
+
 def test_a_stopwatch_goes_along_every_axis():
     mesh = Mesh(TimedCommunication(SilentCommunication(1, 4)), {"dp": 1, "tp": 4})
     assert [(group.seconds, group.rank, group.size) for group in mesh.values()] == [(0, 0, 1), (0, 1, 4)]
