@@ -19,7 +19,8 @@ _reduce_scatter = getattr(dist, "reduce_scatter_single", dist.reduce_scatter_ten
 
 class TorchCommunication(Communication):
     """Over a process group that this rank is in. In code that torch.compile compiles, all-reduces are part of the
-    graph, and not counted."""
+    graph, and not counted. NCCL takes messages in order: of two ranks that exchange them, one has to start its send
+    first and the other its receive."""
 
     polled = False  # gloo and NCCL have threads and streams of their own
 

@@ -54,9 +54,6 @@ def practice_groups(function: Callable, size: int, *args, timeout: float = 10.0)
 
     with practice_world() as enter:
         results = scheduler.run([partial(on_rank, rank) for rank in ranks], timeout).results
-    never_waited = [
-        f"rank {one.rank}: {one}" if one.kind == COLLECTIVE else str(one)
-        for one in scheduler.requests
-        if not one.finished
-    ]
+    pending = (one for one in scheduler.requests if not one.finished)
+    never_waited = [f"rank {one.rank}: {one}" if one.kind == COLLECTIVE else str(one) for one in pending]
     return GroupRun(results, world.calls, never_waited)

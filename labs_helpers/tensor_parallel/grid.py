@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from labs_helpers.communication import mesh
+from labs_helpers.communication.mesh import check_sizes as check_mesh
 
 Comm = Any  # an MPI communicator
 
@@ -37,7 +37,7 @@ def indices(rank: int, mp_size: int) -> tuple[int, int]:
 
 def check_sizes(ranks: int, mp_size: int, dp_size: int) -> None:
     """Raises ValueError unless mp_size × dp_size is the number of ranks."""
-    mesh.check_sizes(ranks, {"mp_size": mp_size, "dp_size": dp_size})
+    check_mesh(ranks, {"mp_size": mp_size, "dp_size": dp_size})
 
 
 def check_divides(name: str, value: int, by: str, parts: int) -> None:

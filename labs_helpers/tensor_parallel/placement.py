@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from labs_helpers.communication import Communication
-from labs_helpers.communication.mesh import Mesh, ranks_at
+from labs_helpers.communication import Communication, Mesh
+from labs_helpers.communication.mesh import ranks_at
 
 PLACEMENTS = ("inside", "across")
 LONG_NAMES = {"dp": "data", "tp": "tensor"}

@@ -6,8 +6,7 @@ import os
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
-from labs_helpers.communication import connect
-from labs_helpers.communication.mesh import Mesh
+from labs_helpers.communication import Mesh, connect
 from labs_helpers.launch.program import sentence
 from labs_helpers.training.settings import Refused, Settings
 
