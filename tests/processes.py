@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
+from labs_helpers.launch.patience import patience
 from labs_helpers.launch.process import end_marked, put_mark
 
 T = TypeVar("T")
-PATIENCE_S = 200.0  # only guards against hanging; below pytest's own time limit, which names no cause
+PATIENCE_S = 200.0 * patience()  # only guards against hanging; below pytest's own time limit, which names no cause
 
 
 def start(command: Sequence[str | os.PathLike[str]], **options: Any) -> subprocess.Popen:

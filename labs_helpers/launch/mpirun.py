@@ -22,6 +22,7 @@ from labs_helpers.launch import singleton, worker
 from labs_helpers.launch.cell_lines import cell_lines
 from labs_helpers.launch.failure import RanksFailed, RanksTimeout, failure, read_outputs
 from labs_helpers.launch.flavour import find_flavour, shared_memory
+from labs_helpers.launch.patience import limit_text
 from labs_helpers.launch.process import ProcessFailed, ProcessStopped, ProcessTimeout, how_it_ended, run
 from labs_helpers.launch.scratch import scratch
 
@@ -111,7 +112,7 @@ def _run(
         interrupt.add_note(str(failure(folder, ranks, f"{name} on {ranks} ranks was interrupted.")))
         raise
     except ProcessTimeout as error:
-        headline = f"{name} on {ranks} ranks did not end within {timeout:g} s and was stopped."
+        headline = f"{name} on {ranks} ranks did not end within {limit_text(timeout)} and was stopped."
         raise failure(folder, ranks, headline, error.output, RanksTimeout) from None
     except ProcessFailed as error:
         said = error.output

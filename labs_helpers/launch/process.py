@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from labs_helpers.launch import keeper
+from labs_helpers.launch.patience import limit_text, patience
 
 OUTPUT_LIMIT = 4 * 2**20  # bytes of output kept: half of them from the beginning, half from the end
 SHOWN = 20  # lines of a failure's message from the beginning, where a rank says why it fails, and from the end
@@ -66,13 +67,14 @@ def run(
 ) -> str:
     """Run `command` (a list, no shell) and return its stdout and stderr together, as text.
 
-    `timeout` is in seconds. `env` is the whole environment, as in `subprocess`; None inherits this process's.
-    The folder of this Python is put on its PATH, so that `mpirun` and `torchrun` of a virtual environment are
-    found although it is not activated. stdin is empty unless `input` is given. Beyond `OUTPUT_LIMIT` bytes
-    the middle of the output is left out, with a line that says how much. `before_end` is called when the time
-    limit or an interrupt is about to end the command: the last moment to ask it where it stands. `keep`: on Linux a
-    keeper (see keeper.py) finds also descendants that have left the session and dropped the environment. `over` is
-    asked ten times per second: when it says so, the command is ended as at its time limit, and has failed.
+    `timeout` is in seconds, on a quiet machine (see patience.py). `env` is the whole environment, as in `subprocess`;
+    None inherits this process's. The folder of this Python is put on its PATH, so that `mpirun` and `torchrun` of a
+    virtual environment are found although it is not activated. stdin is empty unless `input` is given. Beyond
+    `OUTPUT_LIMIT` bytes the middle of the output is left out, with a line that says how much. `before_end` is called
+    when the time limit or an interrupt is about to end the command: the last moment to ask it where it stands.
+    `keep`: on Linux a keeper (see keeper.py) finds also descendants that have left the session and dropped the
+    environment. `over` is asked ten times per second: when it says so, the command is ended as at its time limit, and
+    has failed.
 
     Raises `ProcessFailed` (status not 0), `ProcessTimeout`, FileNotFoundError (no such command or folder),
     TypeError or ValueError (a command that is no list of strings, a time limit that is not positive).
@@ -83,7 +85,7 @@ def run(
         raise ValueError(f"timeout must be a positive number of seconds, not {timeout!r}")
     if cwd is not None and not os.path.isdir(cwd):
         raise FileNotFoundError(f"the folder to run in does not exist: {os.fspath(cwd)}")
-    words = [os.fspath(part) for part in command]
+    words, longest = [os.fspath(part) for part in command], timeout * patience()
     environment = dict(os.environ if env is None else env)
     mark = put_mark(environment)
     environment["PATH"] = _with_own_folder(environment.get("PATH", os.defpath))
@@ -104,7 +106,7 @@ def run(
         try:
             reader = threading.Thread(target=output.read_from, args=(process.stdout,), daemon=True)
             reader.start()
-            stopped = _wait(process, timeout, over)
+            stopped = _wait(process, longest, over)
         except subprocess.TimeoutExpired:
             timed_out = True
         finally:
@@ -115,7 +117,7 @@ def run(
                 _end(process, mark)
     reader.join(GRACE_S)
     if timed_out:
-        what = f"did not end within {timeout:g} s and was stopped"
+        what = f"did not end within {limit_text(timeout)} and was stopped"
         raise ProcessTimeout(words, process.returncode, output.text(), what)
     if stopped:
         raise ProcessStopped(words, process.returncode, output.text(), "was stopped")

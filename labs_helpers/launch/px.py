@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from labs_helpers.launch.failure import RanksFailed, RanksTimeout, failure
+from labs_helpers.launch.patience import limit_text, patience
 from labs_helpers.launch.worker import ask_where, gone, say_where_when_asked, write
 
 OTHERS_MAY_END_S = 3.0  # after an error on one rank; after that they are taken to wait for it
@@ -28,7 +29,7 @@ class Cell:
     def wait(self, seconds: float) -> RanksFailed | None:
         """None when every rank has ended the cell, well or with an error; else why the cluster has to be ended: a
         time limit, a dead rank or controller, an interrupt, ranks that wait for one that raised."""
-        deadline = time.monotonic() + seconds
+        deadline = time.monotonic() + seconds * patience()
         try:
             while not self.result.done():
                 self.result.wait(LOOK_S)
@@ -39,7 +40,7 @@ class Cell:
                 if self._others_wait_for_an_error():
                     return self._failure("The cell failed, and other ranks did not end.")
                 if time.monotonic() > deadline:
-                    return self._failure(f"The cell did not end within {seconds:g} s.", RanksTimeout)
+                    return self._failure(f"The cell did not end within {limit_text(seconds)}.", RanksTimeout)
         except KeyboardInterrupt:
             return self._failure("The cell was interrupted.")
         return None
@@ -53,7 +54,9 @@ class Cell:
 
     def _others_wait_for_an_error(self) -> bool:
         errors = self._errors()
-        return bool(errors) and time.time() - min(file.stat().st_mtime for file in errors) > OTHERS_MAY_END_S
+        return (
+            bool(errors) and time.time() - min(file.stat().st_mtime for file in errors) > OTHERS_MAY_END_S * patience()
+        )
 
     def _failure(self, headline: str, kind: type[RanksFailed] = RanksFailed) -> RanksFailed:
         ask_where(self.folder)

@@ -123,7 +123,7 @@ def test_a_failed_setup_is_tried_again(tree):
 
 
 CORES = max(2, len(os.sched_getaffinity(0)))
-TEST = "-m pytest --dist loadfile -n {} --nbval --nbval-current-env --nbval-cell-timeout=60"
+TEST = "-m pytest --dist loadfile -n {} --timeout={} --nbval --nbval-current-env --nbval-cell-timeout={}"
 
 
 @pytest.mark.parametrize(
@@ -131,8 +131,8 @@ TEST = "-m pytest --dist loadfile -n {} --nbval --nbval-current-env --nbval-cell
     [
         (["run"], "-m labs_helpers.course.run_labs --out build"),
         (["run", "LABS=00 02"], "-m labs_helpers.course.run_labs --out build 00 02"),
-        (["test"], TEST.format(CORES)),
-        (["test", "JOBS=3"], TEST.format(3)),
+        (["test", "PATIENCE=1"], TEST.format(CORES, 400, 60)),
+        (["test", "JOBS=3", "PATIENCE=4"], TEST.format(3, 1600, 240)),
         (["lab"], "-m labs_helpers.course.my_labs"),
         (["lab", "RESET=02/3"], "-m labs_helpers.course.my_labs --reset 02/3"),
         (["first-aid"], "-m labs_helpers.course.first_aid"),
@@ -156,8 +156,8 @@ def test_targets_set_up_first_and_then_run(tree, arguments, expected):
 
 def test_tests_run_two_at_a_time_on_one_core(tree):
     program(tree, "nproc", "#!/bin/sh\necho 1\n")
-    make(tree, "test")
-    assert pip_log(tree)[-1] == TEST.format(2)
+    make(tree, "test", "PATIENCE=1")
+    assert pip_log(tree)[-1] == TEST.format(2, 400, 60)
 
 
 @pytest.mark.parametrize("status, ends_well", [("0", True), ("5", True), ("1", False)])

@@ -1,7 +1,7 @@
 """How a check says right or wrong: what it compares, which causes it tries, and the words it uses."""
 
 from labs_helpers.course.verdict.causes import Candidates, likely
-from labs_helpers.course.verdict.compare import expect_close, expect_equal, expect_number, matmul_bound
+from labs_helpers.course.verdict.compare import expect_close, expect_number, matmul_bound
 from labs_helpers.course.verdict.compiled import check_compiles, check_tensor_cores, compiled_for
 from labs_helpers.course.verdict.errors import describe_error
 from labs_helpers.course.verdict.in_all import likely_in_all
@@ -29,7 +29,6 @@ __all__ = [
     "describe_error",
     "expect_close",
     "expect_dtype",
-    "expect_equal",
     "expect_fused",
     "expect_is_number",
     "expect_number",

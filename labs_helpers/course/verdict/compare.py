@@ -60,25 +60,6 @@ def expect_close(
     )
 
 
-def expect_equal(
-    case: str, found, expected, causes: Candidates = (), where: str = "element {at}", advice: str = BY_HAND
-) -> None:
-    """Raises Wrong unless the NumPy array `found` equals `expected`, NaN where NaN is. where: names the first wrong
-    element, {at}, as in 'rank 2, element {at}'."""
-    if np.shape(found) != np.shape(expected):
-        raise Wrong(case, f"has shape {np.shape(found)}, expected {np.shape(expected)}")
-    off = ~_equal(found, expected)
-    if not off.any():
-        return
-    at = tuple(int(i) for i in np.argwhere(off)[0])
-    place = where.format(at=at[0] if len(at) == 1 else list(at))
-    texts = [f"{array[at]:g}" for array in (found, expected)]
-    if texts[0] == texts[1]:
-        texts = [repr(array[at].item()) for array in (found, expected)]
-    fitting = likely(causes, lambda answer: np.shape(answer) == np.shape(found) and bool(_equal(found, answer).all()))
-    raise Wrong(case, f"{place} is {texts[0]}, expected {texts[1]}", cause=fitting, advice=advice.format(where=place))
-
-
 def expect_number(
     case: str, name: str, found, expected, causes: Candidates = (), within: float = 0.0, advice: str = BY_HAND
 ) -> None:
@@ -104,12 +85,6 @@ def expect_number(
     raise Wrong(
         case, f"{name} is {got}, expected {wanted}", cause=fitting, advice=advice.format(where=f"{name} for this case")
     )
-
-
-def _equal(a, b):
-    a, b = np.asarray(a), np.asarray(b)
-    both_nan = (a != a) & (b != b)
-    return (a == b) | both_nan
 
 
 def _error(found, expected):

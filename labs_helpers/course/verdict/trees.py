@@ -213,4 +213,5 @@ def _form(leaf: Any) -> str:
 
 
 def _listed(names: Sequence[str]) -> str:
-    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+    shown = [*names[:3], f"{len(names) - 3} more"] if len(names) > 3 else list(names)
+    return " and ".join(filter(None, (", ".join(shown[:-1]), shown[-1])))

@@ -130,7 +130,7 @@ BUGS = [
 """,
             )
         ],
-        "beyond 2..53: rank 0, element . is 1\\d{18}, expected 1\\d{18}\nLikely cause: (.|\n)*float32",
+        "beyond 2..53: rank 0's result, element (.|\n)* got 1\\d{18}, expected 1\\d{18}\nLikely cause: (.|\n)*float32",
     ),
     (
         "ring_shift",

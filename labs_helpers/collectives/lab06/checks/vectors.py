@@ -8,7 +8,9 @@ import numpy as np
 
 from labs_helpers.collectives.chunks import chunk_bounds
 from labs_helpers.collectives.lab06.checks.on_ranks import called, left, on_ranks
-from labs_helpers.course.verdict import Candidates, Wrong, expect_equal, likely, on_real_ranks
+from labs_helpers.course.verdict import Candidates, Wrong, likely, on_real_ranks
+from labs_helpers.course.verdict.compare import BY_HAND
+from labs_helpers.course.verdict.trees import Comparison
 
 _PLACE = 2**36  # below it a hexadecimal digit a rank, above it the element's number: exact in float64
 UNCHANGED = "data is as it was: a copy of it was worked on, or what op returns was not written back, as out= does"
@@ -147,7 +149,13 @@ def expect_maximum(case: str, found, ranges) -> None:
         rounded = "a vector in between is float64, which rounds large whole numbers: np.empty_like(…), or dtype="
         yield rounded, np.where(inside, largest, found)
 
-    expect_equal(case, found, np.where(inside, sends.max(0), found), causes(), "rank {at[0]}, element {at[1]}")
+    expect_results(case, found, np.where(inside, sends.max(0), found), causes())
+
+
+def expect_results(case: str, found: np.ndarray, expected: np.ndarray, causes: Candidates) -> None:
+    """Raise Wrong unless (rank, element) of `found` is that of `expected`, NaN where NaN is. causes: of their form."""
+    answers = ((sentence, list(answer)) for sentence, answer in causes)
+    Comparison("rank {0}'s result", advice=BY_HAND).expect(case, list(found), list(expected), lambda: answers)
 
 
 def expect_unchanged(case: str, sends, before) -> None:
