@@ -28,7 +28,7 @@ class Request(Protocol):
 
 
 class Communication(ABC):
-    """A group of ranks that calls each method in the same order. Results are new and contiguous, on x's device.
+    """A group of ranks, which call its collectives in the same order. Results are new and contiguous, on x's device.
 
     calls, payload: how often each operation was called, and the bytes of its whole tensors (the gathered one, the one
     that is scattered), by "all_reduce", "all_gather", "reduce_scatter", "broadcast" and "send". bytes_sent,
@@ -125,29 +125,30 @@ class Communication(ABC):
             self._broadcast(x, root)
 
     def start_send(self, x: Tensor, to: int) -> Request:
-        """Begins to send x to rank `to` of this group, which receives it. ValueError: there is no such other rank."""
+        """Begins to send x to rank `to` of this group, which has to receive it. ValueError: no other rank has this
+        number."""
         self._check_other("to", to)
         x = x.detach().contiguous()
         self._count("send", x.nbytes)
         return self._start_send(x, to)
 
     def start_receive(self, x: Tensor, source: int) -> Request:
-        """Begins to write what rank `source` sends into x, which is contiguous and has the shape and dtype of what is
-        sent. Messages of one rank arrive in the order in which it sent them. ValueError as `start_send`."""
+        """Begins to receive a message of rank `source` into x: contiguous, of the shape and dtype that `source` sends.
+        Messages of one rank arrive in the order in which it sent them. ValueError as `start_send`."""
         self._check_other("source", source)
         return self._start_receive(_writable(x), source)
 
     def send(self, x: Tensor, to: int) -> None:
-        """As `start_send`, and waits, perhaps until it is received: of two ranks that both send first, none goes on."""
+        """Sends x and waits. It may return only when rank `to` receives: two ranks that both send first can hang."""
         self.start_send(x, to).wait()
 
     def receive(self, x: Tensor, source: int) -> None:
-        """As `start_receive`, and waits until it is there."""
+        """Waits for a message of rank `source`, which is in x then."""
         self.start_receive(x, source).wait()
 
     def split(self, axes: Mapping[str, list[int]]) -> Mapping[str, Communication]:
-        """This rank's groups along the axes of a `Mesh`, by name. axes: the ranks of each, of which this is one. Called
-        by every rank with the same names in the same order. For a group of one, nothing is made."""
+        """Returns this rank's groups along the axes of a `Mesh`. axes: by name, the ranks of the group, this one among
+        them. Every rank calls it with the same names in the same order. A group of one rank costs nothing."""
         from labs_helpers.communication.silent import SilentCommunication
 
         alone = SilentCommunication(0, 1)

@@ -79,9 +79,8 @@ class MPICommunication(Communication):
         return _Started(self.comm.Irecv(bits(x), source), x, x)
 
     def _split(self, axes: Mapping[str, list[int]]) -> dict[str, Communication]:
-        # By keyword: Split's first argument is the color (which group), its second the key (the order in it).
-        made = {name: self.comm.Split(color=ranks[0], key=ranks.index(self.rank)) for name, ranks in axes.items()}
-        return {name: type(self)(comm) for name, comm in made.items()}
+        keys = {name: ranks.index(self.rank) for name, ranks in axes.items()}
+        return {name: type(self)(self.comm.Split(color=axes[name][0], key=key)) for name, key in keys.items()}
 
     def free(self) -> None:
         self.comm.Free()

@@ -14,7 +14,7 @@ Value = TypeVar("Value")
 
 
 class Place(NamedTuple):
-    """One rank's. mesh: its groups; device: torch's."""
+    """One rank's: the groups that it is in, and PyTorch's name of the device that it works on."""
 
     mesh: Mesh
     device: str
