@@ -65,12 +65,32 @@ def on_real_ranks(way, comm):
     return sums(on_ranks.world(comm, way), {"pp": 2, "dp": 2, "tp": 1})
 
 
-CASES = {way: functools.partial(on_real_ranks, way) for way in on_ranks.WAYS}
+def on_some_ranks_of_torch(comm):
+    """What a mesh of the first two ranks says to each of them."""
+    import torch.distributed as dist
+
+    from labs_helpers.communication import connect
+
+    on_ranks.world(comm, "torch")
+    group = dist.new_group([0, 1])
+    if comm.rank < 2:
+        try:
+            Mesh(connect("torch", group), {"dp": 2})
+        except ValueError as error:
+            return {"said": str(error)}
+
+
+CASES = {way: functools.partial(on_real_ranks, way) for way in on_ranks.WAYS} | {"some": on_some_ranks_of_torch}
 
 
 @pytest.mark.parametrize("way", on_ranks.WAYS)
 def test_groups_of_real_ranks(results, way):
     assert [of_rank[way] for of_rank in results] == [(True, True, {"pp": 2, "dp": 2, "tp": 0})] * 4
+
+
+def test_torch_has_no_mesh_of_some_ranks(results):
+    for of_rank in results[:2]:
+        assert of_rank["some"]["said"] == "a mesh has all 4 ranks of torch.distributed, not 2"
 
 
 def test_for_an_axis_of_one_rank_no_group_is_made():
