@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 import torch
@@ -17,7 +18,7 @@ OPS = ("sum", "max")
 
 
 class Request(Protocol):
-    """A collective on its way. The tensor is not to be touched before wait() has returned."""
+    """A collective or a message on its way. The tensor is not to be touched before wait() has returned."""
 
     def wait(self) -> None: ...
 
@@ -27,12 +28,13 @@ class Request(Protocol):
 
 
 class Communication(ABC):
-    """A group of ranks that calls each method in the same order. Results are new and contiguous, on x's device.
+    """A group of ranks, which call its collectives in the same order. Results are new and contiguous, on x's device.
 
     calls, payload: how often each operation was called, and the bytes of its whole tensors (the gathered one, the one
-    that is scattered), by "all_reduce", "all_gather", "reduce_scatter" and "broadcast". bytes_sent, messages_sent: what
-    left this rank; counted over the course's own collectives, elsewhere what the ring would send (`ring_bytes`,
-    `ring_messages`), since nobody sees the library's messages. A group of one sends nothing and counts nothing.
+    that is scattered), by "all_reduce", "all_gather", "reduce_scatter", "broadcast" and "send". bytes_sent,
+    messages_sent: what left this rank; counted over the course's own collectives, elsewhere what the ring would send
+    (`ring_bytes`, `ring_messages`), since nobody sees the library's messages. A group of one sends nothing and counts
+    nothing.
     """
 
     rank: int
@@ -122,6 +124,43 @@ class Communication(ABC):
             self._count("broadcast", x.nbytes)
             self._broadcast(x, root)
 
+    def start_send(self, x: Tensor, to: int) -> Request:
+        """Begins to send x to rank `to` of this group, which has to receive it. ValueError: no other rank has this
+        number."""
+        self._check_other("to", to)
+        x = x.detach().contiguous()
+        self._count("send", x.nbytes)
+        return self._start_send(x, to)
+
+    def start_receive(self, x: Tensor, source: int) -> Request:
+        """Begins to receive a message of rank `source` into x: contiguous, of the shape and dtype that `source` sends.
+        Messages of one rank arrive in the order in which it sent them. ValueError as `start_send`."""
+        self._check_other("source", source)
+        return self._start_receive(_writable(x), source)
+
+    def send(self, x: Tensor, to: int) -> None:
+        """Sends x and waits. It may return only when rank `to` receives: two ranks that both send first can hang."""
+        self.start_send(x, to).wait()
+
+    def receive(self, x: Tensor, source: int) -> None:
+        """Waits for a message of rank `source`, which is in x then."""
+        self.start_receive(x, source).wait()
+
+    def split(self, axes: Mapping[str, list[int]]) -> Mapping[str, Communication]:
+        """Returns this rank's groups along the axes of a `Mesh`. axes: by name, the ranks of the group, this one among
+        them. Every rank calls it with the same names in the same order. A group of one rank costs nothing."""
+        from labs_helpers.communication.silent import SilentCommunication
+
+        alone = SilentCommunication(0, 1)
+        alone.device = self.device
+        several = {name: ranks for name, ranks in axes.items() if len(ranks) > 1}
+        made = self._split(several) if several else {}
+        return {name: made.get(name, alone) for name in axes}
+
+    def free(self) -> None:
+        """Gives the group back to MPI. Called by every rank, after the last communication."""
+        return  # the other ways have nothing to give back
+
     def part(self, x: Tensor, dim: int) -> Tensor:
         """This rank's part of x along `dim`, a view: no communication. ValueError as reduce_scatter."""
         if x.shape[dim] % self.size:
@@ -139,6 +178,10 @@ class Communication(ABC):
     def _count(self, name: str, nbytes: int) -> None:
         self.calls[name] += 1
         self.payload[name] += nbytes
+
+    def _check_other(self, name: str, rank: int) -> None:
+        if not 0 <= rank < self.size or rank == self.rank:
+            raise ValueError(f"{name} is {rank}, not another rank of a group of {self.size}; this is rank {self.rank}")
 
     def _reduced_bytes(self, x: Tensor) -> int:
         return x.nbytes
@@ -165,6 +208,15 @@ class Communication(ABC):
 
     @abstractmethod
     def _broadcast(self, x: Tensor, root: int) -> None: ...
+
+    @abstractmethod
+    def _start_send(self, x: Tensor, to: int) -> Request: ...
+
+    @abstractmethod
+    def _start_receive(self, x: Tensor, source: int) -> Request: ...
+
+    @abstractmethod
+    def _split(self, axes: Mapping[str, list[int]]) -> dict[str, Communication]: ...
 
 
 def _writable(x: Tensor) -> Tensor:
@@ -201,6 +253,8 @@ def ring_bytes(name: str, nbytes: int, size: int, rank: int = 1) -> int:
     from the root, taken to be rank 0, to the next and so on to the last."""
     if name == "broadcast":
         return nbytes * (rank < size - 1)
+    if name == "send":
+        return nbytes
     return {"all_reduce": 2, "all_gather": 1, "reduce_scatter": 1}[name] * nbytes * (size - 1) // size
 
 
@@ -208,6 +262,8 @@ def ring_messages(name: str, size: int, rank: int = 1) -> int:
     """Messages of the ring's algorithm per call and rank."""
     if name == "broadcast":
         return int(rank < size - 1)
+    if name == "send":
+        return 1
     return {"all_reduce": 2, "all_gather": 1, "reduce_scatter": 1}[name] * (size - 1)
 
 
@@ -215,7 +271,7 @@ def connect(way: str, comm: Any, algorithm: str = "ring") -> Communication:
     """The ranks of `comm`, an MPI communicator, over one of WAYS:
 
     "mpi": the MPI library's collectives; "own": the course's (`OwnCollectives`, with `algorithm`); on CPU tensors.
-    "torch": comm is a torch.distributed process group (`torch_communication.process_groups` makes them from MPI's).
+    "torch": comm is a torch.distributed process group. `Mesh` makes groups of some of the ranks.
     Called by every rank of comm.
     """
     if way == "torch":
@@ -223,7 +279,8 @@ def connect(way: str, comm: Any, algorithm: str = "ring") -> Communication:
 
         return TorchCommunication(comm)
     from labs_helpers.communication.mpi import MPICommunication, OwnCommunication
+    from labs_helpers.communication.own_collectives import OwnCollectives
 
     if way not in WAYS:
         raise ValueError(f"way is {way!r}, not one of {', '.join(WAYS)}")
-    return MPICommunication(comm) if way == "mpi" else OwnCommunication(comm, algorithm)
+    return MPICommunication(comm) if way == "mpi" else OwnCommunication(OwnCollectives(comm, algorithm))

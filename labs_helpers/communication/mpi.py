@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,6 @@ import torch
 from torch import Tensor
 
 from labs_helpers.communication.interface import Communication, Request
-from labs_helpers.communication.own_collectives import OwnCollectives
 
 # float32 goes round in their place, and the result is rounded once. NumPy has no bfloat16; where an MPI library adds
 # float16, which its standard does not ask for, it rounds after every addition.
@@ -72,12 +72,22 @@ class MPICommunication(Communication):
     def _broadcast(self, x: Tensor, root: int) -> None:
         self.comm.Bcast(bits(x), root)
 
+    def _start_send(self, x: Tensor, to: int) -> Request:
+        return _Started(self.comm.Isend(bits(x), to), x, x)
+
+    def _start_receive(self, x: Tensor, source: int) -> Request:
+        return _Started(self.comm.Irecv(bits(x), source), x, x)
+
+    def _split(self, axes: Mapping[str, list[int]]) -> dict[str, Communication]:
+        keys = {name: ranks.index(self.rank) for name, ranks in axes.items()}
+        return {name: type(self)(self.comm.Split(color=axes[name][0], key=key)) for name, key in keys.items()}
+
+    def free(self) -> None:
+        self.comm.Free()
+
 
 class OwnCommunication(MPICommunication):
-    """Over the course's own collectives, so that bytes and messages are those that were sent."""
-
-    def __init__(self, comm: Any, algorithm: str = "ring") -> None:
-        super().__init__(OwnCollectives(comm, algorithm))
+    """Over `OwnCollectives`, so that bytes and messages are those that were sent."""
 
     def reset(self) -> None:
         super().reset()

@@ -15,9 +15,9 @@ Array = np.ndarray[Any, Any]
 
 class OwnCollectives:
     """Wraps an MPI communicator: `Allreduce`, `Iallreduce`, `Allgather`, `Reduce_scatter_block` and `Bcast` as mpi4py
-    calls them. algorithm: of all-reduce (see `collectives.ALGORITHMS`); the others go round the ring, and Bcast down a
-    binomial tree. All are made of point-to-point messages, but for the algorithms of MPI_ONLY (shared memory, two
-    levels), whose messages are not counted.
+    calls them; `Isend`, `Irecv`, `Split` and `Free` are MPI's. algorithm: of all-reduce (see `collectives.ALGORITHMS`);
+    the others go round the ring, and Bcast down a binomial tree. All are made of point-to-point messages, but for the
+    algorithms of MPI_ONLY (shared memory, two levels), whose messages are not counted.
 
     Made by every rank of comm. `Iallreduce` runs in a thread of its own, on a communicator of its own, so that it meets
     no other message; it needs an MPI with MPI_THREAD_MULTIPLE and works at once where there is none.
@@ -63,6 +63,19 @@ class OwnCollectives:
 
     def Bcast(self, buffer: Array, root: int = 0) -> None:
         broadcast(self._main, buffer, root, validate=False)
+
+    def Isend(self, buffer: Array, dest: int) -> Any:
+        return self._main.Isend(buffer, dest)
+
+    def Irecv(self, buffer: Array, source: int) -> Any:
+        return self._main.Irecv(buffer, source, 0)  # the collectives' messages have another tag
+
+    def Split(self, color: int, key: int) -> OwnCollectives:
+        return OwnCollectives(self._main.comm.Split(color=color, key=key), self.algorithm)
+
+    def Free(self) -> None:
+        self._background.comm.Free()
+        self._main.comm.Free()
 
 
 class Started:

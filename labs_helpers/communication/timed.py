@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from time import perf_counter
 
@@ -71,6 +71,22 @@ class TimedCommunication(Communication):
     def _broadcast(self, x: Tensor, root: int) -> None:
         with self.running():
             self.inner._broadcast(x, root)
+
+    def _start_send(self, x: Tensor, to: int) -> Request:
+        with self.running():
+            return _Timed(self.inner._start_send(x, to), self)
+
+    def _start_receive(self, x: Tensor, source: int) -> Request:
+        with self.running():
+            return _Timed(self.inner._start_receive(x, source), self)
+
+    def _split(self, axes: Mapping[str, list[int]]) -> dict[str, Communication]:
+        return {name: TimedCommunication(group) for name, group in self.inner.split(axes).items()}
+
+    split = _split  # a group of one has a stopwatch too
+
+    def free(self) -> None:
+        self.inner.free()
 
 
 class _Timed:

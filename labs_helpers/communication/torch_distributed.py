@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, cast
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
+from torch.distributed.device_mesh import init_device_mesh
 
 from labs_helpers.communication.interface import Communication, Request
 
@@ -17,7 +19,8 @@ _reduce_scatter = getattr(dist, "reduce_scatter_single", dist.reduce_scatter_ten
 
 class TorchCommunication(Communication):
     """Over a process group that this rank is in. In code that torch.compile compiles, all-reduces are part of the
-    graph, and not counted."""
+    graph, and not counted. NCCL takes messages in order: of two ranks that exchange them, one has to start its send
+    first and the other its receive."""
 
     polled = False  # gloo and NCCL have threads and streams of their own
 
@@ -79,6 +82,18 @@ class TorchCommunication(Communication):
     def _broadcast(self, x: Tensor, root: int) -> None:
         dist.broadcast(x, group=self.group, group_src=root)
 
+    def _start_send(self, x: Tensor, to: int) -> Request:
+        return _Started(dist.isend(x, group=self.group, group_dst=to))
+
+    def _start_receive(self, x: Tensor, source: int) -> Request:
+        return _Started(dist.irecv(x, group=self.group, group_src=source))
+
+    def _split(self, axes: Mapping[str, list[int]]) -> dict[str, Communication]:
+        if self.size < dist.get_world_size():
+            raise ValueError(f"a mesh has all {dist.get_world_size()} ranks of torch.distributed, not {self.size}")
+        mesh = init_device_mesh(self.device.type, tuple(map(len, axes.values())), mesh_dim_names=tuple(axes))
+        return {name: TorchCommunication(mesh.get_group(name)) for name in axes}
+
 
 class _Started:
     def __init__(self, work: Any) -> None:
@@ -100,13 +115,3 @@ def start(comm: Any, backend: str, host: str = "127.0.0.1") -> None:
     if store is None:
         store = TCPStore(host, port, size, is_master=False)
     dist.init_process_group(backend, store=store, rank=rank, world_size=size)
-
-
-def process_groups(mp_size: int, dp_size: int) -> tuple[Any, Any]:
-    """(model-parallel group, data-parallel group) of this rank in grid.py's order. Every rank makes all groups."""
-    ranks = torch.arange(mp_size * dp_size).reshape(dp_size, mp_size)
-    rank, mine = dist.get_rank(), []
-    for lines in (ranks.tolist(), ranks.T.tolist()):
-        groups = [(line, dist.new_group(line)) for line in lines]
-        mine.append(next(group for line, group in groups if rank in line))
-    return mine[0], mine[1]

@@ -8,12 +8,14 @@ from labs_helpers.practice.caller import Caller
 from labs_helpers.practice.communicator import constant
 from labs_helpers.practice.group_buffers import check_pair, flat, in_blocks, two
 from labs_helpers.practice.group_request import GroupRequest
+from labs_helpers.practice.mailbox import RECV, SEND, Operation
+from labs_helpers.practice.message_buffer import elements
 from labs_helpers.practice.reductions import is_in_place, operation_name, reduced
 
 KNOWN = (
     "Get_rank, Get_size, rank, size, Split, Dup, Free, Barrier, Bcast, Gather, Scatter, Allgather, Reduce, Allreduce, "
-    "Iallreduce, Reduce_scatter_block, Reduce_scatter, Alltoall; for Python's objects bcast, gather, scatter, "
-    "allgather, reduce, allreduce, alltoall"
+    "Iallreduce, Reduce_scatter_block, Reduce_scatter, Alltoall, Isend, Irecv; for Python's objects bcast, gather, "
+    "scatter, allgather, reduce, allreduce, alltoall"
 )
 
 
@@ -121,6 +123,13 @@ class GroupComm(Caller):
 
         self._arrays("Alltoall", send, recv, turned, IN_PLACE=in_place)
 
+    def Isend(self, buf, dest: int, tag: int = 0) -> GroupRequest:
+        values = elements(buf)
+        return self._message("dest", Operation(SEND, self.rank, dest, tag, values, data=values.tobytes()))
+
+    def Irecv(self, buf, source: int, tag: int = 0) -> GroupRequest:
+        return self._message("source", Operation(RECV, self.rank, source, tag, elements(buf, writeable=True)))
+
     def bcast(self, obj=None, root: int = 0):
         self._is_root("bcast", root)
         return self._objects("bcast", obj, lambda brought: [brought[root]] * self.size, root=root)
@@ -169,6 +178,14 @@ class GroupComm(Caller):
         ends = np.cumsum(counts)[:-1]
         alike = {"op": operation_name(op, send.dtype), "counts": counts}
         self._arrays(name, send, recv, lambda b: np.split(reduced(b, op), ends), **alike)
+
+    def _message(self, name: str, one: Operation) -> GroupRequest:
+        if one.peer not in range(self.size):
+            raise ValueError(f"{name} is {one.peer!r}, but the ranks are 0 to {self.size - 1}")
+        one.rank, one.peer, one.group = self._ranks[self.rank], self._ranks[one.peer], self._name
+        one.posted = self._scheduler.clock[one.rank]
+        self._scheduler.mailbox.post(one)
+        return GroupRequest(self, [one])
 
     def _joined(self, brought: list) -> list:
         return [np.concatenate(brought)] * self.size

@@ -18,6 +18,7 @@ from typing import Any
 from labs_helpers.practice.collective import Collective, Mismatch, World
 from labs_helpers.practice.comm_world import practice_world
 from labs_helpers.practice.group_communicator import GroupComm
+from labs_helpers.practice.mailbox import COLLECTIVE
 from labs_helpers.practice.ranks import check_size, of_rank
 from labs_helpers.practice.reductions import IN_PLACE
 from labs_helpers.practice.scheduler import Scheduler
@@ -53,4 +54,6 @@ def practice_groups(function: Callable, size: int, *args, timeout: float = 10.0)
 
     with practice_world() as enter:
         results = scheduler.run([partial(on_rank, rank) for rank in ranks], timeout).results
-    return GroupRun(results, world.calls, [f"rank {one.rank}: {one}" for one in scheduler.requests if not one.finished])
+    pending = (one for one in scheduler.requests if not one.finished)
+    never_waited = [f"rank {one.rank}: {one}" if one.kind == COLLECTIVE else str(one) for one in pending]
+    return GroupRun(results, world.calls, never_waited)

@@ -28,6 +28,7 @@ class Operation:
     left: int | None = None  # when an eager message left
     met: Operation | None = None  # a receive's send
     finished: bool = False
+    group: tuple = ()  # the communicator's name: messages of different communicators never meet
 
     def __str__(self) -> str:
         other = "any rank" if self.peer is ANY else self.peer
@@ -109,4 +110,5 @@ class Mailbox:
 
 
 def _fits(send: Operation, receive: Operation) -> bool:
-    return send.peer == receive.rank and receive.peer in (ANY, send.rank) and receive.tag in (ANY, send.tag)
+    to_it = send.peer == receive.rank and send.group == receive.group
+    return to_it and receive.peer in (ANY, send.rank) and receive.tag in (ANY, send.tag)

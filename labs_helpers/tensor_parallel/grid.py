@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from labs_helpers.communication.mesh import check_sizes as check_mesh
+
 Comm = Any  # an MPI communicator
 
 OUTPUT_SPLIT = ("fc_q", "fc_k", "fc_v")
@@ -35,13 +37,7 @@ def indices(rank: int, mp_size: int) -> tuple[int, int]:
 
 def check_sizes(ranks: int, mp_size: int, dp_size: int) -> None:
     """Raises ValueError unless mp_size × dp_size is the number of ranks."""
-    for name, size in (("mp_size", mp_size), ("dp_size", dp_size)):
-        if isinstance(size, bool) or not isinstance(size, int) or size < 1:
-            raise ValueError(f"{name} is {size!r}, not an integer of 1 or more")
-    if mp_size * dp_size != ranks:
-        raise ValueError(
-            f"mp_size × dp_size is {mp_size} × {dp_size} = {mp_size * dp_size}, but there are {ranks} ranks"
-        )
+    check_mesh(ranks, {"mp_size": mp_size, "dp_size": dp_size})
 
 
 def check_divides(name: str, value: int, by: str, parts: int) -> None:

@@ -47,9 +47,9 @@ def race(task: Task, variants: Sequence[Variant], ranks_per_node: int, rounds: i
     compute = {shard: slowest(by_rank) for shard, by_rank in zip(alone, by_step[len(steps) :], strict=True)}
     records = []
     for (variant, loss), by_rank in zip(losses.items(), by_step, strict=False):
-        tp_nodes, dp_nodes = nodes_of_groups(variant.dp, variant.tp, variant.placement, ranks_per_node)
+        nodes = nodes_of_groups(variant.dp, variant.tp, variant.placement, ranks_per_node)
         records.append(
-            {"kind": "step", **asdict(variant), "tp_nodes": tp_nodes, "dp_nodes": dp_nodes}
+            {"kind": "step", **asdict(variant), "tp_nodes": nodes["tp"], "dp_nodes": nodes["dp"]}
             | {"loss": loss, "rounds": rounds, "alone_ms": compute[_shard(variant)]["step"].median_ms}
             | {name: value for name, value in record_of(slowest(by_rank)).items() if name != "runs"}
             | {f"{name}_ms_by_rank": [of_rank[name].median_ms for of_rank in by_rank] for name in by_rank[0]}

@@ -2,7 +2,7 @@
 
     step = compute + Σ over the collectives of traffic.step_traffic
 
-Compute is measured, with groups in which nobody speaks (silent_communication.py). A collective takes as long as the
+Compute is measured, with groups in which nobody speaks (`SilentCommunication`). A collective takes as long as the
 fastest of lab 06's flat algorithms should; all-gather and reduce-scatter go round the ring. Groups that talk at the
 same time share the cable between nodes; inside a node α and β are measured with all ranks at work. Ranks come to each
 collective at the same moment, and nothing is overlapped.

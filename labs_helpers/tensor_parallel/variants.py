@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from labs_helpers.communication import connect
+from labs_helpers.communication import Communication, connect
 from labs_helpers.communication.gradient_average import GradientAverage
 from labs_helpers.communication.silent import SilentCommunication
 from labs_helpers.communication.timed import TimedCommunication
@@ -64,8 +64,10 @@ class Step:
 
     def __init__(self, task: Task, variant: Variant, ranks_per_node: int, way: str = "mpi") -> None:
         self.task, self.variant = task, variant
-        self.grid = place(task.comm, variant.dp, variant.tp, variant.placement, ranks_per_node)
-        self.tp, self.dp = (_connect(way, group) for group in (self.grid.mp_comm, self.grid.dp_comm))
+        world = _connect(way, task.comm)
+        self.mesh = place(task.comm, world, variant.dp, variant.tp, variant.placement, ranks_per_node)
+        self.groups = {name: TimedCommunication(group) for name, group in self.mesh.items()}
+        self.tp, self.dp = self.groups["tp"], self.groups["dp"]
         self.model = ParallelTransformer.from_full(
             task.config,
             task.full,
@@ -76,8 +78,7 @@ class Step:
         everything = sum(p.nbytes for p in self.model.parameters())
         bucket_bytes = everything // 4 if variant.overlap else everything
         self.average = GradientAverage(self.model.parameters(), self.dp, bucket_bytes, variant.overlap)
-        rank = self.grid.dp_idx * variant.tp + self.grid.mp_idx
-        x, y = split_data(task.x.numpy(), task.y.numpy(), variant.tp, variant.dp, rank)
+        x, y = split_data(task.x.numpy(), task.y.numpy(), 1, variant.dp, self.mesh.place["dp"])
         self.tokens, self.targets = torch.from_numpy(x), torch.from_numpy(y)
 
     def run(self) -> tuple[Tensor, list[float]]:
@@ -106,21 +107,18 @@ class Step:
         _, moments = self.run()
         phases = [end - start for start, end in zip(moments, moments[1:], strict=False)]
         seconds = dict(zip(PHASES, phases, strict=True)) | {"step": moments[-1] - moments[0]}
-        return seconds | {"tp": self.tp.seconds, "dp": self.dp.seconds}
+        return seconds | {name: group.seconds for name, group in self.groups.items()}
 
     def reset(self) -> None:
         """Counts, and times, from here on."""
-        self.tp.reset()
-        self.dp.reset()
+        for group in self.groups.values():
+            group.reset()
 
     def free(self) -> None:
         """Every rank of comm, in the same order."""
         self.average.remove()
-        self.grid.mp_comm.Free()
-        self.grid.dp_comm.Free()
+        self.mesh.free()
 
 
-def _connect(way: str, group: Any) -> TimedCommunication:
-    silent = way == "silent"
-    inner = SilentCommunication(group.Get_rank(), group.Get_size()) if silent else connect(way, group)
-    return TimedCommunication(inner)
+def _connect(way: str, comm: Any) -> Communication:
+    return SilentCommunication(comm.Get_rank(), comm.Get_size()) if way == "silent" else connect(way, comm)

@@ -6,19 +6,17 @@ import os
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
-from labs_helpers.communication import Communication, connect
+from labs_helpers.communication import Mesh, connect
 from labs_helpers.launch.program import sentence
-from labs_helpers.tensor_parallel.grid import make_grid
 from labs_helpers.training.settings import Refused, Settings
 
 Value = TypeVar("Value")
 
 
 class Place(NamedTuple):
-    """One rank's. tp: the ranks of its model; dp: those with its part of the model; device: torch's."""
+    """One rank's: the groups that it is in, and PyTorch's name of the device that it works on."""
 
-    tp: Communication
-    dp: Communication
+    mesh: Mesh
     device: str
     starter: bool  # whether it has started torch.distributed, which it then ends
 
@@ -34,14 +32,13 @@ def on_this_machine(comm: Any) -> tuple[int, int]:
 
 
 def take_place(comm: Any, settings: Settings) -> Place:
-    """This rank's place, on dp × tp ranks. Called by every rank of comm."""
+    """This rank's place in the mesh of `settings.axes`. Called by every rank of comm."""
     if settings.way != "torch":
-        grid = make_grid(comm, comm.Get_rank(), settings.tp, settings.dp)
-        return Place(connect(settings.way, grid.mp_comm), connect(settings.way, grid.dp_comm), "cpu", False)
+        return Place(Mesh(connect(settings.way, comm), settings.axes), "cpu", False)
     import torch
     import torch.distributed as dist
 
-    from labs_helpers.communication import torch_distributed as torch_communication
+    from labs_helpers.communication import torch_distributed
 
     local_rank, local_size = on_this_machine(comm)
     gpus = comm.allreduce(int(torch.cuda.device_count() >= local_size)) == comm.Get_size()
@@ -51,9 +48,8 @@ def take_place(comm: Any, settings: Settings) -> Place:
     starter = not dist.is_initialized()
     if starter:
         host = "127.0.0.1" if local_size == comm.Get_size() else comm.bcast(os.uname().nodename)
-        torch_communication.start(comm, "nccl" if gpus else "gloo", host)
-    mp_group, dp_group = torch_communication.process_groups(settings.tp, settings.dp)
-    return Place(connect("torch", mp_group), connect("torch", dp_group), device, starter)
+        torch_distributed.start(comm, "nccl" if gpus else "gloo", host)
+    return Place(Mesh(connect("torch", dist.group.WORLD), settings.axes), device, starter)
 
 
 def leave(place: Place) -> None:

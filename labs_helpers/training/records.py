@@ -54,7 +54,7 @@ def measured(trainer: Trainer, step_s: list[float]) -> Measured:
     return Measured(
         step_s[WARM_UP:],
         *trainer.sent,
-        len(trainer.gradients.buckets) if trainer.place.dp.size > 1 else 0,
+        len(trainer.gradients.buckets) if trainer.dp.size > 1 else 0,
         sum(p.nbytes for p in model.parameters()),
         sum(p.grad.nbytes for p in model.parameters() if p.grad is not None),
         sum(tensor.nbytes for tensor in tensors),

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
+from labs_helpers.communication.mesh import ranks_at
 from labs_helpers.measure.results import try_to_write
 from labs_helpers.training import datasets, records
 from labs_helpers.training.checkpoints import Checkpoints
@@ -81,7 +82,7 @@ def run_steps(
     trainer: Trainer, losses: list[float], folder: Checkpoints | None, identity: dict[str, Any], tell: Say
 ) -> list[float]:
     """The steps that are left, with checkpoints and progress; appends each step's loss, returns each step's seconds."""
-    settings, place = trainer.settings, trainer.place
+    settings = trainer.settings
     progress = Progress(settings.steps, trainer.step)
     new, step_s = [], []
     while trainer.step < settings.steps:
@@ -97,9 +98,9 @@ def run_steps(
             new.clear()
             if not np.isfinite(losses[-1]):
                 raise FloatingPointError(f"the loss of step {trainer.step} is {losses[-1]}: try a lower --lr")
-        if folder is not None and to_save and place.dp.rank == 0:
+        if folder is not None and to_save and trainer.dp.rank == 0:
             arrays = trainer.whole_state()
-            if place.tp.rank == 0:
+            if trainer.tp.rank == 0:
                 folder.save(trainer.step, {"run": identity, "losses": losses}, arrays)
         if to_tell:
             tell(progress.line(trainer.step, losses[-settings.report_every :]))
@@ -120,7 +121,7 @@ def all_records(settings: Settings, report: Report, each: list[records.Measured]
     """On rank 0. each: of all ranks."""
     groups = []
     for dp_idx in range(settings.dp):
-        ranks = range(dp_idx * settings.tp, (dp_idx + 1) * settings.tp)
+        ranks = ranks_at(settings.axes, {"dp": dp_idx})
         groups.append(records.group_record(settings, dp_idx, {rank: each[rank] for rank in ranks}))
     curve = {
         "kind": "curve",

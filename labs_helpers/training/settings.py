@@ -80,6 +80,11 @@ class Settings:
     out: Path | None = None  # file for the records
 
     @property
+    def axes(self) -> dict[str, int]:
+        """The sizes of the mesh, from the slowest axis to the fastest: neighbours share a model, and most bytes."""
+        return {"dp": self.dp, "tp": self.tp}
+
+    @property
     def checkpoint_every(self) -> int:
         """Steps from one checkpoint to the next; the last step has one in any case."""
         return self.every or max(1, self.steps // CHECKPOINTS_PER_RUN)

@@ -39,32 +39,33 @@ class Trainer:
 
     def __init__(self, settings: Settings, place: Place, data: Data) -> None:
         self.settings, self.place, self.data = settings, place, data
+        self.tp, self.dp = place.mesh["tp"], place.mesh["dp"]
         weights = {name: tensor.to(place.device) for name, tensor in first_weights(settings).items()}
         self.model = ParallelTransformer.from_full(
-            settings.config, weights, place.tp, sdpa, settings.scheme, settings.sequence_parallel
+            settings.config, weights, self.tp, sdpa, settings.scheme, settings.sequence_parallel
         )
         bucket_bytes = int(settings.bucket_mb * MEGABYTE)
-        self.gradients = GradientAverage(self.model.parameters(), place.dp, bucket_bytes)
+        self.gradients = GradientAverage(self.model.parameters(), self.dp, bucket_bytes)
         self.optimizer = adamw(self.model, settings.lr)
         self.step = 0
         self.sent = (0, 0)
 
     def train_step(self) -> Tensor:
         """One step on this rank's part of the batch; returns its mean loss, on the device."""
-        settings, tp, dp = self.settings, self.place.tp, self.place.dp
+        settings, groups = self.settings, self.place.mesh.values()
         tokens, targets = self.mine(*self.data.batch(self.step))
         for group in self.optimizer.param_groups:
             group["lr"] = learning_rate(self.step, settings.steps, settings.lr)
-        tp.reset()
-        dp.reset()
+        for each in groups:
+            each.reset()
         self.optimizer.zero_grad(set_to_none=False)  # the gradients stay where the buckets have them
         loss = self.model.loss(tokens, targets)
         loss.backward()
         self.gradients.finish()
         if self.model.sequence_parallel:
-            sum_partial_gradients(self.model, tp)
-        self.sent = (tp.bytes_sent + dp.bytes_sent, tp.messages_sent + dp.messages_sent)
-        clip_gradients(self.model, tp, MAX_NORM)
+            sum_partial_gradients(self.model, self.tp)
+        self.sent = (sum(each.bytes_sent for each in groups), sum(each.messages_sent for each in groups))
+        clip_gradients(self.model, self.tp, MAX_NORM)
         self.optimizer.step()
         self.step += 1
         return loss.detach()
@@ -76,19 +77,18 @@ class Trainer:
 
     def mine(self, tokens: Array, targets: Array) -> tuple[Tensor, Tensor]:
         """This rank's part of a batch, on its device."""
-        tp, dp = self.place.tp, self.place.dp
-        x, y = split_data(tokens, targets, tp.size, dp.size, dp.rank * tp.size + tp.rank)
+        x, y = split_data(tokens, targets, 1, self.dp.size, self.dp.rank)
         return torch.from_numpy(x).to(self.place.device), torch.from_numpy(y).to(self.place.device)
 
     def mean_losses(self, losses: list[Tensor]) -> list[float]:
         """The whole batches' losses from `train_step`'s. Called by every rank."""
-        return (self.place.dp.all_reduce(torch.stack(losses)) / self.place.dp.size).tolist() if losses else []
+        return (self.dp.all_reduce(torch.stack(losses)) / self.dp.size).tolist() if losses else []
 
     @torch.no_grad()
     def validate(self) -> dict[str, float]:
         """{"validation_loss": nats per token}, and of labelled data "validation_accuracy": the share of sequences whose
         last target has the largest logit of all tokens. Called by every rank; each model takes a part of the data."""
-        tp, dp = self.place.tp, self.place.dp
+        tp, dp = self.tp, self.dp
         x, y = (torch.from_numpy(part).tensor_split(dp.size)[dp.rank] for part in self.data.validation)
         at_once = self.settings.batch // dp.size
         total = torch.zeros(3, dtype=torch.float64, device=self.place.device)  # of losses, right answers, sequences
@@ -109,8 +109,8 @@ class Trainer:
         """
         whole: dict[str, Array] = {}
         for part in PARTS:
-            full = gather_state(self.model, self._tensors(part), self.place.tp)
-            if self.place.tp.rank == 0:
+            full = gather_state(self.model, self._tensors(part), self.tp)
+            if self.tp.rank == 0:
                 whole |= {f"{part}/{name}": tensor.cpu().numpy() for name, tensor in full.items()}
         return whole
 
@@ -120,7 +120,7 @@ class Trainer:
         for part in PARTS:
             mine = [name for name in names if name.startswith(f"{part}/")]
             full = {name.partition("/")[2]: torch.tensor(whole(name)) for name in mine}
-            sliced = slice_state(self.model, full, self.place.tp)
+            sliced = slice_state(self.model, full, self.tp)
             with torch.no_grad():
                 for name, tensor in self._tensors(part).items():
                     tensor.copy_(sliced[name])

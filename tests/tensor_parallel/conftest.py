@@ -9,30 +9,36 @@ from labs_helpers.launch.flavour import BACKGROUND_SUMS
 from labs_helpers.launch.mpirun import run_on_ranks
 from tests.tensor_parallel import ranks as on_ranks
 
-HERE = Path(__file__).parent
 LIMIT_S = 280  # four times what two busy cores take, and below pytest's own limit
 
 
-@pytest.fixture(scope="session")
-def of_every_file(request):
-    """What each rank found in the CASES of the files of which there are tests to run, by file and name."""
-    here = [item.module for item in request.session.items if item.path.parent == HERE]
-    cases = {}
-    for module in dict.fromkeys(module for module in here if hasattr(module, "CASES")):
-        cloudpickle.register_pickle_by_value(module)
-        cases |= {(module.__name__, name): case for name, case in module.CASES.items()}
-    # As train_2d.py has it, whose background sums are small at times.
-    return run_on_ranks(on_ranks.run_cases, 4, cases, timeout=LIMIT_S, env=on_ranks.YIELD | BACKGROUND_SUMS)
+def fixtures_of(folder):
+    """(of_every_file, results) for the tests that lie in a folder."""
+
+    @pytest.fixture(scope="session")
+    def of_every_file(request):
+        """What each rank found in the CASES of the files of which there are tests to run, by file and name."""
+        here = [item.module for item in request.session.items if item.path.parent == folder]
+        cases = {}
+        for module in dict.fromkeys(module for module in here if hasattr(module, "CASES")):
+            cloudpickle.register_pickle_by_value(module)
+            cases |= {(module.__name__, name): case for name, case in module.CASES.items()}
+        # As train_2d.py has it, whose background sums are small at times.
+        return run_on_ranks(on_ranks.run_cases, 4, cases, timeout=LIMIT_S, env=on_ranks.YIELD | BACKGROUND_SUMS)
+
+    @pytest.fixture(scope="module")
+    def results(request, of_every_file):
+        """What each rank found in the CASES of this file, by name."""
+        found = [
+            {name: result for (file, name), result in of_rank.items() if file == request.module.__name__}
+            for of_rank in of_every_file
+        ]
+        for of_rank in of_every_file:  # the first to fail is the last that was tried, whichever file it is of
+            for case, result in of_rank.items():
+                assert not isinstance(result, str), f"{case}: {result}"
+        return found
+
+    return of_every_file, results
 
 
-@pytest.fixture(scope="module")
-def results(request, of_every_file):
-    """What each rank found in the CASES of this file, by name."""
-    found = [
-        {name: result for (file, name), result in of_rank.items() if file == request.module.__name__}
-        for of_rank in of_every_file
-    ]
-    for of_rank in of_every_file:  # the first to fail is the last that was tried, whichever file it is of
-        for case, result in of_rank.items():
-            assert not isinstance(result, str), f"{case}: {result}"
-    return found
+of_every_file, results = fixtures_of(Path(__file__).parent)

@@ -19,21 +19,23 @@ WAYS = ("mpi", "own", "torch")
 YIELD = {"OMPI_MCA_mpi_yield_when_idle": "1"}
 
 
-def groups(comm, way, tp):
-    """(tensor-parallel, data-parallel) Communication of this rank, tp × size / tp."""
+def world(comm, way):
+    """A Communication of all ranks."""
     import torch.distributed as dist
 
-    from labs_helpers.communication import connect
-    from labs_helpers.communication import torch_distributed as torch_communication
-    from labs_helpers.tensor_parallel.grid import make_grid
+    from labs_helpers.communication import connect, torch_distributed
 
-    if way == "torch":
-        if not dist.is_initialized():
-            torch_communication.start(comm, "gloo")
-        pair = torch_communication.process_groups(tp, comm.size // tp)
-    else:
-        pair = make_grid(comm, comm.rank, tp, comm.size // tp)[2:]
-    return tuple(connect(way, group) for group in pair)
+    if way == "torch" and not dist.is_initialized():
+        torch_distributed.start(comm, "gloo")
+    return connect(way, dist.group.WORLD if way == "torch" else comm)
+
+
+def groups(comm, way, tp):
+    """(tensor-parallel, data-parallel) Communication of this rank, tp × size / tp."""
+    from labs_helpers.communication.mesh import Mesh
+
+    mesh = Mesh(world(comm, way), {"dp": comm.size // tp, "tp": tp})
+    return mesh["tp"], mesh["dp"]
 
 
 def wait_for_all(comm):

@@ -40,14 +40,16 @@ def task(comm):
 def placements(comm):
     """{placement: (ranks of this rank's tensor-parallel group, of its data-parallel group)}, and what was said where
     two nodes were to be that are one."""
+    from labs_helpers.communication import connect
     from labs_helpers.tensor_parallel.placement import place
 
+    world = connect("mpi", comm)
     found = {}
     for placement in ("inside", "across"):
-        grid = place(comm, 2, 2, placement, ranks_per_node=4)
-        found[placement] = tuple(group.allgather(comm.rank) for group in (grid.mp_comm, grid.dp_comm))
+        mesh = place(comm, world, 2, 2, placement, ranks_per_node=4)
+        found[placement] = mesh.ranks["tp"], mesh.ranks["dp"]
     try:
-        place(comm, 2, 2, "across", ranks_per_node=2)
+        place(comm, world, 2, 2, "across", ranks_per_node=2)
     except RuntimeError as error:
         found["said"] = str(error)
     return found

@@ -47,14 +47,14 @@ def invented(machine="4-core CPU"):
 
 def step(variant, length, per_node, cable):
     nodes = nodes_of_groups(variant.dp, variant.tp, variant.placement, per_node)
-    groups = {"tp": (variant.tp, nodes[0]), "dp": (variant.dp, nodes[1])}
+    groups = {"tp": (variant.tp, nodes["tp"]), "dp": (variant.dp, nodes["dp"])}
     how = {"scheme": variant.scheme, "sequence_parallel": variant.sequence_parallel}
     inside = communication_seconds(study.CONFIG, study.BATCH, length, groups, per_node, INSIDE, cable, **how)
     alone = alone_ms(length, variant)
     step_ms = alone + 1e3 * sum(inside.values())
     return {
-        "kind": "step", **asdict(variant), "tp_nodes": nodes[0], "dp_nodes": nodes[1], "loss": 5.5, "alone_ms": alone,
-        "step_ms": step_ms, "step_p20_ms": 0.97 * step_ms, "step_p80_ms": 1.05 * step_ms,
+        "kind": "step", **asdict(variant), "tp_nodes": nodes["tp"], "dp_nodes": nodes["dp"], "loss": 5.5,
+        "alone_ms": alone, "step_ms": step_ms, "step_p20_ms": 0.97 * step_ms, "step_p80_ms": 1.05 * step_ms,
         **{f"{name}_ms": 1e3 * seconds for name, seconds in inside.items()},
     }  # fmt: skip
 

@@ -12,10 +12,11 @@ from labs_helpers.measure import results
 from labs_helpers.measure.records import frame
 from labs_helpers.tensor_parallel import study
 from labs_helpers.tensor_parallel.gpu_candidates import candidates
-from labs_helpers.tensor_parallel.placement import nodes_of_groups, position
+from labs_helpers.tensor_parallel.placement import axes, nodes_of_groups
 from labs_helpers.tensor_parallel.predict import collective_seconds, group_terms, predict
 from labs_helpers.tensor_parallel.records import select, variant_of
 from labs_helpers.tensor_parallel.variants import Variant
+from tests.communication.test_mesh import lines
 from tests.tensor_parallel import study_cases, study_records
 
 INSIDE, CABLE = Costs(1e-6, 1e-10, 1.5e-10, 8e-11), Costs(1e-5, 8e-9)
@@ -31,23 +32,21 @@ def of_case(results, name):
 
 
 @pytest.mark.parametrize("dp, tp", [(8, 1), (4, 2), (2, 4), (1, 8)])
-def test_positions_are_a_grid_and_groups_are_on_few_nodes_inside_and_on_many_across(dp, tp):
+def test_groups_are_on_few_nodes_inside_and_on_many_across(dp, tp):
     for placement in ("inside", "across"):
-        at = [position(rank, dp, tp, placement) for rank in range(8)]
-        assert sorted(at) == list(range(8))
-        node_of = {place: rank // 4 for rank, place in enumerate(at)}
-        groups = [[node_of[d * tp + t] for t in range(tp)] for d in range(dp)]
-        across = [[node_of[d * tp + t] for d in range(dp)] for t in range(tp)]
-        tp_nodes, dp_nodes = nodes_of_groups(dp, tp, placement, 4)
-        assert {len(set(group)) for group in groups} == {tp_nodes} and {len(set(g)) for g in across} == {dp_nodes}
-        assert all(group == sorted(group) for group in groups + across)  # in order of the nodes, as predictions take it
-    assert nodes_of_groups(dp, tp, "inside", 4)[0] == max(1, tp // 4)
-    assert nodes_of_groups(dp, tp, "across", 4)[0] == min(2, tp) and nodes_of_groups(dp, tp, "across", 8) == (1, 1)
+        sizes = axes(dp, tp, placement)
+        for name, nodes in nodes_of_groups(dp, tp, placement, 4).items():
+            of_groups = [[rank // 4 for rank in ranks] for ranks in lines(sizes, name)]
+            assert {len(set(group)) for group in of_groups} == {nodes}
+            assert all(group == sorted(group) for group in of_groups)  # in order of the nodes, as predictions take it
+    assert nodes_of_groups(dp, tp, "inside", 4)["tp"] == max(1, tp // 4)
+    assert nodes_of_groups(dp, tp, "across", 4)["tp"] == min(2, tp)
+    assert nodes_of_groups(dp, tp, "across", 8) == {"dp": 1, "tp": 1}
 
 
 def test_another_placement_is_refused():
     with pytest.raises(ValueError, match="placement is 'near', not one of inside, across"):
-        position(0, 2, 2, "near")
+        axes(2, 2, "near")
 
 
 def test_ranks_are_placed_and_their_hosts_are_asked(results):

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from matplotlib.patches import FancyBboxPatch
 
+from labs_helpers.communication.mesh import places
 from labs_helpers.draw import figures
 from labs_helpers.draw.boxes import draw_box
 from labs_helpers.draw.lanes import Span, draw_lanes
 from labs_helpers.draw.roles import INK, PHASES, color, rank_color
-from labs_helpers.tensor_parallel.placement import nodes_of_groups, position
+from labs_helpers.tensor_parallel.placement import axes as mesh_axes
+from labs_helpers.tensor_parallel.placement import nodes_of_groups
 
 TP, DP = "group of rows", "group of columns"
 
@@ -92,12 +94,14 @@ def draw_layouts(layouts, nodes: int = 2, ranks_per_node: int = 4):
     for ax in axes.flat:
         ax.axis("off")
     for ax, (dp, tp, where), names in zip(axes.flat, layouts, crossing, strict=False):
+        place_of = places(mesh_axes(dp, tp, where))
         for node in range(nodes):
             left = node * (ranks_per_node + 0.5)
             _outline(ax, left, 0, ranks_per_node, 1, INK)
             for i in range(ranks_per_node):
-                dp_idx, mp_idx = divmod(position(node * ranks_per_node + i, dp, tp, where), tp)
-                draw_box(ax, (left + i + 0.12, 0.14), 0.76, 0.72, rank_color(dp_idx), "ABCDEFGH"[mp_idx], size=9)
+                place = place_of[node * ranks_per_node + i]
+                box, letter = (left + i + 0.12, 0.14), "ABCDEFGH"[place["tp"]]
+                draw_box(ax, box, 0.76, 0.72, rank_color(place["dp"]), letter, size=9)
         name = f"{dp} × {tp} {where}" if dp > 1 and tp > 1 else f"{dp} × {tp}"
         ax.set_title(f"{name}: {' and '.join(names) or 'nothing'}", fontsize=9, loc="left")
         ax.set(xlim=(-0.1, nodes * (ranks_per_node + 0.5)), ylim=(-0.1, 1.1))
@@ -106,8 +110,8 @@ def draw_layouts(layouts, nodes: int = 2, ranks_per_node: int = 4):
 
 def _between_nodes(dp: int, tp: int, where: str, ranks_per_node: int) -> list[str]:
     """What travels between the nodes."""
-    tensor, data = nodes_of_groups(dp, tp, where, ranks_per_node)
-    return [name for name, count in (("activations", tensor), ("gradients", data)) if count > 1]
+    nodes = nodes_of_groups(dp, tp, where, ranks_per_node)
+    return [name for name, axis in (("activations", "tp"), ("gradients", "dp")) if nodes[axis] > 1]
 
 
 def draw_losses(curves: dict):

@@ -1,9 +1,15 @@
 """Each way to communicate, against what every rank can compute for itself from a seed; and what was counted."""
 
 import functools
+import math
 
 import pytest
+import torch
 
+from labs_helpers.communication.practice import PracticeCommunication
+from labs_helpers.communication.silent import SilentCommunication
+from labs_helpers.communication.timed import TimedCommunication
+from labs_helpers.practice.groups import practice_groups
 from tests.tensor_parallel import ranks as on_ranks
 
 
@@ -81,6 +87,38 @@ def _counted(way, tp, comm):
     return results
 
 
+def _ring(group):
+    """Whether each rank gets its left neighbour's numbers, by dtype and shape; and what was counted."""
+    import torch
+
+    right, left = (group.rank + 1) % group.size, (group.rank - 1) % group.size
+    same = []
+    for dtype in (torch.float32, torch.bfloat16, torch.float16):
+        for shape in ((), (0, 3), (200, 300)):
+            x, mine = torch.empty(shape, dtype=dtype), torch.full(shape, group.rank + 0.5, dtype=dtype)
+            receiving = group.start_receive(x, left)
+            group.all_reduce(mine)  # whose messages are not what is waited for
+            for request in (group.start_send(mine, right), receiving):
+                request.poll()
+                request.wait()
+            same.append(torch.equal(x, torch.full(shape, left + 0.5, dtype=dtype)))
+    turned = torch.arange(6.0).reshape(2, 3).T  # not contiguous
+    x = torch.empty(3, 2)
+    group.reset()
+    if group.rank % 2:
+        group.receive(x, left)
+        group.send(turned, right)
+    else:
+        group.send(turned, right)
+        group.receive(x, left)
+    same.append(torch.equal(x, turned))
+    return all(same) and len(same) == 10, group.bytes_sent, group.messages_sent, dict(group.payload)
+
+
+def _ring_of(way, comm):
+    return _ring(on_ranks.world(comm, way))
+
+
 def _three(way, comm):
     """The same on the first three ranks, and on the fourth alone."""
     some = comm.Split(color=comm.rank // 3, key=comm.rank)
@@ -132,6 +170,9 @@ def _refusals(comm):
         lambda: group.broadcast(torch.ones(2, 3).T),
         lambda: group.all_reduce(torch.ones(2, device="meta")),
         lambda: group.all_reduce(torch.ones(2), "min"),
+        lambda: group.send(torch.ones(2), 4),
+        lambda: group.receive(torch.ones(2), comm.rank),
+        lambda: group.start_receive(torch.ones(2, 3).T, (comm.rank + 1) % 4),
         lambda: connect("smoke", comm),
     ):
         try:
@@ -149,6 +190,7 @@ AT_ONCE = [("mpi", ""), ("own", "ring"), ("own", "shared_memory"), ("own", "hier
 
 CASES = {("operations", *group): functools.partial(_all_operations, *group) for group in GROUPS}
 CASES |= {("counted", *group): functools.partial(_counted, *group) for group in GROUPS}
+CASES |= {("ring", way): functools.partial(_ring_of, way) for way in on_ranks.WAYS}
 CASES |= {("three", way): functools.partial(_three, way) for way in ("mpi", "own")}
 CASES |= {("at once", *pair): functools.partial(_several_at_once, *pair) for pair in AT_ONCE}
 CASES |= {("rounded", way): functools.partial(_rounded_once, way) for way in ("mpi", "own")} | {"refusals": _refusals}
@@ -159,6 +201,32 @@ def test_every_operation_and_dtype(results, way, tp):
     for of_rank in results:
         wrong, compared = of_rank["operations", way, tp]
         assert wrong == [] and compared > 100
+
+
+@pytest.mark.parametrize("way", on_ranks.WAYS)
+def test_messages_go_round_a_ring_and_are_counted(results, way):
+    assert [of_rank["ring", way] for of_rank in results] == [(True, 24, 1, {"send": 24})] * 4
+
+
+def test_messages_go_round_a_ring_of_practice_ranks():
+    ran = practice_groups(lambda comm: _ring(PracticeCommunication(comm)), 4)
+    assert ran.results == [(True, 24, 1, {"send": 24})] * 4 and not ran.never_waited
+
+
+def test_a_stopwatch_times_messages():
+    def exchange(comm):
+        group = TimedCommunication(PracticeCommunication(comm))
+        right, _, _, payload = _ring(group)
+        return right, payload, len(group.intervals)  # a start and a wait of each message
+
+    assert practice_groups(exchange, 2).results == [(True, {"send": 24}, 4)] * 2
+
+
+def test_of_a_silent_message_there_are_zeros():
+    group, x = SilentCommunication(1, 2), torch.full((3,), math.nan)
+    group.send(x, 0)
+    group.receive(x, 0)
+    assert x.tolist() == [0, 0, 0]
 
 
 @pytest.mark.parametrize("way, algorithm", AT_ONCE)
@@ -205,6 +273,9 @@ def test_refusals(results):
         "x is written to, so it has to be contiguous",
         "MPI reads the memory of CPU tensors; this one is on meta",
         "op is 'min', not one of sum, max",
+        "to is 4, not another rank of a group of 4",
+        "source is ",
+        "x is written to, so it has to be contiguous",
         "way is 'smoke', not one of mpi, own, torch",
     ]
     for of_rank in results:
