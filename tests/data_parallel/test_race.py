@@ -4,8 +4,8 @@ import cloudpickle
 import pytest
 
 from labs_helpers.data_parallel.charts import draw_race, race_table
-from labs_helpers.launch.mpirun import run_on_ranks
 from labs_helpers.measure.records import frame
+from tests import real_ranks
 from tests.data_parallel import race_cases
 from tests.tensor_parallel import ranks as on_ranks
 
@@ -14,7 +14,7 @@ cloudpickle.register_pickle_by_value(race_cases)
 
 @pytest.fixture(scope="module")
 def raced():
-    found = run_on_ranks(on_ranks.run_cases, 2, {"race": race_cases.race}, timeout=100, env=on_ranks.YIELD)
+    found = real_ranks.run(on_ranks.run_cases, 2, {"race": race_cases.race}, timeout=100)
     for of_rank in found:
         assert not isinstance(of_rank["race"], str), of_rank["race"]
     assert found[0] == found[1]

@@ -4,7 +4,7 @@ from functools import partial
 
 import pytest
 
-from labs_helpers.launch.mpirun import run_on_ranks
+from tests import real_ranks
 from tests.data_parallel import random_layer_cases
 from tests.data_parallel.random_layer_cases import CONFIGURATIONS, RANKS
 from tests.tensor_parallel import ranks as on_ranks
@@ -17,7 +17,7 @@ def worst_errors(seeds):
         for number, configuration in enumerate(CONFIGURATIONS)
         for seed in seeds(number)
     }
-    by_rank = run_on_ranks(on_ranks.run_cases, RANKS, cases, timeout=120 + len(cases), env=on_ranks.YIELD)
+    by_rank = real_ranks.run(on_ranks.run_cases, RANKS, cases, timeout=120 + len(cases))
     for of_rank in by_rank:
         for (number, seed), error in of_rank.items():
             assert not isinstance(error, str), (CONFIGURATIONS[number], seed, error)

@@ -6,6 +6,7 @@ import cloudpickle
 import pytest
 
 from labs_helpers.launch.mpirun import RanksFailed, run_on_ranks
+from tests import real_ranks
 from tests.data_parallel import models, refusal_cases, wrapper_cases
 from tests.data_parallel.wrapper_cases import DIVISIONS, WRAPPERS
 from tests.tensor_parallel import ranks as on_ranks
@@ -31,7 +32,7 @@ def results():
     for wrapper in WRAPPERS:
         cases["counted", wrapper] = functools.partial(wrapper_cases.counted, wrapper)
         cases["freed", wrapper] = functools.partial(wrapper_cases.freed, wrapper)
-    by_rank = run_on_ranks(on_ranks.run_cases, 4, cases | refusal_cases.CASES, timeout=120, env=QUIET)
+    by_rank = real_ranks.run(on_ranks.run_cases, 4, cases | refusal_cases.CASES, timeout=120)
     for rank, of_rank in enumerate(by_rank):
         for name, result in of_rank.items():
             assert not isinstance(result, str), f"rank {rank}, {name}: {result}"

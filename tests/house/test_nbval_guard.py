@@ -1,5 +1,6 @@
 """What nbval does not notice by itself fails under tests/nbval_guard.py."""
 
+import os
 import re
 import sys
 from collections import defaultdict
@@ -49,7 +50,8 @@ def nbval(folder, *options):
     command = [sys.executable, "-m", "pytest", "-p", "tests.nbval_guard", "-p", "no:cacheprovider"]
     command += ["--nbval", "--nbval-current-env", f"--nbval-cell-timeout={LIMIT_S}", "--color=no"]
     command += ["-c", ROOT / "pyproject.toml", "--rootdir", folder, folder]
-    return run([*command, *options], cwd=ROOT, timeout=300)
+    environment = {name: value for name, value in os.environ.items() if name != "PYTEST_ADDOPTS"}  # not for this run
+    return run([*command, *options], cwd=ROOT, env=environment, timeout=300)
 
 
 @pytest.fixture(scope="module")

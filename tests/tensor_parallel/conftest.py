@@ -5,8 +5,7 @@ from pathlib import Path
 import cloudpickle
 import pytest
 
-from labs_helpers.launch.flavour import BACKGROUND_SUMS
-from labs_helpers.launch.mpirun import run_on_ranks
+from tests import real_ranks
 from tests.tensor_parallel import ranks as on_ranks
 
 LIMIT_S = 280  # four times what two busy cores take, and below pytest's own limit
@@ -23,8 +22,7 @@ def fixtures_of(folder):
         for module in dict.fromkeys(module for module in here if hasattr(module, "CASES")):
             cloudpickle.register_pickle_by_value(module)
             cases |= {(module.__name__, name): case for name, case in module.CASES.items()}
-        # As train_2d.py has it, whose background sums are small at times.
-        return run_on_ranks(on_ranks.run_cases, 4, cases, timeout=LIMIT_S, env=on_ranks.YIELD | BACKGROUND_SUMS)
+        return real_ranks.run(on_ranks.run_cases, 4, cases, timeout=LIMIT_S)
 
     @pytest.fixture(scope="module")
     def results(request, of_every_file):

@@ -5,12 +5,11 @@ import dataclasses
 import numpy as np
 import pytest
 
-from labs_helpers.launch.mpirun import run_on_ranks
 from labs_helpers.tensor_parallel.data import split_data
 from labs_helpers.tensor_parallel.grid import get_info
 from labs_helpers.tensor_parallel.layouts import check_layout, layouts, why_not
 from labs_helpers.transformer import SIZES
-from tests.tensor_parallel import ranks as on_ranks
+from tests import real_ranks
 
 
 class Recorded:
@@ -75,7 +74,7 @@ def test_groups_of_real_ranks():
             found.append((mp_comm.allgather(comm.rank), dp_comm.allgather(comm.rank)))
         return found
 
-    results = run_on_ranks(groups, 4, timeout=60, env=on_ranks.YIELD)
+    results = real_ranks.run(groups, 4, timeout=60)
     assert [r[0] for r in results] == [([0, 1], [0, 2]), ([0, 1], [1, 3]), ([2, 3], [0, 2]), ([2, 3], [1, 3])]
     assert [r[1] for r in results] == [([0, 1, 2, 3], [rank]) for rank in range(4)]
     assert [r[2] for r in results] == [([rank], [0, 1, 2, 3]) for rank in range(4)]

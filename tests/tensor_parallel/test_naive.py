@@ -6,14 +6,13 @@ import cloudpickle
 import numpy as np
 import pytest
 
-from labs_helpers.launch.mpirun import run_on_ranks
 from labs_helpers.tensor_parallel.naive import (
     naive_collect_backward_output,
     naive_collect_backward_x,
     naive_collect_forward_input,
     naive_collect_forward_output,
 )
-from tests.tensor_parallel import ranks as on_ranks
+from tests import real_ranks
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # pytest is nothing that ranks need
 
@@ -88,7 +87,7 @@ def _in_groups(comm):
 
 @pytest.fixture(scope="module")
 def by_rank():
-    return run_on_ranks(_in_groups, 4, timeout=100, env=on_ranks.YIELD)
+    return real_ranks.run(_in_groups, 4, timeout=100)
 
 
 @pytest.mark.parametrize("ranks", [2, 4])

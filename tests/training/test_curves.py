@@ -7,9 +7,8 @@ import cloudpickle
 import numpy as np
 import pytest
 
-from labs_helpers.launch.mpirun import run_on_ranks
 from labs_helpers.tensor_parallel.traffic import parameters_per_rank
-from tests.tensor_parallel import ranks as on_ranks
+from tests import real_ranks
 from tests.training import runs
 from tests.training.runs import SAVED, STEPS, settings
 
@@ -67,7 +66,7 @@ def results(folder):
     }
     rounds = [*map(runs.in_rounds, (first, copies, going_on, others))]
     cloudpickle.register_pickle_by_value(runs)
-    by_rank = run_on_ranks(runs.several, 4, sum(rounds, []), timeout=300, env=on_ranks.YIELD)
+    by_rank = real_ranks.run(runs.several, 4, sum(rounds, []), timeout=300)
     names = {name: None for found in by_rank for name in found}
     return {name: [found[name] for found in by_rank if name in found] for name in names}
 

@@ -15,9 +15,9 @@ from labs_helpers.data_parallel.study.report import report
 from labs_helpers.data_parallel.study.stages import STAGE_OF
 from labs_helpers.data_parallel.study.tables import memory_table, regime_table, wrapper_table
 from labs_helpers.data_parallel.study.timeline import intervals_of
-from labs_helpers.launch.mpirun import run_on_ranks
 from labs_helpers.measure import results
 from labs_helpers.measure.records import frame
+from tests import real_ranks
 from tests.data_parallel.study import cases
 from tests.tensor_parallel import ranks as on_ranks
 
@@ -30,7 +30,7 @@ def found():
     for module in (cases, on_ranks):
         cloudpickle.register_pickle_by_value(module)
     wanted = {name: getattr(cases, name) for name in ("every_kind", "refused")}
-    by_rank = run_on_ranks(on_ranks.run_cases, 2, wanted, timeout=140, env=on_ranks.YIELD)
+    by_rank = real_ranks.run(on_ranks.run_cases, 2, wanted, timeout=140)
     for of_rank in by_rank:
         for result in of_rank.values():
             assert not isinstance(result, str), result

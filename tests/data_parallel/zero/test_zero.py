@@ -6,7 +6,7 @@ import cloudpickle
 import pytest
 
 from labs_helpers.data_parallel.planner.accounting import states
-from labs_helpers.launch.mpirun import run_on_ranks
+from tests import real_ranks
 from tests.data_parallel.zero import cases, odd_cases, state_cases, unit_cases
 from tests.tensor_parallel import ranks as on_ranks
 
@@ -51,7 +51,7 @@ def results():
         "several passes": unit_cases.several_passes,
         "refusals": odd_cases.refusals,
     }
-    return run_on_ranks(on_ranks.run_cases, 4, several, timeout=140, env=on_ranks.YIELD)
+    return real_ranks.run(on_ranks.run_cases, 4, several, timeout=140)
 
 
 def found(results, *name):

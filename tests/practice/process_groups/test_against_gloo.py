@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from labs_helpers.launch.mpirun import run_on_ranks
 from labs_helpers.practice.process_groups import practice_process_groups
+from tests import real_ranks
 from tests.practice.process_groups import gloo_cases
 
 pytestmark = pytest.mark.filterwarnings("ignore:`torch.distributed:FutureWarning")
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:`torch.distributed:FutureWarning
 
 @pytest.fixture(scope="module")
 def gloo():
-    return run_on_ranks(gloo_cases.on_gloo, 3, timeout=60)
+    return real_ranks.run(gloo_cases.on_gloo, 3, timeout=60)
 
 
 def differences(mine, theirs):

@@ -5,7 +5,7 @@ import sys
 import cloudpickle
 import pytest
 
-from labs_helpers.launch.mpirun import run_on_ranks
+from tests import real_ranks
 from tests.tensor_parallel import ranks as on_ranks
 from tests.tensor_parallel.lab07.exercises import ex10_parallel_cross_entropy as ex10
 
@@ -57,7 +57,7 @@ def cross_entropy(comm):
 @pytest.fixture(scope="module")
 def results():
     cases = {"layers": layers, "cross_entropy": cross_entropy}
-    return run_on_ranks(on_ranks.run_cases, RANKS, cases, timeout=100, env=on_ranks.YIELD)
+    return real_ranks.run(on_ranks.run_cases, RANKS, cases, timeout=100)
 
 
 def test_the_layers(results):
