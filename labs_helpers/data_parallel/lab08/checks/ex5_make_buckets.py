@@ -8,9 +8,9 @@ import torch
 
 from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import Wrong
+from labs_helpers.course.verdict.pure_functions import Case, judge
 from labs_helpers.data_parallel.lab08 import exercises
 from labs_helpers.data_parallel.lab08.checks.bucket_mistakes import ERRORS, MISTAKES, fill
-from labs_helpers.data_parallel.lab08.checks.mistakes import Case, judge
 
 TABLE = (  # name, parameters as bytes with their dtype (h: 2 bytes an element, d: 8), bucket_bytes, first_bytes
     ("no bucket holds more than one", "40 48 56", 60, 60),
@@ -37,29 +37,15 @@ def make_buckets(student):
         answer = student(parameters, bucket_bytes, first_bytes)
         if not isinstance(answer, list | tuple) or not all(isinstance(some, list | tuple) for some in answer):
             kind = "None" if answer is None else f"a {type(answer).__name__}"
-            inside = isinstance(answer, list | tuple)
-            raise Wrong(
-                "",
-                (
-                    f"returned {kind}{' that holds something other than lists' * inside}; a list of "
-                    "lists of parameters is asked for"
-                ),
-            )
+            kind += " that holds something other than lists" * isinstance(answer, list | tuple)
+            raise Wrong("", f"returned {kind}; a list of lists of parameters is asked for")
         try:
             return [[number[id(p)] for p in some] for some in answer]
         except KeyError:
             raise Wrong("", "a bucket holds something that is none of the parameters") from None
 
-    yield from judge(
-        student,
-        numbered,
-        list(_cases()),
-        MISTAKES,
-        lambda found, right: found == right,
-        _told,
-        ERRORS,
-        "go through the parameters from the last to the first, and write down what is left in each bucket",
-    )
+    advice = "go through the parameters from the last to the first, and write down what is left in each bucket"
+    yield from judge(student, numbered, list(_cases()), MISTAKES, told=_told, errors=ERRORS, advice=advice)
 
 
 def _cases():
@@ -67,10 +53,8 @@ def _cases():
         yield _case(name, sizes.split(), bucket_bytes, first_bytes)
     generator = random.Random(0)
     for number in range(12):
-        sizes = [
-            f"{8 * generator.randint(1, 12)}{generator.choice(['', '', 'h', 'd'])}"
-            for _ in range(generator.randint(1, 12))
-        ]
+        count = generator.randint(1, 12)
+        sizes = [f"{8 * generator.randint(1, 12)}{generator.choice(['', '', 'h', 'd'])}" for _ in range(count)]
         limits = 8 * generator.randint(6, 20), 8 * generator.randint(2, 10)
         case = _case(f"drawn at random, {number + 1} of 12", sizes, *limits)
         yield case._replace(line="12 drawn at random: right" * (number == 11))
@@ -104,8 +88,5 @@ def _told(case, answer):
     parameters, bucket_bytes, first_bytes = case.arguments
     short = {dtype: letter for letter, (dtype, _) in SIZES.items()}
     listed = ", ".join(f"{i}: {p.nbytes}{short[p.dtype]}" for i, p in enumerate(parameters))
-    given = (
-        f"parameters with their bytes (h bfloat16, d float64): {listed}; bucket_bytes "
-        f"{bucket_bytes}, first_bytes {first_bytes}"
-    )
-    return str(answer), f"{case.right}\n  {given}"
+    limits = f"bucket_bytes {bucket_bytes}, first_bytes {first_bytes}"
+    return str(answer), f"{case.right}\n  parameters with their bytes (h bfloat16, d float64): {listed}; {limits}"

@@ -7,9 +7,9 @@ from numbers import Real
 
 from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import Wrong, expect_tuple
+from labs_helpers.course.verdict.pure_functions import Case, judge
 from labs_helpers.data_parallel.lab08 import exercises
 from labs_helpers.data_parallel.lab08.checks.interval_mistakes import ERRORS, MISTAKES, lengths
-from labs_helpers.data_parallel.lab08.checks.mistakes import Case, judge
 
 TABLE = (
     ("one message, half of it hidden", [(0, 4)], [(2, 6)]),
@@ -35,9 +35,8 @@ def exposed(student):
             raise Wrong("", f"returned {answer!r:.80}; two numbers are asked for")
         return answer
 
-    yield from judge(
-        student, checked, list(_cases()), MISTAKES, _same, _told, ERRORS, "draw both lists on one time axis"
-    )
+    advice = "draw both lists on one time axis"
+    yield from judge(student, checked, list(_cases()), MISTAKES, told=_told, same=_same, errors=ERRORS, advice=advice)
 
 
 def _cases():
