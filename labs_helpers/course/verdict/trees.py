@@ -193,6 +193,15 @@ def scaled(difference: Difference) -> str:
     return f"all of it is {ratios[0]:.4g} times what it should be: a factor or a division"
 
 
+def fewer_bits(difference: Difference) -> str:
+    """The cause where every number that is wrong is the right one, rounded as far as bfloat16 rounds."""
+    pairs = [(as_array(difference.found[path]), as_array(difference.right[path])) for path in difference.wrong]
+    if any(a is None or b is None or a.shape != b.shape for a, b in pairs):
+        return ""
+    near = all(_within(a, b, 0.0, 2.0**-7).all() for a, b in pairs)
+    return "the right numbers, rounded: on the way they had fewer bits than their dtype has" if near else ""
+
+
 def _made(answer: Any) -> Any:
     return answer() if callable(answer) else answer
 

@@ -9,9 +9,10 @@ from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import Wrong, expect_tuple
 from labs_helpers.course.verdict.messages.distributed import TOUCHED
 from labs_helpers.data_parallel.lab08 import exercises
-from labs_helpers.data_parallel.lab08.checks.bucket_sums import by_buckets, left_in_views, of_some_passes, sums_of
+from labs_helpers.data_parallel.lab08.checks.bucket_sums import causes, sums_of
 from labs_helpers.data_parallel.lab08.checks.bucket_times import expect_in_order
-from labs_helpers.data_parallel.lab08.checks.gradients import expect_means
+from labs_helpers.data_parallel.lab08.checks.gradient_mistakes import OWN, OWN_PART, STALE, ZERO
+from labs_helpers.data_parallel.lab08.checks.gradients import expect_means, gradients
 from labs_helpers.data_parallel.lab08.checks.hooked import Pass, Step, arrivals, expect_asynchronous, train
 from labs_helpers.data_parallel.lab08.checks.replicas import MIXED, PLAIN, TIED, TRANSPOSED, UNUSED, Part, draw, trained
 
@@ -43,7 +44,7 @@ CASES = (
         4,
         PLAIN,
         LAST,
-        special={("the last bucket", "own"): NOT_SENT, ("the last bucket", "own part"): NOT_SENT},
+        special={("the last bucket", OWN): NOT_SENT, ("the last bucket", OWN_PART): NOT_SENT},
     ),
     Case(
         "a weight that two layers share",
@@ -76,7 +77,6 @@ CASES = (
     Case("three micro-batches, two of them in no_sync()", 2, UNUSED, HALF, PAUSED, micro_batches=3),
     Case("after an exception in no_sync()", 2, PLAIN, LAST, interrupted=True),
 )
-STALE = "its view still holds the mean of the step before: without a gradient it is 0 there, zero_()"
 COUNTS = (
     "bucket.missing is not set back in finish(): from the second step on buckets are sent "
     "before they are full, or not at all"
@@ -102,11 +102,12 @@ ERRORS = (
 
 @exercise("08/6", "buckets that overlap", points=25, minutes=25, reference=exercises.bucketed)
 def bucketed(student):
+    comparison = gradients()
     for case in CASES:
-        yield from _check(student, case)
+        yield from _check(student, case, comparison)
 
 
-def _check(student, case):
+def _check(student, case, comparison):
     def wrap(model, group):
         parameters = trained(model)
         buckets = [[parameters[name] for name in names] for names in case.buckets]
@@ -136,32 +137,29 @@ def _check(student, case):
         errors=known,
         later={1: (COUNTS, CLEARED), 2: (OLD,)} if case is CASES[0] else {},
     )
-    called = {"the first bucket": set(case.buckets[0]), "the last bucket": set(case.buckets[-1])}
-    for members in case.groups or [tuple(range(case.size))]:
-        for number, step in enumerate(steps):
-            own = sums_of(step, case.size)
-            before = sums_of(steps[number - 1], case.size) if number else None
-            special = dict(case.special)
-            if number:
-                special |= {("", "stale"): COUNTS, ("the last bucket", "stale"): COUNTS, ("", "own"): ONCE}
-                if not any(one.sent for one in arrivals(run, members[0])[number]):
-                    special |= {("", "own"): CLEARED}
-            if not steps[number - 1].set_to_none:
-                special |= {("", "zero"): READ}
-            special[("the parameters that not every rank has used", "stale sum")] = STALE
-            expect_means(
-                f"{case.name}, step {number + 1}",
-                [run.results[rank][0][number][0] for rank in members],
-                [own[rank] for rank in members],
-                case.parts,
-                before=[before[rank] for rank in members] if before else None,
-                world=own if case.groups else None,
-                special=special,
-                groups=called,
-                extra=by_buckets(case, own, members)
-                | left_in_views(step, before, members, number)
-                | of_some_passes(step, members),
-            )
+    scopes = {"the first bucket": set(case.buckets[0]), "the last bucket": set(case.buckets[-1])}
+    groups = case.groups or [range(case.size)]
+    for number, step in enumerate(steps):
+        before = steps[number - 1].passes if number else None
+        special = dict(case.special)
+        if number:
+            nothing_sent = not any(one.sent for one in arrivals(run, 0)[number])
+            special |= {(scope, STALE): COUNTS for scope in ("", "the last bucket")}
+            special[("", OWN)] = CLEARED if nothing_sent else ONCE
+        if not steps[number - 1].set_to_none:
+            special[("", ZERO)] = READ
+        expect_means(
+            comparison,
+            f"{case.name}, step {number + 1}",
+            [left[number][0] for left in run.results],
+            sums_of(step.passes),
+            groups,
+            case.parts,
+            before=sums_of(before) if before else None,
+            scopes=scopes,
+            special=special,
+            more=causes(case, step.passes, before, groups),
+        )
     _expect_views(case, run)
     for rank in range(case.size):
         counts = INTERRUPTED if case.interrupted else COUNTS
@@ -187,7 +185,7 @@ def _step(case, number):
 
 
 def _expect_views(case, run):
-    for rank, (steps, _) in enumerate(run.results):
+    for rank, steps in enumerate(run.results):
         for number, (_, memory) in enumerate(steps):
             for names in case.buckets:
                 if len({memory[name] for name in names}) > 1:
