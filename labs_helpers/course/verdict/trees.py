@@ -111,15 +111,15 @@ class Comparison:
             self.passed.append((causes(), lambda answer: self._fits(wanted, _made(answer), 1.0, 0.0)))
             return
         difference = Difference(mine, wanted, wrong)
-        fitting = likely(
-            still_possible(causes(), self.passed),
-            lambda answer: (
-                self._fits(mine, made := _made(answer), 4.0, self.slack) and not self._fits(wanted, made, 1.0, 0.0)
-            ),
-        )
+        fitting = [candidate for candidate in causes() if self._explains(mine, wanted, candidate[1])]
+        fitting = likely(still_possible(fitting, self.passed), lambda answer: True)
         fitting = fitting or next(filter(None, (cause(difference) for cause in self.otherwise)), "")
         where, got, expected = self._words(difference)
         raise Wrong(case, got, expected, where, fitting, self.advice.format(where=where))
+
+    def _explains(self, found: dict[Path, Any], right: dict[Path, Any], answer: Any) -> bool:
+        made = _made(answer)
+        return self._fits(found, made, 4.0, self.slack) and not self._fits(right, made, 1.0, 0.0)
 
     def same(self, found: Any, right: Any) -> bool:
         """Whether two trees have the same leaves, up to the bound."""

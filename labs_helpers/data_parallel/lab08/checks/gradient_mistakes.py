@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import torch
 from torch import Tensor
@@ -12,6 +12,7 @@ from labs_helpers.data_parallel.lab08.checks.replicas import Gradients, Part
 Everyone = Sequence[Gradients]  # [rank][name]
 Groups = Sequence[Sequence[int]]
 Tree = Mapping[int, Gradients]  # [rank][name]
+Candidate = tuple[str, Tree | Callable[[], Tree]]  # a sentence, and what its mistake leaves
 
 # Of these an exercise may know more.
 TWICE = "the mean is taken twice: the sum is divided by the number of ranks two times"
@@ -37,20 +38,20 @@ def means(own: Everyone, groups: Groups, parts: Sequence[Part]) -> dict[int, dic
 
 def mistakes(
     own: Everyone, groups: Groups, parts: Sequence[Part], before: Everyone | None = None
-) -> Iterator[tuple[str, Tree]]:
+) -> Iterator[Candidate]:
     """Yield a sentence and the gradients that its mistake leaves on each rank. before: `own` of the step before."""
     full, right = with_zeros(own, parts), means(own, groups, parts)
     ranks, names = len(own), list(full[0])
 
     def each(function):
-        """function(rank, its group, name) for every gradient."""
-        return {r: {n: function(r, group, n) for n in names} for group in groups for r in group}
+        """function(rank, its group, name) for every gradient, worked out when it is needed."""
+        return lambda: {r: {n: function(r, group, n) for n in names} for group in groups for r in group}
 
     def over(function):
         """A function of the group's gradients, (its ranks, *shape)."""
         return each(lambda r, group, n: function(torch.stack([full[other][n] for other in group])))
 
-    total = over(lambda g: g.sum(0))
+    total = over(lambda g: g.sum(0))()
 
     def by(divisor):
         """The sum, divided by a function of the rank's place in its group and of the group's size."""
@@ -77,7 +78,7 @@ def mistakes(
     yield elements, over(lambda g: torch.full_like(g[0], g.sum(0).mean()))
     yield elements, over(lambda g: torch.full_like(g[0], g.mean()))
     yield "divided by the number of parameters, not of ranks", by(lambda r, p: len(names))
-    used = each(lambda r, group, n: max(1, sum(own[other][n] is not None for other in group)))
+    used = each(lambda r, group, n: max(1, sum(own[other][n] is not None for other in group)))()
     said = "divided by the number of ranks that have used it; a rank that has not counts as 0"
     yield said, each(lambda r, group, n: total[r][n] / used[r][n])
     yield "multiplied by the number of ranks, not divided", by(lambda r, p: 1 / p)
@@ -95,10 +96,10 @@ def mistakes(
         yield f"a division by {other}, whatever the size of the group is", by(lambda r, p, other=other: other)
     if len(groups) > 1:
         yield "divided by the number of all ranks, dist.get_world_size() without group", by(lambda r, p: ranks)
-        whole = each(lambda r, group, n: sum(one[n] for one in full))
+        whole = {n: sum(one[n] for one in full) for n in names}
         for divisor in (len, lambda group: ranks, lambda group: 1):
             said = "added up over all ranks: without group= a collective is for all"
-            yield said, each(lambda r, group, n, divisor=divisor: whole[r][n] / divisor(group))
+            yield said, each(lambda r, group, n, divisor=divisor: whole[n] / divisor(group))
     if before:
         earlier, old = with_zeros(before, parts), means(before, groups, parts)
         yield STALE, old

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+from functools import partial
 
 import torch
 
 from labs_helpers.course.verdict.trees import Comparison, Difference, fewer_bits, rounded, scaled
-from labs_helpers.data_parallel.lab08.checks.gradient_mistakes import Everyone, Groups, Tree, means, mistakes
+from labs_helpers.data_parallel.lab08.checks.gradient_mistakes import Candidate, Everyone, Groups, Tree, means, mistakes
 from labs_helpers.data_parallel.lab08.checks.replicas import Part
 
 UNREAD = "not a number: it was read before the all-reduce was done; wait() on its handle first"
@@ -74,10 +76,10 @@ def of_wrong(
     comparison: Comparison,
     found: Tree,
     right: Tree,
-    candidates: Iterable[tuple[str, Tree]],
+    candidates: Iterable[Candidate],
     scopes: Scopes,
     special: Special | None = None,
-) -> Iterator[tuple[str, Tree]]:
+) -> Iterator[Candidate]:
     """Yield the candidates as mistakes of those tensors alone that are wrong on some rank, all others right.
 
     The sentence says which, where `scopes` has a name for them or they are two at most.
@@ -88,12 +90,18 @@ def of_wrong(
 
     every = {n for n, x in next(iter(right.values())).items() if x is not None}
     wrong = {n for n in every if not comparison.same(of_all(found, n), of_all(right, n))}
-    partial, changed = wrong if wrong != every else set(), wrong or every
-    named = next((said for said, names in scopes.items() if partial and partial == names & every), "")
-    scope = named or ", ".join(sorted(partial)) * (len(partial) <= 2)
+    some, changed = wrong if wrong != every else set(), wrong or every
+    named = next((said for said, names in scopes.items() if some and some == names & every), "")
+    scope = named or ", ".join(sorted(some)) * (len(some) <= 2)
     for said, tree in candidates:
         text = (special or {}).get((scope, said)) or (f"of {scope} alone: {said}" if scope else said)
-        yield text, {r: {n: tree[r][n] if n in changed else x for n, x in one.items()} for r, one in right.items()}
+        yield text, partial(_within, changed, tree, right)
+
+
+def _within(names: set[str], tree: Tree | Callable[[], Tree], right: Tree) -> Tree:
+    """`right` with the tensors of these names from `tree`."""
+    made = tree() if callable(tree) else tree
+    return {r: {n: made[r][n] if n in names else x for n, x in one.items()} for r, one in right.items()}
 
 
 def scopes_of(parts: Sequence[Part]) -> dict[str, set[str]]:
