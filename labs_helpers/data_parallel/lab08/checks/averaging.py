@@ -10,26 +10,11 @@ import torch
 
 from labs_helpers.course.verdict import Wrong
 from labs_helpers.course.verdict.trees import Comparison
+from labs_helpers.data_parallel.lab08.checks import replicas
 from labs_helpers.data_parallel.lab08.checks.gradient_mistakes import NONE, means, with_zeros
-from labs_helpers.data_parallel.lab08.checks.gradients import KINDS, ON_ONE, UNREAD, expect_means
+from labs_helpers.data_parallel.lab08.checks.gradients import KINDS, expect_means, unread_in
 from labs_helpers.data_parallel.lab08.checks.on_ranks import on_ranks
-from labs_helpers.data_parallel.lab08.checks.replicas import (
-    FROZEN,
-    IDLE,
-    MIXED,
-    PLAIN,
-    TIED,
-    TRANSPOSED,
-    UNUSED,
-    Part,
-    copies,
-    draw,
-    expect_kept,
-    fill,
-    places,
-    replica,
-    taken,
-)
+from labs_helpers.data_parallel.lab08.checks.replicas import FROZEN, IDLE, MIXED, PLAIN, TIED, TRANSPOSED, UNUSED, Part
 from labs_helpers.practice.process_groups import ProcessRun
 
 
@@ -79,7 +64,7 @@ def on_replicas(comparison: Comparison, case: Case, student: Callable) -> Proces
 
     Raises Wrong unless all gradients are the means, or where more is sent than each of them once.
     """
-    own = [draw(case.parts, rank) for rank in range(case.size)]
+    own = [replicas.draw(case.parts, rank) for rank in range(case.size)]
     if case.infinite:
         own[-1][case.parts[0].name].view(-1)[0] = torch.inf
     given = [(rank, case.parts, one, case.stale) for rank, one in enumerate(own)]
@@ -94,7 +79,7 @@ def on_replicas(comparison: Comparison, case: Case, student: Callable) -> Proces
         case.parts,
         special=SPECIAL,
         more=_cut_elsewhere(own, groups, case.parts),
-        unread=ON_ONE if any(call.name == "reduce" for call in run.calls) else UNREAD,
+        unread=unread_in(run),
     )
     for rank in range(case.size):
         _expect_no_more(case, run.of(rank), rank)
@@ -102,18 +87,18 @@ def on_replicas(comparison: Comparison, case: Case, student: Callable) -> Proces
 
 
 def _call(student, group, rank, parts, own, stale):
-    model = replica(parts)
-    fill(model, own)
+    model = replicas.replica(parts)
+    replicas.fill(model, own)
     frozen = [p for p in model.parameters() if not p.requires_grad]
     for p in frozen if stale else ():
         p.grad = torch.full_like(p, 6.0 * (rank + 1))
-    before = copies(model)
+    before = replicas.copies(model)
     student(model, group)
     for p in frozen:
         if p.grad is not None and torch.equal(p.grad, torch.full_like(p, 6.0 * (rank + 1))):
             p.grad = None  # as it was
-    expect_kept(model, before)
-    return taken(model), places(model)
+    replicas.expect_kept(model, before)
+    return replicas.taken(model), replicas.places(model)
 
 
 def _cut_elsewhere(own, groups, parts):
@@ -134,7 +119,7 @@ def _cut_elsewhere(own, groups, parts):
     yield order, {r: cut(one, used_first[r]) for r, one in both.items()}
     yield f"{order}, and that of the parts", {r: cut(one, names) for r, one in both.items()}
     parameters = "the parameters themselves are averaged, and not their gradients"
-    yield parameters, dict.fromkeys(right, copies(replica(parts)))
+    yield parameters, dict.fromkeys(right, replicas.copies(replicas.replica(parts)))
     begin = "every part is the beginning of the flat tensor"
     yield begin, {r: {n: flat(one)[: x.numel()].view(x.shape) for n, x in one.items()} for r, one in right.items()}
     turned = "the gradients stand in another order in the flat tensor than among the parts"

@@ -7,25 +7,17 @@ from labs_helpers.course.verdict import Wrong
 from labs_helpers.course.verdict.messages.distributed import NOT_A_TENSOR, TOUCHED
 from labs_helpers.data_parallel.lab08 import exercises
 from labs_helpers.data_parallel.lab08.checks import gradient_mistakes
-from labs_helpers.data_parallel.lab08.checks.averaging import TWICE, nbytes_of
-from labs_helpers.data_parallel.lab08.checks.gradients import ON_ONE, UNREAD, expect_means, gradients
-from labs_helpers.data_parallel.lab08.checks.hooked import (
-    IN_FINISH,
-    Pass,
-    Step,
-    arrivals,
-    expect_all_reduces,
-    expect_asynchronous,
-    train,
-)
+from labs_helpers.data_parallel.lab08.checks.averaging import TWICE
+from labs_helpers.data_parallel.lab08.checks.gradients import UNREAD, gradients
+from labs_helpers.data_parallel.lab08.checks.hooked import Pass, Step, Training, expect_steps, train
 from labs_helpers.data_parallel.lab08.checks.on_ranks import NONE
 from labs_helpers.data_parallel.lab08.checks.replicas import FROZEN, PLAIN, TIED, TRANSPOSED, draw
+from labs_helpers.data_parallel.lab08.checks.sent_times import IN_FINISH, expect_asynchronous, expect_in_order
 
-TIED_CASE = "a weight that two layers share"
 CASES = (  # name, ranks, groups, parameters
     ("3 ranks, three steps", 3, None, PLAIN),
     ("a frozen parameter", 2, None, FROZEN),
-    (TIED_CASE, 3, None, TIED),
+    ("a weight that two layers share", 3, None, TIED),
     ("4 ranks, a parameter that lies transposed", 4, None, TRANSPOSED),
     ("two groups, ranks 4, 0, 2 and ranks 3, 1", 5, [(4, 0, 2), (3, 1)], PLAIN),
 )
@@ -57,65 +49,25 @@ ERRORS = (
 
 @exercise("08/4", "overlapped: hooks", points=15, minutes=20, reference=exercises.overlapped)
 def overlapped(student):
+    def wrap(model, group):
+        finish = student(model, group)
+        if not callable(finish):
+            cause = "finish, without brackets, is the function" * (finish is None)
+            raise Wrong("", f"returned {finish!r:.60}; finish itself is asked for", cause=cause)
+        return finish, None
+
     comparison = gradients()
     for case, size, groups, parts in CASES:
         own = [[draw(parts, rank, step) for rank in range(size)] for step in range(3)]
         steps = [Step([Pass(one)], set_to_none=number != 1) for number, one in enumerate(own)]
-
-        def wrap(model, group):
-            finish = student(model, group)
-            if not callable(finish):
-                cause = "finish, without brackets, is the function" * (finish is None)
-                raise Wrong("", f"returned {finish!r:.60}; finish itself is asked for", cause=cause)
-            return finish, None
-
-        run = train(
-            case,
-            student,
-            wrap,
-            parts,
-            steps,
-            groups=groups,
-            stuck="what is sent depends on the rank",
-            errors=[(TOUCHED, TWICE), *ERRORS] if case == TIED_CASE else ERRORS,
-            later={1: (LEFT,), 2: (LEFT,)},
-            again=AGAIN,
-        )
+        buckets = [[part.name] for part in reversed(parts) if part.kind != "frozen"]
+        training = Training(case, size, parts, steps, buckets, groups, later={1: (LEFT,), 2: (LEFT,)})
+        known = [(TOUCHED, TWICE), *ERRORS] if parts is TIED else ERRORS
+        run = train(training, student, wrap, known, AGAIN)
         unread = TOO_EARLY if run.calls and all(call.waited for call in run.calls) else UNREAD
-        for number in range(3):
-            expect_means(
-                comparison,
-                f"{case}, step {number + 1}",
-                [left[number][0] for left in run.results],
-                own[number],
-                groups or [range(size)],
-                parts,
-                before=own[number - 1] if number else None,
-                special=STALE if number else None,
-                unread=ON_ONE if any(call.name == "reduce" for call in run.calls) else unread,
-            )
+        expect_steps(comparison, training, run, lambda number: STALE if number else {}, unread=unread)
         expect_asynchronous(case, run)
-        wanted = [part for part in parts if part.kind != "frozen"]
+        twice = (TWICE, TWICE) if parts is TIED else ("", AGAIN)
         for rank in range(size):
-            _expect_in_time(case, rank, arrivals(run, rank), wanted)
-        yield f"{case}: {len(wanted)} all-reduces per step, each begun when its gradient was there"
-
-
-def _expect_in_time(case, rank, steps, wanted):
-    for number, step in enumerate(steps):
-        sent = [call for arrival in step for call in arrival.sent]
-        where, right = f"{case}, step {number + 1}", f"the values are right, but rank {rank}"
-        expect_all_reduces(where, right, sent, "gradient")
-        if late := step[-1].sent:
-            found = f"{right} starts {len(late)} of {len(sent)} all-reduces after backward: nothing hides them"
-            raise Wrong(where, found, cause=IN_FINISH * (len(late) == len(sent)))
-        if len(sent) != len(wanted):
-            cause = TWICE if case == TIED_CASE else AGAIN * (number > 0)
-            raise Wrong(where, f"{right} makes {len(sent)} all-reduces for {len(wanted)} gradients", cause=cause)
-        nbytes, total = nbytes_of(wanted), sum(call.nbytes for call in sent)
-        if total != nbytes:
-            cause = "gradients travel in float64" * (total == 2 * nbytes)
-            raise Wrong(where, f"{right} sends {total} bytes; its gradients have {nbytes}", cause=cause)
-        if late := [arrival for arrival in step[:-1] if len(arrival.sent) != 1]:
-            found = f"{right} sends {len(late[0].sent)} gradients when that of {late[0].name} arrives"
-            raise Wrong(where, f"{found}; each goes when it arrives itself")
+            expect_in_order(training, run, rank, "gradient", twice, ("", ""), IN_FINISH)
+        yield f"{case}: {len(buckets)} all-reduces per step, each begun when its gradient was there"

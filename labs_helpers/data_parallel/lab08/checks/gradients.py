@@ -10,6 +10,7 @@ import torch
 from labs_helpers.course.verdict.trees import Comparison, Difference, fewer_bits, rounded, scaled
 from labs_helpers.data_parallel.lab08.checks.gradient_mistakes import Candidate, Everyone, Groups, Tree, means, mistakes
 from labs_helpers.data_parallel.lab08.checks.replicas import Part
+from labs_helpers.practice.process_groups import ProcessRun
 
 UNREAD = "not a number: it was read before the all-reduce was done; wait() on its handle first"
 ON_ONE = "reduce leaves the sum on one rank alone; all_reduce brings it to all"
@@ -37,7 +38,7 @@ def expect_means(
     case: str,
     found: Everyone,
     own: Everyone,
-    groups: Groups,
+    groups: Groups | None,
     parts: Sequence[Part],
     *,
     before: Everyone | None = None,
@@ -50,6 +51,7 @@ def expect_means(
 
     before: `own` of the step before. more: causes of this exercise, whatever is wrong. unread: the cause of a NaN.
     """
+    groups = groups or [range(len(own))]
     frozen = {part.name: None for part in parts if part.kind == "frozen"}
     right = {r: {**mean, **frozen} for r, mean in means(own, groups, parts).items()}
     mine = {r: {n: found[r][n] for n in one} for r, one in right.items()}
@@ -60,6 +62,11 @@ def expect_means(
         yield from ((said, {r: {**tree[r], **frozen} for r in right}) for said, tree in more)
 
     comparison.expect(case, mine, right, causes)
+
+
+def unread_in(run: ProcessRun, otherwise: str = UNREAD) -> str:
+    """The cause where a .grad is not a number."""
+    return ON_ONE if any(call.name == "reduce" for call in run.calls) else otherwise
 
 
 def not_a_number(sentence: str, found: Tree, right: Tree) -> tuple[str, Tree]:
