@@ -122,7 +122,7 @@ def _expect_sent(case, rank, calls, n, k, p):
     for mine in (calls[i * per_step : (i + 1) * per_step] for i in range(STEPS if p > 1 else 0)):
         # Of a gather into one tensor and of one into a list all p tensors are counted; of p broadcasts one is its own.
         shared = ("all_gather", "broadcast")
-        sent = sum(call.nbytes / (p if call.name.startswith(shared) else 1) for call in mine)
+        sent = sum(call.nbytes * (1 if call.name.startswith(shared) else p) for call in mine) / p
         dtypes = {call.dtype for call in mine}
         if len(mine) > 1 and dtypes == {"float32"}:
             found = f"the values are right, but rank {rank} sends positions in float32"
