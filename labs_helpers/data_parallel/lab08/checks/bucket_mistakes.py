@@ -18,7 +18,7 @@ def fill(
     size=lambda p: p.nbytes,
     kind=lambda p: p.dtype,
     fits=operator.le,
-    first="begun",
+    first=lambda begun, mine: not begun,
     on_change=False,
     order="complete",
     large="alone",
@@ -32,7 +32,7 @@ def fill(
 ):
     """The right answer, and with other settings a wrong one: buckets of the parameters' numbers.
 
-    first: which buckets have first_bytes: the one 'begun' first, 'each dtype', 'none', 'all' or all 'later' ones.
+    first: whether a bucket has first_bytes, by the list of those before it and of those of its dtype.
     on_change: a bucket ends where the dtype changes. order: 'complete', 'begun', 'closed' or 'dtype'. large: a
     parameter that does not fit is 'alone' in a new bucket, or 'fills' the old one beyond its end; 'joins': only one
     larger than any bucket does. reopened: an earlier bucket that still has room is taken. reset: a new bucket has all
@@ -56,13 +56,7 @@ def fill(
             if (large == "fills" and rooms[full] > 0) or (large == "joins" and size(p) > bucket_bytes):
                 taken = full
         if taken is None:
-            small = {
-                "begun": not closed if order == "closed" else not buckets,
-                "each dtype": not mine,
-                "none": False,
-                "all": True,
-                "later": bool(buckets),
-            }[first]
+            small = first(closed if order == "closed" else buckets, mine)
             if eager and not buckets and not fits(size(p), first_bytes):
                 buckets, rooms, kinds, small = [[]], [0], [kind(p)], False
             closed += mine[-1:]
@@ -105,10 +99,7 @@ def _closed(parameters, bucket_bytes, first_bytes, rest=True):
     return [*done, *filling.values()] if rest else done
 
 
-def _reversed(buckets):
-    return buckets[::-1]
-
-
+TURNED = operator.itemgetter(slice(None, None, -1))
 ORDER = "buckets stand in the order in which they were begun; with several dtypes another may be complete before"
 CLOSED = "buckets stand in the order in which they were closed; one that is still open may be complete before"
 CHANGE = (
@@ -131,9 +122,9 @@ WAYS = (
 )
 SETTINGS = (
     (BACKWARD, {"reverse": False}),
-    ("first_bytes is not used", {"first": "none"}),
-    ("all buckets have first_bytes", {"first": "all"}),
-    (EACH_DTYPE, {"first": "each dtype"}),
+    ("first_bytes is not used", {"first": lambda begun, mine: False}),
+    ("all buckets have first_bytes", {"first": lambda begun, mine: True}),
+    (EACH_DTYPE, {"first": lambda begun, mine: not mine}),
     (FULL, {"fits": operator.lt}),
     ("elements are counted, not bytes: nbytes, not numel()", {"size": lambda p: p.numel()}),
     ("every element counts 4 bytes; there are other dtypes: nbytes", {"size": lambda p: 4 * p.numel()}),
@@ -144,17 +135,17 @@ SETTINGS = (
     (REOPENED, {"reopened": True}),
     ("the bytes are not counted anew for a new bucket", {"reset": False}),
     ("there is an empty bucket, where the first parameter is larger than first_bytes", {"eager": True}),
-    (
-        "the list of buckets is reversed, but each was filled in the model's order",
-        {"reverse": False, "then": _reversed},
-    ),
+    ("the list of buckets is reversed, but each was filled in the model's order", {"reverse": False, "then": TURNED}),
     ("within a bucket the parameters stand in the model's order", {"then": lambda b: [sorted(one) for one in b]}),
-    ("the buckets are in reverse: the first to be complete comes first", {"then": _reversed}),
+    ("the buckets are in reverse: the first to be complete comes first", {"then": TURNED}),
     ("the last bucket is forgotten: what is being filled at the end is a bucket too", {"then": lambda b: b[:-1]}),
     ("the buckets are sorted by their sizes; they stand as they are complete", {"then": lambda b: sorted(b, key=len)}),
 )
 ALONE = (
-    ("first_bytes is for the bucket that is begun first, bucket_bytes for the others", {"first": "later"}),
+    (
+        "first_bytes is for the bucket that is begun first, bucket_bytes for the others",
+        {"first": lambda begun, mine: begun},
+    ),
     ("one count of bytes for all dtypes: each dtype's bucket has its own room", {"shared": True}),
     ("what is in a bucket already is not counted", {"counted": False}),
     ("a bucket goes on being filled behind a parameter that had to have one alone", {"set_apart": True}),

@@ -1,7 +1,5 @@
 """Exercise 1 of lab 08: all that a replica computes with is rank 0's, in the memory where it was."""
 
-from __future__ import annotations
-
 import itertools
 from functools import partial
 
@@ -82,15 +80,14 @@ def _call(student, group, rank, parts, extra):
     if extra == "gaps":
         model.gaps = torch.nn.Parameter(torch.randn(3, 8, generator=generator)[:, 2:7])
     tensors = dict([*model.named_parameters(), *model.named_buffers()])
-    kept = {name: (id(x), x.data_ptr(), x.stride()) for name, x in tensors.items()}
-    trained = {name: x.requires_grad for name, x in tensors.items()}
+    kept = {name: (x.requires_grad, id(x), x.data_ptr(), x.stride()) for name, x in tensors.items()}
     before = {name: x.detach().clone() for name, x in tensors.items()}
     student(model, group)
     now = dict([*model.named_parameters(), *model.named_buffers()])
     for name, x in now.items():
-        if x.requires_grad != trained[name]:
+        if x.requires_grad != kept[name][0]:
             raise Wrong("", f"has not left {name} as it was: its requires_grad has changed")
-        if (id(x), x.data_ptr(), x.stride()) != kept[name]:
+        if (id(x), x.data_ptr(), x.stride()) != kept[name][1:]:
             cause = "a new tensor was put in its place, which an optimizer does not know: copy_ writes into the old one"
             raise Wrong(
                 "", f"has not left {name} where it was: the tensor itself or its memory has changed", cause=cause

@@ -1,7 +1,5 @@
 """Exercise 2 of lab 08: the mean of every gradient, by an all-reduce for each."""
 
-from __future__ import annotations
-
 from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import Wrong
 from labs_helpers.data_parallel.lab08 import exercises

@@ -1,7 +1,5 @@
 """Exercise 3 of lab 08: the mean of all gradients by one all-reduce per dtype, and gradients that are views of it."""
 
-from __future__ import annotations
-
 from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import Wrong
 from labs_helpers.data_parallel.lab08 import exercises

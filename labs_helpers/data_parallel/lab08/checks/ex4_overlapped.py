@@ -1,7 +1,5 @@
 """Exercise 4 of lab 08: each gradient's all-reduce starts when it arrives, and finish() waits for all."""
 
-from __future__ import annotations
-
 from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import Wrong
 from labs_helpers.course.verdict.messages.distributed import NOT_A_TENSOR, TOUCHED

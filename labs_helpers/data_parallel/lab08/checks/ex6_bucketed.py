@@ -1,7 +1,5 @@
 """Exercise 6 of lab 08: a bucket is sent when it and those before it are full, and the rest in finish()."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from functools import partial
 

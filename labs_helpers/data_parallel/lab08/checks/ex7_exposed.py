@@ -1,7 +1,5 @@
 """Exercise 7 of lab 08: how long something communicates, and how long nothing computes meanwhile."""
 
-from __future__ import annotations
-
 import random
 from numbers import Real
 

@@ -1,7 +1,5 @@
 """Exercise 8 of lab 08: micro-batches weighted by their samples, sent once, clipped as a whole."""
 
-from __future__ import annotations
-
 from collections import deque
 from contextlib import contextmanager
 from functools import partial
@@ -19,14 +17,7 @@ from labs_helpers.data_parallel.ddp.base import communication
 from labs_helpers.data_parallel.ddp.hook import average, send
 from labs_helpers.data_parallel.lab08 import exercises
 from labs_helpers.data_parallel.lab08.checks.on_ranks import on_ranks
-from labs_helpers.data_parallel.lab08.checks.step_mistakes import (
-    clipped,
-    gradients_of,
-    mean,
-    mistakes,
-    norms,
-    over_samples,
-)
+from labs_helpers.data_parallel.lab08.checks.step_mistakes import gradients_of, mistakes, norms, right_step
 
 CASES = (  # name, for each rank its micro-batches' samples, the largest norm
     ("2 ranks, 3 equal micro-batches, nothing to clip", [[4, 4, 4], [4, 4, 4]], 1e6),
@@ -69,16 +60,14 @@ def accumulated(student):
                 raise Wrong(case, wrong.found, cause=CHANGED) from None
             raise
         for rank, seen in enumerate(watched):
-            _expect_calls(case, rank, seen, len(samples[rank]))
+            _expect_calls(case, rank, seen, _wanted(samples[rank]))
         of_batches = [gradients_of(one) for one in batches]
-        whole = mean(over_samples(of_batches, samples))
         found, returned = zip(*run.results, strict=True)
-        right, norm = [clipped(whole, max_norm)] * len(samples), float(whole.norm())
+        right, norm = right_step(of_batches, samples, max_norm)
         of_grads.expect(case, list(found), right, partial(mistakes, of_batches, samples, max_norm))
         returned = [_number(case, rank, one) for rank, one in enumerate(returned)]
         of_norm.expect(case, returned, [norm] * len(samples), partial(norms, of_batches, samples, max_norm))
-        count = len(samples[0])
-        many = f"{count} micro-batch{'es' * (count > 1)}"
+        many = f"{len(samples[0])} micro-batch{'es' * (len(samples[0]) > 1)}"
         yield f"{case}: {many}, {len(run.of(0))} messages, norm {norm:.3g}"
 
 
@@ -122,23 +111,23 @@ def _averaging(parameters, group):
     return lambda: deque(arrivals.finish(), maxlen=0), arrivals.paused
 
 
-def _expect_calls(case, rank, seen, batches):
+def _expect_calls(case, rank, seen, wanted):
     passes, silent = seen["passes"], _silent(seen)
     if seen["finish"] != 1:
         cause = "finish() belongs after the loop: once per step"
         if not seen["finish"]:
             cause = "finish() is missing after the last backward pass: nothing is averaged"
         raise Wrong(case, f"rank {rank}: finish() is called {seen['finish']} times", cause=cause)
-    if len(passes) != batches:
+    if len(passes) != len(wanted):
         cause = "a micro-batch is in the loop, and after it once more"
-        if len(passes) < batches:
+        if len(passes) < len(wanted):
             cause = TOGETHER if len(passes) == 1 else "a micro-batch is left out, or its loss has no graph any more"
-        found = f"rank {rank} makes {len(passes)} backward passes for {batches} micro-batches"
+        found = f"rank {rank} makes {len(passes)} backward passes for {len(wanted)} micro-batches"
         raise Wrong(case, found, cause=cause)
     if any(done for _, done in passes):
         cause = "finish() belongs after the last one"
         raise Wrong(case, f"rank {rank}: a backward pass comes after finish()", cause=cause)
-    if silent != _wanted(range(batches)):
+    if silent != wanted:
         cause = ALL_SILENT if all(silent) else EARLY if any(silent) else "without no_sync() every backward pass sends"
         told = ["in no_sync()" if one else "sending" for one in silent]
         raise Wrong(case, f"rank {rank}'s backward passes: {', '.join(told)}", cause=cause)
@@ -150,6 +139,7 @@ def _silent(seen) -> list[bool]:
 
 
 def _wanted(batches) -> list[bool]:
+    """All but the last within it."""
     return [True] * (len(batches) - 1) + [False]
 
 

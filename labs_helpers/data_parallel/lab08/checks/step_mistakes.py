@@ -32,6 +32,12 @@ def over_samples(of_ranks, samples) -> list[Tensor]:
     return [sum(g * n for g, n in zip(some, sizes, strict=True)) / sum(sizes) for some, sizes in pairs]
 
 
+def right_step(of_ranks, samples, max_norm: float) -> tuple[list[Tensor], float]:
+    """Return each rank's gradients after the step, and their norm before they are clipped."""
+    whole = mean(over_samples(of_ranks, samples))
+    return [clipped(whole, max_norm)] * len(of_ranks), float(whole.norm())
+
+
 def mistakes(of_ranks, samples, max_norm: float) -> Iterator[tuple[str, list[Tensor]]]:
     """Yield a sentence and each rank's gradients after the step."""
     each, p = over_samples(of_ranks, samples), len(of_ranks)
