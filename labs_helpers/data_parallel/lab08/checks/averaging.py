@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from math import prod
 from typing import NamedTuple
 
@@ -29,8 +29,8 @@ class Case(NamedTuple):
 
 
 ABSENT = (
-    "a rank that has not used a parameter skips it or comes to it in another place, and the others wait for it or "
-    "add something else to it: it sends zeros, in the same order"
+    "a rank that has not used a parameter skips it or comes to it in another place, and the others wait, or add "
+    "something else to it: it sends zeros, in the same order"
 )
 FROZEN_STUCK = "a frozen parameter is not sent: requires_grad tells"
 ZEROS = "zeros in place of a .grad that is None have its parameter's dtype: torch.zeros_like(parameter)"
@@ -49,10 +49,7 @@ CASES = (
     Case("dtypes, of which rank 1 has not used two", 3, HALF_USED, ZEROS),
     Case("1 rank", 1, (*TIED, TRANSPOSED[2])),
 )
-TWICE = (
-    "the weight that two layers share is sent twice: model.parameters() has it once, modules "
-    "and state_dict() have it twice"
-)
+TWICE = "the weight that two layers share is sent twice: model.parameters() has it once, modules and state_dict() twice"
 SPECIAL = {
     (KINDS["unused"], NONE): "a .grad that is None is skipped; it counts as 0, and gets the mean",
     (KINDS["idle"], NONE): "no rank has used it: the mean of nothing but zeros is 0, and .grad is set to it",
@@ -145,20 +142,26 @@ def _expect_no_more(case: Case, calls, rank: int) -> None:
     if sent == nbytes and len(calls) <= len(parts):
         return
     dtypes = {call.dtype for call in calls}
-    if sent - nbytes == nbytes_of(part for part in parts if part.kind == "tied") > 0:
-        cause = TWICE
-    elif sent - nbytes == nbytes_of(part for part in case.parts if part.kind == "frozen") > 0:
-        cause = "the frozen parameter is sent too"
-    elif len({part.dtype for part in parts}) > len(dtypes):
-        cause = "gradients are cast to one dtype for the way: some are rounded, or have more bytes than they need"
-    elif sent == 2 * nbytes:
-        cause = "gradients travel in float64, twice the bytes" if "float64" in dtypes else "everything is sent twice"
-    elif 2 * sent == nbytes:
-        cause = "gradients travel in fewer bits than they have: the sum is rounded"
-    elif len(calls) == 2 * len(parts):
-        cause = "who has not used a parameter counts as 0, so that nobody has to be counted: one all-reduce each"
+    tied = nbytes_of(part for part in parts if part.kind == "tied")
+    frozen = nbytes_of(part for part in case.parts if part.kind == "frozen")
+    wide = "gradients travel in float64, twice the bytes" if "float64" in dtypes else "everything is sent twice"
+    one_dtype = "gradients are cast to one dtype for the way: some are rounded, or have more bytes than they need"
+    counted = "who has not used a parameter counts as 0, so that nobody has to be counted: one all-reduce each"
+    causes = (
+        (sent - nbytes == tied > 0, TWICE),
+        (sent - nbytes == frozen > 0, "the frozen parameter is sent too"),
+        (len({part.dtype for part in parts}) > len(dtypes), one_dtype),
+        (sent == 2 * nbytes, wide),
+        (2 * sent == nbytes, "gradients travel in fewer bits than they have: the sum is rounded"),
+        (len(calls) == 2 * len(parts), counted),
+    )
     many = f"sends {sent} bytes in {len(calls)} calls; its {len(parts)} gradients have {nbytes}"
-    raise Wrong(case.name, f"{right} {many}", cause=cause)
+    raise Wrong(case.name, f"{right} {many}", cause=first_of(causes))
+
+
+def first_of(causes: Iterable[tuple[bool, str]]) -> str:
+    """The sentence of the first condition that is true."""
+    return next((said for fits, said in causes if fits), "")
 
 
 def nbytes_of(parts) -> int:

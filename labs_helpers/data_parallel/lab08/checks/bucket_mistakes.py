@@ -18,7 +18,7 @@ def fill(
     size=lambda p: p.nbytes,
     kind=lambda p: p.dtype,
     fits=operator.le,
-    first=lambda begun, mine: not begun,
+    first=lambda begun, mine, closed: not begun,
     on_change=False,
     order="complete",
     large="alone",
@@ -32,8 +32,8 @@ def fill(
 ):
     """The right answer, and with other settings a wrong one: buckets of the parameters' numbers.
 
-    first: whether a bucket has first_bytes, by the list of those before it and of those of its dtype.
-    on_change: a bucket ends where the dtype changes. order: 'complete', 'begun', 'closed' or 'dtype'. large: a
+    first: whether a bucket has first_bytes, by the lists of those before it, of its dtype's and of the closed ones.
+    on_change: a bucket ends where the dtype changes. order: a key of `orders`. large: a
     parameter that does not fit is 'alone' in a new bucket, or 'fills' the old one beyond its end; 'joins': only one
     larger than any bucket does. reopened: an earlier bucket that still has room is taken. reset: a new bucket has all
     its room. eager: a first bucket that is too small is left empty.
@@ -56,7 +56,7 @@ def fill(
             if (large == "fills" and rooms[full] > 0) or (large == "joins" and size(p) > bucket_bytes):
                 taken = full
         if taken is None:
-            small = first(closed if order == "closed" else buckets, mine)
+            small = first(buckets, mine, closed)
             if eager and not buckets and not fits(size(p), first_bytes):
                 buckets, rooms, kinds, small = [[]], [0], [kind(p)], False
             closed += mine[-1:]
@@ -70,13 +70,17 @@ def fill(
         if shared and len(buckets) > begun:
             rooms = [rooms[taken]] * len(rooms)
         rooms = [room - size(p) * counted if shared or n == taken else room for n, room in enumerate(rooms)]
+    begun = list(range(len(buckets)))
     orders = {
-        "begun": lambda: buckets,
-        "closed": lambda: [buckets[n] for n in closed + [n for n in range(len(buckets)) if n not in closed]],
-        "complete": lambda: sorted(buckets, key=lambda one: (-one[-1] if reverse else one[-1]) if one else -inf),
-        "dtype": lambda: [buckets[n] for n in sorted(range(len(buckets)), key=lambda n: kinds.index(kinds[n]))],
+        "begun": begun,
+        "closed": closed + [n for n in begun if n not in closed],
+        "closed alone": closed,
+        "complete": sorted(
+            begun, key=lambda n: (-buckets[n][-1] if reverse else buckets[n][-1]) if buckets[n] else -inf
+        ),
+        "dtype": sorted(begun, key=lambda n: kinds.index(kinds[n])),
     }
-    return then(orders[order]())
+    return then([buckets[n] for n in orders[order]])
 
 
 def _without_large(parameters, bucket_bytes, first_bytes):
@@ -85,54 +89,37 @@ def _without_large(parameters, bucket_bytes, first_bytes):
     return [[number[id(small[i])] for i in bucket] for bucket in fill(small, bucket_bytes, first_bytes)]
 
 
-def _closed(parameters, bucket_bytes, first_bytes, rest=True):
-    """A bucket is handed on when it is closed, those that are open at the end, if at all, by dtype."""
-    done, filling, room = [], {}, {}
-    for i in reversed(range(len(parameters))):
-        p = parameters[i]
-        room.setdefault(p.dtype, bucket_bytes if room else first_bytes)
-        if filling.get(p.dtype) and p.nbytes > room[p.dtype]:
-            done.append(filling.pop(p.dtype))
-            room[p.dtype] = bucket_bytes
-        filling.setdefault(p.dtype, []).append(i)
-        room[p.dtype] -= p.nbytes
-    return [*done, *filling.values()] if rest else done
-
-
 TURNED = operator.itemgetter(slice(None, None, -1))
 ORDER = "buckets stand in the order in which they were begun; with several dtypes another may be complete before"
 CLOSED = "buckets stand in the order in which they were closed; one that is still open may be complete before"
-CHANGE = (
-    "a bucket ends where the dtype changes; the bucket of each dtype stays open, so that two dtypes in turns fill two"
-)
-BACKWARD = "the buckets are filled in the model's order; gradients arrive from the last parameter to the first"
+CHANGE = "a bucket ends where the dtype changes; that of each dtype stays open, so that two dtypes in turns fill two"
 EACH_DTYPE = "each dtype's first bucket has first_bytes; only the one that is begun first has"
-FULL = "a parameter that fills its bucket to the last byte still fits: compare with <=, not <"
 EXCEED = "a bucket is closed after it has become too large, not before"
-JOINS = "a parameter larger than any bucket joins the one that is being filled; it has one alone"
-REOPENED = "a bucket that was left because something did not fit is filled later; gradients arrive in one order"
 # How an answer may go about it otherwise. Each alone, and with each of the mistakes below:
 WAYS = (
     ("", {}),
     (ORDER, {"order": "begun"}),
-    (CLOSED, {"order": "closed"}),
+    (CLOSED, {"order": "closed", "first": lambda begun, mine, closed: not closed}),
     ("the buckets of one dtype come first, then those of the next", {"order": "dtype"}),
     ("a bucket holds several dtypes: one flat tensor has one", {"kind": lambda p: 0}),
     (CHANGE, {"on_change": True}),
 )
 SETTINGS = (
-    (BACKWARD, {"reverse": False}),
-    ("first_bytes is not used", {"first": lambda begun, mine: False}),
-    ("all buckets have first_bytes", {"first": lambda begun, mine: True}),
-    (EACH_DTYPE, {"first": lambda begun, mine: not mine}),
-    (FULL, {"fits": operator.lt}),
+    ("the buckets are filled in the model's order; gradients arrive from the last to the first", {"reverse": False}),
+    ("first_bytes is not used", {"first": lambda *_: False}),
+    ("all buckets have first_bytes", {"first": lambda *_: True}),
+    (EACH_DTYPE, {"first": lambda begun, mine, closed: not mine}),
+    ("a parameter that fills its bucket to the last byte still fits: compare with <=, not <", {"fits": operator.lt}),
     ("elements are counted, not bytes: nbytes, not numel()", {"size": lambda p: p.numel()}),
     ("every element counts 4 bytes; there are other dtypes: nbytes", {"size": lambda p: 4 * p.numel()}),
     (EXCEED, {"large": "fills"}),
     (EXCEED, {"fits": lambda size, room: room > 0}),
     (EXCEED, {"fits": lambda size, room: room >= 0}),
-    (JOINS, {"large": "joins"}),
-    (REOPENED, {"reopened": True}),
+    ("a parameter larger than any bucket joins the one that is being filled; it has one alone", {"large": "joins"}),
+    (
+        "a bucket that was left because something did not fit is filled later; go on with the new one",
+        {"reopened": True},
+    ),
     ("the bytes are not counted anew for a new bucket", {"reset": False}),
     ("there is an empty bucket, where the first parameter is larger than first_bytes", {"eager": True}),
     ("the list of buckets is reversed, but each was filled in the model's order", {"reverse": False, "then": TURNED}),
@@ -144,33 +131,29 @@ SETTINGS = (
 ALONE = (
     (
         "first_bytes is for the bucket that is begun first, bucket_bytes for the others",
-        {"first": lambda begun, mine: begun},
+        {"first": lambda begun, mine, closed: begun},
     ),
     ("one count of bytes for all dtypes: each dtype's bucket has its own room", {"shared": True}),
     ("what is in a bucket already is not counted", {"counted": False}),
     ("a bucket goes on being filled behind a parameter that had to have one alone", {"set_apart": True}),
+    (CLOSED, {"order": "closed"}),
+    ("what is being filled at the end, for each dtype, is a bucket too", {"order": "closed alone"}),
     ("every parameter has a bucket of its own", {"fits": lambda size, room: False}),
 )
 MISTAKES = [
     *((way, partial(fill, **settings)) for way, settings in WAYS if way),
     *(
-        (sentence, partial(fill, **settings, **more))
+        (sentence, partial(fill, **{**settings, **more}))
         for _, settings in WAYS
         for sentence, more in SETTINGS
         if "kind" not in settings or sentence != EACH_DTYPE  # where dtypes are not told apart there is one first bucket
     ),
     *((sentence, partial(fill, **settings)) for sentence, settings in ALONE),
-    (CLOSED, _closed),
-    ("what is being filled at the end, for each dtype, is a bucket too", partial(_closed, rest=False)),
     ("a parameter larger than any bucket is left out; it has a bucket alone", _without_large),
     ("there is one bucket with everything", lambda parameters, *_: [[*range(len(parameters))][::-1]]),
 ]
 ERRORS = (
-    (
-        SIZES_DIFFER,
-        "`in`, == and index() compare tensors element by element; id(parameter), a dict or enumerate tell which one it "
-        "is",
-    ),
+    (SIZES_DIFFER, "`in`, == and index() compare tensors element by element; id(parameter) tells which one it is"),
     (r"KeyError: torch\.", "the first parameter of a dtype finds no bucket yet"),
     (r"IndexError", "there is no bucket at first, and the list may be empty"),
 )

@@ -9,7 +9,7 @@ from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import Wrong
 from labs_helpers.course.verdict.trees import Comparison, fewer_bits, rounded
 from labs_helpers.data_parallel.lab08 import exercises
-from labs_helpers.data_parallel.lab08.checks.averaging import nbytes_of
+from labs_helpers.data_parallel.lab08.checks.averaging import TWICE, first_of, nbytes_of
 from labs_helpers.data_parallel.lab08.checks.gradients import KINDS, not_a_number, of_wrong, scopes_of
 from labs_helpers.data_parallel.lab08.checks.on_ranks import on_ranks
 from labs_helpers.data_parallel.lab08.checks.replicas import FROZEN, PLAIN, TIED, TRANSPOSED, replica
@@ -114,19 +114,16 @@ def _mistakes(before, groups):
 
 
 def _too_much(case, sent, once, calls, parts):
-    others, cause = sorted({call.name for call in calls} - {"broadcast"}), ""
-    if sent - once == nbytes_of(part for part in parts if part.kind == "tied"):
-        cause = (
-            "the weight that two layers share is sent twice: state_dict() and a loop over modules meet it twice, "
-            "model.parameters() once"
-        )
-    elif sent - once == 24 and any(call.elements == 6 for call in calls):
-        cause = "a buffer that two layers share is sent twice: model.buffers() has it once"
-    elif any(call.dtype == "float64" for call in calls):
-        cause = "everything travels in float64, more bytes than it has"
-    elif len(calls) == 2 and calls[1].dtype == "uint8":
-        cause = "an object is pickled on the way: more bytes than the tensors, and all through the memory of the CPU"
-    elif others:
-        cause = f"a broadcast is enough; {', '.join(others)} sends more"
+    others = sorted({call.name for call in calls} - {"broadcast"})
+    tied = nbytes_of(part for part in parts if part.kind == "tied")
+    pickled = "an object is pickled on the way: more bytes than the tensors, and all through the memory of the CPU"
+    buffer = "a buffer that two layers share is sent twice: model.buffers() has it once"
+    causes = (
+        (sent - once == tied, TWICE),
+        (sent - once == 24 and any(call.elements == 6 for call in calls), buffer),
+        (any(call.dtype == "float64" for call in calls), "everything travels in float64, more bytes than it has"),
+        (len(calls) == 2 and calls[1].dtype == "uint8", pickled),
+        (others, f"a broadcast is enough; {', '.join(others)} sends more"),
+    )
     found = f"the values are right, but rank 0 takes part in {sent} bytes of collectives; {once} are enough"
-    raise Wrong(case, found, cause=cause)
+    raise Wrong(case, found, cause=first_of(causes))

@@ -7,10 +7,7 @@ from labs_helpers.data_parallel.lab08.checks.averaging import CASES, on_replicas
 from labs_helpers.data_parallel.lab08.checks.gradients import gradients
 
 LATENCY = "every call costs the latency of a message anew: all gradients of a dtype go into one tensor"
-COPIED = (
-    "each .grad has memory of its own: it was copied out of the flat tensor; "
-    "`parameter.grad = part.view(parameter.shape)` needs no copy"
-)
+COPIED = "each .grad was copied out of the flat tensor; `parameter.grad = part.view(parameter.shape)` needs no copy"
 
 
 @exercise("08/3", "flat: one all-reduce", points=15, minutes=15, reference=exercises.flat_average)

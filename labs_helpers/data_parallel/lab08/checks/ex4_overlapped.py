@@ -27,15 +27,12 @@ HOOK = (
     "register_post_accumulate_grad_hook calls with the parameter, after"
 )
 CALLED = "send(parameter) calls it at once; registered is send itself, without brackets"
-TOO_EARLY = (  # where all was waited for
-    "not a number: .grad was made from a tensor that is still under way, before wait() on its handle, or by "
-    "register_hook, which calls before the gradient is in .grad"
+# Where all was waited for:
+TOO_EARLY = (
+    "not a number: .grad was made before wait() on its handle, or by register_hook, which calls before .grad is there"
 )
 ERRORS = (
-    (
-        r"cannot register a hook on a tensor that doesn't require",
-        "a frozen parameter gets no gradient and no hook: requires_grad",
-    ),
+    (r"on a tensor that doesn't require", "a frozen parameter gets no gradient and no hook: requires_grad"),
     (r"post accumulate grad hooks cannot", "hooks belong on the parameters themselves, not on copies or results"),
     (
         r"takes 0 positional arguments but 1|missing 1 required positional argument: 'parameter'",

@@ -26,10 +26,9 @@ CASES = (  # name, for each rank its micro-batches' samples, the largest norm
     ("3 ranks, one micro-batch", [[4], [4], [4]], 1e6),
     ("1 rank", [[3, 2]], 0.5),
 )
+SILENT = "in no_sync()"  # a backward pass; others are "sending"
 EARLY = "a backward pass outside of no_sync() sends: all but the last stand within it"
-CHANGED = (
-    "gradients are changed before finish(): what is under way belongs to the all-reduce; clip the mean, after finish()"
-)
+CHANGED = "gradients are changed while they are under way to the other ranks: clip the mean, after finish()"
 ALL_SILENT = "the last backward pass stands in no_sync() too: backward sends nothing, and all is left to finish()"
 TOGETHER = "each micro-batch has a backward pass of its own: else all their activations stay in memory until the end"
 ERRORS = (
@@ -51,16 +50,16 @@ def accumulated(student):
     of_norm = Comparison("the norm that rank {0} returns", bound=float32_sums)
     for case, samples, max_norm in CASES:
         batches = [_draw(sizes, rank) for rank, sizes in enumerate(samples)]
-        watched = [{"passes": [], "finish": 0, "silent": False} for _ in samples]
+        watched = [[] for _ in samples]
         try:
             own = [(mine, max_norm, seen) for mine, seen in zip(batches, watched, strict=True)]
             run = on_ranks(case, student, _call, own, errors=ERRORS, stuck=EARLY)
         except Wrong as wrong:
-            if "TouchedTooEarly" in wrong.found and all(_silent(one) == _wanted(samples[0]) for one in watched):
+            if "TouchedTooEarly" in wrong.found and all(seen == _passes(samples[0]) for seen in watched):
                 raise Wrong(case, wrong.found, cause=CHANGED) from None
             raise
         for rank, seen in enumerate(watched):
-            _expect_calls(case, rank, seen, _wanted(samples[rank]))
+            _expect_calls(case, rank, seen, _passes(samples[rank]))
         of_batches = [gradients_of(one) for one in batches]
         found, returned = zip(*run.results, strict=True)
         right, norm = right_step(of_batches, samples, max_norm)
@@ -79,18 +78,19 @@ def _draw(sizes, rank):
 def _call(student, group, batches, max_norm, seen):
     weight, bias = torch.nn.Parameter(torch.linspace(-1, 1, 5)), torch.nn.Parameter(torch.tensor(0.3))
     finish, no_sync = _averaging([bias, weight], group)
-    weight.register_post_accumulate_grad_hook(lambda _: seen["passes"].append((seen["silent"], seen["finish"])))
+    how = ["sending"]
+    weight.register_post_accumulate_grad_hook(lambda _: seen.append(how[-1]))
 
     def counted_finish():
         finish()
-        seen["finish"] += 1
+        seen.append("finish")
 
     @contextmanager
     def counted_no_sync():
         with no_sync():
-            seen["silent"] = True
+            how.append(SILENT)
             yield
-        seen["silent"] = False
+        how.pop()
 
     def loss_of(batch):
         return (batch @ weight + bias).square().mean()
@@ -112,35 +112,30 @@ def _averaging(parameters, group):
 
 
 def _expect_calls(case, rank, seen, wanted):
-    passes, silent = seen["passes"], _silent(seen)
-    if seen["finish"] != 1:
+    passes, finished = [one for one in seen if one != "finish"], seen.count("finish")
+    if finished != 1:
         cause = "finish() belongs after the loop: once per step"
-        if not seen["finish"]:
+        if not finished:
             cause = "finish() is missing after the last backward pass: nothing is averaged"
-        raise Wrong(case, f"rank {rank}: finish() is called {seen['finish']} times", cause=cause)
+        raise Wrong(case, f"rank {rank}: finish() is called {finished} times", cause=cause)
     if len(passes) != len(wanted):
         cause = "a micro-batch is in the loop, and after it once more"
         if len(passes) < len(wanted):
             cause = TOGETHER if len(passes) == 1 else "a micro-batch is left out, or its loss has no graph any more"
         found = f"rank {rank} makes {len(passes)} backward passes for {len(wanted)} micro-batches"
         raise Wrong(case, found, cause=cause)
-    if any(done for _, done in passes):
+    if seen[-1] != "finish":
         cause = "finish() belongs after the last one"
         raise Wrong(case, f"rank {rank}: a backward pass comes after finish()", cause=cause)
-    if silent != wanted:
-        cause = ALL_SILENT if all(silent) else EARLY if any(silent) else "without no_sync() every backward pass sends"
-        told = ["in no_sync()" if one else "sending" for one in silent]
-        raise Wrong(case, f"rank {rank}'s backward passes: {', '.join(told)}", cause=cause)
+    if passes != wanted:
+        cause = EARLY if SILENT in passes else "without no_sync() every backward pass sends"
+        cause = cause if "sending" in passes else ALL_SILENT
+        raise Wrong(case, f"rank {rank}'s backward passes: {', '.join(passes)}", cause=cause)
 
 
-def _silent(seen) -> list[bool]:
-    """Of each backward pass, whether it stood in no_sync()."""
-    return [one for one, _ in seen["passes"]]
-
-
-def _wanted(batches) -> list[bool]:
-    """All but the last within it."""
-    return [True] * (len(batches) - 1) + [False]
+def _passes(batches) -> list[str]:
+    """How each backward pass has to be made."""
+    return [SILENT] * (len(batches) - 1) + ["sending"]
 
 
 def _number(case, rank, returned) -> float:

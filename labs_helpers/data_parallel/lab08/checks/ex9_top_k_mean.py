@@ -10,6 +10,7 @@ from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import Wrong
 from labs_helpers.course.verdict.messages.torch import INDEX_DTYPE, INDEX_OUTSIDE
 from labs_helpers.course.verdict.trees import Comparison
+from labs_helpers.data_parallel.lab08.checks.averaging import first_of
 from labs_helpers.data_parallel.lab08.checks.on_ranks import on_ranks
 from labs_helpers.data_parallel.lab08.checks.top_k_mistakes import mistakes, run
 
@@ -28,6 +29,7 @@ STEPS = 3
 FAR = "2 ranks, 1 of 16,777,218 entries"
 NO_INTEGERS = "float32 has whole numbers up to 2²⁴ alone; int32 is asked for"
 LONG = "positions travel as int64, 8 bytes each, as topk gives them: .int() makes them int32"
+DENSE = "the whole vector travels; the entries alone are to be sent"
 STUCK = "every rank sends k entries by the same collectives; a threshold gives another number on each"
 ADVICE = "two ranks, k = 1, gradients [3, −5] and [4, 1]: write down flat and residual of both after two steps"
 SAME = "the ranks add up in different orders; the order of the ranks is the same for all"
@@ -37,10 +39,7 @@ ERRORS = (
         "values and flat have one dtype, and index_add_ takes int32 or int64 positions; flat[…] = takes int64",
     ),
     (INDEX_DTYPE, "positions of int32 are sent; as an index PyTorch may want int64: places.long()"),
-    (
-        INDEX_OUTSIDE,
-        "positions are not those that were sent: they are read before wait(), or are not received on this rank",
-    ),
+    (INDEX_OUTSIDE, "positions are not those that were sent: read before wait(), or not received on this rank"),
     (r"^Mismatch: all_gather\w*: elements", STUCK),
     (r"selected index k out of range", "topk takes k of the whole vector, along its only dimension"),
 )
@@ -125,20 +124,18 @@ def _expect_sent(case, rank, calls, n, k, p):
             cause = "values in float32 and positions in int32 have 4 bytes each: fewer are not exact"
             raise Wrong(case, f"{told} asked for", cause=cause)
         if sent > 8 * k:
-            cause = ""
-            if "uint8" in dtypes:
-                cause = "objects are pickled: more bytes than the tensors, and their number is sent as well"
-            elif any(call.dtype == "int64" and call.elements == k * p for call in mine):
-                cause = LONG
-            elif sent >= 4 * n * (1 if n > 2 * k else 2) or any(
-                call.name == "all_reduce" and call.elements >= n for call in mine
-            ):
-                cause = "the whole vector travels; the entries alone are to be sent"
-            elif "float64" in dtypes:
-                cause = "values travel in float64"
-            elif len(mine) > 2:
-                cause = "two messages are enough: every rank knows k, and how many ranks there are"
-            raise Wrong(case, f"the values are right, but {told} enough", cause=cause)
+            whole = any(call.name == "all_reduce" and call.elements >= n for call in mine)
+            causes = (
+                (
+                    "uint8" in dtypes,
+                    "objects are pickled: more bytes than the tensors, and their number is sent as well",
+                ),
+                (any(call.dtype == "int64" and call.elements == k * p for call in mine), LONG),
+                (whole or sent >= 4 * n * (1 if n > 2 * k else 2), DENSE),
+                ("float64" in dtypes, "values travel in float64"),
+                (len(mine) > 2, "two messages are enough: every rank knows k, and how many ranks there are"),
+            )
+            raise Wrong(case, f"the values are right, but {told} enough", cause=first_of(causes))
 
 
 def _expect_returned(case, rank, value, k, p):

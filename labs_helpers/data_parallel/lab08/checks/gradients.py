@@ -44,7 +44,7 @@ def expect_means(
     before: Everyone | None = None,
     scopes: Scopes | None = None,
     special: Special | None = None,
-    more: Iterable[tuple[str, Tree]] = (),
+    more: Iterable[Candidate] = (),
     unread: str = UNREAD,
 ) -> None:
     """Raise Wrong unless every rank's gradients are the means of `own` over its group, and frozen parameters have none.

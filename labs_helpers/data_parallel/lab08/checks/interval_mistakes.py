@@ -7,16 +7,6 @@ from itertools import pairwise
 from math import inf
 
 
-def lengths(compute, communication):
-    """The right answer for intervals of whole numbers, tick by tick."""
-    computing, sending = (_ticks(some) for some in (compute, communication))
-    return len(sending), len(sending - computing)
-
-
-def _ticks(intervals) -> set[int]:
-    return {tick for start, end in intervals for tick in range(start, end)}
-
-
 def merged(intervals, order=sorted, keep=max):
     union: list = []
     for start, end in order(intervals):
@@ -63,9 +53,13 @@ def _less_one(compute, communication, pick):
     return total(communication) - sum(pick([one for one in some if one > 0] or [0]) for some in shares)
 
 
-def _unless(compute, communication, hides):
-    """The messages that no compute interval hides, whole. hides: a function of the four ends."""
-    return total([(a, b) for a, b in communication if not any(hides(a, b, c, d) for c, d in compute)])
+def _whole(compute, communication, within=False):
+    """The messages that no compute interval touches, or that lie within none."""
+
+    def hidden(a, b):
+        return any(c <= a and b <= d if within else c < b and a < d for c, d in compute)
+
+    return total([(a, b) for a, b in communication if not hidden(a, b)])
 
 
 def _after(compute, communication):
@@ -101,23 +95,7 @@ class Lists:
     def __init__(self, c, m, merge=merged):
         self.c, self.m, self.C, self.M = c, m, merge(c), merge(m)
         self.sent, self.exposed = total(self.M), alone(self.C, self.M)
-        self.hidden = self.sent - self.exposed
-
-
-def _other_merge(merge):
-    def function(x):
-        other = Lists(x.c, x.m, merge)
-        return other.sent, other.exposed
-
-    return function
-
-
-def _touch(a, b, c, d):
-    return c < b and a < d
-
-
-def _lies_within(a, b, c, d):
-    return c <= a and b <= d
+        self.hidden, self.right = self.sent - self.exposed, (self.sent, self.exposed)
 
 
 FLAGS = "several may run at once: what begins and ends is counted, and not only noted as running or not"
@@ -150,12 +128,12 @@ BOTH_NUMBERS = (  # functions of `Lists` that return both numbers
     (TOTALS, lambda x: (total(x.m), total(x.m) - total(x.c))),
     (TOTALS, lambda x: (total(x.m), max(0, total(x.m) - total(x.c)))),
     (TOTALS, lambda x: (span(x.m), max(0, span(x.m) - span(x.c)))),
-    (ANY, lambda x: (total(x.m), _unless(x.c, x.m, _touch))),
-    (WHOLE, lambda x: (total(x.m), _unless(x.c, x.m, _lies_within))),
-    (UNSORTED, _other_merge(partial(merged, order=list))),
-    (BY_END, _other_merge(_by_end)),
-    (LATER_END, _other_merge(partial(merged, keep=lambda new, _: new))),
-    (NO_LESS, _other_merge(_trimmed)),
+    (ANY, lambda x: (total(x.m), _whole(x.c, x.m))),
+    (WHOLE, lambda x: (total(x.m), _whole(x.c, x.m, within=True))),
+    (UNSORTED, lambda x: Lists(x.c, x.m, partial(merged, order=list)).right),
+    (BY_END, lambda x: Lists(x.c, x.m, _by_end).right),
+    (LATER_END, lambda x: Lists(x.c, x.m, partial(merged, keep=lambda new, _: new)).right),
+    (NO_LESS, lambda x: Lists(x.c, x.m, _trimmed).right),
     (MOMENTS, lambda x: _walk(x.c, x.m, between=x.m)),
     (IDLE, lambda x: _walk(x.c, x.m, counts=lambda sends, computes: not computes)),
     (IDLE, lambda x: _walk(x.c, x.m, counts=lambda sends, computes: sends != computes)),
@@ -164,7 +142,7 @@ BOTH_NUMBERS = (  # functions of `Lists` that return both numbers
     (ROUNDED, lambda x: (round(x.sent, 3), round(x.exposed, 3))),
     (ROUNDED, lambda x: (round(x.sent, 6), round(x.exposed, 6))),
     (ROUNDED, lambda x: (int(1e6 * x.sent) / 1e6, int(1e6 * x.exposed) / 1e6)),
-    (ONE_EMPTY, lambda x: (x.sent, x.exposed) if x.c and x.m else (0, 0)),
+    (ONE_EMPTY, lambda x: x.right if x.c and x.m else (0, 0)),
 )
 EXPOSED = (  # the second alone
     ("the second number is the hidden time, not the exposed one", lambda x: x.hidden),
@@ -176,8 +154,8 @@ EXPOSED = (  # the second alone
     (TOTALS, lambda x: abs(x.sent - total(x.C))),
     (TOTALS, lambda x: max(0, x.sent - span(x.c))),
     (TOTALS, lambda x: max(0, total(x.m) - total(x.c))),
-    (ANY, lambda x: _unless(x.c, x.M, _touch)),
-    (WHOLE, lambda x: _unless(x.C, x.M, _lies_within)),
+    (ANY, lambda x: _whole(x.c, x.M)),
+    (WHOLE, lambda x: _whole(x.C, x.M, within=True)),
     ("a message may meet several compute intervals", lambda x: _less_one(x.C, x.M, pick=lambda shares: shares[0])),
     (AGAINST_ONE, lambda x: x.sent - shared(zip(x.M, x.C, strict=False))),
     (AGAINST_ONE, lambda x: _less_one(x.C, x.M, pick=max)),

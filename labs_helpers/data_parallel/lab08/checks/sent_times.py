@@ -53,10 +53,7 @@ def expect_asynchronous(case: str, run: ProcessRun) -> None:
             raise Wrong(case, waits, cause=cause)
     asked = {event.call for event in run.log if event.what == "wait"}
     if left := [call for call in run.calls if call.asynchronous and call not in asked]:
-        cause = (
-            "a handle's wait() was not called; is_completed() only asks, and on a GPU nothing else makes the next step "
-            "wait"
-        )
+        cause = "a handle's wait() was not called; is_completed() only asks, and on a GPU nothing else waits"
         raise Wrong(case, f"{RIGHT} nobody waits for {left[0]} of rank {left[0].rank}", cause=cause)
 
 

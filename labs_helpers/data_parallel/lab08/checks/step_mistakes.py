@@ -77,12 +77,10 @@ def _scalings(of_ranks, samples, each) -> Iterator[tuple[str, list[Tensor]]]:
         return [function(*one) for one in zip(of_ranks, map(torch.tensor, samples), each, strict=True)]
 
     yield "the losses are added up: each micro-batch counts with its share of the samples", made(lambda g, n, w: sum(g))
-    same = "every micro-batch counts the same; a larger one has more samples, and counts more"
     if any(len(set(sizes)) > 1 for sizes in samples):  # else both are right
-        yield same, made(lambda g, n, w: mean(g))
+        yield "every micro-batch counts the same; one of more samples counts more", made(lambda g, n, w: mean(g))
         yield "every micro-batch counts with the samples of the first", made(lambda g, n, w: sum(g) * n[0] / sum(n))
-    undivided = "the losses count with their samples, and are not divided by all samples"
-    yield undivided, made(lambda g, n, w: w * sum(n))
+    yield "the losses count with their samples, and are not divided by all samples", made(lambda g, n, w: w * sum(n))
     by_own = "divided by the samples of this micro-batch; loss_of is a mean already"
     yield by_own, made(lambda g, n, w: sum(x / size for x, size in zip(g, n, strict=True)))
     by_all = "divided by the number of samples; loss_of is a mean over a micro-batch already"

@@ -59,8 +59,7 @@ def mistakes(steps, k) -> Iterator[tuple[str, Callable[[], Tree]]]:
     yield made("divided by k", divisor=k)
     for constant in (2, 3, 4):
         yield made(f"a division by {constant}, whatever the size of the group is", divisor=constant)
-    early = "divided before the residual is added, which is not divided"
-    yield made(early, added=lambda x: x.flat / p + x.old, divisor=1)
+    yield made("the gradients are divided, and the residual is not", added=lambda x: x.flat / p + x.old, divisor=1)
 
     yield made("values and positions stand in different orders: value i belongs to position i", combine=_other_order)
     yield made("divided by the number of ranks that have sent the entry; who has not counts as 0", combine=_users)
@@ -76,8 +75,7 @@ def mistakes(steps, k) -> Iterator[tuple[str, Callable[[], Tree]]]:
     yield made(in_turn, combine=lambda x: _put(x, x.sent))
     yield made("the largest of what is sent, not the sum", combine=_largest)
     yield made("of all that was sent only k entries are kept", combine=_largest_k)
-    rounded = "values are rounded to bfloat16 on the way"
-    yield made(rounded, combine=lambda x: sum(one.bfloat16().double() for one in x.all))
+    yield made("values are rounded to bfloat16 on the way", combine=lambda x: sum(y.bfloat16().double() for y in x.all))
 
     yield made("the residual is not added before the largest are chosen", added=lambda x: x.flat)
     yield made("the residual is subtracted", added=lambda x: x.flat - x.old)
@@ -113,8 +111,7 @@ def mistakes(steps, k) -> Iterator[tuple[str, Callable[[], Tree]]]:
     yield made("flat is not written: `flat = …` names a new tensor, flat.copy_(…) writes", keeps=lambda x: x.flat)
     yield made("the mean is added to the gradients that are still in flat", keeps=lambda x: x.mean + x.flat)
     yield made("the mean is added to the gradients that are still in flat", keeps=lambda x: x.mean + x.flat / p)
-    nobody = "flat keeps its own gradients where nobody has sent anything"
-    yield made(nobody, keeps=lambda x: torch.where(x.mean != 0, x.mean, x.flat))
+    yield made("flat keeps its gradients where nobody sends", keeps=lambda x: torch.where(x.mean != 0, x.mean, x.flat))
 
 
 def _places(sent, k):
