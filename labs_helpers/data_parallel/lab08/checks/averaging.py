@@ -12,7 +12,7 @@ from labs_helpers.course.verdict import Wrong
 from labs_helpers.course.verdict.trees import Comparison
 from labs_helpers.data_parallel.lab08.checks import replicas
 from labs_helpers.data_parallel.lab08.checks.gradient_mistakes import NONE, means, with_zeros
-from labs_helpers.data_parallel.lab08.checks.gradients import KINDS, expect_means, unread_in
+from labs_helpers.data_parallel.lab08.checks.gradients import KINDS, expect_means
 from labs_helpers.data_parallel.lab08.checks.on_ranks import on_ranks
 from labs_helpers.data_parallel.lab08.checks.replicas import FROZEN, IDLE, MIXED, PLAIN, TIED, TRANSPOSED, UNUSED, Part
 from labs_helpers.practice.process_groups import ProcessRun
@@ -28,10 +28,7 @@ class Case(NamedTuple):
     infinite: bool = False  # the last rank's first gradient begins with an infinite number
 
 
-ABSENT = (
-    "a rank that has not used a parameter skips it or comes to it in another place, and the others wait, or add "
-    "something else to it: it sends zeros, in the same order"
-)
+ABSENT = "a rank without a gradient skips it or comes to it in another place: it sends zeros, in the same order"
 FROZEN_STUCK = "a frozen parameter is not sent: requires_grad tells"
 ZEROS = "zeros in place of a .grad that is None have its parameter's dtype: torch.zeros_like(parameter)"
 HALF_USED = tuple(part._replace(kind="unused") if part.name.startswith("norm") else part for part in MIXED)
@@ -70,13 +67,13 @@ def on_replicas(comparison: Comparison, case: Case, student: Callable) -> Proces
     expect_means(
         comparison,
         case.name,
+        run,
         [grads for grads, _ in run.results],
         own,
         groups,
         case.parts,
         special=SPECIAL,
         more=_cut_elsewhere(own, groups, case.parts),
-        unread=unread_in(run),
     )
     for rank in range(case.size):
         _expect_no_more(case, run.of(rank), rank)

@@ -10,7 +10,7 @@ from labs_helpers.course.verdict import Wrong
 from labs_helpers.course.verdict.trees import Comparison, fewer_bits, rounded
 from labs_helpers.data_parallel.lab08 import exercises
 from labs_helpers.data_parallel.lab08.checks.averaging import TWICE, first_of, nbytes_of
-from labs_helpers.data_parallel.lab08.checks.gradients import KINDS, not_a_number, of_wrong, scopes_of
+from labs_helpers.data_parallel.lab08.checks.gradients import KINDS, not_a_number, of_wrong
 from labs_helpers.data_parallel.lab08.checks.on_ranks import on_ranks
 from labs_helpers.data_parallel.lab08.checks.replicas import FROZEN, PLAIN, TIED, TRANSPOSED, replica
 
@@ -60,8 +60,7 @@ def same_start(student):
         groups = groups or [range(size)]
         found, first = dict(enumerate(after)), {rank: before[group[0]] for group in groups for rank in group}
         candidates = itertools.chain(_mistakes(before, groups), [not_a_number(UNREAD, found, first)])
-        scopes = {**SCOPES, **scopes_of(parts)}
-        causes = partial(of_wrong, comparison, found, first, candidates, scopes, special)
+        causes = partial(of_wrong, comparison, found, first, candidates, parts, SCOPES, special)
         comparison.expect(case, found, first, causes)
         if sent > once:
             _too_much(case, sent, once, run.of(0), parts)

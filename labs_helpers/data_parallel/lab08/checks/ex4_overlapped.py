@@ -22,10 +22,7 @@ CASES = (  # name, ranks, groups, parameters
 AGAIN = "the hooks are registered again in each step: twice as many all-reduces of the same gradients"
 LEFT = "what is under way is not emptied: the entries of the step before are worked on again"
 STALE = {("", gradient_mistakes.TWICE): LEFT, ("", gradient_mistakes.STALE): LEFT}  # from the second step on
-HOOK = (
-    "register_hook calls with the gradient, before it is in .grad; "
-    "register_post_accumulate_grad_hook calls with the parameter, after"
-)
+HOOK = "register_hook calls with the gradient, before it is in .grad; register_post_accumulate_grad_hook, after"
 CALLED = "send(parameter) calls it at once; registered is send itself, without brackets"
 # Where all was waited for:
 TOO_EARLY = (

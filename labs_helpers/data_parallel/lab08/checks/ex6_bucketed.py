@@ -2,6 +2,7 @@
 
 from contextlib import suppress
 from functools import partial
+from itertools import product
 
 from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import Wrong, expect_tuple
@@ -142,10 +143,8 @@ def _causes(training, number):
 
 
 def _expect_views(training, run):
-    for rank, steps in enumerate(run.results):
-        for number, (_, memory) in enumerate(steps):
-            for names in training.buckets:
-                if len({memory[name] for name in names}) > 1:
-                    found = f"rank {rank}'s {' and '.join(names)} do not lie in one flat tensor"
-                    where = f"{training.name}, step {number + 1}"
-                    raise Wrong(where, f"the values are right, but {found}", cause=NEW)
+    for (rank, steps), names in product(enumerate(run.results), training.buckets):
+        for number, (_, memory) in enumerate(steps, 1):
+            if len({memory[name] for name in names}) > 1:
+                found = f"rank {rank}'s {' and '.join(names)} do not lie in one flat tensor"
+                raise Wrong(f"{training.name}, step {number}", f"the values are right, but {found}", cause=NEW)

@@ -62,10 +62,7 @@ def _same(found, right) -> bool:
 
 
 def _told(case, answer):
-    both = (
-        "{:.4g} ms, of which {:.4g} ms are exposed".format(*(1e3 * one for one in pair))
-        for pair in (answer, case.right)
-    )
+    both = (f"{1e3 * a:.4g} ms, of which {1e3 * b:.4g} ms are exposed" for a, b in (answer, case.right))
     compute, communication = (
         ", ".join(f"{1e3 * a:.3g}–{1e3 * b:.3g}" for a, b in some) or "none" for some in case.arguments
     )

@@ -109,9 +109,5 @@ def mistakes(
             yield said, each(lambda r, group, n, mine=mine: old[r][n] + mine[r][n])
         yield "the sum of the step before is still in it", each(lambda r, group, n: old[r][n] * len(group))
     memory = "the right numbers in another order: they lie in memory as a transposed gradient does"
-    yield memory, each(lambda r, group, n: _turned(right[r][n], lambda x: x.t().reshape(x.shape)))
-    yield memory, each(lambda r, group, n: _turned(right[r][n], lambda x: x.reshape(x.shape[::-1]).t()))
-
-
-def _turned(x: Tensor, turn) -> Tensor:
-    return turn(x) if x.ndim == 2 else x
+    yield memory, each(lambda r, group, n: right[r][n].t().reshape(right[r][n].shape))
+    yield memory, each(lambda r, group, n: right[r][n].reshape(right[r][n].shape[::-1]).t())

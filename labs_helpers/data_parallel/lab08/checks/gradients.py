@@ -36,6 +36,7 @@ def gradients() -> Comparison:
 def expect_means(
     comparison: Comparison,
     case: str,
+    run: ProcessRun,
     found: Everyone,
     own: Everyone,
     groups: Groups | None,
@@ -49,7 +50,8 @@ def expect_means(
 ) -> None:
     """Raise Wrong unless every rank's gradients are the means of `own` over its group, and frozen parameters have none.
 
-    before: `own` of the step before. more: causes of this exercise, whatever is wrong. unread: the cause of a NaN.
+    run: what has left `found`. before: `own` of the step before. more: causes of this exercise, whatever is wrong.
+    unread: the cause of a NaN.
     """
     groups = groups or [range(len(own))]
     frozen = {part.name: None for part in parts if part.kind == "frozen"}
@@ -57,16 +59,12 @@ def expect_means(
     mine = {r: {n: found[r][n] for n in one} for r, one in right.items()}
 
     def causes():
-        candidates = *mistakes(own, groups, parts, before), not_a_number(unread, mine, right)
-        yield from of_wrong(comparison, mine, right, candidates, {**(scopes or {}), **scopes_of(parts)}, special)
+        nan = ON_ONE if any(call.name == "reduce" for call in run.calls) else unread
+        candidates = *mistakes(own, groups, parts, before), not_a_number(nan, mine, right)
+        yield from of_wrong(comparison, mine, right, candidates, parts, scopes or {}, special or {})
         yield from ((said, {r: {**tree[r], **frozen} for r in right}) for said, tree in more)
 
     comparison.expect(case, mine, right, causes)
-
-
-def unread_in(run: ProcessRun, otherwise: str = UNREAD) -> str:
-    """The cause where a .grad is not a number."""
-    return ON_ONE if any(call.name == "reduce" for call in run.calls) else otherwise
 
 
 def not_a_number(sentence: str, found: Tree, right: Tree) -> tuple[str, Tree]:
@@ -83,12 +81,13 @@ def of_wrong(
     found: Tree,
     right: Tree,
     candidates: Iterable[Candidate],
+    parts: Sequence[Part],
     scopes: Scopes,
-    special: Special | None = None,
+    special: Special,
 ) -> Iterator[Candidate]:
     """Yield the candidates as mistakes of those tensors alone that are wrong on some rank, all others right.
 
-    The sentence says which, where `scopes` has a name for them or they are two at most.
+    The sentence says which, where `scopes` or their kind has a name for them, or they are two at most.
     """
 
     def of_all(tree, name):
@@ -97,10 +96,12 @@ def of_wrong(
     every = {n for n, x in next(iter(right.values())).items() if x is not None}
     wrong = {n for n in every if not comparison.same(of_all(found, n), of_all(right, n))}
     some, changed = wrong if wrong != every else set(), wrong or every
-    named = next((said for said, names in scopes.items() if some and some == names & every), "")
+    named = next(
+        (said for said, names in {**scopes, **_scopes_of(parts)}.items() if some and some == names & every), ""
+    )
     scope = named or ", ".join(sorted(some)) * (len(some) <= 2)
     for said, tree in candidates:
-        text = (special or {}).get((scope, said)) or (f"of {scope} alone: {said}" if scope else said)
+        text = special.get((scope, said)) or (f"of {scope} alone: {said}" if scope else said)
         yield text, partial(_within, changed, tree, right)
 
 
@@ -110,7 +111,7 @@ def _within(names: set[str], tree: Tree | Callable[[], Tree], right: Tree) -> Tr
     return {r: {n: made[r][n] if n in names else x for n, x in one.items()} for r, one in right.items()}
 
 
-def scopes_of(parts: Sequence[Part]) -> dict[str, set[str]]:
+def _scopes_of(parts: Sequence[Part]) -> dict[str, set[str]]:
     """What the parameters of each special kind, or dtype, are called."""
     scopes: dict[str, set[str]] = {}
     for part in parts:

@@ -13,7 +13,7 @@ from labs_helpers.course.verdict import Wrong
 from labs_helpers.course.verdict.trees import Comparison
 from labs_helpers.data_parallel.lab08.checks import replicas
 from labs_helpers.data_parallel.lab08.checks.gradient_mistakes import Candidate, Everyone, Groups
-from labs_helpers.data_parallel.lab08.checks.gradients import UNREAD, Scopes, Special, expect_means, unread_in
+from labs_helpers.data_parallel.lab08.checks.gradients import UNREAD, Scopes, Special, expect_means
 from labs_helpers.data_parallel.lab08.checks.on_ranks import on_ranks
 from labs_helpers.practice.process_groups import ProcessRun, mark
 
@@ -128,6 +128,7 @@ def expect_steps(
         expect_means(
             comparison,
             f"{training.name}, step {number + 1}",
+            run,
             [left[number][0] for left in run.results],
             sums_of(step.passes),
             training.groups,
@@ -136,5 +137,5 @@ def expect_steps(
             scopes=scopes,
             special=special(number),
             more=more(number),
-            unread=unread_in(run, unread),
+            unread=unread,
         )

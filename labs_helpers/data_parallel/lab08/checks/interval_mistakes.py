@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from itertools import pairwise
 from math import inf
+from operator import itemgetter
 
 
 def merged(intervals, order=sorted, keep=max):
@@ -15,10 +16,6 @@ def merged(intervals, order=sorted, keep=max):
         else:
             union.append((start, end))
     return union
-
-
-def _by_end(intervals):
-    return merged(intervals, order=lambda some: sorted(some, key=lambda one: one[1]))
 
 
 def _trimmed(intervals):
@@ -131,7 +128,7 @@ BOTH_NUMBERS = (  # functions of `Lists` that return both numbers
     (ANY, lambda x: (total(x.m), _whole(x.c, x.m))),
     (WHOLE, lambda x: (total(x.m), _whole(x.c, x.m, within=True))),
     (UNSORTED, lambda x: Lists(x.c, x.m, partial(merged, order=list)).right),
-    (BY_END, lambda x: Lists(x.c, x.m, _by_end).right),
+    (BY_END, lambda x: Lists(x.c, x.m, partial(merged, order=partial(sorted, key=itemgetter(1)))).right),
     (LATER_END, lambda x: Lists(x.c, x.m, partial(merged, keep=lambda new, _: new)).right),
     (NO_LESS, lambda x: Lists(x.c, x.m, _trimmed).right),
     (MOMENTS, lambda x: _walk(x.c, x.m, between=x.m)),

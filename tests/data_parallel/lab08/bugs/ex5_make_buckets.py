@@ -4,7 +4,6 @@ NAME = "make_buckets"
 SORT = "    return sorted(buckets, key=lambda bucket: arrival[bucket[-1]])\n"
 FITS = "parameter.nbytes > room[kind]"
 LIMIT = "bucket_bytes if buckets else first_bytes"
-NEW = "kind not in filling or parameter.nbytes > room[kind]"
 
 BUGS: list = [
     (
