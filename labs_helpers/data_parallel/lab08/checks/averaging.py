@@ -64,17 +64,8 @@ def on_replicas(comparison: Comparison, case: Case, student: Callable) -> Proces
     given = [(rank, case.parts, one, case.stale) for rank, one in enumerate(own)]
     run = on_ranks(case.name, student, _call, given, groups=case.groups, stuck=case.stuck)
     groups = case.groups or [range(case.size)]
-    expect_means(
-        comparison,
-        case.name,
-        run,
-        [grads for grads, _ in run.results],
-        own,
-        groups,
-        case.parts,
-        special=SPECIAL,
-        more=_cut_elsewhere(own, groups, case.parts),
-    )
+    found, more = [grads for grads, _ in run.results], _cut_elsewhere(own, groups, case.parts)
+    expect_means(comparison, case.name, run, found, own, groups, case.parts, special=SPECIAL, more=more)
     for rank in range(case.size):
         _expect_no_more(case, run.of(rank), rank)
     return run

@@ -53,7 +53,7 @@ def same_start(student):
         own = [(rank, parts, extra) for rank in range(size)]
         run = on_ranks(case, student, _call, own, groups=groups, stuck=STUCK)
         before, after, (once, *_) = zip(*run.results, strict=True)
-        sent = sum(call.nbytes for call in run.of(0))
+        sent = max(sum(call.nbytes for call in run.of(rank)) for rank in range(size))
         of_gaps = NOT_SENT if sent < once else RECEIVED
         known = {**LEFT_OUT, GAPS: of_gaps, KINDS["transposed"]: of_gaps}
         special = {(scope, OWN): said for scope, said in known.items()}
@@ -68,7 +68,7 @@ def same_start(student):
 
 
 def _call(student, group, rank, parts, extra):
-    """What model's tensors hold before and after, and the bytes of all of them."""
+    """Return what the model's tensors hold before and after, and how many bytes they have."""
     model = replica(parts, seed=rank)
     generator = torch.Generator().manual_seed(rank)
     if extra == "buffers":
@@ -88,27 +88,23 @@ def _call(student, group, rank, parts, extra):
             raise Wrong("", f"has not left {name} as it was: its requires_grad has changed")
         if (id(x), x.data_ptr(), x.stride()) != kept[name][1:]:
             cause = "a new tensor was put in its place, which an optimizer does not know: copy_ writes into the old one"
-            raise Wrong(
-                "", f"has not left {name} where it was: the tensor itself or its memory has changed", cause=cause
-            )
+            raise Wrong("", f"has not left {name} where it was: the tensor or its memory has changed", cause=cause)
     return before, {name: x.detach().clone() for name, x in now.items()}, sum(x.nbytes for x in tensors.values())
 
 
 def _mistakes(before, groups):
+    group_of = {rank: group for group in groups for rank in group}
+
     def each(function):
         """A function of the group's tensors."""
-        return {
-            rank: {n: function([before[other][n].double() for other in group]) for n in before[0]}
-            for group in groups
-            for rank in group
-        }
+        return {r: {n: function([before[o][n].double() for o in g]) for n in before[0]} for r, g in group_of.items()}
 
     yield OWN, dict(enumerate(before))
     yield "the sum over the ranks: a broadcast, not an all-reduce, brings rank 0's values", each(sum)
     yield "the mean over the ranks; everybody starts from rank 0's", each(lambda some: sum(some) / len(some))
     yield "the values of another rank: rank 0 of the group is group_src=0", each(lambda some: some[-1])
     yield "0: rank 0's values never got there", each(lambda some: 0 * some[0])
-    rank_0 = {rank: before[0 if rank == 0 else group[0]] for group in groups for rank in group}
+    rank_0 = {rank: before[0 if rank == 0 else group[0]] for rank, group in group_of.items()}
     yield "dist.get_rank() without group counts among all ranks", rank_0
 
 
@@ -124,5 +120,5 @@ def _too_much(case, sent, once, calls, parts):
         (len(calls) == 2 and calls[1].dtype == "uint8", pickled),
         (others, f"a broadcast is enough; {', '.join(others)} sends more"),
     )
-    found = f"the values are right, but rank 0 takes part in {sent} bytes of collectives; {once} are enough"
+    found = f"the values are right, but a rank takes part in {sent} bytes of collectives; {once} are enough"
     raise Wrong(case, found, cause=first_of(causes))

@@ -96,9 +96,8 @@ def of_wrong(
     every = {n for n, x in next(iter(right.values())).items() if x is not None}
     wrong = {n for n in every if not comparison.same(of_all(found, n), of_all(right, n))}
     some, changed = wrong if wrong != every else set(), wrong or every
-    named = next(
-        (said for said, names in {**scopes, **_scopes_of(parts)}.items() if some and some == names & every), ""
-    )
+    known = {**scopes, **_scopes_of(parts)}
+    named = next((said for said, names in known.items() if some and some == names & every), "")
     scope = named or ", ".join(sorted(some)) * (len(some) <= 2)
     for said, tree in candidates:
         text = special.get((scope, said)) or (f"of {scope} alone: {said}" if scope else said)

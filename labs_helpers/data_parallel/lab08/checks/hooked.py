@@ -125,17 +125,8 @@ def expect_steps(
 ) -> None:
     """Raise Wrong unless every step leaves the means over the groups. special, more: as in `expect_means`, by step."""
     for number, step in enumerate(training.steps):
-        expect_means(
-            comparison,
-            f"{training.name}, step {number + 1}",
-            run,
-            [left[number][0] for left in run.results],
-            sums_of(step.passes),
-            training.groups,
-            training.parts,
-            before=sums_of(training.steps[number - 1].passes) if number else None,
-            scopes=scopes,
-            special=special(number),
-            more=more(number),
-            unread=unread,
-        )
+        name, found = f"{training.name}, step {number + 1}", [left[number][0] for left in run.results]
+        own = sums_of(step.passes)
+        before = sums_of(training.steps[number - 1].passes) if number else None
+        known = {"before": before, "scopes": scopes, "special": special(number), "more": more(number), "unread": unread}
+        expect_means(comparison, name, run, found, own, training.groups, training.parts, **known)

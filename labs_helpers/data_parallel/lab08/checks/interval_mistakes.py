@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import operator
 from functools import partial
 from itertools import pairwise
 from math import inf
-from operator import itemgetter
 
 
 def merged(intervals, order=sorted, keep=max):
@@ -77,9 +77,8 @@ def _walk(compute, communication, counts=lambda sends, computes: sends and not c
         if how == "flags":
             ended = max((b for _, b in intervals if b <= start), default=-inf)
             return any(a <= start < b and a >= ended for a, b in intervals)
-        if how == "strict":
-            return any(a < start and end < b for a, b in intervals)
-        return any(a <= start and end <= b for a, b in intervals)
+        covers = operator.lt if how == "strict" else operator.le
+        return any(covers(a, start) and covers(end, b) for a, b in intervals)
 
     sends, computes = ([runs(some, *piece) for piece in pieces] for some in (communication, compute))
     exposed = (counts(*both) for both in zip(sends, computes, strict=True))
@@ -128,7 +127,7 @@ BOTH_NUMBERS = (  # functions of `Lists` that return both numbers
     (ANY, lambda x: (total(x.m), _whole(x.c, x.m))),
     (WHOLE, lambda x: (total(x.m), _whole(x.c, x.m, within=True))),
     (UNSORTED, lambda x: Lists(x.c, x.m, partial(merged, order=list)).right),
-    (BY_END, lambda x: Lists(x.c, x.m, partial(merged, order=partial(sorted, key=itemgetter(1)))).right),
+    (BY_END, lambda x: Lists(x.c, x.m, partial(merged, order=partial(sorted, key=operator.itemgetter(1)))).right),
     (LATER_END, lambda x: Lists(x.c, x.m, partial(merged, keep=lambda new, _: new)).right),
     (NO_LESS, lambda x: Lists(x.c, x.m, _trimmed).right),
     (MOMENTS, lambda x: _walk(x.c, x.m, between=x.m)),

@@ -27,15 +27,13 @@ def arrivals(run: ProcessRun, rank: int) -> list[list[Arrival]]:
     for event in run.log:
         if event.rank != rank:
             continue
-        if event.call is None:
-            if event.what.startswith("step"):
-                steps.append([])
-            elif event.what.startswith("arrived"):
-                steps[-1].append(Arrival(event.what.removeprefix("arrived "), []))
-            elif event.what == "backward ends":
-                steps[-1].append(Arrival("", []))
-        elif event.what == "start" and steps and steps[-1]:
-            steps[-1][-1].sent.append(event.call)
+        if event.call is not None:
+            if event.what == "start" and steps and steps[-1]:
+                steps[-1][-1].sent.append(event.call)
+        elif event.what.startswith("step"):
+            steps.append([])
+        elif event.what.startswith(("arrived", "backward ends")):
+            steps[-1].append(Arrival(event.what.partition("arrived ")[2], []))
     return steps
 
 
@@ -45,12 +43,11 @@ def expect_asynchronous(case: str, run: ProcessRun) -> None:
         blocking = [call for call in run.of(rank) if not call.asynchronous]
         within = [call for step in range(9) for call in run.waited_between(rank, f"step {step}", "backward ends")]
         if blocking or within:
+            found = "waits for an all-reduce before backward goes on"
             cause = "async_op=True is missing" if blocking else "wait() is called in the hook; it belongs into finish()"
             if not within and not any(arrival.sent for step in arrivals(run, rank) for arrival in step[:-1]):
-                nothing = f"{RIGHT} rank {rank} sends nothing before backward ends: nothing overlaps"
-                raise Wrong(case, nothing, cause=IN_FINISH)
-            waits = f"{RIGHT} rank {rank} waits for an all-reduce before backward goes on: nothing overlaps"
-            raise Wrong(case, waits, cause=cause)
+                found, cause = "sends nothing before backward ends", IN_FINISH
+            raise Wrong(case, f"{RIGHT} rank {rank} {found}: nothing overlaps", cause=cause)
     asked = {event.call for event in run.log if event.what == "wait"}
     if left := [call for call in run.calls if call.asynchronous and call not in asked]:
         cause = "a handle's wait() was not called; is_completed() only asks, and on a GPU nothing else waits"
@@ -93,13 +90,11 @@ def expect_in_order(
         if found != wanted and not any(found[:-1]):
             nothing = f"{right} sends all {what}s in finish(), after backward: nothing hides them"
             raise Wrong(where, nothing, cause=late[later] or none)
-        for arrival, some, right_ones in zip(step[silent:], found, wanted, strict=True):
-            if some != right_ones:
+        for arrival, some, due in zip(step[silent:], found, wanted, strict=True):
+            if some != due:
                 when = f"when {arrival.name} arrives" if arrival.name else "in finish()"
-                told = (
-                    f"{right} sends {len(some)} {what}{'s' * (len(some) != 1)} {when}; {len(right_ones)} can go there"
-                )
-                raise Wrong(where, told, cause=_too_late(what, len(some), len(right_ones), late[later]))
+                told = f"{right} sends {len(some)} {what}{'s' * (len(some) != 1)} {when}; {len(due)} can go there"
+                raise Wrong(where, told, cause=_too_late(what, len(some), len(due), late[later]))
 
 
 def _too_late(what, found, wanted, counts):
