@@ -30,12 +30,13 @@ def likely(candidates: Candidates, fits: Callable[[object], bool]) -> tuple[str,
 
 
 def still_possible(candidates: Candidates, passed: Iterable[Passed]) -> Iterator[tuple[str, object]]:
-    """`candidates` without those whose sentence stands for a wrong answer in one of the cases `passed`, lazily.
+    """`candidates` without those whose sentence stands for a wrong answer in one of the cases `passed`.
 
     A sentence with several candidates is left out where none of them is right there; of one that a case does not have
     the case tells nothing."""
-    ruled_out: set[str] = set()
+    candidates, ruled_out = list(candidates), set()
+    sentences = {sentence for sentence, _ in candidates}
     for earlier, is_right in passed:
-        known = [(sentence, is_right(answer)) for sentence, answer in earlier]
+        known = [(sentence, is_right(answer)) for sentence, answer in earlier if sentence in sentences]
         ruled_out |= {sentence for sentence, _ in known} - {sentence for sentence, right in known if right}
     yield from (candidate for candidate in candidates if candidate[0] not in ruled_out)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from labs_helpers.course.verdict import Wrong
-from labs_helpers.course.verdict.trees import Comparison, exact, leaves, rounded, scaled
+from labs_helpers.course.verdict.trees import Comparison, exact, fewer_bits, leaves, rounded, scaled
 
 RANKS = [torch.tensor([1.0, 2.0, 4.0]), torch.tensor([8.0, 16.0, 32.0])]
 
@@ -104,3 +104,14 @@ def test_one_factor_for_all_is_told_and_other_errors_are_not():
     comparison = Comparison("rank {0}", otherwise=(scaled,))
     assert "all of it is 3 times what it should be" in said(comparison, [3 * one for one in RANKS], RANKS)
     assert "times what" not in said(comparison, [3 * RANKS[0], RANKS[1]], RANKS)
+
+
+def test_a_rounding_to_fewer_bits_is_told_where_all_that_is_wrong_is_near():
+    comparison, exact_one = Comparison("rank {0}", otherwise=(fewer_bits,)), torch.tensor([1.0, 1 / 3, 2**24 + 2.0])
+    for dtype in (torch.bfloat16, torch.float16):
+        right = [RANKS[0], exact_one if dtype == torch.bfloat16 else exact_one[:2]]
+        assert "fewer bits than their dtype has" in said(comparison, [right[0], right[1].to(dtype).float()], right)
+    counted = [torch.tensor(2**24 + 1)]
+    assert "fewer bits" in said(comparison, [counted[0].float().long()], counted)
+    assert "fewer bits" not in said(comparison, [RANKS[0], 1.01 * exact_one], [RANKS[0], exact_one])
+    assert "fewer bits" not in said(comparison, [RANKS[0][:2], exact_one], RANKS)

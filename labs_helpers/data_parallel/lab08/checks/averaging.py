@@ -2,30 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from math import prod
 from typing import NamedTuple
 
 import torch
 
 from labs_helpers.course.verdict import Wrong
-from labs_helpers.data_parallel.lab08.checks.gradient_mistakes import ON_ONE, SENTENCES
-from labs_helpers.data_parallel.lab08.checks.gradients import expect_means, means
+from labs_helpers.course.verdict.trees import Comparison
+from labs_helpers.data_parallel.lab08.checks import replicas
+from labs_helpers.data_parallel.lab08.checks.gradient_mistakes import NONE, means, with_zeros
+from labs_helpers.data_parallel.lab08.checks.gradients import KINDS, expect_means
 from labs_helpers.data_parallel.lab08.checks.on_ranks import on_ranks
-from labs_helpers.data_parallel.lab08.checks.replicas import (
-    FROZEN,
-    IDLE,
-    MIXED,
-    PLAIN,
-    TIED,
-    TRANSPOSED,
-    UNUSED,
-    Part,
-    draw,
-    fill,
-    replica,
-    taken,
-)
+from labs_helpers.data_parallel.lab08.checks.replicas import FROZEN, IDLE, MIXED, PLAIN, TIED, TRANSPOSED, UNUSED, Part
 from labs_helpers.practice.process_groups import ProcessRun
 
 
@@ -33,19 +22,16 @@ class Case(NamedTuple):
     name: str
     size: int
     parts: Sequence[Part]
-    stuck: str = (
-        "which collective is called depends on the rank: an `if` with the rank in it, or a set, whose order is any"
-    )
+    stuck: str = "which collective is called depends on the rank: an `if` with the rank in it, or the order of a set"
     groups: Sequence[Sequence[int]] | None = None
     stale: bool = False  # what is frozen has a .grad from before it was
     infinite: bool = False  # the last rank's first gradient begins with an infinite number
 
 
-ABSENT = (
-    "a rank that has not used a parameter skips it or comes to it in another place, and the others wait for it or "
-    "add something else to it: it sends zeros, in the same order"
-)
+ABSENT = "a rank without a gradient skips it or comes to it in another place: it sends zeros, in the same order"
 FROZEN_STUCK = "a frozen parameter is not sent: requires_grad tells"
+ZEROS = "zeros in place of a .grad that is None have its parameter's dtype: torch.zeros_like(parameter)"
+HALF_USED = tuple(part._replace(kind="unused") if part.name.startswith("norm") else part for part in MIXED)
 CASES = (
     Case("3 ranks", 3, PLAIN),
     Case("4 ranks, a parameter that lies transposed", 4, TRANSPOSED),
@@ -56,165 +42,116 @@ CASES = (
     Case("two groups, ranks 4, 0, 2 and ranks 3, 1", 5, PLAIN, groups=[(4, 0, 2), (3, 1)]),
     Case("a parameter that was frozen after some steps", 2, FROZEN, FROZEN_STUCK, stale=True),
     Case("a gradient that has overflowed on rank 1", 2, PLAIN, infinite=True),
+    Case("three dtypes", 3, MIXED),
+    Case("dtypes, of which rank 1 has not used two", 3, HALF_USED, ZEROS),
     Case("1 rank", 1, (*TIED, TRANSPOSED[2])),
 )
-OVERFLOWN = "what has overflowed on one rank has to reach all: by it a step is left out, as lab 01's loss scaler does"
-MIXED_CASE = Case("three dtypes", 3, MIXED)
-HALF_USED = tuple(part._replace(kind="unused") if part.name.startswith("norm") else part for part in MIXED)
-ZEROS = "zeros in place of a .grad that is None have its parameter's dtype: torch.zeros_like(parameter)"
-DTYPES_CASE = Case("dtypes, of which rank 1 has not used two", 3, HALF_USED, ZEROS)
-TWICE = (
-    "the weight that two layers share is sent twice: model.parameters() has it once, modules "
-    "and state_dict() have it twice"
-)
+TWICE = "the weight that two layers share is sent twice: model.parameters() has it once, modules and state_dict() twice"
 SPECIAL = {
-    (
-        "the parameters that not every rank has used",
-        "none",
-    ): "a .grad that is None is skipped; it counts as 0, and gets the mean",
-    (
-        "the parameter that no rank has used",
-        "none",
-    ): "no rank has used it: the mean of nothing but zeros is 0, and .grad is set to it",
+    (KINDS["unused"], NONE): "a .grad that is None is skipped; it counts as 0, and gets the mean",
+    (KINDS["idle"], NONE): "no rank has used it: the mean of nothing but zeros is 0, and .grad is set to it",
 }
 
 
-def on_replicas(case: Case, student: Callable) -> ProcessRun:
-    """One call on every rank; raises Wrong unless all gradients are the means. run.results: what is left in each .grad
-    as the memory that it lies in."""
-    own = [draw(case.parts, rank) for rank in range(case.size)]
+def on_replicas(comparison: Comparison, case: Case, student: Callable) -> ProcessRun:
+    """Run one call on every rank; run.results: .grad, by name, and the memory that each lies in.
+
+    Raises Wrong unless all gradients are the means, or where more is sent than each of them once.
+    """
+    own = [replicas.draw(case.parts, rank) for rank in range(case.size)]
     if case.infinite:
         own[-1][case.parts[0].name].view(-1)[0] = torch.inf
     given = [(rank, case.parts, one, case.stale) for rank, one in enumerate(own)]
     run = on_ranks(case.name, student, _call, given, groups=case.groups, stuck=case.stuck)
-    for members in case.groups or [tuple(range(case.size))]:
-        for rank in members:
-            if run.results[rank][1]:
-                raise Wrong(
-                    case.name,
-                    f"rank {rank}: {run.results[rank][1]} has changed",
-                    cause="gradients are averaged, in .grad; the parameters themselves stay",
-                )
-        found = [run.results[rank][0] for rank in members]
-        for rank, grads in enumerate(found if case.infinite else ()):
-            first = grads[case.parts[0].name]
-            if first is not None and first.shape == case.parts[0].shape and first.view(-1)[0].isfinite():
-                text = (
-                    f"rank {rank}: {case.parts[0].name}.grad begins with {first.view(-1)[0]:.4g}, and rank 1's with inf"
-                )
-                raise Wrong(case.name, text, cause=OVERFLOWN)
-        world = own if case.groups else None
-        sentences = SENTENCES | (ON_ONE if any(call.name == "reduce" for call in run.calls) else {})
-        mine = [own[rank] for rank in members]
-        expect_means(
-            case.name,
-            found,
-            mine,
-            case.parts,
-            world=world,
-            special=SPECIAL,
-            sentences=sentences,
-            extra=_misplaced(mine, run.results[members[0]][3]),
-        )
+    groups = case.groups or [range(case.size)]
+    found, more = [grads for grads, _ in run.results], _cut_elsewhere(own, groups, case.parts)
+    expect_means(comparison, case.name, run, found, own, groups, case.parts, special=SPECIAL, more=more)
+    for rank in range(case.size):
+        _expect_no_more(case, run.of(rank), rank)
     return run
 
 
 def _call(student, group, rank, parts, own, stale):
-    model = replica(parts)
-    fill(model, own)
+    model = replicas.replica(parts)
+    replicas.fill(model, own)
     frozen = [p for p in model.parameters() if not p.requires_grad]
     for p in frozen if stale else ():
         p.grad = torch.full_like(p, 6.0 * (rank + 1))
-    before = {name: p.detach().clone() for name, p in model.named_parameters()}
+    before = replicas.copies(model)
     student(model, group)
     for p in frozen:
         if p.grad is not None and torch.equal(p.grad, torch.full_like(p, 6.0 * (rank + 1))):
             p.grad = None  # as it was
-    changed = next((name for name, p in model.named_parameters() if not torch.equal(p, before[name])), "")
-    memory = {name: p.grad.untyped_storage().data_ptr() for name, p in model.named_parameters() if p.grad is not None}
-    return taken(model), changed, memory, {name: values.double() for name, values in before.items()}
+    replicas.expect_kept(model, before)
+    return replicas.taken(model), replicas.places(model)
 
 
-def _misplaced(own, parameters):
-    """sentence → what each rank has where something else is averaged, or the flat tensor is cut at other places."""
-    mean = {name: one for name, one in means(own).items() if one is not None}
-    flat = torch.cat([one.reshape(-1) for one in mean.values()])
-    turned, at = {}, 0  # cut for the parameters from the last to the first
-    for name, one in reversed(mean.items()):
-        turned[name] = flat[at : at + one.numel()].view(one.shape)
-        at += one.numel()
-    own_cut, one_cut = _used_first(own, mean)
+def _cut_elsewhere(own, groups, parts):
+    """What each rank has where something else is averaged, or the flat tensor is cut at other places."""
+    full, right = with_zeros(own, parts), means(own, groups, parts)
+    names = list(full[0])
+    used_first = [sorted(names, key=lambda n, one=one: one[n] is None) for one in own]
+
+    def flat(tensors, order=names):
+        return torch.cat([tensors[n].reshape(-1) for n in order])
+
+    def cut(whole, order):
+        pieces = whole.split([full[0][n].numel() for n in order])
+        return {n: piece.view(full[0][n].shape) for n, piece in zip(order, pieces, strict=True)}
+
+    both = {r: sum(flat(full[o], used_first[o]) for o in group) / len(group) for group in groups for r in group}
     order = "the order in the flat tensor depends on which .grad are None; it is the same on all ranks"
-    return {
-        order: own_cut,
-        f"{order}, and that of the parts": one_cut,
-        "the parameters themselves are averaged, and not their gradients": [parameters] * len(own),
-        "every part is the beginning of the flat tensor": [
-            {name: flat[: one.numel()].view(one.shape) for name, one in mean.items()}
-        ]
-        * len(own),
-        "the gradients stand in another order in the flat tensor than among the parts": [turned] * len(own),
-    }
+    yield order, {r: cut(one, used_first[r]) for r, one in both.items()}
+    yield f"{order}, and that of the parts", {r: cut(one, names) for r, one in both.items()}
+    parameters = "the parameters themselves are averaged, and not their gradients"
+    yield parameters, dict.fromkeys(right, replicas.copies(replicas.replica(parts)))
+    begin = "every part is the beginning of the flat tensor"
+    yield begin, {r: {n: flat(one)[: x.numel()].view(x.shape) for n, x in one.items()} for r, one in right.items()}
+    turned = "the gradients stand in another order in the flat tensor than among the parts"
+    yield turned, {r: cut(flat(one), names[::-1]) for r, one in right.items()}
 
 
-def _used_first(own, mean):
-    """What each rank has if its flat tensor begins with what it has used; cut in that order, and in the model's."""
-    orders = [sorted(mean, key=lambda name, one=one: one[name] is None) for one in own]
-    zeros = {name: torch.zeros_like(one) for name, one in mean.items()}
-    flats = [
-        torch.cat([(zeros[name] if one[name] is None else one[name]).reshape(-1) for name in order])
-        for one, order in zip(own, orders, strict=True)
-    ]
-    flat = sum(flats) / len(own)
-
-    def cut(order):
-        parts = flat.split([mean[name].numel() for name in order])
-        return {name: part.view(mean[name].shape) for name, part in zip(order, parts, strict=True)}
-
-    return [cut(order) for order in orders], [cut(list(mean))] * len(own)
-
-
-def expect_no_more(case: Case, calls, rank: int) -> None:
-    """Raises Wrong where a rank sends more than each trained gradient once, or by something else than all-reduces."""
+def _expect_no_more(case: Case, calls, rank: int) -> None:
+    """Raise Wrong where a rank sends more than each trained gradient once, or by something else than all-reduces."""
     parts = [part for part in case.parts if part.kind != "frozen"]
-    nbytes = sum(prod(part.shape) * part.dtype.itemsize for part in parts)
-    sent = sum(call.nbytes for call in calls)
+    nbytes, sent = nbytes_of(parts), sum(call.nbytes for call in calls)
     names = {call.name for call in calls}
-    right = "the values are right, but rank"
+    right, cause = f"the values are right, but rank {rank}", ""
     if names - {"all_reduce", "all_reduce_coalesced"}:
-        made = ", ".join(sorted(names))
         cause = "an all-reduce brings the sum to all ranks in one call"
-        if "all_gather" in made:
+        if any("all_gather" in name for name in names):
             cause = "an all-gather brings everybody's gradients to everybody, p tensors in place of one sum"
         elif "barrier" in names:
             cause = "a collective waits for all ranks by itself: no barrier is needed"
-        raise Wrong(case.name, f"{right} {rank} calls {made}", cause=cause)
+        raise Wrong(case.name, f"{right} calls {', '.join(sorted(names))}", cause=cause)
     if not calls:
-        raise Wrong(
-            case.name,
-            f"{right} {rank} calls nothing: all ranks call the same",
-            cause="" if case.size > 1 else "one rank is a group too; a special case for it is not needed",
-        )
+        cause = "" if case.size > 1 else "one rank is a group too; a special case for it is not needed"
+        raise Wrong(case.name, f"{right} calls nothing: all ranks call the same", cause=cause)
     if sent == nbytes and len(calls) <= len(parts):
         return
-    tied = sum(4 * prod(part.shape) for part in parts if part.kind == "tied")
-    frozen = sum(4 * prod(part.shape) for part in case.parts if part.kind == "frozen")
     dtypes = {call.dtype for call in calls}
-    cause = ""
-    if tied and sent - nbytes == tied:
-        cause = TWICE
-    elif frozen and sent - nbytes == frozen:
-        cause = "the frozen parameter is sent too"
-    elif len({part.dtype for part in parts}) > len(dtypes):
-        cause = "gradients are cast to one dtype for the way: some are rounded, or have more bytes than they need"
-    elif sent == 2 * nbytes:
-        cause = "gradients travel in float64, twice the bytes" if "float64" in dtypes else "everything is sent twice"
-    elif 2 * sent == nbytes:
-        cause = "gradients travel in fewer bits than they have: the sum is rounded"
-    elif len(calls) == 2 * len(parts):
-        cause = "who has not used a parameter counts as 0, so that nobody has to be counted: one all-reduce each"
-    raise Wrong(
-        case.name,
-        f"{right} {rank} sends {sent} bytes in {len(calls)} calls; its {len(parts)} gradients have {nbytes}",
-        cause=cause,
+    tied = nbytes_of(part for part in parts if part.kind == "tied")
+    frozen = nbytes_of(part for part in case.parts if part.kind == "frozen")
+    wide = "gradients travel in float64, twice the bytes" if "float64" in dtypes else "everything is sent twice"
+    one_dtype = "gradients are cast to one dtype for the way: some are rounded, or have more bytes than they need"
+    counted = "who has not used a parameter counts as 0, so that nobody has to be counted: one all-reduce each"
+    causes = (
+        (sent - nbytes == tied > 0, TWICE),
+        (sent - nbytes == frozen > 0, "the frozen parameter is sent too"),
+        (len({part.dtype for part in parts}) > len(dtypes), one_dtype),
+        (sent == 2 * nbytes, wide),
+        (2 * sent == nbytes, "gradients travel in fewer bits than they have: the sum is rounded"),
+        (len(calls) == 2 * len(parts), counted),
     )
+    many = f"sends {sent} bytes in {len(calls)} calls; its {len(parts)} gradients have {nbytes}"
+    raise Wrong(case.name, f"{right} {many}", cause=first_of(causes))
+
+
+def first_of(causes: Iterable[tuple[bool, str]]) -> str:
+    """The sentence of the first condition that is true."""
+    return next((said for fits, said in causes if fits), "")
+
+
+def nbytes_of(parts) -> int:
+    """The bytes of the gradients of these parameters."""
+    return sum(prod(part.shape) * part.dtype.itemsize for part in parts)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import operator
 from functools import partial
+from math import inf
 
 from labs_helpers.course.verdict.messages.torch import SIZES_DIFFER
 
@@ -15,8 +17,8 @@ def fill(
     reverse=True,
     size=lambda p: p.nbytes,
     kind=lambda p: p.dtype,
-    fits=lambda size, room: size <= room,
-    first="begun",
+    fits=operator.le,
+    first=lambda begun, mine, closed: not begun,
     on_change=False,
     order="complete",
     large="alone",
@@ -26,16 +28,17 @@ def fill(
     shared=False,
     counted=True,
     set_apart=False,
+    then=lambda buckets: buckets,
 ):
     """The right answer, and with other settings a wrong one: buckets of the parameters' numbers.
 
-    first: which buckets have first_bytes: the one 'begun' first, 'each dtype', 'none', 'all' or all 'later' ones.
-    on_change: a bucket ends where the dtype changes. order: 'complete', 'begun', 'closed' or 'dtype'. large: a
+    first: whether a bucket has first_bytes, by the lists of those before it, of its dtype's and of the closed ones.
+    on_change: a bucket ends where the dtype changes. order: a key of `orders`. large: a
     parameter that does not fit is 'alone' in a new bucket, or 'fills' the old one beyond its end; 'joins': only one
     larger than any bucket does. reopened: an earlier bucket that still has room is taken. reset: a new bucket has all
     its room. eager: a first bucket that is too small is left empty.
     shared: one room for all dtypes. counted: what is put in takes room. set_apart: the bucket that was being filled
-    when one larger than it came goes on.
+    when one larger than it came goes on. then: what becomes of the list.
     """
     buckets: list[list[int]] = []
     rooms, kinds, closed, last = [], [], [], None
@@ -53,13 +56,7 @@ def fill(
             if (large == "fills" and rooms[full] > 0) or (large == "joins" and size(p) > bucket_bytes):
                 taken = full
         if taken is None:
-            small = {
-                "begun": not closed if order == "closed" else not buckets,
-                "each dtype": not mine,
-                "none": False,
-                "all": True,
-                "later": bool(buckets),
-            }[first]
+            small = first(buckets, mine, closed)
             if eager and not buckets and not fits(size(p), first_bytes):
                 buckets, rooms, kinds, small = [[]], [0], [kind(p)], False
             closed += mine[-1:]
@@ -73,14 +70,17 @@ def fill(
         if shared and len(buckets) > begun:
             rooms = [rooms[taken]] * len(rooms)
         rooms = [room - size(p) * counted if shared or n == taken else room for n, room in enumerate(rooms)]
-    if order == "closed":
-        return [buckets[n] for n in closed + [n for n in range(len(buckets)) if n not in closed]]
-    if order == "complete":
-        return sorted(buckets, key=lambda bucket: -bucket[-1] if bucket and reverse else bucket[-1] if bucket else -1e9)
-    if order == "dtype":
-        seen = list(dict.fromkeys(kinds))
-        return [bucket for one in seen for bucket, other in zip(buckets, kinds, strict=True) if other == one]
-    return buckets
+    begun = list(range(len(buckets)))
+    orders = {
+        "begun": begun,
+        "closed": closed + [n for n in begun if n not in closed],
+        "closed alone": closed,
+        "complete": sorted(
+            begun, key=lambda n: (-buckets[n][-1] if reverse else buckets[n][-1]) if buckets[n] else -inf
+        ),
+        "dtype": sorted(begun, key=lambda n: kinds.index(kinds[n])),
+    }
+    return then([buckets[n] for n in orders[order]])
 
 
 def _without_large(parameters, bucket_bytes, first_bytes):
@@ -89,51 +89,27 @@ def _without_large(parameters, bucket_bytes, first_bytes):
     return [[number[id(small[i])] for i in bucket] for bucket in fill(small, bucket_bytes, first_bytes)]
 
 
-def _closed(parameters, bucket_bytes, first_bytes, rest=True):
-    """A bucket is handed on when it is closed, those that are open at the end, if at all, by dtype."""
-    done, filling, room = [], {}, {}
-    for i in reversed(range(len(parameters))):
-        p = parameters[i]
-        room.setdefault(p.dtype, bucket_bytes if room else first_bytes)
-        if filling.get(p.dtype) and p.nbytes > room[p.dtype]:
-            done.append(filling.pop(p.dtype))
-            room[p.dtype] = bucket_bytes
-        filling.setdefault(p.dtype, []).append(i)
-        room[p.dtype] -= p.nbytes
-    return [*done, *filling.values()] if rest else done
-
-
-def _single(parameters, *_):
-    return [[i] for i in reversed(range(len(parameters)))]
-
-
+TURNED = operator.itemgetter(slice(None, None, -1))
 ORDER = "buckets stand in the order in which they were begun; with several dtypes another may be complete before"
-CHANGE = (
-    "a bucket ends where the dtype changes; the bucket of each dtype stays open, so that two dtypes in turns fill two"
-)
 CLOSED = "buckets stand in the order in which they were closed; one that is still open may be complete before"
+CHANGE = "a bucket ends where the dtype changes; that of each dtype stays open, so that two dtypes in turns fill two"
+EACH_DTYPE = "each dtype's first bucket has first_bytes; only the one that is begun first has"
 EXCEED = "a bucket is closed after it has become too large, not before"
 # How an answer may go about it otherwise. Each alone, and with each of the mistakes below:
 WAYS = (
     ("", {}),
     (ORDER, {"order": "begun"}),
-    (CLOSED, {"order": "closed"}),
+    (CLOSED, {"order": "closed", "first": lambda begun, mine, closed: not closed}),
     ("the buckets of one dtype come first, then those of the next", {"order": "dtype"}),
     ("a bucket holds several dtypes: one flat tensor has one", {"kind": lambda p: 0}),
     (CHANGE, {"on_change": True}),
 )
 SETTINGS = (
-    (
-        "the buckets are filled in the model's order; gradients arrive from the last parameter to the first",
-        {"reverse": False},
-    ),
-    ("first_bytes is not used", {"first": "none"}),
-    ("all buckets have first_bytes", {"first": "all"}),
-    ("each dtype's first bucket has first_bytes; only the one that is begun first has", {"first": "each dtype"}),
-    (
-        "a parameter that fills its bucket to the last byte still fits: compare with <=, not <",
-        {"fits": lambda size, room: size < room},
-    ),
+    ("the buckets are filled in the model's order; gradients arrive from the last to the first", {"reverse": False}),
+    ("first_bytes is not used", {"first": lambda *_: False}),
+    ("all buckets have first_bytes", {"first": lambda *_: True}),
+    (EACH_DTYPE, {"first": lambda begun, mine, closed: not mine}),
+    ("a parameter that fills its bucket to the last byte still fits: compare with <=, not <", {"fits": operator.lt}),
     ("elements are counted, not bytes: nbytes, not numel()", {"size": lambda p: p.numel()}),
     ("every element counts 4 bytes; there are other dtypes: nbytes", {"size": lambda p: 4 * p.numel()}),
     (EXCEED, {"large": "fills"}),
@@ -141,61 +117,43 @@ SETTINGS = (
     (EXCEED, {"fits": lambda size, room: room >= 0}),
     ("a parameter larger than any bucket joins the one that is being filled; it has one alone", {"large": "joins"}),
     (
-        "a bucket that was left because something did not fit is filled later; gradients arrive in one order",
+        "a bucket that was left because something did not fit is filled later; go on with the new one",
         {"reopened": True},
     ),
     ("the bytes are not counted anew for a new bucket", {"reset": False}),
     ("there is an empty bucket, where the first parameter is larger than first_bytes", {"eager": True}),
+    ("the list of buckets is reversed, but each was filled in the model's order", {"reverse": False, "then": TURNED}),
+    ("within a bucket the parameters stand in the model's order", {"then": lambda b: [sorted(one) for one in b]}),
+    ("the buckets are in reverse: the first to be complete comes first", {"then": TURNED}),
+    ("the last bucket is forgotten: what is being filled at the end is a bucket too", {"then": lambda b: b[:-1]}),
+    ("the buckets are sorted by their sizes; they stand as they are complete", {"then": lambda b: sorted(b, key=len)}),
 )
-RARE = (  # alone
-    ("first_bytes is for the bucket that is begun first, bucket_bytes for the others", {"first": "later"}),
+ALONE = (
+    (
+        "first_bytes is for the bucket that is begun first, bucket_bytes for the others",
+        {"first": lambda begun, mine, closed: begun},
+    ),
     ("one count of bytes for all dtypes: each dtype's bucket has its own room", {"shared": True}),
     ("what is in a bucket already is not counted", {"counted": False}),
     ("a bucket goes on being filled behind a parameter that had to have one alone", {"set_apart": True}),
+    (CLOSED, {"order": "closed"}),
+    ("what is being filled at the end, for each dtype, is a bucket too", {"order": "closed alone"}),
+    ("every parameter has a bucket of its own", {"fits": lambda size, room: False}),
 )
-CHANGES = (
-    (
-        "the list of buckets is reversed, but each was filled in the model's order",
-        lambda b: b[::-1],
-        {"reverse": False},
+MISTAKES = [
+    *((way, partial(fill, **settings)) for way, settings in WAYS if way),
+    *(
+        (sentence, partial(fill, **{**settings, **more}))
+        for _, settings in WAYS
+        for sentence, more in SETTINGS
+        if "kind" not in settings or sentence != EACH_DTYPE  # where dtypes are not told apart there is one first bucket
     ),
-    ("within a bucket the parameters stand in the model's order", lambda b: [sorted(one) for one in b], {}),
-    ("the buckets are in reverse: the first to be complete comes first", lambda b: b[::-1], {}),
-    ("the last bucket is forgotten: what is being filled at the end is a bucket too", lambda b: b[:-1], {}),
-    ("the buckets are sorted by their sizes; they stand as they are complete", lambda b: sorted(b, key=len), {}),
-)
-
-
-def _mistakes():
-    """(sentence, a function with the mistake)"""
-    for way, settings in WAYS:
-        if way:
-            yield way, partial(fill, **settings)
-        for sentence, more in SETTINGS:
-            if "kind" in settings and more == {"first": "each dtype"}:
-                continue  # where dtypes are not told apart there is one first bucket
-            yield sentence, partial(fill, **{**settings, **more})
-        for sentence, change, more in CHANGES:
-            function = partial(fill, **{**settings, **more})
-            yield sentence, lambda *arguments, function=function, change=change: change(function(*arguments))
-    for sentence, settings in RARE:
-        yield sentence, partial(fill, **settings)
-    yield CLOSED, _closed
-    yield "what is being filled at the end, for each dtype, is a bucket too", partial(_closed, rest=False)
-    yield "every parameter has a bucket of its own", _single
-    yield "a parameter larger than any bucket is left out; it has a bucket alone", _without_large
-    yield "there is one bucket with everything", lambda parameters, *_: [[*range(len(parameters))][::-1]]
-
-
-MISTAKES = list(_mistakes())
+    *((sentence, partial(fill, **settings)) for sentence, settings in ALONE),
+    ("a parameter larger than any bucket is left out; it has a bucket alone", _without_large),
+    ("there is one bucket with everything", lambda parameters, *_: [[*range(len(parameters))][::-1]]),
+]
 ERRORS = (
-    (
-        SIZES_DIFFER,
-        (
-            "`in`, == and index() compare tensors element by element; id(parameter), a dict or "
-            "enumerate tell which one it is"
-        ),
-    ),
+    (SIZES_DIFFER, "`in`, == and index() compare tensors element by element; id(parameter) tells which one it is"),
     (r"KeyError: torch\.", "the first parameter of a dtype finds no bucket yet"),
     (r"IndexError", "there is no bucket at first, and the list may be empty"),
 )

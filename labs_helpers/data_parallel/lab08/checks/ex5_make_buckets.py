@@ -1,7 +1,5 @@
 """Exercise 5 of lab 08: which parameters share a bucket, and in which order the buckets are sent."""
 
-from __future__ import annotations
-
 import random
 
 import torch

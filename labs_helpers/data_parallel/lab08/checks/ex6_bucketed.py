@@ -1,202 +1,150 @@
 """Exercise 6 of lab 08: a bucket is sent when it and those before it are full, and the rest in finish()."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from contextlib import suppress
+from functools import partial
+from itertools import product
 
 from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import Wrong, expect_tuple
 from labs_helpers.course.verdict.messages.distributed import TOUCHED
 from labs_helpers.data_parallel.lab08 import exercises
-from labs_helpers.data_parallel.lab08.checks.bucket_sums import by_buckets, left_in_views, of_some_passes, sums_of
-from labs_helpers.data_parallel.lab08.checks.bucket_times import expect_in_order
-from labs_helpers.data_parallel.lab08.checks.gradients import expect_means
-from labs_helpers.data_parallel.lab08.checks.hooked import Pass, Step, arrivals, expect_asynchronous, train
-from labs_helpers.data_parallel.lab08.checks.replicas import MIXED, PLAIN, TIED, TRANSPOSED, UNUSED, Part, draw, trained
+from labs_helpers.data_parallel.lab08.checks.gradient_mistakes import OWN, OWN_PART, STALE, ZERO, means
+from labs_helpers.data_parallel.lab08.checks.gradients import gradients
+from labs_helpers.data_parallel.lab08.checks.hooked import Pass, Step, Training, expect_steps, sums_of, train
+from labs_helpers.data_parallel.lab08.checks.replicas import MIXED, PLAIN, TIED, TRANSPOSED, UNUSED, draw, trained
+from labs_helpers.data_parallel.lab08.checks.sent_times import arrivals, expect_asynchronous, expect_in_order
 
+EXCEPTION = "after an exception in no_sync()"
+LAST = ("last.bias", "last.weight"), ("first.bias", "first.weight")
+HALF = ("last.bias", "last.weight"), ("adapter.bias",), ("adapter.weight", "first.bias"), ("first.weight",)
+SHARED = ("last.bias", "last.weight", "first.bias"), ("first.weight", "embedding.weight")
+THREE = ("last.bias", "last.weight", "middle.weight"), ("first.bias",), ("first.weight",)
+DTYPES = ("last.bias", "last.weight"), ("norm.bias",), ("end.scale", "norm.weight"), ("first.bias", "first.weight")
 ORDER = "buckets have to start in one order on all ranks: one that is complete waits for those before it"
 ABSENT = "a bucket with an unused parameter is never complete; finish() sends what backward has not"
-PAUSED = "within no_sync() the hook counts or sends as well: it returns there at once"
-HALF = ("last.bias", "last.weight"), ("adapter.bias",), ("adapter.weight", "first.bias"), ("first.weight",)
 TURNED = "finish() sends what is left in another order than backward"
-LAST = ("last.bias", "last.weight"), ("first.bias", "first.weight")
-
-
-class Case(NamedTuple):
-    name: str
-    size: int
-    parts: Sequence[Part]
-    buckets: Sequence[Sequence[str]]
-    stuck: str | tuple[str, ...] = "what is sent depends on the rank"
-    late: Sequence[Sequence[str]] = ()  # of each rank
-    micro_batches: int = 1
-    groups: Sequence[Sequence[int]] | None = None
-    special: Mapping[tuple[str, str], str] = {}
-    interrupted: bool = False  # an exception ends a first `with no_sync():`
-
-
+PAUSED = "within no_sync() the hook counts or sends as well: it returns there at once"
+COUNTED = "what arrives within no_sync() is counted as well, or sending is not switched on again after it"
 NOT_SENT = "the last bucket is never sent: finish() sends what backward has not"
-CASES = (
-    Case(
-        "4 ranks, two buckets, three steps",
-        4,
-        PLAIN,
-        LAST,
-        special={("the last bucket", "own"): NOT_SENT, ("the last bucket", "own part"): NOT_SENT},
-    ),
-    Case(
-        "a weight that two layers share",
-        2,
-        TIED,
-        (("last.bias", "last.weight", "first.bias"), ("first.weight", "embedding.weight")),
-    ),
-    Case(
-        "4 ranks, a parameter that lies transposed",
-        4,
-        TRANSPOSED,
-        (("last.bias", "last.weight", "middle.weight"), ("first.bias",), ("first.weight",)),
-    ),
-    Case(
+COUNTS = (
+    "bucket.missing is not set back in finish(): in later steps buckets are sent before they are full, or not at all"
+)
+CLEARED = "under_way is not emptied in finish()"
+ONCE = "parameter.grad = view is set once; it has to be in each step: backward makes a new .grad after zero_grad()"
+NEW = "set parameter.grad = view in each step: backward makes a new .grad, and so does p.grad = p.grad / n"
+READ = "the gradient lay in its view already, and that was set to 0 before it was read"
+OLD = "a .grad that is not None need not be of this step: zero_grad(set_to_none=False) leaves zeros in the view"
+INTERRUPTED = "an exception in the `with` block leaves no_sync() switched on: try: yield, finally: off again"
+NONE_FULL = "no bucket is found full during backward: is missing counted down, and compared after that?"
+CASES = (  # name, ranks, parameters, buckets, and settings of `_training`
+    ("4 ranks, two buckets, three steps", 4, PLAIN, LAST, {"later": {1: (COUNTS, CLEARED), 2: (OLD,)}}),
+    ("a weight that two layers share", 2, TIED, SHARED, {}),
+    ("4 ranks, a parameter that lies transposed", 4, TRANSPOSED, THREE, {"set_to_none": True}),
+    (
         "gradients that arrive in another order on rank 1",
         2,
         PLAIN,
         LAST,
-        ORDER,
-        late=[(), ("last.weight",)],
+        {"stuck": ORDER, "late": [(), ("last.weight",)]},
     ),
-    Case("parameters that every other rank has not used", 3, UNUSED, HALF, (ABSENT, TURNED)),
-    Case("two groups, ranks 4, 0, 2 and ranks 3, 1", 5, PLAIN, LAST, groups=[(4, 0, 2), (3, 1)]),
-    Case(
-        "three dtypes",
-        2,
-        MIXED,
-        (("last.bias", "last.weight"), ("norm.bias",), ("end.scale", "norm.weight"), ("first.bias", "first.weight")),
-    ),
-    Case("three micro-batches, two of them in no_sync()", 2, UNUSED, HALF, PAUSED, micro_batches=3),
-    Case("after an exception in no_sync()", 2, PLAIN, LAST, interrupted=True),
+    ("parameters that every other rank has not used", 3, UNUSED, HALF, {"stuck": (ABSENT, TURNED)}),
+    ("two groups, ranks 4, 0, 2 and ranks 3, 1", 5, PLAIN, LAST, {"groups": [(4, 0, 2), (3, 1)]}),
+    ("three dtypes", 2, MIXED, DTYPES, {}),
+    ("three micro-batches, two of them in no_sync()", 2, UNUSED, HALF, {"stuck": PAUSED, "batches": 3}),
+    (EXCEPTION, 2, PLAIN, LAST, {}),
 )
-STALE = "its view still holds the mean of the step before: without a gradient it is 0 there, zero_()"
-COUNTS = (
-    "bucket.missing is not set back in finish(): from the second step on buckets are sent "
-    "before they are full, or not at all"
-)
-CLEARED = "under_way is not emptied in finish()"
-ONCE = "parameter.grad = view is set once; it has to be in each step: backward makes a new .grad after zero_grad()"
-READ = "the gradient lay in its view already, and that was set to 0 before it was read"
-OLD = "a .grad that is not None need not be of this step: zero_grad(set_to_none=False) leaves zeros in the view"
-INTERRUPTED = "an exception in the `with` block leaves no_sync() switched on: try: yield, finally: off again"
 ERRORS = (
-    (
-        r"generator didn't yield|'NoneType' object is not an iterator",
-        "a context manager needs one `yield`, on every way through it",
-    ),
+    (r"didn't yield|is not an iterator", "a context manager needs one `yield`, on every way through it"),
     (r"zip\(\) argument", NOT_SENT),
     (r"IndexError", "all buckets may have been sent already: compare len(under_way) with len(buckets) first"),
-    (
-        TOUCHED,
-        "a bucket is written to while it is under way: sent before it was full, or divided before wait()",
-    ),
+    (TOUCHED, "a bucket is written to while it is under way: sent before it was full, or divided before wait()"),
 )
 
 
 @exercise("08/6", "buckets that overlap", points=25, minutes=25, reference=exercises.bucketed)
 def bucketed(student):
-    for case in CASES:
-        yield from _check(student, case)
+    comparison = gradients()
+    for name, size, parts, buckets, settings in CASES:
+        training = _training(name, size, parts, buckets, **settings)
+        paused = len(training.steps[0].passes) > 1
+        known = [("changed a tensor of .* between", PAUSED), *ERRORS] if paused else ERRORS
+        run = train(training, student, partial(_wrap, training, student), known)
+        scopes = {"the first bucket": set(buckets[0]), "the last bucket": set(buckets[-1])}
+        special, more = partial(_special, training, run), partial(_causes, training)
+        expect_steps(comparison, training, run, special, more, scopes=scopes)
+        late = (COUNTED, COUNTED) if paused else (INTERRUPTED, INTERRUPTED) if name == EXCEPTION else ("", COUNTS)
+        _expect_views(training, run)
+        for rank in range(size):
+            expect_in_order(training, run, rank, "bucket", ["a bucket is sent twice"] * 2, late, NONE_FULL)
+        expect_asynchronous(name, run)
+        yield f"{name}: {len(buckets)} messages per step in place of {sum(map(len, buckets))}"
 
 
-def _check(student, case):
-    def wrap(model, group):
-        parameters = trained(model)
-        buckets = [[parameters[name] for name in names] for names in case.buckets]
-        pair = expect_tuple(case.name, student(model, group, buckets), "finish", "no_sync")
-        if not all(map(callable, pair)):
-            raise Wrong(
-                case.name,
-                f"returned {pair!r:.80}; the functions finish and no_sync are asked for",
-                cause="without brackets it is the function",
-            )
-        if getattr(pair[0], "__name__", "") == "no_sync":
-            raise Wrong(case.name, "returned no_sync first", cause="(finish, no_sync), in this order")
-        if case.interrupted:
-            _interrupt(pair[1])
-        return pair
+def _training(name, size, parts, buckets, late=(), batches=1, set_to_none=False, **settings):
+    """Three steps of so many micro-batches, all but the last in no_sync(). late: of each rank, what arrives last."""
 
-    steps = [_step(case, number) for number in range(3)]
-    known = [("changed a tensor of .* between", PAUSED), *ERRORS] if case.micro_batches > 1 else ERRORS
-    run = train(
-        case.name,
-        student,
-        wrap,
-        case.parts,
-        steps,
-        groups=case.groups,
-        stuck=case.stuck,
-        errors=known,
-        later={1: (COUNTS, CLEARED), 2: (OLD,)} if case is CASES[0] else {},
-    )
-    called = {"the first bucket": set(case.buckets[0]), "the last bucket": set(case.buckets[-1])}
-    for members in case.groups or [tuple(range(case.size))]:
-        for number, step in enumerate(steps):
-            own = sums_of(step, case.size)
-            before = sums_of(steps[number - 1], case.size) if number else None
-            special = dict(case.special)
-            if number:
-                special |= {("", "stale"): COUNTS, ("the last bucket", "stale"): COUNTS, ("", "own"): ONCE}
-                if not any(one.sent for one in arrivals(run, members[0])[number]):
-                    special |= {("", "own"): CLEARED}
-            if not steps[number - 1].set_to_none:
-                special |= {("", "zero"): READ}
-            special[("the parameters that not every rank has used", "stale sum")] = STALE
-            expect_means(
-                f"{case.name}, step {number + 1}",
-                [run.results[rank][0][number][0] for rank in members],
-                [own[rank] for rank in members],
-                case.parts,
-                before=[before[rank] for rank in members] if before else None,
-                world=own if case.groups else None,
-                special=special,
-                groups=called,
-                extra=by_buckets(case, own, members)
-                | left_in_views(step, before, members, number)
-                | of_some_passes(step, members),
-            )
-    _expect_views(case, run)
-    for rank in range(case.size):
-        counts = INTERRUPTED if case.interrupted else COUNTS
-        expect_in_order(case, rank, arrivals(run, rank), steps, counts)
-    expect_asynchronous(case.name, run)
-    yield f"{case.name}: {len(case.buckets)} messages per step in place of {sum(map(len, case.buckets))}"
+    def own(number, i):
+        return [draw(parts, rank, step=10 * number + i, used=(number + i) % 2 == 0) for rank in range(size)]
+
+    passes = [[Pass(own(number, i), late, i == batches - 1) for i in range(batches)] for number in range(3)]
+    steps = [Step(some, set_to_none or number != 1) for number, some in enumerate(passes)]
+    return Training(name, size, parts, steps, buckets, **settings)
 
 
-def _interrupt(no_sync):
-    try:
-        with no_sync():
+def _wrap(training, student, model, group):
+    parameters = trained(model)
+    buckets = [[parameters[name] for name in names] for names in training.buckets]
+    pair = expect_tuple(training.name, student(model, group, buckets), "finish", "no_sync")
+    if not all(map(callable, pair)):
+        found = f"returned {pair!r:.80}; the functions finish and no_sync are asked for"
+        raise Wrong(training.name, found, cause="without brackets it is the function")
+    if getattr(pair[0], "__name__", "") == "no_sync":
+        raise Wrong(training.name, "returned no_sync first", cause="(finish, no_sync), in this order")
+    if training.name == EXCEPTION:
+        with suppress(InterruptedError), pair[1]():
             raise InterruptedError
-    except InterruptedError:
-        pass
+    return pair
 
 
-def _step(case, number):
-    passes = []
-    for i in range(case.micro_batches):
-        own = [draw(case.parts, rank, step=10 * number + i, used=(number + i) % 2 == 0) for rank in range(case.size)]
-        passes.append(Pass(own, case.late, sync=i == case.micro_batches - 1))
-    return Step(passes, set_to_none=number != 1 or case.parts is TRANSPOSED)
+def _special(training, run, number):
+    """What is better said of a step's gradients than that they are not the mean."""
+    not_sent = {("the last bucket", said): NOT_SENT for said in (OWN, OWN_PART)}
+    if not number:
+        return not_sent
+    sent = any(one.sent for one in arrivals(run, 0)[number])
+    stale = {(scope, STALE): COUNTS for scope in ("", "the last bucket")}
+    read = {} if training.steps[number - 1].set_to_none else {("", ZERO): READ}
+    return not_sent | stale | read | {("", OWN): ONCE if sent else CLEARED}
 
 
-def _expect_views(case, run):
-    for rank, (steps, _) in enumerate(run.results):
-        for number, (_, memory) in enumerate(steps):
-            for names in case.buckets:
-                if len({memory[name] for name in names}) > 1:
-                    cause = (
-                        "parameter.grad = view has to be set in each step: backward makes a new .grad after "
-                        "zero_grad(), and so does p.grad = p.grad / n"
-                    )
-                    raise Wrong(
-                        f"{case.name}, step {number + 1}",
-                        f"the values are right, but rank {rank}'s {' and '.join(names)} do not lie in one flat tensor",
-                        cause=cause,
-                    )
+def _causes(training, number):
+    """Yield a sentence and the gradients that a mistake of this exercise leaves."""
+    passes, groups = training.steps[number].passes, training.groups or [range(training.size)]
+
+    def mean(own):
+        return means(own, groups, training.parts)
+
+    def times(factor):
+        """The right mean, times a factor by the number of ranks."""
+        right = mean(sums_of(passes))
+        return {r: {n: x * factor(len(group)) for n, x in right[r].items()} for group in groups for r in group}
+
+    yield "divided by the number of buckets, not of ranks", times(lambda ranks: ranks / len(training.buckets))
+    if len(passes) > 1:
+        lost = "the backward pass outside of no_sync() alone: what no_sync() has added up is lost"
+        yield lost, mean(sums_of(passes[-1:]))
+        within = "the backward passes within no_sync() alone: the last one did not arrive"
+        yield within, mean(sums_of(passes[:-1]))
+        yield "the mean over the backward passes; they add up", times(lambda ranks: 1 / len(passes))
+    elif number:
+        old = mean(sums_of(training.steps[number - 1].passes))
+        kept = [{n: old[r][n] if x is None else x for n, x in one.items()} for r, one in enumerate(passes[0].own)]
+        yield "its view still holds the mean of the step before: without a gradient it is 0 there, zero_()", mean(kept)
+
+
+def _expect_views(training, run):
+    for (rank, steps), names in product(enumerate(run.results), training.buckets):
+        for number, (_, memory) in enumerate(steps, 1):
+            if len({memory[name] for name in names}) > 1:
+                found = f"rank {rank}'s {' and '.join(names)} do not lie in one flat tensor"
+                raise Wrong(f"{training.name}, step {number}", f"the values are right, but {found}", cause=NEW)

@@ -1,7 +1,5 @@
 """Exercise 7 of lab 08: how long something communicates, and how long nothing computes meanwhile."""
 
-from __future__ import annotations
-
 import random
 from numbers import Real
 
@@ -9,7 +7,7 @@ from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import Wrong, expect_tuple
 from labs_helpers.course.verdict.pure_functions import Case, judge
 from labs_helpers.data_parallel.lab08 import exercises
-from labs_helpers.data_parallel.lab08.checks.interval_mistakes import ERRORS, MISTAKES, lengths
+from labs_helpers.data_parallel.lab08.checks.interval_mistakes import ERRORS, MISTAKES, Lists
 
 TABLE = (
     ("one message, half of it hidden", [(0, 4)], [(2, 6)]),
@@ -54,7 +52,7 @@ def _cases():
 
 def _case(name, compute, communication, scale=1e-3):
     arguments = tuple([(a * scale, b * scale) for a, b in some] for some in (compute, communication))
-    right = tuple(ticks * scale for ticks in lengths(compute, communication))
+    right = tuple(ticks * scale for ticks in Lists(compute, communication).right)
     line = f"{name}: {1e3 * right[0]:.3g} ms of communication, {1e3 * right[1]:.3g} ms of it exposed"
     return Case(name, arguments, right, line)
 
@@ -64,10 +62,7 @@ def _same(found, right) -> bool:
 
 
 def _told(case, answer):
-    both = (
-        "{:.4g} ms, of which {:.4g} ms are exposed".format(*(1e3 * one for one in pair))
-        for pair in (answer, case.right)
-    )
+    both = (f"{1e3 * a:.4g} ms, of which {1e3 * b:.4g} ms are exposed" for a, b in (answer, case.right))
     compute, communication = (
         ", ".join(f"{1e3 * a:.3g}–{1e3 * b:.3g}" for a, b in some) or "none" for some in case.arguments
     )

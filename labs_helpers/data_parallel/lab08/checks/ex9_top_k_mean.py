@@ -1,14 +1,16 @@
 """The transfer exercise of lab 08: each rank sends its largest entries, and keeps what it has not sent."""
 
-from __future__ import annotations
-
+from functools import partial
+from itertools import product
 from numbers import Real
 
 import torch
 
 from labs_helpers.course.exercise import exercise
-from labs_helpers.course.verdict import Wrong, likely
+from labs_helpers.course.verdict import Wrong
 from labs_helpers.course.verdict.messages.torch import INDEX_DTYPE, INDEX_OUTSIDE
+from labs_helpers.course.verdict.trees import Comparison
+from labs_helpers.data_parallel.lab08.checks.averaging import first_of
 from labs_helpers.data_parallel.lab08.checks.on_ranks import on_ranks
 from labs_helpers.data_parallel.lab08.checks.top_k_mistakes import mistakes, run
 
@@ -28,50 +30,43 @@ FAR = "2 ranks, 1 of 16,777,218 entries"
 NO_INTEGERS = "float32 has whole numbers up to 2²⁴ alone; int32 is asked for"
 LONG = "positions travel as int64, 8 bytes each, as topk gives them: .int() makes them int32"
 DENSE = "the whole vector travels; the entries alone are to be sent"
+STUCK = "every rank sends k entries by the same collectives; a threshold gives another number on each"
+ADVICE = "two ranks, k = 1, gradients [3, −5] and [4, 1]: write down flat and residual of both after two steps"
 SAME = "the ranks add up in different orders; the order of the ranks is the same for all"
 ERRORS = (
     (
         r"index_add_\(\): self|Index put requires",
         "values and flat have one dtype, and index_add_ takes int32 or int64 positions; flat[…] = takes int64",
     ),
-    (
-        INDEX_DTYPE,
-        "positions of int32 are sent; as an index PyTorch may want int64: places.long()",
-    ),
-    (
-        INDEX_OUTSIDE,
-        "positions are not those that were sent: they are read before wait(), or are not received on this rank",
-    ),
-    (
-        r"^Mismatch: all_gather\w*: elements",
-        "every rank sends k entries; a threshold gives another number on each rank",
-    ),
+    (INDEX_DTYPE, "positions of int32 are sent; as an index PyTorch may want int64: places.long()"),
+    (INDEX_OUTSIDE, "positions are not those that were sent: read before wait(), or not received on this rank"),
+    (r"^Mismatch: all_gather\w*: elements", STUCK),
     (r"selected index k out of range", "topk takes k of the whole vector, along its only dimension"),
 )
 
 
 @exercise("08/9", "transfer: top-k with error feedback", points=50, minutes=40)
 def top_k_mean(student):
+    comparison = Comparison("rank {1}'s {2} after step {0}", bound=lambda found, right: 1e-3, advice=ADVICE)
     for case, size, groups, n, k in CASES:
         gradients = [[_draw(n, rank, step, case) for rank in range(size)] for step in range(STEPS)]
-        ran = on_ranks(
-            case,
-            student,
-            _call,
-            [([step[rank] for step in gradients], k) for rank in range(size)],
-            groups=groups,
-            errors=ERRORS,
-            stuck="every rank sends k entries by the same collectives; a threshold gives another number on each",
-        )
-        for members in groups or [tuple(range(size))]:
-            own = [[step[rank].double() for rank in members] for step in gradients]
-            _expect_outcomes(case, [ran.results[rank] for rank in members], members, own, k)
+        own = [([step[rank] for step in gradients], k) for rank in range(size)]
+        ran = on_ranks(case, student, _call, own, groups=groups, errors=ERRORS, stuck=STUCK)
+        for members in groups or [range(size)]:
+            steps = [{rank: step[rank].double() for rank in members} for step in gradients]
+            found = {s: {rank: ran.results[rank][s - 1][0] for rank in members} for s in range(1, STEPS + 1)}
+            comparison.expect(case, found, run(steps, k), partial(mistakes, steps, k))
+            for rank, s in product(members, found):
+                if not torch.equal(found[s][rank]["flat"], found[s][members[0]]["flat"]):
+                    bits = f"flat has other bits on rank {rank} than on rank {members[0]}"
+                    raise Wrong(f"{case}, step {s}", bits, cause=SAME)
             for rank in members:
-                _expect_bytes(case, rank, ran.of(rank), [one[2] for one in ran.results[rank]], n, k, len(members))
+                _expect_sent(case, rank, ran.of(rank), n, k, len(members))
+                for _, returned in ran.results[rank]:
+                    _expect_returned(case, rank, returned, k, len(members))
         if not any(call.dtype.startswith(("int", "uint")) for call in ran.of(0)):
             _expect_far(student)
-        dense = 4 * n
-        yield f"{case}, {STEPS} steps: a rank sends {8 * k} bytes per step, and all gradients have {dense}"
+        yield f"{case}, {STEPS} steps: a rank sends {8 * k} bytes per step, and all gradients have {4 * n}"
 
 
 def _expect_far(student):
@@ -105,110 +100,54 @@ def _draw(n, rank, step, case):
 
 
 def _call(student, group, gradients, k):
-    residual = torch.zeros_like(gradients[0])
-    left = []
+    """What is left after each step, and what was returned."""
+    residual, left = torch.zeros_like(gradients[0]), []
     for own in gradients:
         flat = own.clone()
         returned = student(flat, residual, k, group)
-        left.append((flat.clone(), residual.clone(), returned))
+        left.append(({"flat": flat.clone(), "residual": residual.clone()}, returned))
     return left
 
 
-def _expect_outcomes(case, found, members, steps, k):
-    right = run(steps, k)
-
-    def fits(answer):
-        return all(
-            _near(found[r][s][0], answer[s].flat[r]) and _near(found[r][s][1], answer[s].residual[r])
-            for r in range(len(members))
-            for s in range(STEPS)
-        )
-
-    for s in range(STEPS):
-        for r, rank in enumerate(members):
-            for what, mine, wanted in (
-                ("flat", found[r][s][0], right[s].flat[r]),
-                ("residual", found[r][s][1], right[s].residual[r]),
-            ):
-                if not _near(mine, wanted):
-                    raise Wrong(
-                        f"{case}, step {s + 1}",
-                        _listed(mine),
-                        f"{_listed(wanted)}\n  its gradients were {_listed(steps[s][r])}",
-                        f"rank {rank}'s {what}",
-                        likely(mistakes(steps, k), fits),
-                        (
-                            "two ranks, k = 1, gradients [3, −5] and [4, 1]: write down flat and "
-                            "residual of both after two steps"
-                        ),
-                    )
-        for r in range(1, len(members)):
-            if not torch.equal(found[r][s][0], found[0][s][0]):
-                raise Wrong(
-                    f"{case}, step {s + 1}",
-                    f"flat has other bits on rank {members[r]} than on rank {members[0]}",
-                    cause=SAME,
-                )
-
-
-def _near(found, right) -> bool:
-    return found.shape == right.shape and bool(((found.double() - right).abs() <= 1e-3).all())
-
-
-def _listed(vector):
-    return "[" + ", ".join(f"{float(x):.5g}" for x in vector) + "]"
-
-
-def _expect_bytes(case, rank, calls, returned, n, k, p):
-    for number in range(STEPS):
-        per_step = len(calls) // STEPS
-        mine = calls[number * per_step : (number + 1) * per_step]
+def _expect_sent(case, rank, calls, n, k, p):
+    per_step = len(calls) // STEPS
+    for mine in (calls[i * per_step : (i + 1) * per_step] for i in range(STEPS if p > 1 else 0)):
         # Of a gather into one tensor and of one into a list all p tensors are counted; of p broadcasts one is its own.
         shared = ("all_gather", "broadcast")
-        sent = sum(call.nbytes for call in mine if not call.name.startswith(shared))
-        sent += sum(call.nbytes for call in mine if call.name.startswith(shared)) / p
+        sent = sum(call.nbytes * (1 if call.name.startswith(shared) else p) for call in mine) / p
         dtypes = {call.dtype for call in mine}
-        if p > 1 and len(mine) > 1 and dtypes == {"float32"}:
+        if len(mine) > 1 and dtypes == {"float32"}:
             found = f"the values are right, but rank {rank} sends positions in float32"
             raise Wrong(case, found, cause=NO_INTEGERS)
-        if p > 1 and sent < 8 * k:
-            found = f"rank {rank} sends {sent:.0f} bytes per step: {', '.join(map(str, mine))}; {8 * k} are asked for"
-            raise Wrong(
-                case, found, cause="values in float32 and positions in int32 have 4 bytes each: fewer are not exact"
-            )
-        if p > 1 and sent > 8 * k:
-            cause = ""
-            if any(call.dtype == "uint8" for call in mine):
-                cause = "objects are pickled: more bytes than the tensors, and their number is sent as well"
-            elif any(call.dtype == "int64" and call.elements == k * p for call in mine):
-                cause = LONG
-            elif any(call.elements >= n for call in mine if call.name == "all_reduce") or sent >= 4 * n * (
-                1 if n > 2 * k else 2
-            ):
-                cause = DENSE
-            elif any(call.dtype == "float64" for call in mine):
-                cause = "values travel in float64"
-            elif len(mine) > 2:
-                cause = "two messages are enough: every rank knows k, and how many ranks there are"
-            raise Wrong(
-                case,
+        told = f"rank {rank} sends {sent:.0f} bytes per step: {', '.join(map(str, mine))}; {8 * k} are"
+        if sent < 8 * k:
+            cause = "values in float32 and positions in int32 have 4 bytes each: fewer are not exact"
+            raise Wrong(case, f"{told} asked for", cause=cause)
+        if sent > 8 * k:
+            whole = any(call.name == "all_reduce" and call.elements >= n for call in mine)
+            causes = (
                 (
-                    f"the values are right, but rank {rank} sends {sent:.0f} bytes per step: "
-                    f"{', '.join(str(call) for call in mine)}; {8 * k} are enough"
+                    "uint8" in dtypes,
+                    "objects are pickled: more bytes than the tensors, and their number is sent as well",
                 ),
-                cause=cause,
+                (any(call.dtype == "int64" and call.elements == k * p for call in mine), LONG),
+                (whole or sent >= 4 * n * (1 if n > 2 * k else 2), DENSE),
+                ("float64" in dtypes, "values travel in float64"),
+                (len(mine) > 2, "two messages are enough: every rank knows k, and how many ranks there are"),
             )
+            raise Wrong(case, f"the values are right, but {told} enough", cause=first_of(causes))
+
+
+def _expect_returned(case, rank, value, k, p):
     wanted = 8 * k * (p - 1)
-    for value in returned:
-        if not isinstance(value, Real) or value != wanted:
-            guesses = {
-                8 * k: "what this rank sends to one of the others; it receives as much from each of them",
-                8 * k * p: "its own entries are counted as well; those it has already",
-                4 * k * (p - 1): "values alone, or positions alone, are counted",
-                12 * k * (p - 1): "positions are counted as int64",
-                2 * k * (p - 1): "numbers are counted, not bytes: nbytes",
-            }
-            cause = "the number of bytes is not returned" if value is None else guesses.get(value, "")
-            raise Wrong(
-                case, f"rank {rank} returned {value!r:.60}; it receives {wanted} bytes from the others", cause=cause
-            )
+    if not isinstance(value, Real) or value != wanted:
+        guesses = {
+            8 * k: "what this rank sends to one of the others; it receives as much from each of them",
+            8 * k * p: "its own entries are counted as well; those it has already",
+            4 * k * (p - 1): "values alone, or positions alone, are counted",
+            12 * k * (p - 1): "positions are counted as int64",
+            2 * k * (p - 1): "numbers are counted, not bytes: nbytes",
+        }
+        cause = "the number of bytes is not returned" if value is None else guesses.get(value, "")
+        found = f"rank {rank} returned {value!r:.60}; it receives {wanted} bytes from the others"
+        raise Wrong(case, found, cause=cause)

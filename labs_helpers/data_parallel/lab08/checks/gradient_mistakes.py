@@ -1,123 +1,113 @@
-"""What common mistakes leave in a .grad that should hold the mean over the ranks."""
+"""The mean of gradients over groups of ranks, and what common mistakes leave in .grad instead."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import torch
 from torch import Tensor
 
-SENTENCES = {
-    "sum": "the sum over the ranks, not the mean: a division by dist.get_world_size(group) is missing",
-    "twice": "the mean is taken twice: the sum is divided by the number of ranks two times",
-    "own": "this rank's own gradient: it was not sent, or what came of it did not get into .grad",
-    "own part": "this rank's own gradient, divided by the number of ranks: it was never added to the others'",
-    "none": ".grad is None: a parameter that this rank has not used gets the mean as well",
-    "zero": "0: the mean never got there",
-    "first": "rank 0's gradient: a broadcast adds nothing up",
-    "largest": "the largest of the ranks' gradients: op is SUM unless it is told otherwise",
-    "users": "divided by the number of ranks that have used it; a rank that has not counts as 0",
-    "world": "divided by the number of all ranks, dist.get_world_size() without group",
-    "all ranks": "added up over all ranks: without group= a collective is for all",
-    "others": "divided by the number of other ranks",
-    "rank": "divided by this rank's number, not by how many there are",
-    "times": "multiplied by the number of ranks, not divided",
-    "stale": "the mean of the step before: the gradient of this step was not sent",
-    "old and new": "the means of this step and of the step before added up",
-    "stale sum": "the sum of the step before is still in it",
-    "by 2": "a division by 2, whatever the size of the group is",
-    "by 3": "a division by 3, whatever the size of the group is",
-    "by 4": "a division by 4, whatever the size of the group is",
-    "unread": "not a number: it was read before the all-reduce was done; wait() on its handle first",
-    "least": "the smallest of the ranks' gradients: op is SUM unless it is told otherwise",
-    "some divide": "only rank 0 divides; the others keep the sum",
-    "undivided": "where this rank's gradient was None the sum is not divided",
-    "mean of all": "mean() goes over the elements; the mean that is asked for goes over the ranks",
-    "parameters": "divided by the number of parameters, not of ranks",
-    "cleared": ".grad is None afterwards: the mean is what it has to hold",
-    "rounded": "the mean, rounded to fewer bits",
-    "memory": "the right numbers in another order: they lie in memory as a transposed gradient does",
-    "whole": "a division of integers, //, rounds down",
-}
+from labs_helpers.data_parallel.lab08.checks.replicas import Gradients, Part
+
+Everyone = Sequence[Gradients]  # [rank][name]
+Groups = Sequence[Sequence[int]]
+Tree = Mapping[int, Gradients]  # [rank][name]
+Candidate = tuple[str, Tree | Callable[[], Tree]]  # a sentence, and what its mistake leaves
+
+# Of these an exercise may know more.
+TWICE = "the mean is taken twice: the sum is divided by the number of ranks two times"
+OWN = "this rank's own gradient: it was not sent, or what came of it did not get into .grad"
+OWN_PART = "this rank's own gradient, divided by the number of ranks: it was never added to the others'"
+NONE = ".grad is None: a parameter that this rank has not used gets the mean as well"
+ZERO = "0: the mean never got there"
+STALE = "the mean of the step before: the gradient of this step was not sent"
 
 
-ON_ONE = {"unread": "reduce leaves the sum on one rank alone; all_reduce brings it to all"}
+def with_zeros(own: Everyone, parts: Sequence[Part]) -> list[dict[str, Tensor]]:
+    """Return each rank's gradients of all trained parameters, in float64: 0 where it has none."""
+    zeros = {part.name: torch.zeros(part.shape).double() for part in parts if part.kind != "frozen"}
+    return [{n: zero if one[n] is None else one[n] for n, zero in zeros.items()} for one in own]
 
 
-def candidates_of(own, before, world, right, found) -> Iterator[tuple[str, list]]:
-    """(key of SENTENCES, what each rank would have)."""
-    p = len(own)
-    names = list(right)
-    every = {n: [_or_zero(one[n], right[n]) for one in own] for n in names}
-    total = {n: sum(every[n]) for n in names}
-    used = {n: sum(one[n] is not None for one in own) for n in names}
+def means(own: Everyone, groups: Groups, parts: Sequence[Part]) -> dict[int, dict[str, Tensor]]:
+    """Return each rank's means over its group, in float64."""
+    full = with_zeros(own, parts)
+    of_group = [{n: sum(full[r][n] for r in group) / len(group) for n in full[0]} for group in groups]
+    return {r: mean for group, mean in zip(groups, of_group, strict=True) for r in group}
 
-    def all_alike(function):
-        return [{n: function(n) for n in names}] * p
+
+def mistakes(
+    own: Everyone, groups: Groups, parts: Sequence[Part], before: Everyone | None = None
+) -> Iterator[Candidate]:
+    """Yield a sentence and the gradients that its mistake leaves on each rank. before: `own` of the step before."""
+    full, right = with_zeros(own, parts), means(own, groups, parts)
+    ranks, names = len(own), list(full[0])
 
     def each(function):
-        return [{n: function(n, r) for n in names} for r in range(p)]
+        """function(rank, its group, name) for every gradient, worked out when it is needed."""
+        return lambda: {r: {n: function(r, group, n) for n in names} for group in groups for r in group}
 
-    yield "sum", all_alike(lambda n: total[n])
-    yield "twice", all_alike(lambda n: total[n] / p**2)
-    yield "own", each(lambda n, r: own[r][n])
-    yield "own part", each(lambda n, r: every[n][r] / p)
-    yield "none", each(lambda n, r: own[r][n] if own[r][n] is None else right[n])
-    yield "zero", all_alike(lambda n: total[n] * 0)
-    yield "first", all_alike(lambda n: every[n][0])
-    yield "first", all_alike(lambda n: every[n][0] / p)
-    yield "largest", all_alike(lambda n: torch.stack(every[n]).amax(0))
-    yield "largest", all_alike(lambda n: torch.stack(every[n]).amax(0) / p)
-    yield "least", all_alike(lambda n: torch.stack(every[n]).amin(0))
-    yield "some divide", each(lambda n, r: total[n] if r else total[n] / p)
-    yield "undivided", each(lambda n, r: total[n] if own[r][n] is None else total[n] / p)
-    yield "mean of all", all_alike(lambda n: torch.full_like(total[n], total[n].mean()))
-    yield "mean of all", all_alike(lambda n: torch.full_like(total[n], total[n].mean() / p))
-    if p != len(names):
-        yield "parameters", all_alike(lambda n: total[n] / len(names))
-    yield "cleared", all_alike(lambda n: None)
-    yield "users", all_alike(lambda n: total[n] / max(1, used[n]))
-    yield "times", all_alike(lambda n: total[n] * p)
-    yield "whole", all_alike(lambda n: total[n] // p)
-    if p > 2:
-        yield "others", all_alike(lambda n: total[n] / (p - 1))
-        yield "rank", each(lambda n, r: total[n] / max(1, r))
-    for other in {2, 3, 4} - {p}:
-        yield f"by {other}", all_alike(lambda n, other=other: total[n] / other)
-    yield "rank", each(lambda n, r: total[n] / r if r else total[n] * torch.inf)
-    yield "rank", each(lambda n, r: total[n] / (r + 1))
-    if world:
-        whole = {n: sum(_or_zero(one[n], right[n]) for one in world) for n in names}
-        yield "world", all_alike(lambda n: total[n] / len(world))
-        yield "all ranks", all_alike(lambda n: whole[n] / p)
-        yield "all ranks", all_alike(lambda n: whole[n] / len(world))
-        yield "all ranks", all_alike(lambda n: whole[n])
+    def over(function):
+        """A function of the group's gradients, (its ranks, *shape)."""
+        return each(lambda r, group, n: function(torch.stack([full[other][n] for other in group])))
+
+    total = over(lambda g: g.sum(0))()
+
+    def by(divisor):
+        """The sum, divided by a function of the rank's place in its group and of the group's size."""
+        return each(lambda r, group, n: total[r][n] / divisor(group.index(r), len(group)))
+
+    yield "the sum over the ranks, not the mean: a division by dist.get_world_size(group) is missing", total
+    yield TWICE, by(lambda r, p: p**2)
+    yield OWN, each(lambda r, group, n: own[r][n])
+    yield OWN_PART, each(lambda r, group, n: full[r][n] / len(group))
+    yield NONE, each(lambda r, group, n: own[r][n] if own[r][n] is None else right[r][n])
+    yield ".grad is None afterwards: the mean is what it has to hold", each(lambda r, group, n: None)
+    yield ZERO, over(lambda g: 0 * g[0])
+    first = "rank 0's gradient: a broadcast adds nothing up"
+    yield first, over(lambda g: g[0])
+    yield first, over(lambda g: g[0] / len(g))
+    largest = "the largest of the ranks' gradients: op is SUM unless it is told otherwise"
+    yield largest, over(lambda g: g.amax(0))
+    yield largest, over(lambda g: g.amax(0) / len(g))
+    yield "the smallest of the ranks' gradients: op is SUM unless it is told otherwise", over(lambda g: g.amin(0))
+    yield "only rank 0 divides; the others keep the sum", by(lambda r, p: 1 if r else p)
+    undivided = each(lambda r, group, n: (total if own[r][n] is None else right)[r][n])
+    yield "where this rank's gradient was None the sum is not divided", undivided
+    elements = "mean() goes over the elements; the mean that is asked for goes over the ranks"
+    yield elements, over(lambda g: torch.full_like(g[0], g.sum(0).mean()))
+    yield elements, over(lambda g: torch.full_like(g[0], g.mean()))
+    yield "divided by the number of parameters, not of ranks", by(lambda r, p: len(names))
+    used = each(lambda r, group, n: max(1, sum(own[other][n] is not None for other in group)))()
+    said = "divided by the number of ranks that have used it; a rank that has not counts as 0"
+    yield said, each(lambda r, group, n: total[r][n] / used[r][n])
+    yield "multiplied by the number of ranks, not divided", by(lambda r, p: 1 / p)
+    yield "a division of integers, //, rounds down", over(lambda g: g.sum(0) // len(g))
+    for dtype in (torch.bfloat16, torch.float16, torch.float32):
+        said = "gradients are rounded before they are added up: they travel in their own dtype, with all its bits"
+        yield said, over(lambda g, dtype=dtype: g.to(dtype).double().mean(0))
+    number = "divided by this rank's number, not by how many there are"
+    yield number, by(lambda r, p: r or 0.0)
+    yield number, by(lambda r, p: r + 1)
+    if ranks > 2:
+        yield number, by(lambda r, p: max(1, r))
+        yield "divided by the number of other ranks", by(lambda r, p: max(1, p - 1))
+    for other in (2, 3, 4):
+        yield f"a division by {other}, whatever the size of the group is", by(lambda r, p, other=other: other)
+    if len(groups) > 1:
+        yield "divided by the number of all ranks, dist.get_world_size() without group", by(lambda r, p: ranks)
+        whole = {n: sum(one[n] for one in full) for n in names}
+        for divisor in (len, lambda group: ranks, lambda group: 1):
+            said = "added up over all ranks: without group= a collective is for all"
+            yield said, each(lambda r, group, n, divisor=divisor: whole[n] / divisor(group))
     if before:
-        old = {n: sum(_or_zero(one[n], right[n]) for one in before) for n in names}
-        yield "stale", all_alike(lambda n: old[n] / p)
-        yield "old and new", all_alike(lambda n: (old[n] + total[n]) / p)
-        yield "old and new", each(lambda n, r: old[n] / p + every[n][r])
-        yield "stale sum", all_alike(lambda n: old[n])
-        yield "stale sum", all_alike(lambda n: (old[n] + total[n]) / p)
-        yield "stale", each(lambda n, r: _or_zero(before[r][n], right[n]))
-    yield "memory", all_alike(lambda n: right[n].t().reshape(right[n].shape) if right[n].ndim == 2 else right[n])
-    yield "memory", all_alike(lambda n: right[n].reshape(right[n].shape[::-1]).t() if right[n].ndim == 2 else right[n])
-    # What a rank holds of unfinished communication is not a number.
-    if any(_nan(grads[n]) for grads in found for n in names):
-        yield "unread", [{n: grads[n] if _nan(grads[n]) else right[n] for n in names} for grads in found]
-    if all(_roughly(grads[n], right[n]) for grads in found for n in names):
-        yield "rounded", [dict(grads) for grads in found]
-
-
-def _roughly(found, right) -> bool:
-    """As far as bfloat16 goes, element by element."""
-    near = found is not None and found.shape == right.shape
-    return near and bool(((found.double() - right).abs() <= 2.0**-7 * right.abs()).all())
-
-
-def _nan(tensor) -> bool:
-    return tensor is not None and bool(tensor.isnan().any())
-
-
-def _or_zero(values, like) -> Tensor:
-    return torch.zeros(like.shape, dtype=torch.float64) if values is None else values
+        earlier, old = with_zeros(before, parts), means(before, groups, parts)
+        yield STALE, old
+        yield STALE, dict(enumerate(earlier))
+        for mine in (right, dict(enumerate(full))):
+            said = "the means of this step and of the step before added up"
+            yield said, each(lambda r, group, n, mine=mine: old[r][n] + mine[r][n])
+        yield "the sum of the step before is still in it", each(lambda r, group, n: old[r][n] * len(group))
+    memory = "the right numbers in another order: they lie in memory as a transposed gradient does"
+    yield memory, each(lambda r, group, n: right[r][n].t().reshape(right[r][n].shape))
+    yield memory, each(lambda r, group, n: right[r][n].reshape(right[r][n].shape[::-1]).t())

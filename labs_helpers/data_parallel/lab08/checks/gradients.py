@@ -1,147 +1,129 @@
-"""Gradients after averaging: every rank's, held against the mean and against what common mistakes leave there."""
+"""Gradients after averaging, compared rank by rank; a mistake may concern some of the parameters alone."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 
 import torch
-from torch import Tensor
 
-from labs_helpers.course.verdict import Wrong, likely
-from labs_helpers.data_parallel.lab08.checks.gradient_mistakes import SENTENCES, candidates_of
+from labs_helpers.course.verdict.trees import Comparison, Difference, fewer_bits, rounded, scaled
+from labs_helpers.data_parallel.lab08.checks.gradient_mistakes import Candidate, Everyone, Groups, Tree, means, mistakes
 from labs_helpers.data_parallel.lab08.checks.replicas import Part
+from labs_helpers.practice.process_groups import ProcessRun
 
-Everyone = Sequence[Mapping[str, Tensor | None]]  # of each rank: name → gradient, None where it has none
-
-
-def means(everyone: Everyone) -> dict[str, Tensor]:
-    """In float64; who has not used a parameter counts as 0."""
-    names = {name: values for own in everyone for name, values in own.items() if values is not None}
-    return {
-        name: sum(own[name] for own in everyone if own[name] is not None) / len(everyone)
-        if name in names
-        else None  # used by nobody
-        for name in everyone[0]
-    }
-
-
-def expect_means(
-    case: str,
-    found: Everyone,
-    own: Everyone,
-    parts: Sequence[Part] = (),
-    *,
-    before: Everyone | None = None,
-    world: Everyone | None = None,
-    special: Mapping[tuple[str, str], str] | None = None,
-    groups: Mapping[str, set[str]] | None = None,
-    expected: Mapping[str, Tensor] | None = None,
-    extra: Mapping[str, Sequence[Mapping[str, Tensor | None]]] | None = None,
-    sentences: Mapping[str, str] | None = None,
-    kind: str = ".grad",
-    advice: str = "",
-) -> None:
-    """Raises Wrong unless on every rank every .grad is the mean of `own`.
-
-    found, own: of each rank of the group. before: what `own` was a step earlier. world: of all ranks, where those of
-    the group are some. groups: what a set of parameters is called, as in {"the last bucket": {…}}; beside it what
-    `parts` says. special: (what they are called, key of SENTENCES) → the sentence for that. expected: in place of the
-    mean. extra: sentence → what a mistake of this exercise leaves on each rank. sentences: in place of SENTENCES.
-    """
-    right = expected or means(own)
-    right = {name: right[name] if right[name] is not None else torch.zeros(_shape(parts, name)) for name in right}
-    frozen = [part.name for part in parts if part.kind == "frozen"]
-    off = [(rank, name) for rank, grads in enumerate(found) for name in right if not _near(grads[name], right[name])]
-    for rank, grads in enumerate(found):
-        for name in frozen if kind else ():
-            if grads.get(name) is not None:
-                raise Wrong(
-                    case,
-                    f"rank {rank}: {name}.grad is not what it was; {name} is frozen",
-                    cause="a frozen parameter has requires_grad False, and is left alone",
-                )
-    if not off:
-        return
-    rank, name = off[0]
-    names = {one for _, one in off}
-    called = _called(names, set(right), parts, groups or {})
-    candidates = candidates_of(own, before, world, right, found)
-    texts = {key: key for key in extra or {}} | dict(SENTENCES if sentences is None else sentences)
-
-    def fits(answer) -> bool:
-        return all(_near(found[r][n], answer[r].get(n)) for r in range(len(found)) for n in names)
-
-    special = special or {}
-    spoken = (
-        (special.get((called, key)) or (f"of {called} alone: {texts[key]}" if called else texts[key]), answer)
-        for key, answer in [*candidates, *(extra or {}).items()]
-        if key in texts
-    )
-    raise Wrong(
-        case,
-        _shown(found[rank][name], right[name]),
-        _shown(right[name], found[rank][name]),
-        f"rank {rank}: {name}{kind}{_others(off, found, right)}",
-        likely(spoken, fits),
-        advice or "print rank, name and .grad before and after each collective, on two ranks",
-    )
-
-
-def _near(found, right) -> bool:
-    """Up to what the tensor's dtype rounds."""
-    if found is None or right is None:
-        return found is right
-    if found.shape != right.shape:
-        return False
-    if not (found.isfinite().all() and right.isfinite().all()):
-        return torch.allclose(found.double(), right.double(), equal_nan=True)
-    largest = max(1.0, float(right.abs().max())) if right.numel() else 1.0
-    bound = 8 * torch.finfo(found.dtype).eps * largest if found.is_floating_point() else 0.0
-    return bool(((found.double() - right).abs() <= bound).all())
-
-
-def _shape(parts, name):
-    return next(part.shape for part in parts if part.name == name)
-
-
-def _called(names: set[str], every: set[str], parts: Sequence[Part], groups: Mapping[str, set[str]]) -> str:
-    """What the wrong parameters are called; '' where they are all of them, or nothing is special about them."""
-    if names == every:
-        return ""
-    kinds: dict[str, set[str]] = {}
-    for part in parts:
-        kinds.setdefault(KINDS.get(part.kind, ""), set()).add(part.name)
-        if part.dtype != torch.float32:
-            kinds.setdefault(f"the parameters in {str(part.dtype).removeprefix('torch.')}", set()).add(part.name)
-    kinds.pop("", None)
-    for called, those in {**groups, **kinds}.items():
-        if names == those & every:
-            return called
-    return ", ".join(sorted(names)) if len(names) <= 2 else ""
-
-
+UNREAD = "not a number: it was read before the all-reduce was done; wait() on its handle first"
+ON_ONE = "reduce leaves the sum on one rank alone; all_reduce brings it to all"
+FROZEN = "a frozen parameter has requires_grad False, and is left alone"
+OVERFLOWN = "what has overflowed on one rank has to reach all: by it a step is left out, as lab 01's loss scaler does"
 KINDS = {
     "transposed": "the parameter that lies transposed in memory",
     "tied": "the weight that two layers share",
     "unused": "the parameters that not every rank has used",
     "idle": "the parameter that no rank has used",
 }
+Scopes = Mapping[str, set[str]]  # what a set of names is called
+Special = Mapping[tuple[str, str], str]  # (what the wrong ones are called, a sentence) → a better sentence
 
 
-def _others(off, found, right) -> str:
-    names, ranks = dict.fromkeys(n for _, n in off), dict.fromkeys(r for r, _ in off)
-    more = f", and {len(names) - 1} more of {len(right)} parameters" if len(names) > 1 else ""
-    where = "" if len(ranks) == len(found) else f" (wrong on rank{'s' * (len(ranks) > 1)} {', '.join(map(str, ranks))})"
-    return more + where
+def gradients() -> Comparison:
+    """A comparison of what ranks have in .grad."""
+    causes = (_of_frozen, _overflown, fewer_bits, scaled)
+    advice = "print rank, name and .grad before and after each collective, on two ranks"
+    return Comparison("rank {0}: {1}.grad", bound=rounded(2), otherwise=causes, advice=advice)
 
 
-def _shown(tensor, other) -> str:
-    """The first element in which they differ."""
-    if tensor is None:
-        return "None"
-    if other is None or tensor.shape != other.shape:
-        return f"shape {tuple(tensor.shape)}"
-    a, b = tensor.double().reshape(-1), other.double().reshape(-1)
-    at = int(((a - b).abs().nan_to_num(torch.inf)).argmax()) if a.numel() else 0
-    place = f" at {list(map(int, torch.unravel_index(torch.tensor(at), tensor.shape)))}" if tensor.ndim else ""
-    return f"{float(a[at]):.6g}{place}"
+def expect_means(
+    comparison: Comparison,
+    case: str,
+    run: ProcessRun,
+    found: Everyone,
+    own: Everyone,
+    groups: Groups | None,
+    parts: Sequence[Part],
+    *,
+    before: Everyone | None = None,
+    scopes: Scopes | None = None,
+    special: Special | None = None,
+    more: Iterable[Candidate] = (),
+    unread: str = UNREAD,
+) -> None:
+    """Raise Wrong unless every rank's gradients are the means of `own` over its group, and frozen parameters have none.
+
+    run: what has left `found`. before: `own` of the step before. more: causes of this exercise, whatever is wrong.
+    unread: the cause of a NaN.
+    """
+    groups = groups or [range(len(own))]
+    frozen = {part.name: None for part in parts if part.kind == "frozen"}
+    right = {r: {**mean, **frozen} for r, mean in means(own, groups, parts).items()}
+    mine = {r: {n: found[r][n] for n in one} for r, one in right.items()}
+
+    def causes():
+        nan = ON_ONE if any(call.name == "reduce" for call in run.calls) else unread
+        candidates = *mistakes(own, groups, parts, before), not_a_number(nan, mine, right)
+        yield from of_wrong(comparison, mine, right, candidates, parts, scopes or {}, special or {})
+        yield from ((said, {r: {**tree[r], **frozen} for r in right}) for said, tree in more)
+
+    comparison.expect(case, mine, right, causes)
+
+
+def not_a_number(sentence: str, found: Tree, right: Tree) -> tuple[str, Tree]:
+    """A candidate for what is right where it is a number: a rank holds NaN while communication is under way."""
+
+    def nan(x):
+        return x is not None and x.is_floating_point() and bool(x.isnan().any())
+
+    return sentence, {r: {n: x if nan(x) else right[r][n] for n, x in one.items()} for r, one in found.items()}
+
+
+def of_wrong(
+    comparison: Comparison,
+    found: Tree,
+    right: Tree,
+    candidates: Iterable[Candidate],
+    parts: Sequence[Part],
+    scopes: Scopes,
+    special: Special,
+) -> Iterator[Candidate]:
+    """Yield the candidates as mistakes of those tensors alone that are wrong on some rank, all others right.
+
+    The sentence says which, where `scopes` or their kind has a name for them, or they are two at most.
+    """
+
+    def of_all(tree, name):
+        return {r: one[name] for r, one in tree.items()}
+
+    every = {n for n, x in next(iter(right.values())).items() if x is not None}
+    wrong = {n for n in every if not comparison.same(of_all(found, n), of_all(right, n))}
+    some, changed = wrong if wrong != every else set(), wrong or every
+    known = {**scopes, **_scopes_of(parts)}
+    named = next((said for said, names in known.items() if some and some == names & every), "")
+    scope = named or ", ".join(sorted(some)) * (len(some) <= 2)
+    for said, tree in candidates:
+        text = special.get((scope, said)) or (f"of {scope} alone: {said}" if scope else said)
+        yield text, partial(_within, changed, tree, right)
+
+
+def _within(names: set[str], tree: Tree | Callable[[], Tree], right: Tree) -> Tree:
+    """`right` with the tensors of these names from `tree`."""
+    made = tree() if callable(tree) else tree
+    return {r: {n: made[r][n] if n in names else x for n, x in one.items()} for r, one in right.items()}
+
+
+def _scopes_of(parts: Sequence[Part]) -> dict[str, set[str]]:
+    """What the parameters of each special kind, or dtype, are called."""
+    scopes: dict[str, set[str]] = {}
+    for part in parts:
+        if part.kind in KINDS:
+            scopes.setdefault(KINDS[part.kind], set()).add(part.name)
+        if part.dtype != torch.float32:
+            scopes.setdefault(f"the parameters in {str(part.dtype).removeprefix('torch.')}", set()).add(part.name)
+    return scopes
+
+
+def _of_frozen(difference: Difference) -> str:
+    return FROZEN if any(difference.right[path] is None for path in difference.wrong) else ""
+
+
+def _overflown(difference: Difference) -> str:
+    return OVERFLOWN if any(((abs(b) == torch.inf) & (abs(a) < torch.inf)).any() for a, b in difference.pairs) else ""

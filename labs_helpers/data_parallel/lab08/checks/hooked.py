@@ -1,23 +1,27 @@
-"""What exercises 4 and 6 of lab 08 share: training steps on practice ranks, and what was sent when in them."""
+"""What exercises 4 and 6 of lab 08 share: training steps on practice ranks, whose gradients are averaged by hooks."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 import torch
 
 from labs_helpers.course.verdict import Wrong
+from labs_helpers.course.verdict.trees import Comparison
+from labs_helpers.data_parallel.lab08.checks import replicas
+from labs_helpers.data_parallel.lab08.checks.gradient_mistakes import Candidate, Everyone, Groups
+from labs_helpers.data_parallel.lab08.checks.gradients import UNREAD, Scopes, Special, expect_means
 from labs_helpers.data_parallel.lab08.checks.on_ranks import on_ranks
-from labs_helpers.data_parallel.lab08.checks.replicas import Gradients, Part, backward, replica, taken, trained
-from labs_helpers.practice.process_groups import Called, ProcessRun, mark
+from labs_helpers.practice.process_groups import ProcessRun, mark
 
 
 class Pass(NamedTuple):
     """A backward pass. own: each rank's gradients. late: of each rank, what arrives last. sync: it sends."""
 
-    own: Sequence[Gradients]
+    own: Everyone
     late: Sequence[Sequence[str]] = ()
     sync: bool = True
 
@@ -29,133 +33,100 @@ class Step(NamedTuple):
     set_to_none: bool = True
 
 
-class Arrival(NamedTuple):
-    """What a rank sent after the gradient of `name` had arrived and before the next; name '': in finish()."""
+class Training(NamedTuple):
+    """Steps of a model of these parts. buckets: the names that travel together, in the order of sending.
+
+    stuck: the cause of collectives that do not match; later: of whatever is raised after so many steps that went well.
+    """
 
     name: str
-    sent: list[Called]
+    size: int
+    parts: Sequence[replicas.Part]
+    steps: Sequence[Step]
+    buckets: Sequence[Sequence[str]]
+    groups: Groups | None = None
+    stuck: str | Sequence[str] = "what is sent depends on the rank"
+    later: Mapping[int, Sequence[str]] = {}
 
 
 def train(
-    case: str,
+    training: Training,
     student: Callable,
     wrap: Callable[..., tuple[Callable, Any]],
-    parts: Sequence[Part],
-    steps: Sequence[Step],
-    *,
-    groups: Sequence[Sequence[int]] | None = None,
-    stuck: str | Sequence[str] = "",
-    errors: Sequence[tuple[str, str]] = (),
-    later: Mapping[int, Sequence[str]] | Sequence[str] = (),
+    errors: Sequence[tuple[str, str]],
     again: str = "",
 ) -> ProcessRun:
-    """Runs the steps; run.results: of each rank, for each step, (.grad of each parameter, storage of each .grad).
+    """Run the steps; run.results: of each rank, for each step, (.grad by name, the memory that each lies in).
 
-    wrap(model, group) → (finish, no_sync), made by the student's function. stuck: the cause of collectives that do not
-    match; later: of whatever is raised after a step that went well, or by how many did; again: of the same, where more
-    hooks are registered by then than `wrap` has left. Raises Wrong."""
-    size = len(steps[0].passes[0].own)
-    done = [0] * size  # steps
+    wrap(model, group) → (finish, no_sync), made by the student's function. again: the cause of what is raised after
+    steps that went well, where more hooks are registered by then than `wrap` has left. Raises Wrong.
+    """
+    done = [0] * training.size  # steps
     models: list[tuple[torch.nn.Module, int]] = []  # with their hooks
 
     def on_rank(_, group, rank):
-        model = replica(parts)
-        for name, p in trained(model).items():  # before the student's own hooks, so that it comes first
+        model = replicas.replica(training.parts)
+        for name, p in replicas.trained(model).items():  # before the student's own hooks, so that it comes first
             p.register_post_accumulate_grad_hook(lambda _, name=name: mark(group, f"arrived {name}"))
-        before = {name: p.detach().clone() for name, p in model.named_parameters()}
+        before = replicas.copies(model)
         finish, no_sync = wrap(model, group)
         models.append((model, _hooks(model)))
         left = []
-        for number, step in enumerate(steps):
+        for number, step in enumerate(training.steps):
             mark(group, f"step {number}")
             for one in step.passes:
-                late = one.late[rank] if one.late else ()
-                if one.sync:
-                    backward(model, one.own[rank], late)
-                else:
-                    with no_sync():
-                        backward(model, one.own[rank], late)
+                with nullcontext() if one.sync else no_sync():
+                    replicas.backward(model, one.own[rank], one.late[rank] if one.late else ())
             mark(group, "backward ends")
             finish()
             mark(group, "finished")
-            memory = {n: p.grad.untyped_storage().data_ptr() for n, p in model.named_parameters() if p.grad is not None}
-            left.append((taken(model), memory))
+            left.append((replicas.taken(model), replicas.places(model)))
             done[rank] = number + 1
             model.zero_grad(set_to_none=step.set_to_none)
-        changed = next((name for name, p in model.named_parameters() if not torch.equal(p, before[name])), "")
-        return left, changed
+        replicas.expect_kept(model, before)
+        return left
 
     try:
-        own = [(rank,) for rank in range(size)]
-        run = on_ranks(case, student, on_rank, own, groups=groups, stuck=stuck, errors=errors)
+        own = [(rank,) for rank in range(training.size)]
+        settings = {"groups": training.groups, "stuck": training.stuck, "errors": errors}
+        return on_ranks(training.name, student, on_rank, own, **settings)
     except Wrong as wrong:
-        if any(done) and later and re.search("TouchedTooEarly|IndexError", wrong.found):
-            cause = later.get(max(done), ()) if isinstance(later, Mapping) else later
-            if again and any(_hooks(model) > before for model, before in models):
-                cause = again
-            raise Wrong(f"{case}, step {min(max(done) + 1, len(steps))}", wrong.found, cause=cause) from None
+        if any(done) and training.later and re.search("TouchedTooEarly|IndexError", wrong.found):
+            more = again and any(_hooks(model) > before for model, before in models)
+            cause = again if more else training.later.get(max(done), ())
+            number = min(max(done) + 1, len(training.steps))
+            raise Wrong(f"{training.name}, step {number}", wrong.found, cause=cause) from None
         raise
-    for rank, (_, changed) in enumerate(run.results):
-        if changed:
-            raise Wrong(
-                case,
-                f"rank {rank}: {changed} has changed",
-                cause="gradients are averaged, in .grad; the parameters themselves stay",
-            )
-    return run
 
 
 def _hooks(model: torch.nn.Module) -> int:
     return sum(len(getattr(p, "_post_accumulate_grad_hooks", None) or ()) for p in model.parameters())
 
 
-def arrivals(run: ProcessRun, rank: int) -> list[list[Arrival]]:
-    """What a rank sent when, step by step."""
-    steps: list[list[Arrival]] = []
-    for event in run.log:
-        if event.rank != rank:
-            continue
-        if event.call is None:
-            if event.what.startswith("step"):
-                steps.append([])
-            elif event.what.startswith("arrived"):
-                steps[-1].append(Arrival(event.what.removeprefix("arrived "), []))
-            elif event.what == "backward ends":
-                steps[-1].append(Arrival("", []))
-        elif event.what == "start":
-            if not steps or not steps[-1]:
-                continue
-            steps[-1][-1].sent.append(event.call)
-    return steps
+def sums_of(passes: Sequence[Pass]) -> list[dict[str, torch.Tensor | None]]:
+    """Return each rank's gradients of all passes together; None where it has none in any."""
+
+    def added(some):
+        return sum(one for one in some if one is not None) if any(one is not None for one in some) else None
+
+    ranks = range(len(passes[0].own))
+    return [{name: added([one.own[rank][name] for one in passes]) for name in passes[0].own[rank]} for rank in ranks]
 
 
-def expect_asynchronous(case: str, run: ProcessRun) -> None:
-    """Raises Wrong where backward waits for a collective, or nobody waits for one."""
-    for rank in range(len(run.results)):
-        mine = run.of(rank)
-        blocking = [call for call in mine if not call.asynchronous]
-        within = [call for step in range(9) for call in run.waited_between(rank, f"step {step}", "backward ends")]
-        if blocking or within:
-            cause = "async_op=True is missing" if blocking else "wait() is called in the hook; it belongs into finish()"
-            if not within and not any(arrival.sent for step in arrivals(run, rank) for arrival in step[:-1]):
-                raise Wrong(
-                    case,
-                    f"the values are right, but rank {rank} sends nothing before backward ends: nothing overlaps",
-                    cause="all-reduces are started in finish(), after backward: they belong into send()",
-                )
-            raise Wrong(
-                case,
-                (
-                    f"the values are right, but rank {rank} waits for an all-reduce before backward "
-                    "goes on: nothing overlaps"
-                ),
-                cause=cause,
-            )
-    asked = {event.call for event in run.log if event.what == "wait"}
-    if left := [call for call in run.calls if call.asynchronous and call not in asked]:
-        found = f"the values are right, but nobody waits for {left[0]} of rank {left[0].rank}"
-        cause = (
-            "a handle's wait() was not called; is_completed() only asks, and on a GPU "
-            "nothing else makes the next step wait"
-        )
-        raise Wrong(case, found, cause=cause)
+def expect_steps(
+    comparison: Comparison,
+    training: Training,
+    run: ProcessRun,
+    special: Callable[[int], Special],
+    more: Callable[[int], Iterable[Candidate]] = lambda number: (),
+    *,
+    scopes: Scopes | None = None,
+    unread: str = UNREAD,
+) -> None:
+    """Raise Wrong unless every step leaves the means over the groups. special, more: as in `expect_means`, by step."""
+    for number, step in enumerate(training.steps):
+        name, found = f"{training.name}, step {number + 1}", [left[number][0] for left in run.results]
+        own = sums_of(step.passes)
+        before = sums_of(training.steps[number - 1].passes) if number else None
+        known = {"before": before, "scopes": scopes, "special": special(number), "more": more(number), "unread": unread}
+        expect_means(comparison, name, run, found, own, training.groups, training.parts, **known)

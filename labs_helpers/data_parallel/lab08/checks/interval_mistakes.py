@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
+import operator
+from functools import partial
 from itertools import pairwise
-
-
-def lengths(compute, communication):
-    """The right answer for intervals of whole numbers, tick by tick."""
-    computing, sending = (_ticks(some) for some in (compute, communication))
-    return len(sending), len(sending - computing)
-
-
-def _ticks(intervals) -> set[int]:
-    return {tick for start, end in intervals for tick in range(start, end)}
+from math import inf
 
 
 def merged(intervals, order=sorted, keep=max):
@@ -25,78 +18,6 @@ def merged(intervals, order=sorted, keep=max):
     return union
 
 
-def total(intervals):
-    return sum(end - start for start, end in intervals)
-
-
-def shared(some, others):
-    """Of every pair what both have."""
-    return sum(max(0, min(b, d) - max(a, c)) for a, b in some for c, d in others)
-
-
-def alone(compute, communication):
-    return total(communication) - shared(communication, compute)
-
-
-def _whole(compute, communication):
-    """Only messages that nothing touches."""
-    return total([(a, b) for a, b in communication if not any(c < b and a < d for c, d in compute)])
-
-
-def _outside(compute, communication):
-    """Only messages that do not lie within a compute interval, whole."""
-    return total([(a, b) for a, b in communication if not any(c <= a and b <= d for c, d in compute)])
-
-
-def _first_only(compute, communication):
-    """Each message less the first compute interval that it meets."""
-    result = 0
-    for a, b in communication:
-        met = [max(0, min(b, d) - max(a, c)) for c, d in compute]
-        result += b - a - next((one for one in met if one > 0), 0)
-    return result
-
-
-def _after(compute, communication):
-    end = max((d for _, d in compute), default=0)
-    return total([(max(a, end), b) for a, b in communication if b > end])
-
-
-def _span(intervals):
-    return max((b for _, b in intervals), default=0) - min((a for a, _ in intervals), default=0)
-
-
-def _unsorted(intervals):
-    return merged(intervals, order=list)
-
-
-def _last_end(intervals):
-    return merged(intervals, keep=lambda new, _: new)
-
-
-def _right(compute, communication):
-    sending = merged(communication)
-    return total(sending), alone(merged(compute), sending)
-
-
-def _both(merge):
-    def function(compute, communication):
-        sending = merge(communication)
-        return total(sending), alone(merge(compute), sending)
-
-    return function
-
-
-def _exposed(function):
-    """With this exposed time, everything else right."""
-    return lambda compute, communication: (_right(compute, communication)[0], function(compute, communication))
-
-
-def _signed(compute, communication):
-    """An overlap of what does not overlap, below 0."""
-    return total(communication) - sum(min(b, d) - max(a, c) for a, b in communication for c, d in compute)
-
-
 def _trimmed(intervals):
     """Each begins where the one before ends, also where that was later."""
     cut: list = []
@@ -105,62 +26,72 @@ def _trimmed(intervals):
     return cut
 
 
-def _by_end(intervals):
-    return merged(intervals, order=lambda some: sorted(some, key=lambda one: one[1]))
+def total(intervals):
+    return sum(end - start for start, end in intervals)
 
 
-def _pairs(compute, communication):
-    met = zip(communication, compute, strict=False)
-    return total(communication) - sum(max(0, min(b, d) - max(a, c)) for (a, b), (c, d) in met)
+def span(intervals):
+    return max((b for _, b in intervals), default=0) - min((a for a, _ in intervals), default=0)
 
 
-def _pieces(compute, communication, between=(), flags=False, strict=False):
-    """(length, whether it communicates, whether it computes) of each piece between two moments.
+def shared(pairs, least=0):
+    """The sum of what both of every pair of intervals have."""
+    return sum(max(least, min(b, d) - max(a, c)) for (a, b), (c, d) in pairs)
 
-    between: whose moments, in place of both lists'. flags: what has ended once has ended, however many run. strict: an
-    interval covers what lies within it alone.
+
+def alone(compute, communication, least=0):
+    """What is left of the messages without their shares with every compute interval."""
+    return total(communication) - shared(((x, y) for x in communication for y in compute), least)
+
+
+def _less_one(compute, communication, pick):
+    """What is left of each message without one of its shares, of those above 0."""
+    shares = ([shared([(x, y)]) for y in compute] for x in communication)
+    return total(communication) - sum(pick([one for one in some if one > 0] or [0]) for some in shares)
+
+
+def _whole(compute, communication, within=False):
+    """The messages that no compute interval touches, or that lie within none."""
+
+    def hidden(a, b):
+        return any(c <= a and b <= d if within else c < b and a < d for c, d in compute)
+
+    return total([(a, b) for a, b in communication if not hidden(a, b)])
+
+
+def _after(compute, communication):
+    end = max((d for _, d in compute), default=0)
+    return total([(max(a, end), b) for a, b in communication if b > end])
+
+
+def _walk(compute, communication, counts=lambda sends, computes: sends and not computes, between=None, how=""):
+    """Go from moment to moment. counts: whether the time to the next is exposed.
+
+    between: whose moments, in place of both lists'. how: 'flags': what has ended once has ended, however many run;
+    'strict': an interval covers what lies within it alone.
     """
-    moments = sorted({t for interval in between or [*compute, *communication] for t in interval})
+    whose = [*compute, *communication] if between is None else between
+    pieces = list(pairwise(sorted({t for interval in whose for t in interval})))
 
     def runs(intervals, start, end):
-        if flags:
-            ended = max((b for _, b in intervals if b <= start), default=float("-inf"))
+        if how == "flags":
+            ended = max((b for _, b in intervals if b <= start), default=-inf)
             return any(a <= start < b and a >= ended for a, b in intervals)
-        if strict:
-            return any(a < start and end < b for a, b in intervals)
-        return any(a <= start and end <= b for a, b in intervals)
+        covers = operator.lt if how == "strict" else operator.le
+        return any(covers(a, start) and covers(end, b) for a, b in intervals)
 
-    return [(b - a, runs(communication, a, b), runs(compute, a, b)) for a, b in pairwise(moments)]
-
-
-def _walk(counts=lambda sends, computes: sends and not computes, **how):
-    """A walk through the moments; counts: what is added to the exposed time."""
-
-    def function(compute, communication):
-        pieces = _pieces(compute, communication, **how)
-        return (
-            sum(length for length, sends, _ in pieces if sends),
-            sum(length for length, sends, computes in pieces if counts(sends, computes)),
-        )
-
-    return function
+    sends, computes = ([runs(some, *piece) for piece in pieces] for some in (communication, compute))
+    exposed = (counts(*both) for both in zip(sends, computes, strict=True))
+    return tuple(sum(b - a for (a, b), one in zip(pieces, some, strict=True) if one) for some in (sends, exposed))
 
 
-def _own_moments(compute, communication):
-    return _walk(between=communication)(compute, communication) if communication else (0, 0)
+class Lists:
+    """c, m: compute intervals and messages; C, M: merged. sent, exposed, hidden: what is right."""
 
-
-def _longest(compute, communication):
-    """Each message less the compute interval that it shares most with."""
-    return sum(b - a - max((shared([(a, b)], [one]) for one in compute), default=0) for a, b in communication)
-
-
-def _whole_ms(digits):
-    return lambda compute, communication: tuple(round(one, digits) for one in _right(compute, communication))
-
-
-def _cut(compute, communication):
-    return tuple(int(1e6 * one) / 1e6 for one in _right(compute, communication))
+    def __init__(self, c, m, merge=merged):
+        self.c, self.m, self.C, self.M = c, m, merge(c), merge(m)
+        self.sent, self.exposed = total(self.M), alone(self.C, self.M)
+        self.hidden, self.right = self.sent - self.exposed, (self.sent, self.exposed)
 
 
 FLAGS = "several may run at once: what begins and ends is counted, and not only noted as running or not"
@@ -171,69 +102,68 @@ NEITHER = "neither list is merged: time that two intervals share counts twice"
 TOTALS = "it is a difference of two totals; compute hides communication only where both run at the same time"
 ANY = "a message counts as hidden as soon as it meets any computation"
 WHOLE = "a message that is hidden in part counts as exposed in whole"
+AGAINST_ONE = "each message is held against one compute interval alone"
+IDLE = "time in which nothing communicates counts as exposed"
+MOMENTS = "moments at which computing begins or ends are moments too: between two, nothing changes"
+LATER_END = "an interval within another ends before it: the end of what is merged is the later of the two"
+NO_LESS = "an interval within another has nothing left of it, and not less than nothing"
+BY_END = "intervals are sorted by their ends; merging needs them by their beginnings"
+UNSORTED = "intervals are merged as they stand; they come in any order: sort them first"
+ONE_EMPTY = "where one of the lists is empty the other still counts"
+BOTH_NUMBERS = (  # functions of `Lists` that return both numbers
+    ("(communicating, exposed) is returned the other way round", lambda x: (x.exposed, x.sent)),
+    ("compute and communication are swapped", lambda x: (total(x.C), alone(x.M, x.C))),
+    ("the first number is the hidden time, not all of it", lambda x: (x.hidden, x.exposed)),
+    ("the first number is the time in which anything runs", lambda x: (total(merged(x.c + x.m)), x.exposed)),
+    ("it is the time from the first beginning to the last end, with the gaps", lambda x: (span(x.m), x.exposed)),
+    ("in ms; seconds are asked for", lambda x: (1e3 * x.sent, 1e3 * x.exposed)),
+    (TWICE, lambda x: (total(x.m), alone(x.C, x.m))),
+    (TWICE, lambda x: (total(x.m), x.exposed)),
+    (NEITHER, lambda x: (total(x.m), alone(x.c, x.m))),
+    (NEITHER, lambda x: (total(x.m), max(0, alone(x.c, x.m)))),
+    (TOTALS, lambda x: (total(x.m), total(x.m) - total(x.c))),
+    (TOTALS, lambda x: (total(x.m), max(0, total(x.m) - total(x.c)))),
+    (TOTALS, lambda x: (span(x.m), max(0, span(x.m) - span(x.c)))),
+    (ANY, lambda x: (total(x.m), _whole(x.c, x.m))),
+    (WHOLE, lambda x: (total(x.m), _whole(x.c, x.m, within=True))),
+    (UNSORTED, lambda x: Lists(x.c, x.m, partial(merged, order=list)).right),
+    (BY_END, lambda x: Lists(x.c, x.m, partial(merged, order=partial(sorted, key=operator.itemgetter(1)))).right),
+    (LATER_END, lambda x: Lists(x.c, x.m, partial(merged, keep=lambda new, _: new)).right),
+    (NO_LESS, lambda x: Lists(x.c, x.m, _trimmed).right),
+    (MOMENTS, lambda x: _walk(x.c, x.m, between=x.m)),
+    (IDLE, lambda x: _walk(x.c, x.m, counts=lambda sends, computes: not computes)),
+    (IDLE, lambda x: _walk(x.c, x.m, counts=lambda sends, computes: sends != computes)),
+    (FLAGS, lambda x: _walk(x.c, x.m, how="flags")),
+    ("an interval that begins or ends where a piece does covers it too: <=", lambda x: _walk(x.c, x.m, how="strict")),
+    (ROUNDED, lambda x: (round(x.sent, 3), round(x.exposed, 3))),
+    (ROUNDED, lambda x: (round(x.sent, 6), round(x.exposed, 6))),
+    (ROUNDED, lambda x: (int(1e6 * x.sent) / 1e6, int(1e6 * x.exposed) / 1e6)),
+    (ONE_EMPTY, lambda x: x.right if x.c and x.m else (0, 0)),
+)
+EXPOSED = (  # the second alone
+    ("the second number is the hidden time, not the exposed one", lambda x: x.hidden),
+    ("the second number is a share; seconds are asked for", lambda x: x.exposed / (x.sent or 1)),
+    (TWICE, lambda x: alone(x.C, x.m)),
+    (TAKEN, lambda x: alone(x.c, x.M)),
+    (TAKEN, lambda x: max(0, alone(x.c, x.M))),
+    (TOTALS, lambda x: max(0, x.sent - total(x.C))),
+    (TOTALS, lambda x: abs(x.sent - total(x.C))),
+    (TOTALS, lambda x: max(0, x.sent - span(x.c))),
+    (TOTALS, lambda x: max(0, total(x.m) - total(x.c))),
+    (ANY, lambda x: _whole(x.c, x.M)),
+    (WHOLE, lambda x: _whole(x.C, x.M, within=True)),
+    ("a message may meet several compute intervals", lambda x: _less_one(x.C, x.M, pick=lambda shares: shares[0])),
+    (AGAINST_ONE, lambda x: x.sent - shared(zip(x.M, x.C, strict=False))),
+    (AGAINST_ONE, lambda x: _less_one(x.C, x.M, pick=max)),
+    ("exposed is not only what comes after the last computation", lambda x: _after(x.c, x.M)),
+    ("what intervals share is never below 0: max(0, …)", lambda x: alone(x.C, x.M, least=-inf)),
+    ("only the first compute interval is looked at", lambda x: alone(x.c[:1], x.M)),
+    ("nothing is hidden: all communication is counted as exposed", lambda x: x.sent),
+    ("everything is hidden: the second number is always 0", lambda x: 0),
+)
 MISTAKES = [
-    ("(communicating, exposed) is returned the other way round", lambda c, m: _right(c, m)[::-1]),
-    ("compute and communication are swapped", lambda c, m: _right(m, c)),
-    (
-        "the first number is the hidden time, not all of it",
-        lambda c, m: (_right(c, m)[0] - _right(c, m)[1], _right(c, m)[1]),
-    ),
-    (
-        "the second number is the hidden time, not the exposed one",
-        lambda c, m: (_right(c, m)[0], _right(c, m)[0] - _right(c, m)[1]),
-    ),
-    (
-        "the second number is a share; seconds are asked for",
-        lambda c, m: (_right(c, m)[0], _right(c, m)[1] / (_right(c, m)[0] or 1)),
-    ),
-    ("in ms; seconds are asked for", lambda c, m: tuple(1e3 * one for one in _right(c, m))),
-    (TWICE, lambda c, m: (total(m), alone(merged(c), m))),
-    (TWICE, lambda c, m: (total(m), _right(c, m)[1])),
-    (TWICE, _exposed(lambda c, m: alone(merged(c), m))),
-    (TAKEN, _exposed(lambda c, m: alone(c, merged(m)))),
-    (TAKEN, _exposed(lambda c, m: max(0, alone(c, merged(m))))),
-    (NEITHER, lambda c, m: (total(m), alone(c, m))),
-    (NEITHER, lambda c, m: (total(m), max(0, alone(c, m)))),
-    (TOTALS, _exposed(lambda c, m: max(0, total(merged(m)) - total(merged(c))))),
-    (TOTALS, _exposed(lambda c, m: abs(total(merged(m)) - total(merged(c))))),
-    (TOTALS, _exposed(lambda c, m: max(0, total(merged(m)) - _span(c)))),
-    (TOTALS, _exposed(lambda c, m: max(0, total(m) - total(c)))),
-    (TOTALS, lambda c, m: (total(m), total(m) - total(c))),
-    (TOTALS, lambda c, m: (total(m), max(0, total(m) - total(c)))),
-    (ANY, _exposed(lambda c, m: _whole(c, merged(m)))),
-    (ANY, lambda c, m: (total(m), _whole(c, m))),
-    (WHOLE, _exposed(lambda c, m: _outside(merged(c), merged(m)))),
-    (WHOLE, lambda c, m: (total(m), _outside(c, m))),
-    ("a message may meet several compute intervals", _exposed(lambda c, m: _first_only(merged(c), merged(m)))),
-    ("each message is held against one compute interval alone", _exposed(lambda c, m: _pairs(merged(c), merged(m)))),
-    ("exposed is not only what comes after the last computation", _exposed(lambda c, m: _after(c, merged(m)))),
-    ("what intervals share is never below 0: max(0, …)", _exposed(lambda c, m: _signed(merged(c), merged(m)))),
-    (
-        "it is the time from the first beginning to the last end, with the gaps",
-        lambda c, m: (_span(m), _right(c, m)[1]),
-    ),
-    ("intervals are merged as they stand; they come in any order: sort them first", _both(_unsorted)),
-    ("intervals are sorted by their ends; merging needs them by their beginnings", _both(_by_end)),
-    ("an interval within another ends before it: the end of what is merged is the later of the two", _both(_last_end)),
-    ("an interval within another has nothing left of it, and not less than nothing", _both(_trimmed)),
-    ("moments at which computing begins or ends are moments too: between two, nothing changes", _own_moments),
-    ("time in which nothing communicates counts as exposed", _walk(lambda sends, computes: not computes)),
-    ("time in which nothing communicates counts as exposed", _walk(lambda sends, computes: sends != computes)),
-    (FLAGS, _walk(flags=True)),
-    (ROUNDED, _whole_ms(3)),
-    (ROUNDED, _whole_ms(6)),
-    (ROUNDED, _cut),
-    ("each message is held against one compute interval alone", _exposed(lambda c, m: _longest(merged(c), merged(m)))),
-    ("only the first compute interval is looked at", _exposed(lambda c, m: alone(c[:1], merged(m)))),
-    (
-        "where one of the lists is empty the other still counts",
-        lambda c, m: _right(c, m) if c and m else (0, 0),
-    ),
-    ("the first number is the time in which anything runs", lambda c, m: (total(merged(c + m)), _right(c, m)[1])),
-    ("an interval that begins or ends where a piece does covers it too: <=", _walk(strict=True)),
-    (TOTALS, lambda c, m: (_span(m), max(0, _span(m) - _span(c)))),
-    ("nothing is hidden: all communication is counted as exposed", _exposed(lambda c, m: _right(c, m)[0])),
-    ("everything is hidden: the second number is always 0", lambda c, m: (_right(c, m)[0], 0)),
+    *((said, lambda c, m, function=function: function(Lists(c, m))) for said, function in BOTH_NUMBERS),
+    *((said, lambda c, m, function=function: (Lists(c, m).sent, function(Lists(c, m)))) for said, function in EXPOSED),
 ]
 ERRORS = (
     (r"cannot unpack|not enough values|too many values", "each list has pairs (start, end)"),

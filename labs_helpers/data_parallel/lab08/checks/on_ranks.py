@@ -25,14 +25,8 @@ ERRORS = (  # pairs (pattern, cause); those of an exercise come before them
         "a .grad is None where this rank has not used a parameter, or where it is frozen",
     ),
     (r"expected a non-empty", "there may be nothing to send"),
-    (
-        GRAD_DTYPE,
-        "a .grad has its parameter's dtype; a flat tensor has one, so that gradients of several go into several",
-    ),
-    (
-        r"context manager protocol",
-        "no_sync is a function: it is returned without brackets, and called in `with no_sync():`",
-    ),
+    (GRAD_DTYPE, "a .grad has its parameter's dtype, and a flat tensor has one dtype: make one for each"),
+    (r"context manager protocol", "return no_sync itself, without brackets; `with no_sync():` calls it"),
 )
 
 

@@ -8,6 +8,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from labs_helpers.course.verdict import Wrong
+
 
 class Part(NamedTuple):
     """A parameter. kind: what is special about it, if anything: 'transposed', 'tied', 'frozen', 'unused' or 'idle'.
@@ -41,6 +43,7 @@ MIXED = (
     Part("end.scale", (), dtype=torch.bfloat16),
 )
 
+LARGEST = {torch.bfloat16: 2**4, torch.float32: 2**11, torch.float64: 2**36}  # of a gradient, in sixths
 Gradients = Mapping[str, Tensor | None]
 
 
@@ -64,16 +67,18 @@ def replica(parts: Sequence[Part], seed: int = 0) -> nn.Module:
 
 
 def draw(parts: Sequence[Part], rank: int, step: int = 0, used: bool = True) -> dict[str, Tensor | None]:
-    """Multiples of 6 up to ±96, exact in every dtype; None for what this rank does not use. used=True: an odd rank
-    does not use what is 'unused'; False: an even one does not."""
+    """Multiples of 6, so that means over 2, 3 and 4 ranks are exact in a part's dtype, and in none of fewer bits; None
+    for what this rank does not use. used=True: an odd rank does not use what is 'unused'; False: an even one does not.
+    """
     generator = torch.Generator().manual_seed(1000 * step + rank)
     drawn: dict[str, Tensor | None] = {}
     for part in parts:
-        values = 6.0 * torch.randint(-16, 17, part.shape, generator=generator)
+        most = LARGEST[part.dtype]
+        values = 6.0 * torch.randint(-most, most + 1, part.shape, generator=generator).double()
         values += 6.0 * (values == 0)  # a gradient of 0 would tell nothing
         absent = part.kind == "idle" or (part.kind == "unused" and (rank % 2 == 1) == used)
         if part.kind != "frozen":
-            drawn[part.name] = None if absent else values.double()
+            drawn[part.name] = None if absent else values
     return drawn
 
 
@@ -88,25 +93,41 @@ def fill(model: nn.Module, gradients: Gradients) -> None:
         p.grad = None if values is None else torch.empty_like(p).detach().copy_(values)
 
 
-def backward(model: nn.Module, gradients: Gradients, late: Sequence[str] = (), scale: float = 1.0) -> None:
-    """A backward pass that leaves these gradients (times `scale`), from the model's last parameter to the first.
+def backward(model: nn.Module, gradients: Gradients, late: Sequence[str] = ()) -> None:
+    """A backward pass that leaves these gradients, from the model's last parameter to the first.
 
     A tied parameter is used at both ends, so that its gradient is complete at the very end. late: names whose gradients
     arrive last, in this order.
     """
     parameters = trained(model)
     order = [name for name in parameters if name not in late]
-    uses = [*reversed(late), *order]
+    shared = ["embedding.weight"] * hasattr(model, "output")
     loss = torch.zeros((), dtype=torch.float64)
-    shared = "embedding.weight" if hasattr(model, "output") else ""
-    for name in [*uses, *([shared] if shared else [])]:
+    for name in [*reversed(late), *order, *shared]:
         values = gradients[name]
         if values is not None:
-            share = 0.5 if name == shared else 1.0
-            loss = loss + (parameters[name].double() * values).sum() * (share * scale)
+            loss = loss + (parameters[name].double() * values).sum() * (0.5 if name in shared else 1.0)
     loss.backward()
 
 
 def taken(model: nn.Module) -> dict[str, Tensor | None]:
     """What stands in .grad now: copies."""
     return {name: None if p.grad is None else p.grad.detach().clone() for name, p in model.named_parameters()}
+
+
+def copies(model: nn.Module) -> dict[str, Tensor]:
+    """Return copies of its parameters, by name."""
+    return {name: p.detach().clone() for name, p in model.named_parameters()}
+
+
+def expect_kept(model: nn.Module, before: Mapping[str, Tensor]) -> None:
+    """Raise Wrong, on a rank, where a parameter is not what it was `before`."""
+    for name, p in model.named_parameters():
+        if not torch.equal(p, before[name]):
+            cause = "gradients are averaged, in .grad; the parameters themselves stay"
+            raise Wrong("", f"has changed {name}", cause=cause)
+
+
+def places(model: nn.Module) -> dict[str, int]:
+    """The memory that each .grad lies in, by name."""
+    return {name: p.grad.untyped_storage().data_ptr() for name, p in model.named_parameters() if p.grad is not None}

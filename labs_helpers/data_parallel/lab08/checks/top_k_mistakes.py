@@ -2,205 +2,153 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import SimpleNamespace
 
 import torch
 from torch import Tensor
 
-
-class Outcome(NamedTuple):
-    """After a step: the mean on each rank, and each rank's residual."""
-
-    flat: list[Tensor]
-    residual: list[Tensor]
+Tree = Mapping[int, Mapping[int, Mapping[str, Tensor]]]  # [step][rank]["flat" or "residual"]
 
 
 def run(
-    steps: Sequence[Sequence[Tensor]],
+    steps: Sequence[Mapping[int, Tensor]],
     k: int,
     *,
-    added: Callable = lambda flat, residual: flat + residual,
-    size: Callable = lambda corrected, flat: corrected.abs(),
-    sent: Callable = lambda corrected, flat: corrected,
-    left: Callable = lambda corrected, flat, sent, mean, old: torch.where(sent != 0, 0, corrected),
+    added: Callable = lambda x: x.flat + x.old,
+    size: Callable = lambda x: x.whole.abs(),
+    values: Callable = lambda x: x.whole,
+    combine: Callable = lambda x: sum(x.all),
     divisor: float | None = None,
-    combine: Callable = lambda sent, own, k: sum(sent),
-    keeps: Callable = lambda mean, flat: mean,
-) -> list[Outcome]:
-    """steps: of each step each rank's gradients. The settings are the places where mistakes are made."""
-    p, outcomes = len(steps[0]), []
-    residuals = [torch.zeros_like(one) for one in steps[0]]
-    for flats in steps:
-        corrected = [added(flat, old) for flat, old in zip(flats, residuals, strict=True)]
-        messages = []
-        for whole, flat in zip(corrected, flats, strict=True):
-            places = size(whole, flat).topk(k).indices
-            message = torch.zeros_like(whole)
-            message[places] = sent(whole, flat)[places]
-            messages.append(message)
-        means = [combine(messages, own, k) / (divisor or p) for own in range(p)]
-        residuals = [left(*of_rank) for of_rank in zip(corrected, flats, messages, means, residuals, strict=True)]
-        outcomes.append(Outcome([keeps(*both) for both in zip(means, flats, strict=True)], residuals))
-    return outcomes
+    left: Callable = lambda x: torch.where(x.sent != 0, 0, x.whole),
+    keeps: Callable = lambda x: x.mean,
+) -> Tree:
+    """Return flat and residual of each rank after each step, counted from 1.
+
+    steps: of each step each rank's gradients. The settings are the places where mistakes are made, functions of a
+    rank's state x: flat, its gradients; old, its residual; whole, both added; sent, what it sends, (n,) with zeros;
+    all, what each rank sends; mean.
+    """
+    residuals, tree = {rank: torch.zeros_like(one) for rank, one in steps[0].items()}, {}
+    for number, flats in enumerate(steps, 1):
+        ranks = {rank: SimpleNamespace(flat=flat, old=residuals[rank], k=k) for rank, flat in flats.items()}
+        for x in ranks.values():
+            x.whole = added(x)
+            places = size(x).topk(k).indices
+            x.sent = torch.zeros_like(x.flat)
+            x.sent[places] = values(x)[places]
+        for x in ranks.values():
+            x.all = [one.sent for one in ranks.values()]
+            x.mean = combine(x) / (divisor or len(flats))
+        residuals = {rank: left(x) for rank, x in ranks.items()}
+        tree[number] = {rank: {"flat": keeps(x), "residual": residuals[rank]} for rank, x in ranks.items()}
+    return tree
 
 
-def _last(messages, own, k):
-    """The last rank that has sent an entry counts."""
-    result = torch.zeros_like(messages[0])
-    for one in messages:
-        result = torch.where(one != 0, one, result)
-    return result
+def mistakes(steps, k) -> Iterator[tuple[str, Callable[[], Tree]]]:
+    """Yield a sentence and what its mistake leaves, worked out when it is needed."""
+    p, n = len(steps[0]), len(next(iter(steps[0].values())))
 
-
-def _users(messages, own, k):
-    return sum(messages) / sum((one != 0).double() for one in messages).clamp(min=1) * len(messages)
-
-
-def _in_order_sent(messages, k):
-    """Of each rank its k entries, and their places, the largest first."""
-    places = [one.abs().topk(k).indices for one in messages]
-    return [one[there] for one, there in zip(messages, places, strict=True)], places
-
-
-def _other_order(messages, own, k):
-    """Values in the order of the vector, places in that of their size."""
-    _, places = _in_order_sent(messages, k)
-    return sum(
-        torch.zeros_like(one).index_put((there,), one[there.sort().values])
-        for one, there in zip(messages, places, strict=True)
-    )
-
-
-def _at_first(messages, own, k):
-    values, places = _in_order_sent(messages, k)
-    return torch.zeros_like(messages[0]).index_put((places[0],), sum(values))
-
-
-def _in_turn(messages, own, k):
-    values, places = _in_order_sent(messages, k)
-    return torch.zeros_like(messages[0]).index_put((places[own],), sum(values))
-
-
-def _largest(messages, own, k):
-    sent = torch.stack(messages)
-    return torch.where(sent != 0, sent, -torch.inf).amax(0).nan_to_num(neginf=0.0)
-
-
-def _largest_k(messages, own, k):
-    whole = sum(messages)
-    places = whole.abs().topk(k).indices
-    return torch.zeros_like(whole).index_put((places,), whole[places])
-
-
-def mistakes(steps, k) -> Iterator[tuple[str, list[Outcome]]]:
-    """(sentence, the outcomes)"""
-    p = len(steps[0])
-
-    def made(sentence, **settings):
-        return sentence, run(steps, k, **settings)
-
-    zero = torch.zeros_like
-
-    def difference(corrected, flat, sent, mean, old):
-        return corrected - sent
+    def made(sentence, number=k, **settings):
+        return sentence, lambda: run(steps, number, **settings)
 
     yield made("the sum, not the mean: a division by the number of ranks is missing", divisor=1)
     if p > 2:
         yield made("divided by the number of the other ranks; this one counts as well", divisor=p - 1)
     yield made("divided by the number of ranks twice", divisor=p * p)
     yield made("divided by k", divisor=k)
+    for constant in (2, 3, 4):
+        yield made(f"a division by {constant}, whatever the size of the group is", divisor=constant)
+    yield made("the gradients are divided, and the residual is not", added=lambda x: x.flat / p + x.old, divisor=1)
+
     yield made("values and positions stand in different orders: value i belongs to position i", combine=_other_order)
     yield made("divided by the number of ranks that have sent the entry; who has not counts as 0", combine=_users)
-    yield made(
-        (
-            "where several ranks send one entry the last of them counts: flat[places] = values "
-            "overwrites, index_add_ adds up"
-        ),
-        combine=_last,
-    )
-    yield made("what other ranks send is not used", combine=lambda messages, own, k: messages[own])
-    yield made("what other ranks send is not used", combine=lambda messages, own, k: messages[own] * p)
-    yield made("all ranks have rank 0's entries", combine=lambda messages, own, k: messages[0] * p)
-    yield made("the residual is not added before the largest are chosen", added=lambda flat, residual: flat)
-    yield made("the residual is subtracted", added=lambda flat, residual: flat - residual)
-    yield made(
-        "the largest are chosen from the gradients alone, without the residual", size=lambda corrected, flat: flat.abs()
-    )
-    yield made("the gradients alone are sent, without the residual", sent=lambda corrected, flat: flat)
-    yield made("the gradients alone are sent, without the residual", sent=lambda corrected, flat: flat, left=difference)
-    yield made(
-        "the largest values are chosen, not the largest magnitudes: abs()", size=lambda corrected, flat: corrected
-    )
-    yield made("magnitudes are sent: the sign is lost", sent=lambda corrected, flat: corrected.abs())
-    yield made("magnitudes are sent: the sign is lost", sent=lambda corrected, flat: corrected.abs(), left=difference)
-    yield made("the smallest are sent", size=lambda corrected, flat: -corrected.abs())
-    yield made("the residual keeps what was sent as well", left=lambda corrected, *_: corrected)
-    yield made("the residual holds what was sent, not what was left", left=lambda corrected, flat, sent, *_: sent)
-    yield made(
-        "the residual is what the mean lacks; a rank keeps what it has not sent itself",
-        left=lambda corrected, flat, sent, mean, old: corrected - mean,
-    )
-    yield made(
-        "the residual holds what is left of this step's gradients alone",
-        left=lambda corrected, flat, sent, mean, old: flat - torch.where(sent != 0, flat, 0),
-    )
-    yield made(
-        "the residual holds what is left of this step's gradients alone",
-        left=lambda corrected, flat, sent, mean, old: flat - sent,
-    )
-    yield made(
-        "what is left is added to a residual that is in it already",
-        left=lambda corrected, flat, sent, mean, old: old + corrected - sent,
-    )
-    yield made(
-        "flat is not written: `flat = …` names a new tensor, flat.copy_(…) writes", keeps=lambda mean, flat: flat
-    )
-    yield made("the mean is added to the gradients that are still in flat", keeps=lambda mean, flat: flat + mean)
-    yield made(
-        "flat keeps its own gradients where nobody has sent anything",
-        keeps=lambda mean, flat: torch.where(mean != 0, mean, flat),
-    )
-    yield made(
-        "the residual is divided by the number of ranks",
-        left=lambda corrected, flat, sent, mean, old: torch.where(sent != 0, 0, corrected) / p,
-    )
-    yield made(
-        "what is left is added to a residual that is in it already",
-        left=lambda corrected, flat, sent, mean, old: torch.where(sent != 0, 0, old + corrected),
-    )
-    yield made("the mean is added to the gradients that are still in flat", keeps=lambda mean, flat: mean + flat / p)
-    yield made(
-        "what this rank itself sends is not added", combine=lambda messages, own, k: sum(messages) - messages[own]
-    )
-    yield made(
-        "divided before the residual is added, which is not divided", added=lambda flat, old: flat / p + old, divisor=1
-    )
-    yield made("the positions of rank 0 are taken for those of all ranks", combine=_at_first)
-    yield made("values are added up entry by entry; they stand at other positions on each rank", combine=_in_turn)
+    last = "where several ranks send one entry the last of them counts: flat[places] = values overwrites, index_add_"
+    yield made(f"{last} adds up", combine=_last)
+    yield made("what other ranks send is not used", combine=lambda x: x.sent)
+    yield made("what other ranks send is not used", combine=lambda x: x.sent * p)
+    yield made("all ranks have rank 0's entries", combine=lambda x: x.all[0] * p)
+    yield made("one buffer is received into for all ranks: the last rank's is in it", combine=lambda x: x.all[-1] * p)
+    yield made("what this rank itself sends is not added", combine=lambda x: sum(x.all) - x.sent)
+    yield made("the positions of rank 0 are taken for those of all ranks", combine=lambda x: _put(x, x.all[0]))
+    in_turn = "values are added up entry by entry; they stand at other positions on each rank"
+    yield made(in_turn, combine=lambda x: _put(x, x.sent))
     yield made("the largest of what is sent, not the sum", combine=_largest)
-    yield made(
-        "one buffer is received into for all ranks: the last rank's is in it", combine=lambda m, own, k: m[-1] * p
-    )
-    yield made(
-        "the residual is cleared where any rank has sent; a rank keeps what it has not sent itself",
-        left=lambda corrected, flat, sent, mean, old: torch.where(mean != 0, 0, corrected),
-    )
     yield made("of all that was sent only k entries are kept", combine=_largest_k)
+    yield made("values are rounded to bfloat16 on the way", combine=lambda x: sum(y.bfloat16().double() for y in x.all))
+
+    yield made("the residual is not added before the largest are chosen", added=lambda x: x.flat)
+    yield made("the residual is subtracted", added=lambda x: x.flat - x.old)
+    yield made("the largest are chosen from the gradients alone, without the residual", size=lambda x: x.flat.abs())
+    yield made("the largest values are chosen, not the largest magnitudes: abs()", size=lambda x: x.whole)
+    yield made("the smallest are sent", size=lambda x: -x.whole.abs())
+    yield made("values are cut to whole numbers", values=lambda x: x.whole.trunc())
+    for more in ({}, {"left": lambda x: x.whole - x.sent}):
+        yield made("the gradients alone are sent, without the residual", values=lambda x: x.flat, **more)
+        yield made("magnitudes are sent: the sign is lost", values=lambda x: x.whole.abs(), **more)
+    yield made("k entries are shared by the ranks; each sends k", max(1, k // p))
+    yield made("one entry less is sent", max(1, k - 1))
+    yield made("one entry more is sent", min(n, k + 1))
+
+    lost = "residual stays 0, and what is not sent is lost: it is cleared, or never written"
+    yield made(f"{lost} (`residual = …` names a new tensor)", left=lambda x: 0 * x.whole)
+    yield made("the residual keeps what was sent as well", left=lambda x: x.whole)
+    yield made("the residual holds what was sent, not what was left", left=lambda x: x.sent)
+    own = "a rank keeps what it has not sent itself"
+    yield made(f"the residual is what the mean lacks; {own}", left=lambda x: x.whole - x.mean)
+    cleared = f"the residual is cleared where any rank has sent; {own}"
+    yield made(cleared, left=lambda x: torch.where(x.mean != 0, 0, x.whole))
+    this_step = "the residual holds what is left of this step's gradients alone"
+    yield made(this_step, left=lambda x: torch.where(x.sent != 0, 0, x.flat))
+    yield made(this_step, left=lambda x: x.flat - x.sent)
+    twice = "what is left is added to a residual that is in it already"
+    yield made(twice, left=lambda x: x.old + x.whole - x.sent)
+    yield made(twice, left=lambda x: torch.where(x.sent != 0, 0, x.old + x.whole))
     yield made(
-        "values are rounded to bfloat16 on the way", combine=lambda m, own, k: sum(x.bfloat16().double() for x in m)
+        "the residual is divided by the number of ranks", left=lambda x: torch.where(x.sent != 0, 0, x.whole) / p
     )
-    if p > 1 and k // p != k:
-        yield "k entries are shared by the ranks; each sends k", run(steps, max(1, k // p))
-    for constant in {2, 3, 4} - {p}:
-        yield made(f"a division by {constant}, whatever the size of the group is", divisor=constant)
-    if k > 1:
-        yield "one entry less is sent", run(steps, k - 1)
-    if k < len(steps[0][0]):
-        yield "one entry more is sent", run(steps, k + 1)
-    yield made("values are cut to whole numbers", sent=lambda corrected, flat: corrected.trunc())
-    lost = (
-        "residual stays 0, and what is not sent is lost: it is cleared, or never written "
-        "(`residual = …` names a new tensor)"
-    )
-    yield made(lost, left=lambda corrected, *_: zero(corrected))
+
+    yield made("flat is not written: `flat = …` names a new tensor, flat.copy_(…) writes", keeps=lambda x: x.flat)
+    yield made("the mean is added to the gradients that are still in flat", keeps=lambda x: x.mean + x.flat)
+    yield made("the mean is added to the gradients that are still in flat", keeps=lambda x: x.mean + x.flat / p)
+    yield made("flat keeps its gradients where nobody sends", keeps=lambda x: torch.where(x.mean != 0, x.mean, x.flat))
+
+
+def _places(sent, k):
+    """Where the entries are that are sent, the largest first."""
+    return sent.abs().topk(k).indices
+
+
+def _put(x, sent):
+    """Every rank's values, the largest first, at the places of one rank."""
+    values = sum(one[_places(one, x.k)] for one in x.all)
+    return torch.zeros_like(sent).index_put((_places(sent, x.k),), values)
+
+
+def _other_order(x):
+    """Values in the order of the vector, places in that of their size."""
+    pairs = [(one, _places(one, x.k)) for one in x.all]
+    return sum(torch.zeros_like(one).index_put((at,), one[at.sort().values]) for one, at in pairs)
+
+
+def _last(x):
+    """The last rank that has sent an entry counts."""
+    result = x.all[0]
+    for one in x.all[1:]:
+        result = torch.where(one != 0, one, result)
+    return result
+
+
+def _users(x):
+    return sum(x.all) / sum((one != 0).double() for one in x.all).clamp(min=1) * len(x.all)
+
+
+def _largest(x):
+    sent = torch.stack(x.all)
+    return torch.where(sent != 0, sent, -torch.inf).amax(0).nan_to_num(neginf=0.0)
+
+
+def _largest_k(x):
+    whole = sum(x.all)
+    places = _places(whole, x.k)
+    return torch.zeros_like(whole).index_put((places,), whole[places])

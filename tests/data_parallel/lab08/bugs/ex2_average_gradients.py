@@ -60,7 +60,7 @@ BUGS: list = [
             ("parameter.grad, group", "parameter.data, group"),
             (DIVIDE, "            parameter.data /= dist.get_world_size(group)\n"),
         ],
-        r"first.weight has changed(.|\n)*gradients are averaged",
+        r"has changed first.weight(.|\n)*gradients are averaged",
     ),
     (
         NAME,
@@ -146,6 +146,12 @@ BUGS: list = [
         "those with a gradient first",
         [("in model.parameters()", "in sorted(model.parameters(), key=lambda p: p.grad is None)")],
         "ranks 1 and 3 have not used(.|\n)*comes to it in another place",
+    ),
+    (
+        NAME,
+        "in bfloat16",
+        [(SEND, SEND + "            parameter.grad = parameter.grad.bfloat16().to(parameter.dtype)\n")],
+        "had fewer bits",
     ),
 ]
 DIFFERENT: list = [

@@ -112,7 +112,7 @@ BUGS: list = [
         "the sum over the ranks, not the mean",
     ),
     (NAME, "never waited", [("(flat, group=group)", "(flat, group=group, async_op=True)")], "wait"),
-    (NAME, "by element count", [("dist.get_world_size(group)", "flat.numel()")], "got "),
+    (NAME, "by element count", [("dist.get_world_size(group)", "flat.numel()")], "all of it is 0.075 times"),
     (
         NAME,
         "frozen, with what is left in .grad",
@@ -126,6 +126,19 @@ BUGS: list = [
         "depends on which .grad are None",
     ),
     (NAME, "zeros of any dtype", [("torch.zeros_like(p)", "torch.zeros(p.shape)")], r"torch.zeros_like\(parameter\)"),
+    (
+        NAME,
+        "in bfloat16",
+        [(SEND, "        flat = flat.bfloat16().to(flat.dtype)\n" + SEND)],
+        "rounded before they are added",
+    ),
+    (NAME, "in float16", [(DIVIDE, DIVIDE + "        flat = flat.half().to(flat.dtype)\n")], "had fewer bits"),
+    (
+        NAME,
+        "in float32",
+        [(SEND, "        flat = flat.float().to(flat.dtype)\n" + SEND)],
+        "float64 alone: gradients are rounded before they are added",
+    ),
 ]
 DIFFERENT: list = [
     (

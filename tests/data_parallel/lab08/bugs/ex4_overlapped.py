@@ -122,7 +122,7 @@ BUGS: list = [
             ),
             ("    under_way = []", "    waiting = []\n    under_way = []"),
         ],
-        "sends 0 gradients when that of .* arrives",
+        "sends 0 gradients when last.bias arrives(.|\n)*waits for no other",
     ),
     (
         NAME,

@@ -4,7 +4,6 @@ NAME = "make_buckets"
 SORT = "    return sorted(buckets, key=lambda bucket: arrival[bucket[-1]])\n"
 FITS = "parameter.nbytes > room[kind]"
 LIMIT = "bucket_bytes if buckets else first_bytes"
-NEW = "kind not in filling or parameter.nbytes > room[kind]"
 
 BUGS: list = [
     (
@@ -13,31 +12,8 @@ BUGS: list = [
         [("enumerate(reversed(parameters))", "enumerate(parameters)")],
         "the buckets are filled in the model's order",
     ),
-    (NAME, "order of beginning", [(SORT, "    return buckets\n")], "in the order in which they were begun"),
-    (
-        NAME,
-        "buckets turned round",
-        [("enumerate(reversed(parameters))", "enumerate(parameters)"), (SORT, "    return buckets[::-1]\n")],
-        "each was filled in the model's order",
-    ),
-    (
-        NAME,
-        "inside turned round",
-        [(SORT, SORT.replace("sorted(buckets", "[b[::-1] for b in sorted(buckets").rstrip() + "]\n")],
-        "within a bucket the parameters stand in the model's order",
-    ),
     (NAME, "not to the last byte", [(FITS, "parameter.nbytes >= room[kind]")], "last byte still fits"),
     (NAME, "elements", [("parameter.nbytes", "parameter.numel()")], "elements are counted, not bytes"),
-    (NAME, "4 bytes each", [("parameter.nbytes", "4 * parameter.numel()")], "every element counts 4 bytes"),
-    (NAME, "no first", [(LIMIT, "bucket_bytes")], "first_bytes is not used"),
-    (NAME, "first for all", [(LIMIT, "first_bytes")], "all buckets have first_bytes"),
-    (
-        NAME,
-        "first of each dtype",
-        [(LIMIT, "bucket_bytes if kind in room else first_bytes")],
-        "each dtype's first bucket",
-    ),
-    (NAME, "dtypes mixed", [("kind = parameter.dtype", "kind = 0")], "a bucket holds several dtypes"),
     (
         NAME,
         "ends with the dtype",
@@ -48,27 +24,6 @@ BUGS: list = [
             )
         ],
         "a bucket ends where the dtype changes",
-    ),
-    (NAME, "closed too late", [(FITS, "room[kind] < 0")], "closed after it has become too large"),
-    (NAME, "closed when full", [(FITS, "room[kind] <= 0")], "closed after it has become too large"),
-    (
-        NAME,
-        "the last is forgotten",
-        [(SORT, "    return sorted(buckets, key=lambda bucket: arrival[bucket[-1]])[:-1]\n")],
-        "last bucket is forgotten",
-    ),
-    (NAME, "one each", [(NEW, "True")], "a bucket of its own"),
-    (
-        NAME,
-        "by dtype",
-        [(SORT, "    return sorted(buckets, key=lambda b: list(room).index(b[0].dtype))\n")],
-        "buckets of one dtype come first",
-    ),
-    (
-        NAME,
-        "the last come first",
-        [(SORT, "    return sorted(buckets, key=lambda bucket: -arrival[bucket[-1]])\n")],
-        "the buckets are in reverse",
     ),
     (
         NAME,
@@ -99,19 +54,7 @@ BUGS: list = [
         ],
         "has to stay as it is",
     ),
-    (NAME, "room is not kept", [("        room[kind] -= parameter.nbytes\n", "")], "got "),
     (NAME, "a generator", [(SORT, "    return (b for b in buckets)\n")], "a list of lists of parameters"),
-    (
-        NAME,
-        "a large one is left out",
-        [
-            (
-                "        kind = parameter.dtype\n",
-                "        if parameter.nbytes > bucket_bytes:\n            continue\n        kind = parameter.dtype\n",
-            )
-        ],
-        "larger than any bucket is left out",
-    ),
     (
         NAME,
         "a large one is set apart",
@@ -127,13 +70,6 @@ BUGS: list = [
         ],
         "goes on being filled behind",
     ),
-    (
-        NAME,
-        "first_bytes for the others",
-        [(LIMIT, "first_bytes if buckets else bucket_bytes")],
-        "begun first, bucket_bytes for",
-    ),
-    (NAME, "nothing is counted", [("        room[kind] -= parameter.nbytes\n", "")], "is not counted"),
     (
         NAME,
         "one room",

@@ -47,104 +47,7 @@ BUGS: list = [
         other("    total = length(communication)\n    return total, total - overlap(communication, merge(compute))\n"),
         "time that two messages share is counted twice",
     ),
-    (
-        NAME,
-        "compute twice",
-        other(
-            "    communication = merge(communication)\n    total = length(communication)\n    "
-            "return total, total - overlap(communication, compute)\n"
-        ),
-        "compute intervals that overlap are taken off twice",
-    ),
-    (
-        NAME,
-        "nothing merged",
-        other("    total = length(communication)\n    return total, total - overlap(communication, compute)\n"),
-        "neither list is merged",
-    ),
-    (
-        NAME,
-        "two totals",
-        other("    total = length(merge(communication))\n    return total, max(0.0, total - length(merge(compute)))\n"),
-        "a difference of two totals",
-    ),
-    (
-        NAME,
-        "two sums",
-        other("    total = length(communication)\n    return total, max(0.0, total - length(compute))\n"),
-        "a difference of two totals",
-    ),
-    (NAME, "order", [("return communicating, alone", "return alone, communicating")], "returned the other way round"),
     (NAME, "hidden", [("if not runs(compute", "if runs(compute")], "the second number is the hidden time"),
-    (
-        NAME,
-        "swapped",
-        [
-            ("if runs(communication, start, end)", "if runs(compute, start, end)"),
-            ("not runs(compute, start, end)", "not runs(communication, start, end)"),
-        ],
-        "compute and communication are swapped",
-    ),
-    (
-        NAME,
-        "unsorted",
-        other(RIGHT, MERGE.replace("sorted(intervals)", "intervals")),
-        "intervals are merged as they stand",
-    ),
-    (
-        NAME,
-        "the later end",
-        other(RIGHT, MERGE.replace("max(b, union[-1][1])", "b")),
-        "the end of what is merged is the later",
-    ),
-    (
-        NAME,
-        "span",
-        other(
-            "    _, right = length(communication), 0\n    m = merge(communication)\n    return "
-            "max((b for _, b in m), default=0) - min((a for a, _ in m), default=0), "
-            "length(m) - overlap(m, merge(compute))\n"
-        ),
-        "from the first beginning to the last end",
-    ),
-    (
-        NAME,
-        "any overlap hides",
-        other(
-            "    m = merge(communication)\n    return length(m), length([(a, b) for a, b in m if "
-            "not any(c < b and a < d for c, d in compute)])\n"
-        ),
-        "hidden as soon as it meets any",
-    ),
-    (
-        NAME,
-        "within or not",
-        other(
-            "    m, c = merge(communication), merge(compute)\n    return length(m), length([(a, "
-            "b) for a, b in m if not any(s <= a and b <= e for s, e in c)])\n"
-        ),
-        "hidden in part counts as exposed in whole",
-    ),
-    (
-        NAME,
-        "after the last",
-        other(
-            "    m = merge(communication)\n    end = max((b for _, b in compute), default=0)\n   "
-            " return length(m), length([(max(a, end), b) for a, b in m if b > end])\n"
-        ),
-        "what comes after the last computation",
-    ),
-    (
-        NAME,
-        "nothing hidden",
-        [
-            (
-                "            if not runs(compute, start, end):\n                alone += end - start\n",
-                "            alone += end - start\n",
-            )
-        ],
-        "nothing is hidden",
-    ),
     (NAME, "empty lists", other("    end = max(b for _, b in compute)\n" + RIGHT), "a list may be empty"),
     (
         NAME,
@@ -153,18 +56,6 @@ BUGS: list = [
         "has to stay as it is",
     ),
     (NAME, "one number", [("return communicating, alone", "return alone")], r"\(communicating, exposed\) is asked for"),
-    (
-        NAME,
-        "share",
-        [("return communicating, alone", "return communicating, alone / communicating if communicating else 0")],
-        "got ",
-    ),
-    (
-        NAME,
-        "whole milliseconds",
-        [("    return communicating, alone\n", "    return round(communicating, 6), round(alone, 6)\n")],
-        "the seconds are rounded",
-    ),
     (
         NAME,
         "moments of messages",
