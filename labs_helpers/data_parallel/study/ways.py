@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+import torch.distributed as dist
+from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import CPUOffloadPolicy, MixedPrecisionPolicy, OffloadPolicy, fully_shard
 from torch.distributed.optim import ZeroRedundancyOptimizer
 from torch.nn.parallel import DistributedDataParallel
@@ -99,6 +101,11 @@ def fully_sharded(
     bfloat16 = torch.bfloat16 if master else None
     where = CPUOffloadPolicy() if offload else OffloadPolicy()
     policy = MixedPrecisionPolicy(param_dtype=bfloat16, reduce_dtype=bfloat16)
+    mesh = init_device_mesh(
+        setting.device.type, (dist.get_world_size(),)
+    )  # its own would be of GPUs where there are any
     for part in [*model.blocks, model]:
-        fully_shard(part, reshard_after_forward=reshard_after_forward, mp_policy=policy, offload_policy=where)
+        fully_shard(
+            part, mesh=mesh, reshard_after_forward=reshard_after_forward, mp_policy=policy, offload_policy=where
+        )
     return TrainingStep(setting, model, setting.adamw(model.parameters()), theirs=True)
