@@ -99,13 +99,12 @@ def fully_sharded(
     float32 unless it is told otherwise, as here. offload: the parameters lie in the CPU's memory."""
     model: Any = setting.model(torch.float32 if master else None)
     bfloat16 = torch.bfloat16 if master else None
-    where = CPUOffloadPolicy() if offload else OffloadPolicy()
-    policy = MixedPrecisionPolicy(param_dtype=bfloat16, reduce_dtype=bfloat16)
-    mesh = init_device_mesh(
-        setting.device.type, (dist.get_world_size(),)
-    )  # its own would be of GPUs where there are any
+    options: dict[str, Any] = {
+        "mesh": init_device_mesh(setting.device.type, (dist.get_world_size(),)),  # by default of GPUs if there are any
+        "reshard_after_forward": reshard_after_forward,
+        "mp_policy": MixedPrecisionPolicy(param_dtype=bfloat16, reduce_dtype=bfloat16),
+        "offload_policy": CPUOffloadPolicy() if offload else OffloadPolicy(),
+    }
     for part in [*model.blocks, model]:
-        fully_shard(
-            part, mesh=mesh, reshard_after_forward=reshard_after_forward, mp_policy=policy, offload_policy=where
-        )
+        fully_shard(part, **options)
     return TrainingStep(setting, model, setting.adamw(model.parameters()), theirs=True)
