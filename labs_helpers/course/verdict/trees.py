@@ -97,10 +97,18 @@ class Comparison:
         self.otherwise, self.advice = otherwise, advice
         self.passed: list[Passed] = []
 
-    def expect(self, case: str, found: Any, right: Any, causes: Callable[[], Candidates] = lambda: ()) -> None:
+    def expect(
+        self,
+        case: str,
+        found: Any,
+        right: Any,
+        causes: Callable[[], Candidates] = lambda: (),
+        told: Callable[[Any], str] = lambda value: "",
+    ) -> None:
         """Raise Wrong unless every leaf of `found` is that of `right`, up to the bound.
 
-        causes(): pairs of a sentence and a tree, or a function that returns one; worked out only if needed.
+        causes(): pairs of a sentence and a tree, or a function that returns one; worked out only if needed. told: what
+        is said behind a number that is shown, such as the place that it comes from.
         """
         mine, wanted = dict(leaves(found)), dict(leaves(right))
         if missing := [path for path in wanted if path not in mine] or [path for path in mine if path not in wanted]:
@@ -114,7 +122,7 @@ class Comparison:
         fitting = [candidate for candidate in causes() if self._explains(mine, wanted, candidate[1])]
         fitting = likely(still_possible(fitting, self.passed), lambda answer: True)
         fitting = fitting or next(filter(None, (cause(difference) for cause in self.otherwise)), "")
-        where, got, expected = self._words(difference)
+        where, got, expected = self._words(difference, told)
         raise Wrong(case, got, expected, where, fitting, self.advice.format(where=where))
 
     def _explains(self, found: dict[Path, Any], right: dict[Path, Any], answer: Any) -> bool:
@@ -141,15 +149,18 @@ class Comparison:
         a, b = as_array(found), as_array(right)
         if a is None or b is None:
             return found is right or (a is b is None and found == right)
-        if a.shape != b.shape:
-            return False
-        return not (~_within(a, b, times * self._bound(path, found, b), slack)).any()
+        if a.shape != b.shape or (a == b).all():
+            return a.shape == b.shape
+        bound = self._bound(path, found, b)
+        if np.shape(bound) not in ((), b.shape):  # a candidate has another shape than what is right
+            bound = np.max(bound, initial=0.0)
+        return not (~_within(a, b, times * bound, slack)).any()
 
     def _fits(self, found: dict[Path, Any], answer: Any, times: float, slack: float) -> bool:
         made = dict(leaves(answer))
         return made.keys() == found.keys() and all(self._near(p, found[p], made[p], times, slack) for p in found)
 
-    def _words(self, difference: Difference) -> tuple[str, str, str]:
+    def _words(self, difference: Difference, told: Callable[[Any], str]) -> tuple[str, str, str]:
         """(where, what was found, what is expected) of the first leaf that is wrong."""
         path, *others = difference.wrong
         found, right = difference.found[path], difference.right[path]
@@ -164,13 +175,14 @@ class Comparison:
         off = ~_within(a, b, bound, 0.0)
         with np.errstate(all="ignore"):
             excess = np.nan_to_num(np.abs(np.subtract(a, b, dtype=float)) - bound, nan=np.inf, posinf=np.inf)
-        at = np.unravel_index(int(np.where(off, excess, -1.0).argmax()), a.shape)
+        shown_first = np.where(off, excess, -1.0) if np.any(bound) else off  # the worst, or where it begins
+        at = np.unravel_index(int(shown_first.argmax()), a.shape)
         got, wanted = a[at], b[at]
         if a.ndim:
             place = f"{place}, element {[int(i) for i in at] if a.ndim > 1 else int(at[0])}"
             place += f" ({int(off.sum()):,} of {off.size:,} are off)" if a.size > 1 else ""
         digits = next((d for d in (6, 8, 17) if f"{got:.{d}g}" != f"{wanted:.{d}g}"), 17)
-        shown = [str(x) if isinstance(x, np.integer) else f"{x:.{digits}g}" for x in (got, wanted)]
+        shown = [(str(x) if isinstance(x, np.integer) else f"{x:.{digits}g}") + told(x) for x in (got, wanted)]
         error, allowed = abs(float(got) - float(wanted)), float(np.broadcast_to(bound, a.shape)[at])
         if self.why and error < 1e3 * allowed:
             shown[1] += f"\n  error {error:.2g}, allowed {allowed:.2g} ({self.why})"
@@ -209,10 +221,12 @@ def _made(answer: Any) -> Any:
 def _within(a: np.ndarray, b: np.ndarray, bound: Any, slack: float) -> np.ndarray:
     """Where a is b: within the bound, and not finite exactly where b is not."""
     same = (a == b) | ((a != a) & (b != b))
+    if not (slack or np.any(bound)):
+        return same
+    b = b.astype(float)
     with np.errstate(all="ignore"):
-        near = np.abs(np.subtract(a, b, dtype=float)) <= bound + slack * np.abs(b.astype(float))
-    rounding = np.any(bound) or slack
-    return same | (near & np.isfinite(b.astype(float))) if rounding else same
+        near = np.abs(np.subtract(a, b, dtype=float)) <= bound + slack * np.abs(b)
+    return same | (near & np.isfinite(b))
 
 
 def _form(leaf: Any) -> str:

@@ -90,6 +90,8 @@ def test_bounds_are_exact_by_dtype_or_a_tree():
     tree = Comparison("{0}", bound=bounds, why="one rounding")
     tree.expect("a case", [torch.tensor([1.05, 1.0])], [torch.ones(2)])
     assert "error 0.15, allowed 0.1 (one rounding)" in said(tree, [torch.tensor([1.15, 1.0])], [torch.ones(2)])
+    whole = [torch.ones(3)]  # a candidate of another shape, in whose place no bound stands
+    assert "Likely cause: the whole" in said(tree, whole, [torch.ones(2)], lambda: [("the whole", whole)])
 
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf"), -float("inf")])

@@ -5,7 +5,7 @@ import pytest
 from labs_helpers.tensor_parallel.lab07 import checks as check
 from labs_helpers.tensor_parallel.lab07 import exercises
 from labs_helpers.tensor_parallel.lab07.checks import ex9_average_gradients
-from labs_helpers.tensor_parallel.lab07.checks.arrays import Comparison
+from labs_helpers.tensor_parallel.lab07.checks.arrays import Results
 from tests.tensor_parallel.lab07.test_planted_bugs import on_practice_instead
 
 NAMES = (
@@ -31,7 +31,7 @@ def test_candidates_have_an_answer_for_each_rank(name, monkeypatch):
     def compare_lists(case, found, right, groups, causes, passed):
         compare(case, found, causes)
 
-    monkeypatch.setattr(Comparison, "compare_values", compare_arrays)
+    monkeypatch.setattr(Results, "compare_values", compare_arrays)
     monkeypatch.setattr(ex9_average_gradients, "expect_means", compare_lists)
     monkeypatch.setattr("labs_helpers.launch.mpirun.run_on_ranks", on_practice_instead)
     lines = getattr(check, name).verify(getattr(exercises, name))

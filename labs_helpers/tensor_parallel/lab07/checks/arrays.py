@@ -6,11 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from labs_helpers.course.verdict import Candidates, Wrong, likely
-from labs_helpers.course.verdict.causes import still_possible
+from labs_helpers.course.verdict import Candidates, Wrong
+from labs_helpers.course.verdict.trees import Comparison, Difference
 from labs_helpers.tensor_parallel.lab07.checks.on_ranks import of_world
 
-Answer = Sequence[np.ndarray]  # an array for each rank
 NOTHING = "the result is not returned; Allgather and Reduce_scatter_block write into recv and return nothing"
 FLOAT64 = "np.empty and np.zeros make float64 unless they are told another dtype"
 FRACTION = "whole numbers with one that has a point, or divided by /, are float64: leave them whole"
@@ -20,22 +19,23 @@ ORDER = (
 )
 
 
-class Comparison:
-    """Compares what the ranks return, case by case; a mistake that would have shown in an earlier case was not made.
+class Results:
+    """Compares what the ranks return, case by case: values, dtype and order in memory.
 
     name: of the input. advice: for what no cause fits. several, nothing: the causes of a list of arrays, and of None.
     """
 
     def __init__(self, student: Callable, name: str, advice: str, several: str, nothing: str = NOTHING):
-        self.student, self.name, self.advice, self.several, self.nothing = student, name, advice, several, nothing
-        self.passed: list[tuple[Candidates, Callable]] = []
+        self.name, self.several, self.nothing = name, several, nothing
+        otherwise = (lambda difference: of_world(student), _moved)
+        self.values = Comparison("rank {0}'s result", otherwise=otherwise, advice=advice)
         self.dtypes: set[np.dtype] = set()  # of results that were right
 
     def compare(
         self,
         case: str,
         found: list,
-        right: Answer,
+        right: Sequence[np.ndarray],
         causes: Callable[[], Candidates],
         given: Mapping[str, np.ndarray] | None = None,
         fortran: bool = False,
@@ -57,11 +57,7 @@ class Comparison:
                 elif isinstance(array, list | tuple) and all(isinstance(one, np.ndarray) for one in array):
                     kind, cause = f"{kind} of {len(array)} arrays", self.several
                 raise Wrong(case, f"rank {rank} returned {kind}; an array is asked for", cause=cause)
-        if not _same(found, right):
-            fitting = likely(still_possible(causes(), self.passed), lambda answer: _same(found, answer))
-            cause = fitting or of_world(self.student) or _moved(found, right)
-            raise Wrong(case, self._first(found, right, given), cause=cause, advice=self.advice)
-        self.passed.append((causes(), lambda answer: _same(answer, right)))
+        self.values.expect(case, list(found), list(right), causes, lambda value: self._place(value, given or {}))
 
     def compare_form(self, case, found, right, fortran=False) -> None:
         for rank, (array, one) in enumerate(zip(found, right, strict=True)):
@@ -76,38 +72,22 @@ class Comparison:
                 raise Wrong(case, found_in, cause=ORDER, advice="np.ascontiguousarray makes it so")
             self.dtypes.add(one.dtype)
 
-    def _first(self, found: list, right: Answer, given) -> str:
-        """The first thing that differs, in words."""
-        for rank, (array, one) in enumerate(zip(found, right, strict=True)):
-            if array.shape != one.shape:
-                return f"rank {rank}'s result has shape {array.shape}, expected {one.shape}"
-        rank = next(rank for rank, one in enumerate(right) if not _same([found[rank]], [one]))
-        off = np.argwhere(found[rank] != right[rank])
-        at = tuple(map(int, off[0]))
-        got, wanted = (f"{array[at]}{self._place(array[at], given)}" for array in (found[rank], right[rank]))
-        several = f" ({len(off)} of {found[rank].size} elements are wrong)"
-        return f"rank {rank}: element {list(at)} is {got}, expected {wanted}{several}"
-
-    def _place(self, value, given) -> str:
+    def _place(self, value, given: Mapping[str, np.ndarray]) -> str:
         """', x[0, 1, 2] of rank 3' for a value that is in one place of what the ranks were given."""
-        for whose, array in (given or {}).items():
+        for whose, array in given.items():
             at = np.argwhere(array == value)
             if len(at):
                 return f", {self.name}{list(map(int, at[0]))} of {whose}"
         return ""
 
 
-def _moved(found: Answer, right: Answer) -> str:
+def _moved(difference: Difference) -> str:
     """The cause where the elements are the right ones: their shape, or their order."""
-    pairs = list(zip(found, right, strict=True))
+    pairs = difference.pairs
     if any(array.size != one.size for array, one in pairs):
         return ""
-    if all(np.array_equal(array.reshape(-1), one.reshape(-1)) for array, one in pairs):
+    if all((array.ravel() == one.ravel()).all() for array, one in pairs):
         return "the elements are right, and in the right order: only reshape is missing"
-    if all(np.array_equal(np.sort(array, axis=None), np.sort(one, axis=None)) for array, one in pairs):
+    if all((np.sort(array, axis=None) == np.sort(one, axis=None)).all() for array, one in pairs):
         return "each rank has the right elements, in another order: follow the axes from line to line"
     return ""
-
-
-def _same(found: Answer, answer: Answer) -> bool:
-    return all(np.shape(a) == np.shape(b) and bool(np.all(a == b)) for a, b in zip(found, answer, strict=True))

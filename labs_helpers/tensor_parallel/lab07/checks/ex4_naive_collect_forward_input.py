@@ -7,7 +7,7 @@ import numpy as np
 from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import on_real_ranks
 from labs_helpers.tensor_parallel.lab07 import exercises
-from labs_helpers.tensor_parallel.lab07.checks.arrays import Comparison
+from labs_helpers.tensor_parallel.lab07.checks.arrays import Results
 from labs_helpers.tensor_parallel.lab07.checks.collect_causes import COSTLY, ERRORS, causes
 from labs_helpers.tensor_parallel.lab07.checks.cost import expect_one_collective
 from labs_helpers.tensor_parallel.lab07.checks.on_ranks import of_world, on_ranks
@@ -20,7 +20,7 @@ CHEAP = ("Allgather", "allgather", "Alltoall", "alltoall")
 
 @exercise("07/4", "collect the input", points=10, minutes=15, reference=exercises.naive_collect_forward_input)
 def naive_collect_forward_input(student):
-    right = Comparison(student, "x", ADVICE, SEVERAL)
+    right = Results(student, "x", ADVICE, SEVERAL)
     for case, ranks, mp_size, shape, dtype, order in (
         ("2 models of 2 ranks", 4, 2, SHAPE, np.float64, "C"),
         ("3 ranks, float32", 3, 3, SHAPE, np.float32, "C"),

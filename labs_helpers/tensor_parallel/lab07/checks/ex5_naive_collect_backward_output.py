@@ -7,7 +7,7 @@ import numpy as np
 from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import Wrong
 from labs_helpers.tensor_parallel.lab07 import exercises
-from labs_helpers.tensor_parallel.lab07.checks.arrays import Comparison
+from labs_helpers.tensor_parallel.lab07.checks.arrays import Results
 from labs_helpers.tensor_parallel.lab07.checks.on_ranks import on_ranks
 from labs_helpers.tensor_parallel.lab07.checks.slice_causes import ERRORS, MUST, SENT, VIEW, causes
 from labs_helpers.tensor_parallel.lab07.checks.slices import SHAPE, laid_out, models, slices
@@ -20,7 +20,7 @@ RETURN = "the result is not returned"
 
 @exercise("07/5", "gradient of the output", points=10, minutes=10, reference=exercises.naive_collect_backward_output)
 def naive_collect_backward_output(student):
-    right = Comparison(student, "output_grad", ADVICE, SEVERAL, RETURN)
+    right = Results(student, "output_grad", ADVICE, SEVERAL, RETURN)
     for case, count, mp_size, shape, dtype, order in (
         ("2 models of 2 ranks", 2, 2, FIRST, np.float64, "C"),
         ("3 ranks, float32", 1, 3, SHAPE, np.float32, "C"),

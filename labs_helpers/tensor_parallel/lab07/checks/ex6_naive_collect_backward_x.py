@@ -7,7 +7,7 @@ import numpy as np
 from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import on_real_ranks
 from labs_helpers.tensor_parallel.lab07 import exercises
-from labs_helpers.tensor_parallel.lab07.checks.arrays import Comparison
+from labs_helpers.tensor_parallel.lab07.checks.arrays import Results
 from labs_helpers.tensor_parallel.lab07.checks.cost import expect_one_collective
 from labs_helpers.tensor_parallel.lab07.checks.on_ranks import of_world, on_ranks
 from labs_helpers.tensor_parallel.lab07.checks.reduce_scatter_causes import COSTLY, ERRORS, causes
@@ -20,7 +20,7 @@ CHEAP = ("Reduce_scatter_block", "Reduce_scatter", "Alltoall", "alltoall")
 
 @exercise("07/6", "gradient of the input", points=15, minutes=20, reference=exercises.naive_collect_backward_x)
 def naive_collect_backward_x(student):
-    right = Comparison(student, "grad_x", ADVICE, SEVERAL)
+    right = Results(student, "grad_x", ADVICE, SEVERAL)
     for case, ranks, mp_size, shape, dtype, order in (
         ("2 models of 2 ranks", 4, 2, SHAPE, np.float64, "C"),
         ("3 ranks, float32", 3, 3, SHAPE, np.float32, "C"),

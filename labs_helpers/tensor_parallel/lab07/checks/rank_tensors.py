@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from labs_helpers.course.verdict import Candidates, Wrong, likely
+from labs_helpers.course.verdict import Candidates, Wrong
+from labs_helpers.course.verdict.trees import Comparison, Difference
 
 BY_HAND = "work out {where} by hand: which products are in it, and which ranks have them?"
 
@@ -30,40 +32,20 @@ def expect_on_ranks(
     lists of one tensor per rank as well, of any shapes. nearly: the cause where all is right to some digits;
     not_finite: where something is infinite or no number, if no other fits.
     """
-
-    def fits(answer) -> bool:
-        near = all(is_near(*one) for one in zip(found, answer, bounds, strict=True))
-        return near and not all(is_near(*one) for one in zip(expected, answer, bounds, strict=True))
-
-    for rank, (mine, right) in enumerate(zip(found, expected, strict=True)):
+    for rank, mine in enumerate(found):
         if not isinstance(mine, Tensor):
             raise Wrong(case, f"rank {rank}'s {name} is {_kind(mine)}, not a tensor")
-        if mine.shape != right.shape:
-            shapes = f"rank {rank}'s {name} has shape {tuple(mine.shape)}, expected {tuple(right.shape)}"
-            raise Wrong(case, shapes, cause=likely(causes, fits), advice=_other_shape(mine, right))
-    offs = [off_by(*one) for one in zip(found, expected, bounds, strict=True)]
-    wrong = [rank for rank, off in enumerate(offs) if bool((off > 0).any())]
-    if not wrong:
-        return
-    rank = wrong[0]
-    off, mine, right = offs[rank], found[rank].double(), expected[rank]
-    at = tuple(int(i) for i in torch.unravel_index(off.argmax(), off.shape)) if off.ndim else ()
-    place = f"element {list(at)} of rank {rank}'s {name}" if at else f"rank {rank}'s {name}"
-    others = f" (wrong on ranks {', '.join(map(str, wrong))})" if wrong[1:] else ""
-    count = f": {int((off > 0).sum())} of {off.numel()} elements are off, the worst is {list(at)}" if at else ""
-    bound = float(bounds[rank].expand(right.shape)[at])
-    error = float((mine[at] - right[at]).abs())
-    slight = f"\n  error {error:.2g}, allowed {bound:.2g} ({why})" if error < 1e3 * bound else ""
-    finite = all(bool(one.isfinite().all()) for one in found)
-    digits = 7 if f"{mine[at]:.7g}" != f"{right[at]:.7g}" else 16
-    raise Wrong(
-        case,
-        f"{mine[at]:.{digits}g}",
-        f"{right[at]:.{digits}g}{slight}",
-        f"rank {rank}'s {name}{others}{count}",
-        likely(causes, fits) or (nearly if _nearly(found, expected) else "") or ("" if finite else not_finite),
-        advice.format(where=place),
-    )
+
+    def roughly(difference: Difference) -> str:
+        near = all(a.shape == b.shape and np.abs(a - b).max() <= _some_digits(b) for a, b in difference.pairs)
+        return nearly if near else ""
+
+    def infinite(difference: Difference) -> str:
+        return "" if all(np.isfinite(a).all() for a, _ in difference.pairs) else not_finite
+
+    Comparison(
+        f"rank {{0}}'s {name}", bound=list(bounds), slack=1e-4, why=why, advice=advice, otherwise=(roughly, infinite)
+    ).expect(case, list(found), list(expected), lambda: causes)
 
 
 def expect_dtype(case: str, name: str, found: Sequence[Tensor], dtype: torch.dtype, why: str) -> None:
@@ -88,27 +70,11 @@ def is_near(found, answer: Tensor, bound: Tensor) -> bool:
     return bool(torch.where(answer.isfinite(), near, (found == answer) | (found.isnan() & answer.isnan())).all())
 
 
-def _nearly(found: Sequence[Tensor], expected: Sequence[Tensor]) -> bool:
-    """Whether errors are small beside the numbers, as those of a rounding to 8 bits are."""
-    errors = [(mine.double() - right).abs().max() for mine, right in zip(found, expected, strict=True)]
-    sizes = [right.abs().max() * _some_digits(right) for right in expected]
-    return all(bool(error <= size) for error, size in zip(errors, sizes, strict=True))
-
-
-def _some_digits(expected: Tensor) -> float:
-    """The relative error up to which it is no coincidence."""
-    return 2.0**-6 if expected.ndim else 2.0**-12
+def _some_digits(expected: np.ndarray) -> float:
+    """The error up to which it is no coincidence: small beside the numbers, as that of a rounding to 8 bits is."""
+    return float(np.abs(expected).max()) * (2.0**-6 if expected.ndim else 2.0**-12)
 
 
 def _kind(answer) -> str:
     """'None', '3.5', 'of type ndarray'."""
     return repr(answer) if answer is None or isinstance(answer, (int, float)) else f"of type {type(answer).__name__}"
-
-
-def _other_shape(found: Tensor, expected: Tensor) -> str:
-    """What to try where a shape is wrong and no cause fits."""
-    if found.ndim == expected.ndim == 2 and found.shape == expected.shape[::-1]:
-        return "the two dimensions are swapped; see what .T would give."
-    if found.numel() == expected.numel():
-        return "as many elements as there should be: is it a reshape, or a dimension too many?"
-    return "print the shapes of what goes into it."
