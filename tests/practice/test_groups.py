@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from labs_helpers.launch.mpirun import run_on_ranks
 from labs_helpers.practice import Deadlock, PracticeTimeout, RankFailed, SendBufferOverwritten
 from labs_helpers.practice.groups import IN_PLACE, Collective, Mismatch, practice_groups
-from tests import real_ranks
 from tests.practice import group_programs
 
 cloudpickle.register_pickle_by_value(group_programs)
@@ -28,7 +28,7 @@ def no_rank_is_left_running():
 
 def test_practice_ranks_do_as_real_ranks_do():
     """All programs in one start, which takes longer than they do."""
-    real = real_ranks.run(group_programs.run_all, 4, timeout=60)
+    real = run_on_ranks(group_programs.run_all, 4, timeout=60, env={"OMPI_MCA_mpi_yield_when_idle": "1"})
     for program in group_programs.PROGRAMS:
         expected = [of_rank.get(program.__name__) for of_rank in real]
         assert practice_groups(program, 4).results == expected, program.__name__
