@@ -11,6 +11,8 @@ from tests.house.test_rooms import HOUSE, LIBRARIES
 KINDS = {"study", "race", "charts", "pictures", "kernels", "hidden"}
 OTHER_NAMES = re.compile(r"(studies|stud(y|ies)_\w+|races|racing|graphs?|plots?|charts_\w+|figures|drawings|secret\w*)")
 MADE_BY_COMMANDS = "build/"
+LINES_OF_CHECKS = 10  # at most, per line of a lab's references
+STILL_LONGER = {"01": 14, "07": 15}
 NAMED = re.compile(r"`([\w./<>*-]+(?:/[\w.<>*-]*|\.(?:py|ipynb|md|toml|json|yml)))`")
 
 
@@ -30,6 +32,16 @@ def test_a_lab_has_what_every_lab_has(lab):
     exercises = {path.name for path in (package / "exercises").glob("ex*.py")}
     assert exercises <= {path.name for path in (package / "checks").glob("ex*.py")}
     assert (tests / "test_planted_bugs.py").is_file() and (tests / "exercises").is_dir()
+
+
+@pytest.mark.parametrize("lab", LABS, ids=lambda lab: lab.number)
+def test_checks_are_no_library_of_their_own(lab):
+    package, _ = parts_of(lab)
+    checks, references = (
+        sum(len(path.read_text().splitlines()) for path in (package / kind).rglob("*.py"))
+        for kind in ("checks", "exercises")
+    )
+    assert checks <= STILL_LONGER.get(lab.number, LINES_OF_CHECKS) * references
 
 
 def test_a_kind_of_folder_has_one_name():
