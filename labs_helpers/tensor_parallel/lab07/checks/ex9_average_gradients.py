@@ -9,7 +9,7 @@ from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import Wrong
 from labs_helpers.tensor_parallel.lab07 import exercises
 from labs_helpers.tensor_parallel.lab07.checks.average_causes import COSTLY, ERRORS, causes
-from labs_helpers.tensor_parallel.lab07.checks.gradient_lists import as_means, draw, expect_form, expect_means
+from labs_helpers.tensor_parallel.lab07.checks.gradient_lists import as_means, comparison_of_means, draw, expect_form
 from labs_helpers.tensor_parallel.lab07.checks.on_ranks import on_ranks
 
 SHARED = (
@@ -19,7 +19,7 @@ SHARED = (
 
 @exercise("07/9", "average the gradients", points=10, minutes=15, reference=exercises.average_gradients)
 def average_gradients(student):
-    passed = []
+    means = comparison_of_means()
     for case, dp_size, mp_size, shapes in (
         ("4 copies of a model of 2 ranks", 4, 2, [(4, 3), (5,), (), (2, 3, 2), (0, 4), (3, 2), (2,)]),
         ("3 ranks, whose gradients lie differently in memory", 3, 1, [(2, 5), (1, 4), (), (3, 1), (1,), (6,)]),
@@ -32,7 +32,7 @@ def average_gradients(student):
         expect_form(case, found, gradients[0])
         groups = [gradients[first::mp_size] for first in range(mp_size)]
         right = [as_means(groups[rank % mp_size]) for rank in range(len(gradients))]
-        expect_means(case, found, right, groups, partial(causes, groups, mp_size), passed)
+        means.expect(case, found, right, partial(causes, groups, mp_size))
         for rank, is_shared in enumerate(shared):
             if is_shared:
                 raise Wrong(case, f"rank {rank}'s means share memory with its gradients", cause=SHARED)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from labs_helpers.course.verdict import Wrong, likely
-from labs_helpers.course.verdict.causes import still_possible
-from labs_helpers.tensor_parallel.lab07.checks.rank_tensors import is_near, off_by
+from labs_helpers.course.verdict.trees import Comparison, Difference, rounded
 
 Gradients = list[Tensor]
 ADVICE = (
@@ -86,45 +86,11 @@ def _other_shapes(gradients: Sequence[Tensor]):
     yield out.format("that is 0"), [tuple(one.shape) for one in gradients if one.any()]
 
 
-def expect_means(
-    case: str, found, right, groups: Sequence[Sequence[Gradients]], causes: Callable, passed: list
-) -> None:
-    """Raises Wrong unless each rank's list is `right`, in float64, up to rounding.
-
-    groups: of each data-parallel group its ranks' gradients. causes(): their answers are a list for each rank. passed:
-    the causes of earlier cases, to which those of this one are added.
-    """
-    bounds = [_bounds(groups[rank % len(groups)]) for rank in range(len(found))]
-
-    def fits(answer, wanted=found) -> bool:
-        return all(
-            is_near(*one)
-            for parts in zip(wanted, answer, bounds, strict=True)
-            for one in zip(*parts, strict=True)
-            if one[0].numel()
-        )
-
-    for rank in range(len(found)):
-        for i, (mine, one, bound) in enumerate(zip(found[rank], right[rank], bounds[rank], strict=True)):
-            off = off_by(mine, one, bound)
-            if not bool((off > 0).any()):
-                continue
-            at = tuple(int(k) for k in torch.unravel_index(off.argmax(), off.shape)) if off.ndim else ()
-            where = f"rank {rank}'s mean {i}" + (f", element {list(at)}," if at else "")
-            cause = likely(still_possible(causes(), passed), fits)
-            if not cause and _nearly(found, right):
-                cause = FEWER_BITS
-            raise Wrong(case, f"{where} is {mine[at]:.7g}, expected {one[at]:.7g}", cause=cause, advice=ADVICE)
-    passed.append((causes(), lambda answer: fits(answer, right)))
+def comparison_of_means() -> Comparison:
+    """A comparison of lists with a mean per gradient, on each rank. A sum is off by a few roundings."""
+    return Comparison("rank {0}'s mean {1}", bound=rounded(16), slack=1e-4, otherwise=(_roughly,), advice=ADVICE)
 
 
-def _bounds(of_ranks: Sequence[Gradients]) -> Gradients:
-    """Of a sum of as many float32 numbers as there are ranks, and of its division."""
-    size = len(of_ranks)
-    sums = [torch.stack([one.double().abs() for one in same]).mean(0) for same in zip(*of_ranks, strict=True)]
-    return [(size + 3) * 2.0**-24 * one for one in sums]
-
-
-def _nearly(found, right) -> bool:
-    pairs = [one for parts in zip(found, right, strict=True) for one in zip(*parts, strict=True) if one[0].numel()]
-    return all(bool((mine.double() - one).abs().max() <= one.abs().max() / 64) for mine, one in pairs)
+def _roughly(difference: Difference) -> str:
+    near = all(np.abs(a - b).max(initial=0) <= np.abs(b).max(initial=0) / 64 for a, b in difference.pairs)
+    return FEWER_BITS if near else ""

@@ -61,15 +61,6 @@ def off_by(found: Tensor, expected: Tensor, bound: Tensor) -> Tensor:
     return torch.where(error.isfinite(), (error - bound).clamp(min=0), torch.inf)
 
 
-def is_near(found, answer: Tensor, bound: Tensor) -> bool:
-    """Whether a mistake's answer is what a rank returned, up to rounding; not finite exactly where that is not."""
-    if not isinstance(found, Tensor) or found.shape != answer.shape:
-        return False
-    found, answer = found.double(), answer.double()
-    near = (found - answer).abs() <= 8 * bound.max() + 1e-4 * answer.abs()
-    return bool(torch.where(answer.isfinite(), near, (found == answer) | (found.isnan() & answer.isnan())).all())
-
-
 def _some_digits(expected: np.ndarray) -> float:
     """The error up to which it is no coincidence: small beside the numbers, as that of a rounding to 8 bits is."""
     return float(np.abs(expected).max()) * (2.0**-6 if expected.ndim else 2.0**-12)
