@@ -20,7 +20,7 @@ import cloudpickle
 
 from labs_helpers.launch.flavour import BACKGROUND_SUMS
 from labs_helpers.launch.mpirun import run_on_ranks
-from labs_helpers.launch.patience import patience
+from labs_helpers.launch.patience import limit_text, patience
 from labs_helpers.launch.process import end_marked, put_mark
 from labs_helpers.launch.scratch import scratch
 from tests.tensor_parallel.ranks import YIELD
@@ -44,7 +44,7 @@ def run(function: Callable[..., Any], ranks: int, *args: Any, timeout: float) ->
     if _pool is None:
         _pool = _Pool()
     try:
-        return _pool.run(cloudpickle.dumps((ranks, function, args)), timeout * patience())[:ranks]
+        return _pool.run(cloudpickle.dumps((ranks, function, args)), timeout)[:ranks]
     except BaseException:
         pool, _pool = _pool, None
         pool.end()
@@ -84,11 +84,11 @@ class _Pool:
         for connection in self._connections:
             connection.send_bytes(work)
         found: dict[Connection, Any] = {}
-        deadline = time.monotonic() + seconds
+        deadline = time.monotonic() + seconds * patience()
         while waiting := [connection for connection in self._connections if connection not in found]:
             ready = wait(waiting, max(0.0, deadline - time.monotonic()))
             if not ready:
-                raise TimeoutError(f"{len(waiting)} of {RANKS} ranks did not end within {seconds:g} s")
+                raise TimeoutError(f"{len(waiting)} of {RANKS} ranks did not end within {limit_text(seconds)}")
             for connection in ready:
                 try:
                     found[connection] = pickle.loads(connection.recv_bytes())

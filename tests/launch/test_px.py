@@ -7,6 +7,7 @@ import time
 import pytest
 
 from labs_helpers.launch.failure import RanksTimeout
+from labs_helpers.launch.patience import limit_text
 from labs_helpers.launch.px import OTHERS_MAY_END_S, Cell
 from labs_helpers.launch.worker import where_pids_mean_the_same
 
@@ -68,4 +69,6 @@ def test_the_controller_that_died(cell):
 
 def test_the_time_limit(cell):
     told = cell.wait(0.01)
-    assert isinstance(told, RanksTimeout) and str(told).startswith("The cell did not end within 0.01 s. The cluster is")
+    assert isinstance(told, RanksTimeout) and str(told).startswith(
+        f"The cell did not end within {limit_text(0.01)}. The cluster is"
+    )

@@ -1,10 +1,12 @@
 """The ranks that tests share: several pieces of work, one after another, and other ranks after a failure."""
 
 import os
+import re
 
 import pytest
 
 from labs_helpers.launch.failure import RanksFailed
+from labs_helpers.launch.patience import limit_text
 from tests import real_ranks
 
 
@@ -29,5 +31,5 @@ def test_ranks_stay_for_the_next_work_and_a_failure_ends_them():
 
 
 def test_work_that_does_not_end_is_ended():
-    with pytest.raises(TimeoutError, match="2 of 4 ranks did not end within 0.5 s"):
+    with pytest.raises(TimeoutError, match=re.escape(f"2 of 4 ranks did not end within {limit_text(0.5)}")):
         real_ranks.run(lambda comm: comm.recv(source=comm.rank), 2, timeout=0.5)
