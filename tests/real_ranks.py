@@ -1,6 +1,6 @@
 """Four ranks that import PyTorch once and do one piece of work after another, for all files that a worker tests.
 
-    by_rank = real_ranks.run(function, 2, cases, timeout=100)      # as run_on_ranks does, on the first two
+    by_rank = real_ranks.run(function, 2, cases)      # as run_on_ranks does, on the first two
 
 A start of four takes longer than most work: PyTorch's import, and that of its optimizers, on each of them.
 """
@@ -28,13 +28,14 @@ from tests.tensor_parallel.ranks import YIELD
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
 RANKS = 4
+LIMIT_S = 300.0  # only guards against hanging; below pytest's own time limit
 HOURS = 24 * 3600.0  # nobody limits the ranks themselves; each piece of work has its limit
 # As train_2d.py has it, whose background sums are small at times. torch warns of layers that
 # find_unused_parameters never missed.
 ENVIRONMENT = YIELD | BACKGROUND_SUMS | {"TORCH_CPP_LOG_LEVEL": "ERROR"}
 
 
-def run(function: Callable[..., Any], ranks: int, *args: Any, timeout: float) -> list[Any]:
+def run(function: Callable[..., Any], ranks: int, *args: Any, timeout: float = LIMIT_S) -> list[Any]:
     """Call `function(comm, *args)` on `ranks` ranks, at most RANKS; return the results in rank order.
 
     comm: a communicator of these alone. What the function starts of torch.distributed ends with it. RanksFailed, as of

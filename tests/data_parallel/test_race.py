@@ -14,7 +14,7 @@ cloudpickle.register_pickle_by_value(race_cases)
 
 @pytest.fixture(scope="module")
 def raced():
-    found = real_ranks.run(on_ranks.run_cases, 2, {"race": race_cases.race}, timeout=100)
+    found = real_ranks.run(on_ranks.run_cases, 2, {"race": race_cases.race})
     for of_rank in found:
         assert not isinstance(of_rank["race"], str), of_rank["race"]
     assert found[0] == found[1]

@@ -17,7 +17,7 @@ def worst_errors(seeds):
         for number, configuration in enumerate(CONFIGURATIONS)
         for seed in seeds(number)
     }
-    by_rank = real_ranks.run(on_ranks.run_cases, RANKS, cases, timeout=120 + len(cases))
+    by_rank = real_ranks.run(on_ranks.run_cases, RANKS, cases, timeout=300 + len(cases))
     for of_rank in by_rank:
         for (number, seed), error in of_rank.items():
             assert not isinstance(error, str), (CONFIGURATIONS[number], seed, error)

@@ -32,7 +32,7 @@ def results():
     for wrapper in WRAPPERS:
         cases["counted", wrapper] = functools.partial(wrapper_cases.counted, wrapper)
         cases["freed", wrapper] = functools.partial(wrapper_cases.freed, wrapper)
-    by_rank = real_ranks.run(on_ranks.run_cases, 4, cases | refusal_cases.CASES, timeout=120)
+    by_rank = real_ranks.run(on_ranks.run_cases, 4, cases | refusal_cases.CASES)
     for rank, of_rank in enumerate(by_rank):
         for name, result in of_rank.items():
             assert not isinstance(result, str), f"rank {rank}, {name}: {result}"

@@ -8,8 +8,6 @@ import pytest
 from tests import real_ranks
 from tests.tensor_parallel import ranks as on_ranks
 
-LIMIT_S = 280  # four times what two busy cores take, and below pytest's own limit
-
 
 def fixtures_of(folder):
     """(of_every_file, results) for the tests that lie in a folder."""
@@ -22,7 +20,7 @@ def fixtures_of(folder):
         for module in dict.fromkeys(module for module in here if hasattr(module, "CASES")):
             cloudpickle.register_pickle_by_value(module)
             cases |= {(module.__name__, name): case for name, case in module.CASES.items()}
-        return real_ranks.run(on_ranks.run_cases, 4, cases, timeout=LIMIT_S)
+        return real_ranks.run(on_ranks.run_cases, 4, cases)
 
     @pytest.fixture(scope="module")
     def results(request, of_every_file):

@@ -74,7 +74,7 @@ def test_groups_of_real_ranks():
             found.append((mp_comm.allgather(comm.rank), dp_comm.allgather(comm.rank)))
         return found
 
-    results = real_ranks.run(groups, 4, timeout=60)
+    results = real_ranks.run(groups, 4)
     assert [r[0] for r in results] == [([0, 1], [0, 2]), ([0, 1], [1, 3]), ([2, 3], [0, 2]), ([2, 3], [1, 3])]
     assert [r[1] for r in results] == [([0, 1, 2, 3], [rank]) for rank in range(4)]
     assert [r[2] for r in results] == [([rank], [0, 1, 2, 3]) for rank in range(4)]

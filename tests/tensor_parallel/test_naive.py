@@ -87,7 +87,7 @@ def _in_groups(comm):
 
 @pytest.fixture(scope="module")
 def by_rank():
-    return real_ranks.run(_in_groups, 4, timeout=100)
+    return real_ranks.run(_in_groups, 4)
 
 
 @pytest.mark.parametrize("ranks", [2, 4])

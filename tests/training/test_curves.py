@@ -66,7 +66,7 @@ def results(folder):
     }
     rounds = [*map(runs.in_rounds, (first, copies, going_on, others))]
     cloudpickle.register_pickle_by_value(runs)
-    by_rank = real_ranks.run(runs.several, 4, sum(rounds, []), timeout=300)
+    by_rank = real_ranks.run(runs.several, 4, sum(rounds, []))
     names = {name: None for found in by_rank for name in found}
     return {name: [found[name] for found in by_rank if name in found] for name in names}
 

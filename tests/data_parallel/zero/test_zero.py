@@ -51,7 +51,7 @@ def results():
         "several passes": unit_cases.several_passes,
         "refusals": odd_cases.refusals,
     }
-    return real_ranks.run(on_ranks.run_cases, 4, several, timeout=140)
+    return real_ranks.run(on_ranks.run_cases, 4, several)
 
 
 def found(results, *name):

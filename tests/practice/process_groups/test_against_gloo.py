@@ -12,7 +12,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:`torch.distributed:FutureWarning
 
 @pytest.fixture(scope="module")
 def gloo():
-    return real_ranks.run(gloo_cases.on_gloo, 3, timeout=60)
+    return real_ranks.run(gloo_cases.on_gloo, 3)
 
 
 def differences(mine, theirs):

@@ -57,7 +57,7 @@ def cross_entropy(comm):
 @pytest.fixture(scope="module")
 def results():
     cases = {"layers": layers, "cross_entropy": cross_entropy}
-    return real_ranks.run(on_ranks.run_cases, RANKS, cases, timeout=100)
+    return real_ranks.run(on_ranks.run_cases, RANKS, cases)
 
 
 def test_the_layers(results):
