@@ -1,23 +1,27 @@
-"""Whether a notebook's outputs are those of its code: a hash of the sources that were executed, in its metadata."""
+"""Whether a notebook's outputs are those of its code and in the colours of today: a hash, in its metadata."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+from pathlib import Path
 
 from nbformat.notebooknode import NotebookNode
+
+from labs_helpers.draw import roles
 
 KEY = "executed_sources"
 
 
 def digest(notebook: NotebookNode) -> str:
-    """A hash of the code cells' sources, in order."""
+    """A hash of the code cells' sources, in order, and of the roles that figures are drawn in."""
     sources = [cell.source for cell in notebook.cells if cell.cell_type == "code"]
-    return hashlib.sha256(json.dumps(sources).encode()).hexdigest()
+    drawn_in = Path(roles.__file__).read_text()
+    return hashlib.sha256(json.dumps([*sources, drawn_in]).encode()).hexdigest()
 
 
 def is_current(notebook: NotebookNode) -> bool:
-    """Whether the code is what was executed when the outputs were stored."""
+    """Whether code and roles are what they were when the outputs were stored."""
     return notebook.metadata.get(KEY) == digest(notebook)
 
 

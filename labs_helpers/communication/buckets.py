@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 MEGABYTE = 2**20
+BUCKET_MB = 25.0  # the most that a bucket holds unless a caller says otherwise: DistributedDataParallel's default
 
 
 class Bucket:

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 from torch import nn
 
 from labs_helpers.communication.arrivals import Arrivals
-from labs_helpers.communication.buckets import MEGABYTE, FlatBucket, fill_buckets, trained_parameters
+from labs_helpers.communication.buckets import BUCKET_MB, MEGABYTE, FlatBucket, fill_buckets, trained_parameters
 from labs_helpers.communication.interface import Communication, Request
 from labs_helpers.communication.weak_hooks import WeakHook
 
@@ -31,7 +31,7 @@ class GradientAverage:
         self,
         parameters: Iterable[nn.Parameter],
         group: Communication,
-        bucket_bytes: int = 25 * MEGABYTE,
+        bucket_bytes: float = BUCKET_MB * MEGABYTE,
         overlap: bool = True,
     ) -> None:
         self.group = group

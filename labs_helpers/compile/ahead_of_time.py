@@ -35,10 +35,10 @@ TARGETS = {
 }
 
 # The most shared memory (on AMD, LDS) one program may have, in bytes.
-SHARED_LIMIT = {entry.architecture: entry.shared_bytes_per_block for entry in DATASHEET.values()} | {
+SHARED_LIMIT = {  # of GPUs that the datasheet does not have
     "sm_100": 227 * KB,  # CUDA C++ Programming Guide, compute capability 10.0
     "gfx90a": 64 * KB,  # AMD Instinct MI200 Instruction Set Architecture, LDS of a compute unit
-}
+} | {entry.architecture: entry.shared_bytes_per_block for entry in DATASHEET.values()}
 
 # Triton 3.3 and newer compile tl.dot for Turing without its tensor cores; `make setup` puts 3.2.0 here.
 TRITON_3_2 = Path(__file__).resolve().parents[2] / ".triton-3.2"

@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import nn
 
-from labs_helpers.communication.buckets import MEGABYTE, FlatBucket, fill_buckets
+from labs_helpers.communication.buckets import BUCKET_MB, MEGABYTE, FlatBucket, fill_buckets
 from labs_helpers.communication.interface import Request
 from labs_helpers.data_parallel.ddp.hook import CommunicationHook, average, name_of, send
 from labs_helpers.data_parallel.ddp.hooked import HookedDDP
@@ -32,7 +32,7 @@ class BucketedDDP(HookedDDP[FlatBucket]):
         module: nn.Module,
         group: Any = None,
         *,
-        bucket_mb: float = 25.0,
+        bucket_mb: float = BUCKET_MB,
         first_bucket_mb: float = 1.0,
         hook: CommunicationHook = average,
         **options: Any,
