@@ -21,10 +21,13 @@ _of_definitions: WeakKeyDictionary[FunctionType, dict[str, None]] = WeakKeyDicti
 
 
 def plain(function: Any) -> Any:
-    """The Python function inside a `@triton.jit` function, `@triton.autotune` round it or not; any other as it is."""
+    """The Python function inside a `@triton.jit` function, `@triton.autotune` round it or not; any other as it is.
+
+    as_text: the function that an object calls in another process, to be read and not to be called.
+    """
     inner = function
-    while not isinstance(inner, FunctionType) and hasattr(inner, "fn"):
-        inner = inner.fn
+    while not isinstance(inner, FunctionType) and (hasattr(inner, "fn") or hasattr(inner, "as_text")):
+        inner = inner.fn if hasattr(inner, "fn") else inner.as_text
     return inner if isinstance(inner, FunctionType) else function
 
 

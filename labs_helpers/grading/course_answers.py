@@ -6,7 +6,7 @@ They are graded first, so that where a check does not work nobody gets a zero fo
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -30,12 +30,13 @@ class CourseAnswerFails(RuntimeError):
 @dataclass(frozen=True)
 class CourseAnswer:
     """cases: the lines of an exercise's check. values: what its hidden inputs give, or None; other: of another seed.
-    source: its answer."""
+    source: its answer. far: whether check and hidden inputs run with an answer in a process of its own."""
 
     cases: tuple[str, ...]
     values: Any
     source: str
     other: Any = None
+    far: bool = False
 
     def why_other(self, found: Verdict) -> str:
         """How an answer's values differ from these, without a word of the inputs; '' where they do not."""
@@ -71,17 +72,31 @@ def course_answers(
     sources = own_answers(lab)
     answers = [Answer(one, sources[one.id]) for one in shipped_exercises(lab) if one.id in sources]
     imports = imports_of(read_cells(lab.path))
-    found = judge(answers, imports, limits)
-    said = dict(zip((answer.shipped.id for answer in answers), found, strict=True))
-    given, other = (hidden_values(answers, sources, imports, limits, one, judge) for one in (seed, seed + 1))
+    far = {answer.shipped.id for answer in answers}
+    said = _by_exercise(answers, judge(answers, imports, limits, far=far))
+    given = hidden_values(answers, sources, imports, limits, seed, judge, far=far)
+    near = [one for one in answers if not _is_right(said[one.shipped.id]) or not _is_right(given[one.shipped.id])]
+    far -= {one.shipped.id for one in near}
+    if near:  # what is given to them, or comes back, is more than data
+        said |= _by_exercise(near, judge(near, imports, limits))
+        given |= hidden_values(near, sources, imports, limits, seed, judge)
+    other = hidden_values(answers, sources, imports, limits, seed + 1, judge, far=far)
     for exercise, one in [*said.items(), *given.items(), *other.items()]:
-        if one.status != RIGHT or one.raised:
+        if not _is_right(one):
             what = one.message or f"for hidden inputs it raises {one.raised}"
             raise CourseAnswerFails(f"the course's own answer to {exercise} is found {one.status} here: {what}")
     return {
-        exercise: CourseAnswer(one.lines, given[exercise].values, sources[exercise], other[exercise].values)
+        exercise: CourseAnswer(one.lines, given[exercise].values, sources[exercise], other[exercise].values, exercise in far)
         for exercise, one in said.items()
     }
+
+
+def _is_right(found: Verdict) -> bool:
+    return found.status == RIGHT and not found.raised
+
+
+def _by_exercise(answers: Sequence[Answer], found: Sequence[Verdict]) -> dict[str, Verdict]:
+    return dict(zip((answer.shipped.id for answer in answers), found, strict=True))
 
 
 @cache

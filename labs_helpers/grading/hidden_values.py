@@ -20,17 +20,18 @@ def hidden_values(
     seed: int,
     judge: Callable[..., list[Verdict]],
     strange: Collection[str] = (),
+    far: Collection[str] = (),
 ) -> dict[str, Verdict]:
     """Of each answer, by its exercise's id, the verdict of `judge`, which is as `verdicts`. own: the course's answers
     (`own_answers`), of which an answer gets those to earlier exercises that it reads. strange: ids of answers that
-    share a jail with no other. What is said there could tell the hidden inputs: only status and values are used."""
+    share a jail with no other. far: those whose answers run in processes of their own. What is said there could tell the hidden inputs: only status and values are used."""
     given = [_after(answer, own) for answer in answers]
     # What the jail is given lies in its memory: the course's answer to one exercise is not to be beside another's.
     alone = [one for one, answer in zip(given, answers, strict=True) if one is not answer or one.shipped.id in strange]
     together = [one for one in given if one not in alone]
     found: dict[str, Verdict] = {}
     for group in ([together] if together else []) + [[one] for one in alone]:
-        told = judge(group, imports, limits, seed=seed, apart=group[0].shipped.id in strange)
+        told = judge(group, imports, limits, seed=seed, apart=group[0].shipped.id in strange, far=far)
         found |= {answer.shipped.id: one for answer, one in zip(group, told, strict=True)}
     return found
 

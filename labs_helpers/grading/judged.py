@@ -6,11 +6,14 @@ import contextlib
 import io
 import linecache
 from collections.abc import Callable
+from time import monotonic
 from typing import Any
 
 from labs_helpers.course.own_memory import made_anew
 from labs_helpers.course.time_limit import TimeLimit, time_limit
+from labs_helpers.grading.far.memory import Refused
 
+ANSWER = "<answer>"  # the name of its cell
 SHARE = 0.9  # of the time of an answer's process that its check has: what is left is for naming the line of a loop
 
 
@@ -28,19 +31,34 @@ def judged(lab: Any, job: dict[str, Any], seconds: float) -> dict[str, Any]:
     earlier = (one for one in exercises[:place] if one.reference is not None)
     known: dict[str, Any] = {one.trial.__name__: one.reference for one in earlier}
     try:
-        function = defined(job, dict(known))
+        function, again = made_for(job, known, seconds)
+    except Refused as error:
+        return result("refused", str(error))
     except Exception as error:
         return result("wrong", f"{type(error).__name__}: {error}")
     if not isinstance(function, Callable) and not hasattr(function, "fn"):  # type: ignore[arg-type]
         return result("wrong", f"the cell does not define {exercise.trial.__name__}")
     try:
-        with time_limit(SHARE * seconds), made_anew(function, lambda: defined(job, dict(known))):
+        with time_limit(SHARE * seconds), made_anew(function, again):
             lines, wrong = exercise.tried(function)
+        if lost := getattr(function, "lost", ""):
+            return result("crashed", f"the process that ran it: {lost}", lines)
         if wrong is None:
             return result("right", lines=lines)
         return result("timeout" if isinstance(wrong.__cause__, TimeLimit) else "wrong", str(wrong), lines)
     except (Exception, TimeLimit) as error:
         return result("failed", f"{type(error).__name__}: {error}")
+
+
+def made_for(job: dict[str, Any], known: dict[str, Any], seconds: float) -> tuple[Any, Callable[[], Any]]:
+    """(the answer of a job, what makes it anew): far away where the job says so, else in this process with the names
+    `known`. seconds: that this process has. Refused, or what its cell raises."""
+    if not job.get("far"):
+        return defined(job, dict(known)), lambda: defined(job, dict(known))
+    from labs_helpers.grading.far.judge import FarFunction
+
+    function = FarFunction(job, job["nursery"], monotonic() + SHARE * seconds)
+    return function, function.anew
 
 
 def defined(job: dict[str, Any], names: dict[str, Any]) -> Any:
@@ -51,7 +69,7 @@ def defined(job: dict[str, Any], names: dict[str, Any]) -> Any:
     for number, cell in enumerate(job["before"]):
         with contextlib.suppress(Exception):  # a cell of the student's that fails in the notebook fails here
             run_cell(cell, f"<cell {number}>", names)
-    run_cell(job["source"], "<answer>", names)
+    run_cell(job["source"], ANSWER, names)
     return names.get(job["name"])
 
 

@@ -18,7 +18,7 @@ from labs_helpers.grading.reading.own_cells import whole
 from labs_helpers.grading.reading.submission import Answer, read_submission
 from labs_helpers.grading.trust.plain_answer import not_in_vocabulary
 from labs_helpers.grading.trust.vocabulary import Vocabulary, vocabulary
-from labs_helpers.grading.verdict import CRASHED, FAILED, RIGHT, TIMEOUT, WRONG, Verdict, verdicts
+from labs_helpers.grading.verdict import CRASHED, FAILED, REFUSED, RIGHT, TIMEOUT, WRONG, Verdict, verdicts
 from labs_helpers.labs import LABS, Lab
 
 OPEN, REVIEW = "not attempted", "review"
@@ -54,11 +54,17 @@ def marks(
     imports = imports_of(read_cells(lab.path))
     answers = whole(read_submission(path, lab))
     tried = [answer for answer in answers if answer.attempted and not answer.problem]
-    strange = {one.shipped.id: not_in_vocabulary(one.source, words_of(one.shipped.id), one.before) for one in tried}
+    far = {one for one, answer in course_answers.items() if answer.far}
+    strange = {
+        one.shipped.id: not_in_vocabulary(one.source, words_of(one.shipped.id), one.before)
+        if one.shipped.id not in far
+        else []
+        for one in tried
+    }
     plain = [answer for answer in tried if not strange[answer.shipped.id]]
     found: dict[str, Verdict] = {}
     for together in ([plain] if plain else []) + [[answer] for answer in tried if strange[answer.shipped.id]]:
-        told = judge(together, imports, limits)
+        told = judge(together, imports, limits, far=far)
         found |= {answer.shipped.id: one for answer, one in zip(together, told, strict=True)}
     asked = [
         answer
@@ -67,7 +73,7 @@ def marks(
         and (found[one].status == RIGHT or (found[one].status == WRONG and found[one].lines and not strange[one]))
     ]
     odd = {one for one, why in strange.items() if why}
-    for one, told_of_values in hidden_values(asked, own_answers(lab), imports, limits, seed, judge, odd).items():
+    for one, told_of_values in hidden_values(asked, own_answers(lab), imports, limits, seed, judge, odd, far).items():
         found[one] = _with_values(found[one], told_of_values)
     return [
         _mark(one, found.get(one.shipped.id), strange.get(one.shipped.id, []), course_answers.get(one.shipped.id))
@@ -99,6 +105,8 @@ def _mark(answer: Answer, found: Verdict | None, strange: list[str], course_answ
         told = replace(told, reason=said, cases=tuple(line for line in found.lines if line in known))
     if found.status == FAILED:
         return replace(told, points=None, reason=f"the check itself failed: {found.message}")
+    if found.status == REFUSED:
+        return replace(told, points=None, status=REVIEW, reason=f"a kernel beyond Triton's language: {found.message}")
     if found.status in (TIMEOUT, CRASHED, MEMORY):
         return _flagged(told, found.status)
     if found.status != RIGHT:

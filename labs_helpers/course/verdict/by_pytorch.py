@@ -24,6 +24,7 @@ class ByPyTorch(TorchFunctionMode):
 
     def __init__(self, student):
         super().__init__()
+        self.student = student
         self.files, self.module = files_of(student), getattr(plain(student), "__globals__", None)
         self.calls: list[str] = []
 
@@ -32,6 +33,10 @@ class ByPyTorch(TorchFunctionMode):
         if name not in ALLOWED and self._from_an_answer():
             self.calls.append((resolve_name(function) or name).removeprefix("torch.Tensor."))
         return function(*args, **(kwargs or {}))
+
+    def __exit__(self, *raised):
+        super().__exit__(*raised)
+        self.calls += getattr(self.student, "beside", list)()  # of an answer in another process
 
     def _from_an_answer(self) -> bool:
         """Whether the innermost frame that is none of PyTorch's own belongs to the answer's files or module."""

@@ -38,7 +38,7 @@ def describe_error(student, error: BaseException, case: str = "", errors: Errors
     text = f"{type(innermost).__name__}: {str(innermost) or _asserted(innermost)}"
     text = text if len(text) <= 400 else f"{text[:120]} … {text[-120:]}"  # Triton prints whole blocks
     # The interpreter raises anew at each level: the innermost exception that passed the student's code has the line.
-    line = next((line for link in chain if (line := _own_line(link, files))), "")
+    line = next((line for link in chain if (line := _own_line(link, files) or getattr(link, "own_line", ""))), "")
     if any(map(_in_kernel, chain)):
         known = cause_of(text, AT_RUN_TIME, shapes=_dot_shapes(innermost))
     else:

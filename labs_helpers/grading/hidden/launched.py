@@ -15,7 +15,7 @@ from labs_helpers.course.verdict.surroundings import guarded_outputs
 
 def launched(function: Callable[..., Any], *arguments: Any, **named: Any) -> list[Any]:
     """[what the function gives; the dtypes of that; how many elements beside its results it overwrote; digests of the
-    tensors that it was given, as they are afterwards].
+    tensors that it was given, as they are afterwards; of an answer in another process what it did beside its kernels].
 
     Its results are made of NaN, so that what is never written shows. StrayAccess for a kernel that reads or writes
     outside of its tensors.
@@ -28,6 +28,7 @@ def launched(function: Callable[..., Any], *arguments: Any, **named: Any) -> lis
         [str(getattr(part, "dtype", type(part).__name__)) for part in parts],
         guard.overwritten(),
         [digest(given) for given in arguments if isinstance(given, torch.Tensor)],
+        getattr(function, "beside", list)(),
     ]
 
 

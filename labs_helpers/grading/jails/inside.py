@@ -1,15 +1,17 @@
 """Runs in the jail: answers of one submission, each in a process of its own, and the course's own check of each.
 
-Reads {"lab": "02", "seconds": 60, "checks": true, "jobs": […]} from stdin, and writes a line to stdout as soon as a job
-is done:
+Reads lines from stdin, {"lab": "02", "seconds": 60, "checks": true, "imports": […]} and then a job each, and writes a
+line to stdout as soon as a job is done:
 
-    {"token": …, "exercise": "02/3", "key": …, "name": …, "imports": […], "before": […], "source": …}
-    token {"status": "right" | "wrong" | "failed" | "crashed" | "memory" | "timeout", "lines": […], "message": …,
-           "values": […]}
+    {"token": …, "exercise": "02/3", "key": …, "name": …, "imports": […], "before": […], "source": …, "far": true,
+     "earlier": […], "asked": […]}
+    token {"status": "right" | "wrong" | "failed" | "crashed" | "memory" | "timeout" | "refused", "lines": […],
+           "message": …, "values": […]}
 
 lines: of the check's cases that passed. "checks": false asks for values, what the hidden inputs (hidden/) of each job's
-key gave, and for nothing else: no check and no reference is imported then. Only then has a job a key. What an answer
-prints goes nowhere.
+key gave, and for nothing else: no check and no reference is imported then. Only then has a job a key. far: the answer
+runs in a process of its own (grading/far/), which was made before its job was read, so that neither token nor key is in
+its memory. What an answer prints goes nowhere.
 """
 
 from __future__ import annotations
@@ -25,12 +27,13 @@ from time import monotonic
 from typing import Any
 
 from labs_helpers.course.own_memory import made_anew
+from labs_helpers.grading.far.answer import Nursery, keep_to_itself
 from labs_helpers.grading.hidden import run_of
 from labs_helpers.grading.hidden.answer_values import values
 from labs_helpers.grading.jails.ending import Ending, ending
 from labs_helpers.grading.jails.memory import is_full, was_full, with_memory
 from labs_helpers.grading.jails.own_memory import keep_to_own_memory
-from labs_helpers.grading.judged import defined, judged, result
+from labs_helpers.grading.judged import judged, made_for, result
 
 MOST = 2**20  # bytes that a job may tell
 LOOK_S = 0.1  # how often it is looked whether a job's process is still there
@@ -40,17 +43,33 @@ def main() -> None:
     end = ending()
     if end is None:  # all processes in reach would be ended after each answer
         sys.exit("this runs in a jail alone: python -m labs_helpers.grading makes one")
-    given = json.loads(sys.stdin.read())
+    sys.path[:] = [folder for folder in sys.path if folder]  # nothing is imported from where answers may write
+    keep_to_itself()
+    given, jobs = json.loads(_line(0)), os.dup(0)
     told = os.dup(1)
     nowhere = os.open(os.devnull, os.O_RDWR)
     for descriptor in (0, 1, 2):
         os.dup2(nowhere, descriptor)
     lab = _prepared(given["lab"], given["checks"])
-    _imported({line for job in given["jobs"] for line in job["imports"]}, given["checks"])
-    for job in given["jobs"]:
-        found = _in_a_process(lab, job, given["seconds"], told, end)
+    _imported(given["imports"], given["checks"])
+    while True:
+        nursery = Nursery()
+        if not (line := _line(jobs)):
+            end(nursery.process)
+            os._exit(0)
+        job = json.loads(line)
+        found = _in_a_process(lab, job | {"nursery": nursery}, given["seconds"], told, end)
         os.write(told, f"{job['token']} {json.dumps(found)}\n".encode())
-    os._exit(0)
+
+
+def _line(descriptor: int) -> bytes:
+    """The next line and not a byte more, which would be in the memory of an answer's process."""
+    line = bytearray()
+    while byte := os.read(descriptor, 1):
+        if byte == b"\n":
+            break
+        line += byte
+    return bytes(line)
 
 
 def _prepared(number: str, checks: bool) -> Any:
@@ -123,8 +142,8 @@ def _found(lab: Any, job: dict[str, Any], seconds: float) -> dict[str, Any]:
     if lab is not None:
         return judged(lab, job, seconds)
     with contextlib.suppress(Exception):
-        function = defined(job, {})
-        with made_anew(function, lambda: defined(job, {})):
+        function, again = made_for(job, {}, seconds)
+        with made_anew(function, again):
             return result("right") | values(job, function)
     return result("failed", "its cells do not run where the course's references are not")
 

@@ -3,10 +3,10 @@
 import numpy as np
 
 from labs_helpers.collectives.lab06 import exercises
-from labs_helpers.collectives.lab06.checks.on_ranks import called, left, on_ranks, unused
+from labs_helpers.collectives.lab06.checks.on_ranks import called, left, on_ranks, on_real_ranks, unused
 from labs_helpers.collectives.lab06.checks.vectors import expect_results, expect_unchanged, unwritten
 from labs_helpers.course.exercise import exercise
-from labs_helpers.course.verdict import Wrong, on_real_ranks
+from labs_helpers.course.verdict import Wrong
 
 
 @exercise("06/1", "ring shift", points=5, minutes=10, reference=exercises.ring_shift)

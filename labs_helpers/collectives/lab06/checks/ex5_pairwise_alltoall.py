@@ -3,10 +3,10 @@
 import numpy as np
 
 from labs_helpers.collectives.lab06 import exercises
-from labs_helpers.collectives.lab06.checks.on_ranks import called, counted, left, on_ranks, sent_by_each
+from labs_helpers.collectives.lab06.checks.on_ranks import called, counted, left, on_ranks, on_real_ranks, sent_by_each
 from labs_helpers.collectives.lab06.checks.vectors import expect_results, expect_unchanged, unwritten
 from labs_helpers.course.exercise import exercise
-from labs_helpers.course.verdict import Wrong, likely, on_real_ranks
+from labs_helpers.course.verdict import Wrong, likely
 
 
 @exercise("06/5", "all-to-all", points=10, minutes=15, reference=exercises.pairwise_alltoall)

@@ -4,6 +4,7 @@ import dis
 from functools import partial
 
 from labs_helpers.compile.source import plain
+from labs_helpers.course import verdict
 from labs_helpers.course.verdict import on_practice_ranks
 from labs_helpers.practice import Practice, practice
 
@@ -49,6 +50,7 @@ def left(student, comm, *own) -> tuple:
 
 
 on_ranks = partial(on_practice_ranks, ranks=practice, messages=ERRORS, copies=False)
+on_real_ranks = partial(verdict.on_real_ranks, practised=practice)
 
 
 def unused(student, run: Practice, name: str = "recv") -> str:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from labs_helpers.collectives.chunks import chunk_bounds
-from labs_helpers.collectives.lab06.checks.on_ranks import called, left, on_ranks
-from labs_helpers.course.verdict import Candidates, Wrong, likely, on_real_ranks
+from labs_helpers.collectives.lab06.checks.on_ranks import called, left, on_ranks, on_real_ranks
+from labs_helpers.course.verdict import Candidates, Wrong, likely
 from labs_helpers.course.verdict.compare import BY_HAND
 from labs_helpers.course.verdict.trees import Comparison
 

@@ -1,0 +1,251 @@
+"""The process of an answer: it executes the cells, and calls what they define when the judge asks for it.
+
+`Nursery` is a process that has imported what answers need and executes none: it forks one for each.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import contextlib
+import ctypes
+import functools
+import gc
+import importlib
+import os
+import resource
+import signal
+import socket
+import struct
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NoReturn
+
+import numpy as np
+import torch
+
+from labs_helpers.grading.far.memory import Memory, plain_memory
+from labs_helpers.grading.far.wire import Lost, Wire
+from labs_helpers.grading.judged import ANSWER, defined
+
+PR_SET_DUMPABLE = 4
+
+
+def keep_to_itself() -> None:
+    """Of this process's memory no other of the same user can read or write anything from now on."""
+    ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
+
+
+class Nursery:
+    """Forks processes of answers. Made in the judge before anything of an answer is there."""
+
+    def __init__(self) -> None:
+        keep_to_itself()
+        self.ours, theirs = socket.socketpair()
+        self.process = os.fork()
+        if self.process == 0:
+            self.ours.close()
+            with contextlib.suppress(BaseException):
+                _tend(theirs)
+            os._exit(0)
+        theirs.close()
+
+    def born(self) -> tuple[socket.socket, int]:
+        """(the judge's end of the channel to a new process, its number)."""
+        ours, theirs = socket.socketpair()
+        socket.send_fds(self.ours, [b"+"], [theirs.fileno()])
+        theirs.close()
+        (number,) = struct.unpack("i", self.ours.recv(4))
+        return ours, number
+
+
+def _tend(judge: socket.socket) -> None:
+    """Until the judge ends. Nothing but the channel stays open: what the judge tells the grader goes another way."""
+    _close_all_but(judge.fileno())
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    gc.freeze()
+    while True:
+        word, received, _, _ = socket.recv_fds(judge, 1, 1)
+        if not word:
+            return
+        child = os.fork()
+        if child == 0:
+            judge.close()
+            _live(socket.socket(fileno=received[0]))
+        os.close(received[0])
+        judge.send(struct.pack("i", child))
+
+
+def _close_all_but(kept: int) -> None:
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for number in (0, 1, 2):
+        os.dup2(nowhere, number)
+    for number in map(int, os.listdir("/proc/self/fd")):
+        if number not in (0, 1, 2, kept):
+            with contextlib.suppress(OSError):
+                os.close(number)
+
+
+def _live(channel: socket.socket) -> NoReturn:
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    with contextlib.suppress(BaseException):
+        _Answer(channel).serve()
+    os._exit(0)
+
+
+class _Answer:
+    def __init__(self, channel: socket.socket) -> None:
+        os.environ["LABS_FAR"] = "1"
+        channel.setblocking(True)
+        memory = Memory(1, plain_memory)
+        self.wire = Wire(channel, memory, self.do, lambda one, name: True)
+        self.wire.said = self.said  # type: ignore[method-assign]
+
+    def serve(self) -> None:
+        while True:
+            asked = self.wire.receive()
+            with _uncertain_memory_filled():
+                self.wire.answer(asked)
+
+    def do(self, asked: dict[str, Any]) -> Any:
+        if asked["do"] == "define":
+            (job,) = asked["args"]
+            resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))  # nothing is written that another process could read
+            _import_what_the_notebook_does(job["imports"])
+            with _kernels_far(self.wire) if job["kernels"] else contextlib.nullcontext():
+                self.function = defined(job, {name: _imported(module, name) for module, name in job["earlier"]})
+            if not callable(self.function) and not hasattr(self.function, "fn"):
+                raise TypeError(f"the cell does not define {job['name']}")
+            return None
+        if asked["do"] == "answer":
+            return self.function(*asked["args"], **asked["named"])
+        raise ValueError(asked["do"])
+
+    def said(self, error: BaseException) -> dict[str, Any]:
+        kind = next(kind.__name__ for kind in type(error).__mro__ if kind.__module__ == "builtins")
+        lines = [one for one in traceback.extract_tb(error.__traceback__) if one.filename.startswith("<")]
+        own = [one for one in lines if one.filename == ANSWER] or lines
+        return {"kind": kind, "text": str(error)[:4000], "line": own[-1].lineno if own else 0,
+                "file": own[-1].filename if own else ""}  # fmt: skip
+
+
+def _import_what_the_notebook_does(lines: list[str]) -> None:
+    """From now on cells import of the course only what these lines do: the answer of a transfer exercise may be in its
+    library."""
+    known = {"labs_helpers"}
+    for node in (part for line in lines for part in ast.parse(line).body):
+        if isinstance(node, ast.ImportFrom):
+            known |= {node.module or "", *(f"{node.module}.{alias.name}" for alias in node.names)}
+        elif isinstance(node, ast.Import):
+            known |= {alias.name for alias in node.names}
+
+    def expect_known(name: str, frame: Any) -> None:
+        of_a_cell = frame.f_code.co_filename.startswith("<") and frame.f_globals.get("__name__") == "__main__"
+        if of_a_cell and name.partition(".")[0] == "labs_helpers" and name not in known:
+            raise ImportError(f"{name} is not among the imports of the lab's notebook")
+
+    plain_import, by_name = builtins.__import__, importlib.import_module
+
+    def guarded(name: str, globals: Any = None, locals: Any = None, fromlist: Any = (), level: int = 0) -> Any:
+        for one in [name, *(f"{name}.{part}" for part in fromlist or ())] if not level else []:
+            if one in known and name != "labs_helpers":
+                break
+            expect_known(one, sys._getframe(1))
+        return plain_import(name, globals, locals, fromlist, level)
+
+    def named(name: str, package: str | None = None) -> Any:
+        expect_known(name, sys._getframe(1))
+        return by_name(name, package)
+
+    builtins.__import__, importlib.import_module = guarded, named
+
+
+def _imported(module: str, name: str) -> Any:
+    return getattr(importlib.import_module(module), name)
+
+
+@contextmanager
+def _uncertain_memory_filled() -> Iterator[None]:
+    """What `torch.empty` gives is NaN, so that it does not look as if somebody had written it."""
+    with _Filled():
+        yield
+
+
+class _Filled(torch.overrides.TorchFunctionMode):
+    """torch.empty and its kin give NaN, or the largest whole number."""
+
+    EMPTY = (torch.empty, torch.empty_like, torch.Tensor.new_empty, torch.empty_strided)
+
+    def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        found = function(*args, **(kwargs or {}))
+        if function in self.EMPTY and found.numel():
+            room = torch.empty(0, dtype=found.dtype).set_(found.untyped_storage())
+            room.fill_(float("nan") if found.is_floating_point() else torch.iinfo(found.dtype).max
+                       if found.dtype != torch.bool else True)  # fmt: skip
+        return found
+
+
+class FarKernel:
+    """In the place of a kernel of the answer's: the judge launches the one of that name that it has read."""
+
+    def __init__(self, wire: Wire, function: Callable[..., Any]) -> None:
+        self.wire, self.fn = wire, function
+        functools.update_wrapper(self, function)  # type: ignore[arg-type]
+        self.arg_names = list(function.__code__.co_varnames[: function.__code__.co_argcount])
+
+    def __getitem__(self, grid: Any) -> Callable[..., None]:
+        return lambda *args, **named: self.run(*args, grid=grid, **named)
+
+    def run(self, *args: Any, grid: Any, warmup: bool = False, **named: Any) -> None:
+        if warmup:
+            return
+        if callable(grid):
+            grid = grid(dict(zip(self.arg_names, args, strict=False)) | named)
+        sizes = grid if isinstance(grid, tuple | list) else grid
+        self.wire.ask({"do": "launch", "kernel": self.fn.__name__}, (sizes, *args), named)
+
+
+class _Tuned:
+    """`@triton.autotune` and `@triton.heuristics` round a FarKernel: the first configuration is taken."""
+
+    def __init__(self, kernel: Any, chosen: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+        self.kernel, self.chosen, self.fn, self.arg_names = kernel, chosen, kernel.fn, kernel.arg_names
+
+    def __getitem__(self, grid: Any) -> Callable[..., None]:
+        return lambda *args, **named: self.run(*args, grid=grid, **named)
+
+    def run(self, *args: Any, grid: Any, **named: Any) -> None:
+        known = dict(zip(self.arg_names, args, strict=False)) | named
+        self.kernel.run(*args, grid=grid, **named, **self.chosen(known))
+
+
+@contextmanager
+def _kernels_far(wire: Wire) -> Iterator[None]:
+    """Kernels that are defined inside are the judge's to launch."""
+    import triton
+
+    def jit(function: Any = None, **_: Any) -> Any:
+        return FarKernel(wire, function) if function is not None else jit
+
+    def autotune(configs: Any, key: Any = (), **_: Any) -> Any:
+        first = configs[0]
+        options = {"num_warps": first.num_warps, "num_stages": first.num_stages}
+        return lambda kernel: _Tuned(kernel, lambda known: {**first.kwargs, **options})
+
+    def heuristics(values: Any) -> Any:
+        return lambda kernel: _Tuned(kernel, lambda known: {name: of(known) for name, of in values.items()})
+
+    others = {"jit": jit, "autotune": autotune, "heuristics": heuristics}
+    before = {name: getattr(triton, name) for name in others}
+    for name, other in others.items():
+        setattr(triton, name, other)
+    try:
+        yield
+    finally:
+        for name, other in before.items():
+            setattr(triton, name, other)
+
+
+__all__ = ["FarKernel", "Lost", "Nursery", "keep_to_itself", "np"]

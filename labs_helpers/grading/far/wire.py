@@ -1,0 +1,353 @@
+"""Messages between a judge and an answer: JSON with the bytes of memory behind it, and nothing that is executed.
+
+Data goes by value, arrays by their place in memory (memory.py), every other object by number: the other side has a
+`Far` in its place, whose calls come back. Either side may ask while it is asked.
+"""
+
+from __future__ import annotations
+
+import builtins
+import dataclasses
+import importlib
+import json
+import os
+import select
+import struct
+import sys
+from collections.abc import Callable
+from time import monotonic
+from typing import Any
+
+import numpy as np
+import torch
+
+from labs_helpers.course.time_limit import TimeLimit
+from labs_helpers.grading.far.memory import DTYPES, Memory, Refused
+
+MOST = 2**30  # bytes of a message
+LOOK_S = 0.2
+_HEAD = struct.Struct(">QI")
+_DATA = (bool, int, str, type(None))
+
+
+class Lost(RuntimeError):
+    """The other side has ended, says nothing any more, or says what it cannot."""
+
+
+class Far:
+    """An object of the other side: it can be called, asked for what that side allows, entered and gone through."""
+
+    def __init__(self, wire: Wire, number: int) -> None:
+        self.__dict__["_wire"], self.__dict__["_number"] = wire, number
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return self._wire.ask({"do": "get", "object": self._number, "name": name})
+
+    def _method(self, name: str, *args: Any) -> Any:
+        return self._wire.ask({"do": "method", "object": self._number, "name": name}, args)
+
+    def __enter__(self) -> Any:
+        return self._method("__enter__")
+
+    def __exit__(self, *_: Any) -> None:
+        self._method("__exit__", None, None, None)
+
+    def __iter__(self) -> Any:
+        return self._method("__iter__")
+
+    def __next__(self) -> Any:
+        return self._method("__next__")
+
+
+class FarCall(Far):
+    """One that is a function."""
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        return self._wire.ask({"do": "call", "object": self._number}, args, named)
+
+
+METHODS = frozenset(("__enter__", "__exit__", "__iter__", "__next__"))
+
+
+class Wire:
+    """One end of a channel. serve(what, message): answers what the other side asks, beside calls of objects.
+
+    may_get(object, name): whether the other side may have that attribute. classes: by 'module:name', those that data
+    of may be made here.
+    """
+
+    def __init__(
+        self,
+        socket: Any,
+        memory: Memory,
+        serve: Callable[[dict[str, Any]], Any],
+        may_get: Callable[[Any, str], bool],
+        deadline: Callable[[], float] | None = None,
+    ) -> None:
+        self.socket, self.memory, self.serve, self.may_get, self.deadline = socket, memory, serve, may_get, deadline
+        self.own: dict[int, Any] = {}
+        self.numbers: dict[int, int] = {}
+        self.far: dict[int, Any] = {}
+
+    # messages
+
+    def ask(self, message: dict[str, Any], args: tuple[Any, ...] = (), named: dict[str, Any] | None = None) -> Any:
+        """What the other side answers; the error that it raised. Meanwhile its own questions are answered."""
+        self.send(message | {"args": [self.packed(one) for one in args],
+                             "named": {name: self.packed(one) for name, one in (named or {}).items()}})  # fmt: skip
+        while True:
+            told = self.receive()
+            if "do" in told:
+                self.answer(told)
+            elif "raised" in told:
+                raise self.error(told["raised"])
+            else:
+                return self.unpacked(told["is"])
+
+    def answer(self, asked: dict[str, Any]) -> None:
+        try:
+            found = {"is": self.packed(self._done(asked))}
+        except (Lost, Refused, TimeLimit):
+            raise
+        except (Exception, KeyboardInterrupt) as error:
+            found = {"raised": self.said(error)}
+        self.send(found)
+
+    def _done(self, asked: dict[str, Any]) -> Any:
+        args = [self.unpacked(one) for one in asked.get("args", ())]
+        named = {str(name): self.unpacked(one) for name, one in asked.get("named", {}).items()}
+        if asked["do"] == "call":
+            return self.own[asked["object"]](*args, **named)
+        if asked["do"] == "method" and asked["name"] in METHODS:
+            return getattr(self.own[asked["object"]], asked["name"])(*args)
+        if asked["do"] == "get":
+            one, name = self.own[asked["object"]], str(asked["name"])
+            if name.startswith("_") or not self.may_get(one, name):
+                raise AttributeError(f"{type(one).__name__!r} object has no attribute {name!r}")
+            return getattr(one, name)
+        return self.serve(asked | {"args": args, "named": named})
+
+    def said(self, error: BaseException) -> dict[str, Any]:
+        kind = next(kind.__name__ for kind in type(error).__mro__ if kind.__module__ == "builtins")
+        return {"kind": kind, "text": str(error)[:4000]}
+
+    def error(self, said: dict[str, Any]) -> BaseException:
+        kind = getattr(builtins, str(said["kind"]), None)
+        known = isinstance(kind, type) and issubclass(kind, (Exception, KeyboardInterrupt))
+        known = known and not issubclass(kind, UnicodeError)
+        return (kind if known else RuntimeError)(str(said["text"]))  # type: ignore[misc]
+
+    def send(self, message: dict[str, Any]) -> None:
+        changes = list(self.memory.changes())
+        text = json.dumps(message | {"memory": [said for said, _ in changes]}).encode()
+        content = b"".join(part for _, part in changes)
+        self._write(_HEAD.pack(len(text) + len(content), len(text)) + text + content)
+
+    def receive(self) -> dict[str, Any]:
+        whole, head = _HEAD.unpack(self._read(_HEAD.size))
+        if whole > MOST or head > whole:
+            raise Lost("no message")
+        body = self._read(whole)
+        try:
+            message = json.loads(body[:head])
+            at = head
+            for said in message["memory"]:
+                self.memory.take(said, body[at : at + int(said["size"])])
+                at += int(said["size"])
+            return dict(message)
+        except (ValueError, KeyError, TypeError, RecursionError, Refused) as error:
+            raise Lost(f"no message: {error}") from None
+
+    def _write(self, content: bytes) -> None:
+        view = memoryview(content)
+        while view:
+            self._wait([], [self.socket])
+            try:
+                view = view[self.socket.send(view[: 2**20]) :]
+            except OSError as error:
+                raise Lost(str(error)) from None
+
+    def _read(self, size: int) -> bytes:
+        parts, left = [], size
+        while left:
+            self._wait([self.socket], [])
+            try:
+                part = self.socket.recv(min(left, 2**20))
+            except OSError as error:
+                raise Lost(str(error)) from None
+            if not part:
+                raise Lost("its process ended")
+            parts.append(part)
+            left -= len(part)
+        return b"".join(parts)
+
+    def _wait(self, read: list[Any], write: list[Any]) -> None:
+        while not any(select.select(read, write, [], LOOK_S)):
+            if self.deadline is not None and monotonic() > self.deadline():
+                raise Lost("it took too long")
+
+    # values
+
+    def packed(self, value: Any) -> Any:
+        """A value as JSON can hold it."""
+        if isinstance(value, _DATA) and type(value) in _DATA:
+            return value
+        if type(value) is float:
+            return {"float": value.hex()}
+        if type(value) is complex:
+            return {"complex": [value.real.hex(), value.imag.hex()]}
+        if type(value) in (list, tuple, set, frozenset, torch.Size):
+            return {type(value).__name__: [self.packed(one) for one in value]}
+        if isinstance(value, list):
+            return {"list": [self.packed(one) for one in value]}
+        if type(value) is dict:
+            return {"dict": [[self.packed(key), self.packed(one)] for key, one in value.items()]}
+        if type(value) in (range, slice):
+            return {type(value).__name__: [self.packed(n) for n in (value.start, value.stop, value.step)]}
+        if isinstance(value, torch.Tensor) or type(value) is np.ndarray:
+            try:
+                return {"array": self.memory.described(value)}
+            except Refused:
+                return self._object(value)
+        if isinstance(value, np.generic):
+            return {"number": [str(value.dtype), value.tobytes().hex()]}
+        if (named := _name_of(value)) is not None:
+            return {"named": [*named]}
+        if isinstance(value, Far) and value._wire is self:
+            return {"yours": value._number}
+        return self._object(value)
+
+    def _object(self, value: Any) -> dict[str, Any]:
+        number = self.numbers.get(id(value))
+        if number is None:
+            if id(value) in self.far:
+                return {"yours": self.far[id(value)][0]}
+            number = self.numbers[id(value)] = len(self.own)
+            self.own[number] = value
+        said: dict[str, Any] = {"object": number, "call": callable(value)}
+        if fields := _fields(value):
+            kind = type(value)
+            said |= {"class": [kind.__module__, kind.__qualname__],
+                     "fields": {name: self.packed(getattr(value, name)) for name in fields}}  # fmt: skip
+        return said
+
+    def unpacked(self, text: Any) -> Any:
+        """The value that `packed` wrote. Refused, KeyError, TypeError or ValueError of anything else."""
+        if isinstance(text, _DATA):
+            return text
+        if "object" in text:
+            return self._far(text)
+        if "yours" in text:
+            return self.own[text["yours"]]
+        ((kind, inner),) = text.items()
+        if kind == "float":
+            return float.fromhex(inner)
+        if kind == "complex":
+            return complex(*map(float.fromhex, inner))
+        if kind in _COLLECTIONS:
+            return _COLLECTIONS[kind](self.unpacked(one) for one in inner)
+        if kind == "dict":
+            return {self.unpacked(key): self.unpacked(one) for key, one in inner}
+        if kind in ("range", "slice"):
+            return {"range": range, "slice": slice}[kind](*map(self.unpacked, inner))
+        if kind == "array":
+            return self.memory.made(inner)
+        if kind == "number" and inner[0] in DTYPES:
+            return np.frombuffer(bytes.fromhex(inner[1]), inner[0])[0]
+        if kind == "named":
+            return _named(*inner)
+        raise Refused(f"a {kind}")
+
+    def _far(self, said: dict[str, Any]) -> Any:
+        number = said["object"]
+        if type(number) is not int:
+            raise Refused("no object")
+        known = self.far.get(-1 - number)
+        if known is not None:
+            return known
+        made = None
+        if "class" in said:
+            made = _made(*said["class"], {str(name): self.unpacked(one) for name, one in said["fields"].items()})
+        if made is None:
+            made = (FarCall if said.get("call") else Far)(self, number)
+        else:
+            self.far[id(made)] = (number, made)  # so that it goes back as the object that it was
+        self.far[-1 - number] = made
+        return made
+
+
+_COLLECTIONS: dict[str, Callable[..., Any]] = {
+    "list": list, "tuple": tuple, "set": set, "frozenset": frozenset, "Size": lambda some: torch.Size(list(some)),
+}  # fmt: skip
+
+
+def _triton() -> Any:
+    return sys.modules.get("triton.language")
+
+
+def _mpi_name(value: Any) -> str:
+    mpi = sys.modules.get("mpi4py.MPI")
+    names = ("SUM", "PROD", "MAX", "MIN", "IN_PLACE", "LAND", "LOR", "BAND", "BOR")
+    return next((name for name in names if mpi is not None and getattr(mpi, name) is value), "")
+
+
+def _name_of(value: Any) -> tuple[str, str] | None:
+    """(kind, text) of what is known by name on both sides."""
+    if isinstance(value, torch.dtype):
+        return "torch.dtype", str(value).removeprefix("torch.")
+    if isinstance(value, torch.device):
+        return "device", str(value)
+    if isinstance(value, np.dtype):
+        return "np.dtype", str(value)
+    if isinstance(value, np.ufunc):
+        return "np", value.__name__
+    if isinstance(value, type) and issubclass(value, np.generic):
+        return "np", value.__name__
+    if isinstance(value, type) and value in (int, float, bool, str, list, tuple, dict):
+        return "type", value.__name__
+    if _triton() is not None and isinstance(value, _triton().dtype):
+        return "tl", value.name
+    return ("MPI", name) if (name := _mpi_name(value)) else None
+
+
+def _named(kind: str, text: str) -> Any:
+    if kind == "torch.dtype":
+        return DTYPES[text]
+    if kind == "device":
+        return torch.device(text)
+    if kind == "np.dtype" and text in DTYPES:
+        return np.dtype(text)
+    if kind == "np":
+        found = getattr(np, text)
+        if isinstance(found, np.ufunc) or (isinstance(found, type) and issubclass(found, np.generic)):
+            return found
+    if kind == "type":
+        return {one.__name__: one for one in (int, float, bool, str, list, tuple, dict)}[text]
+    if kind == "tl":
+        return _triton().dtype(text)
+    if kind == "MPI" and (found := getattr(sys.modules.get("mpi4py.MPI"), text, None)) is not None:
+        return found
+    raise Refused(f"{kind} {text}")
+
+
+def _fields(value: Any) -> tuple[str, ...]:
+    """Of the course's own data classes and named tuples, which go by value."""
+    kind = type(value)
+    if kind.__module__.partition(".")[0] != "labs_helpers":
+        return ()
+    if isinstance(value, tuple) and hasattr(kind, "_fields"):
+        return tuple(kind._fields)
+    return tuple(one.name for one in dataclasses.fields(value) if one.init) if dataclasses.is_dataclass(value) else ()
+
+
+def _made(module: str, name: str, fields: dict[str, Any]) -> Any:
+    """An object of one of the course's data classes or named tuples; None where there is none of the name here."""
+    if not str(module).startswith("labs_helpers."):
+        return None
+    home = sys.modules.get(module) or (importlib.import_module(module) if os.environ.get("LABS_FAR") else None)
+    kind = vars(home).get(name) if home else None
+    if not isinstance(kind, type) or not (dataclasses.is_dataclass(kind) or hasattr(kind, "_fields")):
+        return None
+    return kind(**fields)
