@@ -136,7 +136,7 @@ def test_where_checks_run_the_seed_is_not(tmp_path):
     (tmp_path / "ada.ipynb").write_text(json.dumps(with_answers(LAB, answers)))
     told = []
 
-    def judge(answers, imports, limits, seed=None, apart=False):
+    def judge(answers, imports, limits, seed=None, apart=False, far=()):
         told.append(([one.shipped.id for one in answers], seed, apart))
         return [Verdict(RIGHT, ("a case",), values=[SEED]) for _ in answers]
 

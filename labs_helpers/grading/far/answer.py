@@ -21,6 +21,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, NoReturn
 
 import numpy as np
@@ -31,6 +32,13 @@ from labs_helpers.grading.far.wire import Lost, Wire
 from labs_helpers.grading.judged import ANSWER, defined
 
 PR_SET_DUMPABLE = 4
+HOOKS = frozenset(("register_post_accumulate_grad_hook", "register_hook"))
+# What of torch.distributed the judge does for an answer.
+DISTRIBUTED = frozenset(
+    "all_gather all_gather_into_tensor all_reduce all_to_all_single barrier broadcast gather get_global_rank get_group_rank "
+    "get_rank get_process_group_ranks get_world_size irecv isend recv reduce reduce_scatter reduce_scatter_tensor scatter "
+    "send is_initialized all_gather_single reduce_scatter_single".split()
+)
 
 
 def keep_to_itself() -> None:
@@ -113,6 +121,11 @@ class _Answer:
         if asked["do"] == "define":
             (job,) = asked["args"]
             resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))  # nothing is written that another process could read
+            for name in DISTRIBUTED:
+                if hasattr(torch.distributed, name):
+                    setattr(torch.distributed, name, partial(self.distributed, name))
+            for name in HOOKS:
+                setattr(torch.Tensor, name, _far_hook(self.wire, name))
             _import_what_the_notebook_does(job["imports"])
             with _kernels_far(self.wire) if job["kernels"] else contextlib.nullcontext():
                 self.function = defined(job, {name: _imported(module, name) for module, name in job["earlier"]})
@@ -122,6 +135,9 @@ class _Answer:
         if asked["do"] == "answer":
             return self.function(*asked["args"], **asked["named"])
         raise ValueError(asked["do"])
+
+    def distributed(self, name: str, *args: Any, **named: Any) -> Any:
+        return self.wire.ask({"do": "distributed", "name": name}, args, named)
 
     def said(self, error: BaseException) -> dict[str, Any]:
         kind = next(kind.__name__ for kind in type(error).__mro__ if kind.__module__ == "builtins")
@@ -219,6 +235,11 @@ class _Tuned:
     def run(self, *args: Any, grid: Any, **named: Any) -> None:
         known = dict(zip(self.arg_names, args, strict=False)) | named
         self.kernel.run(*args, grid=grid, **named, **self.chosen(known))
+
+
+def _far_hook(wire: Wire, name: str) -> Callable[..., Any]:
+    """The judge makes the backward pass, and calls the hooks of its tensors."""
+    return lambda tensor, hook: wire.ask({"do": "hook", "name": name}, (tensor, hook))
 
 
 @contextmanager

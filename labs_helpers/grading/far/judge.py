@@ -16,7 +16,7 @@ import torch
 
 from labs_helpers.course.time_limit import TimeLimit
 from labs_helpers.grading.far import kernels as kernel_text
-from labs_helpers.grading.far.answer import Nursery
+from labs_helpers.grading.far.answer import DISTRIBUTED, HOOKS, Nursery
 from labs_helpers.grading.far.as_text import functions
 from labs_helpers.grading.far.memory import DTYPES, Memory, Refused
 from labs_helpers.grading.far.wire import Lost, Wire
@@ -103,7 +103,12 @@ class FarFunction:
             error.own_line = f"\n  line {number}: {line}" if line else ""  # type: ignore[attr-defined]
         return error
 
-    def _serve(self, asked: dict[str, Any]) -> None:
+    def _serve(self, asked: dict[str, Any]) -> Any:
+        if asked["do"] == "distributed" and asked["name"] in DISTRIBUTED:
+            return getattr(torch.distributed, asked["name"])(*asked["args"], **asked["named"])
+        if asked["do"] == "hook" and asked["name"] in HOOKS:
+            leaf, hook = asked["args"]
+            return getattr(torch.Tensor, asked["name"])(leaf, lambda given: hook(given))
         if asked["do"] != "launch":
             raise ValueError(asked["do"])
         grid, *args = asked["args"]
@@ -114,6 +119,7 @@ class FarFunction:
         except Exception as error:
             self.failed = error
             raise
+        return None
 
     def _allocate(self, content: bytes, dtype: str, kind: str) -> tuple[Any, int]:
         """Memory for what the answer has made, as `torch.empty` gives it if nobody has written into it."""

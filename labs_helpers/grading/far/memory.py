@@ -69,11 +69,16 @@ class Memory:
     ) -> None:
         self.next, self.allocate, self.changed = first, allocate, changed
         self.blocks: dict[int, Block] = {}
+        self.leaves: dict[int, tuple[torch.Tensor, int]] = {}  # those that gradients are of, and which each had last
 
     def described(self, array: np.ndarray[Any, Any] | torch.Tensor) -> dict[str, Any]:
         """An array or a tensor as its place in a block, a new one if no block has it."""
         is_torch = isinstance(array, torch.Tensor)
         if is_torch:
+            if array.grad_fn is not None:
+                raise Refused("a tensor with a graph")
+            if array.requires_grad:
+                self.leaves.setdefault(id(array), (array, 0))
             if array.layout != torch.strided or array.device.type != "cpu" or array.is_conj() or array.is_neg():
                 raise Refused(f"a tensor on {array.device}, {array.layout}")
             dtype, item = str(array.dtype).removeprefix("torch."), array.element_size()
@@ -158,6 +163,23 @@ class Memory:
             block.storage, (beyond + offset) // item, shape, [stride // item for stride in strides]
         )
 
+    def gradients(self) -> list[list[Any]]:
+        """What the other side does not know of leaves' gradients: pairs of descriptions, None for no gradient."""
+        found = []
+        for number, (leaf, known) in list(self.leaves.items()):
+            if id(leaf.grad) != known:
+                self.leaves[number] = (leaf, id(leaf.grad))
+                found.append([self.described(leaf), None if leaf.grad is None else self.described(leaf.grad)])
+        return found
+
+    def take_gradients(self, pairs: list[list[Any]]) -> None:
+        for of, said in pairs:
+            leaf = self.made(of)
+            assert isinstance(leaf, torch.Tensor)
+            gradient = None if said is None else self.made(said)
+            leaf.grad = gradient  # type: ignore[assignment]
+            self.leaves[id(leaf)] = (leaf, id(leaf.grad))
+
     def changes(self) -> Iterator[tuple[dict[str, Any], bytes]]:
         """What the other side does not know yet: a block's number with its dtype and kind if it is new, and its bytes."""
         for block in self.blocks.values():
@@ -193,7 +215,7 @@ def _of_kind(tensor: torch.Tensor, said: dict[str, Any]) -> Any:
         return tensor.numpy() if said["dtype"] != "bfloat16" else tensor
     if said["kind"] == "Parameter":
         return torch.nn.Parameter(tensor, requires_grad=bool(said.get("grad")))
-    return tensor.requires_grad_(True) if said.get("grad") else tensor
+    return tensor.requires_grad_(True) if said.get("grad") and tensor.is_floating_point() else tensor
 
 
 def _reach(shape: list[int], strides: list[int], item: int) -> tuple[int, int]:

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 import torch
+import torch.distributed as dist
 
 from labs_helpers.course.time_limit import TimeLimit
 from labs_helpers.grading.far.memory import DTYPES, Memory, Refused
@@ -48,17 +49,20 @@ class Far:
     def _method(self, name: str, *args: Any) -> Any:
         return self._wire.ask({"do": "method", "object": self._number, "name": name}, args)
 
-    def __enter__(self) -> Any:
-        return self._method("__enter__")
-
     def __exit__(self, *_: Any) -> None:
         self._method("__exit__", None, None, None)
 
-    def __iter__(self) -> Any:
-        return self._method("__iter__")
 
-    def __next__(self) -> Any:
-        return self._method("__next__")
+def _asks(name: str) -> Callable[..., Any]:
+    return lambda self, *args: self._method(name, *args)
+
+
+METHODS = frozenset(
+    "__enter__ __exit__ __iter__ __next__ __getitem__ __setitem__ __contains__ __truediv__ __mul__ __rmul__ __add__ __radd__ "
+    "__sub__ __neg__ __float__ __int__".split()
+)
+for _name in METHODS - {"__exit__"}:
+    setattr(Far, _name, _asks(_name))
 
 
 class FarCall(Far):
@@ -66,9 +70,6 @@ class FarCall(Far):
 
     def __call__(self, *args: Any, **named: Any) -> Any:
         return self._wire.ask({"do": "call", "object": self._number}, args, named)
-
-
-METHODS = frozenset(("__enter__", "__exit__", "__iter__", "__next__"))
 
 
 class Wire:
@@ -140,8 +141,10 @@ class Wire:
         return (kind if known else RuntimeError)(str(said["text"]))  # type: ignore[misc]
 
     def send(self, message: dict[str, Any]) -> None:
+        gradients = self.memory.gradients()
         changes = list(self.memory.changes())
-        text = json.dumps(message | {"memory": [said for said, _ in changes]}).encode()
+        told = message | {"memory": [said for said, _ in changes], "gradients": gradients}
+        text = json.dumps(told).encode()
         content = b"".join(part for _, part in changes)
         self._write(_HEAD.pack(len(text) + len(content), len(text)) + text + content)
 
@@ -156,6 +159,7 @@ class Wire:
             for said in message["memory"]:
                 self.memory.take(said, body[at : at + int(said["size"])])
                 at += int(said["size"])
+            self.memory.take_gradients(message["gradients"])
             return dict(message)
         except (ValueError, KeyError, TypeError, RecursionError, Refused) as error:
             raise Lost(f"no message: {error}") from None
@@ -309,6 +313,8 @@ def _name_of(value: Any) -> tuple[str, str] | None:
         return "type", value.__name__
     if _triton() is not None and isinstance(value, _triton().dtype):
         return "tl", value.name
+    if isinstance(value, dist.ReduceOp.RedOpType):
+        return "reduce", str(value).rpartition(".")[2]
     return ("MPI", name) if (name := _mpi_name(value)) else None
 
 
@@ -327,6 +333,8 @@ def _named(kind: str, text: str) -> Any:
         return {one.__name__: one for one in (int, float, bool, str, list, tuple, dict)}[text]
     if kind == "tl":
         return _triton().dtype(text)
+    if kind == "reduce":
+        return getattr(dist.ReduceOp, str(text)) if str(text).isupper() else None
     if kind == "MPI" and (found := getattr(sys.modules.get("mpi4py.MPI"), text, None)) is not None:
         return found
     raise Refused(f"{kind} {text}")
