@@ -17,7 +17,7 @@ from labs_helpers.transformer.lab01.checks import (
 )
 from labs_helpers.transformer.lab01.checks.covered import covered
 from labs_helpers.transformer.lab01.checks.part_costs import owned, parts
-from labs_helpers.transformer.lab01.checks.practice_traces import kernel, launch, of, op, part, trace
+from labs_helpers.transformer.lab01.checks.practice_traces import ARROWS, LABELS, event, of
 from tests.transformer.lab01.exercises.ex8_diagnose import diagnose
 
 NAMES = ("ncclDevKernel", "gemm", "add", "copy_nccl")
@@ -31,19 +31,22 @@ def drawn_at_random(seed):
         for _ in range(draw.randrange(1, 6)):
             at += draw.randrange(1, 20) / 4
             length, first = draw.randrange(4, 60) / 4, next(number)
-            events += [part(draw.choice("abc"), at, length, first, tid)] if draw.random() < 0.7 else []
-            events.append(operation := op(draw.choice(("aten::mm", "aten::add")), at, length, next(number), tid))
+            events += (
+                [event("user_annotation", draw.choice("abc"), at, length, tid, first)] if draw.random() < 0.7 else []
+            )
+            operation = event("cpu_op", draw.choice(("aten::mm", "aten::add")), at, length, tid, next(number))
+            events.append(operation)
             for _ in range(draw.randrange(3)):
                 correlation, start = next(number), at + draw.randrange(0, int(4 * length)) / 4
-                events.append(launch(start, correlation, tid=tid, dur=0.25))
+                events.append(event("cuda_runtime", "cudaLaunchKernel", start, 0.25, tid, correlation=correlation))
                 for _ in range(draw.choice((0, 1, 1, 1, 2))):
                     id = draw.choice((operation["args"]["External id"], None, 999))
-                    event = kernel(draw.choice(NAMES), start + draw.randrange(1, 40) / 4, draw.randrange(1, 60) / 4,
-                                   correlation, id, draw.choice((7, 13, 20)), draw.choice(GPU_WORK))  # fmt: skip
-                    events.append(event)
+                    begins, dur = start + draw.randrange(1, 40) / 4, draw.randrange(1, 60) / 4
+                    kind, stream = draw.choice(GPU_WORK), draw.choice((7, 13, 20))
+                    events.append(event(kind, draw.choice(NAMES), begins, dur, stream, id, correlation))
             at += length + 0.25
     draw.shuffle(events)
-    return trace(*events)
+    return [*LABELS, *events, *ARROWS]
 
 
 @pytest.mark.parametrize("seed", range(60))

@@ -11,7 +11,7 @@ from labs_helpers.transformer.lab01.checks.ask import ask
 from labs_helpers.transformer.lab01.checks.bound_by_causes import ONLY_PRODUCTS, bound_causes, share_causes
 from labs_helpers.transformer.lab01.checks.by_operation_causes import pairs
 from labs_helpers.transformer.lab01.checks.operation_costs import Roofs, cost, listed
-from labs_helpers.transformer.lab01.checks.practice_traces import op
+from labs_helpers.transformer.lab01.checks.practice_traces import event
 from labs_helpers.transformer.lab01.checks.real_traces import real_traces
 
 # A GPU's roofs, made small; much faster at FLOPs; much slower at them; and what real operations are asked with.
@@ -50,7 +50,7 @@ def bound_by(student):
     passed: list[Passed] = []
     for name, us, roofs, *inputs in CASES:
         args = {"Input Dims": [shape for _, shape in inputs], "Input type": [kind for kind, _ in inputs]}
-        operation = op(name, 5, 40, 3)
+        operation = event("cpu_op", name, 5.0, 40.0, id=3)
         operation["args"] |= args
         case = f"{_text(operation)} in {us:g} µs"
         bound, share = _compared(case, student, operation, us, roofs, passed)
