@@ -10,6 +10,7 @@ from labs_helpers.transformer.lab01.checks import (
     ex3_by_operation,
     gpu_time_mistakes,
     gpu_time_traces,
+    scaled_update_mistakes,
 )
 from tests.planted import PlantedLists, by_number
 
@@ -96,6 +97,7 @@ class TestLab01(PlantedLists):
                 (2, diagnose_mistakes.spans),
             )
         ),
+        (check.scaled_update, scaled_update_mistakes.MISTAKES, lambda mistake: lambda *given: mistake(*given)),
         (check.diagnose, of_a_trace(diagnose_traces, diagnose_mistakes.slow), instead(diagnose_mistakes.right, 1)),
         (check.diagnose, of_a_trace(diagnose_traces, diagnose_mistakes.why), instead(diagnose_mistakes.right, 2)),
     )
