@@ -1,6 +1,7 @@
 """The mistakes that the checks of lab 01 look for, each planted as an answer."""
 
 from labs_helpers.transformer.lab01 import checks as check
+from labs_helpers.transformer.lab01 import exercises
 from labs_helpers.transformer.lab01.checks import (
     bound_by_mistakes,
     by_operation_mistakes,
@@ -10,6 +11,7 @@ from labs_helpers.transformer.lab01.checks import (
     ex3_by_operation,
     gpu_time_mistakes,
     gpu_time_traces,
+    place_checkpoints_mistakes,
     scaled_update_mistakes,
 )
 from tests.planted import PlantedLists, by_number
@@ -67,6 +69,22 @@ def in_order(mistake):
     return lambda events: {name: tuple(row) for name, *row in mistake(events)}
 
 
+def places(mistake):
+    """Sizes as they are, or of a pair (segments, largest size)."""
+
+    def made(layers, kept, inside):
+        sizes = mistake(layers, kept, inside)
+        if sizes is None:
+            return exercises.place_checkpoints(layers, kept, inside)
+        if isinstance(sizes, list):
+            return sizes
+        segments, largest = sizes
+        rest = layers - largest
+        return [largest, *(rest // (segments - 1) + (i < rest % (segments - 1)) for i in range(segments - 1))]
+
+    return made
+
+
 class TestLab01(PlantedLists):
     LISTS = (
         *(
@@ -96,6 +114,10 @@ class TestLab01(PlantedLists):
                 (1, diagnose_mistakes.us),
                 (2, diagnose_mistakes.spans),
             )
+        ),
+        *(
+            (check.place_checkpoints, by_number(mistakes, 4, 1, 4), places)
+            for mistakes in (place_checkpoints_mistakes.sums, place_checkpoints_mistakes.peaks)
         ),
         (check.scaled_update, scaled_update_mistakes.MISTAKES, lambda mistake: lambda *given: mistake(*given)),
         (check.diagnose, of_a_trace(diagnose_traces, diagnose_mistakes.slow), instead(diagnose_mistakes.right, 1)),
