@@ -12,7 +12,7 @@ from labs_helpers.measure.peak_memory import peak_memory
 from labs_helpers.transformer.config import SIZES, TransformerConfig
 from labs_helpers.transformer.counts import step_peaks
 from labs_helpers.transformer.lab01 import exercises
-from labs_helpers.transformer.lab01.checks.peak_bytes_causes import mistakes, parts, points
+from labs_helpers.transformer.lab01.checks.peak_bytes_mistakes import mistakes, parts, points
 from labs_helpers.transformer.setups import Setup
 from labs_helpers.transformer.training_step import Training
 
