@@ -5,13 +5,13 @@ import random
 import pytest
 
 from labs_helpers.measure.trace import GPU_WORK, busy
+from labs_helpers.measure.written_trace import ARROWS, LABELS, event, of
 from labs_helpers.transformer.lab01 import exercises
 from labs_helpers.transformer.lab01.checks import (
     diagnose_mistakes,
     ex3_by_operation,
     gpu_time_mistakes,
 )
-from labs_helpers.transformer.lab01.checks.practice_traces import ARROWS, LABELS, event, of
 from tests.transformer.lab01.exercises.ex8_diagnose import diagnose
 
 NAMES = ("ncclDevKernel", "gemm", "add", "copy_nccl")

@@ -10,7 +10,7 @@ from labs_helpers.course.verdict import Wrong, expect_unchanged
 from labs_helpers.course.verdict.messages import Errors
 from labs_helpers.course.verdict.pure_functions import Case, Part, judge_parts
 from labs_helpers.measure.trace import Event
-from labs_helpers.transformer.lab01.checks.practice_traces import drawn
+from labs_helpers.measure.written_trace import drawn
 from labs_helpers.transformer.lab01.checks.real_traces import real_traces
 
 LABELS = (

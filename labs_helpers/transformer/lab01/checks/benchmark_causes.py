@@ -97,7 +97,6 @@ def spread_causes(case: Case, phase: str, found: np.ndarray, busy: bool) -> Cand
     low, high = np.percentile(samples, (0.2, 0.8))
     first, *_, last = statistics.quantiles(samples, n=5)
     yield "it is not divided by the median", (p80 - p20) * np.array([1e-3, 1, 1e3])
-    yield "the percentiles and the median are in different units", (p80 - p20) / p50 * np.array([1e-3, 1e3])
     yield "it is a share, not percent", 100 * (p80 - p20) / p50
     yield ROUNDED, [round((p80 - p20) / p50, digits) for digits in (1, 2, 3)]
     yield "it is the 80th percentile minus the 20th, not the other way round", (p20 - p80) / p50
@@ -116,9 +115,6 @@ def spread_causes(case: Case, phase: str, found: np.ndarray, busy: bool) -> Cand
         for middle in (median(ordered), ordered[:, case.runs // 2]):
             yield one, [(ordered[:, high] - ordered[:, low]) / middle for low, high in indices]
     yield "it is divided by the mean, not the median", (p80 - p20) / samples.mean()
-    yield "it goes from the median to one side only", np.array([p80 - p50, p50 - p20]) / p50
-    yield "it is halved", (p80 - p20) / p50 / 2
-    yield "it is a quotient of the percentiles, not their distance", [p80 / p20, p80 / p20 - 1]
     for cause, choices in chosen_rounds(case, phase, busy):
         medians, spreads = joined(median, choices), joined(spread, choices)
         yield cause, (spreads * medians / p50)[same(p50, medians) | (cause != FEWER)]

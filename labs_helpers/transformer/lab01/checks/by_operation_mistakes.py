@@ -6,8 +6,8 @@ from collections.abc import Callable, Hashable, Iterable
 
 from labs_helpers.course.verdict import Candidates
 from labs_helpers.measure.trace import GPU_WORK, Event
+from labs_helpers.measure.written_trace import of
 from labs_helpers.transformer.lab01.checks.covered import added_up, covered
-from labs_helpers.transformer.lab01.checks.practice_traces import of
 
 Pairs = list[tuple[Event, Event]]
 Table = dict[Hashable, tuple[float, float]]  # name: (calls, µs)

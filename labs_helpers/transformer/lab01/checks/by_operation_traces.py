@@ -1,6 +1,6 @@
 """The traces of exercise 3. No µs and no ids are the same by chance; ids and correlations overlap, as they do."""
 
-from labs_helpers.transformer.lab01.checks.practice_traces import trace
+from labs_helpers.measure.written_trace import trace
 
 CASES = {
     "three operations": trace("""

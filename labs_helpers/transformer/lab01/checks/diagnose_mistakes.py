@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from labs_helpers.course.verdict import Candidates
 from labs_helpers.measure.trace import GPU_WORK, Event
+from labs_helpers.measure.written_trace import of
 from labs_helpers.transformer.lab01.checks.covered import added_up, covered, first_to_last, intervals
-from labs_helpers.transformer.lab01.checks.practice_traces import of
 
 Owned = list[tuple[Event, list[Event]]]  # each part, as often as it stands there, with its pieces of GPU work
 Parts = dict[str, tuple[float, float, float]]  # name: (launches, µs, span)
@@ -18,7 +18,6 @@ AGAIN = "a part may stand there again: add to what it has"
 LATER = "a piece belongs to the part that launched it, and runs later than it: where did its launch begin?"
 SHADOW = "a gpu_user_annotation is drawn over the GPU's time: a part is the user_annotation, on the CPU"
 THREAD = "what another thread launches meanwhile is not this part's: compare the launch's tid with the part's"
-OVER = "a range over the GPU is no proof: others' work runs meanwhile, and not every part has one"
 CALLS = "copies, memsets and graphs are launched by other cuda_runtime events than cudaLaunchKernel"
 NOTHING = "no launch was found in any part: it has the piece's correlation and the part's tid; a piece's is its stream"
 GRAPH = "one launch may start several pieces, all with its correlation: go over the pieces, not over the launches"
@@ -124,7 +123,7 @@ def launches(events: list[Event]) -> Candidates:
     ended = of_call(lambda part, call: call["tid"] == part["tid"] and inside(part, call["ts"] + call["dur"]))
     yield "a piece belongs to the part in which its launch began, not where that ended", ended
     yield THREAD, of_call(lambda part, call: inside(part, call["ts"]))
-    yield OVER, by(of_shadow)
+    yield "a range over the GPU is no proof: others' work runs meanwhile, and not every part has one", by(of_shadow)
     yield "not every piece has an operation: its launch has the same correlation", by(of_operation)
     behind = kept(lambda piece: place[id(call[id(piece)])] < place[id(piece)])
     yield "the list is in no order: a launch may stand behind its kernel", behind
@@ -149,12 +148,8 @@ def us(events: list[Event]) -> Candidates:
     pauses = "the pauses between pieces are no work: µs is the time in which at least one runs"
     yield pauses, parts(given, first_to_last)
     yield "a part's dur is the CPU's time; the GPU's is asked for", parts([(part, [part]) for part, _ in given])
-    calls = parts([(part, [starts[id(piece)] for piece in pieces]) for part, pieces in given], added_up)
-    yield "a launch's dur is the CPU's time; the GPU's is asked for", calls
     since = [(part, [_from(starts[id(piece)], piece) for piece in pieces]) for part, pieces in given]
     yield "a piece's time begins with its own start, not with its launch", parts(since)
-    longest = parts(given, lambda pieces: max((piece["dur"] for piece in pieces), default=0.0))
-    yield "one piece's time is left of several", longest
     for unit in (1e3, 1e6):
         yield "µs are asked for, as the trace has them", parts(given, lambda pieces, u=unit: covered(pieces) / u)
     yield from _again(given)
@@ -203,18 +198,14 @@ def _by_position(given: list[tuple[float, float]]) -> float:
 
 def slow(events: list[Event]) -> Candidates:
     table = right(events).table
-    on_cpu = parts([(part, [part]) for part in of(events, "user_annotation")])
     for sentence, key in (
         ("the slowest by µs was taken; its waits count too, so by span", lambda us, span: us),
         ("the one that waits longest was taken; slow is the largest span", lambda us, span: span - us),
-        ("the largest share of waiting was taken; slow is the largest span", lambda us, span: -us / (span or 1)),
         ("the smallest was taken; slow is the largest span", lambda us, span: -span),
     ):
         yield sentence, max(table, key=lambda name, key=key: key(*table[name][1:]))
     most = max(table, key=lambda name: table[name][0])
     yield "the one with the most launches was taken; slow is the largest span", most
-    longest = max(table, key=lambda name: on_cpu[name][2])
-    yield "the one that takes longest on the CPU was taken; slow is the largest span", longest
     yield "the names were compared, not their spans", max(table)
 
 
@@ -226,10 +217,6 @@ def why(events: list[Event]) -> Candidates:
         ("it waits where its µs are less than half of its span: less than all of it is not enough", us < span),
         ("exactly half is not less than half", us <= span / 2),
         ("its µs are to be compared with half of its own span, not with the trace's time", us < whole / 2),
-        (
-            "its own µs are to be compared with its own span, not all of the GPU's work with the trace's time",
-            covered(of(events, *GPU_WORK)) < whole / 2,
-        ),
         ("the part with the largest span is asked about", any(u < s / 2 for _, u, s in table.values())),
     ):
         yield sentence, "waits" if waits else "works"

@@ -1,6 +1,6 @@
 """The traces of exercise 8: parts whose GPU work runs later than they do, on other streams, and again."""
 
-from labs_helpers.transformer.lab01.checks.practice_traces import trace
+from labs_helpers.measure.written_trace import trace
 
 CASES = {
     "launched ahead": trace("""

@@ -6,11 +6,11 @@ from operator import itemgetter
 from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import Wrong, expect_is_number, expect_tuple
 from labs_helpers.course.verdict.pure_functions import Case, Part, judge_parts
+from labs_helpers.measure.written_trace import event
 from labs_helpers.transformer.lab01 import exercises
 from labs_helpers.transformer.lab01.checks import bound_by_mistakes as mistakes
 from labs_helpers.transformer.lab01.checks.ask import leaving_alone
 from labs_helpers.transformer.lab01.checks.by_operation_mistakes import pairs
-from labs_helpers.transformer.lab01.checks.practice_traces import event
 from labs_helpers.transformer.lab01.checks.real_traces import real_traces
 
 # (peak, bandwidth): a GPU's, made small; much faster at FLOPs; much slower at them; and for real operations.

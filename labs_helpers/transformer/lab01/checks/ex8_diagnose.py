@@ -4,10 +4,10 @@ from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import expect_tuple
 from labs_helpers.course.verdict.pure_functions import Part
 from labs_helpers.course.verdict.tables import expect_rows, table_parts
+from labs_helpers.measure.written_trace import of
 from labs_helpers.transformer.lab01.checks import diagnose_mistakes as mistakes
 from labs_helpers.transformer.lab01.checks.ask import judge_traces
 from labs_helpers.transformer.lab01.checks.diagnose_traces import CASES
-from labs_helpers.transformer.lab01.checks.practice_traces import of
 from labs_helpers.transformer.lab01.checks.real_traces import real_traces
 
 COLUMNS = ("launches", "µs", "span")

@@ -7,6 +7,7 @@ from math import inf
 
 from labs_helpers.course.verdict import Candidates
 from labs_helpers.measure.trace import GPU_WORK, Event
+from labs_helpers.measure.written_trace import of
 from labs_helpers.transformer.lab01.checks.covered import (
     added_up,
     covered,
@@ -16,7 +17,6 @@ from labs_helpers.transformer.lab01.checks.covered import (
     over_gaps,
     without_the_last,
 )
-from labs_helpers.transformer.lab01.checks.practice_traces import of
 
 ON_CPU = ("cpu_op", "cuda_runtime", "user_annotation")
 CPU = "the CPU's events were counted; the GPU's time is asked for"
@@ -68,8 +68,6 @@ def launches(events: list[Event]) -> Candidates:
     several = "one launch may start several kernels, all with its correlation: count the kernels"
     yield several, len({event["args"]["correlation"] for event in kernels})
     yield "each name was counted once: a kernel counts as often as it ran", len({event["name"] for event in kernels})
-    same = "kernels with the same interval were counted once: on two streams they are two"
-    yield same, len(set(intervals(kernels)))
     yield 'every "cuda_runtime" event was counted: some of them copy or wait; kernels are asked for', len(calls)
     graphs = "launches were counted on the CPU, where one cudaGraphLaunch starts many kernels"
     yield graphs, sum("LaunchKernel" in event["name"] for event in calls)

@@ -1,6 +1,6 @@
 """The traces of exercise 2, in which every shortcut gives another number."""
 
-from labs_helpers.transformer.lab01.checks.practice_traces import trace
+from labs_helpers.measure.written_trace import trace
 
 CASES = {
     "two kernels": trace("""

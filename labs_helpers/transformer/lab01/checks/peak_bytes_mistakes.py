@@ -81,16 +81,13 @@ def _of_parameters(p: Parts, config: TransformerConfig) -> Iterator[Change]:
     for sentence, backward, update in (
         ("the backward pass begins without gradients: parameters and two moments are there", 4 * size, 5 * size),
         ("AdamW's moments are left out", size, 3 * size),
-        ("AdamW's moments are left out", size, 2 * size),
         ("AdamW's moments are left out", 2 * size, 3 * size),
-        ("AdamW's moments are left out", size, 5 * size),
         ("AdamW has two moments per parameter", 2 * size, 4 * size),
         ("at the update a temporary is there, too, as large as all parameters", 3 * size, 4 * size),
         (LEFT_OUT, 3 * size, 3 * size),
         ("parameters, gradients and moments have `itemsize` bytes", 6, 10),
         ("parameters, gradients and moments have `itemsize` bytes", 12, 20),
         ("there are no float32 copies of the weights here", size + 12, 2 * size + 12),
-        ("there are no float32 copies of the weights here", size + 12, size + 16),
         (MOMENTS, size + 8, 3 * size + 8),
         (MOMENTS, size + 8, 5 * size),
         (MOMENTS, 3 * size, 3 * size + 8),
@@ -135,8 +132,7 @@ def _of_activations(p: Parts, config: TransformerConfig, batch: int, length: int
     yield "what the norms keep is left out", {"norm": 0}
     for nbytes in (3 * size, 4 + size, 2 * size, 4, size):
         yield KEPT, {"norm": nbytes * W}
-    for name in ("output", "qkv"):
-        yield "each layer has two norms", {name: p[name] - p["norm"]}
+    yield "each layer has two norms", {"output": p["output"] - p["norm"]}
     for count in (0, 1):
         yield "q, k and v are kept, each W wide", {"qkv": count * p["output"]}
     for once in (0, p["logits"]):
@@ -167,15 +163,7 @@ def _of_points(p: Parts) -> Candidates:
         yield GONE, max(there, loss, update)
     without = max(softmax - (p["layers"] - 1) * layer, loss, update)
     yield "in the last layer's softmax the layers below keep all of theirs", without
-    most = max(loss, softmax)
-    for at_once in (
-        sum(right.values()),
-        loss + softmax,
-        loss + p["of scores"],
-        most + update,
-        most - states + update,
-        loss - states + update,
-    ):
+    for at_once in (sum(right.values()), loss + p["of scores"], max(loss, softmax) + update, loss - states + update):
         yield "the three points come one after the other: the largest counts, no sum", at_once
     for one in (*right.values(), min(right.values()), sum(right.values()) / 3, (loss + softmax) / 2):
         yield "the largest of the three counts", one

@@ -56,6 +56,10 @@ def _zeroed(g: Tensor, scale: float, lr: float) -> Tensor:
     return lr * (g.float().nan_to_num(0.0, 0.0, 0.0) / scale)
 
 
+def _grown(made: Callable[[float], float]) -> Callable[[float, int, int], State]:
+    return lambda s, good, n: (made(s), 0) if good + 1 == n else (s, good + 1)
+
+
 # Of each part: a sentence, and what stands in the place of the part.
 UPDATES = (
     (
@@ -76,12 +80,9 @@ UPDATES = (
 )
 MASTERS = "the weights are updated, and not the masters: what float16 rounds away is lost for good"
 WRITES = (
+    ("the weights that were given stay as they were: weight.copy_(…) writes to them", lambda w, m, u: m.sub_(u)),
     (
-        "the weights that were given stay as they were: weight.copy_(…) writes to them, `weight = …` does not",
-        lambda w, m, u: m.sub_(u),
-    ),
-    (
-        "the masters that were given stay as they were: `-=` changes one, `exact = exact - …` makes another",
+        "the masters that were given stay as they were: `-=` changes them, `= … -` does not",
         lambda w, m, u: w.copy_(m - u),
     ),
     (MASTERS, lambda w, m, u: w.copy_(w - u)),
@@ -108,7 +109,6 @@ FINITE = (
         lambda g: not (g == torch.inf).any() and not g.isnan().any(),
         lambda g: not (g == torch.inf).any(),
     ),
-    ("inf is not finite, either", lambda g: g.min().isfinite()),
     (
         "ask each element by isfinite(): a sum, a square or a product of finite ones may be inf in float16",
         lambda g: g.sum().isfinite(),
@@ -127,7 +127,6 @@ BACK_OFFS = (
         lambda s, good: (s / 2, good + 1),
         lambda s, good: (s, good),
     ),
-    ("a skipped step is no good one: the count is 0 after it", lambda s, good: (s / 2, 1)),
     ("the scale has no least value: 1 is halved, too", lambda s, good: (max(s / 2, 1.0), 0)),
     ("the scale is a float: / 2, not // 2", lambda s, good: (s // 2, 0)),
     ("the scale is halved", lambda s, good: (s / 4, 0), lambda s, good: (s / 10, 0)),
@@ -138,11 +137,7 @@ GROWTHS = (
         lambda s, good, n: (2 * s, good + 1),
         lambda s, good, n: (2 * s, 0),
     ),
-    (
-        "the scale never grows",
-        lambda s, good, n: (s, good + 1),
-        lambda s, good, n: (s, good + 1 if good + 1 < n else 0),
-    ),
+    ("the scale never grows", lambda s, good, n: (s, good + 1), _grown(lambda s: s)),
     (
         "after growth the count begins at 0 again",
         lambda s, good, n: (2 * s if good + 1 >= n else s, good + 1),
@@ -162,21 +157,8 @@ GROWTHS = (
         lambda s, good, n: (2 * s, 0) if good + 1 >= n else (s, good),
         lambda s, good, n: (2 * s, 0) if good == n else (s, good),
     ),
-    (
-        "the scale has no greatest value",
-        *(
-            lambda s, good, n, most=most: (min(2 * s, most), 0) if good + 1 == n else (s, good + 1)
-            for most in (2.0**15, 65504.0, 2.0**16)
-        ),
-    ),
-    (
-        "the scale doubles",
-        lambda s, good, n: (s + 2, 0) if good + 1 == n else (s, good + 1),
-        *(
-            lambda s, good, n, factor=factor: (factor * s, 0) if good + 1 == n else (s, good + 1)
-            for factor in (0.5, 1.5, 4, 10)
-        ),
-    ),
+    ("the scale has no greatest value", *(_grown(lambda s, m=m: min(2 * s, m)) for m in (2.0**15, 65504.0, 2.0**16))),
+    ("the scale doubles", _grown(lambda s: s + 2), *(_grown(lambda s, f=f: f * s) for f in (0.5, 1.5, 4, 10))),
 )
 PARTS = {"update": UPDATES, "write": WRITES, "finite": FINITE, "back_off": BACK_OFFS, "grow": GROWTHS}
 ONE_OF_THEM = "every gradient is to be looked at, not one of them"
