@@ -1,5 +1,6 @@
 """The mistakes that the checks of lab 01 look for, each planted as an answer."""
 
+from labs_helpers.transformer.config import SIZES
 from labs_helpers.transformer.lab01 import checks as check
 from labs_helpers.transformer.lab01 import exercises
 from labs_helpers.transformer.lab01.checks import (
@@ -11,6 +12,7 @@ from labs_helpers.transformer.lab01.checks import (
     ex3_by_operation,
     gpu_time_mistakes,
     gpu_time_traces,
+    peak_bytes_mistakes,
     place_checkpoints_mistakes,
     scaled_update_mistakes,
 )
@@ -119,6 +121,7 @@ class TestLab01(PlantedLists):
             (check.place_checkpoints, by_number(mistakes, 4, 1, 4), places)
             for mistakes in (place_checkpoints_mistakes.sums, place_checkpoints_mistakes.peaks)
         ),
+        (check.peak_bytes, by_number(peak_bytes_mistakes.mistakes, SIZES["small"], 1, 64, 2), lambda mistake: mistake),
         (check.scaled_update, scaled_update_mistakes.MISTAKES, lambda mistake: lambda *given: mistake(*given)),
         (check.diagnose, of_a_trace(diagnose_traces, diagnose_mistakes.slow), instead(diagnose_mistakes.right, 1)),
         (check.diagnose, of_a_trace(diagnose_traces, diagnose_mistakes.why), instead(diagnose_mistakes.right, 2)),

@@ -16,7 +16,6 @@ ONLY_PRODUCTS = "only aten::mm and aten::bmm multiply; every other operation is 
 OWN = "a product has FLOPs and a result of its own: 2 · M · N · K, and M × N"
 NUMBERS = "what has the shape [] is no input, and counts nothing"
 BATCH = "every matrix of the batch counts: its bytes, its FLOPs, its result"
-COLUMNS = "N, the number of columns, is the last size of the second input"
 SHORTER = "the shorter time was taken: the operation cannot be faster than the longer one"
 NEVER = "bytes never decide: the longer of the two times counts, and no // makes a 0 of theirs"
 ADDED = "the two times were added: bytes move while FLOPs are computed, so the longer one counts"
@@ -122,7 +121,6 @@ def _costs(operation: Event) -> Candidates:
     yield "the inputs are read too", Cost(flops, written.bytes)
     yield "bytes are elements times itemsize", Cost(flops, sum(part.elements for part in parts))
     yield "the result is written once", Cost(flops, moved + written.bytes)
-    yield "bytes are asked for, not bits", Cost(flops, 8 * moved)
     for size in (2, 4, 8):
         everywhere = f"{size} bytes per element were taken everywhere: each input has those of its type"
         yield everywhere, Cost(flops, size * sum(part.elements for part in parts))
@@ -163,9 +161,6 @@ def _costs(operation: Event) -> Candidates:
         *((BATCH, count, nbytes) for count in (flops, flops / B) for nbytes in (moved / B, read + M * N * size)),
         (BATCH, flops / B, moved),
         ("both inputs have the same batch: it counts once", flops * B, moved),
-        ("the inner size, K, counts once", flops * K, moved),
-        (COLUMNS, 2 * B * M * K * K, moved),
-        (COLUMNS, 2 * B * M * K * K, read + B * M * K * size),
     ):
         yield sentence, Cost(*other) if product else right
     for names in (("aten::mm", "aten::bmm"), ("aten::bmm",)):

@@ -93,7 +93,8 @@ def _of_parameters(p: Parts, config: TransformerConfig) -> Iterator[Change]:
         (MOMENTS, 3 * size, 3 * size + 8),
     ):
         yield sentence, {"backward": backward, "update": update}
-    yield "where the output is tied, it is the embedding and has no parameters of its own", {"heads": 2}
+    for heads in (2, 3 - p["heads"]):
+        yield "where the output is tied, it is the embedding and has no parameters of its own", {"heads": heads}
     yield "where the output is not tied, it has parameters of its own beside the embedding's", {"heads": 1}
     yield "embedding and output have parameters, V × W", {"heads": 0}
     for count in (1, 2):
@@ -158,12 +159,13 @@ def _of_points(p: Parts) -> Candidates:
     layer = (below - p["of scores"] - states) / p["layers"]
     yield "the last layer's softmax is left out: it is the peak where sequences are long", max(loss, update)
     yield "the loss's softmax is left out: it is the peak for most shapes", max(softmax, update)
-    at_once = (p["logits"], p["norm"], p["logits"] + p["norm"])
-    for there in (below, *(part + left for part in (below, softmax) for left in at_once)):
+    both = p["logits"] + p["norm"]
+    for there in (below, below + p["logits"], below + p["norm"], below + both, softmax + both):
         yield GONE, max(there, loss, update)
     without = max(softmax - (p["layers"] - 1) * layer, loss, update)
     yield "in the last layer's softmax the layers below keep all of theirs", without
-    for at_once in (sum(right.values()), loss + p["of scores"], max(loss, softmax) + update, loss - states + update):
+    most = max(loss, softmax)
+    for at_once in (sum(right.values()), loss + p["of scores"], most + update, most - states + update):
         yield "the three points come one after the other: the largest counts, no sum", at_once
     for one in (*right.values(), min(right.values()), sum(right.values()) / 3, (loss + softmax) / 2):
         yield "the largest of the three counts", one

@@ -79,12 +79,10 @@ UPDATES = (
     ("the weights go against the gradient: subtract", lambda g, scale, lr: -lr * (g.float() / scale)),
 )
 MASTERS = "the weights are updated, and not the masters: what float16 rounds away is lost for good"
+NOT_KEPT = "the masters that were given stay as they were: `-=` changes one, `exact = exact - …` makes another"
 WRITES = (
     ("the weights that were given stay as they were: weight.copy_(…) writes to them", lambda w, m, u: m.sub_(u)),
-    (
-        "the masters that were given stay as they were: `-=` changes them, `= … -` does not",
-        lambda w, m, u: w.copy_(m - u),
-    ),
+    (NOT_KEPT, lambda w, m, u: w.copy_(m - u)),
     (MASTERS, lambda w, m, u: w.copy_(w - u)),
     (
         "the update starts from the rounded weights; the masters have what rounding took",
