@@ -79,7 +79,7 @@ def of(events: Iterable[Event], *categories: str) -> list[Event]:
 
 
 def drawn(events: Iterable[Event], numbers: bool = True, width: int = 30) -> str:
-    """The events that took time, a line each: where, a bar, from … to, what, and with `numbers` its ids."""
+    """The events that took time, a line each: where, a bar, from … to, what, and with `numbers` its ids; all of it."""
     timed = of(events)
     begin, end = min(e["ts"] for e in timed), max(e["ts"] + e["dur"] for e in timed)
     lines = []
@@ -91,4 +91,4 @@ def drawn(events: Iterable[Event], numbers: bool = True, width: int = 30) -> str
         args = [f"{key} {event['args'][key]}" for key in ("External id", "correlation") if key in event["args"]]
         what = ", ".join([f"{event['cat']} {event['name']}", *args * numbers])
         lines.append(f"  {place:9} {bar} {event['ts']:g} … {event['ts'] + event['dur']:g}: {what}")
-    return "\n".join(lines)
+    return "\n".join([*lines, f"  from the first start to the last end: {end - begin:g} µs"])

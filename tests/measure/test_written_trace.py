@@ -34,9 +34,10 @@ def test_what_is_no_event_is_an_error():
 
 
 def test_a_drawing_has_a_line_for_each_event_in_order_of_their_place():
-    lines = drawn(trace(TEXT)).splitlines()
+    *lines, last = drawn(trace(TEXT)).splitlines()
     assert [line.split()[0] + line.split()[1] for line in lines] == [
         "thread1", "thread1", "thread2", "stream7", "stream7", "stream13",
     ]  # fmt: skip
+    assert last.endswith("29 µs")
     assert lines[2].endswith("3 … 23: cpu_op aten::mm, External id 1")
     assert "correlation" not in drawn(trace(TEXT), numbers=False)

@@ -6,23 +6,21 @@ from labs_helpers.transformer.lab01 import exercises
 from labs_helpers.transformer.lab01.checks import (
     bound_by_mistakes,
     by_operation_mistakes,
-    by_operation_traces,
     diagnose_mistakes,
-    diagnose_traces,
     ex3_by_operation,
     gpu_time_mistakes,
-    gpu_time_traces,
     peak_bytes_mistakes,
     place_checkpoints_mistakes,
     scaled_update_mistakes,
+    traces,
 )
 from tests.planted import PlantedLists, by_number
 
 OPERATION = {"name": "aten::add", "args": {"Input Dims": [[2]], "Input type": ["float"]}}
 
 
-def of_a_trace(module, mistakes):
-    return by_number(mistakes, next(iter(module.CASES.values())))
+def of_a_trace(cases, mistakes):
+    return by_number(mistakes, next(iter(cases.values())))
 
 
 def instead(right, at):
@@ -90,26 +88,26 @@ def places(mistake):
 class TestLab01(PlantedLists):
     LISTS = (
         *(
-            (check.gpu_time, of_a_trace(gpu_time_traces, mistakes), instead(gpu_time_mistakes.right, at))
+            (check.gpu_time, of_a_trace(traces.GPU_TIME, mistakes), instead(gpu_time_mistakes.right, at))
             for at, mistakes in enumerate(
                 (gpu_time_mistakes.launches, gpu_time_mistakes.busy, gpu_time_mistakes.exposed)
             )
         ),
         *(
-            (check.by_operation, of_a_trace(by_operation_traces, mistakes), column(ex3_by_operation.right, at))
+            (check.by_operation, of_a_trace(traces.BY_OPERATION, mistakes), column(ex3_by_operation.right, at))
             for at, mistakes in (
                 (None, by_operation_mistakes.names),
                 (0, by_operation_mistakes.calls),
                 (1, by_operation_mistakes.us),
             )
         ),
-        (check.by_operation, of_a_trace(by_operation_traces, by_operation_mistakes.order), in_order),
+        (check.by_operation, of_a_trace(traces.BY_OPERATION, by_operation_mistakes.order), in_order),
         *(
             (check.bound_by, by_number(mistakes, OPERATION, 1.0, 1.0, 1.0), instead(bound_by_mistakes.right, at))
             for at, mistakes in enumerate((bound_by_mistakes.bound, bound_by_mistakes.shares))
         ),
         *(
-            (check.diagnose, of_a_trace(diagnose_traces, mistakes), diagnosed(at))
+            (check.diagnose, of_a_trace(traces.DIAGNOSE, mistakes), diagnosed(at))
             for at, mistakes in (
                 (None, diagnose_mistakes.names),
                 (0, diagnose_mistakes.launches),
@@ -123,6 +121,6 @@ class TestLab01(PlantedLists):
         ),
         (check.peak_bytes, by_number(peak_bytes_mistakes.mistakes, SIZES["small"], 1, 64, 2), lambda mistake: mistake),
         (check.scaled_update, scaled_update_mistakes.MISTAKES, lambda mistake: lambda *given: mistake(*given)),
-        (check.diagnose, of_a_trace(diagnose_traces, diagnose_mistakes.slow), instead(diagnose_mistakes.right, 1)),
-        (check.diagnose, of_a_trace(diagnose_traces, diagnose_mistakes.why), instead(diagnose_mistakes.right, 2)),
+        (check.diagnose, of_a_trace(traces.DIAGNOSE, diagnose_mistakes.slow), instead(diagnose_mistakes.right, 1)),
+        (check.diagnose, of_a_trace(traces.DIAGNOSE, diagnose_mistakes.why), instead(diagnose_mistakes.right, 2)),
     )

@@ -16,10 +16,7 @@ ONLY_PRODUCTS = "only aten::mm and aten::bmm multiply; every other operation is 
 OWN = "a product has FLOPs and a result of its own: 2 · M · N · K, and M × N"
 NUMBERS = "what has the shape [] is no input, and counts nothing"
 BATCH = "every matrix of the batch counts: its bytes, its FLOPs, its result"
-SHORTER = "the shorter time was taken: the operation cannot be faster than the longer one"
-NEVER = "bytes never decide: the longer of the two times counts, and no // makes a 0 of theirs"
 ADDED = "the two times were added: bytes move while FLOPs are computed, so the longer one counts"
-CUT_OFF = "share may exceed 1, where a cache serves the operation: it is not cut off"
 
 
 class Cost(NamedTuple):
@@ -92,16 +89,16 @@ def shares(operation: Event, us: float, peak: float, bandwidth: float) -> Candid
     at_bytes, at_flops = cost(operation).us(peak, bandwidth)
     longer = max(at_bytes, at_flops)
     for sentence, time in (
-        (SHORTER, min(at_bytes, at_flops)),
+        ("the shorter time was taken: the operation cannot be faster than the longer one", min(at_bytes, at_flops)),
         ("FLOPs never decide: the longer of the two times counts", at_bytes),
-        (NEVER, at_flops),
+        ("bytes never decide: the longer of the two times counts, and no // makes a 0 of theirs", at_flops),
         (ADDED, at_bytes + at_flops),
         ("us is in µs, peak and bandwidth are per second", 1e-6 * longer),
         ("us is in µs, peak and bandwidth are per second", 1e-12 * longer),
         ("us is in µs, not in ms", 1e-3 * longer),
         ("a share is asked for, not percent", 100 * longer),
         ("FLOPs go with the peak, and bytes with the bandwidth", max(cost(operation).us(bandwidth, peak))),
-        (CUT_OFF, min(us, longer)),
+        ("share may exceed 1, where a cache serves the operation: it is not cut off", min(us, longer)),
         ('the share that was reached is asked for, also where bound is "neither"', longer * (longer >= 0.3 * us)),
         ("the share that was reached is asked for, not the rest", us - longer),
         *((sentence, max(other.us(peak, bandwidth))) for sentence, other in _costs(operation)),

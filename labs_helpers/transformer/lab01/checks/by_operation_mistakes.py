@@ -16,8 +16,8 @@ INNER = "the GPU's time belongs to the operation that launched it itself, not to
 LATER = "a kernel runs later than the operation that launched it: its External id says whose it is"
 THREAD = "another thread's operations run at the same time: the External id says whose a kernel is"
 CORRELATION = 'an operation\'s number is "External id"; "correlation" is a launch\'s'
-ORPHAN = "GPU work of no operation in the trace is left out"
 LAUNCHES = 'launches carry an "External id" too: only "cpu_op" events give it a name'
+ORPHAN = "GPU work of no operation in the trace is left out"
 RANGES = 'a range is no operation, though it has an "External id" too: what carries its number is left out'
 TWICE = "the list is in no order: an operation may stand behind its kernels, so go over the events twice"
 CPU = "a cpu_op's dur is the CPU's time; that of its kernels is asked for"
@@ -92,10 +92,6 @@ def us(events: list[Event]) -> Candidates:
     for one in (lambda us: us[-1], lambda us: us[0], max):
         left = table(given, us=lambda pieces, one=one: one([piece["dur"] for piece in pieces]))
         yield "one kernel's time is left of several: add up all of them", left
-    per_kernel = table(given, us=lambda pieces: added_up(pieces) / len(pieces))
-    yield "that is the mean of a kernel: the sum is asked for", per_kernel
-    since = table(given, us=lambda pieces: sum(piece["dur"] - piece["ts"] for piece in pieces))
-    yield "dur is a length: nothing is to be subtracted from it", since
     whole = sum(us for _, us in right.values()) or 1.0
     for sentence, changed in (
         ("that is the mean of a call: the sum is asked for", lambda calls, us: us / calls),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from itertools import pairwise
 from math import inf
 
 import numpy as np
@@ -43,12 +42,6 @@ def looped(given: Iterable[Interval], reach: Callable[[float, float], float] = m
         total += max(least, end - max(start, reached))
         reached = reach(reached, end)
     return float(total)
-
-
-def over_gaps(events: Iterable[Event]) -> float:
-    """From the first start to the last end, less the gaps between each sorted interval and the next."""
-    given = sorted(intervals(events))
-    return first_to_last(events) - sum(max(0.0, after[0] - before[1]) for before, after in pairwise(given))
 
 
 def without_the_last(events: Iterable[Event]) -> float:

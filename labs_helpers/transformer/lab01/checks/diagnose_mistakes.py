@@ -113,10 +113,6 @@ def launches(events: list[Event]) -> Candidates:
         operation = operations.get(piece["args"].get("External id"))
         return operation is not None and operation["tid"] == part["tid"] and inside(part, operation["ts"])
 
-    def begun(part: Event, launch: Event) -> bool:
-        earlier = [one for one in ranges if one["tid"] == launch["tid"] and one["ts"] <= launch["ts"]]
-        return bool(earlier) and part is max(earlier, key=lambda one: one["ts"])
-
     yield LATER, by(lambda part, piece: inside(part, piece["ts"]))
     yield LATER, by(lambda part, piece: inside(part, piece["ts"]) or inside(piece, part["ts"]))
     yield LATER, by(lambda part, piece: inside(part, piece["ts"]) and inside(part, piece["ts"] + piece["dur"]))
@@ -130,7 +126,6 @@ def launches(events: list[Event]) -> Candidates:
     for word in ("LaunchKernel", "Launch"):
         yield CALLS, kept(lambda piece, word=word: word in call[id(piece)]["name"])
     yield NOTHING, kept(lambda piece: False)
-    yield "a part ends: what is launched behind it is in none", of_call(begun)
     for what, kinds in (("copies", GPU_WORK[::2]), ("memsets", GPU_WORK[:2]), ("copies and memsets", GPU_WORK[:1])):
         yield f"{what} are pieces of GPU work too", kept(lambda piece, kinds=kinds: piece["cat"] in kinds)
     for order in (work, work[::-1]):

@@ -8,7 +8,7 @@ from labs_helpers.course.verdict.pure_functions import Part
 from labs_helpers.transformer.lab01 import exercises
 from labs_helpers.transformer.lab01.checks import gpu_time_mistakes as mistakes
 from labs_helpers.transformer.lab01.checks.ask import judge_traces, near, told
-from labs_helpers.transformer.lab01.checks.gpu_time_traces import CASES
+from labs_helpers.transformer.lab01.checks.traces import GPU_TIME
 
 NONE_LEFT = (
     r"index out of range|out of bounds|empty|zero-size|got 0\)|need at least one",
@@ -27,4 +27,4 @@ def gpu_time(student):
         return answer
 
     line = "{0[0]:,} launches, busy {0[1]:.0%}, exposed {0[2]:.0%}".format
-    yield from judge_traces(student, read, CASES, mistakes.right, PARTS, line, errors=[NONE_LEFT], numbers=False)
+    yield from judge_traces(student, read, GPU_TIME, mistakes.right, PARTS, line, errors=[NONE_LEFT], numbers=False)

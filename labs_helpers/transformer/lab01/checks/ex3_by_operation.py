@@ -8,16 +8,13 @@ from labs_helpers.course.verdict.tables import expect_rows, table_parts
 from labs_helpers.transformer.lab01 import exercises
 from labs_helpers.transformer.lab01.checks import by_operation_mistakes as mistakes
 from labs_helpers.transformer.lab01.checks.ask import judge_traces
-from labs_helpers.transformer.lab01.checks.by_operation_traces import CASES
+from labs_helpers.transformer.lab01.checks.traces import BY_OPERATION
 
 COLUMNS = ("calls", "µs")
 ERRORS = (  # 99 and 0 are numbers of no operation, in a trace that has work without a number, too
     (r"^KeyError: (99|0|None)\b", mistakes.ORPHAN),
     (r"^KeyError: 'External id'", 'not every event has an "External id": args.get("External id")'),
-    (
-        r"^KeyError: 'correlation'",
-        'an operation has no "correlation"; that is a launch\'s number, and "External id" an operation\'s',
-    ),
+    (r"^KeyError: 'correlation'", 'an operation has no "correlation", a launch\'s number; its own is "External id"'),
 )
 ADVICE = "follow one kernel by hand: its External id, the operation that has it, and where its µs end up."
 
@@ -52,4 +49,4 @@ def by_operation(student):
     def line(table):
         return f"{len(table)} operations, the dearest is {next(iter(table), None)}"
 
-    yield from judge_traces(student, read, CASES, right, PARTS, line, errors=ERRORS, advice=ADVICE)
+    yield from judge_traces(student, read, BY_OPERATION, right, PARTS, line, errors=ERRORS, advice=ADVICE)

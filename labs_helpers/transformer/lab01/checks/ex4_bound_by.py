@@ -42,33 +42,26 @@ ERRORS = (
 IN_ADDMM = ((r"^(Value|Index)Error", mistakes.ONLY_PRODUCTS),)
 WITHOUT_INPUTS = (
     (r"^(Value|Index)Error", "where no input is left there are 0 bytes and 0 FLOPs: max(…, default=…)"),
-    (
-        r"^TypeError",
-        'the shape of a "TensorList" is a list of shapes: its type is not in ITEMSIZE, so it counts nothing',
-    ),
+    (r"^TypeError", 'the shape of a "TensorList", a list of shapes, counts nothing: its type is not in ITEMSIZE'),
 )
 
 
-def told(case, said):
+def told(case, said, found, at):
     operation, us, *roofs = case.arguments
     flops, moved = mistakes.cost(operation)
     at_bytes, at_flops = mistakes.Cost(flops, moved).us(*roofs)
-    return said + (
-        f"\n  {moved:,} bytes at {roofs[1]:g} bytes/s take {at_bytes:.4g} µs, {flops:,} FLOPs at {roofs[0]:g} FLOP/s "
+    where = (
+        f"{moved:,} bytes at {roofs[1]:g} bytes/s take {at_bytes:.4g} µs, {flops:,} FLOPs at {roofs[0]:g} FLOP/s "
         f"{at_flops:.4g} µs; the operation took {us:g} µs"
     )
+    expected = "{1:.6g}" if at else "{0!r}"
+    return (f"{said.format(found)}, expected {expected.format(*case.right)}\n  {where}",)
 
 
-def told_share(case, share):
-    return (told(case, f"share is {share:.6g}, expected {case.right[1]:.6g}"),)
-
-
-def told_bound(case, bound):
-    bounds = f"bound is {bound!r}, expected {case.right[0]!r}"
-    return (told(case, f"{bounds}; the share, {case.right[1]:.3g}, is right"),)
-
-
-PARTS = [Part(itemgetter(1), mistakes.shares, told_share, isclose), Part(itemgetter(0), mistakes.bound, told_bound)]
+PARTS = [
+    Part(itemgetter(1), mistakes.shares, lambda case, share: told(case, "share is {:.6g}", share, 1), isclose),
+    Part(itemgetter(0), mistakes.bound, lambda case, bound: told(case, "the share is right, bound is {!r}", bound, 0)),
+]
 ADVICE = "print the elements and bytes of each input, then the result's."
 
 
@@ -78,9 +71,8 @@ def bound_by(student):
         bound, share = expect_tuple("", answer, "bound", "share")
         expect_is_number("", "share", share)
         if bound not in ("bytes", "FLOPs", "neither"):
-            raise Wrong(
-                "", f"bound is {bound!r:.60}", cause='"bytes", "FLOPs" or "neither" is asked for, in these words'
-            )
+            words = '"bytes", "FLOPs" or "neither" is asked for, in these words'
+            raise Wrong("", f"bound is {bound!r:.60}", cause=words)
         return bound, share
 
     call = leaving_alone(student, read)

@@ -7,17 +7,14 @@ from labs_helpers.course.verdict.tables import expect_rows, table_parts
 from labs_helpers.measure.written_trace import of
 from labs_helpers.transformer.lab01.checks import diagnose_mistakes as mistakes
 from labs_helpers.transformer.lab01.checks.ask import judge_traces
-from labs_helpers.transformer.lab01.checks.diagnose_traces import CASES
 from labs_helpers.transformer.lab01.checks.real_traces import real_traces
+from labs_helpers.transformer.lab01.checks.traces import DIAGNOSE
 
 COLUMNS = ("launches", "µs", "span")
 ERRORS = (  # 99 is the correlation of no launch
     (r"^KeyError: (99|None)\b", "work whose launch is not in the trace is left out"),
     (r"^KeyError: 'correlation'", 'not every event has a "correlation": the GPU\'s work and the launches do'),
-    (
-        r"^KeyError: 'External id'",
-        'not every event has an "External id"; what leads to the launch is "correlation"',
-    ),
+    (r"^KeyError: 'External id'", 'not every event has an "External id"; "correlation" leads to the launch'),
 )
 ADVICE = "follow one piece by hand: its correlation, the launch that has it, and the part in which that began."
 
@@ -52,4 +49,6 @@ def diagnose(student):
         return f"{answer.slow:.40} {answer.why}, {launches} launches, {us:,.0f} of {span:,.0f} µs"
 
     real = (pair for pair in real_traces() if of(pair[1], "user_annotation"))
-    yield from judge_traces(student, read, CASES, mistakes.right, PARTS, line, real=real, errors=ERRORS, advice=ADVICE)
+    yield from judge_traces(
+        student, read, DIAGNOSE, mistakes.right, PARTS, line, real=real, errors=ERRORS, advice=ADVICE
+    )

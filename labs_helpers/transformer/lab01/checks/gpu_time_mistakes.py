@@ -14,7 +14,6 @@ from labs_helpers.transformer.lab01.checks.covered import (
     first_to_last,
     intervals,
     looped,
-    over_gaps,
     without_the_last,
 )
 
@@ -25,8 +24,6 @@ LATER = "an interval may lie inside an earlier one: keep the later of the two en
 NOT_LESS = "an interval inside an earlier one adds nothing, and not less than nothing: max(0, …)"
 FRACTIONS = "a µs has fractions: ts and dur are no whole numbers"
 DUR = "dur is a length, not an end: an event ends at ts + dur"
-FROM_GPU = "the trace's time begins with its first event, on the CPU, not with the GPU's first work"
-TO_GPU = "the trace's time ends with its last event, the CPU's too, not with the GPU's last work"
 EVERYTHING = "every event belongs to the trace's time: operations, ranges, launches and waits too"
 LISTED = "the list is in no order: its first event need not start first, nor its last one end last"
 MICROSECONDS = "a share is asked for, and these are µs: divide by the trace's time"
@@ -98,7 +95,6 @@ def busy(events: list[Event]) -> Candidates:
         (TWICE, sum(covered(of(work, kind)) for kind in GPU_WORK)),
         (TWICE, covered(of(work, "kernel")) + covered(of(work, *GPU_WORK[1:]))),
         (LATER, looped(ends, lambda reached, end: end)),
-        (LATER, over_gaps(work)),
         (NOT_LESS, looped(ends, least=-inf)),
         ("the last merged interval is lost: add it behind the loop", without_the_last(work)),
         ("the list is in no order: sort the intervals by their start", looped(intervals(work))),
@@ -122,8 +118,8 @@ def _windows(events: list[Event], timed: list[Event], work: list[Event]) -> Cand
     (begin, _), (first, _), (last_start, its_end) = min(intervals(timed)), min(intervals(work)), max(intervals(timed))
     end, last = (max(end for _, end in intervals(some)) for some in (timed, work))
     yield "the trace's time was taken from the GPU's first work to its last: the CPU's is in it too", last - first
-    yield FROM_GPU, end - first
-    yield TO_GPU, last - begin
+    yield "the trace's time begins with its first event, on the CPU, not with the GPU's first work", end - first
+    yield "the trace's time ends with its last event, the CPU's too, not with the GPU's last work", last - begin
     yield "the trace's time begins with its first event, not at 0", end
     yield "the trace's time ends with an end, ts + dur: the largest ts is a start", last_start - begin
     yield "the event that starts last need not end last: take the largest end", its_end - begin
@@ -144,6 +140,9 @@ def exposed(events: list[Event]) -> Candidates:
     whole, work, us = first_to_last(of(events)), of(events, *GPU_WORK), exposed_us(events)
     talk, others = list(filter(communicates, work)), [event for event in work if not communicates(event)]
     hidden = [sum(_overlap(event, other) for other in others) for event in talk]
+    uncovered = [event for event, off in zip(talk, hidden, strict=True) if not off]
+    each = [exposed_us([event, *others]) for event in talk]
+    named = [event for event in of(events) if event["name"].startswith("nccl")]
     for sentence, length in (
         (HIDDEN, covered(talk)),
         (HIDDEN, added_up(talk)),
@@ -156,20 +155,11 @@ def exposed(events: list[Event]) -> Candidates:
         ("the CPU hides nothing: the GPU's other work does", exposed_us(events, hiding=(*GPU_WORK, *ON_CPU))),
         (PAUSES, whole - covered(others)),
         (PAUSES, (whole - covered(others)) * bool(talk)),
-        (
-            "communication that is hidden in part is exposed in the rest",
-            sum(event["dur"] for event, off in zip(talk, hidden, strict=True) if not off),
-        ),
+        ("communication that is hidden in part is exposed in the rest", added_up(uncovered)),
         ("what two kernels hide at the same time was subtracted twice", added_up(talk) - sum(hidden)),
-        (
-            "two kernels that communicate at the same time were counted twice",
-            sum(exposed_us([event, *others]) for event in talk),
-        ),
+        ("two kernels that communicate at the same time were counted twice", sum(each)),
         (BEGINS, exposed_us(events, lambda event: event["cat"] == "kernel" and "nccl" in event["name"])),
-        (
-            "communication is kernels: an operation or a range of such a name is none",
-            covered(event for event in of(events) if event["name"].startswith("nccl")),
-        ),
+        ("communication is kernels: an operation or a range of such a name is none", covered(named)),
         ('no communication was found: the name of a kernel that communicates begins with "nccl", and goes on', 0.0),
         (MICROSECONDS, us * whole),
         (PERCENT, us * 100),

@@ -12,10 +12,6 @@ Parts = dict[str, Any]
 Change = tuple[str, Parts]
 
 MOMENTS = "AdamW's moments have `itemsize` bytes an element here"
-LEFT_OUT = "the update is left out, or its gradients are: it is the peak where tokens are few"
-PROBABILITIES = "the softmax's probabilities are float32, whatever itemsize says"
-MASK = "a layer's mask serves all heads and sequences, and is bool: length · length bytes"
-KEPT = "of a norm three tensors are kept, W wide: x in float32, and two of `itemsize`"
 LOSS = "in the loss's softmax stand three tensors as wide as V: the log-softmax and two gradients"
 WIDE = "the log-softmax and its gradients are float32, whatever itemsize says"
 LAST = "in the last layer's softmax stand three tensors as large as the probabilities: these and two gradients"
@@ -84,7 +80,7 @@ def _of_parameters(p: Parts, config: TransformerConfig) -> Iterator[Change]:
         ("AdamW's moments are left out", 2 * size, 3 * size),
         ("AdamW has two moments per parameter", 2 * size, 4 * size),
         ("at the update a temporary is there, too, as large as all parameters", 3 * size, 4 * size),
-        (LEFT_OUT, 3 * size, 3 * size),
+        ("the update is left out, or its gradients are: it is the peak where tokens are few", 3 * size, 3 * size),
         ("parameters, gradients and moments have `itemsize` bytes", 6, 10),
         ("parameters, gradients and moments have `itemsize` bytes", 12, 20),
         ("there are no float32 copies of the weights here", size + 12, 2 * size + 12),
@@ -120,11 +116,11 @@ def _of_activations(p: Parts, config: TransformerConfig, batch: int, length: int
         yield sentence, {name: share * p[name] for name in ("probabilities", "rounded", "of scores")}
     yield "each layer keeps a mask, a byte per pair", {"mask": 0}
     for mask in (size * length**2, 4 * length**2, scores, size * scores, 4 * scores):
-        yield MASK, {"mask": mask}
+        yield "a layer's mask serves all heads and sequences, and is bool: length · length bytes", {"mask": mask}
     for rounded in (p["rounded"], 0):
         for of_scores in (p["of scores"], 2 * size * scores):
             change = {"probabilities": size * scores, "rounded": rounded if size < 4 else 0, "of scores": of_scores}
-            yield PROBABILITIES, change
+            yield "the softmax's probabilities are float32, whatever itemsize says", change
     yield "beside the float32 probabilities rounded ones are kept", {"rounded": 0}
     yield "in float32 the probabilities are kept once: nothing is rounded", {"rounded": size * scores}
     for count in (0, 1, 2, 3, 5):
@@ -132,7 +128,7 @@ def _of_activations(p: Parts, config: TransformerConfig, batch: int, length: int
     yield "SwiGLU's tensors are F wide, not W", {"mlp": 4 * p["output"]}
     yield "what the norms keep is left out", {"norm": 0}
     for nbytes in (3 * size, 4 + size, 2 * size, 4, size):
-        yield KEPT, {"norm": nbytes * W}
+        yield "of a norm three tensors are kept, W wide: x in float32, and two of `itemsize`", {"norm": nbytes * W}
     yield "each layer has two norms", {"output": p["output"] - p["norm"]}
     for count in (0, 1):
         yield "q, k and v are kept, each W wide", {"qkv": count * p["output"]}

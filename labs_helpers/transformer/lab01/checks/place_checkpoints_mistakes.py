@@ -9,11 +9,7 @@ from math import ceil, floor, sqrt
 from labs_helpers.course.verdict import Candidates
 from labs_helpers.transformer.lab01 import exercises
 
-NUMBERS = "numbers of segments up to `layers` are possible: range(1, layers + 1)"
-NO_INSIDE = "it is one segment, as if `inside` did not count: then all layers' activations are there at once"
-NO_KEPT = "it is one segment per layer, as if `kept` did not count: then every layer's input stays"
 FRACTION = "the root is best among fractions; of whole numbers, where the peak goes in steps, another may be: try each"
-ALIKE = "√layers segments are best only where kept and inside are alike"
 UP = "layers / segments is rounded up: the largest segment counts"
 REST = "what is left over goes to the first segments, a layer each"
 
@@ -31,10 +27,7 @@ def sums(layers: int, kept: int, inside: int) -> Candidates:
     for sentence, sizes in (
         ("what is left over, layers % segments, is lost: as many segments take a layer more", n * [size]),
         ("every segment is rounded up: only layers % segments of them take a layer more", n * [largest]),
-        (
-            "layers % segments of them take a layer more, not the others",
-            larger * [size] + (n - larger) * [size + 1],
-        ),
+        ("layers % segments of them take a layer more, not the others", larger * [size] + (n - larger) * [size + 1]),
         ("the number of segments and their size are swapped", largest * [n]),
         ("the number of segments and their size were returned, not a list of all sizes", [n, largest]),
         ("the largest size alone was returned", [largest]),
@@ -66,15 +59,15 @@ def peaks(layers: int, kept: int, inside: int) -> Candidates:
     def right(n: int) -> int:
         return n * kept + of(n) * inside
 
-    yield NO_INSIDE, number(1)
-    yield NO_KEPT, number(layers)
+    yield "it is one segment, as if `inside` did not count: then all layers' activations are there at once", number(1)
+    yield "it is one segment per layer, as if `kept` did not count: then every layer's input stays", number(layers)
     for n in range(2, 9):
         yield "the number is fixed: it depends on layers, kept and inside", number(n)
         yield "the size is fixed: it depends on layers, kept and inside", size(n)
     root, best_number, best_size = sqrt(layers), sqrt(layers * inside / kept), sqrt(layers * kept / inside)
     for made, best in ((number, best_number), (size, best_size)):
         for whole in (round, floor, ceil):
-            yield ALIKE, made(whole(root))
+            yield "√layers segments are best only where kept and inside are alike", made(whole(root))
             yield FRACTION, made(whole(best))
             yield "kept and inside are swapped in the root", made(whole(layers / best))
         yield FRACTION, min(made(floor(best)), made(ceil(best)), key=lambda pair: pair[0] * kept + pair[1] * inside)
@@ -94,7 +87,7 @@ def peaks(layers: int, kept: int, inside: int) -> Candidates:
     yield "the peak may rise and fall again: go on to the last number", number(min(rises, default=layers))
     yield "segments may differ in size: the number need not divide `layers`", least(right, divisors)
     for last in (layers - 1, layers // 2, floor(root)):
-        yield NUMBERS, least(right, range(1, last + 1))
+        yield "numbers of segments up to `layers` are possible: range(1, layers + 1)", least(right, range(1, last + 1))
     yield "one segment is possible, too", least(right, range(min(2, layers), layers + 1))
     n = least(right)[0]
     yield f"{REST}, not all to one", (n, layers - (n - 1) * (layers // n))
