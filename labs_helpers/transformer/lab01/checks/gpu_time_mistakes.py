@@ -86,7 +86,7 @@ def busy(events: list[Event]) -> Candidates:
         *((CPU, kinds) for kinds in ((*ON_CPU, *GPU_WORK), ())),
     ):
         yield sentence, covered(of(events, *kinds)) / whole
-    yield TALKS.replace("kernels too", "work too"), covered(e for e in work if not communicates(e)) / whole
+    yield "kernels that communicate are work too", covered(e for e in work if not communicates(e)) / whole
     one = "one stream's work was taken; busy is the share in which any of them works"
     yield one, covered(event for event in work if event["tid"] == 7) / whole
     for sentence, length in (
