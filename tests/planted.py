@@ -69,6 +69,19 @@ class PlantedBugs:
         assert getattr(self.check, name).verify(self.REFERENCES[name])
 
 
+def by_number(mistakes, *arguments):
+    """Pairs (sentence, function) of what `mistakes` yields of arguments, as `judge_parts` takes it."""
+
+    def take(number):
+        def make(*given):
+            _, answer = next(itertools.islice(mistakes(*given), number, None))
+            return answer() if callable(answer) else answer
+
+        return make
+
+    return [(sentence, take(number)) for number, (sentence, _) in enumerate(mistakes(*arguments))]
+
+
 class PlantedLists:
     """The tests of lists of mistakes that checks hold as functions of the exercise's arguments.
 

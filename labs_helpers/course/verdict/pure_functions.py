@@ -2,7 +2,13 @@
 
     yield from judge(student, student, cases, MISTAKES, told=told)
 
-A mistake is named where it gives what the answer gave in every case.
+A mistake is named where it gives what the answer gave in every case, or else in those up to the first that is wrong. An
+answer of several parts is judged part by part, and each has mistakes of its own:
+
+    def first_mistakes(x, y):
+        yield "y is not added", x
+
+    yield from judge_parts(student, student, cases, [Part(itemgetter(0), first_mistakes, told), …])
 """
 
 from __future__ import annotations
@@ -10,20 +16,40 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
+from functools import partial
 from typing import Any, NamedTuple
 
-from labs_helpers.course.verdict.causes import likely
+from labs_helpers.course.verdict.causes import Candidates
 from labs_helpers.course.verdict.errors import describe_error
+from labs_helpers.course.verdict.in_all import likely_in_all
+from labs_helpers.course.verdict.messages import Errors
 from labs_helpers.course.verdict.wrong import Wrong
 
 
 class Case(NamedTuple):
-    """One call. right: what it returns. line: the check's line about it; a case without one counts silently."""
+    """One call. right: what it returns. line: the check's line about it; a case without one counts silently.
+
+    errors: rows of a pattern of error messages and what it means in this case alone."""
 
     name: str
     arguments: tuple
     right: Any
     line: str = ""
+    errors: Errors = ()
+
+
+class Part(NamedTuple):
+    """Something that an answer says, and that is compared by itself.
+
+    of: takes it out of an answer. mistakes: of the arguments; yields pairs of a sentence and what this part would be,
+    or a function that returns that: the same sentences in the same order, whatever the arguments. told: what was found
+    and what is expected, in words, and maybe where.
+    """
+
+    of: Callable[[Any], Any]
+    mistakes: Callable[..., Candidates]
+    told: Callable[[Case, Any], tuple[str, ...]]
+    same: Callable[[Any, Any], bool] = operator.eq
 
 
 def judge(
@@ -34,14 +60,31 @@ def judge(
     *,
     told: Callable[[Case, Any], tuple[str, str]],
     same: Callable[[Any, Any], bool] = operator.eq,
-    errors: Sequence[tuple[str, str]] = (),
+    errors: Errors = (),
     advice: str = "",
 ) -> Iterator[str]:
-    """Yield the line of each case; raise Wrong at the first that is not right.
+    """Yield the line of each case; raise Wrong at the first whose answer is not right, as `judge_parts` does."""
 
-    call: the student's function, with its result made comparable. mistakes: pairs of a sentence and a function that
-    makes the mistake. told: what was found and what is expected, in words. errors: rows of a pattern of the answer's
-    error messages and its cause. Raises Wrong also for an error and for changed arguments.
+    def made(*arguments: Any) -> Candidates:
+        return [(sentence, partial(mistake, *deepcopy(arguments))) for sentence, mistake in mistakes]
+
+    whole = Part(lambda answer: answer, made, told, same)
+    return judge_parts(student, call, cases, [whole], errors=errors, advice=advice)
+
+
+def judge_parts(
+    student: Callable,
+    call: Callable,
+    cases: Sequence[Case],
+    parts: Sequence[Part],
+    *,
+    errors: Errors = (),
+    advice: str = "",
+) -> Iterator[str]:
+    """Yield the line of each case; raise Wrong at the first part of the first case that is not right.
+
+    call: the student's function, with its result made comparable. errors: rows of a pattern of the answer's error
+    messages and its cause. Raises Wrong also for an error and for changed arguments.
     """
     found, failed = [], None
     for case in cases:
@@ -49,25 +92,31 @@ def judge(
         try:
             answer = call(*given)
         except Exception as error:
-            failed = describe_error(student, error, case.name, errors)
+            failed = describe_error(student, error, case.name, (*case.errors, *errors))
+            failed.case = failed.case or case.name
             break
         if given != case.arguments:
             cause = "sort() and pop() change a list; sorted() makes one"
             failed = Wrong(case.name, "what it is given has to stay as it is", cause=cause)
             break
         found.append((case, answer))
-    for case, answer in found:
-        if not same(answer, case.right):
-            causes = likely(mistakes, lambda mistake: _gives(mistake, found, same))
-            raise Wrong(case.name, *told(case, answer), cause=causes, advice=advice)
+    for number, (case, answer) in enumerate(found, start=1):
+        for part in parts:
+            if not part.same(value := part.of(answer), part.of(case.right)):
+                causes = _likely(part, found) or _likely(part, found[:number])
+                raise Wrong(case.name, *part.told(case, value), cause=causes, advice=advice)
         if case.line:
             yield case.line
     if failed:
         raise failed
 
 
-def _gives(mistake: Callable, found: Sequence[tuple[Case, Any]], same: Callable) -> bool:
-    try:
-        return all(same(mistake(*deepcopy(case.arguments)), answer) for case, answer in found)
-    except Exception:
-        return False
+def _likely(part: Part, found: Sequence[tuple[Case, Any]]) -> tuple[str, ...]:
+    def gives(answer: Any, mistake: Any) -> bool:
+        try:
+            return part.same(mistake() if callable(mistake) else mistake, answer)
+        except Exception:
+            return False
+
+    candidates = (part.mistakes(*case.arguments) for case, _ in found)
+    return likely_in_all(candidates, [part.of(answer) for _, answer in found], gives)

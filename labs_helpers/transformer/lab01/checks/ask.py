@@ -1,58 +1,76 @@
-"""What an answer makes of a trace, or of one of its events, with what it was given compared before and after."""
+"""What answers say of traces: of those made by hand, whose mistakes are looked for, and of real ones."""
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from numbers import Real
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import deepcopy
 from typing import Any
 
-from labs_helpers.course.verdict import Candidates, Wrong, describe_error, expect_number, expect_unchanged
+from labs_helpers.course.verdict import Wrong, expect_unchanged
+from labs_helpers.course.verdict.messages import Errors
+from labs_helpers.course.verdict.pure_functions import Case, Part, judge_parts
 from labs_helpers.measure.trace import Event
-from labs_helpers.transformer.lab01.checks.practice_traces import drawn
+from labs_helpers.measure.written_trace import drawn
+from labs_helpers.transformer.lab01.checks.real_traces import real_traces
 
 LABELS = (
+    r"^KeyError: '(cat|dur|ts|args)'",
     'labels and arrows have none: of all events only those with "ph" == "X" took time, and have a category, a start '
-    "and a duration"
+    "and a duration",
 )
 
 
-def ask(
-    case: str,
+def judge_traces(
     student: Callable,
-    events: list[Event],
-    causes: Mapping[Any, str] | None = None,
-    arguments: Callable[[list[Event]], tuple] = lambda given: (given,),
-) -> Any:
-    """`student(*arguments(events))`, given a copy. Raises Wrong for an error, and where the copy was changed.
+    read: Callable[[Any], Any],
+    traces: Mapping[str, list[Event]],
+    right: Callable[[list[Event]], Any],
+    parts: Sequence[Part],
+    line: Callable[[Any], str],
+    *,
+    real: Iterable[tuple[str, list[Event]]] | None = None,
+    errors: Errors = (),
+    advice: str = "",
+    numbers: bool = True,
+) -> Iterator[str]:
+    """Yield a line for each of `traces`, then for each real one; raise Wrong where an answer is not `right`.
 
-    causes: of an error, by its type, of a KeyError by the key. Labels and arrows, which have no category, are here.
+    read: makes an answer comparable. line: what is said of a right one. numbers: whether a drawn trace shows its ids.
     """
-    given = copy.deepcopy(events)
+
+    def cases(some: Iterable[tuple[str, list[Event]]]) -> list[Case]:
+        made = ((name, events, right(events)) for name, events in some)
+        return [Case(name, (events,), answer, f"{name}: {line(answer)}") for name, events, answer in made]
+
+    call = leaving_alone(student, read)
     try:
-        answer = student(*arguments(given))
-    except Exception as error:
-        wrong = describe_error(student, error, case)
-        key = error.args[0] if isinstance(error, KeyError) and error.args else type(error)
-        cause = {**dict.fromkeys(("cat", "dur", "ts", "args"), LABELS), **(causes or {})}.get(key, "")
-        raise Wrong(case, wrong.found, cause=wrong.causes or cause) from error
-    expect_unchanged(case, given, events, "event")
-    return answer
-
-
-def expect_near(case: str, name: str, found, expected: float, causes: Candidates = ()) -> None:
-    """Raises Wrong unless `found` is `expected`, up to what float64 rounds."""
-    if isinstance(found, Real) and abs(found - expected) <= 1e-9:
-        return
-    expect_number(case, name, found, expected, causes, within=1e-9)
-
-
-@contextmanager
-def showing(events: list[Event], numbers: bool = True, last: str = "") -> Iterator[None]:
-    """Puts the events, drawn, into a Wrong that is raised inside."""
-    try:
-        yield
+        yield from judge_parts(student, call, cases(traces.items()), parts, errors=(LABELS, *errors), advice=advice)
     except Wrong as wrong:
-        shown = "\n".join([wrong.found, drawn(events, numbers), *[f"  {last}"] * bool(last)])
-        raise Wrong(wrong.case, shown, cause=wrong.causes, advice=wrong.advice) from None
+        shown = f"\n{drawn(traces[wrong.case], numbers)}"
+        found, expected = wrong.found + shown * (not wrong.expected), wrong.expected + shown * bool(wrong.expected)
+        raise Wrong(wrong.case, found, expected, wrong.where, wrong.causes, wrong.advice) from None
+    alone = [part._replace(mistakes=lambda *_: ()) for part in parts]
+    yield from judge_parts(student, call, cases(real_traces() if real is None else real), alone, errors=[LABELS])
+
+
+def leaving_alone(student: Callable, read: Callable[[Any], Any]) -> Callable:
+    """read(student(events, …)); it raises Wrong where the answer has changed the events, or the one event."""
+
+    def call(given: list[Event] | Event, *others: Any) -> Any:
+        events = given if isinstance(given, list) else [given]
+        before = deepcopy(events)
+        answer = student(given, *others)
+        expect_unchanged("", events, before, "event")
+        return read(answer)
+
+    return call
+
+
+def near(found: float, right: float) -> bool:
+    """Whether two times or shares are the same, up to what float64 rounds."""
+    return abs(found - right) <= 1e-9 * max(1.0, abs(right))
+
+
+def told(name: str, of: Callable[[Any], Any]) -> Callable[[Case, Any], tuple[str, str, str]]:
+    """The words about a number, which `of` takes out of an answer."""
+    return lambda case, value: (f"{value:,.6g}", f"{of(case.right):,.6g}", name)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 from functools import partial
 
 import numpy as np
@@ -16,7 +15,6 @@ WAITS = "it waits between the phases, and after each wait the GPU waits for the 
 FEWER = "fewer than `runs` rounds count"
 EARLIER = "the rounds of the phases before count too: each phase has a list of its own"
 ROUNDED = "it is rounded: give the number as it is"
-NO_BACKWARD = "backward is not in it, and update without gradients does nothing"
 MISTAKES = {  # phase → cause → what a round may do then
     "forward": {
         STOPPED: "wait [ forward ]",
@@ -39,7 +37,7 @@ MISTAKES = {  # phase → cause → what a round may do then
         "forward is not timed": "forward wait [ backward update wait ] | forward [ backward update wait ]",
         "update is not in it": "wait [ forward backward wait ] | wait [ forward wait backward wait ]",
         "update comes before backward": "wait [ forward update backward wait ]",
-        NO_BACKWARD: "wait [ forward update wait ]",
+        "backward is not in it, and update without gradients does nothing": "wait [ forward update wait ]",
     },
 }
 
@@ -95,19 +93,14 @@ def spread_causes(case: Case, phase: str, found: np.ndarray, busy: bool) -> Cand
     p20, p50, p80 = np.quantile(samples, (0.2, 0.5, 0.8))
     others = [np.quantile(samples, 1 - low) - np.quantile(samples, low) for low in (0.05, 0.1, 0.25)]
     low, high = np.percentile(samples, (0.2, 0.8))
-    first, *_, last = statistics.quantiles(samples, n=5)
     yield "it is not divided by the median", (p80 - p20) * np.array([1e-3, 1, 1e3])
-    yield "the percentiles and the median are in different units", (p80 - p20) / p50 * np.array([1e-3, 1e3])
     yield "it is a share, not percent", 100 * (p80 - p20) / p50
     yield ROUNDED, [round((p80 - p20) / p50, digits) for digits in (1, 2, 3)]
     yield "it is the 80th percentile minus the 20th, not the other way round", (p20 - p80) / p50
     yield "it is slowest minus fastest: one outlier decides that", np.ptp(samples) / np.array([1, p50])
-    yield (
-        "it is the distance of other percentiles than the 20th and the 80th",
-        [width / by for width in others for by in (1, p50)],
-    )
+    widths = [width / by for width in others for by in (1, p50)]
+    yield "it is the distance of other percentiles than the 20th and the 80th", widths
     yield "numpy.quantile takes 0.2 and 0.8, numpy.percentile 20 and 80", (high - low) / p50
-    yield "statistics.quantiles has another rule than numpy.quantile", (last - first) / p50
     yield "it is the standard deviation", [samples.std(ddof=k) / by for k in (0, 1) for by in (1, p50, samples.mean())]
     if case.late_us != LATE_US:
         ordered = np.sort(case.possible(phase)[:, case.warmup :])
@@ -116,9 +109,6 @@ def spread_causes(case: Case, phase: str, found: np.ndarray, busy: bool) -> Cand
         for middle in (median(ordered), ordered[:, case.runs // 2]):
             yield one, [(ordered[:, high] - ordered[:, low]) / middle for low, high in indices]
     yield "it is divided by the mean, not the median", (p80 - p20) / samples.mean()
-    yield "it goes from the median to one side only", np.array([p80 - p50, p50 - p20]) / p50
-    yield "it is halved", (p80 - p20) / p50 / 2
-    yield "it is a quotient of the percentiles, not their distance", [p80 / p20, p80 / p20 - 1]
     for cause, choices in chosen_rounds(case, phase, busy):
         medians, spreads = joined(median, choices), joined(spread, choices)
         yield cause, (spreads * medians / p50)[same(p50, medians) | (cause != FEWER)]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from itertools import pairwise
+from collections.abc import Callable, Iterable
+from math import inf
 
 import numpy as np
 
@@ -35,15 +35,13 @@ def added_up(events: Iterable[Event]) -> float:
     return sum((event["dur"] for event in events), 0.0)
 
 
-def to_the_last_end(events: Iterable[Event]) -> float:
-    """By a loop over the sorted intervals that takes the end of the one before for the furthest reached."""
-    return _looped(sorted(intervals(events)), lambda reached, end: end)
-
-
-def over_gaps(events: Iterable[Event]) -> float:
-    """From the first start to the last end, less the gaps between each sorted interval and the next."""
-    given = sorted(intervals(events))
-    return first_to_last(events) - sum(max(0.0, after[0] - before[1]) for before, after in pairwise(given))
+def looped(given: Iterable[Interval], reach: Callable[[float, float], float] = max, least: float = 0.0) -> float:
+    """By a loop, right by default over sorted intervals. reach: of how far it came and an end; least: of one step."""
+    total, reached = 0.0, -inf
+    for start, end in given:
+        total += max(least, end - max(start, reached))
+        reached = reach(reached, end)
+    return float(total)
 
 
 def without_the_last(events: Iterable[Event]) -> float:
@@ -51,30 +49,3 @@ def without_the_last(events: Iterable[Event]) -> float:
     given = sorted(intervals(events))
     begins = [start for i, (start, _) in enumerate(given) if i and start > max(end for _, end in given[:i])]
     return covered(e for e in events if e["ts"] < begins[-1]) if begins else 0.0
-
-
-def in_listed_order(events: Iterable[Event]) -> float:
-    """By a right loop, over intervals that nobody has sorted."""
-    return _looped(intervals(events), max)
-
-
-def dur_as_end(events: Iterable[Event]) -> float:
-    """By a right loop, over (ts, dur)."""
-    return _looped(sorted((event["ts"], event["dur"]) for event in events), max)
-
-
-def ends_taken_away(events: Iterable[Event]) -> float:
-    """By a loop in which an interval inside an earlier one takes away what it lacks to that one's end."""
-    total, reached = 0.0, -np.inf
-    for start, end in sorted(intervals(events)):
-        total += end - max(start, reached)
-        reached = max(reached, end)
-    return float(total)
-
-
-def _looped(given: Iterable[Interval], reach) -> float:
-    total, reached = 0.0, -np.inf
-    for start, end in given:
-        total += max(0.0, end - max(start, reached))
-        reached = reach(reached, end)
-    return float(total)

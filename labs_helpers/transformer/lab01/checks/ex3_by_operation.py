@@ -3,61 +3,50 @@
 from itertools import pairwise
 
 from labs_helpers.course.exercise import exercise
-from labs_helpers.course.verdict import Wrong, expect_table, likely
-from labs_helpers.measure.trace import GPU_WORK, Event
+from labs_helpers.course.verdict.pure_functions import Part
+from labs_helpers.course.verdict.tables import expect_rows, table_parts
 from labs_helpers.transformer.lab01 import exercises
-from labs_helpers.transformer.lab01.checks.ask import ask, showing
-from labs_helpers.transformer.lab01.checks.by_operation_causes import (
-    ORPHAN,
-    Table,
-    call_causes,
-    name_causes,
-    pairs,
-    table,
-    us_causes,
-)
-from labs_helpers.transformer.lab01.checks.by_operation_traces import CASES
-from labs_helpers.transformer.lab01.checks.practice_traces import of
-from labs_helpers.transformer.lab01.checks.real_traces import real_traces
+from labs_helpers.transformer.lab01.checks import by_operation_mistakes as mistakes
+from labs_helpers.transformer.lab01.checks.ask import judge_traces
+from labs_helpers.transformer.lab01.checks.traces import BY_OPERATION
 
-KEYS = {
-    "External id": 'not every event has an "External id": args.get("External id")',
-    "correlation": 'an operation has no "correlation"; that is a launch\'s number, and "External id" an operation\'s',
-}
+COLUMNS = ("calls", "µs")
+ERRORS = (  # 99 and 0 are numbers of no operation, in a trace that has work without a number, too
+    (r"^KeyError: (99|0|None)\b", mistakes.ORPHAN),
+    (r"^KeyError: 'External id'", 'not every event has an "External id": args.get("External id")'),
+    (r"^KeyError: 'correlation'", 'an operation has no "correlation", a launch\'s number; its own is "External id"'),
+)
 ADVICE = "follow one kernel by hand: its External id, the operation that has it, and where its µs end up."
+
+
+def right(events):
+    rows = mistakes.table(mistakes.pairs(events))
+    return dict(sorted(rows.items(), key=lambda row: -row[1][1]))
+
+
+def told_order(case, rows):
+    before, after = next(pair for pair in pairwise(rows) if pair[0][2] < pair[1][2])
+    pair = f"{after[0]} ({after[2]:g} µs) stands behind {before[0]} ({before[2]:g} µs)"
+    return (f"{pair}; the dearest comes first",)
+
+
+def in_order(rows, others):
+    """By their µs: of equal ones any may come first."""
+    return all(abs(one[2] - other[2]) <= 1e-6 for one, other in zip(rows, others, strict=True))
+
+
+PARTS = [
+    *table_parts(COLUMNS, [mistakes.names, mistakes.calls, mistakes.us]),
+    Part(lambda table: [(name, *row) for name, row in table.items()], mistakes.order, told_order, in_order),
+]
 
 
 @exercise("01/3", "whose time it is", points=10, minutes=15, reference=exercises.by_operation)
 def by_operation(student):
-    for case, events in CASES.items():
-        with showing(events):
-            yield _compared(case, student, events, name_causes, call_causes, us_causes)
-    for case, events in real_traces():
-        yield _compared(case, student, events)
+    def read(answer):
+        return expect_rows("", answer, COLUMNS)
 
+    def line(table):
+        return f"{len(table)} operations, the dearest is {next(iter(table), None)}"
 
-def _compared(case: str, student, events: list[Event], *causes) -> str:
-    known = {event["args"]["External id"] for event in of(events, "cpu_op")}
-    unknown = {event["args"].get("External id") for event in of(events, *GPU_WORK)} - known
-    answer = ask(case, student, events, KEYS | dict.fromkeys(unknown, ORPHAN))
-    right = table(pairs(events))
-    found = expect_table(case, answer, right, ("calls", "µs"), [of_one(events) for of_one in causes], ADVICE)
-    _expect_order(case, found)
-    return f"{case}: {len(right)} operations, the dearest is {next(iter(found), None)}"
-
-
-def _expect_order(case: str, found: Table) -> None:
-    """Raises Wrong unless the µs never grow."""
-    names, us, calls = list(found), [row[1] for row in found.values()], [row[0] for row in found.values()]
-    late = next((i for i, (before, after) in enumerate(pairwise(us), 1) if after > before), None)
-    if late is None:
-        return
-    means = [us / calls for calls, us in found.values()]
-    orders = (
-        ("they are in order of the mean of a call; the sum decides", means == sorted(means, reverse=True)),
-        ("the dearest comes first: reverse=True", us == sorted(us)),
-        ("they are in order of their names; µs decide", names == sorted(names)),
-        ("they are in order of their calls; µs decide", len(set(calls)) > 1 and calls == sorted(calls, reverse=True)),
-    )
-    pair = f"{names[late]} ({us[late]:g} µs) stands behind {names[late - 1]} ({us[late - 1]:g} µs)"
-    raise Wrong(case, f"{pair}; the dearest comes first", cause=likely(orders, bool))
+    yield from judge_traces(student, read, BY_OPERATION, right, PARTS, line, errors=ERRORS, advice=ADVICE)

@@ -1,21 +1,20 @@
 """Exercise 4 of lab 01: bytes and FLOPs of operations, their times at the roofs, and the share reached."""
 
 from math import isclose
+from operator import itemgetter
 
 from labs_helpers.course.exercise import exercise
-from labs_helpers.course.verdict import Wrong, expect_is_number, expect_tuple, likely
-from labs_helpers.course.verdict.causes import Passed, still_possible
-from labs_helpers.measure.trace import Event
+from labs_helpers.course.verdict import Wrong, expect_is_number, expect_tuple
+from labs_helpers.course.verdict.pure_functions import Case, Part, judge_parts
+from labs_helpers.measure.written_trace import event
 from labs_helpers.transformer.lab01 import exercises
-from labs_helpers.transformer.lab01.checks.ask import ask
-from labs_helpers.transformer.lab01.checks.bound_by_causes import ONLY_PRODUCTS, bound_causes, share_causes
-from labs_helpers.transformer.lab01.checks.by_operation_causes import pairs
-from labs_helpers.transformer.lab01.checks.operation_costs import Roofs, cost, listed
-from labs_helpers.transformer.lab01.checks.practice_traces import op
+from labs_helpers.transformer.lab01.checks import bound_by_mistakes as mistakes
+from labs_helpers.transformer.lab01.checks.ask import leaving_alone
+from labs_helpers.transformer.lab01.checks.by_operation_mistakes import pairs
 from labs_helpers.transformer.lab01.checks.real_traces import real_traces
 
-# A GPU's roofs, made small; much faster at FLOPs; much slower at them; and what real operations are asked with.
-GPU, TENSOR_CORES, PLAIN, SLOW = Roofs(1e12, 1e11), Roofs(1e14, 1e11), Roofs(2e10, 4e11), Roofs(2e10, 2e9)
+# (peak, bandwidth): a GPU's, made small; much faster at FLOPs; much slower at them; and for real operations.
+GPU, TENSOR_CORES, PLAIN, SLOW = (1e12, 1e11), (1e14, 1e11), (2e10, 4e11), (2e10, 2e9)
 BF16, HALF = "c10::BFloat16", "c10::Half"
 CASES = (  # name, µs, roofs, type and shape of each input
     ("aten::add", 0.3, GPU, ("float", [64, 32]), ("float", [32]), ("Scalar", [])),
@@ -36,73 +35,76 @@ CASES = (  # name, µs, roofs, type and shape of each input
     ("aten::cat", 1.5, GPU, ("TensorList", [[4, 16], [8, 16]]), ("Scalar", [])),
     ("aten::div_", 1.5, GPU, ("float", []), ("double", [])),
 )
-NO_INPUT = "where no input is left there are 0 bytes and 0 FLOPs: max(…, default=…)"
-ERRORS = {
-    "TensorList": 'a "TensorList" is not in ITEMSIZE, and counts nothing',
-    "Scalar": 'a "Scalar" is not in ITEMSIZE, and counts nothing',
-    "": 'what is no tensor has the type "", which is not in ITEMSIZE, and counts nothing',
-}
-LISTED = 'the shape of a "TensorList" is a list of shapes: its type is not in ITEMSIZE, so it counts nothing'
+ERRORS = (
+    (r"^KeyError: '(TensorList|Scalar)'", 'a "TensorList" or "Scalar" is not in ITEMSIZE, and counts nothing'),
+    (r"^KeyError: ''", 'what is no tensor has the type "", which is not in ITEMSIZE, and counts nothing'),
+)
+IN_ADDMM = ((r"^(Value|Index)Error", mistakes.ONLY_PRODUCTS),)
+WITHOUT_INPUTS = (
+    (r"^(Value|Index)Error", "where no input is left there are 0 bytes and 0 FLOPs: max(…, default=…)"),
+    (r"^TypeError", 'the shape of a "TensorList", a list of shapes, counts nothing: its type is not in ITEMSIZE'),
+)
+
+
+def told(case, said, found, at):
+    operation, us, *roofs = case.arguments
+    flops, moved = mistakes.cost(operation)
+    at_bytes, at_flops = mistakes.Cost(flops, moved).us(*roofs)
+    where = (
+        f"{moved:,} bytes at {roofs[1]:g} bytes/s take {at_bytes:.4g} µs, {flops:,} FLOPs at {roofs[0]:g} FLOP/s "
+        f"{at_flops:.4g} µs; the operation took {us:g} µs"
+    )
+    expected = "{1:.6g}" if at else "{0!r}"
+    return (f"{said.format(found)}, expected {expected.format(*case.right)}\n  {where}",)
+
+
+PARTS = [
+    Part(itemgetter(1), mistakes.shares, lambda case, share: told(case, "share is {:.6g}", share, 1), isclose),
+    Part(itemgetter(0), mistakes.bound, lambda case, bound: told(case, "the share is right, bound is {!r}", bound, 0)),
+]
+ADVICE = "print the elements and bytes of each input, then the result's."
 
 
 @exercise("01/4", "bytes, FLOPs or neither", points=15, minutes=20, reference=exercises.bound_by)
 def bound_by(student):
-    passed: list[Passed] = []
-    for name, us, roofs, *inputs in CASES:
-        args = {"Input Dims": [shape for _, shape in inputs], "Input type": [kind for kind, _ in inputs]}
-        operation = op(name, 5, 40, 3)
-        operation["args"] |= args
-        case = f"{_text(operation)} in {us:g} µs"
-        bound, share = _compared(case, student, operation, us, roofs, passed)
-        yield f"{case}: {bound}, {share:.0%}"
+    def read(answer):
+        bound, share = expect_tuple("", answer, "bound", "share")
+        expect_is_number("", "share", share)
+        if bound not in ("bytes", "FLOPs", "neither"):
+            words = '"bytes", "FLOPs" or "neither" is asked for, in these words'
+            raise Wrong("", f"bound is {bound!r:.60}", cause=words)
+        return bound, share
+
+    call = leaving_alone(student, read)
+    yield from judge_parts(student, call, list(map(_made, CASES)), PARTS, errors=ERRORS, advice=ADVICE)
+    alone = [part._replace(mistakes=lambda *_: ()) for part in PARTS]
     for case, events in real_traces():
-        took: dict[int, tuple[Event, float]] = {}
+        took: dict[int, tuple] = {}
         for operation, piece in pairs(events):
-            if {"Input Dims", "Input type"} <= operation["args"].keys() and cost(operation).bytes:
+            if {"Input Dims", "Input type"} <= operation["args"].keys() and mistakes.cost(operation).bytes:
                 took[id(operation)] = operation, took.get(id(operation), (0, 0.0))[1] + piece["dur"]
-        for operation, us in took.values():
-            _compared(f"{case}: {_text(operation)}", student, operation, us, SLOW)
+        cases = [_case(f"{case}: {_text(operation)}", operation, us, *SLOW) for operation, us in took.values()]
+        list(judge_parts(student, call, cases, alone, errors=ERRORS))
         yield f"{case}: {len(took):,} calls"
 
 
-def _compared(
-    case: str, student, operation: Event, us: float, roofs: Roofs, passed: list[Passed] | None = None
-) -> tuple[str, float]:
-    """What is right. passed: the cases before this one, to which it is added; without them no cause of a share."""
-    right = cost(operation)
-    errors = ERRORS | ({ValueError: NO_INPUT, IndexError: NO_INPUT} if not right.bytes else {})
-    if "TensorList" in operation["args"]["Input type"]:
-        errors = errors | {TypeError: LISTED}
-    if operation["name"] == "aten::addmm":
-        errors = errors | {ValueError: ONLY_PRODUCTS, IndexError: ONLY_PRODUCTS}
-    answer = ask(case, student, [operation], errors, lambda given: (given[0], us, *roofs))
-    bound, share = expect_tuple(case, answer, "bound", "share")
-    at_bytes, at_flops = right.us(roofs)
-    longer = max(at_bytes, at_flops)
-    expected = "neither" if longer / us < 0.3 else "bytes" if at_bytes > at_flops else "FLOPs"
-    where = (
-        f"{right.bytes:,} bytes at {roofs.bandwidth:g} bytes/s take {at_bytes:.4g} µs, {right.flops:,} FLOPs at "
-        f"{roofs.peak:g} FLOP/s {at_flops:.4g} µs; the operation took {us:g} µs"
-    )
-    expect_is_number(case, "share", share)
-    if not isclose(share, longer / us):
-        candidates = () if passed is None else still_possible(share_causes(operation, us, roofs), passed)
-        fits = likely(candidates, lambda other: isclose(share, other))
-        advice = "print the elements and bytes of each input, then the result's."
-        raise Wrong(case, f"share is {share:.6g}, expected {longer / us:.6g}\n  {where}", cause=fits, advice=advice)
-    if bound != expected:
-        fits = likely(bound_causes(at_bytes, at_flops, us), lambda other: bound == other)
-        found = f"bound is {bound!r}, expected {expected!r}; the share, {share:.3g}, is right"
-        raise Wrong(case, f"{found}\n  {where}", cause=fits)
-    if passed is not None:
-        passed.append((share_causes(operation, us, roofs), lambda other: isclose(other, longer / us)))
-    return expected, share
+def _made(row) -> Case:
+    name, us, roofs, *given = row
+    operation = event("cpu_op", name, 5.0, 40.0, id=3)
+    operation["args"] |= {"Input Dims": [shape for _, shape in given], "Input type": [kind for kind, _ in given]}
+    case = _case(f"{_text(operation)} in {us:g} µs", operation, us, *roofs)
+    errors = IN_ADDMM * (name == "aten::addmm") + WITHOUT_INPUTS * (not mistakes.inputs(operation))
+    return case._replace(line="{}: {}, {:.0%}".format(case.name, *case.right), errors=errors)
 
 
-def _text(operation: Event) -> str:
+def _case(name, *arguments) -> Case:
+    return Case(name, arguments, mistakes.right(*arguments))
+
+
+def _text(operation) -> str:
     """aten::mm (float 64×32, float 32×16)"""
     inputs = (
         f"{kind.removeprefix('c10::') or 'nothing'} {'×'.join(map(str, shape)) or '[]'}"
-        for shape, kind in listed(operation)
+        for shape, kind in mistakes.listed(operation)
     )
     return f"{operation['name']} ({', '.join(inputs)})"

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 
 from labs_helpers.course.exercise import exercise
-from labs_helpers.course.verdict import Wrong, describe_error, is_number, likely, likely_in_all, one_thread
-from labs_helpers.course.verdict.causes import still_possible
+from labs_helpers.course.verdict import Wrong, is_number, one_thread
+from labs_helpers.course.verdict.pure_functions import Case, Part, judge_parts
 from labs_helpers.measure.peak_memory import peak_memory
 from labs_helpers.transformer.config import SIZES, TransformerConfig
 from labs_helpers.transformer.counts import step_peaks
 from labs_helpers.transformer.lab01 import exercises
-from labs_helpers.transformer.lab01.checks.peak_bytes_causes import mistakes, parts, points
+from labs_helpers.transformer.lab01.checks.peak_bytes_mistakes import mistakes
 from labs_helpers.transformer.setups import Setup
 from labs_helpers.transformer.training_step import Training
 
@@ -45,24 +44,47 @@ WHERE = {
 }
 
 
+class Peak(int):
+    """A right one: an answer may leave out a tenth of it."""
+
+
+def near(found, other) -> bool:
+    """Whether a mistake's peak is what was found, or what was found is right."""
+    return abs(found - other) <= (0.1 if isinstance(other, Peak) else 0.01) * abs(other)
+
+
+def told(case, found):
+    shown = f"{found:,}" if isinstance(found, int) else f"{found:,.10g}"
+    where = _where(case.arguments)
+    return (f"the peak is {shown} bytes, expected {case.right:,} within 10%; it is {where}",)
+
+
+PART = Part(lambda answer: answer, mistakes, told, near)
+ADVICE = "print the parts of your sum there, and hold the largest against the table."
+
+
 @exercise("01/5", "peak memory", points=15, minutes=20, reference=exercises.peak_bytes)
 def peak_bytes(student):
-    named = {f"{name}, {_text(*shape)}": (SIZES[name], *shape) for name, *shape in SIZED}
-    odd = {f"{_drawn(config)}, {_text(*shape)}": (config, *shape) for config, *shape in ODD}
-    shapes = named | odd
-    answers = {case: _answer(case, student, shape) for case, shape in shapes.items()}
-    peaks = {case: step_peaks(*shape) for case, shape in shapes.items()}
-    wrong = [case for case, found in answers.items() if not _near(found, max(peaks[case].values()))]
-    # First a case that has a cause.
-    causes = {case: _cause(case, shapes, answers, wrong) for case in wrong}
-    for case in sorted(wrong, key=lambda case: not causes[case]):
-        _expect(case, answers[case], max(peaks[case].values()), peaks[case], causes[case])
-    for case in named:
-        yield f"{case}: {answers[case] / 1e9:.3g} GB, {_where(peaks[case])}"
-    yield f"{len(odd)} shapes in which one part weighs most: all within 10%"
-    case, peak, answer = f"tiny, {_text(*MEASURED[1:])}, measured here", measured(*MEASURED), student(*MEASURED)
-    _expect(case, answer, peak, step_peaks(*MEASURED))
-    yield f"{case}: {peak / 1e6:.1f} MB, and you say {answer / 1e6:.1f} MB"
+    def call(*shape):
+        answer = student(*shape)
+        if not is_number(answer):
+            raise Wrong("", f"returned {answer!r:.80}; a number of bytes is asked for")
+        return answer
+
+    cases = []
+    for name, *shape in SIZED:
+        case = _case(f"{name}, {_text(*shape)}", (SIZES[name], *shape))
+        cases.append(case._replace(line=f"{case.name}: {case.right / 1e9:.3g} GB, {_where(case.arguments)}"))
+    cases += [_case(f"{_drawn(config)}, {_text(*shape)}", (config, *shape)) for config, *shape in ODD]
+    cases[-1] = cases[-1]._replace(line=f"{len(ODD)} shapes in which one part weighs most: all within 10%")
+    yield from judge_parts(student, call, cases, [PART], advice=ADVICE)
+    name, peak = f"tiny, {_text(*MEASURED[1:])}, measured here", Peak(measured(*MEASURED))
+    last = Case(name, MEASURED, peak, f"{name}: {peak / 1e6:.1f} MB")
+    yield from judge_parts(student, call, [last], [PART], advice=ADVICE)
+
+
+def _case(name: str, shape: Shape) -> Case:
+    return Case(name, shape, Peak(max(step_peaks(*shape).values())))
 
 
 def measured(config: TransformerConfig, batch: int, length: int, itemsize: int) -> int:
@@ -76,50 +98,10 @@ def measured(config: TransformerConfig, batch: int, length: int, itemsize: int) 
     return peak + sum(t.nbytes for t in states)
 
 
-def _answer(case: str, student, shape: Shape):
-    try:
-        return student(*shape)
-    except Exception as error:
-        raise describe_error(student, error, case) from error
-
-
-def _cause(case: str, shapes: dict[str, Shape], answers: dict, wrong: list[str]) -> tuple[str, ...]:
-    """The mistakes that give all answers; where none does, the one that gives this one to four digits, and what is
-    right where the answer is."""
-    found = list(answers.values())
-    if not all(map(is_number, found)):
-        return ()
-    every = (mistakes(*shape) for shape in shapes.values())
-    fits = likely_in_all(every, found, lambda answer, value: _near(answer, value, 0.01))
-    # What is right for another point of the step comes of anything that makes this one too small.
-    if fits or any(_near(answers[case], value, 1e-4) for value in points(parts(*shapes[case])).values()):
-        return fits
-    passed = [(mistakes(*shapes[one]), partial(_near, answers[one])) for one in shapes if one not in wrong]
-    alone = likely(still_possible(mistakes(*shapes[case]), passed), lambda value: _near(answers[case], value, 1e-4))
-    return alone if len(alone) == 1 else ()
-
-
-def _expect(case: str, found, peak: int, peaks: dict[str, int], causes: tuple[str, ...] = ()) -> None:
-    if _near(found, peak):
-        return
-    if not is_number(found):
-        raise Wrong(case, f"returned {found!r:.80}; a number of bytes is asked for")
-    shown = f"{found:,}" if isinstance(found, int) else f"{found:,.10g}"
-    raise Wrong(
-        case,
-        f"the peak is {shown} bytes, expected {peak:,} within 10%; it is {_where(peaks)}",
-        cause=causes,
-        advice="print the parts of your sum there, and hold the largest against the table.",
-    )
-
-
-def _where(peaks: dict[str, int]) -> str:
+def _where(shape: Shape) -> str:
     """At which of the exercise's three points."""
+    peaks = step_peaks(*shape)
     return WHERE[max(WHERE, key=peaks.__getitem__)]
-
-
-def _near(found, value: float, within: float = 0.1) -> bool:
-    return is_number(found) and abs(found - value) <= within * abs(value)
 
 
 def _text(batch: int, length: int, itemsize: int) -> str:

@@ -5,13 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from labs_helpers.course.verdict import Candidates
 from labs_helpers.transformer.config import TransformerConfig
 
 Parts = dict[str, Any]
-Candidate = tuple[str, float]
 Change = tuple[str, Parts]
 
-PROBABILITIES = "the softmax's probabilities are float32, whatever itemsize says"
+MOMENTS = "AdamW's moments have `itemsize` bytes an element here"
+LOSS = "in the loss's softmax stand three tensors as wide as V: the log-softmax and two gradients"
+WIDE = "the log-softmax and its gradients are float32, whatever itemsize says"
+LAST = "in the last layer's softmax stand three tensors as large as the probabilities: these and two gradients"
+GONE = (
+    "in the last layer's softmax the log-softmax, the last norm's tensors and what the table has below that layer's "
+    "float32 probabilities are gone"
+)
 
 
 def parts(config: TransformerConfig, batch: int, length: int, itemsize: int) -> Parts:
@@ -54,10 +61,10 @@ def points(p: Parts) -> dict[str, float]:
     }
 
 
-def mistakes(config: TransformerConfig, batch: int, length: int, itemsize: int) -> Iterator[Candidate]:
+def mistakes(config: TransformerConfig, batch: int, length: int, itemsize: int) -> Candidates:
     """(sentence, what the answer would be) of each mistake: for every shape the same ones in the same order."""
     p = parts(config, batch, length, itemsize)
-    for sentence, change in (*_of_parameters(p, config), *_of_activations(p, config, batch, length), *_of_softmaxes(p)):
+    for sentence, change in (*_of_parameters(p, config), *_of_activations(p, config, batch, length)):
         yield sentence, max(points(p | change).values())
     yield "batch is left out", max(points(parts(config, 1, length, itemsize)).values())
     for other in (4, 2):
@@ -66,120 +73,96 @@ def mistakes(config: TransformerConfig, batch: int, length: int, itemsize: int) 
 
 
 def _of_parameters(p: Parts, config: TransformerConfig) -> Iterator[Change]:
-    size = p["itemsize"]
-    yield "the backward pass begins without gradients: parameters and two moments are there", {"backward": 4 * size}
-    for backward, update in ((1, 3), (1, 2), (2, 3), (1, 5)):
-        yield "AdamW's moments are left out", {"backward": backward * size, "update": update * size}
-    yield "AdamW has two moments per parameter", {"backward": 2 * size, "update": 4 * size}
-    yield "at the update a temporary is there, too, as large as all parameters", {"update": 4 * size}
-    yield (
-        "the update is left out, or its gradients are: it is the peak where tokens are few",
-        {"update": 3 * size},
-    )
-    for fixed in (2, 4):
-        yield "parameters, gradients and moments have `itemsize` bytes", {"backward": 3 * fixed, "update": 5 * fixed}
-    for backward, update in ((size + 12, 2 * size + 12), (size + 12, size + 12 + 4)):
-        yield "there are no float32 copies of the weights here", {"backward": backward, "update": update}
-    for backward, update in ((size + 8, 3 * size + 8), (size + 8, 5 * size), (3 * size, 3 * size + 8)):
-        yield "AdamW's moments have `itemsize` bytes an element here", {"backward": backward, "update": update}
-    yield "where the output is tied, it is the embedding and has no parameters of its own", {"heads": 2}
+    size, W, F = p["itemsize"], config.width, config.hidden
+    for sentence, backward, update in (
+        ("the backward pass begins without gradients: parameters and two moments are there", 4 * size, 5 * size),
+        ("AdamW's moments are left out", size, 3 * size),
+        ("AdamW's moments are left out", 2 * size, 3 * size),
+        ("AdamW has two moments per parameter", 2 * size, 4 * size),
+        ("at the update a temporary is there, too, as large as all parameters", 3 * size, 4 * size),
+        ("the update is left out, or its gradients are: it is the peak where tokens are few", 3 * size, 3 * size),
+        ("parameters, gradients and moments have `itemsize` bytes", 6, 10),
+        ("parameters, gradients and moments have `itemsize` bytes", 12, 20),
+        ("there are no float32 copies of the weights here", size + 12, 2 * size + 12),
+        (MOMENTS, size + 8, 3 * size + 8),
+        (MOMENTS, size + 8, 5 * size),
+        (MOMENTS, 3 * size, 3 * size + 8),
+    ):
+        yield sentence, {"backward": backward, "update": update}
+    for heads in (2, 3 - p["heads"]):
+        yield "where the output is tied, it is the embedding and has no parameters of its own", {"heads": heads}
     yield "where the output is not tied, it has parameters of its own beside the embedding's", {"heads": 1}
     yield "embedding and output have parameters, V × W", {"heads": 0}
     for count in (1, 2):
         yield "SwiGLU has three matrices W × F", {"swiglu": p["swiglu"] * count / 3}
     for count in (1, 2, 3):
         yield "attention has four matrices W × W", {"attention": p["attention"] * count / 4}
-    W, F = config.width, config.hidden
     for wide in (4 * W, int(8 * W / 3), 3 * W, 2 * W):
-        fixed = "F is config.hidden, whatever W is"
-        yield fixed, {"swiglu": p["swiglu"] * wide / F, "mlp": p["mlp"] * wide / F}
+        yield "F is config.hidden, whatever W is", {name: p[name] * wide / F for name in ("swiglu", "mlp")}
     yield "each layer has parameters of its own", {name: p[name] / config.layers for name in ("attention", "swiglu")}
 
 
 def _of_activations(p: Parts, config: TransformerConfig, batch: int, length: int) -> Iterator[Change]:
-    size, scores = p["itemsize"], p["probabilities"] // 4
-
-    def times(share: float) -> Parts:
-        return {name: share * p[name] for name in ("probabilities", "rounded", "of scores")}
-
+    size, scores, W, low = p["itemsize"], p["probabilities"] // 4, batch * length * config.width, p["itemsize"] / 4
     yield "each layer keeps activations of its own", {"layers": 1}
-    yield "each head has a probability for every pair: they grow with the square of the length", times(1 / length)
-    yield "each head has probabilities of its own", times(1 / config.heads)
-    yield "each sequence of the batch has probabilities of its own", times(1 / batch)
-    yield "pairs are of tokens of one sequence, not of the whole batch", times(batch)
-    for share in (1 / 2, (length + 1) / (2 * length)):
-        yield "plain attention keeps every pair, those that the mask hides, too", times(share)
+    for sentence, share in (
+        ("each head has a probability for every pair: they grow with the square of the length", 1 / length),
+        ("each head has probabilities of its own", 1 / config.heads),
+        ("each sequence of the batch has probabilities of its own", 1 / batch),
+        ("pairs are of tokens of one sequence, not of the whole batch", batch),
+        ("plain attention keeps every pair, those that the mask hides, too", 1 / 2),
+        ("plain attention keeps every pair, those that the mask hides, too", (length + 1) / (2 * length)),
+    ):
+        yield sentence, {name: share * p[name] for name in ("probabilities", "rounded", "of scores")}
     yield "each layer keeps a mask, a byte per pair", {"mask": 0}
     for mask in (size * length**2, 4 * length**2, scores, size * scores, 4 * scores):
         yield "a layer's mask serves all heads and sequences, and is bool: length · length bytes", {"mask": mask}
     for rounded in (p["rounded"], 0):
-        change = {"probabilities": size * scores, "rounded": rounded if size < 4 else 0}
-        yield PROBABILITIES, change
-        yield PROBABILITIES, change | {"of scores": 2 * size * scores}
+        for of_scores in (p["of scores"], 2 * size * scores):
+            change = {"probabilities": size * scores, "rounded": rounded if size < 4 else 0, "of scores": of_scores}
+            yield "the softmax's probabilities are float32, whatever itemsize says", change
     yield "beside the float32 probabilities rounded ones are kept", {"rounded": 0}
     yield "in float32 the probabilities are kept once: nothing is rounded", {"rounded": size * scores}
     for count in (0, 1, 2, 3, 5):
         yield "SwiGLU keeps four tensors F wide", {"mlp": p["mlp"] * count / 4}
     yield "SwiGLU's tensors are F wide, not W", {"mlp": 4 * p["output"]}
     yield "what the norms keep is left out", {"norm": 0}
-    W = p["output"] / size
     for nbytes in (3 * size, 4 + size, 2 * size, 4, size):
-        kept = "of a norm three tensors are kept, W wide: x in float32, and two of `itemsize`"
-        yield kept, {"norm": nbytes * W}
-    for left_out in ({"output": p["output"] - p["norm"]}, {"qkv": p["qkv"] - p["norm"]}):
-        yield "each layer has two norms", left_out
+        yield "of a norm three tensors are kept, W wide: x in float32, and two of `itemsize`", {"norm": nbytes * W}
+    yield "each layer has two norms", {"output": p["output"] - p["norm"]}
     for count in (0, 1):
         yield "q, k and v are kept, each W wide", {"qkv": count * p["output"]}
     for once in (0, p["logits"]):
         yield "the log-softmax is kept once, not by each layer", {"mlp": p["mlp"] + p["logits"], "logits": once}
-
-
-def _of_softmaxes(p: Parts) -> Iterator[Change]:
-    low = p["itemsize"] / 4
-    three = "in the loss's softmax stand three tensors as wide as V: the log-softmax and two gradients"
     for count in (0, 1, 2, 4):
-        yield three, {"logits": 0, "of logits": count * p["logits"]}
-    wide = "the log-softmax and its gradients are float32, whatever itemsize says"
-    yield wide, {"logits": low * p["logits"], "of logits": low * p["of logits"]}
-    yield wide, {"of logits": low * p["of logits"]}
-    yield wide, {"logits": low * p["logits"]}
-    both = "the gradients in both softmaxes are float32, whatever itemsize says"
-    yield both, {"of logits": low * p["of logits"], "of scores": low * p["of scores"]}
+        yield LOSS, {"logits": 0, "of logits": count * p["logits"]}
+    for names in (("logits", "of logits"), ("of logits",), ("logits",)):
+        yield WIDE, {name: low * p[name] for name in names}
+    both = {name: low * p[name] for name in ("of logits", "of scores")}
+    yield "the gradients in both softmaxes are float32, whatever itemsize says", both
     for share in (low, (1 + low) / 2):
         yield "the gradients of probabilities and scores are float32", {"of scores": share * p["of scores"]}
-    three = "in the last layer's softmax stand three tensors as large as the probabilities: these and two gradients"
     for count in (1, 3):
-        yield three, {"of scores": count * p["probabilities"]}
+        yield LAST, {"of scores": count * p["probabilities"]}
     yield "the backward pass is in one layer's softmax at a time", {"of scores": p["layers"] * p["of scores"]}
 
 
-def _of_points(p: Parts) -> Iterator[Candidate]:
+def _of_points(p: Parts) -> Candidates:
     right = points(p)
     loss, softmax, update = right.values()
     states = update * p["backward"] / p["update"]
-    kept = loss - p["of logits"]
-    layer = (kept - p["logits"] - p["norm"] - states) / p["layers"]
+    below = loss - p["of logits"] - p["logits"] - p["norm"] + p["of scores"]
+    layer = (below - p["of scores"] - states) / p["layers"]
     yield "the last layer's softmax is left out: it is the peak where sequences are long", max(loss, update)
     yield "the loss's softmax is left out: it is the peak for most shapes", max(softmax, update)
-    gone = (
-        "in the last layer's softmax the log-softmax, the last norm's tensors and what the table has below that "
-        "layer's float32 probabilities are gone"
-    )
-    below = kept - p["logits"] - p["norm"] + p["of scores"]
-    at_once = (p["logits"], p["norm"], p["logits"] + p["norm"])
-    for there in (below, *(part + left for part in (below, softmax) for left in at_once)):
-        yield gone, max(there, loss, update)
-    yield (
-        "in the last layer's softmax the layers below keep all of theirs",
-        max(softmax - (p["layers"] - 1) * layer, loss, update),
-    )
-    at_once = "the three points come one after the other: the largest counts, no sum"
-    yield at_once, sum(right.values())
-    yield at_once, loss + softmax
-    yield at_once, loss + p["of scores"]
-    yield at_once, max(loss, softmax) + update
-    yield at_once, max(loss, softmax) - states + update
-    yield at_once, loss - states + update
+    both = p["logits"] + p["norm"]
+    for there in (below, below + p["logits"], below + p["norm"], below + both, softmax + both):
+        yield GONE, max(there, loss, update)
+    without = max(softmax - (p["layers"] - 1) * layer, loss, update)
+    yield "in the last layer's softmax the layers below keep all of theirs", without
+    most = max(loss, softmax)
+    for at_once in (sum(right.values()), loss + p["of scores"], most + update, most - states + update):
+        yield "the three points come one after the other: the largest counts, no sum", at_once
     for one in (*right.values(), min(right.values()), sum(right.values()) / 3, (loss + softmax) / 2):
         yield "the largest of the three counts", one
     for unit in (1e9, 1e6, 1e3, 2**30, 2**20, 2**10, 1 / 8):

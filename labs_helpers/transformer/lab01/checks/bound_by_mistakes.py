@@ -1,0 +1,165 @@
+"""An operation's bytes and FLOPs by exercise 4's rules, and what common mistakes make of its times at the roofs."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from labs_helpers.course.verdict import Candidates
+from labs_helpers.measure.trace import Event
+
+ITEMSIZES = {8: ("double", "long int"), 4: ("float", "int"), 2: ("c10::BFloat16", "c10::Half"), 1: ("bool",)}
+ITEMSIZE = {kind: size for size, kinds in ITEMSIZES.items() for kind in kinds}
+
+LIKE = "the result is like the largest input: the most elements, and of equal ones the widest"
+ONLY_PRODUCTS = "only aten::mm and aten::bmm multiply; every other operation is like its largest input"
+OWN = "a product has FLOPs and a result of its own: 2 · M · N · K, and M × N"
+NUMBERS = "what has the shape [] is no input, and counts nothing"
+BATCH = "every matrix of the batch counts: its bytes, its FLOPs, its result"
+ADDED = "the two times were added: bytes move while FLOPs are computed, so the longer one counts"
+
+
+class Cost(NamedTuple):
+    flops: float
+    bytes: float
+
+    def us(self, peak: float, bandwidth: float) -> tuple[float, float]:
+        """The time of the bytes and that of the FLOPs, each at its roof."""
+        return 1e6 * self.bytes / bandwidth, 1e6 * self.flops / peak
+
+
+class Operand(NamedTuple):
+    """An input or the result."""
+
+    elements: int
+    itemsize: int
+
+    @property
+    def bytes(self) -> int:
+        return self.elements * self.itemsize
+
+
+def listed(operation: Event) -> list[tuple[list, str]]:
+    """(shape, type) of all that stands there."""
+    return list(zip(operation["args"]["Input Dims"], operation["args"]["Input type"], strict=True))
+
+
+def inputs(operation: Event) -> list[Operand]:
+    every = listed(operation)
+    return [Operand(math.prod(shape), ITEMSIZE[kind]) for shape, kind in every if shape and kind in ITEMSIZE]
+
+
+def is_product(operation: Event) -> bool:
+    return operation["name"] in ("aten::mm", "aten::bmm")
+
+
+def result(operation: Event) -> Operand:
+    """The largest input, of equal ones the widest, or the product of the first two."""
+    given = inputs(operation)
+    if not is_product(operation):
+        return max(given, default=Operand(0, 0))
+    a, b = operation["args"]["Input Dims"][:2]
+    return Operand(math.prod(a[:-1]) * b[-1], given[0].itemsize)
+
+
+def cost(operation: Event) -> Cost:
+    written = result(operation)
+    inner = 2 * operation["args"]["Input Dims"][0][-1] if is_product(operation) else 1
+    return Cost(inner * written.elements, sum(part.bytes for part in inputs(operation)) + written.bytes)
+
+
+def right(operation: Event, us: float, peak: float, bandwidth: float) -> tuple[str, float]:
+    """(bound, share)"""
+    at_bytes, at_flops = cost(operation).us(peak, bandwidth)
+    share = max(at_bytes, at_flops) / us
+    return "neither" if share < 0.3 else "bytes" if at_bytes > at_flops else "FLOPs", share
+
+
+def bound(operation: Event, us: float, peak: float, bandwidth: float) -> Candidates:
+    at_bytes, at_flops = cost(operation).us(peak, bandwidth)
+    longer, other = ("bytes", "FLOPs") if at_bytes > at_flops else ("FLOPs", "bytes")
+    share = max(at_bytes, at_flops) / us
+    yield 'a share below 0.3 is "neither"', longer
+    for least in (0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0):
+        yield 'a share of 0.3 or more is not "neither"', "neither" if share < least else longer
+    yield "the bound is what takes longer at its roof", "neither" if share < 0.3 else other
+
+
+def shares(operation: Event, us: float, peak: float, bandwidth: float) -> Candidates:
+    at_bytes, at_flops = cost(operation).us(peak, bandwidth)
+    longer = max(at_bytes, at_flops)
+    for sentence, time in (
+        ("the shorter time was taken: the operation cannot be faster than the longer one", min(at_bytes, at_flops)),
+        ("FLOPs never decide: the longer of the two times counts", at_bytes),
+        ("bytes never decide: the longer of the two times counts, and no // makes a 0 of theirs", at_flops),
+        (ADDED, at_bytes + at_flops),
+        ("us is in µs, peak and bandwidth are per second", 1e-6 * longer),
+        ("us is in µs, peak and bandwidth are per second", 1e-12 * longer),
+        ("us is in µs, not in ms", 1e-3 * longer),
+        ("a share is asked for, not percent", 100 * longer),
+        ("FLOPs go with the peak, and bytes with the bandwidth", max(cost(operation).us(bandwidth, peak))),
+        ("share may exceed 1, where a cache serves the operation: it is not cut off", min(us, longer)),
+        ('the share that was reached is asked for, also where bound is "neither"', longer * (longer >= 0.3 * us)),
+        ("the share that was reached is asked for, not the rest", us - longer),
+        *((sentence, max(other.us(peak, bandwidth))) for sentence, other in _costs(operation)),
+    ):
+        yield sentence, time / us
+    yield "share is the roof's time / us, and not us / the roof's time", us / (longer or 1e-99)
+    for digits in (1, 2, 3):
+        yield "a share is not rounded", round(longer / us, digits)
+
+
+def _costs(operation: Event) -> Candidates:
+    flops, moved = right = cost(operation)
+    given, written, product = inputs(operation) or [Operand(0, 0)], result(operation), is_product(operation)
+    parts, widest = [*given, written], max(given, key=lambda part: part.itemsize)
+    elements, read = sum(part.elements for part in given), moved - written.bytes
+    yield "the result is written too", Cost(flops, read)
+    yield "the inputs are read too", Cost(flops, written.bytes)
+    yield "bytes are elements times itemsize", Cost(flops, sum(part.elements for part in parts))
+    yield "the result is written once", Cost(flops, moved + written.bytes)
+    for size in (2, 4, 8):
+        everywhere = f"{size} bytes per element were taken everywhere: each input has those of its type"
+        yield everywhere, Cost(flops, size * sum(part.elements for part in parts))
+    for other in (0, 4, 8):
+        sizes = [ITEMSIZE.get(kind, other) for shape, kind in listed(operation) if not shape]
+        alone = Operand(1, max(sizes)) if sizes and not inputs(operation) else Operand(0, 0)
+        yield NUMBERS, Cost(flops + alone.elements, moved + sum(sizes) + alone.bytes)
+    for one in (given[0], max(given)):
+        yield "every input is read, not one alone", Cost(flops, one.bytes + written.bytes)
+    spread = sum(max(given).elements * part.itemsize for part in given) + written.bytes
+    yield "an input is read once, also where it is smaller than the result", right if product else Cost(flops, spread)
+    yield "an input is read once", Cost(flops, moved + read)
+    likes = [given[0], given[-1], min(given), widest, max(given, key=lambda part: part.bytes)]
+    for like in likes:
+        yield OWN, Cost(flops, read + like.bytes) if product else right
+    for like in (*likes, *(Operand(written.elements, size) for size in (2, 4, given[0].itemsize, given[-1].itemsize))):
+        yield LIKE, right if product else Cost(like.elements, read + like.bytes)
+    all_of_them = "one result is written, as large as the largest input, not as all of them"
+    yield all_of_them, Cost(flops, read + elements * written.itemsize)
+    for sentence, other in (
+        ("what is no product does one FLOP per element, not two", 2 * flops),
+        ("one FLOP per element of the largest input, not of all", elements),
+        ("one FLOP per element, not per byte", written.bytes),
+        ("every other operation does a FLOP per element of its result", 0),
+    ):
+        yield sentence, right if product else Cost(other, moved)
+    for at in (0, 1):
+        shapes = [shape for shape, _ in listed(operation)][at : at + 2]
+        size = math.prod(shapes[0][:-1]) * shapes[1][-1] if operation["name"] == "aten::addmm" else 0
+        changed = Cost(2 * size * shapes[0][-1], read + size * given[0].itemsize) if size else right
+        yield ONLY_PRODUCTS, changed
+    *batch, M, K = operation["args"]["Input Dims"][0] if product else (1, 1)
+    N, B, size = operation["args"]["Input Dims"][-1][-1] if product else 1, math.prod(batch), given[0].itemsize
+    for sentence, *other in (
+        ("a product multiplies and adds: 2 · M · N · K", flops / 2, moved),
+        ("each element of a product takes K multiplications and additions", B * M * N, moved),
+        ("each element of a product takes K multiplications and additions", 2 * B * M * N, moved),
+        *((BATCH, count, nbytes) for count in (flops, flops / B) for nbytes in (moved / B, read + M * N * size)),
+        (BATCH, flops / B, moved),
+        ("both inputs have the same batch: it counts once", flops * B, moved),
+    ):
+        yield sentence, Cost(*other) if product else right
+    for names in (("aten::mm", "aten::bmm"), ("aten::bmm",)):
+        like = Cost(max(given).elements, read + max(given).bytes)
+        yield OWN, like if operation["name"] in names else right
