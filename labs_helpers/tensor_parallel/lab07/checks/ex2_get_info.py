@@ -11,8 +11,8 @@ from labs_helpers.tensor_parallel.lab07.checks.grid_places import (
     on_practice_rank,
     on_real_rank,
 )
-from labs_helpers.tensor_parallel.lab07.checks.grid_refusals import REFUSED, expect_refused
 from labs_helpers.tensor_parallel.lab07.checks.on_ranks import of_world, on_ranks
+from labs_helpers.tensor_parallel.lab07.checks.refusals import expect_refused
 
 DIMS = 36, 60  # divided by 2, 3 and 6 they give six other numbers
 ERRORS = (
@@ -22,6 +22,14 @@ ERRORS = (
     (r"^AttributeError: these practice ranks know", "groups are made with comm.Split(color=…, key=…) here"),
     (r"^KeyError: 'fc_", "a dict leaves out one of fc_q, fc_k, fc_v and fc_o"),
     (r"^ZeroDivisionError", "% or // by something that is 0 on that rank: by mp_size, not by an index"),
+)
+REFUSED = (  # what, ranks, grid, layer, in_dim, out_dim, the cause where it is not refused
+    ("mp 3 × dp 3 on 6 ranks", 6, Grid(3, 3), "fc_q", 36, 36, "mp_size · dp_size is not comm.Get_size() here"),
+    ("mp 3 × dp 1 on 6 ranks", 6, Grid(3, 1), "fc_q", 36, 36, "with fewer ranks than comm has, some are in no grid"),
+    ("the layer fc_x", 6, Grid(2, 3), "fc_x", 36, 36, "no branch is for it: an else with raise, or a test before"),
+    ("fc_q with out_dim 9 on mp 2", 4, Grid(2, 2), "fc_q", 8, 9, "of fc_q, out_dim is split"),
+    ("fc_v with out_dim 10 on mp 4", 4, Grid(4, 1), "fc_v", 8, 10, "of fc_v, too, out_dim is split"),
+    ("fc_o with in_dim 9 on mp 2", 4, Grid(2, 2), "fc_o", 9, 8, "of fc_o, in_dim is split: mp_size divides that"),
 )
 STRICT = r"^ValueError.*\n.*\braise\b"
 
@@ -46,8 +54,8 @@ def get_info(student):
         grid = grids[2] if layer != "fc_k" else grids[0]
         _expect_grid(f"{layer} of {dims[0]} × {dims[1]}, {grid}", student, grid, layer, dims, strict=why)
     yield "what is not split need not be divisible"
-    for refusal in REFUSED:
-        expect_refused(student, *refusal)
+    for what, ranks, grid, *layer, cause in REFUSED:
+        expect_refused(student, _on_each, what, [(*grid, *layer)] * ranks, cause)
     yield f"{len(REFUSED)} refusals, each on every rank and before anything is sent"
     case = "the same function on 4 real ranks, in reverse order"
     found = on_real_ranks(case, student, on_real_rank, [(grids[2], "fc_o", *DIMS)] * 4, cause=of_world(student))
@@ -64,6 +72,10 @@ def _expect_grid(
     own = [(grid, layer, *dims, halves)] * ranks
     run = on_ranks(case, student, on_practice_rank, own, errors=(*ERRORS, (STRICT, too_strict)))
     expect_places(case, student, run.results, grid, layer, dims)
+
+
+def _on_each(student, comm, *arguments):
+    return student(comm, comm.rank, *arguments)
 
 
 def _listed(grid: Grid, name: str) -> str:

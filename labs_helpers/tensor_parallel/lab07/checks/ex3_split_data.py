@@ -1,5 +1,7 @@
 """Exercise 3 of lab 07: samples that say their number, in grids whose two sizes differ."""
 
+from functools import partial
+
 import numpy as np
 
 from labs_helpers.course.exercise import exercise
@@ -7,8 +9,8 @@ from labs_helpers.course.verdict import Wrong
 from labs_helpers.course.verdict.copies import copied, what_changed
 from labs_helpers.tensor_parallel.lab07 import exercises
 from labs_helpers.tensor_parallel.lab07.checks.calls import call
+from labs_helpers.tensor_parallel.lab07.checks.refusals import expect_refused
 from labs_helpers.tensor_parallel.lab07.checks.samples_causes import Split, cause_of_parts, text
-from labs_helpers.tensor_parallel.lab07.checks.samples_refusals import expect_refused
 
 ERRORS = (
     (r"^ValueError.*\n.*\braise\b", "dp_size divides n here, and more is not asked: mp_size need not divide it"),
@@ -44,7 +46,9 @@ def split_data(student):
         yield f"{case}: {split.n // split.dp_size} on each rank{same}"
     for split in (Split(2, 3, 10), Split(1, 4, 6), Split(2, 2, 7)):
         given = _samples(split.n, (2,), np.float64), _samples(split.n, (), np.int64)
-        expect_refused(student, split, *given)
+        case = f"mp {split.mp_size} × dp {split.dp_size}, {split.n} samples"
+        own = [(*given, split.mp_size, split.dp_size)] * len(split.ranks)
+        expect_refused(student, _on_each, case, own, partial(_what_happened, split))
     yield "10 samples for 3 models, 6 for 4 and 7 for 2: ValueError on every rank"
 
 
@@ -107,3 +111,21 @@ def _numbers(case: str, name: str, found, of: np.ndarray) -> tuple[int, ...]:
     if strange:
         raise Wrong(case, f"{name} has {strange[0]}, which is in no sample of {name[-1]}_train")
     return tuple(numbers[value] for value in rows[:, 0].tolist())
+
+
+def _on_each(student, comm, *arguments):
+    return student(*arguments, comm.rank)
+
+
+def _what_happened(split: Split, answers: list) -> str:
+    """What became of the samples that should have been refused."""
+    try:
+        lengths = [len(x) for x, _ in answers[:: split.mp_size]]
+    except TypeError:
+        return ""
+    counted = " + ".join(map(str, lengths))
+    if sum(lengths) < split.n:
+        return f"// rounds down, and the models get {counted} of {split.n} samples: some are lost"
+    if len(set(lengths)) > 1:
+        return f"the parts have {counted} samples; the copies of the model need equally many"
+    return ""

@@ -92,7 +92,12 @@ BUGS: list = [
         r"nothing is raised(.|\n)*4 \+ 3 \+ 3 samples; the copies of the model need equally many",
     ),
     (NAME, "a ValueError that is returned", [("raise ValueError", "return ValueError")], "end in silence"),
-    (NAME, "only rank 0 refuses", [(TEST, "    if n % dp_size and rank == 0:\n")], "rank 1 goes on, and ranks 0 raise"),
+    (
+        NAME,
+        "only rank 0 refuses",
+        [(TEST, "    if n % dp_size and rank == 0:\n")],
+        "rank 0 raises ValueError, and rank 1 goes on",
+    ),
     (NAME, "assert", [(TEST + RAISE, "    assert n % dp_size == 0\n")], "assert raises AssertionError"),
     (
         NAME,
