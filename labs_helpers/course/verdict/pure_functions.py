@@ -32,16 +32,18 @@ def judge(
     cases: Sequence[Case],
     mistakes: Sequence[tuple[str, Callable]],
     *,
-    told: Callable[[Case, Any], tuple[str, str]],
+    told: Callable[[Case, Any], tuple[str, ...]],
     same: Callable[[Any, Any], bool] = operator.eq,
     errors: Sequence[tuple[str, str]] = (),
+    otherwise: Callable[[Case, Any], Sequence[str] | str] = lambda case, answer: "",
     advice: str = "",
 ) -> Iterator[str]:
     """Yield the line of each case; raise Wrong at the first that is not right.
 
     call: the student's function, with its result made comparable. mistakes: pairs of a sentence and a function that
-    makes the mistake. told: what was found and what is expected, in words. errors: rows of a pattern of the answer's
-    error messages and its cause. Raises Wrong also for an error and for changed arguments.
+    makes the mistake. told: what was found and what is expected, in words, and where. errors: rows of a pattern of the
+    answer's error messages and its cause. otherwise: the cause where no mistake fits. Raises Wrong also for an error
+    and for changed arguments.
     """
     found, failed = [], None
     for case in cases:
@@ -50,6 +52,7 @@ def judge(
             answer = call(*given)
         except Exception as error:
             failed = describe_error(student, error, case.name, errors)
+            failed.case = failed.case or case.name
             break
         if given != case.arguments:
             cause = "sort() and pop() change a list; sorted() makes one"
@@ -59,7 +62,7 @@ def judge(
     for case, answer in found:
         if not same(answer, case.right):
             causes = likely(mistakes, lambda mistake: _gives(mistake, found, same))
-            raise Wrong(case.name, *told(case, answer), cause=causes, advice=advice)
+            raise Wrong(case.name, *told(case, answer), cause=causes or otherwise(case, answer), advice=advice)
         if case.line:
             yield case.line
     if failed:
