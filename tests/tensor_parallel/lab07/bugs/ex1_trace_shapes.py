@@ -17,10 +17,6 @@ def for_naive(row: str) -> list[tuple[str, str]]:
     return [(RETURN, f'    shapes["fc_o, naive"] = {row}\n{RETURN}')]
 
 
-def for_qkv(row: str) -> list[tuple[str, str]]:
-    return [(FOUR, FOUR.replace(', "fc_o, naive"', "").replace(COLUMNS, row)), *for_naive(COLUMNS)]
-
-
 CLASH = r"weight of fc_o:\n  got \(20, 5\), \(width, width / mp_size\), expected \(5, 20\)(.|\n)*as q, k and v are"
 BUGS: list = [
     (
