@@ -1,4 +1,4 @@
-"""Runs layers on practice ranks, forward of all, then backward from the last to the first, and judges what they gave."""
+"""Runs layers on practice ranks, forward of all, then backward of the last to the first, and judges what they gave."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def _expect_gradients(title: str, right: Mapping[str, list[Tensor]], answers: li
 
 
 def _expect_sent(title: str, phase: str, one: Pass, result: Tensor, scheme: Scheme, ranks: int) -> None:
-    """Raise Wrong unless a pass of right values calls one all-reduce of its result, where that is summed, or nothing."""
+    """Raise Wrong unless a pass calls one all-reduce of its result, where that is summed, or nothing."""
     is_summed = (phase == "forward") == (scheme.summed == "out")
     nbytes = result.nbytes if is_summed and ranks > 1 else 0
     if one.payload == ({"all_reduce": nbytes} if nbytes else {}) and one.calls.total() == bool(nbytes):

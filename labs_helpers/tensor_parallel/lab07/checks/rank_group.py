@@ -64,7 +64,7 @@ class _Started:
 
 
 def in_groups(case: Any, student: Callable, call: Callable, own: Sequence[tuple], errors: Messages = ()) -> list[list]:
-    """What `call(student, group, *own)` returned on each rank of each of case.groups groups, with case.ranks ranks each.
+    """What `call(student, group, *own)` returned on each rank of each of case.groups groups of case.ranks ranks.
 
     own: of the ranks of the first group, then of the next. Two groups have every other rank of all each, the last one
     first. errors: (pattern, cause) of error messages, beside those of all groups. Raises Wrong, too where a rank has

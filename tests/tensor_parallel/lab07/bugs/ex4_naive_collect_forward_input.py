@@ -130,7 +130,7 @@ BUGS: list = [
         NAME,
         "an all-reduce of zeros and x",
         [(ANSWER, f"{PADDED}    recv = np.empty_like(mine)\n    mp_comm.Allreduce(mine, recv)\n    return recv\n")],
-        "the values are right, but ranks 0, 1 make 1 × Allreduce of 960 bytes(.|\n)*an all-reduce sends twice the bytes",
+        "but ranks 0, 1 make 1 × Allreduce of 960 bytes(.|\n)*an all-reduce sends twice the bytes",
     ),
     (
         NAME,
