@@ -9,8 +9,12 @@ from labs_helpers.communication.interface import ring_bytes
 from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import Wrong, one_thread
 from labs_helpers.tensor_parallel.lab07.checks.cross_entropy_cases import Case, Tokens, given_of, tokens_of
-from labs_helpers.tensor_parallel.lab07.checks.cross_entropy_causes import gradient_causes, loss_causes
-from labs_helpers.tensor_parallel.lab07.checks.cross_entropy_mistakes import ERRORS, NOT_FINITE
+from labs_helpers.tensor_parallel.lab07.checks.cross_entropy_mistakes import (
+    ERRORS,
+    NOT_FINITE,
+    gradient_causes,
+    loss_causes,
+)
 from labs_helpers.tensor_parallel.lab07.checks.passes import Pass, expect_passes, watched
 from labs_helpers.tensor_parallel.lab07.checks.rank_group import in_groups
 from labs_helpers.tensor_parallel.lab07.checks.rank_tensors import expect_on_ranks
@@ -73,10 +77,14 @@ def _judge(case: Case, tokens: Tokens, passes: list[Pass]) -> None:
         ("loss", losses, [tokens.loss] * ranks, [tokens.loss_bound] * ranks, loss_causes),
         ("grad_logits", gradients, tokens.gradients, tokens.gradient_bounds, gradient_causes),
     ):
-        candidates = partial(causes, tokens.logits, tokens.targets, extreme)
+        candidates = partial(_as_lists, causes, tokens.logits, tokens.targets, extreme)
         dtype = torch.float32 if name == "grad_logits" else getattr(found[0], "dtype", None)
         last = {"not_finite": NOT_FINITE if extreme else "", **WORDS}
         expect_on_ranks(title, name, found, right, bounds, candidates, dtype, **last)
+
+
+def _as_lists(causes, *arguments):
+    return ((sentence, list(answer)) for sentence, answer in causes(*arguments))
 
 
 def _expect_form(title: str, rank: int, answer, logits: Tensor) -> None:
