@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 
 from labs_helpers.course.verdict import Wrong, on_real_ranks
-from labs_helpers.course.verdict.trees import Comparison, Difference
+from labs_helpers.course.verdict.trees import Comparison, moved
 from labs_helpers.practice.groups import GroupRun
 from labs_helpers.tensor_parallel.lab07.checks.activation_cases import SHAPE, Asked, Case, inputs_of, laid_out
 from labs_helpers.tensor_parallel.lab07.checks.activation_mistakes import ROWS, Array, common
@@ -37,7 +37,7 @@ COSTLY = dict.fromkeys(("Allreduce", "allreduce"), _WHOLE) | {
 
 def activation_lines(student: Callable, asked: Asked, cases: Sequence[Case]) -> Iterator[str]:
     """Yield a line for each case in which the student's function is right, then one for real ranks; raise Wrong."""
-    otherwise = (lambda difference: of_world(student), _moved)
+    otherwise = (lambda difference: of_world(student), moved)
     comparison = Comparison("rank {0}'s result", otherwise=otherwise, advice=asked.advice)
     seen: set[np.dtype] = set()  # dtypes of results that were right
     for case in cases:
@@ -145,15 +145,3 @@ def _expect_cost(asked: Asked, case: Case, run: GroupRun, nbytes: int) -> None:
         enough = f"one {asked.cheap[0]} of {nbytes:,} bytes is enough"
         found = f"the values are right, but ranks {listed} make {made}; {enough}"
         raise Wrong(case.name, found, cause=cause, advice="count the bytes that leave each rank")
-
-
-def _moved(difference: Difference) -> str:
-    """The cause where the elements are the right ones: their shape, or their order."""
-    pairs = difference.pairs
-    if any(array.size != one.size for array, one in pairs):
-        return ""
-    if all((array.ravel() == one.ravel()).all() for array, one in pairs):
-        return "the elements are right, and in the right order: only reshape is missing"
-    if all((np.sort(array, axis=None) == np.sort(one, axis=None)).all() for array, one in pairs):
-        return "each rank has the right elements, in another order: follow the axes from line to line"
-    return ""

@@ -166,22 +166,22 @@ GRADIENTS: Made = (  # of the loss, the sum over the tokens divided by their num
 def loss_causes(logits: list[Tensor], targets: Tensor, extreme: bool) -> Candidates:
     """Their answers: the loss on all ranks. extreme: only what shows with logits of ±10,000."""
     for sentence, settings in EXTREME if extreme else (*USUAL, *OF_TARGET):
-        yield sentence, _of(logits, targets, settings).loss.mean((1, 2))
+        yield sentence, [*_of(logits, targets, settings).loss.mean((1, 2))]
         if settings.get("mask", "right") != "right":  # what is wrongly counted is another number before the shift
-            yield sentence, _of(logits, targets, settings | {"shifted": False}).loss.mean((1, 2))
+            yield sentence, [*_of(logits, targets, settings | {"shifted": False}).loss.mean((1, 2))]
     right = _of(logits, targets, {})
     for sentence, function in PROBABILITIES if extreme else LOSSES:
-        yield sentence, function(right).mean((1, 2))
+        yield sentence, [*function(right).mean((1, 2))]
     for sentence, function in () if extreme else RESULTS:
-        yield sentence, function(right)
+        yield sentence, [*function(right)]
 
 
 def gradient_causes(logits: list[Tensor], targets: Tensor, extreme: bool) -> Candidates:
     """Their answers: the gradient on all ranks, where the loss is right. extreme: as above."""
     for sentence, settings in EXTREME[:2] if extreme else USUAL:
-        yield sentence, _of(logits, targets, settings).gradient / targets.numel()
+        yield sentence, [*_of(logits, targets, settings).gradient / targets.numel()]
     for sentence, function in () if extreme else GRADIENTS:
-        yield sentence, function(_of(logits, targets, {})) / targets.numel()
+        yield sentence, [*function(_of(logits, targets, {})) / targets.numel()]
 
 
 def _of(logits: list[Tensor], targets: Tensor, settings: dict) -> SimpleNamespace:

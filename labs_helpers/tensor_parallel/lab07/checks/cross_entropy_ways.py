@@ -67,8 +67,10 @@ def steps(
     target: Over = summed,
     shifted: bool = True,
 ) -> SimpleNamespace:
-    """What each rank has, with the rank as first dimension: largest, total, target, both after the shift, and loss, of
-    (p, batch, length), and mine, whether it has the target; exponentials, one (1 at the target), softmax and gradient, of the sum of the losses, as logits.
+    """What each rank has, its rank as first dimension.
+
+    Of (p, batch, length): largest, total, target, both after the shift, loss, and mine, whether it has the target; of
+    logits' shape: exponentials, one (1 at the target), softmax and gradient, of the sum of the losses.
 
     logits: (p, batch, length, V / p). parts: into how many a rank's rows are cut once more. shifted: the target's logit
     is read after the shift; else before it, and the shift is taken from what all ranks have.

@@ -8,6 +8,7 @@ from torch import Tensor
 from labs_helpers.communication.interface import ring_bytes
 from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import Wrong, one_thread
+from labs_helpers.course.verdict.trees import Comparison, nearly, not_finite
 from labs_helpers.tensor_parallel.lab07.checks.cross_entropy_cases import Case, Tokens, given_of, tokens_of
 from labs_helpers.tensor_parallel.lab07.checks.cross_entropy_mistakes import (
     ERRORS,
@@ -17,13 +18,12 @@ from labs_helpers.tensor_parallel.lab07.checks.cross_entropy_mistakes import (
 )
 from labs_helpers.tensor_parallel.lab07.checks.passes import Pass, expect_passes, watched
 from labs_helpers.tensor_parallel.lab07.checks.rank_group import in_groups
-from labs_helpers.tensor_parallel.lab07.checks.rank_tensors import expect_on_ranks
 
 WORDS = {
     "why": "some roundings of numbers as large as the logits",
     "advice": "work out {where} by hand, for one token: which rank has what of it, and what do the others need?",
-    "nearly": "a step of it in float16 or bfloat16, or a small number that is added somewhere",
 }
+NEARLY = "a step of it in float16 or bfloat16, or a small number that is added somewhere"
 ENOUGH = "three numbers per token are enough: the largest logit, the sum of exponentials, the target's logit"
 NUMBER = ".item() and float() make a number of it, and wait for a GPU to have computed it"
 FORM = "(loss, grad_logits) is asked for"
@@ -77,14 +77,12 @@ def _judge(case: Case, tokens: Tokens, passes: list[Pass]) -> None:
         ("loss", losses, [tokens.loss] * ranks, [tokens.loss_bound] * ranks, loss_causes),
         ("grad_logits", gradients, tokens.gradients, tokens.gradient_bounds, gradient_causes),
     ):
-        candidates = partial(_as_lists, causes, tokens.logits, tokens.targets, extreme)
-        dtype = torch.float32 if name == "grad_logits" else getattr(found[0], "dtype", None)
-        last = {"not_finite": NOT_FINITE if extreme else "", **WORDS}
-        expect_on_ranks(title, name, found, right, bounds, candidates, dtype, **last)
-
-
-def _as_lists(causes, *arguments):
-    return ((sentence, list(answer)) for sentence, answer in causes(*arguments))
+        otherwise = nearly(NEARLY), not_finite(NOT_FINITE if extreme else "")
+        comparison = Comparison(f"rank {{0}}'s {name}", bound=bounds, slack=1e-4, otherwise=otherwise, **WORDS)
+        comparison.expect(title, found, right, partial(causes, tokens.logits, tokens.targets, extreme))
+    for rank, one in enumerate(gradients):
+        if one.dtype != torch.float32:
+            raise Wrong(title, f"rank {rank}'s grad_logits is {one.dtype}, expected torch.float32, as logits are")
 
 
 def _expect_form(title: str, rank: int, answer, logits: Tensor) -> None:

@@ -10,7 +10,7 @@ from torch import Tensor
 from labs_helpers.communication.practice import PracticeCommunication
 from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import Wrong
-from labs_helpers.course.verdict.trees import Comparison, Difference, rounded, scaled
+from labs_helpers.course.verdict.trees import Comparison, nearly, rounded, scaled
 from labs_helpers.tensor_parallel.lab07 import exercises
 from labs_helpers.tensor_parallel.lab07.checks.average_mistakes import causes, right
 from labs_helpers.tensor_parallel.lab07.checks.on_ranks import on_ranks
@@ -43,6 +43,7 @@ SHARED = (
 ADVICE = (
     "two ranks with gradients [1, 2] and [3]: what does the vector hold on each, what comes back, and where is it cut?"
 )
+FEWER_BITS = "a step of it has fewer bits than float32, as bfloat16 and float16 have"
 NOT_CUT = "the vector is not cut into the gradients yet"
 CONVERTED = "it was converted, or a NumPy array of another dtype is in between; the gradients are float32"
 CASES = (  # name, dp_size, mp_size, shapes
@@ -55,7 +56,7 @@ CASES = (  # name, dp_size, mp_size, shapes
 
 @exercise("07/9", "average the gradients", points=10, minutes=15, reference=exercises.average_gradients)
 def average_gradients(student):
-    otherwise = (_fewer_bits, scaled)  # a sum is off by a few roundings
+    otherwise = (nearly(FEWER_BITS), scaled)  # a sum is off by a few roundings
     means = Comparison("rank {0}'s mean {1}", bound=rounded(16), slack=1e-4, otherwise=otherwise, advice=ADVICE)
     for case, dp_size, mp_size, shapes in CASES:
         gradients = [_draw(shapes, seed=rank) for rank in range(dp_size * mp_size)]
@@ -133,9 +134,3 @@ def _expect_one_message(case: str, rank: int, calls, payload, nbytes: int, count
             cause = "an all-reduce for each gradient: " * (calls.total() == count)
             cause += "every message costs its latency anew"
     raise Wrong(case, found, cause=cause)
-
-
-def _fewer_bits(difference: Difference) -> str:
-    pairs = [(a, b) for a, b in difference.pairs if a.shape == b.shape]
-    near = all(np.abs(a - b).max(initial=0) <= np.abs(b).max(initial=0) / 64 for a, b in pairs)
-    return "a step of it has fewer bits than float32, as bfloat16 and float16 have" if near and pairs else ""

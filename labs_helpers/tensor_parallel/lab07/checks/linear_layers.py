@@ -11,7 +11,7 @@ from torch import Tensor
 
 from labs_helpers.communication.interface import ring_bytes
 from labs_helpers.course.verdict import Wrong, one_thread
-from labs_helpers.course.verdict.trees import Comparison, rounded
+from labs_helpers.course.verdict.trees import Comparison, nearly, rounded
 from labs_helpers.tensor_parallel.lab07.checks.linear_cases import (
     CALLS,
     GRADIENTS,
@@ -25,11 +25,10 @@ from labs_helpers.tensor_parallel.lab07.checks.linear_cases import (
 from labs_helpers.tensor_parallel.lab07.checks.linear_mistakes import mistakes
 from labs_helpers.tensor_parallel.lab07.checks.passes import Pass, expect_passes, watched
 from labs_helpers.tensor_parallel.lab07.checks.rank_group import Group, in_groups
-from labs_helpers.tensor_parallel.lab07.checks.rank_tensors import expect_on_ranks
 
 BOUND = rounded(16)
-KNOWN = {
-    "nearly": "a step of it has fewer bits than the tensors that came in: float16, bfloat16, or float32 for float64",
+FEWER_BITS = "a step of it has fewer bits than the tensors that came in: float16, bfloat16, or float32 for float64"
+WORDS = {
     "why": "the rounding errors of sums this long",
     "advice": "work out {where} by hand: which products are in it, and which ranks have them?",
 }
@@ -123,7 +122,11 @@ def _expect_result(title, scheme, case, name, layers, layer, call, passes, found
     def causes():
         return mistakes(name, layers, layer, call, scheme.cut, passes[0], scheme.own.get(name, ""))
 
-    expect_on_ranks(title, name, found, layer.results[call][name], BOUND, causes, case.dtype, **KNOWN)
+    comparison = Comparison(f"rank {{0}}'s {name}", bound=BOUND, slack=1e-4, otherwise=(nearly(FEWER_BITS),), **WORDS)
+    comparison.expect(title, found, layer.results[call][name], causes)
+    for rank, mine in enumerate(found):
+        if mine.dtype != case.dtype:
+            raise Wrong(title, f"rank {rank}'s {name} is {mine.dtype}, expected {case.dtype}, as what was given is")
 
 
 def _expect_form(title: str, rank: int, answer: Any) -> None:
