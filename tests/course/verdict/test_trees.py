@@ -133,7 +133,7 @@ def test_numbers_that_are_right_to_some_digits_are_told_with_the_sentence_that_i
     comparison = Comparison("rank {0}", otherwise=(not_finite("it overflows"), nearly("something small is added")))
     assert "something small is added" in said(comparison, [RANKS[0] + 0.01, RANKS[1]], RANKS)
     assert "something small" not in said(comparison, [RANKS[0] + 0.1, RANKS[1]], RANKS)
-    assert "something small" not in said(comparison, torch.tensor(1.01), torch.tensor(1.0))
+    assert "something small" not in said(comparison, [torch.tensor(1.01)], [torch.tensor(1.0)])
     assert "something small" not in said(comparison, [RANKS[0][:2], RANKS[1][:2]], RANKS)
     assert "it overflows" in said(comparison, [RANKS[0] / 0, RANKS[1]], RANKS)
 
