@@ -14,64 +14,43 @@ STOP = "a slice ends before its stop, so it is x[start : start + part]"
 DP_FOR_MP = "dp_idx is rank // mp_size: a model has mp_size ranks, and here dp_size stands in its place"
 
 
-def right(x: Part, p: int, d: int, rank: int) -> Part:
+def right(x: Part, p: int, d: int, r: int) -> Part:
     """A rank's samples, as the mistakes are."""
-    part = len(x) // d
-    return x[rank // p * part :][:part]
+    return _run(x, r // p, len(x) // d)
 
 
-def _run(place: Callable, length: Callable = lambda n, p, d: n // d) -> Callable:
-    """One run of samples: the place-th of this length. place(rank, p, d), length(n, p, d)."""
-
-    def samples(x: Part, p: int, d: int, rank: int) -> Part:
-        size = length(len(x), p, d)
-        return x[max(0, place(rank, p, d)) * size :][:size]
-
-    return samples
+def _run(x: Part, place: int, length: int) -> Part:
+    return x[place * length :][:length]
 
 
-def _sliced(start: Callable, stop: Callable) -> Callable:
-    """x[start : stop], functions of (dp_idx, part, n)."""
-
-    def samples(x: Part, p: int, d: int, rank: int) -> Part:
-        given = rank // p, len(x) // d, len(x)
-        return x[start(*given) : stop(*given)]
-
-    return samples
-
-
-def _model(rank: int, p: int, d: int) -> int:
-    return rank // p
-
-
-MISTAKES: Sequence[tuple[str, Callable[..., Part]]] = (
-    (BY_MP, _run(lambda rank, p, d: rank % p)),
-    (BY_MP, _run(lambda rank, p, d: rank % p, lambda n, p, d: n // p)),
-    (BY_RANK, _run(lambda rank, p, d: rank)),
-    (OWN, _run(lambda rank, p, d: rank, lambda n, p, d: n // (p * d))),
-    (OWN, _run(_model, lambda n, p, d: n // (p * d))),
-    ("the part is n / mp_size long; there are dp_size parts", _run(_model, lambda n, p, d: n // p)),
-    (DP_FOR_MP, _run(lambda rank, p, d: rank // d)),
-    ("dp_idx is rank // mp_size; here it is rank % dp_size", _run(lambda rank, p, d: rank % d)),
-    (IN_TURN, lambda x, p, d, rank: x[rank // p :: d]),
-    ("every dp_size-th sample is taken, from the rank on; a part is one run", lambda x, p, d, rank: x[rank::d]),
-    ("nothing is split: every rank has all samples", lambda x, p, d, rank: x),
-    ("every rank has the first part", _run(lambda rank, p, d: 0)),
-    ("dp_idx counts from 0; here from 1", _run(lambda rank, p, d: rank // p + 1)),
-    (f"{STOP}, without − 1", _sliced(lambda i, part, n: i * part, lambda i, part, n: (i + 1) * part - 1)),
-    (f"{STOP}, without + 1", _sliced(lambda i, part, n: i * part, lambda i, part, n: (i + 1) * part + 1)),
+MISTAKES: Sequence[tuple[str, Callable[[Part, int, int, int], Part]]] = (
+    (BY_MP, lambda x, p, d, r: _run(x, r % p, len(x) // d)),
+    (BY_MP, lambda x, p, d, r: _run(x, r % p, len(x) // p)),
+    (BY_RANK, lambda x, p, d, r: _run(x, r, len(x) // d)),
+    (OWN, lambda x, p, d, r: _run(x, r, len(x) // (p * d))),
+    (OWN, lambda x, p, d, r: _run(x, r // p, len(x) // (p * d))),
+    ("the part is n / mp_size long; there are dp_size parts", lambda x, p, d, r: _run(x, r // p, len(x) // p)),
+    (DP_FOR_MP, lambda x, p, d, r: _run(x, r // d, len(x) // d)),
+    ("dp_idx is rank // mp_size; here it is rank % dp_size", lambda x, p, d, r: _run(x, r % d, len(x) // d)),
+    (IN_TURN, lambda x, p, d, r: x[r // p :: d]),
+    ("every dp_size-th sample is taken, from the rank on; a part is one run", lambda x, p, d, r: x[r::d]),
+    ("nothing is split: every rank has all samples", lambda x, p, d, r: x),
+    ("every rank has the first part", lambda x, p, d, r: x[: len(x) // d]),
+    ("dp_idx counts from 0; here from 1", lambda x, p, d, r: _run(x, r // p + 1, len(x) // d)),
+    (f"{STOP}, without − 1", lambda *given: right(*given)[:-1]),
+    (f"{STOP}, without + 1", lambda x, p, d, r: x[r // p * (len(x) // d) :][: len(x) // d + 1]),
+    ("the parts begin one sample too late", lambda x, p, d, r: _run(x[1:], r // p, len(x) // d)),
+    ("a part has n / dp_size samples; here one more", lambda x, p, d, r: _run(x, r // p, len(x) // d + 1)),
+    ("dp_idx is not multiplied by the part's length", lambda x, p, d, r: x[r // p :][: len(x) // d]),
+    ("a slice is start : stop, not start : length", lambda x, p, d, r: x[r // p * (len(x) // d) : len(x) // d]),
+    ("the slice has no end", lambda x, p, d, r: x[r // p * (len(x) // d) :]),
+    ("the slice has no start", lambda x, p, d, r: x[: (r // p + 1) * (len(x) // d)]),
     (
-        "the parts begin one sample too late",
-        _sliced(lambda i, part, n: i * part + 1, lambda i, part, n: (i + 1) * part + 1),
+        "the parts are in reverse order: dp_idx 0 has the first samples",
+        lambda x, p, d, r: _run(x, d - 1 - r // p, len(x) // d),
     ),
-    ("a part has n / dp_size samples; here one more", _run(_model, lambda n, p, d: n // d + 1)),
-    ("dp_idx is not multiplied by the part's length", _sliced(lambda i, part, n: i, lambda i, part, n: i + part)),
-    ("a slice is start : stop, not start : length", _sliced(lambda i, part, n: i * part, lambda i, part, n: part)),
-    ("the slice has no end", _sliced(lambda i, part, n: i * part, lambda i, part, n: n)),
-    ("the slice has no start", _sliced(lambda i, part, n: 0, lambda i, part, n: (i + 1) * part)),
-    ("the parts are in reverse order: dp_idx 0 has the first samples", _run(lambda rank, p, d: d - 1 - rank // p)),
     ("the samples are in reverse order", lambda *given: right(*given)[::-1]),
-    ("one sample alone is taken, the one at dp_idx", lambda x, p, d, rank: (x[rank // p],)),
+    ("one sample alone is taken, the one at dp_idx", lambda x, p, d, r: (x[r // p],)),
 )
 
 
