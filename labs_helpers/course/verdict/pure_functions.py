@@ -25,6 +25,8 @@ from labs_helpers.course.verdict.in_all import likely_in_all
 from labs_helpers.course.verdict.messages import Errors
 from labs_helpers.course.verdict.wrong import Wrong
 
+Otherwise = Callable[["Case", Any], "Sequence[str] | str"]
+
 
 class Case(NamedTuple):
     """One call. right: what it returns. line: the check's line about it; a case without one counts silently.
@@ -58,9 +60,10 @@ def judge(
     cases: Sequence[Case],
     mistakes: Sequence[tuple[str, Callable]],
     *,
-    told: Callable[[Case, Any], tuple[str, str]],
+    told: Callable[[Case, Any], tuple[str, ...]],
     same: Callable[[Any, Any], bool] = operator.eq,
     errors: Errors = (),
+    otherwise: Otherwise = lambda case, answer: "",
     advice: str = "",
 ) -> Iterator[str]:
     """Yield the line of each case; raise Wrong at the first whose answer is not right, as `judge_parts` does."""
@@ -69,7 +72,7 @@ def judge(
         return [(sentence, partial(mistake, *deepcopy(arguments))) for sentence, mistake in mistakes]
 
     whole = Part(lambda answer: answer, made, told, same)
-    return judge_parts(student, call, cases, [whole], errors=errors, advice=advice)
+    return judge_parts(student, call, cases, [whole], errors=errors, otherwise=otherwise, advice=advice)
 
 
 def judge_parts(
@@ -79,12 +82,14 @@ def judge_parts(
     parts: Sequence[Part],
     *,
     errors: Errors = (),
+    otherwise: Otherwise = lambda case, answer: "",
     advice: str = "",
 ) -> Iterator[str]:
     """Yield the line of each case; raise Wrong at the first part of the first case that is not right.
 
     call: the student's function, with its result made comparable. errors: rows of a pattern of the answer's error
-    messages and its cause. Raises Wrong also for an error and for changed arguments.
+    messages and its cause. otherwise: the cause where no mistake fits. Raises Wrong also for an error and for changed
+    arguments.
     """
     found, failed = [], None
     for case in cases:
@@ -104,7 +109,7 @@ def judge_parts(
         for part in parts:
             if not part.same(value := part.of(answer), part.of(case.right)):
                 causes = _likely(part, found) or _likely(part, found[:number])
-                raise Wrong(case.name, *part.told(case, value), cause=causes, advice=advice)
+                raise Wrong(case.name, *part.told(case, value), cause=causes or otherwise(case, value), advice=advice)
         if case.line:
             yield case.line
     if failed:
