@@ -100,22 +100,18 @@ def test_what_is_no_notebook_of_the_lab_is_unreadable_and_says_what_it_is(graded
     assert look["bob"] == "this is lab 04's notebook, and not lab 00's" and "handed in, but cy.pdf" in look["cy"]
 
 
-def test_an_answer_in_another_cell_has_a_row(graded, tmp_path, monkeypatch):
+def test_an_answer_in_a_text_cell_has_a_row(graded, tmp_path, monkeypatch):
     monkeypatch.undo()
     measured(monkeypatch)
     given = json.loads(LABS[0].path.read_text())
     name = LABS[0].exercises()[0].trial.__name__
-    cell = {"cell_type": "code", "metadata": {}, "source": f"def {name}(*given):\n    return 1\n"}
+    cell = {"cell_type": "markdown", "metadata": {}, "source": f"def {name}(*given):\n    return 1\n"}
     (tmp_path / "inbox").mkdir()
     (tmp_path / "inbox" / "ada.ipynb").write_text(json.dumps(given | {"cells": [*given["cells"], cell]}))
     assert graded() == 3
     (row,) = rows_of(tmp_path / "out/review.csv")
-    assert (
-        f"a function {name} is defined" in row["what"]
-        and row["flags"] == "defined-elsewhere"
-        and rows_of(tmp_path / "out/grades.csv")[0]["total"] == "0"
-    )
-    assert f"a function {name} is defined in another cell" in (tmp_path / "out/feedback/ada.html").read_text()
+    assert f"{name} is defined in a text cell" in row["what"] and row["flags"] == "in-text-cell"
+    assert f"{name} is defined in a text cell" in (tmp_path / "out/feedback/ada.html").read_text()
 
 
 def test_a_lab_is_called_by_its_number_with_or_without_a_zero(tmp_path, monkeypatch):

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from operator import itemgetter
 
 from labs_helpers.grading.marks import HIDDEN, UNVERIFIED, Mark
-from labs_helpers.grading.reading.submission import ELSEWHERE
+from labs_helpers.grading.reading.submission import ELSEWHERE, IN_TEXT
 from labs_helpers.grading.results.flags import FOR_INSTRUCTORS
 from labs_helpers.grading.results.gradebook import ERROR, MISSING, OVERRIDE, UNREADABLE, Record, csv_of
 
@@ -29,13 +29,13 @@ def _rank(mark: Mark) -> int:
     """0 of what has no points yet, 1 of what may have lost some for no good reason, 2 of what is only odd."""
     if mark.points is None or (UNVERIFIED in mark.flags and mark.status != OVERRIDE):
         return 0
-    return 1 if {HIDDEN, ELSEWHERE} & {*mark.flags} and mark.status != OVERRIDE else 2
+    return 1 if {HIDDEN, ELSEWHERE, IN_TEXT} & {*mark.flags} and mark.status != OVERRIDE else 2
 
 
 def _what(mark: Mark) -> str:
     """Its flags as sentences, and what there is to do."""
     said = [FOR_INSTRUCTORS.get(flag, flag) for flag in mark.flags]
-    if mark.points is None or {HIDDEN, ELSEWHERE, UNVERIFIED} & {*mark.flags}:
+    if mark.points is None or {HIDDEN, ELSEWHERE, UNVERIFIED, IN_TEXT} & {*mark.flags}:
         said.append(mark.reason)
     if mark.points is None:
         said.append(f"See whether it is honest, and give it 0 to {mark.most} points in your file of OVERRIDES.")
