@@ -30,6 +30,7 @@ from labs_helpers.grading.results import gradebook
 from labs_helpers.grading.results.gradebook import ERROR, MISSING, STATUSES, UNKNOWN, Record
 from labs_helpers.grading.results.plain_text import plain
 from labs_helpers.grading.results.publish import write_results
+from labs_helpers.grading.results.review import load_accepted
 from labs_helpers.grading.verdict import verdicts
 from labs_helpers.labs import Lab, lab
 
@@ -59,6 +60,7 @@ def main(arguments: list[str] | None = None) -> int:
             raise BadInbox("late days count from a due time: --late (LATE=) needs --due (DUE=)")
         most = {one.id: one.points for one in graded.exercises()}
         overrides = load_overrides(given.overrides, most, {*names, *handed_in}) if given.overrides else {}
+        found = load_accepted([*out.glob("review.csv"), *([given.accept] if given.accept else [])])
         seed = _seed(out, given.seed)
     except (ValueError, OSError) as error:
         parser.error(plain(error, 1_000))
@@ -77,9 +79,12 @@ def main(arguments: list[str] | None = None) -> int:
     _warn_of_time(records, given.due)
     _warn_of_overrides(out, given.overrides)
     records = [gradebook.overridden(record, overrides, most) for record in _with_the_class(records, names)]
-    looks, disagreements = write_results(
-        out, records, names, graded, measure, given.late, given.jobs, nbval=not given.no_nbval
-    )
+    try:
+        looks, disagreements = write_results(
+            out, records, names, graded, measure, given.late, given.jobs, nbval=not given.no_nbval, found=found
+        )
+    except BadInbox as error:
+        parser.error(plain(error, 1_000))
     counts = {status: sum(record.status == status for record in records) for status in STATUSES}
     print(f"{', '.join(f'{count} {status}' for status, count in counts.items() if count)}: {out / 'index.html'}")
     for line in disagreements:

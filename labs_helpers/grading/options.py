@@ -36,6 +36,12 @@ def options(described: str) -> argparse.ArgumentParser:
     add("--seconds", type=float, default=LIMITS.seconds, help="of each exercise; default: %(default)s")
     add("--memory", type=size, default=LIMITS.memory, help="of each process, such as 2G; default: 4G")
     add("--overrides", type=Path, help="CSV with the columns id, exercise and points, which always win")
+    add(
+        "--accept",
+        type=Path,
+        metavar="review.csv",
+        help="a copy of OUT/review.csv with your column accept: yes, no, points",
+    )
     add("--regrade", action="store_true", help="those too that are graded")
     add("--no-nbval", action="store_true", help="no junit.xml: nbval does not run")
     add("--only", type=_ids, default=(), metavar="ID,…", help="grade these alone, again")

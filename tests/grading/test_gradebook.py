@@ -114,12 +114,12 @@ def test_grades_say_what_is_open_and_overrides_win(tmp_path):
     records = [Record("ada", REVIEW, MARKS, late_days=2), Record("=cmd", GRADED, MARKS[:1])]
     rows = list(csv.DictReader(io.StringIO(gradebook.grades_csv(records, {"ada": "@Ada"}, ["00/0", "00/1"], 0.1))))
     assert rows[0] == {"id": "ada", "name": "'@Ada", "status": "review", "late days": "2", "00/0": "5", "00/1": "",
-                       "raw": "5", "penalty": "1", "total": "4"}  # fmt: skip
+                       "raw": "5", "penalty": "1", "total": "4", "accepted": ""}  # fmt: skip
     assert rows[1]["id"] == "'=cmd" and rows[1]["00/1"] == "0"
-    (look,) = csv.DictReader(io.StringIO(review_csv(records)))
+    (look,) = csv.DictReader(io.StringIO(review_csv(looks(records))))
     assert (look["id"], look["exercise"], look["flags"]) == ("ada", "00/1", "cell-twice")
     assert "is in the notebook more than once" in look["what"] and "line 2: open. See whether" in look["what"]
-    assert look["what"].endswith("give it 0 to 10 points in your file of OVERRIDES.")
+    assert look["what"].endswith("write yes, no or 0 to 10 points into the column accept of review.csv.")
     (tmp_path / "o.csv").write_text("id,exercise,points\nada,00/1,7.5\n")
     after = gradebook.overridden(records[0], load_overrides(tmp_path / "o.csv", {"00/1": 10}, ["ada"]), {"00/1": 10})
     assert after.status == LATE and after.raw == 12.5 and after.marks[1].status == "override"
@@ -128,28 +128,13 @@ def test_grades_say_what_is_open_and_overrides_win(tmp_path):
     assert given.raw == 3 and given.marks[0].most == 10
 
 
-def test_what_is_undecided_is_looked_at_first():
-    def mark(number, points, *flags, status="wrong"):
-        return Mark(f"00/{number}", points, 10, status, "why", flags)
-
-    odd = (mark(0, 10, "same-as-reference", "twins", status="right"), mark(1, 0, "hidden-values"), mark(2, None))
-    own = (mark(3, 5, "cases-unverified", status="override"), mark(4, 0, "cases-unverified"))
-    records = [Record("ada", "missing", reason="nothing"), Record("bob", REVIEW, (*odd, *own)),
-               Record("cy", "unreadable", reason="empty")]  # fmt: skip
-    rows = looks(records)
-    assert [(row["id"], row["exercise"][-1:]) for row in rows] == [
-        ("bob", "2"), ("bob", "4"), ("cy", ""), ("bob", "1"), ("ada", ""), ("bob", "0"), ("bob", "3"),
-    ]  # fmt: skip
-    assert "course's own answer" in rows[5]["what"] and "index.html" in rows[5]["what"]
-
-
 @pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@x", " =1", "\t=1", "＝1", "'=1", "\n@x"])
 def test_no_cell_of_a_table_is_a_formula_or_hides_what_it_is(text):
     odd = f"{text}\x1b]0;x\x07\u202e\r"
     record = Record("ada", REVIEW, (Mark("00/0", None, 5, "review", odd, (odd,)),), reason=odd, flags=(odd,))
     tables = (
         gradebook.grades_csv([record, Record(text, GRADED)], {"ada": odd}, ["00/0"], 0),
-        review_csv([record]),
+        review_csv(looks([record])),
     )
     assert not {"\x1b", "\x07", "\u202e"} & {*"".join(tables)}
     cells = [cell for table in tables for row in csv.reader(io.StringIO(table)) for cell in row]

@@ -10,7 +10,7 @@ from labs_helpers.grading.reading.packed import BadInbox
 from labs_helpers.grading.results.plain_text import named
 
 
-def _rows(path: Path, needed: Collection[str]) -> Iterator[tuple[str, dict[str, str]]]:
+def rows_of(path: Path, needed: Collection[str]) -> Iterator[tuple[str, dict[str, str]]]:
     """(file and line, column → text), of a CSV with the columns `needed`. BadInbox says what it lacks."""
     try:
         text = path.read_text("utf-8-sig")
@@ -33,7 +33,7 @@ def _rows(path: Path, needed: Collection[str]) -> Iterator[tuple[str, dict[str, 
 def class_list(path: Path) -> dict[str, str]:
     """id → name, of a CSV with the columns id and name. BadInbox says what it lacks."""
     found: dict[str, str] = {}
-    for where, row in _rows(path, ["id"]):
+    for where, row in rows_of(path, ["id"]):
         if not row["id"]:
             raise BadInbox(f"{where}: the id is empty")
         student = named(row["id"])
@@ -47,7 +47,7 @@ def load_overrides(path: Path, most: Mapping[str, float], students: Collection[s
     """(student, exercise) → points, of a CSV with the columns id, exercise and points. most: exercise → its points.
     BadInbox names a line that is none of them."""
     found: dict[tuple[str, str], float] = {}
-    for where, row in _rows(path, ["id", "exercise", "points"]):
+    for where, row in rows_of(path, ["id", "exercise", "points"]):
         lab, _, number = row["exercise"].partition("/")
         student, exercise = named(row["id"]), f"{lab.zfill(2)}/{number}"
         if exercise not in most:

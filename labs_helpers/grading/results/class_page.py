@@ -52,15 +52,17 @@ def class_page(
     penalty: float,
     all_cases: Mapping[str, Sequence[str]],
     files: Sequence[str] = ("grades.csv", "review.csv", "junit.xml"),
+    rows: Sequence[Mapping[str, str]] | None = None,
 ) -> str:
     """The page, as HTML that needs no other file; it links to `files` beside it and to feedback/ID.html of those who
     handed in. names: student → name. alike: students with one answer. pairs: those who share several.
-    penalty: share of the points per day that a file is late. all_cases: exercise → the lines of its check."""
+    penalty: share of the points per day that a file is late. all_cases: exercise → the lines of its check. rows:
+    what needs a look, as `review.looks` has it, which is asked where they are not given."""
     exercises = lab.exercises()
     most = sum(one.points for one in exercises)
     there = [record for record in records if record.marks and UNKNOWN not in record.flags]
     totals = [record.total(penalty) for record in there]
-    rows = [(look["id"], look["exercise"], look["what"]) for look in looks(records)]
+    todo = [(row["id"], row["exercise"], row["what"]) for row in (looks(records) if rows is None else rows)]
     return PAGE.render(
         lab=lab,
         most=most,
@@ -70,8 +72,8 @@ def class_page(
         median=median(totals) if totals else None,
         histogram=histogram(totals, most),
         exercises=[_exercise(one, [_of(one.id, who) for who in there], all_cases.get(one.id, ())) for one in exercises],
-        looks=rows[:MOST_ROWS],
-        more_looks=max(0, len(rows) - MOST_ROWS),
+        looks=todo[:MOST_ROWS],
+        more_looks=max(0, len(todo) - MOST_ROWS),
         alike=alike[:MOST_ROWS],
         more_alike=max(0, len(alike) - MOST_ROWS),
         pairs=pairs[:MOST_PAIRS],

@@ -31,7 +31,7 @@ STATUSES = (GRADED, LATE, REVIEW, MISSING, UNREADABLE, ERROR, WAITING)
 @dataclass(frozen=True)
 class Record:
     """One student's result. digest: of the file that was graded. late_days: begun days after the due time. reason: why
-    there is nothing, or what went wrong. review: exercises that somebody has to look at are without points."""
+    there is nothing, or what went wrong. accepted: exercises and what the instructor wrote of them into review.csv."""
 
     student: str
     status: str
@@ -40,6 +40,7 @@ class Record:
     late_days: int = 0
     reason: str = ""
     flags: tuple[str, ...] = field(default=())
+    accepted: tuple[str, ...] = field(default=())
 
     @property
     def raw(self) -> float:
@@ -91,7 +92,8 @@ def load(out: Path, student: str) -> Record | None:
         if head.pop("marks") != len(lines):
             return None
         marks = tuple(Mark(**line | {"flags": tuple(line["flags"]), "cases": tuple(line["cases"])}) for line in lines)
-        return Record(**head | {"marks": marks, "flags": tuple(head["flags"])})
+        lists = {name: tuple(head.get(name, ())) for name in ("flags", "accepted")}
+        return Record(**head | lists | {"marks": marks})
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
@@ -127,9 +129,10 @@ def grades_csv(records: Iterable[Record], names: Mapping[str, str], exercises: S
             "id": record.student, "name": names.get(record.student, ""), "status": record.status,
             "late days": record.late_days, **{name: points.get(name, 0) for name in exercises},
             "raw": _short(record.raw), "penalty": _short(record.raw - total), "total": _short(total),
+            "accepted": "; ".join(record.accepted),
         }  # fmt: skip
         rows.append(row)
-    return csv_of(["id", "name", "status", "late days", *exercises, "raw", "penalty", "total"], rows)
+    return csv_of(["id", "name", "status", "late days", *exercises, "raw", "penalty", "total", "accepted"], rows)
 
 
 def _short(points: float) -> float:
@@ -140,7 +143,7 @@ def _short(points: float) -> float:
 
 def csv_of(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> str:
     text = io.StringIO()
-    table = csv.DictWriter(text, columns)
+    table = csv.DictWriter(text, columns, restval="")
     table.writeheader()
     for row in rows:
         table.writerow({key: _plain(value) for key, value in row.items()})
@@ -153,3 +156,8 @@ def _plain(value: Any) -> Any:
         return value
     shown = plain(value, MOST_TEXT)
     return f"'{shown}" if _FORMULA.match(shown) else shown
+
+
+def unguarded(cell: str) -> str:
+    """A cell of `csv_of` without the mark that keeps a spreadsheet from taking it for a formula."""
+    return cell.removeprefix("'") if _FORMULA.match(cell) else cell
