@@ -43,11 +43,27 @@ def class_list(path: Path) -> dict[str, str]:
     return found
 
 
+def texts(path: Path, column: str, students: Collection[str]) -> dict[str, str]:
+    """id → what stands in a column that the CSV may have; of several rows of a student a line each, which begins with
+    the exercise that it is about. BadInbox for an id that nobody has."""
+    found: dict[str, str] = {}
+    for where, row in rows_of(path, ["id"]):
+        if not (text := row.get(column, "")):
+            continue
+        if (student := named(row["id"])) not in students:
+            raise BadInbox(f"{where}: nobody is called {student}")
+        line = f"{row['exercise']}: {text}" if row.get("exercise") else text
+        found[student] = f"{found[student]}\n{line}" if student in found else line
+    return found
+
+
 def load_overrides(path: Path, most: Mapping[str, float], students: Collection[str]) -> dict[tuple[str, str], float]:
     """(student, exercise) → points, of a CSV with the columns id, exercise and points. most: exercise → its points.
     BadInbox names a line that is none of them."""
     found: dict[tuple[str, str], float] = {}
     for where, row in rows_of(path, ["id", "exercise", "points"]):
+        if row.get("comment") and not row["points"]:
+            continue
         lab, _, number = row["exercise"].partition("/")
         student, exercise = named(row["id"]), f"{lab.zfill(2)}/{number}"
         if exercise not in most:

@@ -84,7 +84,7 @@ def class_page(
         names=names,
         files=files,
         link=feedback_link,
-        with_page={record.student for record in records if record.status != MISSING},
+        with_page={record.student for record in records if record.status != MISSING or record.comment},
     )  # fmt: skip
 
 

@@ -80,6 +80,7 @@ def feedback_page(
 
 def _lines(record: Record, penalty: float) -> Iterator[str]:
     """What is said of the whole."""
+    yield from (f"Your instructor says: {line}" for line in record.comment.splitlines() if line.strip())
     if record.late_days and record.marks:
         days = f"{record.late_days} day{'s' if record.late_days > 1 else ''} late"
         off = record.raw - record.total(penalty)

@@ -7,7 +7,7 @@ import io
 import json
 import os
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
@@ -31,7 +31,8 @@ STATUSES = (GRADED, LATE, REVIEW, MISSING, UNREADABLE, ERROR, WAITING)
 @dataclass(frozen=True)
 class Record:
     """One student's result. digest: of the file that was graded. late_days: begun days after the due time. reason: why
-    there is nothing, or what went wrong. accepted: exercises and what the instructor wrote of them into review.csv."""
+    there is nothing, or what went wrong. accepted: exercises and what the instructor wrote of them into review.csv.
+    comment: the instructor's, for the student. version, course: of grading (VERSION) and of the course that made it."""
 
     student: str
     status: str
@@ -41,6 +42,9 @@ class Record:
     reason: str = ""
     flags: tuple[str, ...] = field(default=())
     accepted: tuple[str, ...] = field(default=())
+    comment: str = ""
+    version: int = 0
+    course: str = ""
 
     @property
     def raw(self) -> float:
@@ -96,6 +100,20 @@ def load(out: Path, student: str) -> Record | None:
         return Record(**head | lists | {"marks": marks})
     except (OSError, ValueError, KeyError, TypeError):
         return None
+
+
+def changes(before: Mapping[str, Record | None], records: Iterable[Record]) -> Iterator[str]:
+    """A line per student and exercise whose points are others than before. before: student → earlier record."""
+    for record in records:
+        if old := before.get(record.student):
+            was, now = ({mark.exercise: mark.points for mark in one.marks} for one in (old, record))
+            for exercise in (one for one in was | now if was.get(one, 0) != now.get(one, 0)):
+                points = (_said(one.get(exercise, 0)) for one in (was, now))
+                yield f"{plain(record.student)} {exercise}: {' → '.join(points)}"
+
+
+def _said(points: float | None) -> str:
+    return "to be looked at" if points is None else f"{_short(points)} points"
 
 
 def overridden(record: Record, overrides: Mapping[tuple[str, str], float], most: Mapping[str, int]) -> Record:

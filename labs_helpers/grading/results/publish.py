@@ -75,7 +75,7 @@ def write_results(
     )
     pages = set()
     for record in records:
-        if record.status != MISSING:
+        if record.status != MISSING or record.comment:
             sources = {mark.exercise: mark.source for mark in record.marks}
             page = feedback_page(record, names.get(record.student, ""), sources, cases, lab, penalty)
             pages.add(name := f"{file_stem(record.student)}.html")
