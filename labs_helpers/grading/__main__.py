@@ -31,6 +31,7 @@ from labs_helpers.grading.reading.tables import class_list, load_overrides, text
 from labs_helpers.grading.results import gradebook
 from labs_helpers.grading.results.gradebook import ERROR, MISSING, STATUSES, UNKNOWN, WAITING, Record
 from labs_helpers.grading.results.plain_text import plain
+from labs_helpers.grading.results.platforms import read_sheet
 from labs_helpers.grading.results.publish import write_results
 from labs_helpers.grading.results.review import load_accepted
 from labs_helpers.grading.verdict import verdicts
@@ -67,6 +68,8 @@ def main(arguments: list[str] | None = None) -> int:
         comments = [
             texts(path, "comment", everybody) for path in (given.class_list, given.overrides) if path is not None
         ]
+        exports = {"canvas": given.canvas, "moodle": given.moodle}
+        sheets = [read_sheet(one, path, graded, given.column) for one, path in exports.items() if path]
         found = load_accepted([*out.glob("review.csv"), *([given.accept] if given.accept else [])])
         seed = _seed(out, given.seed)
     except (ValueError, OSError) as error:
@@ -95,7 +98,16 @@ def main(arguments: list[str] | None = None) -> int:
     ]
     try:
         looks, disagreements = write_results(
-            out, records, names, graded, measure, given.late, given.jobs, nbval=not given.no_nbval, found=found
+            out,
+            records,
+            names,
+            graded,
+            measure,
+            given.late,
+            given.jobs,
+            nbval=not given.no_nbval,
+            found=found,
+            sheets=sheets,
         )
     except BadInbox as error:
         parser.error(plain(error, 1_000))

@@ -48,6 +48,9 @@ def options(described: str) -> argparse.ArgumentParser:
         metavar="review.csv",
         help="a copy of OUT/review.csv with your column accept: yes, no, points",
     )
+    add("--canvas", type=Path, help="the exported gradebook: OUT/grades-canvas.csv is the same with the grades")
+    add("--column", default="", help="of this lab's grades in the gradebook of --canvas")
+    add("--moodle", type=Path, help="the exported grading worksheet: OUT/grades-moodle.csv is the same with the grades")
     add("--regrade", action="store_true", help="those too that are graded")
     add("--no-nbval", action="store_true", help="no junit.xml: nbval does not run")
     add("--only", type=_ids, default=(), metavar="ID,…", help="grade these alone, again")

@@ -111,6 +111,15 @@ def test_a_late_day_counts_from_the_students_own_due_time_and_a_comment_is_told(
     assert "Ill" in (tmp_path / "out/feedback/di.html").read_text()
 
 
+def test_the_gradebook_of_canvas_is_filled_in_and_an_older_one_goes(graded, tmp_path):
+    notebook(tmp_path / "inbox" / "ada.ipynb")
+    (tmp_path / "export.csv").write_text("Student,ID,Lab 0 (7)\nAda,1,\n")
+    assert graded("--canvas", str(tmp_path / "export.csv")) == 0
+    assert rows_of(tmp_path / "out/grades-canvas.csv")[0]["Lab 0 (7)"] == "5"
+    assert "grades-canvas.csv" in (tmp_path / "out/index.html").read_text()
+    assert graded() == 0 and not (tmp_path / "out/grades-canvas.csv").exists()
+
+
 def test_records_of_an_older_version_are_told_and_what_changes(graded, tmp_path, capsys, monkeypatch):
     for student in ("ada", "bob"):
         notebook(tmp_path / "inbox" / f"{student}.ipynb")

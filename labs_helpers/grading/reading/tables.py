@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
@@ -10,17 +11,23 @@ from labs_helpers.grading.reading.packed import BadInbox
 from labs_helpers.grading.results.plain_text import named
 
 
-def rows_of(path: Path, needed: Collection[str]) -> Iterator[tuple[str, dict[str, str]]]:
-    """(file and line, column → text), of a CSV with the columns `needed`. BadInbox says what it lacks."""
+def text_of(path: Path) -> tuple[str, str]:
+    """(text, separator) of a CSV. BadInbox where it cannot be read."""
     try:
-        text = path.read_text("utf-8-sig")
+        with open(path, encoding="utf-8-sig", newline="") as file:
+            text = file.read()
     except OSError as error:
         raise BadInbox(f"{path}: {error.strerror}") from None
     except UnicodeDecodeError:
         raise BadInbox(f"{path} is not in UTF-8; a spreadsheet calls that 'CSV UTF-8'") from None
     first = text.partition("\n")[0]
-    separator = ";" if ";" in first and "," not in first else ","
-    rows = csv.DictReader(text.splitlines(keepends=True), delimiter=separator)
+    return text, ";" if ";" in first and "," not in first else ","
+
+
+def rows_of(path: Path, needed: Collection[str]) -> Iterator[tuple[str, dict[str, str]]]:
+    """(file and line, column → text), of a CSV with the columns `needed`. BadInbox says what it lacks."""
+    text, separator = text_of(path)
+    rows = csv.DictReader(io.StringIO(text, newline=""), delimiter=separator)
     columns = [name.strip().lower() for name in rows.fieldnames or ()]
     for name in needed:
         if name not in columns:

@@ -172,10 +172,14 @@ def _plain(value: Any) -> Any:
     """A text that shows what it is, and that a spreadsheet does not take for a formula."""
     if not isinstance(value, str):
         return value
-    shown = plain(value, MOST_TEXT)
-    return f"'{shown}" if _FORMULA.match(shown) else shown
+    return guarded(plain(value, MOST_TEXT))
+
+
+def guarded(cell: str) -> str:
+    """With a ' in front where a spreadsheet would take the cell for a formula."""
+    return f"'{cell}" if _FORMULA.match(cell) else cell
 
 
 def unguarded(cell: str) -> str:
-    """A cell of `csv_of` without the mark that keeps a spreadsheet from taking it for a formula."""
+    """The cell before it was `guarded`."""
     return cell.removeprefix("'") if _FORMULA.match(cell) else cell

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from labs_helpers.grading.results.gradebook import MISSING, Record, keep_only, w
 from labs_helpers.grading.results.graded_notebook import write_graded
 from labs_helpers.grading.results.nbval_run import junit
 from labs_helpers.grading.results.pages import file_stem
+from labs_helpers.grading.results.platforms import NEEDED, Sheet, write_sheet
 from labs_helpers.grading.results.review import Accepted, accepted, looks, review_csv, with_accepted
 from labs_helpers.grading.results.twins import Alike, is_long, same_as_reference, shared, twins
 from labs_helpers.labs import Lab
@@ -35,10 +36,11 @@ def write_results(
     *,
     nbval: bool = True,
     found: Accepted = NOTHING,
+    sheets: Collection[Sheet] = (),
 ) -> tuple[int, list[str]]:
     """Writes all that is in `out` but the records; pages of others that are there are removed. penalty: share of the
     points per day that a file is late. nbval: False for no junit.xml. found: what the instructor wrote into
-    review.csv; BadInbox where that cannot be, before anything is written.
+    review.csv; BadInbox where that cannot be, before anything is written. sheets: of platforms, to be filled in.
 
     Returns how many rows of review.csv the instructor has not accepted, and a line for each cell of which nbval and
     the grade disagree.
@@ -68,7 +70,16 @@ def write_results(
     exercises = [one.id for one in lab.exercises()]
     write_whole(out / "grades.csv", gradebook.grades_csv(records, names, exercises, penalty))
     write_whole(out / "review.csv", review_csv([*rows, *of_before]))
-    files = ("grades.csv", "review.csv", *(["junit.xml"] if nbval else []))
+    for name in {f"grades-{platform}.csv" for platform in NEEDED} - {f"grades-{one.platform}.csv" for one in sheets}:
+        (out / name).unlink(missing_ok=True)  # an older one would be of other grades
+    for sheet in sheets:
+        write_sheet(out, sheet, records, names, lab, penalty)
+    files = (
+        "grades.csv",
+        "review.csv",
+        *(f"grades-{one.platform}.csv" for one in sheets),
+        *(["junit.xml"] if nbval else []),
+    )
     write_whole(
         out / "index.html",
         class_page(records, names, lab, alike, shared(alike, answers), penalty, cases, files, undecided),
