@@ -10,19 +10,10 @@ from labs_helpers.grading.jails.memory import MEMORY
 from labs_helpers.grading.marks import HIDDEN, UNVERIFIED, Mark
 from labs_helpers.grading.reading.submission import CHECK_CHANGED, ELSEWHERE, IN_TEXT, NEW_CELL, OLD, TWICE, UNMARKED
 from labs_helpers.grading.reading.submission import MISSING as CELL_MISSING
+from labs_helpers.grading.results import gradebook
 from labs_helpers.grading.results.feedback import feedback_page
 from labs_helpers.grading.results.flags import FLAGS, SAME, TWINS
-from labs_helpers.grading.results.gradebook import (
-    ERROR,
-    GRADED,
-    LATE,
-    MISSING,
-    OVERRIDE,
-    REVIEW,
-    UNREADABLE,
-    WAITING,
-    Record,
-)
+from labs_helpers.grading.results.gradebook import GRADED, LATE, MISSING, OVERRIDE, REVIEW, UNREADABLE, Record
 from labs_helpers.grading.results.left_open import still_to_pass
 from labs_helpers.grading.results.pages import feedback_link, file_stem, number
 from labs_helpers.grading.results.plain_text import plain
@@ -81,7 +72,7 @@ def test_what_is_the_instructors_own_is_not_there():
 @pytest.mark.parametrize(
     "status, words",
     [(UNREADABLE, "could not be graded: the reason."), (MISSING, "There is no grade: the reason."),
-     (ERROR, "This is no zero"), (WAITING, "is not graded yet")],
+     (gradebook.ERROR, "This is no zero"), (gradebook.WAITING, "is not graded yet")],
 )  # fmt: skip
 def test_without_a_notebook_it_says_why(status, words):
     text = Page(page_of(status=status, reason="the reason")).text

@@ -20,9 +20,7 @@ GRADED, LATE, REVIEW, MISSING = "graded", "late", "review", "missing"
 UNREADABLE, ERROR, WAITING = "unreadable", "grader-error", "not graded yet"
 OVERRIDE = "override"  # status of a mark whose points are the instructor's
 UNKNOWN = "not in the class"  # flag of a student
-MOST_NAME = (
-    200  # bytes of a file's name; file systems take 255, of which an ending and what is written beside have some
-)
+MOST_NAME = 200  # bytes of a file's name: file systems take 255, and an ending and the file beside it need some
 MOST_TEXT = 4_000  # characters in a cell of a table
 _FORMULA = re.compile(r"[\s']*[=+\-@＝＋－＠]")  # with ', so that no two ids become one
 STATUSES = (GRADED, LATE, REVIEW, MISSING, UNREADABLE, ERROR, WAITING)

@@ -12,17 +12,9 @@ from labs_helpers.grading.marks import HIDDEN, UNVERIFIED, Mark
 from labs_helpers.grading.reading.packed import BadInbox
 from labs_helpers.grading.reading.submission import ELSEWHERE, IN_TEXT
 from labs_helpers.grading.reading.tables import rows_of
+from labs_helpers.grading.results import gradebook
 from labs_helpers.grading.results.flags import FOR_INSTRUCTORS
-from labs_helpers.grading.results.gradebook import (
-    ERROR,
-    MISSING,
-    OVERRIDE,
-    UNREADABLE,
-    Record,
-    csv_of,
-    unguarded,
-    with_status,
-)
+from labs_helpers.grading.results.gradebook import OVERRIDE, Record, unguarded
 
 COLUMNS = ("id", "exercise", "status", "what", "flags", "accept", "answer")
 DOUBTS = {HIDDEN, ELSEWHERE, UNVERIFIED, IN_TEXT}  # flags of answers that may have lost points for no good reason
@@ -85,7 +77,7 @@ def accepted(record: Record, by_answer: Mapping[str, str]) -> Record:
             said.append(f"{mark.exercise} {told}")
             mark = mark if mark.points == points else replace(mark, points=points, status=OVERRIDE)
         marks.append(mark)
-    return with_status(replace(record, marks=tuple(marks), accepted=tuple(said)))
+    return gradebook.with_status(replace(record, marks=tuple(marks), accepted=tuple(said)))
 
 
 def answer_id(student: str, exercise: str, text: str) -> str:
@@ -99,7 +91,13 @@ def looks(records: Iterable[Record]) -> list[Row]:
     for record in records:
         if record.reason or record.flags:
             what = "; ".join(filter(None, (record.reason, *record.flags)))
-            rank = 0 if record.status in (ERROR, UNREADABLE) else 2 if record.status == MISSING else 1
+            rank = (
+                0
+                if record.status in (gradebook.ERROR, gradebook.UNREADABLE)
+                else 2
+                if record.status == gradebook.MISSING
+                else 1
+            )
             rows.append((rank, _row(record, (), what)))
         odd = dict[tuple[str, ...], list[Mark]]()
         for mark in record.marks:
@@ -159,4 +157,4 @@ def with_accepted(rows: Collection[Row], found: Accepted) -> tuple[list[Row], li
 
 def review_csv(rows: Sequence[Row]) -> str:
     """The table, with the instructor's own columns behind the others."""
-    return csv_of(list(dict.fromkeys((*COLUMNS, *(column for row in rows for column in row)))), rows)
+    return gradebook.csv_of(list(dict.fromkeys((*COLUMNS, *(column for row in rows for column in row)))), rows)
