@@ -8,9 +8,7 @@ import signal
 import pytest
 
 from labs_helpers.grading.jails.bubblewrap import why_not
-from labs_helpers.grading.reading.notebook_file import Unreadable
-from labs_helpers.grading.reading.submission import read_submission
-from tests.grading.broken_files import BIG, FILES, LAB, add_broken, make_class
+from tests.grading.broken_files import FILES, make_class
 from tests.grading.class_of_200 import SEED, drawn
 from tests.grading.interrupted import faults, grade
 
@@ -22,25 +20,6 @@ STOPS = [(3, signal.SIGINT), (6, signal.SIGINT), (9, signal.SIGKILL)]
 def test_200_are_drawn():
     kinds = drawn(180)
     assert len(kinds) == 180 and min(map(kinds.count, kinds)) >= 3 and len({*kinds}) == 17 and len(FILES) == 20
-
-
-@pytest.mark.parametrize("kind", FILES)
-def test_a_broken_file_is_told_before_anything_of_it_runs(tmp_path, kind):
-    (one,) = add_broken(tmp_path, [kind]) if kind != "a link" else add_broken_link(tmp_path)
-    path = next(tmp_path.rglob("*.ipynb"))
-    if one.status == "unreadable":
-        with pytest.raises(Unreadable):
-            read_submission(path, LAB)
-    else:
-        assert len(read_submission(path, LAB)) == len(LAB.exercises())
-    assert path.lstat().st_size <= BIG
-
-
-def add_broken_link(folder):
-    (folder / "s000.ipynb").touch()
-    made = add_broken(folder, ["a link"])
-    (folder / "s000.ipynb").unlink()
-    return made
 
 
 @pytest.mark.soak

@@ -4,7 +4,6 @@ import csv
 import io
 import json
 import os
-import zipfile
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -16,8 +15,7 @@ from labs_helpers.grading import __main__ as command
 from labs_helpers.grading import class_run
 from labs_helpers.grading.marks import Mark
 from labs_helpers.grading.reading.inbox import students
-from labs_helpers.grading.reading.packed import BadInbox
-from labs_helpers.grading.reading.tables import class_list, load_overrides
+from labs_helpers.grading.reading.tables import load_overrides
 from labs_helpers.grading.results import gradebook
 from labs_helpers.grading.results import publish as results
 from labs_helpers.grading.results.gradebook import GRADED, LATE, REVIEW, Record, load, record_path, save
@@ -55,36 +53,6 @@ def test_files_and_folders_are_students(tmp_path):
     assert found["notes"].instead == "notes.txt" and not found["ada"].instead
     assert found["eve"].path == new and found["eve"].others == (old,)
     assert found["eve"].at == datetime.fromtimestamp(2000, UTC)
-
-
-def test_a_zip_is_unpacked_inside_its_folder(tmp_path):
-    with zipfile.ZipFile(tmp_path / "in.zip", "w") as archive:
-        for name in ("ada_1_file_/a.ipynb", "../../../bob.ipynb", "/cy.ipynb", "ada_1_file_/a.py"):
-            archive.writestr(name, "{}")
-    found = students(tmp_path / "in.zip", tmp_path / "out" / "unpacked")
-    assert sorted(found) == ["ada", "bob", "cy"]
-    assert all(one.path.is_relative_to(tmp_path / "out" / "unpacked") for one in found.values())
-    assert not (tmp_path / "bob.ipynb").exists()
-    with zipfile.ZipFile(tmp_path / "later.zip", "w") as archive:
-        archive.writestr("dora.ipynb", "{}")
-    assert sorted(students(tmp_path / "later.zip", tmp_path / "out" / "unpacked")) == ["dora"]
-
-
-def test_inboxes_and_class_lists_that_are_none_are_told(tmp_path):
-    (tmp_path / "empty").mkdir()
-    for inbox, words in ((tmp_path / "empty", "no notebook"), (tmp_path / "absent", "neither a folder nor a zip")):
-        with pytest.raises(BadInbox, match=words):
-            students(inbox, tmp_path / "unpacked")
-    for text, words in (
-        ("name\nx", "one called id is needed"),
-        ("id\na\na", "a stands there twice"),
-        ("id\n \n", "empty"),
-    ):
-        (tmp_path / "class.csv").write_text(text)
-        with pytest.raises(BadInbox, match=words):
-            class_list(tmp_path / "class.csv")
-    (tmp_path / "class.csv").write_text("\ufeffID, Name\nada, Ada L.\n")
-    assert class_list(tmp_path / "class.csv") == {"ada": "Ada L."}
 
 
 @pytest.mark.parametrize("student", ["ada", "a/../b", "..", "Ä b", "=1+1", "", "ж" * 300])

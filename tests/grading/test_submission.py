@@ -261,6 +261,10 @@ BROKEN = {
     "deep": ("[" * 100_000, "is nested too deeply"),
     "a number without end": ('{"cells": ' + "9" * 10_000 + "}", "the file is not JSON"),
     "too many": (json.dumps({"cells": [{}] * 2_001}), "2,001 cells"),
+    "an odd number": ('{"cells": 1e999}', "it has no cells"),
+    "no number": ("NaN", "not a notebook"),
+    "sheets without cells": ('{"worksheets": [1, {"cells": 3}]}', "has no code cells"),
+    "nothing": ("\0" * 100, "the file is not JSON"),
 }
 
 
