@@ -93,7 +93,7 @@ def test_each_own_cell_is_parsed_once_for_all_exercises(handed_in, exercises, mo
             cell_of(cells, one.grade_id)["source"] = solved(one, "return a299")
         cells[:0] = [code(text) for text in ("a0 = 1", *own)]
 
-    parsed, looked_at = counted(monkeypatch, submission, "plain_python"), counted(monkeypatch, own_cells, "_bound")
+    parsed, looked_at = counted(monkeypatch, submission, "plain_python"), counted(monkeypatch, own_cells, "names_bound")
     found = whole(handed_in(change).values())
     assert [answer.before for answer in found] == [("a0 = 1", *own)] * len(exercises)
     assert parsed.count(own[7]) == 1 and len(looked_at) == 300
