@@ -84,6 +84,24 @@ def test_a_copy_counts_and_what_the_instructor_wrote_stays(graded, write, tmp_pa
     assert {row["my note"] for row in kept} == {"'=seen"}
 
 
+def test_rows_about_one_answer_agree_and_rows_of_ones_own_stay_once(graded, write, tmp_path, capsys):
+    graded()
+    text = (write(zero="yes"), (tmp_path / "out/review.csv").read_text())[1].splitlines()
+    row = next(line for line in text if ",00/0," in line)
+    copy = tmp_path / "mine.csv"
+    copy.write_text(
+        "\n".join([text[0] + ",note", row + ",", row.replace(",yes,", ",,") + ",seen", "ada,,,,,,,ask her"])
+    )
+    for _ in range(2):
+        assert graded("--accept", str(copy)) == 3
+    rows = rows_of(tmp_path / "out/review.csv")
+    assert [(row["accept"], row["note"]) for row in rows] == [("yes", "seen"), ("", ""), ("", "ask her")]
+    copy.write_text("\n".join([text[0], row, row.replace(",yes,", ",no,")]))
+    with pytest.raises(SystemExit):
+        graded("--accept", str(copy))
+    assert "line 3: accept is no, and yes in another row about this answer" in capsys.readouterr().err
+
+
 def test_overrides_win(graded, write, tmp_path):
     graded()
     write(zero="yes")

@@ -44,10 +44,11 @@ def load_accepted(paths: Iterable[Path]) -> Accepted:
                 what = "yes, no or points, in a row that names an exercise and has its `answer`"
                 raise BadInbox(f"{where}: accept is {what}, and not {accept}")
             for answer in answers:
-                if said.setdefault(answer, accept) != accept:
-                    raise BadInbox(f"{where}: accept is {accept}, and {said[answer]} in another row about this answer")
+                other, said[answer] = said.get(answer, ""), accept or said.get(answer, "")
+                if other and said[answer] != other:
+                    raise BadInbox(f"{where}: accept is {accept}, and {other} in another row about this answer")
             if accept or _own(row):
-                key = row.get("answer") or where
+                key = row.get("answer") or repr(row)
                 rows[key] = rows.get(key, {}) | {column: text for column, text in row.items() if text}
         by_answer |= said
     return Accepted(tuple(rows.values()), {answer: accept for answer, accept in by_answer.items() if accept})
