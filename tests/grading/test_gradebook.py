@@ -257,17 +257,6 @@ def test_without_nbval_there_is_no_older_report_either(graded, tmp_path, monkeyp
     )
 
 
-def test_namesakes_have_a_row_each_and_a_line_that_says_why(graded, tmp_path):
-    for number in (111, 222):
-        notebook(tmp_path / "inbox" / f"Ada Smith_{number}_assignsubmission_file_" / "x.ipynb")
-    (tmp_path / "class.csv").write_text("id,name\n111,Ada Smith\nas2,Ada Smith\n")
-    assert graded("--class", str(tmp_path / "class.csv")) == 3 and len(graded.asked) == 2
-    status = {row["id"]: row["status"] for row in rows_of(tmp_path / "out" / "grades.csv")}
-    assert status == {"111": "graded", "Ada Smith_222": "graded", "as2": "missing"}
-    look = {row["id"]: row["what"] for row in rows_of(tmp_path / "out" / "review.csv")}
-    assert "with the id Ada Smith_222 it would; not in the class" in look["Ada Smith_222"]
-
-
 def test_usage_and_a_machine_without_a_jail(graded, tmp_path, monkeypatch, capsys):
     for words, said in ((["99", "x"], "there is no lab '99'"), (["00", str(tmp_path / "absent")], "neither a folder")):
         with pytest.raises(SystemExit) as ended:

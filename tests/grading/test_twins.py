@@ -160,7 +160,7 @@ def test_of_a_long_answer_the_beginning_is_compared():
     assert groups(long) == [(("ada", "bob"), True, True)]
 
 
-def test_in_a_class_of_200_that_works_alone_nobody_is_like_another():
+def test_in_a_made_class_that_works_alone_nobody_is_like_another():
     draw = random.Random(15)
     answers = {
         name: {f"s{i:03}": renamed(draw.choice(list(texts.values())), f"v{i}_") for i in range(200)}
