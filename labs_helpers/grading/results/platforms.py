@@ -80,7 +80,8 @@ def write_sheet(
         if student and theirs.count(student) == 1 and sheet.cell(row, CHANGEABLE) != "No":
             record = final.pop(student)
             sheet.put(row, sheet.grade, number(record.total(penalty)))
-            if FEEDBACK in rows[0] and (not sheet.cell(row, FEEDBACK) or sheet.cell(row, FEEDBACK).startswith("Lab ")):
+            said = sheet.cell(row, FEEDBACK)
+            if FEEDBACK in rows[0] and (not said or said.startswith(f"Lab {lab.number}: {lab.number}/")):
                 sheet.put(row, FEEDBACK, _feedback(record, lab))
     text = io.StringIO(newline="")
     csv.writer(text, delimiter=sheet.separator).writerows([_safe(cell) for cell in row] for row in rows)
