@@ -1,7 +1,7 @@
-"""The mistakes that exercise 2 of lab 09 looks for, each planted as an answer."""
+"""The mistakes that exercises 2 and 5 of lab 09 look for, each planted as an answer."""
 
 from labs_helpers.data_parallel.lab09 import checks as check
-from labs_helpers.data_parallel.lab09.checks import piece_mistakes
+from labs_helpers.data_parallel.lab09.checks import ex5_sent_per_step, piece_mistakes
 from tests.planted import PlantedLists
 
 
@@ -14,8 +14,14 @@ def of_layout(pieces):
     return lambda numels, ranks, rank: pieces(numels, ranks, rank)
 
 
+def beside_the_right(sent):
+    """All schemes, of which a mistake has some."""
+    return lambda *arguments: {**ex5_sent_per_step.sent(*arguments), **sent(*arguments)}
+
+
 class TestLab09(PlantedLists):
     LISTS = (
         (check.shard_pieces, piece_mistakes.MISTAKES.items(), of_layout),
         (check.shard_pieces, piece_mistakes.SIZES.items(), in_shard_size),
+        (check.sent_per_step, ex5_sent_per_step.MISTAKES, beside_the_right),
     )
