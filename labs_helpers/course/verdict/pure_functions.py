@@ -2,7 +2,7 @@
 
     yield from judge(student, student, cases, MISTAKES, told=told)
 
-A mistake is named where it gives what the answer gave in every case.
+A mistake is named where it gives what the answer gave in every case, and is wrong in the one that is not right.
 """
 
 from __future__ import annotations
@@ -58,7 +58,8 @@ def judge(
         found.append((case, answer))
     for case, answer in found:
         if not same(answer, case.right):
-            causes = likely(mistakes, lambda mistake: _gives(mistake, found, same))
+            right = [(case, case.right)]  # a mistake may say less than an answer: what it says has to be wrong here
+            causes = likely(mistakes, lambda one: _gives(one, found, same) and not _gives(one, right, same))
             raise Wrong(case.name, *told(case, answer), cause=causes, advice=advice)
         if case.line:
             yield case.line
