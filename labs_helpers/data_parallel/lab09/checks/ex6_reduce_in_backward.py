@@ -11,7 +11,7 @@ from labs_helpers.course.verdict.messages.torch import GRAD_SIZE, SIZES_DIFFER
 from labs_helpers.data_parallel.lab09 import exercises
 from labs_helpers.data_parallel.lab09.checks.kept import CAUSE, bytes_kept, hooks_of
 from labs_helpers.data_parallel.lab09.checks.on_ranks import DTYPES, expect_sent, on_ranks, sent
-from labs_helpers.data_parallel.lab09.checks.shard_mistakes import Places, causes, mean_shards, places
+from labs_helpers.data_parallel.lab09.checks.shard_mistakes import Places, causes, mean_shards, other_padding, places
 from labs_helpers.data_parallel.lab09.checks.tensors import expect_tensors, numbers, on_each_rank
 from labs_helpers.data_parallel.lab09.flat import held
 from labs_helpers.practice.process_groups import mark
@@ -168,7 +168,7 @@ def _causes(own, at: Places, shapes, found):
     yield "the parameters are sent, not their gradients", [torch.zeros_like(one) for one in right]
     yield (
         "zeros belong behind the last gradient: there stands something else",
-        _other_padding(found, right, sum(sizes), at),
+        other_padding(found, right, sum(sizes), at),
     )
     yield "divided by the number of gradients in the bucket", [at.size * one / len(shapes) for one in right]
     if (passes := len(own[0])) > 1:
@@ -177,12 +177,3 @@ def _causes(own, at: Places, shapes, found):
         again = [sum((passes - k) * g.double() for k, g in enumerate(one)) for one in own]
         yield CLEARED, mean_shards(again, at)
         yield "the mean over the passes: they add up", [one / passes for one in right]
-
-
-def _other_padding(found, right, n: int, at: Places):
-    """What is right, and where the padding is what was found."""
-    mixed = []
-    for mine, one, place in zip(found, right, at.place, strict=True):
-        more = max(0, min(len(one), (place + 1) * len(one) - n))
-        mixed.append(torch.cat([one[: len(one) - more], mine[len(mine) - more :]]) if more else one)
-    return mixed

@@ -10,8 +10,9 @@ from labs_helpers.course.verdict import Wrong, expect_tuple
 from labs_helpers.course.verdict.messages.distributed import GATHERED_SHAPE
 from labs_helpers.course.verdict.messages.torch import SIZES_DIFFER
 from labs_helpers.data_parallel.lab09 import exercises
-from labs_helpers.data_parallel.lab09.checks.checkpoint_expected import SHARED, expect_loaded, expect_state, same
+from labs_helpers.data_parallel.lab09.checks.checkpoint_expected import SHARED, expect_loaded, expect_saved, same
 from labs_helpers.data_parallel.lab09.checks.on_ranks import DTYPES, on_ranks, step_once
+from labs_helpers.data_parallel.lab09.checks.shard_mistakes import places, shard_of
 from labs_helpers.data_parallel.lab09.checks.tensors import numbers
 
 ERRORS = (
@@ -43,77 +44,63 @@ ERRORS = (
 ADAMW = partial(torch.optim.AdamW, lr=0.1, weight_decay=0.01)
 MOMENTUM = partial(torch.optim.SGD, lr=0.5, momentum=0.5)
 PLAIN = partial(torch.optim.SGD, lr=0.5)
+TABLE = (  # name, elements, their dtype, an optimizer, ranks that save, those that load, groups
+    ("AdamW", 10, torch.float32, ADAMW, 4, (3, 2, 1), None),
+    ("SGD with momentum", 7, torch.float64, MOMENTUM, 3, (4, 5), None),  # a checkpoint has its model's dtype
+    ("SGD, which has no state", 6, torch.float32, PLAIN, 2, (4,), None),
+    ("AdamW, two groups", 9, torch.float32, ADAMW, 4, (4,), [[3, 1], [0, 2]]),
+)
 
 
 @exercise("09/9", "a checkpoint for any number of ranks", points=10, minutes=20, reference=exercises.checkpoint)
 def checkpoint(student):
     step_once()
-    for name, numel, make, savers, loaders, groups in (
-        ("AdamW", 10, ADAMW, (4,), (3, 2, 1), None),
-        ("SGD with momentum", 7, MOMENTUM, (3,), (4, 5), None),
-        ("SGD, which has no state", 6, PLAIN, (2,), (4,), None),
-        ("AdamW, two groups", 9, ADAMW, (4,), (4,), [[3, 1], [0, 2]]),
-    ):
-        right, later = _alone(numel, make, 2), _alone(numel, make, 3)
-        for ranks in savers:
-            size = len(groups[0]) if groups else ranks
-            case = f"{name}, saved on {size} ranks"
-            run = on_ranks(case, student, _save, [(numel, make, 2)] * ranks, errors=ERRORS, groups=groups)
-            saved = run.results[0][0]
-            for rank, (state, after) in enumerate(run.results):
-                expect_state(case, rank, state, right, size, make)
-                if not same(state, after):
-                    raise Wrong(case, f"rank {rank}'s saved state changes as training goes on", cause=SHARED)
+    for name, numel, dtype, make, savers, loaders, groups in TABLE:
+        start, *gradients = (numbers(numel, seed).to(dtype) for seed in (3, 50, 51, 52))
+        alone = nn.Parameter(start.clone())
+        optimizer = _trained(alone, make([alone]), gradients[:2])
+        right = _copied({"parameters": alone, "optimizer": dict(optimizer.state[alone])})
+        _trained(alone, optimizer, gradients[2:])
+        at = places(savers, groups)
+        case = f"{name}, saved on {at.size} ranks"
+        run = on_ranks(case, student, _save, [(start, gradients, make)] * savers, errors=ERRORS, groups=groups)
+        expect_saved(case, [state for state, _ in run.results], right, at)
+        for rank, (state, after) in enumerate(run.results):
+            if not same(state, after):
+                raise Wrong(case, f"rank {rank}'s saved state changes as training goes on", cause=SHARED)
+        saved, sizes = run.results[0][0], []
         for ranks in loaders:
-            size = len(groups[0]) if groups else ranks
-            case = f"{name}, loaded on {size} rank{'s' * (size > 1)}"
-            given = [(numel, make, _copied(saved)) for _ in range(ranks)]
-            run = on_ranks(case, student, _load, given, errors=ERRORS, groups=groups)
-            for rank, found in enumerate(run.results):
-                expect_loaded(case, rank, found, right, later, size)
-        sizes = ", ".join(map(str, loaders if not groups else (2,)))
-        yield f"{name}: {numel} elements saved on {size if groups else savers[0]} ranks, loaded on {sizes}, trained on"
+            to = places(ranks, groups)
+            sizes.append(str(to.size))
+            case = f"{name}, loaded on {to.size} rank{'s' * (to.size > 1)}"
+            run = on_ranks(case, student, _load, [(saved, gradients, make)] * ranks, errors=ERRORS, groups=groups)
+            expect_loaded(case, run.results, right, alone.detach(), to)
+        yield f"{name}: {numel} elements saved on {at.size} ranks, loaded on {', '.join(sizes)}, trained on"
 
 
-def _numbers(numel: int, seed: int, make) -> Tensor:
-    """In float64 for one of the optimizers: a checkpoint has the dtype that its model has."""
-    return numbers(numel, seed).to(torch.float64 if "momentum" in make.keywords else torch.float32)
-
-
-def _gradient(numel: int, step: int, make) -> Tensor:
-    return _numbers(numel, 50 + step, make)
-
-
-def _alone(numel: int, make, steps: int):
-    """The state after so many steps of one process."""
-    shard = nn.Parameter(_numbers(numel, 3, make))
-    optimizer = make([shard])
-    for step in range(steps):
-        shard.grad = _gradient(numel, step, make)
+def _trained(shard, optimizer, gradients):
+    """The optimizer after a step with each of the gradients."""
+    for gradient in gradients:
+        shard.grad = gradient.clone()
         optimizer.step()
-    return {"parameters": shard.detach(), "optimizer": dict(optimizer.state[shard])}
+    return optimizer
 
 
-def _shard_of(group, whole: Tensor) -> Tensor:
-    size = group.size()
-    return nn.functional.pad(whole, (0, -len(whole) % size)).chunk(size)[group.rank()].clone()
-
-
-def _pair(student, shard, optimizer, numel, group):
-    answer = student(shard, optimizer, numel, group)
-    return expect_tuple("", answer, "save", "load")
-
-
-def _save(student, group, numel, make, steps):
-    shard = nn.Parameter(_shard_of(group, _numbers(numel, 3, make)))
+def _made(student, group, numel, shard, make):
+    """(a shard, its optimizer, the answer's two functions)."""
+    shard = nn.Parameter(shard)
     optimizer = make([shard])
-    save, _ = _pair(student, shard, optimizer, numel, group)
-    for step in range(steps):
-        shard.grad = _shard_of(group, _gradient(numel, step, make))
-        optimizer.step()
+    return shard, optimizer, *expect_tuple("", student(shard, optimizer, numel, group), "save", "load")
+
+
+def _save(student, group, start, gradients, make):
+    """The state, as it is saved and after another step."""
+    mine, *own = (shard_of(group, one) for one in (start, *gradients))
+    shard, optimizer, save, _ = _made(student, group, len(start), mine, make)
+    _trained(shard, optimizer, own[:2])
     state = save()
     copy = _copied(state)
-    optimizer.step()
+    _trained(shard, optimizer, own[:1])
     return copy, state
 
 
@@ -123,27 +110,23 @@ def _copied(state):
     return state.detach().clone() if isinstance(state, Tensor) else state
 
 
-def _load(student, group, numel, make, state):
-    """The shard and its state as loaded and after another step, and the given state before and after."""
-    shard = nn.Parameter(torch.full_like(_shard_of(group, _numbers(numel, 3, make)), 9.0))
-    optimizer = make([shard])
-    before = _copied(state)
-    _, load = _pair(student, shard, optimizer, numel, group)
+def _load(student, group, state, gradients, make):
+    """The shard and its state as loaded and after another step, and the given state before, between and after."""
+    own, before = shard_of(group, gradients[2]), _copied(state)
+    shard, optimizer, _, load = _made(student, group, len(gradients[2]), torch.full_like(own, 9.0), make)
     load(state)
-    loaded = shard.detach().clone(), _copied(dict(optimizer.state[shard])), _copied(state)
-    fresh = bool(state["optimizer"]) and not any(optimizer.state.values())
-    warm = _loaded_later(shard, optimizer, load, state) if fresh else None
-    shard.grad = _shard_of(group, _gradient(numel, 2, make))
-    optimizer.step()
+    found = _copied({"parameters": shard, "optimizer": dict(optimizer.state[shard])})
+    between, warm = _copied(state), None
+    if state["optimizer"] and not any(optimizer.state.values()):
+        warm = _loaded_later(shard, optimizer, load, state)
+    _trained(shard, optimizer, [own])
     others = [key for key in optimizer.state if key is not shard]
-    return {"rank": group.rank(), "loaded": loaded, "after": shard.detach().clone(), "given": (before, state),
-            "others": others, "warm": warm}  # fmt: skip
+    return {**found, "after": shard.detach(), "given": (before, between, state), "others": others, "warm": warm}
 
 
 def _loaded_later(shard, optimizer, load, state):
     """The shard's entries where load() comes once the optimizer has made a step, and so has entries; or None."""
-    shard.grad = torch.ones_like(shard)
-    optimizer.step()
+    _trained(shard, optimizer, [torch.ones_like(shard)])
     try:
         load(_copied(state))
     except Exception:

@@ -30,6 +30,11 @@ def cut(flat: Tensor, size: int, front: bool = False) -> tuple[Tensor, ...]:
     return nn.functional.pad(flat, (more, 0) if front else (0, more)).chunk(size)
 
 
+def shard_of(group, whole: Tensor) -> Tensor:
+    """A copy of this rank's shard."""
+    return cut(whole, group.size())[group.rank()].clone()
+
+
 def mean_shards(of_ranks: Sequence[Tensor], at: Places, front: bool = False) -> list[Tensor]:
     """Each rank's shard of the mean over its group, in float64."""
     means = [sum(of_ranks[other].double() for other in group) / at.size for group in at.of_rank]
@@ -62,3 +67,12 @@ def causes(
     for arrived in arrivals:
         turned = [torch.cat([one.split(list(sizes))[i] for i in arrived]) for one in total]
         yield order, mean_shards(turned, at)
+
+
+def other_padding(found: Sequence[Tensor], right: Sequence[Tensor], n: int, at: Places) -> list[Tensor]:
+    """What is right, and behind the n elements what was found."""
+    mixed = []
+    for mine, one, place in zip(found, right, at.place, strict=True):
+        kept = max(0, min(len(one), n - place * len(one)))
+        mixed.append(torch.cat([one[:kept], mine[kept:]]) if mine.shape == one.shape else one)
+    return mixed
