@@ -14,7 +14,7 @@ from labs_helpers.data_parallel.lab09.checks.on_ranks import DTYPES, expect_sent
 from labs_helpers.data_parallel.lab09.checks.piece_mistakes import pieces_of
 from labs_helpers.data_parallel.lab09.checks.shard_mistakes import places
 from labs_helpers.data_parallel.lab09.checks.step_mistakes import causes
-from labs_helpers.data_parallel.lab09.checks.tensors import expect_tensors, numbers, on_each_rank
+from labs_helpers.data_parallel.lab09.checks.tensors import OnEachRank, numbers
 
 ERRORS = (
     (DTYPES, "what whole and gradient are made of is not always float32: empty_like, or dtype=gradient.dtype"),
@@ -34,7 +34,7 @@ ADVICE = "two ranks, whole = (1, 2, 3, 4): write down what each holds after each
 @exercise("09/4", "a step of ZeRO-1", points=15, minutes=15, reference=exercises.zero1_step)
 def zero1_step(student):
     step_once()
-    compared = on_each_rank("whole", ADVICE)
+    compared = OnEachRank("whole", ADVICE)
     for title, ranks, numels, decays, optimizer, groups in (
         ("SGD on 3 ranks", 3, (9,), (0.0,), SGD, None),
         ("SGD on 4 ranks, with decay for some, and padding", 4, (3, 9, 2, 4), (0.5, 0.0, 0.5, 0.0), DECAYED, None),
@@ -63,12 +63,12 @@ def zero1_step(student):
             case = f"{title}, step {step + 1}"
             found = [states[step][0] for states in run.results]
             right = [_steps(whole, gradients, group, numels, decays, optimizer)[step] for group in at.of_rank]
-            expect_tensors(case, "whole", found, [whole] * ranks)
             if optimizer in (SGD, DECAYED):
                 lr = optimizer.keywords["lr"]
-                compared.expect(case, found, right, partial(causes, before, gradients, step, at, decay, lr, run, given))
+                mistakes = partial(causes, before, gradients, step, at, decay, lr, run, given)
+                compared.expect(case, found, right, mistakes, dtype)
             else:
-                on_each_rank("whole", ADVICE).expect(case, found, right)
+                OnEachRank("whole", ADVICE).expect(case, found, right, dtype=dtype)
             for rank, states in enumerate(run.results):
                 if states[step][1]:
                     cause = "the gradient's shard is kept until the next step: optimizer.zero_grad()"

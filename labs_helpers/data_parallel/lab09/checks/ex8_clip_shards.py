@@ -10,16 +10,16 @@ from labs_helpers.course.verdict.messages.torch import SIZES_DIFFER
 from labs_helpers.data_parallel.lab09 import exercises
 from labs_helpers.data_parallel.lab09.checks.on_ranks import expect_sent, on_ranks
 from labs_helpers.data_parallel.lab09.checks.shard_mistakes import places
-from labs_helpers.data_parallel.lab09.checks.tensors import expect_tensors, numbers, on_each_rank
+from labs_helpers.data_parallel.lab09.checks.tensors import OnEachRank, numbers
 
-MISSING = "the norm that it had is returned, also where nothing is scaled"
+MISSING = "a return is missing; the norm that it had is returned, also where nothing is scaled"
 ERRORS = ((SIZES_DIFFER, "shards differ in size; add up numbers, not vectors"),)
 ADVICE = "two ranks with shards (3) and (4): what does each bring to the all-reduce, and what is the norm?"
 
 
 @exercise("09/8", "clip by the global norm", points=10, minutes=10, reference=exercises.clip_shards)
 def clip_shards(student):
-    of_norm, of_shards = on_each_rank("norm", ADVICE), on_each_rank("shards")
+    of_norm, of_shards = OnEachRank("norm", ADVICE), OnEachRank("shards")
     for title, ranks, sizes, max_norm, scale, dtype, groups in (
         ("two ranks, one shard each", 2, (6,), 5.0, 1.0, torch.float32, None),
         ("four ranks, three shards each", 4, (7, 1, 12), 30.0, 1.0, torch.float32, None),
@@ -36,26 +36,18 @@ def clip_shards(student):
         run = on_ranks(case, student, _call, [(own, max_norm) for own in shards], errors=ERRORS, groups=groups)
         norms, after, same = zip(*run.results, strict=True)
         members = places(ranks, groups).of_rank
-        for rank, norm in enumerate(norms):
-            if not isinstance(norm, torch.Tensor):
-                cause = (
-                    f"a return is missing; {MISSING}"
-                    if norm is None
-                    else ".item() makes a number of a tensor" * isinstance(norm, float)
-                )
-                raise Wrong(case, f"rank {rank} returned {norm!r:.40}; a tensor of shape () is asked for", cause=cause)
-            if not same[rank]:
+        for rank, one in enumerate(same):
+            if not one:
                 cause = "shards = …, shards[i] = … makes new tensors; mul_, *= and copy_ change those that are there"
                 raise Wrong(case, f"rank {rank}'s shards are other tensors now; they are scaled in place", cause=cause)
-        expect_tensors(case, "norm", norms, [torch.zeros(())] * ranks)
         flat = [torch.cat([one.double() for one in own]) for own in shards]
         whole = [torch.cat([flat[other] for other in members[rank]]).norm() for rank in range(ranks)]
-        of_norm.expect(case, list(norms), whole, partial(_norms, shards, flat, members, max_norm, whole))
+        of_norm.expect(case, norms, whole, partial(_norms, shards, flat, members, max_norm, whole), none=MISSING)
         factors = [min(1.0, max_norm / (float(norm) + 1e-6)) for norm in whole]
         right = [factor * one for factor, one in zip(factors, flat, strict=True)]
         if dtype == torch.float32:
             numbers_of = list(map(float, whole)), max_norm, factors, sizes[0], len(members[0])
-            of_shards.expect(case, list(after), right, partial(_scaled, flat, *numbers_of))
+            of_shards.expect(case, after, right, partial(_scaled, flat, *numbers_of), torch.float64)
         elif any(bool(((a - r).abs() > 2**-7 * r.abs() + 1e-9).any()) for a, r in zip(after, right, strict=True)):
             copied = all(map(torch.equal, after, flat))
             cause = "nothing is scaled: .float() of bfloat16 is a copy; shard.mul_ is the shard" if copied else ""
