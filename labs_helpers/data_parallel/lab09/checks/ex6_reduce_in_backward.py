@@ -70,7 +70,7 @@ def reduce_in_backward(student):
                 comparisons[b].expect(case, shards, right, mistakes, own[0][0].dtype, none)
         _expect_overlap(title, run, ranks, len(buckets), passes, size)
         expect_sent(
-            title, run, [("reduce-scatter", n) for n in padded] * (passes * (size > 1)), _cost(run, padded, passes)
+            title, run, [("reduce-scatter", n) for n in padded] * (passes * (size > 1)), partial(_cost, padded, passes)
         )
         for rank, own in enumerate(run.results):
             if any(large for _, _, large, _ in own):
@@ -147,8 +147,7 @@ def _expect_overlap(case: str, run, ranks: int, buckets: int, passes: int, size:
             raise Wrong(case, found, cause=LATE)
 
 
-def _cost(run, padded: list[int], passes: int) -> str:
-    made = sent(run, 0)
+def _cost(padded: list[int], passes: int, made: list) -> str:
     if all(kind == "reduce-scatter" for kind, _ in made) and len(made) > len(padded) * passes:
         return "a reduce-scatter per gradient: the point of a bucket is one for all of its gradients"
     if [kind for kind, _ in made] == ["reduce-scatter"] * len(padded) * passes:

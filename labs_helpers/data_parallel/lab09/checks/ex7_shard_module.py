@@ -134,7 +134,7 @@ def shard_module(student):
                         )
         expect_when(title, run, ranks, size)
         wanted = [(kind, n) for n in sizes for kind in ("all-gather", "all-gather", "reduce-scatter")]
-        expect_sent(title, run, wanted * (steps * (size > 1)), cost(run, steps))
+        expect_sent(title, run, wanted * (steps * (size > 1)), lambda made, steps=steps: cost(made, steps))
         for rank, result in enumerate(run.results):
             if any(any(state["views"]) for state in result["passes"]):
                 cause = "reduce-scatter into torch.empty_like(shard): a slice keeps all that it is cut from"

@@ -6,16 +6,17 @@ import torch
 
 
 class Setting:
-    """A step of SGD at rate lr. Candidates have an answer for every rank."""
+    """A step of SGD at rate lr. gradients: [rank][micro-batch]; at: the nodes. Candidates have an answer per rank."""
 
-    def __init__(self, before, gradients, max_norm, node_of, peers, place, shards, nodes, micro, lr) -> None:
-        self.before, self.max_norm, self.place, self.lr = before, max_norm, place, lr
-        self.node_of, self.peers, self.shards, self.nodes, self.micro = node_of, peers, shards, nodes, micro
+    def __init__(self, gradients, max_norm, at, lr) -> None:
+        self.max_norm, self.lr, self.micro = max_norm, lr, len(gradients[0])
+        self.node_of, self.place, self.shards = at
+        self.nodes = len(gradients) // at.size
         self.sums = [sum(g.double() for g in own) for own in gradients]
         self.last = [own[-1].double() for own in gradients]
         self.first = [own[0].double() for own in gradients]
         self.total = sum(self.sums)
-        self.mean = self.total / (len(gradients) * micro)
+        self.mean = self.total / (len(gradients) * self.micro)
         self.ranks = range(len(gradients))
 
     def of_node(self, r, sums):
@@ -76,13 +77,13 @@ class Setting:
         """Each rank's shard scaled by a factor of its own."""
         return self.mean * self.factor(self.mean.chunk(self.shards)[self.place[r]].norm())
 
-    def updates(self):
-        """Of a step of SGD with a right norm."""
+    def updates(self, before):
+        """Of what a step makes of `before`, with a right norm."""
         lr = self.lr
         factor = self.factor(self.mean.norm())
 
         def updated(gradient_of):
-            own = [(self.before - lr * gradient_of(r)).chunk(self.shards)[self.place[r]] for r in self.ranks]
+            own = [(before - lr * gradient_of(r)).chunk(self.shards)[self.place[r]] for r in self.ranks]
             return [torch.cat([own[o] for o in self.node_of[r]]) for r in self.ranks]
 
         mean, norm = self.mean, float(self.mean.norm())
@@ -99,11 +100,11 @@ class Setting:
         yield "the gradient is gathered, not the parameters", [mean for _ in self.ranks]
         yield "scaled twice", updated(lambda r: factor**2 * mean)
         nothing = "no update: optimizer.step() is missing, or there is no shard.grad by then"
-        yield nothing, [self.before for _ in self.ranks]
+        yield nothing, [before for _ in self.ranks]
         early = "updated with what the reduce-scatter left, before it was divided and scaled"
         yield early, updated(lambda r: self.total)
         yield "every rank has its own shard's update alone: nothing is gathered, or before the step", [
-            torch.cat([(right[r] if o == r else self.before).chunk(self.shards)[i]
+            torch.cat([(right[r] if o == r else before).chunk(self.shards)[i]
                        for i, o in enumerate(self.node_of[r])]) for r in self.ranks
         ]  # fmt: skip
         drift = "the gradient of this node alone: replicas drift apart"

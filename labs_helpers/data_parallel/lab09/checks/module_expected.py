@@ -79,8 +79,7 @@ def expect_when(case: str, run, ranks: int, size: int) -> None:
                 raise Wrong(case, found, cause=cause)
 
 
-def cost(run, steps: int) -> str:
-    gathers = sum("gather" in call.name for call in run.of(0))
-    if gathers > 4 * steps:
+def cost(made: list, steps: int) -> str:
+    if sum(kind == "all-gather" for kind, _ in made) > 4 * steps:
         return "gathered more often than once forward and once backward"
     return ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache, partial
 
 import torch
@@ -41,6 +41,17 @@ def step_once() -> None:
     torch.optim.SGD([p], lr=0.0).step()
 
 
+def alone(whole, gradients: Sequence, make: Callable) -> list[torch.Tensor]:
+    """A copy of `whole` in float64, and what it is behind a step with each of the gradients, in one process."""
+    p = torch.nn.Parameter(whole.double())
+    optimizer, found = make([p]), [p.detach().clone()]
+    for gradient in gradients:
+        p.grad = gradient.clone()
+        optimizer.step()
+        found.append(p.detach().clone())
+    return found
+
+
 KINDS = {
     "all_gather_into_tensor": "all-gather",
     "all_gather": "all-gather",
@@ -70,16 +81,24 @@ def _too_many(made: Sequence[tuple[str, int]], wanted: Sequence[tuple[str, int]]
     return f"there are more {often[0]}s than one step needs: whose result does nobody use, or have already?"
 
 
-def sent(run: ProcessRun, rank: int) -> list[tuple[str, int]]:
-    """(kind, elements of the whole) of each collective of a rank, in order, without groups of one rank."""
-    return [(KINDS.get(c.name, c.name), c.elements) for c in run.of(rank) if len(c.ranks) > 1 and c.name != "barrier"]
+def sent(run: ProcessRun, rank: int, counts: Callable[[int, Sequence[int]], bool] = lambda *_: True) -> list:
+    """(kind, elements of the whole) of each collective of a rank, in order, without groups of one rank. counts: by a
+    rank and the ranks of its group."""
+    calls = (c for c in run.of(rank) if len(c.ranks) > 1 and c.name != "barrier" and counts(rank, c.ranks))
+    return [(KINDS.get(c.name, c.name), c.elements) for c in calls]
 
 
-def expect_sent(case: str, run: ProcessRun, wanted: Sequence[tuple[str, int]], why: str = "") -> None:
+def expect_sent(
+    case: str,
+    run: ProcessRun,
+    wanted: Sequence[tuple[str, int]],
+    why: Callable[[list], str] = lambda made: "",
+    counts: Callable[[int, Sequence[int]], bool] = lambda *_: True,
+) -> None:
     """Raises Wrong unless every rank's collectives are `wanted`, in any order; the values were right. why: another
-    cause, for what SLOW does not know."""
+    cause, of what a rank sends, for what SLOW does not know. counts: as `sent` has it."""
     for rank in range(len(run.results)):
-        made = sent(run, rank)
+        made = sent(run, rank, counts)
         if sorted(made) == sorted(wanted):
             continue
         kinds, right = {kind for kind, _ in made}, {kind for kind, _ in wanted}
@@ -92,4 +111,4 @@ def expect_sent(case: str, run: ProcessRun, wanted: Sequence[tuple[str, int]], w
         said = "; ".join(f"{kind} of {n}" for kind, n in made) or "nothing"
         enough = "; ".join(f"{kind} of {n}" for kind, n in wanted) or "nothing"
         found = f"the values are right, but rank {rank} sends: {said} elements. Enough is: {enough}"
-        raise Wrong(case, found, cause=why or (causes[0] if len(causes) == 1 else ""))
+        raise Wrong(case, found, cause=why(made) or (causes[0] if len(causes) == 1 else ""))
