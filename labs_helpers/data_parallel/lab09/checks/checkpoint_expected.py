@@ -1,14 +1,16 @@
 """What a checkpoint has to hold, and what is loaded from it on another number of ranks."""
 
 from collections.abc import Iterator
+from functools import partial
 
 import torch
 from torch import Tensor, nn
 
 from labs_helpers.course.verdict import Wrong
 from labs_helpers.course.verdict.trees import Comparison, Difference
-from labs_helpers.data_parallel.lab09.checks.shard_mistakes import Places, cut, other_padding
+from labs_helpers.data_parallel.lab09.checks.shard_mistakes import Places, other_padding
 from labs_helpers.data_parallel.lab09.checks.tensors import float32_sums
+from labs_helpers.data_parallel.lab09.shards import cut
 
 FORM = '{"parameters": …, "optimizer": {name: value}}'
 SHARED = "clone() first: the optimizer changes its tensors in place"
@@ -41,9 +43,7 @@ def expect_saved(case: str, states: list, right: dict, at: Places) -> None:
             if whole.ndim and isinstance(one, Tensor) and one.dtype != whole.dtype:
                 said = f"rank {rank}'s {name!r} is {one.dtype}, expected {whole.dtype}"
                 raise Wrong(case, said, cause="it has the dtype of shard")
-        _compared(name).expect(
-            case, found, [whole] * len(states), lambda whole=whole: _causes(SAVED, whole, at) if whole.ndim else ()
-        )
+        _compared(repr(name)).expect(case, found, [whole] * len(states), partial(_causes, SAVED, whole, at))
 
 
 def expect_loaded(case: str, results: list[dict], right: dict, later: Tensor, at: Places) -> None:
@@ -62,13 +62,12 @@ def expect_loaded(case: str, results: list[dict], right: dict, later: Tensor, at
     for name, whole in _named(right):
         found = [dict(_named(one))[name] for one in results]
         wanted = [cut(whole, at.size)[place] if whole.ndim else whole for place in at.place]
+        padding = "behind the last element there is padding, and padding is 0"
         causes = [(ANEW[0], [torch.zeros(())] * len(found))]
         if whole.ndim:
-            padding = "behind the last element there is padding, and padding is 0"
             causes = *_causes(LOADED, whole, at), (padding, other_padding(found, wanted, len(whole), at))
-        _compared("shard" if name == "parameters" else repr(name)).expect(
-            case, found, wanted, lambda causes=causes: causes
-        )
+        comparison = _compared("shard" if name == "parameters" else repr(name))
+        comparison.expect(case, found, wanted, partial(tuple, causes))
     for rank, (found, place) in enumerate(zip(results, at.place, strict=True)):
         before, loaded, trained = found["given"]
         if found["others"]:
@@ -105,6 +104,8 @@ def _of_shape(difference: Difference) -> str:
 
 def _causes(mistakes, whole: Tensor, at: Places):
     """Candidates: what a mistake makes of the whole, its shards and a rank's place, on every rank."""
+    if not whole.ndim:
+        return []
     parts = cut(whole, at.size)
     return [(said, [mistake(whole, parts, place) for place in at.place]) for said, mistake in mistakes]
 

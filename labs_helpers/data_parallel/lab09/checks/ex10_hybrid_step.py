@@ -9,9 +9,10 @@ from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import Wrong
 from labs_helpers.course.verdict.messages.distributed import GATHERED_SHAPE, SCATTERED_SHAPE
 from labs_helpers.data_parallel.lab09.checks.hybrid_mistakes import Setting
-from labs_helpers.data_parallel.lab09.checks.on_ranks import alone, expect_sent, on_ranks, step_once
+from labs_helpers.data_parallel.lab09.checks.on_ranks import alone, expect_sent, on_ranks
 from labs_helpers.data_parallel.lab09.checks.shard_mistakes import Places, places
 from labs_helpers.data_parallel.lab09.checks.tensors import OnEachRank, numbers
+from labs_helpers.data_parallel.lab09.shards import step_once
 from labs_helpers.practice.process_groups import second_group
 
 ERRORS = (

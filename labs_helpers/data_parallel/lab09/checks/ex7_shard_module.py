@@ -23,8 +23,9 @@ from labs_helpers.data_parallel.lab09.checks.module_expected import (
 from labs_helpers.data_parallel.lab09.checks.on_ranks import expect_sent, on_ranks
 from labs_helpers.data_parallel.lab09.checks.shard_mistakes import causes, mean_shards, places
 from labs_helpers.data_parallel.lab09.checks.tensors import OnEachRank, numbers
-from labs_helpers.data_parallel.lab09.flat import held
+from labs_helpers.data_parallel.lab09.flat import flatten, held
 from labs_helpers.data_parallel.lab09.freed_memory import watched_memory
+from labs_helpers.data_parallel.lab09.shards import Layer
 from labs_helpers.practice.process_groups import mark
 
 ERRORS = (
@@ -53,22 +54,10 @@ ARRIVALS = "gradients in the order of their arrival, or in reverse; the order is
 ADVICE = "print a line in each function, and run the module forward and backward once: which comes when?"
 
 
-class Layer(nn.Module):
-    """tanh(x @ weight.T + bias) · scale: three parameters, of which autograd keeps views, two of them a child's.
-
-    Neither the first nor the last of them is the one whose gradient comes last: that is weight's."""
-
-    def __init__(self, into: int, out: int, seed: int) -> None:
-        super().__init__()
-        self.scale = nn.Parameter(numbers(1, seed + 2, whole=False)[0] + 2)
-        self.linear = nn.Linear(into, out)
-        self.linear.weight = nn.Parameter(numbers(out * into, seed, whole=False).view(out, into) / 2)
-        self.linear.bias = nn.Parameter(numbers(out, seed + 1, whole=False))
-        self.seen = lambda: None
-
-    def forward(self, x):
-        self.seen()
-        return torch.tanh(self.linear(x)) * self.scale
+def _layers() -> list[Layer]:
+    return [
+        Layer(into, out, numbers(1 + out * (into + 1), seed, whole=False)) for into, out, seed in ((4, 3, 1), (3, 5, 7))
+    ]
 
 
 @exercise("09/7", "ZeRO-3 round a module", points=20, minutes=25, reference=exercises.shard_module)
@@ -146,24 +135,12 @@ def shard_module(student):
         yield f"{title}: between uses a rank has {sum(sizes) // size} of {sum(len(one) for one in starts[0])} numbers"
 
 
-def _flat_module(layer: nn.Module, size: int, watched) -> torch.Tensor:
-    params = list(layer.parameters())
-    flat = torch.cat([p.detach().reshape(-1) for p in params])
-    whole = torch.zeros(-(-len(flat) // size) * size)
-    whole[: len(flat)] = flat
-    at = 0
-    for p in params:
-        p.data = whole[at : at + p.numel()].view(p.shape)
-        at += p.numel()
-    watched.watch(whole)
-    return whole
-
-
 def _call(watched, early, student, group, inputs):
-    layers = [Layer(4, 3, 1), Layer(3, 5, 7)]
+    layers = _layers()
     arrivals = Arrivals(layers, group)
-    wholes = [_flat_module(layer, group.size(), watched) for layer in layers]
+    wholes = [flatten(layer.parameters(), group.size()) for layer in layers]
     memory = [whole.untyped_storage() for whole in wholes]
+    list(map(watched.watch, wholes))
     alive = partial(_alive, wholes, memory)
     shards = [student(layer, whole, group) for layer, whole in zip(layers, wholes, strict=True)]
     result = {"shards": shards, "own": [None, None], "made": alive(), "passes": []}
@@ -216,7 +193,7 @@ def _alive(wholes, memory):
 
 def _alone(inputs, updated=UPDATED):
     """(outputs, [pass][module] → flat gradient, flat parameters) of one process, for one rank's inputs."""
-    layers = [Layer(4, 3, 1), Layer(3, 5, 7)]
+    layers = _layers()
     start = [torch.cat([p.detach().reshape(-1) for p in layer.parameters()]) for layer in layers]
     outputs, gradients = [], []
     for x in inputs:

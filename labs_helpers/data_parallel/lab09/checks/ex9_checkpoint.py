@@ -11,9 +11,10 @@ from labs_helpers.course.verdict.messages.distributed import GATHERED_SHAPE
 from labs_helpers.course.verdict.messages.torch import SIZES_DIFFER
 from labs_helpers.data_parallel.lab09 import exercises
 from labs_helpers.data_parallel.lab09.checks.checkpoint_expected import SHARED, expect_loaded, expect_saved, same
-from labs_helpers.data_parallel.lab09.checks.on_ranks import DTYPES, on_ranks, step_once
-from labs_helpers.data_parallel.lab09.checks.shard_mistakes import places, shard_of
+from labs_helpers.data_parallel.lab09.checks.on_ranks import DTYPES, on_ranks
+from labs_helpers.data_parallel.lab09.checks.shard_mistakes import places
 from labs_helpers.data_parallel.lab09.checks.tensors import numbers
+from labs_helpers.data_parallel.lab09.shards import shard_of, step_once
 
 ERRORS = (
     (DTYPES, "parameters and moments are not always float32: what they are gathered into has their dtype"),

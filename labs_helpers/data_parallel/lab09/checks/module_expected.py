@@ -5,7 +5,7 @@ from torch import nn
 
 from labs_helpers.course.verdict import Wrong
 from labs_helpers.course.verdict.trees import Comparison, Difference
-from labs_helpers.data_parallel.lab09.checks.shard_mistakes import cut
+from labs_helpers.data_parallel.lab09.shards import cut
 
 LATER = "until the module's next use; it is gathered in each forward and each backward pass"
 AT = {

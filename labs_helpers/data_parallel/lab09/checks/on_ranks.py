@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache, partial
+from functools import partial
 
 import torch
 
@@ -33,22 +33,19 @@ ERRORS = (  # pairs (pattern, cause); those of an exercise come before them
 on_ranks = partial(on_practice_ranks, ranks=practice_process_groups, messages=ERRORS, unwaited=UNWAITED)
 
 
-@cache
-def step_once() -> None:
-    """torch.optim imports much at its first step, seconds on a busy machine: not within the ranks' time limit."""
-    p = torch.nn.Parameter(torch.zeros(1))
-    p.grad = torch.zeros(1)
-    torch.optim.SGD([p], lr=0.0).step()
-
-
-def alone(whole, gradients: Sequence, make: Callable) -> list[torch.Tensor]:
-    """A copy of `whole` in float64, and what it is behind a step with each of the gradients, in one process."""
-    p = torch.nn.Parameter(whole.double())
-    optimizer, found = make([p]), [p.detach().clone()]
+def alone(whole, gradients: Sequence, make: Callable, numels=(), decays=()) -> list[torch.Tensor]:
+    """A copy of `whole` in float64, and what it is behind a step with each of the gradients, in one process. numels,
+    decays: of parameters with a weight decay each, if it is not one parameter; padding may follow."""
+    flat = whole.double().clone()
+    sizes = [*numels, len(flat) - sum(numels)]
+    parts = [torch.nn.Parameter(part) for part in flat.split(sizes)]
+    groups = [{"params": [p], "weight_decay": decay} for p, decay in zip(parts, decays, strict=False)]
+    optimizer, found = make(groups or parts), [flat.clone()]
     for gradient in gradients:
-        p.grad = gradient.clone()
+        for p, part in zip(parts, gradient.split(sizes), strict=True):
+            p.grad = part.clone()
         optimizer.step()
-        found.append(p.detach().clone())
+        found.append(flat.clone())
     return found
 
 
