@@ -31,34 +31,37 @@ OTHER_BYTES = {  # (layout, part) → bytes per parameter, and who would count s
         6: "there is no second copy in this layout",
     },
 }
-OTHER_STAGES = {  # part → stages that divide it, and what that means
+OTHER_STAGES = {  # part → stages that divide it, and what that means; one stage too many, or too few, names itself
     0: {
-        (): "ZeRO-3 divides the parameters",
-        ("ZeRO-2", "ZeRO-3"): "ZeRO-2 leaves the parameters whole",
         ("ZeRO-1", "ZeRO-2", "ZeRO-3"): "the parameters stay whole up to ZeRO-2",
         ("ZeRO-1",): "ZeRO-1 divides the optimizer's states, not the parameters",
         ASKED: "DDP divides nothing, and only ZeRO-3 the parameters",
     },
     1: {
         (): "ZeRO-2 and ZeRO-3 divide the gradients",
-        ("ZeRO-2",): "ZeRO-3 divides what ZeRO-2 divides, and more",
-        ("ZeRO-3",): "ZeRO-2 divides the gradients already",
-        ("ZeRO-1", "ZeRO-2", "ZeRO-3"): "ZeRO-1 leaves the gradients whole",
         ASKED: "DDP divides nothing, and ZeRO-1 the optimizer alone",
     },
     2: {
         (): "every ZeRO stage divides the optimizer's states",
         ("ZeRO-1",): "each stage divides what the one before divides, and more",
-        ("ZeRO-2", "ZeRO-3"): "ZeRO-1 divides the optimizer's states already",
-        ("ZeRO-3",): "ZeRO-1 divides the optimizer's states already",
-        ASKED: "DDP divides nothing: every rank has all states",
+        ("ZeRO-3",): "ZeRO-1 and ZeRO-2 divide the optimizer's states already",
     },
 }
+DIVISIONS = (  # of bytes by ranks
+    ("// rounds down; / leaves the fraction", lambda a, b: a // b),
+    ("a fraction is rounded here; leave it", lambda a, b: -(-a // b)),
+    ("a fraction is rounded here; leave it", lambda a, b: round(a / b)),
+    ("divided by 8, whatever ranks is", lambda a, b: a / 8),
+    ("divided by one rank less", lambda a, b: a / max(1, b - 1)),
+    ("what is divided is divided by the ranks, not by one more", lambda a, b: a / (b + 1)),
+    ("what is divided is multiplied", lambda a, b: a * b),
+)
 UNITS = {
     1 / GB: "these are GB; bytes are asked for",
     8: "these are bits",
     2.0**-30: "these are GiB; bytes are asked for",
 }
+ERRORS = ((r"^KeyError", f"the layouts are {', '.join(map(repr, NAMES))}, letter by letter"),)
 NOUNS = ("parameters", "gradients", "optimizer's states")
 ADVICE = "one parameter: which numbers are kept of it, in which dtype, and what of that has every rank?"
 
@@ -70,9 +73,7 @@ def states_in_bytes(student):
         try:
             answer = student(count, ranks, layout)
         except Exception as error:
-            wrong = describe_error(student, error, case)
-            spelled = f"the layouts are {', '.join(map(repr, NAMES))}, letter by letter"
-            raise Wrong(case, wrong.found, cause=spelled if isinstance(error, KeyError) else "") from None
+            raise describe_error(student, error, case, ERRORS) from None
         right = {stage: [part.bytes for part in states(count, stage, ranks, layout)] for stage in ASKED}
         if answer is None:
             raise Wrong(case, "returned None; a dict {stage: (parameters, gradients, optimizer)} is asked for",
@@ -111,17 +112,10 @@ def _causes(part: int, count: float, ranks: int, layout: str):
         for with_master in ((), ("ZeRO-3",), ("ZeRO-2", "ZeRO-3")):
             moments, master = table(8), table(4, with_master)
             yield said, {stage: [a + b for a, b in zip(moments[stage], master[stage], strict=True)] for stage in ASKED}
-    yield "// rounds down; / leaves the fraction", table(each, divide=lambda a, b: a // b)
-    yield "a fraction is rounded here; leave it", table(each, divide=lambda a, b: -(-a // b))
-    yield "a fraction is rounded here; leave it", table(each, divide=lambda a, b: round(a / b))
+    for said, divide in DIVISIONS:
+        yield said, table(each, divide=divide)
     yield "these are bytes per parameter: times count is missing", table(each / count)
     yield "divided by the ranks once too often", table(each / ranks)
-    yield "divided by 8, whatever ranks is", table(each, divide=lambda a, b: a / 8)
-    yield "divided by one rank less", table(each, divide=lambda a, b: a / max(1, b - 1))
     for stage in ASKED:
-        said = (
-            f"{stage} leaves the {NOUNS[part]} whole" if stage not in stages else f"{stage} divides the {NOUNS[part]}"
-        )
+        said = f"{stage} divides the {NOUNS[part]}" if stage in stages else f"{stage} leaves the {NOUNS[part]} whole"
         yield said, table(each, [one for one in ASKED if (one in stages) != (one == stage)])
-    yield "what is divided is divided by the ranks, not by one more", table(each, divide=lambda a, b: a / (b + 1))
-    yield "what is divided is multiplied", table(each, divide=lambda a, b: a * b)
