@@ -3,19 +3,19 @@
 from functools import partial
 
 import torch
-from torch import nn
 
 from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import Wrong
 from labs_helpers.course.verdict.messages.distributed import SCATTERED_SHAPE
 from labs_helpers.course.verdict.messages.torch import INNER_SIZES, NO_MATRIX
 from labs_helpers.data_parallel.lab09 import exercises
-from labs_helpers.data_parallel.lab09.checks.hook_times import EARLY, FULL, Arrivals, sent_early
+from labs_helpers.data_parallel.lab09.checks.hook_times import EARLY, FULL, Arrivals, causes_of, sent_early
 from labs_helpers.data_parallel.lab09.checks.kept import CAUSE as KEPT
 from labs_helpers.data_parallel.lab09.checks.kept import bytes_kept, hooks_of
 from labs_helpers.data_parallel.lab09.checks.module_expected import (
     COMPUTES,
     cost,
+    expect_parameter,
     expect_shards,
     expect_when,
     expect_whole_when,
@@ -62,7 +62,8 @@ def _layers() -> list[Layer]:
 
 @exercise("09/7", "ZeRO-3 round a module", points=20, minutes=25, reference=exercises.shard_module)
 def shard_module(student):
-    of_output, of_module = OnEachRank("output"), [OnEachRank(f"shard.grad of module {m}", ADVICE) for m in (0, 1)]
+    of_output = OnEachRank("output", nan=UNFILLED)
+    of_module = [OnEachRank(f"shard.grad of module {m}", ADVICE, PASSED) for m in (0, 1)]
     for title, ranks, steps, groups in (
         ("2 ranks, one pass", 2, 1, None),
         ("3 ranks, two passes that add up, an update between", 3, 2, None),
@@ -75,14 +76,9 @@ def shard_module(student):
             [numbers(8, 20 + 5 * k + rank, whole=False).view(2, 4) for k in range(steps)] for rank in range(ranks)
         ]
         with watched_memory() as watched:
-            given = [(own,) for own in inputs]
             early: list[str] = []
-            try:
-                run = on_ranks(title, student, partial(_call, watched, early), given, errors=ERRORS, groups=groups)
-            except Wrong as wrong:
-                raise Wrong(
-                    title, wrong.found, cause=early[0] if early else wrong.causes, advice=wrong.advice
-                ) from None
+            call, errors = partial(_call, watched, early), (*causes_of(early), *ERRORS)
+            run = on_ranks(title, student, call, [(own,) for own in inputs], errors=errors, groups=groups)
         outputs, gradients, starts = zip(*(_alone(own) for own in inputs), strict=True)
         stale = [_alone(own, updated=1.0)[0] for own in inputs]
         sizes = [-(-len(start) // size) * size for start in starts[0]]
@@ -96,13 +92,6 @@ def shard_module(student):
         for k in range(steps):
             case = f"{title}, pass {k + 1}" if steps > 1 else title
             states = [result["passes"][k] for result in run.results]
-            for rank, state in enumerate(states):
-                for what, one, cause in (
-                    ("output", state["output"], UNFILLED),
-                    *((f"shard.grad of module {m}", state["grads"][m], PASSED) for m in (1, 0)),
-                ):
-                    if one is not None and one.is_floating_point() and one.isnan().any():
-                        raise Wrong(case, f"rank {rank}'s {what} is NaN, as freed memory is", cause=cause)
             old, right = [(OLD, [own[k] for own in stale])], [own[k] for own in outputs]
             of_output.expect(case, [state["output"] for state in states], right, lambda old=old: old)
             for m, sizes_of in enumerate(PARAMETERS):
@@ -117,11 +106,8 @@ def shard_module(student):
                 of_module[m].expect(case, found, right, mistakes, none=none)
                 for rank, state in enumerate(states):
                     if state["left"][m]:
-                        cause = "p.grad = None lets go of a gradient"
-                        raise Wrong(
-                            case, f"rank {rank}: a parameter still has its whole .grad after backward", cause=cause
-                        )
-        expect_when(title, run, ranks, size)
+                        said = f"rank {rank}: a parameter still has its whole .grad after backward"
+                        raise Wrong(case, said, cause="p.grad = None lets go of a gradient")
         wanted = [(kind, n) for n in sizes for kind in ("all-gather", "all-gather", "reduce-scatter")]
         expect_sent(title, run, wanted * (steps * (size > 1)), lambda made, steps=steps: cost(made, steps))
         for rank, result in enumerate(run.results):
@@ -141,23 +127,20 @@ def _call(watched, early, student, group, inputs):
     wholes = [flatten(layer.parameters(), group.size()) for layer in layers]
     memory = [whole.untyped_storage() for whole in wholes]
     list(map(watched.watch, wholes))
-    alive = partial(_alive, wholes, memory)
+
+    def alive():
+        return [one.nbytes() > 0 for one in memory]
+
     shards = [student(layer, whole, group) for layer, whole in zip(layers, wholes, strict=True)]
-    result = {"shards": shards, "own": [None, None], "made": alive(), "passes": []}
-    for m, one in enumerate(shards):
-        if isinstance(one, torch.Tensor):
-            result["own"][m] = one.untyped_storage().data_ptr() != memory[m].data_ptr()
-            shards[m] = one
-    result["start"] = [one.detach().clone() if isinstance(one, torch.Tensor) else one for one in shards]
-    if any(not isinstance(one, nn.Parameter) for one in shards):
-        return result
+    for one, whole in zip(shards, memory, strict=True):
+        expect_parameter(one, whole)
+    result = {"shards": [one.detach().clone() for one in shards], "made": alive(), "passes": []}
     for x in inputs:
         state = {}
         layers[0].seen = lambda state=state: (mark(group, COMPUTES), state.setdefault("first", alive()))
         layers[1].seen = lambda state=state: state.setdefault("second", alive())
         mark(group, "forward begins")
-        hidden = layers[0](x)
-        out = layers[1](hidden)
+        out = layers[1](layers[0](x))
         mark(group, "forward ends")
         state["between"], state["output"] = alive(), out.detach().clone()
         mark(group, "backward begins")
@@ -185,10 +168,6 @@ def _call(watched, early, student, group, inputs):
             for one in shards:
                 one.mul_(UPDATED)
     return result
-
-
-def _alive(wholes, memory):
-    return [one.nbytes() > 0 for one in memory]
 
 
 def _alone(inputs, updated=UPDATED):

@@ -23,6 +23,11 @@ ANEW = f"{EARLY}, and what tells which one is the last begins anew in every back
 NO_GRADIENT = r"'NoneType' object has no attribute '(reshape|flatten|view|ravel|numel)'|but got NoneType"
 
 
+def causes_of(early: Sequence[str]) -> list:
+    """Rows for `on_ranks`: the causes of errors that a rank has noted in `early`."""
+    return [(lambda *_, why=why: why in early, why) for why in (FULL, BEFORE, EARLY, ANEW)]
+
+
 class Arrivals:
     """The gradients of `layers` that have arrived in this backward pass on a rank. Made before the answer's hooks."""
 

@@ -31,20 +31,24 @@ def _not_a_copy(difference: Difference) -> str:
     return "it is copied before whole is freed" if np.isnan(mine).any() else "its values are not whole's"
 
 
+def expect_parameter(shard, whole) -> None:
+    """Raise Wrong unless the shard is a parameter with memory of its own. whole: the storage that it is a part of."""
+    if not isinstance(shard, nn.Parameter):
+        kind = "None" if shard is None else f"a {type(shard).__name__}"
+        cause = "a return is missing" if shard is None else "an optimizer takes nn.Parameter(…) of it"
+        raise Wrong("", f"returned {kind}; an nn.Parameter is asked for", cause=cause)
+    if shard.untyped_storage().data_ptr() == whole.data_ptr():
+        cause = "a slice of whole has whole's memory, which is freed; .clone() copies it first"
+        raise Wrong("", "returned a shard that is a view of whole", cause=cause)
+
+
 def expect_shards(case: str, rank: int, result, start, place: int, size: int) -> None:
     shards = Comparison(f"rank {rank}'s shard", otherwise=(_not_a_copy,))
     for m, one in enumerate(result["shards"]):
-        if not isinstance(one, nn.Parameter):
-            kind = "None" if one is None else f"a {type(one).__name__}"
-            cause = "a return is missing" if one is None else "an optimizer takes nn.Parameter(…) of it"
-            raise Wrong(case, f"rank {rank}: returned {kind}; an nn.Parameter is asked for", cause=cause)
-        if not result["own"][m]:
-            cause = "a slice of whole has whole's memory, which is freed; .clone() copies it first"
-            raise Wrong(case, f"rank {rank}'s shard is a view of whole", cause=cause)
         right = cut(start[m], size)
         others = [("it is another rank's part", part) for i, part in enumerate(right) if i not in (0, place)]
         first = ("every rank has the first part; its own is dist.get_rank(group)'s", right[0])
-        shards.expect(case, result["start"][m], right[place], lambda first=first, others=others: [first, *others])
+        shards.expect(case, one, right[place], lambda first=first, others=others: [first, *others])
     expect_gone(case, rank, result["made"], "made")
 
 

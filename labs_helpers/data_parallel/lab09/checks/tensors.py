@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,15 +24,16 @@ def float32_sums(found: Any, right: np.ndarray) -> Any:
     return 2e-5 * np.abs(right) + (2e-6 * np.abs(right).max() if right.size else 0.0) + 1e-12
 
 
-def _not_a_number(difference: Difference) -> str:
-    return NOT_A_NUMBER if any(np.isnan(mine).any() for mine, _ in difference.pairs) else ""
+def _not_a_number(sentence: str, difference: Difference) -> str:
+    return sentence if any(np.isnan(mine).any() for mine, _ in difference.pairs) else ""
 
 
 class OnEachRank(Comparison):
-    """A comparison of lists with a tensor per rank."""
+    """A comparison of lists with a tensor per rank. nan: the cause of a NaN."""
 
-    def __init__(self, what: str, advice: str = "") -> None:
-        super().__init__(f"rank {{0}}'s {what}", bound=float32_sums, otherwise=(scaled, _not_a_number), advice=advice)
+    def __init__(self, what: str, advice: str = "", nan: str = NOT_A_NUMBER) -> None:
+        otherwise = scaled, partial(_not_a_number, nan)
+        super().__init__(f"rank {{0}}'s {what}", bound=float32_sums, otherwise=otherwise, advice=advice)
 
     def expect(
         self,
