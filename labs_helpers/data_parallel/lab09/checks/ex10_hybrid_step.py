@@ -1,5 +1,6 @@
 """The transfer exercise of lab 09: shards inside nodes, replicas between them; values, and bytes per link."""
 
+import weakref
 from functools import partial
 
 import torch
@@ -84,32 +85,23 @@ def _call(student, group, whole, gradients, peers, max_norm, make):
     replicas = second_group(group, peers)
     whole = whole.clone()
     shard = nn.Parameter(whole.chunk(group.size())[group.rank()])
-    optimizer, steps, kept = make([shard]), [], 0
+    optimizer, steps, kept = make([shard]), [], []
     for own in gradients:
-        counter = _Counted(own)
-        norm = student(whole, iter(counter), optimizer, shard, max_norm, group, replicas)
-        kept = max(kept, counter.most)
+        norm = student(whole, _one_by_one(own, kept), optimizer, shard, max_norm, group, replicas)
         norm = norm.detach().clone() if isinstance(norm, torch.Tensor) else norm
         steps.append((norm, whole.clone(), shard.grad is not None))
-    return {"steps": steps, "kept": kept}
+    return {"steps": steps, "kept": max(kept, default=0)}
 
 
-class _Counted:
-    """Gradients one by one, and how many of them were there at the same time at most."""
-
-    def __init__(self, gradients) -> None:
-        self.gradients, self.most, self.there = gradients, 0, []
-
-    def __iter__(self):
-        import weakref
-
-        for one in self.gradients:
-            fresh = one.clone()
-            self.there.append(weakref.ref(fresh))
-            yield fresh
-            del fresh
-            # The loop's own variable still holds the last one: it goes as the next comes.
-            self.most = max(self.most, sum(ref() is not None for ref in self.there))
+def _one_by_one(gradients, kept: list[int]):
+    """Copies of the gradients; `kept` gets how many of them are there each time that the next one is asked for."""
+    there = []
+    for one in gradients:
+        fresh = one.clone()
+        there.append(weakref.ref(fresh))
+        yield fresh
+        del fresh  # the loop's own variable still holds the last one: it goes as the next comes
+        kept.append(sum(ref() is not None for ref in there))
 
 
 def _expect_links(case: str, run, at: Places, nodes: int, n: int, micro: int) -> None:

@@ -1,6 +1,7 @@
 """Exercise 6 of lab 09: buckets that leave during backward, whole gradients that go, shards that add up."""
 
 from functools import partial
+from math import inf
 
 import torch
 from torch import nn
@@ -9,7 +10,7 @@ from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import Wrong
 from labs_helpers.course.verdict.messages.torch import GRAD_SIZE, SIZES_DIFFER
 from labs_helpers.data_parallel.lab09 import exercises
-from labs_helpers.data_parallel.lab09.checks.kept import CAUSE, bytes_kept, hooks_of
+from labs_helpers.data_parallel.lab09.checks.kept import bytes_kept, expect_none_kept, hooks_of
 from labs_helpers.data_parallel.lab09.checks.on_ranks import DTYPES, expect_sent, on_ranks, sent
 from labs_helpers.data_parallel.lab09.checks.shard_mistakes import Places, causes, mean_shards, other_padding, places
 from labs_helpers.data_parallel.lab09.checks.tensors import OnEachRank, numbers
@@ -59,7 +60,7 @@ def reduce_in_backward(student):
         run = on_ranks(title, student, _call, given, errors=ERRORS, groups=groups)
         for k in range(passes):
             case = f"{title}, pass {k + 1}" if passes > 1 else title
-            _expect_let_go(case, [own[k][:2] for own in run.results], run, len(sizes) * passes)
+            _expect_let_go(case, [own[k][0] for own in run.results], run, len(sizes) * passes)
             found = [own[k][1] for own in run.results]
             for b in range(len(sizes)):
                 own = [[of_pass[rank][b] for of_pass in gradients[: k + 1]] for rank in range(ranks)]
@@ -68,18 +69,15 @@ def reduce_in_backward(student):
                 none = "finish() has to put the result there" if sent(run, 0) else NEVER_FULL
                 mistakes = partial(_causes, own, at, buckets[b], shards)
                 comparisons[b].expect(case, shards, right, mistakes, own[0][0].dtype, none)
-        _expect_overlap(title, run, ranks, len(buckets), passes, size)
+        if size > 1:
+            _expect_overlap(title, run)
         expect_sent(
             title, run, [("reduce-scatter", n) for n in padded] * (passes * (size > 1)), partial(_cost, padded, passes)
         )
+        # One bucket's worth of scratch memory may stay, and the results' memory.
+        limit = sum(padded) * gradients[0][0][0].element_size() if size > 1 and len(sizes) > 1 else inf
         for rank, own in enumerate(run.results):
-            if any(large for _, _, large, _ in own):
-                cause = "reduce-scatter into torch.empty_like(shard): a slice keeps all that it is cut from"
-                raise Wrong(title, f"rank {rank}: the shards' .grad are views of whole gradients", cause=cause)
-            # One bucket's worth of scratch memory may stay, and the results' memory.
-            kept = max(kept for *_, kept in own)
-            if size > 1 and len(sizes) > 1 and kept >= sum(padded) * gradients[0][0][0].element_size():
-                raise Wrong(title, f"rank {rank}: {kept} bytes are still held after finish()", cause=CAUSE)
+            expect_none_kept(title, rank, any(large for _, _, large, _ in own), max(kept for *_, kept in own), limit)
         sends = f"{len(buckets) * passes} reduce-scatters during backward" if size > 1 else "nothing to send"
         yield f"{title}: {sends}; {sum(padded) // size} of {sum(sizes)} numbers are kept"
 
@@ -103,8 +101,9 @@ def _call(student, group, buckets, gradients):
         mark(group, END)
         here = [(b, i) for b, bucket in enumerate(params) for i, p in enumerate(bucket) if p.grad is not None]
         finish()
-        if any(bool((shard != 1).any()) for shard in shards):
-            here = None
+        if any(bool((shard != 1).any()) for shard in shards) and any(shard.grad is not None for shard in shards):
+            cause = "the result needs memory of its own, and goes to .grad; the shard is the parameters"
+            raise Wrong("", "has changed the shards themselves", cause=cause)
         large = held(s.grad for s in shards) > sum(s.nbytes for s in shards)
         every = [p for bucket in params for p in bucket]
         kept = bytes_kept([finish, *hooks_of(every)], every, shards, [s.grad for s in shards])
@@ -112,39 +111,31 @@ def _call(student, group, buckets, gradients):
     return found
 
 
-def _expect_let_go(case: str, states, run, sends: int) -> None:
-    for rank, (here, shards) in enumerate(states):
-        during = run.started_between(rank, BEGIN, END)
-        if here and len(during) < sends:
-            found = f"rank {rank} starts {len(during)} of {sends} collectives during backward"
-            raise Wrong(case, found, cause=LATE if len(run.of(rank)) >= sends else NEVER_FULL)
-        if here is None and any(shard is not None for shard in shards):
-            cause = "the result needs memory of its own, and goes to .grad; the shard is the parameters"
-            raise Wrong(case, f"rank {rank}: the shards themselves have changed", cause=cause)
+def _expect_let_go(case: str, own: list, run, sends: int) -> None:
+    """Raise Wrong where a rank still has a whole .grad after backward. sends: its reduce-scatters in all passes."""
+    for rank, here in enumerate(own):
         if here:
-            b, i = here[0]
+            _expect_during(case, rank, run, sends)
+            found = "rank {}: parameter {} of bucket {} still has its whole .grad after backward"
             cause = "a parameter lets go of its gradient with p.grad = None, once it has been copied into the bucket"
-            raise Wrong(
-                case, f"rank {rank}: parameter {i} of bucket {b} still has its whole .grad after backward", cause=cause
-            )
+            raise Wrong(case, found.format(rank, *here[0][::-1]), cause=cause)
 
 
-def _expect_overlap(case: str, run, ranks: int, buckets: int, passes: int, size: int) -> None:
-    if size == 1:
-        return
-    for rank in range(ranks):
-        waited = run.waited_between(rank, BEGIN, END)
-        during = run.started_between(rank, BEGIN, END)
-        blocking = [call for call in during if not call.asynchronous]
-        if blocking:
+def _expect_during(case: str, rank: int, run, sends: int) -> None:
+    during = len(run.started_between(rank, BEGIN, END))
+    if during < sends:
+        found = f"rank {rank} starts {during} of {sends} collectives during backward"
+        raise Wrong(case, found, cause=LATE if len(run.of(rank)) >= sends else NEVER_FULL)
+
+
+def _expect_overlap(case: str, run) -> None:
+    for rank in range(len(run.results)):
+        blocking = [call for call in run.started_between(rank, BEGIN, END) if not call.asynchronous]
+        if waits := blocking or run.waited_between(rank, BEGIN, END):
             cause = "async_op=True starts it, and backward goes on; finish() waits"
-            raise Wrong(case, f"rank {rank} waits in backward for {blocking[0]}: nothing overlaps", cause=cause)
-        if waited:
-            cause = "wait() belongs into finish(): in the hook it holds up backward"
-            raise Wrong(case, f"rank {rank} waits in backward for {waited[0]}: nothing overlaps", cause=cause)
-        if len(during) < len(run.of(rank)):
-            found = f"rank {rank} starts {len(during)} of {len(run.of(rank))} collectives during backward"
-            raise Wrong(case, found, cause=LATE)
+            cause = cause if blocking else "wait() belongs into finish(): in the hook it holds up backward"
+            raise Wrong(case, f"rank {rank} waits in backward for {waits[0]}: nothing overlaps", cause=cause)
+        _expect_during(case, rank, run, len(run.of(rank)))
 
 
 def _cost(padded: list[int], passes: int, made: list) -> str:

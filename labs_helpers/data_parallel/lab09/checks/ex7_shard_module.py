@@ -1,6 +1,8 @@
 """Exercise 7 of lab 09: two sharded modules, one behind the other, against whole ones; what is whole when."""
 
 from functools import partial
+from itertools import product
+from math import inf
 
 import torch
 
@@ -9,17 +11,9 @@ from labs_helpers.course.verdict import Wrong
 from labs_helpers.course.verdict.messages.distributed import SCATTERED_SHAPE
 from labs_helpers.course.verdict.messages.torch import INNER_SIZES, NO_MATRIX
 from labs_helpers.data_parallel.lab09 import exercises
+from labs_helpers.data_parallel.lab09.checks import module_expected as expected
 from labs_helpers.data_parallel.lab09.checks.hook_times import EARLY, FULL, Arrivals, causes_of, sent_early
-from labs_helpers.data_parallel.lab09.checks.kept import CAUSE as KEPT
-from labs_helpers.data_parallel.lab09.checks.kept import bytes_kept, hooks_of
-from labs_helpers.data_parallel.lab09.checks.module_expected import (
-    COMPUTES,
-    cost,
-    expect_parameter,
-    expect_shards,
-    expect_when,
-    expect_whole_when,
-)
+from labs_helpers.data_parallel.lab09.checks.kept import bytes_kept, expect_none_kept, hooks_of
 from labs_helpers.data_parallel.lab09.checks.on_ranks import expect_sent, on_ranks
 from labs_helpers.data_parallel.lab09.checks.shard_mistakes import causes, mean_shards, places
 from labs_helpers.data_parallel.lab09.checks.tensors import OnEachRank, numbers
@@ -82,13 +76,9 @@ def shard_module(student):
         outputs, gradients, starts = zip(*(_alone(own) for own in inputs), strict=True)
         stale = [_alone(own, updated=1.0)[0] for own in inputs]
         sizes = [-(-len(start) // size) * size for start in starts[0]]
-        for rank, result in enumerate(run.results):
-            expect_shards(title, rank, result, starts[rank], at.place[rank], size)
-        for k in range(steps):
-            case = f"{title}, pass {k + 1}" if steps > 1 else title
-            for rank, result in enumerate(run.results):
-                expect_whole_when(case, rank, result["passes"][k], run)
-        expect_when(title, run, ranks, size)
+        for m, start in enumerate(starts[0]):
+            expected.expect_shards(title, [result["shards"][m] for result in run.results], start, at)
+        expected.expect_when(title, run, ranks, size)
         for k in range(steps):
             case = f"{title}, pass {k + 1}" if steps > 1 else title
             states = [result["passes"][k] for result in run.results]
@@ -109,15 +99,11 @@ def shard_module(student):
                         said = f"rank {rank}: a parameter still has its whole .grad after backward"
                         raise Wrong(case, said, cause="p.grad = None lets go of a gradient")
         wanted = [(kind, n) for n in sizes for kind in ("all-gather", "all-gather", "reduce-scatter")]
-        expect_sent(title, run, wanted * (steps * (size > 1)), lambda made, steps=steps: cost(made, steps))
-        for rank, result in enumerate(run.results):
-            if any(any(state["views"]) for state in result["passes"]):
-                cause = "reduce-scatter into torch.empty_like(shard): a slice keeps all that it is cut from"
-                raise Wrong(title, f"rank {rank}: shard.grad is a view of the whole gradient", cause=cause)
-            kept = max(max(state["kept"]) for state in result["passes"])
-            if size > 1 and kept >= 1:
-                found = f"rank {rank}: as much memory as {kept:.3g} times whole is still held after backward"
-                raise Wrong(title, found, cause=KEPT)
+        expect_sent(title, run, wanted * (steps * (size > 1)), lambda made, steps=steps: expected.cost(made, steps))
+        for rank, m in product(range(ranks), (0, 1)):
+            passes = [(state["views"][m], state["kept"][m]) for state in run.results[rank]["passes"]]
+            limit = 4 * sizes[m] if size > 1 else inf
+            expect_none_kept(title, rank, *map(max, zip(*passes, strict=True)), limit)
         yield f"{title}: between uses a rank has {sum(sizes) // size} of {sum(len(one) for one in starts[0])} numbers"
 
 
@@ -133,16 +119,18 @@ def _call(watched, early, student, group, inputs):
 
     shards = [student(layer, whole, group) for layer, whole in zip(layers, wholes, strict=True)]
     for one, whole in zip(shards, memory, strict=True):
-        expect_parameter(one, whole)
-    result = {"shards": [one.detach().clone() for one in shards], "made": alive(), "passes": []}
+        expected.expect_parameter(one, whole)
+    result = {"shards": [one.detach().clone() for one in shards], "passes": []}
+    expected.expect_freed(alive(), "made")
+    for m, layer in enumerate(layers):
+        layer.seen = lambda m=m, layer=layer: expected.expect_whole(alive(), m, layer)
     for x in inputs:
         state = {}
-        layers[0].seen = lambda state=state: (mark(group, COMPUTES), state.setdefault("first", alive()))
-        layers[1].seen = lambda state=state: state.setdefault("second", alive())
         mark(group, "forward begins")
         out = layers[1](layers[0](x))
         mark(group, "forward ends")
-        state["between"], state["output"] = alive(), out.detach().clone()
+        state["output"] = out.detach().clone()
+        expected.expect_freed(alive(), "between")
         mark(group, "backward begins")
         arrivals.begin()
         try:
@@ -152,15 +140,14 @@ def _call(watched, early, student, group, inputs):
                 early.append(why)
             raise
         mark(group, "backward ends")
-        state["behind"] = alive()
         state["late"] = any(one._backward_hooks for layer in layers for one in layer.modules())
+        expected.expect_freed(alive(), "late" if state["late"] else "behind")
         state["each"] = any(len(p._post_accumulate_grad_hooks) > 1 for layer in layers for p in layer.parameters())
         state["views"] = [one.grad is not None and held([one.grad]) > one.nbytes for one in shards]
         state["grads"] = [one.grad.clone() if one.grad is not None else None for one in shards]
         state["kept"] = [
             bytes_kept(hooks_of(layer.parameters(), *layer.modules()), wholes, layer.parameters(), [one, one.grad])
-            / whole.nbytes
-            for layer, whole, one in zip(layers, wholes, shards, strict=True)
+            for layer, one in zip(layers, shards, strict=True)
         ]
         state["left"] = [any(p.grad is not None for p in layer.parameters()) for layer in layers]
         result["passes"].append(state)
