@@ -52,9 +52,6 @@ DIVISIONS = (  # of bytes by ranks
     ("a fraction is rounded here; leave it", lambda a, b: -(-a // b)),
     ("a fraction is rounded here; leave it", lambda a, b: round(a / b)),
     ("divided by 8, whatever ranks is", lambda a, b: a / 8),
-    ("divided by one rank less", lambda a, b: a / max(1, b - 1)),
-    ("what is divided is divided by the ranks, not by one more", lambda a, b: a / (b + 1)),
-    ("what is divided is multiplied", lambda a, b: a * b),
 )
 UNITS = {
     1 / GB: "these are GB; bytes are asked for",

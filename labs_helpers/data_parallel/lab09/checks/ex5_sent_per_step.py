@@ -60,14 +60,11 @@ OTHER_CALLS = {
 }
 SHARES = {
     "the share is (N − 1) / N; twice that is an all-reduce": lambda N: 2 * (N - 1) / N,
-    "the share is (N − 1) / N, not N": float,
     "one rank sends nothing": lambda N: (N - 1) / N if N > 1 else 1.0,
     "a rank sends B (N − 1) / N: its own part stays": lambda N: 1.0,
     "the share is (N − 1) / N, and this 1 / N": lambda N: 1 / N,
     "of N parts N − 1 are sent: (N − 1) / N; N − 1 is what all ranks together send": lambda N: N - 1.0,
     "the share is (N − 1) / N; // rounds it down": lambda N: (N - 1) // N,
-    "the share is (N − 1) / N, not N / (N − 1)": lambda N: N / (N - 1) if N > 1 else 1.0,
-    "the share is (N − 1) / N, not (N + 1) / N": lambda N: (N + 1) / N,
     "these are GB; bytes are asked for": lambda N: (N - 1) / N / 1e9,
     "N is ranks, not always 8": lambda N: 7 / 8,
 }

@@ -34,12 +34,8 @@ def clip_shards(student):
         shards = [[one.to(dtype) for one in own] for own in shards]
         case = f"{title}, max_norm {max_norm:g}"
         run = on_ranks(case, student, _call, [(own, max_norm) for own in shards], errors=ERRORS, groups=groups)
-        norms, after, same = zip(*run.results, strict=True)
+        norms, after = zip(*run.results, strict=True)
         members = places(ranks, groups).of_rank
-        for rank, one in enumerate(same):
-            if not one:
-                cause = "shards = …, shards[i] = … makes new tensors; mul_, *= and copy_ change those that are there"
-                raise Wrong(case, f"rank {rank}'s shards are other tensors now; they are scaled in place", cause=cause)
         flat = [torch.cat([one.double() for one in own]) for own in shards]
         whole = [torch.cat([flat[other] for other in members[rank]]).norm() for rank in range(ranks)]
         of_norm.expect(case, norms, whole, partial(_norms, shards, flat, members, max_norm, whole), none=MISSING)
@@ -60,8 +56,10 @@ def _call(student, group, shards, max_norm):
     before, where = list(shards), [one.data_ptr() for one in shards]
     norm = student(shards, max_norm, group)
     same = len(before) == len(shards) and all(a is b for a, b in zip(before, shards, strict=True))
-    same = same and [one.data_ptr() for one in before] == where
-    return norm, torch.cat([one.double() for one in before]), same
+    if not same or [one.data_ptr() for one in before] != where:
+        cause = "shards = …, shards[i] = … makes new tensors; mul_, *= and copy_ change those that are there"
+        raise Wrong("", "has other tensors in shards now; they are scaled in place", cause=cause)
+    return norm, torch.cat([one.double() for one in before])
 
 
 def _cost(shards: int, sent: list) -> str:
@@ -101,20 +99,12 @@ def _norms(shards, flat, members, max_norm, whole):
     yield "the largest of the ranks' norms; their squares are added up", largest(alone)
     yield "the square of the norm: the root is missing", over(squares)
     yield "the mean over the ranks, not the sum", [w / n**0.5 for w, n in zip(whole, size, strict=True)]
-    yield "the norms' mean over the ranks", [w / n for w, n in zip(over(alone), size, strict=True)]
     yield "one shard alone counts, the first", root([own[0].double().square().sum() for own in shards])
     yield "one shard alone counts, the last", root([own[-1].double().square().sum() for own in shards])
     yield "this is the norm after clipping; the one before is asked for", [w.clamp(max=max_norm) for w in whole]
     yield "this is the factor; the norm is asked for", [(max_norm / (w + 1e-6)).clamp(max=1.0) for w in whole]
     yield "the numbers are added up, not their squares", over([one.sum() for one in flat])
     yield "divided by the number of ranks", [w / n for w, n in zip(whole, size, strict=True)]
-    yield "squared once more, where the root belongs", [w**4 for w in whole]
-    yield "norms are added up as if they were squares: the root of a sum of norms", root(each)
-    yield "the mean of the squares, not their sum", root(of_own(lambda one: one.square().mean()))
-    yield "the mean over a rank's shards, not the sum", [w / len(shards[0]) ** 0.5 for w in whole]
-    yield "the largest numbers are added up, not the squares", root(of_own(lambda one: one.abs().max()))
-    products = [torch.stack([squares[o] for o in members[r]]).prod().sqrt() for r in ranks]
-    yield "the ranks' squares are multiplied", products
     yield "this is the sum of absolute values", over([one.abs().sum() for one in flat])
     yield "the largest number is another norm", largest([one.abs().max() for one in flat])
     low = "added up in bfloat16, which has 8 bits: .float() first"
@@ -146,8 +136,6 @@ def _scaled(flat, whole, max_norm, factors, first, ranks):
     cut_off = "numbers are cut off at max_norm one by one; it is the norm that is limited"
     yield cut_off, [one.clamp(-max_norm, max_norm) for one in flat]
     yield "the 1e-6 belongs to the norm: max_norm / (norm + 1e-6)", by(lambda w: min(1.0, max_norm / w) if w else 1.0)
-    squared = "max_norm squared, or the norm: both belong in the factor as they are"
-    yield squared, by(lambda w: min(1.0, max_norm / (w * w + 1e-6)))
     yield "max_norm squared: it is compared with a norm", by(lambda w: min(1.0, max_norm**2 / (w + 1e-6)))
     first_rank = "the first rank alone scales: what every rank does stands in no if"
     yield first_rank, [factors[0] * flat[0], *flat[1:]]

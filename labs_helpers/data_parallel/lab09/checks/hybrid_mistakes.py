@@ -46,7 +46,6 @@ class Setting:
         yield "this is the norm after clipping; the one before is asked for", all_the_same(one.clamp(max=self.max_norm))
         for said, factor in self._means():
             yield said, all_the_same(one * factor)
-        yield "the root of a norm: squares are added up, and not norms", [norm.sqrt() for norm in on_nodes(own)]
         first = self.of_node(self.node_of[0][0], self.sums)
         yield "the gradient of one node, sent to the others", all_the_same((first / (N * micro)).norm())
         of_node = [self.of_node(r, self.sums).norm() / micro for r in self.ranks]
@@ -66,12 +65,8 @@ class Setting:
         yield "not divided by replica_group's ranks, or added up over them twice", float(self.nodes)
         yield "divided by replica_group's ranks, and not by shard_group's", float(self.shards)
         yield "divided by the micro-batches, and not by the ranks", float(len(self.ranks))
-        yield "divided by shard_group's ranks twice, and not by replica_group's", self.nodes / self.shards
-        once = self.micro * len(self.ranks) / (self.micro * self.shards + self.nodes)
-        yield "divided by a sum; ranks and micro-batches multiply", once
         yield "divided by the ranks twice", 1.0 / len(self.ranks)
         yield "divided by the node's ranks twice", 1.0 / self.shards
-        yield "divided by the nodes twice", 1.0 / self.nodes
 
     def _by_its_own(self, r):
         """Each rank's shard scaled by a factor of its own."""
