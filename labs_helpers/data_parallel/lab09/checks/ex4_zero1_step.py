@@ -19,12 +19,9 @@ from labs_helpers.data_parallel.lab09.shards import parameters_on, step_once
 
 ERRORS = (
     (DTYPES, "what whole and gradient are made of is not always float32: empty_like, or dtype=gradient.dtype"),
-    (
-        GRAD_SIZE,
-        "a tensor is one piece of the shard: its .grad is as large as it is, a part of what the reduce-scatter leaves",
-    ),
+    (GRAD_SIZE, "a tensor is one piece of the shard: its .grad is a part, as large, of what the reduce-scatter leaves"),
     (GATHERED_SHAPE, "output, then input: whole, and this rank's shard with all its padding"),
-)  # fmt: skip
+)
 SGD = partial(torch.optim.SGD, lr=0.125)
 DECAYED = partial(torch.optim.SGD, lr=0.25)
 MOMENTUM = partial(torch.optim.SGD, lr=0.5, momentum=0.5)

@@ -20,18 +20,13 @@ from labs_helpers.practice.process_groups import mark
 BEGIN, END = "backward begins", "backward ends"
 NEVER_FULL = "a bucket was never full: how many of its gradients have to come, in a later pass too?"
 LATE = "a bucket leaves in the hook of its last gradient, not in finish()"
+EARLY = "a bucket is sent before all of its gradients are there: in a later pass the count has to begin anew"
 ERRORS = (
     (DTYPES, "gradients are not always float32: torch.empty_like(shards[number]), or dtype="),
-    (
-        r"'NoneType' object has no attribute '(reshape|flatten|view|ravel|numel|add_)'",
-        "a bucket is sent before all of its gradients are there: in a later pass the count has to begin anew",
-    ),
+    (r"'NoneType' .* '(reshape|flatten|view|ravel|numel|add_)'", EARLY),
     (r"TypeError: .*takes 0 positional|missing 1 required positional", "the hook is called with its parameter"),
     (r"can't assign Variable as its own grad", "the result needs memory of its own: torch.empty_like(shards[number])"),
-    (
-        SIZES_DIFFER,
-        "a result and the .grad that it is added to differ in size: each bucket's result goes to its own shard",
-    ),
+    (SIZES_DIFFER, "a result is not as large as the .grad that it is added to: each bucket's goes to its own shard"),
     (GRAD_SIZE, "what comes is as large as its own bucket's shard: a part of the bucket"),
 )
 CLEARED = "what an earlier pass has sent is added again: finish() has to forget what has arrived"
@@ -50,12 +45,11 @@ def reduce_in_backward(student):
     ):
         at, sizes = places(ranks, groups), [sum(torch.Size(s).numel() for s in bucket) for bucket in buckets]
         size, padded = at.size, [-(-n // at.size) * at.size for n in sizes]
+        dtype = torch.float64 if passes == 3 else torch.float32
         gradients = [  # [pass][rank][bucket] → a flat vector
-            [[numbers(n, 100 * k + 10 * rank + b) for b, n in enumerate(sizes)] for rank in range(ranks)]
+            [[numbers(n, 100 * k + 10 * rank + b).to(dtype) for b, n in enumerate(sizes)] for rank in range(ranks)]
             for k in range(passes)
         ]
-        if passes == 3:  # whatever the parameters are made of
-            gradients = [[[flat.double() for flat in one] for one in own] for own in gradients]
         given = [(buckets, [own[rank] for own in gradients]) for rank in range(ranks)]
         run = on_ranks(title, student, _call, given, errors=ERRORS, groups=groups)
         for k in range(passes):
@@ -68,14 +62,13 @@ def reduce_in_backward(student):
                 shards = [of_rank[b] for of_rank in found]
                 none = "finish() has to put the result there" if sent(run, 0) else NEVER_FULL
                 mistakes = partial(_causes, own, at, buckets[b], shards)
-                comparisons[b].expect(case, shards, right, mistakes, own[0][0].dtype, none)
+                comparisons[b].expect(case, shards, right, mistakes, dtype, none)
         if size > 1:
             _expect_overlap(title, run)
-        expect_sent(
-            title, run, [("reduce-scatter", n) for n in padded] * (passes * (size > 1)), partial(_cost, padded, passes)
-        )
+        wanted = [("reduce-scatter", n) for n in padded] * passes
+        expect_sent(title, run, wanted * (size > 1), partial(_cost, len(wanted)))
         # One bucket's worth of scratch memory may stay, and the results' memory.
-        limit = sum(padded) * gradients[0][0][0].element_size() if size > 1 and len(sizes) > 1 else inf
+        limit = sum(padded) * dtype.itemsize if size > 1 and len(sizes) > 1 else inf
         for rank, own in enumerate(run.results):
             expect_none_kept(title, rank, any(large for _, _, large, _ in own), max(kept for *_, kept in own), limit)
         sends = f"{len(buckets) * passes} reduce-scatters during backward" if size > 1 else "nothing to send"
@@ -138,12 +131,12 @@ def _expect_overlap(case: str, run) -> None:
         _expect_during(case, rank, run, len(run.of(rank)))
 
 
-def _cost(padded: list[int], passes: int, made: list) -> str:
-    if all(kind == "reduce-scatter" for kind, _ in made) and len(made) > len(padded) * passes:
-        return "a reduce-scatter per gradient: the point of a bucket is one for all of its gradients"
-    if [kind for kind, _ in made] == ["reduce-scatter"] * len(padded) * passes:
+def _cost(buckets: int, made: list) -> str:
+    if {kind for kind, _ in made} != {"reduce-scatter"} or len(made) < buckets:
+        return ""
+    if len(made) == buckets:
         return "more zeros than equal shards need"
-    return ""
+    return "a reduce-scatter per gradient: the point of a bucket is one for all of its gradients"
 
 
 def _causes(own, at: Places, shapes, found):
@@ -153,10 +146,8 @@ def _causes(own, at: Places, shapes, found):
     right = mean_shards(total, at)
     yield from causes(own, at, sizes, order, [range(len(shapes))[::-1]])
     yield "the parameters are sent, not their gradients", [torch.zeros_like(one) for one in right]
-    yield (
-        "zeros belong behind the last gradient: there stands something else",
-        other_padding(found, right, sum(sizes), at),
-    )
+    padding = "zeros belong behind the last gradient: there stands something else"
+    yield padding, other_padding(found, right, sum(sizes), at)
     yield "divided by the number of gradients in the bucket", [at.size * one / len(shapes) for one in right]
     if (passes := len(own[0])) > 1:
         received = [2 * one for one in mean_shards([one[-1] for one in own], at)]

@@ -27,16 +27,12 @@ ERRORS = (
     (NO_MATRIX, "the parameters stay views of whole; it is whole's memory that goes"),
     (
         INNER_SIZES,
-        "what a forward hook returns, if not None, takes the place of the module's output, and what a forward pre-hook "
-        "returns that of its input",
+        "what a forward hook returns, if not None, becomes the output, and what a pre-hook returns the input",
     ),
     (r"'NoneType' object is not callable", "a hook is given as it is, without brackets: they call it"),
     (r"resize_\(\d+\):", "whole.nbytes is the size that whole has"),
     (r"A view was created in no_grad|A view of a leaf", "whole.data, or torch.no_grad(): autograd watches"),
-    (
-        r"does not require grad and does not have a grad_fn",
-        "the module's parameters stay the ones that it computes with",
-    ),
+    (r"does not require grad and does not", "the module's parameters stay the ones that it computes with"),
     (SCATTERED_SHAPE, "the gradients need whole's padding behind them: n elements"),
 )
 UPDATED = 0.75

@@ -14,33 +14,24 @@ from labs_helpers.data_parallel.lab09.checks.checkpoint_expected import SHARED, 
 from labs_helpers.data_parallel.lab09.checks.on_ranks import DTYPES, on_ranks
 from labs_helpers.data_parallel.lab09.checks.shard_mistakes import places
 from labs_helpers.data_parallel.lab09.checks.tensors import numbers
-from labs_helpers.data_parallel.lab09.shards import shard_of, step_once
+from labs_helpers.data_parallel.lab09.shards import shard_of, step_once, train_on
 
+PART = (
+    "a part has shard.numel() elements on every rank, padding included: neither the whole, nor what other numbers of "
+    "ranks have"
+)
 ERRORS = (
     (DTYPES, "parameters and moments are not always float32: what they are gathered into has their dtype"),
-    (
-        SIZES_DIFFER,
-        "a part has shard.numel() elements on every rank, padding included: neither the whole, nor what other numbers "
-        "of ranks have",
-    ),
+    (SIZES_DIFFER, PART),
     (r"input has shape \(\)|Padding length|chunk expects", "Adam's step is one number: it has no parts"),
     (r"'dict' object has no attribute 'shape'", "optimizer.state has an entry per parameter: optimizer.state[shard]"),
     (r"missing 1 required positional argument: 'state'", "the order is (save, load)"),
     (r"'dict' object is not callable", "the functions are returned, not what they return"),
-    (
-        r"KeyError: 0",
-        "an optimizer without states, as SGD, has no entry in its state_dict; optimizer.state[shard] is {}",
-    ),
-    (
-        r"KeyError: '?(step|exp_avg)",
-        "optimizer.state[shard] has no such entry: another optimizer has others, and one without a step has none",
-    ),
+    (r"KeyError: 0", "SGD has no states, and so no entry in its state_dict; optimizer.state[shard] is {}"),
+    (r"KeyError: '?(step|exp_avg)", "optimizer.state[shard] has other entries, or none before the first step"),
     (r"KeyError: Parameter", "optimizer.state is a dict by parameter: optimizer.state[shard] = …"),
     (r"KeyError", "the state's names are 'parameters' and 'optimizer', and in it those of optimizer.state[shard]"),
-    (
-        GATHERED_SHAPE,
-        "the whole has as many elements as all shards together, padding too; that is cut off afterwards",
-    ),
+    (GATHERED_SHAPE, "the whole is as long as all shards together, padding too; that is cut off afterwards"),
 )
 ADAMW = partial(torch.optim.AdamW, lr=0.1, weight_decay=0.01)
 MOMENTUM = partial(torch.optim.SGD, lr=0.5, momentum=0.5)
@@ -59,9 +50,9 @@ def checkpoint(student):
     for name, numel, dtype, make, savers, loaders, groups in TABLE:
         start, *gradients = (numbers(numel, seed).to(dtype) for seed in (3, 50, 51, 52))
         alone = nn.Parameter(start.clone())
-        optimizer = _trained(alone, make([alone]), gradients[:2])
+        optimizer = train_on(alone, make([alone]), gradients[:2])
         right = _copied({"parameters": alone, "optimizer": dict(optimizer.state[alone])})
-        _trained(alone, optimizer, gradients[2:])
+        train_on(alone, optimizer, gradients[2:])
         at = places(savers, groups)
         case = f"{name}, saved on {at.size} ranks"
         run = on_ranks(case, student, _save, [(start, gradients, make)] * savers, errors=ERRORS, groups=groups)
@@ -79,14 +70,6 @@ def checkpoint(student):
         yield f"{name}: {numel} elements saved on {at.size} ranks, loaded on {', '.join(sizes)}, trained on"
 
 
-def _trained(shard, optimizer, gradients):
-    """The optimizer after a step with each of the gradients."""
-    for gradient in gradients:
-        shard.grad = gradient.clone()
-        optimizer.step()
-    return optimizer
-
-
 def _made(student, group, numel, shard, make):
     """(a shard, its optimizer, the answer's two functions)."""
     shard = nn.Parameter(shard)
@@ -98,10 +81,10 @@ def _save(student, group, start, gradients, make):
     """The state, as it is saved and after another step."""
     mine, *own = (shard_of(group, one) for one in (start, *gradients))
     shard, optimizer, save, _ = _made(student, group, len(start), mine, make)
-    _trained(shard, optimizer, own[:2])
+    train_on(shard, optimizer, own[:2])
     state = save()
     copy = _copied(state)
-    _trained(shard, optimizer, own[:1])
+    train_on(shard, optimizer, own[:1])
     return copy, state
 
 
@@ -120,14 +103,14 @@ def _load(student, group, state, gradients, make):
     between, warm = _copied(state), None
     if state["optimizer"] and not any(optimizer.state.values()):
         warm = _loaded_later(shard, optimizer, load, state)
-    _trained(shard, optimizer, [own])
+    train_on(shard, optimizer, [own])
     others = [key for key in optimizer.state if key is not shard]
     return {**found, "after": shard.detach(), "given": (before, between, state), "others": others, "warm": warm}
 
 
 def _loaded_later(shard, optimizer, load, state):
     """The shard's entries where load() comes once the optimizer has made a step, and so has entries; or None."""
-    _trained(shard, optimizer, [torch.ones_like(shard)])
+    train_on(shard, optimizer, [torch.ones_like(shard)])
     try:
         load(_copied(state))
     except Exception:

@@ -49,10 +49,7 @@ def _dealt_out(own):
 PLACE = "a parameter's number is no index of tensors"
 OTHER = "these are the options of another group"
 SLICES = (  # (at, begin, end) → where a piece's slice of the shard begins and ends, and where the next one begins
-    (
-        "begin is a place in the parameter; in the shard a piece begins behind the one before",
-        lambda at, b, e: (b, e, at),
-    ),
+    ("begin is a place in the parameter; in the shard pieces follow one another", lambda at, b, e: (b, e, at)),
     ("all pieces begin at 0: the place in the shard is not moved on", lambda at, b, e: (at, at + e - b, at)),
     ("the place is moved on by end − begin, not by end", lambda at, b, e: (at, at + e - b, at + e)),
     ("the place is moved on by end − begin, not by begin", lambda at, b, e: (at, at + e - b, at + b)),
@@ -64,40 +61,31 @@ SLICES = (  # (at, begin, end) → where a piece's slice of the shard begins and
     ("end is an element of the parameter, not of the shard: at + end − begin", lambda at, b, e: (at, e, at + e - b)),
     ("the place is moved on before the slice is taken", lambda at, b, e: (at + e - b, at + 2 * (e - b), at + e - b)),
 )
-GROUPS = (
-    (
-        "a group of which nothing lies here stays, empty: a schedule of learning rates goes by position",
-        {"then": lambda own: [one for one in own if one["params"]]},
-    ),
-    (
-        "groups with the same options stay two: a schedule of learning rates goes by position",
-        {"then": _alike_together},
-    ),
-    ("the first group alone: a return or a break inside the loop ends it", {"then": lambda own: own[:1]}),
-    (
-        "the options of a group are kept: {**group, 'params': …}",
-        {"then": lambda own: [{"params": one["params"]} for one in own]},
-    ),
-    (OTHER, {"then": _options_from(lambda own: own[::-1])}),
-    (OTHER, {"then": _options_from(lambda own: own[:1] * len(own))}),
-    (OTHER, {"then": _options_from(lambda own: own[-1:] * len(own))}),
+WHOLE_LISTS = (  # what becomes of the right groups
+    ("an empty group stays: schedules of learning rates go by position", lambda own: [g for g in own if g["params"]]),
+    ("groups with the same options stay two: schedules of learning rates go by position", _alike_together),
+    ("the first group alone: a return or a break inside the loop ends it", lambda own: own[:1]),
+    ("the options of a group are kept: {**group, 'params': …}", lambda own: [{"params": g["params"]} for g in own]),
+    (OTHER, _options_from(lambda own: own[::-1])),
+    (OTHER, _options_from(lambda own: own[:1] * len(own))),
+    (OTHER, _options_from(lambda own: own[-1:] * len(own))),
     (
         "the groups are exchanged: options go with the parameters they came with",
-        {"then": lambda own: _options_from(lambda own: own[::-1])(own)[::-1]},
+        lambda own: _options_from(lambda own: own[::-1])(own)[::-1],
     ),
-    (PLACE, {"members": lambda numbers, params: [n - 1 for n in params if 1 <= n <= len(numbers)]}),
-    (PLACE, {"members": lambda numbers, params: [n for n in params if n < len(numbers)]}),
+    ("tensors are dealt out in order; which group one is in goes by its parameter's number", _dealt_out),
+)
+MEMBERS = (  # the tensors of a group, by the numbers that have a piece and the group's own
+    (PLACE, lambda numbers, params: [n - 1 for n in params if 1 <= n <= len(numbers)]),
+    (PLACE, lambda numbers, params: [n for n in params if n < len(numbers)]),
     (
         "a place in a group's list is no index of tensors",
-        {"members": lambda numbers, params: [i for i, n in enumerate(params) if n in numbers and i < len(numbers)]},
+        lambda numbers, params: [i for i, n in enumerate(params) if n in numbers and i < len(numbers)],
     ),
-    ("every group has all tensors", {"members": lambda numbers, params: range(len(numbers))}),
-    (
-        "tensors are dealt out in order; which group one is in goes by its parameter's number",
-        {"then": _dealt_out},
-    ),
+    ("every group has all tensors", lambda numbers, params: range(len(numbers))),
 )
 MISTAKES = [
     *((said, lambda n, pieces, _, cut=cut: {"tensors": tensors(n, pieces, cut)}) for said, cut in SLICES),
-    *((said, lambda _, *given, how=how: {"groups": grouped(*given, **how)}) for said, how in GROUPS),
+    *((said, lambda _, *given, then=then: {"groups": grouped(*given, then=then)}) for said, then in WHOLE_LISTS),
+    *((said, lambda _, *given, of=of: {"groups": grouped(*given, members=of)}) for said, of in MEMBERS),
 ]

@@ -24,9 +24,8 @@ from labs_helpers.data_parallel.lab09.hidden.shards import (
     WORLDS,
     Maker,
     sharded_passes,
-    train_on,
 )
-from labs_helpers.data_parallel.lab09.shards import cut, parameters_on, shard_of
+from labs_helpers.data_parallel.lab09.shards import cut, parameters_on, shard_of, train_on
 from labs_helpers.grading.hidden import hidden, normal
 from labs_helpers.grading.hidden.ranks import hidden_on_ranks
 from labs_helpers.practice.process_groups import second_group

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from labs_helpers.data_parallel.lab09.flat import flatten
 from labs_helpers.data_parallel.lab09.freed_memory import Watched
@@ -53,13 +53,6 @@ def sharded_passes(
             for shard in shards:
                 shard.mul_(0.75)
     return left
-
-
-def train_on(shard: nn.Parameter, optimizer: torch.optim.Optimizer, gradients: list[Tensor]) -> None:
-    """A step of the optimizer with each of the gradients."""
-    for gradient in gradients:
-        shard.grad = gradient.clone()
-        optimizer.step()
 
 
 step_once()
