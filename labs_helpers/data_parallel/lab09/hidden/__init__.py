@@ -14,7 +14,6 @@ import torch._dynamo  # as a first hook into torch's operators does, in a second
 from torch import Tensor, nn
 
 from labs_helpers.data_parallel.lab08.hidden.replicas import Net, draw_batches, on_ranks, on_ranks_that_send
-from labs_helpers.data_parallel.lab09.checks.piece_mistakes import pieces_of
 from labs_helpers.data_parallel.lab09.freed_memory import watched_memory
 from labs_helpers.data_parallel.lab09.hidden.shards import (
     ADAMW,
@@ -23,6 +22,7 @@ from labs_helpers.data_parallel.lab09.hidden.shards import (
     TWO_GROUPS,
     WORLDS,
     Maker,
+    pieces_of,
     sharded_passes,
 )
 from labs_helpers.data_parallel.lab09.shards import cut, parameters_on, shard_of, train_on

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -53,6 +54,15 @@ def sharded_passes(
             for shard in shards:
                 shard.mul_(0.75)
     return left
+
+
+def pieces_of(numels: list[int], size: int, rank: int) -> tuple[int, list[tuple[int, int, int]]]:
+    """(elements of a shard, (number, begin, end) of each parameter that lies in this rank's)."""
+    shard_numel, starts = -(-sum(numels) // size), np.cumsum([0, *numels]).tolist()
+    first = rank * shard_numel
+    pieces = [(number, max(first - start, 0), min(first + shard_numel - start, numel))
+              for number, (start, numel) in enumerate(zip(starts, numels, strict=False))]  # fmt: skip
+    return shard_numel, [piece for piece in pieces if piece[1] < piece[2]]
 
 
 step_once()
