@@ -119,31 +119,22 @@ def _rounded_down(whole, parts, k):
     return nn.functional.pad(whole[k * size : (k + 1) * size], (0, len(parts[0]) - size))
 
 
-SAVED = (
-    ("the padding is in it: another number of ranks pads otherwise", lambda whole, parts, k: torch.cat(parts)),
-    ("this rank's shard alone: nothing is gathered", lambda whole, parts, k: parts[k]),
+SAVED = (  # what a rank has, of the whole w, its parts p and the rank's place k
+    ("the padding is in it: another number of ranks pads otherwise", lambda w, p, k: torch.cat(p)),
+    ("this rank's shard alone: nothing is gathered", lambda w, p, k: p[k]),
     ("only this rank's part is in it: nothing is gathered", _own_part),
-    ("every part is rank 0's", lambda whole, parts, k: parts[0].repeat(len(parts))[: len(whole)]),
-    ("every part is this rank's own", lambda whole, parts, k: parts[k].repeat(len(parts))[: len(whole)]),
-    (
-        "the last elements are cut off in front: padding stands behind",
-        lambda whole, parts, k: torch.cat(parts)[-len(whole) :],
-    ),
+    ("every part is rank 0's", lambda w, p, k: p[0].repeat(len(p))[: len(w)]),
+    ("every part is this rank's own", lambda w, p, k: p[k].repeat(len(p))[: len(w)]),
+    ("the last elements are cut off in front: padding stands behind", lambda w, p, k: torch.cat(p)[-len(w) :]),
 )
-ANEW = ("begun anew, not loaded", lambda whole, parts, k: torch.zeros_like(parts[k]))
+ANEW = ("begun anew, not loaded", lambda w, p, k: torch.zeros_like(p[k]))
 LOADED = (
     ANEW,
-    ("the whole is loaded on every rank: a shard is a part of it", lambda whole, parts, k: whole),
-    ("the last shard's padding is missing", lambda whole, parts, k: whole[k * len(parts[k]) :][: len(parts[k])]),
-    ("nothing is loaded into it", lambda whole, parts, k: torch.full_like(parts[k], 9.0)),
-    (
-        "every size-th element; a shard is a run of neighbours",
-        lambda whole, parts, k: torch.cat(parts)[k :: len(parts)],
-    ),
-    ("every rank loads the first part", lambda whole, parts, k: parts[0]),
+    ("the whole is loaded on every rank: a shard is a part of it", lambda w, p, k: w),
+    ("the last shard's padding is missing", lambda w, p, k: w[k * len(p[k]) :][: len(p[k])]),
+    ("nothing is loaded into it", lambda w, p, k: torch.full_like(p[k], 9.0)),
+    ("every size-th element; a shard is a run of neighbours", lambda w, p, k: torch.cat(p)[k :: len(p)]),
+    ("every rank loads the first part", lambda w, p, k: p[0]),
     ("shards are cut in the size that rounds down", _rounded_down),
-    (
-        "padding stands behind the last element, and not in front",
-        lambda whole, parts, k: cut(whole, len(parts), front=True)[k],
-    ),
+    ("padding stands behind the last element, and not in front", lambda w, p, k: cut(w, len(p), front=True)[k]),
 )

@@ -1,7 +1,7 @@
 """Exercise 1 of lab 09: every stage × layout, with the figures that everybody quotes of a 7B model on 8 GPUs."""
 
 from labs_helpers.course.exercise import exercise
-from labs_helpers.course.verdict import Wrong, describe_error, expect_table
+from labs_helpers.course.verdict import describe_error, expect_table
 from labs_helpers.data_parallel.lab09 import exercises
 from labs_helpers.data_parallel.planner.accounting import GB, LAYOUTS, PARTS, STAGES, bytes_per_parameter, states
 
@@ -22,8 +22,7 @@ OTHER_BYTES = {  # (layout, part) → bytes per parameter, and who would count s
     (AUTOCAST, 0): {2: "under autocast the parameters that are kept are float32; what is 16-bit is made on the way"},
     (AUTOCAST, 1): {2: "gradients have their parameters' dtype, float32; autocast casts products, not these"},
     (AUTOCAST, 2): {4: "there are two moments", 12: "there is no second copy of what is float32 already"},
-    (BF16, 0): {4: "bf16 has 2 bytes", 1: "bf16 has 16 bits, 2 bytes"},
-    (BF16, 1): {4: "bf16 has 2 bytes", 1: "bf16 has 16 bits, 2 bytes"},
+    **{(BF16, part): {4: "bf16 has 2 bytes", 1: "bf16 has 16 bits, 2 bytes"} for part in (0, 1)},
     (BF16, 2): {
         2: "there are two moments",
         8: "the moments are bf16 here, 2 bytes each",
@@ -72,12 +71,9 @@ def states_in_bytes(student):
         except Exception as error:
             raise describe_error(student, error, case, ERRORS) from None
         right = {stage: [part.bytes for part in states(count, stage, ranks, layout)] for stage in ASKED}
-        if answer is None:
-            raise Wrong(case, "returned None; a dict {stage: (parameters, gradients, optimizer)} is asked for",
-                        cause="a return is missing")  # fmt: skip
         other_names = [("the stages' names are those of the docstring", _renamed(answer))] if answer else []
-        expect_table(case, answer, right, PARTS, [other_names, *(_causes(i, count, ranks, layout) for i in range(3))],
-                     advice=ADVICE)  # fmt: skip
+        causes = [other_names, *(_causes(part, count, ranks, layout) for part in range(3))]
+        expect_table(case, answer, right, PARTS, causes, ADVICE)
         sums = " / ".join(f"{count * bytes_per_parameter(stage, ranks, layout) / GB:.4g}" for stage in ASKED)
         yield f"{case}: {sums} GB under DDP, ZeRO-1, 2, 3" if count > 1e6 else f"{case}: fractions stay"
 

@@ -45,9 +45,7 @@ ADVICE = "print a line in each function, and run the module forward and backward
 
 
 def _layers() -> list[Layer]:
-    return [
-        Layer(into, out, numbers(1 + out * (into + 1), seed, whole=False)) for into, out, seed in ((4, 3, 1), (3, 5, 7))
-    ]
+    return [Layer(4, 3, numbers(16, 1, whole=False)), Layer(3, 5, numbers(21, 7, whole=False))]
 
 
 @exercise("09/7", "ZeRO-3 round a module", points=20, minutes=25, reference=exercises.shard_module)

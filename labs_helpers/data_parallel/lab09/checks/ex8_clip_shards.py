@@ -42,8 +42,8 @@ def clip_shards(student):
         factors = [min(1.0, max_norm / (float(norm) + 1e-6)) for norm in whole]
         right = [factor * one for factor, one in zip(factors, flat, strict=True)]
         if dtype == torch.float32:
-            numbers_of = list(map(float, whole)), max_norm, factors, sizes[0], len(members[0])
-            of_shards.expect(case, after, right, partial(_scaled, flat, *numbers_of), torch.float64)
+            causes = partial(_scaled, flat, list(map(float, whole)), max_norm, factors, sizes[0], len(members[0]))
+            of_shards.expect(case, after, right, causes, torch.float64)
         elif any(bool(((a - r).abs() > 2**-7 * r.abs() + 1e-9).any()) for a, r in zip(after, right, strict=True)):
             copied = all(map(torch.equal, after, flat))
             cause = "nothing is scaled: .float() of bfloat16 is a copy; shard.mul_ is the shard" if copied else ""
@@ -64,11 +64,11 @@ def _call(student, group, shards, max_norm):
 
 def _cost(shards: int, sent: list) -> str:
     made = [elements for _, elements in sent]
-    if len(made) > 1 and all(n == 1 for n in made):
-        if len(made) != shards:
-            return "one all-reduce is enough: what follows from its result every rank knows by itself"
+    if made == [1] * shards:
         return "an all-reduce per shard: numbers of one rank are added up before anything is sent"
-    if len(made) == 1 and made[0] > 1:
+    if set(made) == {1}:
+        return "one all-reduce is enough: what follows from its result every rank knows by itself"
+    if len(made) == 1:
         return "one number is enough: what this rank's shards have is added up first"
     return "the whole gradient is put together again; its norm needs one number of each rank" if made else ""
 

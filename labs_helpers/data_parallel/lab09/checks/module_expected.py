@@ -81,6 +81,5 @@ def expect_when(case: str, run, ranks: int, size: int) -> None:
 
 
 def cost(made: list, steps: int) -> str:
-    if sum(kind == "all-gather" for kind, _ in made) > 4 * steps:
-        return "gathered more often than once forward and once backward"
-    return ""
+    gathers = [kind for kind, _ in made].count("all-gather")
+    return "gathered more often than once forward and once backward" * (gathers > 4 * steps)
