@@ -13,12 +13,10 @@ from labs_helpers.data_parallel.lab09.checks.tensors import float32_sums
 from labs_helpers.data_parallel.lab09.shards import cut
 
 FORM = '{"parameters": …, "optimizer": {name: value}}'
-SHARED = "clone() first: the optimizer changes its tensors in place"
 EMPTY = (
     "the state of a fresh optimizer is empty, so that load() finds no entry of optimizer.state[shard] to set: the "
     "names are those in state['optimizer']"
 )
-LOOKED_UP = "optimizer.state is looked up by shard itself, not by a number or a name"
 ADVICE = "5 elements on 2 ranks: write down each rank's shard, the padding, and the same for 3 ranks."
 
 same = Comparison("").same
@@ -53,9 +51,7 @@ def expect_loaded(case: str, results: list[dict], right: dict, later: Tensor, at
         if entries.keys() != wanted.keys():
             cause = "" if entries else "nothing that load() does reaches optimizer.state[shard]"
             parts = {key: cut(value, at.size)[place] if value.ndim else value for key, value in wanted.items()}
-            if found["others"]:
-                cause = LOOKED_UP
-            elif found["warm"] and near(found["warm"], parts):
+            if found["warm"] and near(found["warm"], parts):
                 cause = EMPTY
             said = f"rank {rank}: optimizer.state[shard] has {sorted(entries)}, expected {sorted(wanted)}"
             raise Wrong(case, said, cause=cause)
@@ -69,18 +65,8 @@ def expect_loaded(case: str, results: list[dict], right: dict, later: Tensor, at
         comparison = _compared("shard" if name == "parameters" else repr(name))
         comparison.expect(case, found, wanted, partial(tuple, causes))
     for rank, (found, place) in enumerate(zip(results, at.place, strict=True)):
-        before, loaded, trained = found["given"]
-        if found["others"]:
-            said, cause = "optimizer.state has an entry for something else than shard", LOOKED_UP
-        elif not same(before, loaded):
-            said, cause = "load() changes the state that it is given", ""
-        elif not near(found["after"], cut(later, at.size)[place]):
-            said, cause = "the step after load() is not the one of a run that was never saved", ""
-        elif not same(before, trained):
-            said, cause = "training changes the state that load() was given", SHARED
-        else:
-            continue
-        raise Wrong(case, f"rank {rank}: {said}", cause=cause)
+        if not near(found["after"], cut(later, at.size)[place]):
+            raise Wrong(case, f"rank {rank}: the step after load() is not the one of a run that was never saved")
 
 
 def _named(state: dict) -> Iterator[tuple[str, Tensor]]:

@@ -58,47 +58,44 @@ def hybrid_step(student):
         before, *right = alone(whole, clipped, optimizer)
         for step, setting in enumerate(settings):
             case = f"{title}, step {step + 1}"
-            norms, wholes, left = zip(*(result["steps"][step] for result in run.results), strict=True)
-            of_norm.expect(
-                case, norms, [setting.mean.norm()] * ranks, setting.norms, none="the norm has to be returned"
-            )
+            norms, wholes, left = zip(*(steps[step] for steps in run.results), strict=True)
+            norm = [setting.mean.norm()] * ranks
+            of_norm.expect(case, norms, norm, setting.norms, none="the norm has to be returned")
             causes = partial(setting.updates, before) if optimizer is SGD else tuple
             of_whole.expect(case, wholes, [right[step]] * ranks, causes)
             if any(left):
                 said = f"rank {left.index(True)}'s shard.grad is there after the step"
                 raise Wrong(case, said, cause="optimizer.zero_grad()")
             before = right[step]
-        for rank, result in enumerate(run.results):
-            if result["kept"] > 1:
-                said = f"rank {rank} keeps {result['kept']} whole gradients at a time"
-                raise Wrong(title, said, cause="each is reduced to its shard, and let go of, before the next one comes")
         _expect_links(title, run, at, nodes, n, micro)
         crosses = f"{n // shards} numbers per step cross between nodes, of {n}" if nodes > 1 else "nothing crosses"
-        norm = float(settings[0].mean.norm())
-        yield f"{title}, {micro} micro-batch{'es' * (micro > 1)}: {crosses}; norm {norm:.4g}"
+        batches = f"{micro} micro-batch{'es' * (micro > 1)}"
+        yield f"{title}, {batches}: {crosses}; norm {float(settings[0].mean.norm()):.4g}"
 
 
 def _call(student, group, whole, gradients, peers, max_norm, make):
     replicas = second_group(group, peers)
     whole = whole.clone()
     shard = nn.Parameter(whole.chunk(group.size())[group.rank()])
-    optimizer, steps, kept = make([shard]), [], []
+    optimizer, steps = make([shard]), []
     for own in gradients:
-        norm = student(whole, _one_by_one(own, kept), optimizer, shard, max_norm, group, replicas)
+        norm = student(whole, _one_by_one(own), optimizer, shard, max_norm, group, replicas)
         norm = norm.detach().clone() if isinstance(norm, torch.Tensor) else norm
         steps.append((norm, whole.clone(), shard.grad is not None))
-    return {"steps": steps, "kept": max(kept, default=0)}
+    return steps
 
 
-def _one_by_one(gradients, kept: list[int]):
-    """Copies of the gradients; `kept` gets how many of them are there each time that the next one is asked for."""
+def _one_by_one(gradients):
+    """Copies of the gradients. Raises Wrong where more than one is there as the next one is asked for."""
     there = []
     for one in gradients:
         fresh = one.clone()
         there.append(weakref.ref(fresh))
         yield fresh
         del fresh  # the loop's own variable still holds the last one: it goes as the next comes
-        kept.append(sum(ref() is not None for ref in there))
+        if (kept := sum(ref() is not None for ref in there)) > 1:
+            cause = "each is reduced to its shard, and let go of, before the next one comes"
+            raise Wrong("", f"keeps {kept} whole gradients at a time", cause=cause)
 
 
 def _expect_links(case: str, run, at: Places, nodes: int, n: int, micro: int) -> None:

@@ -15,6 +15,7 @@ from labs_helpers.data_parallel.lab09.checks.piece_mistakes import pieces_of
 from labs_helpers.data_parallel.lab09.checks.shard_mistakes import places
 from labs_helpers.data_parallel.lab09.checks.step_mistakes import causes
 from labs_helpers.data_parallel.lab09.checks.tensors import OnEachRank, numbers
+from labs_helpers.data_parallel.lab09.flat import states_of
 from labs_helpers.data_parallel.lab09.shards import parameters_on, step_once
 
 ERRORS = (
@@ -59,27 +60,20 @@ def zero1_step(student):
         for step in range(2):
             case = f"{title}, step {step + 1}"
             found = [states[step][0] for states in run.results]
-            if optimizer in (SGD, DECAYED):
-                lr = optimizer.keywords["lr"]
-                mistakes = partial(causes, before, gradients, step, at, decay, lr, run, given)
-                compared.expect(case, found, right[step], mistakes, dtype)
-            else:
-                OnEachRank("whole", ADVICE).expect(case, found, right[step], dtype=dtype)
+            mistakes = partial(causes, before, gradients, step, at, decay, optimizer.keywords["lr"], run, given)
+            compared.expect(case, found, right[step], mistakes if optimizer in (SGD, DECAYED) else tuple, dtype)
             for rank, states in enumerate(run.results):
                 if states[step][1]:
                     cause = "the gradient's shard is kept until the next step: optimizer.zero_grad()"
                     raise Wrong(case, f"rank {rank}'s tensors still have a .grad after the step", cause=cause)
             before = right[step]
-        if any(states[2] for states in run.results):
-            cause = "whole = … makes another tensor; the parameters are views of the one that is there"
-            raise Wrong(title, "the memory of whole is not the tensors' any more", cause=cause)
         expect_sent(title, run, [("reduce-scatter", n), ("all-gather", n)] * (2 * (size > 1)))
-        share = sum(states[3] for states in run.results) // (ranks // size)
+        share = sum(states[2] for states in run.results) // (ranks // size)
         yield f"{title}: as in one process; {share} numbers of states on {size} rank{'s' * (size > 1)} together"
 
 
 def _call(student, group, whole, gradients, pieces, decays, make):
-    """Behind each step whole and whether there is a .grad; whether the tensors are elsewhere; numbers of states."""
+    """Behind each step whole and whether there is a .grad; at last how many numbers the states have."""
     whole = whole.clone()
     shard = whole.chunk(group.size())[group.rank()]
     tensors = parameters_on(shard, pieces)
@@ -90,7 +84,7 @@ def _call(student, group, whole, gradients, pieces, decays, make):
     for gradient in gradients:
         student(whole, gradient.clone(), optimizer, tensors, group)
         states.append((whole.clone(), any(t.grad is not None for t in own)))
-    first = shard.data_ptr()
-    moved = bool(own) and own[0].data_ptr() != first
-    count = sum(v.numel() for s in optimizer.state.values() for v in s.values() if hasattr(v, "numel") and v.ndim)
-    return *states, moved, count
+    if own and own[0].data_ptr() != shard.data_ptr():
+        cause = "whole = … makes another tensor; the parameters are views of the one that is there"
+        raise Wrong("", "has tensors that are not on the memory of whole any more", cause=cause)
+    return *states, sum(one.numel() for one in states_of(optimizer))

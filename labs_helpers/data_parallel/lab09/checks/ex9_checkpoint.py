@@ -10,7 +10,7 @@ from labs_helpers.course.verdict import Wrong, expect_tuple
 from labs_helpers.course.verdict.messages.distributed import GATHERED_SHAPE
 from labs_helpers.course.verdict.messages.torch import SIZES_DIFFER
 from labs_helpers.data_parallel.lab09 import exercises
-from labs_helpers.data_parallel.lab09.checks.checkpoint_expected import SHARED, expect_loaded, expect_saved, same
+from labs_helpers.data_parallel.lab09.checks.checkpoint_expected import expect_loaded, expect_saved, same
 from labs_helpers.data_parallel.lab09.checks.on_ranks import DTYPES, on_ranks
 from labs_helpers.data_parallel.lab09.checks.shard_mistakes import places
 from labs_helpers.data_parallel.lab09.checks.tensors import numbers
@@ -33,6 +33,8 @@ ERRORS = (
     (r"KeyError", "the state's names are 'parameters' and 'optimizer', and in it those of optimizer.state[shard]"),
     (GATHERED_SHAPE, "the whole is as long as all shards together, padding too; that is cut off afterwards"),
 )
+SHARED = "clone() first: the optimizer changes its tensors in place"
+LOOKED_UP = "optimizer.state is looked up by shard itself, not by a number or a name"
 ADAMW = partial(torch.optim.AdamW, lr=0.1, weight_decay=0.01)
 MOMENTUM = partial(torch.optim.SGD, lr=0.5, momentum=0.5)
 PLAIN = partial(torch.optim.SGD, lr=0.5)
@@ -56,11 +58,8 @@ def checkpoint(student):
         at = places(savers, groups)
         case = f"{name}, saved on {at.size} ranks"
         run = on_ranks(case, student, _save, [(start, gradients, make)] * savers, errors=ERRORS, groups=groups)
-        expect_saved(case, [state for state, _ in run.results], right, at)
-        for rank, (state, after) in enumerate(run.results):
-            if not same(state, after):
-                raise Wrong(case, f"rank {rank}'s saved state changes as training goes on", cause=SHARED)
-        saved, sizes = run.results[0][0], []
+        expect_saved(case, run.results, right, at)
+        saved, sizes = run.results[0], []
         for ranks in loaders:
             to = places(ranks, groups)
             sizes.append(str(to.size))
@@ -78,14 +77,16 @@ def _made(student, group, numel, shard, make):
 
 
 def _save(student, group, start, gradients, make):
-    """The state, as it is saved and after another step."""
+    """The state, which another step does not change."""
     mine, *own = (shard_of(group, one) for one in (start, *gradients))
     shard, optimizer, save, _ = _made(student, group, len(start), mine, make)
     train_on(shard, optimizer, own[:2])
     state = save()
     copy = _copied(state)
     train_on(shard, optimizer, own[:1])
-    return copy, state
+    if not same(copy, state):
+        raise Wrong("", "returns a state that changes as training goes on", cause=SHARED)
+    return copy
 
 
 def _copied(state):
@@ -95,17 +96,21 @@ def _copied(state):
 
 
 def _load(student, group, state, gradients, make):
-    """The shard and its state as loaded and after another step, and the given state before, between and after."""
+    """The shard and its state as loaded, the shard after another step, and the state as it comes in a later load()."""
     own, before = shard_of(group, gradients[2]), _copied(state)
     shard, optimizer, _, load = _made(student, group, len(gradients[2]), torch.full_like(own, 9.0), make)
     load(state)
-    found = _copied({"parameters": shard, "optimizer": dict(optimizer.state[shard])})
-    between, warm = _copied(state), None
+    if any(key is not shard for key in optimizer.state):
+        raise Wrong("", "has an entry in optimizer.state for something else than shard", cause=LOOKED_UP)
+    if not same(before, state):
+        raise Wrong("", "changes the state that load() is given")
+    found, warm = _copied({"parameters": shard, "optimizer": dict(optimizer.state[shard])}), None
     if state["optimizer"] and not any(optimizer.state.values()):
         warm = _loaded_later(shard, optimizer, load, state)
     train_on(shard, optimizer, [own])
-    others = [key for key in optimizer.state if key is not shard]
-    return {**found, "after": shard.detach(), "given": (before, between, state), "others": others, "warm": warm}
+    if not same(before, state):
+        raise Wrong("", "changes the state that load() was given as training goes on", cause=SHARED)
+    return {**found, "after": shard.detach(), "warm": warm}
 
 
 def _loaded_later(shard, optimizer, load, state):
