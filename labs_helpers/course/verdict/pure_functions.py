@@ -58,8 +58,9 @@ def judge(
         found.append((case, answer))
     for case, answer in found:
         if not same(answer, case.right):
-            right = [(case, case.right)]  # a mistake may say less than an answer: what it says has to be wrong here
-            causes = likely(mistakes, lambda one: _gives(one, found, same) and not _gives(one, right, same))
+            # A mistake may say less than an answer does; what it says has to be wrong here.
+            wrong = [one for one in mistakes if not _gives(one[1], [(case, case.right)], same)]
+            causes = likely(wrong, lambda mistake: _gives(mistake, found, same))
             raise Wrong(case.name, *told(case, answer), cause=causes, advice=advice)
         if case.line:
             yield case.line

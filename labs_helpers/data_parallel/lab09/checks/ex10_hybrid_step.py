@@ -12,7 +12,7 @@ from labs_helpers.course.verdict.messages.distributed import GATHERED_SHAPE, SCA
 from labs_helpers.data_parallel.lab09.checks.hybrid_mistakes import Setting
 from labs_helpers.data_parallel.lab09.checks.on_ranks import alone, expect_sent, on_ranks
 from labs_helpers.data_parallel.lab09.checks.shard_mistakes import Places, places
-from labs_helpers.data_parallel.lab09.checks.tensors import OnEachRank, numbers
+from labs_helpers.data_parallel.lab09.checks.tensors import RankTensors, numbers
 from labs_helpers.data_parallel.lab09.shards import step_once
 from labs_helpers.practice.process_groups import second_group
 
@@ -38,7 +38,7 @@ TABLE = (  # ranks of a node, nodes, elements, micro-batches, max_norm, an optim
 @exercise("09/10", "transfer: shards inside a node", points=50, minutes=40)
 def hybrid_step(student):
     step_once()
-    of_norm, of_whole = OnEachRank("norm", ADVICE), OnEachRank("whole", ADVICE)
+    of_norm, of_whole = RankTensors("norm", ADVICE), RankTensors("whole", ADVICE)
     for title, shards, nodes, n, micro, max_norm, optimizer in TABLE:
         ranks = shards * nodes
         # Neighbours share a node; in the second case the order is another, so that rank and place differ.

@@ -50,7 +50,6 @@ DIVISIONS = (  # of bytes by ranks
     ("// rounds down; / leaves the fraction", lambda a, b: a // b),
     ("a fraction is rounded here; leave it", lambda a, b: -(-a // b)),
     ("a fraction is rounded here; leave it", lambda a, b: round(a / b)),
-    ("divided by 8, whatever ranks is", lambda a, b: a / 8),
 )
 UNITS = {
     1 / GB: "these are GB; bytes are asked for",

@@ -1,5 +1,6 @@
 """Exercise 2 of lab 09: every boundary of small layouts, and large ones; each element in exactly one shard."""
 
+from functools import partial
 from itertools import product
 from numbers import Integral
 
@@ -24,12 +25,9 @@ LARGE = [((256 * 256, 256, 688 * 64), 8), ((3200 * 16, 5), 7)]  # an answer may 
 
 @exercise("09/2", "shards and pieces", points=10, minutes=15, reference=exercises.shard_pieces)
 def shard_pieces(student):
-    def formed(*layout):
-        return _formed(student(*layout))
-
     sizes = [(said, lambda *layout, size=size: (size(*layout), None)) for said, size in SIZES.items()]
-    mistakes = [*sizes, *MISTAKES.items()]
-    yield from judge(student, formed, list(_cases()), mistakes, told=_told, same=_same, advice=ADVICE)
+    mistakes, call, cases = [*sizes, *MISTAKES.items()], partial(_formed, student), list(_cases())
+    yield from judge(student, call, cases, mistakes, told=_told, same=_same, advice=ADVICE)
 
 
 def _cases():
@@ -47,7 +45,8 @@ def _shards(layouts, line: str):
         yield Case(name, shards[number - 1], pieces_of(numels, ranks, rank), line * (number == len(shards)))
 
 
-def _formed(answer) -> tuple[int, list[tuple[int, int, int]]]:
+def _formed(student, *given) -> tuple[int, list[tuple[int, int, int]]]:
+    answer = student(*given)
     if answer is None or not isinstance(answer, tuple | list) or len(answer) != 2:
         cause = "a return is missing" if answer is None else ""
         raise Wrong("", f"returned {answer!r:.80}; {FORM} is asked for", cause=cause)

@@ -70,9 +70,7 @@ def _expect_tensors(tensors, shard: Tensor, count: int) -> None:
     for i, one in enumerate(tensors):
         if one.untyped_storage().data_ptr() != shard.untyped_storage().data_ptr():
             found = f"tensor {i} has memory of its own; an update of it does not reach the shard"
-            cause = (
-                "clone(), torch.tensor, +, cat and indexing with lists copy; a slice, and nn.Parameter of it, do not"
-            )
+            cause = "clone(), torch.tensor, +, cat and indexing with lists copy; slices and nn.Parameter do not"
         elif not one.is_leaf:
             found = f"tensor {i} is no leaf: torch.optim does not take it"
             cause = "a slice of an nn.Parameter is the result of an operation; nn.Parameter(…) of the slice is a leaf"
@@ -91,11 +89,8 @@ def _expect_groups(found, tensors, given) -> None:
     members = [list(one["params"]) for one in found]
     every = [p for one in members for p in one]
     if not all(isinstance(p, Tensor) for p in every):
-        cause = (
-            "a parameter without a piece here is left out of its group"
-            if None in every
-            else "numbers are left in place"
-        )
+        left_out = "a parameter without a piece here is left out of its group"
+        cause = left_out if None in every else "numbers are left in place"
         raise Wrong("", f"params are {members!r:.70}; the tensors are asked for", cause=cause)
     if not {id(p) for p in every} <= {id(p) for p in tensors}:
         cause = "made a second time, they get no gradient: the same objects belong in both"

@@ -14,7 +14,7 @@ from labs_helpers.data_parallel.lab09.checks.on_ranks import DTYPES, alone, expe
 from labs_helpers.data_parallel.lab09.checks.piece_mistakes import pieces_of
 from labs_helpers.data_parallel.lab09.checks.shard_mistakes import places
 from labs_helpers.data_parallel.lab09.checks.step_mistakes import causes
-from labs_helpers.data_parallel.lab09.checks.tensors import OnEachRank, numbers
+from labs_helpers.data_parallel.lab09.checks.tensors import RankTensors, numbers
 from labs_helpers.data_parallel.lab09.flat import states_of
 from labs_helpers.data_parallel.lab09.shards import parameters_on, step_once
 
@@ -33,7 +33,7 @@ ADVICE = "two ranks, whole = (1, 2, 3, 4): write down what each holds after each
 @exercise("09/4", "a step of ZeRO-1", points=15, minutes=15, reference=exercises.zero1_step)
 def zero1_step(student):
     step_once()
-    compared = OnEachRank("whole", ADVICE)
+    compared = RankTensors("whole", ADVICE)
     for title, ranks, numels, decays, optimizer, groups in (
         ("SGD on 3 ranks", 3, (9,), (0.0,), SGD, None),
         ("SGD on 4 ranks, with decay for some, and padding", 4, (3, 9, 2, 4), (0.5, 0.0, 0.5, 0.0), DECAYED, None),

@@ -66,7 +66,6 @@ SHARES = {
     "of N parts N − 1 are sent: (N − 1) / N; N − 1 is what all ranks together send": lambda N: N - 1.0,
     "the share is (N − 1) / N; // rounds it down": lambda N: (N - 1) // N,
     "these are GB; bytes are asked for": lambda N: (N - 1) / N / 1e9,
-    "N is ranks, not always 8": lambda N: 7 / 8,
 }
 ADVICE = (
     "list the scheme's collectives in one step of 3 micro-batches; each sends B (N − 1) / N, an all-reduce twice that."
@@ -92,10 +91,8 @@ MISTAKES = [  # one scheme is said to be wrong, or all of them
 
 @exercise("09/5", "what each stage sends", points=10, minutes=10, reference=exercises.sent_per_step)
 def sent_per_step(student):
-    def formed(*arguments):
-        return _formed(student(*arguments))
-
-    yield from judge(student, formed, list(map(_case, CASES)), MISTAKES, told=_told, same=_same, advice=ADVICE)
+    call, cases = partial(_formed, student), list(map(_case, CASES))
+    yield from judge(student, call, cases, MISTAKES, told=_told, same=_same, advice=ADVICE)
 
 
 def _case(arguments: tuple) -> Case:
@@ -106,7 +103,8 @@ def _case(arguments: tuple) -> Case:
     return Case(name, arguments, right, f"{name}: {times} × 2 G")
 
 
-def _formed(answer) -> dict[str, float]:
+def _formed(student, *given) -> dict[str, float]:
+    answer = student(*given)
     if not isinstance(answer, dict) or not all(map(is_number, answer.values())):
         cause = "a return is missing" if answer is None else ""
         raise Wrong("", f"returned {answer!r:.60}; a dict {{scheme: bytes}} is asked for", cause=cause)

@@ -13,7 +13,7 @@ from labs_helpers.data_parallel.lab09 import exercises
 from labs_helpers.data_parallel.lab09.checks.kept import bytes_kept, expect_none_kept, hooks_of
 from labs_helpers.data_parallel.lab09.checks.on_ranks import DTYPES, expect_sent, on_ranks, sent
 from labs_helpers.data_parallel.lab09.checks.shard_mistakes import Places, causes, mean_shards, other_padding, places
-from labs_helpers.data_parallel.lab09.checks.tensors import OnEachRank, numbers
+from labs_helpers.data_parallel.lab09.checks.tensors import RankTensors, numbers
 from labs_helpers.data_parallel.lab09.flat import held
 from labs_helpers.practice.process_groups import mark
 
@@ -35,7 +35,7 @@ ADVICE = "two ranks, one bucket of one parameter, two passes: what does each lin
 
 @exercise("09/6", "gradients that no rank keeps", points=15, minutes=20, reference=exercises.reduce_in_backward)
 def reduce_in_backward(student):
-    comparisons = [OnEachRank(f"shard.grad of bucket {b}", ADVICE) for b in range(3)]
+    comparisons = [RankTensors(f"shard.grad of bucket {b}", ADVICE) for b in range(3)]
     for title, ranks, buckets, passes, groups in (
         ("one bucket on 2 ranks", 2, [[(4,)]], 1, None),
         ("three buckets on 3 ranks, with padding", 3, [[(2, 3), (5,)], [(4,)], [(), (3, 2)]], 1, None),

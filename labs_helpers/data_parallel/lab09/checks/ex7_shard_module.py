@@ -16,7 +16,7 @@ from labs_helpers.data_parallel.lab09.checks.hook_times import EARLY, FULL, Arri
 from labs_helpers.data_parallel.lab09.checks.kept import bytes_kept, expect_none_kept, hooks_of
 from labs_helpers.data_parallel.lab09.checks.on_ranks import expect_sent, on_ranks
 from labs_helpers.data_parallel.lab09.checks.shard_mistakes import causes, mean_shards, places
-from labs_helpers.data_parallel.lab09.checks.tensors import OnEachRank, numbers
+from labs_helpers.data_parallel.lab09.checks.tensors import RankTensors, numbers
 from labs_helpers.data_parallel.lab09.flat import flatten, held
 from labs_helpers.data_parallel.lab09.freed_memory import watched_memory
 from labs_helpers.data_parallel.lab09.shards import Layer
@@ -50,8 +50,8 @@ def _layers() -> list[Layer]:
 
 @exercise("09/7", "ZeRO-3 round a module", points=20, minutes=25, reference=exercises.shard_module)
 def shard_module(student):
-    of_output = OnEachRank("output", nan=UNFILLED)
-    of_module = [OnEachRank(f"shard.grad of module {m}", ADVICE, PASSED) for m in (0, 1)]
+    of_output = RankTensors("output", nan=UNFILLED)
+    of_module = [RankTensors(f"shard.grad of module {m}", ADVICE, PASSED) for m in (0, 1)]
     for title, ranks, steps, groups in (
         ("2 ranks, one pass", 2, 1, None),
         ("3 ranks, two passes that add up, an update between", 3, 2, None),

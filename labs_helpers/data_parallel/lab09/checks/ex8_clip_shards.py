@@ -10,7 +10,7 @@ from labs_helpers.course.verdict.messages.torch import SIZES_DIFFER
 from labs_helpers.data_parallel.lab09 import exercises
 from labs_helpers.data_parallel.lab09.checks.on_ranks import expect_sent, on_ranks
 from labs_helpers.data_parallel.lab09.checks.shard_mistakes import places
-from labs_helpers.data_parallel.lab09.checks.tensors import OnEachRank, numbers
+from labs_helpers.data_parallel.lab09.checks.tensors import RankTensors, numbers
 
 MISSING = "a return is missing; the norm that it had is returned, also where nothing is scaled"
 ERRORS = ((SIZES_DIFFER, "shards differ in size; add up numbers, not vectors"),)
@@ -19,7 +19,7 @@ ADVICE = "two ranks with shards (3) and (4): what does each bring to the all-red
 
 @exercise("09/8", "clip by the global norm", points=10, minutes=10, reference=exercises.clip_shards)
 def clip_shards(student):
-    of_norm, of_shards = OnEachRank("norm", ADVICE), OnEachRank("shards")
+    of_norm, of_shards = RankTensors("norm", ADVICE), RankTensors("shards")
     for title, ranks, sizes, max_norm, scale, dtype, groups in (
         ("two ranks, one shard each", 2, (6,), 5.0, 1.0, torch.float32, None),
         ("four ranks, three shards each", 4, (7, 1, 12), 30.0, 1.0, torch.float32, None),

@@ -54,7 +54,6 @@ SLICES = (  # (at, begin, end) → where a piece's slice of the shard begins and
     ("the place is moved on by end − begin, not by end", lambda at, b, e: (at, at + e - b, at + e)),
     ("the place is moved on by end − begin, not by begin", lambda at, b, e: (at, at + e - b, at + b)),
     ("the place is moved on by end − begin, not to end", lambda at, b, e: (at, at + e - b, e)),
-    ("the place is moved on by one too many", lambda at, b, e: (at, at + e - b, at + e - b + 1)),
     ("begin and end are exact: the piece has end − begin elements", lambda at, b, e: (at, at + e - b - 1, at + e - b)),
     ("end is no number of elements: the piece has end − begin", lambda at, b, e: (at, at + e, at + e - b)),
     ("a slice ends at its begin plus its length: at + end − begin", lambda at, b, e: (at, e - b, at + e - b)),
@@ -68,7 +67,6 @@ WHOLE_LISTS = (  # what becomes of the right groups
     ("the options of a group are kept: {**group, 'params': …}", lambda own: [{"params": g["params"]} for g in own]),
     (OTHER, _options_from(lambda own: own[::-1])),
     (OTHER, _options_from(lambda own: own[:1] * len(own))),
-    (OTHER, _options_from(lambda own: own[-1:] * len(own))),
     (
         "the groups are exchanged: options go with the parameters they came with",
         lambda own: _options_from(lambda own: own[::-1])(own)[::-1],

@@ -133,9 +133,7 @@ MISTAKES: Mistakes = {
     "the shard is that of the rank before: rank 0 has the first": lambda n, s, r: pieces_of(n, s, r - 1),
     "the shard is the next rank's: ranks count from 0": lambda n, s, r: pieces_of(n, s, r + 1),
     "the ranks are in reverse order: rank 0 has the first shard": lambda n, s, r: pieces_of(n, s, s - 1 - r),
-    "padding is counted as elements of the last parameter": lambda n, s, r: pieces_of(
-        [*n[:-1], n[-1] + -sum(n) % s], s, r
-    ),
+    "padding counts as elements of the last parameter": lambda n, s, r: pieces_of([*n[:-1], n[-1] + -sum(n) % s], s, r),
     "padding belongs to no parameter; here it is a piece by itself": lambda n, s, r: pieces_of([*n, -sum(n) % s], s, r),
     "the padding stands in front; it belongs behind the last parameter": _padding_first,
     "every parameter is cut by itself; it is the flat memory that is cut": _each,

@@ -37,8 +37,7 @@ def causes(before, gradients, step, at, decay, lr, run, given):
     yield "the largest of the gradients, not their mean: ReduceOp.MAX", updated(largest)
     beginning = "this rank's own gradient, and its beginning: nothing is reduced"
     yield beginning, updated([own[r][:part].double() for r in ranks])
-    first = "every rank updates with the first shard's gradient"
-    yield first, updated([means[of_rank[r][0]] for r in ranks])
+    yield "every rank updates with the first shard's gradient", updated([means[of_rank[r][0]] for r in ranks])
     if step:
         earlier = mean_shards(gradients[0], at)
         still = [a + b for a, b in zip(means, earlier, strict=True)]

@@ -28,7 +28,7 @@ def _not_a_number(sentence: str, difference: Difference) -> str:
     return sentence if any(np.isnan(mine).any() for mine, _ in difference.pairs) else ""
 
 
-class OnEachRank(Comparison):
+class RankTensors(Comparison):
     """A comparison of lists with a tensor per rank. nan: the cause of a NaN."""
 
     def __init__(self, what: str, advice: str = "", nan: str = NOT_A_NUMBER) -> None:
