@@ -19,9 +19,8 @@ from copy import deepcopy
 from functools import partial
 from typing import Any, NamedTuple
 
-from labs_helpers.course.verdict.causes import Candidates
+from labs_helpers.course.verdict.causes import Candidates, likely
 from labs_helpers.course.verdict.errors import describe_error
-from labs_helpers.course.verdict.in_all import likely_in_all
 from labs_helpers.course.verdict.messages import Errors
 from labs_helpers.course.verdict.wrong import Wrong
 
@@ -108,7 +107,7 @@ def judge_parts(
     for number, (case, answer) in enumerate(found, start=1):
         for part in parts:
             if not part.same(value := part.of(answer), part.of(case.right)):
-                causes = _likely(part, found) or _likely(part, found[:number])
+                causes = _likely(part, found, number - 1) or _likely(part, found[:number], number - 1)
                 raise Wrong(case.name, *part.told(case, value), cause=causes or otherwise(case, value), advice=advice)
         if case.line:
             yield case.line
@@ -116,12 +115,19 @@ def judge_parts(
         raise failed
 
 
-def _likely(part: Part, found: Sequence[tuple[Case, Any]]) -> tuple[str, ...]:
+def _likely(part: Part, found: Sequence[tuple[Case, Any]], failing: int) -> tuple[str, ...]:
+    """The mistakes that give what was found in every case; failing: the number of the one that is not right."""
+
     def gives(answer: Any, mistake: Any) -> bool:
         try:
             return part.same(mistake() if callable(mistake) else mistake, answer)
         except Exception:
             return False
 
-    candidates = (part.mistakes(*case.arguments) for case, _ in found)
-    return likely_in_all(candidates, [part.of(answer) for _, answer in found], gives)
+    columns = zip(*(part.mistakes(*case.arguments) for case, _ in found), strict=True)
+    always = [(column[0][0], [mistake for _, mistake in column]) for column in columns]
+    # A mistake may say less than an answer does; what it says has to be wrong here.
+    right = part.of(found[failing][0].right)
+    wrong = [(sentence, mistakes) for sentence, mistakes in always if not gives(right, mistakes[failing])]
+    answers = [part.of(answer) for _, answer in found]
+    return likely(wrong, lambda mistakes: all(map(gives, answers, mistakes)))
