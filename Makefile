@@ -64,10 +64,12 @@ new-lab: $(stamp) ## Begin a lab that passes the tests: NUMBER=07 TOPIC=tensor_p
 handout: $(stamp) ## Make a folder and a zip for students in build/handout (LABS="02 04" REFERENCES=no OUT=folder)
 	@$(run_python) -m labs_helpers.grading.handout $(or $(LABS),$(LAB)) $(if $(filter no,$(REFERENCES)),--no-references) $(if $(OUT),--out "$(OUT)")
 
-grade: $(stamp) ## Grade LAB=02 SUBMISSIONS=inbox/ in jails, into grades/02 (CLASS= OUT= DUE= LATE= OVERRIDES= ONLY=id,id REGRADE=1 SEED= NBVAL=no)
+grade: $(stamp) ## Grade LAB=02 SUBMISSIONS=inbox/ in jails, into grades/02 (CLASS= OUT= DUE= EXTENSIONS= LATE= ACCEPT= OVERRIDES= ONLY=id,id REGRADE=1 CANVAS= COLUMN= MOODLE= SEED= NBVAL=no)
 	@$(run_python) -m labs_helpers.grading "$(LAB)" "$(SUBMISSIONS)" --jobs $(or $(JOBS),2) $(if $(CLASS),--class "$(CLASS)") \
 	  $(if $(OUT),--out "$(OUT)") $(if $(DUE),--due "$(DUE)") $(if $(LATE),--late "$(LATE)") \
-	  $(if $(OVERRIDES),--overrides "$(OVERRIDES)") $(if $(ONLY),--only "$(ONLY)") $(if $(REGRADE),--regrade) \
+	  $(if $(EXTENSIONS),--extensions "$(EXTENSIONS)") \
+	  $(if $(ACCEPT),--accept "$(ACCEPT)") $(if $(OVERRIDES),--overrides "$(OVERRIDES)") $(if $(ONLY),--only "$(ONLY)") $(if $(REGRADE),--regrade) \
+	  $(if $(CANVAS),--canvas "$(CANVAS)") $(if $(COLUMN),--column "$(COLUMN)") $(if $(MOODLE),--moodle "$(MOODLE)") \
 	  $(if $(SEED),--seed "$(SEED)") $(if $(filter no,$(NBVAL)),--no-nbval); status=$$?; \
 	  if [ $$status != 3 ]; then exit $$status; fi
 

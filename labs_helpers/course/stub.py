@@ -21,6 +21,7 @@ from labs_helpers.compile.source import plain, reachable, source_of
 
 BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"
 _REGION = re.compile(rf"^([ \t]*){BEGIN}\n(.*?)^[ \t]*{END}$", re.MULTILINE | re.DOTALL)
+_DEFINITIONS = (ast.FunctionDef, ast.ClassDef)
 
 
 def cell_of(reference) -> str:
@@ -46,14 +47,18 @@ def stub_of(solved: str) -> str:
 
 
 def attempted(function) -> bool:
-    """Whether anything was written where the stub of `function`, or of a function it calls, left `...`."""
-    return _written([source_of(part) for part in reachable(function).values()])
+    """Whether anything was written where the stub of `function`, or of a function it calls, left `...`.
+
+    A body that always ends in `raise NotImplementedError` is not written, whatever given code stands before it. Nor is
+    one of nothing but `...`, `pass` or `return None`.
+    """
+    return _written([source_of(part) for part in reachable(function).values()], plain(function).__name__)
 
 
 def is_attempted(cell: str, name: str = "") -> bool:
     """The same of an exercise cell's text, which has to be Python; also where the function `name` is written so that it
     needs none of the cell's places."""
-    return _written([cell]) or _written(_needed(cell, name))
+    return _written([cell], name) or _written(_needed(cell, name), name)
 
 
 def _needed(cell: str, name: str) -> list[str]:
@@ -76,17 +81,18 @@ def _decorated(node: ast.stmt) -> list[int]:
     return [part.lineno for part in getattr(node, "decorator_list", ())]
 
 
-def _written(sources: list[str]) -> bool:
+def _written(sources: list[str], name: str) -> bool:
     regions = [textwrap.dedent(match[2]) for text in sources if END in text for match in _REGION.finditer(text)]
     if regions:
         return not all(map(_is_stub, regions))
     functions = [node for text in sources for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)]
-    return not any(_untouched(node.body) for node in functions)
+    # Without marks a helper may be empty: `def ignore(error): pass`. A kernel, or what the check takes, may not.
+    return not any(_untouched(node.body, empty=node.name == name or bool(_decorated(node))) for node in functions)
 
 
 def _is_stub(region: str) -> bool:
     try:
-        return _untouched(ast.parse(region).body)
+        return _untouched(ast.parse(region).body, empty=True, marked=True)
     except SyntaxError:  # the marks were moved: what stands between them is no whole statement
         return False
 
@@ -104,20 +110,44 @@ def _has_open(node: ast.AST) -> bool:
     return any(map(_has_open, inside))
 
 
-def _untouched(statements: list[ast.stmt]) -> bool:
-    """Whether nothing but placeholders (and a docstring) stands here."""
-    documented = [
-        node
-        for node in statements
-        if not (
-            isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
-        )
-    ]
-    return all(map(_is_placeholder, documented))
+def _untouched(statements: list[ast.stmt], empty: bool, marked: bool = False) -> bool:
+    """Whether nothing but placeholders (and a docstring) stands here, or `raise NotImplementedError` is always reached.
+    empty: `pass` and `return None` are placeholders too. marked: these are the statements between two marks."""
+    if _always_raises(statements, marked):
+        return True
+    return all(_is_placeholder(node) or _is_text(node) or (empty and _is_empty(node)) for node in statements)
+
+
+def _always_raises(statements: list[ast.stmt], marked: bool) -> bool:
+    """Also inside a loop or a `with`, as far as nothing returns before. Without marks an inner function may be the
+    place that was open; between them it is the answer's own."""
+    inner = () if marked else _DEFINITIONS
+    for node in statements:
+        if _raises(node) or (
+            isinstance(node, (ast.For, ast.While, ast.With, *inner)) and _always_raises(node.body, marked)
+        ):
+            return True
+        if not isinstance(node, _DEFINITIONS) and any(isinstance(part, ast.Return) for part in ast.walk(node)):
+            return False
+    return False
+
+
+def _is_text(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+
+
+def _is_empty(node: ast.stmt) -> bool:
+    if isinstance(node, ast.Return):
+        return node.value is None or (isinstance(node.value, ast.Constant) and node.value.value is None)
+    return isinstance(node, ast.Pass)
+
+
+def _raises(node: ast.AST) -> bool:
+    """`raise NotImplementedError()`, with or without words: nbgrader's placeholder too."""
+    return isinstance(node, ast.Raise) and "NotImplementedError" in ast.dump(node)
 
 
 def _is_placeholder(node: ast.AST) -> bool:
-    """`...`, or what nbgrader puts there: `raise NotImplementedError()`."""
     if isinstance(node, ast.Expr):
         return isinstance(node.value, ast.Constant) and node.value.value is Ellipsis
-    return isinstance(node, ast.Raise) and "NotImplementedError" in ast.dump(node)
+    return _raises(node)

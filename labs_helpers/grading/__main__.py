@@ -8,28 +8,32 @@ from __future__ import annotations
 
 import secrets
 import sys
-from collections.abc import Collection, Mapping
+from argparse import ArgumentTypeError
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from math import ceil
 from pathlib import Path
 
+from labs_helpers.grading import VERSION
 from labs_helpers.grading.class_run import Grading, grade_all
 from labs_helpers.grading.cluster import NoEngines
 from labs_helpers.grading.course_answers import CourseAnswerFails, course_answers
 from labs_helpers.grading.jails import kinds
 from labs_helpers.grading.jails.bubblewrap import LIMITS
-from labs_helpers.grading.options import options
+from labs_helpers.grading.options import options, time_of
 from labs_helpers.grading.reading.inbox import HandedIn, students, unknown
 from labs_helpers.grading.reading.notebook_file import Unreadable, read_cells
 from labs_helpers.grading.reading.packed import BadInbox
 from labs_helpers.grading.reading.submission import labs_of
-from labs_helpers.grading.reading.tables import class_list, load_overrides
+from labs_helpers.grading.reading.tables import class_list, load_overrides, texts
 from labs_helpers.grading.results import gradebook
-from labs_helpers.grading.results.gradebook import ERROR, MISSING, STATUSES, UNKNOWN, Record
+from labs_helpers.grading.results.gradebook import ERROR, MISSING, STATUSES, UNKNOWN, WAITING, Record
 from labs_helpers.grading.results.plain_text import plain
+from labs_helpers.grading.results.platforms import read_sheet
 from labs_helpers.grading.results.publish import write_results
+from labs_helpers.grading.results.review import load_accepted
 from labs_helpers.grading.verdict import verdicts
 from labs_helpers.labs import Lab, lab
 
@@ -55,14 +59,23 @@ def main(arguments: list[str] | None = None) -> int:
         handed_in = _inbox(graded, given.inbox, out, names)
         if absent := set(given.only) - set(handed_in):
             raise BadInbox(f"nothing was handed in by {', '.join(sorted(absent))}")
-        if given.late and not given.due:
+        everybody = {*names, *handed_in}
+        dues = _own_dues(filter(None, (given.class_list, given.extensions)), everybody)
+        if given.late and not given.due and not dues:
             raise BadInbox("late days count from a due time: --late (LATE=) needs --due (DUE=)")
         most = {one.id: one.points for one in graded.exercises()}
-        overrides = load_overrides(given.overrides, most, {*names, *handed_in}) if given.overrides else {}
+        overrides = load_overrides(given.overrides, most, everybody) if given.overrides else {}
+        comments = [
+            texts(path, "comment", everybody) for path in (given.class_list, given.overrides) if path is not None
+        ]
+        exports = {"canvas": given.canvas, "moodle": given.moodle}
+        sheets = [read_sheet(one, path, graded, given.column) for one, path in exports.items() if path]
+        found = load_accepted([*out.glob("review.csv"), *([given.accept] if given.accept else [])])
         seed = _seed(out, given.seed)
     except (ValueError, OSError) as error:
         parser.error(plain(error, 1_000))
     limits = replace(LIMITS, seconds=given.seconds, memory=given.memory)
+    before = {student: gradebook.load(out, student) for student in handed_in} if given.regrade else {}
     print("checking the course's own answers on this machine…", file=sys.stderr, flush=True)
     try:
         measure = course_answers(graded, seed, limits, partial(verdicts, run_in=jail.run))
@@ -73,15 +86,35 @@ def main(arguments: list[str] | None = None) -> int:
     except (CourseAnswerFails, NoEngines) as error:
         print(f"not everybody is graded: {error}", file=sys.stderr)
         return 1
-    records = [_in_time(record, handed_in[record.student], given.due) for record in records]
+    changed = list(gradebook.changes(before, records))
+    _warn_of_versions(records)
+    records = [_in_time(record, handed_in[record.student], dues.get(record.student, given.due)) for record in records]
     _warn_of_time(records, given.due)
     _warn_of_overrides(out, given.overrides)
     records = [gradebook.overridden(record, overrides, most) for record in _with_the_class(records, names)]
-    looks, disagreements = write_results(
-        out, records, names, graded, measure, given.late, given.jobs, nbval=not given.no_nbval
-    )
+    records = [
+        replace(record, comment="\n".join(one[record.student] for one in comments if record.student in one))
+        for record in records
+    ]
+    try:
+        looks, disagreements = write_results(
+            out,
+            records,
+            names,
+            graded,
+            measure,
+            given.late,
+            given.jobs,
+            nbval=not given.no_nbval,
+            found=found,
+            sheets=sheets,
+        )
+    except BadInbox as error:
+        parser.error(plain(error, 1_000))
     counts = {status: sum(record.status == status for record in records) for status in STATUSES}
     print(f"{', '.join(f'{count} {status}' for status, count in counts.items() if count)}: {out / 'index.html'}")
+    if given.regrade:
+        print("\n".join(["Points before and after:", *changed]) if changed else "No points have changed.")
     for line in disagreements:
         print(f"the grade and nbval disagree: {line}", file=sys.stderr)
     if looks:
@@ -125,6 +158,27 @@ def _in_time(record: Record, one: HandedIn, due: datetime | None) -> Record:
     late = max(0, ceil((one.at - due).total_seconds() / 86_400)) if due else 0
     flags = (f"{len(one.others) + 1} files, of which the newest is graded",) if one.others else ()
     return gradebook.with_status(replace(record, late_days=late, flags=(*record.flags, *flags, *one.flags)))
+
+
+def _own_dues(paths: Iterable[Path], students: Collection[str]) -> dict[str, datetime]:
+    """Due times of single students. BadInbox where a text is no time."""
+    found = {}
+    for path in paths:
+        for student, text in texts(path, "due", students).items():
+            try:
+                found[student] = time_of(text)
+            except ArgumentTypeError as error:
+                raise BadInbox(f"{path}: due of {student}: {error}") from None
+    return found
+
+
+def _warn_of_versions(records: Collection[Record]) -> None:
+    older = [record for record in records if record.status != WAITING and record.version < VERSION]
+    if older:
+        made = (
+            f"{len(older)} of {len(records)} records were made by an older version of grading than this one, {VERSION}"
+        )
+        print(f"{made}; some points may differ. REGRADE=1 grades them again", file=sys.stderr)
 
 
 def _warn_of_time(records: Collection[Record], due: datetime | None) -> None:

@@ -35,8 +35,10 @@ ODD = {
     submission.UNMARKED: "its cell has lost its mark, as a copied one has; it was found by the function's name. "
     "`make lab RESET={id}` brings the marked cell back: put your code there",
     submission.CHECK_CHANGED: "its check's cell was changed; it is the course's own check that counts, here too",
-    submission.ELSEWHERE: "its function is defined in another cell too, or only there, and your notebook's check may "
-    "have taken that one; the cell marked {mark} alone is graded: put the whole answer there",
+    submission.ELSEWHERE: "its function is defined in another cell too, and your notebook's check may have taken that "
+    "one; the cell marked {mark} alone is graded: put the whole answer there",
+    submission.NEW_CELL: "it is in a cell of yours, and is graded from there; its own cell is the one marked {mark}",
+    submission.IN_TEXT: "it is in a text cell (Markdown): put it into the code cell marked {mark}",
     submission.OLD: "its docstring is not the lab's: it was changed, or comes from another version of the lab",
 }
 NO_SHARE = "how many cases there are is not known here, so there are no points for a part; in grading there may be"
@@ -133,7 +135,7 @@ def _report(chosen: Lab, answers: list[Answer]) -> None:
         if row.mark == RIGHT and (why := _looked_at(chosen, answer)):
             print(wrap(f"! {name}: right here; your instructor will look at it, because {why}"))
         for flag in answer.flags:
-            if not (flag in (submission.OLD, submission.ELSEWHERE) and answer.problem):
+            if not (flag in (submission.OLD, submission.IN_TEXT) and answer.problem):
                 print(wrap(f"! {name}: {ODD[flag].format(id=answer.shipped.id, mark=answer.shipped.grade_id)}"))
     print(f"\n{HIDDEN}")
 

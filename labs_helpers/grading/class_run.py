@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import importlib.metadata
 import sys
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from contextlib import closing
@@ -12,7 +13,7 @@ from math import ceil
 from pathlib import Path
 from time import monotonic
 
-from labs_helpers.grading import cluster
+from labs_helpers.grading import VERSION, cluster
 from labs_helpers.grading.course_answers import CourseAnswer
 from labs_helpers.grading.jails.bubblewrap import LIMITS, Limits
 from labs_helpers.grading.jails.kinds import BUBBLEWRAP, Jail
@@ -26,6 +27,7 @@ from labs_helpers.grading.results.plain_text import plain
 from labs_helpers.grading.verdict import verdicts
 from labs_helpers.labs import Lab
 
+COURSE = importlib.metadata.version("tile-to-cluster")
 NO_JAIL = "graded without a jail"
 
 
@@ -85,7 +87,7 @@ def _graded(grading: Grading, todo: Sequence[HandedIn], jobs: int, profile: str)
 def grade(grading: Grading, one: HandedIn, over: Over = bool) -> Record:
     """Never raises: what goes wrong is in the record, and is no zero. over: is asked meanwhile, and ends it."""
     flags = (NO_JAIL,) if grading.jail.name == "none" else ()
-    record = Record(one.student, GRADED, digest=_digest(one), flags=flags)
+    record = Record(one.student, GRADED, digest=_digest(one), flags=flags, version=VERSION, course=COURSE)
     if one.instead:
         return replace(record, status=UNREADABLE, reason=f"no notebook (.ipynb) was handed in, but {one.instead}")
     judge = partial(verdicts, over=over, run_in=grading.jail.run)

@@ -19,15 +19,21 @@ def options(described: str) -> argparse.ArgumentParser:
     add = parser.add_argument
     add("lab", help="its number, as 02")
     add("inbox", help="a folder, or a zip, of ID.ipynb, ID_*.ipynb or ID/*.ipynb")
-    add("--class", dest="class_list", type=Path, help="CSV with the columns id and name")
+    add(
+        "--class",
+        dest="class_list",
+        type=Path,
+        help="CSV with the columns id and name, and if you like due and comment",
+    )
     add("--out", type=Path, help="default: grades/NUMBER")
     add(
         "--due",
-        type=_time,
+        type=time_of,
         help="such as 2026-10-01T23:59, in this machine's time zone; late is what was changed after it",
     )
     add("--late", type=_share, default=0.0, metavar="10%/day", help="of the points, per day begun; default: nothing")
     add("--jobs", type=int, default=2, help="submissions at once; default: %(default)s")
+    add("--extensions", type=Path, help="CSV with the columns id and due: due times of single students")
     add(
         "--profile",
         default="",
@@ -35,7 +41,16 @@ def options(described: str) -> argparse.ArgumentParser:
     )
     add("--seconds", type=float, default=LIMITS.seconds, help="of each exercise; default: %(default)s")
     add("--memory", type=size, default=LIMITS.memory, help="of each process, such as 2G; default: 4G")
-    add("--overrides", type=Path, help="CSV with the columns id, exercise and points, which always win")
+    add("--overrides", type=Path, help="CSV with the columns id, exercise and points, which always win, and comment")
+    add(
+        "--accept",
+        type=Path,
+        metavar="review.csv",
+        help="a copy of OUT/review.csv with your column accept: yes, no, points",
+    )
+    add("--canvas", type=Path, help="the exported gradebook: OUT/grades-canvas.csv is the same with the grades")
+    add("--column", default="", help="of this lab's grades in the gradebook of --canvas")
+    add("--moodle", type=Path, help="the exported grading worksheet: OUT/grades-moodle.csv is the same with the grades")
     add("--regrade", action="store_true", help="those too that are graded")
     add("--no-nbval", action="store_true", help="no junit.xml: nbval does not run")
     add("--only", type=_ids, default=(), metavar="ID,…", help="grade these alone, again")
@@ -45,7 +60,7 @@ def options(described: str) -> argparse.ArgumentParser:
     return parser
 
 
-def _time(text: str) -> datetime:
+def time_of(text: str) -> datetime:
     try:
         return datetime.fromisoformat(text).astimezone(UTC)
     except ValueError:

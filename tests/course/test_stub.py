@@ -1,11 +1,14 @@
 """The stub is the reference without its solution, and is recognised until something is written."""
 
+import re
 import textwrap
 
 import pytest
 
-from labs_helpers.course.stub import BEGIN, END, attempted, cell_of, still_open, stub_of
+from labs_helpers.course.stub import BEGIN, END, attempted, cell_of, is_attempted, still_open, stub_of
 from labs_helpers.gemm.lab02 import exercises
+from labs_helpers.grading.reading.submission import shipped_exercises
+from labs_helpers.labs import LABS
 from tests.planted import planted
 
 
@@ -63,6 +66,9 @@ def test_one_of_two_places_is_an_attempt(tmp_path):
     assert attempted(half) and still_open(half) == ["masked_matmul_kernel"]
 
 
+EMPTY = "pass", "return", "return None", "raise NotImplementedError", "raise NotImplementedError('later')"
+
+
 @pytest.mark.parametrize(
     ("body", "expected"),
     [
@@ -74,11 +80,30 @@ def test_one_of_two_places_is_an_attempt(tmp_path):
         ("...", False),
         ("return x", True),
         ('"""Says what."""\n    ...', False),
+        *[(text, False) for text in EMPTY],
+        *[(f"{BEGIN}\n    {text}\n    {END}", False) for text in EMPTY],
+        ("y = 2 * x\n    raise NotImplementedError", False),
+        ("if x:\n        return 1\n    raise NotImplementedError('no zero')", True),
+        ("def ignore(error):\n        pass\n    return x", True),
+        (f"{BEGIN}\n    def other(y):\n        raise NotImplementedError\n    return x\n    {END}", True),
+        ("if not x:\n        raise NotImplementedError\n    return x", True),
     ],
-    ids=["shipped", "a comment", "nbgrader's", "half", "done", "marks deleted", "done, marks deleted", "docstring"],
 )
 def test_what_counts_as_an_attempt(body, expected, tmp_path):
-    assert attempted(written(tmp_path, f"def f(x):\n    {body}\n")) is expected
+    text = f"def f(x):\n    {body}\n"
+    assert attempted(written(tmp_path, text)) is is_attempted(text, "f") is expected
+
+
+@pytest.mark.parametrize("lab", LABS, ids=lambda lab: lab.number)
+def test_not_implemented_is_not_attempted_in_any_exercise(lab):
+    for one in shipped_exercises(lab):
+        without_marks = re.sub(r"\n *### .*", "", one.stub)
+        for text in one.stub, without_marks:
+            assert not is_attempted(re.sub(r"^( +)\.\.\.$", r"\1raise NotImplementedError", text, flags=re.M), one.name)
+
+
+def test_an_empty_helper_does_not_make_an_answer_open():
+    assert is_attempted("def ignore(error):\n    pass\n\n\ndef f(x):\n    return x\n", "f")
 
 
 @pytest.mark.parametrize(

@@ -8,19 +8,16 @@ import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import nbformat
-
-from tests.grading.class_of_200 import EXERCISES, LAB, SOLVED, Submission, the_class
 from tests.grading.hostile import HOSTILE
+from tests.grading.made_class import EXERCISES, LAB, SOLVED, Submission, the_class
 from tests.grading.written import with_answers
 
 NOTHING: dict[str, float | None] = dict.fromkeys(EXERCISES, 0.0)
 ALL: dict[str, float | None] = {id: float(one.points) for id, one in EXERCISES.items()}
-BIG = 200 * 2**20
 
 
 def make_class(folder: Path, kinds: Sequence[str], broken: Sequence[str], seed: int) -> list[Submission]:
-    """In folder/inbox, with its list in folder/class.csv. kinds: of class_of_200. broken: of FILES."""
+    """In folder/inbox, with its list in folder/class.csv. kinds: of made_class. broken: of FILES."""
     (folder / "planted").mkdir(parents=True)
     made = the_class(kinds, seed, folder / "planted")
     shutil.rmtree(folder / "planted")
@@ -56,9 +53,9 @@ def add_broken(inbox: Path, kinds: Sequence[str]) -> list[Submission]:
 Made = tuple[str, dict[str, float | None]]
 
 
-def text(content: str | bytes) -> Callable[[Path], Made]:
+def text(content: str) -> Callable[[Path], Made]:
     def make(path: Path) -> Made:
-        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        path.write_text(content)
         return "unreadable", NOTHING
 
     return make
@@ -75,26 +72,6 @@ def hostile(name: str, exercise: str = "02/4") -> Callable[[Path], Made]:
     return make
 
 
-def old_format(path: Path) -> Made:
-    notebook = nbformat.reads(json.dumps(with_answers(LAB, SOLVED)), as_version=3)
-    nbformat.write(notebook, path, version=nbformat.NO_CONVERT)
-    return "graded", ALL
-
-
-def big(path: Path) -> Made:
-    with open(path, "wb") as file:
-        file.write(json.dumps(with_answers(LAB, SOLVED)).encode())
-        file.truncate(BIG)
-    return "unreadable", NOTHING
-
-
-def forbidden(path: Path) -> Made:
-    """Root can read it all the same."""
-    write(path, with_answers(LAB, SOLVED))
-    path.chmod(0)
-    return ("graded", ALL) if os.access(path, os.R_OK) else ("unreadable", NOTHING)
-
-
 def two_files(path: Path) -> Made:
     """The newer one counts."""
     for name, cells, at in (("old", {}, 1_000_000_000), ("new", SOLVED, 1_500_000_000), ("older", {}, 900_000_000)):
@@ -109,11 +86,6 @@ def link(path: Path) -> Made:
     return "unreadable", NOTHING
 
 
-def pipe(path: Path) -> Made:
-    os.mkfifo(path)
-    return "unreadable", NOTHING
-
-
 def conftest(path: Path) -> Made:
     """Programs beside the notebook, under names that Python and pytest look for."""
     write(path.with_suffix("") / "mine.ipynb", with_answers(LAB, {}))
@@ -124,23 +96,9 @@ def conftest(path: Path) -> Made:
 
 FILES: dict[str, Callable[[Path], Made]] = {
     "not JSON": text('{"cells": [{"cell_type": "code", "sour'),
-    "an older format": old_format,
-    "not a notebook": text('["a list"]'),
-    "empty": text(""),
-    "200 MB": big,
-    "unreadable": forbidden,
     "two files": two_files,
-    "endless loop": hostile("a loop"),
-    "memory": hostile("memory without end"),
-    "os._exit": hostile("the end"),
-    "fork bomb": hostile("processes without end"),
-    "flood": hostile("output without end"),
     "patched check": hostile("check patched"),
     "references": hostile("the transfer answer", "02/7"),
     "conftest.py": conftest,
     "a link": link,
-    "forged lines": hostile("the line on stdout", "02/1"),
-    "a pipe": pipe,
-    "not UTF-8": text(json.dumps({"cells": []}).encode("utf-16")),
-    "nested": text("[" * 100_000),
-}  # fmt: skip
+}

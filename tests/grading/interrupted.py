@@ -1,44 +1,36 @@
-"""A class graded by the command, which is interrupted and killed on the way and started again each time.
-
-python -m tests.grading.interrupted 200 FOLDER makes the class and grades it on two cores; it says what was not right.
-"""
+"""A class graded by the command, which is interrupted and killed on the way and started again each time."""
 
 from __future__ import annotations
 
 import csv
 import os
 import re
-import signal
 import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from resource import RUSAGE_CHILDREN, getrusage
 from time import monotonic, sleep
 from typing import TYPE_CHECKING
 
-from labs_helpers.measure.machine import prepare_triton
 from tests.grading.orphans import END_S, LOOK_S, children, outlived, parent_of_orphans
 from tests.processes import start
 
 if TYPE_CHECKING:
-    from tests.grading.class_of_200 import Submission
+    from tests.grading.made_class import Submission
 
 ROOT = Path(__file__).parents[2]
 GRADED = re.compile(r"^\[\d+/\d+\] (\S+): ", re.MULTILINE)
-CORES = ",".join(map(str, sorted(os.sched_getaffinity(0))[:2]))
 
 
 @dataclass
 class Run:
-    """log: what each start of the command said. seconds: of all of them; busy: of cores. left: processes that outlived
+    """log: what each start of the command said. seconds: of all of them. left: processes that outlived
     their start. records: file → when it was written, after each start."""
 
     out: Path
     status: int | None = None
     seconds: float = 0.0
-    busy: float = 0.0
     log: list[str] = field(default_factory=list)
     left: list[str] = field(default_factory=list)
     records: list[dict[str, int]] = field(default_factory=list)
@@ -52,7 +44,7 @@ def grade(
     run = Run(folder / "out")
     for name in ("home", "tmp", "here"):
         (folder / name).mkdir()
-    before, known = getrusage(RUSAGE_CHILDREN), {*children()}
+    known = {*children()}
     with parent_of_orphans():
         for stop in (*stops, None):
             began = monotonic()
@@ -60,24 +52,13 @@ def grade(
             run.seconds += monotonic() - began
             run.left += outlived(known)
             run.records.append({path.name: path.stat().st_mtime_ns for path in _records(run.out)})
-    after = getrusage(RUSAGE_CHILDREN)
-    run.busy = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     return run
 
 
 def _start(folder: Path, run: Run, stop: tuple[int, int] | None, options: Sequence[str], deadline: float) -> int:
     log = folder / f"log{len(run.log)}"
-    command = [
-        "taskset",
-        "--cpu-list",
-        "0,1",
-        sys.executable,
-        "-m",
-        "labs_helpers.grading",
-        options[0],
-        folder / "inbox",
-    ]
-    command += ["--out", run.out, "--jobs", "2", *options[1:]]
+    command = ["taskset", "--cpu-list", "0,1", sys.executable, "-m", "labs_helpers.grading", options[0]]
+    command += [folder / "inbox", "--out", run.out, "--jobs", "2", *options[1:]]
     command += ["--class", folder / "class.csv"] if (folder / "class.csv").exists() else []
     environment = os.environ | {"HOME": str(folder / "home"), "TMPDIR": str(folder / "tmp"), "PYTHONPATH": str(ROOT)}
     with open(log, "w") as file:
@@ -127,21 +108,3 @@ def left_behind(run: Run, folder: Path) -> list[str]:
     places = [Path(place) for place in ("/tmp", "/usr", "/etc", "/root", str(ROOT), str(ROOT.parent))]
     found += [f"a file that is left in {place}" for place in places if (place / "hostile-mark").exists()]
     return found
-
-
-def main() -> None:
-    prepare_triton()
-    from tests.grading.broken_files import FILES, make_class
-    from tests.grading.class_of_200 import SEED, drawn
-
-    count, folder = int(sys.argv[1]), Path(sys.argv[2])
-    made = make_class(folder, drawn(count - count // 10), list(FILES)[: count // 10], seed=7)
-    stops = [(count // 5, signal.SIGINT), (count // 2, signal.SIGINT), (count * 3 // 4, signal.SIGKILL)]
-    run = grade(folder, stops, ["--seed", str(SEED)], timeout=7200)
-    print(*faults(made, run, folder), sep="\n")
-    load = ", ".join(f"{x:.1f}" for x in os.getloadavg())
-    print(f"{count} submissions: {run.seconds / 60:.1f} min, {run.busy / 60:.1f} of a core; load at the end {load}")
-
-
-if __name__ == "__main__":
-    main()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tests.grading.written import mark_of
 
 if TYPE_CHECKING:
-    from tests.grading.class_of_200 import Submission
+    from tests.grading.made_class import Submission
 
 
 def own(source: str, **metadata: Any) -> dict[str, Any]:
@@ -51,7 +51,7 @@ def deleted(one: Submission, draw: random.Random) -> None:
 
 def doubled(one: Submission, draw: random.Random) -> None:
     """With its stub before or behind it, which does not count, or with a try before it, which does not either."""
-    from tests.grading.class_of_200 import STUBS
+    from tests.grading.made_class import STUBS
 
     for id in any_of(one, draw):
         cell, place = cell_of(one, id), one.notebook["cells"].index(cell_of(one, id))
@@ -88,26 +88,6 @@ def older_version(one: Submission, draw: random.Random) -> None:
     one.points["02/7"] = 0.0
 
 
-def windows_line_ends(one: Submission, draw: random.Random) -> None:
-    for cell in one.notebook["cells"]:
-        cell["source"] = "".join(cell["source"]).replace("\n", "\r\n")
-
-
-def colab(one: Submission, draw: random.Random) -> None:
-    """As Colab writes it: no ids, sources as lists, its own metadata in every cell, and cells to mount a drive."""
-    one.notebook["metadata"] = {
-        "colab": {"provenance": [], "toc_visible": True}, "accelerator": "GPU",
-        "kernelspec": {"name": "python3", "display_name": "Python 3"}, "language_info": {"name": "python"},
-    }  # fmt: skip
-    one.notebook["nbformat_minor"] = 0
-    drive = "from google.colab import drive\ndrive.mount('/content/drive')\n%cd /content/drive/MyDrive"
-    one.notebook["cells"].insert(0, own(drive))
-    for number, cell in enumerate(one.notebook["cells"]):
-        cell.pop("id", None)
-        cell["metadata"] |= {"id": f"x{number}", "colab": {"base_uri": "https://localhost:8080/"}, "outputId": "1"}
-        cell["source"] = "".join(cell["source"]).splitlines(keepends=True)
-
-
 def magics(one: Submission, draw: random.Random) -> None:
     """Lines for IPython, in answers and in cells of one's own."""
     for id in any_of(one, draw):
@@ -126,7 +106,7 @@ HELPERS = (
 
 def own_helpers(one: Submission, draw: random.Random) -> None:
     """Answers that use the student's own cells above them; and cells that fail, plot and try things out."""
-    from tests.grading.class_of_200 import EXERCISES, SOLVED
+    from tests.grading.made_class import EXERCISES, SOLVED
 
     using = {
         "02/1": ("2 * M * N * K", "twice(M * N * K)"),

@@ -85,12 +85,9 @@ def test_an_answer_beside_its_marked_cell_is_told(saved, monkeypatch, capsys):
     monkeypatch.setattr(at_home, "in_a_process", lambda *given: {"status": "right", "lines": ["a"], "message": ""})
     assert at_home.main(["0", "--file", str(saved({two.id: solution(LAB, two)}, change=change))]) == 0
     printed = capsys.readouterr().out.replace("\n  ", " ")
-    assert rows(printed)[one.id][0] == "✗" and rows(printed)[two.id][0] == "✓"
-    assert f"a function {one.trial.__name__} is defined in another cell; only the one marked 00-0 is graded" in printed
-    assert (
-        "may have taken that one; the cell marked 00-1 alone is graded" in printed
-        and "marked 00-0 alone" not in printed
-    )
+    assert rows(printed)[one.id][0] == "✓" and rows(printed)[two.id][0] == "✓"
+    assert "is in a cell of yours, and is graded from there; its own cell is the one marked 00-0" in printed
+    assert "may have taken that one; the cell marked 00-1 alone is graded" in printed and "00-0 alone" not in printed
 
 
 def test_a_wrong_lab_or_file_is_told(tmp_path, capsys):

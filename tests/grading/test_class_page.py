@@ -7,19 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from labs_helpers.grading.marks import Mark
-from labs_helpers.grading.results.class_page import class_page, gist
-from labs_helpers.grading.results.gradebook import (
-    ERROR,
-    GRADED,
-    LATE,
-    MISSING,
-    OVERRIDE,
-    REVIEW,
-    UNKNOWN,
-    UNREADABLE,
-    Record,
-)
-from labs_helpers.grading.results.histogram import counted, histogram
+from labs_helpers.grading.results import gradebook
+from labs_helpers.grading.results.class_page import bars, class_page, gist
+from labs_helpers.grading.results.gradebook import GRADED, LATE, MISSING, OVERRIDE, REVIEW, UNREADABLE, Record
 from labs_helpers.grading.results.pages import feedback_link
 from labs_helpers.grading.results.plain_text import plain
 from labs_helpers.grading.results.twins import Alike, Shared
@@ -59,7 +49,8 @@ def test_it_counts_students_and_says_how_each_exercise_went():
         "00/0 the title of 0 80 % 8 of 10 1", "00/1 the title of 1 20 % 5 of 10 0",
         "2 × ✗ a block too few 1 × ✗ NameError: x1 Most stop at the case: an odd size 1 has no points yet.",
         "cy 00/1 The cell of this exercise is in the notebook more than once; the last one with an answer counts. "
-        "look at line 2. See whether it is honest, and give it 0 to 10 points in your file of OVERRIDES.",
+        "look at line 2. See whether it is honest, and write yes, no or 0 to 10 points into the "
+            "column accept of review.csv.",
         "gus the file is empty", "ada Ada L. graded 10 10 20",
         "bob late 10 5 1 13.5", "fay Fay missing –",
     ):  # fmt: skip
@@ -75,7 +66,7 @@ def test_an_instructors_points_are_no_mistake_and_who_is_counted_is_said():
     records = [
         Record("ada", GRADED, (right(0), Mark("00/1", 10, 10, OVERRIDE, "right, if its check was not deceived"))),
         Record("gus", UNREADABLE, (Mark("00/1", 4, 10, OVERRIDE),), reason="the file is empty"),
-        Record("x9", GRADED, (wrong(0, "NameError"), wrong(1, "NameError")), flags=(UNKNOWN,)),
+        Record("x9", GRADED, (wrong(0, "NameError"), wrong(1, "NameError")), flags=(gradebook.UNKNOWN,)),
         Record("hal", UNREADABLE, reason="the file is empty"),
     ]
     text = " ".join(Page(page_of(records)).text.split())
@@ -103,21 +94,14 @@ def test_groups_and_pairs_are_told_without_a_judgement():
 
 
 def test_an_empty_class_has_a_page_too():
-    for records in ([], [Record("ada", ERROR, reason="KeyError: 1")]):
+    for records in ([], [Record("ada", gradebook.ERROR, reason="KeyError: 1")]):
         assert "Nobody has points yet." in page_of(records)
 
 
-def test_the_histogram_counts_everybody_once_and_says_so_in_words():
-    assert counted([0, 9.99, 10, 95, 99, 100, 100], 100) == [2, 1, 0, 0, 0, 0, 0, 0, 0, 4]
-    assert counted([-1, 120], 100) == [1, 0, 0, 0, 0, 0, 0, 0, 0, 1]
-    drawn = Page(histogram([0, 5, 100], 100))
-    assert [tag[0] for tag in drawn.tags].count("rect") == 10 and "2 from 0, 1 from 90" in drawn.text
-    assert "students" in drawn.text and "points" in drawn.text
-    for count in (0, 1, 5, 6, 199, 5000):
-        heights = [
-            float(dict(tag[1:])["height"]) for tag in Page(histogram([50] * count, 100)).tags if tag[0] == "rect"
-        ]
-        assert 0 <= max(heights) <= 174
+def test_the_histogram_counts_everybody_once():
+    assert [count for _, count, _ in bars([0, 9.99, 10, 95, 99, 100, 100], 100)] == [2, 1, 0, 0, 0, 0, 0, 0, 0, 4]
+    assert [count for _, count, _ in bars([-1, 120], 100)] == [1, 0, 0, 0, 0, 0, 0, 0, 0, 1]
+    assert bars([50] * 3, 80)[6] == (48, 3, 100) and bars([], 80)[0] == (0, 0, 0)
 
 
 @settings(max_examples=40)

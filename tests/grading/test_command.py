@@ -2,15 +2,17 @@
 
 import json
 import os
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 
 from labs_helpers import labs
+from labs_helpers.grading import VERSION, class_run
 from labs_helpers.grading import __main__ as command
-from labs_helpers.grading import class_run
 from labs_helpers.grading.handout import folder as handout
 from labs_helpers.grading.marks import Mark
+from labs_helpers.grading.results.gradebook import load, save
 from labs_helpers.labs import LABS, ROOT
 from labs_helpers.launch.process import run
 from tests.grading.test_gradebook import measured, notebook, rows_of
@@ -55,10 +57,13 @@ def test_what_is_no_inbox_of_the_lab_is_refused_and_nothing_is_written(graded, t
         (["--due", "01.10.2026"], "'01.10.2026' is no time such as 2026-10-01T23:59"),
         (["--late", "10%/day"], "--late (LATE=) needs --due (DUE=)"),
         (["--due", "2026-10-01", "--late", "0.1"], "'0.1' is no share such as 10%/day"),
+        (["--extensions", "bad.csv"], "bad.csv: due of ada: '4.10.' is no time such as 2026-10-01T23:59"),
         (["--class", "absent.csv"], "absent.csv: No such file or directory"),
     ],
 )
-def test_usage_is_told_in_a_line(graded, tmp_path, capsys, options, said):
+def test_usage_is_told_in_a_line(graded, tmp_path, capsys, options, said, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "bad.csv").write_text("id,due\nada,4.10.\n")
     notebook(tmp_path / "inbox" / "ada.ipynb")
     assert said in refused(capsys, ["00", str(tmp_path / "inbox"), "--out", str(tmp_path / "out"), *options])
 
@@ -85,6 +90,51 @@ def test_overrides_of_the_last_grades_are_not_lost_in_silence(graded, tmp_path, 
     assert graded() == 0 and "OVERRIDES=" not in capsys.readouterr().err
 
 
+def test_a_late_day_counts_from_the_students_own_due_time_and_a_comment_is_told(graded, tmp_path):
+    due = datetime(2026, 10, 1, 12, tzinfo=UTC)
+    for number, student in enumerate(("ada", "bob", "cy")):
+        notebook(tmp_path / "inbox" / f"{student}.ipynb", due.timestamp() + 86_400 * number + 9)
+    tables = {"class": "id,name,due,comment\nada,A,,Well <done>\nbob,B,2026-10-02T12:00+00:00,\ncy,C,,\ndi,D,,Ill\n",
+              "extensions": "id;due\ncy;2026-10-04T12:00+00:00\n",
+              "overrides": "id,exercise,points,comment\nada,0/1,1,Nice\nada,,,Come and see me\n"}  # fmt: skip
+    options = []
+    for name, text in tables.items():
+        (tmp_path / f"{name}.csv").write_text(text)
+        options += [f"--{name}", str(tmp_path / f"{name}.csv")]
+    assert graded("--due", due.isoformat(), *options) == 3
+    assert {row["id"]: row["late days"] for row in rows_of(tmp_path / "out/grades.csv")} == {
+        "ada": "1", "bob": "1", "cy": "0", "di": "0",
+    }  # fmt: skip
+    page = (tmp_path / "out/feedback/ada.html").read_text()
+    for said in ("Well &lt;done&gt;", "0/1: Nice", "Come and see me"):
+        assert f"Your instructor says: {said}" in page.replace("&#39;", "'")
+    assert "Ill" in (tmp_path / "out/feedback/di.html").read_text()
+
+
+def test_the_gradebook_of_canvas_is_filled_in_and_an_older_one_goes(graded, tmp_path):
+    notebook(tmp_path / "inbox" / "ada.ipynb")
+    (tmp_path / "export.csv").write_text("Student,ID,Lab 0 (7)\nAda,1,\n")
+    assert graded("--canvas", str(tmp_path / "export.csv")) == 0
+    assert rows_of(tmp_path / "out/grades-canvas.csv")[0]["Lab 0 (7)"] == "5"
+    assert "grades-canvas.csv" in (tmp_path / "out/index.html").read_text()
+    assert graded() == 0 and not (tmp_path / "out/grades-canvas.csv").exists()
+
+
+def test_records_of_an_older_version_are_told_and_what_changes(graded, tmp_path, capsys, monkeypatch):
+    for student in ("ada", "bob"):
+        notebook(tmp_path / "inbox" / f"{student}.ipynb")
+    assert graded() == 0 and "older version" not in capsys.readouterr().err
+    record = load(tmp_path / "out", "ada")
+    assert record.version == VERSION and record.course
+    save(tmp_path / "out", replace(record, version=VERSION - 1, marks=(Mark("00/0", None, 5, "review"),)))
+    assert graded() == 3 and "1 of 2 records were made by an older version" in capsys.readouterr().err
+    assert graded("--regrade") == 0
+    said = capsys.readouterr()
+    assert said.out.endswith("Points before and after:\nada 00/0: to be looked at → 5 points\n")
+    assert "older version" not in said.err
+    assert graded("--regrade") == 0 and "No points have changed." in capsys.readouterr().out
+
+
 def test_what_is_no_notebook_of_the_lab_is_unreadable_and_says_what_it_is(graded, tmp_path, capsys, monkeypatch):
     monkeypatch.undo()
     measured(monkeypatch)
@@ -100,22 +150,18 @@ def test_what_is_no_notebook_of_the_lab_is_unreadable_and_says_what_it_is(graded
     assert look["bob"] == "this is lab 04's notebook, and not lab 00's" and "handed in, but cy.pdf" in look["cy"]
 
 
-def test_an_answer_in_another_cell_has_a_row(graded, tmp_path, monkeypatch):
+def test_an_answer_in_a_text_cell_has_a_row(graded, tmp_path, monkeypatch):
     monkeypatch.undo()
     measured(monkeypatch)
     given = json.loads(LABS[0].path.read_text())
     name = LABS[0].exercises()[0].trial.__name__
-    cell = {"cell_type": "code", "metadata": {}, "source": f"def {name}(*given):\n    return 1\n"}
+    cell = {"cell_type": "markdown", "metadata": {}, "source": f"def {name}(*given):\n    return 1\n"}
     (tmp_path / "inbox").mkdir()
     (tmp_path / "inbox" / "ada.ipynb").write_text(json.dumps(given | {"cells": [*given["cells"], cell]}))
     assert graded() == 3
     (row,) = rows_of(tmp_path / "out/review.csv")
-    assert (
-        f"a function {name} is defined" in row["what"]
-        and row["flags"] == "defined-elsewhere"
-        and rows_of(tmp_path / "out/grades.csv")[0]["total"] == "0"
-    )
-    assert f"a function {name} is defined in another cell" in (tmp_path / "out/feedback/ada.html").read_text()
+    assert f"{name} is defined in a text cell" in row["what"] and row["flags"] == "in-text-cell"
+    assert f"{name} is defined in a text cell" in (tmp_path / "out/feedback/ada.html").read_text()
 
 
 def test_a_lab_is_called_by_its_number_with_or_without_a_zero(tmp_path, monkeypatch):

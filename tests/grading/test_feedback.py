@@ -8,21 +8,12 @@ from hypothesis import strategies as st
 
 from labs_helpers.grading.jails.memory import MEMORY
 from labs_helpers.grading.marks import HIDDEN, UNVERIFIED, Mark
-from labs_helpers.grading.reading.submission import CHECK_CHANGED, ELSEWHERE, OLD, TWICE, UNMARKED
+from labs_helpers.grading.reading.submission import CHECK_CHANGED, ELSEWHERE, IN_TEXT, NEW_CELL, OLD, TWICE, UNMARKED
 from labs_helpers.grading.reading.submission import MISSING as CELL_MISSING
+from labs_helpers.grading.results import gradebook
 from labs_helpers.grading.results.feedback import feedback_page
 from labs_helpers.grading.results.flags import FLAGS, SAME, TWINS
-from labs_helpers.grading.results.gradebook import (
-    ERROR,
-    GRADED,
-    LATE,
-    MISSING,
-    OVERRIDE,
-    REVIEW,
-    UNREADABLE,
-    WAITING,
-    Record,
-)
+from labs_helpers.grading.results.gradebook import GRADED, LATE, MISSING, OVERRIDE, REVIEW, UNREADABLE, Record
 from labs_helpers.grading.results.left_open import still_to_pass
 from labs_helpers.grading.results.pages import feedback_link, file_stem, number
 from labs_helpers.grading.results.plain_text import plain
@@ -57,9 +48,10 @@ def test_cases_still_to_pass_are_those_that_the_check_has_beside_the_ones_that_p
     assert still_to_pass(("kept: 3 tensors",), ("kept: 2 tensors", "c")) == ["c"]  # says what the answer did
 
 
-@pytest.mark.parametrize(
-    "flag", [CHECK_CHANGED, CELL_MISSING, TWICE, UNMARKED, OLD, ELSEWHERE, TIMEOUT, CRASHED, MEMORY, HIDDEN, UNVERIFIED]
-)
+@pytest.mark.parametrize("flag", [
+    NEW_CELL, IN_TEXT, CHECK_CHANGED, CELL_MISSING, TWICE, UNMARKED, OLD, ELSEWHERE, TIMEOUT, CRASHED, MEMORY, HIDDEN,
+    UNVERIFIED,
+])  # fmt: skip
 def test_each_flag_is_a_sentence(flag):
     assert FLAGS[flag].replace("'", "&#39;") in page_of(Mark("00/0", 0, 10, "wrong", "x", (flag,)))
 
@@ -80,7 +72,7 @@ def test_what_is_the_instructors_own_is_not_there():
 @pytest.mark.parametrize(
     "status, words",
     [(UNREADABLE, "could not be graded: the reason."), (MISSING, "There is no grade: the reason."),
-     (ERROR, "This is no zero"), (WAITING, "is not graded yet")],
+     (gradebook.ERROR, "This is no zero"), (gradebook.WAITING, "is not graded yet")],
 )  # fmt: skip
 def test_without_a_notebook_it_says_why(status, words):
     text = Page(page_of(status=status, reason="the reason")).text

@@ -4,7 +4,6 @@ import csv
 import io
 import json
 import os
-import zipfile
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -16,8 +15,7 @@ from labs_helpers.grading import __main__ as command
 from labs_helpers.grading import class_run
 from labs_helpers.grading.marks import Mark
 from labs_helpers.grading.reading.inbox import students
-from labs_helpers.grading.reading.packed import BadInbox
-from labs_helpers.grading.reading.tables import class_list, load_overrides
+from labs_helpers.grading.reading.tables import load_overrides
 from labs_helpers.grading.results import gradebook
 from labs_helpers.grading.results import publish as results
 from labs_helpers.grading.results.gradebook import GRADED, LATE, REVIEW, Record, load, record_path, save
@@ -57,36 +55,6 @@ def test_files_and_folders_are_students(tmp_path):
     assert found["eve"].at == datetime.fromtimestamp(2000, UTC)
 
 
-def test_a_zip_is_unpacked_inside_its_folder(tmp_path):
-    with zipfile.ZipFile(tmp_path / "in.zip", "w") as archive:
-        for name in ("ada_1_file_/a.ipynb", "../../../bob.ipynb", "/cy.ipynb", "ada_1_file_/a.py"):
-            archive.writestr(name, "{}")
-    found = students(tmp_path / "in.zip", tmp_path / "out" / "unpacked")
-    assert sorted(found) == ["ada", "bob", "cy"]
-    assert all(one.path.is_relative_to(tmp_path / "out" / "unpacked") for one in found.values())
-    assert not (tmp_path / "bob.ipynb").exists()
-    with zipfile.ZipFile(tmp_path / "later.zip", "w") as archive:
-        archive.writestr("dora.ipynb", "{}")
-    assert sorted(students(tmp_path / "later.zip", tmp_path / "out" / "unpacked")) == ["dora"]
-
-
-def test_inboxes_and_class_lists_that_are_none_are_told(tmp_path):
-    (tmp_path / "empty").mkdir()
-    for inbox, words in ((tmp_path / "empty", "no notebook"), (tmp_path / "absent", "neither a folder nor a zip")):
-        with pytest.raises(BadInbox, match=words):
-            students(inbox, tmp_path / "unpacked")
-    for text, words in (
-        ("name\nx", "one called id is needed"),
-        ("id\na\na", "a stands there twice"),
-        ("id\n \n", "empty"),
-    ):
-        (tmp_path / "class.csv").write_text(text)
-        with pytest.raises(BadInbox, match=words):
-            class_list(tmp_path / "class.csv")
-    (tmp_path / "class.csv").write_text("\ufeffID, Name\nada, Ada L.\n")
-    assert class_list(tmp_path / "class.csv") == {"ada": "Ada L."}
-
-
 @pytest.mark.parametrize("student", ["ada", "a/../b", "..", "Ä b", "=1+1", "", "ж" * 300])
 def test_a_record_is_found_again_under_any_name(tmp_path, student):
     record = Record(student, REVIEW, MARKS, "digest", 2, flags=("2 files",))
@@ -114,12 +82,12 @@ def test_grades_say_what_is_open_and_overrides_win(tmp_path):
     records = [Record("ada", REVIEW, MARKS, late_days=2), Record("=cmd", GRADED, MARKS[:1])]
     rows = list(csv.DictReader(io.StringIO(gradebook.grades_csv(records, {"ada": "@Ada"}, ["00/0", "00/1"], 0.1))))
     assert rows[0] == {"id": "ada", "name": "'@Ada", "status": "review", "late days": "2", "00/0": "5", "00/1": "",
-                       "raw": "5", "penalty": "1", "total": "4"}  # fmt: skip
+                       "raw": "5", "penalty": "1", "total": "4", "accepted": ""}  # fmt: skip
     assert rows[1]["id"] == "'=cmd" and rows[1]["00/1"] == "0"
-    (look,) = csv.DictReader(io.StringIO(review_csv(records)))
+    (look,) = csv.DictReader(io.StringIO(review_csv(looks(records))))
     assert (look["id"], look["exercise"], look["flags"]) == ("ada", "00/1", "cell-twice")
     assert "is in the notebook more than once" in look["what"] and "line 2: open. See whether" in look["what"]
-    assert look["what"].endswith("give it 0 to 10 points in your file of OVERRIDES.")
+    assert look["what"].endswith("write yes, no or 0 to 10 points into the column accept of review.csv.")
     (tmp_path / "o.csv").write_text("id,exercise,points\nada,00/1,7.5\n")
     after = gradebook.overridden(records[0], load_overrides(tmp_path / "o.csv", {"00/1": 10}, ["ada"]), {"00/1": 10})
     assert after.status == LATE and after.raw == 12.5 and after.marks[1].status == "override"
@@ -128,28 +96,13 @@ def test_grades_say_what_is_open_and_overrides_win(tmp_path):
     assert given.raw == 3 and given.marks[0].most == 10
 
 
-def test_what_is_undecided_is_looked_at_first():
-    def mark(number, points, *flags, status="wrong"):
-        return Mark(f"00/{number}", points, 10, status, "why", flags)
-
-    odd = (mark(0, 10, "same-as-reference", "twins", status="right"), mark(1, 0, "hidden-values"), mark(2, None))
-    own = (mark(3, 5, "cases-unverified", status="override"), mark(4, 0, "cases-unverified"))
-    records = [Record("ada", "missing", reason="nothing"), Record("bob", REVIEW, (*odd, *own)),
-               Record("cy", "unreadable", reason="empty")]  # fmt: skip
-    rows = looks(records)
-    assert [(row["id"], row["exercise"][-1:]) for row in rows] == [
-        ("bob", "2"), ("bob", "4"), ("cy", ""), ("bob", "1"), ("ada", ""), ("bob", "0"), ("bob", "3"),
-    ]  # fmt: skip
-    assert "course's own answer" in rows[5]["what"] and "index.html" in rows[5]["what"]
-
-
 @pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@x", " =1", "\t=1", "＝1", "'=1", "\n@x"])
 def test_no_cell_of_a_table_is_a_formula_or_hides_what_it_is(text):
     odd = f"{text}\x1b]0;x\x07\u202e\r"
     record = Record("ada", REVIEW, (Mark("00/0", None, 5, "review", odd, (odd,)),), reason=odd, flags=(odd,))
     tables = (
         gradebook.grades_csv([record, Record(text, GRADED)], {"ada": odd}, ["00/0"], 0),
-        review_csv([record]),
+        review_csv(looks([record])),
     )
     assert not {"\x1b", "\x07", "\u202e"} & {*"".join(tables)}
     cells = [cell for table in tables for row in csv.reader(io.StringIO(table)) for cell in row]
@@ -302,17 +255,6 @@ def test_without_nbval_there_is_no_older_report_either(graded, tmp_path, monkeyp
     assert "--no-nbval" in run(
         ["make", "-n", "-o", ".venv/.set-up", "grade", "LAB=00", "NBVAL=no"], timeout=100, cwd=ROOT
     )
-
-
-def test_namesakes_have_a_row_each_and_a_line_that_says_why(graded, tmp_path):
-    for number in (111, 222):
-        notebook(tmp_path / "inbox" / f"Ada Smith_{number}_assignsubmission_file_" / "x.ipynb")
-    (tmp_path / "class.csv").write_text("id,name\n111,Ada Smith\nas2,Ada Smith\n")
-    assert graded("--class", str(tmp_path / "class.csv")) == 3 and len(graded.asked) == 2
-    status = {row["id"]: row["status"] for row in rows_of(tmp_path / "out" / "grades.csv")}
-    assert status == {"111": "graded", "Ada Smith_222": "graded", "as2": "missing"}
-    look = {row["id"]: row["what"] for row in rows_of(tmp_path / "out" / "review.csv")}
-    assert "with the id Ada Smith_222 it would; not in the class" in look["Ada Smith_222"]
 
 
 def test_usage_and_a_machine_without_a_jail(graded, tmp_path, monkeypatch, capsys):

@@ -65,10 +65,7 @@ def test_of_several_files_it_is_said_which_is_graded(inbox):
     found = inbox(["a_schmidt.ipynb", "a_mueller.ipynb", "b.ipynb"])
     assert len(found["a"].others) == 1 and not found["b"].flags
     (flag,) = found["a"].flags
-    assert {*flag.split()} >= {"a_mueller.ipynb,", "a_schmidt.ipynb"} or {*flag.split()} >= {
-        "a_schmidt.ipynb,",
-        "a_mueller.ipynb",
-    }
+    assert "a_mueller.ipynb" in flag and "a_schmidt.ipynb" in flag and flag.startswith("graded is ")
 
 
 def test_what_is_no_notebook_has_its_name_told(inbox):
@@ -122,22 +119,32 @@ def test_points_that_cannot_be_are_told(tmp_path, row, said):
         load_overrides(tmp_path / "o.csv", MOST, ["ada"])
 
 
-def test_tables_that_are_none_are_told_in_words(tmp_path):
-    (tmp_path / "latin.csv").write_bytes("id,name\na,Jürgen\n".encode("cp1252"))
-    (tmp_path / "other.csv").write_text("id;exercise\n")
-    for name, said in (("absent.csv", "absent.csv: No such file"), ("latin.csv", "is not in UTF-8")):
+def test_tables_and_inboxes_that_are_none_are_told_in_words(tmp_path):
+    (tmp_path / "empty").mkdir()
+    for name, said in (("empty", "no notebook"), ("absent", "neither a folder nor a zip")):
         with pytest.raises(BadInbox, match=said):
-            class_list(tmp_path / name)
+            students(tmp_path / name, tmp_path / "unpacked")
+    for text, said in (
+        (None, "class.csv: No such file"), ("id,name\na,Jürgen\n".encode("cp1252"), "is not in UTF-8"),
+        (b"name\nx", "one called id is needed"), (b"id\na\na", "a stands there twice"), (b"id\n \n", "empty"),
+    ):  # fmt: skip
+        if text is not None:
+            (tmp_path / "class.csv").write_bytes(text)
+        with pytest.raises(BadInbox, match=said):
+            class_list(tmp_path / "class.csv")
+    (tmp_path / "other.csv").write_text("id;exercise\n")
     with pytest.raises(BadInbox, match="has the columns id, exercise; one called points is needed"):
         load_overrides(tmp_path / "other.csv", MOST, ["ada"])
-    (tmp_path / "excel.csv").write_text("ID;Name\na;Ada, L.\n")
-    assert class_list(tmp_path / "excel.csv") == {"a": "Ada, L."}
+    for text in ("ID;Name\nada;Ada, L.\n", '\ufeffID, Name\nada," Ada,  L."\n'):
+        (tmp_path / "class.csv").write_text(text)
+        assert class_list(tmp_path / "class.csv") == {"ada": "Ada, L."}
 
 
-def test_names_in_a_zip_stay_in_it(tmp_path):
-    with zipfile.ZipFile(tmp_path / "in.zip", "w") as archive:
-        for name in ("../up.ipynb", "/root.ipynb", "ada/../x.pdf"):
-            archive.writestr(name, "{}")
-    found = students(tmp_path / "in.zip", tmp_path / "out")
+def test_names_in_a_zip_stay_in_it_and_a_later_zip_replaces_it(tmp_path):
+    for names in (["old.ipynb"], ["../up.ipynb", "/root.ipynb", "ada/../x.pdf"]):
+        with zipfile.ZipFile(tmp_path / "in.zip", "w") as archive:
+            for name in names:
+                archive.writestr(name, "{}")
+        found = students(tmp_path / "in.zip", tmp_path / "out")
     assert sorted(found) == ["ada", "root", "up"] and found["ada"].instead == str(PurePosixPath("ada/x.pdf"))
     assert {path.parent for path in tmp_path.rglob("*.ipynb")} == {tmp_path / "out"}

@@ -93,7 +93,7 @@ def test_each_own_cell_is_parsed_once_for_all_exercises(handed_in, exercises, mo
             cell_of(cells, one.grade_id)["source"] = solved(one, "return a299")
         cells[:0] = [code(text) for text in ("a0 = 1", *own)]
 
-    parsed, looked_at = counted(monkeypatch, submission, "plain_python"), counted(monkeypatch, own_cells, "_bound")
+    parsed, looked_at = counted(monkeypatch, submission, "plain_python"), counted(monkeypatch, own_cells, "names_bound")
     found = whole(handed_in(change).values())
     assert [answer.before for answer in found] == [("a0 = 1", *own)] * len(exercises)
     assert parsed.count(own[7]) == 1 and len(looked_at) == 300
@@ -119,11 +119,6 @@ def test_an_answer_that_needs_more_than_anybody_writes_costs_its_own_points(hand
     one, two, *_ = whole(handed_in(change).values())
     assert "characters of the notebook's own cells" in one.problem and one.before == ()
     assert not two.problem and len(two.before) == 1
-
-
-@pytest.mark.parametrize("lab", LABS, ids=lambda lab: lab.number)
-def test_a_solved_lab_has_a_tenth_of_the_code_that_is_read(lab):
-    assert sum(len(cell.source) for cell in read_cells(lab.path) if cell.code) < MOST_CODE / 10
 
 
 def test_cells_deleted_doubled_renamed_and_reordered_are_found_and_flagged(handed_in, exercises):
@@ -167,31 +162,46 @@ def test_of_several_answers_the_last_counts(handed_in, exercises):
     assert "return 2" in handed_in(change)[exercises[0].id].source
 
 
-def test_an_answer_beside_its_marked_cell_is_no_answer_and_is_said(handed_in, exercises):
-    """In a cell of its own before the check, or split into two cells; an earlier draft is nothing odd."""
-    one, two, three, four = exercises[:4]
+def test_an_answer_in_a_new_cell_is_graded_from_there_and_noted(handed_in, exercises):
+    """Below the untouched stub, above it, or split into two cells; not where the marked cell holds an answer too."""
+    one, two, three, four, five = exercises[:5]
 
     def change(cells):
         def put(exercise, offset, source):
             cells.insert(cells.index(cell_of(cells, exercise.grade_id)) + offset, code(source))
 
         put(one, 1, solved(one))
+        put(one, 1, one.stub)
         cell_of(cells, two.grade_id)["source"] = "def helper():\n    return 1\n"
-        put(two, 1, solved(two))
+        put(two, 2, solved(two, "return helper()"))
         cell_of(cells, three.grade_id)["source"] = solved(three)
         put(three, 1, solved(three, "return 2"))
         cell_of(cells, four.grade_id)["source"] = f"{four.name} = print"
         put(four, 0, solved(four))
+        put(five, 0, solved(five))
 
     found = handed_in(change)
-    for exercise in (one, two):
+    for exercise in (one, two, five):
         answer = found[exercise.id]
-        assert answer.flags == ("defined-elsewhere",) and answer.problem == (
-            f"a function {exercise.name} is defined in another cell; only the one marked {exercise.grade_id} is graded"
-        )
-    assert found[three.id].flags == ("defined-elsewhere",) and not found[three.id].problem
-    assert "return 1" in found[three.id].source
+        assert answer.flags == ("in-new-cell",) and answer.attempted and not answer.problem
+        assert "return" in answer.source
+    assert "def helper():\n    return 1\n" in found[two.id].before
+    assert found[three.id].flags == ("defined-elsewhere",) and "return 1" in found[three.id].source
     assert not found[four.id].flags and not found[four.id].problem
+
+
+@pytest.mark.parametrize("form", ["```python\n{}\n```", "My answer:\n\n{}"])
+def test_an_answer_in_a_text_cell_is_said(handed_in, exercises, form):
+    one, two = exercises[:2]
+    texts = [{"cell_type": "markdown", "metadata": {}, "source": form.format(solved(each))} for each in (one, two)]
+
+    def change(cells):
+        cell_of(cells, two.grade_id)["source"] = solved(two)
+        cells += texts
+
+    found = handed_in(change)
+    assert found[one.id].flags == ("in-text-cell",) and "in a text cell" in found[one.id].problem
+    assert not found[two.id].flags
 
 
 @pytest.mark.parametrize("lab", LABS, ids=lambda lab: lab.number)
@@ -199,6 +209,7 @@ def test_a_solved_lab_has_nothing_odd(lab, tmp_path):
     (tmp_path / "solved.ipynb").write_text(json.dumps(with_answers(lab, all_solved(lab))))
     for answer in read_submission(tmp_path / "solved.ipynb", lab):
         assert answer.attempted and not answer.flags and not answer.problem
+    assert sum(len(cell.source) for cell in read_cells(lab.path) if cell.code) < MOST_CODE / 10
 
 
 def test_another_labs_notebook_is_told_once(tmp_path):
@@ -246,6 +257,10 @@ BROKEN = {
     "deep": ("[" * 100_000, "is nested too deeply"),
     "a number without end": ('{"cells": ' + "9" * 10_000 + "}", "the file is not JSON"),
     "too many": (json.dumps({"cells": [{}] * 2_001}), "2,001 cells"),
+    "an odd number": ('{"cells": 1e999}', "it has no cells"),
+    "no number": ("NaN", "not a notebook"),
+    "sheets without cells": ('{"worksheets": [1, {"cells": 3}]}', "has no code cells"),
+    "nothing": ("\0" * 100, "the file is not JSON"),
 }
 
 

@@ -5,7 +5,6 @@ import importlib
 import inspect
 import random
 import re
-import time
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,7 @@ from labs_helpers.compile.source import plain
 from labs_helpers.grading.course_answers import own_answers
 from labs_helpers.grading.reading.notebook_file import read_cells
 from labs_helpers.grading.results.answer_form import MOST_NODES, form_of
-from labs_helpers.grading.results.twins import ENOUGH, Alike, is_long, same_as_reference, shared, stub, twins
+from labs_helpers.grading.results.twins import Alike, is_long, same_as_reference, shared, stub, twins
 from labs_helpers.labs import LABS, ROOT, lab
 from tests.collectives.lab06.right_answers import DIFFERENT
 
@@ -161,7 +160,7 @@ def test_of_a_long_answer_the_beginning_is_compared():
     assert groups(long) == [(("ada", "bob"), True, True)]
 
 
-def test_in_a_class_of_200_that_works_alone_nobody_is_like_another():
+def test_in_a_made_class_that_works_alone_nobody_is_like_another():
     draw = random.Random(15)
     answers = {
         name: {f"s{i:03}": renamed(draw.choice(list(texts.values())), f"v{i}_") for i in range(200)}
@@ -191,23 +190,6 @@ def test_right_answers_of_all_labs_are_alike_only_where_one_is_made_of_the_other
         compared += sum(map(len, answers.values()))
         found |= {one.exercise for one in twins(answers, references)}
     assert compared > 250 and found == {"exposed"}  # of which two are the same loop over events, cut differently
-
-
-@pytest.mark.soak
-def test_200_students_times_10_exercises_take_seconds():
-    draw = random.Random(1)
-
-    def answer():
-        lines = [
-            f"{draw.choice('abcdef')} = {draw.choice('abcdef')} {draw.choice('+-*/')} g{draw.randrange(9)}"
-            for _ in range(60)
-        ]
-        return "\n".join(lines)
-
-    answers = {f"{number}": {f"s{i}": answer() for i in range(200)} for number in range(10)}
-    began = time.process_time()
-    assert twins(answers, {}) == [] and ENOUGH
-    assert time.process_time() - began < 10
 
 
 def test_a_number_of_any_length_is_a_word():

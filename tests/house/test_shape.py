@@ -12,7 +12,7 @@ KINDS = {"study", "race", "charts", "pictures", "kernels", "hidden"}
 OTHER_NAMES = re.compile(r"(studies|stud(y|ies)_\w+|races|racing|graphs?|plots?|charts_\w+|figures|drawings|secret\w*)")
 MADE_BY_COMMANDS = "build/"
 LINES_OF_CHECKS = 10  # at most, per line of a lab's references
-STILL_LONGER = {"07": 15}
+STILL_LONGER = {"07": 12}
 NAMED = re.compile(r"`([\w./<>*-]+(?:/[\w.<>*-]*|\.(?:py|ipynb|md|toml|json|yml)))`")
 
 

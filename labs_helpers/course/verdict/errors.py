@@ -25,7 +25,7 @@ def describe_error(student, error: BaseException, case: str = "", errors: Errors
     cannot be right whatever came out."""
     if isinstance(error, Wrong):
         known = blind(student) or error.causes or telltales(student)
-        return Wrong(error.case, error.found, error.expected, error.where, known, error.advice)
+        return Wrong(error.case or case, error.found, error.expected, error.where, known, error.advice)
     files = files_of(student)
     chain = [error]
     while chain[0].__cause__ is not None:

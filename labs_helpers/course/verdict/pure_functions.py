@@ -19,11 +19,12 @@ from copy import deepcopy
 from functools import partial
 from typing import Any, NamedTuple
 
-from labs_helpers.course.verdict.causes import Candidates
+from labs_helpers.course.verdict.causes import Candidates, likely
 from labs_helpers.course.verdict.errors import describe_error
-from labs_helpers.course.verdict.in_all import likely_in_all
 from labs_helpers.course.verdict.messages import Errors
 from labs_helpers.course.verdict.wrong import Wrong
+
+Otherwise = Callable[["Case", Any], "Sequence[str] | str"]
 
 
 class Case(NamedTuple):
@@ -58,9 +59,10 @@ def judge(
     cases: Sequence[Case],
     mistakes: Sequence[tuple[str, Callable]],
     *,
-    told: Callable[[Case, Any], tuple[str, str]],
+    told: Callable[[Case, Any], tuple[str, ...]],
     same: Callable[[Any, Any], bool] = operator.eq,
     errors: Errors = (),
+    otherwise: Otherwise = lambda case, answer: "",
     advice: str = "",
 ) -> Iterator[str]:
     """Yield the line of each case; raise Wrong at the first whose answer is not right, as `judge_parts` does."""
@@ -69,7 +71,7 @@ def judge(
         return [(sentence, partial(mistake, *deepcopy(arguments))) for sentence, mistake in mistakes]
 
     whole = Part(lambda answer: answer, made, told, same)
-    return judge_parts(student, call, cases, [whole], errors=errors, advice=advice)
+    return judge_parts(student, call, cases, [whole], errors=errors, otherwise=otherwise, advice=advice)
 
 
 def judge_parts(
@@ -79,12 +81,14 @@ def judge_parts(
     parts: Sequence[Part],
     *,
     errors: Errors = (),
+    otherwise: Otherwise = lambda case, answer: "",
     advice: str = "",
 ) -> Iterator[str]:
     """Yield the line of each case; raise Wrong at the first part of the first case that is not right.
 
     call: the student's function, with its result made comparable. errors: rows of a pattern of the answer's error
-    messages and its cause. Raises Wrong also for an error and for changed arguments.
+    messages and its cause. otherwise: the cause where no mistake fits. Raises Wrong also for an error and for changed
+    arguments.
     """
     found, failed = [], None
     for case in cases:
@@ -103,20 +107,27 @@ def judge_parts(
     for number, (case, answer) in enumerate(found, start=1):
         for part in parts:
             if not part.same(value := part.of(answer), part.of(case.right)):
-                causes = _likely(part, found) or _likely(part, found[:number])
-                raise Wrong(case.name, *part.told(case, value), cause=causes, advice=advice)
+                causes = _likely(part, found, number - 1) or _likely(part, found[:number], number - 1)
+                raise Wrong(case.name, *part.told(case, value), cause=causes or otherwise(case, value), advice=advice)
         if case.line:
             yield case.line
     if failed:
         raise failed
 
 
-def _likely(part: Part, found: Sequence[tuple[Case, Any]]) -> tuple[str, ...]:
+def _likely(part: Part, found: Sequence[tuple[Case, Any]], failing: int) -> tuple[str, ...]:
+    """The mistakes that give what was found in every case; failing: the number of the one that is not right."""
+
     def gives(answer: Any, mistake: Any) -> bool:
         try:
             return part.same(mistake() if callable(mistake) else mistake, answer)
         except Exception:
             return False
 
-    candidates = (part.mistakes(*case.arguments) for case, _ in found)
-    return likely_in_all(candidates, [part.of(answer) for _, answer in found], gives)
+    columns = zip(*(part.mistakes(*case.arguments) for case, _ in found), strict=True)
+    always = [(column[0][0], [mistake for _, mistake in column]) for column in columns]
+    # A mistake may say less than an answer does; what it says has to be wrong here.
+    right = part.of(found[failing][0].right)
+    wrong = [(sentence, mistakes) for sentence, mistakes in always if not gives(right, mistakes[failing])]
+    answers = [part.of(answer) for _, answer in found]
+    return likely(wrong, lambda mistakes: all(map(gives, answers, mistakes)))

@@ -7,4 +7,5 @@ def expect_tuple(case: str, answer, *names: str) -> tuple:
     """`answer`, a tuple or list with a part for each of `names`, as a tuple; raises Wrong where it is not."""
     if isinstance(answer, (tuple, list)) and len(answer) == len(names):
         return tuple(answer)
-    raise Wrong(case, f"returned {answer!r:.80}; ({', '.join(names)}) is asked for")
+    cause = "a return is missing" if answer is None else ""
+    raise Wrong(case, f"returned {answer!r:.80}; ({', '.join(names)}) is asked for", cause=cause)

@@ -36,7 +36,8 @@ def expect_rows(case: str, answer, columns: Sequence[str]) -> Table:
     """Returns the table that `answer` is; raises Wrong where it is none, or has a row without a number per column."""
     form = f"{{name: ({', '.join(columns)})}}"
     if not isinstance(answer, Mapping):
-        raise Wrong(case, f"returned {answer!r:.80}; a dict {form} is asked for")
+        cause = "a return is missing" if answer is None else ""
+        raise Wrong(case, f"returned {answer!r:.80}; a dict {form} is asked for", cause=cause)
     for name, row in answer.items():
         numbers = isinstance(row, (tuple, list)) and all(isinstance(number, Real) for number in row)
         if not numbers or len(row) != len(columns):

@@ -214,6 +214,38 @@ def fewer_bits(difference: Difference) -> str:
     return "the right numbers, rounded: on the way they had fewer bits than their dtype has" if near else ""
 
 
+def nearly(sentence: str) -> Callable[[Difference], str]:
+    """The cause `sentence` where every number is right to some digits, beside the largest of its array.
+
+    Some are what a rounding to 8 bits leaves; of single numbers twice as many, since few may be near by coincidence.
+    """
+
+    def cause(difference: Difference) -> str:
+        pairs = [pair for pair in difference.pairs if pair[0].shape == pair[1].shape]
+        digits = 2.0**-6 if any(b.ndim for _, b in pairs) else 2.0**-12
+        near = all(np.abs(a - b).max(initial=0) <= digits * np.abs(b).max(initial=0) for a, b in pairs)
+        return sentence if near and pairs else ""
+
+    return cause
+
+
+def not_finite(sentence: str) -> Callable[[Difference], str]:
+    """The cause `sentence` where something is infinite or no number."""
+    return lambda difference: "" if all(np.isfinite(a).all() for a, _ in difference.pairs) else sentence
+
+
+def moved(difference: Difference) -> str:
+    """The cause where the elements are the right ones: their shape, or their order."""
+    pairs = difference.pairs
+    if any(a.size != b.size for a, b in pairs):
+        return ""
+    if all((a.ravel() == b.ravel()).all() for a, b in pairs):
+        return "the elements are right, and in the right order: only reshape is missing"
+    if all((np.sort(a, axis=None) == np.sort(b, axis=None)).all() for a, b in pairs):
+        return "each rank has the right elements, in another order: follow the axes from line to line"
+    return ""
+
+
 def _made(answer: Any) -> Any:
     return answer() if callable(answer) else answer
 

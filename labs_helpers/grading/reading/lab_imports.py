@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterable
 
 from labs_helpers.grading.reading.notebook_file import Cell
+from labs_helpers.grading.reading.own_cells import names_bound, names_read
 from labs_helpers.grading.reading.plain_python import plain_python
 from labs_helpers.grading.reading.submission import Answer
 
@@ -22,16 +23,5 @@ def imports_of(cells: Iterable[Cell]) -> list[str]:
 
 def used_by(answer: Answer, imports: Iterable[str]) -> list[str]:
     """Those that bind a name which the answer, or a cell of its author's before it, reads."""
-    read = {
-        node.id
-        for text in (answer.source, *answer.before)
-        for node in ast.walk(ast.parse(text))
-        if isinstance(node, ast.Name)
-    }
-    return [line for line in imports if _bound(line) & read]
-
-
-def _bound(statement: str) -> set[str]:
-    (node,) = ast.parse(statement).body
-    assert isinstance(node, ast.Import | ast.ImportFrom)
-    return {(alias.asname or alias.name).partition(".")[0] for alias in node.names}
+    names = set[str]().union(*(names_read(ast.parse(text)) for text in (answer.source, *answer.before)))
+    return [line for line in imports if names_bound(ast.parse(line).body[0]) & names]

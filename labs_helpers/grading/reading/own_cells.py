@@ -25,7 +25,7 @@ def _whole(answer: Answer, cells: OwnCells) -> Answer:
     try:
         source = without_trials(answer.source)
         before = cells.needed(answer.before, source)
-        read = set[str]().union(*(_read(ast.parse(text)) for text in (source, *before)))
+        read = set[str]().union(*(names_read(ast.parse(text)) for text in (source, *before)))
         source = without_unread_imports(source, read)
         before = tuple(without_unread_imports(text, read) for text in before)
     except (RecursionError, ValueError):  # nested so deeply, or of such numbers, that it cannot be written out again
@@ -65,7 +65,7 @@ class OwnCells:
         for number, one in enumerate(statements):
             for name in one.binds:
                 binding.setdefault(name, []).append(number)
-        kept, looked_up, waiting = set[int](), set[str](), _read(ast.parse(source))
+        kept, looked_up, waiting = set[int](), set[str](), names_read(ast.parse(source))
         while waiting:
             name = waiting.pop()
             looked_up.add(name)
@@ -77,11 +77,12 @@ class OwnCells:
 
 
 def _statements(cell: str) -> list[_Statement]:
-    found = [_Statement(frozenset(_bound(node)), frozenset(_read(node)), node) for node in ast.parse(cell).body]
+    nodes = ast.parse(cell).body
+    found = [_Statement(frozenset(names_bound(node)), frozenset(names_read(node)), node) for node in nodes]
     return [one for one in found if one.binds]
 
 
-def _bound(node: ast.stmt) -> set[str]:
+def names_bound(node: ast.stmt) -> set[str]:
     if isinstance(node, ast.FunctionDef | ast.ClassDef):
         return {node.name}
     if isinstance(node, ast.Import | ast.ImportFrom):
@@ -92,5 +93,5 @@ def _bound(node: ast.stmt) -> set[str]:
     return set()
 
 
-def _read(tree: ast.AST) -> set[str]:
+def names_read(tree: ast.AST) -> set[str]:
     return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}

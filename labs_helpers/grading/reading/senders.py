@@ -64,7 +64,7 @@ def ids(senders: Collection[Sender], known: Mapping[str, str]) -> Iterator[tuple
     count = Counter(one.name for one in senders)
     listed: dict[str, list[str]] = {}
     for id, name in known.items():
-        for order in _orders(name):
+        for order in orders(name):
             listed.setdefault(order, []).append(id)
     of_name = {one: listed.get(_letters(one.name), []) if one.number else [] for one in senders}
     meant = {one: _listed(one, known, of_name[one], count[one.name] == 1) for one in senders}
@@ -98,7 +98,7 @@ def _listed(one: Sender, known: Mapping[str, str], of_name: Sequence[str], alone
     return number if number in known and not known[number] else ""
 
 
-def _orders(name: str) -> set[str]:
+def orders(name: str) -> set[str]:
     """'adasmith' and 'smithada' of 'Ada Smith', and of 'Smith, Ada'."""
     words = re.findall(r"[^\W_]+", name.casefold())
     return {"".join(words[place:] + words[:place]) for place in range(len(words))}

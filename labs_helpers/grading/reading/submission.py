@@ -21,7 +21,8 @@ CHECK_CHANGED, MISSING, TWICE = "check-changed", "cell-missing", "cell-twice"
 MOST_PLACES = 4  # cells of one exercise that are looked at, the last ones
 MOST_CODE = 400_000  # characters in code cells; a solved lab has at most 36,000
 UNMARKED, OLD, ELSEWHERE = "cell-unmarked", "old-version", "defined-elsewhere"
-IN_ANOTHER = "a function {name} is defined in another cell; only the one marked {mark} is graded"
+NEW_CELL, IN_TEXT = "in-new-cell", "in-text-cell"
+WHERE = "{name} is defined in a text cell (Markdown); only code cells are graded"
 _MARK = re.compile(r"(\d\d)-\d+(?:-check)?")  # of any lab's exercise
 
 
@@ -43,7 +44,7 @@ class Shipped:
 @dataclass(frozen=True)
 class Answer:
     """source: the exercise's cell, '' where there is none. before: the student's own cells above it, in order. flags:
-    what is odd about it. problem: why it is no Python, or ''."""
+    what is odd about it. problem: why it cannot be tried, or ''."""
 
     shipped: Shipped
     source: str
@@ -70,7 +71,7 @@ def shipped_exercises(lab: Lab) -> list[Shipped]:
 def read_submission(path: Path, lab: Lab) -> list[Answer]:
     """An Answer to each exercise of the lab. `Unreadable` where the file is no notebook, is another lab's, or holds too
     much code."""
-    ours = {cell.source.strip() for cell in read_cells(lab.path) if cell.code}
+    ours = {cell.source.strip() for cell in read_cells(lab.path)}
     cells = read_cells(path)
     if (numbers := labs_of(cells)) and lab.number not in numbers:
         raise Unreadable(f"this is lab {' and lab '.join(sorted(numbers))}'s notebook, and not lab {lab.number}'s")
@@ -83,7 +84,7 @@ def labs_of(cells: Iterable[Cell]) -> set[str]:
 
 
 def answers_in(cells: list[Cell], exercises: Iterable[Shipped], ours: set[str]) -> list[Answer]:
-    """cells: of the submission. ours: sources of the lab's code cells as they were handed out."""
+    """cells: of the submission. ours: sources of the lab's cells as they were handed out."""
     size = sum(len(cell.source) for cell in cells if cell.code and len(cell.source) <= MOST_CHARACTERS)
     if size > MOST_CODE:  # a longer cell is not parsed, and costs nothing
         raise Unreadable(f"the code cells hold {size:,} characters in all; more than {MOST_CODE:,} are not read")
@@ -120,25 +121,38 @@ def _answer(one: Shipped, cells: list[Cell], ours: set[str], marks: set[str], pa
     checks = [cell.source for cell in cells if cell.grade_id == f"{one.grade_id}-check"]
     if any(check.strip() != one.check.strip() for check in checks):
         flags.append(CHECK_CHANGED)
-    if not places:
-        return Answer(one, "", flags=tuple(flags))
     of_it, places = {*places}, places[-MOST_PLACES:]
     written = [place for place in places if _attempted(cells[place].source, one.name)]
-    place = (written or places)[-1]  # of several the last that is no stub
-    answer = parsed(cells[place].source)
-    if answer.functions.get(one.name) not in (None, _parsed(one.stub).functions.get(one.name)):
-        flags.append(OLD)
     foreign = ((at, cell.source) for at, cell in enumerate(cells) if cell.code and at not in of_it)
     others = [at for at, text in foreign if text.strip() not in ours and one.name in parsed(text).functions]
+    new = [at for at in others[-MOST_PLACES:] if _attempted(cells[at].source, one.name)]
+    text = next((c.source for c in cells if not c.code and c.source.strip() not in ours and _names(c, one.name)), "")
+    if text and not written and not new:
+        return Answer(one, text, flags=(*flags, IN_TEXT), problem=WHERE.format(name=one.name))
+    if not places:
+        return Answer(one, "", flags=tuple(flags))
+    place = (written or places)[-1]  # of several the last that is no stub
+    answer = parsed(cells[place].source)
     check = next((at for at, cell in enumerate(cells) if cell.grade_id == f"{one.grade_id}-check"), place)
-    problem = answer.problem
-    if others and not problem and not (written and _binds(answer, one.name)):
-        problem = IN_ANOTHER.format(name=one.name, mark=one.grade_id)
-    if problem != answer.problem or any(place < at < check for at in others):  # the notebook's check gets the other one
+    if new and not answer.problem and not (written and _binds(answer, one.name)):
+        place, answer = new[-1], parsed(cells[new[-1]].source)
+        flags.append(NEW_CELL)
+    elif any(place < at < check for at in others):  # the notebook's check gets the other one
         flags.append(ELSEWHERE)
-    own = [c.source for c in cells[:place] if c.code and c.grade_id not in marks and c.source.strip() not in ours]
+    if answer.functions.get(one.name) not in (None, _parsed(one.stub).functions.get(one.name)):
+        flags.append(OLD)
+    own = [
+        cell.source
+        for at, cell in enumerate(cells[:place])
+        if cell.code and cell.source.strip() not in ours and (cell.grade_id not in marks or at in written)
+    ]
     before = [code.text for code in map(parsed, own) if not code.problem and code.text.strip()]
-    return Answer(one, answer.text, tuple(before), tuple(flags), problem)
+    return Answer(one, answer.text, tuple(before), tuple(flags), answer.problem)
+
+
+def _names(cell: Cell, name: str) -> bool:
+    """Whether a text cell defines the function of that name, between ``` or not."""
+    return bool(re.search(rf"^[ \t]*def[ \t]+{name}[ \t]*\(", cell.source, re.MULTILINE))
 
 
 def _binds(code: _Code, name: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
@@ -10,17 +11,23 @@ from labs_helpers.grading.reading.packed import BadInbox
 from labs_helpers.grading.results.plain_text import named
 
 
-def _rows(path: Path, needed: Collection[str]) -> Iterator[tuple[str, dict[str, str]]]:
-    """(file and line, column → text), of a CSV with the columns `needed`. BadInbox says what it lacks."""
+def text_of(path: Path) -> tuple[str, str]:
+    """(text, separator) of a CSV. BadInbox where it cannot be read."""
     try:
-        text = path.read_text("utf-8-sig")
+        with open(path, encoding="utf-8-sig", newline="") as file:
+            text = file.read()
     except OSError as error:
         raise BadInbox(f"{path}: {error.strerror}") from None
     except UnicodeDecodeError:
         raise BadInbox(f"{path} is not in UTF-8; a spreadsheet calls that 'CSV UTF-8'") from None
     first = text.partition("\n")[0]
-    separator = ";" if ";" in first and "," not in first else ","
-    rows = csv.DictReader(text.splitlines(keepends=True), delimiter=separator)
+    return text, ";" if ";" in first and "," not in first else ","
+
+
+def rows_of(path: Path, needed: Collection[str]) -> Iterator[tuple[str, dict[str, str]]]:
+    """(file and line, column → text), of a CSV with the columns `needed`. BadInbox says what it lacks."""
+    text, separator = text_of(path)
+    rows = csv.DictReader(io.StringIO(text, newline=""), delimiter=separator)
     columns = [name.strip().lower() for name in rows.fieldnames or ()]
     for name in needed:
         if name not in columns:
@@ -33,7 +40,7 @@ def _rows(path: Path, needed: Collection[str]) -> Iterator[tuple[str, dict[str, 
 def class_list(path: Path) -> dict[str, str]:
     """id → name, of a CSV with the columns id and name. BadInbox says what it lacks."""
     found: dict[str, str] = {}
-    for where, row in _rows(path, ["id"]):
+    for where, row in rows_of(path, ["id"]):
         if not row["id"]:
             raise BadInbox(f"{where}: the id is empty")
         student = named(row["id"])
@@ -43,11 +50,27 @@ def class_list(path: Path) -> dict[str, str]:
     return found
 
 
+def texts(path: Path, column: str, students: Collection[str]) -> dict[str, str]:
+    """id → what stands in a column that the CSV may have; of several rows of a student a line each, which begins with
+    the exercise that it is about. BadInbox for an id that nobody has."""
+    found: dict[str, str] = {}
+    for where, row in rows_of(path, ["id"]):
+        if not (text := row.get(column, "")):
+            continue
+        if (student := named(row["id"])) not in students:
+            raise BadInbox(f"{where}: nobody is called {student}")
+        line = f"{row['exercise']}: {text}" if row.get("exercise") else text
+        found[student] = f"{found[student]}\n{line}" if student in found else line
+    return found
+
+
 def load_overrides(path: Path, most: Mapping[str, float], students: Collection[str]) -> dict[tuple[str, str], float]:
     """(student, exercise) → points, of a CSV with the columns id, exercise and points. most: exercise → its points.
     BadInbox names a line that is none of them."""
     found: dict[tuple[str, str], float] = {}
-    for where, row in _rows(path, ["id", "exercise", "points"]):
+    for where, row in rows_of(path, ["id", "exercise", "points"]):
+        if row.get("comment") and not row["points"]:
+            continue
         lab, _, number = row["exercise"].partition("/")
         student, exercise = named(row["id"]), f"{lab.zfill(2)}/{number}"
         if exercise not in most:

@@ -5,14 +5,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from statistics import fmean, median
 from typing import Any
 
 from labs_helpers.grading.marks import OPEN, Mark
 from labs_helpers.grading.results.class_template import PAGE
 from labs_helpers.grading.results.gradebook import MISSING, OVERRIDE, STATUSES, UNKNOWN, Record
-from labs_helpers.grading.results.histogram import histogram
 from labs_helpers.grading.results.left_open import still_to_pass
 from labs_helpers.grading.results.pages import feedback_link, number
 from labs_helpers.grading.results.review import looks
@@ -24,23 +22,8 @@ MOST_ROWS = 500  # of what needs a look, and of answers that are alike
 MOST_PAIRS = 50
 MOST_NAMED = 20  # students with one answer
 COMMONEST = 3  # reasons per exercise
+BINS = 10  # of the histogram
 _DIGITS = re.compile(r"\d+(?:[.,]\d+)*")
-
-
-@dataclass(frozen=True)
-class _Exercise:
-    """share: of those who handed in, of whom it is right. mean: points, of those who have some or none. reasons: words
-    and how often."""
-
-    id: str
-    title: str
-    most: float
-    share: float
-    mean: float | None
-    open: int
-    waiting: int
-    reasons: tuple[tuple[str, int], ...]
-    hardest: str
 
 
 def class_page(
@@ -52,15 +35,17 @@ def class_page(
     penalty: float,
     all_cases: Mapping[str, Sequence[str]],
     files: Sequence[str] = ("grades.csv", "review.csv", "junit.xml"),
+    rows: Sequence[Mapping[str, str]] | None = None,
 ) -> str:
     """The page, as HTML that needs no other file; it links to `files` beside it and to feedback/ID.html of those who
     handed in. names: student → name. alike: students with one answer. pairs: those who share several.
-    penalty: share of the points per day that a file is late. all_cases: exercise → the lines of its check."""
+    penalty: share of the points per day that a file is late. all_cases: exercise → the lines of its check. rows:
+    what needs a look, as `review.looks` has it, which is asked where they are not given."""
     exercises = lab.exercises()
     most = sum(one.points for one in exercises)
     there = [record for record in records if record.marks and UNKNOWN not in record.flags]
     totals = [record.total(penalty) for record in there]
-    rows = [(look["id"], look["exercise"], look["what"]) for look in looks(records)]
+    todo = [(row["id"], row["exercise"], row["what"]) for row in (looks(records) if rows is None else rows)]
     return PAGE.render(
         lab=lab,
         most=most,
@@ -68,10 +53,10 @@ def class_page(
         there=len(there),
         mean=fmean(totals) if totals else None,
         median=median(totals) if totals else None,
-        histogram=histogram(totals, most),
+        bars=bars(totals, most),
         exercises=[_exercise(one, [_of(one.id, who) for who in there], all_cases.get(one.id, ())) for one in exercises],
-        looks=rows[:MOST_ROWS],
-        more_looks=max(0, len(rows) - MOST_ROWS),
+        looks=todo[:MOST_ROWS],
+        more_looks=max(0, len(todo) - MOST_ROWS),
         alike=alike[:MOST_ROWS],
         more_alike=max(0, len(alike) - MOST_ROWS),
         pairs=pairs[:MOST_PAIRS],
@@ -82,7 +67,7 @@ def class_page(
         names=names,
         files=files,
         link=feedback_link,
-        with_page={record.student for record in records if record.status != MISSING},
+        with_page={record.student for record in records if record.status != MISSING or record.comment},
     )  # fmt: skip
 
 
@@ -99,24 +84,31 @@ def _points(mark: Mark | None, record: Record) -> tuple[str, str]:
     return number(mark.points), "right" if mark.points >= mark.most else "wrong" if mark.status != OPEN else "open"
 
 
-def _exercise(one: Any, found: Sequence[Mark | None], cases: Sequence[str]) -> _Exercise:
+def bars(totals: Sequence[float], most: float) -> list[tuple[float, int, float]]:
+    """(from how many points on, how many students, in % of the most of them) for each of BINS equal steps. The last one
+    holds those with all points too."""
+    counts = Counter(max(0, min(BINS - 1, int(total / most * BINS))) for total in totals)
+    largest = max(counts.values(), default=1)
+    return [(most * place / BINS, counts[place], 100 * counts[place] / largest) for place in range(BINS)]
+
+
+def _exercise(one: Any, found: Sequence[Mark | None], cases: Sequence[str]) -> dict[str, Any]:
+    """share: of those who handed in, of whom it is right. mean: points, of those who have some or none. reasons: words
+    and how often. hardest: the case at which most stop."""
     marks = [mark for mark in found if mark]
     points = [mark.points for mark in marks if mark.points is not None]
     wrong = [mark for mark in marks if mark.status not in (RIGHT, OPEN, OVERRIDE) and mark.points is not None]
     said = Counter(map(gist, wrong))
     words = {gist(mark): _first(mark.reason) for mark in reversed(wrong)}
     stopped = Counter(left[0] for mark in wrong if (left := still_to_pass(mark.cases, cases)))
-    return _Exercise(
-        one.id,
-        one.title,
-        one.points,
-        share=sum(mark.points is not None and mark.points >= one.points for mark in marks) / max(1, len(marks)),
-        mean=fmean(points) if points else None,
-        open=sum(mark.status == OPEN for mark in marks),
-        waiting=len(marks) - len(points),
-        reasons=tuple((words[key], count) for key, count in said.most_common(COMMONEST)),
-        hardest=stopped.most_common(1)[0][0] if stopped else "",
-    )
+    right = sum(mark.points is not None and mark.points >= one.points for mark in marks)
+    return {
+        "id": one.id, "title": one.title, "most": one.points, "share": right / max(1, len(marks)),
+        "mean": fmean(points) if points else None, "open": sum(mark.status == OPEN for mark in marks),
+        "waiting": len(marks) - len(points),
+        "reasons": [(words[key], count) for key, count in said.most_common(COMMONEST)],
+        "hardest": stopped.most_common(1)[0][0] if stopped else "",
+    }  # fmt: skip
 
 
 def gist(mark: Mark) -> str:

@@ -8,8 +8,8 @@ PAGE = template(
     """
   .tiles { display: flex; flex-wrap: wrap; gap: .6rem; padding: 0; list-style: none; }
   .tiles li { background: var(--card); padding: .4rem .9rem; } .tiles b { font-size: 1.3rem; font-weight: 600; }
-  .histogram { width: 100%; max-width: 44rem; height: auto; } .histogram text { font: 12px system-ui, sans-serif;
-    fill: var(--faint); } .histogram rect { fill: var(--bar); } .histogram .rule { stroke: var(--rule); }
+  .histogram { max-width: 44rem; } .histogram td { border: 0; padding-block: .1rem; } .histogram svg { width: 100%;
+    height: .9rem; display: block; } .histogram rect { fill: var(--bar); } .histogram td:last-child { width: 80%; }
   .share { display: inline-block; width: 5rem; height: .5rem; } .share rect { fill: var(--bar); }
   .share .rest { fill: var(--rule); }
   ol, ul.plain { margin: 0; padding-left: 1.2rem; } ul.plain { list-style: none; padding: 0; }
@@ -44,7 +44,13 @@ PAGE = template(
 <p>Of {{ there }} students: mean {{ mean | number }}, median {{ median | number }} of {{ most | number }} points.
 Exercises that have no points yet count as 0. Left out are those who are missing or not in the class list, and files
 that could not be read, unless you gave them points.</p>
-{{ histogram | safe }}
+<table class="histogram"><caption>Students by points, after what is taken off for late days</caption>
+{% for start, count, percent in bars %}
+<tr><td class="points">from {{ start | number }}</td><td class="points">{{ count }}</td>
+<td><svg viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">
+<rect width="{{ "%.1f" | format(percent) }}" height="8"/></svg></td></tr>
+{% endfor %}
+</table>
 {% else %}
 <p>Nobody has points yet.</p>
 {% endif %}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from typing import Any
 
 from labs_helpers.grading.marks import OPEN, Mark
 from labs_helpers.grading.reading.plain_python import MOST_CHARACTERS
@@ -31,25 +31,6 @@ STATUS = {
     UNREADABLE: "Your file could not be graded",
 }
 _FILES = re.compile(r"\d+ files, of which the newest is graded")
-
-
-@dataclass(frozen=True)
-class _Shown:
-    """One exercise as the page has it. said: the check's lines, and whether each names the likely cause."""
-
-    anchor: str
-    title: str
-    most: float
-    points: str
-    mark: str
-    look: str  # a class of the page's style
-    result: str
-    note: str = ""
-    flags: tuple[str, ...] = ()
-    passed: tuple[str, ...] = ()
-    said: tuple[tuple[str, bool], ...] = ()
-    waiting: tuple[str, ...] = ()
-    code: tuple[str, ...] = ()
 
 
 def feedback_page(
@@ -80,6 +61,7 @@ def feedback_page(
 
 def _lines(record: Record, penalty: float) -> Iterator[str]:
     """What is said of the whole."""
+    yield from (f"Your instructor says: {line}" for line in record.comment.splitlines() if line.strip())
     if record.late_days and record.marks:
         days = f"{record.late_days} day{'s' if record.late_days > 1 else ''} late"
         off = record.raw - record.total(penalty)
@@ -92,28 +74,23 @@ def _lines(record: Record, penalty: float) -> Iterator[str]:
     yield from (f"You handed in {flag}." for flag in record.flags if _FILES.fullmatch(flag))
 
 
-def _shown(mark: Mark, title: str, source: str, all_cases: Sequence[str]) -> _Shown:
+def _shown(mark: Mark, title: str, source: str, all_cases: Sequence[str]) -> dict[str, Any]:
+    """One exercise as the page has it. look: a class of the page's style."""
     look, sign, result = _result(mark)
     number_of = mark.exercise.partition("/")[2]
     done = mark.status in (RIGHT, REVIEW) or (mark.status == OVERRIDE and not (mark.source and mark.cases))
     waiting = [] if done else still_to_pass(mark.cases, all_cases)
     lines = source[:MOST_CHARACTERS].splitlines()
     code = [*lines[:MOST_LINES], *([LEFT_OUT] if len(lines) > MOST_LINES or len(source) > MOST_CHARACTERS else [])]
-    return _Shown(
-        anchor=f"exercise-{plain(number_of)}",
-        title=f"Exercise {plain(number_of)} · {plain(title)}",
-        most=mark.most,
-        points="–" if mark.points is None else number(mark.points),
-        mark=sign,
-        look=look,
-        result=result,
-        note=_note(mark),
-        flags=tuple(FLAGS[flag] for flag in mark.flags if flag in FLAGS),
-        passed=tuple(mark.cases[:MOST_CASES]),
-        said=_said(mark),
-        waiting=tuple(waiting[:MOST_CASES]) if mark.status != OPEN else (),
-        code=tuple(plain(line, 1_000) for line in code),
-    )
+    return {
+        "anchor": f"exercise-{plain(number_of)}", "title": f"Exercise {plain(number_of)} · {plain(title)}",
+        "most": mark.most, "points": "–" if mark.points is None else number(mark.points),
+        "mark": sign, "look": look, "result": result, "note": _note(mark),
+        "flags": [FLAGS[flag] for flag in mark.flags if flag in FLAGS],
+        "passed": mark.cases[:MOST_CASES], "said": _said(mark),
+        "waiting": waiting[:MOST_CASES] if mark.status != OPEN else (),
+        "code": [plain(line, 1_000) for line in code],
+    }  # fmt: skip
 
 
 def _result(mark: Mark) -> tuple[str, str, str]:
@@ -123,11 +100,8 @@ def _result(mark: Mark) -> tuple[str, str, str]:
     if mark.status == OPEN:
         return "open", "○", "not attempted"
     if mark.status == OVERRIDE:
-        return (
-            ("right", "✓", "your instructor's points")
-            if mark.points >= mark.most
-            else ("open", "○", "your instructor's points")
-        )
+        look, sign = ("right", "✓") if mark.points >= mark.most else ("open", "○")
+        return look, sign, "your instructor's points"
     if mark.points >= mark.most:
         return "right", "✓", "right"
     return "wrong", "✗", "partly right" if mark.points else "not right yet"

@@ -28,7 +28,7 @@ PAGE = template(
 <p class="total">{{ total | number }} <small>of {{ most | number }} points</small></p>
 {% endif %}
 {% for line in lines %}
-<p>{{ line | plain(600) }}</p>
+<p>{{ line | plain(4000) }}</p>
 {% endfor %}
 </header>
 {% if exercises %}

@@ -8,7 +8,9 @@ FLAGS = {
     "cell-twice": "The cell of this exercise is in the notebook more than once; the last one with an answer counts.",
     "cell-unmarked": "The cell has lost its mark, as a copied cell does; it was found by the name of its function.",
     "old-version": "The cell is of another version of this lab.",
-    "defined-elsewhere": "Its function is defined in another cell too, or only there; the marked cell alone is graded.",
+    "defined-elsewhere": "Its function is defined in another cell too; the marked cell alone is graded.",
+    "in-new-cell": "The answer is in a new cell, and not in the exercise's own. It is graded from there.",
+    "in-text-cell": "The answer is in a text cell (Markdown), where it cannot be run.",
     "timeout": "It did not end in the time that an exercise has. Is there a loop that never ends?",
     "memory": "It needed more memory than an exercise has.",
     "crashed": "The process that ran it ended in the middle: it was killed, ended itself, or touched memory that is "

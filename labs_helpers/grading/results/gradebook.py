@@ -7,7 +7,7 @@ import io
 import json
 import os
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
@@ -20,9 +20,7 @@ GRADED, LATE, REVIEW, MISSING = "graded", "late", "review", "missing"
 UNREADABLE, ERROR, WAITING = "unreadable", "grader-error", "not graded yet"
 OVERRIDE = "override"  # status of a mark whose points are the instructor's
 UNKNOWN = "not in the class"  # flag of a student
-MOST_NAME = (
-    200  # bytes of a file's name; file systems take 255, of which an ending and what is written beside have some
-)
+MOST_NAME = 200  # bytes of a file's name: file systems take 255, and an ending and the file beside it need some
 MOST_TEXT = 4_000  # characters in a cell of a table
 _FORMULA = re.compile(r"[\s']*[=+\-@＝＋－＠]")  # with ', so that no two ids become one
 STATUSES = (GRADED, LATE, REVIEW, MISSING, UNREADABLE, ERROR, WAITING)
@@ -31,7 +29,8 @@ STATUSES = (GRADED, LATE, REVIEW, MISSING, UNREADABLE, ERROR, WAITING)
 @dataclass(frozen=True)
 class Record:
     """One student's result. digest: of the file that was graded. late_days: begun days after the due time. reason: why
-    there is nothing, or what went wrong. review: exercises that somebody has to look at are without points."""
+    there is nothing, or what went wrong. accepted: exercises and what the instructor wrote of them into review.csv.
+    comment: the instructor's, for the student. version, course: of grading (VERSION) and of the course that made it."""
 
     student: str
     status: str
@@ -40,6 +39,10 @@ class Record:
     late_days: int = 0
     reason: str = ""
     flags: tuple[str, ...] = field(default=())
+    accepted: tuple[str, ...] = field(default=())
+    comment: str = ""
+    version: int = 0
+    course: str = ""
 
     @property
     def raw(self) -> float:
@@ -91,9 +94,24 @@ def load(out: Path, student: str) -> Record | None:
         if head.pop("marks") != len(lines):
             return None
         marks = tuple(Mark(**line | {"flags": tuple(line["flags"]), "cases": tuple(line["cases"])}) for line in lines)
-        return Record(**head | {"marks": marks, "flags": tuple(head["flags"])})
+        lists = {name: tuple(head.get(name, ())) for name in ("flags", "accepted")}
+        return Record(**head | lists | {"marks": marks})
     except (OSError, ValueError, KeyError, TypeError):
         return None
+
+
+def changes(before: Mapping[str, Record | None], records: Iterable[Record]) -> Iterator[str]:
+    """A line per student and exercise whose points are others than before. before: student → earlier record."""
+    for record in records:
+        if old := before.get(record.student):
+            was, now = ({mark.exercise: mark.points for mark in one.marks} for one in (old, record))
+            for exercise in (one for one in was | now if was.get(one, 0) != now.get(one, 0)):
+                points = (_said(one.get(exercise, 0)) for one in (was, now))
+                yield f"{plain(record.student)} {exercise}: {' → '.join(points)}"
+
+
+def _said(points: float | None) -> str:
+    return "to be looked at" if points is None else f"{_short(points)} points"
 
 
 def overridden(record: Record, overrides: Mapping[tuple[str, str], float], most: Mapping[str, int]) -> Record:
@@ -127,9 +145,10 @@ def grades_csv(records: Iterable[Record], names: Mapping[str, str], exercises: S
             "id": record.student, "name": names.get(record.student, ""), "status": record.status,
             "late days": record.late_days, **{name: points.get(name, 0) for name in exercises},
             "raw": _short(record.raw), "penalty": _short(record.raw - total), "total": _short(total),
+            "accepted": "; ".join(record.accepted),
         }  # fmt: skip
         rows.append(row)
-    return csv_of(["id", "name", "status", "late days", *exercises, "raw", "penalty", "total"], rows)
+    return csv_of(["id", "name", "status", "late days", *exercises, "raw", "penalty", "total", "accepted"], rows)
 
 
 def _short(points: float) -> float:
@@ -140,7 +159,7 @@ def _short(points: float) -> float:
 
 def csv_of(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> str:
     text = io.StringIO()
-    table = csv.DictWriter(text, columns)
+    table = csv.DictWriter(text, columns, restval="")
     table.writeheader()
     for row in rows:
         table.writerow({key: _plain(value) for key, value in row.items()})
@@ -151,5 +170,14 @@ def _plain(value: Any) -> Any:
     """A text that shows what it is, and that a spreadsheet does not take for a formula."""
     if not isinstance(value, str):
         return value
-    shown = plain(value, MOST_TEXT)
-    return f"'{shown}" if _FORMULA.match(shown) else shown
+    return guarded(plain(value, MOST_TEXT))
+
+
+def guarded(cell: str) -> str:
+    """With a ' in front where a spreadsheet would take the cell for a formula."""
+    return f"'{cell}" if _FORMULA.match(cell) else cell
+
+
+def unguarded(cell: str) -> str:
+    """The cell before it was `guarded`."""
+    return cell.removeprefix("'") if _FORMULA.match(cell) else cell

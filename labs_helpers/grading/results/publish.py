@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,9 +17,12 @@ from labs_helpers.grading.results.gradebook import MISSING, Record, keep_only, w
 from labs_helpers.grading.results.graded_notebook import write_graded
 from labs_helpers.grading.results.nbval_run import junit
 from labs_helpers.grading.results.pages import file_stem
-from labs_helpers.grading.results.review import looks, review_csv
+from labs_helpers.grading.results.platforms import NEEDED, Sheet, write_sheet
+from labs_helpers.grading.results.review import Accepted, accepted, looks, review_csv, with_accepted
 from labs_helpers.grading.results.twins import Alike, is_long, same_as_reference, shared, twins
 from labs_helpers.labs import Lab
+
+NOTHING = Accepted()
 
 
 def write_results(
@@ -32,11 +35,15 @@ def write_results(
     jobs: int,
     *,
     nbval: bool = True,
+    found: Accepted = NOTHING,
+    sheets: Collection[Sheet] = (),
 ) -> tuple[int, list[str]]:
     """Writes all that is in `out` but the records; pages of others that are there are removed. penalty: share of the
-    points per day that a file is late. nbval: False for no junit.xml.
+    points per day that a file is late. nbval: False for no junit.xml. found: what the instructor wrote into
+    review.csv; BadInbox where that cannot be, before anything is written. sheets: of platforms, to be filled in.
 
-    Returns how many rows review.csv has, and a line for each cell of which nbval and the grade disagree.
+    Returns how many rows of review.csv the instructor has not accepted, and a line for each cell of which nbval and
+    the grade disagree.
     """
     answers = {
         exercise: {
@@ -52,17 +59,34 @@ def write_results(
     alike = twins(answers, references, shown)
     long = {exercise: text for exercise, text in references.items() if is_long(text, shown)}
     records = [_compared(record, alike, long) for record in records]
+    rows = looks(records)
+    records = [accepted(record, found.by_answer) for record in records]
+    for record in records:
+        if (kept := gradebook.load(out, record.student)) and kept.accepted != record.accepted:
+            gradebook.save(out, replace(kept, accepted=record.accepted))
+    rows, of_before = with_accepted(rows, found)
+    undecided = [row for row in rows if not row["accept"]]
     cases = {exercise: one.cases for exercise, one in course_answers.items()}
     exercises = [one.id for one in lab.exercises()]
     write_whole(out / "grades.csv", gradebook.grades_csv(records, names, exercises, penalty))
-    write_whole(out / "review.csv", review_csv(records))
-    files = ("grades.csv", "review.csv", *(["junit.xml"] if nbval else []))
+    write_whole(out / "review.csv", review_csv([*rows, *of_before]))
+    for name in {f"grades-{platform}.csv" for platform in NEEDED} - {f"grades-{one.platform}.csv" for one in sheets}:
+        (out / name).unlink(missing_ok=True)  # an older one would be of other grades
+    for sheet in sheets:
+        write_sheet(out, sheet, records, names, lab, penalty)
+    files = (
+        "grades.csv",
+        "review.csv",
+        *(f"grades-{one.platform}.csv" for one in sheets),
+        *(["junit.xml"] if nbval else []),
+    )
     write_whole(
-        out / "index.html", class_page(records, names, lab, alike, shared(alike, answers), penalty, cases, files)
+        out / "index.html",
+        class_page(records, names, lab, alike, shared(alike, answers), penalty, cases, files, undecided),
     )
     pages = set()
     for record in records:
-        if record.status != MISSING:
+        if record.status != MISSING or record.comment:
             sources = {mark.exercise: mark.source for mark in record.marks}
             page = feedback_page(record, names.get(record.student, ""), sources, cases, lab, penalty)
             pages.add(name := f"{file_stem(record.student)}.html")
@@ -73,7 +97,7 @@ def write_results(
     if not nbval:
         (out / "junit.xml").unlink(missing_ok=True)  # an older one would be of other grades
     disagreements = junit(out, graded, names, lab, jobs) if nbval else []
-    return len(looks(records)), disagreements
+    return len(undecided), disagreements
 
 
 def _compared(record: Record, alike: Sequence[Alike], references: Mapping[str, str]) -> Record:

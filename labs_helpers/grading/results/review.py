@@ -1,27 +1,112 @@
-"""What an instructor should look at, a row each: exercises without points, odd cells, files that are no notebook."""
+"""What an instructor should look at, one row per student and reason, and what the instructor accepts there."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
 from operator import itemgetter
+from pathlib import Path
 
 from labs_helpers.grading.marks import HIDDEN, UNVERIFIED, Mark
-from labs_helpers.grading.reading.submission import ELSEWHERE
+from labs_helpers.grading.reading.packed import BadInbox
+from labs_helpers.grading.reading.submission import ELSEWHERE, IN_TEXT
+from labs_helpers.grading.reading.tables import rows_of
+from labs_helpers.grading.results import gradebook
 from labs_helpers.grading.results.flags import FOR_INSTRUCTORS
-from labs_helpers.grading.results.gradebook import ERROR, MISSING, OVERRIDE, UNREADABLE, Record, csv_of
+from labs_helpers.grading.results.gradebook import OVERRIDE, Record, unguarded
+
+COLUMNS = ("id", "exercise", "status", "what", "flags", "accept", "answer")
+DOUBTS = {HIDDEN, ELSEWHERE, UNVERIFIED, IN_TEXT}  # flags of answers that may have lost points for no good reason
+Row = dict[str, str]
 
 
-def looks(records: Iterable[Record]) -> list[dict[str, str]]:
+@dataclass(frozen=True)
+class Accepted:
+    """What an instructor wrote into review.csv. rows: with an `accept`, or a column of the instructor's own. by_answer:
+    `answer_id` → 'yes', 'no' or points."""
+
+    rows: tuple[Row, ...] = ()
+    by_answer: Mapping[str, str] = field(default_factory=dict)
+
+
+def load_accepted(paths: Iterable[Path]) -> Accepted:
+    """From review.csv and copies of it; of two rows about an answer the one in the later file counts. BadInbox names a
+    line that says neither yes, nor no, nor points, or that contradicts another one of its file."""
+    rows, by_answer = dict[str, Row](), dict[str, str]()
+    for path in paths:
+        said = dict[str, str]()
+        for where, cells in rows_of(path, ()):
+            row = {column: unguarded(text) for column, text in cells.items()}
+            row["accept"] = accept = row.get("accept", "").lower()
+            answers = row.get("answer", "").split()
+            if accept and not (answers and (accept == "yes" or (row.get("exercise") and _is_points(accept)))):
+                what = "yes, no or points, in a row that names an exercise and has its `answer`"
+                raise BadInbox(f"{where}: accept is {what}, and not {accept}")
+            for answer in answers:
+                other, said[answer] = said.get(answer, ""), accept or said.get(answer, "")
+                if other and said[answer] != other:
+                    raise BadInbox(f"{where}: accept is {accept}, and {other} in another row about this answer")
+            if accept or _own(row):
+                key = row.get("answer") or repr(row)
+                rows[key] = rows.get(key, {}) | {column: text for column, text in row.items() if text}
+        by_answer |= said
+    return Accepted(tuple(rows.values()), {answer: accept for answer, accept in by_answer.items() if accept})
+
+
+def _own(row: Row) -> Row:
+    """What the instructor wrote into columns that are not the table's."""
+    return {column: text for column, text in row.items() if text and column not in COLUMNS}
+
+
+def _is_points(text: str) -> bool:
+    return text == "no" or text.replace(",", ".", 1).replace(".", "", 1).isdecimal()
+
+
+def accepted(record: Record, by_answer: Mapping[str, str]) -> Record:
+    """With the points that the instructor accepts, all but those that OVERRIDES set. BadInbox where there are more than
+    the exercise has."""
+    marks, said = list[Mark](), list[str]()
+    for mark in record.marks:
+        told = by_answer.get(answer_id(record.student, mark.exercise, mark.source), "")
+        if told and mark.status != OVERRIDE:
+            points = mark.most if told == "yes" else 0 if told == "no" else float(told.replace(",", "."))
+            if points > mark.most:
+                raise BadInbox(
+                    f"review.csv accepts {told} of the {mark.most} points of {record.student}, {mark.exercise}"
+                )
+            said.append(f"{mark.exercise} {told}")
+            mark = mark if mark.points == points else replace(mark, points=points, status=OVERRIDE)
+        marks.append(mark)
+    return gradebook.with_status(replace(record, marks=tuple(marks), accepted=tuple(said)))
+
+
+def answer_id(student: str, exercise: str, text: str) -> str:
+    """The same as long as the answer is. It begins with a letter, so that no spreadsheet takes it for a number."""
+    return "a" + sha256("\0".join((student, exercise, text)).encode(errors="surrogatepass")).hexdigest()[:12]
+
+
+def looks(records: Iterable[Record]) -> list[Row]:
     """The rows of review.csv, those first of which something is to be decided."""
-    rows = list[tuple[int, dict[str, str]]]()
+    rows = list[tuple[int, Row]]()
     for record in records:
         if record.reason or record.flags:
             what = "; ".join(filter(None, (record.reason, *record.flags)))
-            rank = 0 if record.status in (ERROR, UNREADABLE) else 2 if record.status == MISSING else 1
-            rows.append((rank, _look(record, "", record.status, what)))
+            rank = (
+                0
+                if record.status in (gradebook.ERROR, gradebook.UNREADABLE)
+                else 2
+                if record.status == gradebook.MISSING
+                else 1
+            )
+            rows.append((rank, _row(record, (), what)))
+        odd = dict[tuple[str, ...], list[Mark]]()
         for mark in record.marks:
-            if mark.points is None or mark.flags:
-                rows.append((_rank(mark), _look(record, mark.exercise, mark.status, _what(mark), mark.flags)))
+            if (rank := _rank(mark)) < 2:
+                rows.append((rank, _row(record, [mark], _what(mark), mark.flags)))
+            elif mark.flags:
+                odd.setdefault(mark.flags, []).append(mark)
+        rows += [(2, _row(record, marks, _sentences(flags), flags)) for flags, marks in odd.items()]
     return [row for _, row in sorted(rows, key=itemgetter(0))]
 
 
@@ -29,23 +114,48 @@ def _rank(mark: Mark) -> int:
     """0 of what has no points yet, 1 of what may have lost some for no good reason, 2 of what is only odd."""
     if mark.points is None or (UNVERIFIED in mark.flags and mark.status != OVERRIDE):
         return 0
-    return 1 if {HIDDEN, ELSEWHERE} & {*mark.flags} and mark.status != OVERRIDE else 2
+    return 1 if DOUBTS & {*mark.flags} and mark.status != OVERRIDE else 2
 
 
 def _what(mark: Mark) -> str:
-    """Its flags as sentences, and what there is to do."""
-    said = [FOR_INSTRUCTORS.get(flag, flag) for flag in mark.flags]
-    if mark.points is None or {HIDDEN, ELSEWHERE, UNVERIFIED} & {*mark.flags}:
-        said.append(mark.reason)
-    if mark.points is None:
-        said.append(f"See whether it is honest, and give it 0 to {mark.most} points in your file of OVERRIDES.")
-    return " ".join(one if one.endswith((".", "?", "!")) else f"{one}." for one in said if one)
+    """Its flags as sentences, its reason, and what there is to do."""
+    todo = (
+        f"See whether it is honest, and write yes, no or 0 to {mark.most} points into the column accept of review.csv."
+    )
+    return _sentences((*mark.flags, mark.reason, todo if mark.points is None else ""))
 
 
-def _look(record: Record, exercise: str, status: str, what: str, flags: Iterable[str] = ()) -> dict[str, str]:
-    return {"id": record.student, "exercise": exercise, "status": status, "what": what, "flags": " ".join(flags)}
+def _sentences(said: Iterable[str]) -> str:
+    told = (FOR_INSTRUCTORS.get(one, one) for one in said if one)
+    return " ".join(one if one.endswith((".", "?", "!")) else f"{one}." for one in told)
 
 
-def review_csv(records: Iterable[Record]) -> str:
-    """A row for everything that somebody should look at."""
-    return csv_of(["id", "exercise", "status", "what", "flags"], looks(records))
+def _row(record: Record, marks: Sequence[Mark], what: str, flags: Iterable[str] = ()) -> Row:
+    answers = [answer_id(record.student, mark.exercise, mark.source) for mark in marks]
+    return {
+        "id": record.student,
+        "exercise": " ".join(mark.exercise for mark in marks),
+        "status": ", ".join(dict.fromkeys(mark.status for mark in marks)) or record.status,
+        "what": what,
+        "flags": " ".join(flags),
+        "accept": "",
+        "answer": " ".join(answers or [answer_id(record.student, "", what)]),
+    }
+
+
+def with_accepted(rows: Collection[Row], found: Accepted) -> tuple[list[Row], list[Row]]:
+    """The rows with what the instructor wrote, and the instructor's rows that are about no answer of today."""
+    by_row = {row.get("answer", ""): row for row in found.rows}
+    today = {answer for row in rows for answer in row["answer"].split()}
+    filled = list[Row]()
+    for row in rows:
+        own = _own(by_row.pop(row["answer"], {}))
+        (accept, *differ) = {found.by_answer.get(answer, "") for answer in row["answer"].split()}
+        filled.append(row | own | {"accept": "" if differ else accept})
+    others = [row for row in by_row.values() if _own(row) or not set(row.get("answer", "").split()) <= today]
+    return filled, others
+
+
+def review_csv(rows: Sequence[Row]) -> str:
+    """The table, with the instructor's own columns behind the others."""
+    return gradebook.csv_of(list(dict.fromkeys((*COLUMNS, *(column for row in rows for column in row)))), rows)

@@ -7,7 +7,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from labs_helpers.course.verdict import Wrong
-from labs_helpers.course.verdict.trees import Comparison, exact, fewer_bits, leaves, rounded, scaled
+from labs_helpers.course.verdict.trees import (
+    Comparison,
+    exact,
+    fewer_bits,
+    leaves,
+    moved,
+    nearly,
+    not_finite,
+    rounded,
+    scaled,
+)
 
 RANKS = [torch.tensor([1.0, 2.0, 4.0]), torch.tensor([8.0, 16.0, 32.0])]
 
@@ -117,3 +127,19 @@ def test_a_rounding_to_fewer_bits_is_told_where_all_that_is_wrong_is_near():
     assert "fewer bits" in said(comparison, [counted[0].float().long()], counted)
     assert "fewer bits" not in said(comparison, [RANKS[0], 1.01 * exact_one], [RANKS[0], exact_one])
     assert "fewer bits" not in said(comparison, [RANKS[0][:2], exact_one], RANKS)
+
+
+def test_numbers_that_are_right_to_some_digits_are_told_with_the_sentence_that_is_given():
+    comparison = Comparison("rank {0}", otherwise=(not_finite("it overflows"), nearly("something small is added")))
+    assert "something small is added" in said(comparison, [RANKS[0] + 0.01, RANKS[1]], RANKS)
+    assert "something small" not in said(comparison, [RANKS[0] + 0.1, RANKS[1]], RANKS)
+    assert "something small" not in said(comparison, [torch.tensor(1.01)], [torch.tensor(1.0)])
+    assert "something small" not in said(comparison, [RANKS[0][:2], RANKS[1][:2]], RANKS)
+    assert "it overflows" in said(comparison, [RANKS[0] / 0, RANKS[1]], RANKS)
+
+
+def test_the_right_elements_in_another_shape_or_order_are_told():
+    comparison = Comparison("rank {0}", otherwise=(moved,))
+    assert "only reshape is missing" in said(comparison, [one.reshape(3, 1) for one in RANKS], RANKS)
+    assert "in another order" in said(comparison, [RANKS[0].flip(0), RANKS[1]], RANKS)
+    assert "in another order" not in said(comparison, RANKS[::-1], RANKS)

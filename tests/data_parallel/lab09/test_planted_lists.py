@@ -1,7 +1,9 @@
-"""The mistakes that exercise 2 of lab 09 looks for, each planted as an answer."""
+"""The mistakes that exercises 2, 3 and 5 of lab 09 look for, each planted as an answer."""
+
+from torch import nn
 
 from labs_helpers.data_parallel.lab09 import checks as check
-from labs_helpers.data_parallel.lab09.checks import piece_mistakes
+from labs_helpers.data_parallel.lab09.checks import ex5_sent_per_step, group_mistakes, piece_mistakes
 from tests.planted import PlantedLists
 
 
@@ -14,8 +16,27 @@ def of_layout(pieces):
     return lambda numels, ranks, rank: pieces(numels, ranks, rank)
 
 
+def beside_the_right(sent):
+    """All schemes, of which a mistake has some."""
+    return lambda *arguments: {**ex5_sent_per_step.sent(*arguments), **sent(*arguments)}
+
+
+def on_a_shard(mistake):
+    """The tensors and groups that a mistake describes, right where it says nothing of them."""
+
+    def sharded_groups(shard, pieces, groups):
+        given = len(shard), pieces, groups
+        found = {**group_mistakes.described(*given), **mistake(*given)}
+        tensors = [nn.Parameter(shard[at : at + numel]) for at, numel in found["tensors"]]
+        return tensors, [{**group, "params": [tensors[i] for i in group["params"]]} for group in found["groups"]]
+
+    return sharded_groups
+
+
 class TestLab09(PlantedLists):
     LISTS = (
         (check.shard_pieces, piece_mistakes.MISTAKES.items(), of_layout),
         (check.shard_pieces, piece_mistakes.SIZES.items(), in_shard_size),
+        (check.sharded_groups, group_mistakes.MISTAKES, on_a_shard),
+        (check.sent_per_step, ex5_sent_per_step.MISTAKES, beside_the_right),
     )

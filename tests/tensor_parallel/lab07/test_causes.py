@@ -4,15 +4,16 @@ import pytest
 
 from labs_helpers.course.verdict.trees import Comparison
 from labs_helpers.tensor_parallel.lab07 import checks as check
-from labs_helpers.tensor_parallel.lab07 import exercises
-from labs_helpers.tensor_parallel.lab07.checks.arrays import Results
-from tests.tensor_parallel.lab07.test_planted_bugs import on_practice_instead
+from tests.tensor_parallel.lab07 import test_planted_bugs
 
 NAMES = (
     "naive_collect_forward_input",
     "naive_collect_backward_output",
     "naive_collect_backward_x",
+    "column_parallel_linear",
+    "row_parallel_linear",
     "average_gradients",
+    "parallel_cross_entropy",
 )
 
 
@@ -20,19 +21,12 @@ NAMES = (
 def test_candidates_have_an_answer_for_each_rank(name, monkeypatch):
     cases = []
 
-    def compare(case, found, causes):
+    def expect(self, case, found, right, causes, told=None):
         cases.append(case)
         for sentence, answer in causes():
-            assert sentence and len(answer) == len(found)
+            assert sentence and len(answer() if callable(answer) else answer) == len(found)
 
-    def compare_arrays(self, case, found, right, causes, given=None):
-        compare(case, found, causes)
-
-    def compare_lists(self, case, found, right, causes, told=None):
-        compare(case, found, causes)
-
-    monkeypatch.setattr(Results, "compare_values", compare_arrays)
-    monkeypatch.setattr(Comparison, "expect", compare_lists)
-    monkeypatch.setattr("labs_helpers.launch.mpirun.run_on_ranks", on_practice_instead)
-    lines = getattr(check, name).verify(getattr(exercises, name))
-    assert len(cases) == len(lines)
+    monkeypatch.setattr(Comparison, "expect", expect)
+    monkeypatch.setattr("labs_helpers.launch.mpirun.run_on_ranks", test_planted_bugs.on_practice_instead)
+    lines = getattr(check, name).verify(test_planted_bugs.TestLab07.REFERENCES[name])
+    assert len(set(cases)) >= len(lines)

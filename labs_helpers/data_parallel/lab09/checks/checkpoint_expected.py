@@ -1,139 +1,126 @@
 """What a checkpoint has to hold, and what is loaded from it on another number of ranks."""
 
+from collections.abc import Iterator
+from functools import partial
+
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from labs_helpers.course.verdict import Wrong
-from labs_helpers.course.verdict.trees import Comparison
-from labs_helpers.data_parallel.lab09.checks.shard_mistakes import cut
+from labs_helpers.course.verdict.trees import Comparison, Difference
+from labs_helpers.data_parallel.lab09.checks.shard_mistakes import Places, other_padding
 from labs_helpers.data_parallel.lab09.checks.tensors import float32_sums
+from labs_helpers.data_parallel.lab09.shards import cut
 
 FORM = '{"parameters": …, "optimizer": {name: value}}'
-SHARED = "clone() first: the optimizer changes its tensors in place"
 EMPTY = (
     "the state of a fresh optimizer is empty, so that load() finds no entry of optimizer.state[shard] to set: the "
     "names are those in state['optimizer']"
 )
 ADVICE = "5 elements on 2 ranks: write down each rank's shard, the padding, and the same for 3 ranks."
 
-
 same = Comparison("").same
 near = Comparison("", bound=float32_sums).same
 
 
-def expect_state(case: str, rank: int, state, right, size: int, make) -> None:
-    if not isinstance(state, dict) or state.keys() != right.keys() or not isinstance(state["optimizer"], dict):
-        cause = "a return is missing in save()" if state is None else ""
-        if isinstance(state, dict) and state.keys() != right.keys():
-            cause = "the names are those of the docstring"
-        raise Wrong(case, f"rank {rank}: save() returned {state!r:.70}; {FORM} is asked for", cause=cause)
-    if state["optimizer"].keys() != right["optimizer"].keys():
-        found, wanted = (sorted(map(str, one["optimizer"])) for one in (state, right))
-        nested = any(isinstance(value, dict) for value in state["optimizer"].values())
-        cause = "the entries of optimizer.state[shard] themselves, not a dict of them" if nested else ""
-        raise Wrong(case, f"rank {rank}: 'optimizer' has {found}, expected {wanted}", cause=cause)
-    expect_value(case, f"rank {rank}'s 'parameters'", state["parameters"], right["parameters"], size, rank)
-    for key, value in right["optimizer"].items():
-        expect_value(case, f"rank {rank}'s {key!r}", state["optimizer"][key], value, size, rank)
+def expect_saved(case: str, states: list, right: dict, at: Places) -> None:
+    """Raise Wrong unless every rank's state is the whole one."""
+    for rank, state in enumerate(states):
+        entries = state.get("optimizer") if isinstance(state, dict) and state.keys() == right.keys() else None
+        if not isinstance(entries, dict):
+            cause = "a return is missing in save()" if state is None else "the names are those of the docstring"
+            raise Wrong(case, f"rank {rank}: save() returned {state!r:.70}; {FORM} is asked for", cause=cause)
+        if entries.keys() != right["optimizer"].keys():
+            nested = any(isinstance(value, dict) for value in entries.values())
+            cause = "the entries of optimizer.state[shard] themselves, not a dict of them" if nested else ""
+            said = f"'optimizer' has {sorted(map(str, entries))}, expected {sorted(right['optimizer'])}"
+            raise Wrong(case, f"rank {rank}: {said}", cause=cause)
+    for name, whole in _named(right):
+        found = [dict(_named(state))[name] for state in states]
+        for rank, one in enumerate(found):
+            if whole.ndim and isinstance(one, Tensor) and one.dtype != whole.dtype:
+                said = f"rank {rank}'s {name!r} is {one.dtype}, expected {whole.dtype}"
+                raise Wrong(case, said, cause="it has the dtype of shard")
+        _compared(repr(name)).expect(case, found, [whole] * len(states), partial(_causes, SAVED, whole, at))
 
 
-def expect_value(case: str, name: str, found, right: Tensor, size: int, rank: int) -> None:
-    if not isinstance(found, Tensor):
-        if right.ndim == 0 and isinstance(found, int | float) and found == right:
-            return
-        raise Wrong(case, f"{name} is {found!r:.60}; a tensor is asked for")
-    if right.ndim and found.dtype != right.dtype:
-        raise Wrong(case, f"{name} is {found.dtype}, expected {right.dtype}", cause="it has the dtype of shard")
-    if found.shape != right.shape:
-        padded = -(-right.numel() // size) * size
-        causes = {
-            padded: "the padding is in it: another number of ranks pads otherwise",
-            padded // size: "this rank's shard alone: nothing is gathered",
-        }
-        cause = "one number per tensor is the same on all ranks, and no part of anything" if right.ndim == 0 else ""
-        cause = cause or (
-            causes.get(found.numel(), "") if found.ndim == 1 else "torch.cat puts parts one behind the other"
-        )
-        raise Wrong(case, f"{name} has shape {tuple(found.shape)}, expected {tuple(right.shape)}", cause=cause)
-    if not right.ndim:
-        causes = []
-    else:
-        parts, n = cut(right.flatten(), size), right.numel()
-        mine = parts[rank % size]
-        alone = torch.cat([mine if i == rank % size else torch.zeros_like(mine) for i in range(size)])
-        causes = [
-            ("the shards are in the reverse order of the ranks", torch.cat(parts[::-1])[:n]),
-            ("only this rank's part is in it: nothing is gathered", alone[:n]),
-            ("every part is rank 0's", torch.cat([parts[0]] * size)[:n]),
-            ("every part is this rank's own", torch.cat([mine] * size)[:n]),
-            ("the last elements are cut off in front: padding stands behind", torch.cat(parts)[-n:]),
-        ]
-    Comparison(name, bound=float32_sums, advice=ADVICE).expect(case, found, right, lambda: causes)
+def expect_loaded(case: str, results: list[dict], right: dict, later: Tensor, at: Places) -> None:
+    """Raise Wrong unless every rank has its part of `right`, and of `later` after a step."""
+    for rank, (found, place) in enumerate(zip(results, at.place, strict=True)):
+        entries, wanted = found["optimizer"], right["optimizer"]
+        if entries.keys() != wanted.keys():
+            cause = "" if entries else "nothing that load() does reaches optimizer.state[shard]"
+            parts = {key: cut(value, at.size)[place] if value.ndim else value for key, value in wanted.items()}
+            if found["warm"] and near(found["warm"], parts):
+                cause = EMPTY
+            said = f"rank {rank}: optimizer.state[shard] has {sorted(entries)}, expected {sorted(wanted)}"
+            raise Wrong(case, said, cause=cause)
+    for name, whole in _named(right):
+        found = [dict(_named(one))[name] for one in results]
+        wanted = [cut(whole, at.size)[place] if whole.ndim else whole for place in at.place]
+        padding = "behind the last element there is padding, and padding is 0"
+        causes = [(ANEW[0], [torch.zeros(())] * len(found))]
+        if whole.ndim:
+            causes = *_causes(LOADED, whole, at), (padding, other_padding(found, wanted, len(whole), at))
+        comparison = _compared("shard" if name == "parameters" else repr(name))
+        comparison.expect(case, found, wanted, partial(tuple, causes))
+    for rank, (found, place) in enumerate(zip(results, at.place, strict=True)):
+        if not near(found["after"], cut(later, at.size)[place]):
+            raise Wrong(case, f"rank {rank}: the step after load() is not the one of a run that was never saved")
 
 
-def expect_loaded(case: str, rank: int, found, right, later, size: int) -> None:
-    place = found["rank"]
-
-    def part(whole):
-        return cut(whole, size)[place]
-
-    shard, entries, given = found["loaded"]
-    expect_part(case, f"rank {rank}'s shard", shard, right["parameters"], size, place)
-    if entries.keys() != right["optimizer"].keys():
-        cause = "" if entries else "nothing that load() does reaches optimizer.state[shard]"
-        if found["others"]:
-            cause = "optimizer.state is looked up by shard itself, not by a number or a name"
-        elif found["warm"] and same_entries(found["warm"], right["optimizer"], part):
-            cause = EMPTY
-        names = sorted(right["optimizer"])
-        raise Wrong(case, f"rank {rank}: optimizer.state[shard] has {sorted(entries)}, expected {names}", cause=cause)
-    for key, value in right["optimizer"].items():
-        if value.ndim:
-            expect_part(case, f"rank {rank}'s {key!r}", entries[key], value, size, place)
-        elif float(entries[key]) != float(value):
-            cause = "begun anew, not loaded" if not float(entries[key]) else ""
-            raise Wrong(case, f"rank {rank}'s {key!r} is {float(entries[key])}, expected {float(value)}", cause=cause)
-    if found["others"]:
-        cause = "optimizer.state is looked up by shard itself"
-        raise Wrong(case, f"rank {rank}: optimizer.state has an entry for something else than shard", cause=cause)
-    if not same(found["given"][0], given):
-        raise Wrong(case, f"rank {rank}: load() changes the state that it is given")
-    if not near(found["after"], part(later["parameters"])):
-        raise Wrong(case, f"rank {rank}: the step after load() is not the one of a run that was never saved")
-    if not same(*found["given"]):
-        raise Wrong(case, f"rank {rank}: training changes the state that load() was given", cause=SHARED)
+def _named(state: dict) -> Iterator[tuple[str, Tensor]]:
+    yield "parameters", state["parameters"]
+    yield from state["optimizer"].items()
 
 
-def same_entries(found, right, part) -> bool:
-    wanted = {key: part(value) if value.ndim else value for key, value in right.items()}
-    return near(found, wanted)
+def _compared(name: str) -> Comparison:
+    return Comparison(f"rank {{0}}'s {name}", bound=float32_sums, otherwise=(_of_shape,), advice=ADVICE)
 
 
-def expect_part(case: str, name: str, found, whole: Tensor, size: int, place: int) -> None:
-    parts = cut(whole, size)
-    right, n = parts[place], len(parts[0])
-    if not isinstance(found, Tensor) or found.shape != right.shape:
-        shape = tuple(found.shape) if isinstance(found, Tensor) else f"{found!r:.40}"
-        cause = {whole.numel(): "the whole is loaded on every rank: a shard is a part of it",
-                 whole[place * n : (place + 1) * n].numel(): "the last shard's padding is missing"}  # fmt: skip
-        known = cause.get(found.numel(), "") if isinstance(found, Tensor) else ""
-        raise Wrong(case, f"{name} has shape {shape}, expected {tuple(right.shape)}", cause=known)
-    small = len(whole) // size
-    short = torch.zeros_like(right)
-    short[:small] = whole[place * small : (place + 1) * small]
-    causes = [
-        ("nothing is loaded into it", torch.full_like(right, 9.0)),
-        ("it is added to what was there", right + 9.0),
-        ("begun anew, not loaded", torch.zeros_like(right)),
-        ("every size-th element; a shard is a run of neighbours", torch.cat(parts)[place::size]),
-        ("every rank loads the first part", parts[0]),
-        ("the parts are those of 4 ranks", cut(whole, 4)[min(place, 3)]),
-        ("the order of the ranks is reversed", parts[size - 1 - place]),
-        ("shards are cut in the size that rounds down", short),
-        ("padding stands behind the last element, and not in front", cut(whole, size, front=True)[place]),
-    ]
-    mine = near(found[: len(whole) - place * n], right[: len(whole) - place * n]) if place * n < len(whole) else True
-    padding = "behind the last element there is padding, and padding is 0" if mine else ""
-    Comparison(name, bound=float32_sums, otherwise=(lambda _: padding,), advice=ADVICE).expect(
-        case, found, right, lambda: causes
-    )
+def _of_shape(difference: Difference) -> str:
+    path = difference.wrong[0]
+    found, right = difference.found[path], difference.right[path]
+    if not isinstance(found, Tensor) or found.ndim == right.ndim:
+        return ""
+    if right.ndim:
+        return "torch.cat puts parts one behind the other"
+    return "one number per tensor is the same on all ranks, and no part of anything"
+
+
+def _causes(mistakes, whole: Tensor, at: Places):
+    """Candidates: what a mistake makes of the whole, its shards and a rank's place, on every rank."""
+    if not whole.ndim:
+        return []
+    parts = cut(whole, at.size)
+    return [(said, [mistake(whole, parts, place) for place in at.place]) for said, mistake in mistakes]
+
+
+def _own_part(whole, parts, k):
+    return torch.cat([part if i == k else torch.zeros_like(part) for i, part in enumerate(parts)])[: len(whole)]
+
+
+def _rounded_down(whole, parts, k):
+    size = len(whole) // len(parts)
+    return nn.functional.pad(whole[k * size : (k + 1) * size], (0, len(parts[0]) - size))
+
+
+SAVED = (  # what a rank has, of the whole w, its parts p and the rank's place k
+    ("the padding is in it: another number of ranks pads otherwise", lambda w, p, k: torch.cat(p)),
+    ("this rank's shard alone: nothing is gathered", lambda w, p, k: p[k]),
+    ("only this rank's part is in it: nothing is gathered", _own_part),
+    ("every part is rank 0's", lambda w, p, k: p[0].repeat(len(p))[: len(w)]),
+    ("every part is this rank's own", lambda w, p, k: p[k].repeat(len(p))[: len(w)]),
+    ("the last elements are cut off in front: padding stands behind", lambda w, p, k: torch.cat(p)[-len(w) :]),
+)
+ANEW = ("begun anew, not loaded", lambda w, p, k: torch.zeros_like(p[k]))
+LOADED = (
+    ANEW,
+    ("the whole is loaded on every rank: a shard is a part of it", lambda w, p, k: w),
+    ("the last shard's padding is missing", lambda w, p, k: w[k * len(p[k]) :][: len(p[k])]),
+    ("nothing is loaded into it", lambda w, p, k: torch.full_like(p[k], 9.0)),
+    ("every size-th element; a shard is a run of neighbours", lambda w, p, k: torch.cat(p)[k :: len(p)]),
+    ("every rank loads the first part", lambda w, p, k: p[0]),
+    ("shards are cut in the size that rounds down", _rounded_down),
+    ("padding stands behind the last element, and not in front", lambda w, p, k: cut(w, len(p), front=True)[k]),
+)

@@ -1,7 +1,7 @@
 """Exercise 1 of lab 09: every stage × layout, with the figures that everybody quotes of a 7B model on 8 GPUs."""
 
 from labs_helpers.course.exercise import exercise
-from labs_helpers.course.verdict import Wrong, describe_error, expect_table
+from labs_helpers.course.verdict import describe_error, expect_table
 from labs_helpers.data_parallel.lab09 import exercises
 from labs_helpers.data_parallel.planner.accounting import GB, LAYOUTS, PARTS, STAGES, bytes_per_parameter, states
 
@@ -22,8 +22,7 @@ OTHER_BYTES = {  # (layout, part) → bytes per parameter, and who would count s
     (AUTOCAST, 0): {2: "under autocast the parameters that are kept are float32; what is 16-bit is made on the way"},
     (AUTOCAST, 1): {2: "gradients have their parameters' dtype, float32; autocast casts products, not these"},
     (AUTOCAST, 2): {4: "there are two moments", 12: "there is no second copy of what is float32 already"},
-    (BF16, 0): {4: "bf16 has 2 bytes", 1: "bf16 has 16 bits, 2 bytes"},
-    (BF16, 1): {4: "bf16 has 2 bytes", 1: "bf16 has 16 bits, 2 bytes"},
+    **{(BF16, part): {4: "bf16 has 2 bytes", 1: "bf16 has 16 bits, 2 bytes"} for part in (0, 1)},
     (BF16, 2): {
         2: "there are two moments",
         8: "the moments are bf16 here, 2 bytes each",
@@ -31,34 +30,33 @@ OTHER_BYTES = {  # (layout, part) → bytes per parameter, and who would count s
         6: "there is no second copy in this layout",
     },
 }
-OTHER_STAGES = {  # part → stages that divide it, and what that means
+OTHER_STAGES = {  # part → stages that divide it, and what that means; one stage too many, or too few, names itself
     0: {
-        (): "ZeRO-3 divides the parameters",
-        ("ZeRO-2", "ZeRO-3"): "ZeRO-2 leaves the parameters whole",
         ("ZeRO-1", "ZeRO-2", "ZeRO-3"): "the parameters stay whole up to ZeRO-2",
         ("ZeRO-1",): "ZeRO-1 divides the optimizer's states, not the parameters",
         ASKED: "DDP divides nothing, and only ZeRO-3 the parameters",
     },
     1: {
         (): "ZeRO-2 and ZeRO-3 divide the gradients",
-        ("ZeRO-2",): "ZeRO-3 divides what ZeRO-2 divides, and more",
-        ("ZeRO-3",): "ZeRO-2 divides the gradients already",
-        ("ZeRO-1", "ZeRO-2", "ZeRO-3"): "ZeRO-1 leaves the gradients whole",
         ASKED: "DDP divides nothing, and ZeRO-1 the optimizer alone",
     },
     2: {
         (): "every ZeRO stage divides the optimizer's states",
         ("ZeRO-1",): "each stage divides what the one before divides, and more",
-        ("ZeRO-2", "ZeRO-3"): "ZeRO-1 divides the optimizer's states already",
-        ("ZeRO-3",): "ZeRO-1 divides the optimizer's states already",
-        ASKED: "DDP divides nothing: every rank has all states",
+        ("ZeRO-3",): "ZeRO-1 and ZeRO-2 divide the optimizer's states already",
     },
 }
+DIVISIONS = (  # of bytes by ranks
+    ("// rounds down; / leaves the fraction", lambda a, b: a // b),
+    ("a fraction is rounded here; leave it", lambda a, b: -(-a // b)),
+    ("a fraction is rounded here; leave it", lambda a, b: round(a / b)),
+)
 UNITS = {
     1 / GB: "these are GB; bytes are asked for",
     8: "these are bits",
     2.0**-30: "these are GiB; bytes are asked for",
 }
+ERRORS = ((r"^KeyError", f"the layouts are {', '.join(map(repr, NAMES))}, letter by letter"),)
 NOUNS = ("parameters", "gradients", "optimizer's states")
 ADVICE = "one parameter: which numbers are kept of it, in which dtype, and what of that has every rank?"
 
@@ -70,16 +68,11 @@ def states_in_bytes(student):
         try:
             answer = student(count, ranks, layout)
         except Exception as error:
-            wrong = describe_error(student, error, case)
-            spelled = f"the layouts are {', '.join(map(repr, NAMES))}, letter by letter"
-            raise Wrong(case, wrong.found, cause=spelled if isinstance(error, KeyError) else "") from None
+            raise describe_error(student, error, case, ERRORS) from None
         right = {stage: [part.bytes for part in states(count, stage, ranks, layout)] for stage in ASKED}
-        if answer is None:
-            raise Wrong(case, "returned None; a dict {stage: (parameters, gradients, optimizer)} is asked for",
-                        cause="a return is missing")  # fmt: skip
         other_names = [("the stages' names are those of the docstring", _renamed(answer))] if answer else []
-        expect_table(case, answer, right, PARTS, [other_names, *(_causes(i, count, ranks, layout) for i in range(3))],
-                     advice=ADVICE)  # fmt: skip
+        causes = [other_names, *(_causes(part, count, ranks, layout) for part in range(3))]
+        expect_table(case, answer, right, PARTS, causes, ADVICE)
         sums = " / ".join(f"{count * bytes_per_parameter(stage, ranks, layout) / GB:.4g}" for stage in ASKED)
         yield f"{case}: {sums} GB under DDP, ZeRO-1, 2, 3" if count > 1e6 else f"{case}: fractions stay"
 
@@ -111,17 +104,10 @@ def _causes(part: int, count: float, ranks: int, layout: str):
         for with_master in ((), ("ZeRO-3",), ("ZeRO-2", "ZeRO-3")):
             moments, master = table(8), table(4, with_master)
             yield said, {stage: [a + b for a, b in zip(moments[stage], master[stage], strict=True)] for stage in ASKED}
-    yield "// rounds down; / leaves the fraction", table(each, divide=lambda a, b: a // b)
-    yield "a fraction is rounded here; leave it", table(each, divide=lambda a, b: -(-a // b))
-    yield "a fraction is rounded here; leave it", table(each, divide=lambda a, b: round(a / b))
+    for said, divide in DIVISIONS:
+        yield said, table(each, divide=divide)
     yield "these are bytes per parameter: times count is missing", table(each / count)
     yield "divided by the ranks once too often", table(each / ranks)
-    yield "divided by 8, whatever ranks is", table(each, divide=lambda a, b: a / 8)
-    yield "divided by one rank less", table(each, divide=lambda a, b: a / max(1, b - 1))
     for stage in ASKED:
-        said = (
-            f"{stage} leaves the {NOUNS[part]} whole" if stage not in stages else f"{stage} divides the {NOUNS[part]}"
-        )
+        said = f"{stage} divides the {NOUNS[part]}" if stage in stages else f"{stage} leaves the {NOUNS[part]} whole"
         yield said, table(each, [one for one in ASKED if (one in stages) != (one == stage)])
-    yield "what is divided is divided by the ranks, not by one more", table(each, divide=lambda a, b: a / (b + 1))
-    yield "what is divided is multiplied", table(each, divide=lambda a, b: a * b)

@@ -10,20 +10,19 @@ from labs_helpers.course.verdict import Wrong
 from labs_helpers.course.verdict.messages.distributed import GATHERED_SHAPE
 from labs_helpers.course.verdict.messages.torch import GRAD_SIZE
 from labs_helpers.data_parallel.lab09 import exercises
-from labs_helpers.data_parallel.lab09.checks.on_ranks import DTYPES, expect_sent, on_ranks, step_once
+from labs_helpers.data_parallel.lab09.checks.on_ranks import DTYPES, alone, expect_sent, on_ranks
 from labs_helpers.data_parallel.lab09.checks.piece_mistakes import pieces_of
 from labs_helpers.data_parallel.lab09.checks.shard_mistakes import places
 from labs_helpers.data_parallel.lab09.checks.step_mistakes import causes
-from labs_helpers.data_parallel.lab09.checks.tensors import expect_tensors, numbers, on_each_rank
+from labs_helpers.data_parallel.lab09.checks.tensors import RankTensors, numbers
+from labs_helpers.data_parallel.lab09.flat import states_of
+from labs_helpers.data_parallel.lab09.shards import parameters_on, step_once
 
 ERRORS = (
     (DTYPES, "what whole and gradient are made of is not always float32: empty_like, or dtype=gradient.dtype"),
-    (
-        GRAD_SIZE,
-        "a tensor is one piece of the shard: its .grad is as large as it is, a part of what the reduce-scatter leaves",
-    ),
+    (GRAD_SIZE, "a tensor is one piece of the shard: its .grad is a part, as large, of what the reduce-scatter leaves"),
     (GATHERED_SHAPE, "output, then input: whole, and this rank's shard with all its padding"),
-)  # fmt: skip
+)
 SGD = partial(torch.optim.SGD, lr=0.125)
 DECAYED = partial(torch.optim.SGD, lr=0.25)
 MOMENTUM = partial(torch.optim.SGD, lr=0.5, momentum=0.5)
@@ -34,7 +33,7 @@ ADVICE = "two ranks, whole = (1, 2, 3, 4): write down what each holds after each
 @exercise("09/4", "a step of ZeRO-1", points=15, minutes=15, reference=exercises.zero1_step)
 def zero1_step(student):
     step_once()
-    compared = on_each_rank("whole", ADVICE)
+    compared = RankTensors("whole", ADVICE)
     for title, ranks, numels, decays, optimizer, groups in (
         ("SGD on 3 ranks", 3, (9,), (0.0,), SGD, None),
         ("SGD on 4 ranks, with decay for some, and padding", 4, (3, 9, 2, 4), (0.5, 0.0, 0.5, 0.0), DECAYED, None),
@@ -47,77 +46,45 @@ def zero1_step(student):
         size = at.size
         n = pieces_of(numels, size, 0)[0] * size
         dtype = torch.float64 if optimizer is MOMENTUM else torch.float32
-        whole = numbers(n, 1).to(dtype)
-        whole[sum(numels) :] = 0
-        gradients = [[numbers(n, 10 + 2 * rank + step).to(dtype) for rank in range(ranks)] for step in range(2)]
-        for own in gradients:
-            for one in own:
-                one[sum(numels) :] = 0
+        padding = partial(nn.functional.pad, pad=(0, n - sum(numels)))
+        whole, *flat = (padding(numbers(sum(numels), seed).to(dtype)) for seed in (1, *range(10, 10 + 2 * ranks)))
+        gradients = [flat[step::2] for step in range(2)]
         given = [
             (whole, [own[rank] for own in gradients], pieces_of(numels, size, at.place[rank])[1], decays, optimizer)
             for rank in range(ranks)
         ]
         run = on_ranks(title, student, _call, given, errors=ERRORS, groups=groups)
-        before, decay = [whole.double().clone()] * ranks, _spread(numels, decays, n)
+        means = [[torch.stack([own[r] for r in group]).double().mean(0) for own in gradients] for group in at.of_rank]
+        before, *right = zip(*(alone(whole, own, optimizer, numels, decays) for own in means), strict=True)
+        decay = padding(torch.tensor(decays).double().repeat_interleave(torch.tensor(numels)))
         for step in range(2):
             case = f"{title}, step {step + 1}"
             found = [states[step][0] for states in run.results]
-            right = [_steps(whole, gradients, group, numels, decays, optimizer)[step] for group in at.of_rank]
-            expect_tensors(case, "whole", found, [whole] * ranks)
-            if optimizer in (SGD, DECAYED):
-                lr = optimizer.keywords["lr"]
-                compared.expect(case, found, right, partial(causes, before, gradients, step, at, decay, lr, run, given))
-            else:
-                on_each_rank("whole", ADVICE).expect(case, found, right)
+            mistakes = partial(causes, before, gradients, step, at, decay, optimizer.keywords["lr"], run, given)
+            compared.expect(case, found, right[step], mistakes if optimizer in (SGD, DECAYED) else tuple, dtype)
             for rank, states in enumerate(run.results):
                 if states[step][1]:
                     cause = "the gradient's shard is kept until the next step: optimizer.zero_grad()"
                     raise Wrong(case, f"rank {rank}'s tensors still have a .grad after the step", cause=cause)
-            before = right
-        if any(states[2] for states in run.results):
-            cause = "whole = … makes another tensor; the parameters are views of the one that is there"
-            raise Wrong(title, "the memory of whole is not the tensors' any more", cause=cause)
+            before = right[step]
         expect_sent(title, run, [("reduce-scatter", n), ("all-gather", n)] * (2 * (size > 1)))
-        share = sum(states[3] for states in run.results) // (ranks // size)
+        share = sum(states[2] for states in run.results) // (ranks // size)
         yield f"{title}: as in one process; {share} numbers of states on {size} rank{'s' * (size > 1)} together"
 
 
 def _call(student, group, whole, gradients, pieces, decays, make):
-    """Behind each step whole and whether there is a .grad; whether the tensors are elsewhere; numbers of states."""
+    """Behind each step whole and whether there is a .grad; at last how many numbers the states have."""
     whole = whole.clone()
     shard = whole.chunk(group.size())[group.rank()]
-    tensors, at = [], 0
-    for _, begin, end in pieces:
-        tensors.append(nn.Parameter(shard[at : at + end - begin]))
-        at += end - begin
-    param_groups = [
-        {"params": [t for t, piece in zip(tensors, pieces, strict=True) if decays[piece[0]] == decay],
-         "weight_decay": decay} for decay in dict.fromkeys(decays)
-    ]  # fmt: skip
-    optimizer, own, states = make(param_groups), list(tensors), []
+    tensors = parameters_on(shard, pieces)
+    own, states, param_groups = list(tensors), [], [{"params": [], "weight_decay": decay} for decay in decays]
+    for (number, *_), tensor in zip(pieces, tensors, strict=True):
+        param_groups[number]["params"].append(tensor)
+    optimizer = make(param_groups)
     for gradient in gradients:
         student(whole, gradient.clone(), optimizer, tensors, group)
         states.append((whole.clone(), any(t.grad is not None for t in own)))
-    first = shard.data_ptr()
-    moved = bool(own) and own[0].data_ptr() != first
-    count = sum(v.numel() for s in optimizer.state.values() for v in s.values() if hasattr(v, "numel") and v.ndim)
-    return *states, moved, count
-
-
-def _spread(numels, values, n: int) -> torch.Tensor:
-    flat = torch.cat([torch.full((k,), value).double() for k, value in zip(numels, values, strict=True)])
-    return nn.functional.pad(flat, (0, n - len(flat)))
-
-
-def _steps(whole, gradients, group, numels, decays, make):
-    """What one process makes of it, step by step, in float64."""
-    params = [nn.Parameter(part) for part in whole.double().clone()[: sum(numels)].split(numels)]
-    optimizer = make([{"params": [p], "weight_decay": d} for p, d in zip(params, decays, strict=True)])
-    found = []
-    for own in gradients:
-        mean = torch.stack([own[rank].double() for rank in group]).mean(0)
-        for p, part in zip(params, mean[: sum(numels)].split(numels), strict=True):
-            p.grad = part
-        optimizer.step()
-        found.append(nn.functional.pad(torch.cat([p.detach() for p in params]), (0, len(whole) - sum(numels))))
-    return found
+    if own and own[0].data_ptr() != shard.data_ptr():
+        cause = "whole = … makes another tensor; the parameters are views of the one that is there"
+        raise Wrong("", "has tensors that are not on the memory of whole any more", cause=cause)
+    return *states, sum(one.numel() for one in states_of(optimizer))

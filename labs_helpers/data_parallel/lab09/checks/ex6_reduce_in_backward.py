@@ -1,6 +1,7 @@
 """Exercise 6 of lab 09: buckets that leave during backward, whole gradients that go, shards that add up."""
 
 from functools import partial
+from math import inf
 
 import torch
 from torch import nn
@@ -9,28 +10,23 @@ from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import Wrong
 from labs_helpers.course.verdict.messages.torch import GRAD_SIZE, SIZES_DIFFER
 from labs_helpers.data_parallel.lab09 import exercises
-from labs_helpers.data_parallel.lab09.checks.kept import CAUSE, bytes_kept, hooks_of
+from labs_helpers.data_parallel.lab09.checks.kept import bytes_kept, expect_none_kept, hooks_of
 from labs_helpers.data_parallel.lab09.checks.on_ranks import DTYPES, expect_sent, on_ranks, sent
-from labs_helpers.data_parallel.lab09.checks.shard_mistakes import Places, causes, mean_shards, places
-from labs_helpers.data_parallel.lab09.checks.tensors import expect_tensors, numbers, on_each_rank
+from labs_helpers.data_parallel.lab09.checks.shard_mistakes import Places, causes, mean_shards, other_padding, places
+from labs_helpers.data_parallel.lab09.checks.tensors import RankTensors, numbers
 from labs_helpers.data_parallel.lab09.flat import held
 from labs_helpers.practice.process_groups import mark
 
 BEGIN, END = "backward begins", "backward ends"
 NEVER_FULL = "a bucket was never full: how many of its gradients have to come, in a later pass too?"
 LATE = "a bucket leaves in the hook of its last gradient, not in finish()"
+EARLY = "a bucket is sent before all of its gradients are there: in a later pass the count has to begin anew"
 ERRORS = (
     (DTYPES, "gradients are not always float32: torch.empty_like(shards[number]), or dtype="),
-    (
-        r"'NoneType' object has no attribute '(reshape|flatten|view|ravel|numel|add_)'",
-        "a bucket is sent before all of its gradients are there: in a later pass the count has to begin anew",
-    ),
+    (r"'NoneType' .* '(reshape|flatten|view|ravel|numel|add_)'", EARLY),
     (r"TypeError: .*takes 0 positional|missing 1 required positional", "the hook is called with its parameter"),
     (r"can't assign Variable as its own grad", "the result needs memory of its own: torch.empty_like(shards[number])"),
-    (
-        SIZES_DIFFER,
-        "a result and the .grad that it is added to differ in size: each bucket's result goes to its own shard",
-    ),
+    (SIZES_DIFFER, "a result is not as large as the .grad that it is added to: each bucket's goes to its own shard"),
     (GRAD_SIZE, "what comes is as large as its own bucket's shard: a part of the bucket"),
 )
 CLEARED = "what an earlier pass has sent is added again: finish() has to forget what has arrived"
@@ -39,7 +35,7 @@ ADVICE = "two ranks, one bucket of one parameter, two passes: what does each lin
 
 @exercise("09/6", "gradients that no rank keeps", points=15, minutes=20, reference=exercises.reduce_in_backward)
 def reduce_in_backward(student):
-    comparisons = [on_each_rank(f"shard.grad of bucket {b}", ADVICE) for b in range(3)]
+    comparisons = [RankTensors(f"shard.grad of bucket {b}", ADVICE) for b in range(3)]
     for title, ranks, buckets, passes, groups in (
         ("one bucket on 2 ranks", 2, [[(4,)]], 1, None),
         ("three buckets on 3 ranks, with padding", 3, [[(2, 3), (5,)], [(4,)], [(), (3, 2)]], 1, None),
@@ -49,40 +45,32 @@ def reduce_in_backward(student):
     ):
         at, sizes = places(ranks, groups), [sum(torch.Size(s).numel() for s in bucket) for bucket in buckets]
         size, padded = at.size, [-(-n // at.size) * at.size for n in sizes]
+        dtype = torch.float64 if passes == 3 else torch.float32
         gradients = [  # [pass][rank][bucket] → a flat vector
-            [[numbers(n, 100 * k + 10 * rank + b) for b, n in enumerate(sizes)] for rank in range(ranks)]
+            [[numbers(n, 100 * k + 10 * rank + b).to(dtype) for b, n in enumerate(sizes)] for rank in range(ranks)]
             for k in range(passes)
         ]
-        if passes == 3:  # whatever the parameters are made of
-            gradients = [[[flat.double() for flat in one] for one in own] for own in gradients]
         given = [(buckets, [own[rank] for own in gradients]) for rank in range(ranks)]
         run = on_ranks(title, student, _call, given, errors=ERRORS, groups=groups)
         for k in range(passes):
             case = f"{title}, pass {k + 1}" if passes > 1 else title
-            _expect_let_go(case, [own[k][:2] for own in run.results], run, len(sizes) * passes)
+            _expect_let_go(case, [own[k][0] for own in run.results], run, len(sizes) * passes)
             found = [own[k][1] for own in run.results]
             for b in range(len(sizes)):
                 own = [[of_pass[rank][b] for of_pass in gradients[: k + 1]] for rank in range(ranks)]
                 right = mean_shards([sum(one) for one in own], at)
-                for rank, shards in enumerate(found):
-                    if shards[b] is None:
-                        cause = "finish() has to put the result there" if sent(run, rank) else NEVER_FULL
-                        raise Wrong(case, f"rank {rank}: the .grad of bucket {b}'s shard is None", cause=cause)
                 shards = [of_rank[b] for of_rank in found]
-                expect_tensors(case, f"shard.grad of bucket {b}", shards, [one.to(own[0][0].dtype) for one in right])
-                comparisons[b].expect(case, shards, right, partial(_causes, own, at, buckets[b], shards))
-        _expect_overlap(title, run, ranks, len(buckets), passes, size)
-        expect_sent(
-            title, run, [("reduce-scatter", n) for n in padded] * (passes * (size > 1)), _cost(run, padded, passes)
-        )
+                none = "finish() has to put the result there" if sent(run, 0) else NEVER_FULL
+                mistakes = partial(_causes, own, at, buckets[b], shards)
+                comparisons[b].expect(case, shards, right, mistakes, dtype, none)
+        if size > 1:
+            _expect_overlap(title, run)
+        wanted = [("reduce-scatter", n) for n in padded] * passes
+        expect_sent(title, run, wanted * (size > 1), partial(_cost, len(wanted)))
+        # One bucket's worth of scratch memory may stay, and the results' memory.
+        limit = sum(padded) * dtype.itemsize if size > 1 and len(sizes) > 1 else inf
         for rank, own in enumerate(run.results):
-            if any(large for _, _, large, _ in own):
-                cause = "reduce-scatter into torch.empty_like(shard): a slice keeps all that it is cut from"
-                raise Wrong(title, f"rank {rank}: the shards' .grad are views of whole gradients", cause=cause)
-            # One bucket's worth of scratch memory may stay, and the results' memory.
-            kept = max(kept for *_, kept in own)
-            if size > 1 and len(sizes) > 1 and kept >= sum(padded) * gradients[0][0][0].element_size():
-                raise Wrong(title, f"rank {rank}: {kept} bytes are still held after finish()", cause=CAUSE)
+            expect_none_kept(title, rank, any(large for _, _, large, _ in own), max(kept for *_, kept in own), limit)
         sends = f"{len(buckets) * passes} reduce-scatters during backward" if size > 1 else "nothing to send"
         yield f"{title}: {sends}; {sum(padded) // size} of {sum(sizes)} numbers are kept"
 
@@ -106,8 +94,9 @@ def _call(student, group, buckets, gradients):
         mark(group, END)
         here = [(b, i) for b, bucket in enumerate(params) for i, p in enumerate(bucket) if p.grad is not None]
         finish()
-        if any(bool((shard != 1).any()) for shard in shards):
-            here = None
+        if any(bool((shard != 1).any()) for shard in shards) and any(shard.grad is not None for shard in shards):
+            cause = "the result needs memory of its own, and goes to .grad; the shard is the parameters"
+            raise Wrong("", "has changed the shards themselves", cause=cause)
         large = held(s.grad for s in shards) > sum(s.nbytes for s in shards)
         every = [p for bucket in params for p in bucket]
         kept = bytes_kept([finish, *hooks_of(every)], every, shards, [s.grad for s in shards])
@@ -115,48 +104,39 @@ def _call(student, group, buckets, gradients):
     return found
 
 
-def _expect_let_go(case: str, states, run, sends: int) -> None:
-    for rank, (here, shards) in enumerate(states):
-        during = run.started_between(rank, BEGIN, END)
-        if here and len(during) < sends:
-            found = f"rank {rank} starts {len(during)} of {sends} collectives during backward"
-            raise Wrong(case, found, cause=LATE if len(run.of(rank)) >= sends else NEVER_FULL)
-        if here is None and any(shard is not None for shard in shards):
-            cause = "the result needs memory of its own, and goes to .grad; the shard is the parameters"
-            raise Wrong(case, f"rank {rank}: the shards themselves have changed", cause=cause)
+def _expect_let_go(case: str, own: list, run, sends: int) -> None:
+    """Raise Wrong where a rank still has a whole .grad after backward. sends: its reduce-scatters in all passes."""
+    for rank, here in enumerate(own):
         if here:
-            b, i = here[0]
+            _expect_during(case, rank, run, sends)
+            found = "rank {}: parameter {} of bucket {} still has its whole .grad after backward"
             cause = "a parameter lets go of its gradient with p.grad = None, once it has been copied into the bucket"
-            raise Wrong(
-                case, f"rank {rank}: parameter {i} of bucket {b} still has its whole .grad after backward", cause=cause
-            )
+            raise Wrong(case, found.format(rank, *here[0][::-1]), cause=cause)
 
 
-def _expect_overlap(case: str, run, ranks: int, buckets: int, passes: int, size: int) -> None:
-    if size == 1:
-        return
-    for rank in range(ranks):
-        waited = run.waited_between(rank, BEGIN, END)
-        during = run.started_between(rank, BEGIN, END)
-        blocking = [call for call in during if not call.asynchronous]
-        if blocking:
+def _expect_during(case: str, rank: int, run, sends: int) -> None:
+    during = len(run.started_between(rank, BEGIN, END))
+    if during < sends:
+        found = f"rank {rank} starts {during} of {sends} collectives during backward"
+        raise Wrong(case, found, cause=LATE if len(run.of(rank)) >= sends else NEVER_FULL)
+
+
+def _expect_overlap(case: str, run) -> None:
+    for rank in range(len(run.results)):
+        blocking = [call for call in run.started_between(rank, BEGIN, END) if not call.asynchronous]
+        if waits := blocking or run.waited_between(rank, BEGIN, END):
             cause = "async_op=True starts it, and backward goes on; finish() waits"
-            raise Wrong(case, f"rank {rank} waits in backward for {blocking[0]}: nothing overlaps", cause=cause)
-        if waited:
-            cause = "wait() belongs into finish(): in the hook it holds up backward"
-            raise Wrong(case, f"rank {rank} waits in backward for {waited[0]}: nothing overlaps", cause=cause)
-        if len(during) < len(run.of(rank)):
-            found = f"rank {rank} starts {len(during)} of {len(run.of(rank))} collectives during backward"
-            raise Wrong(case, found, cause=LATE)
+            cause = cause if blocking else "wait() belongs into finish(): in the hook it holds up backward"
+            raise Wrong(case, f"rank {rank} waits in backward for {waits[0]}: nothing overlaps", cause=cause)
+        _expect_during(case, rank, run, len(run.of(rank)))
 
 
-def _cost(run, padded: list[int], passes: int) -> str:
-    made = sent(run, 0)
-    if all(kind == "reduce-scatter" for kind, _ in made) and len(made) > len(padded) * passes:
-        return "a reduce-scatter per gradient: the point of a bucket is one for all of its gradients"
-    if [kind for kind, _ in made] == ["reduce-scatter"] * len(padded) * passes:
+def _cost(buckets: int, made: list) -> str:
+    if {kind for kind, _ in made} != {"reduce-scatter"} or len(made) < buckets:
+        return ""
+    if len(made) == buckets:
         return "more zeros than equal shards need"
-    return ""
+    return "a reduce-scatter per gradient: the point of a bucket is one for all of its gradients"
 
 
 def _causes(own, at: Places, shapes, found):
@@ -166,10 +146,8 @@ def _causes(own, at: Places, shapes, found):
     right = mean_shards(total, at)
     yield from causes(own, at, sizes, order, [range(len(shapes))[::-1]])
     yield "the parameters are sent, not their gradients", [torch.zeros_like(one) for one in right]
-    yield (
-        "zeros belong behind the last gradient: there stands something else",
-        _other_padding(found, right, sum(sizes), at),
-    )
+    padding = "zeros belong behind the last gradient: there stands something else"
+    yield padding, other_padding(found, right, sum(sizes), at)
     yield "divided by the number of gradients in the bucket", [at.size * one / len(shapes) for one in right]
     if (passes := len(own[0])) > 1:
         received = [2 * one for one in mean_shards([one[-1] for one in own], at)]
@@ -177,12 +155,3 @@ def _causes(own, at: Places, shapes, found):
         again = [sum((passes - k) * g.double() for k, g in enumerate(one)) for one in own]
         yield CLEARED, mean_shards(again, at)
         yield "the mean over the passes: they add up", [one / passes for one in right]
-
-
-def _other_padding(found, right, n: int, at: Places):
-    """What is right, and where the padding is what was found."""
-    mixed = []
-    for mine, one, place in zip(found, right, at.place, strict=True):
-        more = max(0, min(len(one), (place + 1) * len(one) - n))
-        mixed.append(torch.cat([one[: len(one) - more], mine[len(mine) - more :]]) if more else one)
-    return mixed

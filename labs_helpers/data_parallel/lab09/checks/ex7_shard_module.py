@@ -1,30 +1,25 @@
 """Exercise 7 of lab 09: two sharded modules, one behind the other, against whole ones; what is whole when."""
 
 from functools import partial
+from itertools import product
+from math import inf
 
 import torch
-from torch import nn
 
 from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import Wrong
 from labs_helpers.course.verdict.messages.distributed import SCATTERED_SHAPE
 from labs_helpers.course.verdict.messages.torch import INNER_SIZES, NO_MATRIX
 from labs_helpers.data_parallel.lab09 import exercises
-from labs_helpers.data_parallel.lab09.checks.hook_times import EARLY, FULL, Arrivals, sent_early
-from labs_helpers.data_parallel.lab09.checks.kept import CAUSE as KEPT
-from labs_helpers.data_parallel.lab09.checks.kept import bytes_kept, hooks_of
-from labs_helpers.data_parallel.lab09.checks.module_expected import (
-    COMPUTES,
-    cost,
-    expect_shards,
-    expect_when,
-    expect_whole_when,
-)
+from labs_helpers.data_parallel.lab09.checks import module_expected as expected
+from labs_helpers.data_parallel.lab09.checks.hook_times import EARLY, FULL, Arrivals, causes_of, sent_early
+from labs_helpers.data_parallel.lab09.checks.kept import bytes_kept, expect_none_kept, hooks_of
 from labs_helpers.data_parallel.lab09.checks.on_ranks import expect_sent, on_ranks
 from labs_helpers.data_parallel.lab09.checks.shard_mistakes import causes, mean_shards, places
-from labs_helpers.data_parallel.lab09.checks.tensors import expect_tensors, numbers, on_each_rank
-from labs_helpers.data_parallel.lab09.flat import held
+from labs_helpers.data_parallel.lab09.checks.tensors import RankTensors, numbers
+from labs_helpers.data_parallel.lab09.flat import flatten, held
 from labs_helpers.data_parallel.lab09.freed_memory import watched_memory
+from labs_helpers.data_parallel.lab09.shards import Layer
 from labs_helpers.practice.process_groups import mark
 
 ERRORS = (
@@ -32,16 +27,12 @@ ERRORS = (
     (NO_MATRIX, "the parameters stay views of whole; it is whole's memory that goes"),
     (
         INNER_SIZES,
-        "what a forward hook returns, if not None, takes the place of the module's output, and what a forward pre-hook "
-        "returns that of its input",
+        "what a forward hook returns, if not None, becomes the output, and what a pre-hook returns the input",
     ),
     (r"'NoneType' object is not callable", "a hook is given as it is, without brackets: they call it"),
     (r"resize_\(\d+\):", "whole.nbytes is the size that whole has"),
     (r"A view was created in no_grad|A view of a leaf", "whole.data, or torch.no_grad(): autograd watches"),
-    (
-        r"does not require grad and does not have a grad_fn",
-        "the module's parameters stay the ones that it computes with",
-    ),
+    (r"does not require grad and does not", "the module's parameters stay the ones that it computes with"),
     (SCATTERED_SHAPE, "the gradients need whole's padding behind them: n elements"),
 )
 UPDATED = 0.75
@@ -53,27 +44,14 @@ ARRIVALS = "gradients in the order of their arrival, or in reverse; the order is
 ADVICE = "print a line in each function, and run the module forward and backward once: which comes when?"
 
 
-class Layer(nn.Module):
-    """tanh(x @ weight.T + bias) · scale: three parameters, of which autograd keeps views, two of them a child's.
-
-    Neither the first nor the last of them is the one whose gradient comes last: that is weight's."""
-
-    def __init__(self, into: int, out: int, seed: int) -> None:
-        super().__init__()
-        self.scale = nn.Parameter(numbers(1, seed + 2, whole=False)[0] + 2)
-        self.linear = nn.Linear(into, out)
-        self.linear.weight = nn.Parameter(numbers(out * into, seed, whole=False).view(out, into) / 2)
-        self.linear.bias = nn.Parameter(numbers(out, seed + 1, whole=False))
-        self.seen = lambda: None
-
-    def forward(self, x):
-        self.seen()
-        return torch.tanh(self.linear(x)) * self.scale
+def _layers() -> list[Layer]:
+    return [Layer(4, 3, numbers(16, 1, whole=False)), Layer(3, 5, numbers(21, 7, whole=False))]
 
 
 @exercise("09/7", "ZeRO-3 round a module", points=20, minutes=25, reference=exercises.shard_module)
 def shard_module(student):
-    of_output, of_module = on_each_rank("output"), [on_each_rank(f"shard.grad of module {m}", ADVICE) for m in (0, 1)]
+    of_output = RankTensors("output", nan=UNFILLED)
+    of_module = [RankTensors(f"shard.grad of module {m}", ADVICE, PASSED) for m in (0, 1)]
     for title, ranks, steps, groups in (
         ("2 ranks, one pass", 2, 1, None),
         ("3 ranks, two passes that add up, an update between", 3, 2, None),
@@ -86,107 +64,67 @@ def shard_module(student):
             [numbers(8, 20 + 5 * k + rank, whole=False).view(2, 4) for k in range(steps)] for rank in range(ranks)
         ]
         with watched_memory() as watched:
-            given = [(own,) for own in inputs]
             early: list[str] = []
-            try:
-                run = on_ranks(title, student, partial(_call, watched, early), given, errors=ERRORS, groups=groups)
-            except Wrong as wrong:
-                raise Wrong(
-                    title, wrong.found, cause=early[0] if early else wrong.causes, advice=wrong.advice
-                ) from None
+            call, errors = partial(_call, watched, early), (*causes_of(early), *ERRORS)
+            run = on_ranks(title, student, call, [(own,) for own in inputs], errors=errors, groups=groups)
         outputs, gradients, starts = zip(*(_alone(own) for own in inputs), strict=True)
         stale = [_alone(own, updated=1.0)[0] for own in inputs]
         sizes = [-(-len(start) // size) * size for start in starts[0]]
-        for rank, result in enumerate(run.results):
-            expect_shards(title, rank, result, starts[rank], at.place[rank], size)
-        for k in range(steps):
-            case = f"{title}, pass {k + 1}" if steps > 1 else title
-            for rank, result in enumerate(run.results):
-                expect_whole_when(case, rank, result["passes"][k], run)
-        expect_when(title, run, ranks, size)
+        for m, start in enumerate(starts[0]):
+            expected.expect_shards(title, [result["shards"][m] for result in run.results], start, at)
+        expected.expect_when(title, run, ranks, size)
         for k in range(steps):
             case = f"{title}, pass {k + 1}" if steps > 1 else title
             states = [result["passes"][k] for result in run.results]
-            for rank, state in enumerate(states):
-                for what, one, cause in (
-                    ("output", state["output"], UNFILLED),
-                    *((f"shard.grad of module {m}", state["grads"][m], PASSED) for m in (1, 0)),
-                ):
-                    if one is not None and one.is_floating_point() and one.isnan().any():
-                        raise Wrong(case, f"rank {rank}'s {what} is NaN, as freed memory is", cause=cause)
             old, right = [(OLD, [own[k] for own in stale])], [own[k] for own in outputs]
-            expect_tensors(case, "output", found := [state["output"] for state in states], right)
-            of_output.expect(case, found, right, lambda old=old: old)
+            of_output.expect(case, [state["output"] for state in states], right, lambda old=old: old)
             for m, sizes_of in enumerate(PARAMETERS):
                 own = [[g[i][m] for i in range(k + 1)] for g in gradients]
                 right = mean_shards([sum(one) for one in own], at)
                 found = [state["grads"][m] for state in states]
-                if None in (here := [None if one is None else 0 for one in found]):
-                    cause = "the reduce-scatter's result belongs into shard.grad"
-                    raise Wrong(case, f"rank {here.index(None)}: shard.grad is None after backward", cause=cause)
-                expect_tensors(case, "shard.grad", found, [one.float() for one in right])
                 mistakes = partial(causes, own, at, sizes_of, ARRIVALS, ((0, 2, 1), (2, 1, 0)))
                 if any(sent_early(run, rank, m, sizes[m]) for rank in range(ranks)):
                     cause = FULL if states[0]["late"] and not states[0]["each"] else EARLY
                     mistakes = partial(list, [(cause, found)])
-                of_module[m].expect(case, found, right, mistakes)
+                none = "the reduce-scatter's result belongs into shard.grad"
+                of_module[m].expect(case, found, right, mistakes, none=none)
                 for rank, state in enumerate(states):
                     if state["left"][m]:
-                        cause = "p.grad = None lets go of a gradient"
-                        raise Wrong(
-                            case, f"rank {rank}: a parameter still has its whole .grad after backward", cause=cause
-                        )
-        expect_when(title, run, ranks, size)
+                        said = f"rank {rank}: a parameter still has its whole .grad after backward"
+                        raise Wrong(case, said, cause="p.grad = None lets go of a gradient")
         wanted = [(kind, n) for n in sizes for kind in ("all-gather", "all-gather", "reduce-scatter")]
-        expect_sent(title, run, wanted * (steps * (size > 1)), cost(run, steps))
-        for rank, result in enumerate(run.results):
-            if any(any(state["views"]) for state in result["passes"]):
-                cause = "reduce-scatter into torch.empty_like(shard): a slice keeps all that it is cut from"
-                raise Wrong(title, f"rank {rank}: shard.grad is a view of the whole gradient", cause=cause)
-            kept = max(max(state["kept"]) for state in result["passes"])
-            if size > 1 and kept >= 1:
-                found = f"rank {rank}: as much memory as {kept:.3g} times whole is still held after backward"
-                raise Wrong(title, found, cause=KEPT)
+        expect_sent(title, run, wanted * (steps * (size > 1)), lambda made, steps=steps: expected.cost(made, steps))
+        for rank, m in product(range(ranks), (0, 1)):
+            passes = [(state["views"][m], state["kept"][m]) for state in run.results[rank]["passes"]]
+            limit = 4 * sizes[m] if size > 1 else inf
+            expect_none_kept(title, rank, *map(max, zip(*passes, strict=True)), limit)
         yield f"{title}: between uses a rank has {sum(sizes) // size} of {sum(len(one) for one in starts[0])} numbers"
 
 
-def _flat_module(layer: nn.Module, size: int, watched) -> torch.Tensor:
-    params = list(layer.parameters())
-    flat = torch.cat([p.detach().reshape(-1) for p in params])
-    whole = torch.zeros(-(-len(flat) // size) * size)
-    whole[: len(flat)] = flat
-    at = 0
-    for p in params:
-        p.data = whole[at : at + p.numel()].view(p.shape)
-        at += p.numel()
-    watched.watch(whole)
-    return whole
-
-
 def _call(watched, early, student, group, inputs):
-    layers = [Layer(4, 3, 1), Layer(3, 5, 7)]
+    layers = _layers()
     arrivals = Arrivals(layers, group)
-    wholes = [_flat_module(layer, group.size(), watched) for layer in layers]
+    wholes = [flatten(layer.parameters(), group.size()) for layer in layers]
     memory = [whole.untyped_storage() for whole in wholes]
-    alive = partial(_alive, wholes, memory)
+    list(map(watched.watch, wholes))
+
+    def alive():
+        return [one.nbytes() > 0 for one in memory]
+
     shards = [student(layer, whole, group) for layer, whole in zip(layers, wholes, strict=True)]
-    result = {"shards": shards, "own": [None, None], "made": alive(), "passes": []}
-    for m, one in enumerate(shards):
-        if isinstance(one, torch.Tensor):
-            result["own"][m] = one.untyped_storage().data_ptr() != memory[m].data_ptr()
-            shards[m] = one
-    result["start"] = [one.detach().clone() if isinstance(one, torch.Tensor) else one for one in shards]
-    if any(not isinstance(one, nn.Parameter) for one in shards):
-        return result
+    for one, whole in zip(shards, memory, strict=True):
+        expected.expect_parameter(one, whole)
+    result = {"shards": [one.detach().clone() for one in shards], "passes": []}
+    expected.expect_freed(alive(), "made")
+    for m, layer in enumerate(layers):
+        layer.seen = lambda m=m, layer=layer: expected.expect_whole(alive(), m, layer)
     for x in inputs:
         state = {}
-        layers[0].seen = lambda state=state: (mark(group, COMPUTES), state.setdefault("first", alive()))
-        layers[1].seen = lambda state=state: state.setdefault("second", alive())
         mark(group, "forward begins")
-        hidden = layers[0](x)
-        out = layers[1](hidden)
+        out = layers[1](layers[0](x))
         mark(group, "forward ends")
-        state["between"], state["output"] = alive(), out.detach().clone()
+        state["output"] = out.detach().clone()
+        expected.expect_freed(alive(), "between")
         mark(group, "backward begins")
         arrivals.begin()
         try:
@@ -196,15 +134,14 @@ def _call(watched, early, student, group, inputs):
                 early.append(why)
             raise
         mark(group, "backward ends")
-        state["behind"] = alive()
         state["late"] = any(one._backward_hooks for layer in layers for one in layer.modules())
+        expected.expect_freed(alive(), "late" if state["late"] else "behind")
         state["each"] = any(len(p._post_accumulate_grad_hooks) > 1 for layer in layers for p in layer.parameters())
         state["views"] = [one.grad is not None and held([one.grad]) > one.nbytes for one in shards]
         state["grads"] = [one.grad.clone() if one.grad is not None else None for one in shards]
         state["kept"] = [
             bytes_kept(hooks_of(layer.parameters(), *layer.modules()), wholes, layer.parameters(), [one, one.grad])
-            / whole.nbytes
-            for layer, whole, one in zip(layers, wholes, shards, strict=True)
+            for layer, one in zip(layers, shards, strict=True)
         ]
         state["left"] = [any(p.grad is not None for p in layer.parameters()) for layer in layers]
         result["passes"].append(state)
@@ -214,13 +151,9 @@ def _call(watched, early, student, group, inputs):
     return result
 
 
-def _alive(wholes, memory):
-    return [one.nbytes() > 0 for one in memory]
-
-
 def _alone(inputs, updated=UPDATED):
     """(outputs, [pass][module] → flat gradient, flat parameters) of one process, for one rank's inputs."""
-    layers = [Layer(4, 3, 1), Layer(3, 5, 7)]
+    layers = _layers()
     start = [torch.cat([p.detach().reshape(-1) for p in layer.parameters()]) for layer in layers]
     outputs, gradients = [], []
     for x in inputs:

@@ -10,16 +10,16 @@ from labs_helpers.course.verdict.messages.torch import SIZES_DIFFER
 from labs_helpers.data_parallel.lab09 import exercises
 from labs_helpers.data_parallel.lab09.checks.on_ranks import expect_sent, on_ranks
 from labs_helpers.data_parallel.lab09.checks.shard_mistakes import places
-from labs_helpers.data_parallel.lab09.checks.tensors import expect_tensors, numbers, on_each_rank
+from labs_helpers.data_parallel.lab09.checks.tensors import RankTensors, numbers
 
-MISSING = "the norm that it had is returned, also where nothing is scaled"
+MISSING = "a return is missing; the norm that it had is returned, also where nothing is scaled"
 ERRORS = ((SIZES_DIFFER, "shards differ in size; add up numbers, not vectors"),)
 ADVICE = "two ranks with shards (3) and (4): what does each bring to the all-reduce, and what is the norm?"
 
 
 @exercise("09/8", "clip by the global norm", points=10, minutes=10, reference=exercises.clip_shards)
 def clip_shards(student):
-    of_norm, of_shards = on_each_rank("norm", ADVICE), on_each_rank("shards")
+    of_norm, of_shards = RankTensors("norm", ADVICE), RankTensors("shards")
     for title, ranks, sizes, max_norm, scale, dtype, groups in (
         ("two ranks, one shard each", 2, (6,), 5.0, 1.0, torch.float32, None),
         ("four ranks, three shards each", 4, (7, 1, 12), 30.0, 1.0, torch.float32, None),
@@ -34,33 +34,21 @@ def clip_shards(student):
         shards = [[one.to(dtype) for one in own] for own in shards]
         case = f"{title}, max_norm {max_norm:g}"
         run = on_ranks(case, student, _call, [(own, max_norm) for own in shards], errors=ERRORS, groups=groups)
-        norms, after, same = zip(*run.results, strict=True)
+        norms, after = zip(*run.results, strict=True)
         members = places(ranks, groups).of_rank
-        for rank, norm in enumerate(norms):
-            if not isinstance(norm, torch.Tensor):
-                cause = (
-                    f"a return is missing; {MISSING}"
-                    if norm is None
-                    else ".item() makes a number of a tensor" * isinstance(norm, float)
-                )
-                raise Wrong(case, f"rank {rank} returned {norm!r:.40}; a tensor of shape () is asked for", cause=cause)
-            if not same[rank]:
-                cause = "shards = …, shards[i] = … makes new tensors; mul_, *= and copy_ change those that are there"
-                raise Wrong(case, f"rank {rank}'s shards are other tensors now; they are scaled in place", cause=cause)
-        expect_tensors(case, "norm", norms, [torch.zeros(())] * ranks)
         flat = [torch.cat([one.double() for one in own]) for own in shards]
         whole = [torch.cat([flat[other] for other in members[rank]]).norm() for rank in range(ranks)]
-        of_norm.expect(case, list(norms), whole, partial(_norms, shards, flat, members, max_norm, whole))
+        of_norm.expect(case, norms, whole, partial(_norms, shards, flat, members, max_norm, whole), none=MISSING)
         factors = [min(1.0, max_norm / (float(norm) + 1e-6)) for norm in whole]
         right = [factor * one for factor, one in zip(factors, flat, strict=True)]
         if dtype == torch.float32:
-            numbers_of = list(map(float, whole)), max_norm, factors, sizes[0], len(members[0])
-            of_shards.expect(case, list(after), right, partial(_scaled, flat, *numbers_of))
+            causes = partial(_scaled, flat, list(map(float, whole)), max_norm, factors, sizes[0], len(members[0]))
+            of_shards.expect(case, after, right, causes, torch.float64)
         elif any(bool(((a - r).abs() > 2**-7 * r.abs() + 1e-9).any()) for a, r in zip(after, right, strict=True)):
             copied = all(map(torch.equal, after, flat))
             cause = "nothing is scaled: .float() of bfloat16 is a copy; shard.mul_ is the shard" if copied else ""
             raise Wrong(case, "the shards are off by more than one rounding to bfloat16", cause=cause)
-        expect_sent(case, run, [("all-reduce", 1)] * (ranks > 1), _cost(run, len(sizes)))
+        expect_sent(case, run, [("all-reduce", 1)] * (ranks > 1), partial(_cost, len(sizes)))
         yield f"{case}: norm {float(whole[0]):.4g}, times {factors[0]:.3g}"
 
 
@@ -68,17 +56,19 @@ def _call(student, group, shards, max_norm):
     before, where = list(shards), [one.data_ptr() for one in shards]
     norm = student(shards, max_norm, group)
     same = len(before) == len(shards) and all(a is b for a, b in zip(before, shards, strict=True))
-    same = same and [one.data_ptr() for one in before] == where
-    return norm, torch.cat([one.double() for one in before]), same
+    if not same or [one.data_ptr() for one in before] != where:
+        cause = "shards = …, shards[i] = … makes new tensors; mul_, *= and copy_ change those that are there"
+        raise Wrong("", "has other tensors in shards now; they are scaled in place", cause=cause)
+    return norm, torch.cat([one.double() for one in before])
 
 
-def _cost(run, shards: int) -> str:
-    made = [call.elements for call in run.of(0) if len(call.ranks) > 1]
-    if len(made) > 1 and all(n == 1 for n in made):
-        if len(made) != shards:
-            return "one all-reduce is enough: what follows from its result every rank knows by itself"
+def _cost(shards: int, sent: list) -> str:
+    made = [elements for _, elements in sent]
+    if made == [1] * shards:
         return "an all-reduce per shard: numbers of one rank are added up before anything is sent"
-    if len(made) == 1 and made[0] > 1:
+    if set(made) == {1}:
+        return "one all-reduce is enough: what follows from its result every rank knows by itself"
+    if len(made) == 1:
         return "one number is enough: what this rank's shards have is added up first"
     return "the whole gradient is put together again; its norm needs one number of each rank" if made else ""
 
@@ -109,20 +99,12 @@ def _norms(shards, flat, members, max_norm, whole):
     yield "the largest of the ranks' norms; their squares are added up", largest(alone)
     yield "the square of the norm: the root is missing", over(squares)
     yield "the mean over the ranks, not the sum", [w / n**0.5 for w, n in zip(whole, size, strict=True)]
-    yield "the norms' mean over the ranks", [w / n for w, n in zip(over(alone), size, strict=True)]
     yield "one shard alone counts, the first", root([own[0].double().square().sum() for own in shards])
     yield "one shard alone counts, the last", root([own[-1].double().square().sum() for own in shards])
     yield "this is the norm after clipping; the one before is asked for", [w.clamp(max=max_norm) for w in whole]
     yield "this is the factor; the norm is asked for", [(max_norm / (w + 1e-6)).clamp(max=1.0) for w in whole]
     yield "the numbers are added up, not their squares", over([one.sum() for one in flat])
     yield "divided by the number of ranks", [w / n for w, n in zip(whole, size, strict=True)]
-    yield "squared once more, where the root belongs", [w**4 for w in whole]
-    yield "norms are added up as if they were squares: the root of a sum of norms", root(each)
-    yield "the mean of the squares, not their sum", root(of_own(lambda one: one.square().mean()))
-    yield "the mean over a rank's shards, not the sum", [w / len(shards[0]) ** 0.5 for w in whole]
-    yield "the largest numbers are added up, not the squares", root(of_own(lambda one: one.abs().max()))
-    products = [torch.stack([squares[o] for o in members[r]]).prod().sqrt() for r in ranks]
-    yield "the ranks' squares are multiplied", products
     yield "this is the sum of absolute values", over([one.abs().sum() for one in flat])
     yield "the largest number is another norm", largest([one.abs().max() for one in flat])
     low = "added up in bfloat16, which has 8 bits: .float() first"
@@ -154,8 +136,6 @@ def _scaled(flat, whole, max_norm, factors, first, ranks):
     cut_off = "numbers are cut off at max_norm one by one; it is the norm that is limited"
     yield cut_off, [one.clamp(-max_norm, max_norm) for one in flat]
     yield "the 1e-6 belongs to the norm: max_norm / (norm + 1e-6)", by(lambda w: min(1.0, max_norm / w) if w else 1.0)
-    squared = "max_norm squared, or the norm: both belong in the factor as they are"
-    yield squared, by(lambda w: min(1.0, max_norm / (w * w + 1e-6)))
     yield "max_norm squared: it is compared with a norm", by(lambda w: min(1.0, max_norm**2 / (w + 1e-6)))
     first_rank = "the first rank alone scales: what every rank does stands in no if"
     yield first_rank, [factors[0] * flat[0], *flat[1:]]

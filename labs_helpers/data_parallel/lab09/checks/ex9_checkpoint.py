@@ -10,111 +10,83 @@ from labs_helpers.course.verdict import Wrong, expect_tuple
 from labs_helpers.course.verdict.messages.distributed import GATHERED_SHAPE
 from labs_helpers.course.verdict.messages.torch import SIZES_DIFFER
 from labs_helpers.data_parallel.lab09 import exercises
-from labs_helpers.data_parallel.lab09.checks.checkpoint_expected import SHARED, expect_loaded, expect_state, same
-from labs_helpers.data_parallel.lab09.checks.on_ranks import DTYPES, on_ranks, step_once
+from labs_helpers.data_parallel.lab09.checks.checkpoint_expected import expect_loaded, expect_saved, same
+from labs_helpers.data_parallel.lab09.checks.on_ranks import DTYPES, on_ranks
+from labs_helpers.data_parallel.lab09.checks.shard_mistakes import places
 from labs_helpers.data_parallel.lab09.checks.tensors import numbers
+from labs_helpers.data_parallel.lab09.shards import shard_of, step_once, train_on
 
+PART = (
+    "a part has shard.numel() elements on every rank, padding included: neither the whole, nor what other numbers of "
+    "ranks have"
+)
 ERRORS = (
     (DTYPES, "parameters and moments are not always float32: what they are gathered into has their dtype"),
-    (
-        SIZES_DIFFER,
-        "a part has shard.numel() elements on every rank, padding included: neither the whole, nor what other numbers "
-        "of ranks have",
-    ),
+    (SIZES_DIFFER, PART),
     (r"input has shape \(\)|Padding length|chunk expects", "Adam's step is one number: it has no parts"),
     (r"'dict' object has no attribute 'shape'", "optimizer.state has an entry per parameter: optimizer.state[shard]"),
     (r"missing 1 required positional argument: 'state'", "the order is (save, load)"),
     (r"'dict' object is not callable", "the functions are returned, not what they return"),
-    (
-        r"KeyError: 0",
-        "an optimizer without states, as SGD, has no entry in its state_dict; optimizer.state[shard] is {}",
-    ),
-    (
-        r"KeyError: '?(step|exp_avg)",
-        "optimizer.state[shard] has no such entry: another optimizer has others, and one without a step has none",
-    ),
+    (r"KeyError: 0", "SGD has no states, and so no entry in its state_dict; optimizer.state[shard] is {}"),
+    (r"KeyError: '?(step|exp_avg)", "optimizer.state[shard] has other entries, or none before the first step"),
     (r"KeyError: Parameter", "optimizer.state is a dict by parameter: optimizer.state[shard] = …"),
     (r"KeyError", "the state's names are 'parameters' and 'optimizer', and in it those of optimizer.state[shard]"),
-    (
-        GATHERED_SHAPE,
-        "the whole has as many elements as all shards together, padding too; that is cut off afterwards",
-    ),
+    (GATHERED_SHAPE, "the whole is as long as all shards together, padding too; that is cut off afterwards"),
 )
+SHARED = "clone() first: the optimizer changes its tensors in place"
+LOOKED_UP = "optimizer.state is looked up by shard itself, not by a number or a name"
 ADAMW = partial(torch.optim.AdamW, lr=0.1, weight_decay=0.01)
 MOMENTUM = partial(torch.optim.SGD, lr=0.5, momentum=0.5)
 PLAIN = partial(torch.optim.SGD, lr=0.5)
+TABLE = (  # name, elements, their dtype, an optimizer, ranks that save, those that load, groups
+    ("AdamW", 10, torch.float32, ADAMW, 4, (3, 2, 1), None),
+    ("SGD with momentum", 7, torch.float64, MOMENTUM, 3, (4, 5), None),  # a checkpoint has its model's dtype
+    ("SGD, which has no state", 6, torch.float32, PLAIN, 2, (4,), None),
+    ("AdamW, two groups", 9, torch.float32, ADAMW, 4, (4,), [[3, 1], [0, 2]]),
+)
 
 
 @exercise("09/9", "a checkpoint for any number of ranks", points=10, minutes=20, reference=exercises.checkpoint)
 def checkpoint(student):
     step_once()
-    for name, numel, make, savers, loaders, groups in (
-        ("AdamW", 10, ADAMW, (4,), (3, 2, 1), None),
-        ("SGD with momentum", 7, MOMENTUM, (3,), (4, 5), None),
-        ("SGD, which has no state", 6, PLAIN, (2,), (4,), None),
-        ("AdamW, two groups", 9, ADAMW, (4,), (4,), [[3, 1], [0, 2]]),
-    ):
-        right, later = _alone(numel, make, 2), _alone(numel, make, 3)
-        for ranks in savers:
-            size = len(groups[0]) if groups else ranks
-            case = f"{name}, saved on {size} ranks"
-            run = on_ranks(case, student, _save, [(numel, make, 2)] * ranks, errors=ERRORS, groups=groups)
-            saved = run.results[0][0]
-            for rank, (state, after) in enumerate(run.results):
-                expect_state(case, rank, state, right, size, make)
-                if not same(state, after):
-                    raise Wrong(case, f"rank {rank}'s saved state changes as training goes on", cause=SHARED)
+    for name, numel, dtype, make, savers, loaders, groups in TABLE:
+        start, *gradients = (numbers(numel, seed).to(dtype) for seed in (3, 50, 51, 52))
+        alone = nn.Parameter(start.clone())
+        optimizer = train_on(alone, make([alone]), gradients[:2])
+        right = _copied({"parameters": alone, "optimizer": dict(optimizer.state[alone])})
+        train_on(alone, optimizer, gradients[2:])
+        at = places(savers, groups)
+        case = f"{name}, saved on {at.size} ranks"
+        run = on_ranks(case, student, _save, [(start, gradients, make)] * savers, errors=ERRORS, groups=groups)
+        expect_saved(case, run.results, right, at)
+        saved, sizes = run.results[0], []
         for ranks in loaders:
-            size = len(groups[0]) if groups else ranks
-            case = f"{name}, loaded on {size} rank{'s' * (size > 1)}"
-            given = [(numel, make, _copied(saved)) for _ in range(ranks)]
-            run = on_ranks(case, student, _load, given, errors=ERRORS, groups=groups)
-            for rank, found in enumerate(run.results):
-                expect_loaded(case, rank, found, right, later, size)
-        sizes = ", ".join(map(str, loaders if not groups else (2,)))
-        yield f"{name}: {numel} elements saved on {size if groups else savers[0]} ranks, loaded on {sizes}, trained on"
+            to = places(ranks, groups)
+            sizes.append(str(to.size))
+            case = f"{name}, loaded on {to.size} rank{'s' * (to.size > 1)}"
+            run = on_ranks(case, student, _load, [(saved, gradients, make)] * ranks, errors=ERRORS, groups=groups)
+            expect_loaded(case, run.results, right, alone.detach(), to)
+        yield f"{name}: {numel} elements saved on {at.size} ranks, loaded on {', '.join(sizes)}, trained on"
 
 
-def _numbers(numel: int, seed: int, make) -> Tensor:
-    """In float64 for one of the optimizers: a checkpoint has the dtype that its model has."""
-    return numbers(numel, seed).to(torch.float64 if "momentum" in make.keywords else torch.float32)
-
-
-def _gradient(numel: int, step: int, make) -> Tensor:
-    return _numbers(numel, 50 + step, make)
-
-
-def _alone(numel: int, make, steps: int):
-    """The state after so many steps of one process."""
-    shard = nn.Parameter(_numbers(numel, 3, make))
+def _made(student, group, numel, shard, make):
+    """(a shard, its optimizer, the answer's two functions)."""
+    shard = nn.Parameter(shard)
     optimizer = make([shard])
-    for step in range(steps):
-        shard.grad = _gradient(numel, step, make)
-        optimizer.step()
-    return {"parameters": shard.detach(), "optimizer": dict(optimizer.state[shard])}
+    return shard, optimizer, *expect_tuple("", student(shard, optimizer, numel, group), "save", "load")
 
 
-def _shard_of(group, whole: Tensor) -> Tensor:
-    size = group.size()
-    return nn.functional.pad(whole, (0, -len(whole) % size)).chunk(size)[group.rank()].clone()
-
-
-def _pair(student, shard, optimizer, numel, group):
-    answer = student(shard, optimizer, numel, group)
-    return expect_tuple("", answer, "save", "load")
-
-
-def _save(student, group, numel, make, steps):
-    shard = nn.Parameter(_shard_of(group, _numbers(numel, 3, make)))
-    optimizer = make([shard])
-    save, _ = _pair(student, shard, optimizer, numel, group)
-    for step in range(steps):
-        shard.grad = _shard_of(group, _gradient(numel, step, make))
-        optimizer.step()
+def _save(student, group, start, gradients, make):
+    """The state, which another step does not change."""
+    mine, *own = (shard_of(group, one) for one in (start, *gradients))
+    shard, optimizer, save, _ = _made(student, group, len(start), mine, make)
+    train_on(shard, optimizer, own[:2])
     state = save()
     copy = _copied(state)
-    optimizer.step()
-    return copy, state
+    train_on(shard, optimizer, own[:1])
+    if not same(copy, state):
+        raise Wrong("", "returns a state that changes as training goes on", cause=SHARED)
+    return copy
 
 
 def _copied(state):
@@ -123,27 +95,27 @@ def _copied(state):
     return state.detach().clone() if isinstance(state, Tensor) else state
 
 
-def _load(student, group, numel, make, state):
-    """The shard and its state as loaded and after another step, and the given state before and after."""
-    shard = nn.Parameter(torch.full_like(_shard_of(group, _numbers(numel, 3, make)), 9.0))
-    optimizer = make([shard])
-    before = _copied(state)
-    _, load = _pair(student, shard, optimizer, numel, group)
+def _load(student, group, state, gradients, make):
+    """The shard and its state as loaded, the shard after another step, and the state as it comes in a later load()."""
+    own, before = shard_of(group, gradients[2]), _copied(state)
+    shard, optimizer, _, load = _made(student, group, len(gradients[2]), torch.full_like(own, 9.0), make)
     load(state)
-    loaded = shard.detach().clone(), _copied(dict(optimizer.state[shard])), _copied(state)
-    fresh = bool(state["optimizer"]) and not any(optimizer.state.values())
-    warm = _loaded_later(shard, optimizer, load, state) if fresh else None
-    shard.grad = _shard_of(group, _gradient(numel, 2, make))
-    optimizer.step()
-    others = [key for key in optimizer.state if key is not shard]
-    return {"rank": group.rank(), "loaded": loaded, "after": shard.detach().clone(), "given": (before, state),
-            "others": others, "warm": warm}  # fmt: skip
+    if any(key is not shard for key in optimizer.state):
+        raise Wrong("", "has an entry in optimizer.state for something else than shard", cause=LOOKED_UP)
+    if not same(before, state):
+        raise Wrong("", "changes the state that load() is given")
+    found, warm = _copied({"parameters": shard, "optimizer": dict(optimizer.state[shard])}), None
+    if state["optimizer"] and not any(optimizer.state.values()):
+        warm = _loaded_later(shard, optimizer, load, state)
+    train_on(shard, optimizer, [own])
+    if not same(before, state):
+        raise Wrong("", "changes the state that load() was given as training goes on", cause=SHARED)
+    return {**found, "after": shard.detach(), "warm": warm}
 
 
 def _loaded_later(shard, optimizer, load, state):
     """The shard's entries where load() comes once the optimizer has made a step, and so has entries; or None."""
-    shard.grad = torch.ones_like(shard)
-    optimizer.step()
+    train_on(shard, optimizer, [torch.ones_like(shard)])
     try:
         load(_copied(state))
     except Exception:

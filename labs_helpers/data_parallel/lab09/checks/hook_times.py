@@ -23,6 +23,11 @@ ANEW = f"{EARLY}, and what tells which one is the last begins anew in every back
 NO_GRADIENT = r"'NoneType' object has no attribute '(reshape|flatten|view|ravel|numel)'|but got NoneType"
 
 
+def causes_of(early: Sequence[str]) -> list:
+    """Rows for `on_ranks`: the causes of errors that a rank has noted in `early`."""
+    return [(lambda *_, why=why: why in early, why) for why in (FULL, BEFORE, EARLY, ANEW)]
+
+
 class Arrivals:
     """The gradients of `layers` that have arrived in this backward pass on a rank. Made before the answer's hooks."""
 
@@ -70,9 +75,7 @@ def _of_module(error: Exception) -> tuple[nn.Module | None, set[CodeType]]:
 def sent_early(run: ProcessRun, rank: int, m: int, elements: int, gradients: int = 3) -> bool:
     """Whether a rank's reduction of so many elements begins before all gradients of module `m` have arrived."""
     here = 0
-    for event in run.log:
-        if event.rank != rank:
-            continue
+    for event in (event for event in run.log if event.rank == rank):
         if event.call is None:
             here = 0 if event.what == "backward begins" else here + (event.what == f"arrived {m}")
         elif event.what == "start" and "reduce" in event.call.name and event.call.elements == elements:

@@ -6,16 +6,15 @@ import torch
 
 
 class Setting:
-    """A step of SGD at rate lr. Candidates have an answer for every rank."""
+    """A step of SGD at rate lr. gradients: [rank][micro-batch]; at: the nodes. Candidates have an answer per rank."""
 
-    def __init__(self, before, gradients, max_norm, node_of, peers, place, shards, nodes, micro, lr) -> None:
-        self.before, self.max_norm, self.place, self.lr = before, max_norm, place, lr
-        self.node_of, self.peers, self.shards, self.nodes, self.micro = node_of, peers, shards, nodes, micro
+    def __init__(self, gradients, max_norm, at, lr) -> None:
+        self.gradients, self.max_norm, self.lr, self.micro = gradients, max_norm, lr, len(gradients[0])
+        self.node_of, self.place, self.shards = at
+        self.nodes = len(gradients) // at.size
         self.sums = [sum(g.double() for g in own) for own in gradients]
-        self.last = [own[-1].double() for own in gradients]
-        self.first = [own[0].double() for own in gradients]
         self.total = sum(self.sums)
-        self.mean = self.total / (len(gradients) * micro)
+        self.mean = self.total / (len(gradients) * self.micro)
         self.ranks = range(len(gradients))
 
     def of_node(self, r, sums):
@@ -45,17 +44,16 @@ class Setting:
         yield "this is the norm after clipping; the one before is asked for", all_the_same(one.clamp(max=self.max_norm))
         for said, factor in self._means():
             yield said, all_the_same(one * factor)
-        yield "the root of a norm: squares are added up, and not norms", [norm.sqrt() for norm in on_nodes(own)]
         first = self.of_node(self.node_of[0][0], self.sums)
         yield "the gradient of one node, sent to the others", all_the_same((first / (N * micro)).norm())
         of_node = [self.of_node(r, self.sums).norm() / micro for r in self.ranks]
         yield "the gradient of this node alone", [norm / self.shards for norm in of_node]
         yield "the gradient of this node alone, divided by all ranks", [norm / N for norm in of_node]
         if micro > 1:
-            yield "the first micro-batch alone", all_the_same(sum(self.first).norm() / N)
-            yield "the first micro-batch alone", all_the_same(sum(self.first).norm() / N / micro)
-            yield "the last micro-batch alone", all_the_same(sum(self.last).norm() / N)
-            yield "the last micro-batch alone, divided by all", all_the_same(sum(self.last).norm() / N / micro)
+            for said, batch in (("the first micro-batch alone", 0), ("the last micro-batch alone", -1)):
+                norm = sum(own[batch].double() for own in self.gradients).norm() / N
+                yield said, all_the_same(norm)
+                yield f"{said}, divided by all", all_the_same(norm / micro)
 
     def _means(self):
         """(sentence, factor) of gradients that are divided otherwise."""
@@ -65,48 +63,43 @@ class Setting:
         yield "not divided by replica_group's ranks, or added up over them twice", float(self.nodes)
         yield "divided by replica_group's ranks, and not by shard_group's", float(self.shards)
         yield "divided by the micro-batches, and not by the ranks", float(len(self.ranks))
-        yield "divided by shard_group's ranks twice, and not by replica_group's", self.nodes / self.shards
-        once = self.micro * len(self.ranks) / (self.micro * self.shards + self.nodes)
-        yield "divided by a sum; ranks and micro-batches multiply", once
         yield "divided by the ranks twice", 1.0 / len(self.ranks)
         yield "divided by the node's ranks twice", 1.0 / self.shards
-        yield "divided by the nodes twice", 1.0 / self.nodes
 
-    def _by_its_own(self, r):
-        """Each rank's shard scaled by a factor of its own."""
-        return self.mean * self.factor(self.mean.chunk(self.shards)[self.place[r]].norm())
+    def updates(self, before):
+        """Of what a step makes of `before`, with a right norm."""
 
-    def updates(self):
-        """Of a step of SGD with a right norm."""
-        lr = self.lr
-        factor = self.factor(self.mean.norm())
-
-        def updated(gradient_of):
-            own = [(self.before - lr * gradient_of(r)).chunk(self.shards)[self.place[r]] for r in self.ranks]
+        def updated(gradients):
+            """Of each rank's gradient the update of its shard, put together by an all-gather in its node."""
+            own = [(before - self.lr * one).chunk(self.shards)[k] for one, k in zip(gradients, self.place, strict=True)]
             return [torch.cat([own[o] for o in self.node_of[r]]) for r in self.ranks]
 
-        mean, norm = self.mean, float(self.mean.norm())
-        right = updated(lambda r: factor * mean)
-        yield "not clipped: the gradient is not scaled", updated(lambda r: mean)
-        without = min(1.0, self.max_norm / norm)
-        yield "the 1e-6 belongs to the norm: max_norm / (norm + 1e-6)", updated(lambda r: without * mean)
-        yield "the factor is never more than 1", updated(lambda r: self.max_norm / (norm + 1e-6) * mean)
-        cut_off = mean.clamp(-self.max_norm, self.max_norm)
-        yield "numbers are cut off one by one; it is the norm that is limited", updated(lambda r: cut_off)
-        yield "stepped twice", updated(lambda r: 2 * factor * mean)
-        yield "scaled to a norm of 1, whatever max_norm is", updated(lambda r: mean / norm)
-        yield "clipped by the norm of this rank's shard", updated(self._by_its_own)
-        yield "the gradient is gathered, not the parameters", [mean for _ in self.ranks]
-        yield "scaled twice", updated(lambda r: factor**2 * mean)
-        nothing = "no update: optimizer.step() is missing, or there is no shard.grad by then"
-        yield nothing, [self.before for _ in self.ranks]
-        early = "updated with what the reduce-scatter left, before it was divided and scaled"
-        yield early, updated(lambda r: self.total)
-        yield "every rank has its own shard's update alone: nothing is gathered, or before the step", [
-            torch.cat([(right[r] if o == r else self.before).chunk(self.shards)[i]
-                       for i, o in enumerate(self.node_of[r])]) for r in self.ranks
-        ]  # fmt: skip
+        limit, mean, norm = self.max_norm, self.mean, float(self.mean.norm())
+        factor = self.factor(norm)
+        for said, gradient in (
+            ("not clipped: the gradient is not scaled", mean),
+            ("the 1e-6 belongs to the norm: max_norm / (norm + 1e-6)", min(1.0, limit / norm) * mean),
+            ("the factor is never more than 1", limit / (norm + 1e-6) * mean),
+            ("numbers are cut off one by one; it is the norm that is limited", mean.clamp(-limit, limit)),
+            ("scaled to a norm of 1, whatever max_norm is", mean / norm),
+            ("scaled twice", factor**2 * mean),
+            ("stepped twice", 2 * factor * mean),
+            ("updated with what the reduce-scatter left, before it was divided and scaled", self.total),
+            *((said, factor * times * mean) for said, times in self._means()),
+        ):
+            yield said, updated([gradient for _ in self.ranks])
+        own = [self.factor(mean.chunk(self.shards)[k].norm()) for k in self.place]
+        yield "clipped by the norm of this rank's shard", updated([one * mean for one in own])
         drift = "the gradient of this node alone: replicas drift apart"
-        yield drift, updated(lambda r: self.of_node(r, self.sums) / (self.shards * self.micro))
-        for said, times in self._means():
-            yield said, updated(lambda r, times=times: factor * times * self.mean)
+        yield drift, updated([self.of_node(r, self.sums) / (self.shards * self.micro) for r in self.ranks])
+        yield "the gradient is gathered, not the parameters", [mean for _ in self.ranks]
+        nothing = "no update: optimizer.step() is missing, or there is no shard.grad by then"
+        yield nothing, [before for _ in self.ranks]
+        alone = "every rank has its own shard's update alone: nothing is gathered, or before the step"
+        right = updated([factor * mean for _ in self.ranks])
+        yield alone, [self._with_part(before, *one) for one in zip(right, self.place, strict=True)]
+
+    def _with_part(self, flat, other, k):
+        """`flat` with its part k from `other`."""
+        parts = list(flat.chunk(self.shards))
+        return torch.cat([*parts[:k], other.chunk(self.shards)[k], *parts[k + 1 :]])

@@ -9,9 +9,22 @@ from typing import Any
 
 from torch import Tensor, nn
 
-CAUSE = (
+from labs_helpers.course.verdict import Wrong
+
+KEPT = (
     "whole gradients stay in a list or a buffer of your own: what is not in .grad any more has to be let go of as well"
 )
+
+
+VIEW = "reduce-scatter into torch.empty_like(shard): a slice keeps all that it is cut from"
+
+
+def expect_none_kept(case: str, rank: int, view: bool, kept: int, limit: float) -> None:
+    """Raise Wrong where shard.grad is a view of something larger, or the answer holds `limit` bytes or more."""
+    if view:
+        raise Wrong(case, f"rank {rank}: shard.grad is a view of a whole gradient", cause=VIEW)
+    if kept >= limit:
+        raise Wrong(case, f"rank {rank}: {kept} bytes are still held after backward", cause=KEPT)
 
 
 def bytes_kept(functions: Iterable[Any], *given: Iterable[Tensor | None]) -> int:

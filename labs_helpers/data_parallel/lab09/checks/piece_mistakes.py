@@ -3,52 +3,62 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
 
 Found = tuple[int, list[tuple[int, int, int]]]
+Mistakes = dict[str, Callable[..., Found]]
 
 
-def pieces_of(numels, ranks: int, rank: int, *, first: int | None = None, last: int | None = None,
-              size: int | None = None, low: int = 0, high: int = 0, empty: bool = False) -> Found:  # fmt: skip
-    """first, last: the shard's bounds, if not those of equal shards of `size`; low, high: added to each piece's begin
-    and end inside a tensor; empty: pieces without elements stay."""
-    size = -(-sum(numels) // ranks) if size is None else size
-    first = rank * size if first is None else first
-    last = first + size if last is None else last
+class At(NamedTuple):
+    """Where the loop over parameters is: the shard's bounds, the parameter's begin in flat memory, the elements of the
+    parameter and of a shard."""
+
+    first: int
+    last: int
+    start: int
+    n: int
+    size: int
+
+
+def pieces_of(
+    numels,
+    ranks: int,
+    rank: int,
+    *,
+    size=lambda total, ranks: -(-total // ranks),
+    late=(0, 0),
+    begin=lambda at: max(at.first - at.start, 0),
+    end=lambda at: min(at.last - at.start, at.n),
+    keep=lambda at, b, e: b < e,
+    piece=lambda at, b, e: (b, e),
+    move=lambda at, b, e: at.start + at.n,
+    then=lambda pieces: pieces,
+) -> Found:
+    """The right answer, and with other settings a wrong one.
+
+    size: of the shards that are cut. late: by how many elements a shard begins, and ends, too late. begin, end: of what
+    lies in the shard. keep: whether it is a piece. piece: what is written down of it. move: where the next parameter
+    begins. then: what becomes of the list.
+    """
+    part = size(sum(numels), ranks)
+    first, last = rank * part + late[0], (rank + 1) * part + late[1]
     pieces, start = [], 0
     for number, n in enumerate(numels):
-        begin, end = max(first - start, 0), min(last - start, n)
-        if begin < end or empty:
-            pieces.append((number, begin + low * (begin > 0), end + high * (end < n)))
-        start += n
-    return -(-sum(numels) // ranks), pieces
-
-
-def _each_piece(change: Callable[..., tuple[int, int] | None]) -> Callable[..., Found]:
-    """Every piece's (begin, end) as `change` has it, of its bounds, the parameter's elements, and where in flat memory
-    the parameter and the shard begin; None leaves the piece out."""
-
-    def made(numels, ranks, rank):
-        size, pieces = pieces_of(numels, ranks, rank)
-        changed = [(k, change(b, e, numels[k], sum(numels[:k]), rank * size)) for k, b, e in pieces]
-        return size, [(k, *bounds) for k, bounds in changed if bounds]
-
-    return made
-
-
-def _padded(numels, ranks, rank) -> Found:
-    """The last parameter takes the padding as well."""
-    size = -(-sum(numels) // ranks)
-    more = [*numels[:-1], numels[-1] + size * ranks - sum(numels)]
-    return pieces_of(more, ranks, rank)
+        at = At(first, last, start, n, part)
+        b, e = begin(at), end(at)
+        if keep(at, b, e):
+            pieces.append((number, *piece(at, b, e)))
+        start = move(at, b, e)
+    return -(-sum(numels) // ranks), then(pieces)
 
 
 def _each(numels, ranks, rank) -> Found:
     """Every parameter cut into as many parts by itself."""
     pieces = []
     for number, n in enumerate(numels):
-        part = -(-n // ranks)
-        begin, end = min(rank * part, n), min((rank + 1) * part, n)
-        pieces += [(number, begin, end)] * (begin < end)
+        _, own = pieces_of([n], ranks, rank)
+        pieces += [(number, begin, end) for _, begin, end in own]
     return -(-sum(numels) // ranks), pieces
 
 
@@ -56,136 +66,79 @@ def _round_robin(numels, ranks, rank) -> Found:
     return -(-sum(numels) // ranks), [(k, 0, n) for k, n in enumerate(numels) if k % ranks == rank and n]
 
 
-def _bounds(**change: int) -> Callable[..., Found]:
-    def made(numels, ranks, rank):
-        size = -(-sum(numels) // ranks)
-        bounds = {"first": rank * size, "last": (rank + 1) * size}
-        return pieces_of(numels, ranks, rank, **{name: at + change.get(name, 0) for name, at in bounds.items()})
-
-    return made
-
-
-def _walked(
-    begin=lambda first, start, size: max(first - start, 0),
-    end=lambda last, start, n, size: min(last - start, n),
-    move=lambda start, n, b, e: start + n,
-    after=lambda pieces: pieces,
-) -> Callable[..., Found]:
-    """A walk over the parameters in which one line is another."""
-
-    def made(numels, ranks, rank):
-        size, start, pieces = -(-sum(numels) // ranks), 0, []
-        for number, n in enumerate(numels):
-            b, e = begin(rank * size, start, size), end((rank + 1) * size, start, n, size)
-            pieces += [(number, b, e)] * (b < e)
-            start = move(start, n, b, e)
-        return size, after(pieces)
-
-    return made
-
-
-def _touching(numels, ranks, rank) -> Found:
-    """Pieces without elements, too, where a parameter ends as the shard begins, or the other way round."""
-    size = -(-sum(numels) // ranks)
-    first, start, pieces = rank * size, 0, []
-    for number, n in enumerate(numels):
-        begin, end = max(first, start), min(first + size, start + n)
-        pieces += [(number, begin - start, end - start)] * (begin <= end)
-        start += n
-    return size, pieces
-
-
-def _until_none(numels, ranks, rank) -> Found:
-    size, pieces = pieces_of(numels, ranks, rank)
-    return size, [p for i, p in enumerate(pieces) if p[0] == i]
-
-
-def _padding_piece(numels, ranks, rank) -> Found:
-    size, pieces = pieces_of([*numels, -sum(numels) % ranks], ranks, rank)
-    return size, pieces
-
-
 def _padding_first(numels, ranks, rank) -> Found:
     size, pieces = pieces_of([-sum(numels) % ranks, *numels], ranks, rank)
     return size, [(number - 1, begin, end) for number, begin, end in pieces if number]
 
 
-MISTAKES: dict[str, Callable[..., Found]] = {
-    "a piece ends at an element of the parameter; this counts from the start of flat memory": _each_piece(
-        lambda b, e, n, start, first: (b, start + e)
+_with = partial(partial, pieces_of)  # pieces_of, with other settings
+MISTAKES: Mistakes = {
+    "a piece ends at an element of the parameter; this counts from the start of flat memory": _with(
+        piece=lambda at, b, e: (b, at.start + e)
     ),
-    "where a parameter and the shard only touch there is no piece: < and not ≤": _touching,
-    "begin counts from the start of flat memory; it is an element of the parameter": _walked(
-        begin=lambda first, start, size: max(first, start)
+    "where a parameter and the shard only touch there is no piece: < and not ≤": _with(keep=lambda at, b, e: b <= e),
+    "begin counts from the start of flat memory; it is an element of the parameter": _with(
+        begin=lambda at: max(at.first, at.start)
     ),
-    "end counts from the start of flat memory; it is an element of the parameter": _walked(
-        end=lambda last, start, n, size: min(last, start + n)
+    "end counts from the start of flat memory; it is an element of the parameter": _with(
+        end=lambda at: min(at.last, at.start + at.n)
     ),
-    "the shard's end is forgotten: all behind its begin is taken": _walked(end=lambda last, start, n, size: n),
-    "the first parameter begins at 0": _walked(
-        begin=lambda first, start, size: max(first - start - 1, 0),
-        end=lambda last, start, n, size: min(last - start - 1, n),
+    "the shard's end is forgotten: all behind its begin is taken": _with(end=lambda at: at.n),
+    "the shard's begin is forgotten: all that lies before its end is taken": _with(begin=lambda at: 0),
+    "the first parameter begins at 0": _with(late=(-1, -1)),
+    "a piece ends where the shard ends, not where it is as long as a shard": _with(end=lambda at: min(at.size, at.n)),
+    "neither end is held within the parameter: max(…, 0) and min(…, numel)": _with(
+        begin=lambda at: at.first - at.start, end=lambda at: at.last - at.start
     ),
-    "a piece ends where the shard ends, not where it is as long as a shard": _walked(
-        end=lambda last, start, n, size: min(size, n)
+    "begin may lie before the parameter: max(…, 0)": _with(begin=lambda at: at.first - at.start),
+    "end may lie behind the parameter: min(…, numel)": _with(end=lambda at: at.last - at.start),
+    "start is not moved on: every parameter begins at 0": _with(move=lambda at, b, e: at.start),
+    "the next parameter begins behind this one, not behind its piece": _with(move=lambda at, b, e: at.start + e - b),
+    "the next parameter begins behind this one, also where nothing of it is taken": _with(
+        move=lambda at, b, e: at.start + at.n * (b < e)
     ),
-    "neither end is held within the parameter: max(…, 0) and min(…, numel)": _walked(
-        begin=lambda first, start, size: first - start, end=lambda last, start, n, size: last - start
+    "where a parameter begins is the sum of all before it": _with(move=lambda at, b, e: at.n),
+    "the first parameter without a piece ends the loop; later ones may have some": _with(
+        then=lambda pieces: [piece for i, piece in enumerate(pieces) if piece[0] == i]
     ),
-    "begin may lie before the parameter: max(…, 0)": _walked(begin=lambda first, start, size: first - start),
-    "end may lie behind the parameter: min(…, numel)": _walked(end=lambda last, start, n, size: last - start),
-    "start is not moved on: every parameter begins at 0": _walked(move=lambda start, n, b, e: start),
-    "the first parameter without a piece ends the loop; later ones may have some": _until_none,
-    "padding belongs to no parameter; here it is a piece by itself": _padding_piece,
-    "the padding stands in front; it belongs behind the last parameter": _padding_first,
-    "the next parameter begins behind this one, not behind its piece": _walked(
-        move=lambda start, n, b, e: start + e - b
+    "parameters are numbered from 0": _with(then=lambda pieces: [(k + 1, b, e) for k, b, e in pieces]),
+    "a shard may hold pieces of several parameters; this stops at the first": _with(then=lambda pieces: pieces[:1]),
+    "the pieces are in the order of the parameters, not in reverse": _with(then=lambda pieces: pieces[::-1]),
+    "the order in a piece is (number, begin, end)": _with(then=lambda pieces: [(b, e, k) for k, b, e in pieces]),
+    "a piece's end is the first element that is not in it; this is the last one that is": _with(
+        piece=lambda at, b, e: (b, e - 1)
     ),
-    "the next parameter begins behind this one, also where nothing of it is taken": _walked(
-        move=lambda start, n, b, e: start + n * (b < e)
+    "the third is where a piece ends, not how many elements it has": _with(piece=lambda at, b, e: (b, e - b)),
+    "begin and end count from the start of flat memory; they are elements of the parameter": _with(
+        piece=lambda at, b, e: (at.start + b, at.start + e)
     ),
-    "where a parameter begins is the sum of all before it": _walked(move=lambda start, n, b, e: n),
-    "parameters are numbered from 0": _walked(after=lambda pieces: [(k + 1, b, e) for k, b, e in pieces]),
-    "a shard may hold pieces of several parameters; this stops at the first": _walked(after=lambda pieces: pieces[:1]),
-    "the pieces are in the order of the parameters, not in reverse": _walked(after=lambda pieces: pieces[::-1]),
-    "the order in a piece is (number, begin, end)": _walked(after=lambda pieces: [(b, e, k) for k, b, e in pieces]),
+    "begin and end count from the start of the shard; they are elements of the parameter": _with(
+        piece=lambda at, b, e: (at.start + b - at.first, at.start + e - at.first)
+    ),
+    "a parameter that reaches into the shard is taken whole": _with(piece=lambda at, b, e: (0, at.n)),
+    "a piece begins one element late where the parameter is cut": _with(piece=lambda at, b, e: (b + (b > 0), e)),
+    "a piece ends one element early where the parameter is cut": _with(piece=lambda at, b, e: (b, e - (e < at.n))),
+    "a piece ends one element late where the parameter is cut": _with(piece=lambda at, b, e: (b, e + (e < at.n))),
+    "a parameter that began in an earlier shard is left out": _with(keep=lambda at, b, e: 0 == b < e),
+    "a parameter that begins before the shard and ends behind it is left out": _with(
+        keep=lambda at, b, e: b < e and (b == 0 or e == at.n)
+    ),
+    "only parameters that lie in the shard as a whole are taken": _with(keep=lambda at, b, e: 0 == b < e == at.n),
+    "pieces without elements are in the list": _with(keep=lambda at, b, e: True),
+    "the shard begins one element late": _with(late=(1, 0)),
+    "the shard begins one element early": _with(late=(-1, 0)),
+    "the shard ends one element late": _with(late=(0, 1)),
+    "the shard ends one element early": _with(late=(0, -1)),
+    "the shards are cut in the size that rounds down": _with(size=lambda total, ranks: total // ranks),
     "the shard is that of the rank before: rank 0 has the first": lambda n, s, r: pieces_of(n, s, r - 1),
-    "a parameter that begins before the shard and ends behind it is left out": _each_piece(
-        lambda b, e, n, *_: (b, e) if b == 0 or e == n else None
-    ),
-    "a piece's end is the first element that is not in it; this is the last one that is": _each_piece(
-        lambda b, e, n, start, first: (b, e - 1)
-    ),
-    "the third is where a piece ends, not how many elements it has": _each_piece(lambda b, e, *_: (b, e - b)),
-    "begin and end count from the start of flat memory; they are elements of the parameter": _each_piece(
-        lambda b, e, n, start, first: (start + b, start + e)
-    ),
-    "begin and end count from the start of the shard; they are elements of the parameter": _each_piece(
-        lambda b, e, n, start, first: (start + b - first, start + e - first)
-    ),
-    "a parameter that reaches into the shard is taken whole": _each_piece(lambda b, e, n, *_: (0, n)),
-    "a parameter that began in an earlier shard is left out": _each_piece(lambda b, e, *_: (b, e) if b == 0 else None),
-    "only parameters that lie in the shard as a whole are taken": _each_piece(
-        lambda b, e, n, *_: (b, e) if (b, e) == (0, n) else None
-    ),
-    "padding is counted as elements of the last parameter": _padded,
+    "the shard is the next rank's: ranks count from 0": lambda n, s, r: pieces_of(n, s, r + 1),
+    "the ranks are in reverse order: rank 0 has the first shard": lambda n, s, r: pieces_of(n, s, s - 1 - r),
+    "padding counts as elements of the last parameter": lambda n, s, r: pieces_of([*n[:-1], n[-1] + -sum(n) % s], s, r),
+    "padding belongs to no parameter; here it is a piece by itself": lambda n, s, r: pieces_of([*n, -sum(n) % s], s, r),
+    "the padding stands in front; it belongs behind the last parameter": _padding_first,
     "every parameter is cut by itself; it is the flat memory that is cut": _each,
     "whole parameters are dealt out in turn; it is the flat memory that is cut": _round_robin,
-    "pieces without elements are in the list": lambda *a: pieces_of(*a, empty=True),
-    "the shard begins one element late": _bounds(first=1),
-    "the shard begins one element early": _bounds(first=-1),
-    "the shard ends one element late": _bounds(last=1),
-    "the shard ends one element early": _bounds(last=-1),
-    "the shard's begin is forgotten: all that lies before its end is taken": lambda n, s, r: (
-        pieces_of(n, s, r, first=0, last=(r + 1) * -(-sum(n) // s))
-    ),
-    "the shard is the next rank's: ranks count from 0": lambda n, s, r: pieces_of(n, s, r + 1),
-    "a piece begins one element late where the parameter is cut": lambda *a: pieces_of(*a, low=1),
-    "a piece ends one element early where the parameter is cut": lambda *a: pieces_of(*a, high=-1),
-    "a piece ends one element late where the parameter is cut": lambda *a: pieces_of(*a, high=1),
-    "the shards are cut in the size that rounds down": lambda n, s, r: pieces_of(n, s, r, size=sum(n) // s),
-    "the ranks are in reverse order: rank 0 has the first shard": lambda n, s, r: pieces_of(n, s, s - 1 - r),
-}  # fmt: skip
+}
 
 SIZES: dict[str, Callable[..., int]] = {
     "// rounds down, and what is left over has no shard": lambda n, s, r: sum(n) // s,

@@ -6,7 +6,9 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
+
+from labs_helpers.data_parallel.lab09.shards import cut
 
 
 class Places(NamedTuple):
@@ -22,12 +24,6 @@ def places(ranks: int, groups: list[list[int]] | None) -> Places:
     members = groups or [list(range(ranks))]
     of_rank = [next(group for group in members if rank in group) for rank in range(ranks)]
     return Places(of_rank, [group.index(rank) for rank, group in enumerate(of_rank)], len(members[0]))
-
-
-def cut(flat: Tensor, size: int, front: bool = False) -> tuple[Tensor, ...]:
-    """`flat` in equal shards, with zeros behind it, or in front."""
-    more = -len(flat) % size
-    return nn.functional.pad(flat, (more, 0) if front else (0, more)).chunk(size)
 
 
 def mean_shards(of_ranks: Sequence[Tensor], at: Places, front: bool = False) -> list[Tensor]:
@@ -62,3 +58,12 @@ def causes(
     for arrived in arrivals:
         turned = [torch.cat([one.split(list(sizes))[i] for i in arrived]) for one in total]
         yield order, mean_shards(turned, at)
+
+
+def other_padding(found: Sequence[Tensor], right: Sequence[Tensor], n: int, at: Places) -> list[Tensor]:
+    """What is right, and behind the n elements what was found."""
+    mixed = []
+    for mine, one, place in zip(found, right, at.place, strict=True):
+        kept = max(0, min(len(one), n - place * len(one)))
+        mixed.append(torch.cat([one[:kept], mine[kept:]]) if getattr(mine, "shape", ()) == one.shape else one)
+    return mixed

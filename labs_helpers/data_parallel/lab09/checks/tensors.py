@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from labs_helpers.course.verdict import Wrong
+from labs_helpers.course.verdict import Candidates, Wrong
 from labs_helpers.course.verdict.trees import Comparison, Difference, scaled
 
 NOT_A_NUMBER = (
@@ -22,30 +24,34 @@ def float32_sums(found: Any, right: np.ndarray) -> Any:
     return 2e-5 * np.abs(right) + (2e-6 * np.abs(right).max() if right.size else 0.0) + 1e-12
 
 
-def _not_a_number(difference: Difference) -> str:
-    return NOT_A_NUMBER if any(np.isnan(mine).any() for mine, _ in difference.pairs) else ""
+def _not_a_number(sentence: str, difference: Difference) -> str:
+    return sentence if any(np.isnan(mine).any() for mine, _ in difference.pairs) else ""
 
 
-def on_each_rank(what: str, advice: str = "") -> Comparison:
-    """A comparison of lists with a vector per rank; of each its dtype is compared before, by `expect_tensor`."""
-    return Comparison(f"rank {{0}}'s {what}", bound=float32_sums, otherwise=(scaled, _not_a_number), advice=advice)
+class RankTensors(Comparison):
+    """A comparison of lists with a tensor per rank. nan: the cause of a NaN."""
 
+    def __init__(self, what: str, advice: str = "", nan: str = NOT_A_NUMBER) -> None:
+        otherwise = scaled, partial(_not_a_number, nan)
+        super().__init__(f"rank {{0}}'s {what}", bound=float32_sums, otherwise=otherwise, advice=advice)
 
-def expect_tensors(case: str, what: str, found: list, like: list[Tensor]) -> None:
-    """Raises Wrong unless every rank has a tensor of the shape of its one in `like`, and the first one's dtype."""
-    for rank, (mine, one) in enumerate(zip(found, like, strict=True)):
-        expect_tensor(case, f"rank {rank}'s {what}", mine, one)
-
-
-def expect_tensor(case: str, name: str, found, like: Tensor) -> None:
-    """Raises Wrong unless `found` is a tensor of `like`'s shape and dtype."""
-    if not isinstance(found, Tensor):
-        cause = "a return is missing" if found is None else ""
-        raise Wrong(case, f"{name} is {found!r:.60}; a tensor is asked for", cause=cause)
-    if found.shape != like.shape:
-        raise Wrong(case, f"{name} has shape {tuple(found.shape)}, expected {tuple(like.shape)}")
-    if found.dtype != like.dtype:
-        raise Wrong(case, f"{name} is {found.dtype}, expected {like.dtype}")
+    def expect(
+        self,
+        case: str,
+        found: Sequence[Any],
+        right: Sequence[Tensor],
+        causes: Callable[[], Candidates] = lambda: (),
+        dtype: torch.dtype = torch.float32,
+        none: str = "a return is missing",
+    ) -> None:
+        """Raise Wrong unless every rank has a tensor of this dtype that is right. none: the cause of a None."""
+        for rank, one in enumerate(found):
+            if not isinstance(one, Tensor):
+                cause = none if one is None else ".item() makes a number of a tensor" * isinstance(one, float)
+                raise Wrong(case, f"{self.place((rank,))} is {one!r:.60}; a tensor is asked for", cause=cause)
+            if one.dtype != dtype:
+                raise Wrong(case, f"{self.place((rank,))} is {one.dtype}, expected {dtype}")
+        super().expect(case, found, right, causes)
 
 
 def numbers(n: int, seed: int, whole: bool = True) -> Tensor:

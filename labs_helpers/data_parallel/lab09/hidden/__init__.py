@@ -22,13 +22,10 @@ from labs_helpers.data_parallel.lab09.hidden.shards import (
     TWO_GROUPS,
     WORLDS,
     Maker,
-    padded,
-    parameters_on,
     pieces_of,
-    shard_of,
     sharded_passes,
-    train_on,
 )
+from labs_helpers.data_parallel.lab09.shards import cut, parameters_on, shard_of, train_on
 from labs_helpers.grading.hidden import hidden, normal
 from labs_helpers.grading.hidden.ranks import hidden_on_ranks
 from labs_helpers.practice.process_groups import second_group
@@ -94,9 +91,8 @@ def zero1_step(function: Function, draw: np.random.Generator) -> Iterator[Any]:
     for size, groups, make, dtype in WORLDS:
         numels = draw.integers(1, 12, 5).tolist()
         total, members = sum(numels), 2 if groups else size
-        n = -(-total // members) * members
-        whole = padded(normal(draw, total, dtype=dtype), n)
-        own = [[padded(normal(draw, total, dtype=dtype), n) for _ in range(3)] for _ in range(size)]
+        whole, *flat = (torch.cat(cut(normal(draw, total, dtype=dtype), members)) for _ in range(1 + 3 * size))
+        own = [flat[3 * rank : 3 * rank + 3] for rank in range(size)]
         yield on_ranks_that_send(steps, size, [whole] * size, own, [numels] * size, make, groups=groups)
 
 

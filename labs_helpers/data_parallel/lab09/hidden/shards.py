@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from labs_helpers.data_parallel.lab09.flat import flatten
 from labs_helpers.data_parallel.lab09.freed_memory import Watched
+from labs_helpers.data_parallel.lab09.shards import Layer, step_once
 
 Maker = Callable[..., torch.optim.Optimizer]
 ADAMW: Maker = partial(torch.optim.AdamW, lr=0.1, weight_decay=0.02)
@@ -23,19 +24,6 @@ WORLDS = (  # ranks, their groups, an optimizer, a dtype
     (3, None, MOMENTUM, torch.float64),
     (4, TWO_GROUPS, PLAIN, torch.float32),
 )
-
-
-class Layer(nn.Module):
-    """The gradient that comes last is neither the first parameter's nor the last one's."""
-
-    def __init__(self, into: int, out: int, values: Tensor) -> None:
-        super().__init__()
-        self.scale, self.linear = nn.Parameter(values[:1] + 2), nn.Linear(into, out)
-        self.linear.weight = nn.Parameter(values[1 : 1 + out * into].view(out, into) / 2)
-        self.linear.bias = nn.Parameter(values[1 + out * into :])
-
-    def forward(self, x: Tensor) -> Tensor:
-        return torch.tanh(self.linear(x)) * self.scale
 
 
 def layers_of(widths: list[int], values: list[Tensor]) -> list[Layer]:
@@ -68,13 +56,6 @@ def sharded_passes(
     return left
 
 
-def train_on(shard: nn.Parameter, optimizer: torch.optim.Optimizer, gradients: list[Tensor]) -> None:
-    """A step of the optimizer with each of the gradients."""
-    for gradient in gradients:
-        shard.grad = gradient.clone()
-        optimizer.step()
-
-
 def pieces_of(numels: list[int], size: int, rank: int) -> tuple[int, list[tuple[int, int, int]]]:
     """(elements of a shard, (number, begin, end) of each parameter that lies in this rank's)."""
     shard_numel, starts = -(-sum(numels) // size), np.cumsum([0, *numels]).tolist()
@@ -84,28 +65,4 @@ def pieces_of(numels: list[int], size: int, rank: int) -> tuple[int, list[tuple[
     return shard_numel, [piece for piece in pieces if piece[1] < piece[2]]
 
 
-def parameters_on(shard: Tensor, pieces: list[tuple[int, int, int]]) -> list[nn.Parameter]:
-    """The pieces of a shard, on its memory."""
-    lengths = [end - begin for _, begin, end in pieces]
-    parts = shard.split([*lengths, len(shard) - sum(lengths)])
-    return [nn.Parameter(part) for part in parts[: len(pieces)]]
-
-
-def padded(flat: Tensor, n: int) -> Tensor:
-    return nn.functional.pad(flat, (0, n - len(flat)))
-
-
-def shard_of(group: Any, whole: Tensor) -> Tensor:
-    """A rank's part of `whole` and padding."""
-    size = group.size()
-    return padded(whole, -(-len(whole) // size) * size).chunk(size)[group.rank()].clone()
-
-
-def _first_step() -> None:
-    """torch.optim imports much at its first step, which is not to count among the seconds of an answer."""
-    p = nn.Parameter(torch.zeros(1))
-    p.grad = torch.zeros(1)
-    torch.optim.SGD([p], lr=0.0).step()
-
-
-_first_step()
+step_once()

@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-
-from labs_helpers.practice.groups import GroupRun
-from labs_helpers.tensor_parallel.lab07.checks.on_ranks import on_ranks
-from labs_helpers.tensor_parallel.lab07.checks.passes import Pass, watched
-from labs_helpers.tensor_parallel.lab07.checks.rank_group import group_of, place_of
-from labs_helpers.tensor_parallel.lab07.checks.tensor_errors import ERRORS, explained
 
 UNIT = 2.0**-24  # the largest relative error of one rounding in float32
 HUGE = 10_000.0
@@ -36,6 +28,12 @@ class Case:
     kind: str = "usual"
     groups: int = 1
     sliced: bool = False
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """The dimensions that tensors may have here, by name."""
+        part = {"V / p": self.vocabulary // self.ranks} if self.ranks > 1 else {}
+        return {"batch": self.batch, "length": self.length, "V": self.vocabulary} | part
 
 
 @dataclass(frozen=True)
@@ -107,24 +105,10 @@ def _extreme(case: Case, generator: torch.Generator) -> tuple[Tensor, Tensor]:
     return logits.reshape(case.batch, case.length, -1), targets.reshape(case.batch, case.length)
 
 
-def run_tokens(case: Case, student: Callable, groups: list[Tokens], errors) -> GroupRun:
-    """Its results: a Pass per rank. errors: (pattern, cause) of error messages. Raises Wrong."""
-    places = [place_of(rank, case.ranks, case.groups) for rank in range(case.ranks * case.groups)]
-    own = [(case.groups, *_given(case, groups[group], place)) for group, place in places]
-    sizes = {"batch": case.batch, "length": case.length, "V": case.vocabulary}
-    with explained(sizes | ({"V / p": case.vocabulary // case.ranks} if case.ranks > 1 else {})):
-        return on_ranks(case.name, student, _on_rank, own, errors=(*errors, *ERRORS))
-
-
-def _given(case: Case, tokens: Tokens, place: int) -> tuple[Tensor, Tensor]:
+def given_of(case: Case, tokens: Tokens, place: int) -> tuple[Tensor, Tensor]:
     """(logits, targets) of a rank, as its own tensors."""
     logits, targets = tokens.logits[place].clone(), tokens.targets.clone()
     if not case.sliced:
         return logits, targets
     rows = logits.shape[-1]
     return torch.cat([logits + 1, logits], -1)[..., rows:], torch.cat([targets[:, :1], targets], 1)[:, 1:]
-
-
-def _on_rank(student: Callable, comm: Any, groups: int, logits: Tensor, targets: Tensor) -> Pass:
-    group = group_of(comm, groups)
-    return watched(group, {"logits": logits, "targets": targets}, student, logits, targets, group)[1]

@@ -1,23 +1,31 @@
 """Exercise 10 of lab 07: transfer, cross-entropy over a split vocabulary."""
 
+from functools import partial
+
 import torch
 from torch import Tensor
 
 from labs_helpers.communication.interface import ring_bytes
 from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import Wrong, one_thread
-from labs_helpers.tensor_parallel.lab07.checks.cross_entropy_cases import Case, Tokens, run_tokens, tokens_of
-from labs_helpers.tensor_parallel.lab07.checks.cross_entropy_causes import gradient_causes, loss_causes
-from labs_helpers.tensor_parallel.lab07.checks.cross_entropy_mistakes import ERRORS, NOT_FINITE
-from labs_helpers.tensor_parallel.lab07.checks.passes import Pass, expect_no_detour, expect_unchanged, expect_waited
-from labs_helpers.tensor_parallel.lab07.checks.rank_group import place_of
-from labs_helpers.tensor_parallel.lab07.checks.rank_tensors import expect_dtype, expect_on_ranks
+from labs_helpers.course.verdict.trees import Comparison, nearly, not_finite
+from labs_helpers.tensor_parallel.lab07.checks.cross_entropy_cases import Case, Tokens, given_of, tokens_of
+from labs_helpers.tensor_parallel.lab07.checks.cross_entropy_mistakes import (
+    ERRORS,
+    NOT_FINITE,
+    gradient_causes,
+    loss_causes,
+)
+from labs_helpers.tensor_parallel.lab07.checks.passes import Pass, expect_passes, watched
+from labs_helpers.tensor_parallel.lab07.checks.rank_group import in_groups
 
-WHY = "some roundings of numbers as large as the logits"
-BY_HAND = "work out {where} by hand, for one token: which rank has what of it, and what do the others need?"
+WORDS = {
+    "why": "some roundings of numbers as large as the logits",
+    "advice": "work out {where} by hand, for one token: which rank has what of it, and what do the others need?",
+}
+NEARLY = "a step of it in float16 or bfloat16, or a small number that is added somewhere"
 ENOUGH = "three numbers per token are enough: the largest logit, the sum of exponentials, the target's logit"
 NUMBER = ".item() and float() make a number of it, and wait for a GPU to have computed it"
-NEARLY = "a step of it in float16 or bfloat16, or a small number that is added somewhere"
 FORM = "(loss, grad_logits) is asked for"
 CASES = (
     Case("2 ranks, V = 10", 2, batch=3, length=4, vocabulary=10),
@@ -37,42 +45,44 @@ def parallel_cross_entropy(student):
     passes = {}
     for case in CASES:
         passes[case] = one = _expect_right(case, student)
-        sent = f", {_listed(one)}: {one.sent:,} bytes per rank" if one.sent else ""
+        sent = f", {one.listed}: {one.sent:,} bytes per rank" if one.sent else ""
         yield f"{case.name}: the loss is {float(one.returned[0]):,.5g}{sent}"
     yield _expect_as_much(passes[SHORT], _expect_right(LONG, student))
 
 
 def _expect_right(case: Case, student) -> Pass:
     """Rank 0's Pass, if all ranks of all groups are right; raises Wrong."""
+    groups = [tokens_of(case, group) for group in range(case.groups)]
+    own = [given_of(case, tokens, place) for tokens in groups for place in range(case.ranks)]
     with one_thread():
-        groups = [tokens_of(case, group) for group in range(case.groups)]
-        run = run_tokens(case, student, groups, ERRORS)
-        for rank, one in enumerate(run.results):
-            expect_no_detour(case.name, rank, [one], len(run.of(rank)))
-        world = sorted((*place_of(rank, case.ranks, case.groups), rank) for rank in range(len(run.results)))
-        for number, tokens in enumerate(groups):
-            _judge(case, tokens, [run.results[rank] for group, _, rank in world if group == number])
-        return run.results[0]
+        seen = in_groups(case, student, _on_rank, own, ERRORS)
+        for tokens, passes in zip(groups, seen, strict=True):
+            _judge(case, tokens, passes)
+    return seen[0][0]
+
+
+def _on_rank(student, group, logits, targets) -> Pass:
+    return watched(group, {"logits": logits, "targets": targets}, student, logits, targets, group)[1]
 
 
 def _judge(case: Case, tokens: Tokens, passes: list[Pass]) -> None:
     """Raises Wrong unless a group's loss and gradient are right."""
-    title, extreme = case.name, case.kind not in ("usual", "sure")
-    last = {"advice": BY_HAND, "not_finite": NOT_FINITE if extreme else "", "nearly": NEARLY}
+    title, extreme, ranks = case.name, case.kind not in ("usual", "sure"), len(passes)
     for rank, one in enumerate(passes):
         _expect_form(title, rank, one.returned, tokens.logits[rank])
-    expect_unchanged(title, passes)
-    expect_waited(title, "function", passes)
-    ranks = len(passes)
+    expect_passes(title, "function", passes)
     losses = [one.returned[0].reshape(()) if one.returned[0].numel() == 1 else one.returned[0] for one in passes]
-    right, bounds = [tokens.loss] * ranks, [tokens.loss_bound] * ranks
-    causes = loss_causes(tokens.logits, tokens.targets, extreme)
-    expect_on_ranks(title, "loss", losses, right, bounds, WHY, causes, **last)
     gradients = [one.returned[1] for one in passes]
-    causes = gradient_causes(tokens.logits, tokens.targets, extreme)
-    right, bounds = tokens.gradients, tokens.gradient_bounds
-    expect_on_ranks(title, "grad_logits", gradients, right, bounds, WHY, causes, **last)
-    expect_dtype(title, "grad_logits", gradients, torch.float32, "logits have that")
+    for name, found, right, bounds, causes in (
+        ("loss", losses, [tokens.loss] * ranks, [tokens.loss_bound] * ranks, loss_causes),
+        ("grad_logits", gradients, tokens.gradients, tokens.gradient_bounds, gradient_causes),
+    ):
+        otherwise = nearly(NEARLY), not_finite(NOT_FINITE if extreme else "")
+        comparison = Comparison(f"rank {{0}}'s {name}", bound=bounds, slack=1e-4, otherwise=otherwise, **WORDS)
+        comparison.expect(title, found, right, partial(causes, tokens.logits, tokens.targets, extreme))
+    for rank, one in enumerate(gradients):
+        if one.dtype != torch.float32:
+            raise Wrong(title, f"rank {rank}'s grad_logits is {one.dtype}, expected torch.float32, as logits are")
 
 
 def _expect_form(title: str, rank: int, answer, logits: Tensor) -> None:
@@ -94,12 +104,7 @@ def _expect_as_much(short: Pass, long: Pass) -> str:
     if long.sent != short.sent:
         grows = f"{long.sent:,} bytes leave each rank; with V = {SHORT.vocabulary} they were {short.sent:,}"
         what = "the logits are gathered" if long.payload["all_gather"] >= whole else "what is sent grows with V"
-        said = f"loss and gradient are right, but it calls {_listed(long)}: {grows}"
+        said = f"loss and gradient are right, but it calls {long.listed}: {grows}"
         raise Wrong(LONG.name, said, cause=f"{what}; {ENOUGH}")
     gathered = ring_bytes("all_gather", whole, LONG.ranks)
     return f"{LONG.name}: {long.sent:,} bytes per rank as before; to gather the logits it would be {gathered:,}"
-
-
-def _listed(one: Pass) -> str:
-    """'2 × all_reduce'."""
-    return ", ".join(f"{times} × {name}" for name, times in one.calls.items()) or "nothing"

@@ -1,19 +1,18 @@
 """Exercise 2 of lab 07: the grid, by what its communicators do; and what is no grid."""
 
-from labs_helpers.course.exercise import exercise
-from labs_helpers.course.verdict import on_real_ranks
-from labs_helpers.course.verdict.messages.python import WHOLE
-from labs_helpers.tensor_parallel.lab07 import exercises
-from labs_helpers.tensor_parallel.lab07.checks.grid_causes import Grid
-from labs_helpers.tensor_parallel.lab07.checks.grid_places import (
-    expect_places,
-    expect_right,
-    on_practice_rank,
-    on_real_rank,
-)
-from labs_helpers.tensor_parallel.lab07.checks.grid_refusals import REFUSED, expect_refused
-from labs_helpers.tensor_parallel.lab07.checks.on_ranks import of_world, on_ranks
+from numbers import Integral
 
+from labs_helpers.course.exercise import exercise
+from labs_helpers.course.verdict import Wrong, on_real_ranks
+from labs_helpers.course.verdict.messages.python import WHOLE
+from labs_helpers.course.verdict.trees import Comparison
+from labs_helpers.tensor_parallel.lab07 import exercises
+from labs_helpers.tensor_parallel.lab07.checks.grid_mistakes import INDICES, Grid, group_mistakes, part_mistakes
+from labs_helpers.tensor_parallel.lab07.checks.on_ranks import WORLD, of_world, on_ranks
+from labs_helpers.tensor_parallel.lab07.checks.refusals import expect_refused
+
+NAMES = ("mp_idx", "dp_idx", "mp_comm", "dp_comm", "part_in_dim", "part_out_dim")
+FORM = f"({', '.join(NAMES)})"
 DIMS = 36, 60  # divided by 2, 3 and 6 they give six other numbers
 ERRORS = (
     (r"Split: (color|key) is \d*\.\d*, not a whole number", WHOLE),
@@ -24,46 +23,132 @@ ERRORS = (
     (r"^ZeroDivisionError", "% or // by something that is 0 on that rank: by mp_size, not by an index"),
 )
 STRICT = r"^ValueError.*\n.*\braise\b"
+REFUSED = (  # what, ranks, grid, layer, in_dim, out_dim, the cause where it is not refused
+    ("mp 3 × dp 3 on 6 ranks", 6, Grid(3, 3), "fc_q", 36, 36, "mp_size · dp_size is not comm.Get_size() here"),
+    ("mp 3 × dp 1 on 6 ranks", 6, Grid(3, 1), "fc_q", 36, 36, "with fewer ranks than comm has, some are in no grid"),
+    ("the layer fc_x", 6, Grid(2, 3), "fc_x", 36, 36, "no branch is for it: an else with raise, or a test before"),
+    ("fc_q with out_dim 9 on mp 2", 4, Grid(2, 2), "fc_q", 8, 9, "of fc_q, out_dim is split"),
+    ("fc_v with out_dim 10 on mp 4", 4, Grid(4, 1), "fc_v", 8, 10, "of fc_v, too, out_dim is split"),
+    ("fc_o with in_dim 9 on mp 2", 4, Grid(2, 2), "fc_o", 9, 8, "of fc_o, in_dim is split: mp_size divides that"),
+)
+POSSIBLE = (  # grid, layer, dims, the cause of an error
+    (Grid(2, 2), "fc_q", (7, 8), "of fc_q, in_dim is not split: mp_size need not divide it"),
+    (Grid(2, 2), "fc_o", (8, 7), "of fc_o, out_dim is not split: mp_size need not divide it"),
+    (Grid(2, 3), "fc_k", (3, 4), "the layer is split among mp_size ranks: dp_size need not divide anything"),
+)
+
+
+class Words(str):
+    """What is shown of a rank's answer, and compared."""
+
+    __slots__ = ()
+    __repr__ = str.__str__
 
 
 @exercise("07/2", "the grid", points=15, minutes=20, reference=exercises.get_info)
 def get_info(student):
     grids = [Grid(2, 3), Grid(3, 2), Grid(2, 2), Grid(4, 1), Grid(1, 4), Grid(1, 1)]
     for grid in grids:
-        _expect_grid(f"{grid}", student, grid, "fc_q", DIMS)
+        _expect_grid(f"{grid}", student, grid)
         yield f"{grid}: models of ranks {_listed(grid, 'mp_comm')}; data-parallel groups {_listed(grid, 'dp_comm')}"
     for layer in ("fc_k", "fc_v", "fc_o"):
         for grid in grids[:2]:
-            _expect_grid(f"{layer}, {grid}", student, grid, layer, DIMS)
+            _expect_grid(f"{layer}, {grid}", student, grid, layer)
     yield "fc_q, fc_k and fc_v 36 × 60 on mp 2: 36 × 30 on a rank; fc_o: 18 × 60"
-    _expect_grid("two grids at once, each of every other rank, in reverse order", student, grids[0], "fc_q", DIMS, True)
+    _expect_grid("two grids at once, each of every other rank, in reverse order", student, grids[0], halves=True)
     yield "two grids at once: the ranks of comm, in its order, and no others"
-    for layer, dims, why in (
-        ("fc_q", (7, 8), "of fc_q, in_dim is not split: mp_size need not divide it"),
-        ("fc_o", (8, 7), "of fc_o, out_dim is not split: mp_size need not divide it"),
-        ("fc_k", (3, 4), "the layer is split among mp_size ranks: dp_size need not divide anything"),
-    ):
-        grid = grids[2] if layer != "fc_k" else grids[0]
+    for grid, layer, dims, why in POSSIBLE:
         _expect_grid(f"{layer} of {dims[0]} × {dims[1]}, {grid}", student, grid, layer, dims, strict=why)
     yield "what is not split need not be divisible"
-    for refusal in REFUSED:
-        expect_refused(student, *refusal)
+    for what, ranks, *arguments, cause in REFUSED:
+        expect_refused(student, _refused, what, [tuple(arguments)] * ranks, cause)
     yield f"{len(REFUSED)} refusals, each on every rank and before anything is sent"
     case = "the same function on 4 real ranks, in reverse order"
-    found = on_real_ranks(case, student, on_real_rank, [(grids[2], "fc_o", *DIMS)] * 4, cause=of_world(student))
-    expect_right(case, student, found[::-1], grids[2], "fc_o", DIMS)
+    found = on_real_ranks(case, student, _on_real_rank, [(grids[2], "fc_o", *DIMS)] * 4, cause=of_world(student))
+    _expect_right(case, student, found[::-1], grids[2], "fc_o", DIMS)
     yield case
 
 
-def _expect_grid(
-    case: str, student, grid: Grid, layer: str, dims: tuple, halves: bool = False, strict: str = ""
-) -> None:
+def _expect_grid(case, student, grid, layer="fc_q", dims=DIMS, halves=False, strict="") -> None:
     """halves: two such grids at once. strict: why an error that the answer raises is one too many."""
-    ranks = len(grid.ranks) * (1 + halves)
     too_strict = strict or "this grid and this layer are possible: a test is too strict, or turned round"
-    own = [(grid, layer, *dims, halves)] * ranks
-    run = on_ranks(case, student, on_practice_rank, own, errors=(*ERRORS, (STRICT, too_strict)))
-    expect_places(case, student, run.results, grid, layer, dims)
+    own = [(grid, layer, *dims, halves)] * (len(grid.ranks) * (1 + halves))
+    run = on_ranks(case, student, _on_rank, own, errors=(*ERRORS, (STRICT, too_strict)))
+    for ranks in dict.fromkeys(ranks for ranks, *_ in run.results):
+        found = [_place(case, student, rank, *run.results[one]) for rank, one in enumerate(ranks)]
+        _expect_right(case, student, found, grid, layer, dims)
+
+
+def _on_rank(student, world, grid, layer, in_dim, out_dim, halves):
+    """(the ranks of comm, the answer, those of each of its communicators), ranks of the world. halves: comm has every
+    other rank, in reverse order, and the ranks between make a grid of their own."""
+    comm = world.Split(color=world.rank % 2, key=-world.rank) if halves else world
+    answer = student(comm, comm.rank, *grid, layer, in_dim, out_dim)
+    parts = answer if isinstance(answer, (tuple, list)) else ()
+    return comm.ranks, answer, [getattr(part, "ranks", None) for part in parts]
+
+
+def _on_real_rank(student, world, grid, layer, in_dim, out_dim):
+    """The answer with the ranks of its communicators, on a real rank; comm has all ranks in reverse order."""
+    comm = world.Split(color=0, key=-world.rank)
+    answer = student(comm, comm.rank, *grid, layer, in_dim, out_dim)
+    return *answer[:2], *(tuple(group.allgather(comm.rank)) for group in answer[2:4]), *answer[4:]
+
+
+def _refused(student, comm, grid, *layer):
+    return student(comm, comm.rank, *grid, *layer)
+
+
+def _place(case: str, student, rank: int, ranks: tuple, answer, members: list) -> tuple:
+    """A rank's answer, with the ranks of its communicators; −1: one that is not in comm. Raises Wrong for others."""
+    if not isinstance(answer, (tuple, list)) or len(answer) != len(NAMES):
+        cause = "a return is missing" if answer is None else ""
+        raise Wrong(case, f"rank {rank} returned {answer!r:.90}; {FORM} is asked for", cause=cause)
+    for name, part, group in zip(NAMES, answer, members, strict=True):
+        if name.endswith("comm"):
+            kind, fits, cause = "one of comm's communicators", group is not None, of_world(student)
+        else:
+            kind, fits = "an integer", isinstance(part, Integral) and not isinstance(part, bool)
+            cause = WHOLE if isinstance(part, float) else ""
+        if not fits:
+            elsewhere = any(one is not None for one in (*members[:2], *members[4:]))
+            cause = f"the order is {FORM}" if elsewhere else cause
+            raise Wrong(case, f"rank {rank}: {name} is {part!r:.60}, not {kind}", cause=cause)
+    named = [None if group is None else tuple(ranks.index(r) if r in ranks else -1 for r in group) for group in members]
+    return tuple(part if group is None else group for part, group in zip(answer, named, strict=True))
+
+
+def _expect_right(case: str, student, found: list[tuple], grid: Grid, layer: str, dims: tuple[int, int]) -> None:
+    """found: each rank's, by its rank in comm. Raises Wrong at the first that is not right."""
+    rank_advice = "draw the grid with a row for each model, and write the ranks into it"
+
+    def expect(name, mine, right, candidates, seen="", advice=rank_advice):
+        pairs = ((sentence, _words(name, one)) for sentence, one in candidates)
+        comparison = Comparison("rank {0}", otherwise=(lambda _: seen,), advice=advice)
+        comparison.expect(f"{case}, {name}", _words(name, mine), _words(name, right), lambda: pairs)
+
+    indices = ((sentence, grid.of_all(one)) for sentence, one in INDICES)
+    right = grid.of_all(lambda r, p, d: (r % p, r // p))
+    expect("(mp_idx, dp_idx)", [tuple(place[:2]) for place in found], right, indices, of_world(student))
+    for i, name in ((2, "mp_comm"), (3, "dp_comm")):
+        mine, right, seen = [place[i] for place in found], grid.groups(name), ""
+        if any(-1 in ranks for ranks in mine):
+            seen = (
+                of_world(student) and WORLD or "ranks are in it that are not in comm: a Split of another communicator"
+            )
+        elif [sorted(ranks) for ranks in mine] == [sorted(ranks) for ranks in right]:
+            seen = "the ranks are right, and their order is not: key orders them, lowest first"
+        expect(name, mine, right, ((sentence, grid.split(one)) for sentence, one in group_mistakes(name)), seen)
+    parts = ((sentence, [one(*grid, *dims)] * len(found)) for sentence, one in part_mistakes(layer))
+    right, advice = [grid.part(layer, *dims)] * len(found), "which dimension of this layer is cut, into how many parts?"
+    expect("(part_in_dim, part_out_dim)", [tuple(place[4:]) for place in found], right, parts, advice=advice)
+
+
+def _words(name: str, values: list[tuple]) -> list[Words]:
+    if not name.endswith("comm"):
+        return [Words(tuple(map(int, value))) for value in values]
+    others = " and others that are not in comm"
+    return [Words(f"ranks {', '.join(str(r) for r in ranks if r >= 0)}" + others * (-1 in ranks)) for ranks in values]
 
 
 def _listed(grid: Grid, name: str) -> str:

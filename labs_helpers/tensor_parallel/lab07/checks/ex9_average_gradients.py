@@ -1,66 +1,136 @@
 """Exercise 9 of lab 07: the mean of every gradient, in one message, and the gradients as they were."""
 
+from collections.abc import Sequence
 from functools import partial
 
+import numpy as np
 import torch
+from torch import Tensor
 
 from labs_helpers.communication.practice import PracticeCommunication
 from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import Wrong
+from labs_helpers.course.verdict.trees import Comparison, nearly, rounded, scaled
 from labs_helpers.tensor_parallel.lab07 import exercises
-from labs_helpers.tensor_parallel.lab07.checks.average_causes import COSTLY, ERRORS, causes
-from labs_helpers.tensor_parallel.lab07.checks.gradient_lists import as_means, comparison_of_means, draw, expect_form
+from labs_helpers.tensor_parallel.lab07.checks.average_mistakes import causes, right
 from labs_helpers.tensor_parallel.lab07.checks.on_ranks import on_ranks
+from labs_helpers.tensor_parallel.lab07.checks.tensor_errors import ERRORS as OF_GROUPS
 
+ERRORS = (
+    (r"x is written to", "in_place=True writes into what it is given; the gradients stay as they are"),
+    (r"0-d tensor", "a gradient may be one number, of shape (): numel() counts its elements"),
+    (r"'list' object has no attribute|'list' and 'int'", "it is done to one tensor, not to a list of them"),
+    (
+        r"setStorage",
+        "as_strided reads a part as if it lay in memory as the gradient does; reshape goes through rows, whatever the "
+        "strides are",
+    ),
+    (
+        r"^IndexError: tuple index",
+        "gradients have different numbers of dimensions, one has none: numel() and reshape(-1)",
+    ),
+    (r"name 'dp_(size|rank|comm|idx)'", "dp_group has rank and size"),
+    *OF_GROUPS,
+)
+COSTLY = {
+    "all_gather": "every rank gets all ranks' gradients: an all-gather sends p − 1 vectors, an all-reduce 2·(p − 1)/p",
+    "reduce_scatter": "an all_reduce does both, in one call",
+    "broadcast": "the means are the same on all ranks after an all_reduce already",
+}
 SHARED = (
     "view, reshape, detach and split give tensors on the same memory; with one rank, too, the means are new tensors"
+)
+ADVICE = (
+    "two ranks with gradients [1, 2] and [3]: what does the vector hold on each, what comes back, and where is it cut?"
+)
+FEWER_BITS = "a step of it has fewer bits than float32, as bfloat16 and float16 have"
+NOT_CUT = "the vector is not cut into the gradients yet"
+CONVERTED = "it was converted, or a NumPy array of another dtype is in between; the gradients are float32"
+CASES = (  # name, dp_size, mp_size, shapes
+    ("4 copies of a model of 2 ranks", 4, 2, [(4, 3), (5,), (), (2, 3, 2), (0, 4), (3, 2), (2,)]),
+    ("3 ranks, whose gradients lie differently in memory", 3, 1, [(2, 5), (1, 4), (), (3, 1), (1,), (6,)]),
+    ("2 ranks, one gradient", 2, 1, [(3, 2)]),
+    ("1 rank", 1, 1, [(3, 2), (4,)]),
 )
 
 
 @exercise("07/9", "average the gradients", points=10, minutes=15, reference=exercises.average_gradients)
 def average_gradients(student):
-    means = comparison_of_means()
-    for case, dp_size, mp_size, shapes in (
-        ("4 copies of a model of 2 ranks", 4, 2, [(4, 3), (5,), (), (2, 3, 2), (0, 4), (3, 2), (2,)]),
-        ("3 ranks, whose gradients lie differently in memory", 3, 1, [(2, 5), (1, 4), (), (3, 1), (1,), (6,)]),
-        ("2 ranks, one gradient", 2, 1, [(3, 2)]),
-        ("1 rank", 1, 1, [(3, 2), (4,)]),
-    ):
-        gradients = [draw(shapes, seed=rank) for rank in range(dp_size * mp_size)]
+    otherwise = (nearly(FEWER_BITS), scaled)  # a sum is off by a few roundings
+    means = Comparison("rank {0}'s mean {1}", bound=rounded(16), slack=1e-4, otherwise=otherwise, advice=ADVICE)
+    for case, dp_size, mp_size, shapes in CASES:
+        gradients = [_draw(shapes, seed=rank) for rank in range(dp_size * mp_size)]
         run = on_ranks(case, student, _call, [(one, mp_size) for one in gradients], errors=ERRORS, kept=("gradients",))
-        found, calls, payloads, shared = zip(*run.results, strict=True)
-        expect_form(case, found, gradients[0])
+        found = [one for one, *_ in run.results]
+        for rank, one in enumerate(found):
+            _expect_form(case, rank, one, gradients[rank])
         groups = [gradients[first::mp_size] for first in range(mp_size)]
-        right = [as_means(groups[rank % mp_size]) for rank in range(len(gradients))]
-        means.expect(case, found, right, partial(causes, groups, mp_size))
-        for rank, is_shared in enumerate(shared):
-            if is_shared:
-                raise Wrong(case, f"rank {rank}'s means share memory with its gradients", cause=SHARED)
+        means.expect(case, found, right(groups), partial(causes, groups))
         nbytes = 4 * sum(one.numel() for one in gradients[0])
-        _expect_one_message(case, calls, payloads, nbytes * (dp_size > 1), len(shapes))
+        for rank, (_, group, shared) in enumerate(run.results):
+            if shared:
+                raise Wrong(case, f"rank {rank}'s means share memory with its gradients", cause=SHARED)
+            _expect_one_message(case, rank, group.calls, group.payload, nbytes * (dp_size > 1), len(shapes))
         yield f"{case}: {len(shapes)} gradient{'s' * (len(shapes) > 1)}, {nbytes} bytes in one all-reduce"
 
 
+def _draw(shapes: Sequence[tuple], seed: int) -> list[Tensor]:
+    """A rank's gradients, normally distributed; those of shape (2,) are zero. seed: its rank. Matrices are transposed
+    in memory on even ranks, cubes permuted, and a vector at the end has gaps."""
+    generator = torch.Generator().manual_seed(seed)
+    made = [torch.randn(shape, generator=generator) * (shape != (2,)) for shape in shapes]
+    if seed % 2 == 0:
+        made = [one.t().contiguous().t() if one.ndim == 2 else one for one in made]
+    made = [one.permute(2, 0, 1).contiguous().permute(1, 2, 0) if one.ndim == 3 else one for one in made]
+    if made[-1].ndim == 1:
+        made[-1] = made[-1].repeat_interleave(2)[::2]
+    return made
+
+
 def _call(student, comm, gradients, mp_size):
-    """What it returned, which collectives it called, their bytes, and whether it returned the gradients' memory."""
+    """What it returned, the group with its counts, and whether it returned the gradients' memory."""
     group = PracticeCommunication(comm.Split(color=comm.rank % mp_size, key=comm.rank))
     found = student(gradients, group)
     memory = {one.untyped_storage().data_ptr() for one in gradients if one.numel()}
-    parts = found if isinstance(found, list | tuple) else [found]
-    tensors = [one for one in parts if isinstance(one, torch.Tensor) and one.numel()]
-    shared = any(one.untyped_storage().data_ptr() in memory for one in tensors)
-    return found, dict(group.calls), dict(group.payload), shared
+    tensors = [one for one in found if isinstance(one, Tensor)] if isinstance(found, list | tuple) else []
+    shared = any(one.untyped_storage().data_ptr() in memory for one in tensors if one.numel())
+    return found, group, shared
 
 
-def _expect_one_message(case: str, calls, payloads, nbytes: int, count: int) -> None:
-    """calls, payloads: each rank's, by the name of the collective. nbytes: of the one all-reduce; 0 for none."""
-    for rank, (called, payload) in enumerate(zip(calls, payloads, strict=True)):
-        if called == ({"all_reduce": 1} if nbytes else {}) and sum(payload.values()) <= nbytes:
-            continue
-        made = ", ".join(f"{times} × {name}, {payload[name]:,} bytes" for name, times in called.items())
-        found = f"the values are right, but rank {rank} makes {made}; one all_reduce of {nbytes:,} bytes is enough"
-        cause = next((COSTLY[name] for name in called if name in COSTLY), COSTLY["wider"])
-        if set(called) == {"all_reduce"} and called["all_reduce"] > 1:
-            each = called["all_reduce"] == count
-            cause = COSTLY["each" if each else "several"]
-        raise Wrong(case, found, cause=cause)
+def _expect_form(case: str, rank: int, means, gradients: Sequence[Tensor]) -> None:
+    """Raise Wrong unless a rank returned a list of as many float32 tensors."""
+    if not isinstance(means, list | tuple):
+        kind, cause = f"a {type(means).__name__}", "list(…) makes a list of it" * hasattr(means, "__next__")
+        if means is None:
+            kind, cause = "None", "the result is not returned"
+        elif isinstance(means, Tensor):
+            kind, cause = f"a tensor of shape {tuple(means.shape)}", NOT_CUT
+        raise Wrong(case, f"rank {rank} returned {kind}; a list of tensors is asked for", cause=cause)
+    if len(means) != len(gradients):
+        left_out = "a gradient {} is left out; it has its place in the list, too"
+        cause = NOT_CUT if len(means) == 1 else ""
+        for what, kept in (("without elements", torch.numel), ("that is 0", torch.count_nonzero)):
+            if [one.shape for one in gradients if kept(one)] == [getattr(one, "shape", ()) for one in means]:
+                cause = left_out.format(what)
+        some = f"{len(means)} tensor{'s' * (len(means) != 1)}"
+        raise Wrong(case, f"rank {rank} returned {some}, expected {len(gradients)}, one per gradient", cause=cause)
+    for i, one in enumerate(means):
+        dtype = getattr(one, "dtype", type(one).__name__)
+        if dtype != torch.float32:
+            cause = "torch.from_numpy makes a tensor of an array" if isinstance(one, np.ndarray) else CONVERTED
+            raise Wrong(case, f"rank {rank}'s mean {i} is {dtype}, expected torch.float32", cause=cause)
+
+
+def _expect_one_message(case: str, rank: int, calls, payload, nbytes: int, count: int) -> None:
+    """Raise Wrong unless a rank makes one all-reduce of up to `nbytes`, or nothing where that is 0."""
+    if calls == ({"all_reduce": 1} if nbytes else {}) and payload.total() <= nbytes:
+        return
+    made = ", ".join(f"{times} × {name}, {payload[name]:,} bytes" for name, times in calls.items())
+    found = f"the values are right, but rank {rank} makes {made}; one all_reduce of {nbytes:,} bytes is enough"
+    cause = next((COSTLY[name] for name in calls if name in COSTLY), "")
+    if not cause:
+        cause = "what travels has a wider dtype than float32, or there is more of it"
+        if calls.total() > 1:
+            cause = "an all-reduce for each gradient: " * (calls.total() == count)
+            cause += "every message costs its latency anew"
+    raise Wrong(case, found, cause=cause)

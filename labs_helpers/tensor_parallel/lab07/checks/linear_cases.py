@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 
@@ -10,12 +10,15 @@ import torch
 from torch import Tensor
 
 OPERANDS = ("x", "weight", "bias", "grad_out")
+GRADIENTS = ("grad_x", "grad_weight", "grad_bias")
 LIKE = {"out": "grad_out", "grad_x": "x", "grad_weight": "weight", "grad_bias": "bias"}  # a result has its shape
-GRADIENTS = tuple(LIKE)[1:]
 CALLS = 2  # of each layer's backward, with another grad_out each
-UNIT = {torch.float32: 2.0**-24, torch.float64: 2.0**-53}
-ROUNDING = "the rounding errors of sums this long"
-
+OWN: dict[str, Callable[[Tensor, Tensor, Tensor], Tensor]] = {  # what a rank computes of x, weight and grad_out
+    "out": lambda x, weight, grad_out: x @ weight,
+    "grad_x": lambda x, weight, grad_out: grad_out @ weight.T,
+    "grad_weight": lambda x, weight, grad_out: x.flatten(0, 1).T @ grad_out.flatten(0, 1),
+    "grad_bias": lambda x, weight, grad_out: grad_out.sum((0, 1)),
+}
 Parts = dict[str, list[Tensor]]  # of an operand or a result: each rank's
 
 
@@ -36,6 +39,15 @@ class Case:
     whole_numbers: bool = True
     strided: bool = False
 
+    @property
+    def sizes(self) -> dict[str, int]:
+        """The dimensions that tensors may have here, by name."""
+        sizes = {"batch": self.batch, "length": self.length, "batch · length": self.batch * self.length}
+        for name, size in (("in", self.features), ("out", self.width)):
+            parts = {f"{name} / p": size // self.ranks, f"p · {name}": size * self.ranks}
+            sizes |= {name: size} | (parts if self.ranks > 1 else {})
+        return sizes
+
 
 @dataclass(frozen=True)
 class Cut:
@@ -54,19 +66,10 @@ class Cut:
 
 @dataclass(frozen=True)
 class Layer:
-    """One layer of one group in float64. operands: the parts of x, weight and bias; out, out_bounds: those of out;
-    grad_outs, gradients, gradient_bounds: those of each call of backward."""
+    """One layer of one group in float64, for each call of backward: operands, of each rank; results: what is right."""
 
-    operands: Parts
-    grad_outs: list[list[Tensor]]
-    out: list[Tensor]
-    gradients: list[Parts]
-    out_bounds: list[Tensor]
-    gradient_bounds: list[Parts]
-
-    def local(self, call: int) -> Parts:
-        """What each rank has for itself, its x, weight, bias, and grad_out of a call."""
-        return self.operands | {"grad_out": self.grad_outs[call]}
+    operands: list[Parts]
+    results: list[Parts]
 
 
 @cache
@@ -77,8 +80,8 @@ def layers_of(case: Case, cut: Cut) -> list[list[Layer]]:
 
 def operands_of(case: Case, layer: Layer, rank: int) -> tuple[list[Tensor], list[Tensor]]:
     """(x, weight, bias) and all grad_outs of a rank, as its own tensors in the case's dtype."""
-    made = [parts[rank] for parts in layer.operands.values()], [parts[rank] for parts in layer.grad_outs]
-    return tuple([_laid_out(tensor.to(case.dtype), case.strided) for tensor in tensors] for tensors in made)
+    made = [layer.operands[0][name] for name in OPERANDS[:3]], [one["grad_out"] for one in layer.operands]
+    return tuple([_laid_out(parts[rank].to(case.dtype), case.strided) for parts in some] for some in made)
 
 
 def _laid_out(tensor: Tensor, strided: bool) -> Tensor:
@@ -91,24 +94,19 @@ def _laid_out(tensor: Tensor, strided: bool) -> Tensor:
 
 
 def _layer(case: Case, cut: Cut, seed: int) -> Layer:
-    numbers = _numbers(case.whole_numbers, seed, case.dtype)
-    x = next(numbers)(case.batch, case.length, case.features)
-    weight = next(numbers)(case.features, case.width)
-    bias = next(numbers)(case.width) + (40 if case.whole_numbers else 0)  # no sum of products is like it
-    grad_outs = [next(numbers)(case.batch, case.length, case.width) for _ in range(CALLS)]
-    out, gradients, out_bound, bounds = _results(x, weight, bias, grad_outs, UNIT[case.dtype])
-
-    def parts(tensors: Mapping[str, Tensor]) -> Parts:
-        return {name: cut.parts(name, tensor, case.ranks) for name, tensor in tensors.items()}
-
-    return Layer(
-        parts({"x": x, "weight": weight, "bias": bias}),
-        [cut.parts("grad_out", grad_out, case.ranks) for grad_out in grad_outs],
-        cut.parts("out", out, case.ranks),
-        [parts(one) for one in gradients],
-        cut.parts("out", out_bound, case.ranks),
-        [parts(one) for one in bounds],
-    )
+    draw = _numbers(case.whole_numbers, seed, case.dtype)
+    x = next(draw)(case.batch, case.length, case.features)
+    weight = next(draw)(case.features, case.width)
+    bias = next(draw)(case.width) + (40 if case.whole_numbers else 0)  # no sum of products is like it
+    operands, results = [], []
+    for _ in range(CALLS):
+        grad_out = next(draw)(case.batch, case.length, case.width)
+        whole = dict(zip(OPERANDS, (x, weight, bias, grad_out), strict=True))
+        right = {name: own(x, weight, grad_out) for name, own in OWN.items()}
+        right["out"] = right["out"] + bias
+        operands.append({name: cut.parts(name, one, case.ranks) for name, one in whole.items()})
+        results.append({name: cut.parts(name, one, case.ranks) for name, one in right.items()})
+    return Layer(operands, results)
 
 
 def _numbers(whole_numbers: bool, seed: int, dtype: torch.dtype) -> Iterator:
@@ -119,30 +117,3 @@ def _numbers(whole_numbers: bool, seed: int, dtype: torch.dtype) -> Iterator:
             yield lambda *shape: torch.randint(-6, 7, shape, generator=generator).double()
         else:
             yield lambda *shape: torch.randn(shape, generator=generator, dtype=torch.float64).to(dtype).double()
-
-
-def _results(x, weight, bias, grad_outs, unit: float):
-    """(out, gradients of each call, bound of out, bounds of the gradients) of the whole layer, by autograd.
-
-    A sum of K products is off by at most K roundings of Σ|a||b|; 4 more leave room for another order of the steps."""
-    leaves = [tensor.clone().requires_grad_() for tensor in (x, weight, bias)]
-    out = leaves[0] @ leaves[1] + leaves[2]
-    gradients = [torch.autograd.grad(out, leaves, g, retain_graph=True) for g in grad_outs]
-    tokens, (features, width) = x[..., 0].numel(), weight.shape
-    terms = {"grad_x": width, "grad_weight": tokens, "grad_bias": tokens}
-    bounds = []
-    for g in grad_outs:
-        sizes = own_gradients(x.abs(), weight.abs(), g.abs())
-        bounds.append({name: unit * (terms[name] + 4) * size for name, size in sizes.items()})
-    out_bound = unit * (features + 5) * (x.abs() @ weight.abs() + bias.abs())
-    named = [dict(zip(GRADIENTS, one, strict=True)) for one in gradients]
-    return out.detach(), named, out_bound, bounds
-
-
-def own_gradients(x: Tensor, weight: Tensor, grad_out: Tensor) -> dict[str, Tensor]:
-    """The three gradients of one product, for instance of what a rank has for itself."""
-    return {
-        "grad_x": grad_out @ weight.T,
-        "grad_weight": x.flatten(0, 1).T @ grad_out.flatten(0, 1),
-        "grad_bias": grad_out.sum((0, 1)),
-    }

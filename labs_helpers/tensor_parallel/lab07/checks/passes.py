@@ -14,7 +14,6 @@ from labs_helpers.course.verdict.copies import what_changed
 from labs_helpers.tensor_parallel.lab07.checks.rank_group import Group
 
 WRITTEN = "x += …, x[…] = …, in_place=True and methods that end in _ write into what was given; make a new tensor"
-DETOUR = "a communicator was used past group (COMM_WORLD, group.comm); group's own methods take tensors, and count"
 WAITING = "start_all_reduce returns a request; until its wait() has returned, the tensor is not the sum"
 
 
@@ -33,6 +32,11 @@ class Pass:
     waiting: int
     overwritten: list[int] = field(default_factory=list)  # which of the returned tensors a later call has changed
 
+    @property
+    def listed(self) -> str:
+        """'2 × all_reduce'."""
+        return ", ".join(f"{times} × {name}" for name, times in self.calls.items()) or "nothing"
+
     def communication(self, numel: int) -> str:
         """'', "all_reduce" where a tensor of so many elements was reduced, or "start_all_reduce"."""
         if self.started:
@@ -40,7 +44,7 @@ class Pass:
         return "all_reduce" if self.payload["all_reduce"] in (4 * numel, 8 * numel) else ""
 
     def compare(self, now: Any) -> None:
-        """Notes what has become of the very tensors that were returned."""
+        """Note what has become of the very tensors that were returned."""
         pairs = zip(_parts(self.returned), _parts(now), strict=True)
         self.overwritten = [i for i, (before, after) in enumerate(pairs) if what_changed("", before, _detached(after))]
 
@@ -57,25 +61,13 @@ def watched(group: Group, operands: Mapping[str, Tensor], function: Callable, *a
     return returned, Pass(answer, group.calls, group.payload, group.bytes_sent, changed, group.started, group.waiting)
 
 
-def expect_unchanged(title: str, passes: Sequence[Pass]) -> None:
-    """Raises Wrong unless all ranks have left what they were given as it was."""
+def expect_passes(title: str, what: str, passes: Sequence[Pass]) -> None:
+    """Raise Wrong where a rank has changed what it was given, or a pass, called `what`, has not waited for a sum."""
     for rank, one in enumerate(passes):
         if one.changed:
             raise Wrong(title, f"rank {rank}: {one.changed}", cause=WRITTEN)
-
-
-def expect_waited(title: str, what: str, passes: Sequence[Pass]) -> None:
-    """Raises Wrong where a pass, called `what`, has started an all-reduce and not waited for it."""
-    for rank, one in enumerate(passes):
         if one.waiting:
             raise Wrong(title, f"rank {rank}'s {what} returns before an all-reduce is done", cause=WAITING)
-
-
-def expect_no_detour(title: str, rank: int, passes: Sequence[Pass], calls: int) -> None:
-    """Raises Wrong where a rank has taken part in more collectives, `calls`, than its group knows of."""
-    counted = sum(one.calls.total() for one in passes)
-    if counted != calls:
-        raise Wrong(title, f"rank {rank} took part in {calls} collectives, of which group made {counted}", cause=DETOUR)
 
 
 def _parts(returned: Any) -> list:

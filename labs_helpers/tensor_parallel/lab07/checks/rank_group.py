@@ -1,14 +1,21 @@
-"""The group that an answer gets on practice ranks, and where a rank stands when there are several groups."""
+"""The group that an answer gets on practice ranks, and answers run in one or several of them."""
 
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from torch import Tensor
 
 from labs_helpers.communication.practice import PracticeCommunication
+from labs_helpers.course.verdict import Wrong
+from labs_helpers.course.verdict.practice_ranks import Messages
 from labs_helpers.practice.place import OWN_FILES
+from labs_helpers.tensor_parallel.lab07.checks.on_ranks import on_ranks
+from labs_helpers.tensor_parallel.lab07.checks.tensor_errors import ERRORS, explained
+
+DETOUR = "a communicator was used past group (COMM_WORLD, group.comm); group's own methods take tensors, and count"
 
 OWN_FILES.add(__file__)  # a deadlock names the line of the answer that called a Group
 
@@ -17,7 +24,7 @@ class Group(PracticeCommunication):
     """Knows when another rank's thread calls it, by a name that all ranks share, and what was not waited for."""
 
     def __init__(self, comm: Any) -> None:
-        self._thread = threading.get_ident()
+        self._thread, self.total = threading.get_ident(), 0
         super().__init__(comm)
 
     def reset(self) -> None:
@@ -36,6 +43,7 @@ class Group(PracticeCommunication):
     def _count(self, name: str, nbytes: int) -> None:
         if threading.get_ident() != self._thread:
             raise RuntimeError(f"{name} of another rank's group was called")
+        self.total += 1  # collectives of all calls
         super()._count(name, nbytes)
 
 
@@ -55,11 +63,25 @@ class _Started:
         return self.done
 
 
-def place_of(rank: int, ranks: int, groups: int) -> tuple[int, int]:
-    """(group, rank in the group). Two groups have every other rank each, the last one first."""
-    return (0, rank) if groups == 1 else (rank % groups, ranks - 1 - rank // groups)
+def in_groups(case: Any, student: Callable, call: Callable, own: Sequence[tuple], errors: Messages = ()) -> list[list]:
+    """What `call(student, group, *own)` returned on each rank of each of case.groups groups of case.ranks ranks.
 
+    own: of the ranks of the first group, then of the next. Two groups have every other rank of all each, the last one
+    first. errors: (pattern, cause) of error messages, beside those of all groups. Raises Wrong, too where a rank has
+    taken part in collectives that its group does not know of.
+    """
+    groups, size = case.groups, case.ranks
+    order = [size * (r % groups) + (size - 1 - r // groups if groups > 1 else r) for r in range(groups * size)]
 
-def group_of(comm: Any, groups: int) -> Group:
-    """The Group of a rank, in the order of `place_of`."""
-    return Group(comm if groups == 1 else comm.Split(color=comm.rank % groups, key=-comm.rank))
+    def on_rank(student: Callable, comm: Any, *arguments: Any) -> Any:
+        group = Group(comm if groups == 1 else comm.Split(color=comm.rank % groups, key=-comm.rank))
+        return call(student, group, *arguments), group.total
+
+    with explained(case.sizes):
+        run = on_ranks(case.name, student, on_rank, [own[place] for place in order], errors=(*errors, *ERRORS))
+    for rank, (_, counted) in enumerate(run.results):
+        if counted != len(run.of(rank)):
+            found = f"rank {rank} took part in {len(run.of(rank))} collectives, of which group made {counted}"
+            raise Wrong(case.name, found, cause=DETOUR)
+    results = [run.results[order.index(place)][0] for place in range(groups * size)]
+    return [results[first : first + size] for first in range(0, len(results), size)]

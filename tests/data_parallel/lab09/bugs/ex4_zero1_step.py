@@ -14,6 +14,15 @@ SHARD = "    shard = whole.chunk(size)[rank]\n"
 GATHER = "    dist.all_gather_into_tensor(whole, shard, group=group)\n"
 
 BUGS: list = [
+    (NAME, "in reverse", [("in tensors:", "in reversed(tensors):")], "go to the tensors in reverse"),
+    (NAME, "the largest", [("gradient / size", "gradient, dist.ReduceOp.MAX")], "the largest of the gradients"),
+    (NAME, "its own beginning", [("= mine[at", "= gradient[at")], "and its beginning"),
+    (NAME, "the job's ranks", [("gradient / size", "gradient / dist.get_world_size()")], "by the ranks of the job"),
+    (NAME, "the rank before", [("(size)[rank]", "(size)[rank - 1]")], "of the rank before"),
+    (NAME, "ranks in reverse", [("(size)[rank]", "(size)[size - 1 - rank]")], "the order is reversed"),
+    (NAME, "stepped twice", [(STEP, STEP + STEP)], "stepped twice"),
+    (NAME, "rank 0's", [(GATHER, "    dist.broadcast(whole, group_src=0, group=group)\n")], "rank 0's whole is sent"),
+    (NAME, "added up", [(GATHER, "    dist.all_reduce(whole, group=group)\n")], "whole tensors are added up"),
     (NAME, "always float32", [(MINE, "    mine = torch.empty(whole.numel() // size)\n")], "not always float32"),
     (
         NAME,
@@ -28,7 +37,7 @@ BUGS: list = [
         [(GIVE, "    dist.all_gather_into_tensor(gradient, mine, group=group)\n" + GIVE)],
         "more all-gathers than one step needs",
     ),
-    (NAME, "the sum", [("gradient / size", "gradient")], "the sum of the gradients, not the mean"),
+    (NAME, "the sum", [("gradient / size", "gradient")], "the sum over the ranks, not the mean"),
     (NAME, "divided twice", [("gradient / size", "gradient / size**2")], "divided by the ranks twice"),
     (NAME, "not reduced", [(MINE + REDUCE, "    mine = gradient.chunk(size)[rank] / size\n")], "nothing is reduced"),
     (NAME, "not gathered", [(GATHER, "")], "own shard's update alone: nothing is gathered"),

@@ -76,7 +76,7 @@ BUGS: list = [
         NAME,
         "the given step is taken",
         [(LOADED, "part(value) if value.ndim == 1 else value")],
-        "training changes the state",
+        "changes the state that load.. was given as training goes on",
     ),
     (NAME, "by number", [("        optimizer.state[shard] = {", "        optimizer.state[0] = {")], "looked up by"),
     (

@@ -71,8 +71,8 @@ BUGS: list = [
         [("mp_group_idx * part :", "(mp_group_idx - 1) * part :"), ("(mp_group_idx + 1)", "mp_group_idx")],
         r"shape \(6, 9, 0\)(.|\n)*mp_group_idx counts from 0",
     ),
-    (NAME, "a mean", returns(f"{SLICE} / mp_size"), "divided by mp_size; nothing was added up"),
-    (NAME, "all of it", returns("output_grad.copy()"), "it is the whole gradient"),
+    (NAME, "a mean", returns(f"{SLICE} / mp_size"), "divided by mp_size; no mean"),
+    (NAME, "all of it", returns("output_grad.copy()"), "it is output_grad itself"),
     (
         NAME,
         "reduced once more",
@@ -89,7 +89,7 @@ BUGS: list = [
         NAME,
         "blocks of rows",
         returns("output_grad.reshape(mp_size, *output_grad.shape[:2], part)[mp_group_idx].copy()"),
-        "the rank's index comes first in that reshape",
+        "blocks of rows in place of features",
     ),
     (
         NAME,

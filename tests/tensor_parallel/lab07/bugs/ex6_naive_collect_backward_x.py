@@ -68,13 +68,13 @@ BUGS: list = [
     ),
     (NAME, "its own gradient alone", instead(f"return grad_x{SLICE}.copy()"), "the rank's own gradient alone"),
     (NAME, "rank 0's alone", instead(f"return mp_comm.alltoall({PARTS})[0]"), "one rank's gradient alone"),
-    (NAME, "a mean", [("return mine", "return mine / mp_size")], "the sum, divided by mp_size"),
+    (NAME, "a mean", [("return mine", "return mine / mp_size")], "divided by mp_size; no mean"),
     (NAME, "the largest", [MPI, (f"{SEND}, mine", f"{SEND}, mine, op=MPI.MAX")], "the largest, not the sum"),
     (
         NAME,
         "the next rank's slice",
         [(BLOCKS, f"np.roll({BLOCKS}, -1, axis=0)")],
-        "it is another rank's slice of the sum",
+        "it is another rank's part",
     ),
     (
         NAME,
@@ -117,7 +117,7 @@ BUGS: list = [
         NAME,
         "a recv for all",
         [(MINE, "    mine = np.empty_like(grad_x)\n")],
-        "send has 120 elements, 2 ranks × 120 of recv are 240(.|\n)*mp_size times as many elements",
+        "send has 120 elements, 2 ranks × 120 of recv are 240(.|\n)*mp_size times recv",
     ),
     (
         NAME,

@@ -39,7 +39,11 @@ BUGS = [
             r"shape \(6, 7, 4\)(.|\n)*leaves each rank a part of the sum",
         ),
         ("out reduced", [(FORWARD, "out = group.all_reduce(x @ weight + bias)")], "all ranks' out are added up"),
-        ("product reduced", [(FORWARD, "out = group.all_reduce(x @ weight) + bias")], "products are added up"),
+        (
+            "product reduced",
+            [(FORWARD, "out = group.all_reduce(x @ weight) + bias")],
+            "all ranks' out are added up; each is of its",
+        ),
         ("out gathered", [(FORWARD, f"{FORWARD}\n    out = group.all_gather(out, -1)")], "all ranks' out are gathered"),
         (
             "needless in forward",

@@ -46,7 +46,11 @@ BUGS = [
             [(FORWARD, "out = group.all_gather(x, -1) @ weight + bias")],
             "in = 15(.|\n)*inner sizes differ",
         ),
-        ("x summed", [(FORWARD, "out = group.all_reduce(x) @ weight + bias")], "they are slices"),
+        (
+            "x summed",
+            [(FORWARD, "out = group.all_reduce(x) @ weight + bias")],
+            "x is added up over the ranks before the product, although each rank has another",
+        ),
         ("weight.T", [(FORWARD, "out = group.all_reduce(x @ weight.T) + bias")], "second one turned round"),
         (
             "bias changed",
@@ -62,7 +66,7 @@ BUGS = [
         (
             "grad_out reduced",
             [(GRAD_X, f"grad_out = group.all_reduce(grad_out)\n        {GRAD_X}")],
-            "grad_out is added up over the ranks(.|\n)*p times too large",
+            "grad_out is added up over the ranks(.|\n)*the same whole on each",
         ),
         (
             "grad_out averaged",
@@ -88,7 +92,7 @@ BUGS = [
         (
             "a part of grad_bias",
             [(GRAD_BIAS, f"{GRAD_BIAS}.chunk(group.size)[group.rank]")],
-            "grad_bias is cut into parts, and is whole on every rank",
+            "grad_bias is cut into parts once more; each rank has the whole",
         ),
         ("grad_bias over length", [(GRAD_BIAS, "grad_bias = grad_out.sum(1)")], "only length is"),
         ("order", [(RETURN, "return grad_x, grad_bias, grad_weight")], "order is not"),

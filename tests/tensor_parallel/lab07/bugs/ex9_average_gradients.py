@@ -160,13 +160,13 @@ BUGS: list = [
         NAME,
         "squeezed",
         [(SHAPED, f"{SHAPED}.squeeze()")],
-        r"mean 1 has shape \(4,\)(.|\n)*squeeze drops dimensions of size 1",
+        r"mean 1; (.|\n)*got shape \(4,\)(.|\n)*squeeze drops dimensions of size 1",
     ),
     (
         NAME,
         "single numbers squeezed",
         [(SHAPED, f"({SHAPED} if part.numel() != 1 else part.squeeze())")],
-        r"mean 4 has shape \(\), expected \(1,\)(.|\n)*squeeze drops dimensions of size 1",
+        r"mean 4; (.|\n)*got shape \(\), expected shape \(1,\)(.|\n)*squeeze drops dimensions of size 1",
     ),
     (
         NAME,

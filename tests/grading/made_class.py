@@ -17,21 +17,14 @@ from typing import Any
 from labs_helpers.authoring.references import reference
 from labs_helpers.labs import lab
 from tests.gemm.lab02.test_planted_bugs import TestLab02
-from tests.grading.written import (
-    Changes,
-    mark_of,
-    planted_cell,
-    right_beside_its_check,
-    share_passed,
-    solved,
-    with_answers,
-)
+from tests.grading import written
+from tests.grading.written import Changes, mark_of, planted_cell, with_answers
 
 LAB = lab("02")
 SEED = 11  # of the hidden inputs
 EXERCISES = {one.id: one for one in LAB.exercises()}
 STUBS = {mark_of(cell): "".join(cell["source"]) for cell in json.loads(LAB.path.read_text())["cells"] if mark_of(cell)}
-SOLVED = solved(LAB)
+SOLVED = written.solved(LAB)
 NAMES = {one.trial.__name__: one.id for one in EXERCISES.values()}
 
 
@@ -64,9 +57,6 @@ class Author:
     def solved(self) -> tuple[dict[str, str], dict[str, float]]:
         return dict(SOLVED), {id: float(one.points) for id, one in EXERCISES.items()}
 
-    def untouched(self) -> tuple[dict[str, str], dict[str, float]]:
-        return {id: STUBS[id] for id in EXERCISES}, dict.fromkeys(EXERCISES, 0.0)
-
     def half(self) -> tuple[dict[str, str], dict[str, float]]:
         cells, points = self.solved()
         for id in self.draw.sample(list(EXERCISES), self.draw.randint(2, 5)):
@@ -93,35 +83,17 @@ class Author:
     def share(self, id: str, changes: Changes) -> float:
         key = id, repr(changes)
         if key not in self.shares:
-            right, cases = share_passed(LAB, EXERCISES[id], changes, self.folder)
+            right, cases = written.share_passed(LAB, EXERCISES[id], changes, self.folder)
             assert right < cases, f"{id}: a bug that its check does not see: {changes}"
-            counts = right and right_beside_its_check(LAB, EXERCISES[id], changes, self.folder, SEED)
+            counts = right and written.right_beside_its_check(LAB, EXERCISES[id], changes, self.folder, SEED)
             self.shares[key] = right / cases if counts else 0.0
         return self.shares[key]
 
 
 def the_class(kinds: Sequence[str], seed: int, folder: Path) -> list[Submission]:
-    """An honest submission of each of these KINDS. folder: for files that are made on the way."""
+    """An honest submission of each of these kinds. folder: for files that are made on the way."""
     author = Author(seed, folder)
     return [_MAKE[kind](f"s{number:03d}", author) for number, kind in enumerate(kinds)]
-
-
-def drawn(count: int) -> list[str]:
-    """Kinds of so many submissions, as often as their weights ask for."""
-    kinds = {kind: int(weight * count / sum(KINDS.values())) for kind, weight in KINDS.items()}
-    for kind in list(kinds)[: count - sum(kinds.values())]:
-        kinds[kind] += 1
-    return [kind for kind, many in kinds.items() for _ in range(many)]
-
-
-def _answers(kind: str) -> Callable[[str, Author], Submission]:
-    """Those of an Author, in the notebook as it was handed out."""
-
-    def make(student: str, author: Author) -> Submission:
-        cells, points = getattr(author, kind)()
-        return Submission(student, kind, points, with_answers(LAB, cells))
-
-    return make
 
 
 def _several(student: str, author: Author) -> Submission:
@@ -143,12 +115,6 @@ def _changed(kind: str) -> Callable[[str, Author], Submission]:
     return make
 
 
-KINDS = {
-    "solved": 36, "half": 24, "bugs": 22, "several": 20, "different": 14, "untouched": 8, "own_helpers": 8,
-    "syntax_error": 7, "renamed": 5, "deleted": 6, "doubled": 6, "reordered": 5, "edited_metadata": 4,
-    "older_version": 4, "windows_line_ends": 4, "colab": 4, "magics": 3,
-}  # fmt: skip
-_MAKE = {kind: _changed(kind) for kind in KINDS} | {
-    "several": _several,
-    **{kind: _answers(kind) for kind in ("solved", "half", "bugs", "different", "untouched")},
-}
+CHANGED = ("own_helpers", "syntax_error", "renamed", "deleted", "doubled", "reordered", "edited_metadata",
+           "older_version", "magics")  # fmt: skip
+_MAKE = {kind: _changed(kind) for kind in CHANGED} | {"several": _several}

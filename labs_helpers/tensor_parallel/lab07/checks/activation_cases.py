@@ -1,0 +1,74 @@
+"""Activations cut along their features over the ranks of several models, and what exercises 4 to 6 make of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from labs_helpers.tensor_parallel.lab07.checks.activation_mistakes import Array, Mistakes
+
+SHAPE = (3, 5, 4)  # batch, length and features of one rank's slice: all different, so that no axis passes for another
+ERRORS = (
+    (
+        r"dispatcher for __array_function__|'NoneType'",
+        "None is used as an array: methods with a capital letter return nothing, and the result is in recv; gather "
+        "and reduce return None on all ranks but one",
+    ),
+    (
+        r"^ValueError: (Allgather|Reduce_scatter\w*): (send has|recv has|\d+ elements)",
+        "recv of an all-gather is mp_size times as large as send, send of a reduce-scatter mp_size times recv",
+    ),
+)
+
+
+class Asked(NamedTuple):
+    """What an exercise asks for. right(parts, i), mistakes: as in `activation_mistakes`. name: of what is given.
+
+    whole: what is given has all features; alike: the same on all ranks of a model, and then nothing is to be sent and
+    the result has memory of its own. cheap: collectives of which one is enough; the first is the one to ask for.
+    several, nothing: the causes of a list of arrays, and of None.
+    """
+
+    name: str
+    right: Callable[[Array, int], Array]
+    mistakes: Callable[[], Mistakes]
+    advice: str
+    several: str
+    whole: bool = True
+    alike: bool = False
+    cheap: Sequence[str] = ()
+    errors: Sequence[tuple[str, str]] = ERRORS
+    nothing: str = "the result is not returned; Allgather and Reduce_scatter_block write into recv and return nothing"
+
+
+class Case(NamedTuple):
+    """mp_size ranks to a model. shape: of a rank's slice. order: in memory, as in `laid_out`."""
+
+    name: str
+    ranks: int
+    mp_size: int
+    shape: tuple[int, int, int] = SHAPE
+    dtype: type = np.float64
+    order: str = "C"
+
+
+def inputs_of(asked: Asked, case: Case) -> list[Array]:
+    """What each rank is given; all numbers are different and exact."""
+    batch, length, part = case.shape
+    count = case.ranks // (case.mp_size if asked.alike else 1)
+    shape = count, batch, length, part * (case.mp_size if asked.whole else 1)
+    numbers = 2 * np.random.default_rng(0).permutation(int(np.prod(shape))) + 1  # odd: no half, double or sum of two
+    if np.dtype(case.dtype) == np.int64:
+        numbers = 2**60 + 1024 * numbers + 1  # float64 loses the 1, float32 all of it
+    return [array for array in numbers.astype(case.dtype).reshape(shape) for _ in range(case.ranks // count)]
+
+
+def laid_out(array: Array, order: str) -> Array:
+    """The same numbers in memory: "C"; "F"; "length first"; or a "slice" of a larger array, with gaps between rows."""
+    if order == "slice":
+        return np.concatenate([array, array], axis=2)[:, :, : array.shape[2]]
+    if order == "length first":
+        return array.transpose(1, 0, 2).copy().transpose(1, 0, 2)
+    return np.array(array, order=order)

@@ -1,0 +1,147 @@
+"""Judges what exercises 4 to 6 make of activations: values, memory, dtype, order, and what it costs to send."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+
+import numpy as np
+
+from labs_helpers.course.verdict import Wrong, on_real_ranks
+from labs_helpers.course.verdict.trees import Comparison, moved
+from labs_helpers.practice.groups import GroupRun
+from labs_helpers.tensor_parallel.lab07.checks.activation_cases import SHAPE, Asked, Case, inputs_of, laid_out
+from labs_helpers.tensor_parallel.lab07.checks.activation_mistakes import ROWS, Array, common
+from labs_helpers.tensor_parallel.lab07.checks.on_ranks import WORLD, of_world, on_ranks
+
+FLOAT64 = "np.empty and np.zeros make float64 unless they are told another dtype"
+FRACTION = "whole numbers with one that has a point, or divided by /, are float64: leave them whole"
+ORDER = (
+    "transpose and moveaxis move no elements, np.copy and np.array keep the order that they have in memory, and "
+    "order='F' is not C's"
+)
+AS_IT_LIES = "what is sent is not in C order, and is sent as it lies in memory; np.ascontiguousarray puts it in order"
+VIEW = "a slice is a view, and so is what np.split gives: who writes to one writes to output_grad; .copy() makes it own"
+MUST = "np.ascontiguousarray and reshape copy only where they must, and here they need not; .copy() always does"
+_WHOLE = "an all-reduce sends twice the bytes of an all-gather or a reduce-scatter"
+_ROOT = "all ranks' parts go through one rank, which the others wait for"
+COSTLY = dict.fromkeys(("Allreduce", "allreduce"), _WHOLE) | {
+    **dict.fromkeys(("gather", "Gather", "reduce", "Reduce"), _ROOT),
+    **dict.fromkeys(("Bcast", "bcast"), "a broadcast for each rank: each costs its latency, and the others wait"),
+    **dict.fromkeys(
+        ("Allgather", "allgather"), "every rank gets all ranks' whole gradients: p times the bytes of a reduce-scatter"
+    ),
+}
+
+
+def activation_lines(student: Callable, asked: Asked, cases: Sequence[Case]) -> Iterator[str]:
+    """Yield a line for each case in which the student's function is right, then one for real ranks; raise Wrong."""
+    otherwise = (lambda difference: of_world(student), moved)
+    comparison = Comparison("rank {0}'s result", otherwise=otherwise, advice=asked.advice)
+    seen: set[np.dtype] = set()  # dtypes of results that were right
+    for case in cases:
+        inputs = inputs_of(asked, case)
+        own = [(laid_out(array, case.order), case.mp_size, asked.alike) for array in inputs]
+        run = on_ranks(case.name, student, _call, own, errors=asked.errors, kept=(asked.name,))
+        found, shared = zip(*run.results, strict=True)
+        _expect_values(comparison, asked, case, found, [array for array, *_ in own])
+        if asked.alike and any(shared):
+            cause = MUST if case.mp_size == 1 or case.shape[:2] == (1, 1) else VIEW
+            raise Wrong(case.name, f"rank {shared.index(True)}'s result shares memory with {asked.name}", cause=cause)
+        _expect_form(asked, case, found, seen)
+        _expect_cost(asked, case, run, inputs[0].nbytes * (1 if asked.whole else case.mp_size))
+        seen.add(found[0].dtype)
+        given, made = (" × ".join(map(str, array.shape)) for array in (inputs[0], found[0]))
+        yield f"{case.name}: {given} → {made}"
+    if not asked.alike:
+        case = Case("the same function on 4 real ranks, 2 models", 4, 2, SHAPE, np.float32)
+        own = [(array, 2, asked.alike) for array in inputs_of(asked, case)]
+        results = on_real_ranks(case.name, student, _call, own, cause=of_world(student))
+        found = [array for array, _ in results]
+        _expect_values(comparison, asked, case, found, [array for array, *_ in own])
+        _expect_form(asked, case, found, seen)
+        yield case.name
+
+
+def _call(student, comm, array, mp_size, alike):
+    """The result on a rank, whose neighbours share a model, and whether it lies in what was given."""
+    second = comm.rank % mp_size if alike else comm.Split(color=comm.rank // mp_size, key=comm.rank)
+    found = student(array, second, mp_size)
+    return found, isinstance(found, np.ndarray) and np.may_share_memory(found, array)
+
+
+def _of_all(inputs: list[Array], mp_size: int, function: Callable) -> list[Array]:
+    """function(parts, i) on each rank."""
+    models = [np.stack(inputs[first : first + mp_size]) for first in range(0, len(inputs), mp_size)]
+    return [function(parts, i) for parts in models for i in range(mp_size)]
+
+
+def _expect_values(comparison: Comparison, asked: Asked, case: Case, found: Sequence, inputs: list[Array]) -> None:
+    for rank, array in enumerate(found):
+        if not isinstance(array, np.ndarray):
+            kind, cause = f"a {type(array).__name__}", asked.nothing if array is None else ""
+            if isinstance(array, list | tuple) and all(isinstance(one, np.ndarray) for one in array):
+                kind, cause = f"{kind} of {len(array)} arrays", asked.several
+            kind = "None" if array is None else kind
+            raise Wrong(case.name, f"rank {rank} returned {kind}; an array is asked for", cause=cause)
+
+    def causes():
+        for sentence, mistake in (*asked.mistakes(), *common(asked.name, asked.right)):
+            if "float" not in sentence or inputs[0].dtype.kind == "i":
+                yield sentence, partial(_of_all, inputs, case.mp_size, mistake)
+        if not inputs[0].flags.c_contiguous and not asked.alike:
+            lying = [array.ravel("K").reshape(array.shape) for array in inputs]
+            sent = dict(asked.mistakes())[ROWS] if asked.whole else asked.right
+            yield AS_IT_LIES, partial(_of_all, lying, case.mp_size, sent)
+
+    def place(value) -> str:
+        """', x[0, 1, 2] of rank 3' for a value that is in one place of what the ranks were given."""
+        for rank, array in enumerate(inputs):
+            if len(at := np.argwhere(array == value)):
+                return f", {asked.name}{list(map(int, at[0]))} of rank {rank}"
+        return ""
+
+    comparison.expect(case.name, list(found), _of_all(inputs, case.mp_size, asked.right), causes, place)
+
+
+def _expect_form(asked: Asked, case: Case, found: Sequence[Array], seen: set[np.dtype]) -> None:
+    """Raise Wrong unless all results have the dtype of what was given, and lie in C order or in its own."""
+    for rank, array in enumerate(found):
+        if array.dtype != case.dtype:
+            of = f"rank {rank}'s result is {array.dtype}, expected {np.dtype(case.dtype)}, as {asked.name} is"
+            cause = (f"{array.dtype} is asked for somewhere; {asked.name}.dtype is right whatever that is",)
+            if array.dtype == np.float64:
+                whole = np.dtype(case.dtype).kind == "i" and np.dtype(np.float32) in seen
+                cause = (FRACTION,) if whole else (FLOAT64, *cause)
+            raise Wrong(case.name, of, cause=cause)
+        if not (array.flags.c_contiguous or case.order == "F" and array.flags.f_contiguous):
+            said = f"rank {rank}'s result is not contiguous: shape {array.shape}, strides {array.strides}"
+            raise Wrong(case.name, said, cause=ORDER, advice="np.ascontiguousarray makes it so")
+
+
+def _expect_cost(asked: Asked, case: Case, run: GroupRun, nbytes: int) -> None:
+    """Raise Wrong unless the ranks of each model made one collective, a cheap one of up to nbytes, if any is needed."""
+    if not asked.cheap:
+        if run.calls:
+            cause = "every rank has the whole gradient already, so nothing has to be sent"
+            raise Wrong(case.name, f"the values are right, but {run.calls[0].name} is called", cause=cause)
+        return
+    for first in range(0, case.ranks, case.mp_size):
+        group = tuple(range(first, first + case.mp_size))
+        listed, calls = ", ".join(map(str, group)), [call for call in run.calls if set(call.ranks) & set(group)]
+        if other := next((call for call in calls if call.ranks != group), None):
+            others = ", ".join(map(str, other.ranks))
+            found = f"{other.name} of ranks {others}; the ranks of this model are {listed}"
+            raise Wrong(case.name, found, cause=WORLD)
+        one = len(calls) == 1 and calls[0].name in asked.cheap and calls[0].nbytes <= nbytes
+        if one or len(calls) < len(group) == 1:
+            continue
+        counted = Counter(call.name + (f" of {call.nbytes:,} bytes" if call.nbytes else "") for call in calls)
+        made = ", ".join(f"{times} × {name}" for name, times in counted.items()) or "no collective"
+        costly = (COSTLY[call.name] for call in calls if call.name in COSTLY and call.name not in asked.cheap)
+        other = "every collective costs its latency anew" if len(calls) > 1 else ""
+        cause = next(costly, "") or other or "what travels has a wider dtype than the input, or there is more of it"
+        enough = f"one {asked.cheap[0]} of {nbytes:,} bytes is enough"
+        found = f"the values are right, but ranks {listed} make {made}; {enough}"
+        raise Wrong(case.name, found, cause=cause, advice="count the bytes that leave each rank")
