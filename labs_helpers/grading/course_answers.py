@@ -86,7 +86,9 @@ def course_answers(
             what = one.message or f"for hidden inputs it raises {one.raised}"
             raise CourseAnswerFails(f"the course's own answer to {exercise} is found {one.status} here: {what}")
     return {
-        exercise: CourseAnswer(one.lines, given[exercise].values, sources[exercise], other[exercise].values, exercise in far)
+        exercise: CourseAnswer(
+            one.lines, given[exercise].values, sources[exercise], other[exercise].values, exercise in far
+        )
         for exercise, one in said.items()
     }
 

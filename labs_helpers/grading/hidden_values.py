@@ -31,7 +31,7 @@ def hidden_values(
     together = [one for one in given if one not in alone]
     found: dict[str, Verdict] = {}
     for group in ([together] if together else []) + [[one] for one in alone]:
-        told = judge(group, imports, limits, seed=seed, apart=group[0].shipped.id in strange, far=far)
+        told = judge(group, imports, limits, seed=seed, far=far)
         found |= {answer.shipped.id: one for answer, one in zip(group, told, strict=True)}
     return found
 

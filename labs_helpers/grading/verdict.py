@@ -11,14 +11,12 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
-from threading import Lock
 from typing import Any
 
 import labs_helpers
 from labs_helpers.compile.source import plain
 from labs_helpers.grading.hidden import key_of
 from labs_helpers.grading.jails.bubblewrap import LIMITS, Limits, run_in_jail
-from labs_helpers.grading.ranks.broker import ON_RANKS, values_on_ranks
 from labs_helpers.grading.reading.lab_imports import used_by
 from labs_helpers.grading.reading.submission import Answer
 from labs_helpers.labs import LABS, Lab
@@ -27,7 +25,6 @@ from labs_helpers.launch.process import ProcessFailed, ProcessStopped
 RIGHT, WRONG, CRASHED, TIMEOUT, FAILED = "right", "wrong", "crashed", "timeout", "failed"
 REFUSED = "refused"
 START_S = 30.0  # that Python, torch and Triton may take to begin in a jail on a busy machine
-_ONE_AT_A_TIME = Lock()  # practice ranks count for the whole process
 STARTER = "from labs_helpers.grading.jails.inside import main; main()"
 
 
@@ -51,29 +48,25 @@ def verdicts(
     limits: Limits = LIMITS,
     *,
     seed: int | None = None,
-    apart: bool = False,
     far: Collection[str] = (),
     over: Callable[[], object] | None = None,
     run_in: Callable[..., str] = run_in_jail,
 ) -> list[Verdict]:
     """What the course's check says of each of some answers of one submission, in one jail; with the seed of the hidden
-    inputs their values alone, in a jail in which no reference is. imports: the lab's statements (`imports_of`). apart:
-    for values, ranks that send messages alone have a jail each (ranks/). far: ids of exercises whose answers run in a
-    process of their own (far/). over: is asked meanwhile, and ends the jail:
-    ProcessStopped. run_in: the jail, of `jails.Jail`.
+    inputs their values alone, in a jail in which no reference is. imports: the lab's statements (`imports_of`). far: ids
+    of exercises whose answers run in a process of their own (far/), which what is said of them has never been in. over:
+    is asked meanwhile, and ends the jail: ProcessStopped. run_in: the jail, of `jails.Jail`.
 
     What runs beside a check could say in its words whatever it can read: nothing in its jail tells the hidden inputs.
-    That jail can read the course, its references included, and what runs in it could tell the check lies, of the other
-    answers too: only answers of which that is not to be feared go there together and are to be believed. Where hidden
-    inputs are, nothing but values is taken from.
+    That jail can read the course, its references included, and what runs in the check's own process could tell it lies,
+    of the other answers too: only answers of which that is not to be feared go there together and are to be believed.
+    Where hidden inputs are, nothing but values is taken from.
     """
-    if apart and seed is not None and run_in is run_in_jail and {answer.shipped.id for answer in answers} <= ON_RANKS:
-        return [_on_ranks(answer, imports, limits, seed) for answer in answers]
     course = Path(labs_helpers.__file__).parent
     jobs = [
-        _far(answer, far, seed is None) | {"token": secrets.token_hex(16), "exercise": answer.shipped.id, "name": answer.shipped.name,
+        {"token": secrets.token_hex(16), "exercise": answer.shipped.id, "name": answer.shipped.name,
          "key": None if seed is None else key_of(seed, answer.shipped.id), "imports": used_by(answer, imports),
-         "before": list(answer.before), "source": answer.source}
+         "before": list(answer.before), "source": answer.source, **_far(answer, far, seed is None)}
         for answer in answers
     ]  # fmt: skip
     lab = answers[0].shipped.id.partition("/")[0]
@@ -83,14 +76,15 @@ def verdicts(
     readable = [course, course.parent / "results", course.parent / "pyproject.toml"]
     why = "the process that ran it ended without a word"
     try:
-        output = run_in([sys.executable, "-c", STARTER], readable, limits, hidden, input="".join(f"{json.dumps(one)}\n" for one in (given, *jobs)), over=over,
+        lines = "".join(f"{json.dumps(one)}\n" for one in (given, *jobs))
+        output = run_in([sys.executable, "-c", STARTER], readable, limits, hidden, input=lines, over=over,
                         timeout=limits.seconds * len(jobs) + START_S)  # fmt: skip
     except ProcessStopped:
         raise
     except ProcessFailed as error:
         output = error.output
         why = f"the process that ran it died: {_besides(output, jobs)[-300:]}"
-    told = {line.partition(" ")[0]: line.partition(" ")[2] for line in reversed(output.splitlines())}  # the first counts
+    told = {line.partition(" ")[0]: line.partition(" ")[2] for line in output.splitlines()[::-1]}  # the first counts
     found = [_verdict(told.get(str(job["token"])), why) for job in jobs]
     if len(jobs) == 1:
         return found
@@ -126,12 +120,6 @@ def _besides(output: str, jobs: Iterable[Mapping[str, Any]]) -> str:
     """What was printed, without what is said of answers: their values could tell the hidden inputs."""
     tokens = tuple(str(job["token"]) for job in jobs)
     return "\n".join(line for line in output.splitlines() if not line.startswith(tokens)).strip()
-
-
-def _on_ranks(answer: Answer, imports: Iterable[str], limits: Limits, seed: int) -> Verdict:
-    with _ONE_AT_A_TIME:
-        found = values_on_ranks(answer, imports, seed, limits)
-    return Verdict(RIGHT, values=found.get("values"), raised=found.get("raised", ""))
 
 
 def _verdict(told: str | None, why: str) -> Verdict:

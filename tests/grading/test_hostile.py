@@ -136,12 +136,12 @@ def test_where_checks_run_the_seed_is_not(tmp_path):
     (tmp_path / "ada.ipynb").write_text(json.dumps(with_answers(LAB, answers)))
     told = []
 
-    def judge(answers, imports, limits, seed=None, apart=False, far=()):
-        told.append(([one.shipped.id for one in answers], seed, apart))
+    def judge(answers, imports, limits, seed=None, far=()):
+        told.append(([one.shipped.id for one in answers], seed))
         return [Verdict(RIGHT, ("a case",), values=[SEED]) for _ in answers]
 
     measured = {one.id: CourseAnswer(("a case",), [1.0], "") for one in (first, second)}
     found = marks(tmp_path / "ada.ipynb", LAB, measured, SEED, judge=judge)
-    alone = [([second.id], SEED, False), ([first.id], SEED, True)]
-    assert told == [([second.id], None, False), ([first.id], None, False), *alone]
+    alone = [([second.id], SEED), ([first.id], SEED)]
+    assert told == [([second.id], None), ([first.id], None), *alone]
     assert found[0].points == 0 and found[0].reason.endswith("it does not show")

@@ -43,7 +43,7 @@ def hand_in(tmp_path):
     return write
 
 
-def believing(answers, imports, limits, seed=None, apart=False, far=()):
+def believing(answers, imports, limits, seed=None, far=()):
     return [Verdict(RIGHT, ("a case",)) for _ in answers]
 
 
@@ -68,7 +68,7 @@ def test_each_answer_costs_its_own_points_and_says_why(hand_in):
 
     together = []
 
-    def judge(answers, imports, limits, seed=None, apart=False, far=()):
+    def judge(answers, imports, limits, seed=None, far=()):
         together.append([answer.shipped.id for answer in answers])
         return [said.get(answer.shipped.id, Verdict(RIGHT)) for answer in answers]
 
@@ -86,7 +86,7 @@ def test_a_students_own_cells_count_where_the_answer_reads_them(hand_in):
     plain = solution(LAB, one)
     seen = []
 
-    def judge(answers, imports, limits, seed=None, apart=False, far=()):
+    def judge(answers, imports, limits, seed=None, far=()):
         seen.append(answers[0].before)
         return [Verdict(RIGHT)]
 
@@ -125,7 +125,7 @@ def test_cases_that_were_right_have_their_share_of_the_points(hand_in):
     path = hand_in(LAB, sources)
     measure = {one.id: CourseAnswer(("a", "b", "c"), None, "") for one in LAB.exercises()}
 
-    def judge(answers, imports, limits, seed=None, apart=False, far=()):
+    def judge(answers, imports, limits, seed=None, far=()):
         return [Verdict(TIMEOUT if one.shipped.id == four.id else WRONG, ("a",), "no") for one in answers]
 
     found = marks(path, LAB, judge, measure)
@@ -141,7 +141,7 @@ def test_words_that_an_answer_could_have_written_are_not_passed_on(hand_in):
     path = hand_in(LAB, {one.id: solution(LAB, one) + "\nimport os\nplace = os.sep", two.id: solution(LAB, two)})
     measure = {one.id: CourseAnswer(("a", "b"), None, "") for one in LAB.exercises()}
 
-    def judge(answers, imports, limits, seed=None, apart=False, far=()):
+    def judge(answers, imports, limits, seed=None, far=()):
         return [Verdict(WRONG, ("a", "the course's answer"), "the course's answer") for _ in answers]
 
     strange, plain, *_ = marks(path, LAB, judge, measure)
@@ -155,7 +155,7 @@ def test_other_values_for_hidden_inputs_have_no_points(hand_in):
     measure = {exercise.id: CourseAnswer(("a",), [written(1.0)], "") for exercise in (one, two)}
     for value, said in ((2.0, "other values"), ("x", "another value"), ({"pickle": 1}, "gives KeyError: 'dtype'")):
 
-        def judge(answers, imports, limits, seed=None, apart=False, far=(), value=value):
+        def judge(answers, imports, limits, seed=None, far=(), value=value):
             text = value if isinstance(value, dict) else written(value)
             return [Verdict(RIGHT, ("a",), values=[text])] * len(answers)
 
@@ -164,15 +164,15 @@ def test_other_values_for_hidden_inputs_have_no_points(hand_in):
         assert (first.points, first.status, first.flags) == (0, WRONG, (HIDDEN,))
         assert said in first.reason, first.reason
 
-    def of_its_own(answers, imports, limits, seed=None, apart=False, far=()):
-        raised = "OSError" if apart else ""
+    def of_its_own(answers, imports, limits, seed=None, far=()):
+        raised = "OSError" if seed and answers[0].shipped.id == two.id else ""
         return [Verdict(RIGHT, ("a",), values=[written(1.0)], raised=raised) for _ in answers]
 
     first, second, *_ = marks(path, LAB, of_its_own, measure)
     assert first.points == one.points and (second.points, second.flags) == (0, (HIDDEN,))
     assert second.reason.endswith("raises an error")
 
-    def endless(answers, imports, limits, seed=None, apart=False, far=()):
+    def endless(answers, imports, limits, seed=None, far=()):
         return [Verdict(TIMEOUT if seed else RIGHT, ("a",), "a word") for _ in answers]
 
     first, second, *_ = marks(path, LAB, endless, measure)
@@ -187,7 +187,7 @@ def test_who_is_right_for_nothing_but_cases_of_the_check_has_no_share(hand_in):
     measure = {each.id: CourseAnswer(("a", "b", "c"), right, "", [written(1)] * 3) for each in (one, two)}
     given = {one.id: [written(3)], two.id: right[:2]}
 
-    def judge(answers, imports, limits, seed=None, apart=False, far=()):
+    def judge(answers, imports, limits, seed=None, far=()):
         return [
             Verdict(RIGHT, values=given[each.shipped.id], raised="KeyError") if seed else Verdict(WRONG, ("a",), "no")
             for each in answers
@@ -199,7 +199,7 @@ def test_who_is_right_for_nothing_but_cases_of_the_check_has_no_share(hand_in):
 
 
 def test_where_the_courses_own_answers_do_not_pass_nobody_is_graded():
-    def judge(answers, imports, limits, seed=None, apart=False, far=()):
+    def judge(answers, imports, limits, seed=None, far=()):
         return [Verdict(RIGHT, ("a",)) for _ in answers[1:]] + [Verdict(FAILED, (), "no Triton here")]
 
     with pytest.raises(

@@ -95,14 +95,6 @@ def test_the_line_of_an_endless_loop_is_told(first):
     assert found["status"] == TIMEOUT and "\n  line 3: while k < 1:" in found["message"]
 
 
-def test_ranks_that_only_send_messages_have_jails_of_their_own(monkeypatch):
-    monkeypatch.setattr(module, "values_on_ranks", lambda answer, imports, seed, limits: {"values": [seed]})
-    lab = next(lab for lab in LABS if lab.number == "06")
-    one = shipped_exercises(lab)[1]
-    found = verdicts([Answer(one, "")], [], seed=7, apart=True)
-    assert [(each.status, each.values) for each in found] == [(RIGHT, [7])]
-
-
 def test_a_jail_is_told_of_the_hidden_inputs_or_of_the_check(first):
     """Never the seed: of that, what an exercise's inputs are drawn from, and then there is no reference."""
     seed, given, empty = 836_124_907_551, [], []

@@ -24,11 +24,10 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, NoReturn
 
-import numpy as np
 import torch
 
 from labs_helpers.grading.far.memory import Memory, plain_memory
-from labs_helpers.grading.far.wire import Lost, Wire
+from labs_helpers.grading.far.wire import Wire
 from labs_helpers.grading.judged import ANSWER, defined
 
 PR_SET_DUMPABLE = 4
@@ -59,6 +58,12 @@ class Nursery:
                 _tend(theirs)
             os._exit(0)
         theirs.close()
+
+    def end(self) -> None:
+        """No more are made; those that there are live on."""
+        self.ours.close()
+        os.kill(self.process, signal.SIGKILL)
+        os.waitpid(self.process, 0)
 
     def born(self) -> tuple[socket.socket, int]:
         """(the judge's end of the channel to a new process, its number)."""
@@ -98,6 +103,7 @@ def _close_all_but(kept: int) -> None:
 
 def _live(channel: socket.socket) -> NoReturn:
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    torch.set_num_threads(1)  # threads do not survive a fork
     with contextlib.suppress(BaseException):
         _Answer(channel).serve()
     os._exit(0)
@@ -219,8 +225,7 @@ class FarKernel:
             return
         if callable(grid):
             grid = grid(dict(zip(self.arg_names, args, strict=False)) | named)
-        sizes = grid if isinstance(grid, tuple | list) else grid
-        self.wire.ask({"do": "launch", "kernel": self.fn.__name__}, (sizes, *args), named)
+        self.wire.ask({"do": "launch", "kernel": self.fn.__name__}, (grid, *args), named)
 
 
 class _Tuned:
@@ -268,5 +273,3 @@ def _kernels_far(wire: Wire) -> Iterator[None]:
         for name, other in before.items():
             setattr(triton, name, other)
 
-
-__all__ = ["FarKernel", "Lost", "Nursery", "keep_to_itself", "np"]

@@ -12,7 +12,6 @@ from types import FunctionType
 from typing import Any, NoReturn
 
 
-
 def only_read(*_: Any, **__: Any) -> NoReturn:
     """In the first line of every such function."""
     raise RuntimeError("this text is only read")
@@ -43,7 +42,9 @@ def functions(source: str, name: str) -> dict[str, FunctionType]:
 
 def _literal(node: ast.expr) -> ast.expr:
     try:
-        return ast.Constant(ast.literal_eval(node)) if isinstance(ast.literal_eval(node), int | float | str) else _none()
+        return (
+            ast.Constant(ast.literal_eval(node)) if isinstance(ast.literal_eval(node), int | float | str) else _none()
+        )
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
         return _none()
 

@@ -6,7 +6,6 @@ import io
 import linecache
 import os
 import signal
-from collections.abc import Callable
 from contextlib import suppress
 from time import monotonic
 from typing import Any
@@ -47,7 +46,10 @@ class FarFunction:
         texts = functions("\n".join(job["before"]), "<before>") | functions(source, ANSWER)
         for one in texts.values():
             one.__globals__.update(texts)
-        self.as_text = texts.get(job["name"]) or functions(f"def {job['name']}(*args, **named):\n    pass\n", "<none>")[job["name"]]
+        self.as_text = (
+            texts.get(job["name"])
+            or functions(f"def {job['name']}(*args, **named):\n    pass\n", "<none>")[job["name"]]
+        )
         self.kernels = kernel_text.kernels([*job["before"], source], KERNELS)
         self.asked = ASKED | set(job.get("asked", ()))
         self.uploaded, self.lost, self.failed = 0, "", None
@@ -145,5 +147,3 @@ class FarFunction:
     def _changed(self, content: bytes) -> None:
         self.uploaded += len(content)
 
-
-Make = Callable[[], FarFunction]

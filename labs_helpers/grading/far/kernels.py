@@ -46,9 +46,11 @@ def kernels(sources: list[str], name: str) -> dict[str, Any]:
         elif isinstance(node, ast.ImportFrom):
             aliases |= {one.asname or one.name: f"{node.module}.{one.name}" for one in node.names
                         if f"{node.module}.{one.name}" in _MODULES}  # fmt: skip
-        elif isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
-            if (value := _constant(node.value)) is not _NONE:
-                constants[node.targets[0].id] = value
+        elif isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+            target = node.target if isinstance(node, ast.AnnAssign) else node.targets[0]
+            if isinstance(target, ast.Name) and (value := _constant(node.value)) is not _NONE:
+                constexpr = isinstance(node, ast.AnnAssign) and ast.unparse(node.annotation).endswith("constexpr")
+                constants[target.id] = _constexpr(value) if constexpr else value
     if not jitted:
         return {}
     import triton
@@ -92,6 +94,10 @@ def _constant(node: ast.expr) -> Any:
         return float(value)
     if word != "constexpr":
         return _NONE
+    return _constexpr(value)
+
+
+def _constexpr(value: Any) -> Any:
     import triton.language as tl
 
     return tl.constexpr(value)

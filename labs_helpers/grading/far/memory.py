@@ -54,7 +54,12 @@ class _Room:
 
     def __init__(self, block: Block) -> None:
         self.owner = block.owner
-        self.__array_interface__ = {"data": (block.start, False), "shape": (block.size,), "typestr": "|u1", "version": 3}
+        self.__array_interface__ = {
+            "data": (block.start, False),
+            "shape": (block.size,),
+            "typestr": "|u1",
+            "version": 3,
+        }
 
 
 class Memory:

@@ -1,1 +1,0 @@
-"""Answers for MPI's ranks, each rank in a jail of its own."""

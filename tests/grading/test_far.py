@@ -1,0 +1,230 @@
+"""Answers in processes of their own: what goes there and back, what they cannot reach, and kernels as they are launched."""
+
+import os
+from time import monotonic
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from labs_helpers.course.verdict.surroundings import guarded_outputs, surrounded
+from labs_helpers.gemm.configs import Config
+from labs_helpers.grading.far.answer import Nursery
+from labs_helpers.grading.far.judge import FarFunction
+from labs_helpers.grading.far.kernels import kernels
+from labs_helpers.grading.far.memory import Refused
+from labs_helpers.grading.far.wire import Lost
+
+LIMIT_S = 60
+
+
+@pytest.fixture(scope="module")
+def nursery():
+    os.environ.setdefault("TRITON_INTERPRET", "1")
+    import triton  # noqa: F401  # which the nursery has, as in a jail
+
+    made = Nursery()
+    yield made
+    made.end()
+
+
+@pytest.fixture
+def far(nursery):
+    def make(source, name="f", imports=("import numpy as np", "import torch"), asked=()):
+        job = {"imports": list(imports), "before": [], "source": source, "name": name, "earlier": [], "asked": asked}
+        return FarFunction(job, nursery, monotonic() + LIMIT_S)
+
+    return make
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text() | st.complex_numbers(allow_nan=False),
+    lambda inner: st.lists(inner) | st.tuples(inner, inner) | st.dictionaries(st.text() | st.integers(), inner),
+    max_leaves=8,
+)  # fmt: skip
+
+
+class TestData:
+    def test_comes_back_as_it_went(self, far):
+        same = far("def f(x): return x")
+
+        @settings(max_examples=60, deadline=None, derandomize=True)
+        @given(VALUES)
+        def comes_back(value):
+            found = same(value)
+            assert found == value and type(found) is type(value)
+
+        comes_back()
+        for value in (range(3, 9, 2), slice(1, None), torch.float16, np.float32, np.add, np.dtype("int8"), {1, 2}):
+            assert same(value) == value
+        assert same(np.float32(1.5)) == 1.5 and same(torch.Size([2, 3])) == (2, 3)
+
+    @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int64, torch.bool])
+    def test_a_tensor_comes_back_as_the_same_object(self, far, dtype):
+        x = torch.arange(12).reshape(3, 4).to(dtype).mT
+        assert far("def f(x): return x")(x) is x
+
+    def test_a_view_of_an_argument_is_one_here(self, far):
+        x = surrounded(torch.arange(12.0).reshape(3, 4))
+        row = far("def f(x): return x[1]")(x)
+        x[1, 2] = 7
+        assert row.untyped_storage().data_ptr() == x.untyped_storage().data_ptr() and row[2] == 7
+        y = np.asfortranarray(np.arange(6.0).reshape(2, 3))
+        assert np.shares_memory(far("def f(y): return y.T[1:]")(y), y)
+
+    def test_what_is_written_there_is_written_here(self, far):
+        x, y = torch.zeros(4, 4)[:, 1:3], np.zeros((3, 2), np.int16)[::2]
+        far("def f(x, y):\n    x += 1\n    y[1] = 5")(x, y)
+        assert bool((x == 1).all()) and x._base.sum() == 8 and y.tolist() == [[0, 0], [5, 5]]
+
+    def test_memory_outlives_its_process(self, far):
+        function = far("def f(): return torch.arange(5), np.arange(4.0)")
+        found = function()
+        del function
+        assert found[0].tolist() == [0, 1, 2, 3, 4] and found[1].tolist() == [0, 1, 2, 3]
+
+    def test_gradients_of_parameters_go_both_ways(self, far):
+        p = torch.nn.Parameter(torch.ones(3))
+        p.grad = torch.full((3,), 2.0)
+        far("def f(p):\n    p.grad *= 3\n    p.grad = p.grad + 1")(p)
+        assert p.grad.tolist() == [7, 7, 7]
+
+    def test_the_course_s_records_go_by_value_and_come_back_themselves(self, far):
+        configs = [Config(16, 32, 64), Config(32, 32, 32)]
+        assert far("def f(some): return max(some, key=lambda one: one.BLOCK_M)")(configs) is configs[1]
+
+
+class TestCalls:
+    def test_functions_go_both_ways(self, far):
+        heard = []
+        twice = far("def f(hear):\n    hear(1)\n    return lambda x: 2 * x")(lambda x: heard.append(x))
+        assert heard == [1] and twice(4) == 8
+
+    def test_an_error_has_its_type_its_words_and_its_line(self, far):
+        with pytest.raises(KeyError, match="lost") as error:
+            far("def f(x):\n    return {}['lost']")(1)
+        assert error.value.own_line == "\n  line 2: return {}['lost']"
+
+    def test_an_error_of_the_judge_s_passes_through_it(self, far):
+        def interrupt():
+            raise KeyboardInterrupt
+
+        assert far("def f(g):\n    try: g()\n    except KeyboardInterrupt: return 3")(interrupt) == 3
+
+    def test_each_rank_has_its_own(self, far):
+        count = far("n = 0\ndef f():\n    global n\n    n += 1\n    return n")
+        assert (count(), count(), count.anew()()) == (1, 2, 1)
+
+    def test_its_text_can_be_read_and_not_called(self, far):
+        function = far("import os\nos.abort()\ndef f(x, y=3): return x.shape")
+        assert function.as_text.__code__.co_varnames == ("x", "y") and "shape" in function.as_text.__code__.co_names
+        with pytest.raises(RuntimeError, match="only read"):
+            function.as_text(1)
+
+
+class TestReach:
+    @pytest.mark.parametrize(
+        "end", ["os._exit(0)", "os.kill(os.getpid(), 9)", "os.close(3); os.closerange(0, 64)", "os.abort()"]
+    )
+    def test_its_end_is_an_error_here(self, far, end):
+        with pytest.raises(Lost):
+            far(f"import os\ndef f(x): {end}")(1)
+
+    @pytest.mark.parametrize(
+        "line",
+        [
+            "b'0' * 100", "bytes(8) + b'{}'", "(2**40).to_bytes(8) + bytes(4)",
+            "(30).to_bytes(8) + (30).to_bytes(4) + b'{\"is\": 1, \"memory\": [[7]] }     '",
+        ],
+    )  # fmt: skip
+    def test_what_is_no_message_is_an_error_here(self, far, line):
+        forged = f"import os\ndef f(x):\n    for d in range(3, 64):\n        try: os.write(d, {line})\n        except OSError: pass\n    os._exit(0)"
+        with pytest.raises((Lost, ValueError, KeyError, TypeError)):
+            far(forged)(1)
+
+    def test_an_array_beyond_its_memory_is_refused(self, far):
+        forged = """
+import gc
+wire = next(one for one in gc.get_objects() if type(one).__name__ == "Wire")
+wire.packed = lambda value: {"array": {"kind": "Tensor", "dtype": "float32", "shape": [64], "block": 0, "offset": 0,
+                                       "strides": [4], "grad": False}} if value is not None else None
+def f(x):
+    return x
+"""
+        with pytest.raises(Refused, match="beyond its memory"):
+            far(forged)(torch.zeros(4))
+
+    def test_of_objects_it_has_what_is_asked_for_alone(self, far):
+        class Model:
+            width, secret = 4, 5
+
+        assert far("def f(m): return m.width", asked=["width"])(Model()) == 4
+        for name in ("secret", "__class__", "__init__"):
+            with pytest.raises((AttributeError, ValueError)):
+                far(f"def f(m): return m._method('{name}') if '_' in '{name}' else m.{name}", asked=["width"])(Model())
+
+    @pytest.mark.parametrize("line", ["import labs_helpers.tensor_parallel.cross_entropy", "from labs_helpers import gemm",
+                                      "import importlib; importlib.import_module('labs_helpers.gemm.fused')"])  # fmt: skip
+    def test_the_library_is_not_imported_by_its_cells(self, far, line):
+        with pytest.raises(ImportError, match="not among the imports"):
+            far(f"def f(x):\n    {line}")(1)
+
+    def test_it_writes_no_files(self, far, tmp_path):
+        with pytest.raises((OSError, Lost)):
+            far(f"def f(x):\n    with open('{tmp_path}/x', 'w') as file: file.write('y' * 9)")(1)
+
+
+TRITON = ("import torch", "import triton", "import triton.language as tl")
+ADD = """
+SHIFT: tl.constexpr = 2
+@triton.jit
+def plus(x, shift):
+    return x + shift
+@triton.jit
+def kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    '''
+def kernel(x_ptr, y_ptr, n, BLOCK):
+    tl.store(y_ptr, 7)
+    '''
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y_ptr + at, plus(tl.load(x_ptr + at, mask=at < n), SHIFT), mask=at < n)
+def f(x, BLOCK=16):
+    y = torch.empty_like(x)
+    kernel[lambda meta: (triton.cdiv(len(x), meta["BLOCK"]),)](x, y, len(x), BLOCK=BLOCK)
+    return {}
+"""
+
+
+class TestKernels:
+    def test_the_judge_launches_them_on_its_own_memory(self, far):
+        x, function = torch.arange(20.0), far(ADD.format("y"), imports=TRITON)
+        with guarded_outputs() as guard:
+            y = function(x)
+        assert torch.equal(y, x + 2) and guard.buffers and guard.overwritten() == 0
+        assert y.untyped_storage().data_ptr() == guard.buffers[0][0].untyped_storage().data_ptr()
+        assert function.beside() == []
+
+    @pytest.mark.parametrize("result", ["y.mul_(1.0)", "x + 2", "y.clone()"])
+    def test_what_pytorch_made_is_noticed(self, far, result):
+        x, function = torch.arange(20.0), far(ADD.format(result), imports=TRITON)
+        function(x)
+        changed = result != "y.mul_(1.0)"  # the same numbers as before
+        assert bool(function.beside()) == changed
+
+    @pytest.mark.parametrize(
+        "line",
+        [
+            "x_ptr.handle", "exec('1')", "().__class__", "tl.core", "tl.inline_asm_elementwise('', '', [], tl.int32, True, 1)",
+            "(lambda: 1)()", "[i for i in (1, 2)]", "open('/etc/passwd')", "torch.zeros(1)", "f'{n}'", "tl.store.fn", "__import__",
+        ],
+    )  # fmt: skip
+    def test_beyond_tritons_language_none_is_launched(self, line):
+        with pytest.raises(Refused):
+            kernels([f"import triton\n@triton.jit\ndef k(x_ptr, n):\n    {line}\n"], "<none>")
+
+    @pytest.mark.parametrize("line", ["tl = n", "range = n", "def inner(): pass", "import os", "global x", "n.value = 3"])
+    def test_names_keep_their_meaning(self, line):
+        with pytest.raises(Refused):
+            kernels([f"@triton.jit\ndef k(x_ptr, n):\n    {line}\n"], "<none>")
