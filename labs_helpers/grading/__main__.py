@@ -20,6 +20,7 @@ from labs_helpers.grading.cluster import NoEngines
 from labs_helpers.grading.course_answers import CourseAnswerFails, course_answers
 from labs_helpers.grading.jails import kinds
 from labs_helpers.grading.jails.bubblewrap import LIMITS
+from labs_helpers.grading.jails.together import IN_WORDS, mechanism
 from labs_helpers.grading.options import options
 from labs_helpers.grading.reading.inbox import HandedIn, students, unknown
 from labs_helpers.grading.reading.notebook_file import Unreadable, read_cells
@@ -63,6 +64,7 @@ def main(arguments: list[str] | None = None) -> int:
     except (ValueError, OSError) as error:
         parser.error(plain(error, 1_000))
     limits = replace(LIMITS, seconds=given.seconds, memory=given.memory)
+    print(f"the memory of each jail is limited as a whole by {IN_WORDS[mechanism()]}", file=sys.stderr)
     print("checking the course's own answers on this machine…", file=sys.stderr, flush=True)
     try:
         measure = course_answers(graded, seed, limits, partial(verdicts, run_in=jail.run))

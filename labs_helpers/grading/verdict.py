@@ -15,6 +15,7 @@ from typing import Any
 import labs_helpers
 from labs_helpers.grading.hidden import key_of
 from labs_helpers.grading.jails.bubblewrap import LIMITS, Limits, run_in_jail
+from labs_helpers.grading.jails.memory import status_of
 from labs_helpers.grading.ranks.broker import ON_RANKS, values_on_ranks
 from labs_helpers.grading.reading.lab_imports import used_by
 from labs_helpers.grading.reading.submission import Answer
@@ -106,4 +107,4 @@ def _verdict(told: str | None, why: str) -> Verdict:
         raised = raised if raised in vars(builtins) else "an error" if raised else ""  # no other word of it is shown
         return Verdict(str(found["status"]), lines, message, found.get("values"), raised)
     except (ValueError, KeyError, TypeError, RecursionError):
-        return Verdict(CRASHED, message=why)
+        return Verdict(status_of(CRASHED, why), message=why)

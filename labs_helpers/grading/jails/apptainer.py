@@ -24,6 +24,7 @@ from typing import Any
 
 from labs_helpers.grading.jails.bubblewrap import LIMITS, Limits, environment, limited, threads_of
 from labs_helpers.grading.jails.probe import leaks
+from labs_helpers.grading.jails.together import together
 from labs_helpers.launch.process import ProcessFailed, run
 from labs_helpers.launch.scratch import scratch
 
@@ -74,7 +75,8 @@ def run_in_apptainer(
 ) -> str:
     """As `jail.run_in_jail`, in this image."""
     with scratch("grading-") as empty:
-        return run(in_apptainer(image, command, readable, limits, hidden, empty), env=_own_settings(), **given)
+        words = in_apptainer(image, command, readable, limits, hidden, empty)
+        return run([*together(limits.memory, limits.processes), *words], env=_own_settings(), **given)
 
 
 def in_apptainer(

@@ -19,6 +19,8 @@ from typing import Any
 import labs_helpers
 from labs_helpers.grading.jails.no_namespaces import advice
 from labs_helpers.grading.jails.probe import leaks
+from labs_helpers.grading.jails.system_calls import REFUSED
+from labs_helpers.grading.jails.together import FILTER, together
 from labs_helpers.launch.process import ProcessFailed, run
 
 MEGABYTE = 2**20
@@ -77,6 +79,7 @@ def in_jail(
     shown = [*python, *(path.resolve() for path in readable)]
     words = ["bwrap", "--die-with-parent", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts"]
     words += ["--unshare-cgroup-try", "--hostname", "jail", "--clearenv"]
+    words += ["--seccomp", str(FILTER)] if REFUSED else []
     words += [word for name, value in environment().items() for word in ("--setenv", name, value)]
     for system in SYSTEM:
         words += ["--ro-bind-try", system, system]
@@ -92,7 +95,7 @@ def in_jail(
     for path in hidden:
         words += ["--size", "4096", "--tmpfs", str(path.resolve())]
     words += ["--remount-ro", "/", "--chdir", "/tmp"]
-    return [*words, *_less(limits), *command]
+    return [*together(limits.memory, limits.processes, REFUSED), *words, *_less(limits), *command]
 
 
 def environment(home: str = "/tmp") -> dict[str, str]:

@@ -23,6 +23,7 @@ from labs_helpers.grading.jails.bubblewrap import (
     unprivileged,
 )
 from labs_helpers.grading.jails.ending import NO_JAIL
+from labs_helpers.grading.jails.together import together
 from labs_helpers.launch.process import ProcessFailed, run
 from labs_helpers.launch.scratch import scratch
 
@@ -67,5 +68,6 @@ def run_without_jail(
         if user:
             os.chown(folder, int(user), int(user))
         words = [*unprivileged(user), *limited(limits)] if user else limited(limits, threads_of(os.getuid()))
+        words = [*together(limits.memory, limits.processes), *words]
         variables = environment(str(folder)) | {NO_JAIL: "1"}
         return run([*words, *command], env=variables, cwd=folder, keep=True, **given)
