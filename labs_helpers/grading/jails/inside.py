@@ -30,6 +30,7 @@ from labs_helpers.grading.hidden.answer_values import values
 from labs_helpers.grading.jails.ending import Ending, ending
 from labs_helpers.grading.jails.memory import is_full, was_full, with_memory
 from labs_helpers.grading.jails.own_memory import keep_to_own_memory
+from labs_helpers.grading.jails.together import PR_SET_DUMPABLE, prctl
 from labs_helpers.grading.judged import defined, judged, result
 
 MOST = 2**20  # bytes that a job may tell
@@ -41,6 +42,7 @@ def main() -> None:
     if end is None:  # all processes in reach would be ended after each answer
         sys.exit("this runs in a jail alone: python -m labs_helpers.grading makes one")
     given = json.loads(sys.stdin.read())
+    prctl(PR_SET_DUMPABLE, 0)  # answers may neither read this process's memory nor open its files
     told = os.dup(1)
     nowhere = os.open(os.devnull, os.O_RDWR)
     for descriptor in (0, 1, 2):
@@ -85,6 +87,7 @@ def _in_a_process(lab: Any, job: dict[str, Any], seconds: float, told: int, end:
     at_a_loss = json.dumps(with_memory(result("crashed"), True)).encode()  # made while there is memory for it
     child = os.fork()
     if child == 0:
+        prctl(PR_SET_DUMPABLE, 1)
         os.close(told)
         os.close(reads)
         with contextlib.suppress(BaseException):

@@ -27,15 +27,16 @@ FILTER = 9
 LOOK_S = 0.1
 LONGEST_S = 10.0  # until all are killed and their cgroup is gone
 SCAN = 10  # looks until it is asked again of every process whether it is a descendant
+OWN = 8  # processes and threads of the program that makes the jail
 INODE = 1024  # bytes of the kernel's memory for an empty file
-PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36  # of linux/prctl.h
-CGROUPS, PREFIX = "/sys/fs/cgroup", "labs-jail-"
+PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_CHILD_SUBREAPER = 1, 4, 36  # of linux/prctl.h
+CGROUPS, OWN_CGROUPS, PREFIX = "/sys/fs/cgroup", "/proc/self/cgroup", "labs-jail-"
 
 
-def together(memory: int, processes: int, calls: bytes = b"") -> list[str]:
+def limited_together(memory: int, processes: int, calls: bytes = b"") -> list[str]:
     """Return the words that begin a command whose processes share these limits. calls: the filter."""
     words = [sys.executable, "-I", "-S", os.path.abspath(__file__)]
-    return [*words, mechanism(), str(memory), str(processes), calls.hex()]
+    return [*words, mechanism(), str(memory), str(processes + OWN), calls.hex()]
 
 
 @cache
@@ -51,7 +52,7 @@ def mechanism() -> str:
 def main() -> int:
     kind, memory, processes, calls, *command = sys.argv[1:]
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
-    _prctl(PR_SET_CHILD_SUBREAPER, 1)  # a process that loses its parent stays a descendant
+    prctl(PR_SET_CHILD_SUBREAPER, 1)  # a process that loses its parent stays a descendant
     reads, writes = os.pipe()
     os.write(writes, bytes.fromhex(calls))
     os.close(writes)
@@ -66,7 +67,8 @@ def _run(command: list[str], cgroups: list[str], exceeds: Callable[[], str]) -> 
     """Run the command until it ends, or until `exceeds` names a limit, and return its exit status."""
     child = os.fork()
     if child == 0:
-        _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        os.setsid()  # the scheduler shares time among sessions: processes there take none from this one
         for folder in cgroups:
             _write(f"{folder}/cgroup.procs", os.getpid())
         _write("/proc/self/oom_score_adj", 1000)  # if the machine itself runs out of memory, the jail goes first
@@ -74,13 +76,15 @@ def _run(command: list[str], cgroups: list[str], exceeds: Callable[[], str]) -> 
             signal.signal(number, signal.SIG_DFL)
         os.execvp(command[0], command)
     os.close(FILTER)
+    with suppress(PermissionError):
+        os.setpriority(os.PRIO_PROCESS, 0, -19)
     try:
         ended, why = os.pidfd_open(child), ""
         while not why and not select.select([ended], [], [], LOOK_S)[0]:
             why = exceeds()
         why = why or exceeds()  # in version 2 of cgroups the kernel kills all at once
     finally:
-        _kill_descendants()
+        kill_descendants()
     if why:
         print(f"\n{why}", flush=True)
         return 1
@@ -117,7 +121,7 @@ def _is_left(name: str) -> bool:
 
 def _places(memory: int, processes: int) -> list[tuple[str, dict[str, int]]]:
     """Return the folders to make cgroups in, each with its limits."""
-    with open("/proc/self/cgroup") as file:
+    with open(OWN_CGROUPS) as file:
         lines = [line.strip().split(":", 2) for line in file]
     own = {name: path.rstrip("/") for _, names, path in lines for name in names.split(",")}
     if "memory" in own and "pids" in own:  # version 1
@@ -237,7 +241,8 @@ def _descendants(strangers: set[int]) -> list[int]:
     return mine[1:]
 
 
-def _kill_descendants() -> None:
+def kill_descendants() -> None:
+    """Descendants may start others meanwhile."""
     deadline = time.monotonic() + LONGEST_S
     while (living := _descendants(set())) and time.monotonic() < deadline:
         for process in living:
@@ -246,7 +251,7 @@ def _kill_descendants() -> None:
         time.sleep(0.002)
 
 
-def _prctl(option: int, value: int) -> None:
+def prctl(option: int, value: int) -> None:
     ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 
 
