@@ -75,8 +75,6 @@ except ProcessLookupError:
     ("memory", "x = bytearray(10**9)", "MemoryError"),
     ("files", "open('big', 'wb').write(bytes(2**21))", "File too large|File size limit|signal"),
     ("scratch", "[open(str(i), 'wb').write(bytes(2**19)) for i in range(10**4)]", "No space left"),
-    ("processes", "import os\nfor _ in range(100):\n    if os.fork() == 0:\n        import time; time.sleep(60)",
-     "Resource temporarily unavailable"),
 ])  # fmt: skip
 def test_it_is_stopped_at_its_limits(name, code, words):
     with pytest.raises(ProcessFailed, match=words):

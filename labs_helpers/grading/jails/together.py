@@ -17,7 +17,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from threading import get_native_id
 
@@ -57,10 +57,12 @@ def main() -> int:
     os.write(writes, bytes.fromhex(calls))
     os.close(writes)
     os.dup2(reads, FILTER)
-    if kind == SUM:
-        return _run(command, [], _Sum(int(memory), int(processes)).exceeds)
-    with _cgroup(int(memory), int(processes)) as folders:
-        return _run(command, folders, lambda: _ran_out(folders[0], int(memory)))
+    with ExitStack() as stack:
+        folders: list[str] = []
+        with suppress(OSError):  # where cgroups could be made before, this one may be refused
+            folders = stack.enter_context(_cgroup(int(memory), int(processes))) if kind == CGROUP else []
+        count = _Sum(int(memory), int(processes))
+        return _run(command, folders, lambda: _ran_out(folders[0], int(memory)) if folders else count.exceeds())
 
 
 def _run(command: list[str], cgroups: list[str], exceeds: Callable[[], str]) -> int:
