@@ -17,6 +17,8 @@ from labs_helpers.grading.reading.submission import Answer, shipped_exercises
 from labs_helpers.grading.verdict import RIGHT, verdicts
 from labs_helpers.labs import LABS
 from labs_helpers.launch.process import ProcessFailed, run
+from tests.grading.test_jail import running
+from tests.processes import started
 
 needs_jail = pytest.mark.skipif(bool(why_not()), reason=why_not())
 SMALL = Limits(seconds=10, memory=512 * MEGABYTE, processes=40, file=256 * MEGABYTE)
@@ -63,20 +65,17 @@ def mechanism(request, monkeypatch):
 def neighbour(mechanism):
     """A process in a jail of its own, which has to be able to start others and to use memory afterwards."""
     code = "import subprocess; print('begun', flush=True); input(); subprocess.run(['true']); print(len(b'x' * 10**8))"
-    with _started(in_jail([sys.executable, "-c", code], limits=SMALL)) as process:
+    with _begun(in_jail([sys.executable, "-c", code], limits=SMALL)) as process:
         yield
         assert process.communicate("go\n", timeout=100)[0] == f"{10**8}\n"
 
 
 @contextmanager
-def _started(command):
+def _begun(command):
     """A process that has printed a line."""
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stdout.readline() == "begun\n"
-            yield process
-        finally:
-            process.kill()
+    with started(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "begun\n"
+        yield process
 
 
 @needs_jail
@@ -86,7 +85,7 @@ def test_processes_that_exceed_the_limit_together_are_killed(neighbour, what):
     with pytest.raises(ProcessFailed) as failed:
         run(in_jail([sys.executable, "-c", code], limits=SMALL), timeout=100, env={})
     assert TOGETHER in failed.value.output
-    assert not _running(code)
+    assert not running(code)
 
 
 @needs_jail
@@ -99,18 +98,7 @@ while True:
     except BlockingIOError:
         if os.getpid() == first: print("no more"); break"""
     assert run(in_jail([sys.executable, "-c", code], limits=SMALL), timeout=100, env={}) == "no more\n"
-    assert not _running(code)
-
-
-def _running(code):
-    return [path for path in Path("/proc").glob("[0-9]*/cmdline") if code.encode() in _read(path)]
-
-
-def _read(path):
-    try:
-        return path.read_bytes()
-    except OSError:
-        return b""
+    assert not running(code)
 
 
 @needs_jail
@@ -145,7 +133,7 @@ for _ in range(3):
     if os.fork() == 0: signal.pause()
 print("begun", flush=True)
 input()"""
-    with _started([sys.executable, "-c", code]):
+    with _begun([sys.executable, "-c", code]):
         assert _Sum(400 * MEGABYTE, 40).exceeds() == ""
         assert "together need more than" in _Sum(150 * MEGABYTE, 40).exceeds()
         assert "more than the 3 processes" in _Sum(400 * MEGABYTE, 3).exceeds()
