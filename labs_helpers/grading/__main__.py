@@ -22,6 +22,7 @@ from labs_helpers.grading.cluster import NoEngines
 from labs_helpers.grading.course_answers import CourseAnswerFails, course_answers
 from labs_helpers.grading.jails import kinds
 from labs_helpers.grading.jails.bubblewrap import LIMITS
+from labs_helpers.grading.jails.together import IN_WORDS, mechanism
 from labs_helpers.grading.options import options, time_of
 from labs_helpers.grading.reading.inbox import HandedIn, students, unknown
 from labs_helpers.grading.reading.notebook_file import Unreadable, read_cells
@@ -76,6 +77,7 @@ def main(arguments: list[str] | None = None) -> int:
         parser.error(plain(error, 1_000))
     limits = replace(LIMITS, seconds=given.seconds, memory=given.memory)
     before = {student: gradebook.load(out, student) for student in handed_in} if given.regrade else {}
+    print(f"the memory of each jail is limited as a whole by {IN_WORDS[mechanism()]}", file=sys.stderr)
     print("checking the course's own answers on this machine…", file=sys.stderr, flush=True)
     try:
         measure = course_answers(graded, seed, limits, partial(verdicts, run_in=jail.run))

@@ -40,7 +40,7 @@ def options(described: str) -> argparse.ArgumentParser:
         help="of a running ipyparallel cluster, whose engines grade: ipcluster start --profile …",
     )
     add("--seconds", type=float, default=LIMITS.seconds, help="of each exercise; default: %(default)s")
-    add("--memory", type=size, default=LIMITS.memory, help="of each process, such as 2G; default: 4G")
+    add("--memory", type=size, default=LIMITS.memory, help="of all processes of a jail, such as 2G; default: 4G")
     add("--overrides", type=Path, help="CSV with the columns id, exercise and points, which always win, and comment")
     add(
         "--accept",

@@ -17,6 +17,7 @@ import labs_helpers
 from labs_helpers.compile.source import plain
 from labs_helpers.grading.hidden import key_of
 from labs_helpers.grading.jails.bubblewrap import LIMITS, Limits, run_in_jail
+from labs_helpers.grading.jails.memory import status_of
 from labs_helpers.grading.reading.lab_imports import used_by
 from labs_helpers.grading.reading.submission import Answer
 from labs_helpers.labs import LABS, Lab
@@ -31,9 +32,9 @@ STARTER = "from labs_helpers.grading.jails.inside import main; main()"
 @dataclass(frozen=True)
 class Verdict:
     """status: RIGHT, WRONG, CRASHED (the process died), `memory.MEMORY` (it needed too much), TIMEOUT, FAILED: the
-    check itself did, or REFUSED: a kernel of it is not launched. lines: of the cases that passed. message: the check's, for the student. values: what the hidden
-    inputs gave, as `values.written` has it, None where there are none; where it raised, those before, and the name of
-    the error."""
+    check itself did, or REFUSED: a kernel of it is not launched. lines: of the cases that passed. message: the check's,
+    for the student. values: what the hidden inputs gave, as `values.written` has it, None where there are none; where it
+    raised, those before, and the name of the error."""
 
     status: str
     lines: tuple[str, ...] = ()
@@ -53,9 +54,9 @@ def verdicts(
     run_in: Callable[..., str] = run_in_jail,
 ) -> list[Verdict]:
     """What the course's check says of each of some answers of one submission, in one jail; with the seed of the hidden
-    inputs their values alone, in a jail in which no reference is. imports: the lab's statements (`imports_of`). far: ids
-    of exercises whose answers run in a process of their own (far/), which what is said of them has never been in. over:
-    is asked meanwhile, and ends the jail: ProcessStopped. run_in: the jail, of `jails.Jail`.
+    inputs their values alone, in a jail in which no reference is. imports: the lab's statements (`imports_of`). far:
+    ids of exercises whose answers run in a process of their own, which does not say what becomes of them (far/). over: is
+    asked meanwhile, and ends the jail: ProcessStopped. run_in: the jail, of `jails.Jail`.
 
     What runs beside a check could say in its words whatever it can read: nothing in its jail tells the hidden inputs.
     That jail can read the course, its references included, and what runs in the check's own process could tell it lies,
@@ -130,4 +131,4 @@ def _verdict(told: str | None, why: str) -> Verdict:
         raised = raised if raised in vars(builtins) else "an error" if raised else ""  # no other word of it is shown
         return Verdict(str(found["status"]), lines, message, found.get("values"), raised)
     except (ValueError, KeyError, TypeError, RecursionError):
-        return Verdict(CRASHED, message=why)
+        return Verdict(status_of(CRASHED, why), message=why)

@@ -1,4 +1,4 @@
-"""Answers in processes of their own: what goes there and back, what they cannot reach, and kernels as they are launched."""
+"""Answers in processes of their own: what goes there and back, what they cannot reach, and how kernels are launched."""
 
 import os
 from time import monotonic
@@ -40,7 +40,7 @@ def far(nursery):
 
 
 VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text() | st.complex_numbers(allow_nan=False),
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
     lambda inner: st.lists(inner) | st.tuples(inner, inner) | st.dictionaries(st.text() | st.integers(), inner),
     max_leaves=8,
 )  # fmt: skip
@@ -140,7 +140,8 @@ class TestReach:
         ],
     )  # fmt: skip
     def test_what_is_no_message_is_an_error_here(self, far, line):
-        forged = f"import os\ndef f(x):\n    for d in range(3, 64):\n        try: os.write(d, {line})\n        except OSError: pass\n    os._exit(0)"
+        to_all = f"for d in range(3, 64):\n        try: os.write(d, {line})\n        except OSError: pass"
+        forged = f"import os\ndef f(x):\n    {to_all}\n    os._exit(0)"
         with pytest.raises((Lost, ValueError, KeyError, TypeError)):
             far(forged)(1)
 
@@ -224,7 +225,9 @@ class TestKernels:
         with pytest.raises(Refused):
             kernels([f"import triton\n@triton.jit\ndef k(x_ptr, n):\n    {line}\n"], "<none>")
 
-    @pytest.mark.parametrize("line", ["tl = n", "range = n", "def inner(): pass", "import os", "global x", "n.value = 3"])
+    @pytest.mark.parametrize(
+        "line", ["tl = n", "range = n", "def inner(): pass", "import os", "global x", "n.value = 3"]
+    )
     def test_names_keep_their_meaning(self, line):
         with pytest.raises(Refused):
             kernels([f"@triton.jit\ndef k(x_ptr, n):\n    {line}\n"], "<none>")

@@ -8,7 +8,6 @@ from __future__ import annotations
 import ast
 import builtins
 import contextlib
-import ctypes
 import functools
 import gc
 import importlib
@@ -28,21 +27,22 @@ import torch
 
 from labs_helpers.grading.far.memory import Memory, plain_memory
 from labs_helpers.grading.far.wire import Wire
+from labs_helpers.grading.jails.together import PR_SET_DUMPABLE, prctl
 from labs_helpers.grading.judged import ANSWER, defined
 
-PR_SET_DUMPABLE = 4
 HOOKS = frozenset(("register_post_accumulate_grad_hook", "register_hook"))
 # What of torch.distributed the judge does for an answer.
 DISTRIBUTED = frozenset(
-    "all_gather all_gather_into_tensor all_reduce all_to_all_single barrier broadcast gather get_global_rank get_group_rank "
-    "get_rank get_process_group_ranks get_world_size irecv isend recv reduce reduce_scatter reduce_scatter_tensor scatter "
-    "send is_initialized all_gather_single reduce_scatter_single".split()
+    "all_gather all_gather_into_tensor all_gather_single all_reduce all_to_all_single barrier broadcast gather "
+    "get_global_rank get_group_rank get_process_group_ranks get_rank get_world_size irecv is_initialized isend recv "
+    "reduce reduce_scatter reduce_scatter_single reduce_scatter_tensor scatter send".split()
+)
 )
 
 
 def keep_to_itself() -> None:
     """Of this process's memory no other of the same user can read or write anything from now on."""
-    ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
+    prctl(PR_SET_DUMPABLE, 0)
 
 
 class Nursery:
@@ -272,4 +272,3 @@ def _kernels_far(wire: Wire) -> Iterator[None]:
     finally:
         for name, other in before.items():
             setattr(triton, name, other)
-

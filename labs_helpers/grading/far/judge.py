@@ -146,4 +146,3 @@ class FarFunction:
 
     def _changed(self, content: bytes) -> None:
         self.uploaded += len(content)
-

@@ -1,8 +1,8 @@
 """An answer's kernels as the judge launches them: their text alone, in Triton's language and nothing else.
 
-What is compiled is what was read: the text is written anew from the syntax tree, without docstrings, since Triton finds a
-kernel's beginning by its letters. A kernel may name Triton's language, its own parameters and variables, constants and
-other kernels of the answer; whatever else it names, it is not launched.
+What is compiled is what was read: the text is written anew from the syntax tree, without docstrings, since Triton finds
+a kernel's beginning by its letters. A kernel may name Triton's language, its own parameters and variables, constants
+and other kernels of the answer; where it names anything else, it is not launched.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from labs_helpers.grading.far.memory import Refused
 _CALLED = {"range": range, "min": min, "max": max, "abs": abs, "float": float, "int": int, "bool": bool, "len": len,
            "isinstance": isinstance, "tuple": tuple, "list": list, "print": print}  # fmt: skip
 _OF_VALUES = frozenset(
-    "to dtype element_ty shape type T value trans permute reshape view broadcast_to expand_dims split sum max min argmax "
-    "argmin abs exp exp2 log log2 sqrt rsqrt sigmoid cast is_floating is_fp32 is_fp16 is_bf16 primitive_bitwidth "
-    "numel logical_and logical_or advance append".split()
+    "to dtype element_ty shape type T value trans permute reshape view broadcast_to expand_dims split sum max min "
+    "argmax argmin abs exp exp2 log log2 sqrt rsqrt sigmoid cast is_floating is_fp32 is_fp16 is_bf16 "
+    "primitive_bitwidth numel logical_and logical_or advance append".split()
 )
 _OF_TRITON = frozenset(("cdiv", "next_power_of_2"))
 _NODES = (

@@ -186,7 +186,7 @@ class Memory:
             self.leaves[id(leaf)] = (leaf, id(leaf.grad))
 
     def changes(self) -> Iterator[tuple[dict[str, Any], bytes]]:
-        """What the other side does not know yet: a block's number with its dtype and kind if it is new, and its bytes."""
+        """What the other side does not know yet: a block's number, size, dtype and kind, and its bytes."""
         for block in self.blocks.values():
             content = block.content()
             if content != block.sent or not block.sent:

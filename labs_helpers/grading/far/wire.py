@@ -58,8 +58,8 @@ def _asks(name: str) -> Callable[..., Any]:
 
 
 METHODS = frozenset(
-    "__enter__ __exit__ __iter__ __next__ __getitem__ __setitem__ __contains__ __truediv__ __mul__ __rmul__ __add__ __radd__ "
-    "__sub__ __neg__ __float__ __int__".split()
+    "__enter__ __exit__ __iter__ __next__ __getitem__ __setitem__ __contains__ __truediv__ __mul__ __rmul__ __add__ "
+    "__radd__ __sub__ __neg__ __float__ __int__".split()
 )
 for _name in METHODS - {"__exit__"}:
     setattr(Far, _name, _asks(_name))

@@ -22,8 +22,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from labs_helpers.grading.jails.bubblewrap import LIMITS, Limits, environment, limited, threads_of
+from labs_helpers.grading.jails.bubblewrap import LIMITS, Limits, environment, limited
 from labs_helpers.grading.jails.probe import leaks
+from labs_helpers.grading.jails.together import limited_together
 from labs_helpers.launch.process import ProcessFailed, run
 from labs_helpers.launch.scratch import scratch
 
@@ -74,7 +75,8 @@ def run_in_apptainer(
 ) -> str:
     """As `jail.run_in_jail`, in this image."""
     with scratch("grading-") as empty:
-        return run(in_apptainer(image, command, readable, limits, hidden, empty), env=_own_settings(), **given)
+        words = in_apptainer(image, command, readable, limits, hidden, empty)
+        return run([*limited_together(limits.memory, limits.processes), *words], env=_own_settings(), **given)
 
 
 def in_apptainer(
@@ -98,7 +100,7 @@ def in_apptainer(
     variables = environment() | {"PATH": "/usr/local/bin:/usr/bin:/bin"}
     words += [str(image), "/usr/bin/env", "-i", *(f"{name}={value}" for name, value in variables.items())]
     program = ["python3" if word == sys.executable else word for word in command]
-    return [*words, *limited(limits, threads_of(os.getuid())), *program]
+    return [*words, *limited(limits), *program]
 
 
 def _mount(source: Path, place: Path) -> str:

@@ -7,6 +7,7 @@ bubblewrap makes the namespaces; as root the command is then an unprivileged use
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 from collections.abc import Sequence
@@ -19,6 +20,8 @@ from typing import Any
 import labs_helpers
 from labs_helpers.grading.jails.no_namespaces import advice
 from labs_helpers.grading.jails.probe import leaks
+from labs_helpers.grading.jails.system_calls import REFUSED
+from labs_helpers.grading.jails.together import FILTER, limited_together
 from labs_helpers.launch.process import ProcessFailed, run
 
 MEGABYTE = 2**20
@@ -29,8 +32,9 @@ SYSTEM = ("/usr", "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/
 
 @dataclass(frozen=True)
 class Limits:
-    """seconds: of each answer, by the clock; twice as many of a core, beside BEGIN_S. memory: bytes of addresses of
-    each process, and half of it for files in memory. processes: with threads."""
+    """seconds: of each answer, by the clock; twice as many of a core, beside BEGIN_S. memory: bytes of all processes of
+    a jail and of its files, which may take half of it, and also bytes of addresses of each process. processes: of a
+    jail, with threads."""
 
     seconds: float = 60.0
     memory: int = 4096 * MEGABYTE
@@ -77,6 +81,7 @@ def in_jail(
     shown = [*python, *(path.resolve() for path in readable)]
     words = ["bwrap", "--die-with-parent", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts"]
     words += ["--unshare-cgroup-try", "--hostname", "jail", "--clearenv"]
+    words += ["--seccomp", str(FILTER)] if REFUSED else []
     words += [word for name, value in environment().items() for word in ("--setenv", name, value)]
     for system in SYSTEM:
         words += ["--ro-bind-try", system, system]
@@ -85,14 +90,15 @@ def in_jail(
     words += ["--proc", "/proc", "--dev", "/dev"]
     for folder in ("/tmp", "/dev/shm"):
         words += ["--perms", "1777", "--size", str(limits.memory // 4), "--tmpfs", folder]
+    words += ["--remount-ro", "/dev"]  # it is in memory too, without a size
     for parent in _parents(shown):
         words += ["--perms", "0755", "--dir", str(parent)]
     for path in shown:
         words += ["--ro-bind", str(path), str(path)]
     for path in hidden:
-        words += ["--size", "4096", "--tmpfs", str(path.resolve())]
+        words += ["--tmpfs", str(path.resolve()), "--remount-ro", str(path.resolve())]
     words += ["--remount-ro", "/", "--chdir", "/tmp"]
-    return [*words, *_less(limits), *command]
+    return [*limited_together(limits.memory, limits.processes, REFUSED), *words, *_less(limits), *command]
 
 
 def environment(home: str = "/tmp") -> dict[str, str]:
@@ -114,17 +120,27 @@ def _less(limits: Limits) -> list[str]:
     """Without rights, and with limits: bwrap's options that are left, and what the command is begun by."""
     if os.geteuid() != 0:
         rest = ["--unshare-user", "--cap-drop", "ALL", "--disable-userns", "--assert-userns-disabled", "--"]
-        return [*rest, *limited(limits, threads_of(os.getuid()))]
+        return [*rest, *limited(limits)]
     return ["--", *unprivileged(own_user()), *limited(limits)]
 
 
-def limited(limits: Limits, beside: int = 0) -> list[str]:
-    """What a command with limits is begun by. beside: threads that count too; those of a user are counted together, on
-    older kernels in all namespaces."""
+def limited(limits: Limits) -> list[str]:
+    """What a command is begun by whose every process has limits: so far one gets before `limited_together` looks."""
     return [
-        "prlimit", f"--as={limits.memory}", f"--nproc={limits.processes + beside}", f"--fsize={limits.file}",
+        "prlimit", f"--as={limits.memory}", f"--nproc={_of_user(limits.processes)}", f"--fsize={limits.file}",
         "--core=0", "--nofile=512", f"--cpu={BEGIN_S + round(2 * limits.seconds)}", "--",
     ]  # fmt: skip
+
+
+def _of_user(processes: int) -> int:
+    """The limit of a user's processes: those of this jail alone count where it has its own user, and since Linux 5.14
+    where it has a user namespace. Before, all of the user's do: then there is room for those that now run and for
+    other jails, and only `limited_together` is exact."""
+    version = tuple(map(int, re.findall(r"\d+", os.uname().release)[:2]))
+    if os.geteuid() == 0 or version >= (5, 14):
+        return processes
+    running = int(Path("/proc/loadavg").read_text().split()[3].partition("/")[2])
+    return running + 4 * processes
 
 
 def unprivileged(user: str) -> list[str]:
@@ -133,22 +149,10 @@ def unprivileged(user: str) -> list[str]:
     return [*words, "--bounding-set=-all", "--inh-caps=-all"]
 
 
-_users = count(os.getpid())
+_users = count()
 
 
 def own_user() -> str:
     """Of a jail alone: processes are limited per user, and one jail shall not use up what another one has. The numbers
-    are those that systemd keeps for users that come and go."""
-    return str(61184 + next(_users) % 4336)
-
-
-def threads_of(user: int) -> int:
-    """How many run now as that user."""
-    found = 0
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            if folder.stat().st_uid == user:
-                found += int((folder / "stat").read_text().rpartition(")")[2].split()[17])
-        except (OSError, IndexError):  # it has ended meanwhile
-            continue
-    return found
+    are those that systemd keeps for users that come and go. Graders beside this one have other process numbers."""
+    return str(61184 + (64 * os.getpid() + next(_users) % 64) % 4336)

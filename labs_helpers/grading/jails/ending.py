@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import resource
 import signal
 from collections.abc import Callable
 from contextlib import suppress
-from time import monotonic, sleep
 
-from labs_helpers.launch.keeper import PR_SET_CHILD_SUBREAPER, descendants
+from labs_helpers.grading.jails.together import PR_SET_CHILD_SUBREAPER, kill_descendants, prctl
 
 NO_JAIL = "LABS_NO_JAIL"  # set where `without_jail` runs it
-LONGEST_S = 10.0  # that the end of descendants may take, which may be starting others
 
 Ending = Callable[[int], resource.struct_rusage]
 
@@ -23,7 +20,7 @@ def ending() -> Ending | None:
     if alone():
         return _of_everybody
     if os.environ.get(NO_JAIL):
-        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)  # parent of whatever a child leaves behind
+        prctl(PR_SET_CHILD_SUBREAPER, 1)  # parent of whatever a child leaves behind
         return _of_descendants
     return None
 
@@ -67,12 +64,7 @@ def _of_everybody(child: int) -> resource.struct_rusage:
 
 
 def _of_descendants(child: int) -> resource.struct_rusage:
-    deadline = monotonic() + LONGEST_S
-    while (living := descendants()) and monotonic() < deadline:
-        for process in living:
-            with suppress(ProcessLookupError, PermissionError):
-                os.kill(process, signal.SIGKILL)
-        sleep(0.002)
+    kill_descendants()
     used = os.wait4(child, 0)[2]
     with suppress(ChildProcessError):
         while os.waitpid(-1, os.WNOHANG)[0]:

@@ -33,6 +33,7 @@ from labs_helpers.grading.hidden.answer_values import values
 from labs_helpers.grading.jails.ending import Ending, ending
 from labs_helpers.grading.jails.memory import is_full, was_full, with_memory
 from labs_helpers.grading.jails.own_memory import keep_to_own_memory
+from labs_helpers.grading.jails.together import PR_SET_DUMPABLE, prctl
 from labs_helpers.grading.judged import judged, made_for, result
 
 MOST = 2**20  # bytes that a job may tell
@@ -104,6 +105,8 @@ def _in_a_process(lab: Any, job: dict[str, Any], seconds: float, told: int, end:
     at_a_loss = json.dumps(with_memory(result("crashed"), True)).encode()  # made while there is memory for it
     child = os.fork()
     if child == 0:
+        if not job["far"]:
+            prctl(PR_SET_DUMPABLE, 1)
         os.close(told)
         os.close(reads)
         with contextlib.suppress(BaseException):

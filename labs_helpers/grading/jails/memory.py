@@ -13,8 +13,10 @@ LEAST = 2**30  # Python, torch and Triton do not begin below some 700 MiB of add
 _UNITS = {"M": 2**20, "G": 2**30}
 # What is said where an allocation fails, after `TYPE: ` or in the words of a check: Python, NumPy, Triton's interpreter
 # (of its InterpreterError only the cause is named), then PyTorch's allocator and small blocks in C++, then the kernel's
-# word for it, which mmap, fork and files pass on.
-_SAID = re.compile(r"\bMemoryError\b|can't allocate memory: you tried to|std::bad_alloc|Cannot allocate memory")
+# word for it, which mmap, fork and files pass on, and that of together.py for a whole jail.
+_SAID = re.compile(
+    r"\bMemoryError\b|can't allocate memory: you tried to|std::bad_alloc|Cannot allocate memory|together need more than"
+)
 # A process that holds this share of what it may have was ended by its limit, if it says nothing plainer.
 _MOST = 0.9
 

@@ -19,10 +19,10 @@ from labs_helpers.grading.jails.bubblewrap import (
     environment,
     limited,
     own_user,
-    threads_of,
     unprivileged,
 )
 from labs_helpers.grading.jails.ending import NO_JAIL
+from labs_helpers.grading.jails.together import limited_together
 from labs_helpers.launch.process import ProcessFailed, run
 from labs_helpers.launch.scratch import scratch
 
@@ -66,6 +66,7 @@ def run_without_jail(
         user = own_user() if os.geteuid() == 0 else ""
         if user:
             os.chown(folder, int(user), int(user))
-        words = [*unprivileged(user), *limited(limits)] if user else limited(limits, threads_of(os.getuid()))
+        words = [*unprivileged(user), *limited(limits)] if user else limited(limits)
+        words = [*limited_together(limits.memory, limits.processes), *words]
         variables = environment(str(folder)) | {NO_JAIL: "1"}
         return run([*words, *command], env=variables, cwd=folder, keep=True, **given)
