@@ -24,8 +24,8 @@ def hidden_values(
 ) -> dict[str, Verdict]:
     """Of each answer, by its exercise's id, the verdict of `judge`, which is as `verdicts`. own: the course's answers
     (`own_answers`), of which an answer gets those to earlier exercises that it reads. strange: ids of answers that
-    share a jail with no other. far: those whose answers run in processes of their own. What is said there could tell the
-    hidden inputs: only status and values are used."""
+    share a jail with no other. far: those whose answers run in processes of their own. What is said there could tell
+    the hidden inputs: only status and values are used."""
     given = [_after(answer, own) for answer in answers]
     # What the jail is given lies in its memory: the course's answer to one exercise is not to be beside another's.
     alone = [one for one, answer in zip(given, answers, strict=True) if one is not answer or one.shipped.id in strange]

@@ -33,8 +33,8 @@ STARTER = "from labs_helpers.grading.jails.inside import main; main()"
 class Verdict:
     """status: RIGHT, WRONG, CRASHED (the process died), `memory.MEMORY` (it needed too much), TIMEOUT, FAILED: the
     check itself did, or REFUSED: a kernel of it is not launched. lines: of the cases that passed. message: the check's,
-    for the student. values: what the hidden inputs gave, as `values.written` has it, None where there are none; where it
-    raised, those before, and the name of the error."""
+    for the student. values: what the hidden inputs gave, as `values.written` has it, None where there are none; where
+    it raised, those before, and the name of the error."""
 
     status: str
     lines: tuple[str, ...] = ()
@@ -55,8 +55,8 @@ def verdicts(
 ) -> list[Verdict]:
     """What the course's check says of each of some answers of one submission, in one jail; with the seed of the hidden
     inputs their values alone, in a jail in which no reference is. imports: the lab's statements (`imports_of`). far:
-    ids of exercises whose answers run in a process of their own, which does not say what becomes of them (far/). over: is
-    asked meanwhile, and ends the jail: ProcessStopped. run_in: the jail, of `jails.Jail`.
+    ids of exercises whose answers run in a process of their own, which does not say what becomes of them (far/). over:
+    is asked meanwhile, and ends the jail: ProcessStopped. run_in: the jail, of `jails.Jail`.
 
     What runs beside a check could say in its words whatever it can read: nothing in its jail tells the hidden inputs.
     That jail can read the course, its references included, and what runs in the check's own process could tell it lies,

@@ -166,8 +166,14 @@ def f(x):
             with pytest.raises((AttributeError, ValueError)):
                 far(f"def f(m): return m._method('{name}') if '_' in '{name}' else m.{name}", asked=["width"])(Model())
 
-    @pytest.mark.parametrize("line", ["import labs_helpers.tensor_parallel.cross_entropy", "from labs_helpers import gemm",
-                                      "import importlib; importlib.import_module('labs_helpers.gemm.fused')"])  # fmt: skip
+    @pytest.mark.parametrize(
+        "line",
+        [
+            "import labs_helpers.tensor_parallel.cross_entropy",
+            "from labs_helpers import gemm",
+            "import importlib; importlib.import_module('labs_helpers.gemm.fused')",
+        ],
+    )
     def test_the_library_is_not_imported_by_its_cells(self, far, line):
         with pytest.raises(ImportError, match="not among the imports"):
             far(f"def f(x):\n    {line}")(1)
@@ -217,8 +223,9 @@ class TestKernels:
     @pytest.mark.parametrize(
         "line",
         [
-            "x_ptr.handle", "exec('1')", "().__class__", "tl.core", "tl.inline_asm_elementwise('', '', [], tl.int32, True, 1)",
-            "(lambda: 1)()", "[i for i in (1, 2)]", "open('/etc/passwd')", "torch.zeros(1)", "f'{n}'", "tl.store.fn", "__import__",
+            "x_ptr.handle", "exec('1')", "().__class__", "tl.core", "tl.inline_asm_elementwise('', '', [], n, True, 1)",
+            "(lambda: 1)()", "[i for i in (1, 2)]", "open('/etc/passwd')", "torch.zeros(1)", "f'{n}'", "tl.store.fn",
+            "__import__",
         ],
     )  # fmt: skip
     def test_beyond_tritons_language_none_is_launched(self, line):

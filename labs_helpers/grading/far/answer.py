@@ -37,7 +37,6 @@ DISTRIBUTED = frozenset(
     "get_global_rank get_group_rank get_process_group_ranks get_rank get_world_size irecv is_initialized isend recv "
     "reduce reduce_scatter reduce_scatter_single reduce_scatter_tensor scatter send".split()
 )
-)
 
 
 def keep_to_itself() -> None:
