@@ -6,32 +6,37 @@ import contextlib
 import io
 import linecache
 from collections.abc import Callable
-from time import monotonic
 from typing import Any
 
 from labs_helpers.course.own_memory import made_anew
 from labs_helpers.course.time_limit import TimeLimit, time_limit
-from labs_helpers.grading.far.memory import Refused
 
 ANSWER = "<answer>"  # the name of its cell
 SHARE = 0.9  # of the time of an answer's process that its check has: what is left is for naming the line of a loop
+
+
+Made = Callable[[dict[str, Any], dict[str, Any], float], tuple[Any, Callable[[], Any]]]
+
+
+class Refused(ValueError):
+    """Why an answer, or what it says, is not taken."""
 
 
 def result(status: str, message: str = "", lines: list[str] | None = None) -> dict[str, Any]:
     return {"status": status, "lines": lines or [], "message": message}
 
 
-def judged(lab: Any, job: dict[str, Any], seconds: float) -> dict[str, Any]:
+def judged(lab: Any, job: dict[str, Any], seconds: float, made: Made | None = None) -> dict[str, Any]:
     """What the check of lab's exercise job["exercise"] says of job["source"], a cell that comes after the student's own
     job["before"] and the lab's statements job["imports"]. lines: of the cases that were right before a wrong one.
-    seconds: that this process has."""
+    seconds: that this process has. made: as `made_here`."""
     exercises = lab.exercises()
     place = [exercise.id for exercise in exercises].index(job["exercise"])
     exercise = exercises[place]
     earlier = (one for one in exercises[:place] if one.reference is not None)
     known: dict[str, Any] = {one.trial.__name__: one.reference for one in earlier}
     try:
-        function, again = made_for(job, known, seconds)
+        function, again = (made or made_here)(job, known, seconds)
     except Refused as error:
         return result("refused", str(error))
     except Exception as error:
@@ -50,15 +55,9 @@ def judged(lab: Any, job: dict[str, Any], seconds: float) -> dict[str, Any]:
         return result("failed", f"{type(error).__name__}: {error}")
 
 
-def made_for(job: dict[str, Any], known: dict[str, Any], seconds: float) -> tuple[Any, Callable[[], Any]]:
-    """(the answer of a job, what makes it anew): far away where the job says so, else in this process with the names
-    `known`. seconds: that this process has. Refused, or what its cell raises."""
-    if not job.get("far"):
-        return defined(job, dict(known)), lambda: defined(job, dict(known))
-    from labs_helpers.grading.far.judge import FarFunction
-
-    function = FarFunction(job, job["nursery"], monotonic() + SHARE * seconds)
-    return function, function.anew
+def made_here(job: dict[str, Any], known: dict[str, Any], seconds: float) -> tuple[Any, Callable[[], Any]]:
+    """A job's answer and what makes it anew, in this process, with the names `known`. Raises what its cell raises."""
+    return defined(job, dict(known)), lambda: defined(job, dict(known))
 
 
 def defined(job: dict[str, Any], names: dict[str, Any]) -> Any:

@@ -61,14 +61,6 @@ def test_a_right_answer_written_differently_agrees_and_a_bug_does_not(number, tm
         assert len(json.dumps(texts(exercise, reference, 9))) < MOST / 2, exercise
 
 
-def test_an_all_reduce_needs_no_function_of_exercise_3_beside_it():
-    names = vars(lab06.ring_allreduce).copy() or dict(lab06.ring_allreduce.__globals__)
-    names.pop("ring_reduce_scatter")
-    alone = type(lab06.ring_allreduce)(lab06.ring_allreduce.__code__, names)
-    expected = {7: read(texts("06/4", lab06.ring_allreduce, 7))}
-    assert agrees("06/4", alone, expected)
-
-
 def test_what_is_sent_counts_beside_a_check_too(tmp_path):
     lab, known = planted_bugs("09")
     reference = known.REFERENCES["clip_shards"]

@@ -6,6 +6,7 @@ import io
 import linecache
 import os
 import signal
+from collections.abc import Callable
 from contextlib import suppress
 from time import monotonic
 from typing import Any
@@ -19,7 +20,7 @@ from labs_helpers.grading.far.answer import DISTRIBUTED, HOOKS, Nursery
 from labs_helpers.grading.far.as_text import functions
 from labs_helpers.grading.far.memory import DTYPES, Memory, Refused
 from labs_helpers.grading.far.wire import Lost, Wire
-from labs_helpers.grading.judged import ANSWER
+from labs_helpers.grading.judged import ANSWER, SHARE
 
 KERNELS = "<kernels>"
 # What an answer may ask a communicator, a group or a request of the judge's for.
@@ -29,6 +30,14 @@ ASKED = frozenset(
     "Reduce_scatter_block Alltoall Split Free bcast reduce allreduce allgather gather scatter alltoall send recv "
     "isend irecv barrier all_reduce all_gather reduce_scatter start_all_reduce broadcast is_completed size".split()
 )
+
+
+def made_far(
+    job: dict[str, Any], known: dict[str, Any], seconds: float
+) -> tuple[FarFunction, Callable[[], FarFunction]]:
+    """As `judged.made_here`, in a process of job["nursery"]. Refused where a kernel is not in Triton's language."""
+    function = FarFunction(job, job["nursery"], monotonic() + SHARE * seconds)
+    return function, function.anew
 
 
 class FarFunction:

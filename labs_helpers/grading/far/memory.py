@@ -15,15 +15,13 @@ from typing import Any
 import numpy as np
 import torch
 
+from labs_helpers.grading.judged import Refused
+
 DTYPES = {str(dtype).removeprefix("torch."): dtype for dtype in (
     torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.float16, torch.bfloat16,
     torch.float32, torch.float64, torch.complex64, torch.complex128,
 )}  # fmt: skip
 MOST_DIMENSIONS = 16
-
-
-class Refused(ValueError):
-    """A description that the other side should not have sent."""
 
 
 @dataclass

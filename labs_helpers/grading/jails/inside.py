@@ -28,13 +28,14 @@ from typing import Any
 
 from labs_helpers.course.own_memory import made_anew
 from labs_helpers.grading.far.answer import Nursery, keep_to_itself
+from labs_helpers.grading.far.judge import made_far
 from labs_helpers.grading.hidden import run_of
 from labs_helpers.grading.hidden.answer_values import values
 from labs_helpers.grading.jails.ending import Ending, ending
 from labs_helpers.grading.jails.memory import is_full, was_full, with_memory
 from labs_helpers.grading.jails.own_memory import keep_to_own_memory
 from labs_helpers.grading.jails.together import PR_SET_DUMPABLE, prctl
-from labs_helpers.grading.judged import judged, made_for, result
+from labs_helpers.grading.judged import judged, made_here, result
 
 MOST = 2**20  # bytes that a job may tell
 LOOK_S = 0.1  # how often it is looked whether a job's process is still there
@@ -142,10 +143,11 @@ def _has_ended(child: int) -> bool:
 
 def _found(lab: Any, job: dict[str, Any], seconds: float) -> dict[str, Any]:
     """What the check says of an answer; without a lab, what the hidden inputs give."""
+    made = made_far if job["far"] else made_here
     if lab is not None:
-        return judged(lab, job, seconds)
+        return judged(lab, job, seconds, made)
     with contextlib.suppress(Exception):
-        function, again = made_for(job, {}, seconds)
+        function, again = made(job, {}, seconds)
         with made_anew(function, again):
             return result("right") | values(job, function)
     return result("failed", "its cells do not run where the course's references are not")
