@@ -8,7 +8,6 @@ import sys
 import mpi4py
 import pytest
 
-from labs_helpers.collectives.lab06 import exercises as lab06
 from labs_helpers.grading.hidden import generator, run_of
 from labs_helpers.grading.hidden.answer_values import MOST
 from labs_helpers.grading.hidden.values import difference, read, written
