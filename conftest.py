@@ -1,5 +1,6 @@
 """Loaded by every pytest run in this repository."""
 
+import functools
 import gc
 import os
 from importlib.util import find_spec
@@ -31,8 +32,9 @@ def pytest_collection():
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
     """A file's tests, and a notebook's cells, stay on one worker, and so do the files of a folder that share what its
-    conftest.py starts; planted bugs and solved labs share nothing and go to any. They are begun last, file by file
-    those with the most tests first: so no worker has to wait at the end."""
+    conftest.py starts, and all files that share the ranks of tests/real_ranks.py: a second worker would start four of
+    its own, and eight ranks on two cores wait for each other. Planted bugs and solved labs share nothing and go to any
+    worker. They are begun last, file by file those with the most tests first: so no worker has to wait at the end."""
     from xdist.scheduler import LoadFileScheduling
 
     class SomeAnywhere(LoadFileScheduling):
@@ -41,7 +43,18 @@ def pytest_xdist_make_scheduler(config, log):
             if file.endswith(("/test_planted_bugs.py", "/test_solved.py")):
                 return nodeid
             folder = config.rootpath.joinpath(file).parent
+            if any(map(_shares_ranks, (config.rootpath / file, folder / "conftest.py"))):
+                return "real ranks"
             shared = folder.name != "tests" and (folder / "conftest.py").exists()
             return str(folder) if shared else super()._split_scope(nodeid)
 
     return SomeAnywhere(config, log)
+
+
+@functools.cache
+def _shares_ranks(file):
+    """Whether the tests of `file` use the ranks of tests/real_ranks.py, whose own tests end them."""
+    if file.suffix != ".py" or file.name == "test_real_ranks.py" or not file.exists():
+        return False
+    text = file.read_text()
+    return "from tests import real_ranks" in text or "import fixtures_of" in text

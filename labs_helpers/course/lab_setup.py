@@ -22,6 +22,8 @@ from labs_helpers.launch.process import run
 COLABS_OWN = ("torch", "triton", "ipykernel", "numpy", "jupyter-client", "ipython")
 # Topics whose students may import mpi4py.MPI themselves.
 WITH_RANKS = {"collectives", "tensor_parallel", "data_parallel"}
+# Topics whose students write kernels.
+WITH_KERNELS = {"first_kernels", "gemm", "attention"}
 # Colab is itself what these do.
 NOT_ON_COLAB = {"jupyterlab", "nbclient", "nbconvert", "nbval"}
 
@@ -38,9 +40,10 @@ def setup(lab: str | int) -> None:
         complete_colab()
     with _quick_imports():
         from labs_helpers.draw import figures
-        from labs_helpers.measure import machine
+        from labs_helpers.measure import machine, quick_interpreter
 
-        machine.prepare_triton()
+        if machine.prepare_triton() and known.topic in WITH_KERNELS:
+            quick_interpreter.quicken()
     if not machine.has_gpu():
         os.environ.setdefault("KINETO_LOG_LEVEL", "6")  # else every profile on a CPU writes two lines to stderr
     figures.use_style()

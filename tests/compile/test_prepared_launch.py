@@ -19,7 +19,8 @@ ROOT = Path(__file__).resolve().parents[2]
 def answer():
     if not gluon_fits():
         pytest.skip("this Triton's Gluon is another")
-    environment = {k: v for k, v in os.environ.items() if k != "TRITON_INTERPRET"} | {"PYTHONPATH": str(ROOT)}
+    environment = {k: v for k, v in os.environ.items() if k != "TRITON_INTERPRET"}
+    environment |= {"PYTHONPATH": str(ROOT), "TRITON_CACHE_DIR": str(ROOT / "build/prepared_launches")}
     command = [sys.executable, str(Path(__file__).with_name("prepared_launch_worker.py"))]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment)
     assert done.returncode == 0, done.stderr[-2000:]

@@ -56,6 +56,15 @@ def import_torch():
     torch.set_num_threads(1)  # ranks do not wait for each other's threads
 
 
+def keep_what_is_imported(modules):
+    """Freeze the modules that have come since there were `modules` of them; return how many there are now. Many cases
+    collect garbage, and to look for it in all of PyTorch takes a tenth of a second on each rank, each time."""
+    if len(sys.modules) > modules or not gc.get_freeze_count():  # a race of candidates lets go of what was frozen
+        gc.collect()
+        gc.freeze()
+    return len(sys.modules)
+
+
 def left_over(make):
     """How many of the objects that make() returns are alive when nobody refers to them any more: (before, after) a
     search for garbage. A GPU's memory waits for the search, which knows nothing of that memory."""
@@ -73,8 +82,9 @@ def left_over(make):
 def run_cases(comm, cases):
     """{name: what the case returns, or its traceback}. A case: a function of comm."""
     import_torch()
-    results = {}
+    results, modules = {}, 0
     for name, case in cases.items():
+        modules = keep_what_is_imported(modules)
         try:
             results[name] = case(comm)
         except Exception:
