@@ -35,7 +35,7 @@ TARGETS = {
 }
 
 # The most shared memory (on AMD, LDS) one program may have, in bytes.
-SHARED_LIMIT = {  # of GPUs that the datasheet does not have
+SHARED_LIMIT = {  # of GPUs that the datasheet does not have: a line goes when its GPU comes
     "sm_100": 227 * KB,  # CUDA C++ Programming Guide, compute capability 10.0
     "gfx90a": 64 * KB,  # AMD Instinct MI200 Instruction Set Architecture, LDS of a compute unit
 } | {entry.architecture: entry.shared_bytes_per_block for entry in DATASHEET.values()}
