@@ -20,6 +20,7 @@ from typing import Any
 from labs_helpers.launch.cell_lines import cell_lines
 from labs_helpers.launch.process import run
 from labs_helpers.measure.machine import prepare_triton, this_machine
+from labs_helpers.measure.quick_interpreter import quicken
 
 
 def interpreted(function: Callable, student: Callable, *arguments: Any, **keywords: Any) -> Any:
@@ -63,7 +64,8 @@ def call(student: Callable, *arguments: Any, **keywords: Any) -> Any:
 
 
 def main(order: str, answer: str) -> None:
-    prepare_triton()
+    if prepare_triton():
+        quicken()
     with open(order, "rb") as file:
         sys.path[:], lines = pickle.load(file)
         linecache.cache.update(lines)

@@ -17,6 +17,7 @@ from weakref import WeakKeyDictionary
 
 _CONSTANTS = (int, str, bool, type(None))
 # A check asks for the same function's a dozen times, and Python finds a function's end by its tokens.
+_texts: WeakKeyDictionary[FunctionType, str] = WeakKeyDictionary()
 _of_definitions: WeakKeyDictionary[FunctionType, dict[str, None]] = WeakKeyDictionary()
 
 
@@ -38,11 +39,18 @@ def is_kernel(function: object) -> bool:
 
 def source_of(function: Callable[..., Any]) -> str:
     """The text of one function, decorators included. OSError, naming it, when there is none."""
+    inner = plain(function)
+    known = isinstance(inner, FunctionType)
+    if known and inner in _texts:
+        return _texts[inner]
     try:
-        return textwrap.dedent(inspect.getsource(plain(function)))
+        text = textwrap.dedent(inspect.getsource(inner))
     except (OSError, TypeError) as error:
-        name = getattr(plain(function), "__name__", repr(function))
+        name = getattr(inner, "__name__", repr(function))
         raise OSError(f"the source of {name} cannot be found: define it in a cell or a file") from error
+    if known:
+        _texts[inner] = text
+    return text
 
 
 def names_used(function: Callable[..., Any]) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from numbers import Real
 
 import numpy as np
@@ -27,12 +28,20 @@ def matmul_bound(expected, magnitude, K: int, dtype) -> torch.Tensor:
 
 
 def expect_close(
-    case: str, found, expected, bound, why: str, causes: Candidates = (), name: str = "", advice: str = BY_HAND
+    case: str,
+    found,
+    expected,
+    bound,
+    why: str,
+    causes: Candidates = (),
+    name: str = "",
+    advice: str | Callable[[], str] = BY_HAND,
 ) -> None:
     """Raises Wrong unless |found − expected| ≤ bound everywhere; where −inf is expected, −inf is right.
 
     found: the answer's tensor, called `name`. expected: float64 of the same shape. bound: a number or one an
-    element, and `why` says where it comes from. advice: for an error that no cause fits; {where} is its place.
+    element, and `why` says where it comes from. advice: for an error that no cause fits; {where} is its place. A
+    function is called only where there is an error.
     """
     where = f"{name}: " if name else ""
     if not isinstance(found, torch.Tensor):
@@ -49,6 +58,7 @@ def expect_close(
     worst = tuple(int(i) for i in torch.unravel_index(excess.argmax(), excess.shape)) if excess.ndim else ()
     fitting = likely(causes, lambda answer: _near(got, answer, bound) and not is_within(answer, expected, bound))
     not_finite = ~got.isfinite() & (got != expected)
+    advice = advice() if callable(advice) else advice
     allowed = "" if not_finite.any() else f"\n  error {error[worst]:.2g}, allowed {bound[worst]:.2g} ({why})"
     raise Wrong(
         case,

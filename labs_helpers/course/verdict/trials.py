@@ -59,7 +59,7 @@ def kernel_cases(
         right = truth(*arguments)
         expect_dtype(run, right.dtype, right.why_dtype)
         possible = still_possible(causes(run, *arguments), passed)
-        advice = print_it(run.launches, run.value)
+        advice = partial(print_it, run.launches, run.value)
         expect_close(case, run.value, right.expected, right.bound, right.why, possible, advice=advice)
         if fused:
             expect_fused(run, outside)

@@ -53,7 +53,7 @@ class Trial:
         bounds = exact.bounds(q.dtype)
         causes = partial(self.causes, exact=exact, BLOCK_M=BLOCK_M, BLOCK_N=BLOCK_N, window=window)
         for name, found, title in (("lse", lse, "log-sum-exp"), ("o", o, "O")):
-            expected, bound, advice = getattr(exact, name), bounds[name], print_it(run.launches, found)
+            expected, bound, advice = getattr(exact, name), bounds[name], partial(print_it, run.launches, found)
             right = partial(_is_right, expected=expected, bound=bound)
             known = ((earlier(name, found=None), is_right) for of, earlier, is_right in self.passed if of == name)
             possible = explaining(still_possible(causes(name, found=(o, lse)), known), found, expected, bound)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 
 import torch
 
@@ -69,7 +70,7 @@ def expect_gradient(run: Run, name: str, value, exact: BackwardPass, dtype) -> N
     bound, right = gradient_bounds(exact, dtype)[name], getattr(exact, name)
     causes = explaining(gradient_causes(exact, name, run.launches[-1].kernel, value), value, right, bound)
     with one_thread():  # many small products: several mostly wait for each other
-        expect_close(run.case, value, right, bound, WHY, causes, advice=print_it(run.launches, value))
+        expect_close(run.case, value, right, bound, WHY, causes, advice=partial(print_it, run.launches, value))
 
 
 def expect_nothing_stored(run: Run, known) -> None:
