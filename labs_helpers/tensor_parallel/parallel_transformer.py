@@ -6,14 +6,13 @@ scheme="naive" splits wo and down on their output instead and collects activatio
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.overrides import TorchFunctionMode
 
 from labs_helpers.communication import Communication
 from labs_helpers.tensor_parallel.cross_entropy import vocabulary_parallel_cross_entropy
@@ -32,21 +31,6 @@ from labs_helpers.transformer.attentions import AttentionFunction, plain
 from labs_helpers.transformer.model import Block, RMSNorm, Transformer
 
 SCHEMES = ("megatron", "naive")
-
-
-DRAWS = (nn.init.normal_, nn.init.kaiming_uniform_, Tensor.normal_)
-
-
-class NothingDrawn(TorchFunctionMode):
-    """Within it weights stay as they are. To draw those that have a shape alone, PyTorch imports its compiler."""
-
-    def __torch_function__(
-        self, function: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
-    ) -> Any:
-        kwargs = kwargs or {}
-        if function in DRAWS:
-            return args[0] if args else kwargs["tensor"]
-        return function(*args, **kwargs)
 
 
 class ParallelTransformer(Transformer):
@@ -70,7 +54,7 @@ class ParallelTransformer(Transformer):
             raise ValueError(f"scheme is {scheme!r} (one of {', '.join(SCHEMES)}; the naive one splits no sequence)")
         if reasons := why_not(config, group.size):
             raise ValueError("; ".join(reasons))
-        with torch.device("meta"), NothingDrawn():  # the shape of the whole model, without its memory
+        with torch.device("meta"):  # the shape of the whole model, without its memory
             super().__init__(config, attention)
         self.group, self.scheme, self.sequence_parallel = group, scheme, sequence_parallel
         # A function and no method: blocks that held a method of the model would keep it alive in a cycle.
@@ -131,7 +115,7 @@ class ParallelBlock(Block):
     """Lab 01's block with a part of each matrix. Its attention finds the number of heads in the weights."""
 
     def __init__(self, config: TransformerConfig, attention: AttentionFunction, model: ParallelTransformer) -> None:
-        with torch.device("meta"), NothingDrawn():
+        with torch.device("meta"):
             super().__init__(config, attention)
         self.attention_norm = RMSNorm(config.width, config.norm_eps)
         self.mlp_norm = RMSNorm(config.width, config.norm_eps)

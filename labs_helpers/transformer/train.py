@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -27,25 +26,12 @@ def learning_rate(step: int, steps: int, peak: float) -> float:
     return peak * (0.55 + 0.45 * math.cos(math.pi * done))
 
 
-def _plain(method: Callable[..., Any]) -> Callable[..., Any]:
-    return getattr(method, "__wrapped__", method)
-
-
-class AdamW(torch.optim.AdamW):
-    """PyTorch's, without its provisions for an optimizer inside torch.compile. Those import the compiler, which takes
-    two seconds of each process, and several times as long of ranks that share a few cores."""
-
-    step = torch.no_grad()(_plain(torch.optim.AdamW.step))
-    zero_grad = _plain(torch.optim.AdamW.zero_grad)
-    add_param_group = _plain(torch.optim.AdamW.add_param_group)
-
-
 def adamw(model: nn.Module, lr: float) -> torch.optim.AdamW:
     """AdamW with betas (0.9, 0.95) and weight decay 0.1 on matrices, none on norms."""
     matrices = [p for p in model.parameters() if p.ndim > 1]
     norms = [p for p in model.parameters() if p.ndim == 1]
     groups = [{"params": matrices, "weight_decay": 0.1}, {"params": norms, "weight_decay": 0.0}]
-    return AdamW(groups, lr=lr, betas=(0.9, 0.95))
+    return torch.optim.AdamW(groups, lr=lr, betas=(0.9, 0.95))
 
 
 def train(

@@ -2,13 +2,10 @@
 
 import dataclasses
 import math
-import sys
 
 import pytest
 import torch
 
-from labs_helpers.labs import ROOT
-from labs_helpers.launch.process import run
 from labs_helpers.transformer import SIZES, Transformer
 from labs_helpers.transformer.attentions import plain
 from labs_helpers.transformer.text import validation_sample
@@ -105,24 +102,3 @@ def test_norms_do_not_decay():
     decayed, kept = adamw(Transformer(SIZES["tiny"]), 1e-3).param_groups
     assert decayed["weight_decay"] == 0.1 and all(p.ndim == 2 for p in decayed["params"])
     assert kept["weight_decay"] == 0.0 and all(p.ndim == 1 for p in kept["params"])
-
-
-def test_adamw_takes_torch_s_steps_without_its_compiler():
-    """In a process of its own, as the tests have imported the compiler."""
-    program = """
-import sys, torch
-from labs_helpers.transformer.train import AdamW
-def steps(kind):
-    torch.manual_seed(0)
-    model = torch.nn.Linear(3, 3)
-    optimizer = kind(model.parameters(), lr=0.1)
-    for _ in range(3):
-        optimizer.zero_grad()
-        model(torch.ones(3)).square().sum().backward()
-        optimizer.step()
-    return model.weight
-ours = steps(AdamW)
-assert "torch._dynamo" not in sys.modules
-assert torch.equal(ours, steps(torch.optim.AdamW))
-"""
-    run([sys.executable, "-c", program], timeout=60, cwd=ROOT)
