@@ -12,7 +12,7 @@ from labs_helpers.course.stub import cell_of
 from labs_helpers.grading.jails import together
 from labs_helpers.grading.jails.bubblewrap import MEGABYTE, Limits, in_jail, why_not
 from labs_helpers.grading.jails.memory import MEMORY
-from labs_helpers.grading.jails.together import CGROUP, SUM, _Sum
+from labs_helpers.grading.jails.together import CGROUP, SUM
 from labs_helpers.grading.reading.submission import Answer, shipped_exercises
 from labs_helpers.grading.verdict import RIGHT, verdicts
 from labs_helpers.labs import LABS
@@ -127,16 +127,25 @@ except PermissionError: print("refused")"""
 
 @pytest.mark.skipif(sys.platform != "linux", reason="Linux counts processes' memory")
 def test_the_sum_counts_shared_pages_once_and_threads_as_processes():
-    code = f"""{PARTS}
+    """In a process that has no others, as pytest's have."""
+    parts = f"""{PARTS}
 x = take(200)
 for _ in range(3):
     if os.fork() == 0: signal.pause()
 print("begun", flush=True)
 input()"""
-    with _begun([sys.executable, "-c", code]):
-        assert _Sum(400 * MEGABYTE, 40).exceeds() == ""
-        assert "together need more than" in _Sum(150 * MEGABYTE, 40).exceeds()
-        assert "more than the 3 processes" in _Sum(400 * MEGABYTE, 3).exceeds()
+    program = f"""
+import subprocess, sys
+from labs_helpers.grading.jails.together import _Sum
+command = [sys.executable, "-c", {parts!r}]
+with subprocess.Popen(command, stdin=-1, stdout=-1, text=True, start_new_session=True) as made:
+    made.stdout.readline()
+    for memory, processes in ((400, 40), (150, 40), (400, 3)):
+        print(_Sum(memory * {MEGABYTE}, processes).exceeds())
+    import os, signal
+    os.killpg(made.pid, signal.SIGKILL)"""
+    nothing, memory, processes, _ = run([sys.executable, "-c", program], timeout=100).split("\n")
+    assert nothing == "" and "together need more than" in memory and "more than the 3 processes" in processes
 
 
 def test_a_cgroup_of_version_2_is_made_beside_the_own_one_and_removed(tmp_path, monkeypatch):
