@@ -41,8 +41,8 @@ ERRORS = (
 
 @exercise("08/4", "overlapped: hooks", points=15, minutes=20, reference=exercises.overlapped)
 def overlapped(student):
-    def wrap(model, group):
-        finish = student(model, group)
+    def wrap(answer, model, group):
+        finish = answer(model, group)
         if not callable(finish):
             cause = "finish, without brackets, is the function" * (finish is None)
             raise Wrong("", f"returned {finish!r:.60}; finish itself is asked for", cause=cause)

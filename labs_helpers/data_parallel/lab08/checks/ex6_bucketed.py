@@ -68,7 +68,7 @@ def bucketed(student):
         training = _training(name, size, parts, buckets, **settings)
         paused = len(training.steps[0].passes) > 1
         known = [("changed a tensor of .* between", PAUSED), *ERRORS] if paused else ERRORS
-        run = train(training, student, partial(_wrap, training, student), known)
+        run = train(training, student, partial(_wrap, training), known)
         scopes = {"the first bucket": set(buckets[0]), "the last bucket": set(buckets[-1])}
         special, more = partial(_special, training, run), partial(_causes, training)
         expect_steps(comparison, training, run, special, more, scopes=scopes)
@@ -91,10 +91,10 @@ def _training(name, size, parts, buckets, late=(), batches=1, set_to_none=False,
     return Training(name, size, parts, steps, buckets, **settings)
 
 
-def _wrap(training, student, model, group):
+def _wrap(training, answer, model, group):
     parameters = trained(model)
     buckets = [[parameters[name] for name in names] for names in training.buckets]
-    pair = expect_tuple(training.name, student(model, group, buckets), "finish", "no_sync")
+    pair = expect_tuple(training.name, answer(model, group, buckets), "finish", "no_sync")
     if not all(map(callable, pair)):
         found = f"returned {pair!r:.80}; the functions finish and no_sync are asked for"
         raise Wrong(training.name, found, cause="without brackets it is the function")

@@ -58,18 +58,18 @@ def train(
 ) -> ProcessRun:
     """Run the steps; run.results: of each rank, for each step, (.grad by name, the memory that each lies in).
 
-    wrap(model, group) → (finish, no_sync), made by the student's function. again: the cause of what is raised after
+    wrap(answer, model, group) → (finish, no_sync), made by the answer as this rank has it. again: the cause of what is raised after
     steps that went well, where more hooks are registered by then than `wrap` has left. Raises Wrong.
     """
     done = [0] * training.size  # steps
     models: list[tuple[torch.nn.Module, int]] = []  # with their hooks
 
-    def on_rank(_, group, rank):
+    def on_rank(answer, group, rank):
         model = replicas.replica(training.parts)
         for name, p in replicas.trained(model).items():  # before the student's own hooks, so that it comes first
             p.register_post_accumulate_grad_hook(lambda _, name=name: mark(group, f"arrived {name}"))
         before = replicas.copies(model)
-        finish, no_sync = wrap(model, group)
+        finish, no_sync = wrap(answer, model, group)
         models.append((model, _hooks(model)))
         left = []
         for number, step in enumerate(training.steps):
