@@ -1,7 +1,9 @@
 """Answers in processes of their own: what goes there and back, what they cannot reach, and how kernels are launched."""
 
 import os
+import sys
 from time import monotonic
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -157,6 +159,19 @@ def f(x):
         with pytest.raises(Refused, match="beyond its memory"):
             far(forged)(torch.zeros(4))
 
+    @pytest.mark.parametrize("name", ["__builtins__", "memory", "COMM_WORLD", "Open_port"])
+    def test_of_mpi_it_names_operations_alone(self, far, monkeypatch, name):
+        monkeypatch.setitem(sys.modules, "mpi4py.MPI", SimpleNamespace(**{name: print}))
+        forged = f"""
+import gc
+wire = next(one for one in gc.get_objects() if type(one).__name__ == "Wire")
+wire.packed = lambda value: {{"named": ["MPI", "{name}"]}} if value is not None else None
+def f(x):
+    return x
+"""
+        with pytest.raises(Refused, match=name):
+            far(forged)(1)
+
     def test_of_objects_it_has_what_is_asked_for_alone(self, far):
         class Model:
             width, secret = 4, 5
@@ -225,12 +240,22 @@ class TestKernels:
         [
             "x_ptr.handle", "exec('1')", "().__class__", "tl.core", "tl.inline_asm_elementwise('', '', [], n, True, 1)",
             "(lambda: 1)()", "[i for i in (1, 2)]", "open('/etc/passwd')", "torch.zeros(1)", "f'{n}'", "tl.store.fn",
-            "__import__",
+            "__import__", "tl.str_to_ty('tensordesc<fp32[1],print()>', None)", "tl.math.wraps(n, ('x',), ())(x_ptr)",
+            "tl.math.T", "tl.tensor(x_ptr, n)", "tl.load(x_ptr, _semantic=n)", "tl.load(**n)",
         ],
     )  # fmt: skip
     def test_beyond_tritons_language_none_is_launched(self, line):
         with pytest.raises(Refused):
             kernels([f"import triton\n@triton.jit\ndef k(x_ptr, n):\n    {line}\n"], "<none>")
+
+    @pytest.mark.parametrize("given", ["Lies()", "(x, [Lies()])", "lambda: 1", "np.add", "{}"])
+    def test_a_kernel_is_given_tensors_and_numbers_alone(self, far, given):
+        source = ADD.replace("x, y, len(x), BLOCK", f"x, y, {given}, BLOCK")
+        lies = "class Lies:\n    def data_ptr(self): return 4096\n"
+        function = far(lies + source, imports=(*TRITON, "import numpy as np"))
+        with pytest.raises(Refused, match="a kernel is given"):
+            function(torch.arange(20.0))
+        function.wire.socket.close()  # the error's frames hold it
 
     @pytest.mark.parametrize(
         "line", ["tl = n", "range = n", "def inner(): pass", "import os", "global x", "n.value = 3"]

@@ -6,6 +6,7 @@ import io
 import linecache
 import os
 import signal
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 from time import monotonic
@@ -123,6 +124,7 @@ class FarFunction:
         if asked["do"] != "launch":
             raise ValueError(asked["do"])
         grid, *args = asked["args"]
+        _expect_data([grid, *args, *asked["named"].values()])
         if asked["kernel"] not in self.kernels:
             raise Refused(f"{asked['kernel']} is not a kernel at the top level of a cell")
         try:
@@ -155,3 +157,15 @@ class FarFunction:
 
     def _changed(self, content: bytes) -> None:
         self.uploaded += len(content)
+
+
+def _expect_data(given: list[Any] | tuple[Any, ...]) -> None:
+    """Refused where a kernel is given what is neither a tensor nor a number: of an object of the answer's each look
+    could see another address."""
+    known = (torch.Tensor, torch.Size, torch.dtype, int, float, str, type(None))
+    language = getattr(sys.modules.get("triton.language"), "dtype", torch.dtype)
+    for one in given:
+        if type(one) in (list, tuple):
+            _expect_data(one)
+        elif not isinstance(one, (*known, language, np.number, np.bool_)):
+            raise Refused(f"a kernel is given a {type(one).__name__}")

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ast
 import linecache
-from functools import cache
 from typing import Any
 
 from labs_helpers.grading.far.memory import Refused
@@ -22,6 +21,21 @@ _OF_VALUES = frozenset(
     "primitive_bitwidth numel logical_and logical_or advance append".split()
 )
 _OF_TRITON = frozenset(("cdiv", "next_power_of_2"))
+# Of triton.language what computes, loads and stores. All public names would be too many: `str_to_ty` evaluates text,
+# and `math.wraps` sets attributes of what it is given.
+_MATH = frozenset("abs ceil cos div_rn erf exp exp2 fdiv floor fma log log2 rsqrt sin sqrt sqrt_rn umulhi".split())
+_LANGUAGE = _MATH | frozenset(
+    "add advance arange argmax argmin associative_scan assume atomic_add atomic_and atomic_cas atomic_max atomic_min "
+    "atomic_or atomic_xchg atomic_xor bfloat16 bitonic_merge broadcast broadcast_to cast cat cdiv clamp const "
+    "constexpr cumprod cumsum debug_barrier device_assert device_print dot dot_scaled expand_dims flip float16 float32 "
+    "float64 float8e4b15 float8e4b8 float8e4nv float8e5 float8e5b16 full gather histogram int1 int16 int32 int64 int8 "
+    "interleave join load load_tensor_descriptor make_block_ptr make_tensor_descriptor max max_constancy "
+    "max_contiguous maximum min minimum mul multiple_of num_programs pair_uniform_to_normal permute philox "
+    "pointer_type program_id rand rand4x randint randint4x randn randn4x range ravel reduce reduce_or reshape sigmoid "
+    "softmax sort split squeeze static_assert static_print static_range store store_tensor_descriptor sub sum "
+    "swizzle2d topk trans uint16 uint32 uint64 uint8 uint_to_uniform_float unsqueeze view void where xor_sum "
+    "zeros zeros_like".split()
+)
 _NODES = (
     ast.Module, ast.FunctionDef, ast.arguments, ast.arg, ast.Return, ast.Assign, ast.AugAssign, ast.AnnAssign, ast.For,
     ast.While, ast.If, ast.Assert, ast.Expr, ast.Pass, ast.Break, ast.Continue, ast.BoolOp, ast.BinOp, ast.UnaryOp,
@@ -144,6 +158,8 @@ def _text(node: ast.FunctionDef, spaces: dict[str, Any], known: set[str]) -> str
                 raise Refused(f"{place}: {one.id} as a value")
         if isinstance(one, ast.Attribute) and not isinstance(parents.get(one), ast.Attribute):
             _look(one, spaces, place, node)
+        if isinstance(one, ast.keyword) and (one.arg or "_").startswith("_"):
+            raise Refused(f"{place}: the argument {one.arg or '**'}")
         if isinstance(one, ast.Constant) and not isinstance(one.value, int | float | str | bool | type(None)):
             raise Refused(f"{place}: a constant of {type(one.value).__name__}")
     bare = ast.FunctionDef(
@@ -204,18 +220,5 @@ def _parameters(kernel: ast.FunctionDef) -> set[str]:
     return {one.arg for one in ast.walk(kernel) if isinstance(one, ast.arg)}
 
 
-@cache
 def _language_of(module: str) -> frozenset[str]:
-    """The public names of Triton's language that are no modules and start nothing."""
-    from types import ModuleType
-
-    import triton.language as tl
-
-    if module == "triton":
-        return _OF_TRITON
-    home = tl.math if module.endswith("math") else tl
-    never = {"core", "semantic", "inline_asm_elementwise", "PropagateNan", "map_elementwise"}
-    return frozenset(
-        name for name in dir(home)
-        if not name.startswith("_") and name not in never and not isinstance(getattr(home, name), ModuleType)
-    )  # fmt: skip
+    return {"triton": _OF_TRITON, "triton.language.math": _MATH}.get(module, _LANGUAGE)

@@ -291,10 +291,12 @@ def _triton() -> Any:
     return sys.modules.get("triton.language")
 
 
+_OF_MPI = ("SUM", "PROD", "MAX", "MIN", "IN_PLACE", "LAND", "LOR", "BAND", "BOR")
+
+
 def _mpi_name(value: Any) -> str:
     mpi = sys.modules.get("mpi4py.MPI")
-    names = ("SUM", "PROD", "MAX", "MIN", "IN_PLACE", "LAND", "LOR", "BAND", "BOR")
-    return next((name for name in names if mpi is not None and getattr(mpi, name) is value), "")
+    return next((name for name in _OF_MPI if mpi is not None and getattr(mpi, name) is value), "")
 
 
 def _name_of(value: Any) -> tuple[str, str] | None:
@@ -335,8 +337,8 @@ def _named(kind: str, text: str) -> Any:
         return _triton().dtype(text)
     if kind == "reduce":
         return getattr(dist.ReduceOp, str(text)) if str(text).isupper() else None
-    if kind == "MPI" and (found := getattr(sys.modules.get("mpi4py.MPI"), text, None)) is not None:
-        return found
+    if kind == "MPI" and text in _OF_MPI and (mpi := sys.modules.get("mpi4py.MPI")) is not None:
+        return getattr(mpi, text)
     raise Refused(f"{kind} {text}")
 
 
