@@ -63,6 +63,20 @@ class TestData:
             assert same(value) == value
         assert same(np.float32(1.5)) == 1.5 and same(torch.Size([2, 3])) == (2, 3)
 
+    @pytest.mark.parametrize(
+        ("line", "value"),
+        [
+            ("import typing\nclass P(typing.NamedTuple):\n    x: int\n    y: int\ndef f(): return P(1, 2)", (1, 2)),
+            ("def f(): return torch.tensor([3, 5]).max(0)", (5, 1)),
+            ("import collections\ndef f(): return collections.Counter('aab')", {"a": 2, "b": 1}),
+            ("import collections\ndef f(): return collections.defaultdict(list, a=[1])", {"a": [1]}),
+            ("import enum\nclass E(enum.IntEnum):\n    A = 4\ndef f(): return [E.A]", [4]),
+        ],
+    )
+    def test_a_value_of_its_own_class_comes_as_what_it_is_besides(self, far, line, value):
+        found = far(line)()
+        assert found == value and type(found) is type(value)
+
     @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int64, torch.bool])
     def test_a_tensor_comes_back_as_the_same_object(self, far, dtype):
         x = torch.arange(12).reshape(3, 4).to(dtype).mT

@@ -52,6 +52,23 @@ for path in (folder + "/text", folder + "/new", "/new", "/usr/new", {sys.prefix 
 
 
 @needs_jail
+def test_what_it_is_told_no_other_process_of_the_jail_holds():
+    """Where a person who is not root grades, the jail's first process is the same user's as an answer."""
+    code = """
+import os
+for number in filter(str.isdigit, os.listdir("/proc")):
+    if int(number) != os.getpid():
+        try:
+            print(os.read(os.open(f"/proc/{number}/fd/0", os.O_RDONLY), 99))
+        except OSError:
+            pass
+print(input())
+"""
+    words = in_jail([sys.executable, "-c", code], (), SMALL)
+    assert set(run(words, input="a token\n", timeout=100, env={}).split("\n")) <= {"a token", "b''", ""}
+
+
+@needs_jail
 def test_there_is_no_network_and_nobody_else_to_signal():
     code = """
 import os, signal, socket

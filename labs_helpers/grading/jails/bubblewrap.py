@@ -27,6 +27,10 @@ from labs_helpers.launch.process import ProcessFailed, run
 MEGABYTE = 2**20
 BEGIN_S = 30  # of a core, that Python, torch and Triton may take before the first answer
 COURSE = Path(labs_helpers.__file__).parents[1]  # found there, installed or not
+# bwrap is the jail's first process, and whatever it has as its input all others of the same user could open in /proc:
+# what the command reads goes round it, as a descriptor that bwrap closes.
+ROUND = ("/bin/sh", "-c", 'exec "$@" 8<&0 </dev/null', "sh")
+FROM_ROUND = ("/bin/sh", "-c", 'exec "$@" <&8 8<&-', "sh")
 SYSTEM = ("/usr", "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/alternatives")
 
 
@@ -98,7 +102,8 @@ def in_jail(
     for path in hidden:
         words += ["--tmpfs", str(path.resolve()), "--remount-ro", str(path.resolve())]
     words += ["--remount-ro", "/", "--chdir", "/tmp"]
-    return [*limited_together(limits.memory, limits.processes, REFUSED), *words, *_less(limits), *command]
+    whole = [*words, *_less(limits), *FROM_ROUND, *command]
+    return [*limited_together(limits.memory, limits.processes, REFUSED), *ROUND, *whole]
 
 
 def environment(home: str = "/tmp") -> dict[str, str]:
