@@ -58,8 +58,8 @@ def train(
 ) -> ProcessRun:
     """Run the steps; run.results: of each rank, for each step, (.grad by name, the memory that each lies in).
 
-    wrap(answer, model, group) → (finish, no_sync), made by the answer as this rank has it. again: the cause of what is raised after
-    steps that went well, where more hooks are registered by then than `wrap` has left. Raises Wrong.
+    wrap(answer, model, group) → (finish, no_sync), made by the answer as this rank has it. again: the cause of what is
+    raised after steps that went well, where more hooks are registered by then than `wrap` has left. Raises Wrong.
     """
     done = [0] * training.size  # steps
     models: list[tuple[torch.nn.Module, int]] = []  # with their hooks
