@@ -1,6 +1,7 @@
 """Answers in processes of their own: what goes there and back, what they cannot reach, and how kernels are launched."""
 
 import os
+import re
 import sys
 from time import monotonic
 from types import SimpleNamespace
@@ -13,11 +14,14 @@ from hypothesis import strategies as st
 
 from labs_helpers.course.verdict.surroundings import guarded_outputs, surrounded
 from labs_helpers.gemm.configs import Config
+from labs_helpers.grading.course_answers import course_answers
 from labs_helpers.grading.far.answer import Nursery
 from labs_helpers.grading.far.judge import FarFunction
 from labs_helpers.grading.far.kernels import kernels
 from labs_helpers.grading.far.memory import Refused
 from labs_helpers.grading.far.wire import Lost
+from labs_helpers.grading.jails.bubblewrap import why_not
+from labs_helpers.labs import LABS, ROOT
 
 LIMIT_S = 60
 
@@ -277,3 +281,14 @@ class TestKernels:
     def test_names_keep_their_meaning(self, line):
         with pytest.raises(Refused):
             kernels([f"@triton.jit\ndef k(x_ptr, n):\n    {line}\n"], "<none>")
+
+
+@pytest.mark.skipif(bool(why_not()), reason=why_not())
+@pytest.mark.parametrize(
+    "lab", [pytest.param(lab, id=lab.number, marks=[pytest.mark.soak] * (lab.number != "02")) for lab in LABS]
+)
+def test_an_answer_runs_beside_its_check_only_where_the_page_says_so(lab):
+    page = " ".join((ROOT / "INSTRUCTORS.md").read_text().split())
+    listed = re.findall(r"\d\d/\d+", re.search(r"what cannot be sent as data: ([^.]*)\.", page)[1])
+    found = {exercise for exercise, answer in course_answers(lab, 7).items() if not answer.far}
+    assert found == {exercise for exercise in listed if exercise.startswith(lab.number)}

@@ -119,7 +119,7 @@ class _Answer:
     def serve(self) -> None:
         while True:
             asked = self.wire.receive()
-            with _uncertain_memory_filled():
+            with _Filled():
                 self.wire.answer(asked)
 
     def do(self, asked: dict[str, Any]) -> Any:
@@ -187,15 +187,8 @@ def _imported(module: str, name: str) -> Any:
     return getattr(importlib.import_module(module), name)
 
 
-@contextmanager
-def _uncertain_memory_filled() -> Iterator[None]:
-    """What `torch.empty` gives is NaN, so that it does not look as if somebody had written it."""
-    with _Filled():
-        yield
-
-
 class _Filled(torch.overrides.TorchFunctionMode):
-    """torch.empty and its kin give NaN, or the largest whole number."""
+    """torch.empty and its kin give NaN, or the largest whole number: nobody has written that."""
 
     EMPTY = (torch.empty, torch.empty_like, torch.Tensor.new_empty, torch.empty_strided)
 

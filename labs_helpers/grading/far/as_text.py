@@ -36,18 +36,13 @@ def functions(source: str, name: str) -> dict[str, FunctionType]:
             kept.append(node)
     space: dict[str, Any] = {"__builtins__": {}, "__name__": "__main__", "only_read": only_read}
     exec(compile(ast.fix_missing_locations(ast.Module(kept, [])), name, "exec"), space)
-    found = {one.name: space[one.name] for one in kept if isinstance(one, ast.FunctionDef)}
-    return found
+    return {one.name: space[one.name] for one in kept if isinstance(one, ast.FunctionDef)}
 
 
 def _literal(node: ast.expr) -> ast.expr:
+    """A default that is a number or a text as it is, None for any other."""
     try:
-        return (
-            ast.Constant(ast.literal_eval(node)) if isinstance(ast.literal_eval(node), int | float | str) else _none()
-        )
+        value = ast.literal_eval(node)
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
-        return _none()
-
-
-def _none() -> ast.expr:
-    return ast.Constant(None)
+        value = None
+    return ast.Constant(value if isinstance(value, int | float | str) else None)

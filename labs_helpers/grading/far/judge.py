@@ -29,7 +29,7 @@ ASKED = frozenset(
     "rank size Get_rank Get_size Get_group Send Recv Isend Irecv Ssend Issend Sendrecv Sendrecv_replace Wait Waitall "
     "Test Testall wait test waitall poll Barrier Bcast Reduce Allreduce Allgather Gather Scatter Reduce_scatter "
     "Reduce_scatter_block Alltoall Split Free bcast reduce allreduce allgather gather scatter alltoall send recv "
-    "isend irecv barrier all_reduce all_gather reduce_scatter start_all_reduce broadcast is_completed size".split()
+    "isend irecv barrier all_reduce all_gather reduce_scatter start_all_reduce broadcast is_completed".split()
 )
 
 

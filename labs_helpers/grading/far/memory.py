@@ -102,7 +102,6 @@ class Memory:
         block = self._at(address + low, address + high)
         if block is None:
             block = self._new(array)
-            said["of"] = dtype
         said |= {"block": block.number, "offset": address - block.start, "strides": strides}
         block.objects.setdefault(_key(said), array)
         return said

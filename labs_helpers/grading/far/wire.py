@@ -7,22 +7,18 @@ Data goes by value, arrays by their place in memory (memory.py), every other obj
 from __future__ import annotations
 
 import builtins
-import dataclasses
-import importlib
 import json
-import os
 import select
 import struct
-import sys
 from collections.abc import Callable
 from time import monotonic
 from typing import Any
 
 import numpy as np
 import torch
-import torch.distributed as dist
 
 from labs_helpers.course.time_limit import TimeLimit
+from labs_helpers.grading.far import known
 from labs_helpers.grading.far.memory import DTYPES, Memory, Refused
 
 MOST = 2**30  # bytes of a message
@@ -73,10 +69,9 @@ class FarCall(Far):
 
 
 class Wire:
-    """One end of a channel. serve(what, message): answers what the other side asks, beside calls of objects.
+    """One end of a channel. serve(message): answers what the other side asks beside calls of objects.
 
-    may_get(object, name): whether the other side may have that attribute. classes: by 'module:name', those that data
-    of may be made here.
+    may_get(object, name): whether the other side may have that attribute. deadline(): when it has waited long enough.
     """
 
     def __init__(
@@ -136,9 +131,9 @@ class Wire:
 
     def error(self, said: dict[str, Any]) -> BaseException:
         kind = getattr(builtins, str(said["kind"]), None)
-        known = isinstance(kind, type) and issubclass(kind, (Exception, KeyboardInterrupt))
-        known = known and not issubclass(kind, UnicodeError)
-        return (kind if known else RuntimeError)(str(said["text"]))  # type: ignore[misc]
+        plain = isinstance(kind, type) and issubclass(kind, (Exception, KeyboardInterrupt))
+        plain = plain and not issubclass(kind, UnicodeError)
+        return (kind if plain else RuntimeError)(str(said["text"]))  # type: ignore[misc]
 
     def send(self, message: dict[str, Any]) -> None:
         gradients = self.memory.gradients()
@@ -217,11 +212,11 @@ class Wire:
                 return self._object(value)
         if isinstance(value, np.generic):
             return {"number": [str(value.dtype), value.tobytes().hex()]}
-        if (named := _name_of(value)) is not None:
-            return {"named": [*named]}
+        if (name := known.name_of(value)) is not None:
+            return {"named": [*name]}
         if isinstance(value, Far) and value._wire is self:
             return {"yours": value._number}
-        if (plain := _plain(value)) is not None:
+        if (plain := known.plain(value)) is not None:
             return self.packed(plain)
         return self._object(value)
 
@@ -233,7 +228,7 @@ class Wire:
             number = self.numbers[id(value)] = len(self.own)
             self.own[number] = value
         said: dict[str, Any] = {"object": number, "call": callable(value)}
-        if fields := _fields(value):
+        if fields := known.fields(value):
             kind = type(value)
             said |= {"class": [kind.__module__, kind.__qualname__],
                      "fields": {name: self.packed(getattr(value, name)) for name in fields}}  # fmt: skip
@@ -263,19 +258,18 @@ class Wire:
         if kind == "number" and inner[0] in DTYPES:
             return np.frombuffer(bytes.fromhex(inner[1]), inner[0])[0]
         if kind == "named":
-            return _named(*inner)
+            return known.named(*inner)
         raise Refused(f"a {kind}")
 
     def _far(self, said: dict[str, Any]) -> Any:
         number = said["object"]
         if type(number) is not int:
             raise Refused("no object")
-        known = self.far.get(-1 - number)
-        if known is not None:
-            return known
+        if -1 - number in self.far:
+            return self.far[-1 - number]
         made = None
         if "class" in said:
-            made = _made(*said["class"], {str(name): self.unpacked(one) for name, one in said["fields"].items()})
+            made = known.made(*said["class"], {str(name): self.unpacked(one) for name, one in said["fields"].items()})
         if made is None:
             made = (FarCall if said.get("call") else Far)(self, number)
         else:
@@ -287,88 +281,3 @@ class Wire:
 _COLLECTIONS: dict[str, Callable[..., Any]] = {
     "list": list, "tuple": tuple, "set": set, "frozenset": frozenset, "Size": lambda some: torch.Size(list(some)),
 }  # fmt: skip
-
-
-def _triton() -> Any:
-    return sys.modules.get("triton.language")
-
-
-_OF_MPI = ("SUM", "PROD", "MAX", "MIN", "IN_PLACE", "LAND", "LOR", "BAND", "BOR")
-
-
-def _mpi_name(value: Any) -> str:
-    mpi = sys.modules.get("mpi4py.MPI")
-    return next((name for name in _OF_MPI if mpi is not None and getattr(mpi, name) is value), "")
-
-
-def _name_of(value: Any) -> tuple[str, str] | None:
-    """(kind, text) of what is known by name on both sides."""
-    if isinstance(value, torch.dtype):
-        return "torch.dtype", str(value).removeprefix("torch.")
-    if isinstance(value, torch.device):
-        return "device", str(value)
-    if isinstance(value, np.dtype):
-        return "np.dtype", str(value)
-    if isinstance(value, np.ufunc):
-        return "np", value.__name__
-    if isinstance(value, type) and issubclass(value, np.generic):
-        return "np", value.__name__
-    if isinstance(value, type) and value in (int, float, bool, str, list, tuple, dict):
-        return "type", value.__name__
-    if _triton() is not None and isinstance(value, _triton().dtype):
-        return "tl", value.name
-    if isinstance(value, dist.ReduceOp.RedOpType):
-        return "reduce", str(value).rpartition(".")[2]
-    return ("MPI", name) if (name := _mpi_name(value)) else None
-
-
-def _named(kind: str, text: str) -> Any:
-    if kind == "torch.dtype":
-        return DTYPES[text]
-    if kind == "device":
-        return torch.device(text)
-    if kind == "np.dtype" and text in DTYPES:
-        return np.dtype(text)
-    if kind == "np":
-        found = getattr(np, text)
-        if isinstance(found, np.ufunc) or (isinstance(found, type) and issubclass(found, np.generic)):
-            return found
-    if kind == "type":
-        return {one.__name__: one for one in (int, float, bool, str, list, tuple, dict)}[text]
-    if kind == "tl":
-        return _triton().dtype(text)
-    if kind == "reduce":
-        return getattr(dist.ReduceOp, str(text)) if str(text).isupper() else None
-    if kind == "MPI" and text in _OF_MPI and (mpi := sys.modules.get("mpi4py.MPI")) is not None:
-        return getattr(mpi, text)
-    raise Refused(f"{kind} {text}")
-
-
-def _plain(value: Any) -> Any:
-    """A value of an answer's own class as what it is besides, such as the tuple of a named tuple; None of any other."""
-    if isinstance(value, tuple) and not _fields(value):
-        return tuple(value)
-    if os.environ.get("LABS_FAR"):
-        return next((kind(value) for kind in (dict, set, int, float, str) if isinstance(value, kind)), None)
-    return None
-
-
-def _fields(value: Any) -> tuple[str, ...]:
-    """Of the course's own data classes and named tuples, which go by value."""
-    kind = type(value)
-    if kind.__module__.partition(".")[0] != "labs_helpers":
-        return ()
-    if isinstance(value, tuple) and hasattr(kind, "_fields"):
-        return tuple(kind._fields)
-    return tuple(one.name for one in dataclasses.fields(value) if one.init) if dataclasses.is_dataclass(value) else ()
-
-
-def _made(module: str, name: str, fields: dict[str, Any]) -> Any:
-    """An object of one of the course's data classes or named tuples; None where there is none of the name here."""
-    if not str(module).startswith("labs_helpers."):
-        return None
-    home = sys.modules.get(module) or (importlib.import_module(module) if os.environ.get("LABS_FAR") else None)
-    kind = vars(home).get(name) if home else None
-    if not isinstance(kind, type) or not (dataclasses.is_dataclass(kind) or hasattr(kind, "_fields")):
-        return None
-    return kind(**fields)
