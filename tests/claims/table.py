@@ -24,7 +24,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Given:
-    """A quote whose numbers no measurement can change, such as a definition or a question's assumption, and the reason."""
+    """A quote whose numbers no measurement can change, such as a definition or an assumption, and the reason."""
 
     quote: str
     reason: str
