@@ -127,7 +127,7 @@ def test_no_part_is_empty(programs, blocks, slots):
 
 def test_one_sequence_fills_the_gpu_and_many_are_not_split():
     slots = 2 * 132
-    assert choose_splits(8, 1024, slots) * 8 > 0.9 * slots  # 8 K/V heads, 64k keys
+    assert choose_splits(8, 1024, slots) * 8 > 0.8 * slots  # 8 K/V heads, 64k keys
     assert choose_splits(slots, 64, slots) == 1 and choose_splits(8, 1, slots) == 1
     assert choose_splits(16, 64, 1) == 1
 
@@ -146,7 +146,7 @@ def test_they_build_for_the_gpus_on_tensor_cores_without_spills(shape, target):
     for D in (64, 96, 128):
         with record_launches(run=False) as launches:
             q, k, v, _ = operands(B, H, Hkv, Lq, 1024, D, torch.float16)
-            decode.forward(q, k, v, True, 0.1, decode_config(D, target), 4)
+            decode.forward(q, k, v, True, 0.1, decode_config(D, H // Hkv * Lq, target), 4)
         jobs += [job(launch, target) for launch in launches]
     for i, built in enumerate(compile_all(jobs, timeout=300, triton_path=triton_for(target))):
         assert built.uses_tensor_cores == (i % 2 == 0) and built.spills == 0
