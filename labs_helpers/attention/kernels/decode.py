@@ -22,7 +22,7 @@ MOST_ROWS = 64  # a tile's rows; more go to further programs, which find K and V
 # Fitted to 50 shapes on an H200, where they come within 3% of the best number of splits on average: a program's start
 # and the second kernel cost as much as so many blocks of keys; a last wave that is not full takes this share or more
 # of a full one's time, because fewer programs share the memory.
-FILL, JOIN, LAST_WAVE = 2, 3, 0.8
+FILL, JOIN, LAST_WAVE = 2, 3, 0.9
 
 
 @dataclass(frozen=True)
