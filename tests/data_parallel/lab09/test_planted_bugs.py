@@ -15,6 +15,7 @@ from tests.data_parallel.lab09.bugs import (
     ex8_clip_shards,
     ex9_checkpoint,
     ex10_hybrid_step,
+    ex11_gather_ahead,
 )
 from tests.data_parallel.lab09.exercises.ex10_hybrid_step import hybrid_step
 from tests.planted import PlantedBugs
@@ -30,6 +31,7 @@ FILES = (
     ex9_checkpoint,
     ex8_clip_shards,
     ex10_hybrid_step,
+    ex11_gather_ahead,
 )
 
 
