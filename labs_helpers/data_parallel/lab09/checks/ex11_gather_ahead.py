@@ -25,13 +25,17 @@ ERRORS = (
 )
 OLD = "what is gathered is as it was at the beginning: the optimizer changes the shards"
 NAN = "the module computes with memory whose gather has not been waited for, or that is freed"
-GONE = "resize_(whole.nbytes) comes before the gather; the last module's whole stays from its forward to its backward pass"
+GONE = (
+    "resize_(whole.nbytes) comes before the gather; the last module's whole stays from its forward to its backward pass"
+)
 LATE = "before it computes, the next module's all-gather has to be started, and none but that"
 SYNCHRONOUS = (
     "async_op=True starts a collective and goes on; without it the call itself waits",
     "the next module's gather is waited for at once: wait() belongs where its own module begins",
 )
-PASSED = "what has computed is freed: after its forward pass, but for the last, and when backward reaches the one before"
+PASSED = (
+    "what has computed is freed: after its forward pass, but for the last, and when backward reaches the one before"
+)
 OVER = "finish() is over"
 ADVICE = "write down for 3 modules and one step, in order: start 0, wait 0, start 1, forward 0, free 0 …"
 

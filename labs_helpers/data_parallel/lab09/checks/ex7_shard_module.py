@@ -12,7 +12,15 @@ from labs_helpers.course.verdict.messages.distributed import SCATTERED_SHAPE
 from labs_helpers.course.verdict.messages.torch import INNER_SIZES, NO_MATRIX
 from labs_helpers.data_parallel.lab09 import exercises
 from labs_helpers.data_parallel.lab09.checks import module_expected as expected
-from labs_helpers.data_parallel.lab09.checks.hook_times import EARLY, FULL, Arrivals, causes_of, sent_early
+from labs_helpers.data_parallel.lab09.checks.hook_times import (
+    ANEW,
+    BEFORE,
+    EARLY,
+    FULL,
+    Arrivals,
+    causes_of,
+    sent_early,
+)
 from labs_helpers.data_parallel.lab09.checks.kept import bytes_kept, expect_none_kept, hooks_of
 from labs_helpers.data_parallel.lab09.checks.on_ranks import expect_sent, on_ranks
 from labs_helpers.data_parallel.lab09.checks.shard_mistakes import causes, mean_shards, places
@@ -65,7 +73,7 @@ def shard_module(student):
         ]
         with watched_memory() as watched:
             early: list[str] = []
-            call, errors = partial(_call, watched, early), (*causes_of(early), *ERRORS)
+            call, errors = partial(_call, watched, early), (*causes_of(early, FULL, BEFORE, EARLY, ANEW), *ERRORS)
             run = on_ranks(title, student, call, [(own,) for own in inputs], errors=errors, groups=groups)
         outputs, gradients, starts = zip(*(_alone(own) for own in inputs), strict=True)
         stale = [_alone(own, updated=1.0)[0] for own in inputs]
