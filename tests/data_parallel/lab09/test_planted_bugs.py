@@ -16,6 +16,7 @@ from tests.data_parallel.lab09.bugs import (
     ex9_checkpoint,
     ex10_hybrid_step,
     ex11_gather_ahead,
+    ex12_tokens_to_hide,
 )
 from tests.data_parallel.lab09.exercises.ex10_hybrid_step import hybrid_step
 from tests.planted import PlantedBugs
@@ -32,6 +33,7 @@ FILES = (
     ex8_clip_shards,
     ex10_hybrid_step,
     ex11_gather_ahead,
+    ex12_tokens_to_hide,
 )
 
 

@@ -12,6 +12,7 @@ from labs_helpers.data_parallel.lab09.checks.ex8_clip_shards import clip_shards
 from labs_helpers.data_parallel.lab09.checks.ex9_checkpoint import checkpoint
 from labs_helpers.data_parallel.lab09.checks.ex10_hybrid_step import hybrid_step
 from labs_helpers.data_parallel.lab09.checks.ex11_gather_ahead import gather_ahead
+from labs_helpers.data_parallel.lab09.checks.ex12_tokens_to_hide import tokens_to_hide
 
 __all__ = [
     "checkpoint",
@@ -25,5 +26,6 @@ __all__ = [
     "sharded_groups",
     "states_in_bytes",
     "summary",
+    "tokens_to_hide",
     "zero1_step",
 ]

@@ -10,6 +10,7 @@ from labs_helpers.data_parallel.lab09.exercises.ex7_shard_module import shard_mo
 from labs_helpers.data_parallel.lab09.exercises.ex8_clip_shards import clip_shards
 from labs_helpers.data_parallel.lab09.exercises.ex9_checkpoint import checkpoint
 from labs_helpers.data_parallel.lab09.exercises.ex11_gather_ahead import gather_ahead
+from labs_helpers.data_parallel.lab09.exercises.ex12_tokens_to_hide import tokens_to_hide
 
 __all__ = [
     "checkpoint",
@@ -21,5 +22,6 @@ __all__ = [
     "shard_pieces",
     "sharded_groups",
     "states_in_bytes",
+    "tokens_to_hide",
     "zero1_step",
 ]
