@@ -27,7 +27,7 @@ def test_everybody_takes_part_and_trains_the_same(raced):
     records, _ = raced
     names = {record["name"] for record in records}
     assert {"NaiveDDP", "FlatDDP", "OverlappedDDP", "BucketedDDP", "ZeRO-1", "ZeRO-2", "ZeRO-3"} < names
-    assert {"DistributedDataParallel", "ZeroRedundancyOptimizer", "fully_shard"} < names
+    assert {"DistributedDataParallel", "ZeroRedundancyOptimizer", "FSDP2"} < names
     for record in records:
         if record["name"] not in ("fails", "other"):
             assert "error" not in record and 0 < record["step_p20_ms"] <= record["step_ms"] <= record["step_p80_ms"]
@@ -54,7 +54,7 @@ def test_table_and_figure(raced):
 
 def test_a_profile_is_of_those_asked_for_and_the_floor(raced):
     found = profile.table(frame(raced[0]))
-    assert found["candidate"].str.split("(").str[0].tolist() == ["no synchronisation", "fully_shard"]
+    assert found["candidate"].str.split("(").str[0].tolist() == ["no synchronisation", "FSDP2"]
     assert (found["launches"] > 0).all() and (found["NCCL ms"] == 0).all()  # gloo has no kernels
 
 

@@ -55,7 +55,7 @@ def _stage(name: str, **options: Any) -> Candidate:
 
 
 def _fully_shard(**options: Any) -> Candidate:
-    return Candidate("fully_shard", THEIRS, ways.fully_sharded, options)
+    return Candidate("FSDP2", THEIRS, ways.fully_sharded, options)
 
 
 HEATS: dict[str, list[Candidate]] = {

@@ -107,12 +107,6 @@ def test_the_headlines_regime_is_found(rows):
     assert finding(table.loc[["30 Gb/s"]]).startswith("Nowhere here is over a third communication")
 
 
-def test_offloaded_steps_say_what_crosses(rows):
-    fig = charts.draw_offload(rows)
-    assert "60 of 150 ms are the update; the copies over PCIe take 8 ms" in said(fig)
-    assert [text for text in texts(fig.axes[0]) if text] == ["56.6 MB, 8 ms"] * 4
-
-
 def test_runs_with_other_sequences_are_not_mixed(rows):
     more = rows[rows["kind"] == "scaling"].assign(batch=rows["batch"] * 2, sequences=rows["sequences"] * 2)
     assert scaling_table(pandas.concat([more[more["ranks"] < 4], rows])).equals(scaling_table(rows))

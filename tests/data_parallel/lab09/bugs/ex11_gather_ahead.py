@@ -12,6 +12,9 @@ MINE = "shards[number].detach().to(whole.dtype)"
 AHEAD = "        if number == 0:\n            start(0)\n        started.pop(number).wait()\n" + NEXT
 
 BUGS: list = [
+    (NAME, "the shards of the beginning",
+     [("    last, started = ", "    old = [s.detach().clone() for s in shards]\n    last, started = "),
+      (MINE, "old[number].to(whole.dtype)")], "as it was at the beginning"),
     (NAME, "gathered when it is needed", [(AHEAD, "        start(number)\n        started.pop(number).wait()\n")],
      "before it computes, the next module's all-gather has to be started"),
     (NAME, "backward gathers when it is needed",
@@ -24,9 +27,6 @@ BUGS: list = [
     (NAME, "two ahead", [(NEXT, NEXT + "        if number + 2 <= last and number == 0:\n            start(2)\n")],
      "has memory"),
     (NAME, "sent in the shard's dtype", [(MINE, "shards[number].detach()")], "what is sent has whole's dtype"),
-    (NAME, "the shards of the beginning",
-     [("    last, started = ", "    old = [s.detach().clone() for s in shards]\n    last, started = "),
-      (MINE, "old[number].to(whole.dtype)")], "as it was at the beginning"),
     (NAME, "never freed in forward", [(FREE_FORWARD, "        pass\n")], "what has computed is freed"),
     (NAME, "the last one is freed too",
      [(FREE_FORWARD, FREE_FORWARD.replace("        if number < last:\n    ", ""))],
