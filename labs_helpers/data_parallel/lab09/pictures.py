@@ -67,7 +67,7 @@ def draw_held(counted: Mapping[str, Mapping[str, float]], formula: Mapping[str, 
 def draw_sent(rows: Mapping[str, float], prediction=None):
     """Bytes sent per step and rank, a bar per scheme, in DDP's. prediction: of ZeRO-1 with an all-reduce."""
     times = {name: sent / rows["DDP"] for name, sent in rows.items()}
-    fig, ax = figures.new(f"{times[THREE]:.3g} times DDP's bytes under ZeRO-3", height=1.6 + 0.45 * len(rows))
+    fig, ax = figures.new(f"ZeRO-3 sends {times[THREE]:.3g} times DDP's bytes", height=1.6 + 0.45 * len(rows))
     roles = {name: "right" if factor <= 1 else "wrong" for name, factor in times.items()}
     texts = {name: f"{factor:.3g}" for name, factor in times.items()}
     draw_bars(ax, times, roles, texts, xlabel="times DDP's", room=1.12)

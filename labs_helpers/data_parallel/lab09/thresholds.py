@@ -46,16 +46,21 @@ def table(tokens_to_hide: Callable, measured: Mapping[str, tuple], recorded: Map
 
     every = {name: (*one, None, None, None) for name, one in measured.items()}
     for name, rows in recorded.items():
-        every |= {f"{name}, {found[2]} ranks": found for found in _recorded(rows)}
-    columns = ("TFLOP/s", "GB/s", "tokens to hide", "tokens per rank", "exposed ms", "of a step of ms")
+        every |= {f"{name}, {found[2]} ranks": found for found in recorded_rates(rows)}
+    columns = ("TFLOP/s", "GB/s", "tokens to hide", "tokens had", "exposed ms", "step ms")
     found = []
     for achieved, busbw, ranks, itemsize, tokens, exposed, step in every.values():
         forward, _ = tokens_to_hide(achieved, busbw, ranks, itemsize, itemsize)
         found.append((achieved / 1e12, busbw / 1e9, forward, tokens, exposed, step))
-    return pandas.DataFrame(found, index=list(every), columns=columns).astype(float).round(2)
+    return pandas.DataFrame(found, index=list(every), columns=columns).map(_three)
 
 
-def _recorded(rows: pandas.DataFrame) -> list[tuple]:
+def _three(value: float | None) -> str:
+    """Three digits, or a dash."""
+    return "–" if value is None else f"{float(f'{value:.3g}'):,g}"
+
+
+def recorded_rates(rows: pandas.DataFrame) -> list[tuple]:
     """(FLOP/s, bytes/s, ranks, bytes per parameter, tokens per rank, exposed ms, step's ms) for each number of ranks."""
     race = rows[rows["kind"] == "race"] if "heat" in rows else rows[:0]
     raced = race[(race["heat"] == "shards") & (race["compiled"] == True)] if len(race) else race  # noqa: E712

@@ -38,7 +38,7 @@ ERRORS = (
     (r"'NoneType' object is not callable", "a hook is given as it is, without brackets: they call it"),
     (r"resize_\(\d+\):", "whole.nbytes is the size that whole has"),
     (r"A view was created in no_grad|A view of a leaf", "whole.data, or torch.no_grad(): autograd watches"),
-    (r"must be Tensor, not", RETURNED),
+    (r"must be Tensor, not|module output should be a Tensor", RETURNED),
     (r"does not require grad and does not", "the module's parameters stay the ones that it computes with"),
     (SCATTERED_SHAPE, "the gradients need whole's padding behind them: n elements"),
 )
