@@ -146,10 +146,10 @@ LABS = (
     Lab(
         "09",
         "ZeRO, from 1 to 3",
-        "shards, a step on them, gradients and parameters that come and go; which stage a model needs, from its bytes",
+        "shards, a step on them, gradients and parameters that come and go, gathered ahead; which stage a model needs",
         "09_zero.ipynb",
         "labs_helpers.data_parallel.lab09",
-        minutes=180,
+        minutes=290,
         hardware="two cores, or GPUs of one host",
         needs=("01", "08"),
         transfer="tests.data_parallel.lab09.exercises.ex10_hybrid_step",

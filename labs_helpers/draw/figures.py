@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "COLORS", "INK", "PAPER", "STYLE", "finish", "label_lines", "label_points", "legend_below", "mark_prediction",
-    "new", "panels", "png", "predicted", "say", "set_title", "set_unit", "use_style",
+    "new", "panels", "png", "predicted", "say", "set_title", "set_unit", "use_style", "write_below",
 ]  # fmt: skip
 
 # The ground is opaque, a light card: dark text stays legible wherever the figure is shown.
@@ -116,6 +116,14 @@ def set_title(fig: Figure, title: str, ax: Axes | None = None) -> None:
         ax.set_title(lines)
     else:
         fig.suptitle(lines, x=0.01, ha="left", fontsize=STYLE["axes.titlesize"])
+
+
+def write_below(fig: Figure, text: str) -> None:
+    """Write below the axes, over a legend there, what the title leaves out: the machine and the sizes measured."""
+    lines = textwrap.fill(text, int(13 * fig.get_figwidth()))
+    legend = fig.legends[0] if fig.legends else fig.legend(handles=[], loc="outside lower left", borderpad=0)
+    legend.set_title(lines, prop={"size": "small"})
+    legend.set_alignment("left")
 
 
 def say(text: str, ax: Axes | None = None) -> Figure:

@@ -33,7 +33,7 @@ from typing import Any
 from labs_helpers.measure.kernel_kinds import by_kind
 
 __all__ = [
-    "GPU_WORK", "NO_WORK", "Event", "Trace", "busy", "by_kind", "launches", "load", "packed", "record", "reduced",
+    "GPU_WORK", "NO_WORK", "Event", "Trace", "busy", "by_kind", "covered", "launches", "load", "packed", "record", "reduced",
     "save",
 ]  # fmt: skip
 
@@ -180,6 +180,15 @@ def launches(events: Iterable[Event]) -> int:
     return sum(event.get("cat") == "kernel" for event in events)
 
 
+def covered(events: Iterable[Event]) -> float:
+    """µs in which at least one of the events runs."""
+    total, reached = 0.0, float("-inf")
+    for start, end in sorted((event["ts"], event["ts"] + event["dur"]) for event in events):
+        total += max(0.0, end - max(start, reached))
+        reached = max(reached, end)
+    return total
+
+
 def busy(events: Iterable[Event]) -> float:
     """The share of the trace's time, from the first event's start to the last one's end, in which any work of the GPU
     ran, on however many streams. 0 for a trace without events."""
@@ -187,8 +196,4 @@ def busy(events: Iterable[Event]) -> float:
     if not timed:
         return 0.0
     whole = max(event["ts"] + event["dur"] for event in timed) - min(event["ts"] for event in timed)
-    worked, reached = 0.0, float("-inf")
-    for start, end in sorted((e["ts"], e["ts"] + e["dur"]) for e in timed if e["cat"] in GPU_WORK):
-        worked += max(0.0, end - max(start, reached))
-        reached = max(reached, end)
-    return worked / whole if whole else 0.0
+    return covered(event for event in timed if event["cat"] in GPU_WORK) / whole if whole else 0.0

@@ -36,4 +36,5 @@ def race(comm):
     config = dataclasses.replace(SIZES["tiny"], width=32, heads=2, kv_heads=2, hidden=64)
     setting = Setting(config, 2, 16, torch.float32, torch.device("cpu"))
     records = measure(setting, "tiny", list(HEATS), rounds=2, steps=2, say=lambda text: None)
+    records += measure(setting, "tiny", ["shards"], 1, 1, lambda text: None, profiled=True, only=["FSDP2"])
     return records, as_text(table(frame(records)))

@@ -25,10 +25,12 @@ def draw_memory_over_step(rows: pandas.DataFrame, rank: int = 0, layout: str | N
     """
     found = _of_layout(select(rows, "stage_memory", rank=rank), layout)
     names = [name for name in STAGES if name in set(found["stage"])]
-    most = ", ".join(f"{name} {bytes_text(_fullest(found, name))}" for name in names)
+    fullest = {name: _fullest(found, name) for name in names}
     words = LAYOUTS.get(found["layout"].iloc[0], found["layout"].iloc[0])
-    title = f"At its fullest moment rank {rank} holds: {most}\n{words}, {setting_of(found)}"
-    fig, axes = figures.panels(title, names, 2.0 + 2.1 * len(names), 4.4, sharey=True)
+    least, most = min(fullest, key=lambda name: fullest[name]), max(fullest, key=lambda name: fullest[name])
+    title = f"At most rank {rank} holds {bytes_text(fullest[least])} ({least}) to {bytes_text(fullest[most])} ({most})"
+    panels = [f"{name}\nat most {bytes_text(fullest[name])}" for name in names]
+    fig, axes = figures.panels(title, panels, 2.0 + 2.1 * len(names), 4.6, sharey=True)
     for ax, name in zip(axes, names, strict=True):
         row = found[found["stage"] == name].iloc[-1]
         x = np.arange(len(row["moments"]))
@@ -50,6 +52,7 @@ def draw_memory_over_step(rows: pandas.DataFrame, rank: int = 0, layout: str | N
         "and all blocks that may be whole at once": ("formula", ":"),
     }
     figures.legend_below(fig, lines | {part: part for part in PARTS})
+    figures.write_below(fig, f"{words}, {setting_of(found)}")
     return fig
 
 

@@ -50,8 +50,9 @@ def draw_states(count: float, ranks: int, layout: str = DEFAULT) -> Figure:
     """The states alone, by stage: the figure of the ZeRO paper."""
     memory = {stage: states(count, stage, ranks, layout) for stage in STAGES if stage != "SHARD_GRAD_OP"}
     first, *_, last = (total(parts) for parts in memory.values())
-    title = f"{count / 1e9:.3g} billion parameters on {ranks} GPUs: from {first / GB:.4g} to {last / GB:.3g} GB of "
-    return draw_memory(memory, title=f"{title}states\n{layout}")
+    fig = draw_memory(memory, title=f"States of {count / 1e9:.3g} B parameters: {first / GB:.4g} to {last / GB:.3g} GB per GPU")
+    figures.write_below(fig, f"{ranks} GPUs, {layout}")
+    return fig
 
 
 def draw_plan_memory(plan: Plan) -> Figure:
@@ -62,8 +63,10 @@ def draw_plan_memory(plan: Plan) -> Figure:
         f"{training.model.parameters / 1e9:.3g} billion parameters, {training.batch} × {training.length} tokens per "
         f"GPU{', checkpointed' * training.checkpoint}, {cluster.gpus} {cluster.name}, {training.layout}"
     )
-    title = f"{sum(row.fits for row in rows)} of {len(rows)} strategies fit\n{setting}"
-    return draw_memory({row.strategy.name: row.parts for row in rows}, float(cluster.chip.memory_bytes), title)
+    title = f"{sum(row.fits for row in rows)} of {len(rows)} strategies fit into {cluster.chip.memory_bytes / GB:.0f} GB"
+    fig = draw_memory({row.strategy.name: row.parts for row in rows}, float(cluster.chip.memory_bytes), title)
+    figures.write_below(fig, setting)
+    return fig
 
 
 def draw_crossing(model: Model, ranks: int, prediction: Any = None, layout: str = DEFAULT) -> Figure:
@@ -75,11 +78,10 @@ def draw_crossing(model: Model, ranks: int, prediction: Any = None, layout: str 
     tokens = np.geomspace(at / 64, at * 64, 7).round().astype(int)  # straight lines in the logarithms
     both = [compare(model, ranks, 1, int(number), layout) for number in tokens]
     level = both[0].zero3_bytes
-    title = (
-        f"From {at:,.0f} tokens per step on, tensor parallelism sends more than ZeRO-3\n"
-        f"{model.parameters / 1e9:.3g} billion parameters, width {model.shape.width}, on {ranks} GPUs, {layout}"
-    )
+    title = f"Tensor parallelism sends more from {at:,.0f} tokens per step"
     fig, (ax,) = figures.panels(title, [""], 8.4, 4.6)
+    size = f"{model.parameters / 1e9:.3g} billion parameters, width {model.shape.width}"
+    figures.write_below(fig, f"{size}, on {ranks} GPUs, {layout}")
     ax.plot(tokens, [b.zero3_bytes for b in both], marker="", color=color(0), label="ZeRO-3:\nweights")
     tensor_parallel: dict[str, Any] = {"marker": "", "color": color(1), "label": "tensor parallel:\nactivations"}
     ax.plot(tokens, [b.tp_bytes for b in both], "--", **tensor_parallel)

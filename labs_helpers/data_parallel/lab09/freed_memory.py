@@ -38,7 +38,8 @@ def watched_memory() -> Iterator[Watched]:
             raise RuntimeError(f"resize_({size}): whole has {really['nbytes'](self)} bytes")
         if size and watched.sizes[at]:
             return self  # as large as it is: nothing happens to it
-        torch.empty(0).set_(self, 0, (really["nbytes"](self) // 4,)).fill_(float("nan"))  # new memory is no zeros
+        # New memory is no zeros. A float of any size is NaN where all bits are set.
+        torch.empty(0, dtype=torch.uint8).set_(self, 0, (really["nbytes"](self),)).fill_(255)
         watched.sizes[at] = size
         return self
 

@@ -32,7 +32,7 @@ class Layer(nn.Module):
     """tanh(x @ weight.T + bias) · scale: three parameters, of which autograd keeps views, two of them a child's.
 
     Neither the first nor the last of them is the one whose gradient comes last: that is weight's. seen() is called when
-    it computes. values: (1 + out · (into + 1),)."""
+    it computes, passed() when backward is inside it. values: (1 + out · (into + 1),)."""
 
     def __init__(self, into: int, out: int, values: Tensor) -> None:
         super().__init__()
@@ -40,10 +40,14 @@ class Layer(nn.Module):
         self.linear.weight = nn.Parameter(values[1 : 1 + out * into].view(out, into) / 2)
         self.linear.bias = nn.Parameter(values[1 + out * into :].clone())
         self.seen: Callable[[], Any] = lambda: None
+        self.passed: Callable[[], Any] = lambda: None
 
     def forward(self, x: Tensor) -> Tensor:
         self.seen()
-        return torch.tanh(self.linear(x)) * self.scale
+        inside = torch.tanh(self.linear(x))
+        if inside.requires_grad:
+            inside.register_hook(lambda _: self.passed())
+        return inside * self.scale
 
 
 def train_on(

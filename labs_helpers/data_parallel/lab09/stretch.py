@@ -92,10 +92,10 @@ def draw_schedules(own: Callable, blocks: int, forward: float, gather: float, mo
     if (yours := own(blocks)) is not None:
         schedules["yours"] = list(yours)
     ran = {name: play(entries, blocks, times, most) for name, entries in schedules.items()}
-    said = ", ".join(f"{name} {one.end:.3g} ms ({one.most})" for name, one in ran.items())
+    title = ", ".join(f"{name}: {one.end:.3g} ms" for name, one in ran.items())
+    fig, ax = figures.new(title, 8.6, 2.0 + 0.7 * len(ran))
+    whole = ", ".join(f"{name} {one.most}" for name, one in ran.items())
     setting = f"{blocks} blocks, forward {forward:g} ms, gather {gather:g} ms"
-    title = f"A step, and blocks whole at most: {said}\n{setting}"
-    fig, ax = figures.new(title, 8.6, 1.8 + 0.7 * len(ran))
     rows = {
         name: [
             [Span(begin, end, color(what), str(block)) for what, block, begin, end in one.work if what in lane]
@@ -105,4 +105,5 @@ def draw_schedules(own: Callable, blocks: int, forward: float, gather: float, mo
     }
     draw_lanes(ax, rows, {name: one.end for name, one in ran.items()}, xlabel="ms")
     figures.legend_below(fig, {what: what for what in COMPUTE + LINK})
+    figures.write_below(fig, f"{setting}; blocks whole at most: {whole}")
     return fig

@@ -8,7 +8,7 @@ A step is forward, backward, communication and AdamW's fused update. `candidates
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -18,6 +18,7 @@ from labs_helpers.communication.all_reduce_times import SIZES as ALL_REDUCES
 from labs_helpers.communication.all_reduce_times import time_all_reduces
 from labs_helpers.data_parallel.race.candidates import HEATS, THEIRS
 from labs_helpers.data_parallel.race.heat import race, release_all
+from labs_helpers.data_parallel.race.profile import table as profile_table
 from labs_helpers.data_parallel.study.records import ALONE, STUDY
 from labs_helpers.data_parallel.study.setting import Setting
 from labs_helpers.launch import program
@@ -44,8 +45,11 @@ def measure(
     steps: int,
     say: Callable[[str], None] = print,
     at: Callable[[str], None] = lambda text: None,
+    profiled: bool = False,
+    only: Sequence[str] = (),
 ) -> list[Record]:
-    """Records of all heats, the same on every rank, which all call it. at: hears on every rank of what begins."""
+    """Records of all heats, the same on every rank, which all call it. at: hears on every rank of what begins. only:
+    names of candidates, beside the floor; by default all."""
     same = {
         "study": STUDY.name,
         "world_size": dist.get_world_size(),
@@ -60,7 +64,8 @@ def measure(
     for heat in heats:
         release_all()
         at(heat)
-        found = race(setting, HEATS[heat], rounds, steps, say, at)
+        wanted = [one for one in HEATS[heat] if not only or one.name in (ALONE, *only)]
+        found = race(setting, wanted, rounds, steps, say, at, profiled)
         records += [same | {"kind": "race", "heat": heat, "steps": steps} | record for record in found]
     return records
 
@@ -91,6 +96,8 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--compiled", action="store_true", help="the blocks, one at a time")
     parser.add_argument("--rounds", type=int, default=10, help="turns of each candidate; default: %(default)s")
     parser.add_argument("--steps", type=int, default=3, help="steps of a turn; default: %(default)s")
+    parser.add_argument("--only", nargs="+", default=[], help="names of candidates; default: all of a heat")
+    parser.add_argument("--profile", action="store_true", help="trace one more step of each: where its time goes")
     add_timeout(parser)
     given = parser.parse_args(arguments)
     for name in ("batch", "rounds", "steps"):
@@ -102,14 +109,18 @@ def main(arguments: list[str] | None = None) -> None:
     dtype = torch.bfloat16 if gpus else torch.float32
     with on_ranks(STUDY, given) as rank:
         setting = Setting(SIZES[size], given.batch, length, dtype, rank.device, given.attention, given.compiled)
-        records = measure(setting, size, given.heats, given.rounds, given.steps, rank.say, rank.at)
+        how = given.rounds, given.steps, rank.say, rank.at, given.profile, given.only
+        records = measure(setting, size, given.heats, *how)
         if gpus:
             rank.at("all-reduces")
             same = {"study": STUDY.name, "world_size": dist.get_world_size(), "group": "all"}
             sizes = (*ALL_REDUCES, 2**30)
             records += [same | each for each in time_all_reduces(dist.group.WORLD, dtype, rank.device, sizes)]
         rank.at("the table")
-        rank.show(as_text(table(frame([record for record in records if record["kind"] == "race"]))))
+        rows = frame([record for record in records if record["kind"] == "race"])
+        rank.show(as_text(table(rows)))
+        if given.profile:
+            rank.show(as_text(profile_table(rows)))
         rank.keep(records, given.out)
 
 

@@ -54,6 +54,10 @@ def _stage(name: str, **options: Any) -> Candidate:
     return Candidate(name, OURS, ways.zero, {"name": name, **options})
 
 
+def _fully_shard(**options: Any) -> Candidate:
+    return Candidate("FSDP2", THEIRS, ways.fully_sharded, options)
+
+
 HEATS: dict[str, list[Candidate]] = {
     "wrappers": [
         FLOOR,
@@ -85,13 +89,12 @@ HEATS: dict[str, list[Candidate]] = {
         _stage("ZeRO-3", priority=True),
         _stage("ZeRO-3", reshard_after_forward=False),
         Candidate("ZeroRedundancyOptimizer", THEIRS, ways.zero_redundancy, {"bucket_cap_mb": 100, **VIEWS}),
-        Candidate("fully_shard", THEIRS, ways.fully_sharded),
-        Candidate("fully_shard", THEIRS, ways.fully_sharded, {"reshard_after_forward": False}),
+        *(_fully_shard(**options) for options in ({}, {"prefetch": 1}, {"prefetch": 2})),
+        *(_fully_shard(reshard_after_forward=False, **options) for options in ({}, {"prefetch": 2})),
     ],
     "master weights": [
-        _stage("ZeRO-1", master=True),
-        _stage("ZeRO-2", master=True),
-        _stage("ZeRO-3", master=True),
-        Candidate("fully_shard", THEIRS, ways.fully_sharded, {"master": True}),
+        FLOOR,
+        *(_stage(f"ZeRO-{stage}", **master) for stage in (1, 2, 3) for master in ({}, {"master": True})),
+        *(_fully_shard(prefetch=2, **master) for master in ({}, {"master": True})),
     ],
 }

@@ -11,10 +11,12 @@ import torch
 import torch.distributed as dist
 
 from labs_helpers.data_parallel.race.candidates import Candidate
+from labs_helpers.data_parallel.race.profile import summary
 from labs_helpers.data_parallel.study.records import ALONE
 from labs_helpers.data_parallel.study.setting import Setting
 from labs_helpers.data_parallel.study.step import TrainingStep
 from labs_helpers.data_parallel.study.task import gathered
+from labs_helpers.measure import trace
 from labs_helpers.measure.device_memory import allocated, release, reset_peak
 from labs_helpers.measure.race import TorchRanks, clock, collected_between, disagreements
 from labs_helpers.measure.race import race as race_on_ranks
@@ -40,10 +42,12 @@ def race(
     steps: int,
     say: Callable[[str], None] = lambda text: None,
     at: Callable[[str], None] = lambda text: None,
+    profiled: bool = False,
 ) -> list[Record]:
     """A record per candidate, the same on every rank; all ranks call it. A turn is `steps` training steps without a
     pause, as in training: the next step may begin beside the last one's communication. A time is that of one step of
     the slowest rank. A candidate that fails, or whose loss is not the first one's, has its error and no times.
+    profiled: one more step of each is traced, and its record has rank 0's `profile.summary`.
     """
     contestants = []
     for candidate in candidates:
@@ -63,6 +67,9 @@ def race(
         found = race_on_ranks(ranks, clocks, rounds, collect)
     for number, contestant in enumerate(running):
         contestant.record |= found[number]
+        if profiled and contestant.step is not None:
+            at(f"a trace of {contestant.candidate}")
+            contestant.record |= gathered(summary(trace.record(contestant.step).events))[0]
     return [one.record for one in contestants]
 
 

@@ -93,18 +93,30 @@ def zero_redundancy(setting: Setting, group: Any = None, **options: Any) -> Trai
 
 
 def fully_sharded(
-    setting: Setting, reshard_after_forward: bool = True, master: bool = False, offload: bool = False
+    setting: Setting,
+    reshard_after_forward: bool = True,
+    master: bool = False,
+    offload: bool = False,
+    prefetch: int = 0,
 ) -> TrainingStep:
     """PyTorch's stage 3: fully_shard of each block and of the model. master: as in `zero`; PyTorch reduces gradients in
-    float32 unless it is told otherwise, as here. offload: the parameters lie in the CPU's memory."""
+    float32 unless it is told otherwise, as here. offload: the parameters lie in the CPU's memory. prefetch: blocks that
+    are gathered ahead at once, in both passes; 0 leaves it to PyTorch, which gathers one ahead in backward.
+
+    What belongs to no block is gathered for the whole step, as PyTorch advises: backward begins with it.
+    """
     model: Any = setting.model(torch.float32 if master else None)
     bfloat16 = torch.bfloat16 if master else None
     options: dict[str, Any] = {
         "mesh": init_device_mesh(setting.device.type, (dist.get_world_size(),)),  # by default of GPUs if there are any
-        "reshard_after_forward": reshard_after_forward,
         "mp_policy": MixedPrecisionPolicy(param_dtype=bfloat16, reduce_dtype=bfloat16),
         "offload_policy": CPUOffloadPolicy() if offload else OffloadPolicy(),
     }
-    for part in [*model.blocks, model]:
-        fully_shard(part, **options)
+    blocks = list(model.blocks)
+    for block in blocks:
+        fully_shard(block, reshard_after_forward=reshard_after_forward, **options)
+    fully_shard(model, reshard_after_forward=None, **options)
+    for number, block in enumerate(blocks) if prefetch else ():
+        block.set_modules_to_forward_prefetch(blocks[number + 1 : number + 1 + prefetch])
+        block.set_modules_to_backward_prefetch(blocks[max(0, number - prefetch) : number][::-1])
     return TrainingStep(setting, model, setting.adamw(model.parameters()), theirs=True)

@@ -15,6 +15,8 @@ from tests.data_parallel.lab09.bugs import (
     ex8_clip_shards,
     ex9_checkpoint,
     ex10_hybrid_step,
+    ex11_gather_ahead,
+    ex12_tokens_to_hide,
 )
 from tests.data_parallel.lab09.exercises.ex10_hybrid_step import hybrid_step
 from tests.planted import PlantedBugs
@@ -30,6 +32,8 @@ FILES = (
     ex9_checkpoint,
     ex8_clip_shards,
     ex10_hybrid_step,
+    ex11_gather_ahead,
+    ex12_tokens_to_hide,
 )
 
 

@@ -1,9 +1,14 @@
-"""The mistakes that exercises 2, 3 and 5 of lab 09 look for, each planted as an answer."""
+"""The mistakes that exercises 2, 3, 5 and 12 of lab 09 look for, each planted as an answer."""
 
 from torch import nn
 
 from labs_helpers.data_parallel.lab09 import checks as check
-from labs_helpers.data_parallel.lab09.checks import ex5_sent_per_step, group_mistakes, piece_mistakes
+from labs_helpers.data_parallel.lab09.checks import (
+    ex5_sent_per_step,
+    ex12_tokens_to_hide,
+    group_mistakes,
+    piece_mistakes,
+)
 from tests.planted import PlantedLists
 
 
@@ -38,5 +43,6 @@ class TestLab09(PlantedLists):
         (check.shard_pieces, piece_mistakes.MISTAKES.items(), of_layout),
         (check.shard_pieces, piece_mistakes.SIZES.items(), in_shard_size),
         (check.sharded_groups, group_mistakes.MISTAKES, on_a_shard),
+        (check.tokens_to_hide, ex12_tokens_to_hide.MISTAKES, lambda mistake: lambda *given: mistake(*given)),
         (check.sent_per_step, ex5_sent_per_step.MISTAKES, beside_the_right),
     )

@@ -11,10 +11,13 @@ from labs_helpers.data_parallel.lab09.checks.ex7_shard_module import shard_modul
 from labs_helpers.data_parallel.lab09.checks.ex8_clip_shards import clip_shards
 from labs_helpers.data_parallel.lab09.checks.ex9_checkpoint import checkpoint
 from labs_helpers.data_parallel.lab09.checks.ex10_hybrid_step import hybrid_step
+from labs_helpers.data_parallel.lab09.checks.ex11_gather_ahead import gather_ahead
+from labs_helpers.data_parallel.lab09.checks.ex12_tokens_to_hide import tokens_to_hide
 
 __all__ = [
     "checkpoint",
     "clip_shards",
+    "gather_ahead",
     "hybrid_step",
     "reduce_in_backward",
     "sent_per_step",
@@ -23,5 +26,6 @@ __all__ = [
     "sharded_groups",
     "states_in_bytes",
     "summary",
+    "tokens_to_hide",
     "zero1_step",
 ]

@@ -38,7 +38,10 @@ def expect_saved(case: str, states: list, right: dict, at: Places) -> None:
     for name, whole in _named(right):
         found = [dict(_named(state))[name] for state in states]
         for rank, one in enumerate(found):
-            if whole.ndim and isinstance(one, Tensor) and one.dtype != whole.dtype:
+            if not isinstance(one, Tensor):
+                cause = ".item() makes a number of a tensor, which load() and the optimizer do not expect"
+                raise Wrong(case, f"rank {rank}'s {name!r} is {one!r:.40}; a tensor is asked for, as it was", cause=cause)
+            if whole.ndim and one.dtype != whole.dtype:
                 said = f"rank {rank}'s {name!r} is {one.dtype}, expected {whole.dtype}"
                 raise Wrong(case, said, cause="it has the dtype of shard")
         _compared(repr(name)).expect(case, found, [whole] * len(states), partial(_causes, SAVED, whole, at))
@@ -72,6 +75,14 @@ def expect_loaded(case: str, results: list[dict], right: dict, later: Tensor, at
 def _named(state: dict) -> Iterator[tuple[str, Tensor]]:
     yield "parameters", state["parameters"]
     yield from state["optimizer"].items()
+
+
+def leaves_of(state: object) -> list[tuple[str, Tensor]]:
+    """The tensors of what save() returned, whatever that is, by name."""
+    if not isinstance(state, dict):
+        return []
+    every = {**state, **(state["optimizer"] if isinstance(state.get("optimizer"), dict) else {})}
+    return [(repr(name), x) for name, x in every.items() if isinstance(x, Tensor)]
 
 
 def _compared(name: str) -> Comparison:

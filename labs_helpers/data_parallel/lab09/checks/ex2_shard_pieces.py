@@ -21,6 +21,7 @@ LAYOUTS = {
 }
 SMALL = [(numels, ranks) for n in (1, 2, 3) for numels in product(range(1, 5), repeat=n) for ranks in range(1, 6)]
 LARGE = [((256 * 256, 256, 688 * 64), 8), ((3200 * 16, 5), 7)]  # an answer may go through it element by element
+MANY = (2003,), 2002  # on so many ranks one element is a share of less than 0.001
 
 
 @exercise("09/2", "shards and pieces", points=10, minutes=15, reference=exercises.shard_pieces)
@@ -34,6 +35,7 @@ def _cases():
     for title, layouts in LAYOUTS.items():
         yield from _shards(layouts, f"{title}: {len(layouts)} layouts, {sum(ranks for _, ranks in layouts)} shards")
     said = f"{len(SMALL)} small layouts, every boundary; {sum(LARGE[0][0]):,} elements on 8 ranks"
+    yield Case(f"numels {MANY[0]} on {MANY[1]} ranks, rank 1", (list(MANY[0]), MANY[1], 1), pieces_of(*MANY, 1))
     yield from _shards(SMALL + LARGE, said)
 
 

@@ -10,6 +10,7 @@ from labs_helpers.course.verdict import Wrong, expect_tuple
 from labs_helpers.course.verdict.pure_functions import Case, judge
 from labs_helpers.data_parallel.lab09 import exercises
 from labs_helpers.data_parallel.lab09.checks.group_mistakes import MISTAKES, described
+from labs_helpers.data_parallel.lab09.checks.kept import LeftAlone
 from labs_helpers.data_parallel.lab09.checks.piece_mistakes import pieces_of
 
 DECAY = [{"params": [0, 2], "weight_decay": 0.1, "lr": 0.5}, {"params": [3, 1], "weight_decay": 0.0}]
@@ -34,11 +35,13 @@ ADVICE = "write down numels (5, 3) on 2 ranks: rank 1's shard, its pieces, where
 def sharded_groups(student):
     def formed(size, pieces, groups):
         shard, count, before = torch.arange(1.0, size + 1), len(pieces), deepcopy(groups)
+        left_alone = LeftAlone(lambda: {"the values of shard": shard})
         tensors, found = expect_tuple("", student(shard, pieces, groups), "tensors", "param_groups")
         if any(isinstance(p, Tensor) for one in groups for p in one.get("params", ())) or groups != before:
             cause = "a group is a dict; {**group, …} makes a new one, and copy() too"
             raise Wrong("", "the groups that you were given have changed", cause=cause)
         _expect_tensors(tensors, shard, count)
+        left_alone.expect("the shard holds the weights: views of it are asked for, and nothing is written")
         _expect_groups(found, tensors, groups)
         place = {id(one): i for i, one in enumerate(tensors)}
         return {

@@ -1,5 +1,6 @@
 """Exercise 6 of lab 09: buckets that leave during backward, whole gradients that go, shards that add up."""
 
+import re
 from functools import partial
 from math import inf
 
@@ -10,7 +11,8 @@ from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import Wrong
 from labs_helpers.course.verdict.messages.torch import GRAD_SIZE, SIZES_DIFFER
 from labs_helpers.data_parallel.lab09 import exercises
-from labs_helpers.data_parallel.lab09.checks.kept import bytes_kept, expect_none_kept, hooks_of
+from labs_helpers.data_parallel.lab09.checks.hook_times import NO_GRADIENT, causes_of
+from labs_helpers.data_parallel.lab09.checks.kept import LeftAlone, bytes_kept, expect_none_kept, hooks_of
 from labs_helpers.data_parallel.lab09.checks.on_ranks import DTYPES, expect_sent, on_ranks, sent
 from labs_helpers.data_parallel.lab09.checks.shard_mistakes import Places, causes, mean_shards, other_padding, places
 from labs_helpers.data_parallel.lab09.checks.tensors import RankTensors, numbers
@@ -20,14 +22,18 @@ from labs_helpers.practice.process_groups import mark
 BEGIN, END = "backward begins", "backward ends"
 NEVER_FULL = "a bucket was never full: how many of its gradients have to come, in a later pass too?"
 LATE = "a bucket leaves in the hook of its last gradient, not in finish()"
-EARLY = "a bucket is sent before all of its gradients are there: in a later pass the count has to begin anew"
+EARLY = (
+    "a bucket is sent before all of its gradients are there: each bucket counts its own, anew in each pass, and the "
+    "last to arrive may be any of them"
+)
+FREED = "p.grad = None comes before the gradient has been copied: until a bucket is full its gradients have to stay"
+PARAMETERS = "p.grad = None lets go of a gradient; p.data and p itself are the weights, which only an optimizer changes"
 ERRORS = (
-    (DTYPES, "gradients are not always float32: torch.empty_like(shards[number]), or dtype="),
-    (r"'NoneType' .* '(reshape|flatten|view|ravel|numel|add_)'", EARLY),
+    (DTYPES, "gradients may be bfloat16 or float64: a collective takes one dtype, here the shard's"),
     (r"TypeError: .*takes 0 positional|missing 1 required positional", "the hook is called with its parameter"),
     (r"can't assign Variable as its own grad", "the result needs memory of its own: torch.empty_like(shards[number])"),
     (SIZES_DIFFER, "a result is not as large as the .grad that it is added to: each bucket's goes to its own shard"),
-    (GRAD_SIZE, "what comes is as large as its own bucket's shard: a part of the bucket"),
+    (GRAD_SIZE, "what comes is as large as its own bucket's shard, and goes to that"),
 )
 CLEARED = "what an earlier pass has sent is added again: finish() has to forget what has arrived"
 ADVICE = "two ranks, one bucket of one parameter, two passes: what does each line leave in flat, mine and shards?"
@@ -38,20 +44,24 @@ def reduce_in_backward(student):
     comparisons = [RankTensors(f"shard.grad of bucket {b}", ADVICE) for b in range(3)]
     for title, ranks, buckets, passes, groups in (
         ("one bucket on 2 ranks", 2, [[(4,)]], 1, None),
-        ("three buckets on 3 ranks, with padding", 3, [[(2, 3), (5,)], [(4,)], [(), (3, 2)]], 1, None),
-        ("three passes on 4 ranks", 4, [[(3,), (2, 2)], [(5,)]], 3, None),
+        ("three buckets on 3 ranks, with padding", 3, [[(2, 3), (5,), (2,)], [(4,)], [(), (3, 2)]], 1, None),
+        ("three passes on 4 ranks", 4, [[(3,), (2, 2), (4,)], [(5,), (1, 3)]], 3, None),
         ("two groups of 2 ranks, two passes", 4, [[(3, 2)], [(2,), (3,)]], 2, [[2, 0], [1, 3]]),
+        ("bfloat16 gradients, float32 shards, two passes", 3, [[(3, 2), (5,)], [(2,), (6,)]], 2, None),
         ("one rank, two passes", 1, [[(3,), (2, 2)], [(2,)]], 2, None),
     ):
         at, sizes = places(ranks, groups), [sum(torch.Size(s).numel() for s in bucket) for bucket in buckets]
         size, padded = at.size, [-(-n // at.size) * at.size for n in sizes]
-        dtype = torch.float64 if passes == 3 else torch.float32
-        gradients = [  # [pass][rank][bucket] → a flat vector
-            [[numbers(n, 100 * k + 10 * rank + b).to(dtype) for b, n in enumerate(sizes)] for rank in range(ranks)]
+        dtype, noted = torch.float64 if passes == 3 else torch.float32, []
+        narrow = torch.bfloat16 if title.startswith("bfloat16") else dtype
+        gradients = [  # [pass][rank][bucket] → a flat vector; in bfloat16 a sum of two is rounded
+            [[(numbers(n, 100 * k + 10 * rank + b) * (1 + rank / 64)).to(narrow).to(dtype) for b, n in enumerate(sizes)]
+             for rank in range(ranks)]
             for k in range(passes)
-        ]
-        given = [(buckets, [own[rank] for own in gradients]) for rank in range(ranks)]
-        run = on_ranks(title, student, _call, given, errors=ERRORS, groups=groups)
+        ]  # fmt: skip
+        given = [(buckets, [own[rank] for own in gradients], narrow) for rank in range(ranks)]
+        errors = *causes_of(noted, EARLY, FREED), *ERRORS
+        run = on_ranks(title, student, partial(_call, noted), given, errors=errors, groups=groups)
         for k in range(passes):
             case = f"{title}, pass {k + 1}" if passes > 1 else title
             _expect_let_go(case, [own[k][0] for own in run.results], run, len(sizes) * passes)
@@ -61,7 +71,7 @@ def reduce_in_backward(student):
                 right = mean_shards([sum(one) for one in own], at)
                 shards = [of_rank[b] for of_rank in found]
                 none = "finish() has to put the result there" if sent(run, 0) else NEVER_FULL
-                mistakes = partial(_causes, own, at, buckets[b], shards)
+                mistakes = partial(_causes, own, at, buckets, b, shards, narrow != dtype)
                 comparisons[b].expect(case, shards, right, mistakes, dtype, none)
         if size > 1:
             _expect_overlap(title, run)
@@ -75,28 +85,44 @@ def reduce_in_backward(student):
         yield f"{title}: {sends}; {sum(padded) // size} of {sum(sizes)} numbers are kept"
 
 
-def _call(student, group, buckets, gradients):
+def arrivals_of(buckets) -> list[tuple[int, int]]:
+    """(bucket, place) in the order in which gradients arrive: buckets in turns, and the last of one is any of its."""
+    every = [(b, i) for b, bucket in enumerate(buckets) for i in range(len(bucket))]
+    return sorted(every, key=lambda at: ((at[1] + 1) % max(2, len(buckets[at[0]])), at[0]))
+
+
+def _call(noted, student, group, buckets, gradients, dtype):
     """Behind each pass which .grad are still there, a copy of each shard's, whether those are views of something
-    larger, and the bytes that the answer holds beside."""
-    dtype = gradients[0][0].dtype
-    params = [[nn.Parameter(torch.zeros(shape, dtype=dtype)) for shape in bucket] for bucket in buckets]
+    larger, and the bytes that the answer holds beside. noted: the cause of an error in backward."""
+    params = [[nn.Parameter(torch.full(shape, 2.0, dtype=dtype)) for shape in bucket] for bucket in buckets]
     sizes = [-(-sum(p.numel() for p in bucket) // group.size()) for bucket in params]
-    shards = [nn.Parameter(torch.ones(n, dtype=dtype)) for n in sizes]
+    shards = [nn.Parameter(torch.ones(n, dtype=gradients[0][0].dtype)) for n in sizes]
+    arrived: list[nn.Parameter] = []
+    for p in (p for bucket in params for p in bucket):
+        p.register_post_accumulate_grad_hook(arrived.append)
+    weights = {f"parameter {i} of bucket {b}": p for b, bucket in enumerate(params) for i, p in enumerate(bucket)}
+    left_alone = LeftAlone(lambda: weights)
     finish = student([list(bucket) for bucket in params], list(shards), group)
     found = []
     for own in gradients:
-        loss = 0.0
-        for bucket, flat in zip(params, own, strict=True):
-            parts = flat.split([p.numel() for p in bucket])
-            loss = loss + sum((p * part.view(p.shape)).sum() for p, part in zip(bucket, parts, strict=True))
+        loss, cut = 0.0, [flat.split([p.numel() for p in some]) for some, flat in zip(params, own, strict=True)]
+        for b, i in reversed(arrivals_of(buckets)):  # backward goes through them from the last
+            loss = loss + (params[b][i] * cut[b][i].view(params[b][i].shape).to(dtype)).sum()
         mark(group, BEGIN)
-        loss.backward()
+        arrived.clear()
+        try:
+            loss.backward()
+        except Exception as error:
+            if re.search(NO_GRADIENT, f"{error}"):
+                noted.append(FREED if all(p.grad is None for p in arrived) else EARLY)
+            raise
         mark(group, END)
         here = [(b, i) for b, bucket in enumerate(params) for i, p in enumerate(bucket) if p.grad is not None]
         finish()
         if any(bool((shard != 1).any()) for shard in shards) and any(shard.grad is not None for shard in shards):
             cause = "the result needs memory of its own, and goes to .grad; the shard is the parameters"
             raise Wrong("", "has changed the shards themselves", cause=cause)
+        left_alone.expect(PARAMETERS)
         large = held(s.grad for s in shards) > sum(s.nbytes for s in shards)
         every = [p for bucket in params for p in bucket]
         kept = bytes_kept([finish, *hooks_of(every)], every, shards, [s.grad for s in shards])
@@ -139,13 +165,26 @@ def _cost(buckets: int, made: list) -> str:
     return "a reduce-scatter per gradient: the point of a bucket is one for all of its gradients"
 
 
-def _causes(own, at: Places, shapes, found):
+def _rounded(at: Places, summed: bool, own) -> list:
+    """Each rank's shard of one pass's mean, of gradients that are divided in bfloat16, and perhaps summed in it."""
+    parts = [(one.bfloat16() / at.size).to(torch.bfloat16 if summed else torch.float32) for one in own]
+    return mean_shards([sum(parts[r] for r in group) for group in at.of_rank], at)
+
+
+def _causes(own, at: Places, buckets, number, found, rounded):
+    shapes = buckets[number]
     sizes = [torch.Size(shape).numel() for shape in shapes]
     order = "gradients in the order of their arrival; the order is that of the bucket"
     total = [sum(one) for one in own]
     right = mean_shards(total, at)
-    yield from causes(own, at, sizes, order, [range(len(shapes))[::-1]])
-    yield "the parameters are sent, not their gradients", [torch.zeros_like(one) for one in right]
+    arrived = [i for b, i in arrivals_of(buckets) if b == number]
+    yield from causes(own, at, sizes, order, [arrived, range(len(shapes))[::-1]])
+    said = "averaged in bfloat16, which rounds: .to(the shard's dtype) comes before the division and the collective"
+    for summed in (True, False) if rounded else ():
+        each = map(partial(_rounded, at, summed), zip(*own, strict=True))
+        yield said, [sum(part) for part in zip(*each, strict=True)]
+    weights = mean_shards([torch.full_like(one, 2.0 * len(own[0])) for one in total], at)
+    yield "the parameters are sent, not their gradients", weights
     padding = "zeros belong behind the last gradient: there stands something else"
     yield padding, other_padding(found, right, sum(sizes), at)
     yield "divided by the number of gradients in the bucket", [at.size * one / len(shapes) for one in right]

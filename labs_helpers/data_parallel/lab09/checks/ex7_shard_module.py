@@ -12,7 +12,15 @@ from labs_helpers.course.verdict.messages.distributed import SCATTERED_SHAPE
 from labs_helpers.course.verdict.messages.torch import INNER_SIZES, NO_MATRIX
 from labs_helpers.data_parallel.lab09 import exercises
 from labs_helpers.data_parallel.lab09.checks import module_expected as expected
-from labs_helpers.data_parallel.lab09.checks.hook_times import EARLY, FULL, Arrivals, causes_of, sent_early
+from labs_helpers.data_parallel.lab09.checks.hook_times import (
+    ANEW,
+    BEFORE,
+    EARLY,
+    FULL,
+    Arrivals,
+    causes_of,
+    sent_early,
+)
 from labs_helpers.data_parallel.lab09.checks.kept import bytes_kept, expect_none_kept, hooks_of
 from labs_helpers.data_parallel.lab09.checks.on_ranks import expect_sent, on_ranks
 from labs_helpers.data_parallel.lab09.checks.shard_mistakes import causes, mean_shards, places
@@ -22,20 +30,20 @@ from labs_helpers.data_parallel.lab09.freed_memory import watched_memory
 from labs_helpers.data_parallel.lab09.shards import Layer
 from labs_helpers.practice.process_groups import mark
 
+RETURNED = "what a forward hook returns, if not None, becomes the output, and what a pre-hook returns the input"
 ERRORS = (
     (r"takes \d positional arguments? but \d (was|were) given", "hooks are called with the module and more: def f(*_)"),
     (NO_MATRIX, "the parameters stay views of whole; it is whole's memory that goes"),
-    (
-        INNER_SIZES,
-        "what a forward hook returns, if not None, becomes the output, and what a pre-hook returns the input",
-    ),
+    (INNER_SIZES, RETURNED),
     (r"'NoneType' object is not callable", "a hook is given as it is, without brackets: they call it"),
     (r"resize_\(\d+\):", "whole.nbytes is the size that whole has"),
     (r"A view was created in no_grad|A view of a leaf", "whole.data, or torch.no_grad(): autograd watches"),
+    (r"must be Tensor, not|module output should be a Tensor", RETURNED),
     (r"does not require grad and does not", "the module's parameters stay the ones that it computes with"),
     (SCATTERED_SHAPE, "the gradients need whole's padding behind them: n elements"),
 )
 UPDATED = 0.75
+SHARD = "whole was freed, and new memory has no weights: shard is what stays, and what is sent"
 OLD = "what is gathered is as it was at the beginning: the optimizer changes shard, and shard is to be gathered"
 UNFILLED = "whole is not what the gather fills, or is freed before the module has computed, as by hooks on its parts"
 PASSED = "weights are freed before backward has read them: it has passed with the last gradient, and not before"
@@ -65,7 +73,7 @@ def shard_module(student):
         ]
         with watched_memory() as watched:
             early: list[str] = []
-            call, errors = partial(_call, watched, early), (*causes_of(early), *ERRORS)
+            call, errors = partial(_call, watched, early), (*causes_of(early, FULL, BEFORE, EARLY, ANEW), *ERRORS)
             run = on_ranks(title, student, call, [(own,) for own in inputs], errors=errors, groups=groups)
         outputs, gradients, starts = zip(*(_alone(own) for own in inputs), strict=True)
         stale = [_alone(own, updated=1.0)[0] for own in inputs]
@@ -77,7 +85,10 @@ def shard_module(student):
             case = f"{title}, pass {k + 1}" if steps > 1 else title
             states = [result["passes"][k] for result in run.results]
             old, right = [(OLD, [own[k] for own in stale])], [own[k] for own in outputs]
-            of_output.expect(case, [state["output"] for state in states], right, lambda old=old: old)
+            found = [state["output"] for state in states]
+            if any(out.isnan().any() for out in found) and any(map(_sends_freed, run.results, map(run.of, range(ranks)))):
+                raise Wrong(case, "the output is NaN, and whole's own part is what the all-gather sends", cause=SHARD)
+            of_output.expect(case, found, right, lambda old=old: old)
             for m, sizes_of in enumerate(PARAMETERS):
                 own = [[g[i][m] for i in range(k + 1)] for g in gradients]
                 right = mean_shards([sum(one) for one in own], at)
@@ -101,6 +112,12 @@ def shard_module(student):
         yield f"{title}: between uses a rank has {sum(sizes) // size} of {sum(len(one) for one in starts[0])} numbers"
 
 
+def _sends_freed(result, calls) -> bool:
+    """Whether what a rank gives to an all-gather lies in the memory of a whole."""
+    gathers = (call.address for call in calls if "gather" in call.name)
+    return any(start <= address < end for address in gathers for start, end in result["memory"])
+
+
 def _call(watched, early, student, group, inputs):
     layers = _layers()
     arrivals = Arrivals(layers, group)
@@ -114,7 +131,8 @@ def _call(watched, early, student, group, inputs):
     shards = [student(layer, whole, group) for layer, whole in zip(layers, wholes, strict=True)]
     for one, whole in zip(shards, memory, strict=True):
         expected.expect_parameter(one, whole)
-    result = {"shards": [one.detach().clone() for one in shards], "passes": []}
+    result = {"memory": [(x.data_ptr(), x.data_ptr() + x.nbytes) for x in wholes]}
+    result |= {"shards": [one.detach().clone() for one in shards], "passes": []}
     expected.expect_freed(alive(), "made")
     for m, layer in enumerate(layers):
         layer.seen = lambda m=m, layer=layer: expected.expect_whole(alive(), m, layer)

@@ -10,10 +10,12 @@ from labs_helpers.course.verdict import Wrong, expect_tuple
 from labs_helpers.course.verdict.messages.distributed import GATHERED_SHAPE
 from labs_helpers.course.verdict.messages.torch import SIZES_DIFFER
 from labs_helpers.data_parallel.lab09 import exercises
-from labs_helpers.data_parallel.lab09.checks.checkpoint_expected import expect_loaded, expect_saved, same
+from labs_helpers.data_parallel.lab09.checks.checkpoint_expected import expect_loaded, expect_saved, leaves_of, same
+from labs_helpers.data_parallel.lab09.checks.kept import LeftAlone
 from labs_helpers.data_parallel.lab09.checks.on_ranks import DTYPES, on_ranks
 from labs_helpers.data_parallel.lab09.checks.shard_mistakes import places
 from labs_helpers.data_parallel.lab09.checks.tensors import numbers
+from labs_helpers.data_parallel.lab09.flat import held
 from labs_helpers.data_parallel.lab09.shards import shard_of, step_once, train_on
 
 PART = (
@@ -33,6 +35,8 @@ ERRORS = (
     (r"KeyError", "the state's names are 'parameters' and 'optimizer', and in it those of optimizer.state[shard]"),
     (GATHERED_SHAPE, "the whole is as long as all shards together, padding too; that is cut off afterwards"),
 )
+GIVEN = "save() and load() are called between steps: training goes on with the shard and the state that it had"
+WHOLE = "chunk() and slices are views, which keep all that they are cut from alive; clone() copies the part"
 SHARED = "clone() first: the optimizer changes its tensors in place"
 LOOKED_UP = "optimizer.state is looked up by shard itself, not by a number or a name"
 ADAMW = partial(torch.optim.AdamW, lr=0.1, weight_decay=0.01)
@@ -42,6 +46,8 @@ TABLE = (  # name, elements, their dtype, an optimizer, ranks that save, those t
     ("AdamW", 10, torch.float32, ADAMW, 4, (3, 2, 1), None),
     ("SGD with momentum", 7, torch.float64, MOMENTUM, 3, (4, 5), None),  # a checkpoint has its model's dtype
     ("SGD, which has no state", 6, torch.float32, PLAIN, 2, (4,), None),
+    ("AdamW, one element per rank", 3, torch.float32, ADAMW, 3, (2,), None),
+    ("AdamW on one rank", 5, torch.float32, ADAMW, 1, (2,), None),
     ("AdamW, two groups", 9, torch.float32, ADAMW, 4, (4,), [[3, 1], [0, 2]]),
 )
 
@@ -56,7 +62,7 @@ def checkpoint(student):
         right = _copied({"parameters": alone, "optimizer": dict(optimizer.state[alone])})
         train_on(alone, optimizer, gradients[2:])
         at = places(savers, groups)
-        case = f"{name}, saved on {at.size} ranks"
+        case = f"{name}, saved on {at.size} rank{'s' * (at.size > 1)}"
         run = on_ranks(case, student, _save, [(start, gradients, make)] * savers, errors=ERRORS, groups=groups)
         expect_saved(case, run.results, right, at)
         saved, sizes = run.results[0], []
@@ -66,7 +72,7 @@ def checkpoint(student):
             case = f"{name}, loaded on {to.size} rank{'s' * (to.size > 1)}"
             run = on_ranks(case, student, _load, [(saved, gradients, make)] * ranks, errors=ERRORS, groups=groups)
             expect_loaded(case, run.results, right, alone.detach(), to)
-        yield f"{name}: {numel} elements saved on {at.size} ranks, loaded on {', '.join(sizes)}, trained on"
+        yield f"{name}: {numel} elements saved on {at.size}, loaded on {', '.join(sizes)}, trained on"
 
 
 def _made(student, group, numel, shard, make):
@@ -81,8 +87,12 @@ def _save(student, group, start, gradients, make):
     mine, *own = (shard_of(group, one) for one in (start, *gradients))
     shard, optimizer, save, _ = _made(student, group, len(start), mine, make)
     train_on(shard, optimizer, own[:2])
+    left_alone = LeftAlone(lambda: {"shard": shard, **optimizer.state[shard]})
     state = save()
+    left_alone.expect(GIVEN)
     copy = _copied(state)
+    if hanging := [name for name, x in leaves_of(state) if x.requires_grad]:
+        raise Wrong("", f"saves {hanging[0]} with a graph, or as a parameter", cause=".detach() before it is gathered")
     train_on(shard, optimizer, own[:1])
     if not same(copy, state):
         raise Wrong("", "returns a state that changes as training goes on", cause=SHARED)
@@ -104,6 +114,9 @@ def _load(student, group, state, gradients, make):
         raise Wrong("", "has an entry in optimizer.state for something else than shard", cause=LOOKED_UP)
     if not same(before, state):
         raise Wrong("", "changes the state that load() is given")
+    own_memory = [shard, *(x for x in optimizer.state[shard].values() if isinstance(x, Tensor))]
+    if held(own_memory) > sum(x.nbytes for x in own_memory):
+        raise Wrong("", f"keeps {held(own_memory)} bytes alive after load(), for a part of {shard.nbytes}", cause=WHOLE)
     found, warm = _copied({"parameters": shard, "optimizer": dict(optimizer.state[shard])}), None
     if state["optimizer"] and not any(optimizer.state.values()):
         warm = _loaded_later(shard, optimizer, load, state)

@@ -20,6 +20,12 @@ def tensors(size, pieces, cut=lambda at, b, e: (at, at + e - b, at + e - b)):
     return found
 
 
+def _padded(size, pieces):
+    """The last tensor reaches to the shard's end."""
+    *first, (at, _) = tensors(size, pieces) or [(0, 0)]
+    return [*first, (at, size - at)][: len(pieces)]
+
+
 def grouped(
     pieces, groups, members=lambda numbers, params: map(numbers.index, set(params) & set(numbers)), then=lambda own: own
 ):
@@ -83,6 +89,7 @@ MEMBERS = (  # the tensors of a group, by the numbers that have a piece and the 
     ("every group has all tensors", lambda numbers, params: range(len(numbers))),
 )
 MISTAKES = [
+    ("the padding behind the last piece belongs to no tensor", lambda n, pieces, _: {"tensors": _padded(n, pieces)}),
     *((said, lambda n, pieces, _, cut=cut: {"tensors": tensors(n, pieces, cut)}) for said, cut in SLICES),
     *((said, lambda _, *given, then=then: {"groups": grouped(*given, then=then)}) for said, then in WHOLE_LISTS),
     *((said, lambda _, *given, of=of: {"groups": grouped(*given, members=of)}) for said, of in MEMBERS),

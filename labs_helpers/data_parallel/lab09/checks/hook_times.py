@@ -23,9 +23,9 @@ ANEW = f"{EARLY}, and what tells which one is the last begins anew in every back
 NO_GRADIENT = r"'NoneType' object has no attribute '(reshape|flatten|view|ravel|numel)'|but got NoneType"
 
 
-def causes_of(early: Sequence[str]) -> list:
-    """Rows for `on_ranks`: the causes of errors that a rank has noted in `early`."""
-    return [(lambda *_, why=why: why in early, why) for why in (FULL, BEFORE, EARLY, ANEW)]
+def causes_of(noted: Sequence[str], *sentences: str) -> list:
+    """Rows for `on_ranks`: those of the sentences that a rank has noted as the cause of its error."""
+    return [(lambda *_, why=why: why in noted, why) for why in sentences]
 
 
 class Arrivals:

@@ -62,7 +62,7 @@ class Setting:
             yield "neither divided by the ranks nor by the micro-batches", float(self.micro * len(self.ranks))
         yield "not divided by replica_group's ranks, or added up over them twice", float(self.nodes)
         yield "divided by replica_group's ranks, and not by shard_group's", float(self.shards)
-        yield "divided by the micro-batches, and not by the ranks", float(len(self.ranks))
+        yield "the division by the ranks is missing, or its result is not used", float(len(self.ranks))
         yield "divided by the ranks twice", 1.0 / len(self.ranks)
         yield "divided by the node's ranks twice", 1.0 / self.shards
 

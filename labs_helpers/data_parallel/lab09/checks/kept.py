@@ -1,12 +1,13 @@
-"""What an answer keeps for itself: tensors that its functions reach through closures, lists and objects of its own."""
+"""What an answer keeps for itself, reached through closures, lists and objects of its own, and what it leaves alone."""
 
 from __future__ import annotations
 
 import gc
 import types
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from labs_helpers.course.verdict import Wrong
@@ -25,6 +26,20 @@ def expect_none_kept(case: str, rank: int, view: bool, kept: int, limit: float) 
         raise Wrong(case, f"rank {rank}: shard.grad is a view of a whole gradient", cause=VIEW)
     if kept >= limit:
         raise Wrong(case, f"rank {rank}: {kept} bytes are still held after backward", cause=KEPT)
+
+
+class LeftAlone:
+    """Tensors that an answer must not change. look: they by name, as they are now."""
+
+    def __init__(self, look: Callable[[], Mapping[str, Tensor]]) -> None:
+        self.look, self.before = look, {name: x.detach().clone() for name, x in look().items()}
+
+    def expect(self, cause: str) -> None:
+        """Raise Wrong, on a rank, where one of them is gone or is not what it was."""
+        now = self.look()
+        for name, old in self.before.items():
+            if name not in now or not torch.equal(now[name], old):
+                raise Wrong("", f"has {'changed' if name in now else 'taken away'} {name}", cause=cause)
 
 
 def bytes_kept(functions: Iterable[Any], *given: Iterable[Tensor | None]) -> int:

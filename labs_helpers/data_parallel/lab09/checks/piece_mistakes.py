@@ -151,6 +151,7 @@ SIZES: dict[str, Callable[..., int]] = {
         0, min(-(-sum(n) // s), sum(n) - r * -(-sum(n) // s))
     ),
     "round() and + 0.5 are one too many where the ranks divide the elements": lambda n, s, r: round(sum(n) / s + 0.5),
+    "+ 0.999 rounds up on fewer than a thousand ranks alone": lambda n, s, r: int(sum(n) / s + 0.999),
     "this is how many pieces there are": lambda n, s, r: len(pieces_of(n, s, r)[1]),
     "each parameter is padded for itself; they lie one behind the other, and padding is behind the last": (
         lambda n, s, r: sum(-(-k // s) for k in n)

@@ -77,7 +77,7 @@ def causes(before, gradients, step, at, decay, lr, run, given):
         yield said, joined(lambda r, i, other=other: (right if other(r, i) == i else before)[r], other)
     added = "the ranks' whole tensors are added up; their shards are to be gathered"
     yield added, [(size - 1) * before[r] + right[r] for r in ranks]
-    of_first = "rank 0's whole is sent to all: it has the update of rank 0's shard alone"
+    of_first = "rank 0's shard alone is updated: one rank steps, or its whole is sent to all"
     yield of_first, joined(lambda r, i: (right if i == 0 else before)[r])
     everything = "every rank updates all of whole with its own gradient"
     yield everything, [before[r] - lr * (own[r].double() + decay * before[r]) for r in ranks]

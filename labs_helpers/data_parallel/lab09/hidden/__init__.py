@@ -22,6 +22,7 @@ from labs_helpers.data_parallel.lab09.hidden.shards import (
     TWO_GROUPS,
     WORLDS,
     Maker,
+    passes_ahead,
     pieces_of,
     sharded_passes,
 )
@@ -217,3 +218,22 @@ def hybrid_step(function: Function, draw: np.random.Generator) -> Iterator[Any]:
         own = [[[scale * normal(draw, n) for _ in range(micro)] for _ in range(2)] for _ in range(ranks)]
         whole, max_norm = scale * normal(draw, n), scale * factor * (n / ranks / micro) ** 0.5
         yield on_ranks_that_send(steps, ranks, peers, [whole] * ranks, own, max_norm, make, groups=inside.tolist())
+
+
+@hidden("09/12")
+def tokens_to_hide(function: Function, draw: np.random.Generator) -> Iterator[Any]:
+    for ranks in (1, *draw.integers(2, 100, 4)):
+        achieved, busbw = (float(x) for x in draw.uniform(1e9, 1e12, 2))
+        yield function(achieved, busbw, int(ranks))
+        yield function(achieved, busbw, int(ranks), int(draw.integers(1, 5)), int(draw.integers(5, 9)))
+
+
+@hidden_on_ranks("09/11")
+def gather_ahead(function: Function, draw: np.random.Generator) -> Iterator[Any]:
+    for size, groups, _, _ in WORLDS:
+        widths = draw.permutation([2, 3, 5, 7])[: 3 + (size == 4)].tolist()
+        values = [normal(draw, 1 + out * (into + 1)) for into, out in zip(widths, widths[1:], strict=False)]
+        own = [[normal(draw, 3, widths[0]) for _ in range(2)] for _ in range(size)]
+        with watched_memory() as watched:
+            passes = partial(passes_ahead, function, watched)
+            yield on_ranks_that_send(passes, size, [widths] * size, [values] * size, own, groups=groups)

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from labs_helpers.data_parallel.lab09.flat import flatten
 from labs_helpers.data_parallel.lab09.freed_memory import Watched
-from labs_helpers.data_parallel.lab09.shards import Layer, step_once
+from labs_helpers.data_parallel.lab09.shards import Layer, shard_of, step_once
 
 Maker = Callable[..., torch.optim.Optimizer]
 ADAMW: Maker = partial(torch.optim.AdamW, lr=0.1, weight_decay=0.02)
@@ -53,6 +53,34 @@ def sharded_passes(
         with torch.no_grad():
             for shard in shards:
                 shard.mul_(0.75)
+    return left
+
+
+def passes_ahead(
+    function: Callable[..., Any], watched: Watched, group: Any, rank: int, widths: list[int], values: list[Tensor],
+    own: list[Tensor],
+) -> list[Any]:  # fmt: skip
+    """Modules in bfloat16 whose weights are gathered ahead from float32 shards: outputs, gradients, what is freed."""
+    layers = layers_of(widths, values)
+    flats = [torch.cat([p.detach().flatten() for p in layer.parameters()]) for layer in layers]
+    shards = [nn.Parameter(shard_of(group, flat)) for flat in flats]
+    wholes = [flatten(layer.bfloat16().parameters(), group.size()) for layer in layers]
+    for whole in wholes:
+        watched.watch(whole)
+        whole.untyped_storage().resize_(0)
+    finish, left = function(list(layers), list(wholes), list(shards), group), list[Any]()
+    for x in own:
+        out = x.bfloat16()
+        for layer in layers:
+            out = layer(out)
+        freed = [not watched.alive(whole) for whole in wholes]
+        out.float().square().sum().backward()
+        finish()
+        freed += [not watched.alive(whole) for whole in wholes]
+        left.append([out.float(), freed, [p.grad.float() for layer in layers for p in layer.parameters()]])
+        for layer, shard in zip(layers, shards, strict=True):
+            layer.zero_grad()
+            shard.data.mul_(0.75)
     return left
 
 

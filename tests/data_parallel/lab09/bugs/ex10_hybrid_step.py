@@ -16,6 +16,8 @@ STEP = "    optimizer.step()\n"
 GATHER = "    dist.all_gather_into_tensor(whole, shard.data, group=shard_group)\n"
 
 BUGS: list = [
+    (NAME, "the mean is dropped", [("total /= count", "total / (count"),
+     ("get_world_size(replica_group)\n", "get_world_size(replica_group))\n")], "or its result is not used"),
     (
         NAME,
         "the largest norm",
@@ -43,7 +45,7 @@ BUGS: list = [
         "not divided by replica_group's ranks",
     ),
     (NAME, "shards not divided", [("dist.get_world_size(shard_group) * ", "")], "by replica_group's ranks, and not"),
-    (NAME, "the sum", [(MEAN, "")], "neither divided|divided by"),
+    (NAME, "the sum", [(MEAN, "")], "neither divided|division by the ranks"),
     (
         NAME,
         "norm over replicas",

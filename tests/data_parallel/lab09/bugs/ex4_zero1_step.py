@@ -21,7 +21,7 @@ BUGS: list = [
     (NAME, "the rank before", [("(size)[rank]", "(size)[rank - 1]")], "of the rank before"),
     (NAME, "ranks in reverse", [("(size)[rank]", "(size)[size - 1 - rank]")], "the order is reversed"),
     (NAME, "stepped twice", [(STEP, STEP + STEP)], "stepped twice"),
-    (NAME, "rank 0's", [(GATHER, "    dist.broadcast(whole, group_src=0, group=group)\n")], "rank 0's whole is sent"),
+    (NAME, "rank 0's", [(GATHER, "    dist.broadcast(whole, group_src=0, group=group)\n")], "or its whole is sent"),
     (NAME, "added up", [(GATHER, "    dist.all_reduce(whole, group=group)\n")], "whole tensors are added up"),
     (NAME, "always float32", [(MINE, "    mine = torch.empty(whole.numel() // size)\n")], "not always float32"),
     (

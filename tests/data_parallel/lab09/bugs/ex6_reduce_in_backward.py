@@ -2,7 +2,7 @@
 
 NAME = "reduce_in_backward"
 AGAIN = "        missing[number] = len(buckets[number])\n"
-FLAT = "        flat = torch.cat([p.grad.reshape(-1) for p in buckets[number]]) / size\n"
+FLAT = "        flat = torch.cat([p.grad.reshape(-1) for p in buckets[number]]).to(mine.dtype) / size\n"
 DROP = "        for p in buckets[number]:\n            p.grad = None\n"
 PAD = "        flat = torch.nn.functional.pad(flat, (0, size * mine.numel() - flat.numel()))\n"
 WORK = "        work = dist.reduce_scatter_tensor(mine, flat, group=group, async_op=True)\n"
@@ -16,7 +16,7 @@ BUGS: list = [
         NAME,
         "always float32",
         [("torch.empty_like(shards[number])", "torch.empty(shards[number].numel())")],
-        "not always float32",
+        "may be bfloat16 or float64",
     ),
     (
         NAME,
@@ -58,7 +58,7 @@ BUGS: list = [
         NAME,
         "always the last shard",
         [("started.append((shards[number], ", "started.append((shards[-1], ")],
-        "goes to its own shard",
+        "and goes to that",
     ),
     (NAME, "elements are counted", [("len(bucket) for", "sum(p.numel() for p in bucket) for")], "was never full"),
     (
@@ -152,7 +152,58 @@ BUGS: list = [
         ],
         "nothing is reduced",
     ),
-    (NAME, "freed before it is read", [(FLAT + DROP, DROP + FLAT)], "let go of before it was read|before all of its"),
+    (NAME, "freed before it is read", [(FLAT + DROP, DROP + FLAT)], "comes before the gradient has been copied"),
+    (
+        NAME,
+        "freed on arrival",
+        [("        missing[number] -= 1\n", "        parameter.grad = None\n        missing[number] -= 1\n")],
+        "comes before the gradient has been copied",
+    ),
+    (
+        NAME,
+        "one list for all buckets",
+        [
+            ("missing = [len(bucket) for bucket in buckets]", "missing = []"),
+            (
+                "        missing[number] -= 1\n        if missing[number] > 0:",
+                "        missing.append(parameter)\n        if len(missing) < len(buckets[number]):",
+            ),
+            (AGAIN, "        missing.clear()\n"),
+        ],
+        "each bucket counts its own",
+    ),
+    (
+        NAME,
+        "the first-listed taken for the last to arrive",
+        [
+            (
+                "        missing[number] -= 1\n        if missing[number] > 0:",
+                "        if parameter is not buckets[number][0]:",
+            )
+        ],
+        "the last to arrive may be any of them",
+    ),
+    (
+        NAME,
+        "the weights are zeroed",
+        [("p.grad = None", "p.grad = None\n            p.data.zero_()")],
+        "p.data and p itself",
+    ),
+    (
+        NAME,
+        "averaged in bfloat16",
+        [(").to(mine.dtype) / size", ") / size"), (WORK, "        flat = flat.to(mine.dtype)\n" + WORK)],
+        "averaged in bfloat16",
+    ),
+    (
+        NAME,
+        "sent in bfloat16",
+        [
+            (").to(mine.dtype) / size", ") / size"),
+            ("torch.empty_like(shards[number])", "torch.empty_like(shards[number], dtype=buckets[number][0].dtype)"),
+        ],
+        "here the shard's",
+    ),
     (NAME, "changed under way", [(WORK, WORK + "        flat.zero_()\n")], "belongs to the collective"),
     (NAME, "not handed over", [(ADD, "mine += 0")], "finish\\(\\) has to put the result there"),
     (NAME, "added to the parameters", [(ADD, "shard.data += mine")], "finish\\(\\) has to put the result there"),
@@ -177,7 +228,10 @@ DIFFERENT: list = [
     (
         NAME,
         [
-            (FLAT, "        flat = torch.cat([p.grad.flatten() for p in buckets[number]])\n        flat /= size\n"),
+            (
+                FLAT,
+                "        flat = torch.cat([p.grad.flatten().to(mine.dtype) for p in buckets[number]])\n        flat /= size\n",
+            ),
             (PAD, "        flat = torch.cat([flat, flat.new_zeros(-flat.numel() % size)])\n"),
         ],
     ),

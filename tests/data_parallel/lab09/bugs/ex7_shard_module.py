@@ -21,6 +21,11 @@ ON_MODULE = "    module.register_full_backward_hook(arrived)\n"
 EARLY = "Likely cause: gradients are collected before all of them are there: only the last to arrive may start it"
 
 BUGS: list = [
+    (NAME, "free frees nothing", [("        whole.untyped_storage().resize_(0)\n", "        pass\n")], "and to free: whole"),
+    (NAME, "whole's own part is gathered", [("shard.detach(), group", "whole.chunk(size)[rank], group")],
+     "shard is what stays, and what is sent"),
+    (NAME, "free returns something", [("        whole.untyped_storage().resize_(0)\n",
+     "        return whole.untyped_storage().resize_(0)\n")], "becomes the output"),
     (
         NAME,
         "sent when the module's backward hook comes",
@@ -135,7 +140,7 @@ BUGS: list = [
     ),
     (NAME, "a view of whole", [(SHARD, "nn.Parameter(whole.chunk(size)[rank])")], "is a view of whole"),
     (NAME, "the first part", [("chunk(size)[rank]", "chunk(size)[0]")], "every rank has the first part"),
-    (NAME, "not freed at first", [(FIRST, FIRST.replace("    free()\n", ""))], "nothing has been used yet"),
+    (NAME, "not freed at first", [(FIRST, FIRST.replace("    free()\n", ""))], "to be called at the end as well"),
     (NAME, "not freed after forward", [(HOOKS[1], "")], "a forward hook frees it"),
     (NAME, "not freed after backward", [(LAST, "            p.grad = None\n")], "the weights have done their work"),
     (NAME, "not gathered for forward", [(HOOKS[0], "")], "a forward pre-hook gathers it"),

@@ -1,0 +1,162 @@
+"""Exercise 11 of lab 09: which gathers are under way, and what has memory, as each module computes."""
+
+from functools import partial
+
+import torch
+from torch import nn
+
+from labs_helpers.course.exercise import exercise
+from labs_helpers.course.verdict import Wrong
+from labs_helpers.data_parallel.lab09 import exercises
+from labs_helpers.data_parallel.lab09.checks.on_ranks import DTYPES, expect_sent, on_ranks
+from labs_helpers.data_parallel.lab09.checks.shard_mistakes import places
+from labs_helpers.data_parallel.lab09.checks.tensors import RankTensors, numbers
+from labs_helpers.data_parallel.lab09.flat import flatten
+from labs_helpers.data_parallel.lab09.freed_memory import watched_memory
+from labs_helpers.data_parallel.lab09.shards import Layer, shard_of
+from labs_helpers.practice.process_groups import mark
+
+WIDTHS = 4, 2, 6, 3, 9  # of what each module takes and gives; no two modules are equally large, padded or not
+ERRORS = (
+    (rf"{DTYPES}|output is torch", "shards may be float32 where whole is bfloat16: what is sent has whole's dtype"),
+    (r"takes \d positional arguments? but \d (was|were) given", "hooks are called with the module and more: def f(*_)"),
+    (r"^KeyError: \d", "a gather is waited for that was not started, or was waited for before"),
+    (r"'NoneType' object is not callable", "finish is returned, not what it returns"),
+)
+OLD = "what is gathered is as it was at the beginning: the optimizer changes the shards"
+NAN = "the module computes with memory whose gather has not been waited for, or that is freed"
+GONE = (
+    "resize_(whole.nbytes) comes before the gather; the last module's whole stays from its forward to its backward pass"
+)
+LATE = "before it computes, the next module's all-gather has to be started, and none but that"
+SYNCHRONOUS = (
+    "async_op=True starts a collective and goes on; without it the call itself waits",
+    "the next module's gather is waited for at once: wait() belongs where its own module begins",
+)
+PASSED = (
+    "what has computed is freed: after its forward pass, but for the last, and when backward reaches the one before"
+)
+OVER = "finish() is over"
+ADVICE = "write down for 3 modules and one step, in order: start 0, wait 0, start 1, forward 0, free 0 …"
+
+
+@exercise("09/11", "gather one module ahead", points=15, minutes=25, reference=exercises.gather_ahead)
+def gather_ahead(student):
+    of_output, of_gradient = RankTensors("output", ADVICE, NAN), RankTensors("gradients", ADVICE, NAN)
+    for title, ranks, count, steps, dtype, groups in (
+        ("3 modules on 2 ranks", 2, 3, 1, torch.float32, None),
+        ("4 modules on 3 ranks, two steps, an update between", 3, 4, 2, torch.float32, None),
+        ("bfloat16 beside float32 shards, two steps", 2, 3, 2, torch.bfloat16, None),
+        ("one module, two groups of 2 ranks", 4, 1, 2, torch.float32, [[2, 0], [1, 3]]),
+    ):
+        size = places(ranks, groups).size
+        inputs = [[numbers(8, 9 * rank + k, whole=False).view(2, 4) for k in range(steps)] for rank in range(ranks)]
+        with watched_memory() as watched:
+            given = [(count, dtype, own) for own in inputs]
+            run = on_ranks(title, student, partial(_call, watched), given, errors=ERRORS, groups=groups)
+        rows = [_alone(count, dtype, own) for own in inputs]
+        stale = [_alone(count, dtype, own, updated=1.0) for own in inputs]
+        for k in range(steps):
+            case = f"{title}, step {k + 1}" if steps > 1 else title
+            for what, comparison in enumerate((of_output, of_gradient)):
+                found, right, old = ([own[k][what] for own in some] for some in (run.results, rows, stale))
+                comparison.expect(case, found, right, lambda old=old: [(OLD, old)], dtype)
+        sizes = [-(-n // size) * size for n in _elements(count)]
+        for rank in range(ranks):
+            _expect_ahead(title, run, rank, sizes)
+        wanted = [("all-gather", n) for n in (*sizes, *sizes[:-1])] * steps
+        expect_sent(title, run, wanted, partial(_cost, len(wanted), steps))
+        yield f"{title}: {len(wanted)} all-gathers, {count - 1 or 'none'} of {count} modules' ahead in each pass"
+
+
+def _layers(count: int) -> list[Layer]:
+    shapes = zip(WIDTHS[:count], WIDTHS[1:], strict=False)
+    return [Layer(i, o, numbers(1 + o * (i + 1), 7 * m + 1, whole=False)) for m, (i, o) in enumerate(shapes)]
+
+
+def _elements(count: int) -> list[int]:
+    return [sum(p.numel() for p in layer.parameters()) for layer in _layers(count)]
+
+
+def _flat(tensors) -> torch.Tensor:
+    return torch.cat([x.detach().reshape(-1) for x in tensors])
+
+
+def _call(watched, student, group, count, dtype, inputs):
+    """Behind each step the output and all gradients, the wholes' memory being looked at on the way."""
+    layers = _layers(count)
+    masters = [nn.Parameter(shard_of(group, _flat(layer.parameters()))) for layer in layers]
+    wholes = [flatten(layer.to(dtype).parameters(), group.size()) for layer in layers]
+    for whole in wholes:
+        watched.watch(whole)
+        whole.untyped_storage().resize_(0)
+    finish = student(list(layers), list(wholes), list(masters), group)
+
+    def look(when: str, *wanted: int) -> None:
+        """The first of `wanted` has to have memory, and none but those may."""
+        mark(group, when)
+        for m, whole in enumerate(wholes):
+            if watched.alive(whole) and m not in wanted:
+                cause = "finish() frees what backward has passed last" if when == OVER else PASSED
+                raise Wrong("", f"has memory in module {m}'s whole: {when}", cause=cause)
+            if m in wanted[:1] and not watched.alive(whole):
+                raise Wrong("", f"has no memory in module {m}'s whole: {when}", cause=GONE)
+
+    for m, layer in enumerate(layers):
+        layer.seen, layer.passed = partial(look, f"forward {m}", m, m + 1), partial(look, f"backward {m}", m, m - 1)
+    found = []
+    for x in inputs:
+        out = x.to(dtype)
+        for layer in layers:
+            out = layer(out)
+        look("the forward pass is over", count - 1)
+        out.float().square().sum().backward()
+        gradients = _flat(p.grad for layer in layers for p in layer.parameters())
+        finish()
+        look(OVER)
+        found.append((out.detach().clone(), gradients))
+        for layer, shard in zip(layers, masters, strict=True):
+            layer.zero_grad()
+            shard.data.mul_(0.75)  # an optimizer's work
+    return found
+
+
+def _alone(count, dtype, inputs, updated=0.75):
+    """`_call`'s results of one process for one rank's inputs."""
+    found, layers = [], _layers(count)
+    for k, x in enumerate(inputs):
+        out, parameters = x.to(dtype), []
+        for layer in layers:
+            whole = Layer(layer.linear.in_features, layer.linear.out_features, numbers(99, 1))
+            for p, master in zip(whole.parameters(), layer.parameters(), strict=True):
+                p.data = master.data * updated**k
+            out, parameters = whole.to(dtype)(out), [*parameters, *whole.parameters()]
+        out.float().square().sum().backward()
+        found.append((out.detach(), _flat(p.grad for p in parameters)))
+    return found
+
+
+def _expect_ahead(case: str, run, rank: int, sizes: list[int]) -> None:
+    """Raise Wrong unless, as each module computes, the next one's gather is under way, and nothing else."""
+    here: list[int] = []  # gathers under way
+    over: list[int] = []  # and those that were waited for since the module before computed
+    for event in (event for event in run.log if event.rank == rank):
+        if event.call is not None and event.call.elements in sizes:
+            number = sizes.index(event.call.elements)
+            if event.what == "start":
+                here.append(number)
+            elif event.what == "done" and number in here:
+                here.remove(number)
+                over.append(number)
+        elif event.call is None and event.what[-1].isdigit():
+            phase, m = event.what.split()
+            following = int(m) + (1 if phase == "forward" else -1)
+            if here != [following] * (0 <= following < len(sizes)):
+                cause = SYNCHRONOUS[any(c.asynchronous for c in run.of(rank))] if following in over else LATE
+                said = f"as module {m} computes {phase}, the gathers under way are those of {here or 'no module'}"
+                raise Wrong(case, f"rank {rank}: {said}; wanted is module {following}'s alone", cause=cause)
+            over.clear()
+
+
+def _cost(wanted: int, steps: int, made: list) -> str:
+    return "the last module's weights stay for its backward pass" * (len(made) == wanted + steps)

@@ -1,0 +1,71 @@
+"""Lab 09, exercise 11: ZeRO-3 with prefetch, weights that are gathered while another module computes."""
+
+from functools import partial
+
+import torch.distributed as dist
+
+
+def gather_ahead(modules, wholes, shards, group):
+    """finish(): each module's weights are gathered while the module before it computes.
+
+    modules: in the order in which they compute forward; backward passes them in reverse. wholes:
+    for each, (n,), the memory of its weights as in exercise 7; all are freed. shards: for each,
+    this rank's part, perhaps in another dtype: float32 master weights of a bfloat16 module. An
+    all-gather sends whole's dtype. When a module computes, forward or backward, only two wholes
+    have memory: its own, which has arrived, and that of the module whose turn is next in this
+    pass, whose all-gather has been started with async_op=True and is not waited for yet. The last
+    module's whole stays from its forward to its backward pass, so that a step has
+    2 · len(modules) − 1 all-gathers. finish() is called after each backward pass; then no whole
+    has memory. Gradients are reduced elsewhere, as in exercise 6.
+    """
+    ### BEGIN SOLUTION
+    last, started = len(modules) - 1, {}
+    ### END SOLUTION
+
+    def start(number):
+        # 1. Memory, and an all-gather under way. What does the wait need?
+        ### BEGIN SOLUTION
+        whole = wholes[number]
+        whole.untyped_storage().resize_(whole.nbytes)
+        mine = shards[number].detach().to(whole.dtype)
+        started[number] = dist.all_gather_into_tensor(whole, mine, group=group, async_op=True)
+        ### END SOLUTION
+
+    def before_forward(number, *_):
+        # 2. Nobody has started the first one. 3. This module's weights, then the next one's.
+        ### BEGIN SOLUTION
+        if number == 0:
+            start(0)
+        started.pop(number).wait()
+        if number < last:
+            start(number + 1)
+        ### END SOLUTION
+
+    def after_forward(number, *_):
+        # 4. Which module's weights stay?
+        ### BEGIN SOLUTION
+        if number < last:
+            wholes[number].untyped_storage().resize_(0)
+        ### END SOLUTION
+
+    def before_backward(number, *_):
+        # 5. Backward has passed the module behind this one. What is here, and what is next?
+        ### BEGIN SOLUTION
+        if number < last:
+            wholes[number + 1].untyped_storage().resize_(0)
+            started.pop(number).wait()
+        if number > 0:
+            start(number - 1)
+        ### END SOLUTION
+
+    def finish():
+        # 6. What has backward passed last?
+        ### BEGIN SOLUTION
+        wholes[0].untyped_storage().resize_(0)
+        ### END SOLUTION
+
+    for number, module in enumerate(modules):
+        module.register_forward_pre_hook(partial(before_forward, number))
+        module.register_forward_hook(partial(after_forward, number))
+        module.register_full_backward_pre_hook(partial(before_backward, number))
+    return finish
