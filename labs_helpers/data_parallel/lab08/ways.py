@@ -36,7 +36,9 @@ def way(task: Task, name: str, functions: Mapping[str, Callable], group: Any) ->
     return TrainingStep(task.setting, model, task.setting.adamw(model.parameters()), finish=finish[name])
 
 
-def measure_ways(functions: Mapping[str, Callable], alpha: float = 0.0, beta: float = 0.0, **options: Any) -> list[Record]:
+def measure_ways(
+    functions: Mapping[str, Callable], alpha: float = 0.0, beta: float = 0.0, **options: Any
+) -> list[Record]:
     """Records of the study's kinds 'wrapper' and 'timeline' for each way, on CPUs, over a `Link` with this α and β in
     seconds; every rank calls it. options: of `study.task.Options`."""
     from labs_helpers.data_parallel.lab08.link import the_link  # with the notebook's own process there is none
@@ -48,7 +50,7 @@ def measure_ways(functions: Mapping[str, Callable], alpha: float = 0.0, beta: fl
     found = race(task, steps)
     alone, naive, about = found[ALONE]["step_ms"], found["naive"]["step_ms"], task.about
     lanes = {name: gathered(marked(task, step, link), task.group)[0] for name, step in steps.items()}
-    same = about | {"kind": "wrapper", "alone_ms": alone, "naive_ms": naive, "alpha": alpha, "beta": beta}
+    same = about | {"kind": "wrapper", "alone_ms": alone, "naive_ms": naive, "bucket_mb": task.bucket_mb}
     records = [same | {"wrapper": name, "exposed_ms": one["step_ms"] - alone} | one for name, one in found.items()]
     taken = {"kind": "timeline", "rank": 0, "source": "marks"}
     return records + [

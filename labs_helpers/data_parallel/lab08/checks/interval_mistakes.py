@@ -26,6 +26,16 @@ def _trimmed(intervals):
     return cut
 
 
+def swept(intervals, order=sorted, keep=max):
+    """The pieces by which each interval goes on beyond those before it."""
+    pieces, end = [], -inf
+    for start, stop in order(intervals):
+        if stop > max(start, end):
+            pieces.append((max(start, end), stop))
+        end = keep(stop, end)
+    return pieces
+
+
 def total(intervals):
     return sum(end - start for start, end in intervals)
 
@@ -126,9 +136,6 @@ BOTH_NUMBERS = (  # functions of `Lists` that return both numbers
     (TOTALS, lambda x: (span(x.m), max(0, span(x.m) - span(x.c)))),
     (ANY, lambda x: (total(x.m), _whole(x.c, x.m))),
     (WHOLE, lambda x: (total(x.m), _whole(x.c, x.m, within=True))),
-    (UNSORTED, lambda x: Lists(x.c, x.m, partial(merged, order=list)).right),
-    (BY_END, lambda x: Lists(x.c, x.m, partial(merged, order=partial(sorted, key=operator.itemgetter(1)))).right),
-    (LATER_END, lambda x: Lists(x.c, x.m, partial(merged, keep=lambda new, _: new)).right),
     (NO_LESS, lambda x: Lists(x.c, x.m, _trimmed).right),
     (MOMENTS, lambda x: _walk(x.c, x.m, between=x.m)),
     (IDLE, lambda x: _walk(x.c, x.m, counts=lambda sends, computes: not computes)),
@@ -161,7 +168,31 @@ EXPOSED = (  # the second alone
     ("nothing is hidden: all communication is counted as exposed", lambda x: x.sent),
     ("everything is hidden: the second number is always 0", lambda x: 0),
 )
+BY_ENDS = partial(sorted, key=operator.itemgetter(1))
+MERGES = (  # how lists are merged wrongly, alone or both
+    (UNSORTED, partial(merged, order=list)),
+    (UNSORTED, partial(swept, order=list)),
+    (BY_END, partial(merged, order=BY_ENDS)),
+    (BY_END, partial(swept, order=BY_ENDS)),
+    (LATER_END, partial(merged, keep=lambda new, _: new)),
+    (LATER_END, partial(swept, keep=lambda new, _: new)),
+)
+FORMS = (  # what comes of it, of the right lists x and of the wrong ones y
+    lambda x, y, merge: y.right,
+    lambda x, y, merge: (y.sent, total(merge(x.c + x.m)) - total(y.C)),
+    lambda x, y, merge: (y.sent, alone(x.C, y.M)),
+    lambda x, y, merge: (x.sent, alone(y.C, x.M)),
+    lambda x, y, merge: (y.sent, x.exposed),
+    lambda x, y, merge: (x.sent, y.exposed),
+)
+
+
+def _merging(form, merge, c, m):
+    return form(Lists(c, m), Lists(c, m, merge), merge)
+
+
 MISTAKES = [
+    *((said, partial(_merging, form, merge)) for said, merge in MERGES for form in FORMS),
     *((said, lambda c, m, function=function: function(Lists(c, m))) for said, function in BOTH_NUMBERS),
     *((said, lambda c, m, function=function: (Lists(c, m).sent, function(Lists(c, m)))) for said, function in EXPOSED),
 ]
