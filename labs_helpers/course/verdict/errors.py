@@ -25,9 +25,7 @@ def describe_error(student, error: BaseException, case: str = "", errors: Errors
     A Wrong without a cause gets what the kernel's text gives away, if anything; others stay as they are, but for what
     cannot be right whatever came out, and for a result that nothing uses: where values differ, that is the cause."""
     if isinstance(error, Wrong):
-        causes = error.causes
-        if unused := dropped(student):
-            causes = (unused, *([] if error.expected else error.causes[:1]))
+        causes = dropped(student, error.causes, bool(error.expected))
         known = blind(student) or causes or telltales(student)
         return Wrong(error.case or case, error.found, error.expected, error.where, known, error.advice)
     files = files_of(student)

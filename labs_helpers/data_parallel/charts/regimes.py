@@ -8,8 +8,8 @@ import numpy as np
 import pandas
 from matplotlib.figure import Figure
 
-from labs_helpers.data_parallel.planner.step_time import amdahl
 from labs_helpers.data_parallel.charts.settings import setting_of
+from labs_helpers.data_parallel.planner.step_time import amdahl
 from labs_helpers.data_parallel.study.records import links, select
 from labs_helpers.data_parallel.study.tables import FASTER, SHARE, regime_table
 from labs_helpers.draw import figures

@@ -49,18 +49,18 @@ def draw_ways(layers: int, compute: float, alpha: float, beta: float, bucket: in
     return fig
 
 
-def draw_links(rows: pandas.DataFrame, costs: Mapping[str, tuple[float, float]]):
+def draw_links(rows: pandas.DataFrame, costs: Mapping[str, tuple[float, float] | None]):
     """A bar per way, a panel per link: the step without communication, and what is exposed on top of it; the middle 60%
     of the steps, and where α + nβ puts the step (hollow), were the messages to cost the processor nothing.
 
-    rows: records of `ways.measure_ways`. costs: by link, α in seconds and β in seconds per byte.
+    rows: records of `ways.measure_ways`. costs: by link, α in seconds and β in seconds per byte; None draws no marks.
     """
     found = select(rows, "wrapper")
     fig, axes = figures.panels(None, list(costs), 4.4 * len(costs) + 1.0, 3.4, sharey=True)
     said, roles = [], {name: WRAPPERS.role(name) for name in WRAPPERS} | {FLOOR: "floor"}
     for ax, (link, cost) in zip(axes, costs.items(), strict=True):
         here = found[found["link"] == link].set_index("wrapper")
-        told = told_steps(here.loc[ALONE], here["bucket_mb"].dropna().iloc[0], *cost)
+        told = told_steps(here.loc[ALONE], here["bucket_mb"].iloc[0], *cost) if cost else {}
         bars = {name: over_floor(1e-3 * row["alone_ms"], 1e-3 * row["step_ms"], name) for name, row in here.iterrows()}
         spread = {name: (1e-3 * row["step_p20_ms"], 1e-3 * row["step_p80_ms"]) for name, row in here.iterrows()}
         draw_bars(ax, bars, roles, spread=spread, unit="s", xlabel="time of a step", room=1.1)

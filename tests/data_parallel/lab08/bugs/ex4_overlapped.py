@@ -11,12 +11,12 @@ HOOK = "            parameter.register_post_accumulate_grad_hook(send)\n"
 
 LOOP = "        for parameter in model.parameters():\n" + IF.replace("    ", "      ", 1) + "    " + HOOK
 
+COPY = "        copy = parameter.grad.clone()\n"
 COPIES = [
-    (SEND + KEEP, SEND.replace("work =", "copy = parameter.grad.clone()\n        work =").replace("(parameter.grad", "(copy")
-     + KEEP.replace("parameter,", "parameter, copy,")),
+    (SEND + KEEP, COPY + SEND.replace("(parameter.grad", "(copy") + KEEP.replace("parameter,", "parameter, copy,")),
     ("for parameter, work in", "for parameter, copy, work in"),
     (DIVIDE, "            parameter.grad = copy / dist.get_world_size(group)\n"),
-]  # fmt: skip
+]
 
 BUGS: list = [
     (NAME, "copies, never cleared", [*COPIES, (CLEAR, "")], "waits in step 2 for all-reduces of earlier steps"),
