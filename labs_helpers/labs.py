@@ -138,7 +138,7 @@ LABS = (
         "four ways to average gradients, hooks and buckets; how much of the communication is hidden, and when it pays",
         "08_ddp.ipynb",
         "labs_helpers.data_parallel.lab08",
-        minutes=180,
+        minutes=240,
         hardware="two cores, or GPUs of one host",
         needs=("01", "06"),
         transfer="tests.data_parallel.lab08.exercises.ex9_top_k_mean",

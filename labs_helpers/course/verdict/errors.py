@@ -9,6 +9,7 @@ import traceback
 from labs_helpers.compile.source import plain, reachable
 from labs_helpers.course.meter import StrayAccess
 from labs_helpers.course.time_limit import TimeLimit
+from labs_helpers.course.verdict.dropped import dropped
 from labs_helpers.course.verdict.messages import OUTSIDE_KERNELS, Errors, cause_of
 from labs_helpers.course.verdict.messages.triton import AT_RUN_TIME
 from labs_helpers.course.verdict.telltales import blind, telltales
@@ -22,9 +23,10 @@ def describe_error(student, error: BaseException, case: str = "", errors: Errors
     message and the student's own line, and count before the causes that are true in any exercise.
 
     A Wrong without a cause gets what the kernel's text gives away, if anything; others stay as they are, but for what
-    cannot be right whatever came out."""
+    cannot be right whatever came out, and for a result that nothing uses: where values differ, that is the cause."""
     if isinstance(error, Wrong):
-        known = blind(student) or error.causes or telltales(student)
+        causes = dropped(student, error.causes, bool(error.expected))
+        known = blind(student) or causes or telltales(student)
         return Wrong(error.case or case, error.found, error.expected, error.where, known, error.advice)
     files = files_of(student)
     chain = [error]

@@ -10,9 +10,9 @@ from matplotlib.figure import Figure
 from labs_helpers.data_parallel.charts.settings import HOOKS, one_setting, setting_of
 from labs_helpers.data_parallel.study.records import select
 from labs_helpers.draw import figures
-from labs_helpers.draw.words import signed
 
 WINDOW = 10  # steps that a point is the mean of
+NEAR = 0.01  # of the loss at the end
 
 
 def draw_loss_curves(rows: pandas.DataFrame, optimizer: str = "AdamW") -> Figure:
@@ -21,10 +21,11 @@ def draw_loss_curves(rows: pandas.DataFrame, optimizer: str = "AdamW") -> Figure
     found = one_setting(select(rows, "loss_curve", optimizer=optimizer), "size", "batch", "length", "steps", "link")
     mean = found[found["hook"] == "mean"].iloc[0]
     names = [name for name in HOOKS if name != "mean" and name in set(found["hook"])]
-    after = found.set_index(["hook", "error_feedback"])["validation"]
-    told = [f"{name} {signed(after[name, True] / after[name, False] - 1, 1)}" for name in names]
-    title = f"What error feedback changes in the loss after {mean['steps']:.0f} steps of {optimizer}: {', '.join(told)}"
-    fig, axes = figures.panels(f"{title}\n{setting_of(found)}", names, 1.6 + 2.9 * len(names), sharey=True)
+    with_feedback = found[found["error_feedback"] == True].set_index("hook")["validation"]  # noqa: E712
+    near = [name for name in names if with_feedback[name] < (1 + NEAR) * mean["validation"]]
+    title = f"{optimizer}, one run each: within {NEAR:.0%} of the mean: {', '.join(near) or 'none'}"
+    setting = f"{mean['steps']:.0f} steps, {setting_of(found)}"
+    fig, axes = figures.panels(f"{title}\n{setting}", names, 1.6 + 2.4 * len(names), sharey=True)
     for ax, name in zip(axes, names, strict=True):
         _curve(ax, mean, "-", "mean")
         said = [f"mean {mean['validation']:.3f}"]
@@ -33,7 +34,7 @@ def draw_loss_curves(rows: pandas.DataFrame, optimizer: str = "AdamW") -> Figure
             if len(some):
                 _curve(ax, some.iloc[0], style, name)
                 said.append(f"{'with' if feedback else 'without'} {some.iloc[0]['validation']:.3f}")
-        ax.set_xlabel("step\n" + ", ".join(said))
+        ax.set_xlabel("step\n" + "\n".join(said))
     axes[0].set_ylabel("loss, nats per byte")
     looks = {"plain mean": ("result", "-"), "with error feedback": ("aside", "-"), "without": ("aside", "--")}
     figures.legend_below(fig, looks)

@@ -9,11 +9,10 @@ from matplotlib.figure import Figure
 
 from labs_helpers.data_parallel.charts.settings import WRAPPERS, most_ranks, one_setting, setting_of
 from labs_helpers.data_parallel.study.records import ALONE, links, select
-from labs_helpers.data_parallel.study.tables import OVERLAPPING, wrapper_table
+from labs_helpers.data_parallel.study.tables import OVERLAPPING, messages, wrapper_table
 from labs_helpers.draw import figures
 from labs_helpers.draw.bars import FLOOR, draw_bars, over_floor
 from labs_helpers.draw.curves import level, predicted
-from labs_helpers.draw.words import three
 
 # Where a link's steps were measured on several numbers of ranks, these figures show those on the most.
 
@@ -52,32 +51,39 @@ def draw_wrappers(rows: pandas.DataFrame, batch: int | None = None, prediction: 
 
 
 def draw_buckets(rows: pandas.DataFrame, prediction: Any = None) -> Figure:
-    """Time of a step against the size of its buckets, logarithmic, a panel per link; the floor and the naive step
+    """Time of a step against the number of its messages, logarithmic, a panel per link; the floor and the naive step
     dashed.
 
-    prediction: a Prediction of the best size in MB (2²⁰ bytes), marked on the curve of bucketed in the first panel; one
+    prediction: a Prediction of the best number of messages, marked on the curve of bucketed in the first panel; one
     without a number draws nothing. ValueError without records.
     """
     found = one_setting(most_ranks(select(rows, "bucket")), "size", "batch", "length")
+    found = found.assign(messages=[messages(row) for _, row in found.iterrows()])
     ours = found[found["wrapper"] == "bucketed"]
     best = {link: ours.loc[ours.loc[ours["link"] == link, "step_ms"].idxmin()] for link in links(ours)}
-    told = ", ".join(f"{three(row['bucket_mb'])} MB over {link}" for link, row in best.items())
-    title = f"The best buckets of ours: {told}\n{setting_of(found)}"
+    ties = {link: _no_slower(ours[ours["link"] == link], row) for link, row in best.items()}
+    told = ", ".join(f"{few} to {many} messages over {link}" for link, (few, many) in ties.items())
+    title = f"Fastest within the spread: {told}\n{setting_of(found)}"
     fig, axes = figures.panels(title, best, 3.6 + 3.6 * len(best))
     for ax, link in zip(axes, best, strict=True):
         here = found[found["link"] == link]
         for name, curve in here.groupby("wrapper", sort=False):
-            curve = curve.sort_values("bucket_mb")
-            WRAPPERS.plot(ax, name, curve["bucket_mb"], *(1e-3 * curve[f"step{q}_ms"] for q in ("", "_p20", "_p80")))
+            curve = curve.sort_values("messages")
+            WRAPPERS.plot(ax, name, curve["messages"], *(1e-3 * curve[f"step{q}_ms"] for q in ("", "_p20", "_p80")))
         highest = max(here["step_p80_ms"].max(), here["naive_ms"].max())
-        ax.set(xscale="log", xlabel="bucket_mb", ylim=(0, 1.15e-3 * highest))
+        ax.set(xscale="log", xlabel="messages per step", ylim=(0, 1.15e-3 * highest))
         level(ax, 1e-3 * here["naive_ms"].iloc[-1], "naive")
         level(ax, 1e-3 * here["alone_ms"].iloc[-1], ALONE, below=True)
-        sizes = sorted(here["bucket_mb"].unique())
-        ax.set_xticks(sizes, [three(float(f"{mb:.2g}")) for mb in sizes])
+        ax.xaxis.set_major_formatter("{x:g}")
         ax.minorticks_off()
         figures.set_unit(ax.yaxis, "s")
     axes[0].set_ylabel("time of a step")
     figures.mark_prediction(axes[0], prediction, 1e-3 * next(iter(best.values()))["step_ms"])
     figures.label_lines(axes[-1])
     return fig
+
+
+def _no_slower(curve: pandas.DataFrame, best: pandas.Series) -> tuple[int, int]:
+    """The fewest and the most messages of the steps whose spread meets that of the best one."""
+    near = curve.loc[curve["step_p20_ms"] <= best["step_p80_ms"], "messages"]
+    return int(near.min()), int(near.max())

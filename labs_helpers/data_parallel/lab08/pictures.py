@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pandas
 
-from labs_helpers.data_parallel.charts.settings import what_ranks_are
+from labs_helpers.data_parallel.charts.settings import WRAPPERS, setting_of, what_ranks_are
+from labs_helpers.data_parallel.lab08.stretch import MEGABYTE, arrivals, equal_groups, exposed_after
+from labs_helpers.data_parallel.study.records import ALONE, select
 from labs_helpers.draw import figures
-from labs_helpers.draw.bars import FLOOR, draw_bars, over_floor
+from labs_helpers.draw.bars import FLOOR, draw_bars, mark_bar, over_floor
 from labs_helpers.draw.beside import beside_yours
 from labs_helpers.draw.curves import recorded_on
 from labs_helpers.draw.lanes import Span, draw_lanes
@@ -47,31 +49,78 @@ def draw_ways(layers: int, compute: float, alpha: float, beta: float, bucket: in
     return fig
 
 
+def draw_links(rows: pandas.DataFrame, costs: Mapping[str, tuple[float, float] | None]):
+    """A bar per way, a panel per link: the step without communication, and what is exposed on top of it; the middle 60%
+    of the steps, and where α + nβ puts the step (hollow), were the messages to cost the processor nothing.
+
+    rows: records of `ways.measure_ways`. costs: by link, α in seconds and β in seconds per byte; None draws no marks.
+    """
+    found = select(rows, "wrapper")
+    fig, axes = figures.panels(None, list(costs), 4.4 * len(costs) + 1.0, 3.4, sharey=True)
+    said, roles = [], {name: WRAPPERS.role(name) for name in WRAPPERS} | {FLOOR: "floor"}
+    for ax, (link, cost) in zip(axes, costs.items(), strict=True):
+        here = found[found["link"] == link].set_index("wrapper")
+        told = told_steps(here.loc[ALONE], here["bucket_mb"].iloc[0], *cost) if cost else {}
+        bars = {name: over_floor(1e-3 * row["alone_ms"], 1e-3 * row["step_ms"], name) for name, row in here.iterrows()}
+        spread = {name: (1e-3 * row["step_p20_ms"], 1e-3 * row["step_p80_ms"]) for name, row in here.iterrows()}
+        draw_bars(ax, bars, roles, spread=spread, unit="s", xlabel="time of a step", room=1.1)
+        for name, seconds in told.items():
+            mark_bar(ax, seconds, list(here.index).index(name))
+        if here.loc["overlapped", "step_p80_ms"] < here.loc["flat", "step_p20_ms"]:
+            said.append(link)
+    figures.legend_below(fig, {FLOOR: "floor", "exposed (coloured)": "", "by α + nβ": ("formula", "D")})
+    told = f"Overlapped beats flat over {' and '.join(said)}" if said else "Overlapped and flat: spreads meet"
+    figures.set_title(fig, f"{told}\n{setting_of(found)}")
+    return fig
+
+
+def told_steps(alone: pandas.Series, bucket_mb: float, alpha: float, beta: float) -> dict[str, float]:
+    """Seconds of a step of each way, by α + nβ. alone: the record of a step without communication."""
+    nbytes, ready = arrivals(alone)
+    groups = {
+        "naive": [[number] for number in range(len(nbytes))],
+        "flat": [list(range(len(nbytes)))],
+        "bucketed": equal_groups(nbytes, bucket_mb * MEGABYTE),
+        "overlapped": [[number] for number in range(len(nbytes))],
+    }
+    late = [ready[-1]] * len(ready)  # the first two send after backward
+    return {
+        name: 1e-3 * alone["step_ms"]
+        + exposed_after(some, nbytes, late if name in ("naive", "flat") else ready, alpha, beta)
+        for name, some in groups.items()
+    }
+
+
 @beside_yours("data-parallel")
 def draw_race(rows: pandas.DataFrame):
-    """Of each wrapper its best settings, on the most GPUs: the step without synchronisation, what is exposed on top of
-    it, and how much of what the naive step adds is hidden. rows: records of `labs_helpers.data_parallel.race`."""
+    """Of each wrapper its fastest settings, a panel per number of GPUs, eager or compiled: the step without
+    synchronisation, and what is exposed on top of it; the middle 60% of the steps, and of how many settings it is the
+    best. rows: records of `labs_helpers.data_parallel.race`."""
     race = rows[(rows["kind"] == "race") & (rows["heat"] == "wrappers")].dropna(subset="step_ms")
-    race = race[race["world_size"] == race["world_size"].max()]
-    kinds = {"blocks compiled" if compiled else "eager": some for compiled, some in race.groupby("compiled")}
-    first, slowest, said = race.iloc[-1], race["step_ms"].max(), []
-    fig, axes = figures.panels(None, kinds, 4.4 * len(kinds) + 1.8, 3.6, sharey=True)
-    for ax, (where, some) in zip(axes, kinds.items(), strict=True):
-        best = some.drop_duplicates("candidate", keep="last").groupby("name", sort=False)["step_ms"].min()
-        floor, naive = best["no synchronisation"], best["NaiveDDP"]
-        fastest = best.drop("no synchronisation").idxmin()
-        said.append(f"{fastest} {best[fastest] / best['DistributedDataParallel']:.3f} ({where})")
-        texts = {name: f"{step:.1f} ms" for name, step in best.items()}
-        for name in set(best.index) - {"no synchronisation", "NaiveDDP"}:
-            word = "saved" if name == "FlatDDP" else "hidden"
-            texts[name] += f", {(naive - best[name]) / (naive - floor):.0%} {word}"
-        bars = {name: over_floor(floor, step, "exposed") for name, step in best.items()}
-        draw_bars(ax, bars, {FLOOR: "floor", "exposed": "communication"}, texts, xlabel="ms")
-        ax.set_xlim(0, 1.5 * slowest)
+    race = race.drop_duplicates(["world_size", "compiled", "candidate"], keep="last")
+    first, ahead = race.iloc[-1], []
+    panels = dict(list(race.groupby(["world_size", "compiled"])))
+    fig, axes = figures.panels(None, [_where(race, *key) for key in panels], 3.6 * len(panels) + 1.8, 3.6, sharey=True)
+    for ax, (key, some) in zip(axes, panels.items(), strict=True):
+        best = some.sort_values("step_ms").drop_duplicates("name").set_index("name")
+        best = best.loc[list(dict.fromkeys(some["name"]))]
+        tried, floor = some["name"].value_counts(), best.loc[ALONE, "step_ms"]
+        texts = {name: f"{row['step_ms']:.1f} ms, best of {tried[name]}" for name, row in best.iterrows()}
+        bars = {name: over_floor(floor, row["step_ms"], "exposed") for name, row in best.iterrows()}
+        spread = {name: (row["step_p20_ms"], row["step_p80_ms"]) for name, row in best.iterrows()}
+        draw_bars(ax, bars, {FLOOR: "floor", "exposed": "communication"}, texts, spread=spread, xlabel="ms")
+        ax.set_xlim(0, 2.1 * race.loc[race["name"] == "NaiveDDP", "step_ms"].max())
+        others = best.drop(index=[ALONE, "DistributedDataParallel"])
+        if others["step_p80_ms"].min() < best.loc["DistributedDataParallel", "step_p20_ms"]:
+            ahead.append(_where(race, *key))
     told = f"Lab 01's {first['size']} model, {first['batch']:.0f} × {first['length']:.0f} tokens per rank"
-    setting = f"{told}, {first['world_size']:.0f} {what_ranks_are(race)}{recorded_on(race)}"
-    figures.set_title(fig, f"Fastest, over DistributedDataParallel's step: {', '.join(said)}\n{setting}")
+    leads = f"Ours leads DistributedDataParallel in {len(ahead)} of {len(panels)} settings"
+    figures.set_title(fig, f"{leads}\n{told}{recorded_on(race)}")
     return fig
+
+
+def _where(race: pandas.DataFrame, ranks: int, compiled: bool) -> str:
+    return f"{ranks:.0f} {what_ranks_are(race)}, {'blocks compiled' if compiled else 'eager'}"
 
 
 def draw_buckets(names: dict, buckets: Sequence):

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import accumulate
 
 import pandas
-import torch
 
 from labs_helpers.data_parallel.charts.settings import setting_of
 from labs_helpers.data_parallel.study.records import ALONE, links, select
-from labs_helpers.data_parallel.study.tables import fits
-from labs_helpers.data_parallel.study.task import MODELS
+from labs_helpers.data_parallel.study.tables import fits, gradient_bytes
 from labs_helpers.draw import figures
 from labs_helpers.draw.beside import beside_yours
 from labs_helpers.draw.curves import Curves
 from labs_helpers.draw.roles import color
-from labs_helpers.transformer import Transformer
 
 Groups = Sequence[Sequence[int]]
 MEGABYTE = 2**20
@@ -66,22 +64,19 @@ def best_groups(nbytes: Sequence[int], ready: Sequence[float], alpha: float, bet
     return groups[::-1]
 
 
+def arrivals(alone: pandas.Series) -> tuple[list[int], list[float]]:
+    """(nbytes, ready) of a model's gradients from the last to the first: bytes, and seconds from the beginning of
+    backward, whose time is divided among them as their bytes are. alone: the record of a step without communication."""
+    nbytes = gradient_bytes(alone)
+    return nbytes, [1e-3 * alone["backward_ms"] * passed / sum(nbytes) for passed in accumulate(nbytes)]
+
+
 def gradients_of(rows: pandas.DataFrame) -> tuple[list[int], list[float], float, float]:
-    """(nbytes, ready, alpha, beta) of the slowest link whose bucket sizes are recorded: the model's gradients from the
-    last to the first, backward's time divided among them as their elements are. Seconds and bytes."""
+    """(nbytes, ready, alpha, beta) of the slowest link whose bucket sizes are recorded. Seconds and bytes."""
     here = _of_link(rows)
     alone = select(rows, "wrapper", wrapper=ALONE, link=here["link"].iloc[0], batch=here["batch"].iloc[0]).iloc[-1]
     cost = fits(rows).set_index("link").loc[here["link"].iloc[0]]
-    with torch.device("meta"):
-        sizes = [p.numel() for p in Transformer(MODELS[here["size"].iloc[0]]).parameters()][::-1]
-    passed = torch.tensor(sizes, dtype=torch.float64).cumsum(0) / sum(sizes)
-    nbytes = [round(alone["gradient_bytes"] / alone["parameters"]) * n for n in sizes]
-    return (
-        nbytes,
-        (1e-3 * alone["backward_ms"] * passed).tolist(),
-        1e-6 * cost["alpha_us"],
-        1e-9 * cost["beta_ns_per_byte"],
-    )
+    return *arrivals(alone), 1e-6 * cost["alpha_us"], 1e-9 * cost["beta_ns_per_byte"]
 
 
 @beside_yours("data-parallel")

@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pandas
+import torch
 
 from labs_helpers.collectives.cost_model import BUS_FACTOR, fit
+from labs_helpers.communication.buckets import MEGABYTE
 from labs_helpers.data_parallel.planner.step_time import amdahl, overlap_bound
+from labs_helpers.data_parallel.planner.threshold import tokens_to_hide
 from labs_helpers.data_parallel.study.records import ALONE, SETTING, select
+from labs_helpers.data_parallel.study.task import MODELS
+from labs_helpers.transformer import Transformer
 
 OVERLAPPING = ("overlapped", "bucketed", "DistributedDataParallel")
 SHARE, FASTER = 1 / 3, 1.3  # of the usual headline: communication is over a third, and overlapping buys 1.3×
@@ -27,6 +32,48 @@ def fits(rows: pandas.DataFrame) -> pandas.DataFrame:
         lines.append({
             "link": link, "ranks": int(ranks), "alpha_us": 1e6 * alpha, "beta_ns_per_byte": 1e9 * beta,
             "busbw_GBps": 1e-9 * rate, "off": float((told / (1e-3 * calls["call_ms"]) - 1).abs().max()),
+        })  # fmt: skip
+    return pandas.DataFrame(lines)
+
+
+def messages(row: pandas.Series) -> int:
+    """In how many messages a step's gradients travel, of a record of the kind 'bucket'. DistributedDataParallel closes
+    a bucket once it holds bucket_mb, ours before: at one size it sends fewer."""
+    if not pandas.isna(row["buckets"]):
+        return int(row["buckets"])
+    held, closed = 0, 0
+    for nbytes in gradient_bytes(row):
+        held += nbytes
+        if held >= row["bucket_mb"] * MEGABYTE:
+            held, closed = 0, closed + 1
+    return closed + (held > 0)
+
+
+def gradient_bytes(row: pandas.Series) -> list[int]:
+    """The bytes of each gradient of a record's model, in the order in which backward makes them."""
+    with torch.device("meta"):
+        parameters = list(Transformer(MODELS[row["size"]]).parameters())
+    return [round(row["gradient_bytes"] / row["parameters"]) * p.numel() for p in reversed(parameters)]
+
+
+def threshold_table(rows: pandas.DataFrame) -> pandas.DataFrame:
+    """A row per setting: the tokens of a rank and pass, from how many on gradients hide, by `tokens_to_hide` with the
+    FLOP/s of the backward pass alone and the bus bandwidth of the largest all-reduce, and how much of what the flat
+    step adds the fastest overlapping wrapper hides."""
+    busbw = {(row["link"], row["ranks"]): 1e9 * row["busbw_GBps"] for _, row in fits(rows).iterrows()}
+    lines = []
+    for keys, steps in select(rows, "wrapper").groupby(["link", "ranks", "batch", "length"], sort=False):
+        link, ranks, batch, length = keys
+        by_name = steps.set_index("wrapper")
+        alone, flat = by_name.loc[ALONE], by_name.loc["flat", "step_ms"]
+        achieved = 4 * alone["parameters"] * batch * length / (1e-3 * alone["backward_ms"])
+        nbytes = alone["gradient_bytes"] / alone["parameters"]
+        best = by_name.loc[by_name.index.isin(OVERLAPPING), "step_ms"].min()
+        lines.append({
+            "link": link, "ranks": int(ranks), "tokens": int(batch * length), "TFLOP/s": 1e-12 * achieved,
+            "busbw GB/s": 1e-9 * busbw[link, ranks],
+            "hide from": tokens_to_hide(nbytes, 4, achieved, busbw[link, ranks], int(ranks), all_reduce=True),
+            "flat adds ms": flat - alone["step_ms"], "hidden": (flat - best) / (flat - alone["step_ms"]),
         })  # fmt: skip
     return pandas.DataFrame(lines)
 

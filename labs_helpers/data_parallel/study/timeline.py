@@ -69,7 +69,7 @@ def measure(task: Task) -> list[Record]:
         for _ in range(WARM_UP):
             take(step)
         on_gpu = task.device.type == "cuda"
-        intervals = _of_kernels(step, task.process_group) if on_gpu else _marked(task, step, group)
+        intervals = _of_kernels(step, task.process_group) if on_gpu else marked(task, step, group)
         step.remove()
         end = max(interval[3] for interval in intervals)
         mine = {"rank": dist.get_rank(task.group), "step_ms": end, "intervals": intervals}
@@ -86,8 +86,9 @@ def _watched_mean(group: Watched, bucket: Any) -> Any:
     return group.watch(future, x.nbytes).then(lambda future: future.value()[0])
 
 
-def _marked(task: Task, step: TrainingStep, group: Watched) -> list[Interval]:
-    """Of several steps the one whose time, on the slowest rank, is the median."""
+def marked(task: Task, step: TrainingStep, group: Any) -> list[Interval]:
+    """Of several steps the one whose time, on the slowest rank, is the median. group.taken(): the messages since the
+    last call, as `Watched` has them."""
     found = []
     for _ in range(TAKEN):
         group.taken()

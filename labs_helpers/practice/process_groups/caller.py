@@ -84,6 +84,9 @@ class Caller(ProcessGroup):  # type: ignore[misc]
             asynchronous=bool(getattr(opts, "asyncOp", True)),
             address=inputs[0].data_ptr() if inputs else 0,
         )
+        for other in scheduler.requests:
+            if isinstance(other, TensorCall) and other.shares(me, inputs):
+                other.again = call.again = called.again = True
         run.calls.append(called)
         run.log.append(Event(me, START, called))
         rendezvous = self._meetings.setdefault((*self._ranks, "number", self._number), Rendezvous())

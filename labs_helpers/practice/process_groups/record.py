@@ -14,7 +14,7 @@ class Called:
     called before. nbytes, elements: of the whole tensor (the gathered one, the one that is scattered), or of several
     together. op: 'SUM', 'AVG', …, None without one. root: src or dst, in the group. asynchronous: async_op.
     address: data_ptr() of the first tensor that the rank gives, which tells whose gradient it is. waited: whether
-    wait() was called.
+    wait() was called. again: one of its tensors was still under way.
     """
 
     rank: int
@@ -29,6 +29,7 @@ class Called:
     asynchronous: bool
     address: int
     waited: bool = False
+    again: bool = False
 
     def __str__(self) -> str:
         of = f" of {self.elements:,} × {self.dtype}" if self.dtype else ""

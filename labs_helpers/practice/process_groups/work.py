@@ -33,6 +33,12 @@ class TensorCall(Call):
     inputs: list[Tensor] = field(default_factory=list)
     outputs: list[Tensor] = field(default_factory=list)
     guarded: list[tuple[Tensor, Tensor]] = field(default_factory=list)
+    again: bool = False  # another collective was given a tensor of this one before this one was waited for
+
+    def shares(self, rank: int, tensors: list[Tensor]) -> bool:
+        """Whether this is a call of `rank` that is under way with one of these tensors."""
+        mine = {x.data_ptr() for x in (*self.inputs, *self.outputs)}
+        return self.rank == rank and not self.finished and any(x.data_ptr() in mine for x in tensors if x.numel())
 
     def leave(self, keep_inputs: bool) -> None:
         """The rank goes on without the result: until wait() its outputs are poison. keep_inputs: but not where an
@@ -49,6 +55,10 @@ class TensorCall(Call):
             return
         self.finished = True
         if not all(same_bytes(x, before) for x, before in self.guarded):
+            if self.again:
+                raise TouchedTooEarly(
+                    f"rank {self.rank} sent a tensor of {self.name} a second time before the first one's wait()"
+                )
             raise TouchedTooEarly(
                 f"rank {self.rank} changed a tensor of {self.name} between its start and its wait(): until wait() "
                 "returns the collective reads and writes it"
@@ -62,7 +72,7 @@ class TensorCall(Call):
 
 
 class PracticeWork(Work):  # type: ignore[misc]
-    """As torch.distributed's Work. There are no futures and no streams on practice ranks."""
+    """As torch.distributed's Work. There are no streams on practice ranks."""
 
     def __init__(self, scheduler: Scheduler, log: list[Event], call: TensorCall, called: Called) -> None:
         super().__init__()
@@ -98,10 +108,31 @@ class PracticeWork(Work):  # type: ignore[misc]
     def exception(self) -> None:
         return None
 
-    def get_future(self) -> NoReturn:
-        raise NotImplementedError("get_future() is not there on practice ranks: keep the work and call its wait()")
+    def get_future(self) -> PracticeFuture:
+        return PracticeFuture(self)
 
-    get_future_result = block_current_stream = get_future
+    def block_current_stream(self) -> NoReturn:
+        raise NotImplementedError("practice ranks have no streams: keep the work and call its wait()")
+
+    get_future_result = block_current_stream
+
+
+class PracticeFuture:
+    """The future of a collective's tensors: here for whoever waits for it, without callbacks."""
+
+    def __init__(self, work: PracticeWork) -> None:
+        self._work, self.done = work, work.is_completed
+
+    def wait(self) -> list[Tensor]:
+        self._work.wait()
+        return self._work.result()
+
+    value = wait
+
+    def then(self, callback: Any) -> NoReturn:
+        raise NotImplementedError("then() is not there on practice ranks: wait() for the future")
+
+    add_done_callback = then
 
 
 def _hand_over(scheduler: Scheduler, rank: int, operations: list[Operation]) -> None:

@@ -74,6 +74,7 @@ SAID = (
     "Mismatch: all_reduce: dtype is int64 on rank 1 and float32 on rank 0",
     "Mismatch: broadcast: src is 1 on rank 1 and 0 on rank 0",
     "TouchedTooEarly: rank 0 changed a tensor of all_reduce between its start and its wait()",
+    "TouchedTooEarly: rank 0 sent a tensor of all_reduce a second time before the first one's wait()",
     "ValueError: Must specify global_rank or group_rank",
     "ValueError: Global rank 5 is not part of group <practice group of ranks 0, 1>",
     "ValueError: all_reduce: tensors must be contiguous; this one has shape (2,), strides (2,)",

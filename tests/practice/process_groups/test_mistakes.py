@@ -176,7 +176,7 @@ def test_groups_have_ranks_of_their_own():
         (lambda g: dist.broadcast(torch.ones(2), 0), "NoGroup"),
         (lambda g: dist.new_group([0, 1]), "there is no new_group"),
         (lambda g: dist.isend(torch.ones(2), 0, group=g), "practice ranks know all_reduce"),
-        (lambda g: dist.all_reduce(torch.ones(2), group=g, async_op=True).get_future(), "get_future() is not there"),
+        (lambda g: dist.all_reduce(torch.ones(2), group=g, async_op=True).get_future().then(id), "then() is not there"),
         (lambda g: dist.all_reduce(torch.ones(4)[::2], group=g), "tensors must be contiguous"),
         (lambda g: dist.all_reduce(torch.ones(4, 4)[:, :2], group=g), "tensors must be contiguous"),
         (lambda g: dist.all_gather_into_tensor(torch.ones(4, 2), torch.ones(2, 2).t(), group=g), "must be contiguous"),

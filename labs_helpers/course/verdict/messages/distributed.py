@@ -3,7 +3,8 @@
 NOT_A_TENSOR = r"Expected parameter `tensor` of type"
 GATHERED_SHAPE = r"all_gather_into_tensor: output has shape"
 SCATTERED_SHAPE = r"reduce_scatter_tensor: input has shape"
-TOUCHED = r"^TouchedTooEarly"
+TOUCHED = r"^TouchedTooEarly[^\n]* changed"
+SENT_AGAIN = "the same tensor is sent a second time while the first all-reduce of it is under way"
 UNWAITED = "async_op=True returns at once, and the result is there only after wait(): keep every work and wait for each"
 NAMES_OF_RANKS = (  # a row for labs whose answers are given a group
     r"^NameError: name '(rank|size|world_size)'",
@@ -14,6 +15,7 @@ ERRORS = (
         r"^NoGroup|^ValueError: Default process group has not been initialized",
         "group= is missing in a call of torch.distributed: without it the call goes to the default group",
     ),
+    (r"^TouchedTooEarly[^\n]* second time", SENT_AGAIN),
     (
         TOUCHED,
         "between async_op=True and wait() the tensor belongs to the collective: divide, copy or free it before the "

@@ -23,7 +23,9 @@ DTYPES = ("last.bias", "last.weight"), ("norm.bias",), ("end.scale", "norm.weigh
 ORDER = "buckets have to start in one order on all ranks: one that is complete waits for those before it"
 ABSENT = "a bucket with an unused parameter is never complete; finish() sends what backward has not"
 TURNED = "finish() sends what is left in another order than backward"
-PAUSED = "within no_sync() the hook counts or sends as well: it returns there at once"
+PAUSED = (
+    "within no_sync() backward adds up and no more: the hook returns at once, and the end of the block sends nothing"
+)
 COUNTED = "what arrives within no_sync() is counted as well, or sending is not switched on again after it"
 NOT_SENT = "the last bucket is never sent: finish() sends what backward has not"
 COUNTS = (
@@ -76,7 +78,7 @@ def bucketed(student):
         _expect_views(training, run)
         for rank in range(size):
             expect_in_order(training, run, rank, "bucket", ["a bucket is sent twice"] * 2, late, NONE_FULL)
-        expect_asynchronous(name, run)
+        expect_asynchronous(name, run, CLEARED)
         yield f"{name}: {len(buckets)} messages per step in place of {sum(map(len, buckets))}"
 
 
@@ -138,8 +140,15 @@ def _causes(training, number):
         yield "the mean over the backward passes; they add up", times(lambda ranks: 1 / len(passes))
     elif number:
         old = mean(sums_of(training.steps[number - 1].passes))
-        kept = [{n: old[r][n] if x is None else x for n, x in one.items()} for r, one in enumerate(passes[0].own)]
-        yield "its view still holds the mean of the step before: without a gradient it is 0 there, zero_()", mean(kept)
+        for share in (1, training.size):
+            kept = [
+                {n: old[r][n] / share if x is None else x for n, x in own.items()}
+                for r, own in enumerate(passes[0].own)
+            ]
+            yield (
+                "its view still holds the mean of the step before: without a gradient it is 0 there, zero_()",
+                mean(kept),
+            )
 
 
 def _expect_views(training, run):

@@ -3,6 +3,7 @@
 from collections import deque
 from contextlib import contextmanager
 from functools import partial
+from itertools import count
 
 import numpy as np
 import torch
@@ -30,7 +31,7 @@ SILENT = "in no_sync()"  # a backward pass; others are "sending"
 EARLY = "a backward pass outside of no_sync() sends: all but the last stand within it"
 CHANGED = "gradients are changed while they are under way to the other ranks: clip the mean, after finish()"
 ALL_SILENT = "the last backward pass stands in no_sync() too: backward sends nothing, and all is left to finish()"
-TOGETHER = "each micro-batch has a backward pass of its own: else all their activations stay in memory until the end"
+TOGETHER = "a micro-batch goes forward and backward before the next one: else all their activations stay in memory"
 ERRORS = (
     (TOUCHED, EARLY),
     (r"negative|arrived twice", EARLY),
@@ -92,7 +93,11 @@ def _call(student, group, batches, max_norm, seen):
             yield
         how.pop()
 
+    calls = count()
+
     def loss_of(batch):
+        if torch.is_grad_enabled() and next(calls) > len(seen):
+            raise Wrong("", "calls loss_of before the backward pass of the micro-batch before", cause=TOGETHER)
         return (batch @ weight + bias).square().mean()
 
     given, before = list(batches), [batch.clone() for batch in batches]
@@ -121,7 +126,7 @@ def _expect_calls(case, rank, seen, wanted):
     if len(passes) != len(wanted):
         cause = "a micro-batch is in the loop, and after it once more"
         if len(passes) < len(wanted):
-            cause = TOGETHER if len(passes) == 1 else "a micro-batch is left out, or its loss has no graph any more"
+            cause = "a micro-batch is left out, or its loss has no graph any more"
         found = f"rank {rank} makes {len(passes)} backward passes for {len(wanted)} micro-batches"
         raise Wrong(case, found, cause=cause)
     if seen[-1] != "finish":

@@ -7,6 +7,7 @@ from functools import partial
 
 import torch
 
+from labs_helpers.course.verdict.messages.distributed import SENT_AGAIN
 from labs_helpers.course.verdict.trees import Comparison, Difference, fewer_bits, rounded, scaled
 from labs_helpers.data_parallel.lab08.checks.gradient_mistakes import Candidate, Everyone, Groups, Tree, means, mistakes
 from labs_helpers.data_parallel.lab08.checks.replicas import Part
@@ -60,6 +61,7 @@ def expect_means(
 
     def causes():
         nan = ON_ONE if any(call.name == "reduce" for call in run.calls) else unread
+        nan = SENT_AGAIN if any(call.again for call in run.started_between(0, "step 0", "finished")) else nan
         candidates = *mistakes(own, groups, parts, before), not_a_number(nan, mine, right)
         yield from of_wrong(comparison, mine, right, candidates, parts, scopes or {}, special or {})
         yield from ((said, {r: {**tree[r], **frozen} for r in right}) for said, tree in more)

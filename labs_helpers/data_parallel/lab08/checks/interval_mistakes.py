@@ -18,14 +18,6 @@ def merged(intervals, order=sorted, keep=max):
     return union
 
 
-def _trimmed(intervals):
-    """Each begins where the one before ends, also where that was later."""
-    cut: list = []
-    for start, end in sorted(intervals):
-        cut.append((max(start, cut[-1][1]) if cut else start, end))
-    return cut
-
-
 def total(intervals):
     return sum(end - start for start, end in intervals)
 
@@ -57,11 +49,6 @@ def _whole(compute, communication, within=False):
         return any(c <= a and b <= d if within else c < b and a < d for c, d in compute)
 
     return total([(a, b) for a, b in communication if not hidden(a, b)])
-
-
-def _after(compute, communication):
-    end = max((d for _, d in compute), default=0)
-    return total([(max(a, end), b) for a, b in communication if b > end])
 
 
 def _walk(compute, communication, counts=lambda sends, computes: sends and not computes, between=None, how=""):
@@ -106,7 +93,6 @@ AGAINST_ONE = "each message is held against one compute interval alone"
 IDLE = "time in which nothing communicates counts as exposed"
 MOMENTS = "moments at which computing begins or ends are moments too: between two, nothing changes"
 LATER_END = "an interval within another ends before it: the end of what is merged is the later of the two"
-NO_LESS = "an interval within another has nothing left of it, and not less than nothing"
 BY_END = "intervals are sorted by their ends; merging needs them by their beginnings"
 UNSORTED = "intervals are merged as they stand; they come in any order: sort them first"
 ONE_EMPTY = "where one of the lists is empty the other still counts"
@@ -126,10 +112,6 @@ BOTH_NUMBERS = (  # functions of `Lists` that return both numbers
     (TOTALS, lambda x: (span(x.m), max(0, span(x.m) - span(x.c)))),
     (ANY, lambda x: (total(x.m), _whole(x.c, x.m))),
     (WHOLE, lambda x: (total(x.m), _whole(x.c, x.m, within=True))),
-    (UNSORTED, lambda x: Lists(x.c, x.m, partial(merged, order=list)).right),
-    (BY_END, lambda x: Lists(x.c, x.m, partial(merged, order=partial(sorted, key=operator.itemgetter(1)))).right),
-    (LATER_END, lambda x: Lists(x.c, x.m, partial(merged, keep=lambda new, _: new)).right),
-    (NO_LESS, lambda x: Lists(x.c, x.m, _trimmed).right),
     (MOMENTS, lambda x: _walk(x.c, x.m, between=x.m)),
     (IDLE, lambda x: _walk(x.c, x.m, counts=lambda sends, computes: not computes)),
     (IDLE, lambda x: _walk(x.c, x.m, counts=lambda sends, computes: sends != computes)),
@@ -155,13 +137,33 @@ EXPOSED = (  # the second alone
     ("a message may meet several compute intervals", lambda x: _less_one(x.C, x.M, pick=lambda shares: shares[0])),
     (AGAINST_ONE, lambda x: x.sent - shared(zip(x.M, x.C, strict=False))),
     (AGAINST_ONE, lambda x: _less_one(x.C, x.M, pick=max)),
-    ("exposed is not only what comes after the last computation", lambda x: _after(x.c, x.M)),
     ("what intervals share is never below 0: max(0, …)", lambda x: alone(x.C, x.M, least=-inf)),
     ("only the first compute interval is looked at", lambda x: alone(x.c[:1], x.M)),
     ("nothing is hidden: all communication is counted as exposed", lambda x: x.sent),
     ("everything is hidden: the second number is always 0", lambda x: 0),
 )
+BY_ENDS = partial(sorted, key=operator.itemgetter(1))
+MERGES = (  # how lists are merged wrongly, alone or both
+    (UNSORTED, partial(merged, order=list)),
+    (BY_END, partial(merged, order=BY_ENDS)),
+    (LATER_END, partial(merged, keep=lambda new, _: new)),
+)
+FORMS = (  # what comes of it, of the right lists x and of the wrong ones y
+    lambda x, y, merge: y.right,
+    lambda x, y, merge: (y.sent, total(merge(x.c + x.m)) - total(y.C)),
+    lambda x, y, merge: (y.sent, alone(x.C, y.M)),
+    lambda x, y, merge: (x.sent, alone(y.C, x.M)),
+    lambda x, y, merge: (y.sent, x.exposed),
+    lambda x, y, merge: (x.sent, y.exposed),
+)
+
+
+def _merging(form, merge, c, m):
+    return form(Lists(c, m), Lists(c, m, merge), merge)
+
+
 MISTAKES = [
+    *((said, partial(_merging, form, merge)) for said, merge in MERGES for form in FORMS),
     *((said, lambda c, m, function=function: function(Lists(c, m))) for said, function in BOTH_NUMBERS),
     *((said, lambda c, m, function=function: (Lists(c, m).sent, function(Lists(c, m)))) for said, function in EXPOSED),
 ]

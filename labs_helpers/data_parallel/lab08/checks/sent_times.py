@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 from typing import NamedTuple
 
 from labs_helpers.course.verdict import Wrong
@@ -37,8 +38,9 @@ def arrivals(run: ProcessRun, rank: int) -> list[list[Arrival]]:
     return steps
 
 
-def expect_asynchronous(case: str, run: ProcessRun) -> None:
-    """Raise Wrong where backward waits for a collective, or nobody waits for one."""
+def expect_asynchronous(case: str, run: ProcessRun, kept: str = "") -> None:
+    """Raise Wrong where backward waits for a collective, or nobody waits for one. kept: the cause where a rank waits
+    for one of an earlier step."""
     for rank in range(len(run.results)):
         blocking = [call for call in run.of(rank) if not call.asynchronous]
         within = [call for step in range(9) for call in run.waited_between(rank, f"step {step}", "backward ends")]
@@ -48,6 +50,11 @@ def expect_asynchronous(case: str, run: ProcessRun) -> None:
             if not within and not any(arrival.sent for step in arrivals(run, rank) for arrival in step[:-1]):
                 found, cause = "sends nothing before backward ends", IN_FINISH
             raise Wrong(case, f"{RIGHT} rank {rank} {found}: nothing overlaps", cause=cause)
+    for rank, step in product(range(len(run.results)), range(1, 9)):
+        within = f"step {step}", f"step {step + 1}"
+        if set(run.waited_between(rank, *within)) - set(run.started_between(rank, *within)):
+            found = f"{RIGHT} rank {rank} waits in step {step + 1} for all-reduces of earlier steps"
+            raise Wrong(case, found, cause=kept)
     asked = {event.call for event in run.log if event.what == "wait"}
     if left := [call for call in run.calls if call.asynchronous and call not in asked]:
         cause = "a handle's wait() was not called; is_completed() only asks, and on a GPU nothing else waits"
@@ -72,7 +79,9 @@ def expect_in_order(
         passes = [one for one in training.steps[number].passes if not one.sync]
         silent = sum(own is not None for one in passes for own in one.own[rank].values())
         if early := [call for arrival in step[:silent] for call in arrival.sent]:
-            cause = "the hook reduces in no_sync() as well: it has to return there, without counting"
+            cause = (
+                "backward in no_sync() adds up and no more: neither the hook sends or counts, nor the end of the block"
+            )
             raise Wrong(where, f"{right} sends {len(early)} {what}s within no_sync()", cause=cause)
         if len(sent) != len(sizes):
             cause = twice[later] * (len(sent) > len(sizes))

@@ -56,7 +56,6 @@ def mistakes(steps, k) -> Iterator[tuple[str, Callable[[], Tree]]]:
     if p > 2:
         yield made("divided by the number of the other ranks; this one counts as well", divisor=p - 1)
     yield made("divided by the number of ranks twice", divisor=p * p)
-    yield made("divided by k", divisor=k)
     for constant in (2, 3, 4):
         yield made(f"a division by {constant}, whatever the size of the group is", divisor=constant)
     yield made("the gradients are divided, and the residual is not", added=lambda x: x.flat / p + x.old, divisor=1)
@@ -73,7 +72,6 @@ def mistakes(steps, k) -> Iterator[tuple[str, Callable[[], Tree]]]:
     yield made("the positions of rank 0 are taken for those of all ranks", combine=lambda x: _put(x, x.all[0]))
     in_turn = "values are added up entry by entry; they stand at other positions on each rank"
     yield made(in_turn, combine=lambda x: _put(x, x.sent))
-    yield made("the largest of what is sent, not the sum", combine=_largest)
     yield made("of all that was sent only k entries are kept", combine=_largest_k)
     yield made("values are rounded to bfloat16 on the way", combine=lambda x: sum(y.bfloat16().double() for y in x.all))
 
@@ -104,9 +102,6 @@ def mistakes(steps, k) -> Iterator[tuple[str, Callable[[], Tree]]]:
     twice = "what is left is added to a residual that is in it already"
     yield made(twice, left=lambda x: x.old + x.whole - x.sent)
     yield made(twice, left=lambda x: torch.where(x.sent != 0, 0, x.old + x.whole))
-    yield made(
-        "the residual is divided by the number of ranks", left=lambda x: torch.where(x.sent != 0, 0, x.whole) / p
-    )
 
     yield made("flat is not written: `flat = …` names a new tensor, flat.copy_(…) writes", keeps=lambda x: x.flat)
     yield made("the mean is added to the gradients that are still in flat", keeps=lambda x: x.mean + x.flat)
@@ -141,11 +136,6 @@ def _last(x):
 
 def _users(x):
     return sum(x.all) / sum((one != 0).double() for one in x.all).clamp(min=1) * len(x.all)
-
-
-def _largest(x):
-    sent = torch.stack(x.all)
-    return torch.where(sent != 0, sent, -torch.inf).amax(0).nan_to_num(neginf=0.0)
 
 
 def _largest_k(x):

@@ -11,8 +11,8 @@ def accumulated(micro_batches, loss_of, parameters, finish, no_sync, max_norm):
     loss_of(batch): the mean loss of its samples. parameters: the trained ones, whose .grad is None
     at first. finish, no_sync: of exercise 6. Afterwards the .grad are the gradient of the mean loss
     over all samples of all ranks, scaled down to max_norm if its norm is larger: what one process
-    gives for all samples together. Each micro-batch has a backward pass of its own; each bucket is
-    sent once, while the last of them goes on where that is possible.
+    gives for all samples together. Each micro-batch has a forward and a backward pass of its own,
+    done before the next one begins; each bucket is sent once, if possible during the last of them.
     torch.nn.utils.clip_grad_norm_ clips, and returns the norm.
     """
     # 1. What does a micro-batch of 3 of 8 samples contribute to the mean over 8?

@@ -169,8 +169,8 @@ def top_k_mean(function: Function, draw: np.random.Generator) -> Iterator[Any]:
     def steps(group: Any, rank: int, flats: list[Tensor], k: int) -> Any:
         residual, left = torch.zeros_like(flats[0]), []
         for flat in flats:
-            nbytes = function(flat, residual, k, group)
-            left.append([nbytes, flat, residual.clone()])
+            function(flat, residual, k, group)
+            left.append([flat, residual.clone()])
         return left
 
     for size, groups in ((1, None), *WORLDS):

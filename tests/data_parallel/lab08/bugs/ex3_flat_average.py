@@ -109,7 +109,7 @@ BUGS: list = [
         NAME,
         "divided into a new one",
         [(DIVIDE, "        flat / dist.get_world_size(group)\n")],
-        "the sum over the ranks, not the mean",
+        "nothing uses the result of `flat / dist",
     ),
     (NAME, "never waited", [("(flat, group=group)", "(flat, group=group, async_op=True)")], "wait"),
     (NAME, "by element count", [("dist.get_world_size(group)", "flat.numel()")], "all of it is 0.075 times"),

@@ -11,7 +11,29 @@ HOOK = "            parameter.register_post_accumulate_grad_hook(send)\n"
 
 LOOP = "        for parameter in model.parameters():\n" + IF.replace("    ", "      ", 1) + "    " + HOOK
 
+COPY = "        copy = parameter.grad.clone()\n"
+COPIES = [
+    (SEND + KEEP, COPY + SEND.replace("(parameter.grad", "(copy") + KEEP.replace("parameter,", "parameter, copy,")),
+    ("for parameter, work in", "for parameter, copy, work in"),
+    (DIVIDE, "            parameter.grad = copy / dist.get_world_size(group)\n"),
+]
+
 BUGS: list = [
+    (NAME, "copies, never cleared", [*COPIES, (CLEAR, "")], "waits in step 2 for all-reduces of earlier steps"),
+    (NAME, "sent twice", [(SEND, SEND + SEND)], "sent a second time while the first"),
+    (NAME, "hooks twice", [(HOOK, HOOK + HOOK)], "sent a second time while the first"),
+    (
+        NAME,
+        "the mean is dropped",
+        [(DIVIDE, DIVIDE.replace(" /= ", ".div(").replace(")\n", "))\n"))],
+        "nothing uses the result of `parameter.grad.div",
+    ),
+    (
+        NAME,
+        "the mean has a name alone",
+        [(DIVIDE, DIVIDE.replace("parameter.grad /=", "mean = parameter.grad /"))],
+        "nothing uses the result of `mean = ",
+    ),
     (NAME, "a sum", [(DIVIDE, "")], "the sum over the ranks, not the mean"),
     (NAME, "wait forgotten", [(WAIT, "")], "wait"),
     (NAME, "divided before wait", [(WAIT + DIVIDE, DIVIDE + WAIT)], "until wait|belongs to the collective"),
@@ -163,6 +185,8 @@ BUGS: list = [
     ),
 ]
 DIFFERENT: list = [
+    (NAME, COPIES),
+    (NAME, [(WAIT, "            work.get_future().wait()\n")]),
     (NAME, [(SEND, "        parameter.grad /= group.size()\n" + SEND), (DIVIDE, "")]),
     (NAME, [(", group=group, async_op", ", dist.ReduceOp.AVG, group, async_op"), (DIVIDE, "")]),
     (

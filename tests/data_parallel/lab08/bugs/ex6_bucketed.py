@@ -40,12 +40,12 @@ BUGS: list = [
     ),
     (NAME, "waits at once", [(START, START + "        under_way[-1].wait()\n")], "wait.. is called in the hook"),
     (NAME, "not asynchronous", [(", async_op=True", ""), (WAIT, "")], "async_op=True is missing"),
-    (NAME, "reduces in no_sync", [(PAUSED, "")], r"within no_sync\(\) the hook"),
+    (NAME, "reduces in no_sync", [(PAUSED, "")], r"within no_sync\(\) backward adds up"),
     (
         NAME,
         "no_sync changes nothing",
         [("    def no_sync():\n        nonlocal synchronize\n", "    def no_sync():\n")],
-        r"within no_sync\(\) the hook",
+        r"within no_sync\(\) backward adds up",
     ),
     (
         NAME,

@@ -13,6 +13,16 @@ def scaled(of_batch: str, of_last: str) -> list[tuple[str, str]]:
 
 
 BUGS: list = [
+    (
+        NAME,
+        "all forward passes first",
+        [
+            (SYNC, "        with no_sync():\n            losses.pop(0).backward()\n"),
+            (SUM, SUM + "    losses = [loss_of(batch) * len(batch) / samples for batch in micro_batches]\n"),
+            (LAST, "    losses.pop(0).backward()\n"),
+        ],
+        "calls loss_of before the backward pass of the micro-batch before",
+    ),
     (NAME, "the list is emptied", [("last = micro_batches[-1]", "last = micro_batches.pop()")], "stay as it is"),
     (NAME, "losses added up", scaled("loss_of(batch)", "loss_of(last)"), "the losses are added up"),
     (
@@ -144,7 +154,7 @@ BUGS: list = [
             (SYNC, "        pass\n"),
             (LAST, "    sum(loss_of(b) * len(b) / samples for b in micro_batches).backward()\n"),
         ],
-        "a backward pass of its own",
+        "forward and backward before the next one",
     ),
     (
         NAME,

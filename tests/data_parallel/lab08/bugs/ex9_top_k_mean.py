@@ -8,7 +8,6 @@ KEEP = "    residual[positions] = 0\n"
 INT = "    positions = positions.int()\n"
 ZERO = "    flat.zero_()\n"
 PUT = "        flat.index_add_(0, places, theirs / size)\n"
-RETURN = "    return (size - 1) * (values.nbytes + positions.nbytes)\n"
 
 BUGS: list = [
     (
@@ -29,7 +28,6 @@ BUGS: list = [
                 "    dist.all_gather(all_positions, positions, group=group)\n",
                 "    all_values, all_positions = [f[:k] for f in found], [f[k:].int() for f in found]\n",
             ),
-            ("(values.nbytes + positions.nbytes)", "both.nbytes"),
         ],
         "whole numbers up to 2",
     ),
@@ -43,7 +41,7 @@ BUGS: list = [
     (
         NAME,
         "divided twice",
-        [("    return (size", "    flat /= size\n    return (size")],
+        [(PUT, PUT + "    flat /= size\n")],
         "divided by the number of ranks twice",
     ),
     (NAME, "no feedback", [(ADD, "    residual = flat.clone()\n")], "residual stays 0, and what is not sent is lost"),
@@ -83,7 +81,7 @@ BUGS: list = [
     (
         NAME,
         "residual of the mean",
-        [(KEEP, ""), ("    return (size", "    residual -= flat\n    return (size")],
+        [(KEEP, ""), (PUT, PUT + "    residual -= flat\n")],
         "what the mean lacks",
     ),
     (
@@ -95,21 +93,12 @@ BUGS: list = [
                 (
                     "    whole = torch.zeros_like(flat)\n    whole[positions.long()] = values\n    "
                     "dist.all_reduce(whole, group=group)\n    flat.copy_(whole / size)\n    "
-                    "return (size - 1) * 8 * k\n    all_values = ["
+                    "return\n    all_values = ["
                 ),
             )
         ],
         "the entries alone are to be sent",
     ),
-    (NAME, "bytes with its own", [("(size - 1) * (values", "size * (values")], "its own entries are counted"),
-    (
-        NAME,
-        "bytes of values",
-        [("(values.nbytes + positions.nbytes)", "values.nbytes")],
-        "values alone, or positions alone",
-    ),
-    (NAME, "bytes sent", [("(size - 1) * (values", "(values")], "what this rank sends"),
-    (NAME, "nothing returned", [(RETURN, "    pass\n")], "number of bytes is not returned"),
     (
         NAME,
         "a threshold",
@@ -199,8 +188,7 @@ DIFFERENT: list = [
     (
         NAME,
         [
-            (PUT, "        flat.scatter_add_(0, places.long(), theirs)\n"),
-            (RETURN, "    flat /= size\n    return 8 * k * (size - 1)\n"),
+            (PUT, "        flat.scatter_add_(0, places.long(), theirs)\n    flat /= size\n"),
             (KEEP, "    residual.index_fill_(0, positions, 0.0)\n"),
         ],
     ),

@@ -1,0 +1,58 @@
+"""A value that an answer computes and nothing reads: `p.grad.div(n)` by itself, or a name that is never used again."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import Any
+
+from labs_helpers.compile.source import reachable, source_of
+from labs_helpers.course.stub import BEGIN, END
+
+NEW = {  # methods and torch's functions that return something new, and change nothing
+    "abs", "bfloat16", "cat", "clamp", "clone", "contiguous", "div", "double", "flatten", "float", "half", "maximum",
+    "mean", "minimum", "mul", "neg", "permute", "reshape", "sqrt", "square", "stack", "sub", "sum", "to", "transpose",
+    "true_divide", "type", "unsqueeze", "view", "where", "zeros_like",
+}  # fmt: skip
+IN_PLACE = {"abs", "clamp", "div", "mul", "neg", "sqrt", "square", "sub"}
+
+
+def dropped(student: Any, causes: tuple[str, ...], differ: bool) -> tuple[str, ...]:
+    """The causes of a wrong answer, with a sentence on the first such line before them. It is the only one where values
+    differ and the result has not even a name; a name may have been meant for something else."""
+    try:
+        lines = [line for part in reachable(student).values() for line in _unused(source_of(part))]
+    except (OSError, SyntaxError, AttributeError):
+        return causes
+    for statement, name in lines[:1]:
+        more = f": {name}_() changes what it is called on" * (name in IN_PLACE)
+        more = more or ": /= and its like change a tensor in place" * (name == "operator")
+        told = f"nothing uses the result of `{ast.unparse(statement)}`, which changes nothing else{more}"
+        return (told,) if differ and isinstance(statement, ast.Expr) else (told, *causes[:1])
+    return causes
+
+
+def _unused(text: str) -> Iterator[tuple[ast.stmt, str]]:
+    """Each statement whose result is not used, and the name of what makes it; not those of the stub."""
+    tree, lines = ast.parse(text), text.splitlines()
+    read = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+    shared = {name for node in ast.walk(tree) if isinstance(node, ast.Nonlocal | ast.Global) for name in node.names}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Expr | ast.Assign) and not _of_stub(lines, node.lineno):
+            targets = node.targets if isinstance(node, ast.Assign) else []
+            names = [target.id for target in targets if isinstance(target, ast.Name)]
+            if len(names) == len(targets) and not set(names) & (read | shared) and (made := _new(node.value)):
+                yield node, made
+
+
+def _of_stub(lines: list[str], number: int) -> bool:
+    """Whether a line stands outside the places for an answer, where the text has any."""
+    marks = [mark for mark in (BEGIN, END) for line in lines[:number] if mark in line]
+    return any(BEGIN in line for line in lines) and marks.count(BEGIN) == marks.count(END)
+
+
+def _new(value: ast.expr) -> str:
+    if isinstance(value, ast.BinOp):
+        return "operator"
+    called = value.func if isinstance(value, ast.Call) else None
+    return called.attr if isinstance(called, ast.Attribute) and called.attr in NEW else ""
