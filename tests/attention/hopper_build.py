@@ -14,6 +14,7 @@ from triton.experimental.gluon._runtime import GluonASTSource
 
 from labs_helpers.attention.kernels.hopper_backward import hopper_backward_kernel
 from labs_helpers.attention.kernels.hopper_forward import hopper_forward_kernel
+from labs_helpers.attention.kernels.hopper_launch import forward_options
 
 
 def descriptor(*block, kind="fp16", swizzle=None):
@@ -26,10 +27,10 @@ def descriptor(*block, kind="fp16", swizzle=None):
     return f"tensordesc<{kind}{list(block)},{layout!r}>"
 
 
-def build(kernel, signature, constants):
+def build(kernel, signature, constants, options):
     signature = signature | dict.fromkeys(constants, "constexpr")
     built = triton.compile(
-        GluonASTSource(kernel, signature, constants), target=GPUTarget("cuda", 90, 32), options={"num_warps": 4}
+        GluonASTSource(kernel, signature, constants), target=GPUTarget("cuda", 90, 32), options=options
     )
     ptx = built.asm["ptx"]
     return {
@@ -52,7 +53,7 @@ def resources(cubin):
     return {"registers": int(re.search(r"REG:(\d+)", told)[1]), "spills": int(re.search(r"STACK:(\d+)", told)[1])}
 
 
-def forward(block_d, kind, causal, CONSUMERS, BLOCK_N, STAGES, BY_TURNS, Q_BUFFERS=1, DRAWN=True):
+def forward(block_d, kind, causal, CONSUMERS, BLOCK_N, STAGES, BY_TURNS, Q_BUFFERS=1, DRAWN=True, PER_SM=1):
     rows, keys = (descriptor(1, 1, n, block_d, kind=kind) for n in (64, BLOCK_N))
     sizes = ("heads", "group_size", "Lq", "Lk", "tiles_m", "all_heads", "head_group")
     signature = {
@@ -69,7 +70,8 @@ def forward(block_d, kind, causal, CONSUMERS, BLOCK_N, STAGES, BY_TURNS, Q_BUFFE
         hopper_forward_kernel,
         signature,
         {"CONSUMERS": CONSUMERS, "STAGES": STAGES, "CAUSAL": causal, "BY_TURNS": BY_TURNS}
-        | {"Q_BUFFERS": Q_BUFFERS, "DRAWN": DRAWN},
+        | {"Q_BUFFERS": Q_BUFFERS, "DRAWN": DRAWN, "PER_SM": PER_SM},
+        forward_options(PER_SM),
     )
 
 
@@ -90,7 +92,8 @@ def backward(block_d, kind, causal, BLOCK_M=64, STAGES=2, RAGGED=False):
         "c": "fp32",
         "scale": "fp32",
     }
-    return build(hopper_backward_kernel, signature, {"STAGES": STAGES, "CAUSAL": causal, "RAGGED": RAGGED})
+    constants = {"STAGES": STAGES, "CAUSAL": causal, "RAGGED": RAGGED}
+    return build(hopper_backward_kernel, signature, constants, {"num_warps": 4})
 
 
 if __name__ == "__main__":

@@ -146,7 +146,7 @@ def test_they_build_for_the_gpus_on_tensor_cores_without_spills(shape, target):
     for D in (64, 96, 128):
         with record_launches(run=False) as launches:
             q, k, v, _ = operands(B, H, Hkv, Lq, 1024, D, torch.float16)
-            decode.forward(q, k, v, True, 0.1, decode_config(D, target), 4)
+            decode.forward(q, k, v, True, 0.1, decode_config(D, H // Hkv * Lq, target), 4)
         jobs += [job(launch, target) for launch in launches]
     for i, built in enumerate(compile_all(jobs, timeout=300, triton_path=triton_for(target))):
         assert built.uses_tensor_cores == (i % 2 == 0) and built.spills == 0

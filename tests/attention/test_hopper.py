@@ -129,6 +129,21 @@ def test_the_forward_takes_large_tiles_where_there_are_enough(B, H, L, causal, r
     assert rows_of((B, H, L, 64), L, causal) == rows
 
 
+@pytest.mark.parametrize(
+    ("B", "L", "causal", "per_sm"),
+    [
+        (32, 512, True, 2),
+        (1, 512, True, 1),
+        (16, 2048, True, 2),
+        (2, 2048, True, 1),
+        (64, 256, False, 2),
+        (8, 512, False, 1),
+    ],
+)
+def test_short_sequences_with_enough_tiles_take_two_programs_per_sm(B, L, causal, per_sm):
+    assert forward_config((B, 16, L, 64), L, causal, 132).PER_SM == per_sm
+
+
 @given(B=st.integers(1, 8), H=st.integers(1, 32), Lq=st.integers(1, 3000), Lk=st.integers(1, 3000))
 def test_a_mask_never_adds_predicted_time(B, H, Lq, Lk):
     for consumers in (2, 3):
@@ -149,7 +164,11 @@ CONFIGS = [
     {"pass": "forward", "block_d": 64, "kind": "bf16", "causal": True}
     | asdict(forward_config((1, 8, 5632, 64), 5632, True, 132)),
     {"pass": "forward", "block_d": 128, "kind": "fp16", "causal": True}
-    | asdict(replace(forward_config((*FEW, 128), 512, True, 132), Q_BUFFERS=2, DRAWN=False)),
+    | asdict(replace(forward_config((*FEW, 128), 512, True, 132), DRAWN=False)),
+    {"pass": "forward", "block_d": 64, "kind": "bf16", "causal": True}
+    | asdict(forward_config((*FEW, 64), 512, True, 132)),
+    {"pass": "forward", "block_d": 64, "kind": "fp16", "causal": True}
+    | asdict(forward_config((1, 16, 512, 64), 512, True, 132)),
     {"pass": "backward", "block_d": 128, "kind": "fp16", "causal": True},
     {"pass": "backward", "block_d": 128, "kind": "fp16", "causal": False},
     {"pass": "backward", "block_d": 64, "kind": "bf16", "causal": False, "RAGGED": True}
@@ -172,7 +191,9 @@ def test_every_configuration_builds_with_wgmma_and_tma():
     for config, built in zip(CONFIGS, json.loads(answer), strict=True):
         assert built["wgmma"] > 0 and built["loads"] > 0 and built["shared"] <= SHARED_LIMIT, (config, built)
         assert (built["adds"] > 0) == (config["pass"] == "backward")
-        assert built["registers"] <= 168 and built["spills"] <= 160  # bytes of stack: a few, of what the masks need
+        assert (
+            built["registers"] <= (168 if config.get("PER_SM", 1) == 1 else 80) and built["spills"] <= 160
+        )  # bytes of stack: a few, of what the masks need
 
 
 length = st.one_of(st.integers(1, 40), st.sampled_from([63, 64, 65, 127, 128, 129, 200, 257, 384, 700]))

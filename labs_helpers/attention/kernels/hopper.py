@@ -19,14 +19,23 @@ SMALL_TILES = 1.07  # time a FLOP with two consumers over that with three, for a
 
 
 def forward_config(shape: tuple[int, int, int, int], Lk: int, causal: bool, multiprocessors: int) -> ForwardConfig:
-    """The fastest measured on an H200 (Triton 3.6.0, float16), and between tiles of 128 and 192 rows, for a head dim up
-    to 64, that of the least predicted time. shape: q's, (B, H, Lq, D)."""
-    *tiled, D = shape
+    """Return the fastest configuration measured on an H200 (Triton 3.6.0, float16). shape: q's, (B, H, Lq, D).
+
+    Short sequences spend most of their time at the ends of tiles, where a program's products wait for its softmax: two
+    programs per SM fill each other's gaps, if there are tiles enough for both. A mask takes away less of small blocks.
+    For longer ones, and a head dim up to 64, the time model chooses between tiles of 128 and 192 rows.
+    """
+    B, H, Lq, D = shape
     if D > 64:
+        if causal and Lk < 1024:
+            return ForwardConfig(CONSUMERS=2, BLOCK_N=64, STAGES=4, BY_TURNS=False)
         return ForwardConfig(CONSUMERS=2, BLOCK_N=128, STAGES=2, BY_TURNS=False)
-    if causal and Lk <= 512:  # where a mask takes away half of the few blocks, smaller ones lose less to it
-        return ForwardConfig(CONSUMERS=2, BLOCK_N=64, STAGES=4, BY_TURNS=True)
-    times = {c: forward_time(c, *tiled, Lk, causal, multiprocessors) for c in (3, 2)}
+    enough = -(-Lq // 128) * B * H * 512 >= multiprocessors * Lk
+    if Lk <= (2048 if causal else 256) and enough:
+        return ForwardConfig(CONSUMERS=2, BLOCK_N=64, STAGES=3, BY_TURNS=False, PER_SM=2)
+    if causal and Lk <= 1024:
+        return ForwardConfig(CONSUMERS=2, BLOCK_N=64, STAGES=3, BY_TURNS=False)
+    times = {c: forward_time(c, B, H, Lq, Lk, causal, multiprocessors) for c in (3, 2)}
     if times[2] * SMALL_TILES < times[3]:
         return ForwardConfig(CONSUMERS=2, BLOCK_N=128, STAGES=4, BY_TURNS=True)
     return ForwardConfig(CONSUMERS=3, BLOCK_N=128, STAGES=2, BY_TURNS=True)

@@ -267,7 +267,7 @@ def consume(
         slot = turn % Q_BUFFERS
         q = q_buffers.index(slot * CONSUMERS + me).reshape([ROWS, D])
         mbarrier.wait(q_full.index(slot), turn // Q_BUFFERS & 1)
-        if problem.CAUSAL and CONSUMERS == 3:
+        if problem.CAUSAL and BLOCK_M > BLOCK_N:
             # The tile's last blocks may lie behind everything that these rows see: let them pass.
             seen = problem.key_blocks(first_row + ROWS, BLOCK_N)
             for _ in range(seen, blocks):
@@ -448,6 +448,7 @@ def hopper_forward_kernel(
     BY_TURNS: gl.constexpr,
     Q_BUFFERS: gl.constexpr,
     DRAWN: gl.constexpr,
+    PER_SM: gl.constexpr,
 ):
     """Descriptors of (B, H, L, D) tensors: q and o in blocks of 64 rows, K and V of BLOCK_N. lse: (B, H, Lq) float32.
     counter: one int32, 0 at launch and again at the end; without DRAWN it is not touched, and a program's tiles lie
@@ -523,7 +524,7 @@ def hopper_forward_kernel(
                 ),
             ],
             [4, 1],
-            [240, 24],
+            [240, 24] if PER_SM == 1 else [104, 24],
         )
     else:
         gl.warp_specialize(

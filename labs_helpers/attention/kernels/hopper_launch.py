@@ -30,7 +30,8 @@ PARTS = 10  # what the two sums over the parts of a group cost, in steps of a pr
 class ForwardConfig:
     """CONSUMERS warpgroups of 64 query rows; BLOCK_N keys and STAGES buffers of K and V; BY_TURNS: a consumer starts
     its products only after the one before has started its own. Q_BUFFERS: 2 loads a tile's q while the tile before is
-    computed. DRAWN: tiles are drawn from a counter as programs become free, and not dealt out beforehand."""
+    computed. DRAWN: tiles are drawn from a counter as programs become free, and not dealt out beforehand. PER_SM: how
+    many programs an SM runs at a time; 2 leave each consumer 104 registers per thread."""
 
     CONSUMERS: int
     BLOCK_N: int
@@ -38,6 +39,7 @@ class ForwardConfig:
     BY_TURNS: bool
     Q_BUFFERS: int = 2
     DRAWN: bool = True
+    PER_SM: int = 1
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,12 @@ class BackwardConfig:
 
     BLOCK_M: int = 64
     STAGES: int = 2
+
+
+def forward_options(per_sm: int) -> dict[str, int]:
+    """Return the launch options of the forward kernel: the warps of its first role, and, for two programs per SM, the
+    registers per thread of which both find enough; the roles then share a program's registers out."""
+    return {"num_warps": 4} | ({"maxnreg": 80} if per_sm == 2 else {})
 
 
 class ForwardLaunch:
@@ -64,9 +72,18 @@ class ForwardLaunch:
         # All programs together read the K and V of a group. With a mask, a larger group is easier to share out evenly.
         head_group = heads_in_l2((48 if causal else 12) * MIB, Lk * block_d * 4, B * H)
         self.sizes = (H, H // Hkv, Lq, Lk, tiles_m, B * H, head_group)
-        self.programs = min(multiprocessors(q.device.index), self.tiles)
+        self.programs = min(config.PER_SM * multiprocessors(q.device.index), self.tiles)
         self.drawn = config.DRAWN and self.tiles > self.programs  # one tile each needs no counter
-        self.constants = (config.CONSUMERS, config.STAGES, self.causal, config.BY_TURNS, config.Q_BUFFERS, self.drawn)
+        self.constants = (
+            config.CONSUMERS,
+            config.STAGES,
+            self.causal,
+            config.BY_TURNS,
+            config.Q_BUFFERS,
+            self.drawn,
+            config.PER_SM,
+        )
+        self.options = forward_options(config.PER_SM)
         self.prepared: PreparedLaunch | None = None
         self._calls: dict[tuple[float, ...], Callable[[], None]] = {}
 
@@ -102,7 +119,7 @@ class ForwardLaunch:
         from labs_helpers.attention.kernels.hopper_forward import hopper_forward_kernel
 
         described = [_descriptor(t, block) for t, block in zip(tensors, self.blocks, strict=True)]
-        kernel = hopper_forward_kernel[(self.programs,)](*described, lse, counter, *numbers, num_warps=4)
+        kernel = hopper_forward_kernel[(self.programs,)](*described, lse, counter, *numbers, **self.options)
         self.prepared = self.prepared or (None if hooked() else prepare(kernel))
 
 
