@@ -43,7 +43,7 @@ def draw_gpus(rows: pandas.DataFrame) -> Figure:
         f"{about['world_size']} ranks, {about['layers']:.0f} layers of width {about['width']:.0f} in {about['dtype']}, "
         f"{about['batch']:.0f} sequences of {about['length']:.0f} tokens{recorded_on(steps)}"
     )
-    panels = ("forward and backward pass", "ours with averaged gradients, block by block")
+    panels = ("forward and backward pass", "ours, gradients averaged")
     fig, (left, right) = figures.panels(title, panels, 10.5, 2.2 + 0.42 * max(len(pairs), len(layouts)))
     whole = steps[steps["library"] == OURS].set_index(keys)["whole"]
     names = {key: _words(*key[1:6]) + _manner(key[4], whole[key]) for key in pairs.index}
