@@ -100,7 +100,7 @@ def test_memory_by_tp(rows):
     assert labels == ["tp 1", "tp 2", "tp 4", "tp 8", "tp 4 sequence- parallel", "tp 8 sequence- parallel"]
     counts = select(rows, "count", overlap=False, scheme="megatron", sequence_parallel=False).set_index("tp")
     added = counts["activation_bytes"]
-    assert f"{added[8] / added[1]:.2g} times the activations" in title(fig)
+    assert f"{added[8] / added[1]:.2g} times its activations" in title(fig)
     parts = ("parameter", "gradient", "optimizer", "activation")
     tops = [
         max(bar.get_y() + bar.get_height() for bar in fig.axes[0].patches if round(bar.get_x() + 0.31) == x)

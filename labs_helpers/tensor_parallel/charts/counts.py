@@ -57,7 +57,9 @@ def draw_memory(rows: pandas.DataFrame) -> Figure:
     first, last = plain.iloc[0], plain.iloc[-1]
     kept = [sum(row[f"{name}_bytes"] for name in HELD if name != "activation") for row in (first, last)]
     added = last["activation_bytes"] / first["activation_bytes"]
-    title = f"tp {last['tp']}: {kept[1] / kept[0]:.2g} times the state, {added:.2g} times the activations"
+    title = (
+        f"tp {last['tp']}: {kept[1] / kept[0]:.2g} times tp {first['tp']}'s state, {added:.2g} times its activations"
+    )
     fig, (ax,) = figures.panels(f"{title}\n{_task(table)}{recorded_on(table)}", [""], 9, 4.6)
     below = pandas.Series(0, index=table.index)
     for name, words in HELD.items():

@@ -117,9 +117,9 @@ def _between_nodes(dp: int, tp: int, where: str, ranks_per_node: int) -> list[st
 def draw_losses(curves: dict):
     """Loss curves that should lie on one another. curves: name → its loss at every step."""
     fig, ax = figures.new("Every layout follows the same loss curve", height=3.4)
-    styles = ((5, "-"), (1.6, "--"), (1.6, ":"))
-    for number, ((name, losses), (width, line)) in enumerate(zip(curves.items(), styles, strict=False)):
-        look = {"color": color(number), "linewidth": width, "linestyle": line, "marker": "", "label": name}
+    styles = ((5, "-", ""), (1.6, "--", ""), (0, "", "o"))
+    for number, ((name, losses), (width, line, marker)) in enumerate(zip(curves.items(), styles, strict=False)):
+        look = {"color": color(number), "linewidth": width, "linestyle": line, "marker": marker, "label": name}
         ax.plot(range(1, len(losses) + 1), losses, **look)
     ax.set(xlabel="step", ylabel="loss (nats per token)")
     ax.legend()
