@@ -131,7 +131,8 @@ def freed(comm):
 
 def compiled_blocks(comm):
     """Largest errors of loss and gradients of a model whose blocks are compiled against the same model uncompiled: each
-    one graph, all-reduces and all; and with sequence parallelism. On the first two ranks."""
+    one graph, all-reduces and all; and with sequence parallelism, whose collectives end a graph each and are counted.
+    On the first two ranks."""
     import torch
 
     from labs_helpers.tensor_parallel import ParallelTransformer
@@ -142,14 +143,17 @@ def compiled_blocks(comm):
     full, _, _, tokens, targets = full_model(UNTIED, torch.float64)
     worst = 0.0
     for sequence_parallel in (False, True):
-        found = []
+        found, outside = [], []
         for compiled in (False, True):
             model = ParallelTransformer.from_full(UNTIED, full.state_dict(), group, sequence_parallel=sequence_parallel)
+            group.reset()
             for block in model.blocks if compiled else ():
                 block.compile(backend="aot_eager", fullgraph=not sequence_parallel, dynamic=False)
             loss = model.loss(tokens, targets)
             loss.backward()
             found.append([loss.detach(), *(p.grad for p in model.parameters())])
+            outside.append((group.calls["all_gather"], group.calls["reduce_scatter"]))
+        assert outside[0] == outside[1] and (min(outside[1]) > 0) == sequence_parallel, outside
         worst = max(worst, *((a - b).abs().max().item() for a, b in zip(*found, strict=True)))
     return worst
 

@@ -32,11 +32,10 @@ def draw_bytes(rows: pandas.DataFrame) -> Figure:
         counted[name] = [sum(pair) for pair in zip(row["tp_bytes_by_rank"], row["dp_bytes_by_rank"], strict=True)]
         off = max(off, *(abs(sent / sum(told) - 1) for sent in counted[name]))
     sums = {name: sum(parts.values()) for name, parts in bars.items()}
-    least, most = min(sums, key=sums.__getitem__), max(sums, key=sums.__getitem__)
-    agree = "every byte that was counted" if off == 0 else f"what was counted, within {off:.1%}"
+    agree = "as the formula says" if off == 0 else f"{off:.1%} off the formula"
     title = (
-        f"A rank sends from {sums[least] / 1e6:.3g} MB ({least}) to {sums[most] / 1e6:.3g} MB ({most}) in a step; the "
-        f"formula has {agree}\n{_task(table)}{recorded_on(table)}"
+        f"A rank sends {min(sums.values()) / 1e6:.3g} to {max(sums.values()) / 1e6:.3g} MB per step, {agree}\n"
+        f"{_task(table)}{recorded_on(table)}"
     )
     fig, (ax,) = figures.panels(title, [""], 9, 1.8 + 0.38 * len(bars))
     draw_bars(ax, bars, GROUPS, unit="B", xlabel="bytes that leave a rank in a step")
@@ -58,12 +57,9 @@ def draw_memory(rows: pandas.DataFrame) -> Figure:
     first, last = plain.iloc[0], plain.iloc[-1]
     kept = [sum(row[f"{name}_bytes"] for name in HELD if name != "activation") for row in (first, last)]
     added = last["activation_bytes"] / first["activation_bytes"]
-    title = f"From tp {first['tp']} to {last['tp']} a rank keeps {kept[1] / kept[0]:.2g} times the bytes between steps"
-    title += f", and a step adds {added:.2g} times as many"
-    sequence = table[table["sequence_parallel"] & (table["tp"] == last["tp"])]
-    if len(sequence):
-        ratio = sequence["activation_bytes"].iloc[0] / first["activation_bytes"]
-        title += f" ({ratio:.2g} times with sequence parallelism)"
+    title = (
+        f"tp {last['tp']}: {kept[1] / kept[0]:.2g} times tp {first['tp']}'s state, {added:.2g} times its activations"
+    )
     fig, (ax,) = figures.panels(f"{title}\n{_task(table)}{recorded_on(table)}", [""], 9, 4.6)
     below = pandas.Series(0, index=table.index)
     for name, words in HELD.items():

@@ -21,13 +21,15 @@ MANNER = [*WHAT, "whole"]  # compiled block by block, or the model at once
 @beside_yours("tensor-parallel")
 def draw_gpus(rows: pandas.DataFrame) -> Figure:
     """Two panels, for the most GPUs recorded: forward and backward pass of ours and of parallelize_module, where both
-    were timed, and the step with averaged gradients in each dp × tp layout, with its prediction. Of each, the faster
-    way to compile it. Medians, and lines for the middle 60% of the steps. ValueError without such records."""
+    were timed, of each the faster way to compile it; and the step with averaged gradients in each dp × tp layout, block
+    by block where compiled, with its prediction. Medians, and lines for the middle 60% of the steps. ValueError without
+    such records."""
     steps = rows[rows["kind"] == "gpu_step"].dropna(subset="step_ms") if "step_ms" in rows else rows[:0]
     if steps.empty:
         raise ValueError("no records of steps on GPUs")
     steps = steps[steps["world_size"] == steps["world_size"].max()].drop_duplicates(MANNER, keep="last")
     steps = steps.astype({"world_size": int, "dp": int, "tp": int, **dict.fromkeys(MANNER[5:], bool)})
+    layouts = _layouts(steps[~steps["whole"]])
     steps = steps.sort_values("step_ms", kind="stable").drop_duplicates(WHAT).sort_index()
     keys = [name for name in WHAT if name != "library"]
     pairs = steps.pivot_table(index=keys, columns="library", values="step_ms")
@@ -35,14 +37,13 @@ def draw_gpus(rows: pandas.DataFrame) -> Figure:
     if pairs.empty:
         raise ValueError("no records of ours and of parallelize_module in the same layout")
     ratios = pairs[OURS] / pairs[THEIRS]
-    layouts = _layouts(steps)
     about = steps.iloc[0]
     title = (
-        f"Our tensor-parallel step takes {span(ratios)} times as long as parallelize_module's\n"
+        f"Ours takes {span(ratios)} times as long as parallelize_module's\n"
         f"{about['world_size']} ranks, {about['layers']:.0f} layers of width {about['width']:.0f} in {about['dtype']}, "
         f"{about['batch']:.0f} sequences of {about['length']:.0f} tokens{recorded_on(steps)}"
     )
-    panels = ("forward and backward pass", "ours with averaged gradients")
+    panels = ("forward and backward pass", "ours, gradients averaged")
     fig, (left, right) = figures.panels(title, panels, 10.5, 2.2 + 0.42 * max(len(pairs), len(layouts)))
     whole = steps[steps["library"] == OURS].set_index(keys)["whole"]
     names = {key: _words(*key[1:6]) + _manner(key[4], whole[key]) for key in pairs.index}
@@ -55,10 +56,11 @@ def draw_gpus(rows: pandas.DataFrame) -> Figure:
     left.set_xlim(0, 1.05e-3 * steps.set_index(keys).loc[list(pairs.index), ["step_ms", "step_p80_ms"]].max().max())
     bars = {_words(row["dp"], row["tp"], "", row["compiled"]): row["step_ms"] / 1e3 for _, row in layouts.iterrows()}
     told = [predict_gpus(rows, row).step_ms / 1e3 for _, row in layouts.iterrows()]
-    draw_bars(right, bars, unit="s", xlabel="time")
+    ends = zip(bars, layouts["step_p20_ms"] / 1e3, layouts["step_p80_ms"] / 1e3, strict=True)
+    draw_bars(right, bars, spread={name: pair for name, *pair in ends}, unit="s", xlabel="time")
     for y, seconds in enumerate(told):
         mark_bar(right, seconds, y)
-    right.set_xlim(0, 1.05 * max(*told, *bars.values()))
+    right.set_xlim(0, 1.05 * max(*told, layouts["step_p80_ms"].max() / 1e3))
     figures.legend_below(fig, ROLES | {"predicted": ("formula", "D")})
     return fig
 

@@ -79,15 +79,6 @@ def naive_collect_forward_input(function: Function, draw: np.random.Generator) -
         yield same()
 
 
-@hidden("07/5")
-def naive_collect_backward_output(function: Function, draw: np.random.Generator) -> Iterator[Any]:
-    names_of(function)
-    for size, (whole, *_) in _activations(draw, parts=True):
-        for place in range(size):
-            mine = function(whole, place, size)
-            yield [*_with_dtype(mine), bool(np.shares_memory(mine, whole)), mine.flags.c_contiguous]
-
-
 @hidden_on_ranks("07/6")
 def naive_collect_backward_x(function: Function, draw: np.random.Generator) -> Iterator[Any]:
     for size, grads in _activations(draw, parts=True):
@@ -150,6 +141,31 @@ def parallel_cross_entropy(function: Function, draw: np.random.Generator) -> Ite
         if kind == "wide":
             yield sum(nbytes for _, nbytes in _sent(run)) < whole.nbytes / 2
         yield same()
+
+
+@hidden_on_ranks("07/11")
+def conjugate_operators(function: Function, draw: np.random.Generator) -> Iterator[Any]:
+    def passes(comm: Any, sequence_parallel: bool, given: list[Tensor]) -> list[Tensor]:
+        group, found = PracticeCommunication(comm), []
+        for operator, x, grad in zip(function(group, sequence_parallel), given[::2], given[1::2], strict=True):
+            y = operator(x.requires_grad_())
+            found += [y.detach(), torch.autograd.grad(y, x, grad)[0]]
+        return found
+
+    for size, sequence_parallel in ((2, False), (2, True), (int(draw.integers(3, 5)), bool(draw.integers(2)))):
+        batch, part, width = (int(n) for n in draw.integers(1, 5, 3))
+        inside, outside = (batch, part * size, width), (batch, part * (1 if sequence_parallel else size), width)
+        drawn = [[normal(draw, *shape) for shape in (outside, inside, inside, outside)] for _ in range(size)]
+        if not sequence_parallel:  # what is outside of the layers is the same on all ranks
+            drawn = [[drawn[0][0], *own[1:3], drawn[0][3].clone()] for own in drawn]
+        run = _run(function, size, passes, sequence_parallel, [[one.clone() for one in own] for own in drawn])
+        yield run.results, _sent(run)
+
+
+@hidden("07/12")
+def communication_share(function: Function, draw: np.random.Generator) -> Iterator[Any]:
+    for width, tp in draw.integers((16, 1), (9000, 17), (6, 2)):
+        yield float(function(int(width), int(tp), float(draw.uniform(1e10, 1e15)), float(draw.uniform(1e8, 1e12))))
 
 
 def _ranks(function: Function, size: int, on_rank: Callable[..., Any], *args: Any) -> list[Any]:

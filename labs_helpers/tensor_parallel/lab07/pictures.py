@@ -83,7 +83,7 @@ def draw_layouts(layouts, nodes: int = 2, ranks_per_node: int = 4):
     crossing = [_between_nodes(*layout, ranks_per_node) for layout in layouts]
     counts = [sum(what in names for names in crossing) for what in ("activations", "gradients")]
     fig, axes = figures.new(
-        f"Activations travel between the nodes in {counts[0]} of {len(layouts)} layouts, gradients in {counts[1]}\n"
+        f"Activations cross nodes in {counts[0]} of {len(layouts)} layouts, gradients in {counts[1]}\n"
         "one color is one copy of the model; behind each layout: what travels between nodes",
         2.75 * columns,
         1.15 * rows + 1.0,
@@ -115,14 +115,14 @@ def _between_nodes(dp: int, tp: int, where: str, ranks_per_node: int) -> list[st
 
 
 def draw_losses(curves: dict):
-    """Loss curves that should lie on one another. curves: layout → its loss at every step."""
+    """Loss curves that should lie on one another. curves: name → its loss at every step."""
     fig, ax = figures.new("Every layout follows the same loss curve", height=3.4)
-    styles = ((5, "-"), (1.6, "--"), (1.6, ":"))
-    for number, ((name, losses), (width, line)) in enumerate(zip(curves.items(), styles, strict=False)):
-        look = {"color": color(number), "linewidth": width, "linestyle": line, "marker": "", "label": name}
+    styles = ((5, "-", ""), (1.6, "--", ""), (0, "", "o"))
+    for number, ((name, losses), (width, line, marker)) in enumerate(zip(curves.items(), styles, strict=False)):
+        look = {"color": color(number), "linewidth": width, "linestyle": line, "marker": marker, "label": name}
         ax.plot(range(1, len(losses) + 1), losses, **look)
     ax.set(xlabel="step", ylabel="loss (nats per token)")
-    ax.legend(title="dp × tp")
+    ax.legend()
     return fig
 
 
@@ -130,8 +130,7 @@ def draw_step(ranks, overlap: bool):
     """One training step: a row per rank, its collectives in color. ranks: `step_timeline.Spans` of each."""
     waiting = sum(stop - start for spans in ranks for start, stop in spans.tp + spans.dp)
     share = waiting / sum(spans.phases[-1] for spans in ranks)
-    sent = "in buckets, during the backward pass" if overlap else "after the backward pass"
-    title = f"Gradients sent {sent}: {share:.0%} of the step in collectives"
+    title = f"Sent {'during' if overlap else 'after'} the backward pass: {share:.0%} of the step in collectives"
     fig, ax = figures.new(title, 8.4, 0.6 * len(ranks) + 1.7)
     rows = {}
     for rank, spans in enumerate(ranks):

@@ -16,12 +16,14 @@ from tests.tensor_parallel.lab07.bugs import (
     ex2_get_info,
     ex3_split_data,
     ex4_naive_collect_forward_input,
-    ex5_naive_collect_backward_output,
     ex6_naive_collect_backward_x,
     ex7_column_parallel_linear,
     ex8_row_parallel_linear,
     ex9_average_gradients,
     ex10_parallel_cross_entropy,
+    ex11_conjugate_operators,
+    ex12_communication_share,
+    kept,
 )
 from tests.tensor_parallel.lab07.exercises.ex10_parallel_cross_entropy import (
     parallel_cross_entropy,
@@ -32,12 +34,14 @@ FILES = (
     ex2_get_info,
     ex3_split_data,
     ex4_naive_collect_forward_input,
-    ex5_naive_collect_backward_output,
     ex6_naive_collect_backward_x,
     ex7_column_parallel_linear,
     ex8_row_parallel_linear,
     ex9_average_gradients,
     ex10_parallel_cross_entropy,
+    ex11_conjugate_operators,
+    ex12_communication_share,
+    kept,
 )
 
 mpi4py.rc(initialize=False, finalize=False)  # an answer imports mpi4py.MPI into this process: that starts no MPI here

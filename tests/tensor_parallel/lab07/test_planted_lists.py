@@ -4,7 +4,12 @@ import numpy as np
 
 from labs_helpers.tensor_parallel.lab07 import checks as check
 from labs_helpers.tensor_parallel.lab07 import exercises
-from labs_helpers.tensor_parallel.lab07.checks import grid_mistakes, sample_mistakes, shape_mistakes
+from labs_helpers.tensor_parallel.lab07.checks import (
+    ex12_communication_share,
+    grid_mistakes,
+    sample_mistakes,
+    shape_mistakes,
+)
 from tests.planted import PlantedLists
 
 
@@ -64,5 +69,6 @@ class TestLab07(PlantedLists):
         *((check.get_info, grid_mistakes.group_mistakes(name), of_groups(name)) for name in grid_mistakes.RIGHT),
         (check.get_info, grid_mistakes.part_mistakes("fc_q"), of_parts(False)),
         (check.get_info, grid_mistakes.part_mistakes("fc_o"), of_parts(True)),
+        (check.communication_share, ex12_communication_share.OF_ARGUMENTS, lambda mistake: mistake),
         (check.split_data, sample_mistakes.MISTAKES, of_samples),
     )

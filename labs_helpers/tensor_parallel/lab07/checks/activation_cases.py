@@ -1,4 +1,4 @@
-"""Activations cut along their features over the ranks of several models, and what exercises 4 to 6 make of them."""
+"""Activations cut along their features over the ranks of several models, and what exercises 4 and 6 make of them."""
 
 from __future__ import annotations
 
@@ -26,8 +26,7 @@ ERRORS = (
 class Asked(NamedTuple):
     """What an exercise asks for. right(parts, i), mistakes: as in `activation_mistakes`. name: of what is given.
 
-    whole: what is given has all features; alike: the same on all ranks of a model, and then nothing is to be sent and
-    the result has memory of its own. cheap: collectives of which one is enough; the first is the one to ask for.
+    whole: what is given has all features. cheap: collectives of which one is enough; the first is the one to ask for.
     several, nothing: the causes of a list of arrays, and of None.
     """
 
@@ -37,7 +36,6 @@ class Asked(NamedTuple):
     advice: str
     several: str
     whole: bool = True
-    alike: bool = False
     cheap: Sequence[str] = ()
     errors: Sequence[tuple[str, str]] = ERRORS
     nothing: str = "the result is not returned; Allgather and Reduce_scatter_block write into recv and return nothing"
@@ -57,12 +55,11 @@ class Case(NamedTuple):
 def inputs_of(asked: Asked, case: Case) -> list[Array]:
     """What each rank is given; all numbers are different and exact."""
     batch, length, part = case.shape
-    count = case.ranks // (case.mp_size if asked.alike else 1)
-    shape = count, batch, length, part * (case.mp_size if asked.whole else 1)
+    shape = case.ranks, batch, length, part * (case.mp_size if asked.whole else 1)
     numbers = 2 * np.random.default_rng(0).permutation(int(np.prod(shape))) + 1  # odd: no half, double or sum of two
     if np.dtype(case.dtype) == np.int64:
         numbers = 2**60 + 1024 * numbers + 1  # float64 loses the 1, float32 all of it
-    return [array for array in numbers.astype(case.dtype).reshape(shape) for _ in range(case.ranks // count)]
+    return list(numbers.astype(case.dtype).reshape(shape))
 
 
 def laid_out(array: Array, order: str) -> Array:

@@ -1,4 +1,4 @@
-"""What common mistakes of exercises 4 to 6 make of activations that are cut along their features.
+"""What common mistakes of exercises 4 and 6 make of activations that are cut along their features.
 
 Each is a function of (parts, i): what the ranks of a model were given, (mp_size, batch, length, features), and i, the
 place of a rank among them."""
@@ -15,10 +15,10 @@ Array = np.ndarray
 Mistakes = Iterator[tuple[str, Callable[[Array, int], Array]]]
 AXES = ("rank", "batch", "length", "feature")
 ROWS = "blocks of rows in place of features: in the order batch, length, feature a rank's features lie apart"
-START = "a slice begins at mp_group_idx times the width of a part"
+START = "a slice begins at the rank times the width of a part"
 END = "the end of a slice is the first feature that is not in it"
 SAME = "the slice is the same on all ranks; a rank's place says which is its own"
-COUNT = "mp_group_idx counts from 0: rank 0's slice begins at feature 0"
+COUNT = "ranks count from 0: rank 0's slice begins at feature 0"
 SLICES = (  # where a slice begins and ends, by the rank's place, the width of a part and the number of features
     (START, lambda i, part, n: (i, i + part)),
     (START, lambda i, part, n: (i, part)),
@@ -40,11 +40,6 @@ def joined(parts: Array, i: int) -> Array:
     return np.concatenate(list(parts), axis=2)
 
 
-def given(parts: Array) -> Array:
-    """Exercise 5's whole gradient, the same on all ranks."""
-    return parts[0]
-
-
 def total(parts: Array) -> Array:
     """Exercise 6's sum."""
     return parts.sum(0, dtype=parts.dtype)
@@ -56,7 +51,7 @@ def sliced(whole: Callable[[Array], Array], parts: Array, i: int) -> Array:
 
 
 def common(name: str, right: Callable[[Array, int], Array]) -> Mistakes:
-    """Mistakes that each of the three can have. name: of what is given."""
+    """Mistakes that both can have. name: of what is given."""
     for order in permutations(range(3)):
         axes = ", ".join(AXES[1 + axis] for axis in order)
         yield f"the result's axes are ({axes})", lambda p, i, order=order: right(p, i).transpose(order)
@@ -84,13 +79,13 @@ def of_collecting() -> Mistakes:
         yield own_axis, lambda p, i, axis=axis: np.moveaxis(p, 0, axis)
     for order in permutations(range(4)):
         axes = ", ".join(AXES[axis] for axis in order)
-        sentence = f"the axes are ({axes}) before reshape, in place of (batch, length, rank, feature)"
+        sentence = f"its numbers are in the order of the axes ({axes}); they should be (batch, length, rank, feature)"
         if order == (1, 2, 3, 0):
             sentence = "the ranks' features alternate: the rank's axis has to stand before the features', not behind"
         if order != (0, 1, 2, 3):
             yield sentence, lambda p, i, order=order: p.transpose(order).reshape(_whole(p))
         if order not in ((0, 1, 2, 3), (1, 2, 0, 3)):  # right, and what a reshape gives
-            read = f"recv is read as ({axes}), and filled as (rank, batch, length, feature)"
+            read = f"it is what comes of reading recv as ({axes}); Allgather fills it as (rank, batch, length, feature)"
             yield read, partial(_read_as, order)
     yield "the ranks are in reverse order", lambda p, i: joined(p[::-1], i)
     own_first = "each rank has its own features first; they are in the order of the ranks everywhere"
@@ -145,7 +140,7 @@ def of_summing() -> Mistakes:
     alone = "the rank's own gradient alone: nothing is added up"
     yield alone, lambda p, i: sliced(lambda p: p[i], p, i)
     yield f"{alone}, and blocks of rows", lambda p, i: p[i].reshape(len(p), *p.shape[1:3], -1)[i]
-    yield "one rank's gradient alone: nothing is added up", lambda p, i: sliced(given, p, i)
+    yield "one rank's gradient alone: nothing is added up", lambda p, i: sliced(lambda p: p[0], p, i)
     yield "one rank's gradient alone: nothing is added up", lambda p, i: sliced(lambda p: p[-1], p, i)
     yield "the rank's own part, mp_size times", lambda p, i: len(p) * sliced(lambda p: p[i], p, i)
     yield "the rank's own part is missing", lambda p, i: sliced(lambda p: total(p) - p[i], p, i)

@@ -1,4 +1,4 @@
-"""Judges what exercises 4 to 6 make of activations: values, memory, dtype, order, and what it costs to send."""
+"""Judges what exercises 4 and 6 make of activations: values, memory, dtype, order, and what it costs to send."""
 
 from __future__ import annotations
 
@@ -13,17 +13,15 @@ from labs_helpers.course.verdict.trees import Comparison, moved
 from labs_helpers.practice.groups import GroupRun
 from labs_helpers.tensor_parallel.lab07.checks.activation_cases import SHAPE, Asked, Case, inputs_of, laid_out
 from labs_helpers.tensor_parallel.lab07.checks.activation_mistakes import ROWS, Array, common
-from labs_helpers.tensor_parallel.lab07.checks.on_ranks import WORLD, of_world, on_ranks
+from labs_helpers.tensor_parallel.lab07.checks.on_ranks import WORLD, expect_anew, of_world, on_ranks
 
 FLOAT64 = "np.empty and np.zeros make float64 unless they are told another dtype"
 FRACTION = "whole numbers with one that has a point, or divided by /, are float64: leave them whole"
 ORDER = (
-    "transpose and moveaxis move no elements, np.copy and np.array keep the order that they have in memory, and "
-    "order='F' is not C's"
+    "its numbers lie in memory in another order than its axes: a view (transpose, moveaxis, a slice), a copy that "
+    "keeps a view's order (np.copy, np.array), or order='F'"
 )
 AS_IT_LIES = "what is sent is not in C order, and is sent as it lies in memory; np.ascontiguousarray puts it in order"
-VIEW = "a slice is a view, and so is what np.split gives: who writes to one writes to output_grad; .copy() makes it own"
-MUST = "np.ascontiguousarray and reshape copy only where they must, and here they need not; .copy() always does"
 _WHOLE = "an all-reduce sends twice the bytes of an all-gather or a reduce-scatter"
 _ROOT = "all ranks' parts go through one rank, which the others wait for"
 COSTLY = dict.fromkeys(("Allreduce", "allreduce"), _WHOLE) | {
@@ -42,33 +40,28 @@ def activation_lines(student: Callable, asked: Asked, cases: Sequence[Case]) -> 
     seen: set[np.dtype] = set()  # dtypes of results that were right
     for case in cases:
         inputs = inputs_of(asked, case)
-        own = [(laid_out(array, case.order), case.mp_size, asked.alike) for array in inputs]
+        own = [(laid_out(array, case.order), case.mp_size) for array in inputs]
         run = on_ranks(case.name, student, _call, own, errors=asked.errors, kept=(asked.name,))
-        found, shared = zip(*run.results, strict=True)
-        _expect_values(comparison, asked, case, found, [array for array, *_ in own])
-        if asked.alike and any(shared):
-            cause = MUST if case.mp_size == 1 or case.shape[:2] == (1, 1) else VIEW
-            raise Wrong(case.name, f"rank {shared.index(True)}'s result shares memory with {asked.name}", cause=cause)
+        found = run.results
+        _expect_values(comparison, asked, case, found, [array for array, _ in own])
         _expect_form(asked, case, found, seen)
         _expect_cost(asked, case, run, inputs[0].nbytes * (1 if asked.whole else case.mp_size))
         seen.add(found[0].dtype)
         given, made = (" × ".join(map(str, array.shape)) for array in (inputs[0], found[0]))
         yield f"{case.name}: {given} → {made}"
-    if not asked.alike:
-        case = Case("the same function on 4 real ranks, 2 models", 4, 2, SHAPE, np.float32)
-        own = [(array, 2, asked.alike) for array in inputs_of(asked, case)]
-        results = on_real_ranks(case.name, student, _call, own, cause=of_world(student))
-        found = [array for array, _ in results]
-        _expect_values(comparison, asked, case, found, [array for array, *_ in own])
-        _expect_form(asked, case, found, seen)
-        yield case.name
+    case = Case("4 ranks, 2 models, two calls", 4, 2, SHAPE, np.float32)
+    own = [(array, 2) for array in inputs_of(asked, case)]
+    yield expect_anew(case.name, student, _call, own, [(-array, 2) for array, _ in own])
+    case = case._replace(name="the same function on 4 real ranks, 2 models")
+    found = on_real_ranks(case.name, student, _call, own, cause=of_world(student))
+    _expect_values(comparison, asked, case, found, [array for array, _ in own])
+    _expect_form(asked, case, found, seen)
+    yield case.name
 
 
-def _call(student, comm, array, mp_size, alike):
-    """The result on a rank, whose neighbours share a model, and whether it lies in what was given."""
-    second = comm.rank % mp_size if alike else comm.Split(color=comm.rank // mp_size, key=comm.rank)
-    found = student(array, second, mp_size)
-    return found, isinstance(found, np.ndarray) and np.may_share_memory(found, array)
+def _call(student, comm, array, mp_size):
+    """The result on a rank, whose neighbours share a model."""
+    return student(array, comm.Split(color=comm.rank // mp_size, key=comm.rank), mp_size)
 
 
 def _of_all(inputs: list[Array], mp_size: int, function: Callable) -> list[Array]:
@@ -90,7 +83,7 @@ def _expect_values(comparison: Comparison, asked: Asked, case: Case, found: Sequ
         for sentence, mistake in (*asked.mistakes(), *common(asked.name, asked.right)):
             if "float" not in sentence or inputs[0].dtype.kind == "i":
                 yield sentence, partial(_of_all, inputs, case.mp_size, mistake)
-        if not inputs[0].flags.c_contiguous and not asked.alike:
+        if not inputs[0].flags.c_contiguous:
             lying = [array.ravel("K").reshape(array.shape) for array in inputs]
             sent = dict(asked.mistakes())[ROWS] if asked.whole else asked.right
             yield AS_IT_LIES, partial(_of_all, lying, case.mp_size, sent)
@@ -121,12 +114,7 @@ def _expect_form(asked: Asked, case: Case, found: Sequence[Array], seen: set[np.
 
 
 def _expect_cost(asked: Asked, case: Case, run: GroupRun, nbytes: int) -> None:
-    """Raise Wrong unless the ranks of each model made one collective, a cheap one of up to nbytes, if any is needed."""
-    if not asked.cheap:
-        if run.calls:
-            cause = "every rank has the whole gradient already, so nothing has to be sent"
-            raise Wrong(case.name, f"the values are right, but {run.calls[0].name} is called", cause=cause)
-        return
+    """Raise Wrong unless the ranks of each model made one collective, a cheap one of up to nbytes."""
     for first in range(0, case.ranks, case.mp_size):
         group = tuple(range(first, first + case.mp_size))
         listed, calls = ", ".join(map(str, group)), [call for call in run.calls if set(call.ranks) & set(group)]

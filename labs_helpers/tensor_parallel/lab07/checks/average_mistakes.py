@@ -23,7 +23,10 @@ MEMORY = "the elements' order is that in memory; reshape goes through rows, what
 SQUEEZED = "squeeze drops dimensions of size 1; they belong to a gradient's shape as all others do"
 # Of one gradient: functions of (all ranks' of the group, stacked; the rank's place; dp_size; mp_size).
 OF_ONE: tuple[tuple[str, Callable[[Tensor, int, int, int], Tensor]], ...] = (
-    ("the sum, not the mean: a division by dp_group.size is missing", lambda s, i, d, p: s.sum(0)),
+    (
+        "the sum, not the mean: a division by dp_group.size is missing, or what it returns is not used",
+        lambda s, i, d, p: s.sum(0),
+    ),
     ("a division by the number of ranks in the grid", lambda s, i, d, p: s.sum(0) / (d * p)),
     ("a division by the number of ranks of a model", lambda s, i, d, p: s.sum(0) / p),
     ("a division by the number of other ranks", lambda s, i, d, p: s.sum(0) / (d - 1)),

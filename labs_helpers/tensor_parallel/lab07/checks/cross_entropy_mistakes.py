@@ -36,7 +36,8 @@ OWN_PART = "each rank's gradient is of its own part of the vocabulary; nothing o
 ERRORS = (  # pairs (pattern, cause)
     (
         SIZES_DIFFER,
-        "(batch, length) meets (batch, length, V / p): [..., None] or keepdim=True gives the first a dimension of 1",
+        "(batch, length) meets (batch, length, V / p): [..., None] or keepdim=True gives the first a dimension of 1, "
+        "and squeeze() without a dimension drops a batch or a length of 1",
     ),
     (
         f"{INDEX_OUTSIDE}|smaller than num_classes|must be non-negative",
@@ -128,8 +129,10 @@ PROBABILITIES: Made = (
     ),
     *((TINY, lambda s, n=n: -(s.target.exp() / s.total).clamp(min=n).log()) for n in (1e-30, 1e-20, 1e-12, 1e-8)),
 )
+SQUEEZED = "squeeze() drops every dimension of 1, a batch or a length too: squeeze(-1), [..., 0]"
 GRADIENTS: Made = (  # of the loss, the sum over the tokens divided by their number afterwards
     ("the −1 at the target is missing", lambda s: s.softmax),
+    *((SQUEEZED, lambda s, d=d: s.gradient.squeeze(d)) for d in (1, 2)),
     ("the 1 at the target is to be subtracted", lambda s: s.softmax + s.one),
     ("the sign is wrong: softmax minus 1 at the target", lambda s: -s.gradient),
     (

@@ -16,8 +16,9 @@ from labs_helpers.tensor_parallel.lab07.checks.cross_entropy_mistakes import (
     gradient_causes,
     loss_causes,
 )
+from labs_helpers.tensor_parallel.lab07.checks.on_ranks import expect_anew
 from labs_helpers.tensor_parallel.lab07.checks.passes import Pass, expect_passes, watched
-from labs_helpers.tensor_parallel.lab07.checks.rank_group import in_groups
+from labs_helpers.tensor_parallel.lab07.checks.rank_group import Group, in_groups
 
 WORDS = {
     "why": "some roundings of numbers as large as the logits",
@@ -32,6 +33,7 @@ CASES = (
     Case("3 ranks, V = 12", 3, batch=2, length=5, vocabulary=12),
     Case("1 rank, V = 7", 1, batch=2, length=3, vocabulary=7),
     Case("2 groups of 2 ranks, sliced logits and targets", 2, batch=3, length=2, vocabulary=8, groups=2, sliced=True),
+    Case("2 ranks, sequences of one token", 2, batch=3, length=1, vocabulary=8),
     Case("logits near 10,000", 3, batch=2, length=4, vocabulary=15, kind="high"),
     Case("logits near 10,000 and −10,000", 4, batch=2, length=3, vocabulary=20, kind="huge"),
     Case("targets 20,000 below the largest logit", 2, batch=2, length=2, vocabulary=6, kind="far"),
@@ -48,6 +50,14 @@ def parallel_cross_entropy(student):
         sent = f", {one.listed}: {one.sent:,} bytes per rank" if one.sent else ""
         yield f"{case.name}: the loss is {float(one.returned[0]):,.5g}{sent}"
     yield _expect_as_much(passes[SHORT], _expect_right(LONG, student))
+    tokens = tokens_of(CASES[0], 0)
+    first = [given_of(CASES[0], tokens, place) for place in range(CASES[0].ranks)]
+    then = [(-logits, targets.flip(0)) for logits, targets in first]
+    yield expect_anew("2 ranks, two calls", student, _loss_and_gradient, first, then)
+
+
+def _loss_and_gradient(student, comm, logits, targets) -> list:
+    return list(student(logits, targets, Group(comm)))
 
 
 def _expect_right(case: Case, student) -> Pass:

@@ -8,7 +8,7 @@ from labs_helpers.course.verdict.messages.python import WHOLE
 from labs_helpers.course.verdict.trees import Comparison
 from labs_helpers.tensor_parallel.lab07 import exercises
 from labs_helpers.tensor_parallel.lab07.checks.grid_mistakes import INDICES, Grid, group_mistakes, part_mistakes
-from labs_helpers.tensor_parallel.lab07.checks.on_ranks import WORLD, of_world, on_ranks
+from labs_helpers.tensor_parallel.lab07.checks.on_ranks import WORLD, expect_anew, of_world, on_ranks
 from labs_helpers.tensor_parallel.lab07.checks.refusals import expect_refused
 
 NAMES = ("mp_idx", "dp_idx", "mp_comm", "dp_comm", "part_in_dim", "part_out_dim")
@@ -26,7 +26,15 @@ STRICT = r"^ValueError.*\n.*\braise\b"
 REFUSED = (  # what, ranks, grid, layer, in_dim, out_dim, the cause where it is not refused
     ("mp 3 × dp 3 on 6 ranks", 6, Grid(3, 3), "fc_q", 36, 36, "mp_size · dp_size is not comm.Get_size() here"),
     ("mp 3 × dp 1 on 6 ranks", 6, Grid(3, 1), "fc_q", 36, 36, "with fewer ranks than comm has, some are in no grid"),
-    ("the layer fc_x", 6, Grid(2, 3), "fc_x", 36, 36, "no branch is for it: an else with raise, or a test before"),
+    (
+        "the layer fc_x",
+        6,
+        Grid(2, 3),
+        "fc_x",
+        36,
+        36,
+        "it is taken for one of the four layers: raise ValueError unless it is one",
+    ),
     ("fc_q with out_dim 9 on mp 2", 4, Grid(2, 2), "fc_q", 8, 9, "of fc_q, out_dim is split"),
     ("fc_v with out_dim 10 on mp 4", 4, Grid(4, 1), "fc_v", 8, 10, "of fc_v, too, out_dim is split"),
     ("fc_o with in_dim 9 on mp 2", 4, Grid(2, 2), "fc_o", 9, 8, "of fc_o, in_dim is split: mp_size divides that"),
@@ -60,6 +68,8 @@ def get_info(student):
     for grid, layer, dims, why in POSSIBLE:
         _expect_grid(f"{layer} of {dims[0]} × {dims[1]}, {grid}", student, grid, layer, dims, strict=why)
     yield "what is not split need not be divisible"
+    first, then = ([(grid, "fc_q", *DIMS, False)] * 6 for grid in grids[:2])
+    yield expect_anew("mp 2 × dp 3, then mp 3 × dp 2", student, _place_of, first, then)
     for what, ranks, *arguments, cause in REFUSED:
         expect_refused(student, _refused, what, [tuple(arguments)] * ranks, cause)
     yield f"{len(REFUSED)} refusals, each on every rank and before anything is sent"
@@ -86,6 +96,12 @@ def _on_rank(student, world, grid, layer, in_dim, out_dim, halves):
     answer = student(comm, comm.rank, *grid, layer, in_dim, out_dim)
     parts = answer if isinstance(answer, (tuple, list)) else ()
     return comm.ranks, answer, [getattr(part, "ranks", None) for part in parts]
+
+
+def _place_of(student, world, *arguments):
+    """The answer without its communicators, and their ranks."""
+    _, answer, members = _on_rank(student, world, *arguments)
+    return [*answer[:2], *answer[4:], *members[2:4]]
 
 
 def _on_real_rank(student, world, grid, layer, in_dim, out_dim):

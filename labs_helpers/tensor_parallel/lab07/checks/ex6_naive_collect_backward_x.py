@@ -29,6 +29,6 @@ CASES = (
 )
 
 
-@exercise("07/6", "gradient of the input", points=15, minutes=20, reference=exercises.naive_collect_backward_x)
+@exercise("07/6", "gradient of the input", points=10, minutes=20, reference=exercises.naive_collect_backward_x)
 def naive_collect_backward_x(student):
     yield from activation_lines(student, ASKED, CASES)

@@ -13,7 +13,7 @@ from labs_helpers.course.verdict import Wrong
 from labs_helpers.course.verdict.trees import Comparison, nearly, rounded, scaled
 from labs_helpers.tensor_parallel.lab07 import exercises
 from labs_helpers.tensor_parallel.lab07.checks.average_mistakes import causes, right
-from labs_helpers.tensor_parallel.lab07.checks.on_ranks import on_ranks
+from labs_helpers.tensor_parallel.lab07.checks.on_ranks import expect_anew, on_ranks
 from labs_helpers.tensor_parallel.lab07.checks.tensor_errors import ERRORS as OF_GROUPS
 
 ERRORS = (
@@ -71,6 +71,9 @@ def average_gradients(student):
             if shared:
                 raise Wrong(case, f"rank {rank}'s means share memory with its gradients", cause=SHARED)
             _expect_one_message(case, rank, group.calls, group.payload, nbytes * (dp_size > 1), len(shapes))
+        if dp_size == 3:
+            then = [([-one for one in own],) for own in gradients]
+            expect_anew(f"{case}, two calls", student, _means, [(own,) for own in gradients], then)
         yield f"{case}: {len(shapes)} gradient{'s' * (len(shapes) > 1)}, {nbytes} bytes in one all-reduce"
 
 
@@ -85,6 +88,10 @@ def _draw(shapes: Sequence[tuple], seed: int) -> list[Tensor]:
     if made[-1].ndim == 1:
         made[-1] = made[-1].repeat_interleave(2)[::2]
     return made
+
+
+def _means(student, comm, gradients):
+    return list(student(gradients, PracticeCommunication(comm)))
 
 
 def _call(student, comm, gradients, mp_size):

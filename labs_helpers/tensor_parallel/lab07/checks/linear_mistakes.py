@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from labs_helpers.course.verdict import Candidates
-from labs_helpers.tensor_parallel.lab07.checks.linear_cases import OPERANDS, OWN, Cut, Layer, Parts
+from labs_helpers.tensor_parallel.lab07.checks.linear_cases import OWN, Cut, Layer, Parts
 from labs_helpers.tensor_parallel.lab07.checks.passes import Pass
 from labs_helpers.tensor_parallel.lab07.checks.tensor_errors import STATE
 
@@ -93,8 +93,7 @@ def mistakes(name: str, layers: list[Layer], layer: Layer, call: int, cut: Cut, 
         )
     if name != "grad_bias":
         others = [one.operands[call] for one in layers if one is not layer]
-        same = [{key: [one[key][r]] * ranks for key in OPERANDS} for one in (parts, *others) for r in range(ranks)]
-        for one in (*others, *same):
+        for one in others:
             yield OTHER, whole(_own(name, one | {"grad_out": parts["grad_out"]}))
 
 

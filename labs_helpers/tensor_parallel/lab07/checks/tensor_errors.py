@@ -10,8 +10,8 @@ from labs_helpers.course.verdict import Wrong
 
 METHODS = "group's methods are all_reduce(t), all_gather(t, dim) and reduce_scatter(t, dim), which return new tensors"
 STATE = (
-    "what forward keeps in a global variable or an attribute, the next call overwrites (ranks here share them); a "
-    "variable of the function belongs to one call"
+    "what forward keeps in a global variable or an attribute, the next call overwrites; a variable of the function "
+    "belongs to one call"
 )
 ERRORS = (
     (r"'Group' object|'PracticeCommunication' object|all_reduce\(\)|all_gather\(\)|reduce_scatter\(\)", METHODS),

@@ -6,10 +6,11 @@ import numpy as np
 def naive_collect_forward_input(x, mp_comm, mp_size):
     """The whole input of a layer, from each rank's slice of the features.
 
-    x: (batch, length, features / mp_size), of any dtype, size and order in memory → (batch,
-    length, features) of the same dtype, contiguous in C order or in x's own, rank 0's features
-    first. mp_comm has mpi4py's methods: Allgather(send, recv) fills recv with everybody's send,
-    one behind the other in memory. It sends contiguous arrays. x stays as it is.
+    x: (batch, length, features / mp_size), of any dtype and order in memory, no size of it 0 →
+    (batch, length, features) of the same dtype, contiguous in C order or in x's own, rank 0's
+    features first. x stays as it is. mp_comm has mpi4py's methods: Allgather(send, recv) fills
+    recv with everybody's send, one behind the other in memory. It sends contiguous arrays. Make
+    one collective, and send no more bytes than Allgather does.
     """
     # 1. Where does Allgather put what rank 1 sends? Give recv a shape in which the ranks come
     #    first.

@@ -12,7 +12,8 @@ def naive_collect_backward_x(grad_x, mp_comm, mp_size):
     rank had before the all-gather.
     mp_comm.Reduce_scatter_block(send, recv) adds up all ranks' send and leaves the first 1 /
     mp_size of its memory on rank 0, the next on rank 1, and so on. It takes contiguous arrays.
-    mp_size divides features; grad_x stays as it is.
+    mp_size divides features; grad_x stays as it is. Make one collective, and send no more
+    bytes than this one does.
     """
     # 1. A rank's features lie in pieces, one per row. In which order of axes do they lie together?
     # 2. Send an array that is really in that order in memory.

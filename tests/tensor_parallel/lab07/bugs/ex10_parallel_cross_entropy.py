@@ -53,6 +53,11 @@ BUGS = [
         ),
         ("offset of V", [("group.rank * rows", "group.rank * rows * group.size")], "not at rank · V$"),
         ("no offset", [(ROW, "row = targets")], "not at 0 on every rank"),
+        (
+            "squeezed",
+            [("), grad_logits /", "), grad_logits.squeeze() /")],
+            "sequences of one token: rank 0's grad_logits(.|\n)*drops every dimension of 1",
+        ),
         ("off by one", [(ROW, f"{ROW} - 1")], r"not at rank · V / p \+ 1"),
         ("modulo", [(ROW, "row = targets % rows")], "which must not count"),
         ("clamp without a mask", [(MINE, "mine = torch.ones_like(row, dtype=torch.bool)")], "which must not count"),

@@ -45,13 +45,13 @@ BUGS: list = [
         NAME,
         "batch and rank swapped alone",
         returns("parts.swapaxes(0, 1).reshape(*x.shape[:2], -1)"),
-        r"the axes are \(batch, rank, length, feature\) before reshape, in place of",
+        r"in the order of the axes \(batch, rank, length, feature\)",
     ),
     (
         NAME,
         "recv begins with the batch",
         [("(mp_size, *x.shape)", "(x.shape[0], mp_size, *x.shape[1:])"), ("list(parts)", "list(parts.swapaxes(0, 1))")],
-        r"recv is read as \(batch, rank, length, feature\), and filled as \(rank, batch, length, feature\)",
+        r"reading recv as \(batch, rank, length, feature\); Allgather fills it as \(rank, batch, length, feature\)",
     ),
     (
         NAME,
@@ -118,7 +118,7 @@ BUGS: list = [
         NAME,
         "the result is a transposed view",
         [(JOIN, f"{JOIN}.transpose(2, 0, 1).copy().transpose(1, 2, 0)")],
-        "not contiguous(.|\n)*transpose and moveaxis move no elements",
+        "not contiguous(.|\n)*in another order than its axes",
     ),
     (
         NAME,

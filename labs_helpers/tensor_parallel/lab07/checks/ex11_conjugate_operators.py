@@ -1,0 +1,193 @@
+"""Exercise 11 of lab 07: f and g, forward and backward, each against what every collective would make of its input."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from labs_helpers.course.exercise import exercise
+from labs_helpers.course.verdict import Candidates, Wrong, one_thread
+from labs_helpers.course.verdict.trees import Comparison
+from labs_helpers.tensor_parallel.lab07 import exercises
+from labs_helpers.tensor_parallel.lab07.checks.on_ranks import KEPT
+from labs_helpers.tensor_parallel.lab07.checks.passes import Pass, expect_passes, watched
+from labs_helpers.tensor_parallel.lab07.checks.rank_group import Group, in_groups
+
+Parts = list[Tensor]  # of each rank
+WAYS: dict[str, Callable[[Parts], Parts]] = {  # what can become of the ranks' tensors
+    "what came in": lambda parts: parts,
+    "the sum over the ranks": lambda parts: [sum(parts)] * len(parts),
+    "the ranks' parts behind one another along the length": lambda parts: [torch.cat(parts, 1)] * len(parts),
+    "this rank's part of the length of the sum": lambda parts: _cut([sum(parts)] * len(parts), 1),
+    "the mean over the ranks": lambda parts: [sum(parts) / len(parts)] * len(parts),
+    "the largest over the ranks": lambda parts: [torch.stack(parts).amax(0)] * len(parts),
+    "the ranks' parts behind one another along the batch": lambda parts: [torch.cat(parts, 0)] * len(parts),
+    "the ranks' parts behind one another along the width": lambda parts: [torch.cat(parts, 2)] * len(parts),
+    "the ranks' parts along the length in reverse order": lambda parts: [torch.cat(parts[::-1], 1)] * len(parts),
+    "this rank's part of the batch of the sum": lambda parts: _cut([sum(parts)] * len(parts), 0),
+    "this rank's part of the width of the sum": lambda parts: _cut([sum(parts)] * len(parts), 2),
+    "this rank's part of the length of the mean": lambda parts: _cut([sum(parts) / len(parts)] * len(parts), 1),
+    "this rank's part of the length, without a sum": lambda parts: _cut(parts, 1),
+    "what came in, divided by p": lambda parts: [part / len(parts) for part in parts],
+    "0": lambda parts: [0 * part for part in parts],
+}
+ITSELF, SUM, GATHERED, SCATTERED = list(WAYS)[:4]
+COLLECTIVES = {ITSELF: "", SUM: "all_reduce", GATHERED: "all_gather", SCATTERED: "reduce_scatter"}
+RIGHT = {  # (operator, pass, sequence_parallel) → the way, and why
+    ("f", "output", False): (ITSELF, "every rank has the whole x, and its columns need no more"),
+    ("f", "gradient", False): (SUM, "each rank's columns give a part of the gradient of the same x"),
+    ("g", "output", False): (SUM, "each rank's rows give a part of the sum"),
+    ("g", "gradient", False): (ITSELF, "the gradient of a sum is the gradient of each of its parts"),
+    ("f", "output", True): (GATHERED, "columns need all tokens, and each rank has some of them"),
+    ("f", "gradient", True): (SCATTERED, "each rank's columns give a part of the gradient of all tokens"),
+    ("g", "output", True): (SCATTERED, "each rank's rows give a part of the sum, and a rank goes on with its tokens"),
+    ("g", "gradient", True): (GATHERED, "this rank's rows have worked on all tokens"),
+}
+ERRORS = (
+    (r"non-static forward|takes \d+ positional argument", "forward(ctx, x) and backward(ctx, grad) are static methods"),
+    (
+        r"should not be instantiated|object is not callable|cannot be called",
+        "f and g are functions: the apply of each class",
+    ),
+    (
+        r"returned an incorrect number of gradients",
+        "one gradient for each argument of forward after ctx",
+    ),
+    (
+        r"does not require grad|not have been used in the graph",
+        "autograd gets no gradient: backward returns none, or the result does not come from a Function's apply (it "
+        "does not see what group's methods do)",
+    ),
+    (r"leaf Variable that requires grad", "x is written to; it stays as it is"),
+    (r"returned an invalid gradient", "a gradient has its x's shape; the collectives take the length, dimension 1"),
+)
+
+
+@dataclass(frozen=True)
+class Case:
+    """x: (batch, length, width); under sequence parallelism f's x and g's gradient have length / ranks."""
+
+    name: str
+    ranks: int
+    sequence_parallel: bool
+    batch: int = 2
+    length: int = 6
+    width: int = 5
+    groups: int = 1
+    dtype: torch.dtype = torch.float32
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        part = {"length / p": self.length // self.ranks} if self.sequence_parallel and self.ranks > 1 else {}
+        return {"batch": self.batch, "length": self.length, "width": self.width} | part
+
+
+CASES = (
+    Case("2 ranks", 2, False, batch=4),
+    Case("3 ranks, sequence-parallel", 3, True, batch=3, width=12),
+    Case("3 ranks, in float64", 3, False, dtype=torch.float64),
+    Case("2 groups of 2 ranks, sequence-parallel", 2, True, batch=4, groups=2, width=8),
+    Case("1 rank", 1, False),
+    Case("1 rank, sequence-parallel", 1, True),
+)
+
+
+@exercise("07/11", "f and g for autograd", points=25, minutes=25, reference=exercises.conjugate_operators)
+def conjugate_operators(student):
+    comparison = Comparison(
+        "{0} of {1} on rank {2}", advice="draw two ranks with one token each, and write {where} down"
+    )
+    for case in CASES:
+        given = [_given(case, group) for group in range(case.groups)]
+        own = [tuple(one[name][rank] for name in one) for one in given for rank in range(case.ranks)]
+        with one_thread():
+            seen = in_groups(case, student, partial(_on_rank, case), own, ERRORS)
+        for tensors, ranks in zip(given, seen, strict=True):
+            _judge(case, comparison, tensors, ranks)
+        sent = {what: one.listed for what, one in seen[0][0].items()}
+        yield f"{case.name}: " + ", ".join(f"{what} {made}" for what, made in sent.items())
+
+
+def _given(case: Case, group: int) -> dict[str, Parts]:
+    """What each rank's f and g are given, and the gradients that come back to them; whole numbers."""
+    generator, part = torch.Generator().manual_seed(group), case.length // (case.ranks if case.sequence_parallel else 1)
+
+    def draw(length: int, same: bool) -> Parts:
+        drawn = torch.randint(-9, 10, (case.ranks, case.batch, length, case.width), generator=generator).to(case.dtype)
+        return [drawn[0 if same else rank].clone() for rank in range(case.ranks)]
+
+    plain = not case.sequence_parallel
+    lengths = {
+        "f": (part, plain),
+        "f's grad": (case.length, False),
+        "g": (case.length, False),
+        "g's grad": (part, plain),
+    }
+    return {name: draw(*how) for name, how in lengths.items()}
+
+
+def _on_rank(case: Case, student: Callable, group: Group, *given: Tensor) -> dict[str, Pass]:
+    """The passes of f and g by 'f's output', …, both forward before any goes back."""
+    answer = student(group, case.sequence_parallel)
+    if not (isinstance(answer, tuple | list) and len(answer) == 2 and all(map(callable, answer))):
+        raise Wrong(case.name, f"rank {group.rank} returned {answer!r:.60}; (f, g), two functions, is asked for")
+    passes, kept = {}, []
+    inputs = [tensor.requires_grad_() for tensor in given[::2]]
+    for name, function, x in zip("fg", answer, inputs, strict=True):
+        y, passes[f"{name}'s output"] = watched(group, {"x": x}, function, x)
+        kept.append((y, passes[f"{name}'s output"]))
+    for name, (y, _), x, grad in reversed(list(zip("fg", kept, inputs, given[1::2], strict=True))):
+        if not isinstance(y, Tensor) or y.shape != grad.shape:
+            continue  # what is wrong with it is said before
+        gradient, one = watched(group, {"grad": grad}, lambda y, *of: torch.autograd.grad(y, *of)[0], y, x, grad)
+        passes[f"{name}'s gradient"] = one
+        kept.append((gradient, one))
+    group.reset()
+    if len(passes) == 4:
+        for function, x, grad in zip(answer, inputs, given[1::2], strict=True):  # once more, with other numbers
+            function(x.detach().neg().requires_grad_()).backward(-grad)
+    for tensor, one in kept:
+        one.compare(tensor)
+    return passes
+
+
+def _judge(case: Case, comparison: Comparison, given: dict[str, Parts], ranks: list[dict[str, Pass]]) -> None:
+    """Raise Wrong at the first pass that is not right on the ranks of a group."""
+    for (name, what, sequence_parallel), (way, why) in RIGHT.items():
+        if sequence_parallel != case.sequence_parallel:
+            continue
+        parts = given[name if what == "output" else f"{name}'s grad"]
+        title = f"{name}'s {what}"
+        passes = [one[title] for one in ranks]
+        right = {what: {name: dict(enumerate(WAYS[way](parts)))}}
+        found = {what: {name: {rank: one.returned for rank, one in enumerate(passes)}}}
+
+        def causes(parts=parts, way=way, why=why, name=name, what=what) -> Candidates:
+            for other, function in WAYS.items():
+                if len(parts) > 1 and other != way:
+                    said = f"it is {other}; {name}'s {what} is {way}: {why}"
+                    yield said, lambda function=function: {what: {name: dict(enumerate(function(parts)))}}
+
+        for rank, one in enumerate(passes):
+            if not isinstance(one.returned, Tensor):
+                none = "the result is not returned" if one.returned is None else ""
+                raise Wrong(case.name, f"rank {rank}: {title} is {one.returned!r:.40}, not a tensor", cause=none)
+        comparison.expect(case.name, found, right, causes)
+        expect_passes(case.name, title, passes)
+        for rank, one in enumerate(passes):
+            if one.returned.dtype != case.dtype:
+                raise Wrong(case.name, f"rank {rank}: {title} is {one.returned.dtype}, expected {case.dtype}, as x is")
+            if one.overwritten:
+                raise Wrong(case.name, f"rank {rank}: {title} has changed in a later call", cause=KEPT)
+        collective = COLLECTIVES[way] if case.ranks > 1 else ""
+        if passes[0].calls != ({collective: 1} if collective else {}):
+            enough = f"1 × {collective} is enough" if collective else "nothing has to be sent"
+            raise Wrong(case.name, f"{title} is right, but takes {passes[0].listed}; {enough}", cause=why)
+
+
+def _cut(parts: Parts, dim: int) -> Parts:
+    return [part.tensor_split(len(parts), dim)[rank] for rank, part in enumerate(parts)]
