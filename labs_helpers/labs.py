@@ -11,6 +11,18 @@ NOTEBOOKS = ROOT / "notebooks"
 
 
 @dataclass(frozen=True)
+class Retired:
+    """An exercise that a lab has no longer; older copies of its notebook still do. No other exercise gets its id."""
+
+    id: str  # '01/4'
+    name: str  # of its function, which the notebook passes to `check`
+    now: str  # what became of it: '01/3 asks for it'
+
+    def __str__(self) -> str:
+        return f"Exercise {self.id} was retired: {self.now}"
+
+
+@dataclass(frozen=True)
 class Lab:
     """One lab. An exercise's own minutes and points stand at its check, `@exercise("02/3", …)`."""
 
@@ -23,6 +35,7 @@ class Lab:
     hardware: str
     needs: tuple[str, ...]  # the labs that come before it
     transfer: str  # module, outside of what students get, with the reference of the transfer exercise
+    retired: tuple[Retired, ...] = ()
 
     @property
     def path(self) -> Path:
@@ -163,3 +176,8 @@ def lab(number: str | int) -> Lab:
         if str(number) and one.number == str(number).zfill(2):
             return one
     raise ValueError(f"there is no lab {number!r}. There are: {', '.join(one.number for one in LABS)}")
+
+
+def retired(which: str | None) -> list[Retired]:
+    """The retired exercises of a lab ('01'), or the one with that id ('01/4')."""
+    return [one for lab in LABS for one in lab.retired if which in (lab.number, one.id)]

@@ -25,8 +25,12 @@ def _text(folder: Path, lab: Lab) -> str:
     ]
     if folder.name == "checks":
         imported.append(("labs_helpers.course.scoreboard", "summary"))
+    names, gone = _listed(sorted(name for _, name in imported)), ""
+    if lab.retired:
+        imported.append(("labs_helpers.course.retired", "retired_in"))
+        gone = f'__getattr__ = retired_in("{lab.number}")\n'
     lines = [_import(module, name) for module, name in sorted(imported, key=_naturally)]
-    return f"{head}\n" + "\n".join(lines) + f"\n\n{_listed(sorted(name for _, name in imported))}\n"
+    return f"{head}\n" + "\n".join(lines) + f"\n\n{names}\n{gone}"
 
 
 def _import(module: str, name: str) -> str:

@@ -8,6 +8,7 @@ from nbformat.notebooknode import NotebookNode
 from nbformat.v4 import new_raw_cell
 
 from labs_helpers.course.own_copies import clear, labs, place, read, write
+from labs_helpers.labs import retired
 
 
 def reset(which: str, shipped: Path, mine: Path) -> str:
@@ -46,6 +47,8 @@ def _find(which: str, shipped: Path) -> tuple[Path, NotebookNode, NotebookNode]:
     original = read(lab)
     stubs = {grade_id(cell): cell for cell in original.cells if is_exercise(cell)}
     stub = stubs.get(f"{lab.name[:2]}-{exercise}")
+    if stub is None and (gone := retired(f"{lab.name[:2]}/{exercise}")):
+        raise ValueError(f"RESET={which}: {gone[0]}")
     if stub is None:
         known = ", ".join(grade.replace("-", "/", 1) for grade in stubs) or "none"
         raise ValueError(f"RESET={which}: {lab.name} has no such exercise. It has: {known}")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from labs_helpers.course.scoreboard import OPEN, SCORES
+from labs_helpers.course.retired import RetiredExercise
+from labs_helpers.course.scoreboard import OPEN, RETIRED, SCORES
 from labs_helpers.course.stub import cell_of
 from labs_helpers.course.withheld import Withheld
 
@@ -15,6 +16,9 @@ def reveal(reference, now: bool = False) -> None:
     """
     if isinstance(reference, Withheld):
         print(f"{OPEN} The references are not in this hand-out; the hints are.")
+        return
+    if isinstance(reference, RetiredExercise):
+        print(f"{RETIRED} {reference.exercise}")
         return
     found = [e for e in SCORES.exercises.values() if e.reference is reference]
     if not found:

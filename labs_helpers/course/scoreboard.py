@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-OPEN, RIGHT, WRONG = "○", "✓", "✗"
+from labs_helpers.course.wrap import wrap
+from labs_helpers.labs import retired
+
+OPEN, RIGHT, WRONG, RETIRED = "○", "✓", "✗", "–"
 PREDICTION_POINTS = 5
 
 
@@ -94,6 +97,8 @@ def summary() -> None:
             note += "  (its check has not run since this kernel started)"
         print(f"{state} {exercise.id}  {exercise.title:<34} {points:>3} / {exercise.points}{note}")
         earned, total = earned + points, total + exercise.points
+    for gone in retired(SCORES.lab):
+        print(wrap(f"{RETIRED} {gone}"))
     if SCORES.predictions:
         given = sum(p.value is not None for p in SCORES.predictions.values())
         points = PREDICTION_POINTS * given // len(SCORES.predictions)

@@ -13,7 +13,7 @@ import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from labs_helpers.course.scoreboard import OPEN, RIGHT, WRONG
+from labs_helpers.course.scoreboard import OPEN, RETIRED, RIGHT, WRONG
 from labs_helpers.course.stub import cell_of
 from labs_helpers.course.wrap import wrap
 from labs_helpers.grading.cases import partial_points
@@ -126,6 +126,8 @@ def _report(chosen: Lab, answers: list[Answer]) -> None:
         )
     total = f"{sum(row.points for row in rows):.1f}".removesuffix(".0")
     print(f"  {'':42} {total:>5} / {sum(answer.shipped.points for answer in answers):>3}")
+    for gone in chosen.retired:
+        print(wrap(f"{RETIRED} {gone}"))
     for row, answer in zip(rows, answers, strict=True):
         name = f"{answer.shipped.id} {answer.shipped.name}"
         if row.message:

@@ -21,7 +21,7 @@ from labs_helpers.grading.verdict import CRASHED, TIMEOUT
 from tests.grading.html_page import Page, hostile
 
 EXERCISES = [SimpleNamespace(id=f"00/{i}", title=f"the title of {i}", points=10) for i in range(3)]
-LAB = SimpleNamespace(number="00", title="Start here", exercises=lambda: EXERCISES)
+LAB = SimpleNamespace(number="00", title="Start here", exercises=lambda: EXERCISES, retired=())
 CASES = ("three elements", "a full block", "an odd size")
 ALL_CASES = {one.id: CASES for one in EXERCISES}
 WRONG = Mark("00/1", 3.3, 10, "wrong", "z: row 3:\n  got 1, expected 2\nLikely cause: a block too few", (), CASES[:1])

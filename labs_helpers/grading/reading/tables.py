@@ -9,6 +9,7 @@ from pathlib import Path
 
 from labs_helpers.grading.reading.packed import BadInbox
 from labs_helpers.grading.results.plain_text import named
+from labs_helpers.labs import retired
 
 
 def text_of(path: Path) -> tuple[str, str]:
@@ -74,6 +75,8 @@ def load_overrides(path: Path, most: Mapping[str, float], students: Collection[s
         lab, _, number = row["exercise"].partition("/")
         student, exercise = named(row["id"]), f"{lab.zfill(2)}/{number}"
         if exercise not in most:
+            if gone := retired(exercise):
+                raise BadInbox(f"{where}: {gone[0]}")
             raise BadInbox(f"{where}: there is no exercise {row['exercise']}; there are {', '.join(most)}")
         if student not in students:
             raise BadInbox(f"{where}: nobody is called {student}")

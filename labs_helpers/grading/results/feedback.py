@@ -49,13 +49,18 @@ def feedback_page(
     marks = {mark.exercise: mark for mark in record.marks}
     titles = {one.id: (one.title, one.points) for one in lab.exercises()}
     shown = [
-        _shown(mark, titles.get(exercise, ("", mark.most))[0], sources.get(exercise, ""), all_cases.get(exercise, ()))
+        _shown(
+            mark,
+            titles.get(exercise, ("retired", mark.most))[0],
+            sources.get(exercise, ""),
+            all_cases.get(exercise, ()),
+        )
         for exercise, mark in ((one, marks[one]) for one in [*titles, *(set(marks) - set(titles))] if one in marks)
     ]
     most = sum(points for _, points in titles.values())
     return PAGE.render(
         lab=lab, student=record.student, name=name or record.student, total=record.total(penalty), most=most,
-        lines=list(_lines(record, penalty)), exercises=shown,
+        lines=[*_lines(record, penalty), *map(str, lab.retired)], exercises=shown,
     )  # fmt: skip
 
 
