@@ -2,7 +2,7 @@
 
 
 def peak_bytes(config, batch, length, itemsize=2):
-    """The most bytes alive in a training step with plain attention and AdamW, within 10%.
+    """The most bytes alive in a training step with plain attention and AdamW, within 10% of them.
 
     config: vocabulary V, layers, width W, heads H, hidden F, tied; as many kv_heads as heads.
     Parameters, gradients, AdamW's two moments and activations have `itemsize` bytes an element (2:
