@@ -59,7 +59,13 @@ def told(case, said, found, at):
 
 
 PARTS = [
-    Part(itemgetter(1), mistakes.shares, lambda case, share: told(case, "share is {:.6g}", share, 1), isclose),
+    Part(
+        itemgetter(1),
+        mistakes.shares,
+        lambda case, share: told(case, "share is {:.6g}", share, 1),
+        isclose,
+        mistakes.implied,
+    ),
     Part(itemgetter(0), mistakes.bound, lambda case, bound: told(case, "the share is right, bound is {!r}", bound, 0)),
 ]
 ADVICE = "print the elements and bytes of each input, then the result's."

@@ -5,7 +5,7 @@ from labs_helpers.measure.written_trace import trace
 # Of exercise 2: every shortcut gives another number.
 GPU_TIME = {
     "two kernels": trace("""
-        op aten::mm 3+23 #1 > launch 8+4 =1 > kernel gemm 12+13; launch 18+3 #1 =2
+        part step 4+33 #9; op aten::mm 3+23 #1 > launch 8+4 =1 > kernel gemm 12+13; launch 18+3 #1 =2
         > kernel splitk_reduce 28+3; wait 32+21 =3
     """),
     "copies, listed in no order": trace("""
@@ -109,6 +109,12 @@ DIAGNOSE = {
         memset 30+2 =10; launch 30 =6; kernel mul 33+3 #4 =4; shadow graph 33+30 #3; launch 36 =7
         kernel gemm 37+8 =5; wait 39+34 =8; memset 45.5 =5 > kernel gelu 47+4 > kernel gemm_2 54+9
         kernel after 64+5 =7; shadow of_another_thread 64+5 #11
+    """),
+    "launches where parts meet": trace("""
+        part load 2+8 #1; launch 2 =1 > kernel copy 4+5; shadow load 4+5 #1
+        part mlp 10+9 #2; launch 10 =2 > kernel gemm 13+5 > kernel gemm_2 18+6
+        shadow mlp 13+14 #2; launch 15 =3 > kernel silu 24+3; launch 19 =4 > kernel between 28+6
+        part loss 23+7 #3; launch 27 =5 > kernel sum 35+4; wait 30+10 =6
     """),
     "half of its time": trace("""
         part norm 1+4 #1; launch 2 =1 > kernel norm 4+3; shadow norm 4+3 #1
