@@ -74,7 +74,7 @@ LABS = (
         "a benchmark, MFU, a reader of traces, a forecast of memory, a loss scaler; what each remedy brings",
         "01_profile_a_transformer.ipynb",
         "labs_helpers.transformer.lab01",
-        minutes=180,
+        minutes=240,
         hardware=ANY_MACHINE,
         needs=("00",),
         transfer="tests.transformer.lab01.exercises.ex8_diagnose",

@@ -126,8 +126,8 @@ def _costs(operation: Event) -> Candidates:
         sizes = [ITEMSIZE.get(kind, other) for shape, kind in listed(operation) if not shape]
         alone = Operand(1, max(sizes)) if sizes and not inputs(operation) else Operand(0, 0)
         yield NUMBERS, Cost(flops + alone.elements, moved + sum(sizes) + alone.bytes)
-    for one in (given[0], max(given)):
-        yield "every input is read, not one alone", Cost(flops, one.bytes + written.bytes)
+    for nbytes in (given[0].bytes, max(given).bytes, read - given[0].bytes, read - given[-1].bytes):
+        yield "every input is read", Cost(flops, nbytes + written.bytes)
     spread = sum(max(given).elements * part.itemsize for part in given) + written.bytes
     yield "an input is read once, also where it is smaller than the result", right if product else Cost(flops, spread)
     yield "an input is read once", Cost(flops, moved + read)
@@ -179,6 +179,6 @@ def implied(case: Case, found: float) -> str:
     parts = {f"input {i}": part.bytes for i, part in enumerate(inputs(operation), start=1)}
     parts["the result"] = result(operation).bytes
     like = [name for name, nbytes in parts.items() if nbytes == abs(off) and what == "bytes"]
-    says = f", as many as {like[0]} has" * (len(like) == 1)
+    says = f", as many as {like[0]} has" if len(like) == 1 else ""
     many = f"{abs(off):,} {'too many' if off > 0 else 'are missing'}{says}"
     return f"the share is that of {round(stands_for):,} {what}; there are {there:,}: {many}"

@@ -58,6 +58,7 @@ def exposed_us(
 
 def launches(events: list[Event]) -> Candidates:
     kernels, calls = of(events, "kernel"), of(events, "cuda_runtime")
+    yield 'no kernel was found: its category is exactly "kernel"', 0
     yield "a gpu_user_annotation is a range, not a kernel", len(of(events, "kernel", "gpu_user_annotation"))
     yield "copies and memsets are no kernels", len(of(events, *GPU_WORK))
     yield "copies are no kernels", len(of(events, "kernel", "gpu_memcpy"))
