@@ -71,13 +71,16 @@ LABS = (
     Lab(
         "01",
         "Profile a transformer",
-        "a benchmark, a reader of traces, a forecast of memory, a loss scaler; what each remedy brings",
+        "a benchmark, MFU, a reader of traces, a forecast of memory, a loss scaler; what each remedy brings",
         "01_profile_a_transformer.ipynb",
         "labs_helpers.transformer.lab01",
-        minutes=180,
+        minutes=240,
         hardware=ANY_MACHINE,
         needs=("00",),
         transfer="tests.transformer.lab01.exercises.ex8_diagnose",
+        retired=(
+            Retired("01/3", "by_operation", "01/8 asks whose time it is, and `trace.by_operation` makes the table"),
+        ),
     ),
     Lab(
         "02",

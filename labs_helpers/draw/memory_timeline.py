@@ -34,12 +34,19 @@ def draw_memory(timeline: Mapping[str, Any], title: str | None = None, base: Map
         ax.fill_between([0, end], floor, floor + nbytes, color=color(role), alpha=0.45, linewidth=0)
         if nbytes > 0.045 * timeline["peak"]:
             ax.text(end * 0.01, floor + nbytes / 2, name, va="center", fontsize="small")
+        else:  # too thin for its name: a curve without a line, whose name stands beside the axes
+            ax.plot([end], [floor + nbytes / 2], linestyle="none", marker="", color=color(role), label=name)
         floor += nbytes
     # What the call frees of that was there before lowers the curve below the bands: paper over them.
     ax.fill_between(change, np.minimum(alive, floor), floor, step="post", color=PAPER, linewidth=0)
     ax.fill_between(change, floor, np.maximum(alive, floor), step="post", color=pale(1, 0.35), linewidth=0)
     ax.step(change, alive, where="post", color=color(1), linewidth=1.2, marker="")
-    ax.set(xlim=(0, end), ylim=(0, 1.22 * timeline["peak"] or 1), xlabel="tensors made and freed, one after another")
+    ax.set(
+        xlim=(0, end),
+        ylim=(0, 1.22 * timeline["peak"] or 1),
+        xlabel="tensors made and freed, one after another",
+        ylabel="bytes alive",
+    )
     figures.set_unit(ax.yaxis, "B")
     ends = [*(at for at, _ in timeline["marks"][1:]), end]
     for (at, name), until in zip(timeline["marks"], ends, strict=False):
@@ -54,4 +61,5 @@ def draw_memory(timeline: Mapping[str, Any], title: str | None = None, base: Map
     )  # fmt: skip
     if peak - floor > 0.15 * peak:
         ax.text(0.35 * end, floor + 0.06 * peak, "made during the call", ha="center", fontsize="small")
+    figures.label_lines(ax)
     return fig

@@ -33,8 +33,8 @@ from typing import Any
 from labs_helpers.measure.kernel_kinds import by_kind
 
 __all__ = [
-    "GPU_WORK", "NO_WORK", "Event", "Trace", "busy", "by_kind", "covered", "launches", "load", "packed", "record", "reduced",
-    "save",
+    "GPU_WORK", "NO_WORK", "Event", "Trace", "busy", "by_kind", "by_operation", "covered", "launches", "load",
+    "operations", "packed", "record", "reduced", "save",
 ]  # fmt: skip
 
 Event = dict[str, Any]
@@ -187,6 +187,27 @@ def covered(events: Iterable[Event]) -> float:
         total += max(0.0, end - max(start, reached))
         reached = max(reached, end)
     return total
+
+
+def operations(events: Iterable[Event]) -> list[tuple[Event, float]]:
+    """(operation, µs) of each operation of PyTorch that launched GPU work itself, in the order of `events`.
+
+    µs: the time of that work, which carries the operation's External id, added up over all streams."""
+    events, us = list(events), dict[Any, float]()
+    for event in events:
+        if event.get("cat") in GPU_WORK and (number := event["args"].get("External id")) is not None:
+            us[number] = us.get(number, 0.0) + event["dur"]
+    called = [event for event in events if event.get("cat") == "cpu_op"]
+    return [(one, us[number]) for one in called if (number := one["args"]["External id"]) in us]
+
+
+def by_operation(events: Iterable[Event]) -> dict[str, tuple[int, float]]:
+    """name → (calls that launched GPU work, their µs on the GPU), the operation that took most first."""
+    rows = dict[str, tuple[int, float]]()
+    for operation, us in operations(events):
+        calls, before = rows.get(operation["name"], (0, 0.0))
+        rows[operation["name"]] = calls + 1, before + us
+    return dict(sorted(rows.items(), key=lambda row: -row[1][1]))
 
 
 def busy(events: Iterable[Event]) -> float:

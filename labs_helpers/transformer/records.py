@@ -17,7 +17,7 @@ SHAPE = ["size", "batch", "length"]
 SETTING = [*SHAPE, *FIELDS]
 WHOLE = ["batch", "length", "layers", "segments", "accumulate"]  # columns that beside other kinds of records are float
 TIMES = [f"{phase}{part}_ms" for phase in PHASES for part in ("", "_p20", "_p80")]
-MEASURED = [*TIMES, "peak_bytes", "state_bytes", "launches", "forward_launches", "busy", "flops_per_token"]
+MEASURED = [*TIMES, "peak_bytes", "state_bytes", "launches", "forward_launches", "busy", "gpu_ms", "flops_per_token"]
 
 
 def with_rates(rows: pandas.DataFrame) -> pandas.DataFrame:
@@ -61,6 +61,14 @@ def timed(frame: pandas.DataFrame, setup: Setup | None = None, **wanted: Any) ->
 def tokens(rows: pandas.DataFrame) -> pandas.Series:
     """Tokens of a step."""
     return rows["batch"] * rows["length"]
+
+
+def launch_us(rows: pandas.DataFrame) -> str:
+    """What a launch costs the host, '22 to 31 µs': the time of eager steps per launch, of those in which the GPU works
+    less than half of the time; '' without such steps, or where only a trace says how long the GPU works."""
+    eager = rows[~rows["compiled"].astype(bool) & ~rows["graph"].astype(bool)].dropna(subset=["gpu_ms", "launches"])
+    us = 1e3 * (eager["step_ms"] / eager["launches"])[eager["busy"] < 0.5]
+    return " to ".join(dict.fromkeys(f"{one:.0f}" for one in (us.min(), us.max()))) + " µs" if len(us) else ""
 
 
 def walked_steps(frame: pandas.DataFrame, path: Mapping[str, Setup], **wanted: Any) -> pandas.DataFrame:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.profiler import record_function
 
-from labs_helpers.measure import trace
+from labs_helpers.measure import trace, written_trace
 from labs_helpers.measure.kernel_kinds import KINDS, kind_of, kinds
 from labs_helpers.measure.machine import has_gpu
 
@@ -282,3 +282,15 @@ def test_what_an_optimizer_launches_is_the_optimizers():
         for event, kind in kinds(events):
             inside = optimizing["ts"] <= event["ts"] < optimizing["ts"] + optimizing["dur"]
             assert (kind == "optimizer") == inside
+
+
+def test_work_is_added_up_by_the_operation_that_launched_it():
+    events = written_trace.trace("""
+        op aten::linear 2+20 #1; op aten::mm 4+9 #3 > launch 6 =2 > kernel gemm 23+17; launch 9 #3 =4 @2
+        kernel splitk_reduce 25+3 #3 =4 @13; op aten::mm 30+5 #4 > launch 31 =5 > kernel gemm 41+6
+        op aten::zero_ 36+5 #5 > set 37 =6 > memset 48+4; launch 39 =9 > kernel of_no_operation 53+6
+        kernel of_another_trace 60+2 #99 =7
+    """)
+    found = [(one["name"], us) for one, us in trace.operations(events)]
+    assert found == [("aten::mm", 20), ("aten::mm", 6), ("aten::zero_", 4)]
+    assert list(trace.by_operation(events).items()) == [("aten::mm", (2, 26)), ("aten::zero_", (1, 4))]

@@ -44,13 +44,14 @@ class Part(NamedTuple):
 
     of: takes it out of an answer. mistakes: of the arguments; yields pairs of a sentence and what this part would be,
     or a function that returns that: the same sentences in the same order, whatever the arguments. told: what was found
-    and what is expected, in words, and maybe where.
+    and what is expected, in words, and maybe where. otherwise: the cause where no mistake fits.
     """
 
     of: Callable[[Any], Any]
     mistakes: Callable[..., Candidates]
     told: Callable[[Case, Any], tuple[str, ...]]
     same: Callable[[Any, Any], bool] = operator.eq
+    otherwise: Otherwise = lambda case, found: ""
 
 
 def judge(
@@ -108,7 +109,8 @@ def judge_parts(
         for part in parts:
             if not part.same(value := part.of(answer), part.of(case.right)):
                 causes = _likely(part, found, number - 1) or _likely(part, found[:number], number - 1)
-                raise Wrong(case.name, *part.told(case, value), cause=causes or otherwise(case, value), advice=advice)
+                causes = causes or part.otherwise(case, value) or otherwise(case, value)
+                raise Wrong(case.name, *part.told(case, value), cause=causes, advice=advice)
         if case.line:
             yield case.line
     if failed:

@@ -13,9 +13,9 @@ from labs_helpers.draw import figures
 from labs_helpers.draw.beside import beside_yours
 from labs_helpers.draw.curves import level, recorded_on, tick_each
 from labs_helpers.draw.roles import PAPER, color, marker
-from labs_helpers.transformer.charts.words import no_records, words
+from labs_helpers.transformer.charts.words import SPREAD, no_records, words
 from labs_helpers.transformer.grids import FIELDS
-from labs_helpers.transformer.records import setup_of, timed, varied_in
+from labs_helpers.transformer.records import launch_us, setup_of, timed, varied_in
 from labs_helpers.transformer.setups import Setup
 
 
@@ -36,14 +36,19 @@ def draw_batches(frame: pandas.DataFrame, setup: Setup | None = None, size: str 
     curves = {words(setup_of(curve.iloc[0])): (role, curve) for role, curve in (("theirs", fastest), ("ours", rows))}
     roof, best = (rows["tokens_per_s"] / rows["mfu"]).iloc[0], fastest["tokens_per_s"].max()
     title = f"Eager levels off at {_level(rows)}" + f", the fastest way at {_level(fastest)}" * (len(curves) > 1)
-    setting = f"{size}, {rows['length'].iloc[0]:,} tokens per sequence{recorded_on(rows)}"
-    fig, (ax,) = figures.panels(f"{title}\n{setting}", [""], 8.4, 4.8)
+    cost = launch_us(rows)
+    setting = f"{size}, {rows['length'].iloc[0]:,} tokens per sequence{f', {cost} per launch' * bool(cost)}"
+    fig, (ax,) = figures.panels(f"{title}\n{setting}{recorded_on(rows)}", [""], 8.4, 4.8)
     ax.set(ylim=(0, 1.08 * (roof if roof == roof else best)), ylabel="tokens per second")
     tick_each(ax, rows["batch"], xlabel="batch (full mark: 90% of the best)")
     figures.set_unit(ax.yaxis, "")
     for role, curve in curves.values():
         look: dict[str, Any] = {"marker": marker(role), "color": color(role)}
         ax.plot(curve["batch"], curve["tokens_per_s"], markerfacecolor=PAPER, **look)
+        tokens = 1e3 * curve["batch"] * curve["length"]
+        ax.vlines(
+            curve["batch"], tokens / curve["step_p80_ms"], tokens / curve["step_p20_ms"], color=color(role), **SPREAD
+        )
         full = curve[curve["batch"] == _levels_off(curve)]
         ax.plot(full["batch"], full["tokens_per_s"], markersize=9, **look)
     if roof == roof:
@@ -59,7 +64,7 @@ def draw_batches(frame: pandas.DataFrame, setup: Setup | None = None, size: str 
 
 def _level(curve: pandas.DataFrame) -> str:
     share = curve["mfu"].max()
-    return f"batch {_levels_off(curve)}" + (f" and {share:.0%} MFU" if share == share else "")
+    return f"{share:.0%} MFU" if share == share else f"batch {_levels_off(curve)}"
 
 
 def _levels_off(curve: pandas.DataFrame) -> int:

@@ -11,7 +11,8 @@ from matplotlib.figure import Figure
 from labs_helpers.draw import figures
 from labs_helpers.draw.beside import beside_yours
 from labs_helpers.draw.curves import Curves, recorded_on, tick_each
-from labs_helpers.transformer.charts.words import no_records, shape_text, words
+from labs_helpers.draw.roles import color
+from labs_helpers.transformer.charts.words import SPREAD, no_records, shape_text, words
 from labs_helpers.transformer.records import setup_of, timed, varied_in
 
 CURVES = Curves({
@@ -40,8 +41,8 @@ def draw_checkpoints(
         return no_records("time and peak of steps with and without checkpoints")
     plain, best = without.iloc[0], rows.loc[rows["peak_bytes"].idxmin()]
     title = (
-        f"{best['segments']} segments take {best['peak_bytes'] / plain['peak_bytes']:.0%} of the memory of no "
-        f"checkpoints, and {best['step_ms'] / plain['step_ms']:.2f} times the time\n"
+        f"{best['segments']} segments: {best['peak_bytes'] / plain['peak_bytes']:.0%} of the memory, "
+        f"{best['step_ms'] / plain['step_ms']:.2f} times the time\n"
         f"{shape_text(plain)}, {words(setup_of(plain))}{recorded_on(rows)}"
     )
     fig, (memory, time) = figures.panels(title, ("peak memory of a step", "time of a step"), 9.5, 3.7)
@@ -60,5 +61,6 @@ def draw_checkpoints(
         ax.set_ylim(0, 1.15 * max(ax.get_ylim()[1], alone))
         figures.set_unit(ax.yaxis, unit)
         figures.label_lines(ax, gap=2.6)
+    time.vlines(segments, rows["step_p20_ms"] / 1e3, rows["step_p80_ms"] / 1e3, color=color("measured"), **SPREAD)
     figures.mark_prediction(memory, predicted_at, prediction, scale=plain["peak_bytes"])
     return fig

@@ -15,7 +15,7 @@ from labs_helpers.draw.roles import color
 from labs_helpers.transformer.charts.words import CURVES, EAGER, by_size, no_records, words
 from labs_helpers.transformer.config import SIZES
 from labs_helpers.transformer.grids import FIELDS
-from labs_helpers.transformer.records import setup_of, timed, tokens, varied_in
+from labs_helpers.transformer.records import launch_us, setup_of, timed, tokens, varied_in
 from labs_helpers.transformer.setups import Setup
 
 CLAIMED_KERNELS, CLAIMED_WAIT = 2500, 0.5  # what is often said of a forward pass, and of a step
@@ -35,20 +35,23 @@ def draw_launches(frame: pandas.DataFrame, prediction: Any = None, setup: Setup 
     varied = varied_in(timed(frame, **alike).dropna(subset="busy"), "batch")
     if counted.empty or varied.empty:
         return no_records(f"launches with {words(setup)}")
-    curves = by_size(timed(frame, setup_of(varied.iloc[0]), length=varied["length"].iloc[0]).dropna(subset="busy"))
+    waiting = timed(frame, setup_of(varied.iloc[0]), length=varied["length"].iloc[0]).dropna(subset="busy")
+    traced = bool(varied["gpu_ms"].isna().all())  # else against steps timed without a profiler
+    curves = by_size(waiting if traced else waiting.dropna(subset="gpu_ms"))
+    left_out = [size for size in by_size(waiting) if size not in curves]
     layers, kernels = counted["layers"].to_numpy(float), counted["forward_launches"].to_numpy(float)
     slope, besides = np.polyfit(layers, kernels, 1) if len(counted) > 1 else (kernels[0] / layers[0], 0.0)
-    traced = "gpu_ms" not in varied or varied["gpu_ms"].isna().all()  # else against steps timed without a profiler
     step = "traced step" if traced else "step"
     waits = 1 - varied["busy"]
+    cost = launch_us(waiting)
     title = (
-        f"A layer launches {slope:.0f} kernels; the GPU waits {waits.iloc[0]:.0%} of a {step} at "
-        f"{tokens(varied).iloc[0]:,} tokens, {waits.iloc[-1]:.0%} at {tokens(varied).iloc[-1]:,}\n"
-        f"{setup.precision}, eager{recorded_on(counted)}"
+        f"The GPU waits {waits.iloc[0]:.0%} of a {step} at {tokens(varied).iloc[0]:,} tokens, "
+        f"{waits.iloc[-1]:.0%} at {tokens(varied).iloc[-1]:,}\n"
+        f"{setup.precision}, eager{f', {cost} per launch' * bool(cost)}{recorded_on(counted)}"
     )
     panels = (
-        f"kernels of a forward pass, {setup.attention} attention",
-        f"share of a {step} in which the GPU waits, {varied['attention'].iloc[0]}",
+        f"kernels of a forward pass, {slope:.0f} per layer",
+        f"share of a {step} without GPU work, {varied['attention'].iloc[0]}",
     )
     fig, (left, right) = figures.panels(title, panels, 9.5, 3.7)
     reach = 1.25 * layers.max()
@@ -67,6 +70,9 @@ def draw_launches(frame: pandas.DataFrame, prediction: Any = None, setup: Setup 
         CURVES.plot(right, size, tokens(curve), 1 - curve["busy"])
     tick_each(right, tokens(pandas.concat(curves.values())), base=2, xlabel="tokens per step")
     right.set_ylim(0, 1)
+    if left_out:
+        words_of = f"not drawn, only traced: {', '.join(left_out)}"
+        right.text(0.98, 0.93, words_of, transform=right.transAxes, ha="right")
     percent(right)
     level(right, CLAIMED_WAIT, "“half of the time”", right=True)
     second = {size: curve.iloc[min(1, len(curve) - 1)] for size, curve in curves.items()}

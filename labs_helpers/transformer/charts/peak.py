@@ -51,8 +51,7 @@ def draw_peak(
     itemsize = PRECISIONS[setup.precision].itemsize
     told = [formula(SIZES[size], row.batch, row.length, itemsize) for row in rows.itertuples()]
     title = (
-        f"From {length_text(first)} to {length_text(last)} tokens of context the peak grows "
-        f"{peaks[-1] / peaks[0]:.1f} times; the formula is within {abs(told / peaks - 1).max():.0%}\n"
+        f"The peak grows {peaks[-1] / peaks[0]:.1f} times; the formula is within {abs(told / peaks - 1).max():.1%}\n"
         f"{size}, {tokens(rows).iloc[0]:,} tokens per step, {words(setup)}{recorded_on(rows)}"
     )
     fig, (ax,) = figures.panels(title, [""], 9)

@@ -13,8 +13,7 @@ from matplotlib.figure import Figure
 from labs_helpers.draw import figures
 from labs_helpers.draw.beside import beside_yours
 from labs_helpers.draw.curves import recorded_on
-from labs_helpers.draw.roles import color
-from labs_helpers.draw.words import listed
+from labs_helpers.draw.roles import INK, color
 from labs_helpers.transformer.charts.words import no_records, shape_text, words
 from labs_helpers.transformer.records import setup_of, walked_steps
 from labs_helpers.transformer.setups import ORDERS, REMEDIES, Setup, treatment, walk
@@ -35,7 +34,7 @@ def draw_waterfall(
     if not walked:
         return no_records("steps along an order of remedies")
     start = next(iter(walked.values())).dropna(subset="size")
-    setting = f"{shape_text(start.iloc[0])}, from {words(setup_of(start.iloc[0]))} on{recorded_on(start)}"
+    setting = f"{shape_text(start.iloc[0])}, from {words(setup_of(start.iloc[0]))}{recorded_on(start)}"
     title = f"{_remedy_that_differs(walked)}\n{setting}"
     fig, axes = figures.panels(title, walked, max(7.2, 0.4 + 3.0 * len(walked)), 3.7, sharex=True)
     remedies = list(dict.fromkeys([*REMEDIES, *(name for rows in walked.values() for name in rows.index[1:])]))
@@ -64,6 +63,8 @@ def _draw_steps_down(ax: Axes, rows: pandas.DataFrame, colors: Mapping[str, str]
         reached = ms
         ax.vlines(ms, y, y + 1, color=color("aside"), linewidth=0.8, zorder=0)
     ax.barh(len(times), reached, color=color("result"))
+    ends = [*range(1, len(times)), len(times)]  # each step's spread, where the next bar begins
+    ax.hlines(ends, rows["step_p20_ms"], rows["step_p80_ms"], color=INK, linewidth=1.2)
     ax.text(reached, len(times), f" {reached:.3g} ms, {times.dropna().iloc[0] / reached:.1f}× in all", va="center")
     ax.set_yticks(range(len(times) + 1), [*times.index, "left"])
     ax.invert_yaxis()
@@ -73,16 +74,13 @@ def _draw_steps_down(ax: Axes, rows: pandas.DataFrame, colors: Mapping[str, str]
 
 def _remedy_that_differs(walked: Mapping[str, pandas.DataFrame]) -> str:
     """A title: the remedy whose saving depends the most on what came before."""
-    saved: dict[str, list[tuple[float, str]]] = {}
+    saved: dict[str, list[float]] = {}
     for rows in walked.values():
         ms = rows["step_ms"].ffill().shift() - rows["step_ms"]
-        for place, remedy in enumerate(rows.index):
-            if ms.iloc[place] == ms.iloc[place]:
-                before = f"after {listed(list(rows.index[1:place]))}" if place > 1 else "first of all"
-                saved.setdefault(remedy, []).append((ms.iloc[place], before))
-    remedy, ways = max(saved.items(), key=lambda item: max(item[1])[0] - min(item[1])[0])
-    told = [f"{ms:.3g} ms {before}" for ms, before in sorted({min(ways), max(ways)})]
-    return f"{remedy} saves {', but '.join(told)}".replace("-", "−")
+        for remedy, value in ms.dropna().items():
+            saved.setdefault(str(remedy), []).append(value)
+    remedy, ways = max(saved.items(), key=lambda item: max(item[1]) - min(item[1]))
+    return f"{remedy} saves {min(ways):.3g} or {max(ways):.3g} ms, by what came before it".replace("-", "−")
 
 
 def remedies_table(

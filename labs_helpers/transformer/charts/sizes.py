@@ -11,8 +11,8 @@ from matplotlib.ticker import LogLocator
 from labs_helpers.draw import figures
 from labs_helpers.draw.beside import beside_yours
 from labs_helpers.draw.curves import percent, recorded_on, tick_each
-from labs_helpers.draw.words import length_text, listed
-from labs_helpers.transformer.charts.words import CURVES, EAGER, by_size, no_records, words
+from labs_helpers.draw.words import length_text
+from labs_helpers.transformer.charts.words import CURVES, EAGER, SPREAD, by_size, no_records, words
 from labs_helpers.transformer.records import timed, tokens
 from labs_helpers.transformer.setups import Setup
 
@@ -36,18 +36,17 @@ def draw_sizes(frame: pandas.DataFrame, setup: Setup | None = None) -> Figure:
     rows = rows.loc[same.index]
     curves = by_size(rows)
     first, last = rows["length"].min(), rows["length"].max()
-    factors = [f"{c['step_ms'].iloc[-1] / c['step_ms'].iloc[0]:.1f} ({size})" for size, c in curves.items()]
-    title = (
-        f"From {length_text(first)} to {length_text(last)} tokens of context a token takes {listed(factors)} times as "
-        f"long\n{words(setup)}, {same.iloc[0]:,} {same.name}{recorded_on(rows)}"
-    )
+    factors = [c["step_ms"].iloc[-1] / c["step_ms"].iloc[0] for c in curves.values()]
+    ends = " to ".join(dict.fromkeys(f"{factor:.1f}" for factor in (min(factors), max(factors))))
+    setting = f"{words(setup)}, {same.iloc[0]:,} {same.name}{recorded_on(rows)}"
+    title = f"A token takes {ends} times as long at {length_text(last)} as at {length_text(first)}\n{setting}"
     fig, axes = figures.panels(title, [*curves, "MFU"], 3.3 + 2.4 * len(curves), 3.7)
     for ax, (size, curve) in zip(axes, curves.items(), strict=False):
         ax.sharey(axes[0])
         for phase, dashes in (("backward", "--"), ("forward", ":"), ("step", "-")):
             low, middle, high = (curve[f"{phase}{part}_ms"] / 1e3 / tokens(curve) for part in ("_p20", "", "_p80"))
             CURVES.plot(ax, size, curve["length"], middle, linestyle=dashes, label=phase)
-            ax.vlines(curve["length"], low, high, color=CURVES.color(size), linewidth=4, alpha=0.3)
+            ax.vlines(curve["length"], low, high, color=CURVES.color(size), **SPREAD)
         ax.tick_params(labelleft=ax is axes[0])
         CURVES.plot(axes[-1], size, curve["length"], curve["mfu"])
     axes[0].set(yscale="log", ylabel="time per token")

@@ -13,6 +13,7 @@ from labs_helpers.draw import figures
 from labs_helpers.draw.curves import Curves
 from labs_helpers.transformer.setups import Setup
 
+SPREAD: dict[str, Any] = {"linewidth": 4, "alpha": 0.3}  # look of a bar from the 20th to the 80th percentile
 EAGER = Setup(precision="bf16")
 CURVES = Curves({"tiny": 5, "small": 0, "medium": 1, "large": 4, "xl": 3, "1b": 2})
 

@@ -6,24 +6,24 @@ from tests.planted import PlantedBugs
 from tests.transformer.lab01.bugs import (
     ex1_benchmark,
     ex2_gpu_time,
-    ex3_by_operation,
     ex4_bound_by,
     ex5_peak_bytes,
     ex6_scaled_update,
     ex7_place_checkpoints,
     ex8_diagnose,
+    ex9_mfu,
 )
 from tests.transformer.lab01.exercises.ex8_diagnose import diagnose
 
 FILES = (
     ex1_benchmark,
     ex2_gpu_time,
-    ex3_by_operation,
     ex4_bound_by,
     ex5_peak_bytes,
     ex6_scaled_update,
     ex7_place_checkpoints,
     ex8_diagnose,
+    ex9_mfu,
 )
 
 

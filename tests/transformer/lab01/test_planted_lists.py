@@ -5,10 +5,9 @@ from labs_helpers.transformer.lab01 import checks as check
 from labs_helpers.transformer.lab01 import exercises
 from labs_helpers.transformer.lab01.checks import (
     bound_by_mistakes,
-    by_operation_mistakes,
     diagnose_mistakes,
-    ex3_by_operation,
     gpu_time_mistakes,
+    mfu_mistakes,
     peak_bytes_mistakes,
     place_checkpoints_mistakes,
     scaled_update_mistakes,
@@ -65,10 +64,6 @@ def diagnosed(at):
     return answer
 
 
-def in_order(mistake):
-    return lambda events: {name: tuple(row) for name, *row in mistake(events)}
-
-
 def places(mistake):
     """Sizes as they are, or of a pair (segments, largest size)."""
 
@@ -94,17 +89,12 @@ class TestLab01(PlantedLists):
             )
         ),
         *(
-            (check.by_operation, of_a_trace(traces.BY_OPERATION, mistakes), column(ex3_by_operation.right, at))
-            for at, mistakes in (
-                (None, by_operation_mistakes.names),
-                (0, by_operation_mistakes.calls),
-                (1, by_operation_mistakes.us),
-            )
-        ),
-        (check.by_operation, of_a_trace(traces.BY_OPERATION, by_operation_mistakes.order), in_order),
-        *(
             (check.bound_by, by_number(mistakes, OPERATION, 1.0, 1.0, 1.0), instead(bound_by_mistakes.right, at))
             for at, mistakes in enumerate((bound_by_mistakes.bound, bound_by_mistakes.shares))
+        ),
+        *(
+            (check.mfu, by_number(mistakes, SIZES["small"], 64, 1.0, 1e12), instead(mfu_mistakes.right, at))
+            for at, mistakes in enumerate((mfu_mistakes.flops, mfu_mistakes.share))
         ),
         *(
             (check.diagnose, of_a_trace(traces.DIAGNOSE, mistakes), diagnosed(at))

@@ -8,7 +8,7 @@ from itertools import accumulate
 import pytest
 import torch
 
-from labs_helpers.measure.trace import busy, launches
+from labs_helpers.measure.trace import busy, by_operation, launches
 from labs_helpers.transformer.lab01 import exercises, practice_gpu
 from labs_helpers.transformer.lab01.practice_gpu import GPU_BOUND, HOST_BOUND, UPDATE_HOST_BOUND, Phase, PracticeGPU
 
@@ -183,6 +183,6 @@ def test_what_reads_a_trace_reads_the_timeline():
     whole = 50 + sum(phase.kernels * phase.gpu_us for phase in GPU_BOUND.values())
     assert launches(gpu.timeline()) == kernels
     assert exercises.gpu_time(gpu.timeline()) == (kernels, pytest.approx(1 - 50 / whole), 0)
-    assert exercises.by_operation(gpu.timeline()) == {
+    assert by_operation(gpu.timeline()) == {
         "backward": (1, 8 * 520), "forward": (1, 4 * 500), "update": (1, 3 * 250)
     }  # fmt: skip

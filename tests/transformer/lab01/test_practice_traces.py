@@ -9,7 +9,6 @@ from labs_helpers.measure.written_trace import ARROWS, LABELS, event, of
 from labs_helpers.transformer.lab01 import exercises
 from labs_helpers.transformer.lab01.checks import (
     diagnose_mistakes,
-    ex3_by_operation,
     gpu_time_mistakes,
 )
 from tests.transformer.lab01.exercises.ex8_diagnose import diagnose
@@ -49,8 +48,6 @@ def test_references_and_checks_agree_on_any_trace(seed):
     launches, share, exposed = exercises.gpu_time(events)
     assert (launches, pytest.approx(share), pytest.approx(exposed)) == gpu_time_mistakes.right(events)
     assert share == pytest.approx(busy(events))
-    table = ex3_by_operation.right(events)
-    assert {name: pytest.approx(row) for name, row in table.items()} == exercises.by_operation(events)
     if of(events, "user_annotation"):
         mine = diagnose_mistakes.right(events)
         assert {name: pytest.approx(row) for name, row in mine.table.items()} == diagnose(events)[0]

@@ -6,6 +6,7 @@ import math
 from typing import NamedTuple
 
 from labs_helpers.course.verdict import Candidates
+from labs_helpers.course.verdict.pure_functions import Case
 from labs_helpers.measure.trace import Event
 
 ITEMSIZES = {8: ("double", "long int"), 4: ("float", "int"), 2: ("c10::BFloat16", "c10::Half"), 1: ("bool",)}
@@ -125,8 +126,8 @@ def _costs(operation: Event) -> Candidates:
         sizes = [ITEMSIZE.get(kind, other) for shape, kind in listed(operation) if not shape]
         alone = Operand(1, max(sizes)) if sizes and not inputs(operation) else Operand(0, 0)
         yield NUMBERS, Cost(flops + alone.elements, moved + sum(sizes) + alone.bytes)
-    for one in (given[0], max(given)):
-        yield "every input is read, not one alone", Cost(flops, one.bytes + written.bytes)
+    for nbytes in (given[0].bytes, max(given).bytes, read - given[0].bytes, read - given[-1].bytes):
+        yield "every input is read", Cost(flops, nbytes + written.bytes)
     spread = sum(max(given).elements * part.itemsize for part in given) + written.bytes
     yield "an input is read once, also where it is smaller than the result", right if product else Cost(flops, spread)
     yield "an input is read once", Cost(flops, moved + read)
@@ -163,3 +164,21 @@ def _costs(operation: Event) -> Candidates:
     for names in (("aten::mm", "aten::bmm"), ("aten::bmm",)):
         like = Cost(max(given).elements, read + max(given).bytes)
         yield OWN, like if operation["name"] in names else right
+
+
+def implied(case: Case, found: float) -> str:
+    """The bytes or FLOPs that a share stands for at the roof that decides, where they are a whole number; else ''."""
+    operation, us, peak, bandwidth = case.arguments
+    right = cost(operation)
+    at_bytes, at_flops = right.us(peak, bandwidth)
+    what, there, roof = ("bytes", right.bytes, bandwidth) if at_bytes > at_flops else ("FLOPs", right.flops, peak)
+    stands_for = found * us * roof / 1e6
+    off = round(stands_for) - there
+    if not off or abs(stands_for - round(stands_for)) > 1e-6 * stands_for:
+        return ""
+    parts = {f"input {i}": part.bytes for i, part in enumerate(inputs(operation), start=1)}
+    parts["the result"] = result(operation).bytes
+    like = [name for name, nbytes in parts.items() if nbytes == abs(off) and what == "bytes"]
+    says = f", as many as {like[0]} has" if len(like) == 1 else ""
+    many = f"{abs(off):,} {'too many' if off > 0 else 'are missing'}{says}"
+    return f"the share is that of {round(stands_for):,} {what}; there are {there:,}: {many}"

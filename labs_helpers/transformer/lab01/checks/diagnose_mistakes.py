@@ -19,7 +19,10 @@ LATER = "a piece belongs to the part that launched it, and runs later than it: w
 SHADOW = "a gpu_user_annotation is drawn over the GPU's time: a part is the user_annotation, on the CPU"
 THREAD = "what another thread launches meanwhile is not this part's: compare the launch's tid with the part's"
 CALLS = "copies, memsets and graphs are launched by other cuda_runtime events than cudaLaunchKernel"
-NOTHING = "no launch was found in any part: it has the piece's correlation and the part's tid; a piece's is its stream"
+NOTHING = "no part has any piece: its launch has the piece's correlation, and the part's tid; a piece's is its stream"
+ENDED = "a part ends at ts + dur: what is launched there, or later, is not its own"
+BEGUN = "a part begins at ts: what is launched there is its own"
+MEET = "a part has its start and not its end: ts <= at < ts + dur"
 GRAPH = "one launch may start several pieces, all with its correlation: go over the pieces, not over the launches"
 COUNTED = "launches are pieces of GPU work: some calls of the runtime wait, and one may start several"
 BETWEEN = "what comes between two times that a part stands there is not its own: span is added up for each of them"
@@ -102,6 +105,11 @@ def launches(events: list[Event]) -> Candidates:
     def of_call(belongs: Callable[[Event, Event], bool]) -> Parts:
         return by(lambda part, piece: belongs(part, call[id(piece)]), [piece for piece in work if id(piece) in call])
 
+    def of_thread(test: Callable[[float, float, float], bool]) -> Parts:
+        return of_call(
+            lambda part, call: call["tid"] == part["tid"] and test(part["ts"], call["ts"], part["ts"] + part["dur"])
+        )
+
     def kept(test: Callable[[Event], bool]) -> Parts:
         return parts([(part, [piece for piece in pieces if test(piece)]) for part, pieces in given])
 
@@ -118,6 +126,13 @@ def launches(events: list[Event]) -> Candidates:
     yield LATER, by(lambda part, piece: inside(part, piece["ts"]) and inside(part, piece["ts"] + piece["dur"]))
     ended = of_call(lambda part, call: call["tid"] == part["tid"] and inside(part, call["ts"] + call["dur"]))
     yield "a piece belongs to the part in which its launch began, not where that ended", ended
+    for sentence, test in (
+        (ENDED, lambda start, at, end: start <= at <= end),
+        (ENDED, lambda start, at, end: start <= at),
+        (BEGUN, lambda start, at, end: start < at < end),
+        (MEET, lambda start, at, end: start < at <= end),
+    ):
+        yield sentence, of_thread(test)
     yield THREAD, of_call(lambda part, call: inside(part, call["ts"]))
     yield "a range over the GPU is no proof: others' work runs meanwhile, and not every part has one", by(of_shadow)
     yield "not every piece has an operation: its launch has the same correlation", by(of_operation)

@@ -1,5 +1,6 @@
 """Exercise 2 of lab 01: launches, busy and exposed, on traces made by hand and on real ones."""
 
+from functools import partial
 from operator import itemgetter
 
 from labs_helpers.course.exercise import exercise
@@ -15,7 +16,11 @@ NONE_LEFT = (
     "of a trace's work all may communicate, or there may be none: an empty list has no first interval, and no least",
 )
 LISTS = {"launches": mistakes.launches, "busy": mistakes.busy, "exposed": mistakes.exposed}
-PARTS = [Part(itemgetter(i), LISTS[name], told(name, itemgetter(i)), near) for i, name in enumerate(LISTS)]
+PARTS = [
+    Part(itemgetter(at), LISTS[name], told(name, itemgetter(at)), near, partial(mistakes.apart, at))
+    for at, name in enumerate(LISTS)
+]
+ADVICE = "mark on the lines above what you count: a share times the last line's µs is what you found."
 
 
 @exercise("01/2", "busy or waiting", points=15, minutes=20, reference=exercises.gpu_time)
@@ -27,4 +32,6 @@ def gpu_time(student):
         return answer
 
     line = "{0[0]:,} launches, busy {0[1]:.0%}, exposed {0[2]:.0%}".format
-    yield from judge_traces(student, read, GPU_TIME, mistakes.right, PARTS, line, errors=[NONE_LEFT], numbers=False)
+    yield from judge_traces(
+        student, read, GPU_TIME, mistakes.right, PARTS, line, errors=[NONE_LEFT], advice=ADVICE, numbers=False
+    )

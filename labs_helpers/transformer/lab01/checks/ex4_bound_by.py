@@ -6,11 +6,11 @@ from operator import itemgetter
 from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import Wrong, expect_is_number, expect_tuple
 from labs_helpers.course.verdict.pure_functions import Case, Part, judge_parts
+from labs_helpers.measure.trace import operations
 from labs_helpers.measure.written_trace import event
 from labs_helpers.transformer.lab01 import exercises
 from labs_helpers.transformer.lab01.checks import bound_by_mistakes as mistakes
 from labs_helpers.transformer.lab01.checks.ask import leaving_alone
-from labs_helpers.transformer.lab01.checks.by_operation_mistakes import pairs
 from labs_helpers.transformer.lab01.checks.real_traces import real_traces
 
 # (peak, bandwidth): a GPU's, made small; much faster at FLOPs; much slower at them; and for real operations.
@@ -59,7 +59,13 @@ def told(case, said, found, at):
 
 
 PARTS = [
-    Part(itemgetter(1), mistakes.shares, lambda case, share: told(case, "share is {:.6g}", share, 1), isclose),
+    Part(
+        itemgetter(1),
+        mistakes.shares,
+        lambda case, share: told(case, "share is {:.6g}", share, 1),
+        isclose,
+        mistakes.implied,
+    ),
     Part(itemgetter(0), mistakes.bound, lambda case, bound: told(case, "the share is right, bound is {!r}", bound, 0)),
 ]
 ADVICE = "print the elements and bytes of each input, then the result's."
@@ -79,13 +85,11 @@ def bound_by(student):
     yield from judge_parts(student, call, list(map(_made, CASES)), PARTS, errors=ERRORS, advice=ADVICE)
     alone = [part._replace(mistakes=lambda *_: ()) for part in PARTS]
     for case, events in real_traces():
-        took: dict[int, tuple] = {}
-        for operation, piece in pairs(events):
-            if {"Input Dims", "Input type"} <= operation["args"].keys() and mistakes.cost(operation).bytes:
-                took[id(operation)] = operation, took.get(id(operation), (0, 0.0))[1] + piece["dur"]
-        cases = [_case(f"{case}: {_text(operation)}", operation, us, *SLOW) for operation, us in took.values()]
+        timed = [(one, us) for one, us in operations(events) if {"Input Dims", "Input type"} <= one["args"].keys()]
+        timed = [(one, us) for one, us in timed if mistakes.cost(one).bytes]
+        cases = [_case(f"{case}: {_text(one)}", one, us, *SLOW) for one, us in timed]
         list(judge_parts(student, call, cases, alone, errors=ERRORS))
-        yield f"{case}: {len(took):,} calls"
+        yield f"{case}: {len(cases):,} calls"
 
 
 def _made(row) -> Case:

@@ -35,6 +35,10 @@ ODD: tuple[Shape, ...] = (
     (_HEADS, 3, 520, 4),
     (TransformerConfig(1024, layers=1, width=128, heads=4, hidden=32), 2, 512, 4),
     (TransformerConfig(16, layers=7, width=240, heads=2, hidden=40), 96, 24, 2),
+    (TransformerConfig(3147, layers=48, width=22, heads=1, hidden=73), 1, 2905, 2),
+    (TransformerConfig(20_938, layers=1, width=1024, heads=8, hidden=3553, tied=False), 9, 6555, 2),
+    (TransformerConfig(57, layers=1, width=236, heads=2, hidden=67), 3, 113, 4),
+    (TransformerConfig(245, layers=6, width=1824, heads=16, hidden=639), 10, 131, 4),
 )
 MEASURED: Shape = (SIZES["tiny"], 4, 256, 4)
 WHERE = {

@@ -12,7 +12,7 @@ from torch import nn
 
 from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import Candidates, Wrong, describe_error, expect_is_number, expect_tuple
-from labs_helpers.course.verdict.trees import Comparison
+from labs_helpers.course.verdict.trees import Comparison, Difference
 from labs_helpers.transformer.lab01 import exercises
 from labs_helpers.transformer.lab01.checks.scaled_update_cases import CASES, TRAINING, Case, trained
 from labs_helpers.transformer.lab01.checks.scaled_update_mistakes import MISTAKES, way
@@ -28,9 +28,19 @@ def bound(found: Any, right: np.ndarray) -> float:
     return ROUNDED.get(getattr(found, "dtype", None), 0.0) * np.abs(right[np.isfinite(right)]).max(initial=0.0)
 
 
+def right_parts(difference: Difference) -> str:
+    """Where to look, if the tensors, or scale and good_steps, are right after every step."""
+    wrong = {path[1] for path in difference.wrong}
+    if wrong == {"the"}:
+        return "all tensors are right: what becomes of scale and good_steps after a good step, or a skipped one, is not"
+    if wrong == {"weights"}:
+        return "masters, scale and good_steps are right: the weights are the masters, rounded to float16"
+    return "" if "the" in wrong else "scale and good_steps are right: the change of the masters is not"
+
+
 @exercise("01/6", "a scaled update", points=15, minutes=20, reference=exercises.scaled_update)
 def scaled_update(student):
-    comparison = Comparison("{1} {2} after step {0}", bound=bound, advice=ADVICE)
+    comparison = Comparison("{1} {2} after step {0}", bound=bound, otherwise=[right_parts], advice=ADVICE)
     traces = [played(case, partial(checked, student)) for case in CASES]
 
     @cache

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from math import inf
 
 from labs_helpers.course.verdict import Candidates
+from labs_helpers.course.verdict.pure_functions import Case
 from labs_helpers.measure.trace import GPU_WORK, Event
 from labs_helpers.measure.written_trace import of
 from labs_helpers.transformer.lab01.checks.covered import (
@@ -28,6 +29,7 @@ EVERYTHING = "every event belongs to the trace's time: operations, ranges, launc
 LISTED = "the list is in no order: its first event need not start first, nor its last one end last"
 MICROSECONDS = "a share is asked for, and these are µs: divide by the trace's time"
 PERCENT = "a share from 0 to 1 is asked for, not percent"
+NO_WORK = 'no work was found: its categories are exactly "kernel", "gpu_memcpy" and "gpu_memset"'
 TALKS = "kernels that communicate are kernels too"
 HIDDEN = "all communication was counted; exposed is what no other work hides"
 COPIES = "copies and memsets are no communication: they hide it, as kernels do"
@@ -56,6 +58,7 @@ def exposed_us(
 
 def launches(events: list[Event]) -> Candidates:
     kernels, calls = of(events, "kernel"), of(events, "cuda_runtime")
+    yield 'no kernel was found: its category is exactly "kernel"', 0
     yield "a gpu_user_annotation is a range, not a kernel", len(of(events, "kernel", "gpu_user_annotation"))
     yield "copies and memsets are no kernels", len(of(events, *GPU_WORK))
     yield "copies are no kernels", len(of(events, "kernel", "gpu_memcpy"))
@@ -74,7 +77,6 @@ def launches(events: list[Event]) -> Candidates:
 
 
 def busy(events: list[Event]) -> Candidates:
-
     whole, work = first_to_last(of(events)), of(events, *GPU_WORK)
     us, ends = covered(work), sorted(intervals(work))
     for sentence, kinds in (
@@ -102,6 +104,7 @@ def busy(events: list[Event]) -> Candidates:
         (FRACTIONS, covered(_whole_numbers(work))),
         (FRACTIONS, covered(_whole_numbers(work)) / first_to_last(_whole_numbers(of(events))) * whole),
         ("its pauses were counted: the GPU does nothing between two pieces of work", first_to_last(work)),
+        (NO_WORK, 0.0),
         ("that is the idle share; busy is the rest", whole - us),
         (MICROSECONDS, us * whole),
         (PERCENT, us * 100),
@@ -167,6 +170,17 @@ def exposed(events: list[Event]) -> Candidates:
         yield sentence, length / whole
     yield "the share of the trace's time is asked for, not that of communication's", us / (covered(talk) or 1.0)
     yield "the share of the trace's time is asked for, not that of the busy time", us / (covered(work) or 1.0)
+
+
+def apart(at: int, case: Case, found: float) -> str:
+    """By how many µs the share in place `at` is off, and which event lasts as long; '' where there is not one."""
+    if not at:  # launches are a count
+        return ""
+    events = of(case.arguments[0])
+    off = (found - case.right[at]) * first_to_last(events)
+    long = {event["name"] for event in events if abs(event["dur"] - abs(off)) < 1e-6}
+    what = "are missing" if off < 0 else "too many were counted"
+    return f"{abs(off):g} µs {what}, as long as {long.pop()} takes" if len(long) == 1 else ""
 
 
 def _overlap(a: Event, b: Event) -> float:

@@ -156,8 +156,13 @@ def _of_points(p: Parts) -> Candidates:
     yield "the last layer's softmax is left out: it is the peak where sequences are long", max(loss, update)
     yield "the loss's softmax is left out: it is the peak for most shapes", max(softmax, update)
     both = p["logits"] + p["norm"]
-    for there in (below, below + p["logits"], below + p["norm"], below + both, softmax + both):
+    others = (softmax + both, softmax + p["logits"], softmax + p["rounded"])
+    for there in (below, below + p["logits"], below + p["norm"], below + both, *others):
         yield GONE, max(there, loss, update)
+    yield "the last norm keeps three tensors, too", max(loss - p["norm"], softmax, update)
+    yield "few parameters have a gradient in the last layer's softmax", max(softmax + update / 5, loss, update)
+    for kept in (layer, p["layers"] * layer):
+        yield "no activations are left at the update", max(update + kept, loss, softmax)
     without = max(softmax - (p["layers"] - 1) * layer, loss, update)
     yield "in the last layer's softmax the layers below keep all of theirs", without
     most = max(loss, softmax)

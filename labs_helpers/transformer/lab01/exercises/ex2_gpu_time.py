@@ -4,10 +4,10 @@
 def gpu_time(events):
     """(launches, busy, exposed) of a trace: a count, and two shares of its time, from 0 to 1.
 
-    events: dicts with "ph", in any order. Those with "ph" == "X" took time, and have "cat",
-    "name", "ts" (the start) and "dur", both in µs; the others are labels and arrows. The GPU's
-    work has the categories "kernel", "gpu_memcpy" and "gpu_memset"; kernels whose name begins
-    with "nccl" communicate. All else was on the CPU, or is a range drawn over others.
+    events: dicts with "ph", in any order; leave the list as it is. Those with "ph" == "X" took
+    time, and have "cat", "name", "ts" (the start) and "dur", both in µs; the others are labels and
+    arrows. The GPU's work has the categories "kernel", "gpu_memcpy" and "gpu_memset"; kernels whose
+    name begins with "nccl" communicate. All else was on the CPU, or is a range drawn over others.
     The trace's time: from the first event's start to the last one's end, the CPU's too.
     launches: kernels. busy: the share in which the GPU does anything, on any stream.
     exposed: the share in which it communicates and does nothing else.

@@ -2,8 +2,9 @@
 
 
 def peak_bytes(config, batch, length, itemsize=2):
-    """The most bytes alive in a training step with plain attention and AdamW, within 10%.
+    """The most bytes alive in a training step with plain attention and AdamW.
 
+    The forecast may differ by 10% from what PyTorch allocates at the peak.
     config: vocabulary V, layers, width W, heads H, hidden F, tied; as many kv_heads as heads.
     Parameters, gradients, AdamW's two moments and activations have `itemsize` bytes an element (2:
     bfloat16, 4: float32); what the table above marks float32 has 4 in any case. Parameters and

@@ -79,14 +79,6 @@ def gpu_time(function: Callable[..., Any], draw: np.random.Generator) -> Iterato
         yield int(launches), torch.tensor([float(share) for share in shares], dtype=torch.float64), unchanged
 
 
-@hidden("01/3")
-def by_operation(function: Callable[..., Any], draw: np.random.Generator) -> Iterator[Any]:
-    for _ in range(6):
-        found, unchanged = asked(function, drawn_trace(draw))
-        rows = {name: [int(calls), float(us)] for name, (calls, us) in found.items()}
-        yield rows, [us for _, us in rows.values()], unchanged  # the order of the names is free where µs are equal
-
-
 @hidden("01/4")
 def bound_by(function: Callable[..., Any], draw: np.random.Generator) -> Iterator[Any]:
     for _ in range(100):
@@ -159,3 +151,15 @@ def diagnose(function: Callable[..., Any], draw: np.random.Generator) -> Iterato
         (parts, slow, why), unchanged = asked(function, events)
         rows = {str(name): [float(number) for number in row] for name, row in parts.items()}
         yield rows, rows[slow][2], why, unchanged
+
+
+@hidden("01/9")
+def mfu(function: Callable[..., Any], draw: np.random.Generator) -> Iterator[Any]:
+    for _ in range(30):
+        layers, grouped, kv_heads, half = (int(draw.integers(1, most)) for most in (40, 9, 9, 70))
+        heads, tied = grouped * kv_heads, bool(draw.integers(2))
+        vocabulary, hidden_width, length = (int(2 ** draw.uniform(3, most)) for most in (17, 13, 14))
+        config = TransformerConfig(
+            vocabulary, layers, 2 * half * heads, heads, hidden_width, kv_heads=kv_heads, tied=tied
+        )
+        yield [float(found) for found in function(config, length, float(draw.uniform(1e3, 1e6)), 989e12)]

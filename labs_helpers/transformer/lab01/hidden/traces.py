@@ -100,10 +100,10 @@ def drawn_trace(draw: np.random.Generator) -> list[Event]:
 
 
 def half_waiting(draw: np.random.Generator) -> list[Event]:
-    """A part whose work takes exactly half of its time."""
+    """A part whose work takes exactly half of its time. It launches as it begins, and others do as it ends."""
     to, busy = Recorder(draw), int(draw.integers(20, 90)) / 8
     to.event("user_annotation", "mask", 1.0, 50.0, 1, External_id=1)
-    for number, at in enumerate((10.0, 10.0 + 3 * busy)):
-        to.event("cuda_runtime", "cudaLaunchKernel", 2.0 + 5 * number, 1.0, 1, correlation=number)
+    for number, (launched, at) in enumerate(((1.0, 10.0), (9.0, 10.0 + 3 * busy), (51.0, 60.0 + 5 * busy))):
+        to.event("cuda_runtime", "cudaLaunchKernel", launched, 1.0, 1, correlation=number)
         to.event("kernel", "compare", at, busy, 7, correlation=number, stream=7)
     return to.events

@@ -14,23 +14,21 @@ from labs_helpers.draw import figures
 from labs_helpers.draw.bars import draw_bars, write_at_end
 from labs_helpers.draw.beside import beside_yours
 from labs_helpers.draw.curves import recorded_on
-from labs_helpers.draw.roles import INK, PAPER, color, text_on
+from labs_helpers.draw.roles import INK, color, text_on
 from labs_helpers.draw.timeline import KIND_COLORS
 from labs_helpers.measure.datasheet import lookup
 from labs_helpers.measure.kernel_kinds import OTHER
-from labs_helpers.measure.trace import Event, Trace, busy, by_kind
+from labs_helpers.measure.trace import Event, Trace, by_kind
 
-GAP = "nothing runs"
-COLORS = KIND_COLORS | {GAP: PAPER}
 SMALL = 0.03  # of the work in each trace: kinds below it are drawn as 'other'
 
 
 def draw_kinds(traces: Mapping[str, Trace | Iterable[Event]], what: str = "one training step") -> Figure:
-    """A bar for each trace of the GPU's time by kind of work (`by_kind`), and of the time in which nothing ran.
+    """A bar for each trace of the GPU's work by kind (`by_kind`).
 
     traces: name → a trace or its events, the slowest first. what: was traced, for the axis. Work that ran at the same
-    time on two streams counts twice, so that a bar can be longer than its trace. The profiler slows the CPU down, so of
-    a step that waits for launches the gap is longer than without it. ValueError without a trace.
+    time on two streams counts twice. The time in which nothing ran is left out, because the profiler slows the CPU down
+    and makes it longer. ValueError without a trace.
     """
     if not traces:
         raise ValueError("no trace to draw")
@@ -43,13 +41,10 @@ def draw_kinds(traces: Mapping[str, Trace | Iterable[Event]], what: str = "one t
     pieces = spent.cumsum() - spent / 2  # their middles
     right = 1.02 * spent.sum().max()
     for kind, ms in spent.iterrows():
-        look = {"edgecolor": INK, "hatch": "///", "linewidth": 0.5} if kind == GAP else {}
-        bars = ax.barh(spent.columns, ms, left=pieces.loc[kind] - ms / 2, height=0.4, color=COLORS[kind], **look)
+        bars = ax.barh(spent.columns, ms, left=pieces.loc[kind] - ms / 2, height=0.4, color=KIND_COLORS[kind])
         wide = [f"{value:.3g}" if value > 0.05 * right else "" for value in ms]
-        numbers = ax.bar_label(bars, wide, label_type="center", color=text_on(COLORS[kind]))
-        for number in numbers:
-            number.set_bbox({"facecolor": PAPER, "edgecolor": "none", "pad": 1.5} if kind == GAP else None)
-    ax.set(xlabel=f"ms of {what}", xlim=(0, right), ylim=(len(spent.columns) - 0.65, -0.85))
+        ax.bar_label(bars, wide, label_type="center", color=text_on(KIND_COLORS[kind]))
+    ax.set(xlabel=f"ms of GPU work in {what}", xlim=(0, right), ylim=(len(spent.columns) - 0.65, -0.85))
     ax.set_yticks(range(len(spent.columns)), [name.replace(", ", ",\n") for name in spent.columns])
     ax.grid(False, axis="y")
     longest = spent.idxmax(axis=1)[spent.max(axis=1) > 0.004 * right]
@@ -59,18 +54,14 @@ def draw_kinds(traces: Mapping[str, Trace | Iterable[Event]], what: str = "one t
 
 
 def _by_kind(traces: Mapping[str, list[Event]]) -> pandas.DataFrame:
-    """ms: a row for each kind, those that are small everywhere as 'other', and GAP; a column for each trace."""
+    """ms: a row for each kind, those that are small everywhere as 'other'; a column for each trace."""
     table = pandas.DataFrame({name: by_kind(events) for name, events in traces.items()}, dtype=float).fillna(0) / 1e3
-    spans = {name: max((e["ts"] + e["dur"] for e in events), default=0) for name, events in traces.items()}
-    spans = {name: span - min((e["ts"] for e in traces[name]), default=0) for name, span in spans.items()}
-    gaps = pandas.Series({name: (1 - busy(events)) * spans[name] / 1e3 for name, events in traces.items()})
     small = ((table / table.sum()).max(axis=1) < SMALL) & (table.index != OTHER)
     others = table[small | (table.index == OTHER)].sum()
     table = table[~small].drop(index=OTHER, errors="ignore")
     table = table.reindex([kind for kind in KIND_COLORS if kind in table.index])
     if others.any():
         table.loc[OTHER] = others
-    table.loc[GAP] = gaps
     return table
 
 
@@ -78,12 +69,13 @@ def _what_changed(spent: pandas.DataFrame) -> str:
     """A title: of one trace the dearest kind, of several what differs the most between the first and the last."""
     first, last = spent.iloc[:, 0], spent.iloc[:, -1]
     name, other = spent.columns[0], spent.columns[-1]
+    if not first.sum():
+        return "The GPU does nothing"
     if name == other:
-        top = first.drop(GAP).idxmax() if len(first) > 1 else GAP
-        return f"{top}: {first[top] / first.sum():.0%} of the time; in {first[GAP] / first.sum():.0%} nothing runs"
+        return f"{first.idxmax()}: {first.max() / first.sum():.0%} of the GPU's work"
     most = (first - last).abs().idxmax()
-    changed = f"changed the most: {most}, {first[most]:.3g} → {last[most]:.3g} ms"
-    return f"From {first.sum():.3g} ms ({name}) to {last.sum():.3g} ms ({other}); {changed}"
+    how = "shrank" if last[most] < first[most] else "grew"
+    return f"{first.sum():.3g} ms of GPU work become {last.sum():.3g}: {most} {how} the most"
 
 
 def _name_above(ax: Axes, y: int, places: pandas.Series) -> None:

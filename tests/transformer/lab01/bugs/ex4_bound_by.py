@@ -19,13 +19,14 @@ _BUGS = [
     (
         "one input",
         [(MOVED, "inputs[0][0] * inputs[0][1] + written if inputs else 0")],
-        "every input is read, not one alone",
+        "every input is read",
     ),
     (
         "the largest input",
         [(MOVED, "math.prod(max(inputs, default=(0, 0))) + written")],
-        "every input is read, not one alone",
+        "every input is read",
     ),
+    ("all but the first", [(MOVED, MOVED.replace("in inputs)", "in inputs[1:])"))], "every input is read"),
     ("no result", [(f"{MOVED}", MOVED.removesuffix(" + written"))], "the result is written too"),
     ("the result alone", [(MOVED, "written")], "the inputs are read too"),
     ("elements", [("ITEMSIZE[kind])", "1)")], "bytes are elements times itemsize"),
@@ -58,6 +59,7 @@ _BUGS = [
     ("as all of them", [("flops * itemsize", "sum(count for count, _ in inputs) * itemsize")], "not as all of them"),
     # FLOPs
     ("multiplications alone", [("flops = 2 *", "flops =")], "a product multiplies and adds"),
+    ("a multiplication too few", [("M * K * N", "M * (K - 1) * N")], r"are missing\n|are missing$"),
     ("no batch", [("2 * math.prod(batch)", "2")], "every matrix of the batch counts"),
     ("the result has no batch", [("written = math.prod(batch) *", "written =")], "every matrix of the batch counts"),
     ("no K", [("M * K * N", "M * N")], "takes K multiplications"),

@@ -40,7 +40,7 @@ PER_TOKEN = """
     params = config.layers * per_layer + (V * W if config.tied else 2 * V * W)
     upper = (14 if bf16 else 24) * W + 4 * H * length + length / batch
     lower = (10 if bf16 else 16) * W + (8 if bf16 else 16) * F + (2 * H * length if bf16 else 0)
-    loss = tokens * (config.layers * (upper + lower) + 12 * V)
+    loss = tokens * (config.layers * (upper + lower) + 12 * V + (8 if bf16 else 12) * W)
     softmax = tokens * (config.layers * (upper + lower) - lower + 8 * H * length)
     return itemsize * params * 3 + max(loss, softmax, itemsize * params * 2)
 """
@@ -49,9 +49,8 @@ LIBRARY = """
 
     return step_peak(config, batch, length, itemsize)
 """
-WITHOUT_SMALL = [  # neither norms' weights nor the last norm nor the mask of the last layer weigh anything
+WITHOUT_SMALL = [  # neither norms' weights nor the mask of the last layer weigh anything
     ("(4 * W * W + 3 * W * F + 2 * W) + W", "(4 * W * W + 3 * W * F)"),
-    ("config.layers * layer + norm + 3", "config.layers * layer + 3"),
 ]
 
 
@@ -170,6 +169,16 @@ BUGS = [
         "it is (as the backward pass begins|in the last layer's softmax|at the update)",
     ),
     _replaced("a name that is not there", ("config.vocabulary", "config.vocab"), "small, 8 × 1024 tokens .*: Attr"),
+    _replaced(
+        "no last norm at the loss", ("config.layers * layer + norm + 3", "config.layers * layer + 3"), "last norm keeps"
+    ),
+    _replaced(
+        "gradients in the last softmax", ("states + softmax,", "states + itemsize * parameters + softmax,"), "few"
+    ),
+    _replaced("the rounded ones still there", (SOFTMAX, SOFTMAX + " + rounded"), "float32 probabilities are gone"),
+    _replaced(
+        "a layer at the update", ("5 * itemsize * parameters)", "5 * itemsize * parameters + layer)"), "no activ"
+    ),
     _replaced("no layers below", ("(config.layers - 1) * layer + above", "above"), "layers below keep all"),
     _replaced("in every layer", ("2 * 4 * scores", "2 * 4 * scores * config.layers"), "one layer's softmax at a time"),
     # the three points, and units

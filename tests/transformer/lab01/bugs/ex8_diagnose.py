@@ -43,8 +43,10 @@ _BUGS = [
         [(MINE, 'e["ts"] < part["ts"] + part["dur"] and part["ts"] < e["ts"] + e["dur"]')],
         "runs later than it",
     ),
+    ("its end too", [(INSIDE, INSIDE.replace("at < part", "at <= part"))], r"a part ends at ts \+ dur"),
+    ("not its start", [(INSIDE, INSIDE.replace("<= at", "< at"))], "a part begins at ts"),
     ("no threads", [(MINE, f"tid is not None and {INSIDE}")], "what another thread launches meanwhile"),
-    ("the stream for a thread", [("if tid == part", 'if e["tid"] == part')], "no launch was found in any part"),
+    ("the stream for a thread", [("if tid == part", 'if e["tid"] == part')], "no part has any piece"),
     (
         "the range's shadow",
         [(MINE, "in_shadow(part, e)"), ("    launch = {}\n", IN_SHADOW + "    launch = {}\n")],
@@ -225,7 +227,7 @@ FROM_THE_PIECES = """
         if start is None:
             continue
         for i, part in enumerate(ranges):
-            if part["tid"] == start["tid"] and part["ts"] <= start["ts"] <= part["ts"] + part["dur"]:
+            if part["tid"] == start["tid"] and part["ts"] <= start["ts"] < part["ts"] + part["dur"]:
                 pieces[i].append(e)
     parts = {}
     for i, part in enumerate(ranges):

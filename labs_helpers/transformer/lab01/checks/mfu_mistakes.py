@@ -1,0 +1,113 @@
+"""FLOPs per token in parts, and what common mistakes make of them and of the MFU."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from labs_helpers.course.verdict import Candidates
+from labs_helpers.transformer.config import TransformerConfig
+from labs_helpers.transformer.counts import flops_per_token, parameters
+
+GROUPED = "k and v have kv_heads heads: their matrices are W × (kv_heads · W / heads)"
+ALL_HEADS = "q and attention's output have all heads: each of their matrices is W × W"
+PASSES = "forward and backward make three times the forward pass: for each of its products the backward pass has two"
+SEEN = "a token attends to itself and to those before it: (length + 1) / 2 tokens on average"
+EVERY_HEAD = "each of the `heads` queries' heads has scores of its own: together the heads are W wide"
+RULE = "6 FLOPs per parameter leave out the scores, and count norms and an embedding that multiplies nothing"
+PER_TOKEN = "FLOPs per token are asked for, not those of a sequence"
+
+
+def right(config: TransformerConfig, length: int, tokens_per_s: float, peak: float) -> tuple[float, float]:
+    flops = flops_per_token(config, length, causal=True).step
+    return flops, flops * tokens_per_s / peak
+
+
+def parts(config: TransformerConfig, length: int) -> dict[str, Any]:
+    """Multiplications per token of a layer and of the logits, and how often they count."""
+    W = config.width
+    return {
+        "flops": 2,
+        "passes": 3,
+        "layers": config.layers,
+        "q": W * W,
+        "kv": 2 * W * config.head_dim * config.key_value_heads,
+        "o": W * W,
+        "scores": 2 * W * (length + 1) / 2,
+        "mlp": 3 * W * config.hidden,
+        "logits": config.vocabulary * W,
+        "besides": 0,  # what is counted and should not be
+    }
+
+
+def total(p: dict[str, Any]) -> float:
+    layer = p["q"] + p["kv"] + p["o"] + p["scores"] + p["mlp"]
+    return p["flops"] * p["passes"] * (p["layers"] * layer + p["logits"] + p["besides"])
+
+
+def flops(config: TransformerConfig, length: int, tokens_per_s: float, peak: float) -> Candidates:
+    p, W, F = parts(config, length), config.width, config.hidden
+    embedding, norms = config.vocabulary * W, parameters(config)["norms"]
+    for sentence, change in (
+        ("a multiplication and its addition are two FLOPs", {"flops": 1}),
+        ("a multiplication and its addition are two FLOPs, not more", {"flops": 4}),
+        ("that is the forward pass alone; a training step has a backward pass too", {"passes": 1}),
+        (PASSES, {"passes": 2}),
+        (
+            "what is computed again does not count: with the backward pass it is 3 forward passes",
+            {"passes": 4},
+        ),
+        ("each layer has its products", {"layers": 1}),
+        (GROUPED, {"kv": 2 * W * W}),
+        (GROUPED, {"kv": 2 * W * config.key_value_heads}),
+        (GROUPED, {"kv": 2 * W * W * config.key_value_heads}),
+        ("k and v are two products", {"kv": p["kv"] / 2}),
+        ("attention's output is a product too, W × W", {"o": 0}),
+        (ALL_HEADS, {"q": p["kv"] / 2}),
+        (ALL_HEADS, {"q": p["kv"] / 2, "o": p["kv"] / 2}),
+        ("q·kᵀ and p·v are products too", {"scores": 0}),
+        ("q·kᵀ and p·v are two products", {"scores": p["scores"] / 2}),
+        (SEEN, {"scores": 2 * W * length}),
+        (SEEN, {"scores": W * length}),
+        (SEEN, {"scores": W * (length - 1)}),
+        (SEEN, {"scores": 2 * W * (length + 1)}),
+        (SEEN, {"scores": 2 * W}),
+        (EVERY_HEAD, {"scores": p["scores"] / config.heads}),
+        (EVERY_HEAD, {"scores": p["scores"] * config.heads}),
+        (EVERY_HEAD, {"scores": p["scores"] * config.key_value_heads / config.heads}),
+        (PER_TOKEN, {"scores": p["scores"] * length}),
+        ("the backward pass multiplies for the scores too, twice", {"scores": p["scores"] / 3}),
+        ("each layer has scores", {"scores": p["scores"] / config.layers}),
+        ("the MLP has three matrices: gate, up and down", {"mlp": 2 * W * F}),
+        ("the MLP has three matrices: gate, up and down", {"mlp": W * F}),
+        *(("F is config.hidden, whatever W is", {"mlp": 3 * W * wide}) for wide in (4 * W, 8 * W / 3, int(8 * W / 3))),
+        ("the logits are a product too, with V × W", {"logits": 0}),
+        ("the logits multiply by V × W, tied or not", {"logits": 0 if config.tied else embedding}),
+        ("the logits multiply by V × W, tied or not", {"logits": embedding * (2 - config.tied)}),
+        ("the logits are computed once, not by each layer", {"logits": config.layers * embedding}),
+        ("the embedding looks a row up and multiplies nothing", {"besides": embedding}),
+        ("norms are no matrix products", {"besides": norms}),
+        ("the embedding multiplies nothing, and norms are no products", {"besides": embedding + norms}),
+    ):
+        yield sentence, total(p | change)
+    yield RULE, 6 * sum(parameters(config).values())
+    yield RULE, 6 * sum(parameters(config).values()) + 6 * config.layers * p["scores"]
+    yield PER_TOKEN, total(p) * length
+    yield "FLOPs are asked for, not GFLOP", total(p) / 1e9
+    yield "the FLOPs of one token are asked for, not of a second", total(p) * tokens_per_s
+
+
+def share(config: TransformerConfig, length: int, tokens_per_s: float, peak: float) -> Candidates:
+    of_token, mfu = right(config, length, tokens_per_s, peak)
+    yield "a share from 0 to 1 is asked for, not percent", 100 * mfu
+    yield "it is upside down: the FLOPs of a second come first, the peak is divided by", 1 / mfu
+    yield "the forward pass alone was taken", mfu / 3
+    yield "each token has these FLOPs: times tokens per second", of_token / peak
+    yield "the sequence's tokens are in tokens_per_s already", mfu * length
+    yield "the sequence's tokens are in tokens_per_s already", mfu / length
+    yield "peak is in FLOP/s, not in TFLOP/s", mfu / 1e12
+    yield "peak is in FLOP/s, not in TFLOP/s", mfu * 1e12
+    yield "the FLOPs per second are to be divided by the peak", of_token * tokens_per_s
+    yield RULE, 6 * sum(parameters(config).values()) * tokens_per_s / peak
+    yield "it is not cut off", min(1.0, mfu)
+    for digits in (1, 2, 3, 4):
+        yield "a share is not rounded", round(mfu, digits)
