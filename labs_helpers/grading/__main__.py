@@ -106,7 +106,6 @@ def main(arguments: list[str] | None = None) -> int:
             graded,
             measure,
             given.late,
-            given.jobs,
             nbval=not given.no_nbval,
             found=found,
             sheets=sheets,

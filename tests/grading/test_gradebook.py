@@ -238,7 +238,6 @@ def test_pages_are_of_those_in_the_table_and_records_are_kept(graded, tmp_path):
     out = tmp_path / "out"
     assert [row["id"] for row in rows_of(out / "grades.csv")] == ["ada", "cy"]
     assert [path.name for path in (out / "feedback").iterdir()] == ["ada.html"]
-    assert [path.name for path in (out / "graded").glob("*.ipynb")] == ["ada.ipynb"]
     assert sorted(path.stem for path in (out / "records").iterdir()) == ["ada", "bob", "cy"]
     for name in ("bob", "cy"):
         notebook(tmp_path / "inbox" / f"{name}.ipynb")

@@ -7,7 +7,7 @@ import io
 import json
 import os
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
@@ -62,13 +62,6 @@ def write_whole(path: Path, text: str) -> None:
         file.flush()
         os.fsync(file.fileno())
     os.replace(beside, path)
-
-
-def keep_only(names: Collection[str], folder: Path, pattern: str) -> None:
-    """Removes the files of that pattern that are called otherwise: pages of those who are no longer listed."""
-    for path in folder.glob(pattern):
-        if path.name not in names:
-            path.unlink(missing_ok=True)
 
 
 def record_path(out: Path, student: str) -> Path:

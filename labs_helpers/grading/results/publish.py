@@ -13,9 +13,8 @@ from labs_helpers.grading.results import gradebook
 from labs_helpers.grading.results.class_page import class_page
 from labs_helpers.grading.results.feedback import feedback_page
 from labs_helpers.grading.results.flags import SAME, TWINS
-from labs_helpers.grading.results.gradebook import MISSING, Record, keep_only, write_whole
-from labs_helpers.grading.results.graded_notebook import write_graded
-from labs_helpers.grading.results.nbval_run import junit
+from labs_helpers.grading.results.gradebook import MISSING, Record, write_whole
+from labs_helpers.grading.results.nbval_run import NOTEBOOK, REPORT, junit
 from labs_helpers.grading.results.pages import file_stem
 from labs_helpers.grading.results.platforms import NEEDED, Sheet, write_sheet
 from labs_helpers.grading.results.review import Accepted, accepted, looks, review_csv, with_accepted
@@ -32,7 +31,6 @@ def write_results(
     lab: Lab,
     course_answers: Mapping[str, CourseAnswer],
     penalty: float,
-    jobs: int,
     *,
     nbval: bool = True,
     found: Accepted = NOTHING,
@@ -91,13 +89,14 @@ def write_results(
             page = feedback_page(record, names.get(record.student, ""), sources, cases, lab, penalty)
             pages.add(name := f"{file_stem(record.student)}.html")
             write_whole(out / "feedback" / name, page)
-    keep_only(pages, out / "feedback", "*.html")
-    graded = [record for record in records if record.marks]
-    write_graded(out, graded, names, lab, cases)
-    if not nbval:
-        (out / "junit.xml").unlink(missing_ok=True)  # an older one would be of other grades
-    disagreements = junit(out, graded, names, lab, jobs) if nbval else []
-    return len(undecided), disagreements
+    for path in (out / "feedback").glob("*.html"):
+        if path.name not in pages:  # of somebody who is no longer listed
+            path.unlink()
+    if nbval:
+        return len(undecided), junit(out, [record for record in records if record.marks], names, lab)
+    for name in (NOTEBOOK, REPORT):
+        (out / name).unlink(missing_ok=True)  # an older one would be of other grades
+    return len(undecided), []
 
 
 def _compared(record: Record, alike: Sequence[Alike], references: Mapping[str, str]) -> Record:
