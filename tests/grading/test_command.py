@@ -113,7 +113,7 @@ def test_a_late_day_counts_from_the_students_own_due_time_and_a_comment_is_told(
 
 def test_the_gradebook_of_canvas_is_filled_in_and_an_older_one_goes(graded, tmp_path):
     notebook(tmp_path / "inbox" / "ada.ipynb")
-    (tmp_path / "export.csv").write_text("Student,ID,Lab 0 (7)\nAda,1,\n")
+    (tmp_path / "export.csv").write_text("Student,ID,SIS Login ID,Section,Lab 0 (7)\nAda,1,,,\n")
     assert graded("--canvas", str(tmp_path / "export.csv")) == 0
     assert rows_of(tmp_path / "out/grades-canvas.csv")[0]["Lab 0 (7)"] == "5"
     assert "grades-canvas.csv" in (tmp_path / "out/index.html").read_text()

@@ -17,6 +17,7 @@ its memory. What an answer prints goes nowhere.
 from __future__ import annotations
 
 import contextlib
+import importlib
 import json
 import os
 import select
@@ -75,7 +76,7 @@ def _line(descriptor: int) -> bytes:
 
 def _prepared(number: str, checks: bool) -> Any:
     """The lab, once all that its checks need is imported; None without checks."""
-    from labs_helpers.labs import LABS
+    from labs_helpers.labs import LABS, ROOT
     from labs_helpers.measure.machine import prepare_triton
     from labs_helpers.measure.quick_interpreter import quicken
 
@@ -84,6 +85,8 @@ def _prepared(number: str, checks: bool) -> Any:
     lab = next(lab for lab in LABS if lab.number == number) if checks else None
     if lab is not None:
         lab.exercises()
+        if any("torch.optim" in path.read_text() for path in ROOT.joinpath(*lab.package.split(".")).rglob("*.py")):
+            importlib.import_module("torch._dynamo")  # as the first optimizer of each answer would, in a second
     if "triton" in sys.modules:
         quicken()
         keep_to_own_memory()
