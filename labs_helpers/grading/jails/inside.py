@@ -23,6 +23,7 @@ import os
 import select
 import sys
 from collections.abc import Iterable
+from pathlib import Path
 from time import monotonic
 from typing import Any
 
@@ -76,7 +77,7 @@ def _line(descriptor: int) -> bytes:
 
 def _prepared(number: str, checks: bool) -> Any:
     """The lab, once all that its checks need is imported; None without checks."""
-    from labs_helpers.labs import LABS, ROOT
+    from labs_helpers.labs import LABS
     from labs_helpers.measure.machine import prepare_triton
     from labs_helpers.measure.quick_interpreter import quicken
 
@@ -85,7 +86,8 @@ def _prepared(number: str, checks: bool) -> Any:
     lab = next(lab for lab in LABS if lab.number == number) if checks else None
     if lab is not None:
         lab.exercises()
-        if any("torch.optim" in path.read_text() for path in ROOT.joinpath(*lab.package.split(".")).rglob("*.py")):
+        ours = [module.__file__ for name, module in sys.modules.items() if name.startswith("labs_helpers.")]
+        if any("torch.optim" in Path(file).read_text() for file in ours if file):
             importlib.import_module("torch._dynamo")  # as the first optimizer of each answer would, in a second
     if "triton" in sys.modules:
         quicken()
