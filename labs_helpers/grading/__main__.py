@@ -24,10 +24,8 @@ from labs_helpers.grading.jails import kinds
 from labs_helpers.grading.jails.bubblewrap import LIMITS
 from labs_helpers.grading.jails.together import IN_WORDS, mechanism
 from labs_helpers.grading.options import options, time_of
-from labs_helpers.grading.reading.inbox import HandedIn, students, unknown
-from labs_helpers.grading.reading.notebook_file import Unreadable, read_cells
+from labs_helpers.grading.reading.inbox import HandedIn, students
 from labs_helpers.grading.reading.packed import BadInbox
-from labs_helpers.grading.reading.submission import labs_of
 from labs_helpers.grading.reading.tables import class_list, load_overrides, texts
 from labs_helpers.grading.results import gradebook
 from labs_helpers.grading.results.gradebook import ERROR, MISSING, STATUSES, UNKNOWN, WAITING, Record
@@ -36,7 +34,7 @@ from labs_helpers.grading.results.platforms import read_sheet
 from labs_helpers.grading.results.publish import write_results
 from labs_helpers.grading.results.review import load_accepted
 from labs_helpers.grading.verdict import verdicts
-from labs_helpers.labs import Lab, lab
+from labs_helpers.labs import lab
 
 MOST_LATE = 0.8  # of a class, beyond which the files' times are doubted
 
@@ -57,7 +55,9 @@ def main(arguments: list[str] | None = None) -> int:
     out = given.out or Path("grades") / graded.number
     try:
         names = class_list(given.class_list) if given.class_list else {}
-        handed_in = _inbox(graded, given.inbox, out, names)
+        if not given.inbox:
+            raise BadInbox("no inbox is named: SUBMISSIONS= is a folder, or a zip, of what students handed in")
+        handed_in = students(Path(given.inbox), out / "inbox", names)
         if absent := set(given.only) - set(handed_in):
             raise BadInbox(f"nothing was handed in by {', '.join(sorted(absent))}")
         everybody = {*names, *handed_in}
@@ -125,25 +125,6 @@ def main(arguments: list[str] | None = None) -> int:
     return 3 if looks else 0
 
 
-def _inbox(graded: Lab, given: str, out: Path, names: Mapping[str, str]) -> dict[str, HandedIn]:
-    """Raises BadInbox where it is none, or where all notebooks are other labs'."""
-    if not given:
-        raise BadInbox("no inbox is named: SUBMISSIONS= is a folder, or a zip, of what students handed in")
-    handed_in = students(Path(given), out / "inbox", names)
-    others = set[str]()
-    for one in handed_in.values():
-        try:
-            numbers = labs_of(read_cells(one.path)) if not one.instead else None
-        except Unreadable:
-            continue
-        if numbers is not None and (not numbers or graded.number in numbers):
-            return handed_in
-        others |= numbers or set()
-    if others:
-        raise BadInbox(f"{given} holds no notebook of lab {graded.number}, but of {', '.join(sorted(others))}")
-    return handed_in
-
-
 def _seed(out: Path, given: int | None) -> int:
     """The one that is given, or that this class was begun with, or a new one that nobody can know."""
     file = out / "seed"
@@ -203,9 +184,9 @@ def _warn_of_overrides(out: Path, given: Path | None) -> None:
 def _with_the_class(records: list[Record], names: Mapping[str, str]) -> list[Record]:
     """Sorted, and with those who are missing or unknown."""
     there = {record.student for record in records}
-    strangers = unknown(there, names) if names else []
     records = [
-        replace(record, flags=(*record.flags, UNKNOWN)) if record.student in strangers else record for record in records
+        replace(record, flags=(*record.flags, UNKNOWN)) if names and record.student not in names else record
+        for record in records
     ]
     records += [Record(student, MISSING, reason="nothing was handed in") for student in names if student not in there]
     return sorted(records, key=lambda record: record.student)

@@ -31,8 +31,7 @@ OLD_S = 15 * 60.0  # JupyterLab saves every two minutes; an older file may lack 
 TO_DO = {
     submission.MISSING: "`make lab RESET={id}` puts its stub back.",
     submission.UNMARKED: "`make lab RESET={id}` brings the marked cell back: put your code there.",
-    submission.ELSEWHERE: "Your notebook's check may have taken the other one: put the whole answer into the cell marked "
-    "{mark}.",
+    submission.ELSEWHERE: "Your notebook's check may have taken the other one: put all into the cell marked {mark}.",
     submission.NEW_CELL: "Its own cell is the one marked {mark}.",
     submission.IN_TEXT: "Put it into the code cell marked {mark}.",
 }

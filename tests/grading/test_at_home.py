@@ -87,7 +87,7 @@ def test_an_answer_beside_its_marked_cell_is_told(saved, monkeypatch, capsys):
     printed = capsys.readouterr().out.replace("\n  ", " ")
     assert rows(printed)[one.id][0] == "✓" and rows(printed)[two.id][0] == "✓"
     assert "It is graded from there. Its own cell is the one marked 00-0" in printed
-    assert "put the whole answer into the cell marked 00-1" in printed and "into the cell marked 00-0" not in printed
+    assert "put all into the cell marked 00-1" in printed and "into the cell marked 00-0" not in printed
 
 
 def test_a_wrong_lab_or_file_is_told(tmp_path, capsys):

@@ -176,7 +176,18 @@ def test_an_unknown_lab_is_refused(tmp_path, capsys):
 def test_a_lab_runs_to_its_end_in_a_hand_out_of_its_own(lab, tmp_path):
     folder, _ = make_handout([lab], tmp_path)
     env = os.environ | {"PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
-    command = ["-m", "jupyter", "nbconvert", "--to", "notebook", "--execute", "--output-dir", tmp_path, "--output", "run"]
+    command = [
+        "-m",
+        "jupyter",
+        "nbconvert",
+        "--to",
+        "notebook",
+        "--execute",
+        "--output-dir",
+        tmp_path,
+        "--output",
+        "run",
+    ]
     run([sys.executable, *command, folder / "notebooks" / lab.notebook], timeout=300, cwd=folder, env=env)
     printed = (tmp_path / "run.ipynb").read_text()
     assert f"Lab {lab.number} · ran on" in printed and "points" in printed

@@ -20,7 +20,8 @@ def left(source, *before):
 @pytest.mark.parametrize(
     "around",
     ["{}", "import os, time\nfrom dataclasses import (\n    dataclass,\n    field,\n)\n{}",
-     "{}print(f(4))\nassert f(4) == 2, '''of\nfour'''\nf(9)\n", "import evil\n{}__import__('evil').do()\n(lambda: evil)()\n"],
+     "{}print(f(4))\nassert f(4) == 2, '''of\nfour'''\nf(9)\n",
+     "import evil\n{}__import__('evil').do()\n(lambda: evil)()\n"],
 )  # fmt: skip
 def test_trials_and_unread_imports_are_left_out(around):
     assert left(f"import math\n{around.format(F)}") == ast.unparse(ast.parse(f"import math\n{F}"))
@@ -28,7 +29,8 @@ def test_trials_and_unread_imports_are_left_out(around):
 
 @pytest.mark.parametrize(
     "source",
-    [f"import math, sys\n{F}", f"from __future__ import annotations\nimport math\n{F}", f"import math\n{F}x = 1; f(x)\n",
+    [f"import math, sys\n{F}", f"from __future__ import annotations\nimport math\n{F}",
+     f"import math\n{F}x = 1; f(x)\n",
      f"import math\ntable = []\ntable.append(f)\n{F}", f"import math\n{F}if True:\n    print(f(1))\n"],
 )  # fmt: skip
 def test_what_is_read_or_may_matter_stays(source):

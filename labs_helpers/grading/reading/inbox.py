@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from itertools import groupby, takewhile
+from itertools import takewhile
 from os.path import commonprefix
 from pathlib import Path, PurePosixPath
 
@@ -39,7 +39,7 @@ def students(inbox: Path, unpacked: Path, known: Mapping[str, str] | None = None
     if NOTEBOOKS.is_relative_to(inbox.resolve()) or inbox.resolve().is_relative_to(NOTEBOOKS):
         raise BadInbox(f"{inbox} holds the course itself, and not what students handed in")
     known = known or {}
-    there = _of_students(files(inbox, unpacked), inbox, known)
+    there = _of_students(files(inbox, unpacked), known)
     if not any(one.is_notebook for one in there):
         raise BadInbox(f"there is no notebook (.ipynb) in {inbox}")
     theirs: dict[Sender, list[Found]] = {}
@@ -70,9 +70,8 @@ def _sender(place: PurePosixPath, known: Collection[str]) -> tuple[Sender, bool]
     return sender(place.stem if is_other else first.removesuffix(".ipynb"), known)
 
 
-def _of_students(there: list[Found], inbox: Path, known: Collection[str]) -> list[Found]:
-    """Without the folders that hold all notebooks and are no student's. BadInbox for one that holds those of several of
-    the class, beside others."""
+def _of_students(there: list[Found], known: Collection[str]) -> list[Found]:
+    """Without the folders that hold all notebooks and are no student's."""
 
     def nobodys(folder: str) -> bool:
         return not from_platform(folder) and named(sender(folder, known)[0].name) not in known
@@ -83,11 +82,6 @@ def _of_students(there: list[Found], inbox: Path, known: Collection[str]) -> lis
         print(f"all notebooks are in {plain('/'.join(above))}/: what stands there is graded", file=sys.stderr)
         inside = [one for one in there if one.place.parts[: len(above)] == above]
         return [replace(one, place=one.place.relative_to(*above)) for one in inside]
-    for folder, places in groupby(sorted(place for place in notebooks if len(place.parts) > 1), lambda it: it.parts[0]):
-        whose = {named(_sender(place.relative_to(folder), known)[0].name) for place in places} & set(known)
-        if nobodys(folder) and len(whose) > 1:
-            said = f"{folder}/ is nobody in the class list, and holds notebooks of {_listed(sorted(whose))}"
-            raise BadInbox(f"{inbox}: {said}: name the folder in which the students' files are")
     return there
 
 
@@ -107,8 +101,3 @@ def _handed_in(student: str, there: Sequence[Found]) -> HandedIn:
 def _listed(names: Sequence[str]) -> str:
     more = len(names) - MOST_NAMES
     return ", ".join(map(plain, names[:MOST_NAMES])) + (f" and {more} more" if more > 0 else "")
-
-
-def unknown(handed_in: Iterable[str], known: Iterable[str]) -> list[str]:
-    """Those who handed in but are not in the class."""
-    return sorted(set(handed_in) - set(known))

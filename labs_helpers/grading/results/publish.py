@@ -80,7 +80,7 @@ def write_results(
     )
     write_whole(
         out / "index.html",
-        class_page(records, names, lab, alike, shared(alike, answers), penalty, cases, files, undecided),
+        class_page(records, names, lab, alike, shared(alike, answers), penalty, files, undecided),
     )
     pages = set()
     for record in records:
