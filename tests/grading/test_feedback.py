@@ -14,8 +14,8 @@ from labs_helpers.grading.results import gradebook
 from labs_helpers.grading.results.feedback import feedback_page, still_to_pass
 from labs_helpers.grading.results.flags import FLAGS, SAME, TWINS
 from labs_helpers.grading.results.gradebook import GRADED, LATE, MISSING, OVERRIDE, REVIEW, UNREADABLE, Record
-from labs_helpers.grading.results.pages import feedback_link, file_stem, number
-from labs_helpers.grading.results.plain_text import plain
+from labs_helpers.grading.results.pages import feedback_link, file_stem
+from labs_helpers.grading.results.plain_text import number, plain
 from labs_helpers.grading.verdict import CRASHED, TIMEOUT
 from tests.grading.html_page import Page, hostile
 

@@ -11,7 +11,8 @@ from typing import Any
 from labs_helpers.grading.marks import OPEN, Mark
 from labs_helpers.grading.results.class_template import PAGE
 from labs_helpers.grading.results.gradebook import MISSING, OVERRIDE, STATUSES, UNKNOWN, Record
-from labs_helpers.grading.results.pages import feedback_link, number
+from labs_helpers.grading.results.pages import feedback_link
+from labs_helpers.grading.results.plain_text import number
 from labs_helpers.grading.results.review import looks
 from labs_helpers.grading.results.twins import Alike, Shared
 from labs_helpers.grading.verdict import RIGHT

@@ -14,8 +14,7 @@ from labs_helpers.grading.reading.plain_python import MOST_CHARACTERS
 from labs_helpers.grading.results.feedback_template import PAGE
 from labs_helpers.grading.results.flags import FLAGS
 from labs_helpers.grading.results.gradebook import ERROR, GRADED, LATE, OVERRIDE, REVIEW, UNREADABLE, WAITING, Record
-from labs_helpers.grading.results.pages import number
-from labs_helpers.grading.results.plain_text import LEFT_OUT, plain
+from labs_helpers.grading.results.plain_text import LEFT_OUT, number, plain
 from labs_helpers.grading.verdict import RIGHT, TIMEOUT, WRONG
 from labs_helpers.labs import Lab
 

@@ -20,7 +20,7 @@ from labs_helpers.grading.reading.packed import BadInbox
 from labs_helpers.grading.reading.senders import orders
 from labs_helpers.grading.reading.tables import text_of
 from labs_helpers.grading.results.gradebook import Record, guarded, write_whole
-from labs_helpers.grading.results.pages import number
+from labs_helpers.grading.results.plain_text import number
 from labs_helpers.labs import Lab
 
 IDS = "ID", "SIS User ID", "SIS Login ID", "Identifier", "ID number", "Email address", "Username"
