@@ -80,7 +80,7 @@ def test_overrides_of_the_last_grades_are_not_lost_in_silence(graded, tmp_path, 
     assert graded("--overrides", str(tmp_path / "mine.csv")) == 0
     assert [row["total"] for row in rows_of(tmp_path / "out/grades.csv")] == ["13.5", "5"]
     assert "OVERRIDES=" not in capsys.readouterr().err
-    assert graded() == 0 and "mine.csv were in the last grades, and are not in these" in capsys.readouterr().err
+    assert graded() == 0 and "mine.csv, and these do not: name it" in capsys.readouterr().err
     assert [row["total"] for row in rows_of(tmp_path / "out/grades.csv")] == ["5", "5"]
     assert graded() == 0 and "OVERRIDES=" not in capsys.readouterr().err
 

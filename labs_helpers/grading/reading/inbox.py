@@ -1,4 +1,4 @@
-"""Who handed in what: the files of an inbox, named for students or in folders that are (senders.py)."""
+"""Find each student's notebook in an inbox: its files, or its folders, are named after students (senders.py)."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _sender(place: PurePosixPath, known: Collection[str]) -> tuple[Sender, bool]
 
 
 def _of_students(there: list[Found], known: Collection[str]) -> list[Found]:
-    """Without the folders that hold all notebooks and are no student's."""
+    """Return the files below the folders that hold all notebooks and are no student's."""
 
     def nobodys(folder: str) -> bool:
         return not from_platform(folder) and named(sender(folder, known)[0].name) not in known
@@ -79,14 +79,17 @@ def _of_students(there: list[Found], known: Collection[str]) -> list[Found]:
     notebooks = [one.place for one in there if one.is_notebook]
     common = commonprefix([place.parts[:-1] for place in notebooks]) if len(notebooks) > 1 else ()
     if above := tuple(takewhile(nobodys, common)):
-        print(f"all notebooks are in {plain('/'.join(above))}/: what stands there is graded", file=sys.stderr)
+        print(
+            f"all notebooks are in {plain('/'.join(above))}/: the names in it are taken for those of students",
+            file=sys.stderr,
+        )
         inside = [one for one in there if one.place.parts[: len(above)] == above]
         return [replace(one, place=one.place.relative_to(*above)) for one in inside]
     return there
 
 
 def _handed_in(student: str, there: Sequence[Found]) -> HandedIn:
-    """The newest notebook, or else the newest file; in flags the names of the others."""
+    """Take the newest notebook, or else the newest file, and name the others in flags."""
     notebooks = [one for one in there if one.is_notebook]
     newest, *others = sorted(notebooks or there, key=lambda one: (one.at, one.path), reverse=True)
     at = datetime.fromtimestamp(newest.at, UTC)

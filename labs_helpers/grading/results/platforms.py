@@ -95,7 +95,7 @@ def write_sheet(
     write_whole(out / name, text.getvalue())
     if final:
         some = ", ".join([*final][:MOST_NAMED]) + ("…" if len(final) > MOST_NAMED else "")
-        print(f"{name} has no row to write into, or more than one, for {len(final)}: {some}", file=sys.stderr)
+        print(f"{name} has not one row that may be written for each of these {len(final)}: {some}", file=sys.stderr)
     told = [sheet.cell(row, sheet.grade) for row in rows if row[0].strip() == POSSIBLE]
     told += [sheet.cell(row, MOST) for row in rows[1:]]
     most = sum(one.points for one in lab.exercises())

@@ -1,4 +1,4 @@
-"""What a class's records become: tables, a page for the instructor, one per student, and nbval's report."""
+"""Write what follows from a class's records: tables, the class page, a page per student, and nbval's report."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ def write_results(
     found: Accepted = NOTHING,
     sheets: Collection[Sheet] = (),
 ) -> tuple[int, list[str]]:
-    """Writes all that is in `out` but the records; pages of others that are there are removed. penalty: share of the
-    points per day that a file is late. nbval: False for no junit.xml. found: what the instructor wrote into
-    review.csv; BadInbox where that cannot be, before anything is written. sheets: of platforms, to be filled in.
+    """Write everything in `out` but the records, and remove pages of students who are no longer listed.
 
-    Returns how many rows of review.csv the instructor has not accepted, and a line for each cell of which nbval and
-    the grade disagree.
+    penalty: share of the points that each late day costs. nbval: False writes no junit.xml. found: what the instructor
+    wrote into review.csv; BadInbox if that cannot be, before anything is written. sheets: exports of platforms to fill
+    in. Returns the number of rows of review.csv that the instructor has not accepted, and a line for each cell of which
+    nbval and the grade disagree.
     """
     answers = {
         exercise: {
@@ -100,7 +100,7 @@ def write_results(
 
 
 def _compared(record: Record, alike: Sequence[Alike], references: Mapping[str, str]) -> Record:
-    """With the flags of answers that are like others, where that is telling."""
+    """Return the record with flags on answers that are like others, if that says something."""
     like = {one.exercise for one in alike if one.telling and record.student in one.students}
     return replace(record, marks=tuple(_flagged(mark, like, references) for mark in record.marks))
 
