@@ -38,6 +38,11 @@ class TorchTraffic(TorchDispatchMode):
     def bytes(self) -> int:
         return sum(operation.bytes for operation in self.operations)
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Keep torch._dynamo out of it, whose import takes longer than most checks. Nothing here is compiled."""
+        return False
+
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
         result = function(*args, **(kwargs or {}))
         # matmul ends in an _unsafe_view, whose schema does not say that it is one.

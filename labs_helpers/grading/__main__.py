@@ -24,10 +24,8 @@ from labs_helpers.grading.jails import kinds
 from labs_helpers.grading.jails.bubblewrap import LIMITS
 from labs_helpers.grading.jails.together import IN_WORDS, mechanism
 from labs_helpers.grading.options import options, time_of
-from labs_helpers.grading.reading.inbox import HandedIn, students, unknown
-from labs_helpers.grading.reading.notebook_file import Unreadable, read_cells
+from labs_helpers.grading.reading.inbox import HandedIn, students
 from labs_helpers.grading.reading.packed import BadInbox
-from labs_helpers.grading.reading.submission import labs_of
 from labs_helpers.grading.reading.tables import class_list, load_overrides, texts
 from labs_helpers.grading.results import gradebook
 from labs_helpers.grading.results.gradebook import ERROR, MISSING, STATUSES, UNKNOWN, WAITING, Record
@@ -36,9 +34,9 @@ from labs_helpers.grading.results.platforms import read_sheet
 from labs_helpers.grading.results.publish import write_results
 from labs_helpers.grading.results.review import load_accepted
 from labs_helpers.grading.verdict import verdicts
-from labs_helpers.labs import Lab, lab
+from labs_helpers.labs import lab
 
-MOST_LATE = 0.8  # of a class, beyond which the files' times are doubted
+MOST_LATE = 0.8  # if a larger share of a class is late, the times of the files are doubted
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -57,7 +55,9 @@ def main(arguments: list[str] | None = None) -> int:
     out = given.out or Path("grades") / graded.number
     try:
         names = class_list(given.class_list) if given.class_list else {}
-        handed_in = _inbox(graded, given.inbox, out, names)
+        if not given.inbox:
+            raise BadInbox("no inbox is named: SUBMISSIONS= is a folder, or a zip, of what students handed in")
+        handed_in = students(Path(given.inbox), out / "inbox", names)
         if absent := set(given.only) - set(handed_in):
             raise BadInbox(f"nothing was handed in by {', '.join(sorted(absent))}")
         everybody = {*names, *handed_in}
@@ -106,7 +106,6 @@ def main(arguments: list[str] | None = None) -> int:
             graded,
             measure,
             given.late,
-            given.jobs,
             nbval=not given.no_nbval,
             found=found,
             sheets=sheets,
@@ -120,33 +119,14 @@ def main(arguments: list[str] | None = None) -> int:
     for line in disagreements:
         print(f"the grade and nbval disagree: {line}", file=sys.stderr)
     if looks:
-        print(f"Some of it needs a look: {out / 'review.csv'}")
+        print(f"{looks} row{'s' * (looks > 1)} to look at: {out / 'review.csv'}")
     if counts[ERROR] or disagreements:
         return 1
     return 3 if looks else 0
 
 
-def _inbox(graded: Lab, given: str, out: Path, names: Mapping[str, str]) -> dict[str, HandedIn]:
-    """Raises BadInbox where it is none, or where all notebooks are other labs'."""
-    if not given:
-        raise BadInbox("no inbox is named: SUBMISSIONS= is a folder, or a zip, of what students handed in")
-    handed_in = students(Path(given), out / "inbox", names)
-    others = set[str]()
-    for one in handed_in.values():
-        try:
-            numbers = labs_of(read_cells(one.path)) if not one.instead else None
-        except Unreadable:
-            continue
-        if numbers is not None and (not numbers or graded.number in numbers):
-            return handed_in
-        others |= numbers or set()
-    if others:
-        raise BadInbox(f"{given} holds no notebook of lab {graded.number}, but of {', '.join(sorted(others))}")
-    return handed_in
-
-
 def _seed(out: Path, given: int | None) -> int:
-    """The one that is given, or that this class was begun with, or a new one that nobody can know."""
+    """Return the given seed, or the one that this class was begun with, or a new one that nobody can know."""
     file = out / "seed"
     if given is None and file.exists():
         return int(file.read_text())
@@ -156,14 +136,14 @@ def _seed(out: Path, given: int | None) -> int:
 
 
 def _in_time(record: Record, one: HandedIn, due: datetime | None) -> Record:
-    """With the days that the file is late, a line where there were others, and what is odd about whose it is."""
+    """Return the record with its late days and with the flags of the file."""
     late = max(0, ceil((one.at - due).total_seconds() / 86_400)) if due else 0
     flags = (f"{len(one.others) + 1} files, of which the newest is graded",) if one.others else ()
     return gradebook.with_status(replace(record, late_days=late, flags=(*record.flags, *flags, *one.flags)))
 
 
 def _own_dues(paths: Iterable[Path], students: Collection[str]) -> dict[str, datetime]:
-    """Due times of single students. BadInbox where a text is no time."""
+    """Return student → due time, of those who have their own. BadInbox where a text is no time."""
     found = {}
     for path in paths:
         for student, text in texts(path, "due", students).items():
@@ -191,22 +171,25 @@ def _warn_of_time(records: Collection[Record], due: datetime | None) -> None:
 
 
 def _warn_of_overrides(out: Path, given: Path | None) -> None:
-    """Where the last run had some and this one has none, as after an option that was forgotten."""
+    """Warn if the last run had overrides and this one has none: the option may have been forgotten."""
     note = out / "overrides"
     if given:
         gradebook.write_whole(note, f"{given}\n")
     elif note.exists():
         before = plain(note.read_text().strip())
-        print(f"the points of {before} were in the last grades, and are not in these: OVERRIDES=", file=sys.stderr)
+        print(
+            f"the last grades counted the points in {before}, and these do not: name it with OVERRIDES=",
+            file=sys.stderr,
+        )
         note.unlink()
 
 
 def _with_the_class(records: list[Record], names: Mapping[str, str]) -> list[Record]:
-    """Sorted, and with those who are missing or unknown."""
+    """Sort the records, add students of the class who handed in nothing, and flag those who are not in the class."""
     there = {record.student for record in records}
-    strangers = unknown(there, names) if names else []
     records = [
-        replace(record, flags=(*record.flags, UNKNOWN)) if record.student in strangers else record for record in records
+        replace(record, flags=(*record.flags, UNKNOWN)) if names and record.student not in names else record
+        for record in records
     ]
     records += [Record(student, MISSING, reason="nothing was handed in") for student in names if student not in there]
     return sorted(records, key=lambda record: record.student)

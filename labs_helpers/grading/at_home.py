@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from labs_helpers.course.scoreboard import OPEN, RETIRED, RIGHT, WRONG
-from labs_helpers.course.stub import cell_of
 from labs_helpers.course.wrap import wrap
 from labs_helpers.grading.cases import partial_points
 from labs_helpers.grading.own_process import in_a_process
@@ -23,23 +22,18 @@ from labs_helpers.grading.reading.lab_imports import imports_of, used_by
 from labs_helpers.grading.reading.notebook_file import Unreadable, read_cells
 from labs_helpers.grading.reading.own_cells import whole
 from labs_helpers.grading.reading.submission import Answer, read_submission
-from labs_helpers.grading.trust.plain_answer import not_in_vocabulary
-from labs_helpers.grading.trust.vocabulary import vocabulary
+from labs_helpers.grading.results.flags import FLAGS
 from labs_helpers.labs import ROOT, Lab, lab
 from labs_helpers.measure.machine import prepare_triton
 
 OLD_S = 15 * 60.0  # JupyterLab saves every two minutes; an older file may lack what was written since
-ODD = {
-    submission.MISSING: "there is no cell of it. `make lab RESET={id}` puts its stub back",
-    submission.TWICE: "several cells of it; the last one that is written counts",
-    submission.UNMARKED: "its cell has lost its mark, as a copied one has; it was found by the function's name. "
-    "`make lab RESET={id}` brings the marked cell back: put your code there",
-    submission.CHECK_CHANGED: "its check's cell was changed; it is the course's own check that counts, here too",
-    submission.ELSEWHERE: "its function is defined in another cell too, and your notebook's check may have taken that "
-    "one; the cell marked {mark} alone is graded: put the whole answer there",
-    submission.NEW_CELL: "it is in a cell of yours, and is graded from there; its own cell is the one marked {mark}",
-    submission.IN_TEXT: "it is in a text cell (Markdown): put it into the code cell marked {mark}",
-    submission.OLD: "its docstring is not the lab's: it was changed, or comes from another version of the lab",
+# What a student can do about a flag, beside the sentence that the feedback page has for it.
+TO_DO = {
+    submission.MISSING: "`make lab RESET={id}` puts its stub back.",
+    submission.UNMARKED: "`make lab RESET={id}` brings the marked cell back: put your code there.",
+    submission.ELSEWHERE: "Your notebook's check may have taken the other one: put all into the cell marked {mark}.",
+    submission.NEW_CELL: "Its own cell is the one marked {mark}.",
+    submission.IN_TEXT: "Put it into the code cell marked {mark}.",
 }
 NO_SHARE = "how many cases there are is not known here, so there are no points for a part; in grading there may be"
 HIDDEN = "This is what the checks that you have say. Grading runs them too, and inputs that they do not show."
@@ -134,23 +128,10 @@ def _report(chosen: Lab, answers: list[Answer]) -> None:
             print(f"\n{wrap(f'{WRONG} {name}: {row.message}')}")
         if row.mark == WRONG and row.passed and row.cases is None:
             print(wrap(f"! {name}: {NO_SHARE}"))
-        if row.mark == RIGHT and (why := _looked_at(chosen, answer)):
-            print(wrap(f"! {name}: right here; your instructor will look at it, because {why}"))
         for flag in answer.flags:
-            if not (flag in (submission.OLD, submission.IN_TEXT) and answer.problem):
-                print(wrap(f"! {name}: {ODD[flag].format(id=answer.shipped.id, mark=answer.shipped.grade_id)}"))
+            to_do = TO_DO.get(flag, "").format(id=answer.shipped.id, mark=answer.shipped.grade_id)
+            print(wrap(f"! {name}: {FLAGS[flag]} {to_do}"))
     print(f"\n{HIDDEN}")
-
-
-def _looked_at(chosen: Lab, answer: Answer) -> str:
-    """Why grading leaves a right answer to the instructor; '' where it does not, or where that is not known here: what
-    an answer may be made of depends on the reference too."""
-    exercises = chosen.exercises()
-    at = next(number for number, one in enumerate(exercises) if one.id == answer.shipped.id)
-    if exercises[at].withheld or exercises[at].reference is None:
-        return ""
-    words = vocabulary(cell_of(exercises[at].reference), [one.trial.__name__ for one in exercises[:at]])
-    return next(iter(not_in_vocabulary(answer.source, words, answer.before)), "")
 
 
 def _row(chosen: Lab, answer: Answer, imports: list[str]) -> Row:

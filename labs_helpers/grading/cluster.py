@@ -1,8 +1,8 @@
-"""Students graded on the engines of a running ipyparallel cluster: `ipcluster start --profile slurm -n 8`, say.
+"""Grade students on the engines of a running ipyparallel cluster: `ipcluster start --profile slurm -n 8`, say.
 
-The engines share a file system with this process: the course under its path, and what was handed in. Each makes its own
-jails. One student at a time goes to an engine that is free: what an engine has is known, and when this process dies no
-engine goes on with the rest of a class.
+The engines share a file system with this process: the course under its path, and the submissions. Each engine makes its
+own jails. ipyparallel's scheduler gives a student whose engine died to another engine once. There are never more
+students with the scheduler than engines, so that no engine goes on with the class when this process dies.
 """
 
 from __future__ import annotations
@@ -10,12 +10,10 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, wait
 from contextlib import suppress
-from dataclasses import dataclass, field
-from time import monotonic, sleep
+from itertools import islice
 from typing import Any
 
 import cloudpickle
@@ -27,37 +25,44 @@ from labs_helpers.grading.reading.inbox import HandedIn
 from labs_helpers.grading.results.gradebook import ERROR, Record
 
 CONNECT_S = 10.0  # that the controller may take to answer
-WAIT_S = 600.0  # for the first engine: a scheduler may have other jobs before it; and for another when all have died
-LOOK_S = 0.5  # how often engines that have come are looked for
+WAIT_S = 600.0  # that a scheduler may take to start the first engine
+LOOK_S = 10.0  # how often engines that have come or died are looked for
 END_S = 10.0  # that engines may take to end what they run
-TRIES = 2  # a student's, on engines that die
 
 
 class NoEngines(RuntimeError):
     """Why nothing can be graded on the cluster, with what to do."""
 
 
-class Unfit(RuntimeError):
-    """Raised on an engine that has no jail."""
-
-
 def graded_on(
     profile: str, todo: Iterable[HandedIn], grade_one: GradeOne, why_not: Callable[[], str], wait_s: float = WAIT_S
 ) -> Iterator[Record]:
-    """Yields what `grade_one(student, over)` returns, as it comes, from the engines of the cluster of that profile.
+    """Yield what `grade_one(student, over)` returns on the engines of the cluster of that profile, as it comes.
 
-    why_not: of the jail; an engine where it gives a reason gets no student. A student whose engine died goes to another
-    once, and is then a record with the status ERROR. Closing it interrupts what still runs, as for pool.graded_here.
-    NoEngines: no cluster, or `wait_s` seconds without an engine that has a jail.
+    why_not: says why an engine has no jail; such an engine grades nobody. A student on whom two engines died has the
+    status ERROR. Closing the iterator interrupts what still runs, as for pool.graded_here. NoEngines: there is no
+    cluster, no engine with a jail within `wait_s` seconds, or none is left.
     """
-    run = cloudpickle.dumps((os.getcwd(), grade_one, why_not))
-    client = _connected(profile)
-    spread = _Spread(client, run, deque((one, TRIES) for one in todo))
-    try:
-        yield from spread.records(wait_s)
-    finally:
-        spread.interrupt()
-        client.close()
+    waiting, running, reasons = iter(todo), dict[Any, HandedIn](), dict[int, str]()
+    with _connected(profile) as client:
+        with suppress(TimeoutError):
+            client.wait_for_engines(1, timeout=wait_s, interactive=False)
+        view, job = client.load_balanced_view(), cloudpickle.dumps((os.getcwd(), grade_one))
+        try:
+            while True:
+                view.targets = _fit(client, why_not, reasons)
+                for one in islice(waiting, max(0, len(view.targets) - len(running))):
+                    with view.temp_flags(retries=1):
+                        running[view.apply_async(_on_engine, job, cloudpickle.dumps(one))] = one
+                if not running:
+                    return
+                for result in wait(running, timeout=LOOK_S, return_when=FIRST_COMPLETED).done:
+                    yield _record(running.pop(result), result)
+        finally:
+            with suppress(Exception):  # whatever happens, this process is about to go
+                if running:
+                    client.send_signal(signal.SIGINT, targets=client.ids, block=False)
+                    wait(running, timeout=END_S)
 
 
 def _connected(profile: str) -> Any:
@@ -71,81 +76,59 @@ def _connected(profile: str) -> Any:
         ) from None
 
 
-@dataclass
-class _Spread:
-    """What waits, what each engine has, and which engines are of no use. The number beside a student: how many engines
-    it may still be given to."""
-
-    client: Any
-    run: bytes
-    waiting: deque[tuple[HandedIn, int]]
-    running: dict[Any, tuple[int, HandedIn, int]] = field(default_factory=dict)  # result → engine, student, tries
-    unfit: dict[int, str] = field(default_factory=dict)
-
-    def records(self, wait_s: float) -> Iterator[Record]:
-        used = monotonic()
-        while self.waiting or self.running:
-            self._hand_out()
-            if self.running:
-                used = monotonic()
-            elif monotonic() - used > wait_s:
-                raise NoEngines(f"for {wait_s:g} s there has been no engine to grade on{self._reasons()}")
-            else:
-                sleep(LOOK_S)
-            for result in wait(self.running, timeout=LOOK_S, return_when=FIRST_COMPLETED).done:
-                if record := self._taken(result, *self.running.pop(result)):
-                    yield record
-
-    def interrupt(self) -> None:
-        engines = {engine for engine, *_ in self.running.values()} & set(self.client.ids)
-        with suppress(Exception):  # whatever happens, this process is about to go
-            if engines:
-                self.client.send_signal(signal.SIGINT, targets=sorted(engines), block=False)
-                wait(self.running, timeout=END_S)
-        self.running.clear()
-
-    def _hand_out(self) -> None:
-        busy = {engine for engine, *_ in self.running.values()}
-        for engine in self.client.ids:
-            if self.waiting and engine not in busy and engine not in self.unfit:
-                one, tries = self.waiting.popleft()
-                result = self.client[engine].apply_async(_on_engine, self.run, cloudpickle.dumps(one))
-                self.running[result] = engine, one, tries
-
-    def _taken(self, result: Any, engine: int, one: HandedIn, tries: int) -> Record | None:
-        """None where the student waits again."""
-        try:
-            record = cloudpickle.loads(result.result())
-            assert isinstance(record, Record)
-            return record
-        except (EngineError, RemoteError) as error:
-            kind = "EngineError" if isinstance(error, EngineError) else error.ename
-            said = str(error) if isinstance(error, EngineError) else error.evalue
-        if kind in ("Unfit", "ModuleNotFoundError", "ImportError"):
-            self.unfit[engine] = said
-            self.waiting.appendleft((one, tries))
-            print(f"engine {engine} grades nobody: {said}", file=sys.stderr, flush=True)
-            return None
-        if kind == "EngineError" and tries > 1:
-            self.waiting.appendleft((one, tries - 1))
-            return None
-        died = f"{TRIES} engines died while they graded this one"
-        return Record(one.student, ERROR, reason=died if kind == "EngineError" else f"{kind}: {said}")
-
-    def _reasons(self) -> str:
-        return "".join(f"\n  engine {engine}: {why}" for engine, why in sorted(self.unfit.items()))
+def _fit(client: Any, why_not: Callable[[], str], reasons: dict[int, str]) -> list[int]:
+    """Return the numbers of the engines with a jail. reasons: engine → why it has none; new engines are added."""
+    new = [engine for engine in client.ids if engine not in reasons]
+    asked = {engine: client[engine].apply_async(_why_not, cloudpickle.dumps(why_not)) for engine in new}
+    for engine, result in asked.items():
+        if reason := _told(result):
+            print(f"engine {engine} grades nobody: {reason}", file=sys.stderr, flush=True)
+        reasons[engine] = reason
+    if fit := [engine for engine in client.ids if not reasons[engine]]:
+        return fit
+    whys = "".join(f"\n  engine {engine}: {why}" for engine, why in sorted(reasons.items()) if why)
+    raise NoEngines(f"there is no engine to grade on{whys}")
 
 
-def _on_engine(run: bytes, one: bytes) -> bytes:
+def _told(result: Any) -> str:
+    try:
+        return str(result.result())
+    except (EngineError, RemoteError) as error:  # such as a ModuleNotFoundError where the course is not installed
+        return str(error).strip().splitlines()[-1]
+
+
+def _record(one: HandedIn, result: Any) -> Record:
+    try:
+        record = cloudpickle.loads(result.result())
+        assert isinstance(record, Record)
+        return record
+    except (EngineError, RemoteError) as error:
+        died = getattr(error, "ename", "EngineError") == "EngineError"
+        reason = "two engines died while they graded this one" if died else str(error)
+        return Record(one.student, ERROR, reason=reason)
+
+
+def _why_not(job: bytes) -> str:
     """Runs on an engine; a plain function of bytes, so that only these travel."""
     import os
 
     import cloudpickle
 
-    from labs_helpers.grading.cluster import Unfit
+    reason = cloudpickle.loads(job)()
+    return f"{os.uname().nodename}: {reason}" if reason else ""
 
-    folder, grade_one, why_not = cloudpickle.loads(run)
+
+def _on_engine(job: bytes, one: bytes) -> bytes:
+    import os
+
+    import cloudpickle
+
+    from labs_helpers.grading.results.gradebook import ERROR, Record
+
+    folder, grade_one = cloudpickle.loads(job)
     os.chdir(folder)  # paths may be relative to it
-    if reason := why_not():
-        raise Unfit(f"{os.uname().nodename}: {reason}")
-    return cloudpickle.dumps(grade_one(cloudpickle.loads(one), lambda: False))
+    given = cloudpickle.loads(one)
+    try:
+        return cloudpickle.dumps(grade_one(given, lambda: False))
+    except (Exception, KeyboardInterrupt) as error:  # which the scheduler would give to another engine
+        return cloudpickle.dumps(Record(given.student, ERROR, reason=f"{type(error).__name__}: {error}"))

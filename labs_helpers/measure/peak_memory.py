@@ -40,6 +40,11 @@ class Alive(TorchDispatchMode):
         self.alive = self.peak = 0
         self.seen = weakref.WeakSet(tensor.untyped_storage() for tensor in known)
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Keep torch._dynamo out of it, whose import takes more than a second. Nothing here is compiled."""
+        return False
+
     def __torch_dispatch__(
         self, function: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:

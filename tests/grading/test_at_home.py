@@ -86,8 +86,8 @@ def test_an_answer_beside_its_marked_cell_is_told(saved, monkeypatch, capsys):
     assert at_home.main(["0", "--file", str(saved({two.id: solution(LAB, two)}, change=change))]) == 0
     printed = capsys.readouterr().out.replace("\n  ", " ")
     assert rows(printed)[one.id][0] == "✓" and rows(printed)[two.id][0] == "✓"
-    assert "is in a cell of yours, and is graded from there; its own cell is the one marked 00-0" in printed
-    assert "may have taken that one; the cell marked 00-1 alone is graded" in printed and "00-0 alone" not in printed
+    assert "It is graded from there. Its own cell is the one marked 00-0" in printed
+    assert "put all into the cell marked 00-1" in printed and "into the cell marked 00-0" not in printed
 
 
 def test_a_wrong_lab_or_file_is_told(tmp_path, capsys):
@@ -133,12 +133,3 @@ def test_a_solved_lab_has_all_points_in_a_hand_out(saved, tmp_path, number):
     command = [sys.executable, "-m", "labs_helpers.grading.at_home", number, "--file", path]
     printed = run(command, timeout=600, cwd=folder, env=os.environ | {"PYTHONPATH": str(folder)})
     assert {id: points for id, (_, points, _) in rows(printed).items()} == {e.id: e.points for e in lab.exercises()}
-
-
-def test_a_right_answer_that_an_instructor_will_look_at_is_told_so(saved, capsys):
-    first = LAB.exercises()[0]
-    right = cell_of(first.reference)
-    for more, told in (("import sys\nprint(sys.path)\n", False), ("import sys\nplace = sys.path\n", True)):
-        assert at_home.main(["00", "--file", str(saved({first.id: f"{more}{right}"}))]) == 0
-        said = " ".join(capsys.readouterr().out.split())
-        assert ("your instructor will look at it, because line 1: import sys" in said) == told

@@ -29,7 +29,7 @@ def wrong(number, reason, points=5.0):
 
 
 def page_of(records, names=(), alike=(), pairs=(), penalty=0.1):
-    return class_page(records, dict(names), LAB, alike, pairs, penalty, ALL_CASES)
+    return class_page(records, dict(names), LAB, alike, pairs, penalty)
 
 
 def test_it_counts_students_and_says_how_each_exercise_went():
@@ -47,9 +47,9 @@ def test_it_counts_students_and_says_how_each_exercise_went():
     for words in (
         "3 graded", "1 late", "1 review", "1 missing", "1 unreadable", "Of 5 students: mean 11.7, median 13.5 of 20",
         "00/0 the title of 0 80 % 8 of 10 1", "00/1 the title of 1 20 % 5 of 10 0",
-        "2 × ✗ a block too few 1 × ✗ NameError: x1 Most stop at the case: an odd size 1 has no points yet.",
+        "2 × ✗ a block too few 1 × ✗ NameError: x1 1 has no points yet.",
         "cy 00/1 The cell of this exercise is in the notebook more than once; the last one with an answer counts. "
-        "look at line 2. See whether it is honest, and write yes, no or 0 to 10 points into the "
+        "look at line 2. Read it, and write yes, no or 0 to 10 points into the "
             "column accept of review.csv.",
         "gus the file is empty", "ada Ada L. graded 10 10 20",
         "bob late 10 5 1 13.5", "fay Fay missing –",

@@ -3,14 +3,11 @@
 import os
 import threading
 import time
-from concurrent.futures import Future
 from contextlib import closing
 from datetime import UTC, datetime
 
-import cloudpickle
 import ipyparallel
 import pytest
-from ipyparallel.error import EngineError, RemoteError
 
 from labs_helpers.grading import cluster as on_cluster
 from labs_helpers.grading.cluster import NoEngines, graded_on
@@ -66,66 +63,6 @@ def test_a_profile_without_a_cluster_says_how_to_start_one(monkeypatch, tmp_path
         next(graded_on("slurm", handed_in(tmp_path, ada=""), on_engines.grade, on_engines.works))
 
 
-class Engines:
-    """Stands for a client whose engines answer at once, each student with the next of its outcomes."""
-
-    def __init__(self, count, **outcomes):
-        self.ids, self.outcomes, self.asked = list(range(count)), outcomes, []
-
-    def __getitem__(self, engine):
-        self.engine = engine
-        return self
-
-    def apply_async(self, function, run, one):
-        student, result = cloudpickle.loads(one).student, Future()
-        self.asked.append((self.engine, student))
-        outcome = self.outcomes[student].pop(0)
-        if outcome == "dies":
-            self.ids.remove(self.engine)
-            result.set_exception(EngineError("died"))
-        elif outcome == "graded":
-            result.set_result(cloudpickle.dumps(Record(student, GRADED)))
-        else:
-            result.set_exception(RemoteError(*outcome, traceback=""))
-        return result
-
-    def close(self):
-        self.asked.append("closed")
-
-
-def spread(monkeypatch, tmp_path, engines, wait_s=0.0):
-    monkeypatch.setattr(on_cluster, "_connected", lambda profile: engines)
-    monkeypatch.setattr(on_cluster, "LOOK_S", 0.001)
-    todo = handed_in(tmp_path, **dict.fromkeys(engines.outcomes, ""))
-    return list(graded_on("slurm", todo, on_engines.grade, on_engines.works, wait_s))
-
-
-def test_a_student_whose_engine_died_goes_to_another_once(monkeypatch, tmp_path):
-    engines = Engines(4, ada=["dies", "graded"], eve=["dies", "dies"], bob=["graded"])
-    found = {one.student: one for one in spread(monkeypatch, tmp_path, engines)}
-    assert found["eve"].status == ERROR and found["eve"].reason.startswith("2 engines died")
-    assert found["ada"].status == found["bob"].status == GRADED
-    assert len({engine for engine, student in engines.asked[:-1] if student == "eve"}) == 2
-
-
-def test_what_fails_on_an_engine_is_an_error_and_not_tried_again(monkeypatch, tmp_path):
-    engines = Engines(1, ada=[("ValueError", "it failed")])
-    assert spread(monkeypatch, tmp_path, engines) == [Record("ada", ERROR, reason="ValueError: it failed")]
-
-
-def test_an_engine_without_a_jail_gets_no_second_student(monkeypatch, tmp_path, capsys):
-    engines = Engines(2, ada=[("Unfit", "node 7: no bwrap"), "graded"], bob=["graded"], eve=["graded"])
-    assert {one.status for one in spread(monkeypatch, tmp_path, engines)} == {GRADED}
-    assert [engine for engine, _ in engines.asked[:-1]].count(0) == 1 and engines.asked[-1] == "closed"
-    assert capsys.readouterr().err == "engine 0 grades nobody: node 7: no bwrap\n"
-
-
-def test_where_no_engine_is_left_it_says_why(monkeypatch, tmp_path):
-    engines = Engines(2, ada=[("Unfit", "no bwrap"), "dies", "graded"])
-    with pytest.raises(NoEngines, match="no engine to grade on\n  engine 0: no bwrap"):
-        spread(monkeypatch, tmp_path, engines)
-
-
 @pytest.fixture(scope="module")
 def profile(tmp_path_factory):
     """The name of a profile with four engines."""
@@ -150,7 +87,7 @@ def profile(tmp_path_factory):
 
 @pytest.mark.soak
 def test_engines_without_a_jail_grade_nobody(profile, tmp_path, capfd):
-    with pytest.raises(NoEngines, match=r"engine 3: .*: bwrap is not installed"):
+    with pytest.raises(NoEngines, match=r"no engine to grade on\n(.*\n)*  engine 3: .*: bwrap is not installed"):
         list(graded_on(profile, handed_in(tmp_path, ada=""), on_engines.grade, on_engines.has_no_jail, wait_s=0.1))
     assert "engine 0 grades nobody" in capfd.readouterr().err
 
@@ -172,7 +109,7 @@ def test_an_engine_that_dies_costs_nobody_else(profile, tmp_path):
     todo = handed_in(tmp_path, eve="die", bob="die once", fay="fail", **dict.fromkeys(names, "fine"))
     found = {one.student: one for one in graded_on(profile, todo, on_engines.grade, on_engines.works)}
     assert len(found) == len(todo)
-    assert found.pop("eve") == Record("eve", ERROR, reason="2 engines died while they graded this one")
+    assert found.pop("eve") == Record("eve", ERROR, reason="two engines died while they graded this one")
     assert found.pop("fay") == Record("fay", ERROR, reason="ValueError: it failed")
     assert {one.status for one in found.values()} == {GRADED}
     assert str(os.getpid()) not in {one.digest for one in found.values()}

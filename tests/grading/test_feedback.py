@@ -11,12 +11,11 @@ from labs_helpers.grading.marks import HIDDEN, UNVERIFIED, Mark
 from labs_helpers.grading.reading.submission import CHECK_CHANGED, ELSEWHERE, IN_TEXT, NEW_CELL, OLD, TWICE, UNMARKED
 from labs_helpers.grading.reading.submission import MISSING as CELL_MISSING
 from labs_helpers.grading.results import gradebook
-from labs_helpers.grading.results.feedback import feedback_page
+from labs_helpers.grading.results.feedback import feedback_page, still_to_pass
 from labs_helpers.grading.results.flags import FLAGS, SAME, TWINS
 from labs_helpers.grading.results.gradebook import GRADED, LATE, MISSING, OVERRIDE, REVIEW, UNREADABLE, Record
-from labs_helpers.grading.results.left_open import still_to_pass
-from labs_helpers.grading.results.pages import feedback_link, file_stem, number
-from labs_helpers.grading.results.plain_text import plain
+from labs_helpers.grading.results.pages import feedback_link, file_stem
+from labs_helpers.grading.results.plain_text import number, plain
 from labs_helpers.grading.verdict import CRASHED, TIMEOUT
 from tests.grading.html_page import Page, hostile
 

@@ -1,18 +1,10 @@
 """The memory limit as an option, and an answer that ran into it told from others."""
 
-import os
-import sys
 from argparse import ArgumentTypeError
-from pathlib import Path
 
 import pytest
 
-import labs_helpers
-from labs_helpers.grading.jails.bubblewrap import Limits, run_in_jail, why_not
 from labs_helpers.grading.jails.memory import MEMORY, size, status_of
-
-needs_jail = pytest.mark.skipif(bool(why_not()), reason=why_not())
-COURSE = Path(labs_helpers.__file__).parent
 
 
 def test_a_size_has_a_unit():
@@ -40,45 +32,9 @@ def test_words_for_want_of_memory(status, message):
     assert status_of(status, message) == MEMORY
 
 
-@pytest.mark.parametrize("status, message, full, expected", [
-    ("right", "MemoryError: ", True, "right"), ("timeout", "did not end within 10 s", True, "timeout"),
-    ("crashed", "ended without a word", True, MEMORY), ("crashed", "ended without a word", False, "crashed"),
-    ("failed", "OSError: the source of add cannot be found", True, MEMORY), ("failed", "KeyError: 3", False, "failed"),
-    ("wrong", "returned None, a NoneType", True, "wrong"),  # whatever it held, this is what is wrong
-    ("wrong", "RuntimeError: can't start new thread", False, "wrong"),
-    ("wrong", "RuntimeError: could not create a primitive", False, "wrong"),
+@pytest.mark.parametrize("status, message", [
+    ("right", "MemoryError: "), ("timeout", "MemoryError: "), ("crashed", "ended without a word"),
+    ("failed", "KeyError: 3"), ("wrong", "RuntimeError: can't start new thread"),
 ])  # fmt: skip
-def test_a_full_process_counts_where_nothing_plainer_is_said(status, message, full, expected):
-    assert status_of(status, message, full) == expected
-
-
-FORKED = """
-import os
-from labs_helpers.grading.jails.memory import is_full, was_full
-child = os.fork()
-if child == 0:
-    kept = []
-    try:
-        for _ in range({count}):
-            kept.append(b"%d" % len(kept) * 10**5)
-    except MemoryError:
-        kept.append(None)
-    os.write(1, str((is_full(), kept[-1] is None)).encode())
-    os.abort()
-print(was_full(os.wait4(child, 0)[2]))
-"""
-
-
-@needs_jail
-@pytest.mark.parametrize("count, told", [(10**6, "(True, True)True\n"), (200, "(False, False)False\n")])
-def test_a_process_at_its_limit_knows_and_its_parent_knows_when_it_has_died(count, told):
-    command = [sys.executable, "-c", FORKED.format(count=count)]
-    assert run_in_jail(command, [COURSE], Limits(memory=2**30), timeout=100) == told
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="Linux counts processes' memory")
-def test_without_a_limit_nothing_is_full():
-    from labs_helpers.grading.jails.memory import is_full, was_full
-
-    child = os.spawnv(os.P_NOWAIT, sys.executable, [sys.executable, "-c", ""])
-    assert not was_full(os.wait4(child, 0)[2]) and not is_full()
+def test_other_words_and_statuses_stay_what_they_are(status, message):
+    assert status_of(status, message) == status

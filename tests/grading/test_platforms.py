@@ -12,23 +12,26 @@ from labs_helpers.grading.results.platforms import read_sheet, write_sheet
 from labs_helpers.labs import LABS
 
 LAB = LABS[0]
-CANVAS = """\
-Student,ID,SIS User ID,SIS Login ID,Section,Lab 00: Start here (1234),Lab 01 (1235),Current Score,Final Score
-,,,,,Manual Posting,,(read only),(read only)
-    Points Possible,,,,,100.00,50.00,(read only),(read only)
-"Smith, Ada",501,s1,ada@x.edu,Course 1,,7,88.5,88.5
-"Lovelace, Bob",502,s2,bob@x.edu,Course 1,3,,-,
-"=1+1, Eve",503,s3,@eve,Course 1,,,,
-"Twin, Di",504,s4,di1,Course 1,,,,
-"Twin, Di",505,s5,di2,Course 1,,,,
-"Student, Test",999,,abc,Course 1,,,,
-"""
+# Columns and first rows as Canvas's lib/gradebook_exporter.rb and Moodle's mod/assign/gradingtable.php write them.
+CANVAS = '''\
+Student,ID,SIS User ID,SIS Login ID,Section,Lab 00: Start here (1234),Lab 01 (1235),\
+Current Score,Unposted Current Score,Final Score,Unposted Final Score
+,,,,,Manual Posting,,,,,
+    Points Possible,,,,,100.00,50.00,(read only),(read only),(read only),(read only)
+"Smith, Ada",501,s1,ada@x.edu,Course 1,,7.00,88.50,88.50,88.50,88.50
+"Lovelace, Bob",502,s2,bob@x.edu,Course 1,3.00,,,,,
+"=""=1+1, Eve""",503,s3,@eve,Course 1,,,,,,
+"Twin, Di",504,s4,di1,Course 1,,,,,,
+"Twin, Di",505,s5,di2,Course 1,,,,,,
+"Hill, Fay",506,s6,fay,Course 1,EX,,,,,
+"Student, Test",999,,abc,Course 1,,,,,,
+'''
 MOODLE = """\
-Identifier,Full name,Email address,Status,Grade,Maximum Grade,Grade can be changed,Last modified (submission),\
-Last modified (grade),Feedback comments
-Participant 111,Ada Smith,ada@x.edu,Submitted for grading,,60.00,Yes,"Thursday, 1 October 2026, 9:00 PM",-,
-Participant 112,Bob Lovelace,bob@x.edu,Submitted for grading,3.00,60.00,Yes,-,-,Mine
-Participant 113,@Eve,eve@x.edu,No submission,-,60.00,No,-,-,
+Identifier,"Full name","Email address",Status,Grade,"Maximum Grade","Grade can be changed",\
+"Last modified (submission)","Last modified (grade)","Feedback comments"
+"Participant 111","Ada Smith",ada@x.edu,"Submitted for grading",,60.00,Yes,"Thursday, 1 October 2026, 9:00 PM",-,
+"Participant 112","Bob Lovelace",bob@x.edu,"Submitted for grading - Graded",3.00,60.00,Yes,-,-,Mine
+"Participant 113",@Eve,eve@x.edu,"No submission",-,60.00,No,-,-,
 """
 
 
@@ -58,16 +61,20 @@ def changed(text, rows):
 
 def test_canvas_gets_points_in_the_column_of_the_lab(filled, capsys):
     records = [record("501"), record("lovelacebob", 2, LATE, late_days=1), record("s3"), record("Twin Di_505"),
-               record("999", None, REVIEW), record("nobody")]  # fmt: skip
+               record("999", None, REVIEW), record("506"), record("nobody")]  # fmt: skip
     assert changed(CANVAS, filled("canvas", CANVAS, records, {"501": "Ada Smith"})) == {
-        (3, 5): "5", (4, 5): "1.8", (5, 5): "5", (7, 5): "5", (5, 0): "'=1+1, Eve", (5, 3): "'@eve",
+        (3, 5): "5", (4, 5): "1.8", (5, 5): "5", (7, 5): "5", (5, 0): '\'="=1+1, Eve"', (5, 3): "'@eve",
     }  # fmt: skip
     said = capsys.readouterr().err
-    assert "for 1: nobody" in said and f"points of {sum(one.points for one in LAB.exercises())}" in said
+    assert (
+        "for each of these 2: 506, nobody" in said and f"points of {sum(one.points for one in LAB.exercises())}" in said
+    )
     assert not any(
         (3, 5) == place for place in changed(CANVAS, filled("canvas", CANVAS, [record("501")], {"501": "X"}))
     )
     assert (3, 6) in changed(CANVAS, filled("canvas", CANVAS, records, column="Lab 01 (1235)"))
+    apart = "LastName,FirstName,ID,SIS Login ID,Section,Lab 0 (7)\nSmith,Ada,501,ada,Course 1,\n"
+    assert filled("canvas", apart, [record("smithada")])[1][-1] == "5"
 
 
 def test_moodle_gets_grades_and_feedback(filled):
@@ -82,7 +89,7 @@ def test_moodle_gets_grades_and_feedback(filled):
 @pytest.mark.parametrize(
     "platform, text, said",
     [
-        ("canvas", MOODLE, "is no export of Canvas: it has no column Student, ID"),
+        ("canvas", MOODLE, "is no export of Canvas: it has no column ID, SIS Login ID"),
         ("moodle", "", "is no export of Moodle"),
         ("canvas", CANVAS.replace("Lab 00: Start here", "Homework"), "COLUMN='NAME.*are: Homework .1234.; Lab 01"),
     ],

@@ -1,6 +1,4 @@
-"""What tries an answer out is neither judged nor run, and the rest keeps its line numbers."""
-
-from __future__ import annotations
+"""What only tries an answer out is not run, and the rest keeps its line numbers."""
 
 import ast
 
@@ -8,61 +6,37 @@ import pytest
 
 from labs_helpers.grading.reading.own_cells import whole
 from labs_helpers.grading.reading.submission import Answer, Shipped
-from labs_helpers.grading.trust.plain_answer import not_in_vocabulary
-from labs_helpers.grading.trust.vocabulary import vocabulary
 
 F = "def f(x):\n    return math.sqrt(x)\n"
 ONE = Shipped("00/1", "f", "", "", 1)
 
 
-def _run(source: str, *before: str) -> Answer:
+def left(source, *before):
     (found,) = whole([Answer(ONE, source, before)])
-    return found
-
-
-@pytest.mark.parametrize(
-    "source",
-    [
-        f"import math, sys\n{F}",
-        f"import math\nimport os, time\nfrom dataclasses import (\n    dataclass,\n    field,\n)\n{F}",
-        f"import math\n{F}print(f(4))\nassert f(4) == 2, '''of\nfour'''\nf(9)\n",
-        "import triton.language as tl\ndef f(x):\n    return tl.math.exp2(x)\n",
-    ],
-)
-def test_an_honest_answer_is_plain_beside_its_trials(source):
-    found = _run(source)
-    assert not_in_vocabulary(found.source, vocabulary("")) == []
     assert found.source.count("\n") == source.count("\n")
-    assert "def f" in found.source.split("\n")[source[: source.index("def f")].count("\n")]
+    return ast.unparse(ast.parse(found.source))
 
 
-def test_a_hostile_import_or_call_is_not_run():
-    found = _run(
-        f"import evil\nimport math\n{F}__import__('evil').do()\n(lambda: evil)()\nmath.sqrt.__self__.sqrt = f\n"
-    )
-    assert any(
-        "__self__" in line for line in not_in_vocabulary(found.source, vocabulary(""))
-    )  # an assignment stays, and is told
-    text = ast.unparse(ast.parse(_run(f"import evil\nimport math\n{F}__import__('evil').do()\n").source))
-    assert "evil" not in text and "def f" in text
+@pytest.mark.parametrize(
+    "around",
+    ["{}", "import os, time\nfrom dataclasses import (\n    dataclass,\n    field,\n)\n{}",
+     "{}print(f(4))\nassert f(4) == 2, '''of\nfour'''\nf(9)\n",
+     "import evil\n{}__import__('evil').do()\n(lambda: evil)()\n"],
+)  # fmt: skip
+def test_trials_and_unread_imports_are_left_out(around):
+    assert left(f"import math\n{around.format(F)}") == ast.unparse(ast.parse(f"import math\n{F}"))
 
 
 @pytest.mark.parametrize(
     "source",
-    [
-        f"import math, sys\n{F}\ndef g():\n    return sys.modules\n",
-        f"import math\n{F}x = 1; print(f(x))\n",
-        f"import math\ntable = []\ntable.append(f)\n{F}",
-        f"import math\n{F}if True:\n    print(f(1))\n",
-    ],
-)
-def test_what_is_read_or_may_matter_stays_and_is_looked_at(source):
-    found = _run(source)
-    assert found.source == source
-    if "sys" in source or "if" in source or ";" in source:
-        assert not_in_vocabulary(found.source, vocabulary(""))
+    [f"import math, sys\n{F}", f"from __future__ import annotations\nimport math\n{F}",
+     f"import math\n{F}x = 1; f(x)\n",
+     f"import math\ntable = []\ntable.append(f)\n{F}", f"import math\n{F}if True:\n    print(f(1))\n"],
+)  # fmt: skip
+def test_what_is_read_or_may_matter_stays(source):
+    assert left(source) == ast.unparse(ast.parse(source))
 
 
 def test_an_import_that_another_cell_reads_stays():
-    found = _run("import math, os\ndef f(x):\n    return g(x)\n", "def g(x):\n    return math.sqrt(x)\n")
-    assert "import math  #" in found.source and found.before
+    source = "import math\ndef f(x):\n    return g(x)\n"
+    assert "import math" in left(source, "def g(x):\n    return math.sqrt(x)\n")

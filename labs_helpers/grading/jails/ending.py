@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import resource
 import signal
 from collections.abc import Callable
 from contextlib import suppress
@@ -12,11 +11,11 @@ from labs_helpers.grading.jails.together import PR_SET_CHILD_SUBREAPER, kill_des
 
 NO_JAIL = "LABS_NO_JAIL"  # set where `without_jail` runs it
 
-Ending = Callable[[int], resource.struct_rusage]
+Ending = Callable[[int], None]
 
 
 def ending() -> Ending | None:
-    """What ends a child and all that it left behind, and gives what the child used; None where there is no safe way."""
+    """Return what ends a child and all that it left behind; None where there is no safe way."""
     if alone():
         return _of_everybody
     if os.environ.get(NO_JAIL):
@@ -57,16 +56,15 @@ def _parent(name: str) -> int | None:
     return None if state in "ZX" else int(parent)
 
 
-def _of_everybody(child: int) -> resource.struct_rusage:
+def _of_everybody(child: int) -> None:
     with suppress(ProcessLookupError):
         os.kill(-1, signal.SIGKILL)  # all of the jail's but this one
-    return os.wait4(child, 0)[2]
+    os.waitpid(child, 0)
 
 
-def _of_descendants(child: int) -> resource.struct_rusage:
+def _of_descendants(child: int) -> None:
     kill_descendants()
-    used = os.wait4(child, 0)[2]
+    os.waitpid(child, 0)
     with suppress(ChildProcessError):
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass
-    return used

@@ -23,6 +23,7 @@ import os
 import select
 import sys
 from collections.abc import Iterable
+from pathlib import Path
 from time import monotonic
 from typing import Any
 
@@ -32,7 +33,7 @@ from labs_helpers.grading.far.judge import made_far
 from labs_helpers.grading.hidden import run_of
 from labs_helpers.grading.hidden.answer_values import values
 from labs_helpers.grading.jails.ending import Ending, ending
-from labs_helpers.grading.jails.memory import is_full, was_full, with_memory
+from labs_helpers.grading.jails.memory import with_memory
 from labs_helpers.grading.jails.own_memory import keep_to_own_memory
 from labs_helpers.grading.jails.together import PR_SET_DUMPABLE, prctl
 from labs_helpers.grading.judged import judged, made_here, result
@@ -53,7 +54,7 @@ def main() -> None:
     for descriptor in (0, 1, 2):
         os.dup2(nowhere, descriptor)
     lab = _prepared(given["lab"], given["checks"])
-    _imported(given["imports"], given["checks"])
+    _imported(given["imports"])
     while True:
         nursery = Nursery()
         if not (line := _line(jobs)):
@@ -85,25 +86,27 @@ def _prepared(number: str, checks: bool) -> Any:
     lab = next(lab for lab in LABS if lab.number == number) if checks else None
     if lab is not None:
         lab.exercises()
+        loaded = [module for name, module in sys.modules.items() if name.startswith("labs_helpers.")]
+        ours = [module.__file__ for module in loaded if ".grading." not in module.__name__]
+        if any("torch.optim" in Path(file).read_text() for file in ours if file):
+            importlib.import_module("torch._dynamo")  # as the first optimizer of each answer would, in a second
     if "triton" in sys.modules:
         quicken()
         keep_to_own_memory()
     return lab
 
 
-def _imported(lines: Iterable[str], checks: bool) -> None:
+def _imported(lines: Iterable[str]) -> None:
     """What every answer's process would import for itself: of the course's own, nothing of a student's."""
     for line in lines:
         with contextlib.suppress(ImportError):  # where no reference is
             exec(line, {})
-    if checks and "torch" in sys.modules:
-        importlib.import_module("torch._dynamo")  # as the first hook into torch's operators does, in a second
 
 
 def _in_a_process(lab: Any, job: dict[str, Any], seconds: float, told: int, end: Ending) -> dict[str, Any]:
     """What a forked process says of the job, or why it says nothing. Nothing of it is left."""
     reads, writes = os.pipe()
-    at_a_loss = json.dumps(with_memory(result("crashed"), True)).encode()  # made while there is memory for it
+    at_a_loss = json.dumps(with_memory(result("crashed", "MemoryError"))).encode()  # made while there is memory for it
     child = os.fork()
     if child == 0:
         if not job["far"]:
@@ -112,7 +115,7 @@ def _in_a_process(lab: Any, job: dict[str, Any], seconds: float, told: int, end:
         os.close(reads)
         with contextlib.suppress(BaseException):
             try:
-                content = json.dumps(with_memory(_found(lab, job, seconds), is_full())).encode()[:MOST]
+                content = json.dumps(with_memory(_found(lab, job, seconds))).encode()[:MOST]
             except MemoryError:
                 content = at_a_loss
             while content:
@@ -128,13 +131,13 @@ def _in_a_process(lab: Any, job: dict[str, Any], seconds: float, told: int, end:
         else:
             ended = gone  # a process that it left behind may hold the pipe open
     os.close(reads)
-    used = end(child)
+    end(child)
     try:
         return dict(json.loads(content))
     except ValueError:
         if not ended:
             return result("timeout", f"did not end within {seconds:g} s")
-        return with_memory(result("crashed", "the process that ran it ended without a word"), was_full(used))
+        return result("crashed", "the process that ran it ended without a word")
 
 
 def _has_ended(child: int) -> bool:

@@ -30,8 +30,7 @@ Here AppArmor lets programs make user namespaces only if their profile says so (
 """
 SWITCHED_OFF = """
 Here the kernel makes no user namespaces for users who are not root. As root, until the next start:
-  - sysctl {setting}
-"""
+  - sysctl """
 ELSEWHERE = """\
   - Apptainer, where your administrator has installed it: --image course.sif
   - grade as root: answers still run as an unprivileged user
@@ -41,21 +40,19 @@ Inside a container its own rules forbid what bubblewrap does. Grade outside of i
 """
 
 
+# Settings below /proc/sys, the value at which the kernel refuses, and what to do about it.
+CAUSES = (
+    ("kernel/apparmor_restrict_unprivileged_userns", "1", APPARMOR),
+    ("kernel/unprivileged_userns_clone", "0", f"{SWITCHED_OFF}kernel.unprivileged_userns_clone=1\n"),
+    ("user/max_user_namespaces", "0", f"{SWITCHED_OFF}user.max_user_namespaces=15000\n"),
+)
+
+
 def advice(said: str, root: Path = Path("/proc/sys")) -> str:
-    """Lines about what can be done where bwrap `said` that; '' where it failed for another reason."""
+    """Return lines about what can be done where bwrap `said` that; '' where it failed for another reason."""
     if not any(words in said for words in _SAID):
         return ""
-    if _value(root / "kernel/apparmor_restrict_unprivileged_userns") == "1":
-        return APPARMOR + ELSEWHERE
-    if _value(root / "kernel/unprivileged_userns_clone") == "0":
-        return SWITCHED_OFF.format(setting="kernel.unprivileged_userns_clone=1") + ELSEWHERE
-    if _value(root / "user/max_user_namespaces") == "0":
-        return SWITCHED_OFF.format(setting="user.max_user_namespaces=15000") + ELSEWHERE
+    for setting, value, told in CAUSES:
+        if (root / setting).exists() and (root / setting).read_text().strip() == value:
+            return told + ELSEWHERE
     return IN_A_CONTAINER + ELSEWHERE
-
-
-def _value(setting: Path) -> str:
-    try:
-        return setting.read_text().strip()
-    except OSError:  # this kernel has no such setting
-        return ""

@@ -1,12 +1,12 @@
-"""Who handed in what: the files of an inbox, named for students or in folders that are (senders.py)."""
+"""Find each student's notebook in an inbox: its files, or its folders, are named after students (senders.py)."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from itertools import groupby, takewhile
+from itertools import takewhile
 from os.path import commonprefix
 from pathlib import Path, PurePosixPath
 
@@ -39,7 +39,7 @@ def students(inbox: Path, unpacked: Path, known: Mapping[str, str] | None = None
     if NOTEBOOKS.is_relative_to(inbox.resolve()) or inbox.resolve().is_relative_to(NOTEBOOKS):
         raise BadInbox(f"{inbox} holds the course itself, and not what students handed in")
     known = known or {}
-    there = _of_students(files(inbox, unpacked), inbox, known)
+    there = _of_students(files(inbox, unpacked), known)
     if not any(one.is_notebook for one in there):
         raise BadInbox(f"there is no notebook (.ipynb) in {inbox}")
     theirs: dict[Sender, list[Found]] = {}
@@ -70,9 +70,8 @@ def _sender(place: PurePosixPath, known: Collection[str]) -> tuple[Sender, bool]
     return sender(place.stem if is_other else first.removesuffix(".ipynb"), known)
 
 
-def _of_students(there: list[Found], inbox: Path, known: Collection[str]) -> list[Found]:
-    """Without the folders that hold all notebooks and are no student's. BadInbox for one that holds those of several of
-    the class, beside others."""
+def _of_students(there: list[Found], known: Collection[str]) -> list[Found]:
+    """Return the files below the folders that hold all notebooks and are no student's."""
 
     def nobodys(folder: str) -> bool:
         return not from_platform(folder) and named(sender(folder, known)[0].name) not in known
@@ -80,19 +79,17 @@ def _of_students(there: list[Found], inbox: Path, known: Collection[str]) -> lis
     notebooks = [one.place for one in there if one.is_notebook]
     common = commonprefix([place.parts[:-1] for place in notebooks]) if len(notebooks) > 1 else ()
     if above := tuple(takewhile(nobodys, common)):
-        print(f"all notebooks are in {plain('/'.join(above))}/: what stands there is graded", file=sys.stderr)
+        print(
+            f"all notebooks are in {plain('/'.join(above))}/: the names in it are taken for those of students",
+            file=sys.stderr,
+        )
         inside = [one for one in there if one.place.parts[: len(above)] == above]
         return [replace(one, place=one.place.relative_to(*above)) for one in inside]
-    for folder, places in groupby(sorted(place for place in notebooks if len(place.parts) > 1), lambda it: it.parts[0]):
-        whose = {named(_sender(place.relative_to(folder), known)[0].name) for place in places} & set(known)
-        if nobodys(folder) and len(whose) > 1:
-            said = f"{folder}/ is nobody in the class list, and holds notebooks of {_listed(sorted(whose))}"
-            raise BadInbox(f"{inbox}: {said}: name the folder in which the students' files are")
     return there
 
 
 def _handed_in(student: str, there: Sequence[Found]) -> HandedIn:
-    """The newest notebook, or else the newest file; in flags the names of the others."""
+    """Take the newest notebook, or else the newest file, and name the others in flags."""
     notebooks = [one for one in there if one.is_notebook]
     newest, *others = sorted(notebooks or there, key=lambda one: (one.at, one.path), reverse=True)
     at = datetime.fromtimestamp(newest.at, UTC)
@@ -107,8 +104,3 @@ def _handed_in(student: str, there: Sequence[Found]) -> HandedIn:
 def _listed(names: Sequence[str]) -> str:
     more = len(names) - MOST_NAMES
     return ", ".join(map(plain, names[:MOST_NAMES])) + (f" and {more} more" if more > 0 else "")
-
-
-def unknown(handed_in: Iterable[str], known: Iterable[str]) -> list[str]:
-    """Those who handed in but are not in the class."""
-    return sorted(set(handed_in) - set(known))

@@ -27,7 +27,6 @@ def _whole(answer: Answer, cells: OwnCells) -> Answer:
         before = cells.needed(answer.before, source)
         read = set[str]().union(*(names_read(ast.parse(text)) for text in (source, *before)))
         source = without_unread_imports(source, read)
-        before = tuple(without_unread_imports(text, read) for text in before)
     except (RecursionError, ValueError):  # nested so deeply, or of such numbers, that it cannot be written out again
         return replace(answer, before=(), problem="the notebook's own cells are nested too deeply to be read")
     if (size := sum(map(len, before))) > MOST_BROUGHT:

@@ -1,4 +1,4 @@
-"""The files of an inbox, which is a folder or a zip: what each is called there, and where its content lies."""
+"""List the files of an inbox, which is a folder or a zip, each with its name there and the path of its content."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Found:
 
 
 def files(inbox: Path, unpacked: Path) -> list[Found]:
-    """All but hidden ones, sorted. unpacked: a folder for the notebooks of a zip. BadInbox."""
+    """Return all files but hidden ones, sorted. unpacked: a folder for the notebooks of a zip. BadInbox."""
     if inbox.is_file() and zipfile.is_zipfile(inbox):
         found = list(_of_zip(inbox, unpacked))
     elif inbox.is_dir():

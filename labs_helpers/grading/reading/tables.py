@@ -1,4 +1,4 @@
-"""The instructor's own tables: the class list, and points that win. With commas, or with semicolons as Excel has it."""
+"""Read the instructor's tables: the class list, extensions, comments and overrides, with commas or semicolons."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from labs_helpers.labs import retired
 
 
 def text_of(path: Path) -> tuple[str, str]:
-    """(text, separator) of a CSV. BadInbox where it cannot be read."""
+    """Return (text, separator) of a CSV file. BadInbox if it cannot be read."""
     try:
         with open(path, encoding="utf-8-sig", newline="") as file:
             text = file.read()
@@ -26,7 +26,7 @@ def text_of(path: Path) -> tuple[str, str]:
 
 
 def rows_of(path: Path, needed: Collection[str]) -> Iterator[tuple[str, dict[str, str]]]:
-    """(file and line, column → text), of a CSV with the columns `needed`. BadInbox says what it lacks."""
+    """Yield (file and line, column → text) for each row of a CSV file. BadInbox if it lacks a column of `needed`."""
     text, separator = text_of(path)
     rows = csv.DictReader(io.StringIO(text, newline=""), delimiter=separator)
     columns = [name.strip().lower() for name in rows.fieldnames or ()]
@@ -39,7 +39,7 @@ def rows_of(path: Path, needed: Collection[str]) -> Iterator[tuple[str, dict[str
 
 
 def class_list(path: Path) -> dict[str, str]:
-    """id → name, of a CSV with the columns id and name. BadInbox says what it lacks."""
+    """Return id → name from a CSV file with the columns id and name. BadInbox says what is wrong with it."""
     found: dict[str, str] = {}
     for where, row in rows_of(path, ["id"]):
         if not row["id"]:
@@ -52,8 +52,8 @@ def class_list(path: Path) -> dict[str, str]:
 
 
 def texts(path: Path, column: str, students: Collection[str]) -> dict[str, str]:
-    """id → what stands in a column that the CSV may have; of several rows of a student a line each, which begins with
-    the exercise that it is about. BadInbox for an id that nobody has."""
+    """Return id → text of a column that the CSV file may have. Several rows of a student become several lines, each
+    with the exercise in front. BadInbox for an id that nobody has."""
     found: dict[str, str] = {}
     for where, row in rows_of(path, ["id"]):
         if not (text := row.get(column, "")):
@@ -66,8 +66,8 @@ def texts(path: Path, column: str, students: Collection[str]) -> dict[str, str]:
 
 
 def load_overrides(path: Path, most: Mapping[str, float], students: Collection[str]) -> dict[tuple[str, str], float]:
-    """(student, exercise) → points, of a CSV with the columns id, exercise and points. most: exercise → its points.
-    BadInbox names a line that is none of them."""
+    """Return (student, exercise) → points from a CSV file with the columns id, exercise and points. most: exercise →
+    its points. BadInbox names a line that is wrong."""
     found: dict[tuple[str, str], float] = {}
     for where, row in rows_of(path, ["id", "exercise", "points"]):
         if row.get("comment") and not row["points"]:

@@ -11,8 +11,8 @@ from typing import Any
 from labs_helpers.grading.marks import OPEN, Mark
 from labs_helpers.grading.results.class_template import PAGE
 from labs_helpers.grading.results.gradebook import MISSING, OVERRIDE, STATUSES, UNKNOWN, Record
-from labs_helpers.grading.results.left_open import still_to_pass
-from labs_helpers.grading.results.pages import feedback_link, number
+from labs_helpers.grading.results.pages import feedback_link
+from labs_helpers.grading.results.plain_text import number
 from labs_helpers.grading.results.review import looks
 from labs_helpers.grading.results.twins import Alike, Shared
 from labs_helpers.grading.verdict import RIGHT
@@ -33,14 +33,13 @@ def class_page(
     alike: Sequence[Alike],
     pairs: Sequence[Shared],
     penalty: float,
-    all_cases: Mapping[str, Sequence[str]],
     files: Sequence[str] = ("grades.csv", "review.csv", "junit.xml"),
     rows: Sequence[Mapping[str, str]] | None = None,
 ) -> str:
     """The page, as HTML that needs no other file; it links to `files` beside it and to feedback/ID.html of those who
     handed in. names: student → name. alike: students with one answer. pairs: those who share several.
-    penalty: share of the points per day that a file is late. all_cases: exercise → the lines of its check. rows:
-    what needs a look, as `review.looks` has it, which is asked where they are not given."""
+    penalty: share of the points per day that a file is late. rows: what needs a
+    look, as `review.looks` has it, which is asked where they are not given."""
     exercises = lab.exercises()
     most = sum(one.points for one in exercises)
     there = [record for record in records if record.marks and UNKNOWN not in record.flags]
@@ -54,7 +53,7 @@ def class_page(
         mean=fmean(totals) if totals else None,
         median=median(totals) if totals else None,
         bars=bars(totals, most),
-        exercises=[_exercise(one, [_of(one.id, who) for who in there], all_cases.get(one.id, ())) for one in exercises],
+        exercises=[_exercise(one, [_of(one.id, who) for who in there]) for one in exercises],
         looks=todo[:MOST_ROWS],
         more_looks=max(0, len(todo) - MOST_ROWS),
         alike=alike[:MOST_ROWS],
@@ -92,22 +91,20 @@ def bars(totals: Sequence[float], most: float) -> list[tuple[float, int, float]]
     return [(most * place / BINS, counts[place], 100 * counts[place] / largest) for place in range(BINS)]
 
 
-def _exercise(one: Any, found: Sequence[Mark | None], cases: Sequence[str]) -> dict[str, Any]:
+def _exercise(one: Any, found: Sequence[Mark | None]) -> dict[str, Any]:
     """share: of those who handed in, of whom it is right. mean: points, of those who have some or none. reasons: words
-    and how often. hardest: the case at which most stop."""
+    and how often."""
     marks = [mark for mark in found if mark]
     points = [mark.points for mark in marks if mark.points is not None]
     wrong = [mark for mark in marks if mark.status not in (RIGHT, OPEN, OVERRIDE) and mark.points is not None]
     said = Counter(map(gist, wrong))
     words = {gist(mark): _first(mark.reason) for mark in reversed(wrong)}
-    stopped = Counter(left[0] for mark in wrong if (left := still_to_pass(mark.cases, cases)))
     right = sum(mark.points is not None and mark.points >= one.points for mark in marks)
     return {
         "id": one.id, "title": one.title, "most": one.points, "share": right / max(1, len(marks)),
         "mean": fmean(points) if points else None, "open": sum(mark.status == OPEN for mark in marks),
         "waiting": len(marks) - len(points),
         "reasons": [(words[key], count) for key, count in said.most_common(COMMONEST)],
-        "hardest": stopped.most_common(1)[0][0] if stopped else "",
     }  # fmt: skip
 
 

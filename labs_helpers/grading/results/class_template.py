@@ -70,9 +70,6 @@ that could not be read, unless you gave them points.</p>
 {% for words, count in one.reasons %}
 <li>{{ count }} × <span class="wrong">✗</span> {{ words | plain(200) }}</li>
 {% endfor %}
-{% if one.hardest %}
-<li class="faint">Most stop at the case: {{ one.hardest | plain(200) }}</li>
-{% endif %}
 {% if one.waiting %}
 <li class="faint">{{ one.waiting }} {{ "have" if one.waiting > 1 else "has" }} no points yet.</li>
 {% endif %}

@@ -14,9 +14,7 @@ from labs_helpers.grading.reading.plain_python import MOST_CHARACTERS
 from labs_helpers.grading.results.feedback_template import PAGE
 from labs_helpers.grading.results.flags import FLAGS
 from labs_helpers.grading.results.gradebook import ERROR, GRADED, LATE, OVERRIDE, REVIEW, UNREADABLE, WAITING, Record
-from labs_helpers.grading.results.left_open import still_to_pass
-from labs_helpers.grading.results.pages import number
-from labs_helpers.grading.results.plain_text import LEFT_OUT, plain
+from labs_helpers.grading.results.plain_text import LEFT_OUT, number, plain
 from labs_helpers.grading.verdict import RIGHT, TIMEOUT, WRONG
 from labs_helpers.labs import Lab
 
@@ -129,3 +127,15 @@ def _said(mark: Mark) -> tuple[tuple[str, bool], ...]:
         return ()
     lines = plain(mark.reason, 4_000).splitlines()[:60]
     return tuple((line, line.lstrip().startswith("Likely cause:")) for line in lines)
+
+
+def still_to_pass(passed: Sequence[str], all_cases: Sequence[str]) -> list[str]:
+    """All cases but for those that passed, in order. A line may name what the answer itself did, and then
+    differs from the reference's; as a check goes through its cases in order, the first ones are those that passed."""
+    if set(passed) <= set(all_cases):
+        waiting = list(all_cases)
+        for case in passed:
+            if case in waiting:
+                waiting.remove(case)
+        return waiting
+    return list(all_cases[len(passed) :])

@@ -1,4 +1,4 @@
-"""What is said of what is odd about an answer: a sentence each, the same for a student and the instructor."""
+"""One sentence for each flag of an answer, the same for the student and the instructor."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ FLAGS = {
     "in-text-cell": "The answer is in a text cell (Markdown), where it cannot be run.",
     "timeout": "It did not end in the time that an exercise has. Is there a loop that never ends?",
     "memory": "It needed more memory than an exercise has.",
-    "crashed": "The process that ran it ended in the middle: it was killed, ended itself, or touched memory that is "
-    "not its own.",
+    "crashed": "The process that ran it ended in the middle: it ended itself, had no memory left, or touched memory "
+    "that is not its own.",
     "hidden-values": "It is right in cases of its check, and wrong for inputs that the check does not show.",
     "cases-unverified": "The cases that passed have no points yet: the instructor looks at the answer first.",
 }

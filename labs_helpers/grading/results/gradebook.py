@@ -7,14 +7,14 @@ import io
 import json
 import os
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from labs_helpers.grading.marks import Mark
-from labs_helpers.grading.results.plain_text import plain
+from labs_helpers.grading.results.plain_text import number, plain
 
 GRADED, LATE, REVIEW, MISSING = "graded", "late", "review", "missing"
 UNREADABLE, ERROR, WAITING = "unreadable", "grader-error", "not graded yet"
@@ -64,13 +64,6 @@ def write_whole(path: Path, text: str) -> None:
     os.replace(beside, path)
 
 
-def keep_only(names: Collection[str], folder: Path, pattern: str) -> None:
-    """Removes the files of that pattern that are called otherwise: pages of those who are no longer listed."""
-    for path in folder.glob(pattern):
-        if path.name not in names:
-            path.unlink(missing_ok=True)
-
-
 def record_path(out: Path, student: str) -> Path:
     """A file's name of any student's id."""
     stem = "".join(letter if letter.isalnum() or letter in "-.@" else f"={ord(letter):x}=" for letter in student)
@@ -106,12 +99,9 @@ def changes(before: Mapping[str, Record | None], records: Iterable[Record]) -> I
         if old := before.get(record.student):
             was, now = ({mark.exercise: mark.points for mark in one.marks} for one in (old, record))
             for exercise in (one for one in was | now if was.get(one, 0) != now.get(one, 0)):
-                points = (_said(one.get(exercise, 0)) for one in (was, now))
+                points = (one.get(exercise, 0) for one in (was, now))
+                points = ("to be looked at" if one is None else f"{number(one)} points" for one in points)
                 yield f"{plain(record.student)} {exercise}: {' → '.join(points)}"
-
-
-def _said(points: float | None) -> str:
-    return "to be looked at" if points is None else f"{_short(points)} points"
 
 
 def overridden(record: Record, overrides: Mapping[tuple[str, str], float], most: Mapping[str, int]) -> Record:
@@ -139,22 +129,16 @@ def grades_csv(records: Iterable[Record], names: Mapping[str, str], exercises: S
     """A row per student, a column per exercise; an exercise that somebody has to look at is empty."""
     rows = []
     for record in records:
-        points = {mark.exercise: "" if mark.points is None else _short(mark.points) for mark in record.marks}
+        points = {mark.exercise: "" if mark.points is None else number(mark.points) for mark in record.marks}
         total = record.total(penalty)
         row: dict[str, Any] = {
             "id": record.student, "name": names.get(record.student, ""), "status": record.status,
             "late days": record.late_days, **{name: points.get(name, 0) for name in exercises},
-            "raw": _short(record.raw), "penalty": _short(record.raw - total), "total": _short(total),
+            "raw": number(record.raw), "penalty": number(record.raw - total), "total": number(total),
             "accepted": "; ".join(record.accepted),
         }  # fmt: skip
         rows.append(row)
     return csv_of(["id", "name", "status", "late days", *exercises, "raw", "penalty", "total", "accepted"], rows)
-
-
-def _short(points: float) -> float:
-    """95 and 8.5, not 95.0 and 8.50."""
-    rounded = round(points, 2)
-    return int(rounded) if rounded == int(rounded) else rounded
 
 
 def csv_of(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> str:

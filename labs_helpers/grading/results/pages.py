@@ -11,7 +11,7 @@ from urllib.parse import quote
 from jinja2 import Environment, StrictUndefined, Template
 
 from labs_helpers.grading.results.gradebook import record_path
-from labs_helpers.grading.results.plain_text import plain
+from labs_helpers.grading.results.plain_text import number, plain
 
 HEAD = """<!doctype html>
 <html lang="en">
@@ -51,11 +51,6 @@ def file_stem(student: str) -> str:
 def feedback_link(student: str) -> str:
     """From the class's page to a student's."""
     return f"feedback/{quote(file_stem(student), safe='')}.html"
-
-
-def number(points: float) -> str:
-    """'7', '7.5', '66.67'."""
-    return f"{points:.2f}".rstrip("0").rstrip(".")
 
 
 def template(style: str, body: str) -> Template:

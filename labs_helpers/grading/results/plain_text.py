@@ -20,3 +20,8 @@ def named(name: str) -> str:
     """A name or id that others have chosen, in one line. Of two that differ the results differ too."""
     shown = plain(name).replace("\n", "\ufffd").replace("\t", "\ufffd").strip()
     return name if shown == name else f"{shown} ({sha256(name.encode(errors='surrogatepass')).hexdigest()[:8]})"
+
+
+def number(points: float) -> str:
+    """'7', '7.5', '66.67'."""
+    return f"{points:.2f}".rstrip("0").rstrip(".")

@@ -1,7 +1,8 @@
 """Canvas's gradebook and Moodle's grading worksheet, as exported there, with the grades filled in for import.
 
 Rows and columns stay as they are. Only grades and feedback are written, and a cell that a spreadsheet would take for a
-formula gets a ' in front.
+formula gets a ' in front. The names of columns are those of Canvas's gradebook_exporter.rb and of the grading table of
+Moodle's assignment, in English.
 """
 
 from __future__ import annotations
@@ -19,13 +20,15 @@ from labs_helpers.grading.reading.packed import BadInbox
 from labs_helpers.grading.reading.senders import orders
 from labs_helpers.grading.reading.tables import text_of
 from labs_helpers.grading.results.gradebook import Record, guarded, write_whole
-from labs_helpers.grading.results.pages import number
+from labs_helpers.grading.results.plain_text import number
 from labs_helpers.labs import Lab
 
 IDS = "ID", "SIS User ID", "SIS Login ID", "Identifier", "ID number", "Email address", "Username"
 NAMES = "Student", "Full name"
-NEEDED = {"canvas": ("Student", "ID"), "moodle": ("Identifier", "Grade")}
+FIRST_LAST = "FirstName", "LastName"  # which Canvas can write in place of 'Student'
+NEEDED = {"canvas": ("ID", "SIS Login ID", "Section"), "moodle": ("Identifier", "Grade", "Last modified (grade)")}
 FEEDBACK, CHANGEABLE, MOST = "Feedback comments", "Grade can be changed", "Maximum Grade"
+NOT_GRADED = "EX", "N/A"  # Canvas: the student is excused, or has not got this assignment
 POSSIBLE = "Points Possible"  # the name of a row in Canvas
 MOST_NAMED = 5
 _NO_FORMULA = re.compile(r"[-+]?[\d.,]*%?")  # a number, or the '-' with which Moodle says 'nothing'
@@ -42,7 +45,9 @@ class Sheet:
     grade: str
 
     def cell(self, row: list[str], column: str) -> str:
-        return dict(zip(self.rows[0], row, strict=False)).get(column, "").strip()
+        """Moodle's releases differ in capitals."""
+        names = [name.casefold() for name in self.rows[0]]
+        return dict(zip(names, row, strict=False)).get(column.casefold(), "").strip()
 
     def put(self, row: list[str], column: str, text: str) -> None:
         row[self.rows[0].index(column)] = text
@@ -77,7 +82,8 @@ def write_sheet(
     theirs = [_student(sheet, row, final, names) for row in sheet.rows[1:]]
     rows = [list(row) for row in sheet.rows]
     for row, student in zip(rows[1:], theirs, strict=True):
-        if student and theirs.count(student) == 1 and sheet.cell(row, CHANGEABLE) != "No":
+        fixed = sheet.cell(row, CHANGEABLE) == "No" or sheet.cell(row, sheet.grade) in NOT_GRADED
+        if student and theirs.count(student) == 1 and not fixed:
             record = final.pop(student)
             sheet.put(row, sheet.grade, number(record.total(penalty)))
             said = sheet.cell(row, FEEDBACK)
@@ -89,8 +95,8 @@ def write_sheet(
     write_whole(out / name, text.getvalue())
     if final:
         some = ", ".join([*final][:MOST_NAMED]) + ("…" if len(final) > MOST_NAMED else "")
-        print(f"{name} has no row to write into, or more than one, for {len(final)}: {some}", file=sys.stderr)
-    told = [sheet.cell(row, sheet.grade) for row in rows if sheet.cell(row, NAMES[0]) == POSSIBLE]
+        print(f"{name} has not one row that may be written for each of these {len(final)}: {some}", file=sys.stderr)
+    told = [sheet.cell(row, sheet.grade) for row in rows if row[0].strip() == POSSIBLE]
     told += [sheet.cell(row, MOST) for row in rows[1:]]
     most = sum(one.points for one in lab.exercises())
     if other := {text for text in told if re.fullmatch(r"[\d.]+", text) and float(text) != most}:
@@ -101,7 +107,8 @@ def _student(sheet: Sheet, row: list[str], students: Collection[str], names: Map
     """Whose row it is: by an id, or by a name that no other student has; or ''."""
     ids = {sheet.cell(row, column) for column in IDS} - {""}
     ids |= {one.removeprefix("Participant ") for one in ids}
-    called = {order for column in NAMES for order in orders(sheet.cell(row, column))}
+    names_here = [sheet.cell(row, column) for column in NAMES] + [" ".join(sheet.cell(row, one) for one in FIRST_LAST)]
+    called = {order for name in names_here for order in orders(name)}
     if found := ids & {*students}:
         student, *others = found
         # The class list may have numbers of its own: one counts where the name agrees.

@@ -1,4 +1,4 @@
-"""What a class's records become: tables, a page for the instructor, one per student, and nbval's report."""
+"""Write what follows from a class's records: tables, the class page, a page per student, and nbval's report."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ from labs_helpers.grading.results import gradebook
 from labs_helpers.grading.results.class_page import class_page
 from labs_helpers.grading.results.feedback import feedback_page
 from labs_helpers.grading.results.flags import SAME, TWINS
-from labs_helpers.grading.results.gradebook import MISSING, Record, keep_only, write_whole
-from labs_helpers.grading.results.graded_notebook import write_graded
-from labs_helpers.grading.results.nbval_run import junit
+from labs_helpers.grading.results.gradebook import MISSING, Record, write_whole
+from labs_helpers.grading.results.nbval_run import NOTEBOOK, REPORT, junit
 from labs_helpers.grading.results.pages import file_stem
 from labs_helpers.grading.results.platforms import NEEDED, Sheet, write_sheet
 from labs_helpers.grading.results.review import Accepted, accepted, looks, review_csv, with_accepted
@@ -32,18 +31,17 @@ def write_results(
     lab: Lab,
     course_answers: Mapping[str, CourseAnswer],
     penalty: float,
-    jobs: int,
     *,
     nbval: bool = True,
     found: Accepted = NOTHING,
     sheets: Collection[Sheet] = (),
 ) -> tuple[int, list[str]]:
-    """Writes all that is in `out` but the records; pages of others that are there are removed. penalty: share of the
-    points per day that a file is late. nbval: False for no junit.xml. found: what the instructor wrote into
-    review.csv; BadInbox where that cannot be, before anything is written. sheets: of platforms, to be filled in.
+    """Write everything in `out` but the records, and remove pages of students who are no longer listed.
 
-    Returns how many rows of review.csv the instructor has not accepted, and a line for each cell of which nbval and
-    the grade disagree.
+    penalty: share of the points that each late day costs. nbval: False writes no junit.xml. found: what the instructor
+    wrote into review.csv; BadInbox if that cannot be, before anything is written. sheets: exports of platforms to fill
+    in. Returns the number of rows of review.csv that the instructor has not accepted, and a line for each cell of which
+    nbval and the grade disagree.
     """
     answers = {
         exercise: {
@@ -82,7 +80,7 @@ def write_results(
     )
     write_whole(
         out / "index.html",
-        class_page(records, names, lab, alike, shared(alike, answers), penalty, cases, files, undecided),
+        class_page(records, names, lab, alike, shared(alike, answers), penalty, files, undecided),
     )
     pages = set()
     for record in records:
@@ -91,17 +89,18 @@ def write_results(
             page = feedback_page(record, names.get(record.student, ""), sources, cases, lab, penalty)
             pages.add(name := f"{file_stem(record.student)}.html")
             write_whole(out / "feedback" / name, page)
-    keep_only(pages, out / "feedback", "*.html")
-    graded = [record for record in records if record.marks]
-    write_graded(out, graded, names, lab, cases)
-    if not nbval:
-        (out / "junit.xml").unlink(missing_ok=True)  # an older one would be of other grades
-    disagreements = junit(out, graded, names, lab, jobs) if nbval else []
-    return len(undecided), disagreements
+    for path in (out / "feedback").glob("*.html"):
+        if path.name not in pages:  # of somebody who is no longer listed
+            path.unlink()
+    if nbval:
+        return len(undecided), junit(out, [record for record in records if record.marks], names, lab)
+    for name in (NOTEBOOK, REPORT):
+        (out / name).unlink(missing_ok=True)  # an older one would be of other grades
+    return len(undecided), []
 
 
 def _compared(record: Record, alike: Sequence[Alike], references: Mapping[str, str]) -> Record:
-    """With the flags of answers that are like others, where that is telling."""
+    """Return the record with flags on answers that are like others, if that says something."""
     like = {one.exercise for one in alike if one.telling and record.student in one.students}
     return replace(record, marks=tuple(_flagged(mark, like, references) for mark in record.marks))
 

@@ -118,11 +118,10 @@ def _rank(mark: Mark) -> int:
 
 
 def _what(mark: Mark) -> str:
-    """Its flags as sentences, its reason, and what there is to do."""
-    todo = (
-        f"See whether it is honest, and write yes, no or 0 to {mark.most} points into the column accept of review.csv."
-    )
-    return _sentences((*mark.flags, mark.reason, todo if mark.points is None else ""))
+    """Return its flags as sentences, its reason, and what to do."""
+    reason = "" if IN_TEXT in mark.flags else mark.reason  # which says the same
+    todo = f"Read it, and write yes, no or 0 to {mark.most} points into the column accept of review.csv."
+    return _sentences((*mark.flags, reason, todo))
 
 
 def _sentences(said: Iterable[str]) -> str:
