@@ -9,3 +9,9 @@ def expect_tuple(case: str, answer, *names: str) -> tuple:
         return tuple(answer)
     cause = "a return is missing" if answer is None else ""
     raise Wrong(case, f"returned {answer!r:.80}; ({', '.join(names)}) is asked for", cause=cause)
+
+
+def expect_order(case: str, parts: tuple, right: tuple, *names: str) -> None:
+    """Raises Wrong where `parts` are those of `right`, called `names`, in another order."""
+    if parts != right and sorted(map(repr, parts)) == sorted(map(repr, right)):
+        raise Wrong(case, f"returned {parts!r:.80}", cause=f"the order is ({', '.join(names)}).")
