@@ -102,7 +102,10 @@ class Exercise:
         yield from self._lines(student)
 
     def _lines(self, student) -> Iterator[str]:
-        with _kernel_stays(), np.errstate(all="ignore"):  # the interpreter computes in NumPy; what it finds odd, the check tells
+        with (
+            _kernel_stays(),
+            np.errstate(all="ignore"),
+        ):  # the interpreter computes in NumPy; what it finds odd, the check tells
             yield from limit_each(self.trial(student), files_of(student))
 
     def _not_attempted(self, student):

@@ -196,7 +196,11 @@ def student_line(files: set[str]) -> tuple[str, int | None, str]:
     frame = sys._getframe()
     while frame is not None:
         if frame.f_code.co_filename in files:
-            return frame.f_code.co_filename, frame.f_lineno, linecache.getline(frame.f_code.co_filename, frame.f_lineno).strip()
+            return (
+                frame.f_code.co_filename,
+                frame.f_lineno,
+                linecache.getline(frame.f_code.co_filename, frame.f_lineno).strip(),
+            )
         frame = frame.f_back
     return "", None, ""
 

@@ -9,10 +9,13 @@ from functools import cache
 
 
 def parameter_of(file: str, number: int | None, kind: str) -> str:
-    """The parameter that the tl.load or tl.store (kind) on line `number` of `file` goes through; '' where its text names
-    none or several."""
-    found = {name for line, last, of, name in _accesses("".join(linecache.getlines(file))) if of == kind
-             and line <= (number or 0) <= last}  # fmt: skip
+    """The parameter that the tl.load or tl.store (kind) on line `number` of `file` goes through; '' for none and for
+    several."""
+    found = {
+        name
+        for first, last, of, name in _accesses("".join(linecache.getlines(file)))
+        if of == kind and first <= (number or 0) <= last
+    }
     return found.pop() if len(found) == 1 else ""
 
 

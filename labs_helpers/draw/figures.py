@@ -118,6 +118,11 @@ def set_title(fig: Figure, title: str, ax: Axes | None = None) -> None:
         fig.suptitle(lines, x=0.01, ha="left", fontsize=STYLE["axes.titlesize"])
 
 
+def note(fig: Figure, text: str) -> None:
+    """Write below the figure, small, what its title leaves out: the machine, the sizes, how often."""
+    fig.supxlabel(text, x=0.01, ha="left", fontsize="small")
+
+
 def say(text: str, ax: Axes | None = None) -> Figure:
     """Write `text` in place of a chart: in the axes, or in a figure of its own, whose `empty` is True."""
     fig = ax.figure if ax is not None else None

@@ -12,6 +12,7 @@ def expect_tuple(case: str, answer, *names: str) -> tuple:
 
 
 def expect_order(case: str, parts: tuple, right: tuple, *names: str) -> None:
-    """Raises Wrong where `parts` are those of `right`, called `names`, in another order."""
+    """Raises Wrong where `parts`, or their types, are those of `right`, called `names`, in another order."""
     if parts != right and sorted(map(repr, parts)) == sorted(map(repr, right)):
-        raise Wrong(case, f"returned {parts!r:.80}", cause=f"the order is ({', '.join(names)}).")
+        shown = ", ".join(part.__name__ if isinstance(part, type) else f"{part!r:.40}" for part in parts)
+        raise Wrong(case, f"returned ({shown})", cause=f"the order is ({', '.join(names)}).")

@@ -44,9 +44,10 @@ def kernel_cases(
 
     A dict at a case's end holds keyword arguments, such as block sizes, which only the student gets.
     Every element of the result, called `output`, has one writer; its values are `truth(*arguments)`; and each
-    (name, tensor, times, why) of `loads(run, *arguments)` is loaded so many times. causes(run, *arguments): what common
-    mistakes give; stores(run, *arguments): how many programs store to each element of the result then. fused: in one
-    kernel. PyTorch computes and copies nothing beside it, and a second call returns a new tensor. A cause that would have shown in a case that passed
+    (name, tensor, times, why) of `loads(run, *arguments)` is loaded so many times. PyTorch computes and copies nothing
+    beside the kernel, and a second call returns a new tensor. causes(run, *arguments): what common mistakes give;
+    stores(run, *arguments): how many programs store to each element of the result then. fused: the answer launches one
+    kernel, which stores to its result alone. A cause that would have shown in a case that passed
     is not named. Returns the last Run.
     """
     passed: list[Passed] = []

@@ -37,14 +37,22 @@ AT_RUN_TIME = (
         r"'triton\.language' has no attribute 'mean'",
         "Triton has no tl.mean: tl.sum, divided by the number of elements that exist.",
     ),
+    (
+        r"'triton\.language' has no attribute '[a-z]",
+        "tl has no such function: write it with those that tl has, such as tl.maximum(x, 0.0), tl.exp, tl.sigmoid.",
+    ),
+    (
+        r"(int' object is not iterable|cannot unpack non-iterable)[^\n]*\n[^\n]*\w, *\w+ = ",
+        "that line takes several values, and the function returned one or none: they all stand behind its `return`.",
+    ),
     (r"axis .* out of bounds", "what tl.sum, tl.max and tl.min take second is an axis, counted from 0."),
     PRINTED,
     (r"grid_idx is None|outside of the scope", "the kernel is called without a grid: kernel[grid](…) starts it."),
     (r"'range' object has no", "range is for loops; a block of numbers inside a kernel is tl.arange(0, BLOCK)."),
     (
         r"Value argument cannot be block type if pointer",
-        "one address, and a block to write to it: tl.sum or its like makes one number of a block, and addresses of many "
-        "elements need their offsets.",
+        "a block is written to one address: tl.sum or its like makes one number of a block; addresses of many elements "
+        "need their offsets.",
     ),
     (
         r"cannot be block type if pointer",

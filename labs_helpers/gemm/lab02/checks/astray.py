@@ -99,7 +99,7 @@ def _block(walk: list[Access], blocks) -> str:
     if _axes(access, blocks):
         return ""
     axes = AXES[access.name]
-    if len(axes) > len(access.offsets.shape):  # row by row, say
+    if len(axes) > len(access.offsets.shape) and len(walk) > 1:  # row by row, say
         return ""
     if axes == "N" and access.offsets.size == blocks["BLOCK_M"]:
         return f"{_line(access)} {_name(access)} along the rows; element j belongs to column j."

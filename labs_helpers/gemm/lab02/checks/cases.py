@@ -39,7 +39,9 @@ def _explained(wrong: Wrong, student, arguments: list, edges: bool) -> Wrong:
     blocks = {name: p.default for name, p in parameters.items() if name.startswith("BLOCK_")} | keywords
     cause = telltales(student) or first_astray(student, blocks, *arguments, **keywords) or wrong.causes
     if cause == wrong.causes and stray(wrong) and not edges:
-        cause = "an offset on that line uses the wrong stride or index: no tile sticks out here, so that no mask is needed."
+        cause = (
+            "an offset on that line uses the wrong stride or index: no tile sticks out here, so that no mask is needed."
+        )
     return Wrong(wrong.case, wrong.found, wrong.expected, wrong.where, cause, wrong.advice)
 
 

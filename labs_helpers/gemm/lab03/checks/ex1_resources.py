@@ -12,11 +12,11 @@ from labs_helpers.gemm.lab03 import exercises
 from labs_helpers.gemm.tuning import recorded
 from labs_helpers.gemm.tuning.compile_table import compile_table
 from labs_helpers.gemm.tuning.space import grid
-from labs_helpers.measure.datasheet import DATASHEET, KB
+from labs_helpers.measure.datasheet import DATASHEET, KIB
 
 CHIPS = {DATASHEET[name].architecture: name for name in ("T4", "A100", "H100")}
 # What CUDA gives a kernel that does not ask for more; here the limits of a program and of its SM are far apart.
-UNASKED = replace(DATASHEET["H100"], shared_bytes_per_block=48 * KB)
+UNASKED = replace(DATASHEET["H100"], shared_bytes_per_block=48 * KIB)
 # Each cause gives another number for the first; the second has more than 128 accumulators, and fewer than 255.
 TELLING = Config(64, 256, 32, num_warps=8, num_stages=4), Config(128, 192, 32, num_warps=4, num_stages=3)
 WORDS = {"too large", "spills", "runs"}
@@ -37,7 +37,7 @@ def resources(student):
             f"{verdicts['spills']} spill"
         )
     _expect_resources("on an L4, whose capability is 89", student, DATASHEET["L4"])
-    _expect_resources("on an H100 that gives a program 48 KB", student, UNASKED)
+    _expect_resources("on an H100 that gives a program 48 KiB", student, UNASKED)
     for row in _compiled_here():
         config, target = recorded.config_of(row), row["target"]
         if student(config, DATASHEET[CHIPS[target]])[0] != row["shared"]:
@@ -96,14 +96,20 @@ def shared_causes(config, chip, expected: int):
     yield "only B's tile is counted", config.BLOCK_N * config.BLOCK_K * 2 * buffers
     yield "one buffer alone; the pipeline has several", buffer
     area = config.BLOCK_M * config.BLOCK_N * config.BLOCK_K
-    yield "the two tiles are added, (BLOCK_M + BLOCK_N) · BLOCK_K elements, not multiplied", (
-        area * 2 * buffers,
-        area * 2,
-        area * config.BLOCK_K * 2 * buffers,
+    yield (
+        "the two tiles are added, (BLOCK_M + BLOCK_N) · BLOCK_K elements, not multiplied",
+        (
+            area * 2 * buffers,
+            area * 2,
+            area * config.BLOCK_K * 2 * buffers,
+        ),
     )
-    yield "brackets are missing: (BLOCK_M + BLOCK_N) · BLOCK_K", (
-        (config.BLOCK_M + config.BLOCK_N * config.BLOCK_K) * 2 * buffers,
-        (config.BLOCK_M * config.BLOCK_K + config.BLOCK_N) * 2 * buffers,
+    yield (
+        "brackets are missing: (BLOCK_M + BLOCK_N) · BLOCK_K",
+        (
+            (config.BLOCK_M + config.BLOCK_N * config.BLOCK_K) * 2 * buffers,
+            (config.BLOCK_M * config.BLOCK_K + config.BLOCK_N) * 2 * buffers,
+        ),
     )
     yield "bytes are asked for, not KiB", (expected // 1024, expected // 1000)
     tile = config.BLOCK_M * config.BLOCK_N

@@ -135,5 +135,5 @@ def _look_at(best, shape, chip) -> str:
     shared = exercises.resources(best, chip)[0] // 1024
     return (
         f"find the rule of yours that drops it, or ranks it low. It takes {count} waves, the last {last:.0%} "
-        f"full, {shared} KB of shared memory, and its tile moves few bytes for its work."
+        f"full, {shared} KiB of shared memory, and its tile moves few bytes for its work."
     )

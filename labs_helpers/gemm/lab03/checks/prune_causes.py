@@ -56,11 +56,7 @@ class Kept(NamedTuple):
     def missing(self, **changes) -> list[Config]:
         """What passes steps 1 and 2 and is estimated better than the last one kept."""
         last, left_out = max(self.ranks(**changes)), [c for c in self.given if c not in self.kept]
-        return [
-            config
-            for config in left_out
-            if self.may_win(config) and self.rank(config, **changes) < last
-        ]
+        return [config for config in left_out if self.may_win(config) and self.rank(config, **changes) < last]
 
 
 def causes(student, wrong: Kept, limits: bool = False) -> tuple[str, ...]:
@@ -102,8 +98,9 @@ def _rankings(seen: list[Kept]):
     yield "of equal estimates the one with fewer accumulators comes first: -accumulators puts more first", fewest
     yield "of equal estimates the order is not decided by the accumulators", not fewest and so_ranked(ties=0)
     given = [[config for config in one.given if config in one.kept] for one in seen]
-    yield "nothing is sorted: they come as in `configs`", all(
-        one.kept == some for one, some in zip(seen, given, strict=True)
+    yield (
+        "nothing is sorted: they come as in `configs`",
+        all(one.kept == some for one, some in zip(seen, given, strict=True)),
     )
 
 
