@@ -74,7 +74,7 @@ def _gain(frames: dict) -> str:
 
 @beside_yours("gemm")
 def draw_order(frame):
-    """How much longer `fused_matmul` takes than with the best GROUP_M, a panel per size, as `measure_order` recorded it,
+    """How much longer `fused_matmul` takes than with the best GROUP_M, a panel per size, recorded by `measure_order`,
     with the runs' spread. The title names the sizes at which the spreads of the best and the worst do not meet."""
     if "GROUP_M" not in frame:
         raise ValueError("no record here is of an order of tiles: the study measures them on a GPU")
@@ -102,8 +102,8 @@ def draw_order(frame):
 
 @beside_yours("gemm")
 def draw_ladder(frame, n: int):
-    """The ladder at one size: a bar per step, in TFLOP/s, with the runs' 20th to 80th percentile, and cuBLAS on A·B alone
-    and the datasheet's roof as lines."""
+    """The ladder at one size: a bar per step, in TFLOP/s, with the runs' 20th to 80th percentile; lines: cuBLAS on A·B
+    alone, and the datasheet's roof."""
     at = squares(frame).query("M == @n").set_index("name")
     rate = 2 * n**3 / at["median_ms"] / 1e9
     ours = ("masked_matmul + add + relu", "matmul_add_relu, 64×64×32", "matmul_add_relu, larger tiles", PORTABLE, OURS)

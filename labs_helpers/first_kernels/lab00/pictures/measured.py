@@ -87,7 +87,7 @@ def draw_in_flight(machine: str, records: list[dict], latency_ns: float, predict
         points = [(r["bytes_in_flight"] / KIB, _bandwidth(r)) for r in records if r["stages"] == stages]
         ax.plot(*zip(*points, strict=True), label=name)
     ax.set_ylim(0, 1.08 * best)
-    tick_each(ax, [2**k for k in range(-1, 8)], xlabel="KiB that the warps of an SM have asked for and not yet got")
+    tick_each(ax, [2**k for k in range(-1, 8)], xlabel="KiB in flight per SM")
     figures.set_unit(ax.yaxis, "B/s")
     top = ax.secondary_xaxis("top", functions=(lambda x: x * KIB / (32 * VECTOR), lambda w: w * 32 * VECTOR / KIB))
     top.set_xticks(warps := [1, 2, 4, 8, 16, 32, 64], [str(w) for w in warps])

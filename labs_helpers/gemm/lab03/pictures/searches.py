@@ -130,9 +130,11 @@ def draw_regret(curves: dict, of: str, prediction=None):
     curves: name → array (seeds, measurements) of regrets, 0.02 for 2%; the title compares the first with the third.
     of: where they were measured. prediction: a Prediction of the number of measurements until 2%.
     """
-    ours, _, all_of_them, *_ = (f"{np.median(np.asarray(values)[:, -1]):.1%}" for values in curves.values())
+    lost = [f"{np.median(np.asarray(values)[:, -1]):.1%}" for values in curves.values()]
     count = len(np.asarray(next(iter(curves.values())))[0])
-    fig, ax = figures.new(f"{count} random measurements lose {all_of_them}, after pruning {ours}", width=8.2)
+    fig, ax = figures.new(
+        f"{count} random measurements lose {lost[min(2, len(lost) - 1)]}, after pruning {lost[0]}", width=8.2
+    )
     figures.note(fig, f"{of}; median and middle half over shapes and seeds")
     for number, (name, values) in enumerate(curves.items()):
         values = 100 * np.asarray(values, dtype=float)
