@@ -114,8 +114,9 @@ def draw_ladder(frame, n: int):
     texts = {step: f"{rate[step]:.0f}" if rate[step] >= 10 else f"{rate[step]:.2g}" for step in steps}
     roles = {step: "ours" if step in ours else "reference" for step in steps}
     spread = {step: tuple(2 * n**3 / at.loc[step, ["p80_ms", "p20_ms"]] / 1e9) for step in steps}
-    label = "TFLOP/s (2·n³ over the whole time; line: 20th to 80th percentile)"
-    draw_bars(ax, {step: rate[step] for step in steps}, roles, texts, spread=spread, xlabel=label)
+    bars = {step: rate[step] for step in steps}
+    draw_bars(ax, bars, roles, texts, spread=spread, xlabel="TFLOP/s (2·n³ over the whole time)")
+    figures.note(fig, f"median; thin line: 20th to 80th percentile{recorded_on(frame)}")
     roofs = {ALONE: rate[ALONE]}
     if chip := lookup(frame["on.machine"].iloc[0]):
         roofs["datasheet's roof"] = chip.fp16_flops / 1e12

@@ -528,7 +528,7 @@ BUGS = [
     ),
     ("cache_key", "kinds sorted", [('"".join(kinds)', '"".join(sorted(kinds))')], "counted or sorted"),
     ("cache_key", "kinds of strides", [("(M, N, K, *strides)", "strides")], "kinds of M, N and K are not"),
-    ("cache_key", "one H100 for all", [("dtype, gpu,", "dtype, gpu.split()[1],")], "part of `gpu`"),
+    ("cache_key", "one H100 for all", [("dtype, gpu, triton]", "dtype, gpu.split()[1], triton]")], "part of `gpu`"),
     (
         "cache_key",
         "the strides themselves",
@@ -585,7 +585,7 @@ BUGS = [
     (
         "grid_search",
         "times first",
-        [("else None, times", "else None, times)[::-1"), ("return best if", "return (best if")],
+        [("else None, times", "else None, times)[::-1]"), ("return best if", "return (best if")],
         "the order is",
     ),
     ("random_search", "one too few", [("min(budget", "min(budget - 1")], "one too few is drawn"),
