@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from labs_helpers.compile.launches import Launch
 from labs_helpers.compile.source import portable_kernel
 from labs_helpers.launch.process import ProcessFailed, run
-from labs_helpers.measure.datasheet import DATASHEET, KB
+from labs_helpers.measure.datasheet import DATASHEET, KIB
 
 if TYPE_CHECKING:
     import torch
@@ -36,8 +36,8 @@ TARGETS = {
 
 # The most shared memory (on AMD, LDS) one program may have, in bytes.
 SHARED_LIMIT = {  # of GPUs that the datasheet does not have: a line goes when its GPU comes
-    "sm_100": 227 * KB,  # CUDA C++ Programming Guide, compute capability 10.0
-    "gfx90a": 64 * KB,  # AMD Instinct MI200 Instruction Set Architecture, LDS of a compute unit
+    "sm_100": 227 * KIB,  # CUDA C++ Programming Guide, compute capability 10.0
+    "gfx90a": 64 * KIB,  # AMD Instinct MI200 Instruction Set Architecture, LDS of a compute unit
 } | {entry.architecture: entry.shared_bytes_per_block for entry in DATASHEET.values()}
 
 # Triton 3.3 and newer compile tl.dot for Turing without its tensor cores; `make setup` puts 3.2.0 here.

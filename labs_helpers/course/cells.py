@@ -50,7 +50,7 @@ class Cells:
     def note(self, result) -> None:
         """Called by IPython after each cell."""
         text = result.info.raw_cell or ""
-        shell = _shell()
+        shell = running_shell()
         if shell is not None and result.error_before_exec is None:
             text = shell.transform_cell(text)
         error = result.error_before_exec or result.error_in_exec
@@ -107,7 +107,7 @@ CELLS = Cells()
 def watch() -> None:
     """Notes each cell from now on, explains a name that a forgotten cell defines, and says in a few lines where an
     interrupt met a cell; once is enough."""
-    shell = _shell()
+    shell = running_shell()
     if shell is None or getattr(shell, "tile_to_cluster", False):
         return
     shell.tile_to_cluster = True
@@ -169,7 +169,8 @@ def _text_of(function: Callable) -> str:
     return "".join(linecache.getlines(code.co_filename)) if code is not None else ""
 
 
-def _shell():
+def running_shell():
+    """IPython's shell, None outside a notebook."""
     try:
         from IPython import get_ipython
     except ImportError:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import inspect
 import os
+import sys
 import traceback
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
 
 from labs_helpers.compile.source import plain, reachable, source_of
-from labs_helpers.course.cells import CELLS
+from labs_helpers.course.cells import CELLS, running_shell
 from labs_helpers.course.scoreboard import OPEN, RIGHT, SCORES, WRONG
 from labs_helpers.course.skipping import skip_cells
 from labs_helpers.course.stub import BEGIN, attempted, still_open
@@ -60,7 +62,7 @@ class Exercise:
         try:
             for line in self._trials(student):
                 print(f"{RIGHT} {line}")
-        except (Exception, KeyboardInterrupt) as error:
+        except (Exception, KeyboardInterrupt, SystemExit) as error:
             raise self._wrong(plain(student).__name__, _judged(student, error)) from None
         SCORES.status[self.id] = RIGHT
         print(f"{RIGHT} {self.id} passed: {self.points} of {self.points} points")
@@ -83,7 +85,7 @@ class Exercise:
         try:
             for line in self._trials(student):
                 lines.append(line)
-        except (Exception, TimeLimit) as error:
+        except (Exception, TimeLimit, SystemExit) as error:
             wrong = _judged(student, error)
             wrong.__cause__ = error
             return lines, wrong
@@ -100,7 +102,10 @@ class Exercise:
         yield from self._lines(student)
 
     def _lines(self, student) -> Iterator[str]:
-        with np.errstate(all="ignore"):  # the interpreter computes in NumPy; what it finds odd, the check tells
+        with (
+            _kernel_stays(),
+            np.errstate(all="ignore"),
+        ):  # the interpreter computes in NumPy; what it finds odd, the check tells
             yield from limit_each(self.trial(student), files_of(student))
 
     def _not_attempted(self, student):
@@ -211,10 +216,17 @@ def whose(function) -> str:
 
 def _bind(name: str, value) -> None:
     """Puts `value` under `name` in the notebook, where an assignment that raises leaves the old one."""
-    try:
-        from IPython import get_ipython
-    except ImportError:
-        return
-    shell = get_ipython()
-    if shell is not None:
+    if shell := running_shell():
         shell.user_ns[name] = value
+
+
+@contextmanager
+def _kernel_stays() -> Iterator[None]:
+    """Inside, a notebook's own exit() and quit() raise SystemExit, as Python's do; they would end the kernel."""
+    if shell := running_shell():
+        shell.ask_exit = sys.exit  # shadows the method until it is deleted
+    try:
+        yield
+    finally:
+        if shell:
+            vars(shell).pop("ask_exit", None)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from labs_helpers.compile.launches import Launch, record_launches
+from labs_helpers.course.pointers import parameter_of
 
 
 class StrayAccess(Exception):
@@ -161,16 +162,21 @@ class Meter:
                 return storage
         if not self.storages:
             raise self.stray(kind, "every tensor", "no tensor was passed to the kernel", grid_idx)
-        nearest = min(self.storages.values(), key=lambda s: min(abs(address - s.address), abs(address - s.end)))
+        named = parameter_of(*self.line()[:2], kind)
+        meant = [s for s in self.storages.values() if named in s.views.values()] or self.storages.values()
+        nearest = min(meant, key=lambda s: min(abs(address - s.address), abs(address - s.end)))
         index = (address - nearest.address) // nearest.itemsize
-        view, name = next(iter(nearest.views.items()))
+        view, name = next((one for one in nearest.views.items() if one[1] == named), next(iter(nearest.views.items())))
         place, size = index - view[0], "×".join(map(str, view[1]))
         beside = f", {_before(-place)}" if place < 0 else ""
         raise self.stray(kind, name, f"element {place} of {int(np.prod(view[1]))} ({size}){beside}", grid_idx)
 
     def stray(self, kind, tensor, where, grid_idx) -> StrayAccess:
-        number, line = student_line({launch.kernel.__code__.co_filename for launch in self.launches})
+        _, number, line = self.line()
         return StrayAccess(kind, tensor, where, tuple(int(i) for i in grid_idx), number, line)
+
+    def line(self) -> tuple[str, int | None, str]:
+        return student_line({launch.kernel.__code__.co_filename for launch in self.launches})
 
 
 def _before(elements: int) -> str:
@@ -183,16 +189,20 @@ def as_view(flat: np.ndarray, offset: int, shape, strides) -> np.ndarray:
     )
 
 
-def student_line(files: set[str]) -> tuple[int | None, str]:
-    """(number, text) of the innermost running line that belongs to one of `files`; its number is the file's."""
+def student_line(files: set[str]) -> tuple[str, int | None, str]:
+    """(file, number, text) of the innermost running line that belongs to one of `files`; its number is the file's."""
     import linecache
 
     frame = sys._getframe()
     while frame is not None:
         if frame.f_code.co_filename in files:
-            return frame.f_lineno, linecache.getline(frame.f_code.co_filename, frame.f_lineno).strip()
+            return (
+                frame.f_code.co_filename,
+                frame.f_lineno,
+                linecache.getline(frame.f_code.co_filename, frame.f_lineno).strip(),
+            )
         frame = frame.f_back
-    return None, ""
+    return "", None, ""
 
 
 @contextmanager

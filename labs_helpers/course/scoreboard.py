@@ -26,7 +26,7 @@ class Prediction:
 
             sectors down a column: you said 64; it is 32 (2 times too high)
 
-        answer: in the unit of the question. unit: written behind both numbers, such as '%' or ' KB'. on: the machine,
+        answer: in the unit of the question. unit: written behind both numbers, such as '%' or ' kB'. on: the machine,
         where it is not this one: 'on NVIDIA H200 it is 1.9'.
         """
         self.answer, self.unit, self.on = float(answer), unit, on

@@ -14,6 +14,7 @@ from typing import Any
 
 from labs_helpers.compile.source import plain
 from labs_helpers.course.cell_names import DEFINES, assigned, bound, excused, on_ranks, read
+from labs_helpers.course.cells import running_shell
 from labs_helpers.course.scoreboard import OPEN
 from labs_helpers.course.withheld import StillOpen, Withheld
 from labs_helpers.course.wrap import wrap
@@ -31,7 +32,7 @@ _STOP = """__import__("labs_helpers.course.skipping", fromlist=["stopped"]).stop
 
 def skip_cells() -> None:
     """From the next cell on, in this notebook; once is enough."""
-    shell = _shell()
+    shell = running_shell()
     if shell is not None and not any(isinstance(one, Skipper) for one in shell.ast_transformers):
         shell.ast_transformers.append(Skipper(shell.user_ns))
 
@@ -100,7 +101,7 @@ def stopped(error: StillOpen, names: list[str]) -> None:
     """Says so, and has `names` wait, which the cell would have bound."""
     print(wrap(f"{OPEN} skipped: {error}"))
     recorded: dict[str, Any] | None = {} if error.reference else None
-    if (shell := _shell()) is not None:
+    if (shell := running_shell()) is not None:
         shell.user_ns.update({name: Withheld(error.exercise, error.name, recorded) for name in names})
 
 
@@ -125,11 +126,3 @@ def _names_in(code: Any) -> Iterator[str]:
     for constant in code.co_consts:
         if hasattr(constant, "co_names"):
             yield from _names_in(constant)
-
-
-def _shell() -> Any:
-    try:
-        from IPython import get_ipython
-    except ImportError:
-        return None
-    return get_ipython()

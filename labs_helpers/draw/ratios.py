@@ -25,14 +25,16 @@ def draw_ratios(
     """Draw the best baseline's time over ours against the operations: a point per row, a panel per way of timing.
 
     table: of `RandomStudy.ratios`, with 'flops'. looks: label → (columns' values, the role whose colour the points
-    have, the role whose marker). of: what the rows are, for the title. operations: the label of the x axis. end: of the
-    title.
+    have, the role whose marker). of: what the rows are, for the title. operations: the label of the x axis. end:
+    of the note, the machine.
     """
     panels = {"from CUDA graphs" if graph else "as calls, cold L2": rows for graph, rows in table.groupby("graph")}
     last = [*panels.values()][-1]["ratio"]
-    title = f"{len(last)} random {of}: {geometric_mean(last):.2f} × the best baseline's speed, "
-    title += f"slower at {int((last < 1).sum())}{end}"
+    title = (
+        f"{len(last)} random {of}: {geometric_mean(last):.2f} × the best baseline, slower at {int((last < 1).sum())}"
+    )
     fig, axes = figures.panels(title, panels, 10 if len(panels) > 1 else 7.2, sharey=True)
+    figures.write_below(fig, end.removeprefix(", "))
     for ax, panel in zip(axes, panels.values(), strict=True):
         for label, (wanted, role, marked) in looks.items():
             rows = panel

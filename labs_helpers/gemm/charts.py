@@ -69,38 +69,41 @@ def _gain(frames: dict) -> str:
         return "D = ReLU(A·B + C): speed over eager PyTorch"
     gain = (table[EAGER] / table[OURS]).dropna()
     first, last = gain.index[0], gain.index[-1]
-    return f"One fused kernel is {gain[first]:.1f} times as fast as eager at n = {first}, {gain[last]:.2f} at {last}"
+    return f"Fused: {gain[first]:.1f} × eager's speed at n = {first}, {gain[last]:.2f} × at {last}"
 
 
 @beside_yours("gemm")
 def draw_order(frame):
-    """`fused_matmul`'s time against GROUP_M, a panel a size, as `measure_order` recorded it, with the runs' spread.
-
-    The axes begin and end in the same ratio to the panel's least time, so that a step up is as many percent in each.
-    """
+    """How much longer `fused_matmul` takes than with the best GROUP_M, a panel per size, recorded by `measure_order`,
+    with the runs' spread. The title names the sizes at which the spreads of the best and the worst do not meet."""
     if "GROUP_M" not in frame:
         raise ValueError("no record here is of an order of tiles: the study measures them on a GPU")
     orders = frame[frame["GROUP_M"].notna()].drop_duplicates(["M", "GROUP_M"], keep="last")
     sizes = sorted(orders["M"].unique())
-    medians = orders.groupby("M")["median_ms"]
-    costs = (medians.max() / medians.min() - 1)[sizes]
-    worst = ", ".join(f"{cost:.0%} at n = {n}" for n, cost in costs.items())
-    fig, axes = figures.panels(f"The worst order costs {worst}{recorded_on(orders)}", [f"n = {n}" for n in sizes], 8.5)
-    least, most = orders.groupby("M")["p20_ms"].min(), orders.groupby("M")["p80_ms"].max()
-    ratio = (most / least).max()
+    ends = {n: order.sort_values("median_ms").iloc[[0, -1]] for n, order in orders.groupby("M")}
+    costs = {
+        n: worst["median_ms"] / best["median_ms"] - 1
+        for n, (best, worst) in ((n, (two.iloc[0], two.iloc[1])) for n, two in ends.items())
+        if best["p80_ms"] < worst["p20_ms"]
+    }
+    worst = ", ".join(f"{cost:.0%} at n = {n}" for n, cost in costs.items()) or "no more than the runs differ"
+    panels = [f"n = {n}" for n in sizes]
+    fig, axes = figures.panels(f"The worst order costs {worst}", panels, 8.5, sharey=True)
+    figures.write_below(fig, f"median, 20th to 80th percentile{recorded_on(orders)}")
     for ax, n in zip(axes, sizes, strict=True):
         order = orders[orders["M"] == n].sort_values("GROUP_M")
-        below, above = order["median_ms"] - order["p20_ms"], order["p80_ms"] - order["median_ms"]
-        ax.errorbar(order["GROUP_M"], order["median_ms"], yerr=[below, above], marker="o", capsize=4)
-        ax.set_ylim(least[n] * (1 - 0.1 * (ratio - 1)), least[n] * (ratio + 0.1 * (ratio - 1)))
+        low, more, high = (100 * (order[ms] / order["median_ms"].min() - 1) for ms in ("p20_ms", "median_ms", "p80_ms"))
+        ax.errorbar(order["GROUP_M"], more, yerr=[more - low, high - more], marker="o", capsize=4)
+        level(ax, 0, role="aside", style=":")
         tick_each(ax, order["GROUP_M"], xlabel="GROUP_M")
-    fig.supylabel("ms (median, 20th to 80th percentile)", fontsize="medium")
+    axes[0].set_ylabel("% more time than the best order")
     return fig
 
 
 @beside_yours("gemm")
 def draw_ladder(frame, n: int):
-    """The ladder at one size: a bar a step, in TFLOP/s, with cuBLAS on A·B alone and the datasheet's roof as lines."""
+    """The ladder at one size: a bar per step, in TFLOP/s, with the runs' 20th to 80th percentile; lines: cuBLAS on A·B
+    alone, and the datasheet's roof."""
     at = squares(frame).query("M == @n").set_index("name")
     rate = 2 * n**3 / at["median_ms"] / 1e9
     ours = ("masked_matmul + add + relu", "matmul_add_relu, 64×64×32", "matmul_add_relu, larger tiles", PORTABLE, OURS)
@@ -110,7 +113,10 @@ def draw_ladder(frame, n: int):
     fig, ax = figures.new(f"n = {n}: {best} at {rate[best] / rate[ALONE]:.0%} of A·B alone", height=4.6)
     texts = {step: f"{rate[step]:.0f}" if rate[step] >= 10 else f"{rate[step]:.2g}" for step in steps}
     roles = {step: "ours" if step in ours else "reference" for step in steps}
-    draw_bars(ax, {step: rate[step] for step in steps}, roles, texts, xlabel="TFLOP/s (2·n³ over the whole time)")
+    spread = {step: tuple(2 * n**3 / at.loc[step, ["p80_ms", "p20_ms"]] / 1e9) for step in steps}
+    bars = {step: rate[step] for step in steps}
+    draw_bars(ax, bars, roles, texts, spread=spread, xlabel="TFLOP/s (2·n³ over the whole time)")
+    figures.write_below(fig, f"median; thin line: 20th to 80th percentile{recorded_on(frame)}")
     roofs = {ALONE: rate[ALONE]}
     if chip := lookup(frame["on.machine"].iloc[0]):
         roofs["datasheet's roof"] = chip.fp16_flops / 1e12

@@ -63,6 +63,13 @@ def test_a_cell_that_python_cannot_read_leaves_an_old_function_that_does_not_cou
     assert SCORES.status["99/1"] == "✗" and "✓ 99/1 passed" in run(GOOD, CHECK)
 
 
+@pytest.mark.parametrize("leaves", ["quit()", "exit()", "raise SystemExit"])
+def test_an_answer_that_ends_the_program_is_wrong_and_the_kernel_stays(run, leaves):
+    told = run(GOOD.replace("return 2", f"{leaves}\n    return 2"), CHECK)
+    assert "✗ 99/1 doubling: SystemExit" in told and "a function ends with return" in told
+    assert "✓ 99/1 passed" in run(GOOD, CHECK)
+
+
 @pytest.mark.parametrize(("change", "stale"), [("1 / 0\n" + GOOD.replace("2 *", "3 *"), True), (GOOD + "1 / 0", False)])
 def test_a_cell_with_an_error_counts_if_it_came_to_the_function(run, change, stale):
     run(GOOD, CHECK)

@@ -24,7 +24,7 @@ def notebook(monkeypatch):
     """notebook(cell, …): what these cells print; notebook.names: what they have bound; a failed one raises."""
     shell = InteractiveShell()
     shell.user_ns["__name__"] = "__main__"
-    monkeypatch.setattr(skipping, "_shell", lambda: shell)
+    monkeypatch.setattr(skipping, "running_shell", lambda: shell)
     skipping.skip_cells()
     skipping.skip_cells()
 

@@ -13,6 +13,7 @@ import torch
 
 from labs_helpers.compile.source import plain, reachable
 from labs_helpers.course.meter import metered, student_line
+from labs_helpers.course.pointers import parameter_of
 
 ENOUGH = 2000  # accesses, of an answer that loads element by element
 
@@ -57,13 +58,15 @@ def accesses_of(student, *args, **kwargs) -> list[Access]:
         def note(kind: str, pointers: np.ndarray, mask: np.ndarray, program) -> None:
             if len(found) == ENOUGH:
                 return
-            launch, (number, line) = meter.launches[-1], student_line(files)
+            launch, (file, number, line) = meter.launches[-1], student_line(files)
             tensors = launch.tensors()
             mask = np.broadcast_to(mask, pointers.shape).astype(bool)
             here = touched.setdefault((kind, number), set())
             # A block that is masked as a whole may lie in another tensor's memory: it is one of those of its line.
             first, among = (pointers[mask][0], tensors) if mask.any() else (pointers.flat[0], here or tensors)
-            name = min(among, key=lambda name: _distance(tensors[name], int(first)))
+            name = parameter_of(file, number, kind)  # '' where the text does not say
+            if name not in tensors:
+                name = min(among, key=lambda name: _distance(tensors[name], int(first)))
             if mask.any():
                 here.add(name)
             offsets = (pointers.astype(np.int64) - tensors[name].data_ptr()) // tensors[name].element_size()

@@ -10,6 +10,7 @@ import torch
 
 from labs_helpers.compile.launches import Launch
 from labs_helpers.compile.source import source_of
+from labs_helpers.course.pointers import calls, made_of, names_in, reached
 
 
 def print_it(launches: Iterable[Launch], result: torch.Tensor) -> str:
@@ -32,33 +33,11 @@ def _shares(tensor: torch.Tensor, result: object) -> bool:
 
 def _stored(tree: ast.Module, pointer: str) -> str:
     """The variable that the value of a tl.store through the parameter `pointer` begins with; '' where there is none."""
-    assigned: dict[str, set[str]] = {}  # name → what it is made of
-    for node in ast.walk(tree):
-        if isinstance(node, (ast.Assign, ast.AugAssign)):
-            for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
-                for name in _names(target):
-                    assigned.setdefault(name, set()).update(_names(node.value))
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and ast.unparse(node.func) == "tl.store" and len(node.args) > 1:
+    assigned = made_of(tree)
+    for node in calls(tree, "tl.store"):
+        if len(node.args) > 1:
             place, value, *_ = node.args
-            elsewhere = [*_names(place), *(name for keyword in node.keywords for name in _names(keyword.value))]
-            if pointer in _reached(_names(place), assigned):
-                return next((name for name in _names(value) if name in assigned and name not in elsewhere), "")
+            elsewhere = [*names_in(place), *(name for keyword in node.keywords for name in names_in(keyword.value))]
+            if pointer in reached(names_in(place), assigned):
+                return next((name for name in names_in(value) if name in assigned and name not in elsewhere), "")
     return ""
-
-
-def _names(node: ast.AST) -> list[str]:
-    """In the order of the text."""
-    found = [name for name in ast.walk(node) if isinstance(name, ast.Name)]
-    return [name.id for name in sorted(found, key=lambda name: (name.lineno, name.col_offset))]
-
-
-def _reached(names: list[str], assigned: dict[str, set[str]]) -> set[str]:
-    """`names` and everything that they are made of."""
-    reached: set[str] = set()
-    waiting = list(names)
-    while waiting:
-        if (name := waiting.pop()) not in reached:
-            reached.add(name)
-            waiting += assigned.get(name, ())
-    return reached

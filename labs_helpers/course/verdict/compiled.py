@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import ast
+
 import torch
 
 from labs_helpers.compile.ahead_of_time import TARGETS, Compiled, CompileError, compile_all, job
 from labs_helpers.compile.launches import Launch
+from labs_helpers.compile.source import source_of
+from labs_helpers.course.pointers import calls
 from labs_helpers.course.verdict.messages import cause_of
 from labs_helpers.course.verdict.messages.triton import AT_COMPILE_TIME
 from labs_helpers.course.verdict.wrong import Wrong
@@ -43,7 +47,9 @@ def check_tensor_cores(launch: Launch) -> str:
         raise Wrong(
             CASE,
             "compiled for sm_90 in float16, the kernel has no tensor-core instruction.",
-            cause="the product is not a tl.dot.",
+            cause="tl.dot gets A and B as float32, which tensor cores round: give it both as they were loaded."
+            if calls(ast.parse(source_of(launch.kernel)), "tl.dot")
+            else "the product is not a tl.dot.",
         )
     if half.float16_accumulators:
         raise Wrong(

@@ -42,7 +42,7 @@ def describe_error(student, error: BaseException, case: str = "", errors: Errors
     # The interpreter raises anew at each level: the innermost exception that passed the student's code has the line.
     line = next((line for link in chain if (line := _own_line(link, files) or getattr(link, "own_line", ""))), "")
     if any(map(_in_kernel, chain)):
-        known = cause_of(text, AT_RUN_TIME, shapes=_dot_shapes(innermost))
+        known = cause_of(text + line, AT_RUN_TIME, shapes=_dot_shapes(innermost))
     else:
         known = cause_of(text + line, errors) or cause_of(text, OUTSIDE_KERNELS)
     return Wrong(case, text + line, cause=telltales(student) or known)

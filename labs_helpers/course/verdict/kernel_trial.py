@@ -105,7 +105,7 @@ def run_watched(case: str, student, *args, **kwargs) -> Run:
         beside = stack.enter_context(ByPyTorch(student))  # innermost, so that it sees who calls
         try:
             value = student(*args, **kwargs)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise describe_error(student, error, case) from error
     if overwritten := guard.overwritten():
         raise Wrong(

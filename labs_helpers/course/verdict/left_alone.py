@@ -1,4 +1,4 @@
-"""Whether an answer has left alone the tensors that it was given, and put its result into memory of its own."""
+"""Whether an answer leaves the tensors that it is given as they are, and puts each result into memory of its own."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Given:
 
     def expect_left_alone(self, case: str, value) -> None:
         """Raises Wrong where `value`, what came back, shares memory with one of them, or where one was changed."""
-        own = {t.untyped_storage().data_ptr() for t in tree_leaves(value) if isinstance(t, torch.Tensor) and t.numel()}
+        own = _memory(value)
         for name, tensor in self.tensors.items():
             if tensor.untyped_storage().data_ptr() in own:
                 raise Wrong(
@@ -43,6 +43,22 @@ class Given:
                     f"{name}, which was given to you, was changed.",
                     cause=f"an operation in place, out={name}, or a store into {name}; write to the output only.",
                 )
+
+
+def expect_new_result(case: str, value, again) -> None:
+    """Raises Wrong where `value` and `again`, the results of two calls, share memory: the second call changes the first
+    result."""
+    if _memory(value) & _memory(again):
+        raise Wrong(
+            case,
+            "called a second time, the function returned the memory of its first result, and overwrote it.",
+            cause="the output is kept from call to call; torch.empty in the function makes a new one each time.",
+        )
+
+
+def _memory(value) -> set[int]:
+    """Where the tensors in `value` lie."""
+    return {t.untyped_storage().data_ptr() for t in tree_leaves(value) if isinstance(t, torch.Tensor) and t.numel()}
 
 
 def _bits(tensor: torch.Tensor) -> torch.Tensor:

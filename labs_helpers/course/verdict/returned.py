@@ -9,3 +9,10 @@ def expect_tuple(case: str, answer, *names: str) -> tuple:
         return tuple(answer)
     cause = "a return is missing" if answer is None else ""
     raise Wrong(case, f"returned {answer!r:.80}; ({', '.join(names)}) is asked for", cause=cause)
+
+
+def expect_order(case: str, parts: tuple, right: tuple, *names: str) -> None:
+    """Raises Wrong where `parts`, or their types, are those of `right`, called `names`, in another order."""
+    if parts != right and sorted(map(repr, parts)) == sorted(map(repr, right)):
+        shown = ", ".join(part.__name__ if isinstance(part, type) else f"{part!r:.40}" for part in parts)
+        raise Wrong(case, f"returned ({shown})", cause=f"the order is ({', '.join(names)}).")

@@ -13,6 +13,7 @@ from labs_helpers.course.verdict.advice import print_it
 from labs_helpers.course.verdict.causes import Candidates, Passed, still_possible
 from labs_helpers.course.verdict.compare import expect_close, is_within
 from labs_helpers.course.verdict.kernel_trial import Run, run_watched
+from labs_helpers.course.verdict.left_alone import expect_new_result
 from labs_helpers.course.verdict.wrong import Wrong
 
 
@@ -43,9 +44,10 @@ def kernel_cases(
 
     A dict at a case's end holds keyword arguments, such as block sizes, which only the student gets.
     Every element of the result, called `output`, has one writer; its values are `truth(*arguments)`; and each
-    (name, tensor, times, why) of `loads(run, *arguments)` is loaded so many times. causes(run, *arguments): what common
-    mistakes give; stores(run, *arguments): how many programs store to each element of the result then. fused: in one
-    kernel, with nothing computed or copied by PyTorch beside it. A cause that would have shown in a case that passed
+    (name, tensor, times, why) of `loads(run, *arguments)` is loaded so many times. PyTorch computes and copies nothing
+    beside the kernel, and a second call returns a new tensor. causes(run, *arguments): what common mistakes give;
+    stores(run, *arguments): how many programs store to each element of the result then. fused: the answer launches one
+    kernel, which stores to its result alone. A cause that would have shown in a case that passed
     is not named. Returns the last Run.
     """
     passed: list[Passed] = []
@@ -53,8 +55,7 @@ def kernel_cases(
         keywords = arguments.pop() if isinstance(arguments[-1], dict) else {}
         with TorchTraffic() as outside:
             run = run_watched(case, student, *arguments, **keywords)
-        if fused:
-            run.expect_alone()
+        run.expect_alone()
         run.expect_written_once(output, patterns=stores(run, *arguments) if stores else None)
         right = truth(*arguments)
         expect_dtype(run, right.dtype, right.why_dtype)
@@ -67,6 +68,7 @@ def kernel_cases(
             run.expect_loads(*load)
         passed.append((causes(run, *arguments), partial(is_within, expected=right.expected, bound=right.bound)))
         yield case
+    expect_new_result(case, run.value, student(*arguments, **keywords))
     return run
 
 
@@ -92,7 +94,6 @@ def expect_fused(run: Run, outside: TorchTraffic) -> None:
             f"PyTorch ran {', '.join(extra)} beside the kernel.",
             cause="a part of the work is still a kernel of its own.",
         )
-    run.expect_alone()
     if run.meter and (stored := run.meter.bytes_stored_beside(run.value)):
         raise Wrong(
             run.case,

@@ -92,16 +92,15 @@ def _operations(n: dict[str, int], device: str, dtype) -> dict:
 
 
 def measure_strides(strides=STRIDES, count: int = 0) -> list[dict]:
-    """A record for each stride: the time to copy `count` float32, every `stride`-th of a buffer, side by side.
+    """A record for each stride: the time to copy every `stride`-th float32 of a buffer of `count`, side by side.
 
-    count: by default so many that no cache holds them. On a CPU by one core: what a core fetches is asked for, and the
-    others would add their waiting.
+    count: by default so many that no cache holds them. On a CPU one core copies: the question is what a core fetches,
+    and the others would add their waiting.
     """
     here = this_machine()
-    count = count or (2**25 if here.device == "cuda" else 2**20)
-    buffer = torch.ones(count * max(strides), device=here.device)
-    out = torch.empty(count, device=here.device)
-    copies = {stride: partial(out.copy_, buffer[: count * stride : stride]) for stride in strides}
+    count = count or (2**29 if here.device == "cuda" else 2**25)
+    buffer, out = torch.ones(count, device=here.device), torch.empty(count, device=here.device)
+    copies = {stride: partial(out[: count // stride].copy_, buffer[::stride]) for stride in strides}
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -114,12 +113,18 @@ def measure_strides(strides=STRIDES, count: int = 0) -> list[dict]:
             "kind": "stride",
             "name": f"stride {stride}",
             "stride": stride,
-            "elements": count,
+            "elements": count // stride,
             "itemsize": 4,
             **timing.record(),
         }
         for stride, timing in timings.items()
     ]
+
+
+def useful_shares(records) -> dict[int, float]:
+    """Stride → elements per second in percent of those of stride 1, the first of the records."""
+    rates = {int(r["stride"]): r["elements"] / r["median_ms"] for r in records}
+    return {stride: 100 * rate / next(iter(rates.values())) for stride, rate in rates.items()}
 
 
 def share_by_lines(stride: int, itemsize: int, line: int) -> float:

@@ -15,7 +15,7 @@ def draw_strips(M: int, N: int, K: int, block_m: int, block_n: int, block_k: int
 
     tile: (tile row, tile column) of D. The steps are numbered in the order in which they are loaded.
     """
-    fig, ax = figures.new("One tile of D takes a strip of A and a strip of B, BLOCK_K at a time", 6.6, 5.4)
+    fig, ax = figures.new("One tile of D takes a strip of A and a strip of B", 6.6, 5.4)
     gap, (i, j) = 0.12 * K, tile
     left, top = K + gap, K + gap  # of D; A stands left of it, B above it
     for name, x, y, width, height in (("A", 0, top, K, M), ("B", left, 0, N, K), ("D", left, top, N, M)):
@@ -64,14 +64,14 @@ def draw_reuse(n: int, blocks, counted, itemsize: int, prediction=None):
     """Counted bytes of A and B against the tile's edge, on the line that the formula gives.
 
     blocks: tile edges BLOCK_M = BLOCK_N; counted: bytes loaded with each. prediction: one for the last block, in
-    KB, or None.
+    kB, or None.
     """
     fig, ax = figures.new(f"A larger tile loads less: A and B of {n}×{n}")
     fine = np.geomspace(min(blocks), max(blocks), 50)
     formula = 2 * n * n * itemsize * n / fine / 1e3
     ax.plot(fine, formula, marker="", color=color("reference"), label="2·n²·(n / BLOCK)")
     ax.plot(blocks, np.array(counted) / 1e3, linestyle="none", color=color("measured"), label="counted")
-    ax.set(yscale="log", ylabel="KB of A and B loaded")
+    ax.set(yscale="log", ylabel="kB of A and B loaded")
     tick_each(ax, blocks, xlabel="BLOCK_M = BLOCK_N")
     ax.set_yticks([count / 1e3 for count in counted], [f"{count / 1e3:.0f}" for count in counted])
     ax.minorticks_off()

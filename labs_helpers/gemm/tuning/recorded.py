@@ -79,12 +79,20 @@ def shapes(frame, kernel: str = "fused_matmul") -> list[tuple[int, int, int]]:
     return [tuple(map(int, shape)) for shape in rows[["M", "N", "K"]].to_numpy()]
 
 
+def out_of_resources(told: str = "") -> Exception:
+    """Triton's own exception, a RuntimeError no more than a ValueError; told: its recorded text, with the numbers."""
+    from triton.runtime.errors import OutOfResources
+
+    required, limit = (int(number) for number in re.findall(r": (\d+)", told)[:2] or (245760, 232448))
+    return OutOfResources(required, limit, "shared memory")
+
+
 class Recorded:
     """The sweep of one kernel and shape, answered from the record: nothing runs, and every time is a recorded one.
 
     run(config) gives a vector that is off from `expected` by the recorded error, as a share of each element (the record
-    holds the norm of the error alone, and `bound` is what the sweep allowed it), and raises RuntimeError with the
-    recorded message where the kernel could not run; measure(config) gives the recorded median in ms, math.inf where
+    holds the norm of the error alone, and `bound` is what the sweep allowed it), and raises Triton's OutOfResources,
+    as a GPU does, where the kernel could not run; measure(config) gives the recorded median in ms, math.inf where
     there is none. `ran` and `timed` list what was asked, in order.
     """
 
@@ -108,7 +116,7 @@ class Recorded:
         self.ran.append(config)
         error = self.rows[config].get("error")
         if isinstance(error, str) and not error.startswith("wrong"):
-            raise RuntimeError(error)
+            raise out_of_resources(error)
 
     def measure(self, config: Config) -> float:
         self.timed.append(config)

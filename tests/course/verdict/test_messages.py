@@ -1,5 +1,7 @@
 """Each error message in the tables is said by this Python, NumPy, PyTorch and Triton, and its cause is found."""
 
+import sys
+
 import numpy as np
 import pytest
 import torch
@@ -27,6 +29,9 @@ def to_gradient(value):
 
 OUTSIDE = (  # what goes wrong, and how its cause begins
     (no_value_yet, "that name has no value yet"),
+    (lambda: sys.exit(), "sys.exit(), exit() and quit() end the whole program"),
+    (lambda: sorted([(1, {0: 1}), (1, {})]), "where the first entries of two tuples are equal"),
+    (lambda: min([None, 1.0]), "None is compared with a number"),
     (lambda: eval("nn.Linear(2, 2)", {}), "the import is missing"),
     (lambda: [1, 2][: 2 / 2], "/ makes a float"),
     (lambda: range(4 / 2), "/ makes a float"),
@@ -227,6 +232,37 @@ def larger_of_two(x_ptr, N: tl.constexpr):
     tl.store(x_ptr + tl.arange(0, N), max(x, 0.0))
 
 
+@triton.jit
+def block_at_one_address(x_ptr, N: tl.constexpr):
+    tl.store(x_ptr, tl.load(x_ptr + tl.arange(0, N)))
+
+
+@triton.jit
+def addresses_added(x_ptr, N: tl.constexpr):
+    tl.store(x_ptr + x_ptr, 0.0)
+
+
+@triton.jit
+def no_such_function(x_ptr, N: tl.constexpr):
+    tl.store(x_ptr + tl.arange(0, N), tl.relu(tl.load(x_ptr + tl.arange(0, N))))
+
+
+@triton.jit
+def one(x):
+    return x
+
+
+@triton.jit
+def one_for_two(x_ptr, N: tl.constexpr):
+    first, second = one(N)
+    tl.store(x_ptr + first, second)
+
+
+@triton.jit
+def leaves(x_ptr, N: tl.constexpr):
+    exit()
+
+
 @pytest.mark.parametrize(
     ("kernel", "cause"),
     [
@@ -248,6 +284,11 @@ def larger_of_two(x_ptr, N: tl.constexpr):
         (exp_of_half, "tl.exp, tl.sigmoid and their like take float32"),
         (in_a_range, "a block of numbers inside a kernel is tl.arange"),
         (one_address, "those pointers are one address"),
+        (block_at_one_address, "a block is written to one address"),
+        (addresses_added, "two addresses are added"),
+        (no_such_function, "tl has no such function"),
+        (one_for_two, "that line takes several values"),
+        (leaves, "sys.exit(), exit() and quit() end the whole program"),
         (no_shape, "a number stands where a shape is asked for"),
     ],
     ids=lambda value: getattr(getattr(value, "fn", None), "__name__", ""),
@@ -353,7 +394,7 @@ def test_at_compile_time(kernel, cause):
 
 
 def test_every_line_of_the_tables_is_tried():
-    assert (len(AT_RUN_TIME), len(AT_COMPILE_TIME)) == (21, 4)
+    assert (len(AT_RUN_TIME), len(AT_COMPILE_TIME)) == (26, 4)
     tried = {cause for broken, _ in OUTSIDE for cause in describe_error(broken, raised_by(broken)).causes}
     tried |= {cause_of(text, OUTSIDE_KERNELS) for text in SAID}
     assert tried == {cause for _, cause in OUTSIDE_KERNELS}
@@ -362,7 +403,7 @@ def test_every_line_of_the_tables_is_tried():
 def raised_by(broken) -> Exception:
     try:
         return broken()
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         return error
 
 

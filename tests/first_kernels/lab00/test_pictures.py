@@ -20,9 +20,9 @@ def test_the_gpu_shows_its_own_numbers(name):
     shown = texts(fig)
     for number in (
         f"{sheet.multiprocessors} ",
-        f"registers: {sheet.registers_per_sm * 4 // 1024} KB",
-        f"shared memory: {sheet.shared_bytes_per_sm // 1024} KB",
-        f": {sheet.l2_bytes // 2**20} MB",
+        f"registers: {sheet.registers_per_sm * 4 // 1024} KiB",
+        f"shared memory: {sheet.shared_bytes_per_sm // 1024} KiB",
+        f": {sheet.l2_bytes // 2**20} MiB",
         f"{sheet.bandwidth / 1e12:.3g} TB/s",
         f"{sheet.fp16_flops / 1e12:,.0f} TFLOP/s",
         f"{sheet.warp_size} threads",
@@ -65,7 +65,7 @@ def test_predictions_are_drawn_where_they_were_given():
         "roof_flops": 1e13,
         "dtype": "float32",
     }
-    stride = {"stride": 1, "median_ms": 1.0, "itemsize": 4}
+    stride = {"stride": 1, "median_ms": 1.0, "itemsize": 4, "elements": 8}
     for value, marks in ((2.0, 1), (None, 0)):
         for fig in (
             pictures.draw_roofline({"here": [operation]}, {"X + Y": Prediction("", value)}),
@@ -78,7 +78,7 @@ def test_predictions_are_drawn_where_they_were_given():
 
 def test_latencies_stand_where_a_load_comes_from():
     shown = texts(pictures.draw_gpu("H200", {"L1": 20.4, "L2": 143.0, "DRAM": 335.0}))
-    for text in ("L1: 20 ns", "60 MB; 143 ns", "335 ns", "takes 16 times as long"):
+    for text in ("L1: 20 ns", "60 MiB; 143 ns", "335 ns", "takes 16 times as long"):
         assert text in shown
 
 
@@ -90,11 +90,11 @@ def test_bytes_in_flight_by_warps_or_by_stages():
 def test_the_recorded_gpus_figures_state_what_the_text_says():
     (records,) = study.recorded("in flight").values()
     drawn = pictures.draw_in_flight("H200", records, 335.0, Prediction("", 20))
-    assert "24 KB on their way" in texts(drawn)
+    assert "24 KiB in flight" in texts(drawn)
     assert len([line for line in drawn.axes[0].lines if line.get_markerfacecolor() == "none"]) == 1
     (records,) = study.recorded("waves").values()
     assert re.search(
-        r"17th program per SM adds (9|1[0-3])% of a wave", texts(pictures.draw_wave_times("H200", records))
+        r"17th computing program per SM adds (9|1[0-3])% of a wave", texts(pictures.draw_wave_times("H200", records))
     )
 
 

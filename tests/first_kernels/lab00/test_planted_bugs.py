@@ -23,6 +23,35 @@ Y_ROW = "y_ptr + row * stride_ym + columns * stride_yn"
 
 BUGS = [
     # programs_needed
+    ("programs_needed", "exit", [(CEIL, "quit()")], "ends with return"),
+    ("programs_needed", "no brackets", [(CEIL, "return n + BLOCK - 1 // BLOCK")], "brackets are missing"),
+    (
+        "five_operations",
+        "rows exchanged",
+        [
+            (
+                "(n * n, n * n + n),\n        (2 * n * n, n * n + 2 * n)",
+                "(2 * n * n, n * n + 2 * n),\n        (n * n, n * n + n)",
+            )
+        ],
+        "changed places",
+    ),
+    (
+        "five_operations",
+        "whole seconds",
+        [("flops / peak_flops >= moved / bandwidth", "flops // peak_flops >= moved // bandwidth")],
+        "cuts seconds below 1 to 0",
+    ),
+    ("row_sum", "a block per column", [("range(0, N, BLOCK)", "range(N)")], "one column apart"),
+    ("row_sum", "a block stored", [("tl.sum(total)", "total")], "a block is written to one address"),
+    ("rms_norm", "row 0 for all", [("x_ptr + row * stride_xm", "x_ptr")], "every program reads row 0"),
+    (
+        "rms_norm",
+        "the store behind the loop",
+        [("        tl.store(y_ptr", "    tl.store(y_ptr")],
+        "store belongs into a loop",
+    ),
+    ("rms_norm", "no tl.sum", [("tl.sum(squares) / N", "squares / N")], "partial sums are not added up"),
     ("programs_needed", "rounds down", [(CEIL, "return n // BLOCK")], "// rounds down"),
     ("programs_needed", "one too many", [(CEIL, "return n // BLOCK + 1")], "one is added also where BLOCK divides"),
     ("programs_needed", "a float", [(CEIL, "return n / BLOCK")], "/ gives a float"),
@@ -101,6 +130,21 @@ BUGS = [
         [("tl.load(x_ptr + elements, mask=exists)", "x_ptr[elements]")],
         "x_ptr is an address",
     ),
+    (
+        "vector_add",
+        "z kept",
+        [("z = torch.empty_like(x)", "z = globals().setdefault(f'z{len(x)}', torch.empty_like(x))")],
+        "called a second time(.|\n)*kept from call to call",
+    ),
+    ("vector_add", "exit in the kernel", [("    exists =", "    exit()\n    exists =")], "ends with return"),
+    ("vector_add", "exit", [("    return z", "    import sys\n    sys.exit()")], "SystemExit(.|\n)*ends with return"),
+    (
+        "vector_add",
+        "one y for all",
+        [("tl.load(y_ptr + elements, mask=exists)", "tl.load(y_ptr)")],
+        "one element of y is loaded",
+    ),
+    ("vector_add", "below BLOCK", [("elements < n", "elements < BLOCK")], "the mask compares with BLOCK"),
     # transpose_copy
     (
         "transpose_copy",

@@ -9,6 +9,7 @@ MASK_B = "mask=(k[:, None] < K) & (columns[None, :] < N), other=0.0"
 RETURN = "    return d"
 RELU, SILU = "tl.maximum(acc + c, 0.0)", "x / (1.0 + tl.exp(-x))"
 EMPTY = "torch.empty((M, N), dtype=a.dtype, device=a.device)"
+KEEPS, KEPT = "import torch\n", "KEPT = {}\n"
 PLACE, COLUMN = "first_row + place % group_rows", "place // group_rows"
 
 MORE_BUGS = [
@@ -27,6 +28,28 @@ MORE_BUGS = [
     ("masked_matmul", "grid of 64", [("triton.cdiv(M, BLOCK_M)", "triton.cdiv(M, 64)")], "the grid has 1 × 2 programs"),
     ("matmul_add_relu", "columns by BLOCK_M", [("(1) * BLOCK_N", "(1) * BLOCK_M")], "begins at column 32"),
     ("silu_matmul", "k by 32", [("range(0, K, BLOCK_K)", "range(0, K, 32)")], "k = 32 on, where k = 16 is its turn"),
+    ("tile_matmul", "k in blocks of 32", [("range(0, K, BLOCK_K)", "range(0, K, 32)"),
+                                          ("arange(0, BLOCK_K)", "arange(0, 32)")], "BLOCK_M × BLOCK_K is 64×16"),
+    ("silu_matmul", "rows of 64", [("(0) * BLOCK_M + tl.arange(0, BLOCK_M)", "(0) * 64 + tl.arange(0, 64)"),
+                                   ("(BLOCK_M, BLOCK_N)", "(64, BLOCK_N)")], "BLOCK_M × BLOCK_.* is (16|128)×"),
+    # kept from call to call
+    ("copy_tiles", "kept", [("y = torch.empty(", "y = KEPT.setdefault((M, N), torch.empty("), (KEEPS, KEPT + KEEPS),
+                            ("device=x.device)", "device=x.device))")], "called a second time"),
+    ("tile_matmul", "kept", [("d = torch.empty(", "d = KEPT.setdefault((M, N, a.dtype), torch.empty("),
+                             ("device=a.device)", "device=a.device))"), (KEEPS, KEPT + KEEPS)], "called a second time"),
+    ("tile_order", "kept", [("order = torch.full(", "order = KEPT.setdefault((tiles_m, tiles_n), torch.full("),
+                            ("device=device)", "device=device))"), (KEEPS, KEPT + KEEPS)], "called a second time"),
+    # no mask is needed, or the wrong tensor is read
+    ("copy_tiles", "rows times columns", [("stride_xm + columns", "stride_xm * columns")], "no tile sticks out here"),
+    ("copy_tiles", "Y read", [("x_ptr + rows", "y_ptr + rows")], "loads from y_ptr"),
+    ("tile_matmul", "A for B", [("b_ptr + k", "a_ptr + k")], "block of 16×32 elements of A"),
+    ("tile_matmul", "float32 dot", [("tl.dot(a, b", "tl.dot(a.to(tl.float32), b.to(tl.float32)")], "as they were"),
+    ("tile_matmul", "exit", [("    acc = tl.zeros", "    exit()\n    acc = tl.zeros")], "ends with return"),
+    ("tile_order", "one number", [(f"return {PLACE}, {COLUMN}", f"return {PLACE}")], "stand behind its `return`"),
+    ("matmul_add_relu", "asks the product", [(RELU, "tl.where(acc > 0, acc + c, 0.0)")], "asks whether A·B is above 0"),
+    ("matmul_add_relu", "tl.relu", [(RELU, "tl.relu(acc + c)")], "tl has no such function"),
+    ("silu_matmul", "one bias", [("bias_ptr + columns, mask=columns < N, other=0.0", "bias_ptr"),
+                                 ("bias[None, :]", "bias")], "one element of bias|block of 1 elements of bias"),
     # strides
     ("tile_matmul", "no stride_bn", [("columns[None, :] * stride_bn", "columns[None, :]")], "strides are 1 and 96"),
     ("matmul_add_relu", "no stride_ak", [("k[None, :] * stride_ak", "k[None, :]")], "A's strides are 1 and 132"),

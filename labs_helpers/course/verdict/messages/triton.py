@@ -1,11 +1,14 @@
 """Error messages of Triton's interpreter and of its compiler, each with its likely cause inside a kernel."""
 
+from labs_helpers.course.verdict.messages.python import EXITS
+
 MEETING = "two blocks of different shapes meet; [:, None] makes a column of rows, [None, :] a row of columns."
 
 PRINTED = (r"is not string", 'print takes a text first inside a kernel: print("a", a), or tl.device_print("a", a).')
 
 # Raised while an answer runs.
 AT_RUN_TIME = (
+    EXITS,
     (r"acc\.type|accumulator shape", "tl.dot's accumulator is not float32, or not BLOCK_M × BLOCK_N."),
     (
         r"reduction dimension",
@@ -34,14 +37,28 @@ AT_RUN_TIME = (
         r"'triton\.language' has no attribute 'mean'",
         "Triton has no tl.mean: tl.sum, divided by the number of elements that exist.",
     ),
+    (
+        r"'triton\.language' has no attribute '[a-z]",
+        "tl has no such function: write it with those that tl has, such as tl.maximum(x, 0.0), tl.exp, tl.sigmoid.",
+    ),
+    (
+        r"(int' object is not iterable|cannot unpack non-iterable)[^\n]*\n[^\n]*\w, *\w+ = ",
+        "that line takes several values, and the function returned one or none: they all stand behind its `return`.",
+    ),
     (r"axis .* out of bounds", "what tl.sum, tl.max and tl.min take second is an axis, counted from 0."),
     PRINTED,
     (r"grid_idx is None|outside of the scope", "the kernel is called without a grid: kernel[grid](…) starts it."),
     (r"'range' object has no", "range is for loops; a block of numbers inside a kernel is tl.arange(0, BLOCK)."),
     (
-        r"cannot be block type if pointer",
-        "those pointers are one address, and the mask or the value is a block: the offsets have to be added.",
+        r"Value argument cannot be block type if pointer",
+        "a block is written to one address: tl.sum or its like makes one number of a block; addresses of many elements "
+        "need their offsets.",
     ),
+    (
+        r"cannot be block type if pointer",
+        "those pointers are one address, and the mask is a block: the offsets have to be added.",
+    ),
+    (r"cannot add pointers", "two addresses are added; an offset, a number of elements, is added to an address."),
     (
         r"'int' object is not iterable",
         "a number stands where a shape is asked for, tl.zeros((BLOCK,), …), or where a loop wants range(…).",

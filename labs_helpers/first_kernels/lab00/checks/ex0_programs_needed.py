@@ -33,6 +33,10 @@ def causes(n: int, BLOCK: int):
     yield "a program takes BLOCK elements, not one", n
     yield "one is added also where BLOCK divides n", n // BLOCK + 1
     yield "what is left over takes one program more, not a program an element", n // BLOCK + n % BLOCK
+    for unbracketed in (n + BLOCK - 1 // BLOCK, n - 1 // BLOCK + 1, n + (BLOCK - 1) // BLOCK):
+        yield "// goes before + and −: brackets are missing, (n + BLOCK - 1) // BLOCK", unbracketed
+    yield "% gives what is left over, not how many blocks there are", n % BLOCK
+    yield "n is multiplied by BLOCK; a program takes BLOCK elements, so it is divided", n * BLOCK
     yield "BLOCK − 1 is added to n, not taken from it", (n - BLOCK + 1) // BLOCK
     yield "round() goes to the nearest number; a partial block needs a program, however small it is", round(n / BLOCK)
     for fraction in (0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999, 0.999999, 0.9999999):

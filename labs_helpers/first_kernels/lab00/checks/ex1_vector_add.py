@@ -35,6 +35,12 @@ def causes(run, x, y):
     yield "a difference, not a sum", x - y
     yield "a difference, not a sum", y - x
     yield "a product, not a sum", x * y
+    yield "the larger of x and y, not their sum", torch.maximum(x, y)
+    yield "one of them is added twice", 2 * x + y
+    yield "one of them is added twice", x + 2 * y
+    for name, other, one in (("y", x, y), ("x", y, x)):
+        yield f"one element of {name} is loaded for all: its addresses are {name}_ptr + elements", other + one[0]
+    yield "z is written backwards", (x + y).flip(0)
     n, BLOCK = len(x), block_size(run, "BLOCK", 128)
     blocks = torch.nn.functional.pad(x + y, (0, -n % BLOCK)).view(-1, BLOCK).sum(1)
     sentence = "tl.sum makes one number of a block; here each element gets its own x + y"
@@ -63,6 +69,7 @@ def stores(run, x, y):
         elements(lambda i: i, 1),
     )
     yield "the mask leaves the last element out: elements < n", elements(lambda i: i * BLOCK, BLOCK, n - 1)
+    yield "the mask compares with BLOCK; elements that exist are below n", elements(lambda i: i * BLOCK, BLOCK, BLOCK)
     if BLOCK != 128:
         for start in (BLOCK, 128):
             yield "128 is written as a number where BLOCK belongs", elements(lambda i, start=start: i * start, 128)

@@ -57,6 +57,11 @@ def causes(run, x):
             )
     overlap = sum((values[:, k : k + BLOCK].sum(1) for k in range(steps)), torch.zeros(len(values)))
     yield "the loop's steps are one column apart: range(0, N, BLOCK), or step * BLOCK", overlap
+    far = sum((values[:, k : k + BLOCK].sum(1) for k in range(min(N, BLOCK))), torch.zeros(len(values)))
+    every = sum((values[:, k : k + BLOCK].sum(1) for k in range(N)), torch.zeros(len(values)))
+    yield "the loop's steps are one column apart: range(0, N, BLOCK), or step * BLOCK", far
+    yield "the loop's steps are one column apart: range(0, N, BLOCK), or step * BLOCK", every
+    yield "each element is added twice", 2 * total
     if BLOCK != 128:
         apart = values[:, place % 128 < BLOCK].sum(1)
         yield "the loop's steps are 128 apart, written as a number where BLOCK belongs", apart

@@ -19,12 +19,15 @@ BY_BOTH = "compare flops / peak_flops with bytes / bandwidth: the bound comes fr
 
 @exercise("00/4", "five operations", points=15, minutes=15, reference=exercises.five_operations)
 def five_operations(student):
-    n, itemsize = 64, 4
+    n, itemsize = 48, 4  # no power of two: 2 · 32 columns are not n
     x, v, V = torch.ones(n, n), torch.ones(n), torch.ones(n, 32)
     operations = dict(
         zip(NAMES, (lambda: x + x, lambda: x.sum(1), lambda: x @ v, lambda: x @ V, lambda: x @ x), strict=True)
     )
     answer, right = (counted(function, n, itemsize, 1e12, 1e12) for function in (student, exercises.five_operations))
+    if answer != right and (moved := exchanged(answer, right)):
+        cause = f"the numbers of {' and '.join(moved)} have changed places, or are given to the wrong names."
+        raise Wrong("", f"{moved[0]} has {answer[moved[0]][:2]}, expected {right[moved[0]][:2]}.", cause=cause)
     for name, operation in operations.items():
         case, (flops, moved, _) = f"{name} at n = {n}, {itemsize} bytes per element", answer[name]
         expect_number(case, "flops", flops, right[name][0], flops_causes(name, n, *right[name]))
@@ -43,6 +46,8 @@ def counted(function, *arguments) -> dict:
     answer, keys = function(*arguments), ", ".join(map(repr, NAMES))
     if not isinstance(answer, dict) or set(answer) != set(NAMES):
         cause = "there is no return" if answer is None else ""
+        if isinstance(answer, (list, tuple)) and len(answer) == len(NAMES):
+            cause = "a list has no names; dict(zip(names, …)) gives it the keys"
         if isinstance(answer, dict) and {_letters(key) for key in answer} == {_letters(key) for key in NAMES}:
             cause = "the keys differ in their spaces, or in the dot ·: take them from `names`, as in names[2]"
         raise Wrong("", f"returned {answer!r:.300}; a dict with the keys {keys} is asked for", cause=cause)
@@ -52,12 +57,22 @@ def counted(function, *arguments) -> dict:
     return {name: tuple(answer[name]) for name in NAMES}
 
 
+def exchanged(answer: dict, right: dict) -> list[str]:
+    """The names whose FLOPs and bytes are those of others among them; [] where any is another number."""
+    numbers, wanted = ({name: row[:2] for name, row in rows.items()} for rows in (answer, right))
+    wrong = [name for name in NAMES if numbers[name] != wanted[name]]
+    same = sorted(numbers[name] for name in wrong) == sorted(wanted[name] for name in wrong)
+    return wrong if same else []
+
+
 def _letters(key) -> str:
     return "".join(letter for letter in str(key) if letter.isalpha())
 
 
 def flops_causes(name: str, n: int, flops: int, moved: int, _):
     yield "flops and bytes have changed places: (flops, bytes, bound)", moved
+    yield "FLOPs are asked for, not MFLOP or GFLOP", (flops / 1e6, flops / 1e9)
+    yield "FLOPs do not depend on itemsize", (4 * flops, 2 * flops if "·" not in name else 4 * flops)
     if "·" in name:
         yield "a multiply-add is two FLOPs", flops // 2
     else:
@@ -81,7 +96,7 @@ def bytes_causes(name: str, n: int, itemsize: int, traffic: TorchTraffic):
     yield "bytes are elements times itemsize", right // itemsize
     yield "bits are counted: an element has itemsize bytes", 8 * right
     for unit in (1e3, 1e6, 1e9):
-        yield "bytes are asked for, not KB, MB or GB", right / unit
+        yield "bytes are asked for, not kB, MB or GB", right / unit
     yield "the result is written as well", sum(operation.bytes_read for operation in traffic.operations)
     if "Y" in name:
         yield "both matrices are read", right - matrix
@@ -90,13 +105,17 @@ def bytes_causes(name: str, n: int, itemsize: int, traffic: TorchTraffic):
         yield "only X is counted; what X meets is read and the result is written", matrix
     else:
         yield "the result has one element for each row, n in all, not n²", 2 * matrix
+        yield "the result has one element for each row, n in all, not one", matrix + itemsize
     if name == "X · v":
-        yield "v and the result have n elements, not n²", 3 * matrix
+        yield "v and the result have n elements, not n²", (3 * matrix, 2 * matrix + n * itemsize)
     if name == "X · V":
         yield "V and the result have n × 32 elements; here they have n", matrix + 2 * n * itemsize
         yield "V and the result have n × 32 elements; here they have n²", 3 * matrix
         yield "the result has 32 columns as well: n × 32 elements, not n", matrix + 33 * n * itemsize
         yield "V and the result have n × 32 elements, not n × n × 32", 33 * matrix
+        yield "the result has n rows, as X has: n × 32 elements, not 32 × 32", matrix + (n + 32) * 32 * itemsize
+    if name == "X · Y":
+        yield "each element counts once, not once for each multiplication", (2 * n * matrix, 2 * n * matrix + matrix)
 
 
 def expect_bounds(student) -> None:
@@ -110,7 +129,7 @@ def expect_bounds(student) -> None:
                 continue
             cause: str | tuple[str, ...] = ()
             if answer[name][:2] != right[name][:2]:
-                cause = "a number of n = 64 or of 4 bytes stands in the function"
+                cause = "a number of n = 48 or of 4 bytes stands in the function"
             elif answer[name][2] not in ("memory", "compute"):
                 cause = "the words are 'memory' and 'compute', in small letters"
             else:
@@ -140,6 +159,7 @@ def mistaken_bounds(peak: float, bandwidth: float, right: dict):
         "the bandwidth is missing: seconds to move are bytes / bandwidth, and the ridge is peak_flops / bandwidth",
         bounds(lambda f, b: f / peak >= b),
     )
+    yield "'compute' comes out whatever is compared; // cuts seconds below 1 to 0", bounds(lambda f, b: True)
     for itemsize in (2, 4):
         yield (
             "elements are divided by the bandwidth, not bytes",

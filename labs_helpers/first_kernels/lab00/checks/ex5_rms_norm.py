@@ -47,6 +47,8 @@ def causes(run, x, eps):
     mean, padded = squares / N, -(-N // BLOCK) * BLOCK
     if x.dtype == torch.float16:
         yield "x² overflows in float16 above 256: go to tl.float32 before squaring", torch.zeros_like(values)
+        root = (mean + eps).sqrt().half()
+        yield "x is divided in float16: go to X's dtype in the store alone", (x.cpu() / root).double()
         return  # the others show in float32; here some are near 0 as well
     yield (
         "the sum of squares is divided by the padded length of the row, not by N",
@@ -55,7 +57,8 @@ def causes(run, x, eps):
     yield "the sum of squares is divided by BLOCK, not by N", values / (squares / BLOCK + eps).sqrt()
     yield "the sum of squares, not their mean: divide by N", values / (squares + eps).sqrt()
     yield "the square root is missing", values / (mean + eps)
-    yield "eps is missing", values / mean.sqrt()
+    yield "eps is missing, or a number stands in its place", values / mean.sqrt()
+    yield "eps is squared", values / (mean + eps * eps).sqrt()
     yield "eps is added outside the square root", values / (mean.sqrt() + eps)
     yield "eps is added to the sum, and so divided by N: add it to the mean", values / ((squares + eps) / N).sqrt()
     yield "the larger of mean and eps is taken; they are added", values / mean.clamp(min=eps).sqrt()
@@ -65,7 +68,33 @@ def causes(run, x, eps):
     yield "the division by N belongs inside the root", values / (squares.sqrt() / N + eps)
     yield "eps is taken away, not added", values / (mean - eps).sqrt()
     layer_norm = torch.nn.functional.layer_norm(values, (N,), eps=eps)
-    yield "the mean is subtracted, as a LayerNorm does; RMS norm only divides", layer_norm
+    average, sentence = (
+        values.mean(1, keepdim=True),
+        "the mean is subtracted, as a LayerNorm does; RMS norm only divides",
+    )
+    yield sentence, layer_norm
+    yield sentence, (values - average) / (mean + eps).sqrt()
+    yield sentence, values / (mean - average**2 + eps).sqrt()
+    yield (
+        "every program reads row 0 of X: its row has to enter X's pointer",
+        (values / (mean + eps).sqrt())[:1].expand(len(x), N),
+    )
+    yield "the mean divides by N, not by N − 1", values / (squares / max(N - 1, 1) + eps).sqrt()
+    yield "X's square is divided, not X", values**2 / (mean + eps).sqrt()
+    blocks = torch.nn.functional.pad(values**2, (0, padded - N)).unflatten(1, (-1, BLOCK))
+    so_far = blocks.sum(2).cumsum(1).repeat_interleave(BLOCK, 1)[:, :N]
+    yield (
+        "a block is written before the squares of the blocks behind it are added: two loops",
+        values / (so_far / N + eps).sqrt(),
+    )
+    lanes = blocks.sum(1).repeat(1, padded // BLOCK)[:, :N]
+    yield "the partial sums are not added up: tl.sum makes one number of them", values / (lanes / N + eps).sqrt()
+    sentence = "tl.sum of a block is added to each of BLOCK partial sums; it belongs behind the loop"
+    yield sentence, values / (BLOCK * mean + eps).sqrt()
+    yield (
+        "the sum is squared; each x is squared before it is added",
+        values / (values.sum(1, keepdim=True) ** 2 / N + eps).sqrt(),
+    )
     yield (
         "multiplied by the root mean square instead of divided (x / tl.rsqrt(…) does that, too)",
         values * (mean + eps).sqrt(),
@@ -98,14 +127,16 @@ def causes(run, x, eps):
 
 def stores(run, x, eps):
     (M, N), BLOCK = x.shape, block_size(run, "BLOCK", 128)
-    again = bool((run.counts(run.value).stores > 1).any())
+    again, last = bool((run.counts(run.value).stores > 1).any()), (N - 1) // BLOCK * BLOCK
 
-    def taken(end, rows=lambda i, *_: range(i, i + 1)):
-        return covered(run, (M, rows), (N, lambda *_: range(end)))
+    def taken(end, rows=lambda i, *_: range(i, i + 1), start=0):
+        return covered(run, (M, rows), (N, lambda *_: range(start, end)))
 
     if again:
         yield "the second loop writes the same columns in every step: its start has to enter them", taken(BLOCK)
     else:
+        if last:
+            yield "the last block alone is written: the store belongs into a loop over the row", taken(N, start=last)
         for end in {BLOCK, 128, 256, 512, 1024}:
             if end < N:
                 yield f"only the first {end} columns of a row are written: a loop over the row is missing", taken(end)

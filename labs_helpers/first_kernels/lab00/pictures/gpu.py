@@ -7,7 +7,7 @@ import numpy as np
 from labs_helpers.draw import figures
 from labs_helpers.draw.boxes import draw_arrow, draw_box
 from labs_helpers.draw.roles import INK, PAPER, RULE, color, colormap, text_on
-from labs_helpers.measure.datasheet import DATASHEET, KB, MB, lookup
+from labs_helpers.measure.datasheet import DATASHEET, KIB, MIB, lookup
 from labs_helpers.measure.machine import this_machine
 
 
@@ -27,7 +27,7 @@ def draw_gpu(name: str, latencies: dict[str, float] | None = None):
     finding = f"{sheet.multiprocessors} {unit}s share one L2 cache and one DRAM"
     if latencies:
         ratio = latencies["DRAM"] / latencies["L1"]
-        finding = f"a load from DRAM takes {ratio:.0f} times as long as one inside the {unit}"
+        finding = f"a load from DRAM takes {ratio:.0f} times as long as from L1"
     fig, ax = figures.new(f"{name}: {finding}", height=5.6)
     ax.set(xlim=(0, 100), ylim=(0, 80))
     ax.axis("off")
@@ -44,13 +44,13 @@ def draw_gpu(name: str, latencies: dict[str, float] | None = None):
         ax.plot([42, 50], [y, corner], color=color("one"), linewidth=1, marker="")
     threads = f"{warp}s: {sheet.warp_size} threads each, in step"
     _box(ax, 52, 62.5, 44, 9.5, "threads", f"{threads}\na program is one of them or more")
-    _box(ax, 52, 51.5, 44, 8, "registers", f"registers: {sheet.registers_per_sm * 4 // KB} KB")
+    _box(ax, 52, 51.5, 44, 8, "registers", f"registers: {sheet.registers_per_sm * 4 // KIB} KiB")
     _box(ax, 52, 41, 16, 8, "arithmetic", f"float32\n{sheet.fp32_flops / 1e12:,.3g} TFLOP/s", size=9)
     products = f"tensor cores: float16\nproducts, {sheet.fp16_flops / 1e12:,.0f} TFLOP/s"
     _box(ax, 69, 41, 27, 8, "arithmetic", products, size=9)
-    shared = [f"shared memory: {sheet.shared_bytes_per_sm // KB} KB", *(f"L1: {t}" for t in takes.get("L1", []))]
+    shared = [f"shared memory: {sheet.shared_bytes_per_sm // KIB} KiB", *(f"L1: {t}" for t in takes.get("L1", []))]
     _box(ax, 52, 31, 44, 8, "shared memory", "; ".join(shared), size=9.5)
-    cache = [f"L2 cache, for all {unit}s: {sheet.l2_bytes // MB} MB", *takes.get("L2", [])]
+    cache = [f"L2 cache, for all {unit}s: {sheet.l2_bytes // MIB} MiB", *takes.get("L2", [])]
     _box(ax, 2, 15.5, 96, 8, "cache", "; ".join(cache))
     _box(ax, 2, 1, 96, 8, "DRAM", "; ".join(["DRAM: where tensors live", *takes.get("DRAM", [])]))
     for x, low, high in ((22, 23.5, 29.5), (74, 23.5, 29), (22, 9, 15.5)):
@@ -91,7 +91,7 @@ def draw_warp(strides, itemsize: int, sector: int = 32, lanes: int = 32):
     """
     sectors = [len(np.unique(np.arange(lanes) * step * itemsize // sector)) for step in (strides[1], strides[0])]
     more = f"{sectors[1] / sectors[0]:.3g} times as many bytes"
-    fig, axes = figures.new(f"For {lanes} elements down a column a warp fetches {more}", height=4.0, ncols=2)
+    fig, axes = figures.new(f"Down a column a warp fetches {more}", height=4.0, ncols=2)
     width = min(strides[0], 2 * lanes)
     for ax, title, step in zip(axes, ("along a row", "down a column"), (strides[1], strides[0]), strict=True):
         elements = np.arange(lanes) * step

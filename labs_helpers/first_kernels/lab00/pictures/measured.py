@@ -9,10 +9,9 @@ from labs_helpers.draw.curves import tick_each, upright
 from labs_helpers.draw.roles import INK, color, marker
 from labs_helpers.draw.roofline import plot_roofline
 from labs_helpers.first_kernels.lab00.in_flight import VECTOR
-from labs_helpers.first_kernels.lab00.study import share_by_lines
+from labs_helpers.first_kernels.lab00.study import share_by_lines, useful_shares
+from labs_helpers.measure.datasheet import KIB
 from labs_helpers.measure.roofs import Roofs
-
-KB = 2**10
 
 
 def draw_strides(tables: dict, prediction=None, lines=(32, 64)):
@@ -22,17 +21,16 @@ def draw_strides(tables: dict, prediction=None, lines=(32, 64)):
     lines: lengths in bytes.
     """
     machine, records = list(tables.items())[:2][-1]  # the recorded one, where there is one
-    times = {int(r["stride"]): r["median_ms"] for r in records}
-    kept = f"{100 * times[1] / times[8]:.0f}% of its bandwidth" if 8 in times else "less of its bandwidth"
-    fig, ax = figures.new(f"Copying every 8th element, {machine.removesuffix(', recorded')} keeps {kept}")
+    shares = useful_shares(records)
+    kept = f"{shares[8]:.0f}% of its bandwidth" if 8 in shares else "less of its bandwidth"
+    fig, ax = figures.new(f"Every 8th element: {machine.removesuffix(', recorded')} keeps {kept}")
     itemsize, strides = _column(tables, "itemsize")[0], _column(tables, "stride")
     for line, style in zip(lines, (":", "--"), strict=False):
         look = {"linestyle": style, "marker": "", "color": INK, "linewidth": 1.2, "label": f"lines of {line} bytes"}
         ax.plot(strides, [100 * share_by_lines(s, itemsize, line) for s in strides], **look)
     for role, (machine, records) in enumerate(tables.items()):
-        shares = [100 * records[0]["median_ms"] / r["median_ms"] for r in records]
         look = {"color": color(role), "marker": marker(role), "label": machine}
-        ax.plot([r["stride"] for r in records], shares, **look)
+        ax.plot(*zip(*useful_shares(records).items(), strict=True), **look)
     ax.set(ylabel="useful bandwidth, % of stride 1", ylim=(0, 105))
     tick_each(ax, strides, xlabel="every how many-th element is copied (float32)")
     figures.label_lines(ax)
@@ -78,26 +76,26 @@ def draw_in_flight(machine: str, records: list[dict], latency_ns: float, predict
     multiprocessors, best = records[0]["multiprocessors"], max(_bandwidth(r) for r in records)
     # The fewest bytes on their way that give 95% of the best, whatever the stages.
     enough = min(r["bytes_in_flight"] for r in records if _bandwidth(r) > 0.95 * best)
-    fig, ax = figures.new(f"{machine}: {enough / KB:.0f} KB on their way in each SM keep memory busy", height=4.6)
+    fig, ax = figures.new(f"{machine}: {enough / KIB:.0f} KiB in flight per SM keep memory busy", height=4.6)
     reach = [r["bytes_in_flight"] for r in records]
     law = np.geomspace(min(reach), max(reach), 40)
     allowed = np.minimum(best, law * multiprocessors / (latency_ns * 1e-9))
     look = {"color": INK, "linewidth": 1.2, "linestyle": "--", "marker": "", "label": "Little's law: at most"}
-    ax.plot(law / KB, allowed, **look)
+    ax.plot(law / KIB, allowed, **look)
     names = {1: "1 load per thread", 3: "2 loads per thread", 5: "4 loads per thread"}
     for stages, name in names.items():
-        points = [(r["bytes_in_flight"] / KB, _bandwidth(r)) for r in records if r["stages"] == stages]
+        points = [(r["bytes_in_flight"] / KIB, _bandwidth(r)) for r in records if r["stages"] == stages]
         ax.plot(*zip(*points, strict=True), label=name)
     ax.set_ylim(0, 1.08 * best)
-    tick_each(ax, [2**k for k in range(-1, 8)], xlabel="KB that the warps of an SM have asked for and not yet got")
+    tick_each(ax, [2**k for k in range(-1, 8)], xlabel="KiB in flight per SM")
     figures.set_unit(ax.yaxis, "B/s")
-    top = ax.secondary_xaxis("top", functions=(lambda x: x * KB / (32 * VECTOR), lambda w: w * 32 * VECTOR / KB))
+    top = ax.secondary_xaxis("top", functions=(lambda x: x * KIB / (32 * VECTOR), lambda w: w * 32 * VECTOR / KIB))
     top.set_xticks(warps := [1, 2, 4, 8, 16, 32, 64], [str(w) for w in warps])
     top.minorticks_off()
     top.set_xlabel("warps on an SM, one load of 16 bytes per thread", fontsize=10)
     figures.label_lines(ax)
     if prediction is not None and prediction.value:
-        figures.mark_prediction(ax, prediction.value * 32 * VECTOR / KB, best)
+        figures.mark_prediction(ax, prediction.value * 32 * VECTOR / KIB, best)
     return fig
 
 
@@ -119,7 +117,7 @@ def draw_wave_times(machine: str, records: list[dict]):
     ax.set(xlabel="programs per SM, of which 16 fit at a time", ylabel=f"time on {machine}, µs", xlim=(0, None))
     ax.set_ylim(bottom=0)
     more = _one_more(records, "computing", room * multiprocessors)
-    ax.set_title(f"The {room + 1}th program per SM adds {more:.0%} of a wave, where they compute", pad=22)
+    ax.set_title(f"A {room + 1}th computing program per SM adds {more:.0%} of a wave", pad=22)
     figures.label_lines(ax)
     return fig
 

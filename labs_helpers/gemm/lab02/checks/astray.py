@@ -10,6 +10,7 @@ from labs_helpers.course.verdict.accesses import Access, accesses_of
 
 # Each tensor's axes. M and N are cut into a tile per program, K is walked along.
 AXES = {"a_ptr": "MK", "b_ptr": "KN", "c_ptr": "MN", "d_ptr": "MN", "bias_ptr": "N", "x_ptr": "MN", "y_ptr": "MN"}
+OUTPUTS = {"d_ptr", "y_ptr"}
 NEEDED = "are needed."
 WORD = {"M": "row", "N": "column", "K": "k"}
 
@@ -21,11 +22,12 @@ def first_astray(student, blocks: Mapping[str, int], *args, **kwargs) -> str:
     walks: dict[tuple, list[Access]] = {}
     accesses = accesses_of(student, *args, **kwargs)
     own = {tensor.untyped_storage().data_ptr() for tensor in args}
-    if any(a.kind == "load" and a.name in AXES and a.tensor.untyped_storage().data_ptr() not in own for a in accesses):
+    inputs = [access for access in accesses if access.name in set(AXES) - OUTPUTS]
+    if any(access.kind == "load" and access.tensor.untyped_storage().data_ptr() not in own for access in inputs):
         return ""  # the kernel was given others
     for access in accesses:
         if access.name in AXES:
-            walks.setdefault((access.kind, access.name, access.program), []).append(access)
+            walks.setdefault((access.kind, access.name, access.number, access.program), []).append(access)
     if accesses and accesses[-1].kind == "load":  # the answer raised: of that program not all is known
         unfinished = [walk for walk in walks.values() if walk[0].program == accesses[-1].program]
     else:
@@ -42,7 +44,7 @@ def first_astray(student, blocks: Mapping[str, int], *args, **kwargs) -> str:
 
 def _target(walk: list[Access], blocks) -> str:
     access = walk[0]
-    output = access.name in ("d_ptr", "y_ptr")
+    output = access.name in OUTPUTS
     if output == (access.kind == "store"):
         return ""
     return f"line {access.number} {access.kind}s {'from' if output else 'to'} {access.name}."
@@ -97,7 +99,7 @@ def _block(walk: list[Access], blocks) -> str:
     if _axes(access, blocks):
         return ""
     axes = AXES[access.name]
-    if len(axes) > len(access.offsets.shape):  # row by row, say
+    if len(axes) > len(access.offsets.shape) and len(walk) > 1:  # row by row, say
         return ""
     if axes == "N" and access.offsets.size == blocks["BLOCK_M"]:
         return f"{_line(access)} {_name(access)} along the rows; element j belongs to column j."
@@ -195,7 +197,8 @@ def _masks(walk: list[Access], blocks) -> str:
             if indices and wrong.any():
                 if access.mask.all() and "mask" not in access.line:
                     return f"{_line(access)} {_name(access)} without a mask, also {_place(wrong, indices, access)}."
-                return f"{_line(access)} {_name(access)} with a mask that {said} {_place(wrong, indices, access)}."
+                place = "a whole block" if wrong.all() else _place(wrong, indices, access)
+                return f"{_line(access)} {_name(access)} with a mask that {said} {place}."
     return ""
 
 

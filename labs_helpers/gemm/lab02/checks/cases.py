@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 
 from labs_helpers.compile.source import plain
 from labs_helpers.course.meter import StrayAccess
@@ -13,30 +13,35 @@ from labs_helpers.gemm.lab02.checks.astray import first_astray
 from labs_helpers.measure.machine import this_machine
 
 
-def tile_cases(student, cases: Iterable[tuple], truth, causes, loads, *, output="D", fused=False) -> Iterator[str]:
+def tile_cases(
+    student, cases: Sequence[tuple], truth, causes, loads, *, output="D", fused=False, edges=True
+) -> Iterator[str]:
     """`kernel_cases`, with nothing done by PyTorch beside the kernel, and a likely cause from the blocks that a wrong
-    answer loads and stores. A case ends in a dict of block sizes, or has the function's own. Returns the last Run."""
-    run = None
-    for case in cases:
-        try:
-            lines = kernel_cases(student, [case], truth, causes, loads, output=output, fused=fused)
-            run = yield from lines
-            run.expect_alone()
-        except Wrong as wrong:
-            raise _explained(wrong, student, case) from wrong.__cause__
-    return run
+    answer loads and stores. A case ends in a dict of block sizes, or has the function's own. edges: whether tiles may
+    stick out. Returns the last Run."""
+    by_name = {name: arguments for name, *arguments in cases}
+    try:
+        return (yield from kernel_cases(student, cases, truth, causes, loads, output=output, fused=fused))
+    except Wrong as wrong:
+        if wrong.case not in by_name:
+            raise
+        raise _explained(wrong, student, by_name[wrong.case], edges) from wrong.__cause__
 
 
-def _explained(wrong: Wrong, student, case: tuple) -> Wrong:
+def _explained(wrong: Wrong, student, arguments: list, edges: bool) -> Wrong:
     """`wrong` with what its text gives away, or else where its first wrong block lies, as the likely cause.
 
     Both are facts; what only fits the values comes after them."""
     if not this_machine().interpreted:
         return wrong
-    arguments, keywords = (case[1:-1], case[-1]) if isinstance(case[-1], dict) else (case[1:], {})
+    keywords = arguments.pop() if isinstance(arguments[-1], dict) else {}
     parameters = inspect.signature(plain(student)).parameters
     blocks = {name: p.default for name, p in parameters.items() if name.startswith("BLOCK_")} | keywords
     cause = telltales(student) or first_astray(student, blocks, *arguments, **keywords) or wrong.causes
+    if cause == wrong.causes and stray(wrong) and not edges:
+        cause = (
+            "an offset on that line uses the wrong stride or index: no tile sticks out here, so that no mask is needed."
+        )
     return Wrong(wrong.case, wrong.found, wrong.expected, wrong.where, cause, wrong.advice)
 
 

@@ -13,9 +13,9 @@ def tile_matmul(student):
     slices = surrounded(numbers(64, 64)), surrounded(numbers(128, 64, seed=1)).t()
     oblong, wide = {"BLOCK_M": 64, "BLOCK_N": 32, "BLOCK_K": 16}, {"BLOCK_M": 32, "BLOCK_K": 64}
     cases = (
-        ("128×192×96 float32 in tiles of 64×32×16", numbers(128, 96), numbers(96, 192, seed=1), oblong),
+        ("128×192×80 float32 in tiles of 64×32×16", numbers(128, 80), numbers(80, 192, seed=1), oblong),
         ("128×64×128 float16 in tiles of 32×64×64, A transposed", *half, wide),
         ("64×128×64 float32, A a slice, B a transposed one", *slices),
     )
-    run = yield from tile_cases(student, cases, truth, product_causes, reuse)
+    run = yield from tile_cases(student, cases, truth, product_causes, reuse, edges=False)
     yield check_tensor_cores(run.launches[-1])

@@ -11,7 +11,7 @@ from labs_helpers.gemm.lab02.checks.products import product_causes, reuse, truth
 
 @exercise("02/4", "masks", points=15, minutes=15, reference=exercises.masked_matmul, kernel=True)
 def masked_matmul(student):
-    run = None
+    cases = []
     for M, N, K, dtype, blocks in (
         (100, 130, 70, torch.float32, {"BLOCK_M": 64, "BLOCK_N": 32, "BLOCK_K": 16}),
         (33, 65, 17, torch.float16, {"BLOCK_M": 16}),
@@ -23,11 +23,12 @@ def masked_matmul(student):
         operands = numbers(M, K).to(dtype), numbers(K, N, seed=1).to(dtype)
         a, b = (surrounded(x.t()).t() if turned else surrounded(x) for x in operands)
         how = "transposed, " * turned
-        case = f"{M}×{N}×{K} {str(dtype)[6:]}, A and B {how}between NaN", a, b, blocks
-        try:
-            run = yield from tile_cases(student, [case], truth, causes, reuse)
-        except Wrong as wrong:
-            raise _with_sanitizer(wrong, student, a, b) from None
+        cases.append((f"{M}×{N}×{K} {str(dtype)[6:]}, A and B {how}between NaN", a, b, blocks))
+    try:
+        run = yield from tile_cases(student, cases, truth, causes, reuse)
+    except Wrong as wrong:
+        a, b = next((case[1:3] for case in cases if case[0] == wrong.case), cases[0][1:3])
+        raise _with_sanitizer(wrong, student, a, b) from None
     yield check_tensor_cores(run.launches[-1])
 
 

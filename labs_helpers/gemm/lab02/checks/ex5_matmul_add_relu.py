@@ -37,6 +37,15 @@ def causes(run, a, b, c):
     yield "C is added in every step of the K loop instead of once", (dot + steps * addend).relu()
     if not torch.equal(addend, addend[:1].expand_as(addend)):
         yield "one row of C is added to all: C has a row for each row of D", (dot + addend[:1]).relu()
+    for part, one in (("A·B", dot), ("C", addend)):
+        sentence = f"the ReLU asks whether {part} is above 0; it is the sum that it is to ask"
+        yield sentence, torch.where(one > 0, dot + addend, 0.0)
+    yield "one element of C is loaded for all: its offsets are missing", (dot + addend[:1, :1]).relu()
+    yield "what is above 1 is cut off, too; a ReLU has no upper end", (dot + addend).clamp(0, 1)
+    running, block = torch.zeros_like(dot), run.launches[-1].constexprs.get("BLOCK_K", 32)
+    for k in range(0, a.shape[1], block):
+        running = (running + product(a[:, k : k + block], b[k : k + block])).relu()
+    yield "the ReLU is taken in every step of the K loop instead of once", (running + addend).relu()
     yield "C is added twice", (dot + 2 * addend).relu()
     yield "C is subtracted", (dot - addend).relu()
     yield "the product is multiplied by C instead of added to it", (dot * addend).relu()

@@ -19,10 +19,11 @@ def silu_matmul(student):
         return surrounded(a.t()).t(), surrounded(b.t()).t(), surrounded(bias)
 
     oblong, wide = {"BLOCK_M": 64, "BLOCK_N": 32, "BLOCK_K": 16}, {"BLOCK_M": 16}
+    large = operands(130, 100, 32, torch.float32, scale=80)  # larger tiles than the function's own
     cases = (
         ("100×130×70 float32 in tiles of 64×32×16, transposed", *operands(100, 130, 70, torch.float32), oblong),
         ("33×65×40 float16 in tiles of 16×64×32", *operands(33, 65, 40, torch.float16), wide),
-        ("64×64×32 float32, biases beyond ±100", *operands(64, 64, 32, torch.float32, scale=80)),
+        ("130×100×32 float32 in tiles of 128×128×32, biases beyond ±100", *large, {"BLOCK_M": 128, "BLOCK_N": 128}),
     )
     run = yield from tile_cases(student, cases, truth, causes, loads, fused=True)
     yield check_tensor_cores(run.launches[-1])
@@ -56,6 +57,13 @@ def causes(run, a, b, bias):
     yield "the SiLU is taken twice", silu(silu(x))
     yield "2 to the power of −x, not e: tl.exp", x * (x * math.log(2)).sigmoid()
     yield "a tanh, not a sigmoid", x * x.tanh()
+    yield "x is multiplied by its sigmoid, not added to it", x + x.sigmoid()
+    yield "x counts once: SiLU(x) = x · sigmoid(x)", x * x * x.sigmoid()
+    yield "a sigmoid has 1 + exp(−x) below the line, not 1 − exp(−x)", x / (1 - (-x).exp())
+    yield "a softplus, log(1 + exp(x)), not a SiLU", torch.nn.functional.softplus(x)
+    yield "one element of bias is loaded for all: its addresses are bias_ptr + columns", silu(dot + addend[0])
+    yield "the bias is added twice", silu(dot + 2 * addend)
+    yield "the bias is multiplied, not added", silu(dot * addend)
     yield "sigmoid(1.702·x) belongs to a GELU; SiLU(x) = x · sigmoid(x)", x * (1.702 * x).sigmoid()
     single = x.float()
     for overflowing in (single * single.exp() / (1 + single.exp()), single * (single.exp() / (1 + single.exp()))):

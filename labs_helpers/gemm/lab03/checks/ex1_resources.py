@@ -6,17 +6,20 @@ from functools import cache
 
 from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import Wrong, expect_number, expect_tuple, likely
+from labs_helpers.course.verdict.returned import expect_order
 from labs_helpers.gemm.configs import Config
 from labs_helpers.gemm.lab03 import exercises
 from labs_helpers.gemm.tuning import recorded
 from labs_helpers.gemm.tuning.compile_table import compile_table
 from labs_helpers.gemm.tuning.space import grid
-from labs_helpers.measure.datasheet import DATASHEET, KB
+from labs_helpers.measure.datasheet import DATASHEET, KIB
 
 CHIPS = {DATASHEET[name].architecture: name for name in ("T4", "A100", "H100")}
 # What CUDA gives a kernel that does not ask for more; here the limits of a program and of its SM are far apart.
-UNASKED = replace(DATASHEET["H100"], shared_bytes_per_block=48 * KB)
-TELLING = Config(64, 256, 32, num_warps=8, num_stages=4)  # each cause gives another number here
+UNASKED = replace(DATASHEET["H100"], shared_bytes_per_block=48 * KIB)
+# Each cause gives another number for the first; the second has more than 128 accumulators, and fewer than 255.
+TELLING = Config(64, 256, 32, num_warps=8, num_stages=4), Config(128, 192, 32, num_warps=4, num_stages=3)
+WORDS = {"too large", "spills", "runs"}
 COMPILED_HERE = [Config(64, 64, 32, num_stages=2), Config(128, 128, 64, num_stages=3), Config(64, 256, 64, 8, 8, 4)]
 
 
@@ -34,7 +37,7 @@ def resources(student):
             f"{verdicts['spills']} spill"
         )
     _expect_resources("on an L4, whose capability is 89", student, DATASHEET["L4"])
-    _expect_resources("on an H100 that gives a program 48 KB", student, UNASKED)
+    _expect_resources("on an H100 that gives a program 48 KiB", student, UNASKED)
     for row in _compiled_here():
         config, target = recorded.config_of(row), row["target"]
         if student(config, DATASHEET[CHIPS[target]])[0] != row["shared"]:
@@ -49,13 +52,12 @@ def _compiled_here() -> list[dict]:
 
 def _expect_resources(where: str, student, chip) -> dict:
     """The answers of `student` for the whole space on `chip`; raises Wrong at the first that is not right."""
-    answers = {config: student(config, chip) for config in [TELLING, *grid()]}
+    answers = {config: student(config, chip) for config in [*TELLING, *grid()]}
     right = {config: exercises.resources(config, chip) for config in answers}
     for config, answer in answers.items():
         case = f"{config} {where}"
         parts = expect_tuple(case, answer, "shared", "accumulators", "verdict")
-        if parts != right[config] and sorted(map(str, parts)) == sorted(map(str, right[config])):
-            raise Wrong(case, f"returned {parts!r}", cause="the order is (shared, accumulators, verdict).")
+        expect_order(case, parts, right[config], "shared", "accumulators", "verdict")
         expect_number(case, "shared", parts[0], right[config][0], shared_causes(config, chip, right[config][0]))
         expect_number(case, "accumulators", parts[1], right[config][1], accumulator_causes(config))
     for config, (shared, accumulators, verdict) in right.items():
@@ -64,9 +66,21 @@ def _expect_resources(where: str, student, chip) -> dict:
                 f"{config} {where}",
                 f"the verdict is {answers[config][2]!r}, expected {verdict!r}: {shared:,} bytes of "
                 f"{chip.shared_bytes_per_block:,}, {accumulators} accumulators",
-                cause=likely(verdict_causes(right.values(), chip), [answer[2] for answer in answers.values()].__eq__),
+                cause=_verdict_cause(right, chip, [answer[2] for answer in answers.values()]),
             )
     return answers
+
+
+def _verdict_cause(right: dict, chip, verdicts: list) -> str | tuple[str, ...]:
+    if not {*verdicts} <= WORDS:
+        return f"the verdict is one of the words {', '.join(map(repr, sorted(WORDS)))}"
+    large, small = ([one[0] for one, said in zip(right.values(), verdicts, strict=True)
+                     if (said == "too large") == so] for so in (True, False))  # fmt: skip
+    limit = chip.shared_bytes_per_block
+    other = large and small and max(small) < min(large) and not max(small) <= limit < min(large)
+    return likely(verdict_causes(right.values(), chip), verdicts.__eq__) or (
+        "the limit on shared memory is chip.shared_bytes_per_block; here it is another number" if other else ""
+    )
 
 
 def shared_causes(config, chip, expected: int):
@@ -81,8 +95,27 @@ def shared_causes(config, chip, expected: int):
     yield "only A's tile is counted", config.BLOCK_M * config.BLOCK_K * 2 * buffers
     yield "only B's tile is counted", config.BLOCK_N * config.BLOCK_K * 2 * buffers
     yield "one buffer alone; the pipeline has several", buffer
+    area = config.BLOCK_M * config.BLOCK_N * config.BLOCK_K
+    yield (
+        "the two tiles are added, (BLOCK_M + BLOCK_N) · BLOCK_K elements, not multiplied",
+        (
+            area * 2 * buffers,
+            area * 2,
+            area * config.BLOCK_K * 2 * buffers,
+        ),
+    )
+    yield (
+        "brackets are missing: (BLOCK_M + BLOCK_N) · BLOCK_K",
+        (
+            (config.BLOCK_M + config.BLOCK_N * config.BLOCK_K) * 2 * buffers,
+            (config.BLOCK_M * config.BLOCK_K + config.BLOCK_N) * 2 * buffers,
+        ),
+    )
+    yield "bytes are asked for, not KiB", (expected // 1024, expected // 1000)
+    tile = config.BLOCK_M * config.BLOCK_N
+    yield "the tile of D lies in registers, not in shared memory", (expected + 4 * tile, expected + 2 * tile)
     if chip.capability < 80:
-        yield "without asynchronous copies there is one buffer, whatever num_stages says", (stages, stages - buffer)
+        yield "without asynchronous copies there is one buffer, whatever num_stages says", (stages, stages - buffer, 0)
     elif chip.capability < 90:
         yield "from 80 on there are num_stages - 1 buffers: the tile being multiplied has gone to registers", stages
     else:
@@ -92,6 +125,8 @@ def shared_causes(config, chip, expected: int):
 
 def accumulator_causes(config):
     tile, threads = config.BLOCK_M * config.BLOCK_N, 32 * config.num_warps
+    sides = (config.BLOCK_M * config.BLOCK_K // threads, config.BLOCK_N * config.BLOCK_K // threads)
+    yield "a tile of D has BLOCK_M · BLOCK_N elements; BLOCK_K is no side of it", sides
     yield "a warp has 32 threads", tile // config.num_warps
     yield "num_warps warps share the tile", tile // 32
     yield "a register holds 4 bytes, one float32", 4 * tile // threads
@@ -131,4 +166,4 @@ def verdict_causes(right, chip):
         "256 accumulators are already one more than a thread's 255 registers",
         verdicts(too_large, lambda s, a: a > 256),
     )
-    yield "128 accumulators leave room for addresses and tiles", verdicts(too_large, lambda s, a: a >= 128)
+    yield "128 accumulators leave room for addresses and tiles", verdicts(too_large, lambda s, a: a > 128)

@@ -4,6 +4,7 @@ from itertools import pairwise
 
 from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import expect_number, expect_tuple
+from labs_helpers.course.verdict.returned import expect_order
 from labs_helpers.gemm.configs import Config
 from labs_helpers.gemm.lab03 import exercises
 from labs_helpers.gemm.tuning import recorded
@@ -12,7 +13,7 @@ CASES = (  # M, N, config, at_once
     (4096, 4096, Config(128, 256, 64), 132),
     (1152, 4096, Config(128, 256, 64), 132),
     (2048, 1024, Config(128, 64, 32), 4),
-    (100, 1000, Config(64, 256, 32), 3),
+    (200, 1000, Config(64, 256, 32), 3),
     (1, 1, Config(64, 64, 32), 132),
     (1024, 1056, Config(128, 64, 32), 136),
     (4096, 1024, Config(128, 64, 32), 1),
@@ -24,7 +25,8 @@ def waves(student):
     for M, N, config, at_once in CASES:
         case = f"{M}×{N}, tiles of {config.BLOCK_M}×{config.BLOCK_N}, {at_once} at once"
         answer = expect_tuple(case, student(M, N, config, at_once), "tiles", "waves", "last")
-        tiles, count, last = exercises.waves(M, N, config, at_once)
+        tiles, count, last = right = exercises.waves(M, N, config, at_once)
+        expect_order(case, answer, right, "tiles", "waves", "last")
         expect_number(case, "tiles", answer[0], tiles, tile_causes(M, N, config))
         expect_number(case, "waves", answer[1], count, wave_causes(tiles, at_once))
         expect_number(case, "last", answer[2], last, last_causes(tiles, count, last, at_once), within=1e-9)
@@ -39,7 +41,9 @@ def waves(student):
 
 def tile_causes(M: int, N: int, config):
     down, across = M / config.BLOCK_M, N / config.BLOCK_N
-    yield "a partial tile is a tile too: round up", int(down) * int(across)
+    up, over = -(-M // config.BLOCK_M), -(-N // config.BLOCK_N)
+    floors = int(down) * int(across), up * int(across), int(down) * over
+    yield "a partial tile is a tile too: round up", floors
     yield (
         "each of the two directions rounds up by itself",
         (-(-M * N // (config.BLOCK_M * config.BLOCK_N)), down * across),
@@ -52,10 +56,11 @@ def tile_causes(M: int, N: int, config):
             -(-M // config.BLOCK_K) * -(-N // config.BLOCK_N),
         ),
     )
-    yield "the tiles of both directions are multiplied, not added", -(-M // config.BLOCK_M) + -(-N // config.BLOCK_N)
+    yield "the tiles of both directions are multiplied, not added", up + over
+    yield "-a // b rounds up, and is negative: -(-a // b)", tuple(-some for some in (up * over, up * int(across)))
     yield (
         "one is added although nothing is left over: round up, as -(-a // b) does",
-        (int(down) + 1) * (int(across) + 1),
+        ((int(down) + 1) * (int(across) + 1), (int(down) + 1) * over, up * (int(across) + 1)),
     )
 
 
@@ -79,5 +84,7 @@ def last_causes(tiles: int, count: int, last: float, at_once: int):
         )
     yield "the share of all places was given, not that of the last wave", tiles / (count * at_once)
     yield "a fraction of the wave is asked for, not tiles", last * at_once
+    yield "what is left is divided by all tiles, not by the places of a wave", last * at_once / tiles
+    yield "the fraction is rounded", (round(last, 2), round(last, 1))
     yield "a fraction is asked for, not percent", 100 * last
     yield "all tiles were counted, not those of the last wave", tiles / at_once

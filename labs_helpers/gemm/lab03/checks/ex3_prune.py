@@ -1,6 +1,7 @@
 """Exercise 3 of lab 03: pruning, held against its rule on several chips and against the sweeps recorded on an H200."""
 
 from itertools import pairwise
+from math import ceil
 
 from labs_helpers.compile.launches import record_launches
 from labs_helpers.course.exercise import exercise
@@ -13,7 +14,8 @@ from labs_helpers.gemm.tuning import recorded
 from labs_helpers.gemm.tuning.space import grid
 from labs_helpers.measure.datasheet import DATASHEET
 
-FEW = 25  # 40% of them are fewer than any fixed number that keeps the best of the whole grid at every recorded shape
+# 40% of them, 9.6, are fewer than any fixed number that keeps the best of the whole grid at every recorded shape.
+FEW = 24
 
 
 @exercise("03/3", "pruning", points=10, minutes=15, reference=exercises.prune)
@@ -53,7 +55,10 @@ def _kept(case: str, student, given: list[Config], shape, chip, of_grid: set[int
         cause = "configs.remove or .sort changes the list itself, and while a loop walks it, it skips: make a new one."
         raise Wrong(case, "the list of configurations that you were given was changed.", cause=cause)
     if not isinstance(kept, (list, tuple)) or not all(isinstance(config, Config) for config in kept):
-        raise Wrong(case, f"returned {kept!r:.80}; a list of configurations is asked for")
+        cause = "each is still a tuple with its estimate; the configuration is its last entry" * (
+            isinstance(kept, (list, tuple)) and all(isinstance(one, tuple) and Config in map(type, one) for one in kept)
+        )
+        raise Wrong(case, f"returned {kept!r:.80}; a list of configurations is asked for", cause=cause)
     if len(set(kept)) != len(kept):
         raise Wrong(case, "a configuration is kept twice")
     if strange := set(kept) - set(given):
@@ -62,13 +67,17 @@ def _kept(case: str, student, given: list[Config], shape, chip, of_grid: set[int
             case, found, cause="prune chooses among `configs`; grid() may have more." * (strange <= set(grid()))
         )
     if not kept:
-        advice = "take each limit from the chip, as in chip.shared_bytes_per_block; bytes that stand for one chip do "
-        raise Wrong(case, f"nothing is kept; {len(given)} were given.", advice=f"{advice}not fit another.")
+        least = 0.4 * DATASHEET["H200"].shared_bytes_per_block
+        fits = any(exercises.resources(config, chip)[0] >= least for config in given if may_win(config, chip))
+        advice = "take each limit from the chip, as in chip.shared_bytes_per_block."
+        cause = "" if fits else "the 40% are of a program's shared memory on `chip`, not of another chip's."
+        raise Wrong(case, f"nothing is kept; {len(given)} were given.", cause=cause, advice=advice)
     _expect_few(case, len(kept), len(given), of_grid)
     for config in kept:
         if (verdict := exercises.resources(config, chip)[2]) != "runs":
             found = f"{config} is kept, whose verdict is {verdict!r}."
-            raise Wrong(case, found, cause="resources is not asked, or for another chip.")
+            cause = "the verdict of resources(config, chip) is not looked at, or it is asked for another chip."
+            raise Wrong(case, found, cause=cause)
     seen = Kept(list(kept), given, shape, chip)
     _expect_order(case, student, seen)
     _expect_best(case, student, seen)
@@ -116,6 +125,8 @@ def _expect_few(case: str, kept: int, given: int, of_grid: set[int] | None) -> N
         good = sum(may_win(config, DATASHEET["H200"]) for config in grid())
         uncut = "nothing is cut off after the ranking, or " * (number >= good)
         cause = f"{uncut}the cut is at a fixed number; the most is 40% of `configs`, however long that is."
+    if of_grid and kept == ceil(0.4 * given):
+        cause = f"the share is rounded up: 40% of {given} are {0.4 * given:g}, so that {kept - 1} are the most."
     raise Wrong(case, f"{kept} of {given} are kept; at most 40% are worth a measurement.", cause=cause)
 
 
@@ -124,5 +135,5 @@ def _look_at(best, shape, chip) -> str:
     shared = exercises.resources(best, chip)[0] // 1024
     return (
         f"find the rule of yours that drops it, or ranks it low. It takes {count} waves, the last {last:.0%} "
-        f"full, {shared} KB of shared memory, and its tile moves few bytes for its work."
+        f"full, {shared} KiB of shared memory, and its tile moves few bytes for its work."
     )

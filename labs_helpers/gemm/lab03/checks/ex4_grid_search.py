@@ -3,8 +3,12 @@
 import itertools
 import math
 
+from triton.runtime.errors import OutOfResources
+
 from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import Wrong, expect_is_number, expect_tuple
+from labs_helpers.course.verdict.returned import expect_order
+from labs_helpers.gemm.configs import Config
 from labs_helpers.gemm.lab03 import exercises
 from labs_helpers.gemm.lab03.checks.wrong_kernels import DEFECTS, HALVES, WithWrongKernels
 from labs_helpers.gemm.tuning.recorded import measured
@@ -21,7 +25,8 @@ def grid_search(student):
     case = "every kernel is wrong"
     best, _ = _search(case, student, _bench(dict.fromkeys(grid(), HALVES)))
     if best is not None:
-        raise Wrong(case, f"best is {best}; where nothing is right it is None")
+        cause = "the least of times that are all math.inf is a configuration, too: ask whether its time is finite."
+        raise Wrong(case, f"best is {best}; where nothing is right it is None", cause=cause)
     yield f"{case}: best is None"
 
 
@@ -45,12 +50,17 @@ class _Once:
 
 def _search(case: str, student, bench, run=None, measure=None) -> tuple:
     given = {"expected": bench.expected.clone(), "bound": bench.bound.clone()}
-    answer = student(_Once(case), run or bench.run, *given.values(), measure or bench.measure)
+    try:
+        answer = student(_Once(case), run or bench.run, *given.values(), measure or bench.measure)
+    except OutOfResources as error:
+        cause = "`except Exception` around run(config) catches it; it is no RuntimeError, and no ValueError."
+        raise Wrong(case, f"{error!r} of run(config) went through, and the search is lost", cause=cause) from None
     for name, tensor in given.items():
         if not tensor.equal(getattr(bench, name)):
             cause = "an operator such as -= or a method that ends in _ works in place; each search needs it as it was."
             raise Wrong(case, f"`{name}` was changed", cause=cause)
     best, times = expect_tuple(case, answer, "best", "times")
+    expect_order(case, (type(best), type(times)), (Config, dict), "best", "times")
     if not isinstance(times, dict):
         raise Wrong(case, f"times is {times!r:.80}; a dict of Config → ms is asked for")
     for config, ms in times.items():
@@ -78,6 +88,8 @@ def _finds_the_best(student) -> str:
     if best != fastest:
         cause = "the slowest was taken." if best == max(bench.right, key=bench.time) else ""
         cause = "best is a configuration, not its time." if best == bench.time(fastest) else cause
+        if best is None:
+            cause = ("best is never set", "the largest is taken, and that is math.inf")
         raise Wrong(case, f"best is {best}, but {fastest} took less time", cause=cause)
     return f"{case}: {len(bench.right)} timed, {len(grid()) - len(bench.right)} not, best {best}"
 
@@ -89,6 +101,9 @@ def _who_is_missing(missing, bench) -> str:
         "cannot run or is wrong": [c for c in grid() if c not in bench.right],
     }
     kind = next((kind for kind, configs in kinds.items() if set(configs) == set(missing)), "")
+    first = grid().index(missing[0])
+    if not kind and missing == grid()[first:] and {*grid()[max(0, first - 1) : first + 1]} & {*kinds["cannot run"]}:
+        return "the search ends at the first that cannot run: continue goes on with the next, break and return end it."
     return f"what {kind} gets math.inf in times, too." if kind else ""
 
 
@@ -112,7 +127,9 @@ def _keeps_what_was_measured(student, where: str) -> str:
     try:
         best, times = _search(case, student, bench, **asked)
     except KeyboardInterrupt:
-        raise Wrong(case, "KeyboardInterrupt went through, and what had been measured is lost") from None
+        cause = "`except KeyboardInterrupt:` around the loop is missing, or raises it again."
+        found = "KeyboardInterrupt went through, and what had been measured is lost"
+        raise Wrong(case, found, cause=cause) from None
     if len(bench.timed) > 39:
         raise Wrong(
             case,

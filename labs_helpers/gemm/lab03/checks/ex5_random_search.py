@@ -8,6 +8,8 @@ import torch
 
 from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import Wrong, expect_tuple
+from labs_helpers.course.verdict.returned import expect_order
+from labs_helpers.gemm.configs import Config
 from labs_helpers.gemm.lab03 import exercises
 from labs_helpers.gemm.lab03.checks.asked import asking
 from labs_helpers.gemm.lab03.checks.ranking import most_promising
@@ -39,7 +41,9 @@ def random_search(student):
     asked.expect("on an A100", 2048, 1024, 512, elsewhere)
     best, curve = expect_tuple("nothing can run", answer, "best", "curve")
     if best is not None or list(curve) != [math.inf] * 5:
-        raise Wrong("nothing can run", f"returned {best!r}, {curve!r}; None and 5 times math.inf were expected")
+        cause = "best is set before a time is finite." if best is not None else ""
+        found = f"returned {best!r}, {curve!r}; None and 5 times math.inf were expected"
+        raise Wrong("nothing can run", found, cause=cause)
     yield "the same seed draws the same, and nobody else's random numbers change"
 
 
@@ -58,6 +62,7 @@ def _regrets(case: str, student, shape) -> list[float]:
             bench.timed.clear()
             answer = student(grid(), *shape, CHIP, bench.measure, BUDGET, seed)
             best, curve = expect_tuple(case, answer, "best", "curve")
+            expect_order(case, (type(best), type(curve)), (Config, list), "best", "curve")
             asked.expect(case, *shape, CHIP, given=len(grid()))
             candidates = asked.kept or most_promising(shape, CHIP)
             _expect_drawn(case, bench, candidates)
@@ -85,6 +90,7 @@ def _expect_drawn(case: str, bench, candidates) -> None:
     if len(timed) != may:
         every = len(timed) in (len(candidates), len(grid()))
         cause = "`budget` says how many are drawn; here all were measured." if every and len(timed) > may else ""
+        cause = "one too few is drawn: `budget` measurements may be spent." if len(timed) == may - 1 else cause
         raise Wrong(case, f"{len(timed)} measurements were made; {may} may be spent", cause=cause)
     if len(set(timed)) < len(timed):
         cause = "choice and choices draw with replacement; sample does not."
@@ -99,7 +105,9 @@ def _expect_curve(case: str, bench, best, curve) -> None:
     if best not in bench.timed or bench.time(best) != min(times):
         fastest = min(bench.timed, key=bench.time)
         cause = ""
-        if best == min(times):
+        if best is None:
+            cause = "best is never set: a shorter time is the better one, and math.inf is above every time."
+        elif best == min(times):
             cause = "best is a configuration, not its time."
         elif best == bench.timed[-1]:
             cause = "it is the last one measured."
@@ -108,14 +116,19 @@ def _expect_curve(case: str, bench, best, curve) -> None:
         elif best == max(bench.timed, key=bench.time):
             cause = "it is the slowest."
         raise Wrong(case, f"best is {best!r}, but {fastest} was the fastest measured", cause=cause)
-    if list(curve) != np.minimum.accumulate(times).tolist():
+    right = np.minimum.accumulate(times).tolist()
+    if list(curve) != right:
         causes = {
             "it holds every time as it was measured.": times,
             "the fastest has to be taken before it is written into the curve.": _late(times),
             "it is the slowest so far.": np.maximum.accumulate(times).tolist(),
-            "it is sorted; it follows the order of the measurements.": sorted(times, reverse=True),
+            "it has an entry for each improvement alone; each measurement has one.": list(dict.fromkeys(right)),
+            "it holds configurations, not times.": [bench.timed[times.index(ms)] for ms in right],
+            "it is one short.": right[1:],
         }
         cause = next((cause for cause, mistaken in causes.items() if list(curve) == mistaken), "")
+        if sorted(curve, key=str) in (sorted(times, key=str), sorted(right, key=str)):
+            cause = cause or "it is sorted; it follows the order of the measurements."
         raise Wrong(case, "curve is not the fastest time so far, after each measurement", cause=cause)
 
 

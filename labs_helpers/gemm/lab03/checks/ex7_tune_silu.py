@@ -4,19 +4,25 @@ import tempfile
 from pathlib import Path
 
 from labs_helpers.course.exercise import exercise
-from labs_helpers.course.verdict import Wrong
+from labs_helpers.course.verdict import Wrong, describe_error
 from labs_helpers.gemm.configs import Config
 from labs_helpers.gemm.lab03 import exercises
 from labs_helpers.gemm.lab03.checks.asked import asking
 from labs_helpers.gemm.lab03.checks.ex5_random_search import BUDGET, CHIP
 from labs_helpers.gemm.lab03.checks.ranking import most_promising
-from labs_helpers.gemm.lab03.checks.wrong_kernels import HALVES, NAN, ONE, WithWrongKernels
+from labs_helpers.gemm.lab03.checks.wrong_kernels import HALVES, NAN, ONE, ZERO, WithWrongKernels
 from labs_helpers.gemm.tuning.cache import TuningCache
 from labs_helpers.gemm.tuning.recorded import Recorded, measured, shapes
 from labs_helpers.gemm.tuning.space import grid
 from labs_helpers.measure.datasheet import DATASHEET
 
 KERNEL = "silu_matmul"
+ERRORS = (
+    (r"KeyError: None|ms is inf", "grid_search returns None where nothing is right: then nothing is remembered."),
+    (r"is .*, not a Config|must be real number", "cache.put takes (key, config, ms), and ms is times[config]."),
+    (r"_key_of\(\) (missing|takes)", "key_of takes three numbers, as in key_of(*shape)."),
+    (r"no attribute 'double'|not callable", "grid_search takes (configs, run, expected, bound, measure)."),
+)
 
 
 @exercise("03/7", "transfer: tune SiLU(A·B + bias)", points=30, minutes=10)
@@ -69,9 +75,9 @@ def _keeps_to_another_budget_and_chip(student, shape, cache) -> str:
 
 
 def _bench(shape) -> WithWrongKernels:
-    """The recorded sweep, with a wrong and fast result for two configurations that any good pruner keeps."""
+    """The recorded sweep, with a wrong and fast result for three configurations that any good pruner keeps."""
     promising = sorted(most_promising(shape, CHIP), key=Recorded(measured(), KERNEL, shape).time)
-    return WithWrongKernels(measured(), KERNEL, shape, {promising[2]: ONE, promising[4]: NAN})
+    return WithWrongKernels(measured(), KERNEL, shape, {promising[2]: ONE, promising[3]: ZERO, promising[4]: NAN})
 
 
 def _key_of(M, N, K) -> str:
@@ -80,21 +86,36 @@ def _key_of(M, N, K) -> str:
 
 
 def _tune(case: str, student, benches: dict, cache, chip=CHIP, budget: int = BUDGET) -> dict:
+    remembered = cache.entries()
     with asking(student) as asked:
-        answer = student(list(benches), lambda M, N, K: benches[M, N, K], chip, cache, _key_of, budget)
+        try:
+            answer = student(list(benches), lambda M, N, K: benches[M, N, K], chip, cache, _key_of, budget)
+        except Exception as error:
+            raise describe_error(student, error, case, ERRORS) from error
     for _, *shape, asked_chip in asked.calls:
         if asked_chip != chip:
             raise Wrong(case, "prune was asked for another chip than `chip`", cause="pass on the chip you are given.")
         if tuple(shape) not in benches:
             found = f"prune was asked for {'×'.join(map(str, shape))}, which is none of the shapes"
             raise Wrong(case, found, cause="M, N and K change their places, or another shape's are passed.")
+    pruned = [benches[tuple(shape)] for _, *shape, _ in asked.calls]
+    if not remembered and any(not bench.ran and not bench.timed for bench in pruned):
+        cause = "bench_of(M, N, K) gives each shape its own bench; another's is asked."
+        raise Wrong(case, "prune was asked for a shape whose bench was never asked.", cause=cause)
     if missed := set(benches) - {tuple(shape) for _, *shape, _ in asked.calls}:
         searched = [shape for shape in missed if benches[shape].ran]
         if asked.calls and searched:
             found = f"{'×'.join(map(str, searched[0]))} was searched, and prune was never asked for it"
             raise Wrong(case, found, cause="pruned for another shape: each has its own.")
     if not isinstance(answer, dict) or set(answer) != set(benches):
-        raise Wrong(case, f"returned {answer!r:.80}; a dict of (M, N, K) → Config is asked for, one for each shape")
+        cause = ""
+        if isinstance(answer, dict) and set(answer) < set(benches):
+            cause = (
+                f"{len(benches) - len(answer)} of {len(benches)} shapes are missing: a return inside the loop, or only "
+            )
+            cause += "what was searched just now, or was found right, is written into the dict."
+        found = f"returned {answer!r:.80}; a dict of (M, N, K) → Config is asked for, one for each shape"
+        raise Wrong(case, found, cause=cause)
     return answer
 
 

@@ -6,14 +6,33 @@ from typing import NamedTuple
 from labs_helpers.course.verdict import likely
 from labs_helpers.gemm.configs import Config
 from labs_helpers.gemm.lab03 import exercises
-from labs_helpers.gemm.lab03.checks.ranking import ELSEWHERE, may_win, rank
+from labs_helpers.gemm.lab03.checks.ranking import ELSEWHERE, cost, may_win, rank
 from labs_helpers.gemm.tuning import recorded
 from labs_helpers.gemm.tuning.space import grid
 from labs_helpers.measure.datasheet import DATASHEET
 
-HALF_WAVES = (
-    "a wave takes its whole time however full it is: count whole waves, as `waves` does, not tiles or tiles over "
-    "multiprocessors"
+COUNT = "waves returns three numbers, and the second is the count: waves(…)[1]"
+EDGES = "the edges, 32 · (BLOCK_M + BLOCK_N)"
+ESTIMATES = (  # a sentence, and what the estimate would be: of (config, tiles, waves, share of the last, at once)
+    # A tuple times a number is the tuple so many times, and tuples are compared from the front.
+    (COUNT, lambda c, t, w, s, n: (t, w, s, cost(c)), lambda c, t, w, s, n: s * cost(c)),
+    ("the waves are missing from the estimate", lambda c, t, w, s, n: cost(c)),
+    (
+        "a wave takes its whole time however full it is: count whole waves, as `waves` does, not tiles or tiles over "
+        "multiprocessors",
+        lambda c, t, w, s, n: t * cost(c),
+        lambda c, t, w, s, n: t / n * cost(c),
+    ),
+    (
+        "the last, partial wave takes its time too: the waves are rounded down",
+        lambda c, t, w, s, n: t // n * cost(c),
+    ),
+    ("the waves are times what one tile costs, not plus", lambda c, t, w, s, n: w + cost(c)),
+    ("what one tile costs is missing from the estimate", lambda c, t, w, s, n: w),
+    (f"{EDGES}, are missing from the estimate", lambda c, t, w, s, n: w * cost(c, edges=0)),
+    (f"only {EDGES}, are counted", lambda c, t, w, s, n: w * cost(c, area=0)),
+    (f"{EDGES}, count 32 times, not once", lambda c, t, w, s, n: w * cost(c, edges=1)),
+    (f"the 32 belong to {EDGES}, alone", lambda c, t, w, s, n: w * cost(c, edges=32, area=32)),
 )
 
 
@@ -25,17 +44,19 @@ class Kept(NamedTuple):
     shape: tuple[int, int, int]
     chip: object
 
+    def rank(self, config, **changes) -> tuple:
+        return rank(config, self.shape, self.chip, **changes)
+
+    def may_win(self, config) -> bool:
+        return may_win(config, self.chip)
+
     def ranks(self, **changes) -> list[tuple]:
-        return [rank(config, self.shape, self.chip, **changes) for config in self.kept]
+        return [self.rank(config, **changes) for config in self.kept]
 
     def missing(self, **changes) -> list[Config]:
         """What passes steps 1 and 2 and is estimated better than the last one kept."""
         last, left_out = max(self.ranks(**changes)), [c for c in self.given if c not in self.kept]
-        return [
-            config
-            for config in left_out
-            if may_win(config, self.chip) and rank(config, self.shape, self.chip, **changes) < last
-        ]
+        return [config for config in left_out if self.may_win(config) and self.rank(config, **changes) < last]
 
 
 def causes(student, wrong: Kept, limits: bool = False) -> tuple[str, ...]:
@@ -71,17 +92,16 @@ def _rankings(seen: list[Kept]):
     yield "M and N are swapped in the waves", so_ranked(swapped=True)
     counts = {sheet.multiprocessors for sheet in DATASHEET.values()}
     yield "the waves are counted for another chip than `chip`", any(so_ranked(at_once=count) for count in counts)
-    yield "waves returns three numbers, and the second is the count: waves(…)[1]", so_ranked(whole=True)
-    yield "the waves are missing from the estimate", so_ranked(times=lambda *_: 1)
-    fractions = (lambda tiles, count, at_once: tiles, lambda tiles, count, at_once: tiles / at_once)  # rounded apart
-    yield HALF_WAVES, any(so_ranked(times=fraction) for fraction in fractions)
+    for sentence, *estimates in ESTIMATES:
+        yield sentence, any(so_ranked(estimate=estimate) for estimate in estimates)
+    fewest = so_ranked(ties=-1)
+    yield "of equal estimates the one with fewer accumulators comes first: -accumulators puts more first", fewest
+    yield "of equal estimates the order is not decided by the accumulators", not fewest and so_ranked(ties=0)
+    given = [[config for config in one.given if config in one.kept] for one in seen]
     yield (
-        "the last, partial wave takes its time too: the waves are rounded down",
-        so_ranked(times=lambda tiles, count, at_once: tiles // at_once),
+        "nothing is sorted: they come as in `configs`",
+        all(one.kept == some for one, some in zip(seen, given, strict=True)),
     )
-    yield "what one tile costs is missing from the estimate", so_ranked(tile=False)
-    yield "the edges, 32 · (BLOCK_M + BLOCK_N), are missing from the estimate", so_ranked(edges=0)
-    yield "of equal estimates the order is not decided by the accumulators", so_ranked(ties=False)
 
 
 def _limits(seen: list[Kept]):
@@ -109,8 +129,12 @@ def _limits(seen: list[Kept]):
     )
 
     def first_come(one: Kept) -> list[Config]:
-        return [config for config in one.given if may_win(config, one.chip)][: len(one.kept)]
+        return list(filter(one.may_win, one.given))[: len(one.kept)]
 
+    yield (
+        "the last ones are kept, not the first",
+        all(one.kept == sorted(filter(one.may_win, one.given), key=one.rank)[-len(one.kept) :] for one in seen),
+    )
     yield (
         "the list is cut before it is sorted: the first ones stay, not the best",
         all(set(one.kept) == set(first_come(one)) for one in seen),

@@ -42,17 +42,19 @@ def may_win(config, chip) -> bool:
     return verdict == "runs" and accumulators >= 32 and shared >= 0.4 * chip.shared_bytes_per_block
 
 
-def rank(
-    config, shape, chip, *, at_once=None, swapped=False, times=None, tile=True, edges=32, sign=1, ties=True, whole=False
-):
+def cost(config, edges: float = 32, area: float = 1) -> float:
+    """What one tile costs, by the rule."""
+    return area * config.BLOCK_M * config.BLOCK_N + edges * (config.BLOCK_M + config.BLOCK_N)
+
+
+def rank(config, shape, chip, *, at_once=None, swapped=False, estimate=None, sign=1, ties=1):
     """The key of the order: the estimate, and minus the accumulators. What is not given here is a mistake.
 
-    times: (tiles, waves, multiprocessors) → what the cost of a tile is multiplied with; the waves."""
+    estimate: (config, tiles, waves, share of the last, multiprocessors) → a number, or a tuple."""
     M, N, _ = shape
     at_once = at_once or chip.multiprocessors
     three = waves_of(*((N, M) if swapped else (M, N)), config, at_once)
-    cost = config.BLOCK_M * config.BLOCK_N + edges * (config.BLOCK_M + config.BLOCK_N) if tile else 1
-    if whole:  # a tuple times a number is the tuple so many times, and tuples are compared from the front
-        return (*three, cost), 0
-    estimate = (times(*three[:2], at_once) if times else three[1]) * cost
-    return sign * estimate, -sign * exercises.resources(config, chip)[1] * ties
+    value = estimate(config, *three, at_once) if estimate else three[1] * cost(config)
+    if isinstance(value, tuple):
+        return value, 0
+    return sign * value, -sign * ties * exercises.resources(config, chip)[1]

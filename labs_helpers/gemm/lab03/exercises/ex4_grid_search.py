@@ -6,7 +6,8 @@ import math
 def grid_search(configs, run, expected, bound, measure):
     """(best, times): the fastest configuration whose result is right, and Config → ms in order.
 
-    run(config) returns the result, a tensor; it raises where the configuration cannot run.
+    run(config) returns the result, a tensor, or raises where the configuration cannot run: on a GPU
+    Triton's OutOfResources, which is an Exception but no RuntimeError.
     expected: the result in float64. bound: how far off each of its elements may be, from the dtype
     and K. Right means |result − expected| ≤ bound in every element; NaN is not right.
     measure(config): its time in ms. A configuration that raises or is wrong gets math.inf and is

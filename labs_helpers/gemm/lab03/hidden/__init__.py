@@ -18,7 +18,7 @@ from labs_helpers.gemm.lab03.hidden.benches import Bench, Interrupted, Pruner, W
 from labs_helpers.gemm.tuning.cache import TuningCache
 from labs_helpers.gemm.tuning.space import grid
 from labs_helpers.grading.hidden import hidden
-from labs_helpers.measure.datasheet import DATASHEET, KB, Datasheet
+from labs_helpers.measure.datasheet import DATASHEET, KIB, Datasheet
 
 # Tiles and warps of which each fits an A100 and an H100 with four stages, fills much of its memory and does not spill.
 TILES = (
@@ -42,10 +42,10 @@ def resources(function: Callable[..., Any], draw: np.random.Generator) -> Iterat
         for _ in range(8):
             M, N, K = (int(2 ** draw.integers(5, most)) for most in (9, 9, 8))
             config = Config(M, N, K, 8, int(2 ** draw.integers(1, 4)), int(draw.integers(2, 7)))
-            memory = int(draw.integers(48, 228)) * KB
+            memory = int(draw.integers(48, 228)) * KIB
             chip = replace(DATASHEET["H100"], architecture=f"sm_{capability}", shared_bytes_per_block=memory)
             yield function(config, chip)
-    yield function(Config(128, 64, 64, 8, 4, 4), replace(chip, architecture="sm_90", shared_bytes_per_block=96 * KB))
+    yield function(Config(128, 64, 64, 8, 4, 4), replace(chip, architecture="sm_90", shared_bytes_per_block=96 * KIB))
 
 
 @hidden("03/2")

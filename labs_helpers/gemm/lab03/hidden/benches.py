@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from labs_helpers.gemm.configs import Config
+from labs_helpers.gemm.tuning.recorded import out_of_resources
 from labs_helpers.measure.datasheet import Datasheet
 
 Shape = tuple[int, ...]
@@ -69,7 +70,7 @@ class Bench:
         self.ran.append(config)
         result = self._results[config]
         if result is None:
-            raise RuntimeError("out of resource: shared memory")
+            raise out_of_resources()
         return result.clone()
 
     def measure(self, config: Config) -> float:

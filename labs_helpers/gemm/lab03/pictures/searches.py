@@ -29,8 +29,8 @@ def draw_tuned(measured, kernel: str = "fused_matmul"):
         before.append(tflops(*shape, default))
         after.append(tflops(*shape, ms))
         texts.append(f"    {after[-1]:.0f}  (+{gains[-1]:.1%})  {short(config)}")
-    title = f"Measuring all 144 gains {max(gains):.1%} at most over a rule written for this chip"
-    fig, ax = figures.new(f"{title}\n({recorded(measured)}; the name is the best's)", 8.2)
+    fig, ax = figures.new(f"Measuring all 144 gains {max(gains):.1%} at most over a plain rule", 8.2)
+    figures.write_below(fig, f"{recorded(measured)}; the rule: default_config, for this chip; the name is the best's")
     rows = range(len(found))
     ax.hlines(rows, before, after, color=color("all"), linewidth=4)
     for y, (end, text) in enumerate(zip(after, texts, strict=True)):
@@ -62,8 +62,8 @@ def draw_elsewhere(measured, prediction=None, kernel: str = "fused_matmul"):
     """The table of `elsewhere` as a picture. prediction: a Prediction of its largest number."""
     table = elsewhere(measured, kernel)
     worst, large = float(np.nanmax(table.to_numpy())), float(np.nanmax(table.iloc[1:, 1:].to_numpy()))
-    title = f"Tuned for another shape: up to {worst:.2f} times the best time, {large:.2f} among the large ones"
-    fig, (ax,) = figures.panels(f"{title}\n({recorded(measured)})", [""], 8.2, 5)
+    fig, (ax,) = figures.panels(f"Tuned for another shape: up to {worst:.2f} times the best time", [""], 8.2, 5)
+    figures.write_below(fig, f"{recorded(measured)}; among the large shapes up to {large:.2f} times")
     draw_table(ax, table, ".2f", "Reds", 1, max(1.5, worst), dark=lambda ratio: ratio > 1.6)
     ax.set_xticks(range(len(table.columns)), table.columns, rotation=35, ha="right")
     ax.set(xlabel="run at M×N×K", ylabel="tuned for")
@@ -80,8 +80,10 @@ def draw_long(frame, shape=(4096, 4096, 4096)):
     rows = rows.assign(rate=tflops(*shape, rows["median_ms"]))
     table = rows.pivot_table(index="kernel", columns="how", values="rate").dropna()
     fallen = (1 - table["long"] / table["short"]).mean()
-    title = f"A second of work costs {fallen:.0%} of the rate that a rested GPU has"
-    fig, (ax,) = figures.panels(f"{title}\n({times(shape)}, {recorded(rows)})", [""], 9, 2.8)
+    fig, (ax,) = figures.panels(f"A second of work costs {fallen:.0%} of a rested GPU's rate", [""], 9, 2.8)
+    raced = rows["kernel"].nunique()
+    drawn = f"the {len(table)} of {raced} kernels that were timed in all three ways"
+    figures.write_below(fig, f"{times(shape)}, {recorded(rows)}; lines: 20th to 80th percentile; drawn: {drawn}")
     ways = {
         "short": ("o", 0, "25 ms after a rest"),
         "long": ("s", 4, "1 s"),
@@ -91,6 +93,9 @@ def draw_long(frame, shape=(4096, 4096, 4096)):
         clock = rows.loc[rows["how"] == how, "sm_mhz"].median()
         told = f"{name}, {clock:,.0f} MHz" if np.isfinite(clock) else name
         ax.plot(table[how], range(len(table)), marker, color=color(role), label=told, markersize=8)
+        of_way = rows[rows["how"] == how].drop_duplicates("kernel", keep="last").set_index("kernel").loc[table.index]
+        spread = (tflops(*shape, of_way[ms]) for ms in ("p80_ms", "p20_ms"))
+        ax.hlines(range(len(table)), *spread, color=color(role), linewidth=1.5)
     ax.set_yticks(range(len(table)), list(table.index))
     ax.margins(y=0.3)
     ax.set(xlabel="TFLOP/s")
@@ -119,13 +124,18 @@ def stale(home, away: dict, kernel: str = "fused_matmul"):
     return pandas.DataFrame(rows, columns=columns)
 
 
-def draw_regret(curves: dict, title: str, prediction=None):
+def draw_regret(curves: dict, of: str, prediction=None):
     """Regret against the number of measurements: the median over seeds, with the middle half shaded.
 
-    curves: name → array (seeds, measurements) of regrets, 0.02 for 2%. prediction: a Prediction of the number of
-    measurements until 2%.
+    curves: name → array (seeds, measurements) of regrets, 0.02 for 2%; the title compares the first with the third.
+    of: where they were measured. prediction: a Prediction of the number of measurements until 2%.
     """
-    fig, ax = figures.new(title, width=8.2)
+    lost = [f"{np.median(np.asarray(values)[:, -1]):.1%}" for values in curves.values()]
+    count = len(np.asarray(next(iter(curves.values())))[0])
+    fig, ax = figures.new(
+        f"{count} random measurements lose {lost[min(2, len(lost) - 1)]}, after pruning {lost[0]}", width=8.2
+    )
+    figures.write_below(fig, f"{of}; median and middle half over shapes and seeds")
     for number, (name, values) in enumerate(curves.items()):
         values = 100 * np.asarray(values, dtype=float)
         x = np.arange(1, values.shape[1] + 1)
@@ -152,9 +162,8 @@ def draw_picks(tables: dict):
     lost = {name: [100 * float(t.set_index("search").at[name, "lost"]) for t in tables.values()] for name in searches}
     counts = next(iter(tables.values())).set_index("search")["measured"]
     worst = max(lost, key=lambda name: max(lost[name]))
-    title = f"{worst.split(',')[0]}: a list made for all chips loses up to {max(lost[worst]):.0f}% in this space;"
-    more = "what measures more of it, or prunes it for this chip, loses less"
-    fig, (ax,) = figures.panels(f"{title}\n{more}", [""], 9, 3.4)
+    title = f"{worst.split()[0]}'s list, made for all chips, loses up to {max(lost[worst]):.0f}% here"
+    fig, (ax,) = figures.panels(title, [""], 9, 3.4)
     for y, name in enumerate(searches):
         ax.plot(lost[name], [y] * len(lost[name]), marker="o", linestyle="none", fillstyle="none", markeredgewidth=1.8)
     ax.set_yticks(range(len(searches)), [f"{name}: {counts[name]} measured" for name in searches])
@@ -177,12 +186,12 @@ def kept_losses(measured, prune, chip, most: int = 20, kernel: str = "fused_matm
 
 
 def draw_kept(losses: dict, goal: float = 0.01):
-    """The worst shape's loss against the number that is measured. losses: name → array of `kept_losses`. The title says
+    """The worst shape's loss against the number that is measured. losses: name → array of `kept_losses`. The note says
     after how many each is within `goal`."""
     within = {name: np.nonzero(values.max(0) <= goal)[0] for name, values in losses.items()}
     counts = [f"{name} {places[0] + 1 if len(places) else 'never'}" for name, places in within.items()]
-    title = f"Measurements until at most {goal:.0%} is lost at the worst shape:\n{'; '.join(counts)}"
-    fig, ax = figures.new(title, width=8.2)
+    fig, ax = figures.new(f"Measurements until at most {goal:.0%} is lost at the worst shape", width=8.2)
+    figures.write_below(fig, "; ".join(counts))
     for name, values in losses.items():
         ax.plot(np.arange(1, values.shape[1] + 1), 100 * values.max(0), label=name, markersize=4)
     ax.set(xlabel="configurations measured, in the order in which the pruner gives them", ylabel="% lost, worst shape")

@@ -33,13 +33,11 @@ def draw_heat(measured, shape, kernel: str = "fused_matmul"):
     """The best TFLOP/s of each BLOCK_M × BLOCK_N over everything else, a panel for each num_warps."""
     rows = at(measured, shape, kernel)
     rows = rows.assign(rate=tflops(*shape, rows["median_ms"]))
-    best = rows.loc[rows["rate"].idxmax()]
-    title = (
-        f"{best.BLOCK_M:.0f}×{best.BLOCK_N:.0f} by {best.num_warps:.0f} warps is the fastest tile at {times(shape)}, "
-        f"{best.rate:.0f} TFLOP/s\n({recorded(rows)}; each field: the best BLOCK_K and num_stages)"
-    )
+    least = rows.groupby(["BLOCK_M", "BLOCK_N", "num_warps"])["rate"].max().min()
     panels, top = {f"{count} warps": some for count, some in rows.groupby("num_warps")}, rows["rate"].max()
+    title = f"The tile decides: {least:.0f} to {top:.0f} TFLOP/s at {times(shape)}"
     fig, axes = figures.panels(title, panels, 8.2, 3.6)
+    figures.write_below(fig, f"{recorded(rows)}; each field: the best BLOCK_K and num_stages")
     for ax, some in zip(axes, panels.values(), strict=True):
         table = some.pivot_table(index="BLOCK_M", columns="BLOCK_N", values="rate", aggfunc="max")
         draw_table(ax, table, ".0f", "viridis", 0, top, dark=lambda rate: rate < 0.65 * top)
@@ -59,18 +57,15 @@ def draw_pipeline(measured, compiled, shape, tile=(128, 128), num_warps: int = 4
     fit = [programs_per_sm(s, r, num_warps, chip) for s, r in zip(rows["shared"], rows["registers"], strict=True)]
     rows = rows.assign(fit=fit)
     alone, together = (rows.loc[chosen, "rate"].max() for chosen in (rows["fit"] == 1, rows["fit"] > 1))
-    title = (
-        f"Deeper pays until an SM holds one program instead of two:\n"
-        f"{together:.0f} TFLOP/s with two, {alone:.0f} with one "
-        f"({tile[0]}×{tile[1]}, {num_warps} warps at {times(shape)}, {machine(rows)})"
-    )
     panels = {f"BLOCK_K {block}": group for block, group in rows.groupby("BLOCK_K")}
-    fig, axes = figures.panels(title, panels, 8.2, sharey=True)
+    fig, axes = figures.panels("Deeper pays until an SM holds one program, not two", panels, 8.2, sharey=True)
+    best = f"{together:.0f} TFLOP/s with two or more, {alone:.0f} with one"
+    figures.write_below(fig, f"{best}; {tile[0]}×{tile[1]}, {num_warps} warps at {times(shape)}, {machine(rows)}")
     for ax, group in zip(axes, panels.values(), strict=True):
         for count, some in group.groupby("fit"):
             ax.bar(some["num_stages"], some["rate"], color=color(FITTING[min(count, 6)]), width=0.7)
         for row in group.itertuples():
-            text = f"{row.shared / 1024:.0f} KB\n{row.fit} per SM"
+            text = f"{row.shared / 1024:.0f} KiB\n{row.fit} per SM"
             ax.text(row.num_stages, row.rate, text, ha="center", va="bottom", fontsize="small")
         ax.set(xlabel="num_stages", xticks=sorted(group["num_stages"]))
         ax.grid(axis="x", visible=False)
@@ -80,7 +75,8 @@ def draw_pipeline(measured, compiled, shape, tile=(128, 128), num_warps: int = 4
 
 def programs_per_sm(shared: int, registers: int, num_warps: int, chip) -> int:
     """How many programs an SM holds at a time, by shared memory, registers and threads. CUDA C++ Programming Guide,
-    compute capabilities: 1 KB of shared memory is reserved per program, registers go by 256 a warp, 64 warps per SM."""
+    compute capabilities: 1 KiB of shared memory is reserved per program, registers go by 256 per warp, 64 warps per
+    SM."""
     by_registers = chip.registers_per_sm // (num_warps * -(-registers * 32 // 256) * 256)
     return max(0, min(chip.shared_bytes_per_sm // (shared + 1024), by_registers, 64 // num_warps))
 
@@ -93,17 +89,18 @@ def draw_waves(frame, prediction=None, at_once: int = 132):
     the rate falls first.
     """
     config, N = (config_of(frame.iloc[0]), int(frame.iloc[0]["N"])) if len(frame) else (WAVE_CONFIG, 4096)
-    title = f"{short(config)}, N = {N}" + (f", {recorded(frame)}" if len(frame) else "")
+    title = f"{short(config)}, N = {N}"
     if len(frame):
         frame = frame.sort_values("M", ignore_index=True)
         rates = tflops(frame["M"], N, frame["K"], frame["median_ms"])
         fall = (rates.shift(1) - rates).idxmax()
         lost = 1 - rates[fall] / rates[fall - 1]
-        title = f"One row of tiles more costs up to {lost:.0%}: it begins a wave\n({title})"
+        told, title = f"{title}, {recorded(frame)}", f"One row of tiles more costs up to {lost:.0%}: it begins a wave"
     shape = {"nrows": 2, "height": 5.4} if len(frame) else {"nrows": 1, "height": 3}
     fig, axes = figures.new(title, sharex=True, squeeze=False, **shape)
     filled = axes[-1][0]
     if len(frame):
+        figures.write_below(fig, told)
         axes[0][0].plot(frame["M"], rates, markersize=4)
         axes[0][0].set(ylabel="TFLOP/s", ylim=(0, None))
     rows = np.arange(1, 67) * config.BLOCK_M
@@ -165,7 +162,7 @@ def draw_rules(measured, prune_rule, kernel: str = "fused_matmul", chip=DATASHEE
         ax.plot(*zip(*points, strict=True), marker, color=color(role), label=name, markersize=6)
     upright(ax, 0.4, role="aside", style=":")
     inside = sum(share >= 0.4 for share, _ in best)
-    title = f"{inside} of {len(best)} that are within 2% of the best fill 40% of the shared memory or more"
+    title = f"{inside} of {len(best)} within 2% of the best fill 40% of shared memory"
     figures.set_title(fig, title, ax)
     ax.set(xlabel="share of a program's shared memory filled", ylabel="rate over the best at that shape")
     ax.set_ylim(0, 1.05)
