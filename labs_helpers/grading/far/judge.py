@@ -19,7 +19,7 @@ from labs_helpers.course.time_limit import TimeLimit
 from labs_helpers.grading.far import kernels as kernel_text
 from labs_helpers.grading.far.answer import DISTRIBUTED, HOOKS, Nursery
 from labs_helpers.grading.far.as_text import functions
-from labs_helpers.grading.far.memory import DTYPES, Memory, Refused
+from labs_helpers.grading.far.memory import DTYPES, Memory, Refused, plain_memory
 from labs_helpers.grading.far.wire import Lost, Wire
 from labs_helpers.grading.judged import ANSWER, SHARE
 
@@ -134,7 +134,7 @@ class FarFunction:
             raise
         return None
 
-    def _allocate(self, content: bytes, dtype: str, kind: str) -> tuple[Any, int]:
+    def _allocate(self, content: bytes, dtype: str, kind: str) -> torch.Tensor:
         """Memory for what the answer has made, as `torch.empty` gives it if nobody has written into it."""
         of = DTYPES[dtype]
         raw = np.frombuffer(content, np.uint8)
@@ -152,8 +152,8 @@ class FarFunction:
                 tensor = torch.full((size,), value.item(), dtype=of)
         else:
             self.uploaded += len(content)
-            tensor = torch.frombuffer(bytearray(content) or bytearray(1), dtype=torch.uint8).clone()
-        return (tensor, tensor.untyped_storage()), tensor.data_ptr()
+            tensor = plain_memory(content, dtype, kind)
+        return tensor
 
     def _changed(self, content: bytes) -> None:
         self.uploaded += len(content)

@@ -104,7 +104,8 @@ class Wire:
 
     def answer(self, asked: dict[str, Any]) -> None:
         try:
-            found = {"is": self.packed(self._done(asked))}
+            value = self._done(asked)  # alive until its description is sent
+            found = {"is": self.packed(value)}
         except (Lost, Refused, TimeLimit):
             raise
         except (Exception, KeyboardInterrupt) as error:
@@ -136,11 +137,8 @@ class Wire:
         return (kind if plain else RuntimeError)(str(said["text"]))  # type: ignore[misc]
 
     def send(self, message: dict[str, Any]) -> None:
-        gradients = self.memory.gradients()
-        changes = list(self.memory.changes())
-        told = message | {"memory": [said for said, _ in changes], "gradients": gradients}
-        text = json.dumps(told).encode()
-        content = b"".join(part for _, part in changes)
+        news, content = self.memory.news()
+        text = json.dumps(message | news).encode()
         self._write(_HEAD.pack(len(text) + len(content), len(text)) + text + content)
 
     def receive(self) -> dict[str, Any]:
@@ -149,13 +147,9 @@ class Wire:
             raise Lost("no message")
         body = self._read(whole)
         try:
-            message = json.loads(body[:head])
-            at = head
-            for said in message["memory"]:
-                self.memory.take(said, body[at : at + int(said["size"])])
-                at += int(said["size"])
-            self.memory.take_gradients(message["gradients"])
-            return dict(message)
+            message = dict(json.loads(body[:head]))
+            self.memory.take(message, body[head:])
+            return message
         except (ValueError, KeyError, TypeError, RecursionError, Refused) as error:
             raise Lost(f"no message: {error}") from None
 
