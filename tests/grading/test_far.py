@@ -40,7 +40,7 @@ def nursery():
 def far(nursery):
     def make(source, name="f", imports=("import numpy as np", "import torch"), asked=()):
         job = {"imports": list(imports), "before": [], "source": source, "name": name, "earlier": [], "asked": asked}
-        return FarFunction(job, nursery, monotonic() + LIMIT_S)
+        return FarFunction(job, nursery.born, monotonic() + LIMIT_S)
 
     return make
 
@@ -168,7 +168,7 @@ class TestReach:
     def test_an_array_beyond_its_memory_is_refused(self, far):
         forged = """
 import gc
-wire = next(one for one in gc.get_objects() if type(one).__name__ == "Wire")
+wire = next(one for one in gc.get_objects() if type(one).__name__ == "_Answer")
 wire.packed = lambda value: {"array": {"kind": "Tensor", "dtype": "float32", "shape": [64], "block": 0, "offset": 0,
                                        "strides": [4], "grad": False}} if value is not None else None
 def f(x):
@@ -182,7 +182,7 @@ def f(x):
         monkeypatch.setitem(sys.modules, "mpi4py.MPI", SimpleNamespace(**{name: print}))
         forged = f"""
 import gc
-wire = next(one for one in gc.get_objects() if type(one).__name__ == "Wire")
+wire = next(one for one in gc.get_objects() if type(one).__name__ == "_Answer")
 wire.packed = lambda value: {{"named": ["MPI", "{name}"]}} if value is not None else None
 def f(x):
     return x

@@ -18,20 +18,22 @@ import socket
 import struct
 import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, NoReturn
 
 import torch
 
+from labs_helpers.course.reached_tensors import tensors_reached
 from labs_helpers.grading.far.memory import Memory, plain_memory
 from labs_helpers.grading.far.wire import Wire
 from labs_helpers.grading.jails.together import PR_SET_DUMPABLE, prctl
 from labs_helpers.grading.judged import ANSWER, defined
 
 HOOKS = frozenset(("register_post_accumulate_grad_hook", "register_hook"))
-# What of torch.distributed the judge does for an answer.
+SIZES = frozenset(("resize_", "nbytes", "size"))
+# The functions of torch.distributed that the judge calls on an answer's behalf.
 DISTRIBUTED = frozenset(
     "all_gather all_gather_into_tensor all_gather_single all_reduce all_to_all_single barrier broadcast gather "
     "get_global_rank get_group_rank get_process_group_ranks get_rank get_world_size irecv is_initialized isend recv "
@@ -73,6 +75,21 @@ class Nursery:
         return ours, number
 
 
+def started(env: Mapping[str, str]) -> tuple[socket.socket, int]:
+    """As `Nursery.born`, of a process whose interpreter has just started, with these variables set."""
+    ours, theirs = socket.socketpair()
+    command = [sys.executable, "-P", "-m", "labs_helpers.grading.far.answer", str(theirs.fileno())]
+    number = os.fork()
+    if number == 0:
+        with contextlib.suppress(BaseException):
+            _close_all_but(theirs.fileno())
+            os.set_inheritable(theirs.fileno(), True)
+            os.execve(sys.executable, command, {**os.environ, **env})
+        os._exit(1)
+    theirs.close()
+    return ours, number
+
+
 def _tend(judge: socket.socket) -> None:
     """Until the judge ends. Nothing but the channel stays open: what the judge tells the grader goes another way."""
     _close_all_but(judge.fileno())
@@ -104,52 +121,96 @@ def _live(channel: socket.socket) -> NoReturn:
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     torch.set_num_threads(1)  # threads do not survive a fork
     with contextlib.suppress(BaseException):
-        _Answer(channel).serve()
+        _Answer(channel).live()
     os._exit(0)
 
 
-class _Answer:
+class _Answer(Wire):
+    """The answer's end of the channel."""
+
     def __init__(self, channel: socket.socket) -> None:
         os.environ["LABS_FAR"] = "1"
         channel.setblocking(True)
-        memory = Memory(1, plain_memory)
-        self.wire = Wire(channel, memory, self.do, lambda one, name: True)
-        self.wire.said = self.said  # type: ignore[method-assign]
+        super().__init__(channel, Memory(1, plain_memory))
+        self.kept: list[torch.Tensor] = []
 
-    def serve(self) -> None:
+    def live(self) -> None:
         while True:
-            asked = self.wire.receive()
+            asked = self.receive()
             with _Filled():
-                self.wire.answer(asked)
+                self.answer(asked)
 
-    def do(self, asked: dict[str, Any]) -> Any:
+    def serve(self, asked: dict[str, Any]) -> Any:
         if asked["do"] == "define":
-            (job,) = asked["args"]
-            resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))  # nothing is written that another process could read
-            for name in DISTRIBUTED:
-                if hasattr(torch.distributed, name):
-                    setattr(torch.distributed, name, partial(self.distributed, name))
-            for name in HOOKS:
-                setattr(torch.Tensor, name, _far_hook(self.wire, name))
-            _import_what_the_notebook_does(job["imports"])
-            with _kernels_far(self.wire) if job["kernels"] else contextlib.nullcontext():
-                self.function = defined(job, {name: _imported(module, name) for module, name in job["earlier"]})
-            if not callable(self.function) and not hasattr(self.function, "fn"):
-                raise TypeError(f"the cell does not define {job['name']}")
-            return None
+            return self._define(*asked["args"])
         if asked["do"] == "answer":
-            return self.function(*asked["args"], **asked["named"])
-        raise ValueError(asked["do"])
+            return self._call(*asked["args"], **asked["named"])
+        if asked["do"] == "reached":
+            return [one.detach() for one in tensors_reached(asked["args"])]
+        return super().serve(asked)
 
-    def distributed(self, name: str, *args: Any, **named: Any) -> Any:
-        return self.wire.ask({"do": "distributed", "name": name}, args, named)
+    def _define(self, job: dict[str, Any]) -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))  # nothing is written that another process could read
+        for name in DISTRIBUTED:
+            if hasattr(torch.distributed, name):
+                setattr(torch.distributed, name, partial(self._distributed, name))
+        for name in HOOKS:
+            setattr(torch.Tensor, name, _far_hook(self, name))
+        for name in SIZES:
+            setattr(torch.UntypedStorage, name, _far_size(self, name, getattr(torch.UntypedStorage, name)))
+        _import_what_the_notebook_does(job["imports"])
+        with _kernels_far(self) if job["kernels"] else contextlib.nullcontext():
+            self.function = defined(job, {name: _imported(module, name) for module, name in job["earlier"]})
+        if not callable(self.function) and not hasattr(self.function, "fn"):
+            raise TypeError(f"the cell does not define {job['name']}")
+
+    def _call(self, *args: Any, **named: Any) -> Any:
+        """The answer's result. Of one with a backward pass, `kept` are the tensors that are held for it."""
+        if not any(isinstance(one, torch.Tensor) and one.requires_grad for one in (*args, *named.values())):
+            return self.function(*args, **named)
+        before, saved = _alive(), list[torch.Tensor]()
+        with torch.autograd.graph.saved_tensors_hooks(lambda one: (saved.append(one), one)[1], lambda one: one):
+            found = self.function(*args, **named)
+        if isinstance(found, torch.Tensor) and found.grad_fn is not None:
+            known = set(map(id, (found, *saved, *before)))
+            self.kept = saved + [one for one in _alive() if id(one) not in known]
+        return found
+
+    def graph(self, tensor: torch.Tensor) -> dict[str, Any]:
+        leaves, kept, self.kept = _leaves(tensor), self.kept, []
+
+        def backward(gradient: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+            return torch.autograd.grad(tensor, leaves, gradient, retain_graph=True, allow_unused=True)
+
+        return {"name": type(tensor.grad_fn).__name__, "value": self.packed(tensor.detach()),
+                "leaves": self.packed(leaves), "kept": self.packed([one.detach() for one in kept]),
+                "backward": self._object(backward)}  # fmt: skip
+
+    def _distributed(self, name: str, *args: Any, **named: Any) -> Any:
+        return self.ask({"do": "distributed", "name": name}, args, named)
 
     def said(self, error: BaseException) -> dict[str, Any]:
-        kind = next(kind.__name__ for kind in type(error).__mro__ if kind.__module__ == "builtins")
         lines = [one for one in traceback.extract_tb(error.__traceback__) if one.filename.startswith("<")]
         own = [one for one in lines if one.filename == ANSWER] or lines
-        return {"kind": kind, "text": str(error)[:4000], "line": own[-1].lineno if own else 0,
-                "file": own[-1].filename if own else ""}  # fmt: skip
+        return super().said(error) | {"line": own[-1].lineno if own else 0, "file": own[-1].filename if own else ""}
+
+
+def _alive() -> list[torch.Tensor]:
+    """The tensors of floating-point numbers that exist and were made after the process was forked."""
+    found = (one for one in gc.get_objects() if issubclass(type(one), torch.Tensor))
+    return [one for one in found if one.is_floating_point()]
+
+
+def _leaves(result: torch.Tensor) -> list[torch.Tensor]:
+    """The tensors that gradients of a result arrive at."""
+    found, seen, left = list[torch.Tensor](), set[Any](), [result.grad_fn]
+    while left:
+        node = left.pop()
+        if node is not None and node not in seen:
+            seen.add(node)
+            found += [node.variable] if hasattr(node, "variable") else []
+            left += [one for one, _ in node.next_functions]
+    return found
 
 
 def _import_what_the_notebook_does(lines: list[str]) -> None:
@@ -239,6 +300,19 @@ def _far_hook(wire: Wire, name: str) -> Callable[..., Any]:
     return lambda tensor, hook: wire.ask({"do": "hook", "name": name}, (tensor, hook))
 
 
+def _far_size(wire: Wire, name: str, plain: Callable[..., Any]) -> Callable[..., Any]:
+    """A method of storages: of one that the judge made, the judge resizes it and knows its size."""
+
+    def method(storage: torch.UntypedStorage, *args: Any) -> Any:
+        block = wire.memory.block_of(storage)
+        if block is None:
+            return plain(storage, *args)
+        found = wire.ask({"do": "storage", "name": name, "block": block.number}, args)
+        return storage if name == "resize_" else found
+
+    return method
+
+
 @contextmanager
 def _kernels_far(wire: Wire) -> Iterator[None]:
     """Kernels that are defined inside are the judge's to launch."""
@@ -264,3 +338,8 @@ def _kernels_far(wire: Wire) -> Iterator[None]:
     finally:
         for name, other in before.items():
             setattr(triton, name, other)
+
+
+if __name__ == "__main__":
+    keep_to_itself()
+    _live(socket.socket(fileno=int(sys.argv[1])))

@@ -1,7 +1,7 @@
-"""Messages between a judge and an answer: JSON with the bytes of memory behind it, and nothing that is executed.
+"""Messages between a judge and an answer: JSON followed by the bytes of memory. Nothing in them is executed.
 
-Data goes by value, arrays by their place in memory (memory.py), every other object by number: the other side has a
-`Far` in its place, whose calls come back. Either side may ask while it is asked.
+Data travels by value, arrays by their place in memory (memory.py), and every other object as a number, for which the
+other side makes a `Far`: whoever calls it calls the object. Either side may ask while it is being asked.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _DATA = (bool, int, str, type(None))
 
 
 class Lost(RuntimeError):
-    """The other side has ended, says nothing any more, or says what it cannot."""
+    """The other side has ended, takes too long, or sends what is no message."""
 
 
 class Far:
-    """An object of the other side: it can be called, asked for what that side allows, entered and gone through."""
+    """Stands for an object of the other side: attributes that side allows, context managers and iteration work."""
 
     def __init__(self, wire: Wire, number: int) -> None:
         self.__dict__["_wire"], self.__dict__["_number"] = wire, number
@@ -48,6 +48,10 @@ class Far:
     def __exit__(self, *_: Any) -> None:
         self._method("__exit__", None, None, None)
 
+    def reached(self) -> list[torch.Tensor]:
+        """The tensors that this object of an answer's holds."""
+        return self._wire.reached(self)
+
 
 def _asks(name: str) -> Callable[..., Any]:
     return lambda self, *args: self._method(name, *args)
@@ -62,35 +66,50 @@ for _name in METHODS - {"__exit__"}:
 
 
 class FarCall(Far):
-    """One that is a function."""
+    """Stands for a function."""
 
     def __call__(self, *args: Any, **named: Any) -> Any:
         return self._wire.ask({"do": "call", "object": self._number}, args, named)
 
 
 class Wire:
-    """One end of a channel. serve(message): answers what the other side asks beside calls of objects.
+    """One end of a channel. Each side has a subclass, which says what that side does when it is asked.
 
-    may_get(object, name): whether the other side may have that attribute. deadline(): when it has waited long enough.
+    deadline(): the time, by `monotonic`, at which this side stops waiting.
     """
 
-    def __init__(
-        self,
-        socket: Any,
-        memory: Memory,
-        serve: Callable[[dict[str, Any]], Any],
-        may_get: Callable[[Any, str], bool],
-        deadline: Callable[[], float] | None = None,
-    ) -> None:
-        self.socket, self.memory, self.serve, self.may_get, self.deadline = socket, memory, serve, may_get, deadline
+    def __init__(self, socket: Any, memory: Memory, deadline: Callable[[], float] | None = None) -> None:
+        self.socket, self.memory, self.deadline = socket, memory, deadline
         self.own: dict[int, Any] = {}
         self.numbers: dict[int, int] = {}
         self.far: dict[int, Any] = {}
 
+    # what a subclass says
+
+    def serve(self, asked: dict[str, Any]) -> Any:
+        """Do what is neither a call of an object nor a look at its attributes."""
+        raise ValueError(asked["do"])
+
+    def may_get(self, one: Any, name: str) -> bool:
+        """Whether the other side may read this attribute."""
+        return True
+
+    def graph(self, tensor: torch.Tensor) -> dict[str, Any]:
+        """Describe a result that has a backward pass. Refused on the judge's side: its graphs stay there."""
+        raise Refused("a tensor with a graph")
+
+    def with_graph(self, said: dict[str, Any]) -> Any:
+        """The result that `graph` described."""
+        raise Refused("a tensor with a graph")
+
+    def reached(self, one: Far) -> list[torch.Tensor]:
+        """The tensors that an object of the other side holds, as far as this side may know."""
+        return []
+
     # messages
 
     def ask(self, message: dict[str, Any], args: tuple[Any, ...] = (), named: dict[str, Any] | None = None) -> Any:
-        """What the other side answers; the error that it raised. Meanwhile its own questions are answered."""
+        """Ask, and return the reply or raise the error that came back. Questions that come meanwhile are answered."""
         self.send(message | {"args": [self.packed(one) for one in args],
                              "named": {name: self.packed(one) for name, one in (named or {}).items()}})  # fmt: skip
         while True:
@@ -184,7 +203,7 @@ class Wire:
     # values
 
     def packed(self, value: Any) -> Any:
-        """A value as JSON can hold it."""
+        """A value in JSON."""
         if isinstance(value, _DATA) and type(value) in _DATA:
             return value
         if type(value) is float:
@@ -201,6 +220,8 @@ class Wire:
             return {type(value).__name__: [self.packed(n) for n in (value.start, value.stop, value.step)]}
         if isinstance(value, torch.Tensor) or type(value) is np.ndarray:
             try:
+                if isinstance(value, torch.Tensor) and value.grad_fn is not None:
+                    return {"graph": self.graph(value)}
                 return {"array": self.memory.described(value)}
             except Refused:
                 return self._object(value)
@@ -229,7 +250,7 @@ class Wire:
         return said
 
     def unpacked(self, text: Any) -> Any:
-        """The value that `packed` wrote. Refused, KeyError, TypeError or ValueError of anything else."""
+        """The value that `packed` wrote. Anything else raises Refused, KeyError, TypeError or ValueError."""
         if isinstance(text, _DATA):
             return text
         if "object" in text:
@@ -249,6 +270,8 @@ class Wire:
             return {"range": range, "slice": slice}[kind](*map(self.unpacked, inner))
         if kind == "array":
             return self.memory.made(inner)
+        if kind == "graph":
+            return self.with_graph(inner)
         if kind == "number" and inner[0] in DTYPES:
             return np.frombuffer(bytes.fromhex(inner[1]), inner[0])[0]
         if kind == "named":
