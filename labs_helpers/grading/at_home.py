@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from labs_helpers.course.scoreboard import OPEN, RIGHT, WRONG
-from labs_helpers.course.stub import cell_of
 from labs_helpers.course.wrap import wrap
 from labs_helpers.grading.cases import partial_points
 from labs_helpers.grading.own_process import in_a_process
@@ -23,8 +22,6 @@ from labs_helpers.grading.reading.lab_imports import imports_of, used_by
 from labs_helpers.grading.reading.notebook_file import Unreadable, read_cells
 from labs_helpers.grading.reading.own_cells import whole
 from labs_helpers.grading.reading.submission import Answer, read_submission
-from labs_helpers.grading.trust.plain_answer import not_in_vocabulary
-from labs_helpers.grading.trust.vocabulary import vocabulary
 from labs_helpers.labs import ROOT, Lab, lab
 from labs_helpers.measure.machine import prepare_triton
 
@@ -132,23 +129,10 @@ def _report(chosen: Lab, answers: list[Answer]) -> None:
             print(f"\n{wrap(f'{WRONG} {name}: {row.message}')}")
         if row.mark == WRONG and row.passed and row.cases is None:
             print(wrap(f"! {name}: {NO_SHARE}"))
-        if row.mark == RIGHT and (why := _looked_at(chosen, answer)):
-            print(wrap(f"! {name}: right here; your instructor will look at it, because {why}"))
         for flag in answer.flags:
             if not (flag in (submission.OLD, submission.IN_TEXT) and answer.problem):
                 print(wrap(f"! {name}: {ODD[flag].format(id=answer.shipped.id, mark=answer.shipped.grade_id)}"))
     print(f"\n{HIDDEN}")
-
-
-def _looked_at(chosen: Lab, answer: Answer) -> str:
-    """Why grading leaves a right answer to the instructor; '' where it does not, or where that is not known here: what
-    an answer may be made of depends on the reference too."""
-    exercises = chosen.exercises()
-    at = next(number for number, one in enumerate(exercises) if one.id == answer.shipped.id)
-    if exercises[at].withheld or exercises[at].reference is None:
-        return ""
-    words = vocabulary(cell_of(exercises[at].reference), [one.trial.__name__ for one in exercises[:at]])
-    return next(iter(not_in_vocabulary(answer.source, words, answer.before)), "")
 
 
 def _row(chosen: Lab, answer: Answer, imports: list[str]) -> Row:

@@ -160,7 +160,7 @@ class _Answer(Wire):
             setattr(torch.UntypedStorage, name, _far_size(self, name, getattr(torch.UntypedStorage, name)))
         _import_what_the_notebook_does(job["imports"])
         with _kernels_far(self) if job["kernels"] else contextlib.nullcontext():
-            self.function = defined(job, {name: _imported(module, name) for module, name in job["earlier"]})
+            self.function = defined(job, {})
         if not callable(self.function) and not hasattr(self.function, "fn"):
             raise TypeError(f"the cell does not define {job['name']}")
 
@@ -242,10 +242,6 @@ def _import_what_the_notebook_does(lines: list[str]) -> None:
         return by_name(name, package)
 
     builtins.__import__, importlib.import_module = guarded, named
-
-
-def _imported(module: str, name: str) -> Any:
-    return getattr(importlib.import_module(module), name)
 
 
 class _Filled(torch.overrides.TorchFunctionMode):

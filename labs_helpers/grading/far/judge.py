@@ -67,8 +67,8 @@ class FarFunction:
         try:
             if self.wire is None:
                 channel, self.process = self.start()
-                self.wire = JudgeWire(channel, self.kernels, self.job.get("asked", ()), lambda: self.until)
-                job = {key: self.job[key] for key in ("imports", "earlier", "before", "source", "name")}
+                self.wire = JudgeWire(channel, self.kernels, self.job.get("asked", ()), self.until)
+                job = {key: self.job[key] for key in ("imports", "before", "source", "name")}
                 self.wire.ask({"do": "define"}, (job | {"kernels": bool(self.kernels)},))
             return self.wire.ask_for_answer(args, named)
         except Lost as lost:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import linecache
 import re
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -29,7 +29,7 @@ class JudgeWire(Wire):
     """The judge's end of the channel. kernels: the answer's, by name. asked: further attributes that it may read."""
 
     def __init__(
-        self, channel: Any, kernels: dict[str, Any], asked: Iterable[str], deadline: Callable[[], float]
+        self, channel: Any, kernels: dict[str, Any], asked: Iterable[str], deadline: float
     ) -> None:
         super().__init__(channel, Memory(0, self._allocate, self._changed), deadline)
         self.kernels, self.asked = kernels, ASKED | set(asked)

@@ -75,10 +75,10 @@ class FarCall(Far):
 class Wire:
     """One end of a channel. Each side has a subclass, which says what that side does when it is asked.
 
-    deadline(): the time, by `monotonic`, at which this side stops waiting.
+    deadline: the time, by `monotonic`, at which this side stops waiting.
     """
 
-    def __init__(self, socket: Any, memory: Memory, deadline: Callable[[], float] | None = None) -> None:
+    def __init__(self, socket: Any, memory: Memory, deadline: float | None = None) -> None:
         self.socket, self.memory, self.deadline = socket, memory, deadline
         self.own: dict[int, Any] = {}
         self.numbers: dict[int, int] = {}
@@ -197,7 +197,7 @@ class Wire:
 
     def _wait(self, read: list[Any], write: list[Any]) -> None:
         while not any(select.select(read, write, [], LOOK_S)):
-            if self.deadline is not None and monotonic() > self.deadline():
+            if self.deadline is not None and monotonic() > self.deadline:
                 raise Lost("it took too long")
 
     # values
