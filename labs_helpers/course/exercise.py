@@ -60,7 +60,7 @@ class Exercise:
         try:
             for line in self._trials(student):
                 print(f"{RIGHT} {line}")
-        except (Exception, KeyboardInterrupt) as error:
+        except (Exception, KeyboardInterrupt, SystemExit) as error:
             raise self._wrong(plain(student).__name__, _judged(student, error)) from None
         SCORES.status[self.id] = RIGHT
         print(f"{RIGHT} {self.id} passed: {self.points} of {self.points} points")
@@ -83,7 +83,7 @@ class Exercise:
         try:
             for line in self._trials(student):
                 lines.append(line)
-        except (Exception, TimeLimit) as error:
+        except (Exception, TimeLimit, SystemExit) as error:
             wrong = _judged(student, error)
             wrong.__cause__ = error
             return lines, wrong

@@ -8,7 +8,7 @@ import json
 import secrets
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
@@ -101,11 +101,12 @@ def _job(lab: Lab, answer: Answer, imports: Iterable[str], seeds: Sequence[int])
     exercise, own = answer.shipped.id, own_answers(lab)
     earlier = [own[one] for one in takewhile(lambda one: one != exercise, own)]  # a notebook has them there
     needed = OwnCells().needed(earlier, "\n".join((*answer.before, answer.source)))
+    answer = replace(answer, before=(*needed, *answer.before))
     asked = {node.attr for node in ast.walk(ast.parse(own.get(exercise, ""))) if isinstance(node, ast.Attribute)}
     return {
         "token": secrets.token_hex(16), "exercise": exercise, "name": answer.shipped.name,
         "keys": [key_of(seed, exercise) for seed in seeds], "imports": used_by(answer, imports),
-        "before": [*needed, *answer.before], "source": answer.source, "asked": sorted(asked),
+        "before": list(answer.before), "source": answer.source, "asked": sorted(asked),
     }  # fmt: skip
 
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import ast
+import re
 
 import pytest
 
 from labs_helpers.grading.reading.own_cells import whole
 from labs_helpers.grading.reading.submission import Answer, Shipped
-from labs_helpers.grading.trust.plain_answer import not_in_vocabulary
-from labs_helpers.grading.trust.vocabulary import vocabulary
 
 F = "def f(x):\n    return math.sqrt(x)\n"
 ONE = Shipped("00/1", "f", "", "", 1)
@@ -29,9 +28,9 @@ def _run(source: str, *before: str) -> Answer:
         "import triton.language as tl\ndef f(x):\n    return tl.math.exp2(x)\n",
     ],
 )
-def test_an_honest_answer_is_plain_beside_its_trials(source):
+def test_an_honest_answer_keeps_its_lines_and_loses_its_trials(source):
     found = _run(source)
-    assert not_in_vocabulary(found.source, vocabulary("")) == []
+    assert not re.search(r"import .*(sys|os|dataclass)|print|assert", ast.unparse(ast.parse(found.source)))
     assert found.source.count("\n") == source.count("\n")
     assert "def f" in found.source.split("\n")[source[: source.index("def f")].count("\n")]
 
@@ -40,9 +39,8 @@ def test_a_hostile_import_or_call_is_not_run():
     found = _run(
         f"import evil\nimport math\n{F}__import__('evil').do()\n(lambda: evil)()\nmath.sqrt.__self__.sqrt = f\n"
     )
-    assert any(
-        "__self__" in line for line in not_in_vocabulary(found.source, vocabulary(""))
-    )  # an assignment stays, and is told
+    text = ast.unparse(ast.parse(found.source))
+    assert "__self__" in text and "evil" not in text  # an assignment stays
     text = ast.unparse(ast.parse(_run(f"import evil\nimport math\n{F}__import__('evil').do()\n").source))
     assert "evil" not in text and "def f" in text
 
@@ -56,11 +54,8 @@ def test_a_hostile_import_or_call_is_not_run():
         f"import math\n{F}if True:\n    print(f(1))\n",
     ],
 )
-def test_what_is_read_or_may_matter_stays_and_is_looked_at(source):
-    found = _run(source)
-    assert found.source == source
-    if "sys" in source or "if" in source or ";" in source:
-        assert not_in_vocabulary(found.source, vocabulary(""))
+def test_what_is_read_or_may_matter_stays(source):
+    assert _run(source).source == source
 
 
 def test_an_import_that_another_cell_reads_stays():

@@ -28,9 +28,7 @@ ASKED = frozenset(
 class JudgeWire(Wire):
     """The judge's end of the channel. kernels: the answer's, by name. asked: further attributes that it may read."""
 
-    def __init__(
-        self, channel: Any, kernels: dict[str, Any], asked: Iterable[str], deadline: float
-    ) -> None:
+    def __init__(self, channel: Any, kernels: dict[str, Any], asked: Iterable[str], deadline: float) -> None:
         super().__init__(channel, Memory(0, self._allocate, self._changed), deadline)
         self.kernels, self.asked = kernels, ASKED | set(asked)
         self.uploaded = 0  # bytes of results that the answer's process has written itself

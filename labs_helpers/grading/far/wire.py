@@ -127,7 +127,7 @@ class Wire:
             found = {"is": self.packed(value)}
         except (Lost, Refused, TimeLimit):
             raise
-        except (Exception, KeyboardInterrupt) as error:
+        except (Exception, KeyboardInterrupt, SystemExit) as error:
             found = {"raised": self.said(error)}
         self.send(found)
 
@@ -153,7 +153,8 @@ class Wire:
         kind = getattr(builtins, str(said["kind"]), None)
         plain = isinstance(kind, type) and issubclass(kind, (Exception, KeyboardInterrupt))
         plain = plain and not issubclass(kind, UnicodeError)
-        return (kind if plain else RuntimeError)(str(said["text"]))  # type: ignore[misc]
+        text = str(said["text"])[:4000]
+        return kind(text) if plain else RuntimeError(f"{said['kind']:.40}: {text}")  # type: ignore[misc]
 
     def send(self, message: dict[str, Any]) -> None:
         news, content = self.memory.news()
