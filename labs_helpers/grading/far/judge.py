@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import io
 import linecache
-import os
-import signal
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from functools import partial
 from time import monotonic
 from typing import Any
@@ -42,7 +39,6 @@ class FarFunction:
     def __init__(self, job: dict[str, Any], start: Callable[[], tuple[Any, int]], until: float) -> None:
         self.job, self.start, self.until = job, start, until
         self.wire: JudgeWire | None = None
-        self.process = 0
         source = job["source"]
         linecache.cache[ANSWER] = len(source), None, io.StringIO(source, newline=None).readlines(), ANSWER
         texts = functions("\n".join(job["before"]), "<before>") | functions(source, ANSWER)
@@ -66,8 +62,7 @@ class FarFunction:
     def __call__(self, *args: Any, **named: Any) -> Any:
         try:
             if self.wire is None:
-                channel, self.process = self.start()
-                self.wire = JudgeWire(channel, self.kernels, self.job.get("asked", ()), self.until)
+                self.wire = JudgeWire(*self.start(), self.kernels, self.job.get("asked", ()), self.until)
                 job = {key: self.job[key] for key in ("imports", "before", "source", "name")}
                 self.wire.ask({"do": "define"}, (job | {"kernels": bool(self.kernels)},))
             return self.wire.ask_for_answer(args, named)
@@ -80,11 +75,3 @@ class FarFunction:
     def beside(self) -> list[str]:
         """What PyTorch did beside the kernels since this was asked last."""
         return self.wire.beside() if self.wire is not None and self.kernels else []
-
-    def __del__(self) -> None:
-        if self.process:
-            with suppress(OSError):
-                os.kill(self.process, signal.SIGKILL)
-                os.waitpid(self.process, os.WNOHANG)
-        if self.wire is not None:
-            self.wire.socket.close()

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import linecache
+import os
 import re
+import signal
 import sys
+import weakref
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -26,12 +30,16 @@ ASKED = frozenset(
 
 
 class JudgeWire(Wire):
-    """The judge's end of the channel. kernels: the answer's, by name. asked: further attributes that it may read."""
+    """The judge's end of the channel to a process, which ends with it: when neither the answer nor an object of that
+    process is in use any more. kernels: the answer's, by name. asked: further attributes that it may read."""
 
-    def __init__(self, channel: Any, kernels: dict[str, Any], asked: Iterable[str], deadline: float) -> None:
-        super().__init__(channel, Memory(0, self._allocate, self._changed), deadline)
+    def __init__(
+        self, channel: Any, process: int, kernels: dict[str, Any], asked: Iterable[str], deadline: float
+    ) -> None:
+        self.written = _Written()
+        super().__init__(channel, Memory(0, self.written.allocated, self.written.changed), deadline)
         self.kernels, self.asked = kernels, ASKED | set(asked)
-        self.uploaded = 0  # bytes of results that the answer's process has written itself
+        weakref.finalize(self, _end, channel, process)
         self.failed: Exception | None = None
 
     def ask_for_answer(self, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
@@ -45,7 +53,8 @@ class JudgeWire(Wire):
             raise
 
     def beside(self) -> list[str]:
-        done, self.uploaded = ["PyTorch's own functions"] * bool(self.uploaded), 0
+        """What the answer's process has written itself since this was asked last."""
+        done, self.written.bytes = ["PyTorch's own functions"] * bool(self.written.bytes), 0
         return done
 
     def may_get(self, one: Any, name: str) -> bool:
@@ -112,25 +121,41 @@ class JudgeWire(Wire):
             self.failed = error
             raise
 
-    def _allocate(self, content: bytes, dtype: str, kind: str) -> torch.Tensor:
-        """Memory that the answer has made; from `torch.empty` where nobody has written into it."""
+
+def _end(channel: Any, process: int) -> None:
+    channel.close()
+    with suppress(OSError):
+        os.kill(process, signal.SIGKILL)
+        os.waitpid(process, os.WNOHANG)
+
+
+class _Written:
+    """Counts the bytes that an answer's process has computed itself. What only makes room for results is not counted:
+    memory that nobody has written into, or that holds nothing but a value to begin a sum or a maximum with."""
+
+    BEGINNINGS = (0.0, 1.0, -1.0, float("inf"), float("-inf"))
+
+    def __init__(self) -> None:
+        self.bytes = 0
+
+    def allocated(self, content: bytes, dtype: str, kind: str) -> torch.Tensor:
+        """Memory for a block that the answer has made, from `torch.empty` where nobody has written into it."""
         of = DTYPES[dtype]
-        raw = np.frombuffer(content, np.uint8)
-        if len(raw) % of.itemsize:
-            of = torch.uint8
-        elements = raw.reshape(-1, of.itemsize)
-        if kind == "torch" and len(elements) and (elements == elements[0]).all():
-            value = torch.frombuffer(bytearray(elements[0].tobytes()), dtype=of)
-            if of.is_floating_point and bool(value.isnan()):
-                return torch.empty(len(elements), dtype=of)
-            if not elements[0].any():
-                return torch.zeros(len(elements), dtype=of)
-            return torch.full((len(elements),), value.item(), dtype=of)
-        self.uploaded += len(content)
+        if kind == "torch" and len(content) % of.itemsize == 0:
+            tensor = torch.frombuffer(bytearray(content), dtype=of)
+            first = tensor[0]
+            if of.is_floating_point and bool(tensor.isnan().all()):
+                return torch.empty(len(tensor), dtype=of)
+            empty = not of.is_floating_point and not of.is_complex and of != torch.bool
+            if bool((tensor == first).all()) and (
+                first.item() in self.BEGINNINGS or (empty and first.item() == torch.iinfo(of).max)
+            ):
+                return torch.full((len(tensor),), first.item(), dtype=of)
+        self.bytes += len(content)
         return plain_memory(content, dtype, kind)
 
-    def _changed(self, content: bytes) -> None:
-        self.uploaded += len(content)
+    def changed(self, content: bytes) -> None:
+        self.bytes += len(content)
 
 
 def _expect_data(given: list[Any] | tuple[Any, ...]) -> None:

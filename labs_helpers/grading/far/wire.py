@@ -13,6 +13,7 @@ import struct
 from collections.abc import Callable
 from time import monotonic
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 import torch
@@ -80,9 +81,10 @@ class Wire:
 
     def __init__(self, socket: Any, memory: Memory, deadline: float | None = None) -> None:
         self.socket, self.memory, self.deadline = socket, memory, deadline
-        self.own: dict[int, Any] = {}
-        self.numbers: dict[int, int] = {}
-        self.far: dict[int, Any] = {}
+        self.own: dict[int, Any] = {}  # objects of this side, by number
+        self.numbers: dict[int, int] = {}  # and their numbers, by id
+        self.far: WeakValueDictionary[int, Far] = WeakValueDictionary()  # stand-ins for objects of the other side
+        self.copies: dict[int, tuple[int, Any]] = {}  # the other side's number of an object that came by value, by id
 
     # what a subclass says
 
@@ -239,8 +241,8 @@ class Wire:
     def _object(self, value: Any) -> dict[str, Any]:
         number = self.numbers.get(id(value))
         if number is None:
-            if id(value) in self.far:
-                return {"yours": self.far[id(value)][0]}
+            if id(value) in self.copies:
+                return {"yours": self.copies[id(value)][0]}
             number = self.numbers[id(value)] = len(self.own)
             self.own[number] = value
         said: dict[str, Any] = {"object": number, "call": callable(value)}
@@ -283,16 +285,16 @@ class Wire:
         number = said["object"]
         if type(number) is not int:
             raise Refused("no object")
-        if -1 - number in self.far:
-            return self.far[-1 - number]
-        made = None
+        if (known_here := self.far.get(number)) is not None:
+            return known_here
+        if (copy := next((one for other, one in self.copies.values() if other == number), None)) is not None:
+            return copy
         if "class" in said:
-            made = known.made(*said["class"], {str(name): self.unpacked(one) for name, one in said["fields"].items()})
-        if made is None:
-            made = (FarCall if said.get("call") else Far)(self, number)
-        else:
-            self.far[id(made)] = (number, made)  # so that it goes back as the object that it was
-        self.far[-1 - number] = made
+            fields = {str(name): self.unpacked(one) for name, one in said["fields"].items()}
+            if (copy := known.made(*said["class"], fields)) is not None:
+                self.copies[id(copy)] = number, copy  # so that it goes back as the object that it was
+                return copy
+        made = self.far[number] = (FarCall if said.get("call") else Far)(self, number)
         return made
 
 
