@@ -204,9 +204,7 @@ def f(x): return Twice.apply(x)
 
 
 class TestReach:
-    @pytest.mark.parametrize(
-        "end", ["os._exit(0)", "os.kill(os.getpid(), 9)", "os.close(3); os.closerange(0, 64)", "os.abort()"]
-    )
+    @pytest.mark.parametrize("end", ["os._exit(0)", "os.close(3); os.closerange(0, 64)", "os.abort()"])
     def test_its_end_is_an_error_here(self, far, end):
         with pytest.raises(Lost):
             far(f"import os\ndef f(x): {end}")(1)
@@ -269,6 +267,11 @@ def f(x):
     def test_the_library_is_not_imported_by_its_cells(self, far, line):
         with pytest.raises(ImportError, match="not among the imports"):
             far(f"def f(x):\n    {line}")(1)
+
+    @pytest.mark.parametrize("whom", ["os.getpid()", "os.getppid()", "-1"])
+    def test_it_sends_no_signals(self, far, whom):
+        with pytest.raises(PermissionError):
+            far(f"import os, signal\ndef f(x): os.kill({whom}, signal.SIGSTOP)")(1)
 
     def test_it_writes_no_files(self, far, tmp_path):
         with pytest.raises((OSError, Lost)):

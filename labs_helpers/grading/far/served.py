@@ -58,7 +58,8 @@ class JudgeWire(Wire):
         return done
 
     def may_get(self, one: Any, name: str) -> bool:
-        return name in self.asked
+        known = next((kind for kind in (torch.nn.Module, torch.optim.Optimizer) if isinstance(one, kind)), None)
+        return name in self.asked or hasattr(known, name)
 
     def error(self, said: dict[str, Any]) -> BaseException:
         error = super().error(said)
@@ -126,7 +127,7 @@ def _end(channel: Any, process: int) -> None:
     channel.close()
     with suppress(OSError):
         os.kill(process, signal.SIGKILL)
-        os.waitpid(process, os.WNOHANG)
+        os.waitpid(process, 0)
 
 
 class _Written:
