@@ -25,6 +25,7 @@ from typing import Any, NoReturn
 
 import torch
 
+from labs_helpers.compile.source import plain
 from labs_helpers.course.reached_tensors import tensors_reached
 from labs_helpers.grading.far.memory import Memory, plain_memory
 from labs_helpers.grading.far.wire import Wire
@@ -147,6 +148,12 @@ class _Answer(Wire):
             return self._define(*asked["args"])
         if asked["do"] == "answer":
             return self._call(*asked["args"], **asked["named"])
+        if asked["do"] == "name":
+            name, *value = asked["args"]
+            names = plain(self.function).__globals__
+            if value:
+                (names[name],) = value
+            return names.get(name)
         if asked["do"] == "reached":
             return [one.detach() for one in tensors_reached(asked["args"])]
         return super().serve(asked)

@@ -61,16 +61,27 @@ class FarFunction:
 
     def __call__(self, *args: Any, **named: Any) -> Any:
         try:
-            if self.wire is None:
-                self.wire = JudgeWire(*self.start(), self.kernels, self.job.get("asked", ()), self.until)
-                job = {key: self.job[key] for key in ("imports", "before", "source", "name")}
-                self.wire.ask({"do": "define"}, (job | {"kernels": bool(self.kernels)},))
-            return self.wire.ask_for_answer(args, named)
+            return self._started().ask_for_answer(args, named)
         except Lost as lost:
             self.lost = str(lost)
             if monotonic() > self.until:
                 raise TimeLimit(self.lost) from None
             raise
+
+    def _started(self) -> JudgeWire:
+        if self.wire is None:
+            self.wire = JudgeWire(*self.start(), self.kernels, self.job.get("asked", ()), self.until)
+            job = {key: self.job[key] for key in ("imports", "before", "source", "name")}
+            self.wire.ask({"do": "define"}, (job | {"kernels": bool(self.kernels)},))
+        return self.wire
+
+    # its global names, as `course.own_memory.global_names` gives them
+
+    def get(self, name: str) -> Any:
+        return self._started().ask({"do": "name"}, (name,))
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        self._started().ask({"do": "name"}, (name, value))
 
     def beside(self) -> list[str]:
         """What PyTorch did beside the kernels since this was asked last."""

@@ -84,7 +84,8 @@ class Wire:
         self.own: dict[int, Any] = {}  # objects of this side, by number
         self.numbers: dict[int, int] = {}  # and their numbers, by id
         self.far: WeakValueDictionary[int, Far] = WeakValueDictionary()  # stand-ins for objects of the other side
-        self.copies: dict[int, tuple[int, Any]] = {}  # the other side's number of an object that came by value, by id
+        self.copies: dict[int, Any] = {}  # objects of the other side that came by value
+        self.copied: dict[int, int] = {}  # and their numbers, by id
 
     # what a subclass says
 
@@ -239,14 +240,13 @@ class Wire:
         return self._object(value)
 
     def _object(self, value: Any) -> dict[str, Any]:
-        number = self.numbers.get(id(value))
-        if number is None:
-            if id(value) in self.copies:
-                return {"yours": self.copies[id(value)][0]}
-            number = self.numbers[id(value)] = len(self.own)
-            self.own[number] = value
+        if id(value) in self.copied:
+            return {"yours": self.copied[id(value)]}
+        first = id(value) not in self.numbers
+        number = self.numbers.setdefault(id(value), len(self.own))
+        self.own[number] = value
         said: dict[str, Any] = {"object": number, "call": callable(value)}
-        if fields := known.fields(value):
+        if first and (fields := known.fields(value)):
             kind = type(value)
             said |= {"class": [kind.__module__, kind.__qualname__],
                      "fields": {name: self.packed(getattr(value, name)) for name in fields}}  # fmt: skip
@@ -287,12 +287,12 @@ class Wire:
             raise Refused("no object")
         if (known_here := self.far.get(number)) is not None:
             return known_here
-        if (copy := next((one for other, one in self.copies.values() if other == number), None)) is not None:
-            return copy
+        if number in self.copies:
+            return self.copies[number]
         if "class" in said:
             fields = {str(name): self.unpacked(one) for name, one in said["fields"].items()}
             if (copy := known.made(*said["class"], fields)) is not None:
-                self.copies[id(copy)] = number, copy  # so that it goes back as the object that it was
+                self.copies[number], self.copied[id(copy)] = copy, number  # so that it goes back as what it was
                 return copy
         made = self.far[number] = (FarCall if said.get("call") else Far)(self, number)
         return made
