@@ -29,7 +29,7 @@ _DATA = (bool, int, str, type(None))
 
 
 class Lost(RuntimeError):
-    """The other side has ended, takes too long, or sends what is no message."""
+    """The other side has ended, or sends what is no message."""
 
 
 class Far:
@@ -202,7 +202,7 @@ class Wire:
     def _wait(self, read: list[Any], write: list[Any]) -> None:
         while not any(select.select(read, write, [], LOOK_S)):
             if self.deadline is not None and monotonic() > self.deadline:
-                raise Lost("it took too long")
+                raise TimeLimit("it took too long")
 
     # values
 

@@ -173,7 +173,7 @@ def _lines(jobs: int, nursery: Nursery, seconds: float) -> Iterator[str]:
 
 def _hidden(job: dict[str, Any], seconds: float) -> dict[str, Any]:
     found = []
-    for key in job["keys"]:
+    for key in job["keys"]:  # each in another process
         function, again = made_far(job, {}, seconds)
         with made_anew(function, again):
             found.append(values(job | {"key": key}, function))
