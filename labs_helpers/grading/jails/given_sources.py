@@ -43,7 +43,10 @@ class _Given(ExecutionLoader, MetaPathFinder):
     ) -> ModuleSpec | None:
         if self._file(fullname) not in self.sources:
             return None
-        return spec_from_loader(fullname, self, origin=self._file(fullname))
+        spec = spec_from_loader(fullname, self, origin=self._file(fullname))
+        if spec is not None:
+            spec.has_location = True  # so that the module has a __file__
+        return spec
 
     def _file(self, name: str) -> str:
         place = COURSE.parent.joinpath(*name.split("."))
