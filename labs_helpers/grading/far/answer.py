@@ -1,6 +1,6 @@
-"""The process of an answer: it executes the cells, and calls what they define when the judge asks for it.
+"""The process of an answer: it executes the cells and calls their function when the judge asks for it.
 
-`Nursery` is a process that has imported what answers need and executes none: it forks one for each.
+A `Nursery` is a process that has imported what answers need and executes none. It forks a process for each answer.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ DISTRIBUTED = frozenset(
 
 
 def keep_to_itself() -> None:
-    """Of this process's memory no other of the same user can read or write anything from now on."""
+    """From now on no other process of the same user can read or write this process's memory."""
     prctl(PR_SET_DUMPABLE, 0)
 
 
 class Nursery:
-    """Forks processes of answers. Made in the judge before anything of an answer is there."""
+    """Forks processes of answers. It is made before its judge reads the job."""
 
     def __init__(self) -> None:
         keep_to_itself()
@@ -63,13 +63,13 @@ class Nursery:
         theirs.close()
 
     def end(self) -> None:
-        """No more are made; those that there are live on."""
+        """Make no further processes; those that were made live on."""
         self.ours.close()
         os.kill(self.process, signal.SIGKILL)
         os.waitpid(self.process, 0)
 
     def born(self) -> tuple[socket.socket, int]:
-        """(the judge's end of the channel to a new process, its number)."""
+        """Return (the judge's end of the channel to a new process, its number)."""
         ours, theirs = socket.socketpair()
         socket.send_fds(self.ours, [b"+"], [theirs.fileno()])
         theirs.close()
@@ -93,7 +93,7 @@ def started(env: Mapping[str, str]) -> tuple[socket.socket, int]:
 
 
 def _tend(judge: socket.socket) -> None:
-    """Until the judge ends. Nothing but the channel stays open: what the judge tells the grader goes another way."""
+    """Fork processes until the judge ends. Only the channel stays open: the judge reports to the grader elsewhere."""
     _close_all_but(judge.fileno())
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     gc.freeze()
@@ -223,8 +223,8 @@ def _leaves(result: torch.Tensor) -> list[torch.Tensor]:
 
 
 def _import_what_the_notebook_does(lines: list[str]) -> None:
-    """From now on cells import of the course only what these lines do: the answer of a transfer exercise may be in its
-    library."""
+    """Let cells import only those modules of the course that these lines import: the library may contain the answer to
+    a transfer exercise."""
     known = {"labs_helpers"}
     for node in (part for line in lines for part in ast.parse(line).body):
         if isinstance(node, ast.ImportFrom):
@@ -254,7 +254,7 @@ def _import_what_the_notebook_does(lines: list[str]) -> None:
 
 
 class _Filled(torch.overrides.TorchFunctionMode):
-    """torch.empty and its kin give NaN, or the largest whole number: nobody has written that."""
+    """Makes torch.empty and similar functions return NaN, or the largest integer, to mark what nobody has written."""
 
     EMPTY = (torch.empty, torch.empty_like, torch.Tensor.new_empty, torch.empty_strided)
 
@@ -268,7 +268,7 @@ class _Filled(torch.overrides.TorchFunctionMode):
 
 
 class FarKernel:
-    """In the place of a kernel of the answer's: the judge launches the one of that name that it has read."""
+    """Stands for one of the answer's kernels: the judge launches the kernel of this name that it has read."""
 
     def __init__(self, wire: Wire, function: Callable[..., Any]) -> None:
         self.wire, self.fn = wire, function
@@ -287,7 +287,7 @@ class FarKernel:
 
 
 class _Tuned:
-    """`@triton.autotune` and `@triton.heuristics` round a FarKernel: the first configuration is taken."""
+    """Does `@triton.autotune` and `@triton.heuristics` of a FarKernel: it takes the first configuration."""
 
     def __init__(self, kernel: Any, chosen: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
         self.kernel, self.chosen, self.fn, self.arg_names = kernel, chosen, kernel.fn, kernel.arg_names
@@ -301,7 +301,7 @@ class _Tuned:
 
 
 def _far_hook(wire: Wire, name: str) -> Callable[..., Any]:
-    """The judge makes the backward pass, and calls the hooks of its tensors."""
+    """The judge registers the hook, since its backward pass calls it."""
     return lambda tensor, hook: wire.ask({"do": "hook", "name": name}, (tensor, hook))
 
 
@@ -320,7 +320,7 @@ def _far_size(wire: Wire, name: str, plain: Callable[..., Any]) -> Callable[...,
 
 @contextmanager
 def _kernels_far(wire: Wire) -> Iterator[None]:
-    """Kernels that are defined inside are the judge's to launch."""
+    """Inside, `triton.jit` makes kernels that the judge launches."""
     import triton
 
     def jit(function: Any = None, **_: Any) -> Any:
