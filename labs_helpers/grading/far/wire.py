@@ -80,7 +80,7 @@ class Wire:
     """
 
     def __init__(self, socket: Any, memory: Memory, deadline: float | None = None) -> None:
-        self.socket, self.memory, self.deadline = socket, memory, deadline
+        self.socket, self.memory, self.deadline, self.began = socket, memory, deadline, monotonic()
         self.own: dict[int, Any] = {}  # objects of this side, by number
         self.numbers: dict[int, int] = {}  # and their numbers, by id
         self.far: WeakValueDictionary[int, Far] = WeakValueDictionary()  # stand-ins for objects of the other side
@@ -202,7 +202,9 @@ class Wire:
     def _wait(self, read: list[Any], write: list[Any]) -> None:
         while not any(select.select(read, write, [], LOOK_S)):
             if self.deadline is not None and monotonic() > self.deadline:
-                raise TimeLimit("it took too long")
+                error = TimeLimit("it took too long")
+                error.seconds = round(self.deadline - self.began, 1)
+                raise error
 
     # values
 
