@@ -45,6 +45,8 @@ def call_interpreted(
     it refers to. Tensors go as copies in main memory; what is returned is pickled. timeout: in seconds. env: variables
     to set there. Raises ProcessFailed with that process's traceback, TypeError for what cannot be sent.
     """
+    if hasattr(student, "elsewhere"):  # an answer that is in a process of its own already
+        return function(student.elsewhere(env or {}), *arguments, **keywords)
     from labs_helpers.compile.pickled import pickled
 
     with tempfile.TemporaryDirectory() as folder:

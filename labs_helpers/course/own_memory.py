@@ -82,6 +82,11 @@ def _with_memory(function, home: dict, copies: dict[int, Any]):
     return made
 
 
+def global_names(student) -> Any:
+    """The answer's global names, with `get` and assignment; those of its process where it has one of its own."""
+    return student if hasattr(student, "anew") else getattr(plain(student), "__globals__", {})
+
+
 def names_in(student) -> set[str]:
     """All that the answer and what it calls look up, attributes too, and that of what is defined inside."""
     return {name for part in reachable(student).values() for name in _names(plain(part).__code__)}

@@ -1,7 +1,8 @@
-"""Grading of submitted notebooks: read as data (reading/), run in a jail (jails/), and judged outside of it.
+"""Grading of submitted notebooks: they are read as data (reading/) and run in a jail (jails/).
 
-class_run.py takes a class student by student, marks.py a submission, verdict.py its answers. hidden/ draws what no
-check shows, trust/ says which answers need no look, results/ keeps it and draws it. handout/ is for students.
+class_run.py grades a class student by student, marks.py a submission, verdict.py its answers. Each answer runs in
+processes of its own (far/), hidden/ draws inputs that no check shows, and results/ keeps and draws the outcome.
+handout/ makes what students get.
 """
 
-VERSION = 1  # of grading, kept in every record: raise it with a change that may give an answer other points
+VERSION = 2  # of grading, kept in every record: raise it with a change that may give an answer other points

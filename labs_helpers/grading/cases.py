@@ -1,26 +1,39 @@
-"""Points per case: a check yields a line for each case that is right, and stops at the first that is wrong."""
+"""The course's own answers: their text, the number of cases in a check, and the points of some of them."""
 
 from __future__ import annotations
 
 import importlib
+from functools import cache
 from typing import Any
 
+from labs_helpers.course.stub import cell_of
 from labs_helpers.labs import Lab
 
 
 def partial_points(most: float, passed: int, cases: int | None) -> float:
-    """What a wrong answer gets, rounded to 0.1: of `most` the share that `passed` of `cases` are; nothing where their
-    number is not known. It has at least one case wrong, whatever number was told."""
+    """The points of a wrong answer, rounded to 0.1: the share of `most` that `passed` of `cases` are. At least one case
+    is wrong, whatever number was told. Nothing where the number of cases is not known."""
     return round(most * min(passed, cases - 1) / cases, 1) if cases else 0.0
 
 
 def cases_in_all(lab: Lab, exercise: str) -> int | None:
-    """The number of lines that the reference gives; None where there is no reference."""
+    """The number of lines that a check yields for the reference; None where there is no reference."""
     one: Any = next(one for one in lab.exercises() if one.id == exercise)
-    reference = one.reference
-    if reference is None:
-        try:
-            reference = getattr(importlib.import_module(lab.transfer), one.trial.__name__)
-        except ModuleNotFoundError:
-            return None
-    return len(one.verify(reference))
+    reference = _reference(lab, one)
+    return None if reference is None else len(one.verify(reference))
+
+
+@cache
+def own_answers(lab: Lab) -> dict[str, str]:
+    """Exercise → the course's answer as a cell, of each exercise whose answer is installed."""
+    found = {one.id: _reference(lab, one) for one in lab.exercises()}
+    return {id: cell_of(reference) for id, reference in found.items() if reference is not None}
+
+
+def _reference(lab: Lab, exercise: Any) -> Any:
+    if exercise.reference is not None:
+        return exercise.reference
+    try:
+        return getattr(importlib.import_module(lab.transfer), exercise.trial.__name__)
+    except ModuleNotFoundError:
+        return None

@@ -39,7 +39,7 @@ def judged(lab: Any, job: dict[str, Any], seconds: float, made: Made | None = No
         function, again = (made or made_here)(job, known, seconds)
     except Refused as error:
         return result("refused", str(error))
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         return result("wrong", f"{type(error).__name__}: {error}")
     if not isinstance(function, Callable) and not hasattr(function, "fn"):  # type: ignore[arg-type]
         return result("wrong", f"the cell does not define {exercise.trial.__name__}")
@@ -66,7 +66,9 @@ def defined(job: dict[str, Any], names: dict[str, Any]) -> Any:
     for line in job["imports"]:
         exec(line, names)
     for number, cell in enumerate(job["before"]):
-        with contextlib.suppress(Exception):  # a cell of the student's that fails in the notebook fails here
+        with contextlib.suppress(
+            Exception, SystemExit
+        ):  # a cell of the student's that fails in the notebook fails here
             run_cell(cell, f"<cell {number}>", names)
     run_cell(job["source"], ANSWER, names)
     return names.get(job["name"])

@@ -1,4 +1,4 @@
-"""The check's verdict on answers, and their values for hidden inputs, each from a jail."""
+"""The check's verdict on answers, and the values that they give for hidden inputs, both from one jail."""
 
 from __future__ import annotations
 
@@ -7,18 +7,20 @@ import builtins
 import json
 import secrets
 import sys
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
 import labs_helpers
-from labs_helpers.compile.source import plain
+from labs_helpers.grading.cases import own_answers
 from labs_helpers.grading.hidden import key_of
 from labs_helpers.grading.jails.bubblewrap import LIMITS, Limits, run_in_jail
-from labs_helpers.grading.jails.memory import status_of
+from labs_helpers.grading.jails.given_sources import hidden_folders, hidden_sources
+from labs_helpers.grading.jails.memory import MEMORY, status_of
 from labs_helpers.grading.reading.lab_imports import used_by
+from labs_helpers.grading.reading.own_cells import OwnCells
 from labs_helpers.grading.reading.submission import Answer
 from labs_helpers.labs import LABS, Lab
 from labs_helpers.launch.process import ProcessFailed, ProcessStopped
@@ -27,19 +29,23 @@ RIGHT, WRONG, CRASHED, TIMEOUT, FAILED = "right", "wrong", "crashed", "timeout",
 REFUSED = "refused"
 START_S = 30.0  # that Python, torch and Triton may take to begin in a jail on a busy machine
 STARTER = "from labs_helpers.grading.jails.inside import main; main()"
+SHOWN_ALONE = "right in its check, and not for inputs that it does not show"
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """status: RIGHT, WRONG, CRASHED (the process died), `memory.MEMORY` (it needed too much), TIMEOUT, FAILED: the
-    check itself did, or REFUSED: a kernel of it is not launched. lines: of the cases that passed. message: the check's,
-    for the student. values: what the hidden inputs gave, as `values.written` has it, None where there are none; where
-    it raised, those before, and the name of the error."""
+    """The verdict on one answer.
+
+    status: RIGHT, WRONG, CRASHED (the process died), `memory.MEMORY` (it needed too much), TIMEOUT, FAILED (the check
+    itself failed) or REFUSED (one of its kernels is not launched). lines: of the cases that passed. message: the
+    check's words for the student. values: for each seed what the hidden inputs gave, as `values.written` writes it,
+    None where there are none. Where the answer raised an error, they are those before, and `raised` is its name.
+    """
 
     status: str
     lines: tuple[str, ...] = ()
     message: str = ""
-    values: Any = None
+    values: Sequence[Any] = ()
     raised: str = ""
 
 
@@ -48,38 +54,36 @@ def verdicts(
     imports: Iterable[str],
     limits: Limits = LIMITS,
     *,
-    seed: int | None = None,
-    far: Collection[str] = (),
+    seeds: Sequence[int],
     over: Callable[[], object] | None = None,
     run_in: Callable[..., str] = run_in_jail,
 ) -> list[Verdict]:
-    """What the course's check says of each of some answers of one submission, in one jail; with the seed of the hidden
-    inputs their values alone, in a jail in which no reference is. imports: the lab's statements (`imports_of`). far:
-    ids of exercises whose answers run in a process of their own, which does not say what becomes of them (far/). over:
-    is asked meanwhile, and ends the jail: ProcessStopped. run_in: the jail, of `jails.Jail`.
+    """Judge some answers of one submission in one jail.
 
-    What runs beside a check could say in its words whatever it can read: nothing in its jail tells the hidden inputs.
-    That jail can read the course, its references included, and what runs in the check's own process could tell it lies,
-    of the other answers too: only answers of which that is not to be feared go there together and are to be believed.
-    Where hidden inputs are, nothing but values is taken from.
+    imports: the lab's statements (`imports_of`). seeds: of the hidden inputs. over: is asked meanwhile, and ends the
+    jail: ProcessStopped. run_in: the jail, of `jails.Jail`.
+
+    An answer runs in processes of its own (far/), in which neither checks nor references nor keys of hidden inputs
+    ever were, and their files are hidden in the jail. What the check says comes from before the hidden inputs were
+    drawn, so that its words cannot tell them; of these nothing but values and the name of an error leaves the jail.
     """
-    course = Path(labs_helpers.__file__).parent
-    jobs = [
-        {"token": secrets.token_hex(16), "exercise": answer.shipped.id, "name": answer.shipped.name,
-         "key": None if seed is None else key_of(seed, answer.shipped.id), "imports": used_by(answer, imports),
-         "before": list(answer.before), "source": answer.source, **_far(answer, far, seed is None)}
-        for answer in answers
-    ]  # fmt: skip
-    lab = answers[0].shipped.id.partition("/")[0]
+    if not answers:
+        return []
+    lab = next(one for one in LABS if one.number == answers[0].shipped.id.partition("/")[0])
+    jobs = [_job(lab, answer, imports, seeds) for answer in answers]
     needed = sorted({line for job in jobs for line in job["imports"]})
-    given = {"lab": lab, "seconds": limits.seconds, "checks": seed is None, "imports": needed}
-    hidden = [] if seed is None else sorted(course.glob("*/lab*/exercises"))
+    sources = hidden_sources()
+    # PyTorch's first optimizer imports its compiler, which takes over a second.
+    optimizers = any("torch.optim" in text for file, text in sources.items() if f"lab{lab.number}" in file)
+    given = {"seconds": limits.seconds, "imports": needed, "optimizers": optimizers}
+    messages = [given, *(job | {"sources": sources} for job in jobs)]
+    course = Path(labs_helpers.__file__).parent
     readable = [course, course.parent / "results", course.parent / "pyproject.toml"]
     why = "the process that ran it ended without a word"
     try:
-        lines = "".join(f"{json.dumps(one)}\n" for one in (given, *jobs))
-        output = run_in([sys.executable, "-c", STARTER], readable, limits, hidden, input=lines, over=over,
-                        timeout=limits.seconds * len(jobs) + START_S)  # fmt: skip
+        output = run_in([sys.executable, "-c", STARTER], readable, limits, hidden_folders(),
+                        input="".join(map(_message, messages)), over=over,
+                        timeout=(1 + len(seeds)) * limits.seconds * len(jobs) + START_S)  # fmt: skip
     except ProcessStopped:
         raise
     except ProcessFailed as error:
@@ -89,32 +93,29 @@ def verdicts(
     found = [_verdict(told.get(str(job["token"])), why) for job in jobs]
     if len(jobs) == 1:
         return found
-    alone: dict[str, Any] = {"seed": seed, "far": far, "over": over, "run_in": run_in}
-    return [  # where one has ended the whole jail, those of which nothing was said have one each
+    alone: dict[str, Any] = {"seeds": seeds, "over": over, "run_in": run_in}
+    return [  # where one has ended the whole jail, each of those of which nothing was said gets a jail of its own
         one if str(job["token"]) in told else verdicts([answer], imports, limits, **alone)[0]
         for answer, job, one in zip(answers, jobs, found, strict=True)
     ]
 
 
-def _far(answer: Answer, far: Collection[str], checks: bool) -> dict[str, Any]:
-    """What a job says of a process of its own for the answer."""
-    exercise = answer.shipped.id
-    if exercise not in far:
-        return {"far": False}
-    lab = next(one for one in LABS if one.number == exercise.partition("/")[0])
-    earlier = []
-    for one in takewhile(lambda one: one.id != exercise, lab.exercises() if checks else ()):
-        if one.reference is not None:
-            earlier.append((plain(one.reference).__module__, one.trial.__name__))
-    return {"far": True, "earlier": earlier, "asked": sorted(asked_for(lab, exercise))}
+def _job(lab: Lab, answer: Answer, imports: Iterable[str], seeds: Sequence[int]) -> dict[str, Any]:
+    exercise, own = answer.shipped.id, own_answers(lab)
+    earlier = [own[one] for one in takewhile(lambda one: one != exercise, own)]  # a notebook has them there
+    needed = OwnCells().needed(earlier, "\n".join((*answer.before, answer.source)))
+    answer = replace(answer, before=(*needed, *answer.before))
+    asked = {node.attr for node in ast.walk(ast.parse(own.get(exercise, ""))) if isinstance(node, ast.Attribute)}
+    return {
+        "token": secrets.token_hex(16), "exercise": exercise, "name": answer.shipped.name,
+        "keys": [key_of(seed, exercise) for seed in seeds], "imports": used_by(answer, imports),
+        "before": list(answer.before), "source": answer.source, "asked": sorted(asked),
+    }  # fmt: skip
 
 
-def asked_for(lab: Lab, exercise: str) -> set[str]:
-    """The attributes that the course's own answer asks values for."""
-    from labs_helpers.grading.course_answers import own_answers
-
-    tree = ast.parse(own_answers(lab).get(exercise, ""))
-    return {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+def _message(content: Mapping[str, Any]) -> str:
+    text = json.dumps(content)
+    return f"{len(text)}\n{text}"
 
 
 def _besides(output: str, jobs: Iterable[Mapping[str, Any]]) -> str:
@@ -126,9 +127,12 @@ def _besides(output: str, jobs: Iterable[Mapping[str, Any]]) -> str:
 def _verdict(told: str | None, why: str) -> Verdict:
     try:
         found = json.loads(told or "")
-        lines, message = tuple(map(str, found["lines"])), str(found["message"])
-        raised = str(found.get("raised", ""))
+        status, lines, message = str(found["status"]), tuple(map(str, found["lines"])), str(found["message"])
+        hidden = found.get("hidden") or {"status": RIGHT}
+        raised = str(hidden.get("raised", ""))
         raised = raised if raised in vars(builtins) else "an error" if raised else ""  # no other word of it is shown
-        return Verdict(str(found["status"]), lines, message, found.get("values"), raised)
-    except (ValueError, KeyError, TypeError, RecursionError):
+        if status == RIGHT and hidden["status"] in (TIMEOUT, CRASHED, MEMORY):
+            return Verdict(str(hidden["status"]), lines, SHOWN_ALONE)
+        return Verdict(status, lines, message, list(hidden.get("values", ())), raised)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return Verdict(status_of(CRASHED, why), message=why)

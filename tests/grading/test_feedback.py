@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from labs_helpers.grading.jails.memory import MEMORY
-from labs_helpers.grading.marks import HIDDEN, UNVERIFIED, Mark
+from labs_helpers.grading.marks import HIDDEN, Mark
 from labs_helpers.grading.reading.submission import CHECK_CHANGED, ELSEWHERE, IN_TEXT, NEW_CELL, OLD, TWICE, UNMARKED
 from labs_helpers.grading.reading.submission import MISSING as CELL_MISSING
 from labs_helpers.grading.results import gradebook
@@ -49,7 +49,6 @@ def test_cases_still_to_pass_are_those_that_the_check_has_beside_the_ones_that_p
 
 @pytest.mark.parametrize("flag", [
     NEW_CELL, IN_TEXT, CHECK_CHANGED, CELL_MISSING, TWICE, UNMARKED, OLD, ELSEWHERE, TIMEOUT, CRASHED, MEMORY, HIDDEN,
-    UNVERIFIED,
 ])  # fmt: skip
 def test_each_flag_is_a_sentence(flag):
     assert FLAGS[flag].replace("'", "&#39;") in page_of(Mark("00/0", 0, 10, "wrong", "x", (flag,)))

@@ -19,8 +19,7 @@ import pytest
 from labs_helpers.authoring.references import reference
 from labs_helpers.grading.course_answers import course_answers
 from labs_helpers.grading.jails.bubblewrap import why_not
-from labs_helpers.grading.marks import HIDDEN, UNVERIFIED, Mark, marks, words_of
-from labs_helpers.grading.trust.plain_answer import not_in_vocabulary
+from labs_helpers.grading.marks import HIDDEN, Mark, marks
 from labs_helpers.labs import LABS, Lab
 from tests.grading.written import (
     Changes,
@@ -69,12 +68,10 @@ def quick(lab: Lab, name: str) -> Iterator[None]:
 
 def fault(lab: Lab, exercise: Any, changes: Changes, mark: Mark, folder: Path) -> str:
     """What is not right about the mark of a planted bug, or ''."""
-    strange = bool(not_in_vocabulary(mark.source, words_of(exercise.id)))
     right, cases = share_passed(lab, exercise, changes, folder)
-    told = UNVERIFIED if strange else HIDDEN
-    counts = not strange and (not right or right_beside_its_check(lab, exercise, changes, folder, SEED))
+    counts = not right or right_beside_its_check(lab, exercise, changes, folder, SEED)
     points = round(exercise.points * right / cases, 1) if counts else 0
-    if right < cases and mark.points == points and (counts or not right or told in mark.flags):
+    if right < cases and mark.points == points and (counts or HIDDEN in mark.flags):
         return ""
     return f"{mark.points} points, {mark.status}, where {right} of {cases} cases are right: {mark.reason[:200]}"
 

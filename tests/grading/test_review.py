@@ -124,12 +124,12 @@ def test_what_is_undecided_is_looked_at_first_and_one_reason_is_one_row():
         return Mark(f"00/{number}", points, 10, status, "why", flags)
 
     odd = (*(mark(n, 10, SAME, status="right") for n in (0, 5, 6)), mark(1, 0, "hidden-values"), mark(2, None))
-    own = (mark(3, 5, "cases-unverified", status="override"), mark(4, 0, "cases-unverified"))
+    own = (mark(3, 5, "hidden-values", status="override"), mark(4, 0, "hidden-values"))
     records = [Record("ada", "missing", reason="nothing"), Record("bob", REVIEW, (*odd, *own)),
                Record("cy", "unreadable", reason="empty")]  # fmt: skip
     rows = looks(records)
     assert [(row["id"], row["exercise"]) for row in rows] == [
-        ("bob", "00/2"), ("bob", "00/4"), ("cy", ""), ("bob", "00/1"), ("ada", ""), ("bob", "00/0 00/5 00/6"),
+        ("bob", "00/2"), ("cy", ""), ("bob", "00/1"), ("bob", "00/4"), ("ada", ""), ("bob", "00/0 00/5 00/6"),
         ("bob", "00/3"),
     ]  # fmt: skip
     assert "course's own answer" in rows[5]["what"] and rows[5]["status"] == "right"

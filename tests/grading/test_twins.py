@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from labs_helpers.compile.source import plain
-from labs_helpers.grading.course_answers import own_answers
+from labs_helpers.grading.cases import own_answers
 from labs_helpers.grading.reading.notebook_file import read_cells
 from labs_helpers.grading.results.answer_form import MOST_NODES, form_of
 from labs_helpers.grading.results.twins import Alike, is_long, same_as_reference, shared, stub, twins

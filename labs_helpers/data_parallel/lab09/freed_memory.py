@@ -46,6 +46,7 @@ def watched_memory() -> Iterator[Watched]:
     def nbytes(self):
         return watched.sizes.get(self.data_ptr(), really["nbytes"](self))
 
+    resize_.watched = watched.sizes  # type: ignore[attr-defined]
     kind.resize_, kind.size, kind.nbytes = resize_, nbytes, nbytes
     try:
         yield watched

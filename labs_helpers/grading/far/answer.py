@@ -1,6 +1,6 @@
-"""The process of an answer: it executes the cells, and calls what they define when the judge asks for it.
+"""The process of an answer: it executes the cells and calls their function when the judge asks for it.
 
-`Nursery` is a process that has imported what answers need and executes none: it forks one for each.
+A `Nursery` is a process that has imported what answers need and executes none. It forks a process for each answer.
 """
 
 from __future__ import annotations
@@ -18,20 +18,24 @@ import socket
 import struct
 import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, NoReturn
 
 import torch
 
+from labs_helpers.compile.source import plain
+from labs_helpers.course.reached_tensors import tensors_reached
 from labs_helpers.grading.far.memory import Memory, plain_memory
 from labs_helpers.grading.far.wire import Wire
+from labs_helpers.grading.jails.system_calls import refuse_signals
 from labs_helpers.grading.jails.together import PR_SET_DUMPABLE, prctl
 from labs_helpers.grading.judged import ANSWER, defined
 
 HOOKS = frozenset(("register_post_accumulate_grad_hook", "register_hook"))
-# What of torch.distributed the judge does for an answer.
+SIZES = frozenset(("resize_", "nbytes", "size"))
+# The functions of torch.distributed that the judge calls on an answer's behalf.
 DISTRIBUTED = frozenset(
     "all_gather all_gather_into_tensor all_gather_single all_reduce all_to_all_single barrier broadcast gather "
     "get_global_rank get_group_rank get_process_group_ranks get_rank get_world_size irecv is_initialized isend recv "
@@ -40,12 +44,12 @@ DISTRIBUTED = frozenset(
 
 
 def keep_to_itself() -> None:
-    """Of this process's memory no other of the same user can read or write anything from now on."""
+    """From now on no other process of the same user can read or write this process's memory."""
     prctl(PR_SET_DUMPABLE, 0)
 
 
 class Nursery:
-    """Forks processes of answers. Made in the judge before anything of an answer is there."""
+    """Forks processes of answers. It is made before its judge reads the job."""
 
     def __init__(self) -> None:
         keep_to_itself()
@@ -59,13 +63,13 @@ class Nursery:
         theirs.close()
 
     def end(self) -> None:
-        """No more are made; those that there are live on."""
+        """Make no further processes; those that were made live on."""
         self.ours.close()
         os.kill(self.process, signal.SIGKILL)
         os.waitpid(self.process, 0)
 
     def born(self) -> tuple[socket.socket, int]:
-        """(the judge's end of the channel to a new process, its number)."""
+        """Return (the judge's end of the channel to a new process, its number)."""
         ours, theirs = socket.socketpair()
         socket.send_fds(self.ours, [b"+"], [theirs.fileno()])
         theirs.close()
@@ -73,8 +77,23 @@ class Nursery:
         return ours, number
 
 
+def started(env: Mapping[str, str]) -> tuple[socket.socket, int]:
+    """As `Nursery.born`, of a process whose interpreter has just started, with these variables set."""
+    ours, theirs = socket.socketpair()
+    command = [sys.executable, "-P", "-m", "labs_helpers.grading.far.answer", str(theirs.fileno())]
+    number = os.fork()
+    if number == 0:
+        with contextlib.suppress(BaseException):
+            _close_all_but(theirs.fileno())
+            os.set_inheritable(theirs.fileno(), True)
+            os.execve(sys.executable, command, {**os.environ, **env})
+        os._exit(1)
+    theirs.close()
+    return ours, number
+
+
 def _tend(judge: socket.socket) -> None:
-    """Until the judge ends. Nothing but the channel stays open: what the judge tells the grader goes another way."""
+    """Fork processes until the judge ends. Only the channel stays open: the judge reports to the grader elsewhere."""
     _close_all_but(judge.fileno())
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     gc.freeze()
@@ -102,59 +121,110 @@ def _close_all_but(kept: int) -> None:
 
 def _live(channel: socket.socket) -> NoReturn:
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    refuse_signals()
     torch.set_num_threads(1)  # threads do not survive a fork
     with contextlib.suppress(BaseException):
-        _Answer(channel).serve()
+        _Answer(channel).live()
     os._exit(0)
 
 
-class _Answer:
+class _Answer(Wire):
+    """The answer's end of the channel."""
+
     def __init__(self, channel: socket.socket) -> None:
         os.environ["LABS_FAR"] = "1"
         channel.setblocking(True)
-        memory = Memory(1, plain_memory)
-        self.wire = Wire(channel, memory, self.do, lambda one, name: True)
-        self.wire.said = self.said  # type: ignore[method-assign]
+        super().__init__(channel, Memory(1, plain_memory))
+        self.kept: list[torch.Tensor] = []
 
-    def serve(self) -> None:
+    def live(self) -> None:
         while True:
-            asked = self.wire.receive()
+            asked = self.receive()
             with _Filled():
-                self.wire.answer(asked)
+                self.answer(asked)
 
-    def do(self, asked: dict[str, Any]) -> Any:
+    def serve(self, asked: dict[str, Any]) -> Any:
         if asked["do"] == "define":
-            (job,) = asked["args"]
-            resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))  # nothing is written that another process could read
-            for name in DISTRIBUTED:
-                if hasattr(torch.distributed, name):
-                    setattr(torch.distributed, name, partial(self.distributed, name))
-            for name in HOOKS:
-                setattr(torch.Tensor, name, _far_hook(self.wire, name))
-            _import_what_the_notebook_does(job["imports"])
-            with _kernels_far(self.wire) if job["kernels"] else contextlib.nullcontext():
-                self.function = defined(job, {name: _imported(module, name) for module, name in job["earlier"]})
-            if not callable(self.function) and not hasattr(self.function, "fn"):
-                raise TypeError(f"the cell does not define {job['name']}")
-            return None
+            return self._define(*asked["args"])
         if asked["do"] == "answer":
-            return self.function(*asked["args"], **asked["named"])
-        raise ValueError(asked["do"])
+            return self._call(*asked["args"], **asked["named"])
+        if asked["do"] == "name":
+            name, *value = asked["args"]
+            names = plain(self.function).__globals__
+            if value:
+                (names[name],) = value
+            return names.get(name)
+        if asked["do"] == "reached":
+            return [one.detach() for one in tensors_reached(asked["args"])]
+        return super().serve(asked)
 
-    def distributed(self, name: str, *args: Any, **named: Any) -> Any:
-        return self.wire.ask({"do": "distributed", "name": name}, args, named)
+    def _define(self, job: dict[str, Any]) -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))  # nothing is written that another process could read
+        for name in DISTRIBUTED:
+            if hasattr(torch.distributed, name):
+                setattr(torch.distributed, name, partial(self._distributed, name))
+        for name in HOOKS:
+            setattr(torch.Tensor, name, _far_hook(self, name))
+        for name in SIZES:
+            setattr(torch.UntypedStorage, name, _far_size(self, name, getattr(torch.UntypedStorage, name)))
+        _import_what_the_notebook_does(job["imports"])
+        with _kernels_far(self) if job["kernels"] else contextlib.nullcontext():
+            self.function = defined(job, {})
+        if not callable(self.function) and not hasattr(self.function, "fn"):
+            raise TypeError(f"the cell does not define {job['name']}")
+
+    def _call(self, *args: Any, **named: Any) -> Any:
+        """The answer's result. Of one with a backward pass, `kept` are the tensors that are held for it."""
+        if not any(isinstance(one, torch.Tensor) and one.requires_grad for one in (*args, *named.values())):
+            return self.function(*args, **named)
+        before, saved = _alive(), list[torch.Tensor]()
+        with torch.autograd.graph.saved_tensors_hooks(lambda one: (saved.append(one), one)[1], lambda one: one):
+            found = self.function(*args, **named)
+        if isinstance(found, torch.Tensor) and found.grad_fn is not None:
+            known = set(map(id, (found, *saved, *before)))
+            self.kept = saved + [one for one in _alive() if id(one) not in known]
+        return found
+
+    def graph(self, tensor: torch.Tensor) -> dict[str, Any]:
+        leaves, kept, self.kept = _leaves(tensor), self.kept, []
+
+        def backward(gradient: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+            return torch.autograd.grad(tensor, leaves, gradient, retain_graph=True, allow_unused=True)
+
+        return {"name": type(tensor.grad_fn).__name__, "value": self.packed(tensor.detach()),
+                "leaves": self.packed(leaves), "kept": self.packed([one.detach() for one in kept]),
+                "backward": self._object(backward)}  # fmt: skip
+
+    def _distributed(self, name: str, *args: Any, **named: Any) -> Any:
+        return self.ask({"do": "distributed", "name": name}, args, named)
 
     def said(self, error: BaseException) -> dict[str, Any]:
-        kind = next(kind.__name__ for kind in type(error).__mro__ if kind.__module__ == "builtins")
         lines = [one for one in traceback.extract_tb(error.__traceback__) if one.filename.startswith("<")]
         own = [one for one in lines if one.filename == ANSWER] or lines
-        return {"kind": kind, "text": str(error)[:4000], "line": own[-1].lineno if own else 0,
-                "file": own[-1].filename if own else ""}  # fmt: skip
+        return super().said(error) | {"line": own[-1].lineno if own else 0, "file": own[-1].filename if own else ""}
+
+
+def _alive() -> list[torch.Tensor]:
+    """The tensors of floating-point numbers that exist and were made after the process was forked."""
+    found = (one for one in gc.get_objects() if issubclass(type(one), torch.Tensor))
+    return [one for one in found if one.is_floating_point()]
+
+
+def _leaves(result: torch.Tensor) -> list[torch.Tensor]:
+    """The tensors that gradients of a result arrive at."""
+    found, seen, left = list[torch.Tensor](), set[Any](), [result.grad_fn]
+    while left:
+        node = left.pop()
+        if node is not None and node not in seen:
+            seen.add(node)
+            found += [node.variable] if hasattr(node, "variable") else []
+            left += [one for one, _ in node.next_functions]
+    return found
 
 
 def _import_what_the_notebook_does(lines: list[str]) -> None:
-    """From now on cells import of the course only what these lines do: the answer of a transfer exercise may be in its
-    library."""
+    """Let cells import only those modules of the course that these lines import: the library may contain the answer to
+    a transfer exercise."""
     known = {"labs_helpers"}
     for node in (part for line in lines for part in ast.parse(line).body):
         if isinstance(node, ast.ImportFrom):
@@ -183,12 +253,8 @@ def _import_what_the_notebook_does(lines: list[str]) -> None:
     builtins.__import__, importlib.import_module = guarded, named
 
 
-def _imported(module: str, name: str) -> Any:
-    return getattr(importlib.import_module(module), name)
-
-
 class _Filled(torch.overrides.TorchFunctionMode):
-    """torch.empty and its kin give NaN, or the largest whole number: nobody has written that."""
+    """Makes torch.empty and similar functions return NaN, or the largest integer, to mark what nobody has written."""
 
     EMPTY = (torch.empty, torch.empty_like, torch.Tensor.new_empty, torch.empty_strided)
 
@@ -202,7 +268,7 @@ class _Filled(torch.overrides.TorchFunctionMode):
 
 
 class FarKernel:
-    """In the place of a kernel of the answer's: the judge launches the one of that name that it has read."""
+    """Stands for one of the answer's kernels: the judge launches the kernel of this name that it has read."""
 
     def __init__(self, wire: Wire, function: Callable[..., Any]) -> None:
         self.wire, self.fn = wire, function
@@ -221,7 +287,7 @@ class FarKernel:
 
 
 class _Tuned:
-    """`@triton.autotune` and `@triton.heuristics` round a FarKernel: the first configuration is taken."""
+    """Does `@triton.autotune` and `@triton.heuristics` of a FarKernel: it takes the first configuration."""
 
     def __init__(self, kernel: Any, chosen: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
         self.kernel, self.chosen, self.fn, self.arg_names = kernel, chosen, kernel.fn, kernel.arg_names
@@ -235,13 +301,26 @@ class _Tuned:
 
 
 def _far_hook(wire: Wire, name: str) -> Callable[..., Any]:
-    """The judge makes the backward pass, and calls the hooks of its tensors."""
+    """The judge registers the hook, since its backward pass calls it."""
     return lambda tensor, hook: wire.ask({"do": "hook", "name": name}, (tensor, hook))
+
+
+def _far_size(wire: Wire, name: str, plain: Callable[..., Any]) -> Callable[..., Any]:
+    """A method of storages: of one that the judge made, the judge resizes it and knows its size."""
+
+    def method(storage: torch.UntypedStorage, *args: Any) -> Any:
+        block = wire.memory.block_of(storage)
+        if block is None:
+            return plain(storage, *args)
+        found = wire.ask({"do": "storage", "name": name, "block": block.number}, args)
+        return storage if name == "resize_" else found
+
+    return method
 
 
 @contextmanager
 def _kernels_far(wire: Wire) -> Iterator[None]:
-    """Kernels that are defined inside are the judge's to launch."""
+    """Inside, `triton.jit` makes kernels that the judge launches."""
     import triton
 
     def jit(function: Any = None, **_: Any) -> Any:
@@ -264,3 +343,8 @@ def _kernels_far(wire: Wire) -> Iterator[None]:
     finally:
         for name, other in before.items():
             setattr(triton, name, other)
+
+
+if __name__ == "__main__":
+    keep_to_itself()
+    _live(socket.socket(fileno=int(sys.argv[1])))

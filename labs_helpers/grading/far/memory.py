@@ -1,16 +1,20 @@
-"""Blocks of memory that two processes know by number: with each message go the bytes that have changed since the last.
+"""Memory that a judge and an answer's process both know, as numbered blocks.
 
-So an array that is written in place, a view of an argument and a result in an argument's own memory are on either side
-what they are on the other.
+Every message carries the bytes that changed since the last one. An array that is written in place, a view of an
+argument, and a result in an argument's own memory are therefore the same on both sides.
+
+The judge keeps a block that it made until the answer has no array of it any more. So a check that asks whether a tensor
+was released gets the same reply whether the answer runs in its process or in another.
 """
 
 from __future__ import annotations
 
 import ctypes
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, MutableMapping
 from dataclasses import dataclass, field
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 import torch
@@ -26,19 +30,21 @@ MOST_DIMENSIONS = 16
 
 @dataclass
 class Block:
-    """size bytes from `start` on. owner: keeps them alive. sent: their content when both sides last agreed. objects:
-    the arrays that were made of it, by their descriptions, so that one that comes back is the same object."""
+    """`size` bytes at address `start`, which `owner` keeps alive: a storage of PyTorch's, or an array of NumPy's.
+
+    sent: the bytes that both sides last agreed on. objects: the arrays made of this block, by their descriptions, so
+    that an array that comes back is the same object.
+    """
 
     number: int
     start: int
     size: int
-    owner: Any
+    owner: torch.UntypedStorage | np.ndarray[Any, Any]
     sent: bytes = b""
-    storage: Any = None
-    objects: dict[str, Any] = field(default_factory=dict)
+    objects: MutableMapping[str, Any] = field(default_factory=dict)
 
     def content(self) -> bytes:
-        return ctypes.string_at(self.start, self.size) if self.size else b""
+        return ctypes.string_at(self.start, self.size)
 
     def write(self, content: bytes) -> None:
         if len(content) != self.size:
@@ -46,12 +52,26 @@ class Block:
         ctypes.memmove(self.start, content, self.size)
         self.sent = content
 
+    def is_in_use(self) -> bool:
+        """Whether an array still uses a storage that the block keeps."""
+        return bool(torch._C._storage_Use_Count(self.owner._cdata) > 1)  # type: ignore[union-attr]
 
-class _Room:
-    """A block's bytes as NumPy asks for them; an array of it keeps the block's owner alive."""
+    def tensor(self, dtype: torch.dtype, offset: int, shape: list[int], strides: list[int]) -> torch.Tensor:
+        """offset and strides: in bytes."""
+        storage = self.owner
+        if isinstance(storage, np.ndarray):
+            storage = torch.from_numpy(np.asarray(_Bytes(self))).untyped_storage()
+        item = dtype.itemsize
+        place = (self.start - storage.data_ptr() + offset) // item
+        return torch.empty(0, dtype=dtype).set_(storage, place, shape, [n // item for n in strides])
+
+
+class _Bytes:
+    """A block's bytes, in NumPy's array interface. An array made of it keeps the block's memory alive."""
 
     def __init__(self, block: Block) -> None:
-        self.owner = block.owner
+        of_torch = isinstance(block.owner, torch.UntypedStorage)
+        self.owner = torch.empty(0).set_(block.owner) if of_torch else block.owner  # type: ignore[arg-type]
         self.__array_interface__ = {
             "data": (block.start, False),
             "shape": (block.size,),
@@ -61,21 +81,33 @@ class _Room:
 
 
 class Memory:
-    """first: this side's first number; the other side has the numbers between. allocate(content, dtype, kind): memory
-    for a block that the other side has made, as (owner, address). changed: is told what the other side has changed."""
+    """One side's view of the blocks.
+
+    first: the number of the first block that this side makes, 0 for the judge and 1 for the answer; steps are of 2.
+    allocate(content, dtype, kind): returns a tensor with the bytes of a block that the other side has made.
+    changed(content): is called for each block that the other side has changed.
+    """
 
     def __init__(
         self,
         first: int,
-        allocate: Callable[[bytes, str, str], tuple[Any, int]],
+        allocate: Callable[[bytes, str, str], torch.Tensor],
         changed: Callable[[bytes], None] = lambda content: None,
     ) -> None:
         self.next, self.allocate, self.changed = first, allocate, changed
         self.blocks: dict[int, Block] = {}
-        self.leaves: dict[int, tuple[torch.Tensor, int]] = {}  # those that gradients are of, and which each had last
+        self.leaves: dict[int, tuple[torch.Tensor, int]] = {}  # with the id of the gradient that both sides know
+
+    def is_own(self, number: int) -> bool:
+        """Whether this side makes blocks with such numbers."""
+        return number % 2 == self.next % 2
+
+    def releases(self, number: int) -> bool:
+        """Whether this side says when it has no array of a block any more: an answer does, of the judge's blocks."""
+        return self.next % 2 == 1 and not self.is_own(number)
 
     def described(self, array: np.ndarray[Any, Any] | torch.Tensor) -> dict[str, Any]:
-        """An array or a tensor as its place in a block, a new one if no block has it."""
+        """Describe an array or a tensor by its place in a block; make a block if none contains it."""
         is_torch = isinstance(array, torch.Tensor)
         if is_torch:
             if array.grad_fn is not None:
@@ -99,9 +131,7 @@ class Memory:
         if 0 in shape:
             return said | {"block": None}
         low, high = _reach(shape, strides, item)
-        block = self._at(address + low, address + high)
-        if block is None:
-            block = self._new(array)
+        block = self._at(address + low, address + high) or self._new(array)
         said |= {"block": block.number, "offset": address - block.start, "strides": strides}
         block.objects.setdefault(_key(said), array)
         return said
@@ -109,23 +139,27 @@ class Memory:
     def _at(self, low: int, high: int) -> Block | None:
         return next((b for b in self.blocks.values() if b.start <= low and high <= b.start + b.size), None)
 
+    def block_of(self, storage: torch.UntypedStorage) -> Block | None:
+        """The block that the other side made and that lies in this storage."""
+        found = self._at(storage.data_ptr(), storage.data_ptr() + 1)
+        return None if found is None or self.is_own(found.number) else found
+
     def _new(self, array: np.ndarray[Any, Any] | torch.Tensor) -> Block:
-        owner: Any = array
         if isinstance(array, torch.Tensor):
             storage = array.untyped_storage()
-            owner, start, size = (array, storage), storage.data_ptr(), storage.nbytes()
+            block = Block(self.next, storage.data_ptr(), storage.nbytes(), storage)
         else:
             root = array
             while isinstance(root.base, np.ndarray):
                 root = root.base
             start, end = np.lib.array_utils.byte_bounds(root)
-            owner, size = (array, root), end - start
-        block = self.blocks[self.next] = Block(self.next, start, size, owner)
+            block = Block(self.next, start, end - start, root)
+        self.blocks[self.next] = block
         self.next += 2
         return block
 
     def made(self, said: dict[str, Any]) -> np.ndarray[Any, Any] | torch.Tensor:
-        """The array or tensor of a description. Refused where it reaches beyond its block."""
+        """The array or tensor that a description stands for. Refused where it reaches beyond its block."""
         kind, dtype, shape = said["kind"], said["dtype"], said["shape"]
         if dtype not in DTYPES or len(shape) > MOST_DIMENSIONS or not all(type(n) is int and n >= 0 for n in shape):
             raise Refused("no array")
@@ -144,29 +178,62 @@ class Memory:
         if math.prod(shape) == 0 or offset + low < 0 or offset + high > block.size:
             raise Refused("an array beyond its memory")
         if kind == "ndarray":
-            array: Any = np.ndarray(shape, dtype, np.asarray(_Room(block)), offset, strides)
+            array: Any = np.ndarray(shape, dtype, np.asarray(_Bytes(block)), offset, strides)
             array.flags.writeable = bool(said.get("writeable", True))
         else:
-            array = _of_kind(self._tensor(block, DTYPES[dtype], offset, shape, strides), said)
+            array = _of_kind(block.tensor(DTYPES[dtype], offset, shape, strides), said)
         block.objects[_key(said)] = array
         return array
 
-    @staticmethod
-    def _tensor(block: Block, dtype: torch.dtype, offset: int, shape: list[int], strides: list[int]) -> torch.Tensor:
-        if block.storage is None:
-            owner = block.owner[1] if isinstance(block.owner, tuple) else block.owner
-            if isinstance(owner, torch.UntypedStorage):
-                block.storage = owner
-            else:
-                block.storage = torch.from_numpy(np.asarray(_Room(block))).untyped_storage()
-        beyond = block.start - block.storage.data_ptr()
-        item = dtype.itemsize
-        return torch.empty(0, dtype=dtype).set_(
-            block.storage, (beyond + offset) // item, shape, [stride // item for stride in strides]
-        )
+    # what a message carries beside its values
 
-    def gradients(self) -> list[list[Any]]:
-        """What the other side does not know of leaves' gradients: pairs of descriptions, None for no gradient."""
+    def news(self) -> tuple[dict[str, Any], bytes]:
+        """(description, bytes) of what changed on this side: gradients, bytes of blocks, and blocks without arrays."""
+        gradients, changes, contents = self._gradients(), [], []
+        for block in self.blocks.values():
+            content = block.content()
+            if content != block.sent:
+                first = next(iter(block.objects.values()), None)
+                kind = "torch" if isinstance(first, torch.Tensor) else "numpy"
+                dtype = str(first.dtype).removeprefix("torch.") if first is not None else "uint8"
+                changes.append({"block": block.number, "size": block.size, "dtype": dtype, "kind": kind})
+                contents.append(content)
+                block.sent = content
+        gone = [number for number, block in self.blocks.items() if self.releases(number) and not block.is_in_use()]
+        for number in gone:
+            del self.blocks[number]
+        return {"memory": changes, "gradients": gradients, "gone": gone}, b"".join(contents)
+
+    def take(self, told: dict[str, Any], content: bytes) -> None:
+        """Apply the other side's `news`."""
+        at = 0
+        for said in told["memory"]:
+            size = int(said["size"])
+            self._take_block(said, content[at : at + size])
+            at += size
+        for of, given in told["gradients"]:
+            leaf = self.made(of)
+            assert isinstance(leaf, torch.Tensor)
+            leaf.grad = None if given is None else self.made(given)  # type: ignore[assignment]
+            self.leaves[id(leaf)] = (leaf, id(leaf.grad))
+        for number in filter(self.is_own, told["gone"]):
+            self.blocks.pop(number, None)
+
+    def _take_block(self, said: dict[str, Any], content: bytes) -> None:
+        number = said["block"]
+        if number in self.blocks:
+            self.blocks[number].write(content)
+            self.changed(content)
+            return
+        if type(number) is not int or self.is_own(number) or said["dtype"] not in DTYPES:
+            raise Refused("no block")
+        tensor = self.allocate(content, said["dtype"], said["kind"])
+        known: MutableMapping[str, Any] = WeakValueDictionary() if self.releases(number) else {}
+        storage = tensor.untyped_storage()
+        self.blocks[number] = Block(number, tensor.data_ptr(), len(content), storage, content, known)
+
+    def _gradients(self) -> list[list[Any]]:
+        """Leaves whose gradient is another one than before: pairs of descriptions, None for no gradient."""
         found = []
         for number, (leaf, known) in list(self.leaves.items()):
             if id(leaf.grad) != known:
@@ -174,42 +241,10 @@ class Memory:
                 found.append([self.described(leaf), None if leaf.grad is None else self.described(leaf.grad)])
         return found
 
-    def take_gradients(self, pairs: list[list[Any]]) -> None:
-        for of, said in pairs:
-            leaf = self.made(of)
-            assert isinstance(leaf, torch.Tensor)
-            gradient = None if said is None else self.made(said)
-            leaf.grad = gradient  # type: ignore[assignment]
-            self.leaves[id(leaf)] = (leaf, id(leaf.grad))
 
-    def changes(self) -> Iterator[tuple[dict[str, Any], bytes]]:
-        """What the other side does not know yet: a block's number, size, dtype and kind, and its bytes."""
-        for block in self.blocks.values():
-            content = block.content()
-            if content != block.sent or not block.sent:
-                first = next(iter(block.objects.values()), None)
-                kind = "torch" if isinstance(first, torch.Tensor) else "numpy"
-                dtype = str(first.dtype).removeprefix("torch.") if first is not None else "uint8"
-                block.sent = content
-                yield {"block": block.number, "size": block.size, "dtype": dtype, "kind": kind}, content
-
-    def take(self, said: dict[str, Any], content: bytes) -> None:
-        """Takes over what the other side's `changes` gave."""
-        block = self.blocks.get(said["block"])
-        if block is not None:
-            block.write(content)
-            self.changed(content)
-            return
-        if type(said["block"]) is not int or said["block"] % 2 == self.next % 2 or said["dtype"] not in DTYPES:
-            raise Refused("no block")
-        owner, start = self.allocate(content, said["dtype"], said["kind"])
-        self.blocks[said["block"]] = Block(said["block"], start, len(content), owner, content)
-
-
-def plain_memory(content: bytes, dtype: str, kind: str) -> tuple[Any, int]:
-    """(owner, address) of memory with this content, aligned as PyTorch's is."""
-    tensor = torch.frombuffer(bytearray(content), dtype=torch.uint8).clone()
-    return (tensor, tensor.untyped_storage()), tensor.data_ptr()
+def plain_memory(content: bytes, dtype: str, kind: str) -> torch.Tensor:
+    """Memory with this content, aligned as PyTorch aligns it."""
+    return torch.frombuffer(bytearray(content), dtype=torch.uint8).clone()
 
 
 def _of_kind(tensor: torch.Tensor, said: dict[str, Any]) -> Any:
@@ -221,7 +256,7 @@ def _of_kind(tensor: torch.Tensor, said: dict[str, Any]) -> Any:
 
 
 def _reach(shape: list[int], strides: list[int], item: int) -> tuple[int, int]:
-    """How far an array's elements lie from its first one's address: the first byte, and the one after the last."""
+    """How far an array's elements lie from the address of its first: the first byte, and the one after the last."""
     ends = [(n - 1) * stride for n, stride in zip(shape, strides, strict=True)]
     return sum(min(end, 0) for end in ends), sum(max(end, 0) for end in ends) + item
 

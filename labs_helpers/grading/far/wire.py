@@ -1,7 +1,7 @@
-"""Messages between a judge and an answer: JSON with the bytes of memory behind it, and nothing that is executed.
+"""Messages between a judge and an answer: JSON followed by the bytes of memory. Nothing in them is executed.
 
-Data goes by value, arrays by their place in memory (memory.py), every other object by number: the other side has a
-`Far` in its place, whose calls come back. Either side may ask while it is asked.
+Data travels by value, arrays by their place in memory (memory.py), and every other object as a number, for which the
+other side makes a `Far`: whoever calls it calls the object. Either side may ask while it is being asked.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import struct
 from collections.abc import Callable
 from time import monotonic
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 import torch
@@ -28,11 +29,11 @@ _DATA = (bool, int, str, type(None))
 
 
 class Lost(RuntimeError):
-    """The other side has ended, says nothing any more, or says what it cannot."""
+    """The other side has ended, or sends what is no message."""
 
 
 class Far:
-    """An object of the other side: it can be called, asked for what that side allows, entered and gone through."""
+    """Stands for an object of the other side: attributes that side allows, context managers and iteration work."""
 
     def __init__(self, wire: Wire, number: int) -> None:
         self.__dict__["_wire"], self.__dict__["_number"] = wire, number
@@ -48,6 +49,10 @@ class Far:
     def __exit__(self, *_: Any) -> None:
         self._method("__exit__", None, None, None)
 
+    def reached(self) -> list[torch.Tensor]:
+        """The tensors that this object of an answer's holds."""
+        return self._wire.reached(self)
+
 
 def _asks(name: str) -> Callable[..., Any]:
     return lambda self, *args: self._method(name, *args)
@@ -62,35 +67,52 @@ for _name in METHODS - {"__exit__"}:
 
 
 class FarCall(Far):
-    """One that is a function."""
+    """Stands for a function."""
 
     def __call__(self, *args: Any, **named: Any) -> Any:
         return self._wire.ask({"do": "call", "object": self._number}, args, named)
 
 
 class Wire:
-    """One end of a channel. serve(message): answers what the other side asks beside calls of objects.
+    """One end of a channel. Each side has a subclass, which says what that side does when it is asked.
 
-    may_get(object, name): whether the other side may have that attribute. deadline(): when it has waited long enough.
+    deadline: the time, by `monotonic`, at which this side stops waiting.
     """
 
-    def __init__(
-        self,
-        socket: Any,
-        memory: Memory,
-        serve: Callable[[dict[str, Any]], Any],
-        may_get: Callable[[Any, str], bool],
-        deadline: Callable[[], float] | None = None,
-    ) -> None:
-        self.socket, self.memory, self.serve, self.may_get, self.deadline = socket, memory, serve, may_get, deadline
-        self.own: dict[int, Any] = {}
-        self.numbers: dict[int, int] = {}
-        self.far: dict[int, Any] = {}
+    def __init__(self, socket: Any, memory: Memory, deadline: float | None = None) -> None:
+        self.socket, self.memory, self.deadline, self.began = socket, memory, deadline, monotonic()
+        self.own: dict[int, Any] = {}  # objects of this side, by number
+        self.numbers: dict[int, int] = {}  # and their numbers, by id
+        self.far: WeakValueDictionary[int, Far] = WeakValueDictionary()  # stand-ins for objects of the other side
+        self.copies: dict[int, Any] = {}  # objects of the other side that came by value
+        self.copied: dict[int, int] = {}  # and their numbers, by id
+
+    # what a subclass says
+
+    def serve(self, asked: dict[str, Any]) -> Any:
+        """Do what is neither a call of an object nor a look at its attributes."""
+        raise ValueError(asked["do"])
+
+    def may_get(self, one: Any, name: str) -> bool:
+        """Whether the other side may read this attribute."""
+        return True
+
+    def graph(self, tensor: torch.Tensor) -> dict[str, Any]:
+        """Describe a result that has a backward pass. Refused on the judge's side: its graphs stay there."""
+        raise Refused("a tensor with a graph")
+
+    def with_graph(self, said: dict[str, Any]) -> Any:
+        """The result that `graph` described."""
+        raise Refused("a tensor with a graph")
+
+    def reached(self, one: Far) -> list[torch.Tensor]:
+        """The tensors that an object of the other side holds, as far as this side may know."""
+        return []
 
     # messages
 
     def ask(self, message: dict[str, Any], args: tuple[Any, ...] = (), named: dict[str, Any] | None = None) -> Any:
-        """What the other side answers; the error that it raised. Meanwhile its own questions are answered."""
+        """Ask, and return the reply or raise the error that came back. Questions that come meanwhile are answered."""
         self.send(message | {"args": [self.packed(one) for one in args],
                              "named": {name: self.packed(one) for name, one in (named or {}).items()}})  # fmt: skip
         while True:
@@ -104,10 +126,11 @@ class Wire:
 
     def answer(self, asked: dict[str, Any]) -> None:
         try:
-            found = {"is": self.packed(self._done(asked))}
+            value = self._done(asked)  # alive until its description is sent
+            found = {"is": self.packed(value)}
         except (Lost, Refused, TimeLimit):
             raise
-        except (Exception, KeyboardInterrupt) as error:
+        except (Exception, KeyboardInterrupt, SystemExit) as error:
             found = {"raised": self.said(error)}
         self.send(found)
 
@@ -133,14 +156,12 @@ class Wire:
         kind = getattr(builtins, str(said["kind"]), None)
         plain = isinstance(kind, type) and issubclass(kind, (Exception, KeyboardInterrupt))
         plain = plain and not issubclass(kind, UnicodeError)
-        return (kind if plain else RuntimeError)(str(said["text"]))  # type: ignore[misc]
+        text = str(said["text"])[:4000]
+        return kind(text) if plain else RuntimeError(f"{said['kind']:.40}: {text}")  # type: ignore[misc]
 
     def send(self, message: dict[str, Any]) -> None:
-        gradients = self.memory.gradients()
-        changes = list(self.memory.changes())
-        told = message | {"memory": [said for said, _ in changes], "gradients": gradients}
-        text = json.dumps(told).encode()
-        content = b"".join(part for _, part in changes)
+        news, content = self.memory.news()
+        text = json.dumps(message | news).encode()
         self._write(_HEAD.pack(len(text) + len(content), len(text)) + text + content)
 
     def receive(self) -> dict[str, Any]:
@@ -149,13 +170,9 @@ class Wire:
             raise Lost("no message")
         body = self._read(whole)
         try:
-            message = json.loads(body[:head])
-            at = head
-            for said in message["memory"]:
-                self.memory.take(said, body[at : at + int(said["size"])])
-                at += int(said["size"])
-            self.memory.take_gradients(message["gradients"])
-            return dict(message)
+            message = dict(json.loads(body[:head]))
+            self.memory.take(message, body[head:])
+            return message
         except (ValueError, KeyError, TypeError, RecursionError, Refused) as error:
             raise Lost(f"no message: {error}") from None
 
@@ -184,13 +201,15 @@ class Wire:
 
     def _wait(self, read: list[Any], write: list[Any]) -> None:
         while not any(select.select(read, write, [], LOOK_S)):
-            if self.deadline is not None and monotonic() > self.deadline():
-                raise Lost("it took too long")
+            if self.deadline is not None and monotonic() > self.deadline:
+                error = TimeLimit("it took too long")
+                error.seconds = round(self.deadline - self.began, 1)
+                raise error
 
     # values
 
     def packed(self, value: Any) -> Any:
-        """A value as JSON can hold it."""
+        """A value in JSON."""
         if isinstance(value, _DATA) and type(value) in _DATA:
             return value
         if type(value) is float:
@@ -207,6 +226,8 @@ class Wire:
             return {type(value).__name__: [self.packed(n) for n in (value.start, value.stop, value.step)]}
         if isinstance(value, torch.Tensor) or type(value) is np.ndarray:
             try:
+                if isinstance(value, torch.Tensor) and value.grad_fn is not None:
+                    return {"graph": self.graph(value)}
                 return {"array": self.memory.described(value)}
             except Refused:
                 return self._object(value)
@@ -221,21 +242,20 @@ class Wire:
         return self._object(value)
 
     def _object(self, value: Any) -> dict[str, Any]:
-        number = self.numbers.get(id(value))
-        if number is None:
-            if id(value) in self.far:
-                return {"yours": self.far[id(value)][0]}
-            number = self.numbers[id(value)] = len(self.own)
-            self.own[number] = value
+        if id(value) in self.copied:
+            return {"yours": self.copied[id(value)]}
+        first = id(value) not in self.numbers
+        number = self.numbers.setdefault(id(value), len(self.own))
+        self.own[number] = value
         said: dict[str, Any] = {"object": number, "call": callable(value)}
-        if fields := known.fields(value):
+        if first and (fields := known.fields(value)):
             kind = type(value)
             said |= {"class": [kind.__module__, kind.__qualname__],
                      "fields": {name: self.packed(getattr(value, name)) for name in fields}}  # fmt: skip
         return said
 
     def unpacked(self, text: Any) -> Any:
-        """The value that `packed` wrote. Refused, KeyError, TypeError or ValueError of anything else."""
+        """The value that `packed` wrote. Anything else raises Refused, KeyError, TypeError or ValueError."""
         if isinstance(text, _DATA):
             return text
         if "object" in text:
@@ -255,6 +275,8 @@ class Wire:
             return {"range": range, "slice": slice}[kind](*map(self.unpacked, inner))
         if kind == "array":
             return self.memory.made(inner)
+        if kind == "graph":
+            return self.with_graph(inner)
         if kind == "number" and inner[0] in DTYPES:
             return np.frombuffer(bytes.fromhex(inner[1]), inner[0])[0]
         if kind == "named":
@@ -265,16 +287,16 @@ class Wire:
         number = said["object"]
         if type(number) is not int:
             raise Refused("no object")
-        if -1 - number in self.far:
-            return self.far[-1 - number]
-        made = None
+        if (known_here := self.far.get(number)) is not None:
+            return known_here
+        if number in self.copies:
+            return self.copies[number]
         if "class" in said:
-            made = known.made(*said["class"], {str(name): self.unpacked(one) for name, one in said["fields"].items()})
-        if made is None:
-            made = (FarCall if said.get("call") else Far)(self, number)
-        else:
-            self.far[id(made)] = (number, made)  # so that it goes back as the object that it was
-        self.far[-1 - number] = made
+            fields = {str(name): self.unpacked(one) for name, one in said["fields"].items()}
+            if (copy := known.made(*said["class"], fields)) is not None:
+                self.copies[number], self.copied[id(copy)] = copy, number  # so that it goes back as what it was
+                return copy
+        made = self.far[number] = (FarCall if said.get("call") else Far)(self, number)
         return made
 
 

@@ -31,7 +31,7 @@ def values(job: dict[str, Any], function: Callable[..., Any]) -> dict[str, Any]:
             if size > MOST:
                 raise NoValue(f"more than {MOST} characters of values")
             found.append(text)
-    except (Exception, KeyboardInterrupt) as error:  # lab 03 interrupts an answer
+    except (Exception, KeyboardInterrupt, SystemExit) as error:  # lab 03 interrupts an answer
         kind = next(kind.__name__ for kind in type(error).__mro__ if kind.__module__ == "builtins")
         return {"values": found, "raised": kind}
     return {"values": found}

@@ -1,17 +1,22 @@
-"""Runs in the jail: answers of one submission, each in a process of its own, and the course's own check of each.
+"""Runs in the jail: judges answers of one submission, one after the other, each in processes of its own.
 
-Reads lines from stdin, {"lab": "02", "seconds": 60, "checks": true, "imports": […]} and then a job each, and writes a
-line to stdout as soon as a job is done:
+Reads messages from stdin, each a line with its number of bytes and then so many bytes of JSON. The first one is
+{"seconds": 60, "imports": […]}; every further one is a job:
 
-    {"token": …, "exercise": "02/3", "key": …, "name": …, "imports": […], "before": […], "source": …, "far": true,
-     "earlier": […], "asked": […]}
+    {"token": …, "exercise": "02/3", "keys": […], "name": …, "imports": […], "before": […], "source": …, "asked": […],
+     "sources": {…}}
+
+Writes one line to stdout as soon as a job is done:
+
     token {"status": "right" | "wrong" | "failed" | "crashed" | "memory" | "timeout" | "refused", "lines": […],
-           "message": …, "values": […]}
+           "message": …, "hidden": {"status": …, "values": [[…], …], "raised": …}}
 
-lines: of the check's cases that passed. "checks": false asks for values, what the hidden inputs (hidden/) of each job's
-key gave, and for nothing else: no check and no reference is imported then. Only then has a job a key. far: the answer
-runs in a process of its own (grading/far/), which was made before its job was read, so that neither token nor key is in
-its memory. What an answer prints goes nowhere.
+lines: of the check's cases that passed. hidden: what the answer gives for the hidden inputs of each key; null where no
+case passed. sources: the text of the checks and references, which the jail hides (given_sources.py).
+
+This process reads no job. It forks the nursery of the answer's processes (far/answer.py), and then a judge, which reads
+the job: neither tokens and keys nor checks and references are ever in an answer's memory. Whatever an answer prints is
+thrown away.
 """
 
 from __future__ import annotations
@@ -22,8 +27,7 @@ import json
 import os
 import select
 import sys
-from collections.abc import Iterable
-from pathlib import Path
+from collections.abc import Iterable, Iterator
 from time import monotonic
 from typing import Any
 
@@ -33,13 +37,15 @@ from labs_helpers.grading.far.judge import made_far
 from labs_helpers.grading.hidden import run_of
 from labs_helpers.grading.hidden.answer_values import values
 from labs_helpers.grading.jails.ending import Ending, ending
+from labs_helpers.grading.jails.given_sources import import_from
 from labs_helpers.grading.jails.memory import with_memory
 from labs_helpers.grading.jails.own_memory import keep_to_own_memory
-from labs_helpers.grading.jails.together import PR_SET_DUMPABLE, prctl
-from labs_helpers.grading.judged import judged, made_here, result
+from labs_helpers.grading.judged import judged, result
 
-MOST = 2**20  # bytes that a job may tell
-LOOK_S = 0.1  # how often it is looked whether a job's process is still there
+MOST = 2**21  # bytes that a judge may tell of one job
+LOOK_S = 0.1  # how often it is looked whether a judge's process is still there
+IMPORT_S = 20.0  # that a judge may take to import a lab's checks on a busy machine
+OF_CHECKS = ("cProfile", "cloudpickle", "symtable", "torch.profiler")  # imported once for all judges
 
 
 def main() -> None:
@@ -48,112 +54,132 @@ def main() -> None:
         sys.exit("this runs in a jail alone: python -m labs_helpers.grading makes one")
     sys.path[:] = [folder for folder in sys.path if folder]  # nothing is imported from where answers may write
     keep_to_itself()
-    given, jobs = json.loads(_line(0)), os.dup(0)
-    told = os.dup(1)
+    given, jobs, told = json.loads(_message(0)), os.dup(0), os.dup(1)
     nowhere = os.open(os.devnull, os.O_RDWR)
     for descriptor in (0, 1, 2):
         os.dup2(nowhere, descriptor)
-    lab = _prepared(given["lab"], given["checks"])
-    _imported(given["imports"])
-    while True:
-        nursery = Nursery()
-        if not (line := _line(jobs)):
-            end(nursery.process)
-            os._exit(0)
-        job = json.loads(line)
-        found = _in_a_process(lab, job | {"nursery": nursery}, given["seconds"], told, end)
-        os.write(told, f"{job['token']} {json.dumps(found)}\n".encode())
+    _import_all(given["imports"], OF_CHECKS + ("torch._dynamo",) * given["optimizers"])
+    while line := _judged_in_a_process(jobs, given["seconds"], told, end):
+        os.write(told, line.encode())
+    os._exit(0)
 
 
-def _line(descriptor: int) -> bytes:
-    """The next line and not a byte more, which would be in the memory of an answer's process."""
+def _message(descriptor: int) -> bytes:
+    """The next message and not a byte more; b"" at the end."""
     line = bytearray()
-    while byte := os.read(descriptor, 1):
-        if byte == b"\n":
-            break
+    while (byte := os.read(descriptor, 1)) not in (b"\n", b""):
         line += byte
-    return bytes(line)
+    left, parts = int(line or b"0"), list[bytes]()
+    while left and (part := os.read(descriptor, left)):
+        parts.append(part)
+        left -= len(part)
+    return b"".join(parts)
 
 
-def _prepared(number: str, checks: bool) -> Any:
-    """The lab, once all that its checks need is imported; None without checks."""
-    from labs_helpers.labs import LABS
+def _import_all(lines: Iterable[str], modules: Iterable[str]) -> None:
+    """Import what every answer's process and every judge would import for itself: nothing of a student's."""
     from labs_helpers.measure.machine import prepare_triton
     from labs_helpers.measure.quick_interpreter import quicken
 
     prepare_triton()
-    run_of(f"{number}/0")
-    lab = next(lab for lab in LABS if lab.number == number) if checks else None
-    if lab is not None:
-        lab.exercises()
-        loaded = [module for name, module in sys.modules.items() if name.startswith("labs_helpers.")]
-        ours = [module.__file__ for module in loaded if ".grading." not in module.__name__]
-        if any("torch.optim" in Path(file).read_text() for file in ours if file):
-            importlib.import_module("torch._dynamo")  # as the first optimizer of each answer would, in a second
-    if "triton" in sys.modules:
-        quicken()
-        keep_to_own_memory()
-    return lab
-
-
-def _imported(lines: Iterable[str]) -> None:
-    """What every answer's process would import for itself: of the course's own, nothing of a student's."""
     for line in lines:
         with contextlib.suppress(ImportError):  # where no reference is
             exec(line, {})
+    if "torch" in sys.modules:
+        for name in modules:
+            importlib.import_module(name)
+    if "triton" in sys.modules:
+        quicken()
+        keep_to_own_memory()
 
 
-def _in_a_process(lab: Any, job: dict[str, Any], seconds: float, told: int, end: Ending) -> dict[str, Any]:
-    """What a forked process says of the job, or why it says nothing. Nothing of it is left."""
+def _judged_in_a_process(jobs: int, seconds: float, told: int, end: Ending) -> str:
+    """The line of the next job, '' where there is none. All that it started has ended."""
+    nursery = Nursery()
     reads, writes = os.pipe()
     at_a_loss = json.dumps(with_memory(result("crashed", "MemoryError"))).encode()  # made while there is memory for it
-    child = os.fork()
-    if child == 0:
-        if not job["far"]:
-            prctl(PR_SET_DUMPABLE, 1)
+    judge = os.fork()
+    if judge == 0:
         os.close(told)
         os.close(reads)
         with contextlib.suppress(BaseException):
             try:
-                content = json.dumps(with_memory(_found(lab, job, seconds))).encode()[:MOST]
+                for line in _lines(jobs, nursery, seconds):
+                    _write(writes, line.encode()[:MOST] + b"\n")
             except MemoryError:
-                content = at_a_loss
-            while content:
-                content = content[os.write(writes, content) :]
+                _write(writes, at_a_loss + b"\n")
         os._exit(0)  # whatever threads and exit handlers there are
     os.close(writes)
-    content, deadline, ended = b"", monotonic() + seconds, False
-    while not ended and len(content) <= MOST and (left := deadline - monotonic()) > 0:
-        gone = _has_ended(child)  # before it is looked whether there is more to read
+    parts, late = _parts(reads, judge, seconds)
+    os.close(reads)
+    end(judge)
+    if not parts:
+        return ""
+    token, *found = parts
+    if late:
+        other = result("timeout", f"did not end within {seconds:g} s")
+    else:
+        other = result("crashed", "the process that ran it ended without a word")
+    check, hidden, *_ = [*map(_read, found), other, other]
+    return f"{token.decode()} {json.dumps(check | {'hidden': hidden})}\n"
+
+
+def _write(descriptor: int, content: bytes) -> None:
+    while content:
+        content = content[os.write(descriptor, content) :]
+
+
+def _read(line: bytes) -> Any:
+    try:
+        return json.loads(line)
+    except ValueError:
+        return result("crashed", "it gives more than can be told")
+
+
+def _parts(reads: int, judge: int, seconds: float) -> tuple[list[bytes], bool]:
+    """(the lines that a judge writes, whether it took too long for the next one). Each may take `seconds`."""
+    content, deadline, ended = b"", monotonic() + IMPORT_S + seconds, False
+    while not ended and len(content) <= 2 * MOST and (left := deadline - monotonic()) > 0:
+        gone = os.waitid(os.P_PID, judge, os.WEXITED | os.WNOWAIT | os.WNOHANG) is not None
         if select.select([reads], [], [], min(left, LOOK_S))[0]:
             part = os.read(reads, 2**16)
             content, ended = content + part, not part
+            if b"\n" in part:
+                deadline = monotonic() + seconds
         else:
             ended = gone  # a process that it left behind may hold the pipe open
-    os.close(reads)
-    end(child)
-    try:
-        return dict(json.loads(content))
-    except ValueError:
-        if not ended:
-            return result("timeout", f"did not end within {seconds:g} s")
-        return result("crashed", "the process that ran it ended without a word")
+    return content.split(b"\n")[:-1], not ended
 
 
-def _has_ended(child: int) -> bool:
-    return os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT | os.WNOHANG) is not None
+def _lines(jobs: int, nursery: Nursery, seconds: float) -> Iterator[str]:
+    """A job's token; what the check says; what the hidden inputs give."""
+    job = json.loads(_message(jobs) or "null")
+    if job is None:
+        return
+    import_from(job.pop("sources"))
+    run_of(job["exercise"])
+    from labs_helpers.labs import LABS
+
+    lab = next(lab for lab in LABS if lab.number == job["exercise"].partition("/")[0])
+    lab.exercises()
+    yield str(job["token"])
+    job["nursery"] = nursery
+    check = judged(lab, job, seconds, made_far)
+    yield json.dumps(with_memory(check))
+    hidden = _hidden(job, seconds) if check["status"] == "right" or check["lines"] else None
+    yield json.dumps(hidden and with_memory(hidden))
 
 
-def _found(lab: Any, job: dict[str, Any], seconds: float) -> dict[str, Any]:
-    """What the check says of an answer; without a lab, what the hidden inputs give."""
-    made = made_far if job["far"] else made_here
-    if lab is not None:
-        return judged(lab, job, seconds, made)
-    with contextlib.suppress(Exception):
-        function, again = made(job, {}, seconds)
+def _hidden(job: dict[str, Any], seconds: float) -> dict[str, Any]:
+    found = []
+    for key in job["keys"]:  # each in another process
+        function, again = made_far(job, {}, seconds)
         with made_anew(function, again):
-            return result("right") | values(job, function)
-    return result("failed", "its cells do not run where the course's references are not")
+            found.append(values(job | {"key": key}, function))
+        if function.lost:
+            return result("crashed", function.lost)
+    raised = next((one["raised"] for one in found if "raised" in one), "")
+    return result("right") | {"values": [one.get("values") for one in found], "raised": raised}
 
 
 if __name__ == "__main__":

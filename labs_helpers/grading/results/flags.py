@@ -16,7 +16,6 @@ FLAGS = {
     "crashed": "The process that ran it ended in the middle: it ended itself, had no memory left, or touched memory "
     "that is not its own.",
     "hidden-values": "It is right in cases of its check, and wrong for inputs that the check does not show.",
-    "cases-unverified": "The cases that passed have no points yet: the instructor looks at the answer first.",
 }
 SAME, TWINS = "same-as-reference", "twins"
 FOR_INSTRUCTORS = FLAGS | {

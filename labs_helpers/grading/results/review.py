@@ -8,7 +8,7 @@ from hashlib import sha256
 from operator import itemgetter
 from pathlib import Path
 
-from labs_helpers.grading.marks import HIDDEN, UNVERIFIED, Mark
+from labs_helpers.grading.marks import HIDDEN, Mark
 from labs_helpers.grading.reading.packed import BadInbox
 from labs_helpers.grading.reading.submission import ELSEWHERE, IN_TEXT
 from labs_helpers.grading.reading.tables import rows_of
@@ -17,7 +17,7 @@ from labs_helpers.grading.results.flags import FOR_INSTRUCTORS
 from labs_helpers.grading.results.gradebook import OVERRIDE, Record, unguarded
 
 COLUMNS = ("id", "exercise", "status", "what", "flags", "accept", "answer")
-DOUBTS = {HIDDEN, ELSEWHERE, UNVERIFIED, IN_TEXT}  # flags of answers that may have lost points for no good reason
+DOUBTS = {HIDDEN, ELSEWHERE, IN_TEXT}  # flags of answers that may have lost points for no good reason
 Row = dict[str, str]
 
 
@@ -112,7 +112,7 @@ def looks(records: Iterable[Record]) -> list[Row]:
 
 def _rank(mark: Mark) -> int:
     """0 of what has no points yet, 1 of what may have lost some for no good reason, 2 of what is only odd."""
-    if mark.points is None or (UNVERIFIED in mark.flags and mark.status != OVERRIDE):
+    if mark.points is None:
         return 0
     return 1 if DOUBTS & {*mark.flags} and mark.status != OVERRIDE else 2
 

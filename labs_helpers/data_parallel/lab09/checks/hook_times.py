@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from types import CodeType
 from typing import Any
 
 from torch import nn
@@ -54,17 +53,18 @@ class Arrivals:
         module, codes = _of_module(error)
         if module is not None:
             m = next(m for m, layer in enumerate(self._layers) if module in layer.modules())
-            before = any(getattr(hook, "__code__", None) in codes for hook in module._backward_pre_hooks.values())
+            hooks = module._backward_pre_hooks.values()
+            before = any(getattr(hook, "__code__", None) in codes or id(hook) in codes for hook in hooks)
             return (BEFORE if before else FULL) if self.missing[m] else ""
         begun = [0 < left < len(list(one.parameters())) for left, one in zip(self.missing, self._layers, strict=True)]
         return (EARLY if self.passes == 1 else ANEW) if any(begun) else ""
 
 
-def _of_module(error: Exception) -> tuple[nn.Module | None, set[CodeType]]:
-    """The module whose full backward hook raised it, if one did, and the functions that it came through."""
+def _of_module(error: Exception) -> tuple[nn.Module | None, set[Any]]:
+    """The module whose full backward hook raised it, if one did; the code and the objects (ids) it came through."""
     module, codes, trace = None, set(), error.__traceback__
     while trace is not None:
-        codes.add(trace.tb_frame.f_code)
+        codes |= {trace.tb_frame.f_code, id(trace.tb_frame.f_locals.get("self"))}
         for one in trace.tb_frame.f_locals.values():
             if isinstance(one, BackwardHook):
                 module = one.module

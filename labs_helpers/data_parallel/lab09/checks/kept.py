@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import gc
-import types
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from labs_helpers.course.reached_tensors import tensors_reached
 from labs_helpers.course.verdict import Wrong
 
 KEPT = (
@@ -43,13 +42,9 @@ class LeftAlone:
 
 
 def bytes_kept(functions: Iterable[Any], *given: Iterable[Tensor | None]) -> int:
-    """Bytes of memory that `functions` hold on to from one call to the next, without that of `given`.
-
-    Looked into are what a function closes over, its defaults, the globals that it names, and whatever these hold, but
-    for modules and for objects of PyTorch's and the course's.
-    """
+    """Bytes of memory that `functions` hold on to from one call to the next, without that of `given`."""
     known = {x.untyped_storage().data_ptr() for tensors in given for x in tensors if x is not None}
-    storages = {x.untyped_storage().data_ptr(): x.untyped_storage().nbytes() for x in _tensors(functions)}
+    storages = {x.untyped_storage().data_ptr(): x.untyped_storage().nbytes() for x in tensors_reached(functions)}
     return sum(nbytes for address, nbytes in storages.items() if address not in known)
 
 
@@ -60,31 +55,3 @@ def hooks_of(parameters: Iterable[Tensor], *modules: nn.Module) -> list[Any]:
         for kind in ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks"):
             found += getattr(module, kind).values()
     return found
-
-
-def _tensors(roots: Iterable[Any]) -> Iterator[Tensor]:
-    seen: set[int] = set()
-    left = list(roots)
-    while left:
-        one = left.pop()
-        if id(one) in seen:
-            continue
-        seen.add(id(one))
-        if isinstance(one, Tensor):
-            yield one
-            if one.grad is not None:
-                left.append(one.grad)
-        else:
-            left += _inside(one)
-
-
-def _inside(one: Any) -> list[Any]:
-    if isinstance(one, types.FunctionType):
-        named = (one.__globals__.get(name) for name in one.__code__.co_names)
-        own = [x for x in named if not isinstance(x, types.FunctionType | types.ModuleType)]
-        return [one.__closure__, one.__defaults__, one.__kwdefaults__, *own]
-    kind = one if isinstance(one, type) else type(one)
-    of_others = (kind.__module__ or "").partition(".")[0] in ("torch", "labs_helpers")
-    if of_others or isinstance(one, types.ModuleType | nn.Module) or kind is one and kind.__module__ == "builtins":
-        return []
-    return gc.get_referents(one)  # of an iterator, too, or a generator

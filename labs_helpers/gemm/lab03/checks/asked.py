@@ -2,7 +2,7 @@
 
 from contextlib import contextmanager
 
-from labs_helpers.compile.source import plain
+from labs_helpers.course.own_memory import global_names
 from labs_helpers.course.verdict import Wrong
 
 
@@ -31,7 +31,7 @@ class Asked:
 @contextmanager
 def asking(student):
     """Inside, the `prune` that `student` finds under that name also writes into the Asked that this yields."""
-    namespace, asked = plain(student).__globals__, Asked()
+    namespace, asked = global_names(student), Asked()
     own = namespace.get("prune")
 
     def prune(configs, M, N, K, chip):
@@ -42,7 +42,7 @@ def asking(student):
         asked.kept += [config for config in kept if config not in asked.kept]
         return kept
 
-    if "prune" not in namespace:
+    if own is None:
         yield asked
         return
     namespace["prune"] = prune

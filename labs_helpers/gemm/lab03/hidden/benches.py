@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from labs_helpers.course.own_memory import global_names
 from labs_helpers.gemm.configs import Config
 from labs_helpers.gemm.tuning.recorded import out_of_resources
 from labs_helpers.measure.datasheet import Datasheet
@@ -118,7 +119,7 @@ class Pruner:
     matter how well the student's own prunes. chips: that it was asked about; fewest: the least configurations."""
 
     def __init__(self, function: Callable[..., Any], kept: dict[Any, list[Config]]):
-        self._names: dict[str, Any] = getattr(function, "__globals__", {})
+        self._names = global_names(function)
         self._kept, self.chips, self.fewest = kept, list[str](), 10**6
 
     def __enter__(self) -> Pruner:

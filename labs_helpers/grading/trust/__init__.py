@@ -1,1 +1,0 @@
-"""Which answers cannot deceive the check that runs beside them."""
