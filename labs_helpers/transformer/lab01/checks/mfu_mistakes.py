@@ -49,7 +49,6 @@ def flops(config: TransformerConfig, length: int, tokens_per_s: float, peak: flo
     embedding, norms = config.vocabulary * W, parameters(config)["norms"]
     for sentence, change in (
         ("a multiplication and its addition are two FLOPs", {"flops": 1}),
-        ("a multiplication and its addition are two FLOPs, not more", {"flops": 4}),
         ("that is the forward pass alone; a training step has a backward pass too", {"passes": 1}),
         (PASSES, {"passes": 2}),
         (
@@ -59,7 +58,6 @@ def flops(config: TransformerConfig, length: int, tokens_per_s: float, peak: flo
         ("each layer has its products", {"layers": 1}),
         (GROUPED, {"kv": 2 * W * W}),
         (GROUPED, {"kv": 2 * W * config.key_value_heads}),
-        (GROUPED, {"kv": 2 * W * W * config.key_value_heads}),
         ("k and v are two products", {"kv": p["kv"] / 2}),
         ("attention's output is a product too, W × W", {"o": 0}),
         (ALL_HEADS, {"q": p["kv"] / 2}),
@@ -68,24 +66,18 @@ def flops(config: TransformerConfig, length: int, tokens_per_s: float, peak: flo
         ("q·kᵀ and p·v are two products", {"scores": p["scores"] / 2}),
         (SEEN, {"scores": 2 * W * length}),
         (SEEN, {"scores": W * length}),
-        (SEEN, {"scores": W * (length - 1)}),
         (SEEN, {"scores": 2 * W * (length + 1)}),
-        (SEEN, {"scores": 2 * W}),
         (EVERY_HEAD, {"scores": p["scores"] / config.heads}),
-        (EVERY_HEAD, {"scores": p["scores"] * config.heads}),
         (EVERY_HEAD, {"scores": p["scores"] * config.key_value_heads / config.heads}),
         (PER_TOKEN, {"scores": p["scores"] * length}),
         ("the backward pass multiplies for the scores too, twice", {"scores": p["scores"] / 3}),
-        ("each layer has scores", {"scores": p["scores"] / config.layers}),
         ("the MLP has three matrices: gate, up and down", {"mlp": 2 * W * F}),
         ("the MLP has three matrices: gate, up and down", {"mlp": W * F}),
         *(("F is config.hidden, whatever W is", {"mlp": 3 * W * wide}) for wide in (4 * W, 8 * W / 3, int(8 * W / 3))),
         ("the logits are a product too, with V × W", {"logits": 0}),
         ("the logits multiply by V × W, tied or not", {"logits": 0 if config.tied else embedding}),
-        ("the logits multiply by V × W, tied or not", {"logits": embedding * (2 - config.tied)}),
         ("the logits are computed once, not by each layer", {"logits": config.layers * embedding}),
         ("the embedding looks a row up and multiplies nothing", {"besides": embedding}),
-        ("norms are no matrix products", {"besides": norms}),
         ("the embedding multiplies nothing, and norms are no products", {"besides": embedding + norms}),
     ):
         yield sentence, total(p | change)
@@ -103,9 +95,7 @@ def share(config: TransformerConfig, length: int, tokens_per_s: float, peak: flo
     yield "the forward pass alone was taken", mfu / 3
     yield "each token has these FLOPs: times tokens per second", of_token / peak
     yield "the sequence's tokens are in tokens_per_s already", mfu * length
-    yield "the sequence's tokens are in tokens_per_s already", mfu / length
     yield "peak is in FLOP/s, not in TFLOP/s", mfu / 1e12
-    yield "peak is in FLOP/s, not in TFLOP/s", mfu * 1e12
     yield "the FLOPs per second are to be divided by the peak", of_token * tokens_per_s
     yield RULE, 6 * sum(parameters(config).values()) * tokens_per_s / peak
     yield "it is not cut off", min(1.0, mfu)

@@ -6,11 +6,11 @@ def mfu(config, length, tokens_per_s, peak):
 
     config: vocabulary V, layers, width W, heads, kv_heads, hidden F, tied; a head is W / heads
     wide. length: tokens in a sequence. peak: in FLOP/s.
-    Only matrix products count: the projections q, k, v (k and v have kv_heads heads) and attention's
-    output; q·kᵀ and p·v for each of the `heads` heads; the MLP's gate, up and down; and the
-    logits, which multiply by a V × W matrix whether or not it is tied to the embedding. A token
+    Only matrix products count: the projections q, k, v (k and v have kv_heads heads) and that of
+    attention's output; q·kᵀ and p·v for each of the `heads` heads; the MLP's gate, up and down; and
+    the logits, which multiply by a V × W matrix whether or not it is tied to the embedding. A token
     attends to itself and to the tokens before it: count their mean over the sequence. The
-    embedding only looks rows up, and norms, softmax, rotary embedding and optimizer are no products.
+    embedding only looks rows up; norms, softmax, rotary embedding and optimizer are no products.
     A multiplication and its addition are two FLOPs. For each product of the forward pass, the
     backward pass computes two as large. What checkpoints compute again does not count.
     """

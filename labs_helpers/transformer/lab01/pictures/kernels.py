@@ -39,7 +39,7 @@ def draw_kinds(traces: Mapping[str, Trace | Iterable[Event]], what: str = "one t
     title = _what_changed(spent) + (f"\n{on[0]} (recorded)" if on else "")
     fig, (ax,) = figures.panels(title, [""], 9, 1.2 + 1.25 * len(spent.columns))
     pieces = spent.cumsum() - spent / 2  # their middles
-    right = 1.02 * spent.sum().max()
+    right = 1.02 * spent.sum().max() or 1.0
     for kind, ms in spent.iterrows():
         bars = ax.barh(spent.columns, ms, left=pieces.loc[kind] - ms / 2, height=0.4, color=KIND_COLORS[kind])
         wide = [f"{value:.3g}" if value > 0.05 * right else "" for value in ms]

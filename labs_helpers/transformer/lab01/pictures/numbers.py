@@ -25,7 +25,7 @@ def draw_gradients(gradient: Tensor, scale: float = 2.0**16, what: str = "activa
     gradient: (n,), in float32; zeros are left out. what: their name."""
     flushed = in_float16({what: gradient}, (1, scale))["flushed to 0"].tolist()
     lost = [f"{zero:.{1 if zero > 0.001 else 3}%}" if zero else "none" for zero in flushed]
-    fig, ax = figures.new(f"float16 makes {lost[0]} of these gradients 0; times {scale:,.0f} {lost[1]}", height=4.2)
+    fig, ax = figures.new(f"In float16 {lost[0]} of the gradients become 0; scaled, {lost[1]}", height=4.2)
     times = {"as they are": (1.0, "result", lost[0]), f"times {scale:,.0f}": (scale, "ours", lost[1])}
     shares = {name: exponents(gradient * factor) for name, (factor, _, _) in times.items()}
     left = min(FLOAT16_LEAST - 10, *(share[share > 1e-4].index.min() - 1 for share in shares.values()))

@@ -5,9 +5,9 @@ def diagnose(events):
     """(parts, slow, why) of a trace with ranges: each part's cost, the slowest, and the reason.
 
     events: as in exercise 3. A part is an event of category "user_annotation", by its name; parts
-    are not nested. A kernel, copy or memset belongs to the part that launched it: the "cuda_runtime"
-    event with the same e["args"]["correlation"] began on the part's own e["tid"], from its ts on and
-    before ts + dur. What was launched in no part, or has no launch in the trace, is left out.
+    are not nested. A kernel, copy or memset belongs to the part that launched it: on the part's own
+    e["tid"] began, from its ts on and before ts + dur, the "cuda_runtime" event with the same
+    e["args"]["correlation"]. What was launched in no part, or has no launch here, is left out.
     parts: {name: (launches, µs, span)}, each added up over all times the name stands in the trace.
     launches: pieces of GPU work; µs: the time in which at least one of them ran; span: from the
     first piece's start to the last one's end. All are 0 where nothing was launched.
