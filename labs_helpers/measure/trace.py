@@ -33,8 +33,8 @@ from typing import Any
 from labs_helpers.measure.kernel_kinds import by_kind
 
 __all__ = [
-    "GPU_WORK", "NO_WORK", "Event", "Trace", "busy", "by_kind", "covered", "launches", "load", "packed", "record", "reduced",
-    "save",
+    "GPU_WORK", "NO_WORK", "Event", "Trace", "busy", "by_kind", "covered", "launches", "load", "packed", "record",
+    "reduced", "save",
 ]  # fmt: skip
 
 Event = dict[str, Any]

@@ -50,7 +50,9 @@ def draw_states(count: float, ranks: int, layout: str = DEFAULT) -> Figure:
     """The states alone, by stage: the figure of the ZeRO paper."""
     memory = {stage: states(count, stage, ranks, layout) for stage in STAGES if stage != "SHARD_GRAD_OP"}
     first, *_, last = (total(parts) for parts in memory.values())
-    fig = draw_memory(memory, title=f"States of {count / 1e9:.3g} B parameters: {first / GB:.4g} to {last / GB:.3g} GB per GPU")
+    fig = draw_memory(
+        memory, title=f"States of {count / 1e9:.3g} B parameters: {first / GB:.4g} to {last / GB:.3g} GB per GPU"
+    )
     figures.write_below(fig, f"{ranks} GPUs, {layout}")
     return fig
 
@@ -63,7 +65,9 @@ def draw_plan_memory(plan: Plan) -> Figure:
         f"{training.model.parameters / 1e9:.3g} billion parameters, {training.batch} × {training.length} tokens per "
         f"GPU{', checkpointed' * training.checkpoint}, {cluster.gpus} {cluster.name}, {training.layout}"
     )
-    title = f"{sum(row.fits for row in rows)} of {len(rows)} strategies fit into {cluster.chip.memory_bytes / GB:.0f} GB"
+    title = (
+        f"{sum(row.fits for row in rows)} of {len(rows)} strategies fit into {cluster.chip.memory_bytes / GB:.0f} GB"
+    )
     fig = draw_memory({row.strategy.name: row.parts for row in rows}, float(cluster.chip.memory_bytes), title)
     figures.write_below(fig, setting)
     return fig

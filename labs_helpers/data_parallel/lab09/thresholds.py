@@ -24,8 +24,8 @@ TIMES = 7
 
 
 def measure(group: Any, device: torch.device) -> tuple[float, float]:
-    """(FLOP/s of lab 09's model forward and backward, 6 per parameter and token, and bytes/s that a rank sends in an all-gather), of the
-    slowest rank."""
+    """(FLOP/s, bytes/s) of the slowest rank: of lab 09's model forward and backward, 6 FLOPs per parameter and token, and
+    of what a rank sends in an all-gather."""
     model, ranks = make_model(device), TorchRanks(group)
     size, rank = dist.get_world_size(group), dist.get_rank(group)
     whole = torch.zeros(GATHERED // 4 // size * size, device=device)
@@ -61,7 +61,7 @@ def _three(value: float | None) -> str:
 
 
 def recorded_rates(rows: pandas.DataFrame) -> list[tuple]:
-    """(FLOP/s, bytes/s, ranks, bytes per parameter, tokens per rank, exposed ms, step's ms) for each number of ranks."""
+    """(FLOP/s, bytes/s, ranks, bytes per parameter, tokens per rank, exposed ms, step ms) by number of ranks."""
     race = rows[rows["kind"] == "race"] if "heat" in rows else rows[:0]
     raced = race[(race["heat"] == "shards") & (race["compiled"] == True)] if len(race) else race  # noqa: E712
     raced = raced.dropna(axis="columns", how="all")

@@ -128,7 +128,9 @@ def test_memory_and_stages(rows):
     assert len(table) == (5 + 4) * 2 * 3 and 0 < table["off"].max() < 1e-3 and table["off"].min() == 0
     assert "all in float32" in said(charts.draw_memory_over_step(rows))
     other = charts.draw_memory_over_step(rows, rank=1, layout=made.MASTER)
-    assert [ax.get_title("left").split("\n")[0] for ax in other.axes] == list(made.STAGES[1:]) and "rank 1" in said(other)
+    assert [ax.get_title("left").split("\n")[0] for ax in other.axes] == list(made.STAGES[1:]) and "rank 1" in said(
+        other
+    )
     with pytest.raises(ValueError, match="no records of the layout 'fp8', but of autocast over float32, bf16"):
         charts.draw_memory_over_step(rows, layout="fp8")
     steps = stage_table(rows).set_index("way")

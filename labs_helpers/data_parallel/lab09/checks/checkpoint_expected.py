@@ -40,7 +40,9 @@ def expect_saved(case: str, states: list, right: dict, at: Places) -> None:
         for rank, one in enumerate(found):
             if not isinstance(one, Tensor):
                 cause = ".item() makes a number of a tensor, which load() and the optimizer do not expect"
-                raise Wrong(case, f"rank {rank}'s {name!r} is {one!r:.40}; a tensor is asked for, as it was", cause=cause)
+                raise Wrong(
+                    case, f"rank {rank}'s {name!r} is {one!r:.40}; a tensor is asked for, as it was", cause=cause
+                )
             if whole.ndim and one.dtype != whole.dtype:
                 said = f"rank {rank}'s {name!r} is {one.dtype}, expected {whole.dtype}"
                 raise Wrong(case, said, cause="it has the dtype of shard")

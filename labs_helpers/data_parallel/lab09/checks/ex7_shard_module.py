@@ -86,7 +86,9 @@ def shard_module(student):
             states = [result["passes"][k] for result in run.results]
             old, right = [(OLD, [own[k] for own in stale])], [own[k] for own in outputs]
             found = [state["output"] for state in states]
-            if any(out.isnan().any() for out in found) and any(map(_sends_freed, run.results, map(run.of, range(ranks)))):
+            if any(out.isnan().any() for out in found) and any(
+                map(_sends_freed, run.results, map(run.of, range(ranks)))
+            ):
                 raise Wrong(case, "the output is NaN, and whole's own part is what the all-gather sends", cause=SHARD)
             of_output.expect(case, found, right, lambda old=old: old)
             for m, sizes_of in enumerate(PARAMETERS):

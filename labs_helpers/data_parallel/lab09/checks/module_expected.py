@@ -10,7 +10,10 @@ from labs_helpers.data_parallel.lab09.shards import cut
 
 LATER = "until the module's next use; it is gathered in each forward and each backward pass"
 AT = {
-    "made": ("when shard_module returns", "free() is to be called at the end as well, and to free: whole.untyped_storage().resize_(0)"),
+    "made": (
+        "when shard_module returns",
+        "free() is to be called at the end as well, and to free: whole.untyped_storage().resize_(0)",
+    ),
     "between": ("between forward and backward", "a forward hook frees it"),
     "other": ("while the other module computes", "a forward hook frees it, before the next module begins"),
     "late": (

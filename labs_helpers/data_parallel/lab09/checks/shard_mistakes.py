@@ -40,7 +40,10 @@ def causes(
     passes = len(own[0])
     total = [sum(one) for one in own]
     right = mean_shards(total, at)
-    yield "the sum over the ranks, not the mean: no division by their number, or its result is not used", [at.size * s for s in right]
+    yield (
+        "the sum over the ranks, not the mean: no division by their number, or its result is not used",
+        [at.size * s for s in right],
+    )
     yield "divided by the ranks twice", [one / at.size for one in right]
     alone = [cut(one.double(), at.size)[place] for one, place in zip(total, at.place, strict=True)]
     yield "this rank's own gradient: nothing is reduced", alone

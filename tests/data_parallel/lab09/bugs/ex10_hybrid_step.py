@@ -16,8 +16,12 @@ STEP = "    optimizer.step()\n"
 GATHER = "    dist.all_gather_into_tensor(whole, shard.data, group=shard_group)\n"
 
 BUGS: list = [
-    (NAME, "the mean is dropped", [("total /= count", "total / (count"),
-     ("get_world_size(replica_group)\n", "get_world_size(replica_group))\n")], "or its result is not used"),
+    (
+        NAME,
+        "the mean is dropped",
+        [("total /= count", "total / (count"), ("get_world_size(replica_group)\n", "get_world_size(replica_group))\n")],
+        "or its result is not used",
+    ),
     (
         NAME,
         "the largest norm",

@@ -8,8 +8,12 @@ GROUP = 'param_groups.append({**group, "params": mine})'
 
 # What the lists of checks/group_mistakes.py say is planted from there.
 BUGS: list = [
-    (NAME, "the shard is zeroed", [("    tensors, tensor_of, at", "    shard.zero_()\n    tensors, tensor_of, at")],
-     "views of it are asked for, and nothing is written"),
+    (
+        NAME,
+        "the shard is zeroed",
+        [("    tensors, tensor_of, at", "    shard.zero_()\n    tensors, tensor_of, at")],
+        "views of it are asked for, and nothing is written",
+    ),
     (
         NAME,
         "pieces taken out",

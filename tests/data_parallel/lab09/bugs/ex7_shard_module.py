@@ -21,11 +21,24 @@ ON_MODULE = "    module.register_full_backward_hook(arrived)\n"
 EARLY = "Likely cause: gradients are collected before all of them are there: only the last to arrive may start it"
 
 BUGS: list = [
-    (NAME, "free frees nothing", [("        whole.untyped_storage().resize_(0)\n", "        pass\n")], "and to free: whole"),
-    (NAME, "whole's own part is gathered", [("shard.detach(), group", "whole.chunk(size)[rank], group")],
-     "shard is what stays, and what is sent"),
-    (NAME, "free returns something", [("        whole.untyped_storage().resize_(0)\n",
-     "        return whole.untyped_storage().resize_(0)\n")], "becomes the output"),
+    (
+        NAME,
+        "free frees nothing",
+        [("        whole.untyped_storage().resize_(0)\n", "        pass\n")],
+        "and to free: whole",
+    ),
+    (
+        NAME,
+        "whole's own part is gathered",
+        [("shard.detach(), group", "whole.chunk(size)[rank], group")],
+        "shard is what stays, and what is sent",
+    ),
+    (
+        NAME,
+        "free returns something",
+        [("        whole.untyped_storage().resize_(0)\n", "        return whole.untyped_storage().resize_(0)\n")],
+        "becomes the output",
+    ),
     (
         NAME,
         "sent when the module's backward hook comes",

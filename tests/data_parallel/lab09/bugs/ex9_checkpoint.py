@@ -15,20 +15,71 @@ SETS = """        optimizer.state[shard] = {
 """
 
 BUGS: list = [
-    (NAME, "entries are popped", [("for name, value in optimizer.state[shard].items()", "for name, value in "
-     "[(k, optimizer.state[shard].pop(k)) for k in list(optimizer.state[shard])]")], "has taken away step"),
-    (NAME, "the shard is zeroed", [("return {\"parameters\": gather(shard), ", "whole = gather(shard)\n"
-     "        shard.data.zero_()\n        return {\"parameters\": whole, ")], "has changed shard"),
-    (NAME, "a chunk without clone", [("padded.chunk(size)[rank].clone()", "padded.chunk(size)[rank]")],
-     "clone\\(\\) copies the part"),
-    (NAME, "saved as a parameter", [("return whole[:numel].clone()", "return nn.Parameter(whole[:numel].clone())"),
-     ("import torch.distributed as dist\n", "import torch.distributed as dist\nfrom torch import nn\n")], "with a graph"),
-    (NAME, "parts by their number of elements", [("value.shape == shard.shape", "value.numel() == shard.numel()")],
-     "one number per tensor"),
-    (NAME, "the step as a number", [("else value.clone()\n            for name, value in optimizer.state[shard]",
-     "else value.item()\n            for name, value in optimizer.state[shard]")], "makes a number of a tensor"),
-    (NAME, "a view where there is one rank", [("        def gather(part):\n", "        def gather(part):\n"
-     "            if size == 1:\n                return part.data[:numel]\n")], "changes as training goes on"),
+    (
+        NAME,
+        "entries are popped",
+        [
+            (
+                "for name, value in optimizer.state[shard].items()",
+                "for name, value in [(k, optimizer.state[shard].pop(k)) for k in list(optimizer.state[shard])]",
+            )
+        ],
+        "has taken away step",
+    ),
+    (
+        NAME,
+        "the shard is zeroed",
+        [
+            (
+                'return {"parameters": gather(shard), ',
+                'whole = gather(shard)\n        shard.data.zero_()\n        return {"parameters": whole, ',
+            )
+        ],
+        "has changed shard",
+    ),
+    (
+        NAME,
+        "a chunk without clone",
+        [("padded.chunk(size)[rank].clone()", "padded.chunk(size)[rank]")],
+        "clone\\(\\) copies the part",
+    ),
+    (
+        NAME,
+        "saved as a parameter",
+        [
+            ("return whole[:numel].clone()", "return nn.Parameter(whole[:numel].clone())"),
+            ("import torch.distributed as dist\n", "import torch.distributed as dist\nfrom torch import nn\n"),
+        ],
+        "with a graph",
+    ),
+    (
+        NAME,
+        "parts by their number of elements",
+        [("value.shape == shard.shape", "value.numel() == shard.numel()")],
+        "one number per tensor",
+    ),
+    (
+        NAME,
+        "the step as a number",
+        [
+            (
+                "else value.clone()\n            for name, value in optimizer.state[shard]",
+                "else value.item()\n            for name, value in optimizer.state[shard]",
+            )
+        ],
+        "makes a number of a tensor",
+    ),
+    (
+        NAME,
+        "a view where there is one rank",
+        [
+            (
+                "        def gather(part):\n",
+                "        def gather(part):\n            if size == 1:\n                return part.data[:numel]\n",
+            )
+        ],
+        "changes as training goes on",
+    ),
     (NAME, "always float32", [("part.new_empty(size", "torch.empty(size")], "not always float32"),
     (NAME, "only save", [("return save, load", "return save")], "rank 0 returned <function"),
     (NAME, "padding is saved", [(CUT, "return whole")], "the padding is in it"),
