@@ -16,14 +16,14 @@ ROLES = {OURS: "ours", THEIRS: "theirs", ALONE: "result", FLOOR: "floor"}
 OVER = "× PyTorch's best"
 FREED = "FSDP2, root freed"  # what belongs to no block is gathered twice: not what PyTorch advises
 SHORTER = {
-    "fully_shard(": "FSDP2(", "gradient_as_bucket_view": "views", "reshard_after_forward": "reshard", "DistributedDataParallel": "DDP",
-    "ZeroRedundancyOptimizer": "DDP + ZeroRedundancyOptimizer",
+    "fully_shard(": "FSDP2(", "gradient_as_bucket_view": "views", "reshard_after_forward": "reshard",
+    "DistributedDataParallel": "DDP", "ZeroRedundancyOptimizer": "DDP + ZeroRedundancyOptimizer",
 }  # fmt: skip
 
 
 def race_table(rows: pandas.DataFrame, heat: str, compiled: bool = True) -> pandas.DataFrame:
-    """A row per number of ranks and candidate: step in ms and its middle 60%, what is exposed of its communication and how much of
-    NaiveDDP's is hidden (where that took part), its step over the fastest one of PyTorch's, and its peak in GB.
+    """A row per number of ranks and candidate: step in ms and its middle 60%, what is exposed of its communication and
+    how much of NaiveDDP's is hidden (where that took part), its step over the fastest one of PyTorch's, its peak in GB.
 
     rows: records of the race. heat: 'wrappers', 'shards' or 'master weights'. compiled: the blocks, or all eager.
     ValueError without records.

@@ -24,8 +24,8 @@ TIMES = 7
 
 
 def measure(group: Any, device: torch.device) -> tuple[float, float]:
-    """(FLOP/s of lab 09's model forward and backward, 6 per parameter and token, and bytes/s that a rank sends in an all-gather), of the
-    slowest rank."""
+    """(FLOP/s, bytes/s) of the slowest rank: of lab 09's model forward and backward, 6 FLOPs per parameter and token,
+    and of what a rank sends in an all-gather."""
     model, ranks = make_model(device), TorchRanks(group)
     size, rank = dist.get_world_size(group), dist.get_rank(group)
     whole = torch.zeros(GATHERED // 4 // size * size, device=device)
@@ -47,21 +47,21 @@ def table(tokens_to_hide: Callable, measured: Mapping[str, tuple], recorded: Map
     every = {name: (*one, None, None, None) for name, one in measured.items()}
     for name, rows in recorded.items():
         every |= {f"{name}, {found[2]} ranks": found for found in recorded_rates(rows)}
-    columns = ("TFLOP/s", "GB/s", "tokens to hide", "tokens had", "exposed ms", "step ms")
+    columns = ("GFLOP/s", "GB/s", "tokens to hide", "tokens had", "exposed ms", "step ms")
     found = []
     for achieved, busbw, ranks, itemsize, tokens, exposed, step in every.values():
         forward, _ = tokens_to_hide(achieved, busbw, ranks, itemsize, itemsize)
-        found.append((achieved / 1e12, busbw / 1e9, forward, tokens, exposed, step))
-    return pandas.DataFrame(found, index=list(every), columns=columns).map(_three)
+        found.append((achieved / 1e9, busbw / 1e9, forward, tokens, exposed, step))
+    return pandas.DataFrame(found, index=list(every), columns=columns).map(_four)
 
 
-def _three(value: float | None) -> str:
-    """Three digits, or a dash."""
-    return "–" if value is None else f"{float(f'{value:.3g}'):,g}"
+def _four(value: float | None) -> str:
+    """Four digits, or a dash for what was not recorded."""
+    return "–" if value is None or value != value else f"{float(f'{value:.4g}'):,g}"
 
 
 def recorded_rates(rows: pandas.DataFrame) -> list[tuple]:
-    """(FLOP/s, bytes/s, ranks, bytes per parameter, tokens per rank, exposed ms, step's ms) for each number of ranks."""
+    """(FLOP/s, bytes/s, ranks, bytes per parameter, tokens per rank, exposed ms, step ms) by number of ranks."""
     race = rows[rows["kind"] == "race"] if "heat" in rows else rows[:0]
     raced = race[(race["heat"] == "shards") & (race["compiled"] == True)] if len(race) else race  # noqa: E712
     raced = raced.dropna(axis="columns", how="all")

@@ -1,11 +1,14 @@
 """What lab 09's cells and checks stand on: flat memory, bytes held, freed memory, records of any machine or none."""
 
+import pandas
 import pytest
 import torch
 from torch import nn
 
 from labs_helpers.data_parallel.charts import recorded
+from labs_helpers.data_parallel.lab09 import thresholds
 from labs_helpers.data_parallel.lab09.checks.piece_mistakes import MISTAKES, pieces_of
+from labs_helpers.data_parallel.lab09.exercises import tokens_to_hide
 from labs_helpers.data_parallel.lab09.flat import flat_gradient, flatten, held, states_of
 from labs_helpers.data_parallel.lab09.freed_memory import watched_memory
 from labs_helpers.data_parallel.lab09.training import train_alone
@@ -103,3 +106,17 @@ def test_the_reader_s_machines_follow_the_recorded_ones(tmp_path, monkeypatch, c
         "one", "one_some-cpu-your-run", "steps_nvidia-h200", "steps_some-cpu-your-run",
     ]  # fmt: skip
     assert capsys.readouterr().out == 3 * "other-cpu, your run: too little is measured for this figure.\n"
+
+
+def test_a_threshold_is_worked_out_of_a_race_and_of_its_all_reduces():
+    count = 953_223_168
+    race = {"kind": "race", "heat": "shards", "compiled": True, "world_size": 2, "size": "1b", "batch": 4,
+            "length": 1024, "dtype": "bfloat16"}  # fmt: skip
+    steps = [race | {"candidate": name, "step_ms": ms} for name, ms in (("no synchronisation", 50.0), ("ZeRO-3", 60.0))]
+    calls = [{"kind": "all_reduce", "ranks": 2, "bytes": n, "call_ms": ms} for n, ms in ((1e6, 1.0), (1e9, 4.0))]
+    (found,) = thresholds.recorded_rates(pandas.DataFrame([*steps, *calls]))
+    assert found == pytest.approx((6 * count * 4096 / 0.05, 250e9, 2, 2, 4096, 10, 60))
+    table = thresholds.table(tokens_to_hide, {"here": (2e9, 1e9, 2, 4)}, {"there": pandas.DataFrame([*steps, *calls])})
+    assert table.loc["here", "tokens to hide"] == "2" and table.loc["here", "exposed ms"] == "–"
+    assert table.loc["there, 2 ranks", "tokens to hide"] == f"{6 * count * 4096 / 0.05 / 250e9 / 2:.4g}"
+    assert thresholds.recorded_rates(pandas.DataFrame([*steps])) == []

@@ -8,19 +8,15 @@ import torch.distributed as dist
 def gather_ahead(modules, wholes, shards, group):
     """finish(): each module's weights are gathered while the module before it computes.
 
-    modules: in the order in which they compute forward; backward passes them in reverse. wholes:
-    for each, (n,), the memory of its weights as in exercise 7; all are freed. shards: for each,
-    this rank's part, perhaps in another dtype: float32 master weights of a bfloat16 module. An
-    all-gather sends whole's dtype. When a module computes, forward or backward, only two wholes
-    have memory: its own, which has arrived, and that of the module whose turn is next in this
-    pass, whose all-gather has been started with async_op=True and is not waited for yet. The last
-    module's whole stays from its forward to its backward pass, so that a step has
-    2 · len(modules) − 1 all-gathers. finish() is called after each backward pass; then no whole
-    has memory. Gradients are reduced elsewhere, as in exercise 6.
+    modules: in the order of the forward pass. wholes: for each (n,), its weights' memory as in
+    exercise 7, all freed. shards: for each this rank's part, perhaps float32 master weights of a
+    bfloat16 module; what is sent has whole's dtype. When a module computes, in either pass, two
+    wholes have memory: its own, which has arrived, and that of the module that computes next,
+    whose all-gather is under way (async_op=True) and not waited for yet; no others have any.
+    The last whole stays from its forward to its backward pass: 2 · len(modules) − 1 all-gathers
+    per step. finish() is called after each backward pass; then no whole has memory.
     """
-    ### BEGIN SOLUTION
     last, started = len(modules) - 1, {}
-    ### END SOLUTION
 
     def start(number):
         # 1. Memory, and an all-gather under way. What does the wait need?
@@ -31,8 +27,7 @@ def gather_ahead(modules, wholes, shards, group):
         started[number] = dist.all_gather_into_tensor(whole, mine, group=group, async_op=True)
         ### END SOLUTION
 
-    def before_forward(number, *_):
-        # 2. Nobody has started the first one. 3. This module's weights, then the next one's.
+    def before_forward(number, *_):  # 2. Nobody has started the first one. 3. And the next?
         ### BEGIN SOLUTION
         if number == 0:
             start(0)
@@ -42,14 +37,13 @@ def gather_ahead(modules, wholes, shards, group):
         ### END SOLUTION
 
     def after_forward(number, *_):
-        # 4. Which module's weights stay?
         ### BEGIN SOLUTION
         if number < last:
             wholes[number].untyped_storage().resize_(0)
         ### END SOLUTION
 
     def before_backward(number, *_):
-        # 5. Backward has passed the module behind this one. What is here, and what is next?
+        # 5. What has backward passed, what is here, what is next?
         ### BEGIN SOLUTION
         if number < last:
             wholes[number + 1].untyped_storage().resize_(0)
@@ -59,7 +53,6 @@ def gather_ahead(modules, wholes, shards, group):
         ### END SOLUTION
 
     def finish():
-        # 6. What has backward passed last?
         ### BEGIN SOLUTION
         wholes[0].untyped_storage().resize_(0)
         ### END SOLUTION

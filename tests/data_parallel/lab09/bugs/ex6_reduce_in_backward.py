@@ -230,7 +230,8 @@ DIFFERENT: list = [
         [
             (
                 FLAT,
-                "        flat = torch.cat([p.grad.flatten().to(mine.dtype) for p in buckets[number]])\n        flat /= size\n",
+                "        flat = torch.cat([p.grad.flatten().to(mine.dtype) for p in buckets[number]])\n"
+                "        flat /= size\n",
             ),
             (PAD, "        flat = torch.cat([flat, flat.new_zeros(-flat.numel() % size)])\n"),
         ],
