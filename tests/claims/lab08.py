@@ -20,7 +20,7 @@ def rates() -> dict[str, float]:
 
 
 def slow_sizes() -> list[float]:
-    """The smallest and the largest all-reduce below 1 MB, in kB, that takes longer over the fast link than one of it."""
+    """The smallest and the largest all-reduce below 1 MB, in kB, that takes longer than one of 1 MB, over it."""
     calls = select(load(CPU), "all_reduce", link=FAST, ranks=2)
     whole = calls.loc[calls["bytes"] >= 1e6, "call_ms"].iloc[0]
     slower = calls.loc[(calls["bytes"] < 1e6) & (calls["call_ms"] > whole), "bytes"]
@@ -73,7 +73,7 @@ TABLE = Table(
         Claim(
             "all-reduce of 16 to 256 kB takes longer there than one of 1 MB", lambda: [*slow_sizes(), 1], within=0.06
         ),
-        Claim("Bucket 0 holds 512 bytes", lambda: tiny_gradients(64 * 1024)),
+        Claim("holds 512 bytes, too few", lambda: tiny_gradients(64 * 1024)),
         Claim(
             "an s of at least 0.23, and a third if 30%",
             lambda: [1 - 1 / 1.3, 100 * (1 - (1 - 1 / 1.3) * 3)],

@@ -12,6 +12,7 @@ from labs_helpers.data_parallel.study.records import links, select
 from labs_helpers.draw import figures
 from labs_helpers.draw.lanes import Span, draw_lanes
 from labs_helpers.draw.roles import color
+from labs_helpers.draw.words import three
 
 ROLES = {  # of what a rank does, by its name in the records: words, role
     "forward": ("forward", "forward"), "backward": ("backward", "backward"), "finish": ("finish (waits)", "waiting"),
@@ -33,7 +34,7 @@ def draw_timeline(
     if missing := [name for name in names if name not in set(found["wrapper"])]:
         raise ValueError(f"no records of the kind 'timeline' with wrapper {', '.join(missing)}")
     last = {name: found[found["wrapper"] == name].iloc[-1] for name in names}
-    told = " and ".join(f"{name} {last[name]['step_ms']:.3g} ms" for name in ("naive", "bucketed") if name in last)
+    told = " and ".join(f"{name} {three(last[name]['step_ms'])} ms" for name in ("naive", "bucketed") if name in last)
     if (found["source"] == "profiler").any():
         told = "order of kernels, not their lengths"  # a traced rank is slower, and a message holds its waits
     title = f"One step over {found['link'].iloc[0]}{': ' * bool(told)}{told}\n{setting_of(found)}"

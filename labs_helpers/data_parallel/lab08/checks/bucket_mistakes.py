@@ -75,6 +75,7 @@ def fill(
         "begun": begun,
         "closed": closed + [n for n in begun if n not in closed],
         "closed alone": closed,
+        "closed, then dtype": closed + sorted(set(begun) - set(closed), key=lambda n: kinds.index(kinds[n])),
         "complete": sorted(
             begun, key=lambda n: (-buckets[n][-1] if reverse else buckets[n][-1]) if buckets[n] else -inf
         ),
@@ -137,6 +138,7 @@ ALONE = (
     ("what is in a bucket already is not counted", {"counted": False}),
     ("a bucket goes on being filled behind a parameter that had to have one alone", {"set_apart": True}),
     (CLOSED, {"order": "closed"}),
+    (CLOSED, {"order": "closed, then dtype"}),
     ("what is being filled at the end, for each dtype, is a bucket too", {"order": "closed alone"}),
     ("every parameter has a bucket of its own", {"fits": lambda size, room: False}),
 )

@@ -29,6 +29,8 @@ SIZES = {"": (torch.float32, 4), "h": (torch.bfloat16, 2), "d": (torch.float64, 
 
 @exercise("08/5", "buckets", points=15, minutes=20, reference=exercises.make_buckets)
 def make_buckets(student):
+    before = []  # of each call its answer, a function of it, and what that gave
+
     def numbered(parameters, bucket_bytes, first_bytes):
         """The student's buckets as lists of the parameters' numbers."""
         number = {id(p): i for i, p in enumerate(parameters)}
@@ -38,9 +40,13 @@ def make_buckets(student):
             kind += " that holds something other than lists" * isinstance(answer, list | tuple)
             raise Wrong("", f"returned {kind}; a list of lists of parameters is asked for")
         try:
-            return [[number[id(p)] for p in some] for some in answer]
+            before.append((answer, number, [[number[id(p)] for p in some] for some in answer]))
         except KeyError:
             raise Wrong("", "a bucket holds something that is none of the parameters") from None
+        for old, numbers, listed in before[-2:-1]:
+            if [[numbers.get(id(p)) for p in some] for some in old] != listed:
+                raise Wrong("", "has changed the buckets that an earlier call returned", cause="make new lists in each")
+        return before[-1][2]
 
     advice = "go through the parameters from the last to the first, and write down what is left in each bucket"
     yield from judge(student, numbered, list(_cases()), MISTAKES, told=_told, errors=ERRORS, advice=advice)

@@ -114,8 +114,7 @@ def _expect_sent(case, rank, calls, n, k, p):
         sent = sum(call.nbytes * (1 if call.name.startswith(shared) else p) for call in mine) / p
         dtypes = {call.dtype for call in mine}
         if len(mine) > 1 and dtypes == {"float32"}:
-            found = f"the values are right, but rank {rank} sends positions in float32"
-            raise Wrong(case, found, cause=NO_INTEGERS)
+            raise Wrong(case, f"the values are right, but rank {rank} sends positions in float32", cause=NO_INTEGERS)
         told = f"rank {rank} sends {sent:.0f} bytes per step: {', '.join(map(str, mine))}; {8 * k} are"
         if sent < 8 * k:
             cause = "values in float32 and positions in int32 have 4 bytes each: fewer are not exact"
@@ -123,10 +122,7 @@ def _expect_sent(case, rank, calls, n, k, p):
         if sent > 8 * k:
             whole = any(call.name == "all_reduce" and call.elements >= n for call in mine)
             causes = (
-                (
-                    "uint8" in dtypes,
-                    "objects are pickled: more bytes than the tensors, and their number is sent as well",
-                ),
+                ("uint8" in dtypes, "objects are pickled: more bytes than the tensors have"),
                 (any(call.dtype == "int64" and call.elements == k * p for call in mine), LONG),
                 (whole or sent >= 4 * n * (1 if n > 2 * k else 2), DENSE),
                 ("float64" in dtypes, "values travel in float64"),

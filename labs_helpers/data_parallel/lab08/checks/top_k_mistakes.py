@@ -84,7 +84,6 @@ def mistakes(steps, k) -> Iterator[tuple[str, Callable[[], Tree]]]:
     for more in ({}, {"left": lambda x: x.whole - x.sent}):
         yield made("the gradients alone are sent, without the residual", values=lambda x: x.flat, **more)
         yield made("magnitudes are sent: the sign is lost", values=lambda x: x.whole.abs(), **more)
-    yield made("k entries are shared by the ranks; each sends k", max(1, k // p))
     yield made("one entry less is sent", max(1, k - 1))
     yield made("one entry more is sent", min(n, k + 1))
 

@@ -7,6 +7,16 @@ LIMIT = "bucket_bytes if buckets else first_bytes"
 
 BUGS: list = [
     (
+        "make_buckets",
+        "one list for all calls",
+        [
+            ("def make_buckets(", "KEPT = []\n\n\ndef make_buckets("),
+            ("    return sorted(", "    KEPT[:] = sorted("),
+            ("arrival[bucket[-1]])\n", "arrival[bucket[-1]])\n    return KEPT\n"),
+        ],
+        "has changed the buckets that an earlier call returned",
+    ),
+    (
         NAME,
         "the model's order",
         [("enumerate(reversed(parameters))", "enumerate(parameters)")],
