@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 
 import torch
 from torch.utils._pytree import tree_leaves
@@ -43,6 +44,20 @@ class Given:
                     f"{name}, which was given to you, was changed.",
                     cause=f"an operation in place, out={name}, or a store into {name}; write to the output only.",
                 )
+
+
+def expect_new_results(case: str, first, again: Callable[[], object]) -> None:
+    """Raise Wrong where `again()`, a second call, returns memory of `first`, what a call has returned, or changes it."""
+    held = [t for t in tree_leaves(first) if isinstance(t, torch.Tensor)]
+    before, storages = [_bits(t) for t in held], {t.untyped_storage().data_ptr() for t in held if t.numel()}
+    second = [t for t in tree_leaves(again()) if isinstance(t, torch.Tensor)]
+    shared = any(t.untyped_storage().data_ptr() in storages for t in second)
+    if shared or not all(map(torch.equal, map(_bits, held), before)):
+        raise Wrong(
+            case,
+            "a second call overwrites what the first one returned.",
+            cause="the result is kept between calls, in a global variable or a default argument; each call makes its own",
+        )
 
 
 def _bits(tensor: torch.Tensor) -> torch.Tensor:
