@@ -47,7 +47,7 @@ class Given:
 
 
 def expect_new_results(case: str, first, again: Callable[[], object]) -> None:
-    """Raise Wrong where `again()`, a second call, returns memory of `first`, what a call has returned, or changes it."""
+    """Raise Wrong where `again()`, a second call, returns memory of `first`, the result of a call, or changes it."""
     held = [t for t in tree_leaves(first) if isinstance(t, torch.Tensor)]
     before, storages = [_bits(t) for t in held], {t.untyped_storage().data_ptr() for t in held if t.numel()}
     second = [t for t in tree_leaves(again()) if isinstance(t, torch.Tensor)]
@@ -56,7 +56,7 @@ def expect_new_results(case: str, first, again: Callable[[], object]) -> None:
         raise Wrong(
             case,
             "a second call overwrites what the first one returned.",
-            cause="the result is kept between calls, in a global variable or a default argument; each call makes its own",
+            cause="the result is kept between calls, in a global variable or a default argument; make one per call",
         )
 
 

@@ -34,7 +34,7 @@ COUNTS = {
     "tiled_bytes": (
         (
             2 + 2 * TILES,
-            f"Q is read and O written once, and K and V are read by each of the L / BLOCK_M = {TILES} programs of a head",
+            f"Q is read and O written once; each of a head's L / BLOCK_M = {TILES} programs reads K and V",
         ),
         (0, "S and P stay on the chip"),
         (1, LSE),
@@ -92,18 +92,17 @@ def causes(name: str, answer: dict) -> Candidates:
     if sorted(answer.values()) == sorted(RIGHT.values()):
         return [(order, answer[name])]
     swapped = [(order, right) for right in elsewhere if RIGHT[name] in answer.values()]
-    return (
-        swapped if answer[name] in (right for _, right in swapped) else [(_counted(name, answer[name]), answer[name])]
-    )
+    if any(answer[name] == right for _, right in swapped):
+        return swapped
+    return [(said, answer[name])] if (said := _counted(name, answer[name])) else []
 
 
 def _counted(name: str, number: float) -> str:
     """What `number` counts in place of what COUNTS says, with as little changed as possible; '' where nothing fits."""
     heads = B * H
     factors = {"": 1, "bytes are elements times itemsize": 4, "bits are counted, not bytes": 1 / 8}
-    factors |= {
-        f"{count} leaves out {what}": n for count, what, n in (("B·L", "H", H), ("H·L", "B", B), ("L", "B·H", heads))
-    }
+    factors |= {f"all heads of all batches are meant, B·H·L; {x} is left out": n for x, n in (("H", H), ("B", B))}
+    factors |= {"all heads of all batches are meant, B·H·L; one head is counted": heads}
     matrices = (*range(7), 4 / heads) if name.startswith("plain") else (0, 2, 4)
     counts = (range(40), matrices, (0, 1, 2, 1 / 4, 1 / heads))
     found = []

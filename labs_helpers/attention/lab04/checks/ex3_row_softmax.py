@@ -117,7 +117,7 @@ def stores(run, x, BLOCK: int):
 
 
 def row_mistakes(x: torch.Tensor, BLOCK: int, more=()):
-    """(sentence, Y) of attention's mistakes and `more` that show in the maximum or in the sum; first the right one, ''."""
+    """(sentence, Y) of attention's mistakes and of `more` that show in maximum or sum; first the right one, ''."""
     no_values = torch.zeros(x.shape[1], 1, dtype=torch.float64)
     for sentence, step in chain([("", Step.ends)], mistakes(1.0, 1, BLOCK), more):
         if all(

@@ -84,7 +84,10 @@ def mistakes(Lq: int, Lk: int, BLOCK_M: int, BLOCK_N: int, causal: bool) -> Cand
         right if causal else [Lk / BLOCK_N] * query_tiles,
     )
     yield "the last, partly filled query tile has a number too", right[: Lq // BLOCK_M]
-    yield "keys are counted; the programs are tiles of BLOCK_N keys", [max(key + 1, 0) for key in lasts]
+    yield (
+        "keys are counted; the programs are tiles of BLOCK_N keys",
+        [max(key + 1, 0) for key in lasts] if causal else right,
+    )
     yield "causal, a key tile does not reach the queries before the diagonal", [key_tiles] * query_tiles
     yield "the tile's last query sees more keys than its first", up_to(first + corner for first in firsts)
     yield "the diagonal ends in the bottom right corner: Lk − Lq is missing", up_to(key - corner for key in lasts)

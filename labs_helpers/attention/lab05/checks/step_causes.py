@@ -39,8 +39,10 @@ def step_causes(e: BackwardPass, name: str) -> Candidates:
 
 
 def counted(e: BackwardPass, name: str, step: int, width: int, shorter: int = 1) -> torch.Tensor:
-    """The gradient where a walk goes on by `step`, takes `width` rows at a time, and has 1/`shorter` of its length; with
-    0 for `shorter` it has its length, and takes the first of its tiles each time."""
+    """The gradient where a walk goes on by `step`, takes `width` rows at a time, and has 1/`shorter` of its length.
+
+    With `shorter` = 0 it has its length, and takes its first tile each time.
+    """
     length = e.Lk if name == "dq" else e.Lq
     visited = e.walked(e.corner) if name == "dq" else e.walked(e.corner).mT
     first, end = visited.int().argmax(1), visited.shape[1] - visited.flip(1).int().argmax(1)
