@@ -491,6 +491,85 @@ BUGS = [
     ("window_attention", "no guard of −inf", [(SHIFT, "shift = m_new")], "subtract 0 from the scores"),
     ("window_attention", "0/0", [(GUARD, "")], "0/0"),
     ("window_attention", "top left", [("own = rows[:, None] + Lk - Lq", "own = rows[:, None]")], "from the top left"),
+    # classes of mistakes that are found by recomputation
+    (
+        "attention_costs",
+        "bits",
+        [("itemsize * 2 * scores", "8 * itemsize * 2 * scores")],
+        "bits are counted, not bytes",
+    ),
+    ("attention_costs", "B left out", [("rows = B * H * L", "rows = H * L")], "B is left out"),
+    (
+        "merge",
+        "each with the other's maximum",
+        [("torch.exp(m1 - shift), torch.exp(m2 - shift)", "torch.exp(m1 - m2), torch.exp(m2 - m1)")],
+        "with the common maximum, not with the other part's",
+    ),
+    ("merge", "the guard of one", [('m == float("-inf")', 'm1 == float("-inf")')], "the guard asks m1"),
+    (
+        "merge",
+        "an empty part's other one returned",
+        [
+            (
+                "    m = torch.maximum",
+                '    if bool((m2 == float("-inf")).all()):\n        return m1, l1, o1\n    m = torch.maximum',
+            )
+        ],
+        "lies in the memory of m1",
+    ),
+    (
+        "row_softmax",
+        "the sum in X's dtype",
+        [
+            (
+                "tl.sum(tl.exp(x - shift))",
+                "tl.sum(tl.exp(x - shift))\n        l_i = l_i.to(x_ptr.dtype.element_ty).to(tl.float32)",
+            )
+        ],
+        "float16 of which(.|\n)*l_i is rounded to X's dtype",
+    ),
+    ("row_softmax", "the guard's 0 kept", [("m_i = m_new", "m_i = shift")], "is kept as the maximum"),
+    ("row_softmax", "each block's maximum", [("tl.exp(x - m_i) / l_i", "tl.exp(x - tl.max(x)) / l_i")], "own maximum"),
+    ("row_softmax", "rounded at the end", [("y.to(y_ptr.dtype.element_ty)", "y.to(tl.float16)")], "number of float16"),
+    (
+        "row_softmax",
+        "no exp in the sum",
+        [("tl.sum(tl.exp(x - shift))", "tl.sum(x - shift)")],
+        "not of its exponential",
+    ),
+    (
+        "row_softmax",
+        "one output for all calls",
+        [
+            ("def row_softmax(", "KEPT = {}\n\n\ndef row_softmax("),
+            (
+                "y = torch.empty((M, N), dtype=x.dtype, device=x.device)",
+                "y = KEPT.setdefault(x.shape, torch.empty_like(x))",
+            ),
+        ],
+        "second call overwrites what the first one returned",
+    ),
+    ("tile_attention", "one maximum for a tile", [("tl.max(s, axis=1)", "tl.max(s)")], "of the whole tile: tl.max"),
+    ("tile_attention", "one sum for a tile", [("tl.sum(p, axis=1)", "tl.sum(p)")], "of the whole tile: tl.sum"),
+    ("tile_attention", "divided by LOG2E", [("(scale * LOG2E)", "(scale / LOG2E)")], "are divided by LOG2E"),
+    (
+        "tile_attention",
+        "one output for all calls",
+        [
+            ("def tile_attention(", "KEPT = {}\n\n\ndef tile_attention("),
+            (
+                "o = torch.empty(q.shape, dtype=q.dtype, device=q.device)",
+                "o = KEPT.setdefault(q.shape, torch.empty_like(q))",
+            ),
+        ],
+        "second call overwrites what the first one returned",
+    ),
+    (
+        "window_attention",
+        "moved by a key",
+        [("own = rows[:, None] + Lk - Lq", "own = rows[:, None] + Lk - Lq - 1")],
+        "too far left",
+    ),
 ]
 
 
