@@ -94,17 +94,18 @@ def causes(name: str, answer: dict) -> Candidates:
     swapped = [(order, right) for right in elsewhere if RIGHT[name] in answer.values()]
     if any(answer[name] == right for _, right in swapped):
         return swapped
-    return [(said, answer[name])] if (said := _counted(name, answer[name])) else []
+    return [(said, answer[name]) for said in _counted(name, answer[name])]
 
 
-def _counted(name: str, number: float) -> str:
-    """What `number` counts in place of what COUNTS says, with as little changed as possible; '' where nothing fits."""
+def _counted(name: str, number: float) -> list[str]:
+    """What `number` counts in place of what COUNTS says, with as little changed as possible: one reading, or two that
+    are as near, or none."""
     heads = B * H
     factors = {"": 1, "bytes are elements times itemsize": 4, "bits are counted, not bytes": 1 / 8}
     factors |= {f"all heads of all batches are meant, B·H·L; {x} is left out": n for x, n in (("H", H), ("B", B))}
     factors |= {"all heads of all batches are meant, B·H·L; one head is counted": heads}
     matrices = (*range(7), 4 / heads) if name.startswith("plain") else (0, 2, 4)
-    counts = (range(40), matrices, (0, 1, 2, 1 / 4, 1 / heads))
+    counts = ((*range(40), 2 + 2 * L, 2 + 2 * TILES * heads), matrices, (0, 1, 2, 1 / 4, 1 / heads))
     found = []
     for (text, factor), some in product(factors.items(), product(*counts)):
         if abs(sum(n * size for n, size in zip(some, SIZES, strict=True)) - number * factor) < 1e-3:
@@ -113,7 +114,7 @@ def _counted(name: str, number: float) -> str:
             said = [f"{n:.3g} {unit} are counted, not {right}: {why}" for n, unit, right, why in wrong]
             far = sum(1 + abs(n - right) / 10 for n, _, right, _ in wrong)
             found.append((far + 1.2 * bool(text), "; ".join(filter(None, (text, *said)))))
-    return min(found, default=(0, ""))[1]
+    return [said for far, said in sorted(found)[:2] if far < min(found)[0] + 0.2]
 
 
 def _tiled(q, k, v) -> tuple[int, int]:
