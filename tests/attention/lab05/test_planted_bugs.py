@@ -104,10 +104,10 @@ BUGS = {
         (
             "one output for all calls",
             [
-                ("def attention_function(", "KEPT = {}\\n\\n\\ndef attention_function("),
+                ("def attention_function(", "KEPT = {}\n\n\ndef attention_function("),
                 (
-                    "            return o\\n",
-                    "            return KEPT.setdefault(o.shape, torch.empty_like(o)).copy_(o)\\n",
+                    "            return o\n",
+                    "            return KEPT.setdefault(o.shape, torch.empty_like(o)).copy_(o)\n",
                 ),
             ],
             "second call overwrites what the first one returned",
@@ -220,7 +220,7 @@ BUGS = {
         ("its own queries for K", [("ds.to(k.dtype), k, dq", "ds.to(k.dtype), q, dq")], "here dS meets Q"),
         (
             "always causal",
-            [("        if CAUSAL:\\n            seen", "        if True:\\n            seen")],
+            [("        if CAUSAL:\n            seen", "        if True:\n            seen")],
             "CAUSAL is False",
         ),
         ("scores of dO", [("s = tl.dot(q,", "s = tl.dot(do,")], "here they are dO·Kᵀ"),
@@ -328,7 +328,7 @@ BUGS = {
         (
             "one output for all calls",
             [
-                ("def key_value_gradients(", "KEPT = {}\\n\\n\\ndef key_value_gradients("),
+                ("def key_value_gradients(", "KEPT = {}\n\n\ndef key_value_gradients("),
                 (
                     "dk, dv = torch.empty_like(k), torch.empty_like(v)",
                     "dk, dv = KEPT.setdefault(k.shape, (0 * k, 0 * v))",
@@ -337,7 +337,7 @@ BUGS = {
             "second call overwrites|lets PyTorch work",
         ),
         ("one tile again and again", [("rows = start + tl", "rows = begin + tl")], "takes the same tile"),
-        ("scores divided", [("* scale\\n", "/ scale\\n")], "are divided by the scale"),
+        ("scores divided", [("* scale\n", "/ scale\n")], "are divided by the scale"),
     ],
     "dq_conflicts": [
         ("last key tile forgotten", [("-(-Lk // BLOCK_N)", "Lk // BLOCK_N")], "partly filled"),
