@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from matplotlib.ticker import LogLocator
+
 from labs_helpers.attention.baselines import CUDNN, EFFICIENT, FLASH, FLEX, OURS, PLAIN
 from labs_helpers.attention.error_study import QUANTITIES, ROUNDED
 from labs_helpers.attention.study import DIRECTIONS, flops, score_bytes, tiled_bytes
@@ -44,11 +46,13 @@ def draw_speed(rows, direction: str = "forward", causal: bool = True):
             work = [flops(direction, *shape, causal) / 1e9 for shape in shapes]
             rate, low, high = (work / curve[column] for column in ("median_ms", "p80_ms", "p20_ms"))
             CURVES.plot(ax, name, curve["L"], rate, low, high)
-            reached[name] = float(rate.iloc[-1])
+            reached[name.split()[0]] = float(rate.iloc[-1])
         tick_each(ax, panel["L"], base=2, xlabel=LENGTH)
-    told = [f"{name} reaches {reached[name]:.0f} TFLOP/s" for name in (OURS, FLASH) if name in reached]
-    said = f"At {length_text(panel['L'].max())} tokens, heads of 128, {', '.join(told)}"
-    setting = f"attention {direction}, {'causal' if causal else 'full'}, float16, 16,384 tokens per batch"
+    told = [f"{name} {reached[name]:.0f} TFLOP/s" for name in (OURS, FLASH.split()[0]) if name in reached]
+    said = f"At {length_text(panel['L'].max())} tokens: {', '.join(told)}"
+    setting = (
+        f"heads of 128 in the title; {direction}, {'causal' if causal else 'full'}, float16, 16,384 tokens per batch"
+    )
     figures.set_title(fig, f"{said}\n{setting}{recorded_on(rows)}")
     axes[0].set(ylabel=RATE)
     axes[0].set_ylim(0, 1.05 * axes[0].get_ylim()[1])
@@ -65,12 +69,15 @@ def draw_time(rows, direction: str = "forward"):
     both = times[[name for name in (PLAIN, OURS) if name in times]].dropna()
     if both.shape[1] == 2 and len(both):
         L, gain = both.index[-1], both[PLAIN].iloc[-1] / both[OURS].iloc[-1]
-        finding = f"At {length_text(L)} tokens plain attention takes {gain:.1f} times as long as flash_attention"
+        finding = f"At {length_text(L)} tokens plain attention takes {gain:.1f} times as long"
     else:
         finding = "The time of a batch grows with its sequences"
     figures.set_title(fig, f"{finding}\n{direction}, full, float16, heads of 128{recorded_on(rows)}")
-    _draw_panel(ax, panel, (PLAIN, EFFICIENT, *BASELINES), lambda curve: curve["median_ms"])
-    ax.set(ylabel="ms (median)", yscale="log")
+    for name, curve in _curves(panel, (PLAIN, EFFICIENT, *BASELINES)):
+        CURVES.plot(ax, name, curve["L"], *(curve[column] for column in ("median_ms", "p20_ms", "p80_ms")))
+    tick_each(ax, panel["L"], base=2)
+    ax.set_ylabel("ms (median, 20th to 80th percentile)")
+    _log_scale(ax)
     ax.set_xlabel(f"{LENGTH} (16,384 tokens per batch: fewer sequences as they grow)")
     figures.label_lines(ax)
     return fig
@@ -115,11 +122,10 @@ def draw_memory(rows):
         ax.set_yscale("log")
         figures.set_unit(ax.yaxis, "B")
         ax.set_title(f"{title}, {H} heads × {D}", fontsize="medium")
-    finding = "Plain attention's memory grows with L², tiled attention's with L"
+    finding = "Plain attention's memory grows with L², tiled with L"
     if {PLAIN, OURS} <= set(last.index):
-        finding += (
-            f": {last[PLAIN] / 1e9:.1f} GB against {last[OURS] / 1e9:.2f} GB at {length_text(lengths.max())} tokens"
-        )
+        plain, tiled = (f"{last[name] / 1e9:.3g} GB" for name in (PLAIN, OURS))
+        finding = f"At {length_text(lengths.max())} tokens plain attention needs {plain}, tiled {tiled}"
     figures.set_title(fig, f"{finding}\npeak beyond the inputs, one sequence, float16{recorded_on(rows)}")
     axes[0].set_ylabel("extra bytes at the peak")
     _label(axes)
@@ -132,8 +138,6 @@ def draw_error(rows, of: str = "o"):
 
     of: 'o', 'dq', 'dk' or 'dv'.
     """
-    from matplotlib.ticker import LogLocator
-
     if of not in QUANTITIES:
         raise ValueError(f"of is {of!r}; one of {', '.join(QUANTITIES)} was measured")
     recorded = rows[rows["kind"] == "error"]["dtype"].unique()
@@ -146,14 +150,11 @@ def draw_error(rows, of: str = "o"):
         _draw_panel(ax, panel, names, lambda curve: curve["rms_error"] / curve["reference_rms"])
         last = panel[panel["L"] == panel["L"].max()].set_index("name")["rms_error"]
         times += [last[PLAIN] / last[OURS]] if {PLAIN, OURS} <= set(last.index) else []
-        ax.set_yscale("log")
-        ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-        ax.yaxis.set_major_formatter("{x:g}")
-        ax.minorticks_off()
+        _log_scale(ax)
     finding = f"flash_attention's error of {of}"
     if times:
         at = length_text(panel["L"].max())
-        finding = f"Plain attention's error of {of} is {span(times, 1)} times flash_attention's at {at} tokens"
+        finding = f"At {at} the error of plain attention's {of} is {span(times, 1)} times ours"
     figures.set_title(fig, f"{finding}\nagainst a float64 reference, one head of 128{recorded_on(rows)}")
     axes[0].set_ylabel(f"rms error / rms of {of}")
     _label(axes)
@@ -173,7 +174,7 @@ def draw_causal(rows, direction: str = "forward", prediction=None):
     first = "A causal mask saves half of the scores"
     if OURS in gains:
         at = length_text(lengths[-1])
-        first = f"With half of the scores flash_attention is {gains[OURS]:.2f} times as fast at {at} tokens"
+        first = f"A causal mask makes flash_attention {gains[OURS]:.2f} times as fast at {at}"
     setting = f"{direction}, full time over causal time, float16, heads of 128{recorded_on(rows)}"
     figures.set_title(fig, f"{first}\n{setting}")
     value = predicted(prediction)
@@ -188,14 +189,23 @@ def draw_time_ratios(ax, over, under, expected: float, why: str) -> tuple[dict[s
     named `why`; return name → the last ratio, and the lengths."""
     last, lengths = {}, sorted(map(int, under["L"].unique()))
     for name in BASELINES:
-        times = [part[part["name"] == name].set_index("L")["median_ms"] for part in (over, under)]
-        ratio = (times[0] / times[1]).dropna()
+        a, b = (part[part["name"] == name].set_index("L") for part in (over, under))
+        ratio = (a["median_ms"] / b["median_ms"]).dropna()
         if len(ratio):
-            CURVES.plot(ax, name, ratio.index, ratio)
+            spread = (a["p20_ms"] / b["p80_ms"])[ratio.index], (a["p80_ms"] / b["p20_ms"])[ratio.index]
+            CURVES.plot(ax, name, ratio.index, ratio, *spread)
             last[name] = float(ratio.iloc[-1])
     ax.plot(lengths, [expected] * len(lengths), ":", marker="", color=color("aside"), label=why)
     tick_each(ax, lengths, base=2, xlabel=LENGTH)
     return last, lengths
+
+
+def _log_scale(ax) -> None:
+    """A logarithmic y axis with labels at 1, 2, 5, 10, …: powers of ten alone would leave two."""
+    ax.set_yscale("log")
+    ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    ax.yaxis.set_major_formatter("{x:g}")
+    ax.minorticks_off()
 
 
 def _draw_panel(ax, panel, names, values) -> None:

@@ -37,17 +37,26 @@ def draw_race(rows, function: str = "allreduce", title: str | None = None):
     counts = sorted(map(int, race["ranks"].unique()))
     said = title or f"{TITLES[function]}: time over that of native with its best setting"
     names = [f"{count} ranks" for count in counts]
-    fig, axes = figures.panels(f"{said}{recorded_on(rows)}", names, max(9, 3 + 2.9 * len(counts)), 4.6, sharey=True)
+    fig, axes = figures.panels(
+        f"{said}\n{recorded_on(rows).removeprefix(', ')}".rstrip(),
+        names,
+        max(9, 3 + 2.9 * len(counts)),
+        4.6,
+        sharey=True,
+    )
     least = 1.0
     for ax, ranks in zip(axes, counts, strict=True):
         of_count = race[race["ranks"] == ranks]
         native = of_count[of_count["algorithm"] == NATIVE].groupby("bytes")["median_us"].min()
         for name, curve in _curves(of_count):
             if name != BEST:
-                ratio = curve["median_us"].to_numpy() / native.loc[curve["bytes"]].to_numpy()
+                ratio, low, high = (
+                    curve[column].to_numpy() / native.loc[curve["bytes"]].to_numpy()
+                    for column in ("median_us", "p20_us", "p80_us")
+                )
                 near = ratio <= SLOW  # a name stands at the end of what is drawn
                 least = min(least, ratio.min())
-                CURVES.plot(ax, name, curve["bytes"][near], ratio[near])
+                CURVES.plot(ax, name, curve["bytes"][near], ratio[near], low[near], high[near])
         ax.axhline(1, color=INK, linewidth=1.2, marker="")
         _sizes(ax, race["bytes"], apart=256)
     axes[0].set(yscale="log", ylabel="times native's best", ylim=(0.9 * least, SLOW))
@@ -63,7 +72,7 @@ def draw_bandwidth(rows, function: str = "allreduce", ranks: int = 8, title: str
     """Bus bandwidth against size: what each link carries at the least, whatever the number of ranks."""
     race = latest(rows, "race", function=function, ranks=ranks)
     said = title or f"{TITLES[function]}, {ranks} ranks: bus bandwidth"
-    fig, ax = figures.new(f"{said}{recorded_on(rows)}", width=8.4)
+    fig, ax = figures.new(f"{said}\n{recorded_on(rows).removeprefix(', ')}".rstrip(), width=8.4)
     for name, curve in _curves(race):
         CURVES.plot(ax, name, curve["bytes"], 1e9 * curve["busbw_GBps"])
     _sizes(ax, race["bytes"])
@@ -91,7 +100,7 @@ def draw_crossover(
     costs = costs or costs_of(rows, ranks)
     race = latest(rows, "race", function=function, ranks=ranks)
     said = title or f"{TITLES[function]}, {ranks} ranks: predicted and measured"
-    fig, ax = figures.new(f"{said}{recorded_on(rows)}", width=8.4)
+    fig, ax = figures.new(f"{said}\n{recorded_on(rows).removeprefix(', ')}".rstrip(), width=8.4)
     smooth = np.geomspace(race["bytes"].min(), race["bytes"].max(), 24)  # mark_prediction looks at every piece
     measured = {}
     for name in algorithms:

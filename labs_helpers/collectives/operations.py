@@ -92,8 +92,13 @@ def reduce_local(op, a, inout) -> None:
 
 
 def combine(op, theirs, mine, theirs_first: bool) -> None:
-    """mine ← theirs ∘ mine, or mine ∘ theirs where their ranks come after mine; may overwrite theirs."""
-    if theirs_first or is_commutative(op):
+    """mine ← theirs ∘ mine, or mine ∘ theirs where their ranks come after mine; may overwrite theirs.
+
+    Both partners of an exchange keep this order: bit by bit a product of complex numbers does not commute, nor does the
+    maximum of 0 and −0.
+    """
+    exact = find_ufunc(op) is np.add or mine.dtype.kind in "iub"
+    if theirs_first or (exact and is_commutative(op)):
         reduce_local(op, theirs, mine)
     else:
         reduce_local(op, mine, theirs)

@@ -68,6 +68,20 @@ def test_allreduce(algorithm, validate, size, n, reduction, seed):
     assert not ran.unreceived
 
 
+@pytest.mark.parametrize("algorithm", on_messages("allreduce"))
+@pytest.mark.parametrize("size", [2, 3, 4, 8])
+def test_allreduce_leaves_the_same_bits_on_all_ranks_where_an_operation_commutes_but_for_them(algorithm, size):
+    def one_rank(comm):
+        random = np.random.default_rng(comm.Get_rank())
+        factors, zeros = random.normal(size=1002).view(complex), random.choice([0.0, -0.0], 501)
+        found = np.empty_like(factors), np.empty_like(zeros)
+        allreduce(comm, factors, found[0], np.multiply, algorithm)
+        allreduce(comm, zeros, found[1], np.maximum, algorithm)
+        return b"".join(part.tobytes() for part in found)
+
+    assert len(set(practice(one_rank, size).results)) == 1
+
+
 @pytest.mark.parametrize("algorithm", on_messages("reduce_scatter"))
 @derandomized
 @given(size=ranks, n=counts, reduction=reductions, seed=seeds)

@@ -23,7 +23,7 @@ def draw_costs(lengths, costs, room: float, prediction=None):
     second panel. prediction: one for the length at which plain attention fills it, or None.
     """
     plain_bytes, plain_extra, tiled_bytes, tiled_extra = zip(*costs, strict=True)
-    title = "Plain attention needs memory with the square of the length, tiled attention with the length"
+    title = "Plain attention's memory grows with L², tiled with L"
     fig, axes = figures.panels(title, ("bytes moved", "extra bytes at the peak"), 10.5)
     for ax, plain, tiled in ((axes[0], plain_bytes, tiled_bytes), (axes[1], plain_extra, tiled_extra)):
         ax.plot(lengths, plain, label="plain", color=color("theirs"), marker="s")
@@ -49,7 +49,7 @@ def draw_running(row, BLOCK: int):
     m = np.maximum.accumulate([block.max() for block in blocks])
     sums = [np.exp(row[: start + BLOCK] - top).sum() for start, top in zip(edges, m, strict=True)]
     grows = np.flatnonzero(np.diff(m, prepend=-np.inf) > 0)
-    title = "One row in blocks: when the maximum grows, the sum is rescaled"
+    title = "When the maximum of a row grows, its sum is rescaled"
     fig, (above, below) = figures.new(title, height=5, nrows=2, sharex=True)
     above.plot(row, ".", color=color("all"), markersize=3)
     above.step([*edges, len(row)], [*m, m[-1]], where="post", marker="", color=color(0))
@@ -83,7 +83,7 @@ def draw_tile_map(maps: dict, BLOCK_M: int, BLOCK_N: int):
         ax.invert_yaxis()
         ax.grid(False)
     axes[0].set_ylabel("tile of queries")
-    rest = "some of them for nothing" if KINDS[NEEDLESS][0] in drawn else "as counted; most of them need no mask"
+    rest = "some of them for nothing" if KINDS[NEEDLESS][0] in drawn else "most of these need no mask"
     figures.set_title(fig, f"Of {of_all} tiles {computed} are computed, {rest}")
     figures.legend_below(fig, dict(KINDS.values()), only=drawn)
     return fig

@@ -25,9 +25,9 @@ def draw_walks(by_queries: np.ndarray, by_keys: np.ndarray, BLOCK: int):
     """
     Lq, Lk = by_keys.shape[1], by_queries.shape[1]
     states = tile_states(visible(Lq, Lk), BLOCK, BLOCK)
-    title = "The same tiles twice: dQ goes along the rows, dK and dV down the columns"
+    title = "dQ walks along rows of tiles, dK and dV down columns"
     across, down = ((loads.reshape(loads.shape[0], -1, BLOCK) > 0).any(2) for loads in (by_queries, by_keys))
-    fig, axes = figures.panels(title, ("dQ: a program a row of tiles", "dK, dV: a program a column of tiles"), 9.6, 4.3)
+    fig, axes = figures.panels(title, ("dQ: one program per row of tiles", "dK, dV: one program per column"), 9.6, 4.3)
     for ax, walks in zip(axes, (across, down), strict=True):
         ax.imshow(states, cmap=SHADES, vmin=0, vmax=2)
         for program, walk in enumerate(walks):
@@ -66,9 +66,9 @@ def draw_traffic(moved: dict):
     moved: name → bytes.
     """
     most = max(moved, key=moved.get)
-    title = f"{most.capitalize()} move{'' if most.endswith('s') else 's'} the most: {moved[most] / 1e6:.2f} MB"
+    title = f"{most.capitalize()} move{'' if most.endswith('s') else 's'} the most: {moved[most] / 1e3:.0f} kB"
     fig, ax = figures.new(title, 8.4, 3.2)
-    texts = {name: f"{nbytes / 1e6:.2f} MB" for name, nbytes in moved.items()}
+    texts = {name: f"{nbytes / 1e3:.0f} kB" for name, nbytes in moved.items()}
     draw_bars(ax, moved, "reference", texts, unit="B", xlabel="bytes loaded and stored", room=1.15)
     return fig
 
@@ -86,7 +86,7 @@ def draw_ratio(rows, prediction=None):
     last, lengths = draw_time_ratios(ax, backward, forward, 2.5, "five products over two")
     finding = "How many times as long as the forward pass the backward pass takes"
     if OURS in last:
-        finding = f"flash_attention's backward pass takes {last[OURS]:.1f} times as long as its forward pass"
+        finding = f"The backward pass takes {last[OURS]:.1f} times as long as the forward"
     setting = f"at {lengths[-1]:,} tokens; causal, float16, heads of 128{recorded_on(rows)}"
     figures.set_title(fig, f"{finding}\n{setting}")
     ax.set(ylabel="times the forward's time", ylim=(0, 1.1 * max(ax.get_ylim()[1], predicted(prediction) or 0)))

@@ -57,6 +57,7 @@ def expect_close(
     excess = torch.where(torch.isnan(error), torch.inf, error - bound)
     worst = tuple(int(i) for i in torch.unravel_index(excess.argmax(), excess.shape)) if excess.ndim else ()
     fitting = likely(causes, lambda answer: _near(got, answer, bound) and not is_within(answer, expected, bound))
+    fitting = fitting or _by_factor(got, expected, bound) or _in_fewer_bits(found, expected)
     not_finite = ~got.isfinite() & (got != expected)
     advice = advice() if callable(advice) else advice
     allowed = "" if not_finite.any() else f"\n  error {error[worst]:.2g}, allowed {bound[worst]:.2g} ({why})"
@@ -107,10 +108,31 @@ def _near(got, answer, bound) -> bool:
     answer = torch.as_tensor(answer, dtype=torch.float64)
     if answer.shape != got.shape:
         return False
-    near = (got - answer).abs() <= 4 * bound + 1e-3 * answer.abs().clamp(min=1e-3)
+    largest = answer.abs().where(answer.isfinite(), 0.0).amax() if answer.numel() else 0.0
+    near = (got - answer).abs() <= 4 * bound + 1e-3 * answer.abs().clamp(min=1e-3) + 1e-6 * largest
     # What is not finite is like nothing but itself: a tolerance relative to it would let everything pass.
     near = torch.where(answer.isfinite(), near, (got == answer) | (got.isnan() & answer.isnan()))
     return bool(near.all())
+
+
+def _by_factor(got, expected, bound) -> str:
+    """The cause where every element is wrong by one and the same factor, whatever it comes from."""
+    kept = (expected.abs() > 0.1 * expected.abs().nan_to_num(posinf=0.0).amax()) & got.isfinite() & expected.isfinite()
+    factor = float((got / expected)[kept].median()) if bool(kept.any()) else 1.0
+    if not (1e-3 < abs(factor) < 1e3 and abs(factor - 1) > 1e-2 and _near(got, factor * expected, bound)):
+        return ""
+    known = {f"1/{n}": 1 / n for n in range(3, 1025)} | {"log2(e)": math.log2(math.e), "1/log2(e)": math.log(2)}
+    one = next((f", {text}" for text, c in known.items() if abs(factor / c - 1) < 1e-4), "")
+    return f"every element is {factor:.4g} times what it should be{one}: a factor or a division is missing or too many"
+
+
+def _in_fewer_bits(found, expected) -> str:
+    """The cause where all elements are numbers of a narrower dtype than theirs, and the right ones are not."""
+    for dtype in (torch.float16, torch.bfloat16, torch.float32):
+        same, right_too = (torch.equal(x.to(dtype).to(x.dtype), x) for x in (found.detach(), expected))
+        if found.element_size() > dtype.itemsize and same and not right_too and found.unique().numel() > 5:
+            return f"every element is a number of {str(dtype)[6:]}: the result was rounded to it before it was stored"
+    return ""
 
 
 def is_within(answer, expected, bound) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 
 import torch
 from torch.utils._pytree import tree_leaves
@@ -45,14 +46,15 @@ class Given:
                 )
 
 
-def expect_new_result(case: str, value, again) -> None:
-    """Raises Wrong where `value` and `again`, the results of two calls, share memory: the second call changes the first
-    result."""
-    if _memory(value) & _memory(again):
+def expect_new_results(case: str, first, again: Callable[[], object]) -> None:
+    """Raise Wrong where `again()`, a second call, returns memory of `first`, the result of a call, or changes it."""
+    held = [t for t in tree_leaves(first) if isinstance(t, torch.Tensor)]
+    before = [_bits(t) for t in held]
+    if _memory(first) & _memory(again()) or not all(map(torch.equal, map(_bits, held), before)):
         raise Wrong(
             case,
-            "called a second time, the function returned the memory of its first result, and overwrote it.",
-            cause="the output is kept from call to call; torch.empty in the function makes a new one each time.",
+            "a second call overwrites what the first one returned.",
+            cause="the result is kept between calls, in a global variable or a default argument; make one per call",
         )
 
 

@@ -36,37 +36,37 @@ BUGS = [
         [("plain_bytes = itemsize * ", "plain_bytes = ")],
         "elements times itemsize",
     ),
-    ("attention_costs", "softmax in place", [(" + 2 * scores + (", " + scores + (")], "reads S as well"),
-    ("attention_costs", "no softmax", [(" + 2 * scores + (", " + (")], "kernel of its own"),
+    ("attention_costs", "softmax in place", [(" + 2 * scores + (", " + scores + (")], "3 of S's size .* are counted, not 4"),
+    ("attention_costs", "no softmax", [(" + 2 * scores + (", " + (")], "2 of S's size .* are counted, not 4"),
     (
         "attention_costs",
         "one head",
         [("tensor, scores = rows * D, rows * L", "tensor, scores = rows * D, L * L")],
-        "one head of one batch",
+        "0.667 of S's size .* are counted, not 4",
     ),
-    ("attention_costs", "only S alive", [("itemsize * 2 * scores", "itemsize * scores")], "both alive"),
-    ("attention_costs", "K and V once", [("L // BLOCK_M * 2 * tensor", "2 * tensor")], "reads all of K and V"),
+    ("attention_costs", "only S alive", [("itemsize * 2 * scores", "itemsize * scores")], "1 of S's size .* both alive"),
+    ("attention_costs", "K and V once", [("L // BLOCK_M * 2 * tensor", "2 * tensor")], "4 of Q's size .* not 6: .* each of a head's L / BLOCK_M = 2 programs reads K and V"),
     (
         "attention_costs",
         "Q again and again",
         [("(2 * tensor + L // BLOCK_M * 2 * tensor)", "(tensor + L // BLOCK_M * 3 * tensor)")],
-        "Q is read once",
+        "7 of Q's size .* not 6: Q is read and O written once",
     ),
-    ("attention_costs", "no log-sum-exp", [("* tensor) + lse", "* tensor)")], "log-sum-exp is written too"),
-    ("attention_costs", "a program a row", [("L // BLOCK_M", "L")], "takes BLOCK_M rows, not one"),
+    ("attention_costs", "no log-sum-exp", [("* tensor) + lse", "* tensor)")], "0 log-sum-exps .* are counted, not 1"),
+    ("attention_costs", "a program a row", [("L // BLOCK_M", "L")], "130 of Q's size .* not 6"),
     ("attention_costs", "lse in Q's dtype", [("lse = 4 * rows", "lse = itemsize * rows")], "float32 whatever Q is"),
-    ("attention_costs", "lse as large as O", [("lse = 4 * rows", "lse = 4 * tensor")], "one number a row"),
+    ("attention_costs", "lse as large as O", [("lse = 4 * rows", "lse = 4 * tensor")], "the log-sum-exp is one float32 per row"),
     (
         "attention_costs",
         "V forgotten",
         [("L // BLOCK_M * 2 * tensor", "L // BLOCK_M * tensor")],
-        "is 148,992, expected 247,296\nLikely cause: a program reads V as well as K",
+        "is 99,840, expected 148,992\nLikely cause: 4 of Q's size",
     ),
     (
         "attention_costs",
         "another order",
         [("return plain_bytes, plain_extra, tiled_bytes", "return plain_bytes, tiled_bytes, plain_extra")],
-        r"is 247,296, expected 196,608\nLikely cause: the order is another: \(plain_bytes, plain_extra, tiled_bytes",
+        r"is 148,992, expected 196,608\nLikely cause: the order is another: \(plain_bytes, plain_extra, tiled_bytes",
     ),
     # merge
     (
@@ -112,7 +112,7 @@ BUGS = [
         "merge",
         "in place",
         [("return m, factor1 * l1 +", "l1 *= factor1\n    return m, l1 +")],
-        "l1 is changed in place",
+        "l1, which was given to you, was changed",
     ),
     ("merge", "factors swapped", [("factor1, factor2 = ", "factor2, factor1 = ")], "factors are swapped"),
     ("merge", "no guard", [('torch.where(m == float("-inf"), 0.0, m)', "m")], "both parts are empty"),
@@ -126,7 +126,7 @@ BUGS = [
         ],
         "divided by l",
     ),
-    ("merge", "m forgotten", [("return m, ", "return m1, ")], "only the first part's"),
+    ("merge", "m forgotten", [("return m, ", "return m1, ")], "lies in the memory of m1"),
     ("merge", "exp2", [("torch.exp(", "torch.exp2(")], "base 2"),
     # row_softmax
     ("row_softmax", "maximum from 0", [(f"m_i = {INF}", "m_i = 0.0")], "starts at 0, not at −inf"),
@@ -491,6 +491,85 @@ BUGS = [
     ("window_attention", "no guard of −inf", [(SHIFT, "shift = m_new")], "subtract 0 from the scores"),
     ("window_attention", "0/0", [(GUARD, "")], "0/0"),
     ("window_attention", "top left", [("own = rows[:, None] + Lk - Lq", "own = rows[:, None]")], "from the top left"),
+    # classes of mistakes that are found by recomputation
+    (
+        "attention_costs",
+        "bits",
+        [("itemsize * 2 * scores", "8 * itemsize * 2 * scores")],
+        "bits are counted, not bytes",
+    ),
+    ("attention_costs", "B left out", [("rows = B * H * L", "rows = H * L")], "B is left out"),
+    (
+        "merge",
+        "each with the other's maximum",
+        [("torch.exp(m1 - shift), torch.exp(m2 - shift)", "torch.exp(m1 - m2), torch.exp(m2 - m1)")],
+        "with the common maximum, not with the other part's",
+    ),
+    ("merge", "the guard of one", [('m == float("-inf")', 'm1 == float("-inf")')], "the guard asks m1"),
+    (
+        "merge",
+        "an empty part's other one returned",
+        [
+            (
+                "    m = torch.maximum",
+                '    if bool((m2 == float("-inf")).all()):\n        return m1, l1, o1\n    m = torch.maximum',
+            )
+        ],
+        "lies in the memory of m1",
+    ),
+    (
+        "row_softmax",
+        "the sum in X's dtype",
+        [
+            (
+                "tl.sum(tl.exp(x - shift))",
+                "tl.sum(tl.exp(x - shift))\n        l_i = l_i.to(x_ptr.dtype.element_ty).to(tl.float32)",
+            )
+        ],
+        "float16, of which(.|\n)*l_i is rounded to X's dtype",
+    ),
+    ("row_softmax", "the guard's 0 kept", [("m_i = m_new", "m_i = shift")], "is kept as the maximum"),
+    ("row_softmax", "each block's maximum", [("tl.exp(x - m_i) / l_i", "tl.exp(x - tl.max(x)) / l_i")], "own maximum"),
+    ("row_softmax", "rounded at the end", [("y.to(y_ptr.dtype.element_ty)", "y.to(tl.float16)")], "number of float16"),
+    (
+        "row_softmax",
+        "no exp in the sum",
+        [("tl.sum(tl.exp(x - shift))", "tl.sum(x - shift)")],
+        "not of its exponential",
+    ),
+    (
+        "row_softmax",
+        "one output for all calls",
+        [
+            ("def row_softmax(", "KEPT = {}\n\n\ndef row_softmax("),
+            (
+                "y = torch.empty((M, N), dtype=x.dtype, device=x.device)",
+                "y = KEPT.setdefault(x.shape, torch.empty_like(x))",
+            ),
+        ],
+        "second call overwrites what the first one returned",
+    ),
+    ("tile_attention", "one maximum for a tile", [("tl.max(s, axis=1)", "tl.max(s)")], "of the whole tile: tl.max"),
+    ("tile_attention", "one sum for a tile", [("tl.sum(p, axis=1)", "tl.sum(p)")], "of the whole tile: tl.sum"),
+    ("tile_attention", "divided by LOG2E", [("(scale * LOG2E)", "(scale / LOG2E)")], "are divided by LOG2E"),
+    (
+        "tile_attention",
+        "one output for all calls",
+        [
+            ("def tile_attention(", "KEPT = {}\n\n\ndef tile_attention("),
+            (
+                "o = torch.empty(q.shape, dtype=q.dtype, device=q.device)",
+                "o = KEPT.setdefault(q.shape, torch.empty_like(q))",
+            ),
+        ],
+        "second call overwrites what the first one returned",
+    ),
+    (
+        "window_attention",
+        "moved by a key",
+        [("own = rows[:, None] + Lk - Lq", "own = rows[:, None] + Lk - Lq - 1")],
+        "too far left",
+    ),
 ]
 
 

@@ -101,6 +101,29 @@ BUGS = {
             [("return AttentionFunction.apply(q, k, v)", "return torch.softmax(scores(q, k, scale, causal), -1) @ v")],
             "never called",
         ),
+        (
+            "one output for all calls",
+            [
+                ("def attention_function(", "KEPT = {}\n\n\ndef attention_function("),
+                (
+                    "            return o\n",
+                    "            return KEPT.setdefault(o.shape, torch.empty_like(o)).copy_(o)\n",
+                ),
+            ],
+            "second call overwrites what the first one returned",
+        ),
+        ("no shape fits", [("sum(-1, keepdim=True)", "sum(-2, keepdim=True)")], "shapes do not fit, here"),
+        (
+            "the wrong axis",
+            [
+                (
+                    "torch.exp(scores(q, k, scale, causal) - lse[..., None])",
+                    "torch.softmax(scores(q, k, scale, causal), -2)",
+                )
+            ],
+            "here it goes along the queries",
+        ),
+        ("K and V exchanged", [("q, k, v, o, lse = ctx", "q, v, k, o, lse = ctx")], "K and V are exchanged"),
     ],
     "query_gradient": [
         ("dQ unscaled", [(STORE_DQ, STORE_DQ.replace("scale * ", ""))], "the scale is missing: .* dQ"),
@@ -193,6 +216,14 @@ BUGS = {
             "Likely cause: dP and delta are rounded to 16 bits before",
         ),
         ("TF32", [(DQ, "dq = tl.dot(ds.to(k.dtype), k, dq)")], "TF32"),
+        ("end a key early", [("first + BLOCK_M + Lk - Lq)", "first + BLOCK_M + Lk - Lq - 1)")], "ends a key too early"),
+        ("its own queries for K", [("ds.to(k.dtype), k, dq", "ds.to(k.dtype), q, dq")], "here dS meets Q"),
+        (
+            "always causal",
+            [("        if CAUSAL:\n            seen", "        if True:\n            seen")],
+            "CAUSAL is False",
+        ),
+        ("scores of dO", [("s = tl.dot(q,", "s = tl.dot(do,")], "here they are dO·Kᵀ"),
     ],
     "key_value_gradients": [
         ("dK unscaled", [(STORE_DK, STORE_DK.replace("scale * ", ""))], "the scale is missing: .* dK"),
@@ -294,6 +325,19 @@ BUGS = {
             [(LOAD_DO, LOAD_DO.replace("queries", QUERIES_AT_0))],
             r"rows of do start at head \* Lq, not at 0",
         ),
+        (
+            "one output for all calls",
+            [
+                ("def key_value_gradients(", "KEPT = {}\n\n\ndef key_value_gradients("),
+                (
+                    "dk, dv = torch.empty_like(k), torch.empty_like(v)",
+                    "dk, dv = KEPT.setdefault(k.shape, (0 * k, 0 * v))",
+                ),
+            ],
+            "second call overwrites|lets PyTorch work",
+        ),
+        ("one tile again and again", [("rows = start + tl", "rows = begin + tl")], "takes the same tile"),
+        ("scores divided", [("* scale\n", "/ scale\n")], "are divided by the scale"),
     ],
     "dq_conflicts": [
         ("last key tile forgotten", [("-(-Lk // BLOCK_N)", "Lk // BLOCK_N")], "partly filled"),
@@ -313,6 +357,7 @@ BUGS = {
         ),
         ("blind tiles", [("max(key // BLOCK_N + 1, 0)", "max(key, 0) // BLOCK_N + 1")], "added to by no program"),
         ("floor", [("-(-Lq // BLOCK_M)", "Lq // BLOCK_M")], "one a query tile"),
+        ("query tiles rounded down", [("-(-Lq // BLOCK_M)", "Lq // BLOCK_M")], "partly filled query tile has a number"),
     ],
     "softcap_gradients": [
         ("no derivative of the tanh", [(" * (1 - bent**2)", "")], "derivative of the tanh is missing"),
@@ -360,6 +405,7 @@ BUGS = {
             ],
             "a part of dQ is computed by PyTorch",
         ),
+        ("the tanh's slope in dV", [("p.mT @ do", "(p * (1 - bent**2)).mT @ do")], "dV takes no derivative"),
     ],
 }
 

@@ -364,7 +364,12 @@ BUGS = [
         [("right, left = (rank + 1) % size, (rank - 1) % size", "left, right = (rank + 1) % size, (rank - 1) % size")],
         "the wrong way round",
     ),
-    ("ring_reduce_scatter", "the same chunk in each step", [("rank - step - 1", "rank - 1")], "two different chunks"),
+    (
+        "ring_reduce_scatter",
+        "the same chunk in each step",
+        [("rank - step - 1", "rank - 1")],
+        "sent is the same in every",
+    ),
     (
         "ring_reduce_scatter",
         "the whole vector travels",
@@ -510,7 +515,7 @@ BUGS = [
         "ring_allreduce",
         "the same chunk in each step",
         [("(rank - step) % size", "rank")],
-        "another chunk's place|not finished",
+        "the same chunk in every step",
     ),
     ("ring_allreduce", "no all-gather", [("    ring_allgather(comm, recv)\n", "")], "only the ranks' own chunks"),
     (
@@ -791,6 +796,41 @@ BUGS = [
         "pairwise_alltoall",
         "both blocks swapped",
         [(EXCHANGE, EXCHANGE.replace("blocks[dest]", "blocks[source]").replace("arriving[source]", "arriving[dest]"))],
-        "the two blocks are swapped",
+        r"blocks.source.: block `dest` is for rank dest; the block arrives in the wrong place, number `dest`",
+    ),
+    # classes of mistakes that are found by recomputation
+    (
+        "ring_reduce_scatter",
+        "chunk numbers go up",
+        [("(rank - step - 1)", "(rank + step - 1)"), ("(rank - step - 2)", "(rank + step - 2)")],
+        "the chunk numbers go up",
+    ),
+    ("ring_reduce_scatter", "into one chunk", [("rank - step - 2", "rank - 2")], "into the same chunk in every step"),
+    (
+        "ring_allreduce",
+        "send copied last",
+        [
+            ("    recv[:] = send\n    ring_reduce", "    ring_reduce"),
+            ("    ring_allgather(comm, recv)\n", "    ring_allgather(comm, recv)\n    recv[:] = send\n"),
+        ],
+        "comes last, and overwrites the result",
+    ),
+    (
+        "pairwise_alltoall",
+        "placed by step",
+        [("arriving[source]", "arriving[step]")],
+        "in the wrong place, number `step`",
+    ),
+    (
+        "pairwise_alltoall",
+        "own block first",
+        [("arriving[rank] = ", "arriving[0] = ")],
+        "own block is put in the wrong place",
+    ),
+    (
+        "pairwise_alltoall",
+        "into a copy",
+        [("recv.reshape(size, -1)", "recv.reshape(size, -1).copy()")],
+        "nothing is in recv",
     ),
 ]

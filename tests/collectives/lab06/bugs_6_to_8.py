@@ -265,7 +265,7 @@ BUGS = [
         "recursive_halving",
         "the last step missing",
         [("while distance:", "while distance > 1:")],
-        "rank 0 sends 0 messages, log2.2. = 1 are asked for: a step is missing",
+        "rank 0 sends 0 messages, log2.2. = 1 are asked for\\nLikely cause: a step is missing",
     ),
     (
         "recursive_halving",
@@ -326,7 +326,7 @@ BUGS = [
     first, distance = 0, 0""",
             )
         ],
-        "rank 0 sends 3 messages, log2.4. = 2 are asked for: it is a ring",
+        "rank 0 sends 3 messages, log2.4. = 2 are asked for\\nLikely cause: it is a ring",
     ),
     (
         "recursive_halving",
@@ -350,7 +350,7 @@ BUGS = [
         "recursive_halving",
         "the last of more steps missing",
         [("while distance:", "while distance > comm.size // 8:")],
-        "^8 ranks(.|\n)*sends 2 messages, log2.8. = 3 are asked for: a step is missing",
+        "^8 ranks(.|\n)*sends 2 messages, log2.8. = 3 are asked for\\nLikely cause: a step is missing",
     ),
     (
         "recursive_halving",
@@ -375,5 +375,51 @@ BUGS = [
         "the neighbour in each step",
         [("rank ^ distance", "rank ^ 1")],
         "^4 ranks(.|\n)*rank 0 sends to rank 1, then 1; the first partner is size / 2 away(.|\n)*rank 2, then 1",
+    ),
+    # classes of mistakes that are found by recomputation
+    (
+        "fit_cost",
+        "multiplied rows",
+        [("[1 / seconds, nbytes / seconds]", "[seconds, nbytes * seconds]")],
+        "not multiplied by it",
+    ),
+    (
+        "fit_cost",
+        "doubling twice",
+        [("math.log2(ranks)", "2 * math.log2(ranks)")],
+        "goes round twice(.|\n)*or: .*steps once",
+    ),
+    (
+        "fit_cost",
+        "the ring's messages once",
+        [("2 * (ranks - 1) - math", "(ranks - 1) - math")],
+        "its messages are counted once",
+    ),
+    (
+        "shared_memory_allreduce",
+        "only its own chunk written",
+        [("shared[comm.rank] = send", "shared[comm.rank, mine] = send[mine]")],
+        "at no barrier is a rank's vector in its row",
+    ),
+    (
+        "shared_memory_allreduce",
+        "into row 0, no barrier at the end",
+        [
+            ("    comm.Barrier()  # all have read, so the next call may write\n", ""),
+            (
+                "shared[comm.rank, mine], shared[row, mine], out=shared[comm.rank, mine]",
+                "shared[0, mine], shared[row, mine], out=shared[0, mine]",
+            ),
+            ("shared[rank, start:stop]", "shared[0, start:stop]"),
+            ("if row != comm.rank:", "if row:"),
+        ],
+        "a barrier is missing at the end of a call",
+    ),
+    ("recursive_halving", "the range stays", [("        first += rank & distance\n", "")], "here it stays"),
+    (
+        "recursive_halving",
+        "compared",
+        [("if rank & distance else", "if rank >= distance else")],
+        "rank & distance, no comparison",
     ),
 ]

@@ -134,7 +134,7 @@ BUGS = [
         "vector_add",
         "z kept",
         [("z = torch.empty_like(x)", "z = globals().setdefault(f'z{len(x)}', torch.empty_like(x))")],
-        "called a second time(.|\n)*kept from call to call",
+        "a second call overwrites",
     ),
     ("vector_add", "exit in the kernel", [("    exists =", "    exit()\n    exists =")], "ends with return"),
     ("vector_add", "exit", [("    return z", "    import sys\n    sys.exit()")], "SystemExit(.|\n)*ends with return"),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import torch
 
 from labs_helpers.attention.lab04.checks.exact import Exact
@@ -24,6 +22,7 @@ def loop_causes(name: str, exact: Exact, found, BLOCK_M: int, BLOCK_N: int) -> C
         ("the default 1/√D stands where scale should", {"scale": exact.q.shape[-1] ** -0.5}),
         ("exp2 takes scores in base 2: multiply them by LOG2E", {"scale": scale / LOG2E}),
         (WITH_EXP, {"scale": scale * LOG2E}),
+        ("the scores are divided by LOG2E; for exp2 they are multiplied by it", {"scale": scale / LOG2E**2}),
         ("only the last tile is left: l_i and acc have to be added to", {"seen": exact.seen & last_tile}),
         ("K and V are swapped", {"k": exact.v, "v": exact.k}),
         ("P meets K; O is P·V", {"v": exact.k}),
@@ -39,7 +38,7 @@ def loop_causes(name: str, exact: Exact, found, BLOCK_M: int, BLOCK_N: int) -> C
         if bool((sign * exact.largest > 80).all()):
             yield sentence, torch.full_like(right, torch.nan if name == "o" else sign * torch.inf)
     yield from step_causes(name, exact, found, BLOCK_M, BLOCK_N)
-    yield from _of_o(exact, found) if name == "o" else _of_lse(exact, found)
+    yield from _of_o(exact) if name == "o" else _of_lse(exact, found)
     if found and found[0].dtype == torch.float16:  # float32 has passed
         for sentence, step in roundings("Q's dtype", exact.scale):
             yield sentence, walked(exact, BLOCK_M, BLOCK_N, step)[name]
@@ -48,7 +47,7 @@ def loop_causes(name: str, exact: Exact, found, BLOCK_M: int, BLOCK_N: int) -> C
 def step_causes(name: str, exact: Exact, found, BLOCK_M: int, BLOCK_N: int) -> Candidates:
     """A mistake in the step of the loop, which shows in both; where O is divided in each step, it may be so at the end,
     too, or not."""
-    for sentence, step in mistakes(exact.scale, BLOCK_N):
+    for sentence, step in mistakes(exact.scale, BLOCK_M, BLOCK_N):
         result = walked(exact, BLOCK_M, BLOCK_N, step)
         for o in ("o", "undivided") if sentence == OVER_AND_OVER else ("o",):
             answer = {"o": result[o], "lse": result["lse"]}
@@ -57,12 +56,13 @@ def step_causes(name: str, exact: Exact, found, BLOCK_M: int, BLOCK_N: int) -> C
                 yield sentence, answer[name]
 
 
-def _of_o(exact: Exact, found) -> Candidates:
+def _of_o(exact: Exact) -> Candidates:
     sums = torch.exp(exact.lse - exact.largest)[..., None]
     yield "O is not divided by l_i", exact.o * sums
     yield "O is multiplied by l_i", exact.o * sums**2
-    if found:
-        yield from times_too_large("O", exact.o, found[0])
+    for divisor, x in (("the log-sum-exp", exact.lse), ("m_i", exact.largest)):
+        for base in (1.0, LOG2E):
+            yield f"O is divided by {divisor}; it is divided by l_i", exact.o * sums / (base * x[..., None])
 
 
 def _of_lse(exact: Exact, found) -> Candidates:
@@ -76,28 +76,19 @@ def _of_lse(exact: Exact, found) -> Candidates:
     yield "m_i is missing: the log-sum-exp is m_i + log l_i", sums.log() * LOG2E
     yield "log l_i is missing: the log-sum-exp is m_i + log l_i", m
     yield "log l_i is missing: the log-sum-exp is m_i + log l_i", m * LOG2E
+    yield "m_i is natural already, with exp and without LOG2E: only log2(l_i) is divided by it", m / LOG2E + sums.log()
     yield "l_i itself is added, not its logarithm", m + sums
+    yield "l_i itself is added, not its logarithm", m + sums / LOG2E
     yield "the logarithm of l_i is subtracted; the log-sum-exp is m_i + log l_i", m - sums.log()
     yield "m_i is subtracted; the log-sum-exp is m_i + log l_i", sums.log() - m
-    yield "m_i and log l_i are multiplied; the log-sum-exp is m_i + log l_i", m * sums.log()
+    for base in (1.0, LOG2E):
+        yield "m_i and log l_i are multiplied; the log-sum-exp is m_i + log l_i", base * m * sums.log()
     yield "multiplied by LOG2E instead of divided: that goes from base e to base 2", lse * LOG2E**2
     yield "it is divided by LOG2E although it is natural already", lse / LOG2E
     yield "the sum is stored, not its logarithm", sums
     yield WITH_EXP, exact.but(scale=exact.scale * LOG2E).lse + m * (1 - LOG2E)
     if found and bool(found[0].nan_to_num().any()):  # O holds the last tile then
         yield "the new maximum is not kept: m_i = m_new at the end of the step", torch.full_like(lse, -torch.inf)
-
-
-def times_too_large(name: str, right: torch.Tensor, found: torch.Tensor) -> Iterator[tuple[str, torch.Tensor]]:
-    """One factor between what was found and what is right, whatever it comes from."""
-    got = found.detach().cpu().double()
-    factor = float((got / right)[(right.abs() > 0.1 * right.abs().max()) & got.isfinite()].median())
-    if 1e-3 < abs(factor) < 1e3 and factor != 1.0:
-        known = [text for text, c in (("log2(e)", LOG2E), ("1/log2(e)", 1 / LOG2E)) if abs(factor / c - 1) < 1e-3]
-        if abs(factor) < 0.4 and abs(1 / factor - round(1 / factor)) < 1e-2:
-            known.append(f"1/{round(1 / factor)}")
-        known = "".join(f", {text}" for text in known)
-        yield f"every element of {name} is {factor:.4g} times what it should be{known}", factor * right
 
 
 def _alike(found: torch.Tensor, answer: torch.Tensor) -> bool:

@@ -1,6 +1,7 @@
 """Exercise 1 of lab 04: bytes moved and bytes alive, held against what is counted."""
 
 from functools import partial
+from itertools import product
 
 from labs_helpers.attention.baselines import plain_attention
 from labs_helpers.attention.configs import Config
@@ -14,82 +15,45 @@ from labs_helpers.measure.machine import this_machine
 from labs_helpers.measure.peak_memory import peak_memory
 
 # Each tensor is a multiple of 512 bytes, the steps in which a GPU's peak is counted.
-B, H, L, D, BLOCK_M = 2, 3, 64, 16, 16
+B, H, L, D, BLOCK_M = 2, 3, 64, 16, 32
 TENSOR, SCORES, ROWS = 4 * B * H * L * D, 4 * B * H * L * L, 4 * B * H * L  # bytes in float32
 TILES = L // BLOCK_M
-TILED = 2 * TENSOR + TILES * 2 * TENSOR + ROWS
-ITEMSIZE = "bytes are elements times itemsize"
-ONE_HEAD = "S and P are of one head of one batch"
-ONE_HEAD_TILED = "B·H heads have L / BLOCK_M programs each, and B·H·L rows have a log-sum-exp: count all heads once"
-RIGHT = {
-    "plain_bytes": 4 * TENSOR + 4 * SCORES,
-    "plain_extra": 2 * SCORES,
-    "tiled_bytes": TILED,
-    "tiled_extra": ROWS,
-}
-CAUSES = {
+LSE = "the log-sum-exp is one float32 per row, of every head of every batch, and stays in memory"
+# Of each number: how many tensors of Q's size, matrices of S's size and rows it counts, and why.
+COUNTS = {
     "plain_bytes": (
-        (ITEMSIZE, TENSOR + SCORES),
-        (ONE_HEAD, 4 * TENSOR + 4 * SCORES // (B * H)),
-        ("the softmax reads S as well as it writes P", 4 * TENSOR + 3 * SCORES),
-        ("the softmax is a kernel of its own: it reads S and writes P", 4 * TENSOR + 2 * SCORES),
-        ("S and P are never counted", 4 * TENSOR),
-        ("P·V reads P and V; S is read by the softmax alone", 4 * TENSOR + 5 * SCORES),
-        ("each kernel's result is written, too: S, P and O", 3 * TENSOR + 2 * SCORES),
-        ("the first kernel reads Q and K, the third V: each once, and O is written once", 2 * TENSOR + 4 * SCORES),
-        ("the first kernel reads Q and K, the third V: each once, and O is written once", 3 * TENSOR + 4 * SCORES),
-        ("the first kernel reads Q and K, the third V: each once, and O is written once", 5 * TENSOR + 4 * SCORES),
-        ("the log-sum-exp belongs to the tiled kernel alone", 4 * TENSOR + 4 * SCORES + ROWS),
+        (4, "Q, K and V are read once each, and O is written once"),
+        (4, "S is written and read, and P is written and read"),
+        (0, "the log-sum-exp belongs to the tiled kernel alone"),
     ),
     "plain_extra": (
-        (ITEMSIZE, 2 * SCORES // 4),
-        (ONE_HEAD, 2 * SCORES // (B * H)),
-        ("while the softmax runs S and P are both alive", SCORES),
-        ("O is not extra", 2 * SCORES + TENSOR),
-        ("Q, K, V and O are not extra", 2 * SCORES + 4 * TENSOR),
-        ("plain attention keeps no log-sum-exp", 2 * SCORES + ROWS),
-        ("S and P are alive, each once", 3 * SCORES),
-        ("S and P are alive, each once", 4 * SCORES),
+        (0, "Q, K, V and O are not extra"),
+        (2, "S and P are both alive while the softmax runs, each once"),
+        (0, "plain attention keeps no log-sum-exp"),
     ),
     "tiled_bytes": (
-        (ITEMSIZE, (TILED - ROWS) // 4 + ROWS),
-        ("each program reads all of K and V of its head", 4 * TENSOR + ROWS),
-        ("a program reads V as well as K", TILED - TILES * TENSOR),
-        ("Q is read once: a program keeps its rows", TILED + (TILES - 1) * TENSOR),
-        ("a program takes BLOCK_M rows, not one", 2 * TENSOR + L * 2 * TENSOR + ROWS),
-        ("the log-sum-exp is written too", TILED - ROWS),
-        ("the log-sum-exp is one number a row, not one an element of O", TILED - ROWS + TENSOR),
-        ("S and P are not written", TILED + 4 * SCORES),
-        ("each program writes its rows of O", TILED - TENSOR),
-        ("each program reads its rows of Q", TILED - TENSOR),
-        ("a program writes its own rows of O, not all of it", TILED + (TILES - 1) * TENSOR),
-        (ONE_HEAD_TILED, 2 * TENSOR + TILES * 2 * TENSOR + ROWS // (B * H)),
-        (ONE_HEAD_TILED, (TILED - ROWS) // (B * H) + ROWS),
-        (ONE_HEAD_TILED, TILED // (B * H)),
-        (ONE_HEAD_TILED, 2 * TENSOR + 2 * TENSOR * TILES // (B * H) + ROWS),
-        (ONE_HEAD_TILED, 2 * TENSOR + B * H * 2 * TENSOR * TILES + ROWS),
         (
-            "a head has L / BLOCK_M programs, each with one tile of Q and all of K and V",
-            2 * TENSOR + 2 * TENSOR * BLOCK_M + ROWS,
+            2 + 2 * TILES,
+            f"Q is read and O written once; each of a head's L / BLOCK_M = {TILES} programs reads K and V",
         ),
+        (0, "S and P stay on the chip"),
+        (1, LSE),
     ),
     "tiled_extra": (
-        ("the log-sum-exp is one number a row", TENSOR),
-        ("the log-sum-exp stays in memory: the backward pass needs it", 0),
-        ("a float32 has four bytes", ROWS // 4),
-        ("there is no L×L matrix any more", 2 * SCORES),
-        ("the log-sum-exp has a row for each query of every head of every batch", 4 * L),
-        ("O is not extra", TENSOR + ROWS),
-        ("a tile of S is on the chip, not in memory", ROWS + 4 * BLOCK_M * BLOCK_M),
-        ("a tile of S is on the chip, not in memory", ROWS + 4 * BLOCK_M * L),
+        (0, "O is not extra"),
+        (0, "there is no L×L matrix; a tile of S is on the chip"),
+        (1, LSE),
     ),
 }
+SIZES = (TENSOR, SCORES, ROWS)
+UNITS = ("of Q's size (B·H·L·D)", "of S's size (B·H·L·L)", "log-sum-exps (B·H·L float32)")
+RIGHT = {name: sum(n * size for (n, _), size in zip(counts, SIZES, strict=True)) for name, counts in COUNTS.items()}
 
 
 @exercise("04/1", "bytes", points=5, minutes=10, reference=exercises.attention_costs)
 def attention_costs(student):
-    answer = dict(zip(CAUSES, expect_tuple("", student(B, H, L, D, 4, BLOCK_M), *CAUSES), strict=True))
-    possible = {name: causes(name, answer) for name in CAUSES}
+    answer = dict(zip(RIGHT, expect_tuple("", student(B, H, L, D, 4, BLOCK_M), *RIGHT), strict=True))
+    possible = {name: causes(name, answer) for name in RIGHT}
     q, k, v = (numbers(B, H, L, D, seed=seed) for seed in range(3))
 
     plain = partial(plain_attention, scale=1)
@@ -123,12 +87,34 @@ def causes(name: str, answer: dict) -> Candidates:
     """Of the mistakes in `name`; of another order alone where the answer's numbers are the right ones."""
     order = f"the order is another: ({', '.join(RIGHT)}) is asked for"
     if not all(map(is_number, answer.values())):
-        return CAUSES[name]
+        return ()
+    elsewhere = [right for other, right in RIGHT.items() if other != name and answer[other] != right]
     if sorted(answer.values()) == sorted(RIGHT.values()):
         return [(order, answer[name])]
-    elsewhere = [right for other, right in RIGHT.items() if other != name and answer[other] != right]
     swapped = [(order, right) for right in elsewhere if RIGHT[name] in answer.values()]
-    return [*CAUSES[name], *swapped]
+    if any(answer[name] == right for _, right in swapped):
+        return swapped
+    return [(said, answer[name]) for said in _counted(name, answer[name])]
+
+
+def _counted(name: str, number: float) -> list[str]:
+    """What `number` counts in place of what COUNTS says, with as little changed as possible: one reading, or two that
+    are as near, or none."""
+    heads = B * H
+    factors = {"": 1, "bytes are elements times itemsize": 4, "bits are counted, not bytes": 1 / 8}
+    factors |= {f"all heads of all batches are meant, B·H·L; {x} is left out": n for x, n in (("H", H), ("B", B))}
+    factors |= {"all heads of all batches are meant, B·H·L; one head is counted": heads}
+    matrices = (*range(7), 4 / heads) if name.startswith("plain") else (0, 2, 4)
+    counts = ((*range(40), 2 + 2 * L, 2 + 2 * TILES * heads), matrices, (0, 1, 2, 1 / 4, 1 / heads))
+    found = []
+    for (text, factor), some in product(factors.items(), product(*counts)):
+        if abs(sum(n * size for n, size in zip(some, SIZES, strict=True)) - number * factor) < 1e-3:
+            pairs = zip(some, UNITS, COUNTS[name], strict=True)
+            wrong = [(n, unit, right, why) for n, unit, (right, why) in pairs if n != right]
+            said = [f"{n:.3g} {unit} are counted, not {right}: {why}" for n, unit, right, why in wrong]
+            far = sum(1 + abs(n - right) / 10 for n, _, right, _ in wrong)
+            found.append((far + 1.2 * bool(text), "; ".join(filter(None, (text, *said)))))
+    return [said for far, said in sorted(found)[:2] if far < min(found)[0] + 0.2]
 
 
 def _tiled(q, k, v) -> tuple[int, int]:
@@ -136,7 +122,7 @@ def _tiled(q, k, v) -> tuple[int, int]:
     tiled = partial(portable.forward, causal=False, scale=1.0, config=Config(BLOCK_M, 32))
     _, peak = peak_memory(tiled, q, k, v)
     if not this_machine().interpreted:
-        return TILED, peak - TENSOR
+        return RIGHT["tiled_bytes"], peak - TENSOR
     with metered() as meter:
         tiled(q, k, v)
     return meter.bytes_moved, peak - TENSOR

@@ -6,9 +6,8 @@ import torch
 
 from labs_helpers.attention.lab04 import exercises
 from labs_helpers.attention.lab04.checks.bare_loads import loads_without_other
-from labs_helpers.attention.lab04.checks.causes import times_too_large
 from labs_helpers.attention.lab04.checks.explaining import explaining
-from labs_helpers.attention.lab04.checks.steps import LOG2E, Step, exp, mistakes, walk
+from labs_helpers.attention.lab04.checks.steps import LOG2E, Step, exp, mistakes, roundings, walk
 from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import Truth, check_compiles, kernel_cases, numbers, surrounded, with_unit_stride
 
@@ -19,17 +18,18 @@ FIRST = "5×320"
 def row_softmax(student):
     x = numbers(4, 300)
     steps = torch.tensor([0.0, 300.0, -300.0, 600.0, 300.0], device=x.device).repeat_interleave(64)[:300]
-    gap = x.clone()
+    gap = x - 200
     gap[:, 64:200] = gap[2, :140] = -torch.inf
+    faint = numbers(2, 1040) - 8 * (torch.arange(1040, device=x.device) >= 16)  # e⁻⁸ as much, but a thousand of them
     cases = (
-        (FIRST, numbers(5, 320), 128),
-        ("5×300, NaN around, blocks of 64", surrounded(numbers(5, 300)), 64),
+        (FIRST, numbers(5, 320), 64),
+        ("5×300, NaN around, blocks of 128", surrounded(numbers(5, 300)), 128),
         ("4×300, all near +200", x + 200, 64),
         ("4×300, all near −200", x - 200, 64),
         ("4×300, rising and falling by 300 from block to block", x + steps, 64),
         ("4×300 with blocks of −inf, one of them at the start of row 2", gap, 64),
         ("70×3, a transposed view", numbers(3, 70).t(), 32),
-        ("2×1100 float16", (4 * numbers(2, 1100)).half(), 256),
+        ("2×1040 float16, of which most count for little", faint.half(), 16),
     )
     run = yield from kernel_cases(student, cases, truth, causes, loads, stores=stores, output="Y", fused=True)
     yield "X read twice, Y written once"
@@ -59,8 +59,9 @@ def mistaken(run, x, BLOCK: int):
     sums, numerator = torch.exp(x - largest).sum(1, keepdim=True), torch.exp(x - largest)
     never = blocks[0].amax(1, keepdim=True).isinf()
     yield "−inf − (−inf) is NaN in a row that has only seen −inf so far: subtract 0 there", right.where(~never, nan)
-    made = {} if run.case == FIRST else {text: y for text, y in row_mistakes(numbers(5, 320).cpu().double(), 128)}
-    for sentence, answer in row_mistakes(x, BLOCK):
+    made = {} if run.case == FIRST else {text: y for text, y in row_mistakes(numbers(5, 320).cpu().double(), 64)}
+    to_own = roundings("X's dtype", 1.0) if run.value.dtype == torch.float16 else ()
+    for sentence, answer in row_mistakes(x, BLOCK, to_own):
         if sentence not in made or torch.allclose(made[sentence], made[""], rtol=1e-3):  # else the first case shows it
             yield sentence, answer
     yield "only the first block is in l_i", numerator / torch.exp(blocks[0] - largest).sum(1, keepdim=True)
@@ -70,6 +71,8 @@ def mistaken(run, x, BLOCK: int):
     yield "the maximum is added in the exponent: exp(x − m_i)", exp(x + largest) / sums
     yield "l_i is subtracted in the exponent; that takes its logarithm, or divide", exp(x - largest - sums)
     yield "the result is the logarithm", torch.log_softmax(x, 1)
+    own = torch.cat([block.amax(1, keepdim=True).expand_as(block) for block in blocks], 1)
+    yield "the result is made with each block's own maximum; m_i is that of the row", torch.exp(x - own) / sums
     yield "each block is a softmax of its own", torch.cat([torch.softmax(block, 1) for block in blocks], 1)
     yield (
         'what is past the row\'s end counts as 0, and exp(0 − m) is not 0: other=-float("inf")',
@@ -94,7 +97,6 @@ def mistaken(run, x, BLOCK: int):
         yield "every exp is 0: the running maximum starts at 0, not at −inf, or is not subtracted", nan
     elif past and "x" in loads_without_other(run.launches[-1].kernel):
         yield 'what is past the row\'s end is undefined: give the load other=-float("inf")', nan
-    yield from times_too_large("Y", right, run.value)
 
 
 def walks(N: int, BLOCK: int):
@@ -108,14 +110,16 @@ def walks(N: int, BLOCK: int):
 
 
 def stores(run, x, BLOCK: int):
+    early = torch.arange(x.shape[1]) < x.shape[1] - 1
+    yield "the store's mask ends an element early: columns < N", early.int().expand(x.shape).numpy()
     for sentence, times in walks(x.shape[1], BLOCK):
         yield sentence, times.clamp(max=1 if (times == 0).any() else torch.inf).expand(x.shape).numpy()
 
 
-def row_mistakes(x: torch.Tensor, BLOCK: int):
-    """(sentence, Y) of attention's mistakes that show in the maximum or in the sum; first the right one, ''."""
+def row_mistakes(x: torch.Tensor, BLOCK: int, more=()):
+    """(sentence, Y) of attention's mistakes and of `more` that show in maximum or sum; first the right one, ''."""
     no_values = torch.zeros(x.shape[1], 1, dtype=torch.float64)
-    for sentence, step in chain([("", Step.ends)], mistakes(1.0, BLOCK)):
+    for sentence, step in chain([("", Step.ends)], mistakes(1.0, 1, BLOCK), more):
         if all(
             word not in sentence
             for word in (

@@ -117,6 +117,14 @@ def _masks(distance: torch.Tensor, corner: int, window: float) -> Iterator[tuple
                 causal & (distance < window + corner),
             )
         yield "the window reaches to both sides", distance.abs() < window
+        yield "the window looks ahead; it ends with the query's own place", (distance <= 0) & (distance > -window)
+        yield (
+            "the window is that of the last query; each has its own, which ends with its own place",
+            (causal & (torch.arange(distance.shape[1])[None] >= distance.shape[0] + corner - window)),
+        )
+        for by, side in ((1, "left"), (-1, "right")):
+            moved = (distance >= by) & (distance < window + by)
+            yield f"the window is one key too far {side}: it ends with the query's own place", moved
         yield "the causal mask is missing", near
 
 
@@ -133,6 +141,13 @@ def _unmasked_tiles(Lq: int, Lk: int, keys, BLOCK_M: int, BLOCK_N: int, window: 
         "`full` is where the last row's keys end; before it the first row has to see everything too",
         (ends <= end) & inside,
     )
+    if window < torch.inf:
+        tile = (first + Lk - Lq - window + 1).clamp(min=0) // BLOCK_N * BLOCK_N
+        yield "only the first tile is masked; diagonal and window may cross several", begins > tile
+        yield (
+            "the window's first edge is taken of a program's first row; that of its last row lies further right",
+            (ends <= full) & (begins >= first + Lk - Lq - window),
+        )
     part = "a tile needs the mask where its end, start + BLOCK_N, is past `full`, not only where it starts there"
     yield part, (begins < full) & inside
     yield part, (begins <= full) & inside

@@ -68,6 +68,21 @@ class Step:
         f = exp(self.m - _finite(m))
         return self.ends(m, self.weights(m), f, f)
 
+    def each_a_softmax(self) -> State:
+        return self.ends(pv=self.p / self.p.sum(-1, keepdim=True) @ self.v)
+
+    def shift_kept(self) -> State:
+        return self.ends(_finite(self.m_new))
+
+    def whole_maximum(self, BLOCK_M: int) -> State:
+        """The maximum of all rows of a program's tile, where each row needs its own."""
+        m = torch.maximum(self.m, of_tiles(self.best, BLOCK_M, torch.amax))
+        f = exp(self.m - _finite(m))
+        return self.ends(m, self.weights(m), f, f)
+
+    def differences(self) -> torch.Tensor:
+        return (self.s - _finite(self.m_new)).sum(-1, keepdim=True)
+
     def of_scores(self, s: torch.Tensor) -> State:
         return Step(self.m, self.total, self.o, s, self.v).ends()
 
@@ -77,10 +92,11 @@ TOO_MUCH = "the new part is multiplied by the factor as well; rescale what is ol
 TWICE = "acc is added twice: tl.dot(p, v, acc) has acc in it, so acc = tl.dot(…), not acc += tl.dot(…)"
 MIXED = "exp in one place and exp2 in the other: of p and the factor,"
 OVER_AND_OVER = "acc is divided by l_i in each step; divide once, after the loop"
+WHOLE = "each row has its own number; here all rows of a program get one,"
 KEPT = "every step subtracts the first one's maximum: take tl.maximum(m_i, this step's)"
 
 
-def mistakes(scale: float, BLOCK_N: int) -> Iterator[tuple[str, Callable[[Step], State]]]:
+def mistakes(scale: float, BLOCK_M: int, BLOCK_N: int) -> Iterator[tuple[str, Callable[[Step], State]]]:
     """(sentence, the step that it stands for)."""
     yield "the accumulator is not rescaled when the maximum grows", lambda x: x.ends(fo=1.0)
     yield "l_i is not rescaled when the maximum grows", lambda x: x.ends(fl=1.0)
@@ -112,6 +128,15 @@ def mistakes(scale: float, BLOCK_N: int) -> Iterator[tuple[str, Callable[[Step],
         Step.guarded_by_the_old,
     )
     yield OVER_AND_OVER, Step.divided
+    yield "P is divided by the tile's sum in each step; divide once, by l_i, after the loop", Step.each_a_softmax
+    yield "the 0 that is subtracted while nothing is seen is kept as the maximum; keep m_new", Step.shift_kept
+    if BLOCK_M > 1:
+        yield f"{WHOLE} of the whole tile: tl.max(s, axis=1)", lambda x: x.whole_maximum(BLOCK_M)
+        yield (
+            f"{WHOLE} of the whole tile: tl.sum(p, axis=1)",
+            lambda x: (x.m_new, x.total * x.f + of_tiles(x.p.sum(-1, keepdim=True), BLOCK_M, torch.sum), x.ends()[2]),
+        )
+    yield "the sum is of s − m_new, not of its exponential", lambda x: (x.m_new, x.total * x.f + x.differences(), x.o)
     yield (
         "l_i adds up means: tl.sum of p",
         lambda x: (x.m_new, x.total * x.f + x.p.sum(-1, keepdim=True) / BLOCK_N, x.ends()[2]),
@@ -144,6 +169,10 @@ def roundings(to: str, scale: float) -> Iterator[tuple[str, Callable[[Step], Sta
     yield f"l_i is rounded to {to} in each step; it stays in float32", lambda x: _rounded(x, 1)
     for rounded in score_roundings(scale):
         yield f"the scores are rounded to {to}; they stay in float32", lambda x, r=rounded: x.of_scores(r(x.s))
+    yield (
+        f"the exponentials are rounded to {to} before they are added up; l_i takes them in float32",
+        lambda x: (x.m_new, x.total * x.f + x.p.half().double().sum(-1, keepdim=True), x.ends()[2]),
+    )
     yield (
         f"the factor is rounded to {to}; it stays in float32",
         lambda x: x.ends(fl=x.f.half().double(), fo=x.f.half().double()),
@@ -195,6 +224,12 @@ def walk(scores, v, BLOCK: int, step: Callable[[Step], State], visits=None) -> S
             after = tuple(new.where(visited, old) for new, old in zip(after, state, strict=True))
         state = after
     return state
+
+
+def of_tiles(x: torch.Tensor, BLOCK_M: int, reduce: Callable) -> torch.Tensor:
+    """x, (…, rows, 1), with each row's number replaced by `reduce` of those of its tile of BLOCK_M rows."""
+    tiles = x.split(BLOCK_M, -2)
+    return torch.cat([reduce(tile, dim=-2, keepdim=True).expand_as(tile) for tile in tiles], -2)
 
 
 def _rounded(x: Step, which: int) -> State:

@@ -56,7 +56,7 @@ CASES = (
     Case("192 queries, 192 keys, causal", 192, 192, causal=True),
     Case("70 queries, 150 keys, causal, float16, dP near 2000", 70, 150, causal=True, dtype=torch.float16, dp=2000.0),
     Case("130 queries, 70 keys, causal: 60 queries see no key", 130, 70, causal=True),
-    Case("100 queries, 101 keys, causal, BLOCK_M=32, BLOCK_N=64", 100, 101, True, blocks=dict(BLOCK_M=32, BLOCK_N=64)),
+    Case("100 queries, 133 keys, causal, BLOCK_M=32, BLOCK_N=64", 100, 133, True, blocks=dict(BLOCK_M=32, BLOCK_N=64)),
     Case("70 queries, 100 keys, causal, BLOCK_M=64, BLOCK_N=32", 70, 100, True, blocks=dict(BLOCK_M=64, BLOCK_N=32)),
 )
 

@@ -5,7 +5,6 @@ from itertools import chain
 
 import torch
 
-from labs_helpers.attention.lab04.checks.causes import times_too_large
 from labs_helpers.attention.lab04.checks.steps import score_roundings
 from labs_helpers.attention.lab05.checks.backward_pass import NAMES, BackwardPass
 from labs_helpers.attention.lab05.checks.mask_causes import mask_causes
@@ -20,17 +19,14 @@ DELTA = "rowsum(O ∘ dO) = rowsum(P ∘ dP)"
 LOG2E = math.log2(math.e)
 
 
-def gradient_causes(e: BackwardPass, name: str, kernel=None, found=None) -> Candidates:
-    """Yields (sentence, the value of `name`, 'dq', 'dk' or 'dv', that it leads to). kernel: of the launch. found: what
-    came back."""
+def gradient_causes(e: BackwardPass, name: str, kernel=None) -> Candidates:
+    """Yields (sentence, the value of `name`, 'dq', 'dk' or 'dv', that it leads to). kernel: of the launch."""
     formula = dv_causes(e) if name == "dv" else ds_causes(e, NAMES[name])
     others = operand_causes(e, name), place_causes(e, name), mask_causes(e, name), nan_causes(e, name, kernel)
     for sentence, other in chain(formula, exponent_causes(e), *others):
         yield sentence, getattr(other, name)
     if kernel is not None:
         yield from step_causes(e, name)
-    if found is not None:
-        yield from times_too_large(NAMES[name], getattr(e, name), found)
 
 
 def dv_causes(e: BackwardPass):
@@ -38,6 +34,8 @@ def dv_causes(e: BackwardPass):
     yield "dV is made of dP; it is Pᵀ·dO", e.but(p=e.dp)
     yield "dV is made of the scores; it is Pᵀ·dO", e.but(p=e.s.masked_fill(~e.seen, 0.0))
     yield "dV takes no scale: V meets P, not the scores", e.but(dv=e.scale * e.dv)
+    if e.cap is not None:
+        yield "dV takes no derivative of the tanh: it is made of P", e.but(p=e.p * e.slope)
 
 
 def ds_causes(e: BackwardPass, gradient: str):
@@ -50,7 +48,11 @@ def ds_causes(e: BackwardPass, gradient: str):
     yield f"delta is {DELTA}: P is missing in it", e.but(delta=sums)
     yield f"delta is {DELTA}: P is missing in it", e.but(delta=sums / e.Lk)
     yield "delta is summed along the columns; each row has its own", e.but(delta=(e.p * e.dp).sum(-2, keepdim=True))
-    yield "delta is summed over everything; each row has its own", e.but(delta=e.delta.sum((-2, -1), keepdim=True))
+    for axes in ((-2, -1), (0, 1, 2, 3)):
+        yield "delta is summed over everything; each row has its own", e.but(delta=e.delta.sum(axes, keepdim=True))
+    for of, x in (("P", e.p), ("O", e.o), ("dO", e.do)):
+        yield f"delta is {DELTA}; here it is rowsum({of})", e.but(delta=x.sum(-1, keepdim=True))
+    yield f"the softmax is not taken element by element, P ∘ (1 − P): {DS}", e.but(ds=e.p * (1 - e.p) * e.dp)
     yield f"delta takes no scale: {DS}", e.but(delta=e.scale * e.delta)
     yield f"lse stands where delta should: {DS}", e.but(delta=e.lse)
     yield f"P stands where dP should: {DS}", e.but(dp=e.p)
@@ -124,12 +126,19 @@ def exponent_causes(e: BackwardPass):
         ("P is not normalised: lse is missing", 1.0, 0.0),
         ("the scale is missing in the scores", 1 / e.scale, 1.0),
         ("the scale is applied twice in the scores", e.scale, 1.0),
+        ("the scores are divided by the scale; they are multiplied", 1 / e.scale**2, 1.0),
+        ("scores and lse are divided by log2(e); for exp2 they are multiplied", 1 / LOG2E**2, 1 / LOG2E**2),
     ):
         yield sentence, e.but(s=of_s * e.s, lse=of_lse * e.lse, slope=e.slope)
     default = e.q.shape[-1] ** -0.5 / e.scale
     sentence = "the default 1/√D stands where scale should"
     yield f"{sentence} in the scores", e.but(s=default * e.s, slope=e.slope)
     yield f"{sentence}", e.but(s=default * e.s, scale=default * e.scale, slope=e.slope)
+    yield "P is exp(s − lse); here it is s − lse", e.but(p=(e.s - e.lse).masked_fill(~e.seen, 0.0))
+    yield (
+        "the softmax goes along the keys; here it goes along the queries",
+        e.but(p=e.s.masked_fill(~e.seen, -math.inf).softmax(-2).nan_to_num()),
+    )
     yield (
         "P is exp(s − lse); here exp(s) is divided by lse",
         e.but(p=(torch.exp(e.s) / e.lse).masked_fill(~e.seen, 0.0)),

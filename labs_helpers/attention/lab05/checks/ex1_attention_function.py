@@ -11,6 +11,7 @@ from labs_helpers.attention.lab05.checks.cases import random_operands
 from labs_helpers.attention.lab05.checks.float64 import expect_float64, expect_gradcheck
 from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import Wrong, expect_close, numbers
+from labs_helpers.course.verdict.left_alone import expect_new_results
 
 
 @exercise("05/1", "derivation", points=15, minutes=20, reference=exercises.attention_function)
@@ -40,6 +41,7 @@ def attention_function(student):
             if not torch.equal(x, copy):
                 raise Wrong(case, f"{name} was changed in place.", cause="+=, *= or a function whose name ends in _")
         expect_float64(case, answer, exact)
+        expect_new_results(case, o, lambda q=q, k=k, v=v, causal=causal: student(q, k, v, causal))
         expect_little(case, kept, Lq, Lk, sum(x.numel() for x in (q, k, v, o)) + Lq * 2)
         yield case
     yield f"kept for the backward: {', '.join('×'.join(map(str, x.shape)) for x in saved)}; nothing is 4×7"

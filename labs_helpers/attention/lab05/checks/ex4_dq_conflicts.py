@@ -1,6 +1,5 @@
 """Exercise 4 of lab 05: how many programs add to each tile of dQ, as counted in the one-kernel version."""
 
-import math
 from itertools import product
 
 from labs_helpers.attention.lab05 import exercises
@@ -8,7 +7,9 @@ from labs_helpers.attention.lab05.checks.cases import Case
 from labs_helpers.attention.lab05.one_kernel import one_kernel_gradients
 from labs_helpers.course.exercise import exercise
 from labs_helpers.course.meter import metered
-from labs_helpers.course.verdict import Candidates, Wrong, likely
+from labs_helpers.course.verdict import Candidates
+from labs_helpers.course.verdict.pure_functions import Case as Call
+from labs_helpers.course.verdict.pure_functions import Part, judge_parts
 from labs_helpers.measure.machine import this_machine
 
 # Lq, Lk, BLOCK_M, BLOCK_N, causal
@@ -25,30 +26,28 @@ COUNTED = (
 
 @exercise("05/4", "conflicts", points=10, minutes=10, reference=exercises.dq_conflicts, kernel=True)
 def dq_conflicts(student):
+    def call(*sizes):
+        answer = student(*sizes)
+        return answer.tolist() if hasattr(answer, "tolist") else list(answer) if isinstance(answer, tuple) else answer
+
+    metered_here, cases = this_machine().interpreted, []
     for sizes in COUNTED:
-        counted = writers(*sizes) if this_machine().interpreted else exercises.dq_conflicts(*sizes)
-        expect_counts(student, sizes, counted)
-        yield f"{named(*sizes)}: {counted}" + (", as the meter counts" if this_machine().interpreted else "")
+        counted = writers(*sizes) if metered_here else exercises.dq_conflicts(*sizes)
+        line = f"{named(*sizes)}: {counted}" + ", as the meter counts" * metered_here
+        cases.append(Call(named(*sizes), sizes, counted, line))
     others = product((65, 64, 48, 33, 32, 31, 17, 16, 15, 1), (96, 65, 64, 33, 32, 31, 20, 16, 1), (16, 32), (32, 16))
     for sizes in ((*sizes, causal) for sizes in others for causal in (True, False)):
-        expect_counts(student, sizes, exercises.dq_conflicts(*sizes))
+        cases.append(Call(named(*sizes), sizes, exercises.dq_conflicts(*sizes)))
+    whole = Part(lambda answer: answer, mistakes, told)
+    advice = "draw the tiles of this case, and mark what a query sees."
+    yield from judge_parts(student, call, cases, [whole], advice=advice)
     yield "720 other sizes, each of which the formula has to meet"
 
 
-def expect_counts(student, sizes: tuple, counted: list[int]) -> None:
-    """Raises Wrong unless `student(*sizes)` is a list of these numbers."""
-    answer = student(*sizes)
-    answer = answer.tolist() if hasattr(answer, "tolist") else answer
-    if not isinstance(answer, (list, tuple)) or len(answer) != len(counted):
-        raise Wrong(
-            named(*sizes), f"returned {answer!r}; a list of {len(counted)} numbers is asked for, one a query tile"
-        )
-    if list(answer) != counted:
-        cause = likely(causes(*sizes), lambda other: other == list(answer))
-        found = f"returned {list(answer)}, counted were {counted}"
-        raise Wrong(
-            named(*sizes), found, cause=cause, advice="draw the tiles of this case, and mark what a query sees."
-        )
+def told(case: Call, answer) -> tuple[str, ...]:
+    if not isinstance(answer, list) or len(answer) != len(case.right):
+        return (f"returned {answer!r}; a list of {len(case.right)} numbers is asked for, one per query tile",)
+    return (f"returned {answer}, counted were {case.right}",)
 
 
 def named(Lq: int, Lk: int, BLOCK_M: int, BLOCK_N: int, causal: bool) -> str:
@@ -64,41 +63,56 @@ def writers(Lq: int, Lk: int, BLOCK_M: int, BLOCK_N: int, causal: bool) -> list[
     return [int(per_row[first : first + BLOCK_M].max()) for first in range(0, Lq, BLOCK_M)]
 
 
-def causes(Lq: int, Lk: int, BLOCK_M: int, BLOCK_N: int, causal: bool) -> Candidates:
-    firsts, corner = range(0, Lq, BLOCK_M), Lk - Lq
+def mistakes(Lq: int, Lk: int, BLOCK_M: int, BLOCK_N: int, causal: bool) -> Candidates:
+    firsts, corner = range(0, Lq, BLOCK_M), (Lk - Lq) * causal
     query_tiles, key_tiles = len(firsts), -(-Lk // BLOCK_N)
-    if not causal:
-        yield "these are query tiles; the programs are the key tiles", [query_tiles] * query_tiles
-        yield "the last, partly filled key tile has a program too", [Lk // BLOCK_N] * query_tiles
-        return
+    lasts = [
+        min(first + BLOCK_M, Lq) - 1 + corner if causal else Lk - 1 for first in firsts
+    ]  # keys that tiles see last
 
-    def up_to(keys):
-        return [max(key // BLOCK_N + 1, 0) for key in keys]
+    def up_to(keys, width: int = BLOCK_N) -> list[int]:
+        return [max(key // width + 1, 0) for key in keys] if causal else [key_tiles] * query_tiles
 
-    lasts = [min(first + BLOCK_M, Lq) - 1 + corner for first in firsts]  # the last key that each query tile sees
+    right = up_to(lasts)
+    yield "these are query tiles; the programs are the key tiles", right if causal else [query_tiles] * query_tiles
+    exchanged = "a number for each query tile is asked for, not one for each key tile"
+    yield exchanged, right if causal else [query_tiles] * key_tiles
+    yield "a list is asked for, with a number for each query tile, not their sum", sum(right)
+    yield "the last, partly filled key tile has a program too", right if causal else [Lk // BLOCK_N] * query_tiles
+    yield (
+        "a key tile is one program, whole or partly filled: round up",
+        right if causal else [Lk / BLOCK_N] * query_tiles,
+    )
+    yield "the last, partly filled query tile has a number too", right[: Lq // BLOCK_M]
+    yield (
+        "keys are counted; the programs are tiles of BLOCK_N keys",
+        [max(key + 1, 0) for key in lasts] if causal else right,
+    )
     yield "causal, a key tile does not reach the queries before the diagonal", [key_tiles] * query_tiles
     yield "the tile's last query sees more keys than its first", up_to(first + corner for first in firsts)
     yield "the diagonal ends in the bottom right corner: Lk − Lq is missing", up_to(key - corner for key in lasts)
     yield "a query tile that sees no key is added to by no program", up_to(max(key, 0) for key in lasts)
     yield "the tile that holds the last key seen is forgotten", up_to(key - BLOCK_N for key in lasts)
     ends_early = "key j · BLOCK_N, the first of tile j, is seen too: the last key seen // BLOCK_N + 1"
-    yield ends_early, [max(-(-key // BLOCK_N), 0) for key in lasts]
-    yield ends_early, [math.ceil(key / BLOCK_N) for key in lasts]
+    yield ends_early, [max(-(-key // BLOCK_N), 0) for key in lasts] if causal else right
     toward_zero = "int(…) rounds towards 0; below key 0 that is up: // rounds down"
-    yield toward_zero, [max(int(key / BLOCK_N) + 1, 0) for key in lasts]
-    yield (
-        "the sign of Lk − Lq is turned: query i sees the keys j ≤ i + Lk − Lq",
-        up_to(key - 2 * corner for key in lasts),
-    )
-    yield "the keys before the last one seen add, not those behind it", [key_tiles - key // BLOCK_N for key in lasts]
-    yield "the keys before the last one seen add, not those behind it", [query_tiles - i for i in range(query_tiles)]
-    yield "there are no more programs than key tiles", [key // BLOCK_N + 2 for key in lasts]
+    yield toward_zero, [max(int(key / BLOCK_N) + 1, 0) for key in lasts] if causal else right
+    turned = "the sign of Lk − Lq is turned: query i sees the keys j ≤ i + Lk − Lq"
+    yield turned, up_to(key - 2 * corner for key in lasts)
+    behind = "the keys before the last one seen add, not those behind it"
+    yield behind, [key_tiles - max(key // BLOCK_N, 0) for key in lasts] if causal else right
+    yield behind, [key_tiles - key // BLOCK_N for key in lasts] if causal else right
+    yield behind, [query_tiles - i for i in range(query_tiles)] if causal else right
+    yield "there are no more programs than key tiles", up_to(key + BLOCK_N for key in lasts)
     yield (
         "a query tile that sees no key is added to by no program: never fewer than 0",
         [key // BLOCK_N + 1 for key in lasts],
     )
     yield "query i sees key i + Lk − Lq, and no further", up_to(key + 1 for key in lasts)
-    yield "a tile's last query is the last that exists", up_to(first + BLOCK_M - 1 + corner for first in firsts)
-    if BLOCK_M != BLOCK_N:
-        mixed = "BLOCK_M and BLOCK_N are mixed up: tiles of queries have BLOCK_M rows, those of keys BLOCK_N"
-        yield mixed, list(range(1, query_tiles + 1))
+    whole = "a tile's last query is the last that exists"
+    yield whole, up_to(first + BLOCK_M - 1 + corner for first in firsts)
+    mixed = "BLOCK_M and BLOCK_N are mixed up: tiles of queries have BLOCK_M rows, those of keys BLOCK_N"
+    yield mixed, list(range(1, query_tiles + 1)) if causal else right
+    yield mixed, up_to(lasts, BLOCK_M) if causal else [-(-Lk // BLOCK_M)] * query_tiles
+    yield mixed, exercises.dq_conflicts(Lq, Lk, BLOCK_N, BLOCK_M, causal)
+    yield mixed, up_to(min(first + BLOCK_N, Lq) - 1 + corner for first in range(0, Lq, BLOCK_N))

@@ -2,6 +2,7 @@
 
 import torch
 
+from labs_helpers.attention.lab04.checks.explaining import explaining
 from labs_helpers.attention.lab05.checks.backward_pass import NAMES, BackwardPass
 from labs_helpers.attention.lab05.checks.causes import gradient_causes
 from labs_helpers.course.verdict import Wrong, expect_close
@@ -11,14 +12,15 @@ def expect_float64(case: str, answer, exact: BackwardPass) -> None:
     """Raises Wrong unless `answer` is dQ, dK and dV to float64's precision."""
     for name, value in zip(NAMES, answer, strict=True):
         if value is None:
-            raise Wrong(case, f"the backward returns None for {NAMES[name]}")
+            none = "backward returns None in that gradient's place, or does not return it"
+            raise Wrong(case, f"the backward returns None for {NAMES[name]}", cause=none)
         expect_close(
             case,
             value,
             getattr(exact, name),
             1e-10,
             "float64",
-            gradient_causes(exact, name, found=value),
+            explaining(gradient_causes(exact, name), value, getattr(exact, name), torch.tensor(1e-10)),
             name=NAMES[name],
         )
 

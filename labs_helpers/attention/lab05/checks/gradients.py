@@ -14,6 +14,9 @@ from labs_helpers.attention.lab05.checks.cases import CASES
 from labs_helpers.attention.lab05.checks.causes import gradient_causes
 from labs_helpers.course.verdict import Run, Wrong, expect_close, expect_dtype, one_thread, run_watched
 from labs_helpers.course.verdict.advice import print_it
+from labs_helpers.course.verdict.causes import still_possible
+from labs_helpers.course.verdict.compare import is_within
+from labs_helpers.course.verdict.left_alone import expect_new_results
 
 LETTERS = {"q": "Q", "k": "K", "v": "V", "do": "dO", "lse": "lse", "delta": "delta"}
 
@@ -24,14 +27,17 @@ def kernel_trial(student, names, once, walked, most, surplus: str) -> Iterator[s
     Every row of the operands `once` is loaded once, row r of those `walked` at most `most(exact pass)[r]` times;
     surplus: the likely cause of more. Returns the last Run.
     """
+    passed: dict[str, list] = {name: [] for name in names}
     for case in CASES:
         given, exact = case.operands()
         run = run_watched(case.name, student, **given, causal=case.causal, **case.blocks)
         run.expect_alone()
         exact, values = in_tiles(run, exact), expect_tensors(case.name, run.value, names, exact)
         for name, value in reversed(list(zip(names, values, strict=True))):  # dV before dK: it is made of P alone
-            expect_gradient(run, name, value, exact, case.dtype)
+            expect_gradient(run, name, value, exact, case.dtype, passed[name])
         expect_nothing_stored(run, [*given.values(), *values])
+        if case is CASES[0]:
+            expect_new_results(case.name, run.value, partial(student, **given, causal=case.causal, **case.blocks))
         for name in once:
             why = f"a tile of {LETTERS[name]} belongs to one program, which keeps it"
             run.expect_loads(LETTERS[name], given[name], 1, why)
@@ -60,17 +66,21 @@ def in_tiles(run: Run, exact: BackwardPass) -> BackwardPass:
     return exact.but(BLOCK_M=constants.get("BLOCK_M", 64), BLOCK_N=constants.get("BLOCK_N", 64))
 
 
-def expect_gradient(run: Run, name: str, value, exact: BackwardPass, dtype) -> None:
-    """Raises Wrong unless `value` is the gradient `name`, each element stored once, by a kernel."""
+def expect_gradient(run: Run, name: str, value, exact: BackwardPass, dtype, passed: list) -> None:
+    """Raises Wrong unless `value` is the gradient `name`, each element stored once, by a kernel. passed: the causes of
+    earlier cases, and what is right there."""
     run = replace(run, case=f"{run.case}: {NAMES[name]}", value=value)
     if run.meter and not run.meter.knows(value):
         raise Wrong(run.case, f"no kernel was given {NAMES[name]}: PyTorch made it")
     run.expect_written_once(NAMES[name])
     expect_dtype(run, dtype, "the inputs have that")
     bound, right = gradient_bounds(exact, dtype)[name], getattr(exact, name)
-    causes = explaining(gradient_causes(exact, name, run.launches[-1].kernel, value), value, right, bound)
+    causes = partial(gradient_causes, exact, name, run.launches[-1].kernel)
+    known = ((earlier(), is_right) for earlier, is_right in passed)
+    possible = still_possible(explaining(causes(), value, right, bound), known)
     with one_thread():  # many small products: several mostly wait for each other
-        expect_close(run.case, value, right, bound, WHY, causes, advice=partial(print_it, run.launches, value))
+        expect_close(run.case, value, right, bound, WHY, possible, advice=partial(print_it, run.launches, value))
+    passed.append((causes, partial(is_within, expected=right, bound=bound)))
 
 
 def expect_nothing_stored(run: Run, known) -> None:

@@ -31,18 +31,26 @@ def step_causes(e: BackwardPass, name: str) -> Candidates:
         f"`start` counts tiles where it should count rows: a step of {own} is missing",
         counted(e, name, 1, size, size),
     )
+    yield (
+        "every step takes the same tile: `start` has to enter the rows that are loaded",
+        counted(e, name, size, size, 0),
+    )
     yield f"the result of tl.dot is dropped: {letter} stays 0", torch.zeros_like(getattr(e, name))
 
 
 def counted(e: BackwardPass, name: str, step: int, width: int, shorter: int = 1) -> torch.Tensor:
-    """The gradient where a walk goes on by `step`, takes `width` rows at a time, and has 1/`shorter` of its length."""
+    """The gradient where a walk goes on by `step`, takes `width` rows at a time, and has 1/`shorter` of its length.
+
+    With `shorter` = 0 it has its length, and takes its first tile each time.
+    """
     length = e.Lk if name == "dq" else e.Lq
     visited = e.walked(e.corner) if name == "dq" else e.walked(e.corner).mT
     first, end = visited.int().argmax(1), visited.shape[1] - visited.flip(1).int().argmax(1)
     times = torch.zeros(visited.shape, dtype=torch.float64)
     for row in range(len(times)):
         if visited[row].any():
-            for start in range(int(first[row]), -(-int(end[row]) // shorter), step):
+            for start in range(int(first[row]), -(-int(end[row]) // (shorter or 1)), step):
+                start = start if shorter else int(first[row])
                 times[row, start : min(start + width, length)] += 1
     if name == "dq":
         return (e.ds * times) @ e.k * e.scale

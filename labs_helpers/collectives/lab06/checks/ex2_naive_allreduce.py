@@ -33,6 +33,7 @@ def naive_allreduce(student):
             case,
             f"the root receives {received:,} bytes and sends {sent:,}, the others send {others}; expected 32,000, "
             "32,000 and 8,000 each: every message goes to the root or comes from it, one each",
+            cause="another rank is the root; it is rank 0" if sent < max(others) == 32_000 else "",
         )
     if run.messages_sent != [4, 1, 1, 1, 1]:
         sent = f"the ranks sent {run.messages_sent} messages, 4 from the root and 1 from each other rank are enough"
@@ -49,6 +50,8 @@ def causes(size: int, n: int, unused: str):
     if unused:
         yield unused, [blank] * size
         yield unused, [total] + [blank] * others
+        yield unused, [parts[0]] + [total] * others
+        yield unused, [parts[0]] * size
     else:
         yield "the root reduces into recv before its own vector is in it: recv[:] = send first", [blank] * size
     yield "the result is not sent back to the others", [total] + [blank] * others
@@ -56,6 +59,8 @@ def causes(size: int, n: int, unused: str):
     unfinished = "what comes back to the others is not the finished result"
     yield unfinished, [total] + [parts[0]] * others
     yield unfinished, [total, *np.cumsum(parts, 0)[1:]]
+    yield unfinished, [total] + [parts[-1]] * others
+    yield "the sum is divided by the number of ranks; op alone is asked for", [total / size] * size
     lost = "what arrives is not reduced into it; op(recv, part) without out=recv changes nothing"
     yield f"recv holds the root's own vector alone: {lost}", [parts[0]] * size
     for rank in range(1, size):

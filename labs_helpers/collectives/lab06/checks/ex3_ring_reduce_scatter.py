@@ -45,8 +45,11 @@ def causes(size: int, n: int):
     at_first = "each step sends what the rank had at first; what has come into a chunk has to travel on"
     yield at_first, ring(data, first=True)
     upward = "the chunk numbers go up from step to step while chunks travel to the right; they go down by one"
-    yield upward, ring(data, turn=-1, way=1)
-    yield upward, ring(data, sent=1, received=0, turn=-1, way=1)
+    for off in range(size):
+        yield upward, ring(data, sent=off, received=off - 1, turn=-1, way=1)
+        yield upward, ring(data, sent=off, received=off + 1, turn=-1, way=1)
+    yield "the chunk that is sent is the same in every step: its number goes down with the step", ring(data, by=(0, 1))
+    yield "what arrives is reduced into the same chunk in every step: its number goes down, too", ring(data, by=(1, 0))
     yield "the wrong way round the ring: data[…] goes right, what arrives comes from the left", ring(data, way=-1)
     for by in range(1, size):
         sign, far = ("+", by) if by <= size // 2 else ("−", size - by)

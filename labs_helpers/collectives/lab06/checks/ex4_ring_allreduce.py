@@ -56,6 +56,7 @@ def causes(size: int, n: int):
     )
     own_alone = "only the ranks' own chunks are finished: the all-gather does not run, or what it receives gets nowhere"
     too_early = "the all-gather sends chunks that are not finished: begin with chunk `rank`, then what has just come"
+    yield "recv[:] = send comes last, and overwrites the result; it comes first", sends
     yield "recv is never filled: it starts as a copy of send, both functions work in it", [vectors.unwritten(n)] * size
     for turn in (1, -1):  # the direction of the ring
         scatter, gather = partial(ring, turn=turn), partial(ring, turn=turn, sent=0, received=-1, adds=False)
@@ -67,6 +68,13 @@ def causes(size: int, n: int):
         yield own_alone, scattered
         yield "a step is missing in the all-gather: with N ranks there are N − 1", gather(scattered, steps=size - 2)
         upward = "the all-gather's chunk numbers go up while chunks travel to the right; they go down by one"
-        yield upward, ring(scattered, sent=0, received=-1, turn=-turn, way=turn, adds=False)
+        for received in (-1, 1):
+            yield upward, ring(scattered, sent=0, received=received, turn=-turn, way=turn, adds=False)
+        same = "the all-gather sends, or receives, the same chunk in every step: its number goes down with the step"
+        yield same, gather(scattered, by=(0, 1))
+        yield same, gather(scattered, by=(1, 0))
+        beside = "in the all-gather what arrives is put in another chunk's place; it is the one before that sent"
+        for received in range(-size, -1):
+            yield beside, gather(scattered, received=received)
         for far in range(1, size):
             yield too_early, gather(scattered, sent=far, received=far - 1)

@@ -1,9 +1,19 @@
 """Exercise 5 of lab 06: who gets which block, in how many messages and steps."""
 
+from itertools import product
+
 import numpy as np
 
 from labs_helpers.collectives.lab06 import exercises
-from labs_helpers.collectives.lab06.checks.on_ranks import called, counted, left, on_ranks, on_real_ranks, sent_by_each
+from labs_helpers.collectives.lab06.checks.on_ranks import (
+    called,
+    counted,
+    left,
+    on_ranks,
+    on_real_ranks,
+    sent_by_each,
+    unused,
+)
 from labs_helpers.collectives.lab06.checks.vectors import expect_results, expect_unchanged, unwritten
 from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import Wrong, likely
@@ -16,7 +26,7 @@ def pairwise_alltoall(student):
         own = _send_and_recv(size, length)
         run = on_ranks(case, student, called, own)
         expect_unchanged(case, [send for send, _ in own], [send for send, _ in _send_and_recv(size, length)])
-        _expect_exchanged(case, own, size, length, run)
+        _expect_exchanged(case, own, size, length, run, unused(student, run))
         _expect_pairwise(case, run, 8 * length)
         yield f"{case}: {sent_by_each(run)}"
     case, own = "3 ranks, int64 beyond 2**53", _whole_numbers(3, 2)
@@ -51,8 +61,8 @@ def _expect_whole_numbers(case: str, own: list[tuple]) -> None:
     expect_results(case, recvs, expected, [(rounded, expected.astype(float).astype(np.int64))])
 
 
-def _expect_exchanged(case: str, left, size: int, length: int, run=None) -> None:
-    """left: (send, recv) as each rank left them. run: of practice ranks."""
+def _expect_exchanged(case: str, left, size: int, length: int, run=None, nothing: str = "") -> None:
+    """left: (send, recv) as each rank left them. run: of practice ranks. nothing: why recv may be as it was."""
     found = np.array([recv for _, recv in left]).reshape(size, size, length)
     wrong = np.argwhere(found != _blocks(size, length).swapaxes(0, 1))
     if wrong.size:
@@ -65,7 +75,8 @@ def _expect_exchanged(case: str, left, size: int, length: int, run=None) -> None
             "what was never written" if np.isnan(value) else is_of,
             f"rank {block}'s block {rank}, element {element}",
             f"block {block} of rank {rank}, element {element}",
-            _to_one_alone(run) or likely(causes(size, length), lambda o: np.array_equal(found, o, equal_nan=True)),
+            _to_one_alone(run)
+            or likely(causes(size, length, nothing), lambda other: np.array_equal(found, other, equal_nan=True)),
             "write down, for each step and rank, which block leaves and where the one that comes is put.",
         )
 
@@ -77,22 +88,26 @@ def _to_one_alone(run) -> str:
     return "every step sends to the same rank; in step s the partner is s further on, and a block goes straight to it"
 
 
-def causes(size: int, length: int):
-    """Their answers: (rank, block, element) of all ranks' recvs."""
+def causes(size: int, length: int, nothing: str):
+    """Their answers: (rank, block, element) of all ranks' recvs. nothing: why recv may be as it was."""
     blocks, exchanged, ranks = _blocks(size, length), _blocks(size, length).swapaxes(0, 1), np.arange(size)
     columns = blocks.reshape(size, length, size).transpose(2, 0, 1)
     is_row = "block j is elements j·length to (j + 1)·length − 1, row j of reshape(size, -1)"
     yield f"the blocks are columns: {is_row}", columns
     yield f"the blocks are columns: {is_row}", columns.swapaxes(1, 2).reshape(size, size, length)
-    yield "the wrong block is sent: block j of send is for rank j", np.array([blocks[ranks, ranks]] * size)
-    mirrored = exchanged[ranks[:, None], (2 * ranks[:, None] - ranks) % size]
-    yield "the block arrives in the wrong place: what comes from rank i is block i of recv", mirrored
-    # In step s rank r has the blocks r + s, for the rank that it sends to, and r − s, for the one it receives from.
-    sent_for = (2 * ranks - ranks[:, None]) % size  # block of rank j, j − s, that arrives at r = j + s
-    other = blocks[ranks, sent_for]
-    yield "the block for the rank one receives from is sent; block `dest` is for rank dest", other
-    both = "the two blocks are swapped: block `dest` is sent, and what arrives is put where `source` says"
-    yield both, other[ranks[:, None], (2 * ranks[:, None] - ranks) % size]
+    copied = "nothing is in recv: what arrives has to be received into recv itself, or into a view of it"
+    yield nothing or copied, np.full_like(blocks, np.nan)
+    for block, place in product(("dest", "source", "rank", "step"), repeat=2):
+        said = f"the wrong block is sent, blocks[{block}]: block `dest` is for rank dest" * (block != "dest")
+        put = f"the block arrives in the wrong place, number `{place}`: what comes from rank i is block i of recv"
+        if sentence := "; ".join(filter(None, (said, put * (place != "source")))):
+            yield sentence, _in_steps(blocks, block, place)
+    for place in (0, -1):
+        own = exchanged.copy()
+        own[ranks, ranks] = np.nan
+        own[ranks, place] = exchanged[ranks, ranks]  # before the messages, of which one comes to the same place
+        own[ranks != place % size, place] = exchanged[ranks != place % size, place]
+        yield "one's own block is put in the wrong place: it is block `rank` of recv", own
     for away, cause in (
         (0, "one's own block is forgotten; it needs no message, but it has to be copied"),
         (1, "a step too few"),
@@ -103,11 +118,25 @@ def causes(size: int, length: int):
         yield cause, without
 
 
+def _in_steps(blocks, block: str, place: str) -> np.ndarray:
+    """All ranks' recvs where in each step block `block` of send is sent, and arrives as block `place` of recv."""
+    size, found = len(blocks), np.full_like(blocks, np.nan)
+    for rank in range(size):
+        found[rank, rank] = blocks[rank, rank]
+        for step in range(1, size):
+            source = (rank - step) % size
+            of_sender = {"dest": rank, "source": (source - step) % size, "rank": source, "step": step}
+            here = {"dest": (rank + step) % size, "source": source, "rank": rank, "step": step}
+            found[rank, here[place]] = blocks[source, of_sender[block]]
+    return found
+
+
 def _expect_pairwise(case: str, run, nbytes: int) -> None:
     """Raises Wrong unless each rank sends a block of `nbytes` to each other one, and no two to one at a time."""
     size = run.size
     if any(m.dest == m.source for m in run.messages):
-        raise Wrong(case, "a rank sends itself a message; its own block is copied")
+        itself = "step 0 is the rank itself: its own block is copied, and the steps go from 1 to size − 1"
+        raise Wrong(case, "a rank sends itself a message", cause=itself)
     for rank in range(size):
         sent = [m.nbytes for m in run.messages if m.source == rank]
         if sent != [nbytes] * (size - 1):

@@ -41,7 +41,8 @@ def fit_cost(student):
         crossover = _answer(case, student, exact, 2)[2]
     except ZeroDivisionError as error:
         raise Wrong(case, describe_error(student, error).found, cause=never) from None
-    expect_number(case, "crossover", crossover, math.inf, [(never, crossover)])
+    if crossover != math.inf:
+        raise Wrong(case, f"crossover is {crossover}, expected inf", cause=never)
     yield f"{case}: recursive doubling always wins"
 
 
@@ -69,6 +70,15 @@ def exact_causes(alpha: float, beta: float):
     yield "alpha is in seconds, not in µs", (1e6 * alpha, beta)
     yield "beta is seconds per byte, not bytes per second", (alpha, 1 / beta)
     yield "nbytes are bytes, not elements", (alpha, 8 * beta)
+    t = alpha + beta * NBYTES
+    one, by_time, both = np.ones_like(t), "each row is divided by its time", "so are both of its columns: (1/t, n/t)"
+    for sentence, first, second, right in (
+        (f"{by_time}, not multiplied by it", t, NBYTES * t, one),
+        (f"{by_time}, and so is the right side, which is then 1", 1 / t, NBYTES / t, t),
+        (f"{by_time}, {both}", 1 / t, NBYTES, one),
+        (f"{by_time}, {both}", one, NBYTES / t, one),
+    ):
+        yield sentence, tuple(np.linalg.lstsq(np.column_stack([first, second]), right, rcond=None)[0])
     for unit, decimal, binary in (("kilo", 1e3, 2**10), ("mega", 1e6, 2**20), ("giga", 1e9, 2**30)):
         yield f"beta is seconds per byte, not per {unit}byte", (alpha, decimal * beta)
         yield f"beta is seconds per byte, not per {unit}byte", (alpha, binary * beta)
@@ -101,6 +111,8 @@ def line_causes(times):
     yield "the rows were divided by the root of nbytes, not by their times", _weighted(times, 1 / np.sqrt(NBYTES))
     yield "the errors were divided by the times twice", _weighted(times, 1 / times**2)
     yield "the line goes through the first and the last point alone", (times[0] - slope * NBYTES[0], slope)
+    slope = (times[1] - times[0]) / (NBYTES[1] - NBYTES[0])
+    yield "the line goes through the first two points alone", (times[0] - slope * NBYTES[0], slope)
 
 
 def _weighted(times, weights) -> np.ndarray:
@@ -109,8 +121,7 @@ def _weighted(times, weights) -> np.ndarray:
 
 
 def crossover_causes(ranks: int):
-    steps, natural = math.log2(ranks), math.log(ranks)
-    around, share = 2 * (ranks - 1), 2 * (ranks - 1) / ranks  # the ring's messages, and its vectors
+    steps, around, share = math.log2(ranks), 2 * (ranks - 1), 2 * (ranks - 1) / ranks  # the ring: messages, vectors
 
     def crossing(ring=(around, share), doubling=(steps, steps)) -> float:
         """Where the two cost the same; of each its (messages, vectors)."""
@@ -119,11 +130,33 @@ def crossover_causes(ranks: int):
 
     counts = f"recursive doubling sends log2({ranks}) = {steps:g} vectors (the logarithm is to base 2)"
     yield f"{counts}, the ring {share:g} of them in chunks: from some size on the ring is faster", math.inf
-    yield "the ring goes round twice: 2·(ranks − 1) steps", crossing(ring=(around / 2, share / 2))
-    yield "each of the ring's steps sends a chunk, n / ranks bytes", crossing(ring=(around, around))
-    yield "each step of recursive doubling sends the whole vector", crossing(doubling=(steps, steps / ranks))
-    for doubling in ((natural, natural), (natural, steps), (steps, natural)):
-        yield "the number of steps is the logarithm to base 2", crossing(doubling=doubling)
+    twice, rounds = "the ring goes round twice: 2·(ranks − 1) steps", "a round of the ring has ranks − 1 steps"
+    chunk = "each of the ring's steps sends a chunk, n / ranks bytes"
+    for sentence, *ring in (
+        (twice, around / 2, share / 2),
+        (f"{twice}; its messages are counted once", around / 2, share),
+        (f"{twice}; its bytes are counted once", around, share / 2),
+        (rounds, 2 * ranks, 2),
+        (rounds, 2 * ranks, share),
+        (rounds, around, 2),
+        (chunk, around, around),
+        (f"{chunk}, 2·(ranks − 1) times", around, share / ranks),
+        (f"{chunk}, 2·(ranks − 1) times", around, 2 / ranks),
+    ):
+        yield sentence, crossing(ring=ring)
+    for bytes_of in (steps / ranks, 1, share / 2):
+        yield "each step of recursive doubling sends the whole vector", crossing(doubling=(steps, bytes_of))
+    yield "recursive doubling goes its log2(ranks) steps once", crossing(doubling=(2 * steps, 2 * steps))
+    for x in (math.log(ranks), math.log10(ranks), ranks / 2, ranks, ranks - 1):
+        for doubling in ((x, x), (x, steps), (steps, x)):
+            yield "the number of steps is the logarithm to base 2", crossing(doubling=doubling)
+    solved = "n = α·(messages more of the ring) / (β·(vectors fewer))"
+    more, fewer = around - steps, steps - share
+    inverted = ALPHA / BETA * fewer / more, BETA / ALPHA * fewer / more, BETA / ALPHA * more / fewer
+    if fewer > 0:
+        yield f"solved the wrong way round: {solved}", inverted
+        yield f"α or β is left out: {solved}", (more / fewer, more / fewer / BETA, ALPHA * more / fewer)
+        yield f"the numbers of messages and of vectors are left out: {solved}", ALPHA / BETA
     yield "in bytes, not in elements", crossing() / 8
     yield "the crossover is the size of the vector, not of one of its chunks", crossing() / ranks
     yield "one of the two sides has the wrong sign", -crossing()

@@ -16,6 +16,7 @@ from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import Wrong
 
 CALLS = 3
+NEXT = "the next call wrote a row while others were still collecting: a barrier is missing at the end of a call"
 STALE = -(2.0**45)  # what lies in the shared matrix before anybody has written there
 
 
@@ -93,7 +94,9 @@ class _WatchingComm:
 
 def _watched_calls(there: list[bool], student, comm, shared, sends, recvs, op) -> None:
     def look() -> None:
-        there[comm.rank] |= bool(np.any(shared[comm.rank] == sends[0]))
+        mine = slice(*chunk_bounds(len(sends[0]), comm.size)[comm.rank])  # where the result may lie by then
+        others = np.delete(shared[comm.rank] == sends[0], mine)
+        there[comm.rank] |= bool(others.any() or not others.size)
 
     _calls(student, _WatchingComm(comm, look), shared, sends[:1], recvs[:1], op)
     _calls(student, comm, shared, sends[1:], recvs[1:], op)
@@ -134,7 +137,10 @@ def _reduction_cause(found, shared, filled: bool, wrong: WrongElement) -> str:
     """The cause of a wrong element in a rank's own chunk."""
     if not filled:
         return "at no barrier is a rank's vector in its row of shared: shared[comm.rank] = send, and then the barrier"
-    if shared is not None and (cause := _place_cause(found, shared, wrong.chunk)):
+    if wrong.parts and set(wrong.parts) <= {0, 2} and not wrong.is_own(wrong.rank, 2):
+        return NEXT
+    # A part that is in it twice may be the next call's, which says nothing of where chunks lie.
+    if shared is not None and (cause := _place_cause(found, None if 2 in wrong.parts else shared, wrong.chunk)):
         return cause
     if np.isnan(wrong.value):
         return UNEVEN if wrong.uneven else "it is not collected into recv"
@@ -156,6 +162,8 @@ def _place_cause(found, shared, chunk: int) -> str:
         return (
             "each rank writes its result over its whole row, which the others still read; only chunk r of row r is free"
         )
+    if shared is None:
+        return ""
     finished = _finished(shared, places[chunk], total)
     if finished[chunk]:
         return f"chunk {chunk} lies finished in row {chunk} of shared, and was not collected from there"
@@ -171,7 +179,7 @@ def _finished(shared, place: slice, total) -> np.ndarray:
 def _collection_cause(found, shared, wrong: WrongElement) -> str:
     """The cause of one in another rank's chunk, where all ranks have their own."""
     if set(wrong.parts) == {2} or wrong.is_own(wrong.chunk, 2):
-        return "the next call wrote a row while others were still collecting: a barrier is missing at the end of a call"
+        return NEXT
     if wrong.uneven:
         return UNEVEN
     if np.isnan(wrong.value):

@@ -11,6 +11,13 @@ from labs_helpers.collectives.lab06.checks.vectors import in_place, tagged
 from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import Wrong
 
+ERRORS = (
+    (
+        r"^IndexError: list index",
+        "a range of chunks ends behind the last one: the first partner is size / 2 away, and the distance halves",
+    ),
+)
+
 
 @exercise("06/8", "transfer: recursive halving", points=25, minutes=20)
 def recursive_halving(student):
@@ -22,7 +29,7 @@ def recursive_halving(student):
         ("8 ranks, 5 elements, three chunks empty", 8, 5),
     ):
         own = in_place(tagged(size, n), np.add)
-        run = on_ranks(case, student, called, own)
+        run = on_ranks(case, student, called, own, errors=ERRORS)
         for rank in range(size):
             _expect_steps(case, run, rank, np.count_nonzero(_halves(rank, size, n)))
         vectors.expect_sum(case, *vectors.results(own), causes(size, n), partial(_messages_cause, run))
@@ -37,11 +44,11 @@ def _expect_steps(case: str, run, rank: int, least: int) -> None:
     """Raises Wrong unless `rank` sent log2(size) messages, or the `least` that are not empty."""
     count, steps = run.messages_sent[rank], len(_distances(run.size))
     if not least <= count <= steps:
-        why = ": a step is missing" if count < steps else ""
+        why = "a step is missing: the distance halves until it is 1" if count < steps else ""
         if count == run.size - 1 and all((m.dest - m.source) % run.size == 1 for m in run.messages):
-            why = ": it is a ring"
-        asked = f"log2({run.size}) = {steps} are asked for{why}"
-        raise Wrong(case, f"rank {rank} sends {counted(count, 'message')}, {asked}")
+            why = "it is a ring; here the partner of each step is rank ^ distance"
+        asked = f"log2({run.size}) = {steps} are asked for"
+        raise Wrong(case, f"rank {rank} sends {counted(count, 'message')}, {asked}", cause=why)
 
 
 def _distances(size: int) -> list[int]:
@@ -82,20 +89,31 @@ def causes(size: int, n: int):
     yield f"{replaced}: it needs a buffer of its own, and op", _halved(data, own=0)
     yield f"{replaced}, and is reduced with itself: it needs a buffer of its own", _halved(data, own=0, arrived=2)
     yield "what arrives is reduced twice", _halved(data, arrived=2)
+    moves = "the range that is still a rank's own moves up by `distance` where it keeps the upper half"
+    yield f"{moves}; here it stays", _halved(data, moves=lambda rank, distance: 0)
+    yield f"{moves}, and only there", _halved(data, moves=lambda rank, distance: distance)
+    bit = "a rank keeps the upper half where its bit `distance` is set: rank & distance, no comparison"
+    yield bit, _halved(data, upper=int.__ge__)
+    yield bit, _halved(data, upper=int.__ge__, moves=lambda rank, distance: distance * (rank >= distance))
 
 
-def _halved(data, gives: bool = True, own: int = 1, arrived: int = 1) -> list:
+def _halved(data, gives: bool = True, own: int = 1, arrived: int = 1, upper=int.__and__, moves=int.__and__) -> list:
     """What all ranks hold in the end if in each step a kept half becomes own times itself plus arrived times what came:
-    what the partner gives, or what it keeps."""
+    what the partner gives, or what it keeps. upper(rank, distance): whether the upper half of the range is kept;
+    moves(rank, distance): by how many chunks the range then begins later."""
     data, width = [vector.copy() for vector in data], len(data[0]) // len(data)
+    firsts = [0] * len(data)
     for distance in _distances(len(data)):
-        before = [vector.copy() for vector in data]
+        before, halves = [vector.copy() for vector in data], []
+        for rank, first in enumerate(firsts):
+            lower, higher = (slice((first + by) * width, (first + by + distance) * width) for by in (0, distance))
+            halves.append((higher, lower) if upper(rank, distance) else (lower, higher))
+            firsts[rank] += moves(rank, distance)
         for rank, vector in enumerate(data):
-            kept, given = (
-                slice(first * distance * width, (first + 1) * distance * width)
-                for first in (rank // distance, (rank ^ distance) // distance)
-            )
-            vector[kept] = own * vector[kept] + arrived * before[rank ^ distance][kept if gives else given]
+            kept, (its, given) = halves[rank][0], halves[rank ^ distance]
+            part = before[rank ^ distance][given if gives else its]
+            if len(part) == len(vector[kept]):
+                vector[kept] = own * vector[kept] + arrived * part
     return data
 
 

@@ -25,6 +25,14 @@ def has_a_row_per_rank(found: str, student, size: int) -> bool:
 
 
 ERRORS = (  # pairs (pattern, cause), and one of a function
+    (
+        r"^AttributeError: practice ranks know .*, not '[a-z]",
+        "in lower case mpi4py pickles any object; arrays travel in capitals: Send, Recv, Sendrecv",
+    ),
+    (
+        r"^AttributeError: practice ranks know .*, not '[A-Z]",
+        "this collective of MPI's own is what the exercise builds; use the calls that are listed",
+    ),
     (has_a_row_per_rank, ROUND),
     (r"^Truncated", OTHER_MESSAGE),
     (r"^ValueError: (dest|source) is -1,", MINUS_ONE),

@@ -37,18 +37,18 @@ def too_much(messages, sent: int, needed: int, n: int) -> str:
 
 
 def ring(
-    data, steps=None, sent: int = -1, received: int = -2, turn: int = 1, way: int = 0, adds: bool = True, first=False
+    data, steps=None, sent=-1, received=-2, turn: int = 1, way: int = 0, adds: bool = True, first=False, by=(1, 1)
 ) -> list:
     """What all ranks hold after `steps` (size − 1) of a ring that begins with `data`: in each, rank r sends chunk
     r + turn·(sent − step) to rank r + (way or turn), and receives chunk r + turn·(received − step). first: what is sent
-    is always what it had at first."""
+    is always what it had at first. by: how often the step counts in what is sent, and in what is received."""
     data, size, bounds = [vector.copy() for vector in data], len(data), chunk_bounds(len(data[0]), len(data))
     begun = [vector.copy() for vector in data]
     for step in range(size - 1 if steps is None else steps):
         before = begun if first else [vector.copy() for vector in data]
         for rank in range(size):
             left = (rank - (way or turn)) % size
-            part = before[left][slice(*bounds[(left + turn * (sent - step)) % size])]
-            own = data[rank][slice(*bounds[(rank + turn * (received - step)) % size])]
+            part = before[left][slice(*bounds[(left + turn * (sent - by[0] * step)) % size])]
+            own = data[rank][slice(*bounds[(rank + turn * (received - by[1] * step)) % size])]
             own[:] = own + part if adds else part
     return data

@@ -164,6 +164,7 @@ def expect_unchanged(case: str, sends, before) -> None:
         if not np.array_equal(send, was):
             raise Wrong(
                 case,
-                f"rank {rank}'s send was overwritten. Nothing may be written or received into send; `work = send` "
-                "gives it another name and copies nothing.",
+                f"rank {rank}'s send was overwritten.",
+                cause="something is written, reduced or received into send; `work = send` gives it another name and "
+                "copies nothing",
             )

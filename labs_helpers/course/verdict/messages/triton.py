@@ -33,6 +33,7 @@ AT_RUN_TIME = (
     ),
     (r"for \*\* or pow", "Triton has no **: a square is x * x, a root tl.sqrt(x)."),
     (r"for @", "a matrix product inside a kernel is tl.dot(a, b, acc), not a @ b."),
+    (r"'triton\.language' has no attribute 'tanh'", "Triton's language has no tanh: 2 * tl.sigmoid(2 * x) - 1 is one."),
     (
         r"'triton\.language' has no attribute 'mean'",
         "Triton has no tl.mean: tl.sum, divided by the number of elements that exist.",
