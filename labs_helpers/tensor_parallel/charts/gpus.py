@@ -57,7 +57,8 @@ def draw_gpus(rows: pandas.DataFrame) -> Figure:
     bars = {_words(row["dp"], row["tp"], "", row["compiled"]): row["step_ms"] / 1e3 for _, row in layouts.iterrows()}
     told = [predict_gpus(rows, row).step_ms / 1e3 for _, row in layouts.iterrows()]
     ends = zip(bars, layouts["step_p20_ms"] / 1e3, layouts["step_p80_ms"] / 1e3, strict=True)
-    draw_bars(right, bars, spread={name: pair for name, *pair in ends}, unit="s", xlabel="time")
+    spread = {name: (low, high) for name, low, high in ends}
+    draw_bars(right, bars, spread=spread, unit="s", xlabel="time")
     for y, seconds in enumerate(told):
         mark_bar(right, seconds, y)
     right.set_xlim(0, 1.05 * max(*told, layouts["step_p80_ms"].max() / 1e3))
