@@ -36,7 +36,12 @@ BUGS = [
         [("plain_bytes = itemsize * ", "plain_bytes = ")],
         "elements times itemsize",
     ),
-    ("attention_costs", "softmax in place", [(" + 2 * scores + (", " + scores + (")], "3 of S's size .* are counted, not 4"),
+    (
+        "attention_costs",
+        "softmax in place",
+        [(" + 2 * scores + (", " + scores + (")],
+        "3 of S's size .* are counted, not 4",
+    ),
     ("attention_costs", "no softmax", [(" + 2 * scores + (", " + (")], "2 of S's size .* are counted, not 4"),
     (
         "attention_costs",
@@ -44,8 +49,18 @@ BUGS = [
         [("tensor, scores = rows * D, rows * L", "tensor, scores = rows * D, L * L")],
         "0.667 of S's size .* are counted, not 4",
     ),
-    ("attention_costs", "only S alive", [("itemsize * 2 * scores", "itemsize * scores")], "1 of S's size .* both alive"),
-    ("attention_costs", "K and V once", [("L // BLOCK_M * 2 * tensor", "2 * tensor")], "4 of Q's size .* not 6: .* each of a head's L / BLOCK_M = 2 programs reads K and V"),
+    (
+        "attention_costs",
+        "only S alive",
+        [("itemsize * 2 * scores", "itemsize * scores")],
+        "1 of S's size .* both alive",
+    ),
+    (
+        "attention_costs",
+        "K and V once",
+        [("L // BLOCK_M * 2 * tensor", "2 * tensor")],
+        "4 of Q's size .* not 6: .* each of a head's L / BLOCK_M = 2 programs reads K and V",
+    ),
     (
         "attention_costs",
         "Q again and again",
@@ -55,7 +70,12 @@ BUGS = [
     ("attention_costs", "no log-sum-exp", [("* tensor) + lse", "* tensor)")], "0 log-sum-exps .* are counted, not 1"),
     ("attention_costs", "a program a row", [("L // BLOCK_M", "L")], "130 of Q's size .* not 6"),
     ("attention_costs", "lse in Q's dtype", [("lse = 4 * rows", "lse = itemsize * rows")], "float32 whatever Q is"),
-    ("attention_costs", "lse as large as O", [("lse = 4 * rows", "lse = 4 * tensor")], "the log-sum-exp is one float32 per row"),
+    (
+        "attention_costs",
+        "lse as large as O",
+        [("lse = 4 * rows", "lse = 4 * tensor")],
+        "the log-sum-exp is one float32 per row",
+    ),
     (
         "attention_costs",
         "V forgotten",

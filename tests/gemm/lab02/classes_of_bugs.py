@@ -34,11 +34,11 @@ MORE_BUGS = [
                                    ("(BLOCK_M, BLOCK_N)", "(64, BLOCK_N)")], "BLOCK_M × BLOCK_.* is (16|128)×"),
     # kept from call to call
     ("copy_tiles", "kept", [("y = torch.empty(", "y = KEPT.setdefault((M, N), torch.empty("), (KEEPS, KEPT + KEEPS),
-                            ("device=x.device)", "device=x.device))")], "a second call overwrites"),
+                            ("device=x.device)", "device=x.device))")], "a second call"),
     ("tile_matmul", "kept", [("d = torch.empty(", "d = KEPT.setdefault((M, N, a.dtype), torch.empty("),
-                             ("device=a.device)", "device=a.device))"), (KEEPS, KEPT + KEEPS)], "a second call overwrites"),
+                             ("device=a.device)", "device=a.device))"), (KEEPS, KEPT + KEEPS)], "a second call"),
     ("tile_order", "kept", [("order = torch.full(", "order = KEPT.setdefault((tiles_m, tiles_n), torch.full("),
-                            ("device=device)", "device=device))"), (KEEPS, KEPT + KEEPS)], "a second call overwrites"),
+                            ("device=device)", "device=device))"), (KEEPS, KEPT + KEEPS)], "a second call"),
     # no mask is needed, or the wrong tensor is read
     ("copy_tiles", "rows times columns", [("stride_xm + columns", "stride_xm * columns")], "no tile sticks out here"),
     ("copy_tiles", "Y read", [("x_ptr + rows", "y_ptr + rows")], "loads from y_ptr"),
