@@ -41,6 +41,12 @@ class JudgeWire(Wire):
         self.kernels, self.asked = kernels, ASKED | set(asked)
         weakref.finalize(self, _end, channel, process)
         self.failed: Exception | None = None
+        self.process = process
+
+    def has_ended(self) -> bool:
+        with suppress(ChildProcessError):  # it is the nursery's child, whose end nobody waits for, or this process's
+            return os.waitid(os.P_PID, self.process, os.WEXITED | os.WNOWAIT | os.WNOHANG) is not None
+        return not os.path.exists(f"/proc/{self.process}")
 
     def ask_for_answer(self, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """The answer's result. An error that a kernel raised here comes as it was raised."""

@@ -89,6 +89,10 @@ class Wire:
 
     # what a subclass says
 
+    def has_ended(self) -> bool:
+        """Return whether the process at the other end is known to be gone."""
+        return False
+
     def serve(self, asked: dict[str, Any]) -> Any:
         """Do what is neither a call of an object nor a look at its attributes."""
         raise ValueError(asked["do"])
@@ -201,6 +205,8 @@ class Wire:
 
     def _wait(self, read: list[Any], write: list[Any]) -> None:
         while not any(select.select(read, write, [], LOOK_S)):
+            if self.has_ended():
+                raise Lost("its process ended")  # a process that it left behind may hold the channel open
             if self.deadline is not None and monotonic() > self.deadline:
                 error = TimeLimit("it took too long")
                 error.seconds = round(self.deadline - self.began, 1)
