@@ -57,7 +57,8 @@ class Compiled:
 
     `tensor_core` maps each tensor-core instruction found to how often it stands in the assembly;
     `float16_accumulators` says whether one of them accumulates in float16. `registers` and `spills` are None
-    where no disassembler is at hand.
+    where no disassembler is at hand. Of a job that ends early, `assembly` is the text of its last stage, and what only
+    later stages tell is None or 0.
     """
 
     target: str
@@ -95,8 +96,9 @@ def compile_launch(launch: Launch, target: str = "sm_90", dtype: torch.dtype | N
     return compile_all([job(launch, target, dtype)])[0]
 
 
-def job(launch: Launch, target: str = "sm_90", dtype: torch.dtype | None = None) -> Job:
-    """The compiler's order for one launch, as plain data."""
+def job(launch: Launch, target: str = "sm_90", dtype: torch.dtype | None = None, until: str = "") -> Job:
+    """The compiler's order for one launch, as plain data. until: the last stage that is needed, such as "ptx", Triton's
+    name for it; the stages behind it, the longest ones, do not run."""
     if target not in TARGETS:
         raise ValueError(f"target {target!r} is not one of {', '.join(TARGETS)}")
     signature = launch.signature(dtype)
@@ -114,6 +116,7 @@ def job(launch: Launch, target: str = "sm_90", dtype: torch.dtype | None = None)
         ],
         "options": launch.options,
         "target": target,
+        "until": until,
     }
 
 

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from unittest import mock
 
 import triton
 import triton.compiler.compiler
@@ -67,6 +68,34 @@ def resources(cubin: bytes) -> tuple:
     return (int(found[1]), int(found[2])) if found else (None, None)
 
 
+class Enough(Exception):
+    """The text of a stage after which nothing more is compiled, and what the compiler noted until then."""
+
+
+def compile_until(stage: str, source: ASTSource, target: GPUTarget, options: dict) -> tuple[dict, dict]:
+    """(stage → its text or binary, the compiler's notes). stage: the last one to run, such as "ptx"; "" for all."""
+    backend = type(triton.compiler.compiler.make_backend(target))
+    add_all = backend.add_stages
+
+    def add_stages(self, stages, *rest):
+        add_all(self, stages, *rest)
+        if last := stages.get(stage):
+
+            def end(module, metadata):
+                raise Enough(str(last(module, metadata)), metadata)
+
+            stages[stage] = end
+
+    with mock.patch.object(backend, "add_stages", add_stages):
+        try:
+            compiled = triton.compile(source, target=target, options=options)
+        except Enough as enough:
+            text, metadata = enough.args
+            return {stage: text}, metadata
+    texts = {stage: compiled.asm[stage]} if stage else compiled.asm  # Triton keeps what it has compiled
+    return texts, compiled.metadata._asdict()
+
+
 def compile_job(job: dict, folder: str) -> dict:
     path = Path(folder, f"{job['kernel']}_{abs(hash(json.dumps(job, sort_keys=True)))}.py")
     path.write_text(job["source"])
@@ -74,25 +103,25 @@ def compile_job(job: dict, folder: str) -> dict:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     kernel = getattr(module, job["kernel"])
-    compiled = triton.compile(ast_source(kernel, job), target=gpu_target(job["target"]), options=job["options"])
-    cuda = job["target"].startswith("sm_")
-    assembly = compiled.asm["ptx" if cuda else "amdgcn"]
-    binary = compiled.asm["cubin" if cuda else "hsaco"]
+    target, cuda = gpu_target(job["target"]), job["target"].startswith("sm_")
+    texts, metadata = compile_until(job["until"], ast_source(kernel, job), target, job["options"])
+    assembly = texts[job["until"] or ("ptx" if cuda else "amdgcn")]
+    binary = texts.get("cubin" if cuda else "hsaco", b"")
     found: dict = {}
     for name in re.findall(TENSOR_CORE, assembly):
         found[name] = found.get(name, 0) + 1
     # wgmma.mma_async.sync.aligned.m64n128k16.f16.f16.f16 and mma.sync.….f16.f16.f16.f16: the first type is D's.
     half = re.search(r"(wgmma\.mma_async|mma\.sync)[\w.:]*\.m\d+n\d+k\d+(\.row\.col)?\.f16\.", assembly)
-    registers, spills = resources(binary) if cuda else amd_resources(assembly)
+    registers, spills = (resources(binary) if cuda else amd_resources(assembly)) if binary else (None, None)
     return {
         "target": job["target"],
         "tensor_core": found,
         "float16_accumulators": bool(half),
-        "shared": compiled.metadata.shared,
+        "shared": metadata.get("shared", 0),
         "registers": registers,
         "spills": spills,
         "binary": len(binary),
-        "num_warps": compiled.metadata.num_warps,
+        "num_warps": metadata["num_warps"],
         "assembly": assembly,
         "triton": triton.__version__,
     }

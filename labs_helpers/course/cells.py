@@ -171,8 +171,4 @@ def _text_of(function: Callable) -> str:
 
 def running_shell():
     """IPython's shell, None outside a notebook."""
-    try:
-        from IPython import get_ipython
-    except ImportError:
-        return None
-    return get_ipython()
+    return sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None

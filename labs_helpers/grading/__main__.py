@@ -71,7 +71,7 @@ def main(arguments: list[str] | None = None) -> int:
         ]
         exports = {"canvas": given.canvas, "moodle": given.moodle}
         sheets = [read_sheet(one, path, graded, given.column) for one, path in exports.items() if path]
-        found = load_accepted([*out.glob("review.csv"), *([given.accept] if given.accept else [])])
+        found = load_accepted([*out.glob("review.csv"), *([given.accept] if given.accept else [])], most)
         seed = _seed(out, given.seed)
     except (ValueError, OSError) as error:
         parser.error(plain(error, 1_000))
@@ -98,20 +98,9 @@ def main(arguments: list[str] | None = None) -> int:
         replace(record, comment="\n".join(one[record.student] for one in comments if record.student in one))
         for record in records
     ]
-    try:
-        looks, disagreements = write_results(
-            out,
-            records,
-            names,
-            graded,
-            measure,
-            given.late,
-            nbval=not given.no_nbval,
-            found=found,
-            sheets=sheets,
-        )
-    except BadInbox as error:
-        parser.error(plain(error, 1_000))
+    looks, disagreements = write_results(
+        out, records, names, graded, measure, given.late, nbval=not given.no_nbval, found=found, sheets=sheets
+    )
     counts = {status: sum(record.status == status for record in records) for status in STATUSES}
     print(f"{', '.join(f'{count} {status}' for status, count in counts.items() if count)}: {out / 'index.html'}")
     if given.regrade:

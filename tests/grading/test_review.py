@@ -110,7 +110,7 @@ def test_overrides_win(graded, write, tmp_path):
     assert rows_of(tmp_path / "out/grades.csv")[0]["00/0"] == "1"
 
 
-@pytest.mark.parametrize("accept, said", [("maybe", "and not maybe"), ("6", "accepts 6 of the 5 points of ada, 00/0")])
+@pytest.mark.parametrize("accept, said", [("maybe", "and not maybe"), ("6", "accept is 6, and 00/0 has only 5 points")])
 def test_what_cannot_be_accepted_is_told_and_nothing_is_written(graded, write, tmp_path, capsys, accept, said):
     graded()
     text = write(zero=accept).read_text()

@@ -75,7 +75,7 @@ def test_of_namesakes_the_number_says_who_it_is_or_they_are_unknown_and_told_why
     for known in ({"Ada Smith": ""}, {"as1": "Ada Smith"}, {"as1": "Ada Smith", "as2": "Ada Smith"}):
         found = [*ids([ADA1, ADA2], known)]
         assert [id for _, id, _ in found] == ["Ada Smith_111", "Ada Smith_222"]
-        assert all(f"with the id {one.both} it would" in why for one, _, why in found)
+        assert all(f"write {one.both} into" in why for one, _, why in found)
     assert [why for *_, why in ids([ADA1], {"bob": "Bob"})] == [""]  # a stranger, who is listed as one
 
 
@@ -95,7 +95,8 @@ def test_a_zip_of_namesakes_is_two_students(tmp_path):
     found = students(tmp_path / "in.zip", tmp_path / "out", {"b": "Y, Bobb", "111": "Ada Smith"})
     assert sorted(found) == ["111", "Ada Smith_222", "Cy", "b"]
     assert (
-        found["Ada Smith_222"].path.read_text() == "222" and "the id Ada Smith_222" in found["Ada Smith_222"].flags[0]
+        found["Ada Smith_222"].path.read_text() == "222"
+        and "write Ada Smith_222 into" in found["Ada Smith_222"].flags[0]
     )
     assert found["b"].flags == (LATE,) and found["111"].flags == () and len(found["Cy"].others) == 1
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 
 import torch
 
@@ -17,11 +18,12 @@ from labs_helpers.course.verdict.wrong import Wrong
 CASE = "compiled"
 
 
-def compiled_for(case: str, launch: Launch, target: str, *dtypes: torch.dtype) -> list[Compiled]:
-    """What the compiler makes of the launch for `target`, of each dtype; its refusal becomes a Wrong with the likely
-    cause. A process compiles them all: to start it takes longer than to compile a kernel."""
+def compiled_for(case: str, launch: Launch, target: str, *dtypes: tuple[torch.dtype, str]) -> list[Compiled]:
+    """Compile the launch for `target` with each dtype, until the stage beside it (see `job`). The compiler's refusal
+    becomes a Wrong with the likely cause. One process compiles all of them, because starting it takes longer than
+    compiling a small kernel."""
     try:
-        return compile_all([job(launch, target, dtype) for dtype in dtypes])
+        return compile_all([job(launch, target, dtype, until) for dtype, until in dtypes])
     except CompileError as error:
         text = str(error).strip()
         last = "\n".join(text.splitlines()[-6:])
@@ -34,7 +36,7 @@ def compiled_for(case: str, launch: Launch, target: str, *dtypes: torch.dtype) -
 
 def check_compiles(case: str, launch: Launch) -> str:
     """Raises Wrong unless the launch in float16 compiles for a chip other than this one. Returns the line to print."""
-    (compiled,) = compiled_for(case, launch, "sm_90", torch.float16)
+    (compiled,) = compiled_for(case, launch, "sm_90", (torch.float16, ""))
     registers = "" if compiled.registers is None else f": {compiled.registers} registers a thread"
     return f"compiles for sm_90 ({TARGETS['sm_90']}){registers}"
 
@@ -42,7 +44,7 @@ def check_compiles(case: str, launch: Launch) -> str:
 def check_tensor_cores(launch: Launch) -> str:
     """Raises Wrong unless the launch in float16 uses Hopper's tensor cores with float32 accumulators, and in
     float32 keeps full precision. Returns the line to print."""
-    half, single = compiled_for(CASE, launch, "sm_90", torch.float16, torch.float32)
+    half, single = compiled_for(CASE, launch, "sm_90", (torch.float16, "ptx"), (torch.float32, "ttir"))
     if not half.uses_tensor_cores:
         raise Wrong(
             CASE,
@@ -57,7 +59,7 @@ def check_tensor_cores(launch: Launch) -> str:
             "the compiled kernel accumulates in float16, whose 11 significant bits lose every addend below 1/2048.",
             cause="out_dtype=tl.float16, or an accumulator of tl.float16.",
         )
-    if "tf32" in single.assembly:
+    if re.search(r"tt\.dot .*inputPrecision = tf32 .*xf32> \*", single.assembly):
         raise Wrong(
             CASE,
             "on float32 the compiled kernel multiplies in TF32, which rounds the inputs to 11 significant bits.",

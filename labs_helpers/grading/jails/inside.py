@@ -22,6 +22,7 @@ thrown away.
 from __future__ import annotations
 
 import contextlib
+import gc
 import importlib
 import json
 import os
@@ -45,7 +46,11 @@ from labs_helpers.grading.judged import judged, result
 MOST = 2**21  # bytes that a judge may tell of one job
 LOOK_S = 0.1  # how often it is looked whether a judge's process is still there
 IMPORT_S = 20.0  # that a judge may take to import a lab's checks on a busy machine
-OF_CHECKS = ("cProfile", "cloudpickle", "symtable", "torch.profiler")  # imported once for all judges
+# Imported once for all judges. Of the course these are what all checks use; no check and no reference is among them.
+OF_CHECKS = (
+    "cProfile", "cloudpickle", "symtable", "torch.profiler",
+    "labs_helpers.course.exercise", "labs_helpers.course.verdict",
+)  # fmt: skip
 
 
 def main() -> None:
@@ -89,8 +94,12 @@ def _import_all(lines: Iterable[str], modules: Iterable[str]) -> None:
         for name in modules:
             importlib.import_module(name)
     if "triton" in sys.modules:
+        with contextlib.suppress(ImportError):  # as Triton itself does at the first launch
+            importlib.import_module("triton.experimental.gluon")
         quicken()
         keep_to_own_memory()
+    gc.collect()
+    gc.freeze()  # a collection in a forked process would copy the pages of all that was imported
 
 
 def _judged_in_a_process(jobs: int, seconds: float, told: int, end: Ending) -> str:

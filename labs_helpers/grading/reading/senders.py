@@ -21,7 +21,7 @@ _FORMS = (
     re.compile(r"(?P<late>LATE_)?(?P<name>anon_[0-9A-Za-z]+)_\d+_"),
     re.compile(r"(?P<name>\w*?)_(?P<late>LATE_)?(?P<number>[1-9]\d*)_[1-9]\d*_"),  # no lab's number begins like that
 )
-WHICH = "the class list does not say who of this name it is; with the id {id} it would"
+WHICH = "the class list does not tell who this is; write {id} into its column id"
 
 
 @dataclass(frozen=True, order=True)

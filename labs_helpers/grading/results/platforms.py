@@ -95,12 +95,13 @@ def write_sheet(
     write_whole(out / name, text.getvalue())
     if final:
         some = ", ".join([*final][:MOST_NAMED]) + ("…" if len(final) > MOST_NAMED else "")
-        print(f"{name} has not one row that may be written for each of these {len(final)}: {some}", file=sys.stderr)
+        print(f"{name} has no row, or none that may be changed, for {len(final)} graded: {some}", file=sys.stderr)
     told = [sheet.cell(row, sheet.grade) for row in rows if row[0].strip() == POSSIBLE]
     told += [sheet.cell(row, MOST) for row in rows[1:]]
     most = sum(one.points for one in lab.exercises())
     if other := {text for text in told if re.fullmatch(r"[\d.]+", text) and float(text) != most}:
-        print(f"{name}: these are points of {most}, and it says {', '.join(sorted(other))}", file=sys.stderr)
+        said = f"the lab has {most} points, and the platform expects {', '.join(sorted(other))}"
+        print(f"{name}: {said}; set its maximum to {most} before you import", file=sys.stderr)
 
 
 def _student(sheet: Sheet, row: list[str], students: Collection[str], names: Mapping[str, str]) -> str:

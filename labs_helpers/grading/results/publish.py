@@ -39,9 +39,8 @@ def write_results(
     """Write everything in `out` but the records, and remove pages of students who are no longer listed.
 
     penalty: share of the points that each late day costs. nbval: False writes no junit.xml. found: what the instructor
-    wrote into review.csv; BadInbox if that cannot be, before anything is written. sheets: exports of platforms to fill
-    in. Returns the number of rows of review.csv that the instructor has not accepted, and a line for each cell of which
-    nbval and the grade disagree.
+    wrote into review.csv. sheets: exports of platforms to fill in. Returns the number of rows of review.csv that the
+    instructor has not accepted, and a line for each cell of which nbval and the grade disagree.
     """
     answers = {
         exercise: {

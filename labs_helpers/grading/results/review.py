@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
+from math import inf
 from operator import itemgetter
 from pathlib import Path
 
@@ -30,19 +31,23 @@ class Accepted:
     by_answer: Mapping[str, str] = field(default_factory=dict)
 
 
-def load_accepted(paths: Iterable[Path]) -> Accepted:
-    """From review.csv and copies of it; of two rows about an answer the one in the later file counts. BadInbox names a
-    line that says neither yes, nor no, nor points, or that contradicts another one of its file."""
+def load_accepted(paths: Iterable[Path], most: Mapping[str, float]) -> Accepted:
+    """Read review.csv and copies of it; of two rows about an answer the one in the later file counts. most: exercise →
+    its points. BadInbox names a line that says neither yes, nor no, nor points that the exercise has, or that
+    contradicts another one of its file."""
     rows, by_answer = dict[str, Row](), dict[str, str]()
     for path in paths:
         said = dict[str, str]()
         for where, cells in rows_of(path, ()):
             row = {column: unguarded(text) for column, text in cells.items()}
             row["accept"] = accept = row.get("accept", "").lower()
-            answers = row.get("answer", "").split()
-            if accept and not (answers and (accept == "yes" or (row.get("exercise") and _is_points(accept)))):
+            answers, exercises = row.get("answer", "").split(), row.get("exercise", "").split()
+            if accept and not (answers and (accept == "yes" or (exercises and _is_points(accept)))):
                 what = "yes, no or points, in a row that names an exercise and has its `answer`"
                 raise BadInbox(f"{where}: accept is {what}, and not {accept}")
+            for one in exercises if accept not in ("", "yes", "no") else ():
+                if _points(accept) > most.get(one, inf):
+                    raise BadInbox(f"{where}: accept is {accept}, and {one} has only {most[one]:g} points")
             for answer in answers:
                 other, said[answer] = said.get(answer, ""), accept or said.get(answer, "")
                 if other and said[answer] != other:
@@ -63,18 +68,17 @@ def _is_points(text: str) -> bool:
     return text == "no" or text.replace(",", ".", 1).replace(".", "", 1).isdecimal()
 
 
+def _points(accept: str) -> float:
+    return float(accept.replace(",", "."))
+
+
 def accepted(record: Record, by_answer: Mapping[str, str]) -> Record:
-    """With the points that the instructor accepts, all but those that OVERRIDES set. BadInbox where there are more than
-    the exercise has."""
+    """Return the record with the points that the instructor accepts, all but those that OVERRIDES set."""
     marks, said = list[Mark](), list[str]()
     for mark in record.marks:
         told = by_answer.get(answer_id(record.student, mark.exercise, mark.source), "")
         if told and mark.status != OVERRIDE:
-            points = mark.most if told == "yes" else 0 if told == "no" else float(told.replace(",", "."))
-            if points > mark.most:
-                raise BadInbox(
-                    f"review.csv accepts {told} of the {mark.most} points of {record.student}, {mark.exercise}"
-                )
+            points = mark.most if told == "yes" else 0 if told == "no" else min(mark.most, _points(told))
             said.append(f"{mark.exercise} {told}")
             mark = mark if mark.points == points else replace(mark, points=points, status=OVERRIDE)
         marks.append(mark)

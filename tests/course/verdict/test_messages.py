@@ -389,7 +389,7 @@ def test_at_compile_time(kernel, cause):
     with record_launches(run=False) as launches:
         kernel[(1,)](X, N=16)
     with pytest.raises(Wrong) as caught:
-        compiled_for("", launches[0], "sm_90", torch.float16)
+        compiled_for("", launches[0], "sm_90", (torch.float16, ""))
     assert cause in "; ".join(caught.value.causes), str(caught.value)
 
 
