@@ -108,7 +108,7 @@ ANSWERS = [
     Answer("shared_memory_allreduce", "no barrier after writing", [("    comm.Barrier()  # all rows are there\n", "")]),
     Answer("shared_memory_allreduce", "no barrier before collecting", [("    comm.Barrier()  # all chunks are reduced\n", "")]),
     Answer("shared_memory_allreduce", "no last barrier", [("    comm.Barrier()  # all have read, so the next call may write\n", "")]),
-    Answer("shared_memory_allreduce", "own row twice", [("            if row != comm.rank:\n", ""), ("        if row != comm.rank:\n            # Chunk r of row r is read by rank r alone, so the result may lie there.\n            op", "        op")]),
+    Answer("shared_memory_allreduce", "own row twice", [("        if row != comm.rank:\n", "        if row >= 0:\n")]),
     Answer("shared_memory_allreduce", "result in row 0", [("op(shared[comm.rank, mine], shared[row, mine], out=shared[comm.rank, mine])", "op(shared[0, mine], shared[row, mine], out=shared[0, mine])"), ("row != comm.rank", "row != 0"), ("shared[rank, start:stop]", "shared[0, start:stop]")], None),
     Answer("shared_memory_allreduce", "collects only its own chunk", [("    for rank, (start, stop) in enumerate(bounds):\n        recv[start:stop] = shared[rank, start:stop]", "    recv[mine] = shared[comm.rank, mine]")]),
     Answer("shared_memory_allreduce", "collects from its own row", [("shared[rank, start:stop]", "shared[comm.rank, start:stop]")]),
