@@ -100,7 +100,7 @@ ANSWERS = [
     Answer("query_gradient", "scale in ds only", [("ds = p * (dp", "ds = scale * p * (dp"), (DQ_STORE, "dq.to(dq_ptr.dtype.element_ty)")], None),
     Answer("key_value_gradients", "both scaled", [("dv.to(dv_ptr", "(scale * dv).to(dv_ptr")]),
     Answer("key_value_gradients", "neither scaled", [("(scale * dk)", "dk")]),
-    Answer("key_value_gradients", "dv from ds", [("tl.dot(tl.trans(p.to(do.dtype)), do, dv", "tl.dot(tl.trans(ds.to(do.dtype)), do, dv"), ("        dv = tl.dot(tl.trans(p", "        dv = tl.dot(tl.trans(p"),]),
+    Answer("key_value_gradients", "dv from ds", [('        dv = tl.dot(tl.trans(p.to(do.dtype)), do, dv, input_precision="ieee")\n', ""), ("        dk = tl.dot(", '        dv = tl.dot(tl.trans(ds.to(do.dtype)), do, dv, input_precision="ieee")\n        dk = tl.dot(')]),
     Answer("key_value_gradients", "dk with do", [("tl.dot(tl.trans(ds.to(q.dtype)), q, dk", "tl.dot(tl.trans(ds.to(q.dtype)), do, dk")]),
     Answer("key_value_gradients", "dk from p", [("tl.dot(tl.trans(ds.to(q.dtype))", "tl.dot(tl.trans(p.to(q.dtype))")]),
     Answer("key_value_gradients", "queries past the end counted", [("(rows[:, None] < Lq) & real[None, :]", "real[None, :] & (rows[:, None] >= 0)"), ("tl.load(do_ptr + queries, mask=rows[:, None] < Lq, other=0.0)", "tl.load(do_ptr + queries, mask=rows[:, None] < Lq, other=1.0)")]),
