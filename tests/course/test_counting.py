@@ -25,7 +25,8 @@ def copy_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr, MASKED: tl.constexpr):
     if MASKED:
         tl.store(y_ptr + i, tl.load(x_ptr + i, mask=i < n), mask=i < n)
     else:
-        tl.store(y_ptr + i, tl.load(x_ptr + i), mask=i < n)
+        for _ in range(0, n, n):  # what happens in a loop is told when the loop ends
+            tl.store(y_ptr + i, tl.load(x_ptr + i), mask=i < n)
 
 
 def masked(x):

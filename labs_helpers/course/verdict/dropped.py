@@ -26,7 +26,7 @@ def dropped(student: Any, causes: tuple[str, ...], differ: bool) -> tuple[str, .
         return causes
     for statement, name in lines[:1]:
         more = f": {name}_() changes what it is called on" * (name in IN_PLACE)
-        more = more or ": /= and its like change a tensor in place" * (name == "operator")
+        more = more or ": /= and its like change a tensor in place" * (name == "/")
         told = f"nothing uses the result of `{ast.unparse(statement)}`, which changes nothing else{more}"
         return (told,) if differ and isinstance(statement, ast.Expr) else (told, *causes[:1])
     return causes
@@ -53,6 +53,6 @@ def _of_stub(lines: list[str], number: int) -> bool:
 
 def _new(value: ast.expr) -> str:
     if isinstance(value, ast.BinOp):
-        return "operator"
+        return "/" if isinstance(value.op, ast.Div) else "operator"
     called = value.func if isinstance(value, ast.Call) else None
     return called.attr if isinstance(called, ast.Attribute) and called.attr in NEW else ""

@@ -356,7 +356,7 @@ BUGS = {
             "are mixed up",
         ),
         ("blind tiles", [("max(key // BLOCK_N + 1, 0)", "max(key, 0) // BLOCK_N + 1")], "added to by no program"),
-        ("floor", [("-(-Lq // BLOCK_M)", "Lq // BLOCK_M")], "one a query tile"),
+        ("floor", [("-(-Lq // BLOCK_M)", "Lq // BLOCK_M")], "one per query tile"),
         ("query tiles rounded down", [("-(-Lq // BLOCK_M)", "Lq // BLOCK_M")], "partly filled query tile has a number"),
     ],
     "softcap_gradients": [

@@ -35,6 +35,7 @@ def attention_function(student):
         expect_close(case, o, exact.o, 1e-12, "float64", name="o")
         if o.grad_fn is None or "AttentionFunction" not in type(o.grad_fn).__name__:
             raise Wrong(case, "o does not come from AttentionFunction.apply, so its backward is never called")
+        expect_no_circle(case, o)
         with explained(student, case):
             answer = torch.autograd.grad(o, operands, do, allow_unused=True)
         for name, x, copy in zip(("q", "k", "v", "do"), (q, k, v, do), before, strict=True):
@@ -55,6 +56,17 @@ def alive() -> list[torch.Tensor]:
     """The tensors of floating-point numbers that somebody still holds, in a list or a closure too."""
     found = (x for x in gc.get_objects() if issubclass(type(x), torch.Tensor))
     return [x for x in found if x.is_floating_point()]
+
+
+def expect_no_circle(case: str, o: torch.Tensor) -> None:
+    """Raises Wrong where o hangs on ctx, which hangs on o."""
+    for name, value in vars(o.grad_fn).items():
+        if any(x is o for x in (value if isinstance(value, (tuple, list)) else (value,))):
+            raise Wrong(
+                case,
+                f"ctx.{name} holds o, and o holds ctx: neither is freed when o goes, nor what else is kept.",
+                cause="ctx.save_for_backward(…) keeps inputs and outputs without that circle; an attribute does not.",
+            )
 
 
 def expect_little(case: str, kept: list[torch.Tensor], Lq: int, Lk: int, most: int) -> None:

@@ -95,6 +95,10 @@ def mistakes(Lq: int, Lk: int, BLOCK_M: int, BLOCK_N: int, causal: bool) -> Cand
     yield "the tile that holds the last key seen is forgotten", up_to(key - BLOCK_N for key in lasts)
     ends_early = "key j · BLOCK_N, the first of tile j, is seen too: the last key seen // BLOCK_N + 1"
     yield ends_early, [max(-(-key // BLOCK_N), 0) for key in lasts] if causal else right
+    yield (
+        "a key tile of which the last query sees a part adds too: round up",
+        [max((key + 1) // BLOCK_N, 0) for key in lasts] if causal else right,
+    )
     toward_zero = "int(…) rounds towards 0; below key 0 that is up: // rounds down"
     yield toward_zero, [max(int(key / BLOCK_N) + 1, 0) for key in lasts] if causal else right
     turned = "the sign of Lk − Lq is turned: query i sees the keys j ≤ i + Lk − Lq"
@@ -116,3 +120,5 @@ def mistakes(Lq: int, Lk: int, BLOCK_M: int, BLOCK_N: int, causal: bool) -> Cand
     yield mixed, up_to(lasts, BLOCK_M) if causal else [-(-Lk // BLOCK_M)] * query_tiles
     yield mixed, exercises.dq_conflicts(Lq, Lk, BLOCK_N, BLOCK_M, causal)
     yield mixed, up_to(min(first + BLOCK_N, Lq) - 1 + corner for first in range(0, Lq, BLOCK_N))
+    others = [min((i + 1) * BLOCK_M, Lq) - 1 + corner for i in range(-(-Lq // BLOCK_N))]
+    yield mixed, up_to(others) if causal else [-(-Lk // BLOCK_M)] * len(others)

@@ -77,6 +77,8 @@ def _bytes(right: int, M: int, N: int, K: int, itemsize: int, passes: str = PASS
         ("these are bits; itemsize is in bytes", 8 * right),
         ("A and B are read by the product alone", right + 2 * (M * K + K * N) * itemsize),
         ("A and B are read by the product alone", right + (M * K + K * N) * itemsize),
+        ("brackets are missing: the sum of all elements is times itemsize",
+         tuple(right // itemsize + (itemsize - 1) * part for part in (K * N, K * N + M * N, M * N, 2 * M * N))),
         ("A and B are not read", right - (M * K + K * N) * itemsize),
         ("A is not read", right - M * K * itemsize),
         ("B is not read", right - K * N * itemsize),

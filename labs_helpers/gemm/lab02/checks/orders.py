@@ -88,6 +88,7 @@ WRONG_ORDERS: tuple[tuple[str, Place], ...] = (
      _of(lambda pid, first, rows, place, n, g: (place % rows, place // rows))),
     ("a group's first row is group · GROUP_M", lambda pid, m, n, g: in_groups(pid, m, n, g, first=lambda group: group)),
     ("a group has GROUP_M · tiles_n programs", lambda pid, m, n, g: in_groups(pid, m, n, g, size=g * m)),
+    ("a group has GROUP_M · tiles_n programs", lambda pid, m, n, g: _late(pid, m, n, g, pid // (g * m))),
     ("a group has GROUP_M · tiles_n programs, not GROUP_M", lambda pid, m, n, g: in_groups(pid, m, n, g, size=g)),
     ("a group has GROUP_M · tiles_n programs, not tiles_n", lambda pid, m, n, g: in_groups(pid, m, n, g, size=n)),
     ("a group has GROUP_M · tiles_n programs: pid // GROUP_M is another number",

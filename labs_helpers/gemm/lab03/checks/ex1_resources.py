@@ -18,7 +18,7 @@ CHIPS = {DATASHEET[name].architecture: name for name in ("T4", "A100", "H100")}
 # What CUDA gives a kernel that does not ask for more; here the limits of a program and of its SM are far apart.
 UNASKED = replace(DATASHEET["H100"], shared_bytes_per_block=48 * KIB)
 # Each cause gives another number for the first; the second has more than 128 accumulators, and fewer than 255.
-TELLING = Config(64, 256, 32, num_warps=8, num_stages=4), Config(128, 192, 32, num_warps=4, num_stages=3)
+TELLING = Config(64, 256, 16, num_warps=8, num_stages=4), Config(128, 192, 32, num_warps=4, num_stages=3)
 WORDS = {"too large", "spills", "runs"}
 COMPILED_HERE = [Config(64, 64, 32, num_stages=2), Config(128, 128, 64, num_stages=3), Config(64, 256, 64, 8, 8, 4)]
 
@@ -127,7 +127,7 @@ def accumulator_causes(config):
     tile, threads = config.BLOCK_M * config.BLOCK_N, 32 * config.num_warps
     sides = (config.BLOCK_M * config.BLOCK_K // threads, config.BLOCK_N * config.BLOCK_K // threads)
     yield "a tile of D has BLOCK_M · BLOCK_N elements; BLOCK_K is no side of it", sides
-    yield "a warp has 32 threads", tile // config.num_warps
+    yield "a warp has 32 threads", (tile // config.num_warps, tile // (64 * config.num_warps))
     yield "num_warps warps share the tile", tile // 32
     yield "a register holds 4 bytes, one float32", 4 * tile // threads
     yield "the accumulator is float32 and not float16", tile // (2 * threads)
@@ -166,4 +166,6 @@ def verdict_causes(right, chip):
         "256 accumulators are already one more than a thread's 255 registers",
         verdicts(too_large, lambda s, a: a > 256),
     )
-    yield "128 accumulators leave room for addresses and tiles", verdicts(too_large, lambda s, a: a > 128)
+    for most in (127, 128):
+        room = verdicts(too_large, lambda s, a, most=most: a > most)
+        yield "128 accumulators leave room for addresses and tiles", room
