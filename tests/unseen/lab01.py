@@ -4,6 +4,36 @@ from tests.unseen.answers import Answer
 
 B, G, O, P, S, C, M = "benchmark", "gpu_time", "bound_by", "peak_bytes", "scaled_update", "place_checkpoints", "mfu"
 
+DIAGNOSE = '''
+def diagnose(events):
+    timed = [e for e in events if e["ph"] == "X"]
+    ranges = [e for e in timed if e["cat"] == "user_annotation"]
+    launched = {e["args"]["correlation"]: e for e in timed if e["cat"] == "cuda_runtime"}
+    totals = {r["name"]: [0, 0.0, 0.0] for r in ranges}
+    pieces = [e for e in timed if e["cat"] in ("kernel", "gpu_memcpy", "gpu_memset")]
+    for r in ranges:
+        mine = []
+        for piece in pieces:
+            launch = launched.get(piece["args"].get("correlation"))
+            if launch is None or launch["tid"] != r["tid"]:
+                continue
+            if r["ts"] <= launch["ts"] < r["ts"] + r["dur"]:
+                mine.append((piece["ts"], piece["ts"] + piece["dur"]))
+        if not mine:
+            continue
+        busy, reached = 0.0, float("-inf")
+        for start, end in sorted(mine):
+            busy += max(0.0, end - max(start, reached))
+            reached = max(reached, end)
+        total = totals[r["name"]]
+        total[0] += len(mine)
+        total[1] += busy
+        total[2] += max(end for _, end in mine) - min(start for start, _ in mine)
+    parts = {name: tuple(total) for name, total in totals.items()}
+    slow = max(parts, key=lambda name: parts[name][2])
+    return parts, slow, "waits" if parts[slow][1] < parts[slow][2] / 2 else "works"
+'''
+
 ANSWERS = [
     Answer(B, "no wait before the clock starts", [("            synchronize()\n            started", "            started")]),
     Answer(B, "no wait before the clock stops", [("            phase(ready)\n            synchronize()\n", "            phase(ready)\n")]),
@@ -86,4 +116,14 @@ ANSWERS = [
     Answer(S, "one tensor of flags", [("not all(gradient.isfinite().all() for gradient in gradients)", "not torch.cat([g.reshape(-1) for g in gradients]).isfinite().all()"), ("exact -= lr * (gradient.float() / scale)\n            weight.copy_(exact)", "exact.add_(gradient.float() / scale, alpha=-lr)\n            weight.data[...] = exact.half()"), ("    good_steps += 1\n    if good_steps == growth_interval:", "    good_steps += 1\n    if good_steps >= growth_interval:")], says=None),
     Answer(C, "by size", [("    segments = min(range(1, layers + 1), key=peak)\n    size, larger = divmod(layers, segments)\n    return [size + 1] * larger + [size] * (segments - larger)", "    best = min(range(1, layers + 1), key=lambda s: (s * kept + -(-layers // s) * inside, s))\n    cuts = [layers * i // best for i in range(best + 1)]\n    return [b - a for a, b in zip(cuts, cuts[1:])]")], says=None),
     Answer(M, "six times the weights", [("flops = 3 * forward", "flops = 6 * (config.layers * (2 * W**2 + 2 * W * kv_width + 3 * W * config.hidden + W * (length + 1)) + config.vocabulary * W)")], says=None),
+    Answer("diagnose", "a piece belongs to the part during which it runs", [('r["ts"] <= launch["ts"] <', 'r["ts"] <= piece["ts"] <')], source=DIAGNOSE),
+    Answer("diagnose", "any thread", [(' or launch["tid"] != r["tid"]', "")], source=DIAGNOSE),
+    Answer("diagnose", "adds up durations", [("            busy += max(0.0, end - max(start, reached))\n", "            busy += end - start\n")], source=DIAGNOSE),
+    Answer("diagnose", "slow by µs", [("parts[name][2])", "parts[name][1])")], source=DIAGNOSE),
+    Answer("diagnose", "a name that comes again overwrites", [("total[0] += len", "total[0] = len"), ("total[1] += busy", "total[1] = busy"), ("total[2] += max", "total[2] = max")], source=DIAGNOSE),
+    Answer("diagnose", "parts without launches left out", [('{r["name"]: [0, 0.0, 0.0] for r in ranges}', "{}"), ('totals[r["name"]]', 'totals.setdefault(r["name"], [0, 0.0, 0.0])')], source=DIAGNOSE),
+    Answer("diagnose", "span of the CPU's range", [("max(end for _, end in mine) - min(start for start, _ in mine)", 'r["dur"]')], source=DIAGNOSE),
+    Answer("diagnose", "names swapped", [('"waits" if parts', '"works" if parts'), ('else "works"', 'else "waits"')], source=DIAGNOSE),
+    Answer("diagnose", "kernels alone", [('("kernel", "gpu_memcpy", "gpu_memset")', '("kernel",)')], source=DIAGNOSE),
+    Answer("diagnose", "from nothing", says=None, source=DIAGNOSE),
 ]

@@ -5,6 +5,26 @@ from tests.unseen.answers import Answer
 T, I, D, F, X = "trace_shapes", "get_info", "split_data", "naive_collect_forward_input", "naive_collect_backward_x"
 C, R, O, S, A = "column_parallel_linear", "row_parallel_linear", "conjugate_operators", "communication_share", "average_gradients"
 
+CROSS = '''
+import torch
+
+def parallel_cross_entropy(logits, targets, group):
+    part = logits.shape[-1]
+    first = group.rank * part
+    top = group.all_reduce(logits.amax(-1), "max")
+    shifted = (logits - top[..., None]).exp()
+    total = group.all_reduce(shifted.sum(-1))
+    local = targets - first
+    here = (local >= 0) & (local < part)
+    local = local.clamp(0, part - 1)[..., None]
+    right = logits.gather(-1, local).squeeze(-1) * here
+    right = group.all_reduce(right)
+    loss = (total.log() + top - right).mean()
+    grad = shifted / total[..., None]
+    grad = grad.scatter_add(-1, local, -here.to(grad.dtype)[..., None])
+    return loss, grad / targets.numel()
+'''
+
 ANSWERS = [
     Answer(T, "fc_o in columns", [('shapes["fc_o"] = (slice_, (part, width), whole)', 'shapes["fc_o"] = (slice_, (width, part), slice_)')]),
     Answer(T, "naive takes the slice", [("    return shapes", '    shapes["fc_o, naive"] = (slice_, (width, part), slice_)\n    return shapes')]),
@@ -106,4 +126,17 @@ ANSWERS = [
     Answer(O, "branches", [("return group.all_gather(x, 1) if sequence_parallel else x.view_as(x)", "if sequence_parallel:\n                return group.all_gather(x.contiguous(), dim=1)\n            return x.clone()")], says=None),
     Answer(S, "simplified", [("return communication / compute", "return 2 * (tp - 1) * flops_per_s / (9 * width * busbw)")], says=None),
     Answer(A, "divides first", [("gradient.reshape(-1) for", "(gradient / dp_group.size).flatten() for"), ("dp_group.all_reduce(vector) / dp_group.size", "dp_group.all_reduce(vector)")], says=None),
+    Answer("parallel_cross_entropy", "no maximum", [('group.all_reduce(logits.amax(-1), "max")', "torch.zeros_like(logits[..., 0])")], source=CROSS),
+    Answer("parallel_cross_entropy", "each rank its own maximum", [('group.all_reduce(logits.amax(-1), "max")', "logits.amax(-1)")], source=CROSS),
+    Answer("parallel_cross_entropy", "maxima added up", [(', "max")', ")")], source=CROSS),
+    Answer("parallel_cross_entropy", "sum of its own part", [("group.all_reduce(shifted.sum(-1))", "shifted.sum(-1)")], source=CROSS),
+    Answer("parallel_cross_entropy", "the right logit of one rank", [("    right = group.all_reduce(right)\n", "")], source=CROSS),
+    Answer("parallel_cross_entropy", "others contribute too", [(".squeeze(-1) * here", ".squeeze(-1)")], source=CROSS),
+    Answer("parallel_cross_entropy", "gradient of the sum", [("grad / targets.numel()", "grad")], source=CROSS),
+    Answer("parallel_cross_entropy", "mean over the batch alone", [("grad / targets.numel()", "grad / targets.shape[0]")], source=CROSS),
+    Answer("parallel_cross_entropy", "less 1 on every rank", [("-here.to(grad.dtype)[..., None]", "-torch.ones_like(here, dtype=grad.dtype)[..., None]")], source=CROSS),
+    Answer("parallel_cross_entropy", "maximum forgotten in the loss", [("total.log() + top - right", "total.log() - right")], source=CROSS),
+    Answer("parallel_cross_entropy", "collects the logits", [("    part = logits.shape[-1]\n", "    part = logits.shape[-1]\n    group.all_gather(logits, 2)\n")], source=CROSS),
+    Answer("parallel_cross_entropy", "from nothing", says=None, source=CROSS),
+    Answer("parallel_cross_entropy", "in another order", [("(total.log() + top - right).mean()", "total.log().sub(right - top).mean()")], says=None, source=CROSS),
 ]

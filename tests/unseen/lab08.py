@@ -5,6 +5,27 @@ from tests.unseen.answers import Answer
 S, A, F, O = "same_start", "average_gradients", "flat_average", "overlapped"
 M, B, E, U = "make_buckets", "bucketed", "exposed", "accumulated"
 
+TOP_K = '''
+import torch
+import torch.distributed as dist
+
+def top_k_mean(flat, residual, k, group):
+    residual += flat
+    positions = residual.abs().topk(k).indices
+    values = residual[positions]
+    residual[positions] = 0
+    size = dist.get_world_size(group)
+    positions = positions.int()
+    all_values = [torch.empty_like(values) for _ in range(size)]
+    all_positions = [torch.empty_like(positions) for _ in range(size)]
+    dist.all_gather(all_values, values, group=group)
+    dist.all_gather(all_positions, positions, group=group)
+    flat.zero_()
+    for theirs, where in zip(all_values, all_positions):
+        flat.index_add_(0, where, theirs)
+    flat /= size
+'''
+
 ANSWERS = [
     Answer(S, "no buffers", [("[*model.parameters(), *model.buffers()]", "model.parameters()")]),
     Answer(S, "state_dict", [("[*model.parameters(), *model.buffers()]", "model.state_dict().values()")]),
@@ -100,4 +121,17 @@ ANSWERS = [
     Answer(B, "pops the handles", [("        for bucket, work in zip(buckets, under_way, strict=True):\n            work.wait()\n            bucket.flat /= dist.get_world_size(group)", "        for bucket in buckets:\n            under_way.pop(0).wait()\n            bucket.flat.div_(dist.get_world_size(group))"), ("        under_way.clear()\n", "")], says=None),
     Answer(E, "merged lists", [("    return communicating, alone", "\n    def union(intervals):\n        total, reached = 0.0, float('-inf')\n        for a, b in sorted(intervals):\n            total, reached = total + max(0.0, b - max(a, reached)), max(reached, b)\n        return total\n\n    both = union([*compute, *communication])\n    return union(communication), both - union(compute)")], says=None),
     Answer(U, "weights the loss", [("            (loss_of(batch) * len(batch) / samples).backward()", "            loss_of(batch).backward(torch.tensor(len(batch) / samples))"), ("(loss_of(last) * len(last) / samples).backward()", "loss = loss_of(last)\n    (loss * (last.shape[0] / samples)).backward()")], says=None),
+    Answer("top_k_mean", "largest, not of largest magnitude", [("residual.abs().topk", "residual.topk")], source=TOP_K),
+    Answer("top_k_mean", "sends magnitudes", [("values = residual[positions]", "values = residual.abs()[positions]")], source=TOP_K),
+    Answer("top_k_mean", "residual left out", [("    residual += flat\n", "    residual.copy_(flat)\n")], source=TOP_K),
+    Answer("top_k_mean", "residual keeps what was sent", [("    residual[positions] = 0\n", "")], source=TOP_K),
+    Answer("top_k_mean", "overwrites", [("flat.index_add_(0, where, theirs)", "flat[where.long()] = theirs")], source=TOP_K),
+    Answer("top_k_mean", "sum", [("    flat /= size\n", "")], source=TOP_K),
+    Answer("top_k_mean", "flat keeps its own gradients", [("    flat.zero_()\n", "")], source=TOP_K),
+    Answer("top_k_mean", "positions in int64", [("    positions = positions.int()\n", "")], source=TOP_K),
+    Answer("top_k_mean", "residual in a new tensor", [("    residual += flat\n", "    residual = residual + flat\n")], source=TOP_K),
+    Answer("top_k_mean", "own entries first", [("    for theirs, where in zip(all_values, all_positions):", "    order = sorted(range(size), key=lambda r: (r - dist.get_rank(group)) % size)\n    for theirs, where in ((all_values[r], all_positions[r]) for r in order):")], source=TOP_K),
+    Answer("top_k_mean", "mean over those who sent", [("    flat /= size\n", "    sent = torch.zeros_like(flat)\n    for where in all_positions:\n        sent.index_add_(0, where, torch.ones(k))\n    flat /= sent.clamp(min=1)\n")], source=TOP_K),
+    Answer("top_k_mean", "from nothing", says=None, source=TOP_K),
+    Answer("top_k_mean", "scatter_add", [("flat.index_add_(0, where, theirs)", "flat.scatter_add_(0, where.long(), theirs)")], says=None, source=TOP_K),
 ]

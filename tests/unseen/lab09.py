@@ -5,6 +5,32 @@ from tests.unseen.answers import Answer
 ST, P, G, Z, SE = "states_in_bytes", "shard_pieces", "sharded_groups", "zero1_step", "sent_per_step"
 R, M, A, T, C, K = "reduce_in_backward", "shard_module", "gather_ahead", "tokens_to_hide", "clip_shards", "checkpoint"
 
+HYBRID = '''
+import torch
+import torch.distributed as dist
+
+def hybrid_step(whole, gradients, optimizer, shard, max_norm, shard_group, replica_group):
+    size, nodes = dist.get_world_size(shard_group), dist.get_world_size(replica_group)
+    mean, count = torch.zeros_like(shard.data), 0
+    for gradient in gradients:
+        mine = torch.empty_like(shard.data)
+        dist.reduce_scatter_tensor(mine, gradient, group=shard_group)
+        mean += mine
+        count += 1
+        del gradient
+    dist.all_reduce(mean, group=replica_group)
+    mean /= count * size * nodes
+    square = mean.float().square().sum()
+    dist.all_reduce(square, group=shard_group)
+    norm = square.sqrt()
+    mean *= (max_norm / (norm + 1e-6)).clamp(max=1.0)
+    shard.grad = mean
+    optimizer.step()
+    shard.grad = None
+    dist.all_gather_into_tensor(whole, shard.detach(), group=shard_group)
+    return norm
+'''
+
 ANSWERS = [
     Answer(ST, "no master weights", [("(2, 2, 12)", "(2, 2, 8)")]),
     Answer(ST, "ZeRO-1 divides the gradients", [('"ZeRO-1": (parameters, gradients, optimizer / ranks)', '"ZeRO-1": (parameters, gradients / ranks, optimizer)')]),
@@ -121,4 +147,19 @@ ANSWERS = [
     Answer(T, "simplified", [("share * parameter_bytes / busbw / (2 / achieved)", "achieved * (ranks - 1) * parameter_bytes / (2 * busbw * ranks)")], says=None),
     Answer(C, "a sum of floats", [("torch.stack([shard.float().square().sum() for shard in shards]).sum()", "sum((shard.float() ** 2).sum() for shard in shards)"), ("(max_norm / (norm + 1e-6)).clamp(max=1.0)", "min(1.0, float(max_norm / (norm + 1e-6)))")], says=None),
     Answer(K, "a list of parts", [("            whole = part.new_empty(size * part.numel())\n            dist.all_gather_into_tensor(whole, part.detach(), group=group)\n            return whole[:numel].clone()", "            parts = [torch.empty_like(part) for _ in range(size)]\n            dist.all_gather(parts, part.detach(), group=group)\n            return torch.cat(parts).detach()[:numel].clone()")], says=None),
+    Answer("hybrid_step", "divides by the node alone", [("count * size * nodes", "count * size")], source=HYBRID),
+    Answer("hybrid_step", "micro-batches forgotten", [("count * size * nodes", "size * nodes")], source=HYBRID),
+    Answer("hybrid_step", "crosses nodes per micro-batch", [("        mean += mine\n", "        dist.all_reduce(mine, group=replica_group)\n        mean += mine\n"), ("    dist.all_reduce(mean, group=replica_group)\n", "")], source=HYBRID),
+    Answer("hybrid_step", "squares over both groups", [("    norm = square.sqrt()\n", "    dist.all_reduce(square, group=replica_group)\n    norm = square.sqrt()\n")], source=HYBRID),
+    Answer("hybrid_step", "the norm of its shard", [("    dist.all_reduce(square, group=shard_group)\n", "")], source=HYBRID),
+    Answer("hybrid_step", "the norm before the nodes have met", [("    dist.all_reduce(mean, group=replica_group)\n    mean /=", "    mean /="), ("    norm = square.sqrt()\n", "    norm = square.sqrt()\n    dist.all_reduce(mean, group=replica_group)\n")], source=HYBRID),
+    Answer("hybrid_step", "gradient stays", [("    shard.grad = None\n", "")], source=HYBRID),
+    Answer("hybrid_step", "nodes never meet", [("    dist.all_reduce(mean, group=replica_group)\n", "")], source=HYBRID),
+    Answer("hybrid_step", "scales up", [(".clamp(max=1.0)", "")], source=HYBRID),
+    Answer("hybrid_step", "all gradients in a list", [("    for gradient in gradients:", "    for gradient in list(gradients):")], source=HYBRID),
+    Answer("hybrid_step", "groups swapped", [("    size, nodes =", "    shard_group, replica_group = replica_group, shard_group\n    size, nodes =")], source=HYBRID),
+    Answer("hybrid_step", "no gather", [("    dist.all_gather_into_tensor(whole, shard.detach(), group=shard_group)\n", "")], source=HYBRID),
+    Answer("hybrid_step", "the last micro-batch alone", [("        mean += mine\n", "        mean = mine\n")], source=HYBRID),
+    Answer("hybrid_step", "from nothing", says=None, source=HYBRID),
+    Answer("hybrid_step", "divides each gradient", [("gradient, group=shard_group)\n        mean", "gradient / (size * nodes), group=shard_group)\n        mean"), ("count * size * nodes", "count")], says=None, source=HYBRID),
 ]
