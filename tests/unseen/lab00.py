@@ -1,0 +1,104 @@
+"""Answers to lab 00."""
+
+from tests.unseen.answers import Answer
+
+RMS = '''
+@triton.jit
+def rms_norm_kernel(x_ptr, y_ptr, N, stride_xm, stride_xn, stride_ym, stride_yn, eps,
+                    BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    squares = tl.zeros((BLOCK,), dtype=tl.float32)
+    for start in range(0, N, BLOCK):
+        columns = start + tl.arange(0, BLOCK)
+        x = tl.load(x_ptr + row * stride_xm + columns * stride_xn, mask=columns < N, other=0.0).to(tl.float32)
+        squares += x * x
+    rms = tl.sqrt(tl.sum(squares) / N + eps)
+    for start in range(0, N, BLOCK):
+        columns = start + tl.arange(0, BLOCK)
+        x = tl.load(x_ptr + row * stride_xm + columns * stride_xn, mask=columns < N, other=0.0).to(tl.float32)
+        y = x / rms
+        tl.store(y_ptr + row * stride_ym + columns * stride_yn, y.to(y_ptr.dtype.element_ty), mask=columns < N)
+
+
+def rms_norm(x, eps=1e-6, BLOCK=128):
+    M, N = x.shape
+    y = torch.empty((M, N), dtype=x.dtype, device=x.device)
+    rms_norm_kernel[(M,)](x, y, N, *x.stride(), *y.stride(), eps, BLOCK=BLOCK)
+    return y
+'''
+
+CEIL = "(n + BLOCK - 1) // BLOCK"
+ELEMENTS = "tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)"
+Y_TILE = "y_ptr + rows[:, None] * stride_ym + columns[None, :] * stride_yn"
+X_TILE = "x_ptr + rows[:, None] * stride_xm + columns[None, :] * stride_xn"
+LOAD = "tl.load(x_ptr + row * stride_m + columns * stride_n, mask=columns < N, other=0.0)"
+BOUND = '"compute" if flops / peak_flops >= moved / bandwidth else "memory"'
+
+ANSWERS = [
+    Answer("programs_needed", "a float from true division", [(CEIL, "n / BLOCK")]),
+    Answer("programs_needed", "ceil of a floor", [("return", "import math\n    return"), (CEIL, "math.ceil(n // BLOCK)")]),
+    Answer("programs_needed", "adds BLOCK, not BLOCK − 1", [(CEIL, "(n + BLOCK) // BLOCK")]),
+    Answer("programs_needed", "rounds to the nearest", [(CEIL, "round(n / BLOCK)")]),
+    Answer("programs_needed", "swaps n and BLOCK", [(CEIL, "(BLOCK + n - 1) // n")]),
+    Answer("programs_needed", "the remainder instead of the quotient", [(CEIL, "n // BLOCK + n % BLOCK")]),
+    Answer("programs_needed", "a float from math.ceil's cousin", [("return", "import numpy as np\n    return"), (CEIL, "np.ceil(n / BLOCK)")]),
+    Answer("programs_needed", "divmod", [("return " + CEIL, "full, rest = divmod(n, BLOCK)\n    return full + (rest > 0)")], None),
+    Answer("programs_needed", "negative floor", [(CEIL, "-(-n // BLOCK)")], None),
+    Answer("vector_add", "multiplies", [("x + y, mask", "x * y, mask")]),
+    Answer("vector_add", "x twice", [("tl.load(y_ptr", "tl.load(x_ptr")]),
+    Answer("vector_add", "stores into x", [("tl.store(z_ptr", "tl.store(x_ptr")]),
+    Answer("vector_add", "mask <= n", [("elements < n", "elements <= n")]),
+    Answer("vector_add", "mask compares the block's place, not the element", [("exists = elements < n", "exists = tl.arange(0, BLOCK) < n")]),
+    Answer("vector_add", "no mask on the loads", [("x_ptr + elements, mask=exists", "x_ptr + elements"), ("y_ptr + elements, mask=exists", "y_ptr + elements")]),
+    Answer("vector_add", "program id without BLOCK", [(ELEMENTS, "tl.program_id(0) + tl.arange(0, BLOCK)")]),
+    Answer("vector_add", "stores at the block's own places", [("tl.store(z_ptr + elements", "tl.store(z_ptr + tl.arange(0, BLOCK)")]),
+    Answer("vector_add", "adds the pointers' offsets instead of values", [("x + y, mask", "x + elements, mask")]),
+    Answer("vector_add", "mask with n − 1", [("elements < n", "elements < n - 1")]),
+    Answer("vector_add", "mask by range comparison", [("exists = elements < n", "exists = (elements >= 0) & (elements <= n - 1)")], None),
+    Answer("vector_add", "other=0 and pid named", [("elements = " + ELEMENTS, "pid = tl.program_id(axis=0)\n    elements = tl.arange(0, BLOCK) + BLOCK * pid"), ("tl.load(x_ptr + elements, mask=exists)", "tl.load(x_ptr + elements, mask=exists, other=0)")], None),
+    Answer("transpose_copy", "y's strides swapped", [(Y_TILE, "y_ptr + rows[:, None] * stride_yn + columns[None, :] * stride_ym")]),
+    Answer("transpose_copy", "x's strides for y", [(Y_TILE, "y_ptr + rows[:, None] * stride_xm + columns[None, :] * stride_xn")]),
+    Answer("transpose_copy", "rows by BLOCK_N", [("tl.program_id(0) * BLOCK_M", "tl.program_id(0) * BLOCK_N")]),
+    Answer("transpose_copy", "program ids swapped", [("rows = tl.program_id(0)", "rows = tl.program_id(1)"), ("columns = tl.program_id(1)", "columns = tl.program_id(0)")]),
+    Answer("transpose_copy", "mask with M and N swapped", [("(rows[:, None] < M) & (columns[None, :] < N)", "(rows[:, None] < N) & (columns[None, :] < M)")]),
+    Answer("transpose_copy", "mask joined with |", [("< M) & (", "< M) | (")]),
+    Answer("transpose_copy", "column mask only", [("(rows[:, None] < M) & (columns[None, :] < N)", "(columns[None, :] < N) & (rows[:, None] >= 0)")]),
+    Answer("transpose_copy", "assumes x contiguous", [(X_TILE, "x_ptr + rows[:, None] * N + columns[None, :]")]),
+    Answer("transpose_copy", "forgets the store's mask", [("mask=exists), mask=exists)", "mask=exists))")]),
+    Answer("transpose_copy", "transposes the tile by tl.trans and y's indices too", [("tl.store(y_tile, tl.load(x_tile, mask=exists), mask=exists)", "tl.store(y_tile, tl.trans(tl.load(x_tile, mask=exists)), mask=exists)")]),
+    Answer("transpose_copy", "tl.trans, with pointers and a mask of the transposed tile", [(Y_TILE, "y_ptr + columns[:, None] * stride_yn + rows[None, :] * stride_ym"), ("tl.store(y_tile, tl.load(x_tile, mask=exists), mask=exists)", "tl.store(y_tile, tl.trans(tl.load(x_tile, mask=exists)), mask=(columns[:, None] < N) & (rows[None, :] < M))")], None),
+    Answer("transpose_copy", "offsets first, then bases", [("x_tile = " + X_TILE, "x_tile = x_ptr + (rows * stride_xm)[:, None] + (columns * stride_xn)[None, :]")], None),
+    Answer("row_sum", "ignores the column stride", [("columns * stride_n", "columns")]),
+    Answer("row_sum", "overwrites the total", [("total += tl.load", "total = tl.load")]),
+    Answer("row_sum", "accumulates in float16", [("dtype=tl.float32", "dtype=tl.float16")]),
+    Answer("row_sum", "accumulates in X's dtype", [("dtype=tl.float32", "dtype=x_ptr.dtype.element_ty")]),
+    Answer("row_sum", "no loop: the first block only", [("range(0, N, BLOCK)", "range(0, BLOCK, BLOCK)")]),
+    Answer("row_sum", "the loop steps by one", [("range(0, N, BLOCK)", "range(0, N)")]),
+    Answer("row_sum", "loop over whole blocks only", [("range(0, N, BLOCK)", "range(0, N // BLOCK * BLOCK, BLOCK)")]),
+    Answer("row_sum", "other=1", [("other=0.0", "other=1.0")]),
+    Answer("row_sum", "mean instead of sum", [("tl.sum(total)", "tl.sum(total) / N")]),
+    Answer("row_sum", "max instead of sum", [("tl.sum(total)", "tl.max(total)")]),
+    Answer("row_sum", "row times N", [("row * stride_m", "row * N")]),
+    Answer("row_sum", "stores at y_ptr for all", [("y_ptr + row", "y_ptr")]),
+    Answer("row_sum", "scalar accumulator", [("tl.zeros((BLOCK,), dtype=tl.float32)", "0.0"), ("total += " + LOAD, "total += tl.sum(" + LOAD + ".to(tl.float32))"), ("tl.sum(total)", "total")], None),
+    Answer("row_sum", "moves the pointer on", [("row = tl.program_id(0)", "row = tl.program_id(0)\n    base = x_ptr + row * stride_m"), ("x_ptr + row * stride_m + columns", "base + columns")], None),
+    Answer("five_operations", "a multiply-add as one FLOP", [("(2 * n * n, n", "(n * n, n"), ("(2 * n * n * 32", "(n * n * 32"), ("(2 * n**3", "(n**3")]),
+    Answer("five_operations", "forgets the written result of X + Y", [("(n * n, 3 * n * n)", "(n * n, 2 * n * n)")]),
+    Answer("five_operations", "X·Y is n² FLOPs", [("2 * n**3", "2 * n**2")]),
+    Answer("five_operations", "bound the wrong way round", [(BOUND, '"memory" if flops / peak_flops >= moved / bandwidth else "compute"')]),
+    Answer("five_operations", "bound compares counts, not times", [(BOUND, '"compute" if flops >= moved else "memory"')]),
+    Answer("five_operations", "elements, not bytes", [("moved = elements * itemsize", "moved = elements")]),
+    Answer("five_operations", "bound from elements", [("moved / bandwidth", "elements / bandwidth")]),
+    Answer("five_operations", "returns a list", [("return answer", "return list(answer.values())")]),
+    Answer("five_operations", "V counted once", [("n * n + 2 * n * 32", "n * n + n * 32")]),
+    Answer("five_operations", "row sums with n(n − 1) additions", [("(n * n, n * n + n)", "(n * (n - 1), n * n + n)")]),
+    Answer("five_operations", "by intensity", [(BOUND, '"compute" if flops / moved >= peak_flops / bandwidth else "memory"')], None),
+    Answer("rms_norm", "the mean over BLOCK", [("/ N + eps", "/ BLOCK + eps")], source=RMS),
+    Answer("rms_norm", "eps outside the root", [("tl.sqrt(tl.sum(squares) / N + eps)", "tl.sqrt(tl.sum(squares) / N) + eps")], source=RMS),
+    Answer("rms_norm", "forgets eps", [(" / N + eps", " / N")], source=RMS),
+    Answer("rms_norm", "divides by the mean square, no root", [("tl.sqrt(tl.sum(squares) / N + eps)", "tl.sum(squares) / N + eps")], source=RMS),
+    Answer("rms_norm", "squares in X's dtype", [("other=0.0).to(tl.float32)\n        squares", "other=0.0)\n        squares")], source=RMS),
+    Answer("rms_norm", "subtracts the mean as LayerNorm does", [("y = x / rms", "y = (x - tl.sum(x) / N) / rms")], source=RMS),
+    Answer("rms_norm", "y at x's strides", [("y_ptr + row * stride_ym + columns * stride_yn", "y_ptr + row * stride_xm + columns * stride_xn")], source=RMS),
+    Answer("rms_norm", "rsqrt", [("rms = tl.sqrt(tl.sum(squares) / N + eps)", "scale = tl.rsqrt(tl.sum(squares) / N + eps)"), ("x / rms", "x * scale")], None, RMS),
+]
