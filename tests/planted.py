@@ -15,12 +15,13 @@ from labs_helpers.course.verdict import Wrong
 _serial = itertools.count()
 
 
-def planted(reference, folder: Path, *changes: tuple[str, str]):
-    """The function `reference` out of a copy of its file in which each (old, new) of `changes` is replaced.
+def planted(reference, folder: Path, *changes: tuple[str, str], source: str | None = None):
+    """The function `reference` out of a copy of its file (or of `source`) in which each (old, new) of `changes` is
+    replaced.
 
     Every `old` has to be there: a bug that is not planted would pass its test.
     """
-    source = Path(inspect.getsourcefile(plain(reference))).read_text()
+    source = source or Path(inspect.getsourcefile(plain(reference))).read_text()
     for old, new in changes:
         assert old in source, f"{old!r} is not in the reference"
         source = source.replace(old, new)

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+TRITON = "import torch\nimport triton\nimport triton.language as tl\n\n"  # where a whole answer's kernel begins
+
 
 @dataclass(frozen=True)
 class Answer:

@@ -1,8 +1,8 @@
 """Answers to lab 00."""
 
-from tests.unseen.answers import Answer
+from tests.unseen.answers import TRITON, Answer
 
-RMS = '''
+RMS = TRITON + '''
 @triton.jit
 def rms_norm_kernel(x_ptr, y_ptr, N, stride_xm, stride_xn, stride_ym, stride_yn, eps,
                     BLOCK: tl.constexpr):

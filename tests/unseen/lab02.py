@@ -1,8 +1,8 @@
 """Answers to lab 02."""
 
-from tests.unseen.answers import Answer
+from tests.unseen.answers import TRITON, Answer
 
-SILU = '''
+SILU = TRITON + '''
 @triton.jit
 def silu_matmul_kernel(a_ptr, b_ptr, bias_ptr, d_ptr, M, N, K,
                        stride_am, stride_ak, stride_bk, stride_bn, stride_dm, stride_dn,

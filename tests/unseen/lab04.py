@@ -1,8 +1,8 @@
 """Answers to lab 04."""
 
-from tests.unseen.answers import Answer
+from tests.unseen.answers import TRITON, Answer
 
-WINDOW = '''
+WINDOW = TRITON + '''
 @triton.jit
 def window_attention_kernel(q_ptr, k_ptr, v_ptr, o_ptr, lse_ptr, H, Lq, Lk, window, scale,
                             stride_qb, stride_qh, stride_qm, stride_kb, stride_kh, stride_kn,

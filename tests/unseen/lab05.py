@@ -1,8 +1,8 @@
 """Answers to lab 05."""
 
-from tests.unseen.answers import Answer
+from tests.unseen.answers import TRITON, Answer
 
-SOFTCAP = '''
+SOFTCAP = TRITON + '''
 def softcap_in_pytorch(q, k, v, o, lse, do, scale, cap):
     t = torch.tanh(scale * q @ k.mT / cap)
     p = torch.exp(cap * t - lse[..., None])
