@@ -26,6 +26,7 @@ from cycler import cycler
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.text import Annotation
@@ -122,7 +123,7 @@ def write_below(fig: Figure, text: str) -> None:
     """Write below the axes, over a legend there, what the title leaves out: the machine and the sizes measured."""
     lines = textwrap.fill(text, int(13 * fig.get_figwidth()))
     legend = fig.legends[0] if fig.legends else fig.legend(handles=[], loc="outside lower left", borderpad=0)
-    legend.set_title(lines, prop={"size": "small"})
+    legend.set_title(lines, prop=FontProperties(size="small"))
     legend.set_alignment("left")
 
 

@@ -10,16 +10,16 @@ from labs_helpers.course import own_copies
 from labs_helpers.labs import Lab
 
 UNITS = (
-    r"%|[µnm]?s|min|minutes?|hours?|[kKMGT]i?B|bytes?|[kMGT]?B/s|[MG]b/s|[GT]?FLOP/s|[GT]?FLOPs?|times|nats?|W|[MG]Hz|"
+    r"[µnm]?s|min|minutes?|hours?|[kMGT]?B/s|[MG]b/s|[kKMGT]i?B|bytes?|[GT]?FLOP/s|[GT]?FLOPs?|times|nats?|W|[MG]Hz|"
     r"tokens?/s|tokens per second|sequences/s|points"
 )
 NUMERAL = r"\d{1,3}(?:,\d{3})+|\d+(?:\.\d+)?"
 _NUMERAL = re.compile(rf"(?<![\w.,])(?:{NUMERAL})(?!\w|\.\d|,\d)|(?<![\w.,])(?:{NUMERAL})(?=×|%|[µnm]?s\b)")
 # '0.98 to 1.09 times' gives both numbers the unit.
-_JOINED = r"(?:,|,? and|,? or| to| against| from|–)?"
-_WITH_UNIT = re.compile(rf"(?<![\w.])(?:{NUMERAL})(?:{_JOINED} (?:{NUMERAL}))*(?:×|[ \u00a0]?(?:{UNITS}))(?!\w)")
+_JOINED = r"(?:,|,? and|,? or| to| against| from|–)"
+_WITH_UNIT = re.compile(rf"(?<![\w.])(?:{NUMERAL})(?:{_JOINED} (?:{NUMERAL}))*(?:[×%]|[ \u00a0]?(?:{UNITS}))(?!\w)")
 _NOT_PROSE = re.compile(r"```.*?```|`[^`\n]*`|https?://\S+|<[^<>\n]*>|\]\([^)\n]*\)", re.S)
-_MARGINALIA = re.compile(r"\*\d+ minutes · \d+ points\*|About \d+ minutes\.")  # `make sync` writes them
+_MARGINALIA = re.compile(r"\*\d+ minutes · \d+ points\*|About \d+ minutes[.:,]")  # `make sync` writes them
 
 
 @dataclass(frozen=True)

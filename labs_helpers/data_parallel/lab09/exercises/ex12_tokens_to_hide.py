@@ -2,7 +2,7 @@
 
 
 def tokens_to_hide(achieved, busbw, ranks, parameter_bytes=2, gradient_bytes=2):
-    """(forward, backward): tokens per rank from which a block's messages take as long as its compute.
+    """(forward, backward): tokens per rank at which messages take as long as compute.
 
     achieved: FLOP/s of one rank. A block of P parameters computes 2 P FLOPs per token forward and
     4 P backward; attention's own are left out. busbw: bytes/s at which a rank sends round the ring.

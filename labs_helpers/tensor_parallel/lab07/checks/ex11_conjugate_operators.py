@@ -63,7 +63,6 @@ ERRORS = (
         "autograd gets no gradient: backward returns none, or the result does not come from a Function's apply (it "
         "does not see what group's methods do)",
     ),
-    (r"leaf Variable that requires grad", "x is written to; it stays as it is"),
     (r"returned an invalid gradient", "a gradient has its x's shape; the collectives take the length, dimension 1"),
 )
 
