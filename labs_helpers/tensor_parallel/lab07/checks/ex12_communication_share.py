@@ -22,10 +22,7 @@ THIRD = (
 TWO_THIRDS = "the share is 1.5 times as large: the forward pass alone on both sides, 4 FLOPs for both passes, or 8 · width² alone"
 MISTAKES = (  # functions of (share, tp, width): share is the right one
     ("the share is turned round: it is communication over compute", lambda s, p, w: 1 / s),
-    (
-        "compute is not divided by tp, which the ranks share, or the messages are: each rank sends whole activations",
-        lambda s, p, w: s / p,
-    ),
+    (UNDIVIDED, lambda s, p, w: s / p),
     ("compute is divided by tp twice, or the all-reduces' (tp − 1) / tp lacks its / tp", lambda s, p, w: s * p),
     (HALF, lambda s, p, w: s / 2),
     (TWICE, lambda s, p, w: s * 2),
