@@ -182,7 +182,7 @@ ANSWERS = [
     Answer(S, "messages per rank", [("2 * width / busbw", "2 * width / tp / busbw")], says="compute is not divided by tp, which the"),
     Answer(S, "tokens in the message", [("2 * width / busbw", "2 * width * 4096 / busbw")]),
     Answer(S, "N in place of N − 1", [("(tp - 1) / tp", "1")], says=r"an all-reduce sends \(tp − 1\) / tp of its"),
-    Answer(S, "backward FLOPs alone", [("6 * 12", "4 * 12")], says=r"the share is 1\.5 times as large: the"),
+    Answer(S, "backward FLOPs alone", [("6 * 12", "4 * 12")], says=r"the share is 1\.5 times too large: the"),
     Answer(A, "mean of the vector", [("dp_group.all_reduce(vector) / dp_group.size", "dp_group.all_reduce(vector).mean().expand(vector.numel())")], says=r"mean\(\) goes over the elements; the mean"),
     Answer(A, "divides twice", [("dp_group.all_reduce(vector) / dp_group.size", "dp_group.all_reduce(vector / dp_group.size) / dp_group.size")], says=r"a division by dp_group\.size twice"),
     Answer(A, "sums before they are shaped, in bfloat16", [("dp_group.all_reduce(vector) /", "dp_group.all_reduce(vector.bfloat16()).float() /")], says="a step of it has fewer bits than float32,"),

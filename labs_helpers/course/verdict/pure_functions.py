@@ -3,8 +3,8 @@
     yield from judge(student, student, cases, MISTAKES, told=told)
 
 A mistake is named where it gives what the answer gave in every case, or else in those up to the first that is wrong and
-in half of those that are wrong: one case alone may fit by chance. An answer of several parts is judged part by part, and
-each has mistakes of its own:
+in half of those that are wrong: one case alone may fit by chance. An answer of several parts is judged part by part,
+and each has mistakes of its own:
 
     def first_mistakes(x, y):
         yield "y is not added", x

@@ -19,7 +19,10 @@ TWICE = "the all-reduces take twice what they should: a number has 2 bytes, a bl
 THIRD = (
     "compute is a third of what it should be: without the backward pass's 4 FLOPs, or with attention's weights alone"
 )
-TWO_THIRDS = "the share is 1.5 times as large: the forward pass alone on both sides, 4 FLOPs for both passes, or 8 · width² alone"
+UNDIVIDED = "compute is not divided by tp, which the ranks share, or the messages are: each sends whole activations"
+TWO_THIRDS = (
+    "the share is 1.5 times too large: the forward pass alone on both sides, 4 FLOPs in all, or 8 · width² alone"
+)
 MISTAKES = (  # functions of (share, tp, width): share is the right one
     ("the share is turned round: it is communication over compute", lambda s, p, w: 1 / s),
     (UNDIVIDED, lambda s, p, w: s / p),
