@@ -28,6 +28,8 @@ def dropped(student: Any, causes: tuple[str, ...], differ: bool) -> tuple[str, .
         more = f": {name}_() changes what it is called on" * (name in IN_PLACE)
         more = more or ": /= and its like change a tensor in place" * (name == "/")
         told = f"nothing uses the result of `{ast.unparse(statement)}`, which changes nothing else{more}"
+        if told in causes:  # described before
+            return causes
         return (told,) if differ and isinstance(statement, ast.Expr) else (told, *causes[:1])
     return causes
 

@@ -2,8 +2,9 @@
 
     yield from judge(student, student, cases, MISTAKES, told=told)
 
-A mistake is named where it gives what the answer gave in every case, or else in those up to the first that is wrong. An
-answer of several parts is judged part by part, and each has mistakes of its own:
+A mistake is named where it gives what the answer gave in every case, or else in those up to the first that is wrong and
+in half of those that are wrong: one case alone may fit by chance. An answer of several parts is judged part by part,
+and each has mistakes of its own:
 
     def first_mistakes(x, y):
         yield "y is not added", x
@@ -17,11 +18,13 @@ import operator
 from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
 from functools import partial
+from itertools import permutations
 from typing import Any, NamedTuple
 
 from labs_helpers.course.verdict.causes import Candidates, likely
 from labs_helpers.course.verdict.errors import describe_error
 from labs_helpers.course.verdict.messages import Errors
+from labs_helpers.course.verdict.trees import Difference, leaves, scaled
 from labs_helpers.course.verdict.wrong import Wrong
 
 Otherwise = Callable[["Case", Any], "Sequence[str] | str"]
@@ -108,8 +111,8 @@ def judge_parts(
     for number, (case, answer) in enumerate(found, start=1):
         for part in parts:
             if not part.same(value := part.of(answer), part.of(case.right)):
-                causes = _likely(part, found, number - 1) or _likely(part, found[:number], number - 1)
-                causes = causes or part.otherwise(case, value) or otherwise(case, value)
+                causes = _likely(part, found, number - 1) or part.otherwise(case, value) or otherwise(case, value)
+                causes = causes or _reordered(parts, answer, case.right) or _scaled(answer, case.right)
                 raise Wrong(case.name, *part.told(case, value), cause=causes, advice=advice)
         if case.line:
             yield case.line
@@ -132,4 +135,27 @@ def _likely(part: Part, found: Sequence[tuple[Case, Any]], failing: int) -> tupl
     right = part.of(found[failing][0].right)
     wrong = [(sentence, mistakes) for sentence, mistakes in always if not gives(right, mistakes[failing])]
     answers = [part.of(answer) for _, answer in found]
-    return likely(wrong, lambda mistakes: all(map(gives, answers, mistakes)))
+    off = [not part.same(mine, part.of(case.right)) for mine, (case, _) in zip(answers, found, strict=True)]
+
+    def fits(mistakes: list) -> list[bool]:
+        return list(map(gives, answers, mistakes))
+
+    def often(mistakes: list) -> bool:
+        given = fits(mistakes)
+        return all(given[: failing + 1]) and 2 * sum(map(operator.and_, given, off)) >= sum(off)
+
+    return likely(wrong, lambda mistakes: all(fits(mistakes))) or likely(wrong, often)
+
+
+def _reordered(parts: Sequence[Part], answer: Any, right: Any) -> str:
+    """The cause where the parts of an answer are right, in another order."""
+    if not isinstance(answer, tuple) or len(parts) < 2 or len(answer) > 4:
+        return ""
+    fits = (all(part.same(part.of(one), part.of(right)) for part in parts) for one in permutations(answer))
+    return "what is returned is right, in another order" if any(fits) else ""
+
+
+def _scaled(answer: Any, right: Any) -> str:
+    """The cause where all numbers of an answer are wrong by one factor."""
+    found, wanted = dict(leaves(answer)), dict(leaves(right))
+    return scaled(Difference(found, wanted, list(wanted))) if found.keys() == wanted.keys() else ""

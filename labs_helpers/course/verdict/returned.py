@@ -1,5 +1,7 @@
 """What an answer returned, before anything of it is compared: as many parts as were asked for."""
 
+from collections.abc import Sequence
+
 from labs_helpers.course.verdict.wrong import Wrong
 
 
@@ -9,6 +11,11 @@ def expect_tuple(case: str, answer, *names: str) -> tuple:
         return tuple(answer)
     cause = "a return is missing" if answer is None else ""
     raise Wrong(case, f"returned {answer!r:.80}; ({', '.join(names)}) is asked for", cause=cause)
+
+
+def none_returned(of_ranks: Sequence, what: str = "a return is missing") -> str:
+    """The cause where a rank returned None: `what`, unless another rank returned something."""
+    return what if all(one is None for one in of_ranks) else "every rank returns it, and not some of them alone"
 
 
 def expect_order(case: str, parts: tuple, right: tuple, *names: str) -> None:

@@ -200,9 +200,10 @@ def scaled(difference: Difference) -> str:
         return ""
     ratios = mine[kept] / one[kept]
     same = (np.abs(ratios - ratios[0]) <= 1e-4 * abs(ratios[0])).all() and (np.abs(mine[~kept]) < 1e-3).all()
-    if not same or abs(ratios[0]) <= 1e-6:
+    times = f"{ratios[0]:.4g}"
+    if not same or not ratios[0] or times == "1":
         return ""
-    return f"all of it is {ratios[0]:.4g} times what it should be: a factor or a division"
+    return f"all of it is {times} times what it should be: a factor or a division"
 
 
 def fewer_bits(difference: Difference) -> str:
@@ -210,8 +211,17 @@ def fewer_bits(difference: Difference) -> str:
     pairs = [(as_array(difference.found[path]), as_array(difference.right[path])) for path in difference.wrong]
     if any(a is None or b is None or a.shape != b.shape for a, b in pairs):
         return ""
+    kinds = {path: getattr(leaf, "dtype", None) for path, leaf in difference.found.items()}
+    alike = (path for path in kinds.keys() - {*difference.wrong} if kinds[path] in map(kinds.get, difference.wrong))
+    if any(not _is_coarse(as_array(difference.right[path])) for path in alike):
+        return ""  # rounding would have shown there, too
     near = all(_within(a, b, 0.0, 2.0**-7).all() for a, b in pairs)
     return "the right numbers, rounded: on the way they had fewer bits than their dtype has" if near else ""
+
+
+def _is_coarse(array: np.ndarray | None) -> bool:
+    """Whether bfloat16 has all the numbers of an array."""
+    return array is None or bool((torch.from_numpy(array.astype(float)).bfloat16().double().numpy() == array).all())
 
 
 def nearly(sentence: str) -> Callable[[Difference], str]:

@@ -83,7 +83,7 @@ SAID = (
     "ValueError: Must specify global_rank or group_rank",
     "ValueError: Global rank 5 is not part of group <practice group of ranks 0, 1>",
     "ValueError: all_reduce: tensors must be contiguous; this one has shape (2,), strides (2,)",
-    "RuntimeError: reduce_scatter_tensor: input has shape (4,); 2 ranks × output (1,)",
+    "RuntimeError: reduce_scatter_tensor: input has shape (3,); 2 ranks × output (2,)",
     "TypeError: incompatible function arguments (arg0: Options) <practice group of ranks 0, 1>",
     "TypeError: incompatible function arguments (arg0: Options) 'sum'",
 )
@@ -394,10 +394,10 @@ def test_at_compile_time(kernel, cause):
 
 
 def test_every_line_of_the_tables_is_tried():
-    assert (len(AT_RUN_TIME), len(AT_COMPILE_TIME)) == (26, 4)
+    assert (len(AT_RUN_TIME), len(AT_COMPILE_TIME)) == (27, 4)
     tried = {cause for broken, _ in OUTSIDE for cause in describe_error(broken, raised_by(broken)).causes}
     tried |= {cause_of(text, OUTSIDE_KERNELS) for text in SAID}
-    assert tried == {cause for _, cause in OUTSIDE_KERNELS}
+    assert tried == {cause for _, cause in OUTSIDE_KERNELS if not callable(cause)}
 
 
 def raised_by(broken) -> Exception:

@@ -68,7 +68,9 @@ MISTAKES = [
     (lambda x, g: dist.broadcast(x, src=dist.get_rank(g), group=g), "src is 1 on rank 1", "name one and the same root"),
     (lambda x, g: dist.all_reduce(x[: 1 + dist.get_rank(g)], group=g), "elements is 2", "different sizes"),
     (lambda x, g: dist.all_reduce(x.to([x.dtype, torch.int64][dist.get_rank(g)]), group=g), "dtype is", "one dtype"),
-    (lambda x, g: dist.reduce_scatter_tensor(x[:1].clone(), x, group=g), "input has shape (4,)", LENGTH),
+    (lambda x, g: dist.reduce_scatter_tensor(x[:2].clone(), x[:3], group=g), "input has shape (3,)", LENGTH),
+    (lambda x, g: dist.reduce_scatter_tensor(x[:1].clone(), x, group=g), "input has shape (4,)", "into 4 parts"),
+    (lambda x, g: dist.reduce_scatter_tensor(x, x[:2].clone(), group=g), "input has shape (2,)", "are exchanged"),
     (lambda x, g: dist.all_gather_into_tensor(x.new_zeros(7), x, group=g), "output has shape (7,)", LENGTH),
 ]
 

@@ -9,14 +9,16 @@ changes its words.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from labs_helpers.course.verdict.messages import distributed, mpi, numpy, python, torch
 
-Errors = Iterable[tuple[str, str]]
+Errors = Iterable[tuple[str, str | Callable[[re.Match], str]]]
 OUTSIDE_KERNELS = (*python.ERRORS, *numpy.ERRORS, *mpi.ERRORS, *distributed.ERRORS, *torch.ERRORS)
 
 
 def cause_of(text: str, errors: Errors, **details: str) -> str:
-    """Return the cause of the first pattern found in `text`, or ''. details: values for the {…} in a cause."""
-    return next((cause.format(**details) for pattern, cause in errors if re.search(pattern, text)), "")
+    """Return the cause of the first pattern found in `text`, or ''. details: values for the {…} in a cause, which may
+    also be a function of the match."""
+    found = ((match, cause) for pattern, cause in errors if (match := re.search(pattern, text)))
+    return next((cause(match) if callable(cause) else cause.format(**details) for match, cause in found), "")

@@ -1,5 +1,7 @@
 """Error messages of torch.distributed, as PyTorch and practice ranks say them."""
 
+import re
+
 NOT_A_TENSOR = r"Expected parameter `tensor` of type"
 GATHERED_SHAPE = r"all_gather_into_tensor: output has shape"
 SCATTERED_SHAPE = r"reduce_scatter_tensor: input has shape"
@@ -9,6 +11,24 @@ UNWAITED = "async_op=True returns at once, and the result is there only after wa
 NAMES_OF_RANKS = (  # a row for labs whose answers are given a group
     r"^NameError: name '(rank|size|world_size)'",
     "dist.get_rank(group) and dist.get_world_size(group) know them",
+)
+
+
+def _of_sizes(match: re.Match) -> str:
+    """Why a whole tensor is not as long as the ranks' parts together, of (whole, ranks, part)."""
+    whole, ranks, part = map(int, match.groups())
+    if part >= whole > 0 and ranks > 1:
+        return "the whole tensor and this rank's part are exchanged: the part is the shorter one"
+    if part and whole % part == 0 and whole // part > ranks:
+        return (
+            f"the whole is cut into {whole // part} parts, and the group has {ranks} ranks: dist.get_world_size(group)"
+        )
+    return PADDING
+
+
+PADDING = (
+    "the whole tensor is as long as the ranks' equal parts together: where the number of ranks does not divide it, "
+    "padding comes first"
 )
 ERRORS = (
     (
@@ -41,11 +61,8 @@ ERRORS = (
         "the arguments are all_reduce(tensor, op, group, async_op) and broadcast(tensor, group=, group_src=)",
     ),
     (r"(?s)^TypeError: .*Options", "op= is one of dist.ReduceOp: SUM, AVG, MAX, MIN …"),
-    (
-        f"{GATHERED_SHAPE}|{SCATTERED_SHAPE}",
-        "the whole tensor is as long as the ranks' equal parts together: where the number of ranks does not divide it, "
-        "padding comes first",
-    ),
+    (rf"(?:{GATHERED_SHAPE}|{SCATTERED_SHAPE}) \((\d+),\)\D*(\d+) ranks × \w+ \((\d+),\)", _of_sizes),
+    (f"{GATHERED_SHAPE}|{SCATTERED_SHAPE}", PADDING),
     (
         r"^ValueError: Global rank \d+ is not part of group",
         "src= and dst= are ranks of all processes; group_src= and group_dst= are ranks in the group",

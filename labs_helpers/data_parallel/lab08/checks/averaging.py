@@ -48,7 +48,7 @@ CASES = (
 )
 TWICE = "the weight that two layers share is sent twice: model.parameters() has it once, modules and state_dict() twice"
 SPECIAL = {
-    (KINDS["unused"], NONE): "a .grad that is None is skipped; it counts as 0, and gets the mean",
+    (KINDS["unused"], NONE): "a .grad that is None counts as 0, and gets the mean like the others",
     (KINDS["idle"], NONE): "no rank has used it: the mean of nothing but zeros is 0, and .grad is set to it",
 }
 

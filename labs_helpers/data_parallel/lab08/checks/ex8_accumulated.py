@@ -98,6 +98,8 @@ def _call(student, group, batches, max_norm, seen):
     def loss_of(batch):
         if torch.is_grad_enabled() and next(calls) > len(seen):
             raise Wrong("", "calls loss_of before the backward pass of the micro-batch before", cause=TOGETHER)
+        if len(batch) > max(map(len, batches)):
+            raise Wrong("", "calls loss_of with more samples than any micro-batch has", cause=TOGETHER)
         return (batch @ weight + bias).square().mean()
 
     given, before = list(batches), [batch.clone() for batch in batches]

@@ -99,7 +99,10 @@ def of_wrong(
     wrong = {n for n in every if not comparison.same(of_all(found, n), of_all(right, n))}
     some, changed = wrong if wrong != every else set(), wrong or every
     known = {**scopes, **_scopes_of(parts)}
-    named = next((said for said, names in known.items() if some and some == names & every), "")
+    inside = [said for said, names in known.items() if names & every and names & every <= some]
+    named = next((said for said in inside if known[said] & every == some), "")
+    if not named and some and set().union(*(known[said] & every for said in inside)) == some:
+        named = " and ".join(inside)
     scope = named or ", ".join(sorted(some)) * (len(some) <= 2)
     for said, tree in candidates:
         text = special.get((scope, said)) or (f"of {scope} alone: {said}" if scope else said)

@@ -89,6 +89,8 @@ def _scalings(of_ranks, samples, each) -> Iterator[tuple[str, list[Tensor]]]:
     yield "divided by the number of micro-batches twice", made(lambda g, n, w: w / len(g))
     yield "only the last micro-batch is scaled", made(lambda g, n, w: sum(g[:-1]) + g[-1] * n[-1] / sum(n))
     yield "the last micro-batch is not scaled", made(lambda g, n, w: w - g[-1] * n[-1] / sum(n) + g[-1])
+    undivided = "the last micro-batch's loss is not divided by the number of all samples"
+    yield undivided, made(lambda g, n, w: w + g[-1] * n[-1] * (1 - 1 / sum(n)))
     yield "the last micro-batch is missing", made(lambda g, n, w: w - g[-1] * n[-1] / sum(n))
     cleared = "only the last micro-batch counts: gradients are cleared in between"
     yield cleared, made(lambda g, n, w: g[-1] * n[-1] / sum(n))

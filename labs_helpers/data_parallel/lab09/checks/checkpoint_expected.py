@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from labs_helpers.course.verdict import Wrong
+from labs_helpers.course.verdict.returned import none_returned
 from labs_helpers.course.verdict.trees import Comparison, Difference
 from labs_helpers.data_parallel.lab09.checks.shard_mistakes import Places, other_padding
 from labs_helpers.data_parallel.lab09.checks.tensors import float32_sums
@@ -28,7 +29,8 @@ def expect_saved(case: str, states: list, right: dict, at: Places) -> None:
     for rank, state in enumerate(states):
         entries = state.get("optimizer") if isinstance(state, dict) and state.keys() == right.keys() else None
         if not isinstance(entries, dict):
-            cause = "a return is missing in save()" if state is None else "the names are those of the docstring"
+            cause = "the names are those of the docstring"
+            cause = none_returned(states, "a return is missing in save()") if state is None else cause
             raise Wrong(case, f"rank {rank}: save() returned {state!r:.70}; {FORM} is asked for", cause=cause)
         if entries.keys() != right["optimizer"].keys():
             nested = any(isinstance(value, dict) for value in entries.values())

@@ -21,6 +21,7 @@ ERRORS = (
     (rf"{DTYPES}|output is torch", "shards may be float32 where whole is bfloat16: what is sent has whole's dtype"),
     (r"takes \d positional arguments? but \d (was|were) given", "hooks are called with the module and more: def f(*_)"),
     (r"^KeyError: \d", "a gather is waited for that was not started, or was waited for before"),
+    (r"^IndexError", "nothing follows the last module forward, nor the first one backward: next there is number − 1"),
     (r"'NoneType' object is not callable", "finish is returned, not what it returns"),
 )
 OLD = "what is gathered is as it was at the beginning: the optimizer changes the shards"
@@ -97,7 +98,8 @@ def _call(watched, student, group, count, dtype, inputs):
         mark(group, when)
         for m, whole in enumerate(wholes):
             if watched.alive(whole) and m not in wanted:
-                cause = "finish() frees what backward has passed last" if when == OVER else PASSED
+                early = len(wanted) > 1 and (m - wanted[0]) * (wanted[1] - wanted[0]) > 0
+                cause = "finish() frees what backward has passed last" if when == OVER else LATE if early else PASSED
                 raise Wrong("", f"has memory in module {m}'s whole: {when}", cause=cause)
             if m in wanted[:1] and not watched.alive(whole):
                 raise Wrong("", f"has no memory in module {m}'s whole: {when}", cause=GONE)

@@ -33,6 +33,7 @@ MISTAKES = [
     ("backward computes 4 FLOPs per parameter and token", partial(tokens, flops=(2, 2))),
     ("forward computes 2 FLOPs per parameter and token", partial(tokens, flops=(4, 4))),
     ("the FLOPs per parameter and token are missing", partial(tokens, flops=(1, 1))),
+    ("a multiplication and its addition are two FLOPs: 2 forward, 4 backward", partial(tokens, flops=(1, 2))),
     ("a whole step computes 6 FLOPs; these are the passes", partial(tokens, flops=(6, 6))),
     ("upside down: this falls where a rank computes faster", partial(tokens, form=lambda t, C, B: 1 / t if t else 0.0)),
     ("the order is (forward, backward)", lambda *given: tokens(*given)[::-1]),

@@ -86,6 +86,8 @@ MISTAKES = [  # one scheme is said to be wrong, or all of them
         if name != ONE
     ),
     *((said, partial(sent, share=share)) for said, share in SHARES.items()),
+    ("parameters and gradients have bytes of their own", lambda G, P, N, K: sent(G, G, N, K)),
+    ("parameters and gradients have bytes of their own", lambda G, P, N, K: sent(P, P, N, K)),
 ]
 
 

@@ -104,11 +104,13 @@ def _norms(shards, flat, members, max_norm, whole):
     yield "this is the norm after clipping; the one before is asked for", [w.clamp(max=max_norm) for w in whole]
     yield "this is the factor; the norm is asked for", [(max_norm / (w + 1e-6)).clamp(max=1.0) for w in whole]
     yield "the numbers are added up, not their squares", over([one.sum() for one in flat])
+    yield "the numbers are added up, not their squares", root([one.sum() for one in flat])
     yield "divided by the number of ranks", [w / n for w, n in zip(whole, size, strict=True)]
     yield "this is the sum of absolute values", over([one.abs().sum() for one in flat])
     yield "the largest number is another norm", largest([one.abs().max() for one in flat])
     low = "added up in bfloat16, which has 8 bits: .float() first"
     yield low, root([sum(s.square().sum() for s in own).double() for own in shards])
+    yield low, root([sum(s.square().sum().double() for s in own) for own in shards])
     yield low, root([sum(s.norm().square() for s in own).double() for own in shards])
     rounded = "squares made in bfloat16 are rounded to it: .float() comes first"
     yield rounded, root([sum(s.square().double().sum() for s in own) for own in shards])

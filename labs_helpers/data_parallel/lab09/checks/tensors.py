@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from labs_helpers.course.verdict import Candidates, Wrong
+from labs_helpers.course.verdict.returned import none_returned
 from labs_helpers.course.verdict.trees import Comparison, Difference, scaled
 
 NOT_A_NUMBER = (
@@ -47,7 +48,11 @@ class RankTensors(Comparison):
         """Raise Wrong unless every rank has a tensor of this dtype that is right. none: the cause of a None."""
         for rank, one in enumerate(found):
             if not isinstance(one, Tensor):
-                cause = none if one is None else ".item() makes a number of a tensor" * isinstance(one, float)
+                cause = (
+                    none_returned(found, none)
+                    if one is None
+                    else ".item() makes a number of a tensor" * isinstance(one, float)
+                )
                 raise Wrong(case, f"{self.place((rank,))} is {one!r:.60}; a tensor is asked for", cause=cause)
             if one.dtype != dtype:
                 raise Wrong(case, f"{self.place((rank,))} is {one.dtype}, expected {dtype}")

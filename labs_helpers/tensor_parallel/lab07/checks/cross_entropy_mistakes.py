@@ -170,7 +170,7 @@ def loss_causes(logits: list[Tensor], targets: Tensor, extreme: bool) -> Candida
     """Their answers: the loss on all ranks. extreme: only what shows with logits of ±10,000."""
     for sentence, settings in EXTREME if extreme else (*USUAL, *OF_TARGET):
         yield sentence, [*_of(logits, targets, settings).loss.mean((1, 2))]
-        if settings.get("mask", "right") != "right":  # what is wrongly counted is another number before the shift
+        if settings.keys() != {"total"}:  # before the shift it is another number that is wrongly counted
             yield sentence, [*_of(logits, targets, settings | {"shifted": False}).loss.mean((1, 2))]
     right = _of(logits, targets, {})
     for sentence, function in PROBABILITIES if extreme else LOSSES:

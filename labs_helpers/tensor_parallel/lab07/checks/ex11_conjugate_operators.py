@@ -47,11 +47,12 @@ RIGHT = {  # (operator, pass, sequence_parallel) → the way, and why
     ("g", "output", True): (SCATTERED, "each rank's rows give a part of the sum, and a rank goes on with its tokens"),
     ("g", "gradient", True): (GATHERED, "this rank's rows have worked on all tokens"),
 }
+APPLY = "f and g are functions: the apply of each class"
 ERRORS = (
     (r"non-static forward|takes \d+ positional argument", "forward(ctx, x) and backward(ctx, grad) are static methods"),
     (
         r"should not be instantiated|object is not callable|cannot be called",
-        "f and g are functions: the apply of each class",
+        APPLY,
     ),
     (
         r"returned an incorrect number of gradients",
@@ -174,6 +175,7 @@ def _judge(case: Case, comparison: Comparison, given: dict[str, Parts], ranks: l
         for rank, one in enumerate(passes):
             if not isinstance(one.returned, Tensor):
                 none = "the result is not returned" if one.returned is None else ""
+                none = APPLY if isinstance(one.returned, torch.autograd.Function) else none
                 raise Wrong(case.name, f"rank {rank}: {title} is {one.returned!r:.40}, not a tensor", cause=none)
         comparison.expect(case.name, found, right, causes)
         expect_passes(case.name, title, passes)

@@ -19,12 +19,13 @@ TWICE = "the all-reduces take twice what they should: a number has 2 bytes, a bl
 THIRD = (
     "compute is a third of what it should be: without the backward pass's 4 FLOPs, or with attention's weights alone"
 )
+UNDIVIDED = "compute is not divided by tp, which the ranks share, or the messages are: each sends whole activations"
 TWO_THIRDS = (
-    "the share is 1.5 times as large: the forward pass alone on both sides, 2 FLOPs backward, or 8 · width² alone"
+    "the share is 1.5 times too large: the forward pass alone on both sides, 4 FLOPs in all, or 8 · width² alone"
 )
 MISTAKES = (  # functions of (share, tp, width): share is the right one
     ("the share is turned round: it is communication over compute", lambda s, p, w: 1 / s),
-    ("compute is not divided by tp, which the ranks share", lambda s, p, w: s / p),
+    (UNDIVIDED, lambda s, p, w: s / p),
     ("compute is divided by tp twice, or the all-reduces' (tp − 1) / tp lacks its / tp", lambda s, p, w: s * p),
     (HALF, lambda s, p, w: s / 2),
     (TWICE, lambda s, p, w: s * 2),

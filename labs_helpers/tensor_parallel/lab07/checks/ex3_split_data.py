@@ -13,7 +13,10 @@ from labs_helpers.tensor_parallel.lab07.checks.refusals import expect_refused
 from labs_helpers.tensor_parallel.lab07.checks.sample_mistakes import MISTAKES, right, seen
 
 ERRORS = (
-    (r"^ValueError.*\n.*\braise\b", "dp_size divides n here, and more is not asked: mp_size need not divide it"),
+    (
+        r"^ValueError.*\n.*\braise\b",
+        "dp_size divides n, which is len(x_train), and more is not asked: mp_size need not divide it",
+    ),
     (
         r"does not result in an equal division",
         "np.split(x, dp_size) cuts the first axis into dp_size equal parts; another number or axis does not fit",

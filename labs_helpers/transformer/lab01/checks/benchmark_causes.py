@@ -62,6 +62,7 @@ def median_causes(case: Case, phase: str, found: np.ndarray, busy: bool) -> Cand
         own = [case.rounds(one)[begin:] for one in list(RIGHT)[: list(RIGHT).index(phase) + 1]]
         yield EARLIER, median(np.concatenate(own)[case.warmup - begin :])
     yield "it is in seconds, not in ms", median(samples) / 1e3
+    yield "clock() is in seconds, of 1,000 ms each: multiply, and do not divide", median(samples) / 1e6
     yield "it is in µs, not in ms", median(samples) * 1e3
     yield "it is the spread, which comes second", spread(samples)
     for cause, scripts in MISTAKES[phase].items():

@@ -168,7 +168,7 @@ MISTAKES: list[tuple[str, Callable[..., State]]] = [
     (MASTERS, partial(way, update=UPDATES[0][1], write=lambda w, m, u: w.sub_(u))),
     (ONE_OF_THEM, partial(way, looked_at=slice(1))),
     (ONE_OF_THEM, partial(way, looked_at=slice(-1, None))),
-    ("nothing asks whether the gradients are finite", partial(way, looked_at=NO_GRADIENT)),
+    ("nothing asks whether all gradients are finite", partial(way, looked_at=NO_GRADIENT)),
     (WHOLE, partial(way, skipped="it")),
     (WHOLE, partial(way, skipped="it and what follows")),
     ("the step is not skipped: a weight changes by what is not finite", partial(way, skipped="nothing")),

@@ -20,7 +20,7 @@ BUGS: list = [
         NAME,
         "the mean is dropped",
         [("total /= count", "total / (count"), ("get_world_size(replica_group)\n", "get_world_size(replica_group))\n")],
-        "or its result is not used",
+        "nothing uses the result of `total /",
     ),
     (
         NAME,

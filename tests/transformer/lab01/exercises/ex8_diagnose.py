@@ -4,7 +4,7 @@
 def diagnose(events):
     """(parts, slow, why) of a trace with ranges: each part's cost, the slowest, and the reason.
 
-    events: as in exercise 3. A part is an event of category "user_annotation", by its name; parts
+    events: as in exercise 2. A part is an event of category "user_annotation", by its name; parts
     are not nested. A kernel, copy or memset belongs to the part that launched it: on the part's own
     e["tid"] began, from its ts on and before ts + dur, the "cuda_runtime" event with the same
     e["args"]["correlation"]. What was launched in no part, or has no launch here, is left out.
