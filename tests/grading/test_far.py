@@ -12,6 +12,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from labs_helpers.course.meter import metered
 from labs_helpers.course.reached_tensors import tensors_reached
 from labs_helpers.course.verdict.surroundings import guarded_outputs, surrounded
 from labs_helpers.data_parallel.lab09.freed_memory import watched_memory
@@ -37,7 +38,7 @@ def nursery():
 
 @pytest.fixture
 def far(nursery):
-    def make(source, name="f", imports=("import numpy as np", "import torch"), asked=()):
+    def make(source, imports=("import numpy as np", "import torch"), name="f", asked=()):
         job = {"imports": list(imports), "before": [], "source": source, "name": name, "asked": asked}
         return FarFunction(job, nursery.born, monotonic() + LIMIT_S)
 
@@ -308,6 +309,32 @@ class TestKernels:
         assert y.untyped_storage().data_ptr() == guard.buffers[0][0].untyped_storage().data_ptr()
         assert function.beside() == []
 
+    @pytest.mark.parametrize(
+        ("old", "new"),
+        [
+            ("SHIFT: tl.constexpr = 2", "import math\nSHIFT = tl.constexpr(math.log2(4))"),
+            ("SHIFT: tl.constexpr = 2", "try: SHIFT = unknown\nexcept: SHIFT = np.float32(2).item()"),
+            ("BLOCK: tl.constexpr", "BLOCK: 'tl.constexpr'"),
+            ("BLOCK: tl.constexpr", "BLOCK: tl.constexpr = 4, KIND: tl.constexpr = tl.float32"),
+            ("@triton.jit\ndef plus", "from triton.language import load as fetch, store\n@triton.jit\ndef plus"),
+        ],
+    )  # fmt: skip
+    def test_they_may_be_written_in_any_style(self, far, old, new):
+        source = ADD.format("y").replace(old, new)
+        if "fetch" in new:
+            source = source.replace("tl.load", "fetch").replace("tl.store", "store")
+        if "KIND" in new:
+            source = source.replace(", BLOCK=BLOCK)", ")")
+        x, function = torch.arange(20.0), far(source, imports=(*TRITON, "import numpy as np"))
+        assert torch.equal(function(x), x + 2)
+
+    def test_a_trial_in_the_cell_is_no_part_of_the_first_call(self, far):
+        x, function = torch.arange(20.0), far(ADD.format("y") + "first = f(torch.ones(3)) + 1\nraise OSError", TRITON)
+        function.run_cells()
+        with metered() as meter:
+            assert torch.equal(function(x), x + 2)
+        assert len(meter.launches) == 1 and function.beside() == []
+
     @pytest.mark.parametrize("result", ["y.mul_(1.0)", "x + 2", "y.clone()"])
     def test_what_pytorch_made_is_noticed(self, far, result):
         x, function = torch.arange(20.0), far(ADD.format(result), imports=TRITON)
@@ -326,7 +353,7 @@ class TestKernels:
     )  # fmt: skip
     def test_beyond_tritons_language_none_is_launched(self, line):
         with pytest.raises(Refused):
-            kernels([f"import triton\n@triton.jit\ndef k(x_ptr, n):\n    {line}\n"], "<none>")
+            kernels([f"import triton\n@triton.jit\ndef k(x_ptr, n):\n    {line}\n"])
 
     @pytest.mark.parametrize("given", ["Lies()", "(x, [Lies()])", "lambda: 1", "np.add", "{}"])
     def test_a_kernel_is_given_tensors_and_numbers_alone(self, far, given):
@@ -342,4 +369,4 @@ class TestKernels:
     )
     def test_names_keep_their_meaning(self, line):
         with pytest.raises(Refused):
-            kernels([f"@triton.jit\ndef k(x_ptr, n):\n    {line}\n"], "<none>")
+            kernels([f"@triton.jit\ndef k(x_ptr, n):\n    {line}\n"])
