@@ -81,15 +81,16 @@ def _statements(cell: str) -> list[_Statement]:
     return [one for one in found if one.binds]
 
 
-def names_bound(node: ast.stmt) -> set[str]:
+def names_bound(node: ast.AST) -> set[str]:
+    """The names that a statement binds or changes, inside `if`, `try`, `with` and loops too."""
     if isinstance(node, ast.FunctionDef | ast.ClassDef):
         return {node.name}
     if isinstance(node, ast.Import | ast.ImportFrom):
         return {(alias.asname or alias.name).partition(".")[0] for alias in node.names}
-    if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign):
-        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-        return {part.id for target in targets for part in ast.walk(target) if isinstance(part, ast.Name)}
-    return set()
+    targets = [*getattr(node, "targets", []), getattr(node, "target", None), getattr(node, "optional_vars", None)]
+    found = {part.id for one in targets if one for part in ast.walk(one) if isinstance(part, ast.Name)}
+    inner = (one for one in ast.iter_child_nodes(node) if not isinstance(one, ast.Lambda | ast.comprehension))
+    return found.union(*map(names_bound, inner))
 
 
 def names_read(tree: ast.AST) -> set[str]:
