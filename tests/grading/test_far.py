@@ -74,6 +74,7 @@ class TestData:
             ("def f(): return torch.tensor([3, 5]).max(0)", (5, 1)),
             ("import collections\ndef f(): return collections.Counter('aab')", {"a": 2, "b": 1}),
             ("import collections\ndef f(): return collections.defaultdict(list, a=[1])", {"a": [1]}),
+            ("import fractions\ndef f(): return fractions.Fraction(1, 4)", 0.25),
             ("import enum\nclass E(enum.IntEnum):\n    A = 4\ndef f(): return [E.A]", [4]),
         ],
     )
@@ -110,6 +111,12 @@ class TestData:
         p.grad = torch.full((3,), 2.0)
         far("def f(p):\n    p.grad *= 3\n    p.grad = p.grad + 1")(p)
         assert p.grad.tolist() == [7, 7, 7]
+
+    @pytest.mark.parametrize("line", ["torch.mul(y, 2)", "y.mul(2) + y.item() * 0", "torch.tensor(2.0) * y", "2 * y"])
+    def test_an_answer_computes_with_a_loss_of_the_judge_s(self, far, line):
+        p = torch.ones(3, requires_grad=True)
+        far(f"def f(y): ({line}).backward()", asked=["backward"])((3 * p).sum())
+        assert p.grad.tolist() == [6, 6, 6]
 
     def test_the_course_s_records_go_by_value_and_come_back_themselves(self, far):
         configs = [Config(16, 32, 64), Config(32, 32, 32)]

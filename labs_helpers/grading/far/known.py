@@ -6,6 +6,8 @@ import dataclasses
 import importlib
 import os
 import sys
+from decimal import Decimal
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -73,11 +75,12 @@ def named(kind: str, text: str) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """Convert an instance of an answer's own class to the built-in type that it extends; None if it extends none."""
+    """Convert an answer's own object to the built-in type that it extends, and other numbers to float, else None."""
     if isinstance(value, tuple) and not fields(value):
         return tuple(value)
     if os.environ.get("LABS_FAR"):
-        return next((kind(value) for kind in (dict, set, int, float, str) if isinstance(value, kind)), None)
+        own = next((kind(value) for kind in (dict, set, int, float, str) if isinstance(value, kind)), None)
+        return float(value) if own is None and isinstance(value, (Real, Decimal)) else own
     return None
 
 

@@ -29,6 +29,7 @@ ASKED = frozenset(
     "Reduce_scatter_block Alltoall Split Free bcast reduce allreduce allgather gather scatter alltoall send recv "
     "isend irecv barrier all_reduce all_gather reduce_scatter start_all_reduce broadcast is_completed".split()
 )
+OF_LOSSES = frozenset("add backward detach div float item mean mul neg sub sum".split())
 
 
 class JudgeWire(Wire):
@@ -60,7 +61,7 @@ class JudgeWire(Wire):
 
     def may_get(self, one: Any, name: str) -> bool:
         known = next((kind for kind in (torch.nn.Module, torch.optim.Optimizer) if isinstance(one, kind)), None)
-        return name in self.asked or hasattr(known, name)
+        return name in self.asked or hasattr(known, name) or (isinstance(one, torch.Tensor) and name in OF_LOSSES)
 
     def error(self, said: dict[str, Any]) -> BaseException:
         error = super().error(said)

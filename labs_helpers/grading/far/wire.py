@@ -49,9 +49,25 @@ class Far:
     def __exit__(self, *_: Any) -> None:
         self._method("__exit__", None, None, None)
 
+    @classmethod
+    def __torch_function__(cls, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Compute with a tensor of the other side, as `torch.mul(loss, 0.5)` does."""
+        operation = _ARITHMETIC.get(function.__name__)
+        if operation is None or kwargs or len(args) != 2:
+            return NotImplemented
+        left, right = args
+        return (
+            left._method(f"__{operation}__", right)
+            if isinstance(left, Far)
+            else right._method(f"__r{operation}__", left)
+        )
+
     def reached(self) -> list[torch.Tensor]:
         """The tensors that this object of an answer's holds."""
         return self._wire.reached(self)
+
+
+_ARITHMETIC = {"add": "add", "div": "truediv", "divide": "truediv", "mul": "mul", "multiply": "mul", "sub": "sub"}
 
 
 def _asks(name: str) -> Callable[..., Any]:
