@@ -45,6 +45,17 @@ def far(nursery):
     return make
 
 
+class _Table:
+    def __init__(self, rows):
+        self.rows = rows
+
+    def __getitem__(self, key):
+        return self.rows[key]
+
+    def __setitem__(self, key, value):
+        self.rows[key] = value
+
+
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
     lambda inner: st.lists(inner) | st.tuples(inner, inner) | st.dictionaries(st.text() | st.integers(), inner),
@@ -111,6 +122,12 @@ class TestData:
         p.grad = torch.full((3,), 2.0)
         far("def f(p):\n    p.grad *= 3\n    p.grad = p.grad + 1")(p)
         assert p.grad.tolist() == [7, 7, 7]
+
+    def test_lists_and_dicts_that_it_changes_change_here(self, far):
+        numbers, table, kept = [1, 2, 3], {"inner": {1, 2}}, {0: {"a": 1}}
+        source = "def f(x, y, z):\n    x.reverse(); y['inner'].add(3); z[0]['b'] = 2; z[0].pop('a'); return z[0]"
+        found = far(source)(numbers, table, _Table(kept))
+        assert numbers == [3, 2, 1] and table == {"inner": {1, 2, 3}} and found == kept[0] == {"b": 2}
 
     @pytest.mark.parametrize("line", ["torch.mul(y, 2)", "y.mul(2) + y.item() * 0", "torch.tensor(2.0) * y", "2 * y"])
     def test_an_answer_computes_with_a_loss_of_the_judge_s(self, far, line):
