@@ -117,6 +117,8 @@ class TestData:
         numbers, table, kept = [1, 2, 3], {"inner": {1, 2}}, UserDict({0: {"a": 1}})
         source = "def f(x, y, z):\n    x.reverse(); y['inner'].add(3); z[0]['b'] = 2; z[0].pop('a'); return z[0]"
         found = far(source)(numbers, table, kept)
+        once = far("kept = []\ndef f(x):\n    kept.append(x)\n    return kept")
+        assert once(1) == [1] and (last := once(2)) == [1, 2] and once(3) == last == [1, 2, 3]
         assert numbers == [3, 2, 1] and table == {"inner": {1, 2, 3}} and found == kept[0] == {"b": 2}
 
     @pytest.mark.parametrize("line", ["torch.mul(y, 2)", "y.mul(2) + y.item() * 0", "torch.tensor(2.0) * y", "2 * y"])

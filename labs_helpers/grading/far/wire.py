@@ -107,6 +107,8 @@ class Wire:
         self.copied: dict[int, int] = {}  # and their numbers, by id
         self.noted: list[Any] | None = None  # lists, dicts and sets among the arguments that are being sent,
         self.received: dict[int, _Seen] | None = None  # and among those that are being read, by their number
+        self.returned: list[_Seen] = []  # those in the last result that this side gave,
+        self.results: dict[int, Any] = {}  # and in the last one that it got
         self.taken: list[tuple[Far, Any, _Seen]] = []  # those that came out of an object of the other side, by key
 
     # what a subclass says
@@ -145,9 +147,15 @@ class Wire:
             self.answer(told)
         for number, changed in told.get("changed", ()):
             _become(noted[number], self.unpacked(changed))
+        for number, changed in told.get("altered", ()):
+            _become(self.results[number], self.unpacked(changed))
         if "raised" in told:
             raise self.error(told["raised"])
-        return self.unpacked(told["is"])
+        received = self.received = dict[int, _Seen]()
+        value, self.received = self.unpacked(told["is"]), None
+        if message["do"] == "answer":
+            self.results = {number: one.value for number, one in received.items()}
+        return value
 
     def _put_back(self) -> None:
         """Tell the other side of lists and dicts that came out of its objects and have changed here."""
@@ -158,17 +166,23 @@ class Wire:
 
     def answer(self, asked: dict[str, Any]) -> None:
         received = self.received = dict[int, _Seen]()
+        noted = list[Any]()
         try:
             value = self._done(asked)  # alive until its description is sent
-            found = {"is": self.packed(value)}
+            self.noted = noted if asked["do"] == "answer" else None
+            found: dict[str, Any] = {"is": self.packed(value)}
+            self.noted = None
             self._put_back()
         except (Lost, Refused, TimeLimit):
             raise
         except (Exception, KeyboardInterrupt, SystemExit) as error:
             found = {"raised": self.said(error)}
-        self.received = None
-        changed = [[number, self.packed(one.value)] for number, one in received.items() if one.has_changed()]
-        self.send(found | {"changed": changed} if changed else found)
+        self.received = self.noted = None
+        found["changed"] = [[number, self.packed(one.value)] for number, one in received.items() if one.has_changed()]
+        if asked["do"] == "answer":  # what it returned before, it may have changed now
+            returned, self.returned = enumerate(self.returned), [*map(_Seen, noted)]
+            found["altered"] = [[number, self.packed(one.value)] for number, one in returned if one.has_changed()]
+        self.send(found)
 
     def _done(self, asked: dict[str, Any]) -> Any:
         args = [self.unpacked(one) for one in asked.get("args", ())]
