@@ -201,10 +201,9 @@ def f(x): return Twice.apply(x)
         function = far("def f(x):\n    x.untyped_storage().resize_(0)\n    return x.untyped_storage().nbytes()")
         x, freed = torch.ones(4), torch.ones(4)
         with watched_memory() as watched:
-            watched.watch(freed)
+            list(map(watched.watch, (x, freed)))
             freed.untyped_storage().resize_(0)
             assert function(freed) == 0
-            watched.watch(x)
             assert function(x) == 0 and not watched.alive(x) and bool(x.isnan().all())
             with pytest.raises(RuntimeError, match="stays as it is"):
                 function(torch.ones(4))
@@ -333,11 +332,10 @@ class TestKernels:
         [
             ("SHIFT: tl.constexpr = 2", "import math\nSHIFT = tl.constexpr(math.log2(4))"),
             ("SHIFT: tl.constexpr = 2", "try: SHIFT = unknown\nexcept: SHIFT = torch.tensor(2).item()"),
-            ("BLOCK: tl.constexpr", "BLOCK: 'tl.constexpr'"),
+            ("BLOCK: tl.constexpr", "BLOCK: 'tl.constexpr'"), ("tl.load(", "fetch("),
             ("BLOCK: tl.constexpr", "BLOCK: tl.constexpr = 4, KIND: tl.constexpr = tl.float32"),
-            ("tl.load(", "fetch("),
         ],
-    )
+    )  # fmt: skip
     def test_they_may_be_written_in_any_style(self, far, old, new):
         source = ADD.format("y").replace(old, new).replace(", BLOCK=BLOCK" if "KIND" in new else "", "")
         x, function = torch.arange(20.0), far("from triton.language import load as fetch\n" + source, TRITON)
