@@ -61,16 +61,24 @@ def made_here(job: dict[str, Any], known: dict[str, Any], seconds: float) -> tup
 
 
 def defined(job: dict[str, Any], names: dict[str, Any]) -> Any:
-    """What job["name"] stands for once its cells have run in `names`; raises what job["source"] raises."""
+    """Run the cells in `names` and return the value of job["name"].
+
+    Raises what job["source"] raises before it binds the name. What it raises later comes from a trial, such as one
+    that needs a GPU.
+    """
     names["__name__"] = "__main__"
     for line in job["imports"]:
-        exec(line, names)
+        with contextlib.suppress(ImportError):  # of a check, which a jail hides
+            exec(line, names)
     for number, cell in enumerate(job["before"]):
-        with contextlib.suppress(
-            Exception, SystemExit
-        ):  # a cell of the student's that fails in the notebook fails here
+        with contextlib.suppress(Exception, SystemExit):  # a cell that fails in the notebook fails here
             run_cell(cell, f"<cell {number}>", names)
-    run_cell(job["source"], ANSWER, names)
+    before = names.get(job["name"])
+    try:
+        run_cell(job["source"], ANSWER, names)
+    except (Exception, SystemExit):
+        if names.get(job["name"]) is before:
+            raise
     return names.get(job["name"])
 
 

@@ -3,6 +3,7 @@
 import os
 import sys
 import weakref
+from collections import UserDict
 from time import monotonic
 from types import SimpleNamespace
 
@@ -12,6 +13,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from labs_helpers.course.meter import metered
 from labs_helpers.course.reached_tensors import tensors_reached
 from labs_helpers.course.verdict.surroundings import guarded_outputs, surrounded
 from labs_helpers.data_parallel.lab09.freed_memory import watched_memory
@@ -37,7 +39,7 @@ def nursery():
 
 @pytest.fixture
 def far(nursery):
-    def make(source, name="f", imports=("import numpy as np", "import torch"), asked=()):
+    def make(source, imports=("import numpy as np", "import torch"), name="f", asked=()):
         job = {"imports": list(imports), "before": [], "source": source, "name": name, "asked": asked}
         return FarFunction(job, nursery.born, monotonic() + LIMIT_S)
 
@@ -73,6 +75,7 @@ class TestData:
             ("def f(): return torch.tensor([3, 5]).max(0)", (5, 1)),
             ("import collections\ndef f(): return collections.Counter('aab')", {"a": 2, "b": 1}),
             ("import collections\ndef f(): return collections.defaultdict(list, a=[1])", {"a": [1]}),
+            ("import fractions\ndef f(): return fractions.Fraction(1, 4)", 0.25),
             ("import enum\nclass E(enum.IntEnum):\n    A = 4\ndef f(): return [E.A]", [4]),
         ],
     )
@@ -109,6 +112,20 @@ class TestData:
         p.grad = torch.full((3,), 2.0)
         far("def f(p):\n    p.grad *= 3\n    p.grad = p.grad + 1")(p)
         assert p.grad.tolist() == [7, 7, 7]
+
+    def test_lists_and_dicts_that_it_changes_change_here(self, far):
+        numbers, table, kept = [1, 2, 3], {"inner": {1, 2}}, UserDict({0: {"a": 1}})
+        source = "def f(x, y, z):\n    x.reverse(); y['inner'].add(3); z[0]['b'] = 2; z[0].pop('a'); return z[0]"
+        found = far(source)(numbers, table, kept)
+        once = far("kept = []\ndef f(x):\n    kept.append(x)\n    return kept")
+        assert once(1) == [1] and (last := once(2)) == [1, 2] and once(3) == last == [1, 2, 3]
+        assert numbers == [3, 2, 1] and table == {"inner": {1, 2, 3}} and found == kept[0] == {"b": 2}
+
+    @pytest.mark.parametrize("line", ["torch.mul(y, 2)", "y.mul(2) + y.item() * 0", "torch.tensor(2.0) * y", "2 * y"])
+    def test_an_answer_computes_with_a_loss_of_the_judge_s(self, far, line):
+        p = torch.ones(3, requires_grad=True)
+        far(f"def f(y): ({line}).backward()", asked=["backward"])((3 * p).sum())
+        assert p.grad.tolist() == [6, 6, 6]
 
     def test_the_course_s_records_go_by_value_and_come_back_themselves(self, far):
         configs = [Config(16, 32, 64), Config(32, 32, 32)]
@@ -182,9 +199,11 @@ def f(x): return Twice.apply(x)
 
     def test_watched_memory_is_resized_here_and_no_other(self, far):
         function = far("def f(x):\n    x.untyped_storage().resize_(0)\n    return x.untyped_storage().nbytes()")
-        x = torch.ones(4)
+        x, freed = torch.ones(4), torch.ones(4)
         with watched_memory() as watched:
-            watched.watch(x)
+            list(map(watched.watch, (x, freed)))
+            freed.untyped_storage().resize_(0)
+            assert function(freed) == 0
             assert function(x) == 0 and not watched.alive(x) and bool(x.isnan().all())
             with pytest.raises(RuntimeError, match="stays as it is"):
                 function(torch.ones(4))
@@ -308,6 +327,27 @@ class TestKernels:
         assert y.untyped_storage().data_ptr() == guard.buffers[0][0].untyped_storage().data_ptr()
         assert function.beside() == []
 
+    @pytest.mark.parametrize(
+        ("old", "new"),
+        [
+            ("SHIFT: tl.constexpr = 2", "import math\nSHIFT = tl.constexpr(math.log2(4))"),
+            ("SHIFT: tl.constexpr = 2", "try: SHIFT = unknown\nexcept: SHIFT = torch.tensor(2).item()"),
+            ("BLOCK: tl.constexpr", "BLOCK: 'tl.constexpr'"), ("tl.load(", "fetch("),
+            ("BLOCK: tl.constexpr", "BLOCK: tl.constexpr = 4, KIND: tl.constexpr = tl.float32"),
+        ],
+    )  # fmt: skip
+    def test_they_may_be_written_in_any_style(self, far, old, new):
+        source = ADD.format("y").replace(old, new).replace(", BLOCK=BLOCK" if "KIND" in new else "", "")
+        x, function = torch.arange(20.0), far("from triton.language import load as fetch\n" + source, TRITON)
+        assert torch.equal(function(x), x + 2)
+
+    def test_a_trial_in_the_cell_is_no_part_of_the_first_call(self, far):
+        x, function = torch.arange(20.0), far(ADD.format("y") + "first = f(torch.ones(3)) + 1\nraise OSError", TRITON)
+        function.run_cells()
+        with metered() as meter:
+            assert torch.equal(function(x), x + 2)
+        assert len(meter.launches) == 1 and function.beside() == []
+
     @pytest.mark.parametrize("result", ["y.mul_(1.0)", "x + 2", "y.clone()"])
     def test_what_pytorch_made_is_noticed(self, far, result):
         x, function = torch.arange(20.0), far(ADD.format(result), imports=TRITON)
@@ -326,7 +366,7 @@ class TestKernels:
     )  # fmt: skip
     def test_beyond_tritons_language_none_is_launched(self, line):
         with pytest.raises(Refused):
-            kernels([f"import triton\n@triton.jit\ndef k(x_ptr, n):\n    {line}\n"], "<none>")
+            kernels([f"import triton\n@triton.jit\ndef k(x_ptr, n):\n    {line}\n"])
 
     @pytest.mark.parametrize("given", ["Lies()", "(x, [Lies()])", "lambda: 1", "np.add", "{}"])
     def test_a_kernel_is_given_tensors_and_numbers_alone(self, far, given):
@@ -342,4 +382,4 @@ class TestKernels:
     )
     def test_names_keep_their_meaning(self, line):
         with pytest.raises(Refused):
-            kernels([f"@triton.jit\ndef k(x_ptr, n):\n    {line}\n"], "<none>")
+            kernels([f"@triton.jit\ndef k(x_ptr, n):\n    {line}\n"])

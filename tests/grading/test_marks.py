@@ -111,6 +111,7 @@ def test_what_is_needed_is_found_through_others():
     needed = OwnCells().needed
     assert needed(cells, "b; z") == ("a = 1", "b = a", "from x import y as z")
     assert needed(cells, "math.pi + d") == ("import math", "d += 1") and needed(cells, "e") == ()
+    assert needed(["try: import a as b\nexcept: b = 1", "with c as d: pass\nif (e := 2): pass"], "b; d + e")[1:]
 
 
 def test_cases_that_were_right_have_their_share_of_the_points(hand_in):

@@ -11,6 +11,7 @@ import contextlib
 import functools
 import gc
 import importlib
+import inspect
 import os
 import resource
 import signal
@@ -25,7 +26,6 @@ from typing import Any, NoReturn
 
 import torch
 
-from labs_helpers.compile.source import plain
 from labs_helpers.course.reached_tensors import tensors_reached
 from labs_helpers.grading.far.memory import Memory, plain_memory
 from labs_helpers.grading.far.wire import Wire
@@ -136,6 +136,7 @@ class _Answer(Wire):
         channel.setblocking(True)
         super().__init__(channel, Memory(1, plain_memory))
         self.kept: list[torch.Tensor] = []
+        self.names: dict[str, Any] = {}
 
     def live(self) -> None:
         while True:
@@ -150,10 +151,10 @@ class _Answer(Wire):
             return self._call(*asked["args"], **asked["named"])
         if asked["do"] == "name":
             name, *value = asked["args"]
-            names = plain(self.function).__globals__
             if value:
-                (names[name],) = value
-            return names.get(name)
+                (self.names[name],) = value
+            found = self.names.get(name)
+            return found.value if type(found).__name__ == "constexpr" else found  # type: ignore[union-attr]
         if asked["do"] == "reached":
             return [one.detach() for one in tensors_reached(asked["args"])]
         return super().serve(asked)
@@ -169,7 +170,7 @@ class _Answer(Wire):
             setattr(torch.UntypedStorage, name, _far_size(self, name, getattr(torch.UntypedStorage, name)))
         _import_what_the_notebook_does(job["imports"])
         with _kernels_far(self) if job["kernels"] else contextlib.nullcontext():
-            self.function = defined(job, {})
+            self.function = defined(job, self.names)
         if not callable(self.function) and not hasattr(self.function, "fn"):
             raise TypeError(f"the cell does not define {job['name']}")
 
@@ -186,12 +187,14 @@ class _Answer(Wire):
         return found
 
     def graph(self, tensor: torch.Tensor) -> dict[str, Any]:
-        leaves, kept, self.kept = _leaves(tensor), self.kept, []
+        nodes, kept, self.kept = list(_nodes(tensor)), self.kept, []
+        leaves = [node.variable for node in nodes if hasattr(node, "variable")]
+        custom = [node for node in nodes if isinstance(node, torch.autograd.function.BackwardCFunction)]
 
         def backward(gradient: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
             return torch.autograd.grad(tensor, leaves, gradient, retain_graph=True, allow_unused=True)
 
-        return {"name": type(tensor.grad_fn).__name__, "value": self.packed(tensor.detach()),
+        return {"name": type([*custom, tensor.grad_fn][0]).__name__, "value": self.packed(tensor.detach()),
                 "leaves": self.packed(leaves), "kept": self.packed([one.detach() for one in kept]),
                 "backward": self._object(backward)}  # fmt: skip
 
@@ -210,16 +213,15 @@ def _alive() -> list[torch.Tensor]:
     return [one for one in found if one.is_floating_point()]
 
 
-def _leaves(result: torch.Tensor) -> list[torch.Tensor]:
-    """The tensors that gradients of a result arrive at."""
-    found, seen, left = list[torch.Tensor](), set[Any](), [result.grad_fn]
+def _nodes(result: torch.Tensor) -> Iterator[Any]:
+    """Yield the nodes of a result's graph, the result's own first."""
+    seen, left = set[Any](), [result.grad_fn]
     while left:
         node = left.pop()
         if node is not None and node not in seen:
             seen.add(node)
-            found += [node.variable] if hasattr(node, "variable") else []
+            yield node
             left += [one for one, _ in node.next_functions]
-    return found
 
 
 def _import_what_the_notebook_does(lines: list[str]) -> None:
@@ -273,7 +275,9 @@ class FarKernel:
     def __init__(self, wire: Wire, function: Callable[..., Any]) -> None:
         self.wire, self.fn = wire, function
         functools.update_wrapper(self, function)  # type: ignore[arg-type]
-        self.arg_names = list(function.__code__.co_varnames[: function.__code__.co_argcount])
+        given = inspect.signature(function).parameters
+        self.arg_names = list(given)
+        self.defaults = {name: one.default for name, one in given.items() if one.default is not one.empty}
 
     def __getitem__(self, grid: Any) -> Callable[..., None]:
         return lambda *args, **named: self.run(*args, grid=grid, **named)
@@ -282,7 +286,7 @@ class FarKernel:
         if warmup:
             return
         if callable(grid):
-            grid = grid(dict(zip(self.arg_names, args, strict=False)) | named)
+            grid = grid(self.defaults | dict(zip(self.arg_names, args, strict=False)) | named)
         self.wire.ask({"do": "launch", "kernel": self.fn.__name__}, (grid, *args), named)
 
 

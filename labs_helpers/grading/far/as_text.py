@@ -1,6 +1,6 @@
-"""An answer as it reads: functions whose names, signatures and lines can be looked at, and which cannot be executed.
+"""Give the judge an answer's functions to read: with names, signatures and lines, but not to be executed.
 
-Checks look at an answer's text to explain what went wrong. In the judge it is there, and its code is not run.
+Checks read an answer's text to explain what went wrong. The judge has the text, and never runs its code.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from typing import Any, NoReturn
 
 
 def only_read(*_: Any, **__: Any) -> NoReturn:
-    """In the first line of every such function."""
+    """Called in the first line of every such function, so that its own lines never run."""
     raise RuntimeError("this text is only read")
 
 
 def functions(source: str, name: str) -> dict[str, FunctionType]:
-    """The functions at the top level of a cell, by name; calling one raises RuntimeError."""
+    """Return the functions at the top level of a cell, by name. Calling one raises RuntimeError."""
     linecache.cache[name] = len(source), None, io.StringIO(source, newline=None).readlines(), name
     tree = ast.parse(source)
     kept: list[ast.stmt] = []
@@ -40,7 +40,7 @@ def functions(source: str, name: str) -> dict[str, FunctionType]:
 
 
 def _literal(node: ast.expr) -> ast.expr:
-    """A default that is a number or a text as it is, None for any other."""
+    """Return a default that is a number or a string unchanged, and None for any other."""
     try:
         value = ast.literal_eval(node)
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):

@@ -9,14 +9,13 @@ from functools import partial
 from time import monotonic
 from typing import Any
 
-from labs_helpers.grading.far import kernels as kernel_text
+from labs_helpers.course.time_limit import TimeLimit
 from labs_helpers.grading.far.answer import Nursery, started
 from labs_helpers.grading.far.as_text import functions
+from labs_helpers.grading.far.kernels import kernels
 from labs_helpers.grading.far.served import JudgeWire
 from labs_helpers.grading.far.wire import Lost
 from labs_helpers.grading.judged import ANSWER, SHARE
-
-KERNELS = "<kernels>"
 
 
 def made_far(
@@ -25,6 +24,7 @@ def made_far(
     """As `judged.made_here`, in a process of job["nursery"]. Refused where a kernel is not in Triton's language."""
     nursery: Nursery = job["nursery"]
     function = FarFunction(job, nursery.born, monotonic() + SHARE * seconds)
+    function.run_cells()
     return function, function.anew
 
 
@@ -47,8 +47,17 @@ class FarFunction:
             texts.get(job["name"])
             or functions(f"def {job['name']}(*args, **named):\n    pass\n", "<none>")[job["name"]]
         )
-        self.kernels = kernel_text.kernels([*job["before"], source], KERNELS)
+        self.kernels = kernels([*job["before"], source])
         self.lost = ""
+        self.error: BaseException | None = None
+
+    def run_cells(self) -> None:
+        """Run the answer's cells now: a trial in them must not count as part of the first call, which a check may
+        meter. The first call raises their error."""
+        try:
+            self._started()
+        except (Exception, TimeLimit) as error:
+            self.error = error.with_traceback(None)  # whose frames would keep the process
 
     def anew(self) -> FarFunction:
         """The same answer in a process of its own."""
@@ -66,10 +75,13 @@ class FarFunction:
             raise
 
     def _started(self) -> JudgeWire:
+        if self.error is not None:
+            raise self.error
         if self.wire is None:
             self.wire = JudgeWire(*self.start(), self.kernels, self.job.get("asked", ()), self.until)
             job = {key: self.job[key] for key in ("imports", "before", "source", "name")}
-            self.wire.ask({"do": "define"}, (job | {"kernels": bool(self.kernels)},))
+            self.wire.ask({"do": "define"}, (job | {"kernels": bool(self.kernels.names)},))
+            self.wire.beside()
         return self.wire
 
     # its global names, as `course.own_memory.global_names` gives them
@@ -82,4 +94,4 @@ class FarFunction:
 
     def beside(self) -> list[str]:
         """What PyTorch did beside the kernels since this was asked last."""
-        return self.wire.beside() if self.wire is not None and self.kernels else []
+        return self.wire.beside() if self.wire is not None and self.kernels.names else []

@@ -1,14 +1,16 @@
-"""An answer's kernels as the judge launches them: their text alone, in Triton's language and nothing else.
+"""Compile an answer's kernels in the judge, from their text alone.
 
-What is compiled is what was read: the text is written anew from the syntax tree, without docstrings, since Triton finds
-a kernel's beginning by its letters. A kernel may name Triton's language, its own parameters and variables, constants
-and other kernels of the answer; where it names anything else, it is not launched.
+The text that is compiled is unparsed from the syntax tree that was checked. Docstrings are left out, since Triton
+searches a kernel's text for the line that begins it. A kernel may use Triton's language, its own parameters and
+variables, numbers of the answer and the answer's other kernels. A kernel that uses anything else is not launched.
 """
 
 from __future__ import annotations
 
 import ast
 import linecache
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
 from typing import Any
 
 from labs_helpers.grading.far.memory import Refused
@@ -21,8 +23,8 @@ _OF_VALUES = frozenset(
     "primitive_bitwidth numel logical_and logical_or advance append".split()
 )
 _OF_TRITON = frozenset(("cdiv", "next_power_of_2"))
-# Of triton.language what computes, loads and stores. All public names would be too many: `str_to_ty` evaluates text,
-# and `math.wraps` sets attributes of what it is given.
+# The functions of triton.language that compute, load and store. Its other public names are left out: `str_to_ty`
+# evaluates text, and `math.wraps` sets attributes of its argument.
 _MATH = frozenset("abs ceil cos div_rn erf exp exp2 fdiv floor fma log log2 rsqrt sin sqrt sqrt_rn umulhi".split())
 _LANGUAGE = _MATH | frozenset(
     "add advance arange argmax argmin associative_scan assume atomic_add atomic_and atomic_cas atomic_max atomic_min "
@@ -44,13 +46,45 @@ _NODES = (
 )  # fmt: skip
 
 
-def kernels(sources: list[str], name: str) -> dict[str, Any]:
-    """The kernels that are defined at the top level of some cells, by name. name: of the file that they are read from.
+@dataclass
+class Kernels:
+    """The text of an answer's kernels. names: of the kernels. numbers: the names of the answer's own numbers that they
+    read. space: the modules that they name."""
 
-    Refused where one is not made of Triton's language, says which and where.
+    names: Collection[str] = ()
+    text: str = ""
+    numbers: set[str] = field(default_factory=set)
+    space: dict[str, Any] = field(default_factory=dict)
+
+    def compiled(self, file: str, value_of: Callable[[str], Any]) -> dict[str, Any]:
+        """Compile the kernels under a file name. value_of: returns the value of one of `numbers`."""
+        import triton
+        import triton.language as tl
+
+        linecache.cache[file] = len(self.text), None, self.text.splitlines(keepends=True), file
+        numbers = {name: tl.constexpr(_number(name, value_of(name), tl.dtype)) for name in sorted(self.numbers)}
+        found = {**self.space, **numbers, "__builtins__": dict(_CALLED), "__name__": file}
+        exec(compile(self.text, file, "exec"), found)
+        found |= {name: triton.jit(found[name]) for name in self.names}
+        return {name: found[name] for name in self.names}
+
+
+def _number(name: str, value: Any, dtype: type) -> Any:
+    """The value. Refused where it is no number, text, dtype or tuple of them."""
+    if value is None:
+        raise NameError(f"name {name!r} is not defined")
+    if not all(type(one) in (int, float, bool, str, dtype) for one in (value if type(value) is tuple else (value,))):
+        raise Refused(f"a kernel reads {name}, a {type(value).__name__}")
+    return value
+
+
+def kernels(sources: list[str]) -> Kernels:
+    """Read the kernels that are defined at the top level of some cells.
+
+    Refused names the kernel and the line where one uses anything but Triton's language.
     """
     trees = [ast.parse(source) for source in sources]
-    jitted, constants = dict[str, ast.FunctionDef](), dict[str, Any]()
+    jitted, imported = dict[str, ast.FunctionDef](), dict[str, str]()
     aliases = {"tl": "triton.language", "triton": "triton"}
     for node in (node for tree in trees for node in tree.body):
         if isinstance(node, ast.FunctionDef) and any(map(_jit, node.decorator_list)):
@@ -58,33 +92,23 @@ def kernels(sources: list[str], name: str) -> dict[str, Any]:
         elif isinstance(node, ast.Import):
             aliases |= {one.asname: one.name for one in node.names if one.asname and one.name in _MODULES}
         elif isinstance(node, ast.ImportFrom):
-            aliases |= {one.asname or one.name: f"{node.module}.{one.name}" for one in node.names
-                        if f"{node.module}.{one.name}" in _MODULES}  # fmt: skip
-        elif isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
-            target = node.target if isinstance(node, ast.AnnAssign) else node.targets[0]
-            if isinstance(target, ast.Name) and (value := _constant(node.value)) is not _NONE:
-                constexpr = isinstance(node, ast.AnnAssign) and ast.unparse(node.annotation).endswith("constexpr")
-                constants[target.id] = _constexpr(value) if constexpr else value
+            names = {one.asname or one.name: f"{node.module}.{one.name}" for one in node.names}
+            aliases |= {alias: full for alias, full in names.items() if full in _MODULES}
+            imported |= names if node.module in _MODULES else {}
     if not jitted:
-        return {}
+        return Kernels()
     import triton
     import triton.language as tl
 
     modules = {"triton.language": tl, "triton": triton, "triton.language.math": tl.math}
     spaces = {alias: modules[target] for alias, target in aliases.items()}
-    known = {*jitted, *constants}
-    text = "\n\n".join(_text(node, spaces, known) for node in jitted.values())
-    lines = text.splitlines(keepends=True)
-    linecache.cache[name] = len(text), None, lines, name
-    found: dict[str, Any] = {**spaces, **constants, "__builtins__": dict(_CALLED), "__name__": name}
-    exec(compile(text, name, "exec"), found)
-    for one in jitted:
-        found[one] = triton.jit(found[one])
-    return {one: found[one] for one in jitted}
+    spelled = _Spelled({alias: full for alias, full in imported.items() if alias not in {*aliases, *jitted}})
+    numbers = set[str]()
+    texts = [_text(spelled.out(node), spaces, {*jitted}, numbers) for node in jitted.values()]
+    return Kernels(jitted.keys(), "\n\n".join(texts), numbers, spaces)
 
 
 _MODULES = frozenset(("triton", "triton.language", "triton.language.math"))
-_NONE = object()
 
 
 def _jit(node: ast.expr) -> bool:
@@ -93,56 +117,36 @@ def _jit(node: ast.expr) -> bool:
     return (node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")) == "jit"
 
 
-def _constant(node: ast.expr) -> Any:
-    """The value of a constant of an answer's; _NONE of anything else."""
-    inner = node.args[0] if isinstance(node, ast.Call) and len(node.args) == 1 and not node.keywords else node
-    try:
-        value = _number(inner)
-    except (ValueError, TypeError, SyntaxError, ZeroDivisionError, OverflowError, MemoryError, RecursionError):
-        return _NONE
-    if inner is node:
-        return value
-    called = node.func  # type: ignore[attr-defined]
-    word = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
-    if word == "float":
-        return float(value)
-    if word != "constexpr":
-        return _NONE
-    return _constexpr(value)
+class _Spelled(ast.NodeTransformer):
+    """Spells out names that were imported from Triton: `load` becomes `triton.language.load`."""
+
+    def __init__(self, imported: dict[str, str]) -> None:
+        self.imported, self.own = imported, set[str]()
+
+    def out(self, node: ast.FunctionDef) -> ast.FunctionDef:
+        self.own = _own(node)
+        self.generic_visit(node)
+        return node
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        if node.id in self.own or node.id not in self.imported:
+            return node
+        return ast.copy_location(ast.parse(self.imported[node.id], mode="eval").body, node)
 
 
-def _constexpr(value: Any) -> Any:
-    import triton.language as tl
-
-    return tl.constexpr(value)
-
-
-def _number(node: ast.expr) -> Any:
-    """Of a literal, of float("-inf"), of sums and products of such."""
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub | ast.Mult | ast.Div | ast.FloorDiv):
-        left, right = _number(node.left), _number(node.right)
-        if not all(type(one) in (int, float) for one in (left, right)):
-            raise ValueError("no numbers")
-        return {ast.Add: left.__add__, ast.Sub: left.__sub__, ast.Mult: left.__mul__, ast.Div: left.__truediv__,
-                ast.FloorDiv: left.__floordiv__}[type(node.op)](right)  # fmt: skip
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        return -_number(node.operand)
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "float" and node.args:
-        return float(ast.literal_eval(node.args[0]))
-    value = ast.literal_eval(node)
-    if type(value) not in (int, float, bool, str, tuple, type(None)):
-        raise ValueError("no constant")
-    return value
-
-
-def _text(node: ast.FunctionDef, spaces: dict[str, Any], known: set[str]) -> str:
-    """A kernel's text, written anew. Refused where it is not in Triton's language."""
-    node.decorator_list, node.returns, node.args = [], None, _arguments(node.args, spaces)
+def _own(node: ast.FunctionDef) -> set[str]:
+    """The names of a kernel's parameters and variables."""
     own = {one.arg for one in ast.walk(node) if isinstance(one, ast.arg)}
-    own |= {one.id for one in ast.walk(node) if isinstance(one, ast.Name) and not isinstance(one.ctx, ast.Load)}
-    beyond = own & (spaces.keys() | _CALLED.keys() | known)
-    if beyond - known:
-        raise Refused(f"{node.name} gives {min(beyond - known)} another meaning")
+    return own | {one.id for one in ast.walk(node) if isinstance(one, ast.Name) and not isinstance(one.ctx, ast.Load)}
+
+
+def _text(node: ast.FunctionDef, spaces: dict[str, Any], known: set[str], numbers: set[str]) -> str:
+    """Unparse a kernel, and add the names of the numbers that it reads to `numbers`. Refused where it is not in
+    Triton's language."""
+    node.decorator_list, node.returns, node.args = [], None, _arguments(node.args, spaces)
+    own = _own(node)
+    if beyond := own & (spaces.keys() | _CALLED.keys()) - known:
+        raise Refused(f"{node.name} gives {min(beyond)} another meaning")
     names = own | known | spaces.keys() | _CALLED.keys()
     parents = {child: one for one in ast.walk(node) for child in ast.iter_child_nodes(one)}
     for one in ast.walk(node):
@@ -152,8 +156,10 @@ def _text(node: ast.FunctionDef, spaces: dict[str, Any], known: set[str]) -> str
         if isinstance(one, ast.FunctionDef) and one is not node:
             raise Refused(f"{place}: a function inside a kernel")
         if isinstance(one, ast.Name):
-            if one.id.startswith("__") or one.id not in names:
-                raise Refused(f"{place}: {one.id} is none of the kernel's, of Triton's or of the answer's constants")
+            used = isinstance(parents[one], ast.Attribute) or getattr(parents[one], "func", None) is one
+            if one.id.startswith("__") or (one.id not in names and used):
+                raise Refused(f"{place}: {one.id} is neither the kernel's nor Triton's, nor a number of the answer")
+            numbers |= {one.id} - names
             if one.id in spaces and not isinstance(parents[one], ast.Attribute):
                 raise Refused(f"{place}: {one.id} as a value")
         if isinstance(one, ast.Attribute) and not isinstance(parents.get(one), ast.Attribute):
@@ -170,21 +176,22 @@ def _text(node: ast.FunctionDef, spaces: dict[str, Any], known: set[str]) -> str
 
 
 def _statement(node: ast.stmt) -> ast.stmt | None:
-    """Without text that stands by itself, in which a line could begin with `def`."""
+    """Return a statement without docstrings, in which a line could begin with `def`; None if nothing is left."""
     if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
         return None
-    for field in ("body", "orelse"):
-        inner = [one for one in map(_statement, getattr(node, field, [])) if one]
-        if hasattr(node, field) and isinstance(getattr(node, field), list):
-            setattr(node, field, inner or ([ast.Pass()] if field == "body" else []))
+    for part in ("body", "orelse"):
+        inner = [one for one in map(_statement, getattr(node, part, [])) if one]
+        if hasattr(node, part) and isinstance(getattr(node, part), list):
+            setattr(node, part, inner or ([ast.Pass()] if part == "body" else []))
     return node
 
 
 def _arguments(node: ast.arguments, spaces: dict[str, Any]) -> ast.arguments:
     for default in [*node.defaults, *filter(None, node.kw_defaults)]:
-        _number(default)
+        if not isinstance(default, ast.Name | ast.Attribute):
+            _literal(default)
     for one in (*node.posonlyargs, *node.args, *node.kwonlyargs):
-        text = ast.unparse(one.annotation) if one.annotation else ""
+        text = ast.unparse(one.annotation).strip("'\"") if one.annotation else ""
         constexpr = ast.Attribute(ast.Name(_language(spaces), ast.Load()), "constexpr", ast.Load())
         one.annotation = constexpr if text.endswith("constexpr") else None
     if node.vararg or node.kwarg:
@@ -192,12 +199,22 @@ def _arguments(node: ast.arguments, spaces: dict[str, Any]) -> ast.arguments:
     return node
 
 
+def _literal(node: ast.expr) -> None:
+    """Refused unless it is a literal or float("inf")."""
+    if isinstance(node, ast.UnaryOp):
+        node = node.operand
+    if isinstance(node, ast.Call) and ast.unparse(node.func) == "float" and len(node.args) == 1:
+        node = node.args[0]
+    if not isinstance(node, ast.Constant):
+        raise Refused(f"the default {ast.unparse(node):.40}")
+
+
 def _language(spaces: dict[str, Any]) -> str:
     return next(alias for alias, module in spaces.items() if module.__name__ == "triton.language")
 
 
 def _look(node: ast.Attribute, spaces: dict[str, Any], place: str, kernel: ast.FunctionDef) -> None:
-    """Refused unless a chain of attributes is Triton's or what a value is asked for."""
+    """Refused unless a chain of attributes names something of Triton's, or something that a value may be asked for."""
     words: list[str] = []
     inner: ast.AST = node
     while isinstance(inner, ast.Attribute):

@@ -1,4 +1,4 @@
-"""What both sides of a channel know: dtypes, operations and types by name, the course's data classes by fields."""
+"""Describe what both sides can make: dtypes, operations and types by name, the course's data classes by fields."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import dataclasses
 import importlib
 import os
 import sys
+from decimal import Decimal
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -29,7 +31,7 @@ def _mpi_name(value: Any) -> str:
 
 
 def name_of(value: Any) -> tuple[str, str] | None:
-    """(kind, text) of what is known by name on both sides."""
+    """Return (kind, name) of an object that both sides know by name, else None."""
     if isinstance(value, torch.dtype):
         return "torch.dtype", str(value).removeprefix("torch.")
     if isinstance(value, torch.device):
@@ -50,6 +52,7 @@ def name_of(value: Any) -> tuple[str, str] | None:
 
 
 def named(kind: str, text: str) -> Any:
+    """Return the object that `name_of` described. Refused if this side does not know it."""
     if kind == "torch.dtype":
         return DTYPES[text]
     if kind == "device":
@@ -72,16 +75,17 @@ def named(kind: str, text: str) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """A value of an answer's own class as what it is besides, such as the tuple of a named tuple; None of any other."""
+    """Convert an answer's own object to the built-in type that it extends, and other numbers to float, else None."""
     if isinstance(value, tuple) and not fields(value):
         return tuple(value)
     if os.environ.get("LABS_FAR"):
-        return next((kind(value) for kind in (dict, set, int, float, str) if isinstance(value, kind)), None)
+        own = next((kind(value) for kind in (dict, set, int, float, str) if isinstance(value, kind)), None)
+        return float(value) if own is None and isinstance(value, (Real, Decimal)) else own
     return None
 
 
 def fields(value: Any) -> tuple[str, ...]:
-    """Of the course's own data classes and named tuples, which go by value."""
+    """Return the field names of one of the course's data classes or named tuples, which travel by value."""
     kind = type(value)
     if kind.__module__.partition(".")[0] != "labs_helpers":
         return ()
@@ -91,7 +95,7 @@ def fields(value: Any) -> tuple[str, ...]:
 
 
 def made(module: str, name: str, given: dict[str, Any]) -> Any:
-    """An object of one of the course's data classes or named tuples; None where there is none of the name here."""
+    """Make an object of one of the course's data classes or named tuples. None if this side has no such class."""
     if not str(module).startswith("labs_helpers."):
         return None
     home = sys.modules.get(module) or (importlib.import_module(module) if os.environ.get("LABS_FAR") else None)

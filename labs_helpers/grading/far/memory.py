@@ -147,7 +147,8 @@ class Memory:
     def _new(self, array: np.ndarray[Any, Any] | torch.Tensor) -> Block:
         if isinstance(array, torch.Tensor):
             storage = array.untyped_storage()
-            block = Block(self.next, storage.data_ptr(), storage.nbytes(), storage)
+            size = torch._C.StorageBase.nbytes(storage)  # also of memory that a check shows as freed
+            block = Block(self.next, storage.data_ptr(), size, storage)
         else:
             root = array
             while isinstance(root.base, np.ndarray):

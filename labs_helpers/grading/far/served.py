@@ -16,10 +16,12 @@ import numpy as np
 import torch
 
 from labs_helpers.grading.far.answer import DISTRIBUTED, HOOKS, SIZES
+from labs_helpers.grading.far.kernels import Kernels
 from labs_helpers.grading.far.memory import DTYPES, Memory, Refused, plain_memory
 from labs_helpers.grading.far.wire import Far, Wire
 from labs_helpers.grading.judged import ANSWER
 
+KERNELS = "<kernels>"  # the name of their file
 # The attributes of a communicator, a group or a request of the judge's that any answer may read.
 ASKED = frozenset(
     "rank size Get_rank Get_size Get_group Send Recv Isend Irecv Ssend Issend Sendrecv Sendrecv_replace Wait Waitall "
@@ -27,18 +29,18 @@ ASKED = frozenset(
     "Reduce_scatter_block Alltoall Split Free bcast reduce allreduce allgather gather scatter alltoall send recv "
     "isend irecv barrier all_reduce all_gather reduce_scatter start_all_reduce broadcast is_completed".split()
 )
+OF_LOSSES = frozenset("add backward detach div float item mean mul neg sub sum".split())
 
 
 class JudgeWire(Wire):
     """The judge's end of the channel to a process, which ends with it: when neither the answer nor an object of that
-    process is in use any more. kernels: the answer's, by name. asked: further attributes that it may read."""
+    process is in use any more. kernels: the answer's. asked: further attributes that it may read."""
 
-    def __init__(
-        self, channel: Any, process: int, kernels: dict[str, Any], asked: Iterable[str], deadline: float
-    ) -> None:
+    def __init__(self, channel: Any, process: int, kernels: Kernels, asked: Iterable[str], deadline: float) -> None:
         self.written = _Written()
         super().__init__(channel, Memory(0, self.written.allocated, self.written.changed), deadline)
         self.kernels, self.asked = kernels, ASKED | set(asked)
+        self.compiled: dict[str, Any] = {}
         weakref.finalize(self, _end, channel, process)
         self.failed: Exception | None = None
         self.process = process
@@ -65,7 +67,7 @@ class JudgeWire(Wire):
 
     def may_get(self, one: Any, name: str) -> bool:
         known = next((kind for kind in (torch.nn.Module, torch.optim.Optimizer) if isinstance(one, kind)), None)
-        return name in self.asked or hasattr(known, name)
+        return name in self.asked or hasattr(known, name) or (isinstance(one, torch.Tensor) and name in OF_LOSSES)
 
     def error(self, said: dict[str, Any]) -> BaseException:
         error = super().error(said)
@@ -92,10 +94,11 @@ class JudgeWire(Wire):
         return list(self.ask({"do": "reached"}, (one,)))
 
     def with_graph(self, said: dict[str, Any]) -> Any:
-        """A result whose backward pass asks the answer. What the answer keeps for it is saved here too, so that a check
-        that looks at saved tensors finds it."""
+        """A result whose backward pass asks the answer. It has the name of the answer's own Function, or else of
+        PyTorch's node. What the answer keeps for the backward pass is saved here too, so that a check of saved tensors
+        finds it."""
         value, leaves, kept, backward = (self.unpacked(said[name]) for name in ("value", "leaves", "kept", "backward"))
-        name = re.fullmatch(r"([A-Za-z_]\w{0,80}?)(Backward)?\d*", said["name"])
+        name = re.fullmatch(r"([A-Za-z_]\w{0,80}?)(Backward)?", said["name"])
         if name is None:
             raise Refused("no name of a graph")
 
@@ -120,10 +123,12 @@ class JudgeWire(Wire):
     def _launch(self, name: str, args: list[Any], named: dict[str, Any]) -> None:
         grid, *args = args
         _expect_data([grid, *args, *named.values()])
-        if name not in self.kernels:
+        if name not in self.kernels.names:
             raise Refused(f"{name} is not a kernel at the top level of a cell")
+        if not self.compiled:
+            self.compiled = self.kernels.compiled(KERNELS, lambda number: self.ask({"do": "name"}, (number,)))
         try:
-            self.kernels[name][grid](*args, **named)
+            self.compiled[name][grid](*args, **named)
         except Exception as error:
             self.failed = error
             raise

@@ -44,14 +44,33 @@ class Far:
         return self._wire.ask({"do": "get", "object": self._number, "name": name})
 
     def _method(self, name: str, *args: Any) -> Any:
-        return self._wire.ask({"do": "method", "object": self._number, "name": name}, args)
+        found = self._wire.ask({"do": "method", "object": self._number, "name": name}, args)
+        if name == "__getitem__" and isinstance(found, (list, dict)):
+            self._wire.taken.append((self, args[0], _Seen(found)))
+        return found
 
     def __exit__(self, *_: Any) -> None:
         self._method("__exit__", None, None, None)
 
+    @classmethod
+    def __torch_function__(cls, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Compute with a tensor of the other side, as `torch.mul(loss, 0.5)` does."""
+        operation = _ARITHMETIC.get(function.__name__)
+        if operation is None or kwargs or len(args) != 2:
+            return NotImplemented
+        left, right = args
+        return (
+            left._method(f"__{operation}__", right)
+            if isinstance(left, Far)
+            else right._method(f"__r{operation}__", left)
+        )
+
     def reached(self) -> list[torch.Tensor]:
         """The tensors that this object of an answer's holds."""
         return self._wire.reached(self)
+
+
+_ARITHMETIC = {"add": "add", "div": "truediv", "divide": "truediv", "mul": "mul", "multiply": "mul", "sub": "sub"}
 
 
 def _asks(name: str) -> Callable[..., Any]:
@@ -86,6 +105,11 @@ class Wire:
         self.far: WeakValueDictionary[int, Far] = WeakValueDictionary()  # stand-ins for objects of the other side
         self.copies: dict[int, Any] = {}  # objects of the other side that came by value
         self.copied: dict[int, int] = {}  # and their numbers, by id
+        self.noted: list[Any] | None = None  # lists, dicts and sets among the arguments that are being sent,
+        self.received: dict[int, _Seen] | None = None  # and among those that are being read, by their number
+        self.returned: list[_Seen] = []  # those in the last result that this side gave,
+        self.results: dict[int, Any] = {}  # and in the last one that it got
+        self.taken: list[tuple[Far, Any, _Seen]] = []  # those that came out of an object of the other side, by key
 
     # what a subclass says
 
@@ -117,30 +141,57 @@ class Wire:
 
     def ask(self, message: dict[str, Any], args: tuple[Any, ...] = (), named: dict[str, Any] | None = None) -> Any:
         """Ask, and return the reply or raise the error that came back. Questions that come meanwhile are answered."""
-        self.send(message | {"args": [self.packed(one) for one in args],
-                             "named": {name: self.packed(one) for name, one in (named or {}).items()}})  # fmt: skip
-        while True:
-            told = self.receive()
-            if "do" in told:
-                self.answer(told)
-            elif "raised" in told:
-                raise self.error(told["raised"])
-            else:
-                return self.unpacked(told["is"])
+        self._put_back()
+        noted = self.noted = list[Any]()
+        text = {"args": [self.packed(one) for one in args],
+                "named": {name: self.packed(one) for name, one in (named or {}).items()}}  # fmt: skip
+        self.noted = None
+        self.send(message | text)
+        while "do" in (told := self.receive()):
+            self.answer(told)
+        for number, changed in told.get("changed", ()):
+            _become(noted[number], self.unpacked(changed))
+        for number, changed in told.get("altered", ()):
+            _become(self.results[number], self.unpacked(changed))
+        if "raised" in told:
+            raise self.error(told["raised"])
+        received = self.received = dict[int, _Seen]()
+        value, self.received = self.unpacked(told["is"]), None
+        if message["do"] == "answer":
+            self.results = {number: one.value for number, one in received.items()}
+        return value
+
+    def _put_back(self) -> None:
+        """Tell the other side of lists and dicts that came out of its objects and have changed here."""
+        taken, self.taken = self.taken, []
+        for far, key, seen in taken:
+            if seen.has_changed():
+                far._method("__setitem__", key, seen.value)
 
     def answer(self, asked: dict[str, Any]) -> None:
+        received = self.received = dict[int, _Seen]()
+        noted = list[Any]()
         try:
             value = self._done(asked)  # alive until its description is sent
-            found = {"is": self.packed(value)}
+            self.noted = noted if asked["do"] == "answer" else None
+            found: dict[str, Any] = {"is": self.packed(value)}
+            self.noted = None
+            self._put_back()
         except (Lost, Refused, TimeLimit):
             raise
         except (Exception, KeyboardInterrupt, SystemExit) as error:
             found = {"raised": self.said(error)}
+        self.received = self.noted = None
+        found["changed"] = [[number, self.packed(one.value)] for number, one in received.items() if one.has_changed()]
+        if asked["do"] == "answer":  # what it returned before, it may have changed now
+            returned, self.returned = enumerate(self.returned), [*map(_Seen, noted)]
+            found["altered"] = [[number, self.packed(one.value)] for number, one in returned if one.has_changed()]
         self.send(found)
 
     def _done(self, asked: dict[str, Any]) -> Any:
         args = [self.unpacked(one) for one in asked.get("args", ())]
         named = {str(name): self.unpacked(one) for name, one in asked.get("named", {}).items()}
+        self.received = None
         if asked["do"] == "call":
             return self.own[asked["object"]](*args, **named)
         if asked["do"] == "method" and asked["name"] in METHODS:
@@ -222,12 +273,12 @@ class Wire:
             return {"float": value.hex()}
         if type(value) is complex:
             return {"complex": [value.real.hex(), value.imag.hex()]}
-        if type(value) in (list, tuple, set, frozenset, torch.Size):
+        if type(value) in (tuple, frozenset, torch.Size):
             return {type(value).__name__: [self.packed(one) for one in value]}
-        if isinstance(value, list):
-            return {"list": [self.packed(one) for one in value]}
+        if isinstance(value, list) or type(value) is set:
+            return {self._note(value): [self.packed(one) for one in value]}
         if type(value) is dict:
-            return {"dict": [[self.packed(key), self.packed(one)] for key, one in value.items()]}
+            return {self._note(value): [[self.packed(key), self.packed(one)] for key, one in value.items()]}
         if type(value) in (range, slice):
             return {type(value).__name__: [self.packed(n) for n in (value.start, value.stop, value.step)]}
         if isinstance(value, torch.Tensor) or type(value) is np.ndarray:
@@ -246,6 +297,14 @@ class Wire:
         if (plain := known.plain(value)) is not None:
             return self.packed(plain)
         return self._object(value)
+
+    def _note(self, value: Any) -> str:
+        """The kind of a collection that can be changed, and the number by which the reply says that it was."""
+        kind = next(kind.__name__ for kind in (list, dict, set) if isinstance(value, kind))
+        if self.noted is None:
+            return kind
+        self.noted.append(value)
+        return f"{kind}:{len(self.noted) - 1}"
 
     def _object(self, value: Any) -> dict[str, Any]:
         if id(value) in self.copied:
@@ -269,14 +328,19 @@ class Wire:
         if "yours" in text:
             return self.own[text["yours"]]
         ((kind, inner),) = text.items()
+        kind, _, number = kind.partition(":")
+        if kind in ("list", "dict", "set"):
+            parts = [[self.unpacked(part) for part in one] if kind == "dict" else self.unpacked(one) for one in inner]
+            value = {"list": list, "dict": dict, "set": set}[kind](parts)
+            if number and self.received is not None:
+                self.received[int(number)] = _Seen(value)
+            return value
         if kind == "float":
             return float.fromhex(inner)
         if kind == "complex":
             return complex(*map(float.fromhex, inner))
         if kind in _COLLECTIONS:
             return _COLLECTIONS[kind](self.unpacked(one) for one in inner)
-        if kind == "dict":
-            return {self.unpacked(key): self.unpacked(one) for key, one in inner}
         if kind in ("range", "slice"):
             return {"range": range, "slice": slice}[kind](*map(self.unpacked, inner))
         if kind == "array":
@@ -307,5 +371,28 @@ class Wire:
 
 
 _COLLECTIONS: dict[str, Callable[..., Any]] = {
-    "list": list, "tuple": tuple, "set": set, "frozenset": frozenset, "Size": lambda some: torch.Size(list(some)),
+    "tuple": tuple, "frozenset": frozenset, "Size": lambda some: torch.Size(list(some)),
 }  # fmt: skip
+
+
+class _Seen:
+    """A list, dict or set, and its content when it arrived."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+        self.before = self._content()
+
+    def _content(self) -> list[Any]:
+        return [part for item in self.value.items() for part in item] if isinstance(self.value, dict) else [*self.value]
+
+    def has_changed(self) -> bool:
+        now = self._content()
+        return len(now) != len(self.before) or any(
+            one is not other for one, other in zip(now, self.before, strict=True)
+        )
+
+
+def _become(value: Any, other: Any) -> None:
+    """Give a list, dict or set the content of another one."""
+    value.clear()
+    (value.extend if isinstance(value, list) else value.update)(other)

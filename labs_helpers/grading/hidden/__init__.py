@@ -1,8 +1,8 @@
-"""Inputs that no check shows: a run of an exercise's function over arguments that are drawn from the instructor's seed.
+"""Call answers with hidden inputs: arguments that are drawn from the instructor's seed and that no check shows.
 
-A run is made twice, of the student's function in a jail and of the reference outside of it; what it yields is compared
-outside (values.py). A lab's runs are in its own hidden.py or hidden/. A table of the check's own cases does not pass
-them, and neither does a function that deceives its check.
+Each exercise has a run, in its lab's hidden.py or hidden/. The grader runs it on the student's function in a jail and
+on the reference, and compares the results outside (values.py). An answer that is a table of the check's own cases
+fails here, and so does one that deceives its check.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _RUNS: dict[str, Run] = {}
 
 
 def hidden(exercise: str) -> Callable[[Run], Run]:
-    """Decorates run(function, draw) of an exercise, as '02/3': it draws arguments, calls the student's function, and
-    yields each result: numbers, text, tensors, arrays, and lists, tuples and dicts of them. What the function changes
-    in place is yielded too. draw: numpy's Generator, the same for both."""
+    """Register the decorated run(function, draw) for '02/3', say. It draws arguments, calls the function, and
+    yields each result: numbers, text, tensors, arrays, and lists, tuples and dicts of them, and also arguments that
+    the function changes in place. draw: numpy's Generator, with the same seed for student and reference."""
 
     def register(run: Run) -> Run:
         _RUNS[exercise] = run
@@ -35,7 +35,7 @@ def hidden(exercise: str) -> Callable[[Run], Run]:
 
 
 def run_of(exercise: str) -> Run | None:
-    """That of an exercise, or None where there is none."""
+    """Return the run of an exercise, or None if it has none."""
     lab = next((lab for lab in LABS if lab.number == exercise.partition("/")[0]), None)
     if lab is None:
         return None
@@ -49,27 +49,27 @@ def run_of(exercise: str) -> Run | None:
 
 
 def key_of(seed: int, exercise: str) -> int:
-    """What an exercise's inputs are drawn from. It tells neither the seed nor the key of another exercise."""
+    """Return the seed of an exercise's inputs. It reveals neither the instructor's seed nor another exercise's key."""
     return int.from_bytes(hashlib.sha256(f"{seed} {exercise}".encode()).digest()[:16])
 
 
 def generator(seed: int, exercise: str) -> np.random.Generator:
-    """What an exercise's run draws from."""
+    """Return the generator from which an exercise's run draws."""
     return np.random.default_rng(key_of(seed, exercise))
 
 
 def kept(*given: Any) -> Callable[[], bool]:
-    """Whether these are the same still when it is asked: a run yields that, and not what was given, which is right in
-    every answer that leaves it alone."""
+    """Return a function that says whether these arguments are unchanged. A run yields its reply instead of the
+    arguments, which would be right in every answer that leaves them alone."""
     before = written(given)
     return lambda: bool(written(given) == before)
 
 
 def normal(draw: np.random.Generator, *shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
-    """Normally distributed numbers, on the CPU."""
+    """Draw normally distributed numbers, on the CPU."""
     return torch.from_numpy(draw.standard_normal(shape)).to(dtype)
 
 
 def whole(draw: np.random.Generator, *shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
-    """Whole numbers from -3 to 3, whose sums and products every dtype holds exactly as long as they are small."""
+    """Draw whole numbers from -3 to 3. Every dtype holds their sums and products exactly while these are small."""
     return torch.from_numpy(draw.integers(-3, 4, shape)).to(dtype)

@@ -1,6 +1,7 @@
-"""Whether a partly right answer is right for a hidden input too, or in its check alone, as a table of its cases is.
+"""Decide whether a partly right answer is also right for some hidden input, or only for the cases of its check.
 
-What can be right by chance is no proof: what another seed's inputs give too, a truth value, and a few small numbers.
+Results that are right by chance prove nothing: those that another seed's inputs give too, truth values, and a few
+small numbers.
 """
 
 from __future__ import annotations
@@ -12,17 +13,17 @@ import torch
 
 from labs_helpers.grading.hidden.values import Near, difference
 
-SMALL = 1000  # whole numbers below it can be guessed
-FEW = 8  # elements of a tensor that are looked at one by one, as a function's several results are
-ENOUGH = 3  # different results that can be guessed, each of them right
+SMALL = 1000  # smaller whole numbers can be guessed
+FEW = 8  # a tensor with at most so many elements is compared element by element, like a tuple of results
+ENOUGH = 3  # so many different right results prove something, even if each could be guessed
 
 
 def any_right(found: Sequence[Any], expected: Sequence[Any], other: Sequence[Any]) -> bool:
-    """found: what an answer gives for hidden inputs, up to the one for which it raises. expected: what the reference
-    gives, and `other` for another seed. All are lists of what `values.read` gives.
+    """Return True if a tensor, two large numbers or several smaller results of `found` are right. Also return True
+    if all of the reference's results can be guessed, so that none could prove anything.
 
-    True where a tensor in it is right, two large numbers, or several smaller results; and where that proves nothing,
-    because the reference's own results can all be guessed.
+    found: an answer's results for hidden inputs, up to the one for which it raises. expected: the reference's results.
+    other: the reference's results for another seed. All are lists as `values.read` returns them.
     """
     return _proved(found, expected, other) or not _proved(expected, expected, other)
 
@@ -41,11 +42,11 @@ def _proved(found: Sequence[Any], expected: Sequence[Any], other: Sequence[Any])
             whole.add(repr(right))
             if len(parts) >= ENOUGH:
                 return True
-    return len(numbers) > 1 or len(whole) >= ENOUGH  # of the same number again and again one is right by chance
+    return len(numbers) > 1 or len(whole) >= ENOUGH  # the same number twice can be right by chance
 
 
 def _telling(found: Any, expected: Any, other: Any) -> Iterator[tuple[Any, Any]]:
-    """(part of found, the same of expected) for the parts of expected that another seed's inputs do not give."""
+    """Yield (part of found, same part of expected) for each part of expected that differs for another seed."""
     if isinstance(expected, dict) and isinstance(found, dict):
         others = other if isinstance(other, dict) else {}
         for key in expected.keys() & found.keys():

@@ -1,4 +1,4 @@
-"""What an answer gives for the hidden inputs, as it leaves the jail."""
+"""Write down an answer's results for the hidden inputs, so that they can leave the jail."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ MOST = 2**18  # characters of an answer's values
 
 
 def values(job: dict[str, Any], function: Callable[..., Any]) -> dict[str, Any]:
-    """{"values": […]} for the inputs drawn from job["key"] (`key_of`); {} where job["exercise"] has none.
+    """Return {"values": […]} for the inputs drawn from job["key"] (`key_of`); {} if job["exercise"] has none.
 
-    Where the function raises, "raised" is there too, and "values" are those before: by the name of a built-in error,
-    because any other word of it could tell the inputs.
+    If the function raises, "values" are the results before that, and "raised" names the built-in error. Any other
+    word of the error could reveal the inputs.
     """
     run = run_of(job["exercise"])
     if run is None:

@@ -1,4 +1,4 @@
-"""Arguments of kernels, laid out in memory as a student's own would never be, and a call that is watched."""
+"""Lay out kernels' arguments in memory in unusual ways, and watch a call that launches kernels."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from labs_helpers.course.verdict.surroundings import guarded_outputs
 
 
 def launched(function: Callable[..., Any], *arguments: Any, **named: Any) -> list[Any]:
-    """[what the function gives; the dtypes of that; how many elements beside its results it overwrote; digests of the
-    tensors that it was given, as they are afterwards; of an answer in another process what it did beside its kernels].
+    """Return [the function's result; its dtypes; how many elements outside its results it overwrote; digests of its
+    tensor arguments afterwards; what an answer in another process computed outside its kernels].
 
-    Its results are made of NaN, so that what is never written shows. StrayAccess for a kernel that reads or writes
-    outside of its tensors.
+    Result memory starts as NaN, so that unwritten elements show. Raises StrayAccess if a kernel reads or writes
+    outside its tensors.
     """
     with np.errstate(all="ignore"), guarded_outputs() as guard, metered():  # as a GPU, which warns of no overflow
         found = function(*arguments, **named)
@@ -33,18 +33,18 @@ def launched(function: Callable[..., Any], *arguments: Any, **named: Any) -> lis
 
 
 def copied(found: list[Any]) -> list[Any]:
-    """What `launched` says of an exact copy, with its shape and digest in its place, which take less room."""
+    """Replace the result in a list of `launched` by its shape and digest, which are shorter. For exact copies."""
     return [list(found[0].shape), digest(found[0]), *found[1:]]
 
 
 def digest(tensor: torch.Tensor) -> str:
-    """Of its elements, NaN included: whether it was changed, in few letters."""
+    """Return a short hash of a tensor's bytes, NaN included: it tells whether the tensor was changed."""
     content = tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
     return hashlib.sha256(content).hexdigest()[:16]
 
 
 def laid(draw: np.random.Generator, x: torch.Tensor) -> torch.Tensor:
-    """The same values with strides that are drawn: of a slice, of every other column, or of a transposed matrix."""
+    """Return the same values with random strides: a slice, every other column, or a transposed matrix."""
     ways = (_slice, _every_other, lambda x: _slice(x.mT).mT)
     return ways[draw.integers(len(ways))](x)
 
@@ -64,12 +64,12 @@ def _every_other(x: torch.Tensor) -> torch.Tensor:
 def between(
     draw: np.random.Generator, low: int, high: int, *shape: int, dtype: torch.dtype = torch.float16
 ) -> torch.Tensor:
-    """Whole numbers from low to high. Their products are exact in a float32 accumulator, whatever the order, and so a
-    result that is rounded once has no tolerance: see `exactly`."""
+    """Draw whole numbers from low to high. A float32 accumulator adds their products exactly in any order, so a result
+    that is rounded once needs no tolerance: see `exactly`."""
     return torch.from_numpy(draw.integers(low, high + 1, shape)).to(dtype)
 
 
 def exactly(result: Any) -> Any:
-    """A result of whole numbers as integers, which are compared without a tolerance."""
+    """Convert a result of whole numbers to integers, which are compared without tolerance."""
     whole = isinstance(result, torch.Tensor) and bool(result.isfinite().all())
     return result.to(torch.int64) if whole else result

@@ -1,4 +1,4 @@
-"""What an answer for MPI's ranks finds on practice ranks, where no MPI runs."""
+"""Run answers for MPI ranks on practice ranks, where no MPI runs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LIMIT_S = 5.0  # of processor time, for all ranks together
 
 
 def hidden_on_ranks(exercise: str) -> Callable[[Run], Run]:
-    """As `hidden`, of a function that has memory of its own on each rank."""
+    """As `hidden`; the function gets separate memory on each rank."""
 
     def register(run: Run) -> Run:
         hidden(exercise)(lambda function, draw: run(OnEachRank(function), draw))
@@ -22,9 +22,9 @@ def hidden_on_ranks(exercise: str) -> Callable[[Run], Run]:
 
 
 def names_of(function: Callable[..., Any]) -> set[str]:
-    """All that an answer looks up. If it is something of mpi4py's, then that can be imported without a start of MPI.
+    """Return all names that an answer looks up. If one is mpi4py's, import mpi4py without starting MPI.
 
-    ValueError where it is COMM_WORLD, whose ranks are not those of the communicator that the answer is given.
+    Raises ValueError for COMM_WORLD, whose ranks are not those of the answer's communicator.
     """
     names = names_in(function)
     if "COMM_WORLD" in names:
@@ -33,5 +33,5 @@ def names_of(function: Callable[..., Any]) -> set[str]:
         import mpi4py
 
         mpi4py.rc(initialize=False, finalize=False)
-        from mpi4py import MPI  # noqa: F401  # practice ranks put their own requests in the place of MPI.Request
+        from mpi4py import MPI  # noqa: F401  # practice ranks replace MPI.Request
     return names

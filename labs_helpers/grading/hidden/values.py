@@ -1,4 +1,4 @@
-"""Values that leave a jail as text, are read again without pickle, and are compared with those of the reference."""
+"""Write values as text that leaves a jail, read them without pickle, and compare them with the reference's."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ _DTYPES = {str(dtype).removeprefix("torch."): dtype for dtype in (
 
 
 class NoValue(ValueError):
-    """Why something cannot leave a jail, or what did is no value."""
+    """Says why a value cannot leave a jail, or why a text is no value."""
 
 
 @dataclass(frozen=True)
 class Near:
-    """A number that is right as long as it is no further from the reference's than `within`, a share of it."""
+    """A number that is right if its relative difference from the reference's is at most `within`."""
 
     value: float
     within: float
 
 
 def written(value: Any) -> Any:
-    """A value as JSON can hold it. NoValue names a type that has no values."""
+    """Convert a value for JSON. NoValue names the type of one that cannot be converted."""
     try:
         return _written(value)
     except NoValue:
@@ -69,7 +69,7 @@ def _tensor(tensor: torch.Tensor) -> dict[str, Any]:
 
 
 def read(text: Any) -> Any:
-    """What `written` wrote, with arrays and tensors as tensors on the CPU. NoValue of anything else."""
+    """Return the value that `written` converted; arrays become tensors. NoValue for any other text."""
     try:
         return _read(text)
     except NoValue:
@@ -102,17 +102,17 @@ def _read(text: Any) -> Any:
 
 
 def _key(key: Any) -> Any:
-    """As it may stand in a dict: a list's as a tuple, an array's or a tensor's one element as the number."""
+    """Make a key hashable: a list becomes a tuple, an array or tensor of one element a number."""
     if isinstance(key, np.generic | torch.Tensor):
         key = key.item()
     return tuple(_key(part) for part in key) if isinstance(key, list | tuple) else key
 
 
 def difference(found: Any, expected: Any) -> str:
-    """How two values differ, in words without the values; '' where they agree. Both are as `read` gives them.
+    """Say how two values that `read` returned differ, without revealing them; '' if they agree.
 
-    Floating-point numbers may differ by the TOLERANCES of the coarser of both dtypes. A list stands for a tuple, a
-    tensor of one element for its number.
+    Floating-point numbers may differ by the TOLERANCES of the coarser dtype. A list equals a tuple, and a tensor of one
+    element equals its number.
     """
     if isinstance(expected, dict) and isinstance(found, dict):
         if found.keys() != expected.keys():
@@ -120,7 +120,7 @@ def difference(found: Any, expected: Any) -> str:
         return next((said for key in expected if (said := difference(found[key], expected[key]))), "")
     if isinstance(expected, list) and isinstance(found, list):
         if len(found) != len(expected):
-            return "another number of values"  # which may follow from the inputs, and so stays here, as shapes do
+            return "another number of values"  # how many may depend on the inputs, so it is not told
         return next((said for pair in zip(found, expected, strict=True) if (said := difference(*pair))), "")
     if isinstance(expected, Near) and isinstance(found, Near):
         apart = abs(found.value - expected.value)
@@ -151,7 +151,7 @@ def _of_tensors(found: torch.Tensor, expected: torch.Tensor) -> str:
         return "another shape"
     kinds = [str(x.dtype).removeprefix("torch.") for x in (found, expected) if x.dtype.is_floating_point]
     bound = max((TOLERANCES[kind] for kind in kinds), default=0.0)
-    if not kinds:  # whole numbers, of which float64 does not hold all
+    if not kinds:  # float64 does not hold all whole numbers
         return "" if torch.equal(found.long().reshape(-1), expected.long().reshape(-1)) else "other values"
     one, other = found.double().reshape(-1), expected.double().reshape(-1)
     finite = other.isfinite()

@@ -81,15 +81,21 @@ def _statements(cell: str) -> list[_Statement]:
     return [one for one in found if one.binds]
 
 
-def names_bound(node: ast.stmt) -> set[str]:
-    if isinstance(node, ast.FunctionDef | ast.ClassDef):
-        return {node.name}
-    if isinstance(node, ast.Import | ast.ImportFrom):
-        return {(alias.asname or alias.name).partition(".")[0] for alias in node.names}
-    if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign):
-        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-        return {part.id for target in targets for part in ast.walk(target) if isinstance(part, ast.Name)}
-    return set()
+def names_bound(statement: ast.stmt) -> set[str]:
+    """The names that a statement binds or changes, inside `if`, `try`, `with` and loops too."""
+    found, left = set[str](), list[ast.AST]([statement])
+    while left:
+        node = left.pop()
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            found.add(node.name)
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            found |= {(alias.asname or alias.name).partition(".")[0] for alias in node.names}
+        elif not isinstance(node, ast.Lambda | ast.comprehension):
+            own = [getattr(node, name, None) for name in ("target", "optional_vars")]
+            targets = [one for one in (*getattr(node, "targets", ()), *own) if one]
+            found |= {part.id for one in targets for part in ast.walk(one) if isinstance(part, ast.Name)}
+            left += ast.iter_child_nodes(node)
+    return found
 
 
 def names_read(tree: ast.AST) -> set[str]:

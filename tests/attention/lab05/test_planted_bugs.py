@@ -413,6 +413,7 @@ REFERENCES = {name: getattr(exercises, name) for name in exercises.__all__} | {"
 
 DIFFERENT = {
     "attention_function": [
+        [("AttentionFunction", "Own")],
         [("delta = (o * do).sum(-1, keepdim=True)", "delta = (p * dp).sum(-1, keepdim=True)")],
         [
             (SAVE, "ctx.save_for_backward(q, k, v, lse)"),
