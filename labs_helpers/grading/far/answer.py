@@ -29,7 +29,7 @@ from labs_helpers.compile.source import plain
 from labs_helpers.course.reached_tensors import tensors_reached
 from labs_helpers.grading.far.memory import Memory, plain_memory
 from labs_helpers.grading.far.wire import Wire
-from labs_helpers.grading.jails.system_calls import refuse_signals
+from labs_helpers.grading.jails.system_calls import keep_from_others
 from labs_helpers.grading.jails.together import PR_SET_DUMPABLE, prctl
 from labs_helpers.grading.judged import ANSWER, defined
 
@@ -121,7 +121,7 @@ def _close_all_but(kept: int) -> None:
 
 def _live(channel: socket.socket) -> NoReturn:
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    refuse_signals()
+    keep_from_others()
     torch.set_num_threads(1)  # threads do not survive a fork
     with contextlib.suppress(BaseException):
         _Answer(channel).live()

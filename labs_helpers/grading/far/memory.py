@@ -86,6 +86,8 @@ class Memory:
     first: the number of the first block that this side makes, 0 for the judge and 1 for the answer; steps are of 2.
     allocate(content, dtype, kind): returns a tensor with the bytes of a block that the other side has made.
     changed(content): is called for each block that the other side has changed.
+    withheld: the other side gets random numbers in place of all that blocks contain, except whole numbers that this
+    side made.
     """
 
     def __init__(
@@ -94,7 +96,7 @@ class Memory:
         allocate: Callable[[bytes, str, str], torch.Tensor],
         changed: Callable[[bytes], None] = lambda content: None,
     ) -> None:
-        self.next, self.allocate, self.changed = first, allocate, changed
+        self.next, self.allocate, self.changed, self.withheld = first, allocate, changed, False
         self.blocks: dict[int, Block] = {}
         self.leaves: dict[int, tuple[torch.Tensor, int]] = {}  # with the id of the gradient that both sides know
 
@@ -197,7 +199,8 @@ class Memory:
                 kind = "torch" if isinstance(first, torch.Tensor) else "numpy"
                 dtype = str(first.dtype).removeprefix("torch.") if first is not None else "uint8"
                 changes.append({"block": block.number, "size": block.size, "dtype": dtype, "kind": kind})
-                contents.append(content)
+                given = not block.sent and self.is_own(block.number) and dtype.startswith(("int", "uint", "bool"))
+                contents.append(_random(len(content), dtype) if self.withheld and not given else content)
                 block.sent = content
         gone = [number for number, block in self.blocks.items() if self.releases(number) and not block.is_in_use()]
         for number in gone:
@@ -245,6 +248,16 @@ class Memory:
 def plain_memory(content: bytes, dtype: str, kind: str) -> torch.Tensor:
     """Memory with this content, aligned as PyTorch aligns it."""
     return torch.frombuffer(bytearray(content), dtype=torch.uint8).clone()
+
+
+_DRAW = np.random.default_rng()
+
+
+def _random(size: int, dtype: str) -> bytes:
+    """So many bytes of numbers from 0.5 to 1.5."""
+    of = DTYPES[dtype]
+    numbers = torch.from_numpy(_DRAW.uniform(0.5, 1.5, -(-size // of.itemsize))).to(of)
+    return ctypes.string_at(numbers.data_ptr(), size)
 
 
 def _of_kind(tensor: torch.Tensor, said: dict[str, Any]) -> Any:

@@ -43,14 +43,17 @@ class JudgeWire(Wire):
         self.failed: Exception | None = None
 
     def ask_for_answer(self, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
-        """The answer's result. An error that a kernel raised here comes as it was raised."""
+        """The answer's result. An error that a kernel raised here comes as it was raised, even if the answer went on:
+        a GPU is lost after one, and what a kernel finds could be told by whether it fails."""
         self.failed = None
         try:
-            return self.ask({"do": "answer"}, args, named)
+            found = self.ask({"do": "answer"}, args, named)
         except Exception as error:
-            if self.failed is not None and str(self.failed) == str(error):
-                raise self.failed from None
-            raise
+            if self.failed is None or str(self.failed) != str(error):
+                raise
+        if self.failed is not None:
+            raise self.failed
+        return found
 
     def beside(self) -> list[str]:
         """What the answer's process has written itself since this was asked last."""
