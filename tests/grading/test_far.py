@@ -272,10 +272,10 @@ def f(x):
         "line",
         [
             "os.kill(os.getpid(), 19)", "os.kill(os.getppid(), 19)", "os.kill(-1, 19)",
-            "fcntl.fcntl(0, fcntl.F_SETOWN, os.getppid())", "resource.prlimit(os.getppid(), resource.RLIMIT_CORE, (0, 0))",
-            "os.setpriority(os.PRIO_USER, 0, 19)", "os.sched_setaffinity(os.getppid(), {0})",
-            "socket.socket(socket.AF_UNIX)", "fcntl.lockf(0, fcntl.LOCK_SH)", "os.symlink('data', path)", "os.mkdir(path)",
-            "os.open(path, os.O_CREAT)", "os.utime('/tmp')",
+            "fcntl.fcntl(0, fcntl.F_SETOWN, os.getppid())", "resource.prlimit(os.getppid(), 4, (0, 0))",
+            "os.setpriority(os.PRIO_USER, 0, 19)", "os.sched_setaffinity(os.getppid(), {0})", "os.symlink('y', path)",
+            "socket.socket(socket.AF_UNIX)", "fcntl.lockf(0, fcntl.LOCK_SH)", "os.mkdir(path)", "os.utime('/tmp')",
+            "os.open(path, os.O_CREAT)",
         ],
     )  # fmt: skip
     def test_it_neither_disturbs_its_judge_nor_reaches_another_answer(self, far, tmp_path, line):
@@ -333,7 +333,8 @@ class TestKernels:
             assert not torch.equal(function(x + 100), x + 102)
 
     def test_a_kernel_s_failure_tells_its_answer_nothing(self, far):
-        source = ADD.format("y").replace("    kernel[", "    try: assure[(1,)](x)\n    except Exception: pass\n    kernel[")
+        tried = "    try: assure[(1,)](x)\n    except Exception: pass\n"
+        source = ADD.format("y").replace("    kernel[", f"{tried}    kernel[")
         source += "@triton.jit\ndef assure(x_ptr):\n    if tl.load(x_ptr) < 9:\n        tl.arange(0, 3)\n"
         with pytest.raises(Exception, match="power of 2"):
             far(source, imports=TRITON)(torch.arange(20.0))

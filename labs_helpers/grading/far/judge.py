@@ -85,9 +85,9 @@ class FarFunction:
 
     @contextmanager
     def kernels_alone(self) -> Iterator[list[str]]:
-        """Inside, the kernels of an answer that has some see the contents of tensors, and its process does not: numbers,
-        shapes and constants that it hands to a kernel could carry what PyTorch computed. Yields a list, which says at
-        the end whether PyTorch computed something."""
+        """Inside, the kernels of an answer that has some see the contents of tensors, and its process does not:
+        numbers, shapes and constants that it hands to a kernel could carry what PyTorch computed. Yields a list, which
+        says at the end whether PyTorch computed something."""
         beside = list[str]()
         self.withheld = bool(self.kernels)
         try:

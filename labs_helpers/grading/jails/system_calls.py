@@ -33,7 +33,8 @@ _TO_OTHERS: dict[str, tuple[int | None, int | None]] = {
     "symlink": (88, None), "symlinkat": (266, 36), "rename": (82, None), "renameat": (264, 38), "renameat2": (316, 276),
     "unlink": (87, None), "unlinkat": (263, 35), "rmdir": (84, None), "chmod": (90, None), "fchmod": (91, 52),
     "fchmodat": (268, 53), "fchmodat2": (452, 452), "utime": (132, None), "utimes": (235, None),
-    "futimesat": (261, None), "utimensat": (280, 88), "setxattr": (188, 5), "lsetxattr": (189, 6), "fsetxattr": (190, 7),
+    "futimesat": (261, None), "utimensat": (280, 88), "setxattr": (188, 5), "lsetxattr": (189, 6),
+    "fsetxattr": (190, 7),
 }  # fmt: skip
 _CLONE, _CLONE3 = (56, 220), 435
 _NAMESPACES = 0x7E020080  # flags of clone; of clone3 a filter cannot see them, and the C library then calls clone
@@ -44,10 +45,12 @@ _NUMBER, _ARCHITECTURE, _FIRST_ARGUMENT = 0, 4, 16  # offsets in struct seccomp_
 _CREATE, _ANY = 0x40, 0xFFFFFFFF
 _SOMETIMES = (
     ((2, None), 1, _ANY_OF, _CREATE), ((257, 56), 2, _ANY_OF, _CREATE),
-    *(((72, 25), 1, _IS, command) for command in (6, 7, 8, 10, 15, 37, 38, 1024, 1026)),  # locks, owners, signals, leases
-    *(((16, 29), 1, _IS, request) for request in (0x8901, 0x8902)),  # owners of sockets
-    ((302, 261), 0, _ANY_OF, _ANY), ((141, 140), 0, _ANY_OF, _ANY), ((141, 140), 1, _ANY_OF, _ANY),  # limits, priorities
-    *((call, 0, _ANY_OF, _ANY) for call in ((203, 122), (144, 119), (142, 118), (314, 274))),  # schedulers
+    # locks, owners of files and sockets, signals, leases
+    *(((72, 25), 1, _IS, command) for command in (6, 7, 8, 10, 15, 37, 38, 1024, 1026)),
+    *(((16, 29), 1, _IS, request) for request in (0x8901, 0x8902)),
+    # limits, priorities and schedulers of other processes
+    ((302, 261), 0, _ANY_OF, _ANY), ((141, 140), 0, _ANY_OF, _ANY), ((141, 140), 1, _ANY_OF, _ANY),
+    *((call, 0, _ANY_OF, _ANY) for call in ((203, 122), (144, 119), (142, 118), (314, 274))),
     ((251, 30), 1, _ANY_OF, _ANY),
 )  # fmt: skip
 _NO_NEW_PRIVS, _SECCOMP, _OF_A_FILTER = 38, 22, 2  # linux/prctl.h, linux/seccomp.h

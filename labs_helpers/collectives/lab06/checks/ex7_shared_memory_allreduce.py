@@ -8,10 +8,11 @@ import numpy as np
 from labs_helpers.collectives.chunks import chunk_bounds
 from labs_helpers.collectives.lab06 import exercises
 from labs_helpers.collectives.lab06.checks import vectors
-from labs_helpers.collectives.lab06.checks.late_ranks import DELAY_S, LateComm, WatchedOp
+from labs_helpers.collectives.lab06.checks.late_ranks import DELAY_S, LateComm
 from labs_helpers.collectives.lab06.checks.on_ranks import on_ranks, on_real_ranks
 from labs_helpers.collectives.lab06.checks.vectors import UNEVEN, WrongElement, tagged, unwritten
 from labs_helpers.collectives.lab06.shared_matrix import shared_matrix
+from labs_helpers.collectives.lab06.watched_op import WatchedOp
 from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import Wrong
 
@@ -43,6 +44,9 @@ def shared_memory_allreduce(student):
             if found > needed + (stop - start):
                 cause = "every rank reduces the whole vector; its own chunk is enough"
                 raise Wrong(case, f"rank {rank} reduces {found} elements a call, {needed} are enough.", cause=cause)
+        if (found := sum(map(sum, reduced)) // CALLS) < (size - 1) * n:
+            cause = "something else than op reduces: the operation is the caller's choice"
+            raise Wrong(case, f"op reduces {found} elements a call, {(size - 1) * n} are to be.", cause=cause)
         yield f"{case}: {len(run.barriers) / CALLS:g} barriers each"
 
     case, shared = vectors.MAXIMUM, np.zeros((4, 10), np.int64)
