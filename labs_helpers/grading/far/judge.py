@@ -80,6 +80,9 @@ class FarFunction:
     def get(self, name: str) -> Any:
         return self._started().ask({"do": "name"}, (name,))
 
+    def random_state(self) -> Any:
+        return self._started().ask({"do": "random"})
+
     def __setitem__(self, name: str, value: Any) -> None:
         self._started().ask({"do": "name"}, (name, value))
 

@@ -28,6 +28,14 @@ ASKED = frozenset(
     "isend irecv barrier all_reduce all_gather reduce_scatter start_all_reduce broadcast is_completed".split()
 )
 
+# And of a module or an optimizer: what reads, traverses, trains or hooks it. `compile` would start programs.
+OF_MODULES = frozenset(
+    "parameters named_parameters buffers named_buffers modules named_modules children named_children get_parameter "
+    "get_buffer get_submodule state_dict load_state_dict zero_grad train eval training requires_grad_ forward apply to "
+    "register_forward_hook register_forward_pre_hook register_full_backward_hook register_full_backward_pre_hook "
+    "step param_groups state defaults add_param_group register_step_pre_hook register_step_post_hook".split()
+)
+
 
 class JudgeWire(Wire):
     """The judge's end of the channel to a process, which ends with it: when neither the answer nor an object of that
@@ -61,8 +69,8 @@ class JudgeWire(Wire):
         return done
 
     def may_get(self, one: Any, name: str) -> bool:
-        known = next((kind for kind in (torch.nn.Module, torch.optim.Optimizer) if isinstance(one, kind)), None)
-        return name in self.asked or hasattr(known, name)
+        of_modules = isinstance(one, torch.nn.Module | torch.optim.Optimizer) and name in OF_MODULES
+        return name in self.asked or of_modules
 
     def error(self, said: dict[str, Any]) -> BaseException:
         error = super().error(said)
