@@ -98,6 +98,12 @@ class TestData:
         far("def f(x, y):\n    x += 1\n    y[1] = 5")(x, y)
         assert bool((x == 1).all()) and x._base.sum() == 8 and y.tolist() == [[0, 0], [5, 5]]
 
+    def test_of_a_rank_s_row_it_sees_no_other(self, far):
+        rows = np.ones((3, 4))
+        assert far("def f(x):\n    x += 1\n    return x.base.tobytes()")(rows[1]) is not None
+        assert rows.tolist() == [[1] * 4, [2] * 4, [1] * 4]
+        assert far("def f(x): return float(x.base.view(float).sum())")(rows[1]) == 8
+
     def test_memory_outlives_its_process(self, far):
         function = far("def f(): return torch.arange(5), np.arange(4.0)")
         found = function()

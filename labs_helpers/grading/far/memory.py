@@ -33,7 +33,8 @@ class Block:
     """`size` bytes at address `start`, which `owner` keeps alive: a storage of PyTorch's, or an array of NumPy's.
 
     sent: the bytes that both sides last agreed on. objects: the arrays made of this block, by their descriptions, so
-    that an array that comes back is the same object.
+    that an array that comes back is the same object. shown: where the arrays begin and end that a judge has described;
+    an answer gets zeros for the bytes around, which may belong to another rank.
     """
 
     number: int
@@ -42,14 +43,24 @@ class Block:
     owner: torch.UntypedStorage | np.ndarray[Any, Any]
     sent: bytes = b""
     objects: MutableMapping[str, Any] = field(default_factory=dict)
+    shown: tuple[int, int] | None = None
 
     def content(self) -> bytes:
-        return ctypes.string_at(self.start, self.size)
+        whole = ctypes.string_at(self.start, self.size)
+        low, high = self.shown or (0, self.size)
+        return bytes(low) + whole[low:high] + bytes(self.size - high)
+
+    def show(self, low: int, high: int) -> None:
+        first, last = self.shown or (low, high)
+        self.shown = min(first, low), max(last, high)
 
     def write(self, content: bytes) -> None:
+        """Write the bytes that the other side has changed since both agreed."""
         if len(content) != self.size:
             raise Refused(f"{len(content)} bytes for a block of {self.size}")
-        ctypes.memmove(self.start, content, self.size)
+        given, before = (np.frombuffer(one, np.uint8) for one in (content, self.sent))
+        memory = np.ctypeslib.as_array((ctypes.c_uint8 * self.size).from_address(self.start))
+        np.copyto(memory, given, where=given != before)
         self.sent = content
 
     def is_in_use(self) -> bool:
@@ -134,6 +145,8 @@ class Memory:
             return said | {"block": None}
         low, high = _reach(shape, strides, item)
         block = self._at(address + low, address + high) or self._new(array)
+        if self.is_own(block.number) and self.next % 2 == 0:
+            block.show(address + low - block.start, address + high - block.start)
         said |= {"block": block.number, "offset": address - block.start, "strides": strides}
         block.objects.setdefault(_key(said), array)
         return said

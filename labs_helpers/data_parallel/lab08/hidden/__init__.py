@@ -71,7 +71,8 @@ def _memories(parameters: Iterable[nn.Parameter]) -> int:
 def _averages(
     function: Function, draw: np.random.Generator, more: Callable[[nn.Module], Any], most: float
 ) -> Iterator[Any]:
-    """Of parameters of several dtypes, some transposed in memory; one is frozen, one is there twice. most: calls, with three dtypes."""
+    """Of parameters of several dtypes, some transposed in memory; one is frozen, one is there twice. most: calls, where
+    there are three dtypes."""
 
     def averaged(group: Any, rank: int, values: list[Tensor], own: list[Tensor | None], frozen: int) -> Any:
         model = nn.ParameterList(nn.Parameter(x.mT.contiguous().mT if x.ndim > 1 else x.clone()) for x in values)
