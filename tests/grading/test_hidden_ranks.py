@@ -70,6 +70,20 @@ def test_what_is_sent_counts_beside_a_check_too(tmp_path):
     assert not agrees("09/8", planted(reference, tmp_path, change), expected)
 
 
+def test_right_values_that_cost_more_are_not_right_beside_a_check():
+    """A table passes a check of few cases, and the values of a naive algorithm are right."""
+    reference = planted_bugs("06")[1].REFERENCES["ring_reduce_scatter"]
+
+    def naive(comm, data, op):
+        whole, other = data.copy(), data.copy()
+        for turn in range(1, comm.size):
+            comm.Sendrecv(whole, (comm.rank + turn) % comm.size, recvbuf=other, source=(comm.rank - turn) % comm.size)
+            op(data, other, out=data)
+
+    found, right = (read(texts("06/3", one, 7)) for one in (naive, reference))
+    assert difference(found, right) and not difference(found[1::2], right[1::2])  # what the ranks are left with
+
+
 @pytest.mark.soak
 def test_no_module_of_hidden_inputs_needs_exercises_or_checks():
     program = """
