@@ -100,7 +100,7 @@ class TestData:
 
     def test_of_a_rank_s_row_it_sees_no_other(self, far):
         rows = np.ones((3, 4))
-        assert far("def f(x):\n    x += 1\n    return x.base.tobytes()")(rows[1]) is not None
+        far("def f(x): x += 1")(rows[1])
         assert rows.tolist() == [[1] * 4, [2] * 4, [1] * 4]
         assert far("def f(x): return float(x.base.view(float).sum())")(rows[1]) == 8
 
@@ -277,11 +277,10 @@ def f(x):
     @pytest.mark.parametrize(
         "line",
         [
-            "os.kill(os.getpid(), 19)", "os.kill(os.getppid(), 19)", "os.kill(-1, 19)",
+            "os.kill(os.getpid(), 19)", "os.kill(os.getppid(), 19)", "os.kill(-1, 19)", "os.open(path, os.O_CREAT)",
             "fcntl.fcntl(0, fcntl.F_SETOWN, os.getppid())", "resource.prlimit(os.getppid(), 4, (0, 0))",
             "os.setpriority(os.PRIO_USER, 0, 19)", "os.sched_setaffinity(os.getppid(), {0})", "os.symlink('y', path)",
             "socket.socket(socket.AF_UNIX)", "fcntl.lockf(0, fcntl.LOCK_SH)", "os.mkdir(path)", "os.utime('/tmp')",
-            "os.open(path, os.O_CREAT)",
         ],
     )  # fmt: skip
     def test_it_neither_disturbs_its_judge_nor_reaches_another_answer(self, far, tmp_path, line):
@@ -329,8 +328,7 @@ class TestKernels:
         x, function = torch.arange(20.0), far(ADD.format(result), imports=TRITON)
         with function.kernels_alone() as beside:
             function(x)
-        changed = result != "y.mul_(1.0)"  # the same numbers as before
-        assert bool(beside) == changed
+        assert bool(beside) == (result != "y.mul_(1.0)")  # the same numbers as before
 
     def test_no_number_that_depends_on_a_tensor_reaches_a_kernel(self, far):
         x, function = torch.arange(20.0), far(ADD.replace("y, len(x)", "y, int(x[9]) + 11").format("y"), imports=TRITON)

@@ -71,7 +71,6 @@ def test_what_is_sent_counts_beside_a_check_too(tmp_path):
 
 
 def test_right_values_that_cost_more_are_not_right_beside_a_check():
-    """A table passes a check of few cases, and the values of a naive algorithm are right."""
     reference = planted_bugs("06")[1].REFERENCES["ring_reduce_scatter"]
 
     def naive(comm, data, op):
