@@ -7,11 +7,15 @@ the cells make when they run again or, where these are not known, as in a notebo
 from __future__ import annotations
 
 import copy
+import random
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import BuiltinFunctionType, CellType, CodeType, FunctionType, ModuleType
 from typing import Any
+
+import numpy as np
+import torch
 
 from labs_helpers.compile.source import names_used, plain, reachable
 
@@ -85,6 +89,13 @@ def _with_memory(function, home: dict, copies: dict[int, Any]):
 def global_names(student) -> Any:
     """The answer's global names, with `get` and assignment; those of its process where it has one of its own."""
     return student if hasattr(student, "anew") else getattr(plain(student), "__globals__", {})
+
+
+def random_state(student) -> list[Any]:
+    """The state of the random numbers that all code shares: in this process, or in the answer's where it has one."""
+    if hasattr(student, "random_state"):
+        return student.random_state()
+    return [repr(random.getstate()), np.random.get_state()[1].tolist(), torch.random.get_rng_state().tolist()]
 
 
 def names_in(student) -> set[str]:

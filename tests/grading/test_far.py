@@ -101,6 +101,12 @@ class TestData:
         far("def f(x, y):\n    x += 1\n    y[1] = 5")(x, y)
         assert bool((x == 1).all()) and x._base.sum() == 8 and y.tolist() == [[0, 0], [5, 5]]
 
+    def test_of_a_rank_s_row_it_sees_no_other(self, far):
+        rows = np.ones((3, 4))
+        far("def f(x): x += 1")(rows[1])
+        assert rows.tolist() == [[1] * 4, [2] * 4, [1] * 4]
+        assert far("def f(x): return float(x.base.view(float).sum())")(rows[1]) == 8
+
     def test_memory_outlives_its_process(self, far):
         function = far("def f(): return torch.arange(5), np.arange(4.0)")
         found = function()
@@ -287,12 +293,21 @@ def f(x):
         with pytest.raises(ImportError, match="not among the imports"):
             far(f"def f(x):\n    {line}")(1)
 
-    @pytest.mark.parametrize("whom", ["os.getpid()", "os.getppid()", "-1"])
-    def test_it_sends_no_signals(self, far, whom):
+    @pytest.mark.parametrize(
+        "line",
+        [
+            "os.kill(os.getpid(), 19)", "os.kill(os.getppid(), 19)", "os.kill(-1, 19)", "os.open(path, os.O_CREAT)",
+            "fcntl.fcntl(0, fcntl.F_SETOWN, os.getppid())", "resource.prlimit(os.getppid(), 4, (0, 0))",
+            "os.setpriority(os.PRIO_USER, 0, 19)", "os.sched_setaffinity(os.getppid(), {0})", "os.symlink('y', path)",
+            "socket.socket(socket.AF_UNIX)", "fcntl.lockf(0, fcntl.LOCK_SH)", "os.mkdir(path)", "os.utime('/tmp')",
+        ],
+    )  # fmt: skip
+    def test_it_neither_disturbs_its_judge_nor_reaches_another_answer(self, far, tmp_path, line):
         with pytest.raises(PermissionError):
-            far(f"import os, signal\ndef f(x): os.kill({whom}, signal.SIGSTOP)")(1)
+            far(f"import fcntl, os, resource, socket\npath = '{tmp_path}/x'\ndef f(x): {line}")(1)
 
     def test_it_writes_no_files(self, far, tmp_path):
+        (tmp_path / "x").touch()
         with pytest.raises((OSError, Lost)):
             far(f"def f(x):\n    with open('{tmp_path}/x', 'w') as file: file.write('y' * 9)")(1)
 
@@ -321,11 +336,11 @@ def f(x, BLOCK=16):
 class TestKernels:
     def test_the_judge_launches_them_on_its_own_memory(self, far):
         x, function = torch.arange(20.0), far(ADD.format("y"), imports=TRITON)
-        with guarded_outputs() as guard:
+        with guarded_outputs() as guard, function.kernels_alone() as beside:
             y = function(x)
         assert torch.equal(y, x + 2) and guard.buffers and guard.overwritten() == 0
         assert y.untyped_storage().data_ptr() == guard.buffers[0][0].untyped_storage().data_ptr()
-        assert function.beside() == []
+        assert beside == []
 
     @pytest.mark.parametrize(
         ("old", "new"),
@@ -351,9 +366,22 @@ class TestKernels:
     @pytest.mark.parametrize("result", ["y.mul_(1.0)", "x + 2", "y.clone()"])
     def test_what_pytorch_made_is_noticed(self, far, result):
         x, function = torch.arange(20.0), far(ADD.format(result), imports=TRITON)
-        function(x)
-        changed = result != "y.mul_(1.0)"  # the same numbers as before
-        assert bool(function.beside()) == changed
+        with function.kernels_alone() as beside:
+            function(x)
+        assert bool(beside) == (result != "y.mul_(1.0)")  # the same numbers as before
+
+    def test_no_number_that_depends_on_a_tensor_reaches_a_kernel(self, far):
+        x, function = torch.arange(20.0), far(ADD.replace("y, len(x)", "y, int(x[9]) + 11").format("y"), imports=TRITON)
+        assert torch.equal(function(x), x + 2)
+        with function.kernels_alone():
+            assert not torch.equal(function(x + 100), x + 102)
+
+    def test_a_kernel_s_failure_tells_its_answer_nothing(self, far):
+        tried = "    try: assure[(1,)](x)\n    except Exception: pass\n"
+        source = ADD.format("y").replace("    kernel[", f"{tried}    kernel[")
+        source += "@triton.jit\ndef assure(x_ptr):\n    if tl.load(x_ptr) < 9:\n        tl.arange(0, 3)\n"
+        with pytest.raises(Exception, match="power of 2"):
+            far(source, imports=TRITON)(torch.arange(20.0))
 
     @pytest.mark.parametrize(
         "line",

@@ -1,4 +1,6 @@
-"""Hidden inputs of lab 06, on practice ranks. What each rank was given is yielded as it was left, rank by rank."""
+"""Hidden inputs of lab 06, on practice ranks. What each rank was given is yielded as it was left, rank by rank, and
+whether the ranks sent more than the algorithm needs: an answer may find the reference beside its check, and not here.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from labs_helpers.collectives.chunks import chunk_bounds
+from labs_helpers.collectives.lab06.watched_op import WatchedOp
 from labs_helpers.course.own_memory import OnEachRank
 from labs_helpers.grading.hidden import hidden, kept
 from labs_helpers.grading.hidden.ranks import LIMIT_S, names_of
-from labs_helpers.practice import practice
+from labs_helpers.practice import Practice, practice
 
 OPERATIONS = (np.add, np.maximum, np.minimum, np.multiply)
 
@@ -21,23 +24,32 @@ def ring_shift(function: Callable[..., Any], draw: np.random.Generator) -> Itera
     for size in (2, 1, 4, *draw.integers(3, 10, 2)):
         sends = _vectors(draw, int(size), int(draw.integers(4, 20)), easy=size == 2)
         own, same = [(send, np.zeros_like(send)) for send in sends], kept(sends)
-        yield _messages_left(function, own)
+        yield _messages_left(function, own, lambda ran: max(_sent(ran, count=True)) <= 1)
         yield [recv for _, recv in own], same()
 
 
 @hidden("06/2")
 def naive_allreduce(function: Callable[..., Any], draw: np.random.Generator) -> Iterator[Any]:
-    yield from _all_reduced(function, draw)
+    def economical(ran: Practice, n: int, chunk: int) -> bool:
+        return sum(_sent(ran)) <= 2 * (ran.size - 1) * n and sum(_sent(ran, count=True)) <= 2 * (ran.size - 1)
+
+    yield from _all_reduced(function, draw, economical)
 
 
 @hidden("06/3")
 def ring_reduce_scatter(function: Callable[..., Any], draw: np.random.Generator) -> Iterator[Any]:
-    yield from _scattered(function, draw, (1, 2, *draw.integers(3, 9, 3)))
+    def economical(ran: Practice, n: int, chunk: int) -> bool:
+        return max(_sent(ran)) <= (ran.size - 1) * chunk and _to_neighbours(ran)
+
+    yield from _scattered(function, draw, (1, 2, *draw.integers(3, 9, 3)), economical)
 
 
 @hidden("06/4")
 def ring_allreduce(function: Callable[..., Any], draw: np.random.Generator) -> Iterator[Any]:
-    yield from _all_reduced(function, draw)
+    def economical(ran: Practice, n: int, chunk: int) -> bool:
+        return max(_sent(ran)) <= 2 * (ran.size - 1) * chunk and _to_neighbours(ran)
+
+    yield from _all_reduced(function, draw, economical)
 
 
 @hidden("06/5")
@@ -45,7 +57,8 @@ def pairwise_alltoall(function: Callable[..., Any], draw: np.random.Generator) -
     for size in (2, 1, *draw.integers(3, 9, 2)):
         sends = _vectors(draw, int(size), int(size * draw.integers(2, 6)), easy=size == 2)
         own, same = [(send, np.zeros_like(send)) for send in sends], kept(sends)
-        yield _messages_left(function, own)
+        blocks = sends[0].nbytes // size * (size - 1)
+        yield _messages_left(function, own, lambda ran, most=blocks: max(_sent(ran)) <= most)
         yield [recv for _, recv in own], same()
 
 
@@ -66,40 +79,54 @@ def shared_memory_allreduce(function: Callable[..., Any], draw: np.random.Genera
     for size in (1, 2, *draw.integers(3, 9, 2)):
         n = int(draw.integers(1, 30))
         sends = [vector.reshape(len(OPERATIONS), n) for vector in _vectors(draw, int(size), len(OPERATIONS) * n)]
+        reduced: list[list[int]] = [[] for _ in sends]  # elements, each time
         calls = [
             (OPERATIONS[number], [(send[number], np.zeros_like(send[number])) for send in sends])
             for number in draw.permutation(len(OPERATIONS))
         ]
         same, shared = kept(sends), np.full((size, n), 12345, sends[0].dtype)
 
-        def several(comm: Any, answer: Callable[..., Any], calls: Any = calls, shared: Any = shared) -> None:
+        def several(
+            comm: Any, answer: Callable[..., Any], calls: Any = calls, shared: Any = shared, reduced: Any = reduced
+        ) -> None:
             for op, own in calls:
-                answer(comm, shared, *own[comm.rank], op)
+                answer(comm, shared, *own[comm.rank], WatchedOp(op, reduced[comm.rank].append))
 
         yield _run(function, int(size), several)
+        most = [len(calls) * size * (stop - start) for start, stop in chunk_bounds(n, int(size))]
+        yield all(sum(own) <= its for own, its in zip(reduced, most, strict=True))  # each its chunk, and all with op
+        yield sum(map(sum, reduced)) >= len(calls) * (size - 1) * n
         yield [[recv for _, recv in own] for _, own in calls], same()
 
 
 @hidden("06/8")
 def recursive_halving(function: Callable[..., Any], draw: np.random.Generator) -> Iterator[Any]:
-    yield from _scattered(function, draw, (1, 2, 4, 8))
+    def economical(ran: Practice, n: int, chunk: int) -> bool:
+        return max(_sent(ran)) <= n and 2 ** max(_sent(ran, count=True)) <= ran.size
+
+    yield from _scattered(function, draw, (1, 2, 4, 8), economical)
 
 
-def _all_reduced(function: Callable[..., Any], draw: np.random.Generator) -> Iterator[Any]:
+Economical = Callable[[Practice, int, int], bool]  # of bytes: in a vector, in its largest chunk
+
+
+def _all_reduced(function: Callable[..., Any], draw: np.random.Generator, economical: Economical) -> Iterator[Any]:
     for size in (1, 2, *draw.integers(3, 9, 3)):
         sends = _vectors(draw, int(size), int(draw.integers(0, 40)))
         op = OPERATIONS[draw.integers(len(OPERATIONS))]
         own, same = [(send, np.zeros_like(send), op) for send in sends], kept(sends)
-        yield _messages_left(function, own)
+        yield _messages_left(function, own, _of_sizes(economical, sends))
         yield [recv for _, recv, _ in own], same()
 
 
-def _scattered(function: Callable[..., Any], draw: np.random.Generator, sizes: Sequence[int]) -> Iterator[Any]:
+def _scattered(
+    function: Callable[..., Any], draw: np.random.Generator, sizes: Sequence[int], economical: Economical
+) -> Iterator[Any]:
     for size in sizes:
         n = int(draw.integers(0, 40))
         op = OPERATIONS[draw.integers(len(OPERATIONS))]
         own = [(data, op) for data in _vectors(draw, int(size), n)]
-        yield _messages_left(function, own)
+        yield _messages_left(function, own, _of_sizes(economical, [data for data, _ in own]))
         yield [data[start:stop] for (data, _), (start, stop) in zip(own, chunk_bounds(n, int(size)), strict=True)]
 
 
@@ -113,13 +140,39 @@ def _vectors(draw: np.random.Generator, size: int, n: int, easy: bool = False) -
     return list(draw.uniform(0.5, 1.5, (size, n)) * draw.choice((-1, 1), (size, n)))
 
 
-def _messages_left(function: Callable[..., Any], own: Sequence[tuple[Any, ...]]) -> list[int]:
-    return _run(function, len(own), lambda comm, answer: answer(comm, *own[comm.rank]))
+def _messages_left(
+    function: Callable[..., Any], own: Sequence[tuple[Any, ...]], economical: Callable[[Practice], bool]
+) -> list[int]:
+    ran = _ran(function, len(own), lambda comm, answer: answer(comm, *own[comm.rank]))
+    return [*_left(ran), economical(ran)]
+
+
+def _of_sizes(economical: Economical, vectors: Sequence[np.ndarray]) -> Callable[[Practice], bool]:
+    n, item = len(vectors[0]), vectors[0].itemsize
+    return lambda ran: economical(ran, n * item, -(-n // len(vectors)) * item)
+
+
+def _sent(ran: Practice, count: bool = False) -> list[int]:
+    """Bytes that each rank sent to others; count: messages."""
+    others = [m for m in ran.messages + ran.unreceived if m.source != m.dest]
+    return [sum(1 if count else m.nbytes for m in others if m.source == rank) for rank in range(ran.size)]
+
+
+def _to_neighbours(ran: Practice) -> bool:
+    return all((m.dest - m.source) % ran.size in (0, 1, ran.size - 1) for m in ran.messages)
 
 
 def _run(function: Callable[..., Any], size: int, on_rank: Callable[..., Any]) -> list[int]:
-    """on_rank(comm, answer) on `size` ranks; how many messages nobody received, and requests nobody waited for."""
+    return _left(_ran(function, size, on_rank))
+
+
+def _left(ran: Practice) -> list[int]:
+    """How many messages nobody received, and requests nobody waited for."""
+    return [len(ran.unreceived), len(ran.never_waited)]
+
+
+def _ran(function: Callable[..., Any], size: int, on_rank: Callable[..., Any]) -> Practice:
+    """on_rank(comm, answer) on `size` ranks."""
     names = names_of(function)
     own_of = OnEachRank(function)
-    ran = practice(lambda comm: on_rank(comm, own_of), size, timeout=LIMIT_S, constants=names)
-    return [len(ran.unreceived), len(ran.never_waited)]
+    return practice(lambda comm: on_rank(comm, own_of), size, timeout=LIMIT_S, constants=names)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import nullcontext
 
 from torch.overrides import TorchFunctionMode, resolve_name
 
@@ -24,7 +25,8 @@ class ByPyTorch(TorchFunctionMode):
 
     def __init__(self, student):
         super().__init__()
-        self.student = student
+        # Of an answer in another process, which tells at the end what PyTorch did there.
+        self._alone = getattr(student, "kernels_alone", lambda: nullcontext([]))()
         self.files, self.module = files_of(student), getattr(plain(student), "__globals__", None)
         self.calls: list[str] = []
 
@@ -34,9 +36,14 @@ class ByPyTorch(TorchFunctionMode):
             self.calls.append((resolve_name(function) or name).removeprefix("torch.Tensor."))
         return function(*args, **(kwargs or {}))
 
+    def __enter__(self):
+        self._there = self._alone.__enter__()
+        return super().__enter__()
+
     def __exit__(self, *raised):
         super().__exit__(*raised)
-        self.calls += getattr(self.student, "beside", list)()  # of an answer in another process
+        self._alone.__exit__(*raised)
+        self.calls += self._there
 
     def _from_an_answer(self) -> bool:
         """Whether the innermost frame that is none of PyTorch's own belongs to the answer's files or module."""

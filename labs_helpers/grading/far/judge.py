@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import io
 import linecache
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from time import monotonic
 from typing import Any
@@ -48,7 +49,7 @@ class FarFunction:
             or functions(f"def {job['name']}(*args, **named):\n    pass\n", "<none>")[job["name"]]
         )
         self.kernels = kernels([*job["before"], source])
-        self.lost = ""
+        self.lost, self.withheld = "", False
         self.error: BaseException | None = None
 
     def run_cells(self) -> None:
@@ -69,7 +70,9 @@ class FarFunction:
 
     def __call__(self, *args: Any, **named: Any) -> Any:
         try:
-            return self._started().ask_for_answer(args, named)
+            wire = self._started()
+            wire.memory.withheld = self.withheld
+            return wire.ask_for_answer(args, named)
         except Lost as lost:
             self.lost = str(lost)
             raise
@@ -89,9 +92,21 @@ class FarFunction:
     def get(self, name: str) -> Any:
         return self._started().ask({"do": "name"}, (name,))
 
+    def random_state(self) -> Any:
+        return self._started().ask({"do": "random"})
+
     def __setitem__(self, name: str, value: Any) -> None:
         self._started().ask({"do": "name"}, (name, value))
 
-    def beside(self) -> list[str]:
-        """What PyTorch did beside the kernels since this was asked last."""
-        return self.wire.beside() if self.wire is not None and self.kernels.names else []
+    @contextmanager
+    def kernels_alone(self) -> Iterator[list[str]]:
+        """Inside, the kernels of an answer that has some see the contents of tensors, and its process does not:
+        numbers, shapes and constants that it hands to a kernel could carry what PyTorch computed. Yields a list, which
+        says at the end whether PyTorch computed something."""
+        beside = list[str]()
+        self.withheld = bool(self.kernels.names)
+        try:
+            yield beside
+        finally:
+            self.withheld = False
+            beside += self.wire.beside() if self.wire is not None and self.kernels.names else []

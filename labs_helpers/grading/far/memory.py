@@ -33,7 +33,8 @@ class Block:
     """`size` bytes at address `start`, which `owner` keeps alive: a storage of PyTorch's, or an array of NumPy's.
 
     sent: the bytes that both sides last agreed on. objects: the arrays made of this block, by their descriptions, so
-    that an array that comes back is the same object.
+    that an array that comes back is the same object. shown: where the arrays begin and end that a judge has described;
+    an answer gets zeros for the bytes around, which may belong to another rank.
     """
 
     number: int
@@ -42,14 +43,24 @@ class Block:
     owner: torch.UntypedStorage | np.ndarray[Any, Any]
     sent: bytes = b""
     objects: MutableMapping[str, Any] = field(default_factory=dict)
+    shown: tuple[int, int] | None = None
 
     def content(self) -> bytes:
-        return ctypes.string_at(self.start, self.size)
+        whole = ctypes.string_at(self.start, self.size)
+        low, high = self.shown or (0, self.size)
+        return bytes(low) + whole[low:high] + bytes(self.size - high)
+
+    def show(self, low: int, high: int) -> None:
+        first, last = self.shown or (low, high)
+        self.shown = min(first, low), max(last, high)
 
     def write(self, content: bytes) -> None:
+        """Write the bytes that the other side has changed since both agreed."""
         if len(content) != self.size:
             raise Refused(f"{len(content)} bytes for a block of {self.size}")
-        ctypes.memmove(self.start, content, self.size)
+        given, before = (np.frombuffer(one, np.uint8) for one in (content, self.sent))
+        memory = np.ctypeslib.as_array((ctypes.c_uint8 * self.size).from_address(self.start))
+        np.copyto(memory, given, where=given != before)
         self.sent = content
 
     def is_in_use(self) -> bool:
@@ -86,6 +97,8 @@ class Memory:
     first: the number of the first block that this side makes, 0 for the judge and 1 for the answer; steps are of 2.
     allocate(content, dtype, kind): returns a tensor with the bytes of a block that the other side has made.
     changed(content): is called for each block that the other side has changed.
+    withheld: the other side gets random numbers in place of all that blocks contain, except whole numbers that this
+    side made.
     """
 
     def __init__(
@@ -94,7 +107,7 @@ class Memory:
         allocate: Callable[[bytes, str, str], torch.Tensor],
         changed: Callable[[bytes], None] = lambda content: None,
     ) -> None:
-        self.next, self.allocate, self.changed = first, allocate, changed
+        self.next, self.allocate, self.changed, self.withheld = first, allocate, changed, False
         self.blocks: dict[int, Block] = {}
         self.leaves: dict[int, tuple[torch.Tensor, int]] = {}  # with the id of the gradient that both sides know
 
@@ -132,6 +145,8 @@ class Memory:
             return said | {"block": None}
         low, high = _reach(shape, strides, item)
         block = self._at(address + low, address + high) or self._new(array)
+        if self.is_own(block.number) and self.next % 2 == 0:
+            block.show(address + low - block.start, address + high - block.start)
         said |= {"block": block.number, "offset": address - block.start, "strides": strides}
         block.objects.setdefault(_key(said), array)
         return said
@@ -198,7 +213,8 @@ class Memory:
                 kind = "torch" if isinstance(first, torch.Tensor) else "numpy"
                 dtype = str(first.dtype).removeprefix("torch.") if first is not None else "uint8"
                 changes.append({"block": block.number, "size": block.size, "dtype": dtype, "kind": kind})
-                contents.append(content)
+                given = not block.sent and self.is_own(block.number) and dtype.startswith(("int", "uint", "bool"))
+                contents.append(_random(len(content), dtype) if self.withheld and not given else content)
                 block.sent = content
         gone = [number for number, block in self.blocks.items() if self.releases(number) and not block.is_in_use()]
         for number in gone:
@@ -246,6 +262,16 @@ class Memory:
 def plain_memory(content: bytes, dtype: str, kind: str) -> torch.Tensor:
     """Memory with this content, aligned as PyTorch aligns it."""
     return torch.frombuffer(bytearray(content), dtype=torch.uint8).clone()
+
+
+_DRAW = np.random.default_rng()
+
+
+def _random(size: int, dtype: str) -> bytes:
+    """So many bytes of numbers from 0.5 to 1.5."""
+    of = DTYPES[dtype]
+    numbers = torch.from_numpy(_DRAW.uniform(0.5, 1.5, -(-size // of.itemsize))).to(of)
+    return ctypes.string_at(numbers.data_ptr(), size)
 
 
 def _of_kind(tensor: torch.Tensor, said: dict[str, Any]) -> Any:

@@ -31,6 +31,14 @@ ASKED = frozenset(
 )
 OF_LOSSES = frozenset("add backward detach div float item mean mul neg sub sum".split())
 
+# And of a module or an optimizer: what reads, traverses, trains or hooks it. `compile` would start programs.
+OF_MODULES = frozenset(
+    "parameters named_parameters buffers named_buffers modules named_modules children named_children get_parameter "
+    "get_buffer get_submodule state_dict load_state_dict zero_grad train eval training requires_grad_ forward apply to "
+    "register_forward_hook register_forward_pre_hook register_full_backward_hook register_full_backward_pre_hook "
+    "step param_groups state defaults add_param_group register_step_pre_hook register_step_post_hook".split()
+)
+
 
 class JudgeWire(Wire):
     """The judge's end of the channel to a process, which ends with it: when neither the answer nor an object of that
@@ -51,14 +59,17 @@ class JudgeWire(Wire):
         return not os.path.exists(f"/proc/{self.process}")
 
     def ask_for_answer(self, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
-        """The answer's result. An error that a kernel raised here comes as it was raised."""
+        """The answer's result. An error that a kernel raised here comes as it was raised, even if the answer went on:
+        a GPU is lost after one, and what a kernel finds could be told by whether it fails."""
         self.failed = None
         try:
-            return self.ask({"do": "answer"}, args, named)
+            found = self.ask({"do": "answer"}, args, named)
         except Exception as error:
-            if self.failed is not None and str(self.failed) == str(error):
-                raise self.failed from None
-            raise
+            if self.failed is None or str(self.failed) != str(error):
+                raise
+        if self.failed is not None:
+            raise self.failed
+        return found
 
     def beside(self) -> list[str]:
         """What the answer's process has written itself since this was asked last."""
@@ -66,8 +77,8 @@ class JudgeWire(Wire):
         return done
 
     def may_get(self, one: Any, name: str) -> bool:
-        known = next((kind for kind in (torch.nn.Module, torch.optim.Optimizer) if isinstance(one, kind)), None)
-        return name in self.asked or hasattr(known, name) or (isinstance(one, torch.Tensor) and name in OF_LOSSES)
+        of_modules = isinstance(one, torch.nn.Module | torch.optim.Optimizer) and name in OF_MODULES
+        return name in self.asked or of_modules or (isinstance(one, torch.Tensor) and name in OF_LOSSES)
 
     def error(self, said: dict[str, Any]) -> BaseException:
         error = super().error(said)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,9 @@ def launched(function: Callable[..., Any], *arguments: Any, **named: Any) -> lis
     Result memory starts as NaN, so that unwritten elements show. Raises StrayAccess if a kernel reads or writes
     outside its tensors.
     """
-    with np.errstate(all="ignore"), guarded_outputs() as guard, metered():  # as a GPU, which warns of no overflow
+    alone = getattr(function, "kernels_alone", lambda: nullcontext([]))
+    # As a GPU, which warns of no overflow.
+    with np.errstate(all="ignore"), guarded_outputs() as guard, metered(), alone() as beside:
         found = function(*arguments, **named)
     parts = found if isinstance(found, list | tuple) else [found]
     return [
@@ -28,7 +31,7 @@ def launched(function: Callable[..., Any], *arguments: Any, **named: Any) -> lis
         [str(getattr(part, "dtype", type(part).__name__)) for part in parts],
         guard.overwritten(),
         [digest(given) for given in arguments if isinstance(given, torch.Tensor)],
-        getattr(function, "beside", list)(),
+        beside,
     ]
 
 

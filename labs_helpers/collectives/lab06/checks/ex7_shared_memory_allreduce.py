@@ -8,10 +8,11 @@ import numpy as np
 from labs_helpers.collectives.chunks import chunk_bounds
 from labs_helpers.collectives.lab06 import exercises
 from labs_helpers.collectives.lab06.checks import vectors
-from labs_helpers.collectives.lab06.checks.late_ranks import DELAY_S, LateComm, WatchedOp
+from labs_helpers.collectives.lab06.checks.late_ranks import DELAY_S, LateComm
 from labs_helpers.collectives.lab06.checks.on_ranks import on_ranks, on_real_ranks
 from labs_helpers.collectives.lab06.checks.vectors import UNEVEN, WrongElement, tagged, unwritten
 from labs_helpers.collectives.lab06.shared_matrix import shared_matrix
+from labs_helpers.collectives.lab06.watched_op import WatchedOp
 from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import Wrong
 
@@ -22,6 +23,7 @@ STALE = -(2.0**45)  # what lies in the shared matrix before anybody has written 
 
 @exercise("06/7", "challenge: shared memory", points=15, minutes=25, reference=exercises.shared_memory_allreduce)
 def shared_memory_allreduce(student):
+    past_op = False
     for case, size, n in (
         ("2 ranks, 8 elements", 2, 8),
         ("5 ranks, 13 elements", 5, 13),
@@ -43,12 +45,15 @@ def shared_memory_allreduce(student):
             if found > needed + (stop - start):
                 cause = "every rank reduces the whole vector; its own chunk is enough"
                 raise Wrong(case, f"rank {rank} reduces {found} elements a call, {needed} are enough.", cause=cause)
+        past_op |= sum(map(sum, reduced)) < CALLS * (size - 1) * n
         yield f"{case}: {len(run.barriers) / CALLS:g} barriers each"
 
     case, shared = vectors.MAXIMUM, np.zeros((4, 10), np.int64)
     own = [(shared, [send], [unwritten(10, np.int64)], np.maximum) for send in vectors.below_zero(4, 10)]
     on_ranks(case, student, _calls, own)
     vectors.expect_maximum(case, [recv for _, _, (recv,), _ in own], [(0, 10)] * 4)
+    if past_op:
+        raise Wrong(case, "the values are right, but op reduces fewer elements than needed: pass all to op")
     yield case
 
     case = "3 real ranks that share memory, one of them late everywhere"

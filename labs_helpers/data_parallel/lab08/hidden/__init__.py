@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import Any
@@ -10,7 +11,16 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from labs_helpers.data_parallel.lab08.hidden.replicas import WORLDS, Net, averaging, draw_batches, on_ranks, trained_by
+from labs_helpers.data_parallel.lab08.hidden.replicas import (
+    WORLDS,
+    Net,
+    averaging,
+    bytes_of,
+    draw_batches,
+    on_ranks,
+    on_ranks_within,
+    trained_by,
+)
 from labs_helpers.grading.hidden import hidden, kept, normal
 from labs_helpers.grading.hidden.ranks import hidden_on_ranks
 
@@ -42,7 +52,7 @@ def _tensors(model: nn.Module) -> dict[str, Tensor]:
 
 @hidden_on_ranks("08/2")
 def average_gradients(function: Function, draw: np.random.Generator) -> Iterator[Any]:
-    yield from _averages(function, draw, lambda model: None)
+    yield from _averages(function, draw, lambda model: None, most=math.inf)
 
 
 @hidden_on_ranks("08/3")
@@ -50,7 +60,7 @@ def flat_average(function: Function, draw: np.random.Generator) -> Iterator[Any]
     def memories(model: nn.Module) -> int:
         return _memories(p for p in model.parameters() if p.requires_grad)
 
-    yield from _averages(function, draw, memories)
+    yield from _averages(function, draw, memories, most=len(DTYPES))
 
 
 def _memories(parameters: Iterable[nn.Parameter]) -> int:
@@ -58,8 +68,11 @@ def _memories(parameters: Iterable[nn.Parameter]) -> int:
     return len({p.grad.untyped_storage().data_ptr() for p in parameters if p.grad is not None})
 
 
-def _averages(function: Function, draw: np.random.Generator, more: Callable[[nn.Module], Any]) -> Iterator[Any]:
-    """Of parameters of several dtypes, some transposed in memory; one is frozen, one is there twice."""
+def _averages(
+    function: Function, draw: np.random.Generator, more: Callable[[nn.Module], Any], most: float
+) -> Iterator[Any]:
+    """Of parameters of several dtypes, some transposed in memory; one is frozen, one is there twice. most: calls, where
+    there are three dtypes."""
 
     def averaged(group: Any, rank: int, values: list[Tensor], own: list[Tensor | None], frozen: int) -> Any:
         model = nn.ParameterList(nn.Parameter(x.mT.contiguous().mT if x.ndim > 1 else x.clone()) for x in values)
@@ -73,14 +86,15 @@ def _averages(function: Function, draw: np.random.Generator, more: Callable[[nn.
         return grads, list(model), more(model)
 
     given = [[normal(draw, 3, 2), normal(draw, 4)] for _ in range(3)]
-    yield on_ranks(averaged, 2, [given[0]] * 2, given[1:], -1)
+    yield on_ranks_within(most / len(DTYPES), len, averaged, 2, [given[0]] * 2, given[1:], -1)
     for size, groups in WORLDS:
         values = [normal(draw, *draw.integers(1, 6, draw.integers(0, 4)), dtype=dtype)
                   for dtype in draw.permutation(np.array([*DTYPES] * 3, object))]  # fmt: skip
         # Around 4, so that a sum of few of them in bfloat16 has its digits.
         own = [[None if draw.random() < 0.2 else 4 + normal(draw, *x.shape, dtype=x.dtype) for x in values]
                for _ in range(size)]  # fmt: skip
-        yield on_ranks(averaged, size, [values] * size, own, int(draw.integers(2)), groups=groups)
+        frozen = int(draw.integers(2))
+        yield on_ranks_within(most, len, averaged, size, [values] * size, own, frozen, groups=groups)
 
 
 @hidden_on_ranks("08/4")
@@ -115,7 +129,8 @@ def bucketed(function: Function, draw: np.random.Generator) -> Iterator[Any]:
         given = [draw_batches(draw, 6) for _ in range(size)]
         used = [draw.integers(0, 2, 6).tolist() for _ in range(size)]
         ends = sorted(draw.choice(np.arange(1, 6), 2, replace=False).tolist())
-        yield on_ranks(train, size, int(draw.integers(10**6)), [ends] * size, given, used, groups=groups)
+        sent = 3 * (len(ends) + 1), len  # in three steps
+        yield on_ranks_within(*sent, train, size, int(draw.integers(10**6)), [ends] * size, given, used, groups=groups)
 
 
 @hidden("08/5")
@@ -176,4 +191,6 @@ def top_k_mean(function: Function, draw: np.random.Generator) -> Iterator[Any]:
     for size, groups in ((1, None), *WORLDS):
         n = int(draw.integers(5, 60))
         flats = [[normal(draw, n) for _ in range(3)] for _ in range(size)]
-        yield on_ranks(steps, size, flats, int(draw.choice((1, n // 3, n))), groups=groups)
+        k = int(draw.choice((1, n // 3, n)))
+        most = 8 * k * len(flats[0]) if size > 1 else math.inf  # values and positions have 4 bytes each
+        yield on_ranks_within(most, bytes_of, steps, size, flats, k, groups=groups)

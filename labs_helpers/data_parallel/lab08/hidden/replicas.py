@@ -26,6 +26,25 @@ def on_ranks(
     return _run(on_rank, size, *args, groups=groups).results
 
 
+def on_ranks_within(
+    limit: float,
+    sent: Callable[[list[Any]], float],
+    on_rank: Callable[..., Any],
+    size: int,
+    *args: Any,
+    groups: Sequence[Sequence[int]] | None = None,
+) -> list[Any]:
+    """The same, and of each rank whether sent(its calls of collectives) is within the limit."""
+    run = _run(on_rank, size, *args, groups=groups)
+    return [*run.results, [sent(run.of(rank)) <= limit for rank in range(size)]]
+
+
+def bytes_of(calls: list[Any]) -> float:
+    """Bytes that one rank sends. Of a gather or a broadcast all ranks' tensors are counted, of others each one's."""
+    shared = ("all_gather", "broadcast")
+    return sum(call.nbytes / (len(call.ranks) if call.name.startswith(shared) else 1) for call in calls)
+
+
 def on_ranks_that_send(
     on_rank: Callable[..., Any], size: int, *args: Any, groups: Sequence[Sequence[int]] | None = None
 ) -> list[Any]:

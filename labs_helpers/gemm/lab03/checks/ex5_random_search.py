@@ -1,12 +1,11 @@
 """Exercise 5 of lab 03: a tenth of the measurements, drawn at random, against all of them."""
 
 import math
-import random
 
 import numpy as np
-import torch
 
 from labs_helpers.course.exercise import exercise
+from labs_helpers.course.own_memory import random_state
 from labs_helpers.course.verdict import Wrong, expect_tuple
 from labs_helpers.course.verdict.returned import expect_order
 from labs_helpers.gemm.configs import Config
@@ -24,12 +23,12 @@ CHIP = DATASHEET["H200"]
 
 @exercise("03/5", "budget", points=10, minutes=15, reference=exercises.random_search)
 def random_search(student):
-    before = _global_state()
+    before = random_state(student)
     for shape in shapes(measured()):
         case = f"{'×'.join(map(str, shape))}, {BUDGET} measurements"
         regrets = _regrets(case, student, shape)
         yield f"{case}: median regret {np.median(regrets):.1%}, worst {max(regrets):.0%}"
-    if before != _global_state():
+    if before != random_state(student):
         raise Wrong(
             "",
             "the global state of the random numbers was changed.",
@@ -45,10 +44,6 @@ def random_search(student):
         found = f"returned {best!r}, {curve!r}; None and 5 times math.inf were expected"
         raise Wrong("nothing can run", found, cause=cause)
     yield "the same seed draws the same, and nobody else's random numbers change"
-
-
-def _global_state() -> tuple:
-    return random.getstate(), np.random.get_state()[1].tolist(), torch.random.get_rng_state().tolist()
 
 
 def _regrets(case: str, student, shape) -> list[float]:

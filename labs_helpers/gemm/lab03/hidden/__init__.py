@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import random
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import accumulate
@@ -13,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from labs_helpers.course.own_memory import random_state
 from labs_helpers.gemm.configs import Config
 from labs_helpers.gemm.lab03.hidden.benches import Bench, Interrupted, Pruner, Watch
 from labs_helpers.gemm.tuning.cache import TuningCache
@@ -102,7 +102,7 @@ def random_search(function: Callable[..., Any], draw: np.random.Generator) -> It
     configs, chip, shape = grid(), DATASHEET[str(draw.choice(("A100", "H100", "L4")))], sizes(draw)
     ms = dict(zip(configs, draw.uniform(0.1, 9, len(configs)).tolist(), strict=True))
     kept = [configs[place] for place in draw.permutation(len(configs))[:24]]
-    state, drawn, seed = random.getstate(), list[list[str]](), int(draw.integers(1000))
+    state, drawn, seed = random_state(function), list[list[str]](), int(draw.integers(1000))
     with Pruner(function, {shape: kept}) as pruner:
         for budget, number in (*((9, seed + max(0, i)) for i in range(-1, 6)), (len(kept), seed)):
             watch = Watch(ms)
@@ -111,7 +111,7 @@ def random_search(function: Callable[..., Any], draw: np.random.Generator) -> It
             yield len(watch.timed), len(set(watch.timed)), set(watch.timed) <= set(kept), list(curve) == fastest
             yield ms[best] == fastest[-1]
             drawn.append([str(config) for config in watch.timed])
-        yield drawn[0] == drawn[1], len(set(map(frozenset, drawn[1:-1]))) > 1, random.getstate() == state
+        yield drawn[0] == drawn[1], len(set(map(frozenset, drawn[1:-1]))) > 1, random_state(function) == state
         yield sorted(drawn[-1]), str(best), float(curve[-1])  # as many as there are: all of them
         best, curve = function(configs, *shape, chip, lambda config: math.inf, 6, 0)
         yield best, [float(one) for one in curve]
