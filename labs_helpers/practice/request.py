@@ -57,15 +57,14 @@ class Requests:
         real = getattr(self._real, name)
         if name not in ("Waitall", "waitall", "Testall"):
             return real
-        own = getattr(PracticeRequest, name)
-        return lambda requests, *rest: (own if _are_ours(requests := list(requests)) else real)(requests, *rest)
+        return lambda requests, *rest: self._of(requests := list(requests), name, real)(requests, *rest)
+
+    def _of(self, requests, name: str, real):
+        """The function of the class that the requests are of: practice ranks' own, or what stands for it elsewhere."""
+        return real if not requests or isinstance(requests[0], self._real) else getattr(requests[0], name)
 
     def __instancecheck__(self, instance) -> bool:
         return isinstance(instance, self._real | PracticeRequest)
 
     def __call__(self, *arguments):
         return self._real(*arguments)
-
-
-def _are_ours(requests) -> bool:
-    return all(isinstance(request, PracticeRequest) for request in requests)
