@@ -24,7 +24,11 @@ def tokens(C, B, N, p, g, *, share=None, sent=lambda p, g: (p, p + g), flops=(2,
 MISTAKES = [
     ("the share is (N − 1) / N: a rank's own part stays", partial(tokens, share=lambda N: 1.0)),
     ("(N − 1) / N is the share, and this is 1 / N", partial(tokens, share=lambda N: 1 / N)),
-    ("twice the share is an all-reduce; these are gathers", partial(tokens, share=lambda N: 2 * (N - 1) / N)),
+    (
+        "twice the share is an all-reduce, and these are gathers; or a multiplication and its addition are two FLOPs: "
+        "2 forward, 4 backward",
+        partial(tokens, share=lambda N: 2 * (N - 1) / N),
+    ),
     ("the gradients are sent in the backward pass, too", partial(tokens, sent=lambda p, g: (p, p))),
     ("the parameters are gathered for the backward pass, too", partial(tokens, sent=lambda p, g: (p, g))),
     ("forward only parameters are gathered", partial(tokens, sent=lambda p, g: (p + g, p + g))),
@@ -33,7 +37,6 @@ MISTAKES = [
     ("backward computes 4 FLOPs per parameter and token", partial(tokens, flops=(2, 2))),
     ("forward computes 2 FLOPs per parameter and token", partial(tokens, flops=(4, 4))),
     ("the FLOPs per parameter and token are missing", partial(tokens, flops=(1, 1))),
-    ("a multiplication and its addition are two FLOPs: 2 forward, 4 backward", partial(tokens, flops=(1, 2))),
     ("a whole step computes 6 FLOPs; these are the passes", partial(tokens, flops=(6, 6))),
     ("upside down: this falls where a rank computes faster", partial(tokens, form=lambda t, C, B: 1 / t if t else 0.0)),
     ("the order is (forward, backward)", lambda *given: tokens(*given)[::-1]),

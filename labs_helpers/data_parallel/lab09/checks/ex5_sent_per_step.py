@@ -67,6 +67,7 @@ SHARES = {
     "the share is (N − 1) / N; // rounds it down": lambda N: (N - 1) // N,
     "these are GB; bytes are asked for": lambda N: (N - 1) / N / 1e9,
 }
+OWN = "parameters and gradients have bytes of their own"
 ADVICE = (
     "list the scheme's collectives in one step of 3 micro-batches; each sends B (N − 1) / N, an all-reduce twice that."
 )
@@ -81,13 +82,16 @@ def sent(G: float, P: float, N: int, K: int, *, calls=CALLS, share=lambda N: (N 
 MISTAKES = [  # one scheme is said to be wrong, or all of them
     *((said, partial(sent, calls={name: of})) for name, others in OTHER_CALLS.items() for said, of in others.items()),
     *(
-        ("gradients and parameters are exchanged", partial(sent, calls={name: lambda K, of=of: of(K)[::-1]}))
+        (
+            OWN if 0 in of(1) else "gradients and parameters are exchanged",
+            partial(sent, calls={name: lambda K, of=of: of(K)[::-1]}),
+        )
         for name, of in CALLS.items()
         if name != ONE
     ),
     *((said, partial(sent, share=share)) for said, share in SHARES.items()),
-    ("parameters and gradients have bytes of their own", lambda G, P, N, K: sent(G, G, N, K)),
-    ("parameters and gradients have bytes of their own", lambda G, P, N, K: sent(P, P, N, K)),
+    (OWN, lambda G, P, N, K: sent(G, G, N, K)),
+    (OWN, lambda G, P, N, K: sent(P, P, N, K)),
 ]
 
 
