@@ -47,15 +47,21 @@ class _Message(dist.Work):
 
     def wait(self, timeout: Any = None) -> bool:
         self.work.wait()
-        sleep(max(0.0, self.due - perf_counter()))
+        self._await_due()
         return True
 
     def is_completed(self) -> bool:
         return bool(self.work.is_completed()) and perf_counter() >= self.due
 
     def get_future(self) -> Any:
-        future = self.work.get_future()
-        return future.then(lambda done: self.wait() and done.value())
+        def held_back(done: Any) -> Any:  # called by the thread that completes the work: it cannot wait for the work
+            self._await_due()
+            return done.value()
+
+        return self.work.get_future().then(held_back)
+
+    def _await_due(self) -> None:
+        sleep(max(0.0, self.due - perf_counter()))
 
     def note(self) -> Note:
         return self.start, max(self.due, self.arrived.wait()), self.nbytes
