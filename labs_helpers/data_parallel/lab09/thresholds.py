@@ -71,7 +71,8 @@ def recorded_rates(rows: pandas.DataFrame) -> list[tuple]:
     found = []
     for ranks, some in raced.groupby("world_size"):
         steps = some.drop_duplicates("candidate", keep="last").set_index("candidate")["step_ms"]
-        calls = rows[(rows["kind"] == "all_reduce") & (rows["ranks"] == ranks)]
+        calls = rows[rows["kind"] == "all_reduce"]
+        calls = calls[calls["ranks"] == ranks] if len(calls) else calls
         if "link" in some and "link" in calls:
             calls = calls[calls["link"].isna() | (calls["link"] == some["link"].iloc[-1])]
         if ALONE not in steps or "ZeRO-3" not in steps or calls.empty:
