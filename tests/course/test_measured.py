@@ -44,6 +44,8 @@ def calls():
         for source in (cell for cell in cells if "measured_here(" in cell):
             for node in ast.walk(ast.parse(source)):
                 if isinstance(node, ast.Call) and ast.unparse(node.func) == "measured_here":
+                    if not isinstance(node.args[1], ast.Lambda):
+                        continue  # a function of the cell's own, which runs something else in place of records
                     yield pytest.param(cells[1], ast.unparse(node.args[1]), id=f"{lab.number} {ast.unparse(node)[:50]}")
 
 

@@ -22,7 +22,7 @@ ERRORS = (
         "np.split(x, dp_size) cuts the first axis into dp_size equal parts; another number or axis does not fit",
     ),
     (r"^IndexError: too many indices", "x and y may have any number of dimensions: one slice cuts the first of them"),
-    (r"^IndexError", "an index is too large: there are dp_size parts, and dp_idx runs from 0 to dp_size − 1"),
+    (r"^IndexError: ", "an index is too large: there are dp_size parts, and dp_idx runs from 0 to dp_size − 1"),
     (r"name '(mp_idx|dp_idx)' is not defined", "a rank's two indices follow from rank and mp_size, as in get_info"),
     (r"name '(comm|mp_comm|dp_comm|MPI)' is not", "nothing is sent: rank is an argument, and so is all the data"),
 )
