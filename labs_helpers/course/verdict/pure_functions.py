@@ -24,7 +24,8 @@ from typing import Any, NamedTuple
 from labs_helpers.course.verdict.causes import Candidates, likely
 from labs_helpers.course.verdict.errors import describe_error
 from labs_helpers.course.verdict.messages import Errors
-from labs_helpers.course.verdict.trees import Difference, leaves, scaled
+from labs_helpers.course.verdict.tree_causes import scaled
+from labs_helpers.course.verdict.trees import Difference, leaves
 from labs_helpers.course.verdict.wrong import Wrong
 
 Otherwise = Callable[["Case", Any], "Sequence[str] | str"]

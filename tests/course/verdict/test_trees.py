@@ -7,17 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from labs_helpers.course.verdict import Wrong
-from labs_helpers.course.verdict.trees import (
-    Comparison,
-    exact,
-    fewer_bits,
-    leaves,
-    moved,
-    nearly,
-    not_finite,
-    rounded,
-    scaled,
-)
+from labs_helpers.course.verdict.tree_causes import fewer_bits, moved, nearly, not_finite, scaled
+from labs_helpers.course.verdict.trees import Comparison, exact, leaves, rounded
 
 RANKS = [torch.tensor([1.0, 2.0, 4.0]), torch.tensor([8.0, 16.0, 32.0])]
 

@@ -7,7 +7,8 @@ import torch
 
 from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import Wrong
-from labs_helpers.course.verdict.trees import Comparison, fewer_bits, rounded
+from labs_helpers.course.verdict.tree_causes import fewer_bits
+from labs_helpers.course.verdict.trees import Comparison, rounded
 from labs_helpers.data_parallel.lab08 import exercises
 from labs_helpers.data_parallel.lab08.checks.averaging import TWICE, first_of, nbytes_of
 from labs_helpers.data_parallel.lab08.checks.gradients import KINDS, not_a_number, of_wrong

@@ -13,7 +13,8 @@ from labs_helpers.communication.buckets import FlatBucket
 from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import Wrong
 from labs_helpers.course.verdict.messages.distributed import TOUCHED
-from labs_helpers.course.verdict.trees import Comparison, scaled
+from labs_helpers.course.verdict.tree_causes import scaled
+from labs_helpers.course.verdict.trees import Comparison
 from labs_helpers.data_parallel.ddp.base import communication
 from labs_helpers.data_parallel.ddp.hook import average, send
 from labs_helpers.data_parallel.lab08 import exercises

@@ -8,7 +8,8 @@ from functools import partial
 import torch
 
 from labs_helpers.course.verdict.messages.distributed import SENT_AGAIN
-from labs_helpers.course.verdict.trees import Comparison, Difference, fewer_bits, rounded, scaled
+from labs_helpers.course.verdict.tree_causes import fewer_bits, scaled
+from labs_helpers.course.verdict.trees import Comparison, Difference, rounded
 from labs_helpers.data_parallel.lab08.checks.gradient_mistakes import Candidate, Everyone, Groups, Tree, means, mistakes
 from labs_helpers.data_parallel.lab08.checks.replicas import Part
 from labs_helpers.practice.process_groups import ProcessRun

@@ -12,7 +12,8 @@ from torch import Tensor
 
 from labs_helpers.course.verdict import Candidates, Wrong
 from labs_helpers.course.verdict.returned import none_returned
-from labs_helpers.course.verdict.trees import Comparison, Difference, scaled
+from labs_helpers.course.verdict.tree_causes import scaled
+from labs_helpers.course.verdict.trees import Comparison, Difference
 
 NOT_A_NUMBER = (
     "it was read too early, or freed, or never written; NaN is what a tensor holds here from the start of a collective "

@@ -9,7 +9,8 @@ from functools import partial
 import numpy as np
 
 from labs_helpers.course.verdict import Wrong, on_real_ranks
-from labs_helpers.course.verdict.trees import Comparison, moved
+from labs_helpers.course.verdict.tree_causes import moved
+from labs_helpers.course.verdict.trees import Comparison
 from labs_helpers.practice.groups import GroupRun
 from labs_helpers.tensor_parallel.lab07.checks.activation_cases import SHAPE, Asked, Case, inputs_of, laid_out
 from labs_helpers.tensor_parallel.lab07.checks.activation_mistakes import ROWS, Array, common

@@ -8,7 +8,8 @@ from torch import Tensor
 from labs_helpers.communication.interface import ring_bytes
 from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import Wrong, one_thread
-from labs_helpers.course.verdict.trees import Comparison, nearly, not_finite
+from labs_helpers.course.verdict.tree_causes import nearly, not_finite
+from labs_helpers.course.verdict.trees import Comparison
 from labs_helpers.tensor_parallel.lab07.checks.cross_entropy_cases import Case, Tokens, given_of, tokens_of
 from labs_helpers.tensor_parallel.lab07.checks.cross_entropy_mistakes import (
     ERRORS,

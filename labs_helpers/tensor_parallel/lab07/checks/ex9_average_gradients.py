@@ -10,7 +10,8 @@ from torch import Tensor
 from labs_helpers.communication.practice import PracticeCommunication
 from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import Wrong
-from labs_helpers.course.verdict.trees import Comparison, nearly, rounded, scaled
+from labs_helpers.course.verdict.tree_causes import nearly, scaled
+from labs_helpers.course.verdict.trees import Comparison, rounded
 from labs_helpers.tensor_parallel.lab07 import exercises
 from labs_helpers.tensor_parallel.lab07.checks.average_mistakes import causes, right
 from labs_helpers.tensor_parallel.lab07.checks.on_ranks import expect_anew, on_ranks

@@ -11,7 +11,8 @@ from torch import Tensor
 
 from labs_helpers.communication.interface import ring_bytes
 from labs_helpers.course.verdict import Wrong, one_thread
-from labs_helpers.course.verdict.trees import Comparison, nearly, rounded
+from labs_helpers.course.verdict.tree_causes import nearly
+from labs_helpers.course.verdict.trees import Comparison, rounded
 from labs_helpers.tensor_parallel.lab07.checks.linear_cases import (
     CALLS,
     GRADIENTS,

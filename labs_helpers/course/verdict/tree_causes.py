@@ -1,0 +1,80 @@
+"""Causes that any numbers may have, to ask where no mistake of an exercise's own fits: a factor, rounding, their order.
+
+They are `otherwise` of a `Comparison` (trees.py): functions of a Difference that return a sentence or ''.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import torch
+
+from labs_helpers.course.verdict.trees import Difference, as_array, within
+
+
+def scaled(difference: Difference) -> str:
+    """The cause where every number is wrong by one and the same factor."""
+    pairs = [pair for pair in difference.pairs if pair[0].shape == pair[1].shape]
+    if not pairs or sum(a.size for a, _ in pairs) < 2:
+        return ""
+    mine, one = (np.concatenate([pair[side].astype(float).ravel() for pair in pairs]) for side in (0, 1))
+    kept = np.abs(one) > 1e-6 * np.abs(one).max()
+    if not kept.any() or not np.isfinite(mine).all():
+        return ""
+    ratios = mine[kept] / one[kept]
+    same = (np.abs(ratios - ratios[0]) <= 1e-4 * abs(ratios[0])).all() and (np.abs(mine[~kept]) < 1e-3).all()
+    times = f"{ratios[0]:.4g}"
+    if not same or not ratios[0] or times == "1":
+        return ""
+    return f"all of it is {times} times what it should be: a factor or a division"
+
+
+def fewer_bits(difference: Difference) -> str:
+    """The cause where every number that is wrong is the right one, rounded as far as bfloat16 rounds."""
+    pairs = [(as_array(difference.found[path]), as_array(difference.right[path])) for path in difference.wrong]
+    if any(a is None or b is None or a.shape != b.shape for a, b in pairs):
+        return ""
+    kinds = {path: getattr(leaf, "dtype", None) for path, leaf in difference.found.items()}
+    alike = (path for path in kinds.keys() - {*difference.wrong} if kinds[path] in map(kinds.get, difference.wrong))
+    if any(not _is_coarse(as_array(difference.right[path])) for path in alike):
+        return ""  # rounding would have shown there, too
+    near = all(within(a, b, 0.0, 2.0**-7).all() for a, b in pairs)
+    return "the right numbers, rounded: on the way they had fewer bits than their dtype has" if near else ""
+
+
+def _is_coarse(array: np.ndarray | None) -> bool:
+    """Whether bfloat16 has all the numbers of an array."""
+    return array is None or bool((torch.from_numpy(array.astype(float)).bfloat16().double().numpy() == array).all())
+
+
+def nearly(sentence: str) -> Callable[[Difference], str]:
+    """The cause `sentence` where every number is right to some digits, beside the largest of its array.
+
+    Some are what a rounding to 8 bits leaves; of single numbers twice as many, since few may be near by coincidence.
+    """
+
+    def cause(difference: Difference) -> str:
+        pairs = [pair for pair in difference.pairs if pair[0].shape == pair[1].shape]
+        digits = 2.0**-6 if any(b.ndim for _, b in pairs) else 2.0**-12
+        near = all(np.abs(a - b).max(initial=0) <= digits * np.abs(b).max(initial=0) for a, b in pairs)
+        return sentence if near and pairs else ""
+
+    return cause
+
+
+def not_finite(sentence: str) -> Callable[[Difference], str]:
+    """The cause `sentence` where something is infinite or no number."""
+    return lambda difference: "" if all(np.isfinite(a).all() for a, _ in difference.pairs) else sentence
+
+
+def moved(difference: Difference) -> str:
+    """The cause where the elements are the right ones: their shape, or their order."""
+    pairs = difference.pairs
+    if any(a.size != b.size for a, b in pairs):
+        return ""
+    if all((a.ravel() == b.ravel()).all() for a, b in pairs):
+        return "the elements are right, and in the right order: only reshape is missing"
+    if all((np.sort(a, axis=None) == np.sort(b, axis=None)).all() for a, b in pairs):
+        return "each rank has the right elements, in another order: follow the axes from line to line"
+    return ""
