@@ -50,9 +50,8 @@ def draw_speed(rows, direction: str = "forward", causal: bool = True):
         tick_each(ax, panel["L"], base=2, xlabel=LENGTH)
     told = [f"{name} {reached[name]:.0f} TFLOP/s" for name in (OURS, FLASH.split()[0]) if name in reached]
     said = f"At {length_text(panel['L'].max())} tokens: {', '.join(told)}"
-    setting = (
-        f"heads of 128 in the title; {direction}, {'causal' if causal else 'full'}, float16, 16,384 tokens per batch"
-    )
+    mask = "causal" if causal else "full"
+    setting = f"the title is for heads of 128; {direction}, {mask}, float16, 16,384 tokens per batch"
     figures.set_title(fig, f"{said}\n{setting}{recorded_on(rows)}")
     axes[0].set(ylabel=RATE)
     axes[0].set_ylim(0, 1.05 * axes[0].get_ylim()[1])
