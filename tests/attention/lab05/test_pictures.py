@@ -52,6 +52,8 @@ def test_the_ratio_is_backward_over_forward():
                 "D": 128,
                 "causal": True,
                 "median_ms": ms * L,
+                "p20_ms": 0.9 * ms * L,
+                "p80_ms": 1.1 * ms * L,
             }
             for direction, ms in (("forward", 1.0), ("backward", 2.75))
             for L in (1024, 4096)
