@@ -10,13 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from labs_helpers.grading.course_answers import CourseAnswer
 from labs_helpers.grading.jails.bubblewrap import why_not
-from labs_helpers.grading.marks import marks
 from labs_helpers.grading.results import gradebook
 from labs_helpers.grading.results.gradebook import Record
 from labs_helpers.grading.results.plain_text import named
-from labs_helpers.grading.verdict import RIGHT, Verdict
 from labs_helpers.labs import ROOT
 from tests.grading.hostile import HOSTILE
 from tests.grading.hostile_notebooks import LAB, NOTEBOOKS, notebook, odd_files
@@ -127,21 +124,3 @@ class TestInJails:
         assert {status[name] for name in ("up", "loop", "pipe", "socket")} == {gradebook.UNREADABLE}
         assert {"'=cmd|'x'!A0", "'-rf", *map(named, ("new\nline", "\udcff\udcfe", "\u202egpj"))} <= {*status}
         assert status["all"] == gradebook.UNREADABLE and "folder" not in status  # a link, and a folder without files
-
-
-def test_where_checks_run_the_seed_is_not(tmp_path):
-    """It is told for values alone, of which a reader sees none."""
-    first, second = EXERCISES[:2]
-    answers = {first.id: solved(LAB)[first.id] + "\nimport os\nhere = os.sep", second.id: solved(LAB)[second.id]}
-    (tmp_path / "ada.ipynb").write_text(json.dumps(with_answers(LAB, answers)))
-    told = []
-
-    def judge(answers, imports, limits, seed=None, far=()):
-        told.append(([one.shipped.id for one in answers], seed))
-        return [Verdict(RIGHT, ("a case",), values=[SEED]) for _ in answers]
-
-    measured = {one.id: CourseAnswer(("a case",), [1.0], "") for one in (first, second)}
-    found = marks(tmp_path / "ada.ipynb", LAB, measured, SEED, judge=judge)
-    alone = [([second.id], SEED), ([first.id], SEED)]
-    assert told == [([second.id], None), ([first.id], None), *alone]
-    assert found[0].points == 0 and found[0].reason.endswith("it does not show")

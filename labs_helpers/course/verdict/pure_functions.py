@@ -150,7 +150,7 @@ def _likely(part: Part, found: Sequence[tuple[Case, Any]], failing: int) -> tupl
 
 def _reordered(parts: Sequence[Part], answer: Any, right: Any) -> str:
     """The cause where the parts of an answer are right, in another order."""
-    if not isinstance(answer, tuple) or len(parts) < 2 or len(answer) > 4:
+    if type(answer) is not tuple or len(parts) < 2 or len(answer) > 4:  # fields of a named tuple have no order
         return ""
     fits = (all(part.same(part.of(one), part.of(right)) for part in parts) for one in permutations(answer))
     return "what is returned is right, in another order" if any(fits) else ""

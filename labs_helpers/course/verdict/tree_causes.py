@@ -31,21 +31,23 @@ def scaled(difference: Difference) -> str:
 
 
 def fewer_bits(difference: Difference) -> str:
-    """The cause where every number that is wrong is the right one, rounded as far as bfloat16 rounds."""
+    """The cause where every number that is wrong is the right one, rounded as far as float16 or bfloat16 rounds."""
     pairs = [(as_array(difference.found[path]), as_array(difference.right[path])) for path in difference.wrong]
     if any(a is None or b is None or a.shape != b.shape for a, b in pairs):
         return ""
     kinds = {path: getattr(leaf, "dtype", None) for path, leaf in difference.found.items()}
-    alike = (path for path in kinds.keys() - {*difference.wrong} if kinds[path] in map(kinds.get, difference.wrong))
-    if any(not _is_coarse(as_array(difference.right[path])) for path in alike):
-        return ""  # rounding would have shown there, too
-    near = all(within(a, b, 0.0, 2.0**-7).all() for a, b in pairs)
-    return "the right numbers, rounded: on the way they had fewer bits than their dtype has" if near else ""
+    alike = [path for path in kinds.keys() - {*difference.wrong} if kinds[path] in map(kinds.get, difference.wrong)]
+    for coarse in (torch.float16, torch.bfloat16):
+        near = all(within(a, b, 0.0, torch.finfo(coarse).eps).all() for a, b in pairs)
+        # Where a right number has more bits than that, rounding would have shown there, too.
+        if near and all(_holds(coarse, as_array(difference.right[path])) for path in alike):
+            return "the right numbers, rounded: on the way they had fewer bits than their dtype has"
+    return ""
 
 
-def _is_coarse(array: np.ndarray | None) -> bool:
-    """Whether bfloat16 has all the numbers of an array."""
-    return array is None or bool((torch.from_numpy(array.astype(float)).bfloat16().double().numpy() == array).all())
+def _holds(dtype: torch.dtype, array: np.ndarray | None) -> bool:
+    """Whether a dtype has all the numbers of an array."""
+    return array is None or bool((torch.from_numpy(array.astype(float)).to(dtype).double().numpy() == array).all())
 
 
 def nearly(sentence: str) -> Callable[[Difference], str]:

@@ -29,6 +29,12 @@ def gradient_causes(e: BackwardPass, name: str, kernel=None) -> Candidates:
         yield from step_causes(e, name)
 
 
+def in_16_bits(e: BackwardPass, sentence: str, **values):
+    """The pass with rounded values, and as it is: rounded to the operands' dtype, nothing was wrong in float32."""
+    yield sentence, e.but(**values)
+    yield sentence, e
+
+
 def dv_causes(e: BackwardPass):
     yield "dV is made of dS; it is Pᵀ·dO", e.but(p=e.ds)
     yield "dV is made of dP; it is Pᵀ·dO", e.but(p=e.dp)
@@ -57,19 +63,11 @@ def ds_causes(e: BackwardPass, gradient: str):
     yield f"lse stands where delta should: {DS}", e.but(delta=e.lse)
     yield f"P stands where dP should: {DS}", e.but(dp=e.p)
     yield f"P and dP are added up where they are multiplied: {DS}", e.but(ds=(e.p + e.dp - e.delta) * e.seen)
-    yield (
-        "dP is rounded to 16 bits before delta is subtracted; the difference of two rounded numbers is wrong",
-        e.but(dp=e.dp.half().double()),
-    )
-    yield (
-        "delta is rounded to 16 bits; the difference of two rounded numbers is wrong",
-        e.but(delta=e.delta.half().double()),
-    )
-    yield (
-        "dP and delta are rounded to 16 bits before one is subtracted from the other; the difference of two rounded "
-        "numbers is wrong",
-        e.but(dp=e.dp.half().double(), delta=e.delta.half().double()),
-    )
+    of_two, dp, delta = "the difference of two rounded numbers is wrong", e.dp.half().double(), e.delta.half().double()
+    yield from in_16_bits(e, f"dP is rounded to 16 bits before delta is subtracted; {of_two}", dp=dp)
+    yield from in_16_bits(e, f"delta is rounded to 16 bits; {of_two}", delta=delta)
+    both = f"dP and delta are rounded to 16 bits before one is subtracted from the other; {of_two}"
+    yield from in_16_bits(e, both, dp=dp, delta=delta)
     yield f"the scale is missing: the scores are scale · Q·Kᵀ, so {gradient} takes it too", e.but(s=e.s, scale=1.0)
     yield f"the scale is applied twice to {gradient}", e.but(s=e.s, scale=e.scale**2)
     yield f"{gradient} is divided by the scale; it is multiplied", e.but(s=e.s, scale=1 / e.scale)
@@ -144,7 +142,10 @@ def exponent_causes(e: BackwardPass):
         e.but(p=(torch.exp(e.s) / e.lse).masked_fill(~e.seen, 0.0)),
     )
     for rounded in score_roundings(e.scale):
-        yield "the scores are rounded to 16 bits; they stay in float32", e.but(s=rounded(e.s), slope=e.slope)
-    yield "lse is rounded to 16 bits; it stays in float32", e.but(lse=e.lse.half().double(), slope=e.slope)
+        yield from in_16_bits(
+            e, "the scores are rounded to 16 bits; they stay in float32", s=rounded(e.s), slope=e.slope
+        )
+    lse = e.lse.half().double()
+    yield from in_16_bits(e, "lse is rounded to 16 bits; it stays in float32", lse=lse, slope=e.slope)
     outside = e.walked(e.corner) & ~e.seen
     yield "P of what is not seen is 1; it has to be 0", e.but(p=e.p.masked_fill(outside, 1.0))
