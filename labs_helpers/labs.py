@@ -79,9 +79,7 @@ LABS = (
         hardware=ANY_MACHINE,
         needs=("00",),
         transfer="tests.transformer.lab01.exercises.ex8_diagnose",
-        retired=(
-            Retired("01/3", "by_operation", "01/8 covers it, and `trace.by_operation` builds the table"),
-        ),
+        retired=(Retired("01/3", "by_operation", "01/8 covers it, and `trace.by_operation` builds the table"),),
     ),
     Lab(
         "02",
@@ -148,7 +146,9 @@ LABS = (
         hardware="two CPU cores",
         needs=("01", "06"),
         transfer="tests.tensor_parallel.lab07.exercises.ex10_parallel_cross_entropy",
-        retired=(Retired("07/5", "naive_collect_backward_output", "it was a single slice, and the lab now provides it"),),
+        retired=(
+            Retired("07/5", "naive_collect_backward_output", "it was a single slice, and the lab now provides it"),
+        ),
     ),
     Lab(
         "08",

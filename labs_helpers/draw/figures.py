@@ -208,7 +208,7 @@ def _show(fig: Figure, alt: str) -> None:
 
 
 def svg(fig: Figure, name: str) -> bytes:
-    """The figure as SVG, the same bytes for the same figure; `name` keeps its ids apart from other figures' on a page."""
+    """Return the figure as SVG, reproducible byte for byte. `name` keeps its ids unique on a page of several."""
     drawn = io.BytesIO()
     with matplotlib.rc_context({"svg.hashsalt": name}):
         fig.savefig(drawn, format="svg", metadata={"Date": None, "Creator": None})
