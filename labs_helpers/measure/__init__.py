@@ -1,1 +1,1 @@
-"""Measuring honestly: this machine, what its makers promise, times, roofs, memory, and the records of all that."""
+"""Honest measurements: this machine, its datasheet, timing, roofs and memory, and the records of all of these."""

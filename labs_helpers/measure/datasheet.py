@@ -1,7 +1,7 @@
-"""What the vendors' documents promise: roofs and sizes of the GPUs met in the labs.
+"""Peak rates and memory sizes from the vendors' documents, for the GPUs that the labs mention.
 
-Every rate is the dense one. NVIDIA's sheets print twice as much for tensor cores, with a footnote on
-2:4 sparsity, which no lab uses.
+Every rate is the dense one. NVIDIA's sheets print twice as much for tensor cores, with a footnote on 2:4 sparsity,
+which no lab uses.
 """
 
 import re
@@ -18,26 +18,26 @@ class Datasheet:
     fp16_flops: float  # FLOP/s of the tensor (matrix) cores, float16 in, dense
     fp32_flops: float  # FLOP/s in float32, outside the tensor cores
     bandwidth: float  # DRAM, bytes/s
-    memory_bytes: int  # DRAM as the sheet has it, GB = 1e9; drivers report somewhat more
+    memory_bytes: int  # DRAM as the sheet states it, GB = 1e9; drivers report slightly more
     link_bandwidth: float  # bytes/s in one direction to the other GPUs of the node: NVLink, Infinity Fabric, else PCIe
     l2_bytes: int
     multiprocessors: int  # SMs; on AMD, compute units
     shared_bytes_per_sm: int  # on AMD, LDS
-    shared_bytes_per_block: int  # the most one block may take
+    shared_bytes_per_block: int  # the limit per block
     registers_per_sm: int  # of 32 bits
     warp_size: int  # on AMD, the wavefront
     source: str
-    torch_name: str  # what the name that torch gives the GPU contains, as a regular expression
+    torch_name: str  # a regular expression that matches torch's name for the GPU
     l3_bytes: int = 0  # AMD's Infinity Cache
 
     @property
     def capability(self) -> int:
-        """NVIDIA's compute capability, ten times: 90 for sm_90; 0 on AMD."""
+        """Return NVIDIA's compute capability times ten: 90 for sm_90; 0 on AMD."""
         return int(self.architecture.removeprefix("sm_")) if self.architecture.startswith("sm_") else 0
 
     @property
     def ridge(self) -> float:
-        """FLOP per byte above which float16 matmul is bound by compute."""
+        """Return the FLOP per byte above which a float16 matmul is bound by compute."""
         return self.fp16_flops / self.bandwidth
 
 
@@ -96,7 +96,8 @@ DATASHEET = {
 
 
 def lookup(gpu_name: str) -> Datasheet | None:
-    """The entry for a key of DATASHEET or a GPU's name as torch gives it; None for a GPU not listed."""
+    """Return the entry for a key of DATASHEET or for a GPU's name as torch reports it; None for a GPU that is not
+    listed."""
     if gpu_name in DATASHEET:
         return DATASHEET[gpu_name]
     return next((entry for entry in DATASHEET.values() if re.search(entry.torch_name, gpu_name)), None)

@@ -1,4 +1,4 @@
-"""A GPU's memory between two measurements: what is still allocated there, and how to let go of it."""
+"""GPU memory between two measurements: how much is still allocated, and how to release it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 
 
 def release() -> None:
-    """Free what the models of before still hold: cycles, compiled code, workspaces, the allocator's store."""
+    """Free what earlier models still hold: reference cycles, compiled code, workspaces and the allocator's cache."""
     if "torch._dynamo" in sys.modules:
         torch._dynamo.reset()
     gc.collect()
@@ -19,8 +19,8 @@ def release() -> None:
 
 
 def allocated(device: torch.device) -> int:
-    """Return the bytes of tensors on a GPU, once Python has collected its cycles; 0 on a CPU."""
-    for _ in range(3):  # what one collection frees may have kept further cycles from C++, which Python does not see
+    """Return the bytes of tensors on a GPU after Python has collected its cycles; 0 on a CPU."""
+    for _ in range(3):  # objects that one collection frees may own C++ references that kept further cycles alive
         gc.collect()
     if device.type != "cuda":
         return 0
@@ -29,7 +29,7 @@ def allocated(device: torch.device) -> int:
 
 
 def reset_peak(device: torch.device) -> None:
-    """Begin to watch for the peak anew, once what is queued is done."""
+    """Restart the peak counter after the queued work has finished."""
     if device.type == "cuda":
         torch.cuda.synchronize()
         torch.cuda.reset_peak_memory_stats()

@@ -1,4 +1,4 @@
-"""What kind of work a kernel does, read from its name and from the operator that launched it."""
+"""Classify a kernel's work by its name and by the operator that launched it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ _WORK = ("kernel", "gpu_memcpy", "gpu_memset")
 
 
 def kind_of(name: str, operator: str = "") -> str:
-    """One of KINDS for a kernel of this name; `operator` that launched it decides where the name says nothing."""
+    """Return the kind (one of KINDS) of a kernel with this name. If the name says nothing, the `operator` that
+    launched it decides."""
     for text in (name, operator):
         for kind, pattern in _COMPILED:
             if pattern.search(text):
@@ -42,8 +43,8 @@ def kind_of(name: str, operator: str = "") -> str:
 
 
 def kinds(events: Iterable[dict[str, Any]]) -> list[tuple[dict[str, Any], str]]:
-    """Each piece of the GPU's work in a trace with its kind. What an optimizer's step launched is 'optimizer',
-    whatever its name: torch.optim draws a range around each."""
+    """Return each piece of the GPU's work in a trace with its kind. Work that an optimizer's step launched is
+    'optimizer', whatever its name: torch.optim records a range around each step."""
     events = [event for event in events if event["ph"] == "X"]
     operators = {event["args"].get("External id"): event for event in events if event["cat"] == "cpu_op"}
     steps = [
@@ -64,7 +65,8 @@ def kinds(events: Iterable[dict[str, Any]]) -> list[tuple[dict[str, Any], str]]:
 
 
 def by_kind(events: Iterable[dict[str, Any]]) -> dict[str, float]:
-    """{kind: µs} of the GPU's work in a trace, the dearest first. What runs on two streams at once counts twice."""
+    """Return {kind: µs} of the GPU's work in a trace, the most expensive kind first. Work that overlaps on two
+    streams counts twice."""
     total: dict[str, float] = {}
     for event, kind in kinds(events):
         total[kind] = total.get(kind, 0.0) + event["dur"]

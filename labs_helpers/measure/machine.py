@@ -1,7 +1,6 @@
-"""What am I on: the device, how kernels run there, and the versions beneath them.
+"""Describe the machine: its device, how kernels run on it, and the installed versions.
 
-PyTorch is imported inside the functions: MPI programs import this package once a rank, and most of
-them never touch a tensor.
+PyTorch is imported inside the functions, because every MPI rank imports this package and most never touch a tensor.
 """
 
 from __future__ import annotations
@@ -39,9 +38,9 @@ class TritonMissing(ImportError):
 
 @functools.cache
 def has_gpu() -> bool:
-    """True where torch reaches a GPU, NVIDIA or AMD. LABS_DEVICE=cpu in the environment hides it.
+    """Return True if torch can use a GPU, NVIDIA or AMD. LABS_DEVICE=cpu in the environment hides it.
 
-    Raises ValueError for another value of LABS_DEVICE.
+    Raises ValueError for other values of LABS_DEVICE.
     """
     wanted = os.environ.get("LABS_DEVICE", "auto")
     if wanted not in ("auto", "cpu"):
@@ -54,13 +53,13 @@ def has_gpu() -> bool:
 
 
 def interpreting() -> bool:
-    """True where Triton kernels run in Triton's interpreter: no GPU, or TRITON_INTERPRET=1."""
+    """Return True if Triton kernels run in Triton's interpreter: there is no GPU, or TRITON_INTERPRET=1."""
     asked_for = os.environ.get("TRITON_INTERPRET", "").lower() in ("1", "true", "yes", "on", "y")
     return asked_for or not has_gpu()
 
 
 def _mode_of_imported_triton() -> str | None:
-    """'compiled' or 'interpreted', as fixed when Triton was imported; None before that."""
+    """Return 'compiled' or 'interpreted', which was fixed when Triton was imported; None if it was not imported yet."""
     language: Any = sys.modules.get("triton.language")
     if not hasattr(language, "cdiv"):
         return None
@@ -69,13 +68,13 @@ def _mode_of_imported_triton() -> str | None:
 
 
 def prepare_triton() -> bool:
-    """Choose between interpreter and compiler. Call it before Triton is imported; again is harmless.
+    """Choose between Triton's interpreter and its compiler. Call this before the first import of Triton; repeating it
+    is harmless.
 
-    Without a GPU it sets TRITON_INTERPRET=1; with one it leaves the choice to that variable.
-    Returns True where kernels are interpreted.
+    Without a GPU it sets TRITON_INTERPRET=1; with one, that variable decides. Returns True if kernels are interpreted.
 
-    Raises TritonMissing where Triton is not installed, and RuntimeError where Triton has already been
-    imported in the other mode, which cannot be changed within a process.
+    Raises TritonMissing if Triton is not installed, and RuntimeError if Triton was already imported in the other mode,
+    which cannot change within a process.
     """
     if "triton" not in sys.modules and importlib.util.find_spec("triton") is None:
         raise TritonMissing(WHERE_TRITON_RUNS)
@@ -96,12 +95,12 @@ def prepare_triton() -> bool:
 
 @dataclass(frozen=True)
 class Machine:
-    """One machine as the labs see it. Versions are strings, None for what is absent."""
+    """One machine as the labs see it. Versions are strings, or None if the component is missing."""
 
     name: str  # the GPU's name, or the processor's model
     device: str  # 'cuda' (also on AMD) or 'cpu'
     architecture: str | None  # 'sm_90', 'gfx942', None without a GPU
-    capability: tuple[int, int] | None  # compute capability (major, minor), NVIDIA alone
+    capability: tuple[int, int] | None  # compute capability (major, minor), only NVIDIA
     interpreted: bool  # kernels run in Triton's interpreter
     cores: int  # processor cores this process may use
     memory_bytes: int  # of the GPU, or of the computer without one
@@ -113,7 +112,7 @@ class Machine:
 
     @property
     def dtype(self) -> Dtype:
-        """torch.float16 on a GPU with tensor cores (7.0 and up, AMD), else torch.float32."""
+        """Return torch.float16 on a GPU with tensor cores (7.0 and newer, AMD), else torch.float32."""
         import torch
 
         amd = self.device == "cuda" and self.capability is None
@@ -121,9 +120,9 @@ class Machine:
 
     @property
     def supports_bfloat16(self) -> bool:
-        """True where compiled kernels have bfloat16: compute capability 8.0 and up, and AMD.
+        """Return True if compiled kernels support bfloat16: compute capability 8.0 and newer, and AMD.
 
-        Never in the interpreter, which multiplies the raw bits of bfloat16.
+        The interpreter does not, because it multiplies the raw bits of bfloat16.
         """
         if self.interpreted or self.device == "cpu":
             return False
@@ -131,7 +130,7 @@ class Machine:
 
     @property
     def label(self) -> str:
-        """A short name for a curve: 'NVIDIA H200', '2-core CPU (interpreter)'."""
+        """Return a short name for a curve: 'NVIDIA H200', '2-core CPU (interpreter)'."""
         return self.name if self.device == "cuda" else f"{self.cores}-core CPU (interpreter)"
 
     @property
@@ -160,7 +159,7 @@ class Machine:
 
 @functools.cache
 def this_machine() -> Machine:
-    """The machine of this process, looked at once."""
+    """Return the machine of this process, examined once."""
     import torch
 
     interpreted = interpreting()
@@ -208,7 +207,7 @@ def _processor_name() -> str:
 
 
 def _triton_version() -> str | None:
-    # The package is called triton, pytorch-triton-rocm, … by its builder; the module tells for certain.
+    # Builders call the package triton, pytorch-triton-rocm, …; the module's own version is certain.
     if "triton" in sys.modules:
         return sys.modules["triton"].__version__
     for package in importlib.metadata.packages_distributions().get("triton", ()):
@@ -226,9 +225,9 @@ def _nvidia_driver() -> str | None:
 
 
 def cores_label() -> str:
-    """Return '16-core CPU', by the cores that this process may use: the label of measurements that use a CPU alone.
+    """Return '16-core CPU' for the cores that this process may use, the label of measurements that only use a CPU.
 
-    A rank that is bound to a core would say 1, so the process that starts the ranks asks.
+    A rank that is bound to one core would report 1, so the process that starts the ranks calls this.
     """
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return f"{cores}-core CPU"

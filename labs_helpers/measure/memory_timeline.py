@@ -1,4 +1,4 @@
-"""How many bytes of tensors are alive, from one allocation to the next, while a function runs."""
+"""Record how many bytes of tensors are alive, allocation by allocation, while a function runs."""
 
 from __future__ import annotations
 
@@ -18,18 +18,19 @@ Timeline = dict[str, Any]
 def memory_timeline(
     function: Callable[[Mark], Value], *, before: int | None = None, points: int = 400, device: str | None = None
 ) -> tuple[Value, Timeline]:
-    """(value, timeline): what `function(mark)` returns, and the bytes alive during that one call, ready for JSON:
+    """Return (value, timeline): the result of `function(mark)`, and the bytes alive during that call, ready for JSON.
 
-        {"device": "cuda", "before": bytes alive at the call, "peak": the most,
-         "points": [[change, bytes], …], "marks": [[change, name], …]}
+            {"device": "cuda", "before": bytes alive at the call, "peak": the largest number,
+             "points": [[change, bytes], …], "marks": [[change, name], …]}
 
-    Its time counts changes: a tensor made or freed is one. `mark(name)` in the function names what follows. Of many
-    points those are kept that show every rise and fall of some width, and the peak.
+    Time is counted in changes: each tensor created or freed is one. In the function, `mark(name)` names the part that
+    follows. If there are many points, the timeline keeps those that show the larger rises and falls, and the peak.
 
-    On a GPU the history of PyTorch's allocator, in bytes as they were asked for: it sets aside up to 511 more per
-    tensor. `before` is its own count; libraries take workspaces at their first call, so call the function once before.
-    On a CPU the tensors made inside, over `before` bytes as you count them (0), as `peak_memory` does: what was there
-    before, and is freed inside, still counts. device: 'cuda' or 'cpu', by default this machine's.
+    On a GPU the numbers come from the history of PyTorch's allocator, in the bytes requested; the allocator reserves up
+    to 511 more per tensor. `before` is its own count. Libraries allocate workspaces at their first call, so call the
+    function once before. On a CPU the numbers count tensors created inside, on top of `before` as you count it (default
+    0), as `peak_memory` does; a tensor that existed before and is freed inside still counts. device: 'cuda' or 'cpu',
+    by default this machine's.
     """
     if device is None:
         from labs_helpers.measure.machine import this_machine
@@ -51,7 +52,7 @@ class _History(Alive):
     def __torch_dispatch__(
         self, function: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        # What an operator is given, and none in here has made, was there before.
+        # An argument that no operator in here created existed before.
         for given in tree_leaves((args, kwargs)):
             if isinstance(given, torch.Tensor):
                 self.seen.add(given.untyped_storage())
@@ -66,7 +67,7 @@ def _on_a_cpu(function: Callable[[Mark], Value], before: int | None) -> tuple[Va
     marks: list[list[Any]] = []
     with _History(before or 0) as alive:
         value = function(lambda name: marks.append([len(alive.history) - 1, name]))
-        history = list(alive.history)  # what is freed later still calls `change`
+        history = list(alive.history)  # tensors freed later still call `change`
     return value, history, marks
 
 
@@ -77,7 +78,7 @@ def _on_a_gpu(function: Callable[[Mark], Value], before: int | None) -> tuple[Va
 
     torch.cuda.synchronize()
     memory, marks = torch.cuda.memory, []
-    memory._record_memory_history(None)  # forgets what was recorded before
+    memory._record_memory_history(None)  # discards earlier records
     memory._record_memory_history("all", context=None, stacks="python")
     try:
         first, start = changes(), int(torch.cuda.memory_stats()["requested_bytes.all.current"])
@@ -94,7 +95,8 @@ def _on_a_gpu(function: Callable[[Mark], Value], before: int | None) -> tuple[Va
 
 
 def _worth_keeping(alive: list[int], points: int) -> list[int]:
-    """At most `points` places of the list, in order: of each of its stretches the ends, the highest and the lowest."""
+    """Return at most `points` indices of the list in order: from each stretch its ends, its highest and its lowest
+    point."""
     if len(alive) <= points:
         return list(range(len(alive)))
     stretches = max(points // 4, 1)

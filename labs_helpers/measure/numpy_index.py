@@ -1,20 +1,20 @@
-"""Triton 3.6's interpreter with NumPy 2.4 and newer.
+"""Make Triton 3.6's interpreter work with NumPy 2.4 and newer.
 
-That interpreter turns a one-element array into an index with int(), which NumPy 2.4 refuses; Triton 3.7 squeezes
-the array first. This gives 3.6 the line of 3.7.
+That interpreter converts a one-element array to an index with int(), which NumPy 2.4 refuses. Triton 3.7 squeezes the
+array first; this module patches that line into 3.6.
 """
 
 import importlib.metadata
 
 
 def is_needed() -> bool:
-    """True for Triton before 3.7 with NumPy from 2.4 on."""
+    """Return True for Triton before 3.7 with NumPy 2.4 or newer."""
     triton, numpy = (_version(name) for name in ("triton", "numpy"))
     return triton is not None and triton < (3, 7) and numpy >= (2, 4)
 
 
 def mend() -> None:
-    """Patches the interpreter. Imports Triton, so TRITON_INTERPRET has to be set before. Twice is harmless."""
+    """Patch the interpreter. This imports Triton, so TRITON_INTERPRET must be set before. Repeating it is harmless."""
     from triton.runtime import interpreter
 
     original = interpreter._patch_lang_tensor

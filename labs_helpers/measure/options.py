@@ -1,4 +1,4 @@
-"""The options that commands which measure have in common, and the types of their values."""
+"""The command-line options that measuring commands share, and the types of their values."""
 
 import argparse
 from collections.abc import Callable
@@ -9,9 +9,9 @@ from labs_helpers.measure import results
 
 
 def add_out(parser: argparse.ArgumentParser, name: str, kind: Callable[[str], Path] | None = None) -> None:
-    """Add --out and --record, of which a command line may have one. Both set `out`; None means the reader's records.
+    """Add --out and --record, which exclude each other. Both set `out`; None means the reader's records.
 
-    name: of what is written in a folder, for the help. kind: the type of --out; by default `file_or_folder`.
+    name: the file's name within a folder, for the help. kind: the type of --out; by default `file_or_folder`.
     """
     group = parser.add_mutually_exclusive_group()
     told = "write" if kind else "append to this JSON Lines file, or"
@@ -35,17 +35,17 @@ class _Record(argparse.Action):
 
 
 def file_or_folder(text: str) -> Path:
-    """The type of an option: a folder or a file, see `names_folder`, that can be written to."""
+    """Parse an option's value: a writable folder or file, as `names_folder` tells them apart."""
     return folder_to_write(text) if names_folder(Path(text)) else file_to_write(text)
 
 
 def names_folder(path: Path) -> bool:
-    """True for a folder, and for a name without an ending where nothing exists yet."""
+    """Return True for a folder, and for a name without a suffix where nothing exists yet."""
     return path.is_dir() or not (path.exists() or path.suffix)
 
 
 def folder_to_write(text: str) -> Path:
-    """The type of an option: a folder that can be written to, or be made."""
+    """Parse an option's value: a folder that is writable or can be created."""
     path = Path(text)
     nearest = next(folder for folder in (path.absolute(), *path.absolute().parents) if folder.exists())
     if not nearest.is_dir():
@@ -55,7 +55,7 @@ def folder_to_write(text: str) -> Path:
 
 
 def file_to_write(text: str) -> Path:
-    """The type of an option: a file that can be written to, so that nothing is measured in vain."""
+    """Parse an option's value: a writable file. A refused path must stop the command before it measures."""
     path = Path(text)
     if path.is_dir() or not path.absolute().parent.is_dir():
         what = "is a folder" if path.is_dir() else "is in a folder that does not exist"
@@ -73,14 +73,14 @@ def _check_writable(path: Path) -> None:
 
 
 def positive(text: str) -> float:
-    """The type of an option: a number above 0."""
+    """Parse an option's value: a number above 0."""
     if not (number := float(text)) > 0:
         raise argparse.ArgumentTypeError(f"{text} is not positive")
     return number
 
 
 def count(text: str) -> int:
-    """The type of an option: a whole number from 1."""
+    """Parse an option's value: a whole number of at least 1."""
     if (number := int(text)) < 1:
         raise argparse.ArgumentTypeError(f"{text} is not a number from 1 up")
     return number

@@ -1,4 +1,4 @@
-"""How many bytes of tensors are alive at once while a function runs."""
+"""Measure how many bytes of tensors are alive at the same time while a function runs."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ Value = TypeVar("Value")
 
 
 def peak_memory(function: Callable[..., Value], *tensors: torch.Tensor) -> tuple[Value, int]:
-    """(value, bytes): what `function(*tensors)` returns, and the most bytes of tensors made inside it that were
-    alive at the same time, the returned ones included.
+    """Return (value, bytes): the result of `function(*tensors)`, and the most bytes of tensors created inside that were
+    alive at the same time, the result included.
 
-    On a GPU the allocator's peak, which is in steps of 512 bytes; elsewhere each storage from when it is made until
+    On a GPU this is the allocator's peak, in steps of 512 bytes. On a CPU each storage counts from its creation until
     it is freed.
     """
     if tensors[0].is_cuda:
-        function(*tensors)  # compiles, and lets cuBLAS take its workspace, which stays
+        function(*tensors)  # compiles, and lets cuBLAS allocate its workspace, which it keeps
         torch.cuda.synchronize()
         torch.cuda.reset_peak_memory_stats()
         before = torch.cuda.memory_allocated()
@@ -33,7 +33,7 @@ def peak_memory(function: Callable[..., Value], *tensors: torch.Tensor) -> tuple
 
 
 class Alive(TorchDispatchMode):
-    """Follows the storages of the tensors made inside the block: `peak` is the most bytes alive."""
+    """Track the storages of tensors created inside the block: `peak` is the most bytes alive."""
 
     def __init__(self, known: Iterable[torch.Tensor]) -> None:
         super().__init__()
@@ -42,7 +42,7 @@ class Alive(TorchDispatchMode):
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
-        """Keep torch._dynamo out of it, whose import takes more than a second. Nothing here is compiled."""
+        """Keep torch._dynamo out, because its import takes more than a second and nothing here is compiled."""
         return False
 
     def __torch_dispatch__(
@@ -58,6 +58,6 @@ class Alive(TorchDispatchMode):
         return result
 
     def change(self, nbytes: int) -> None:
-        """A storage of this size was made, or, where it is negative, freed."""
+        """Record that a storage of this size was created or, if the size is negative, freed."""
         self.alive += nbytes
         self.peak = max(self.peak, self.alive)

@@ -1,4 +1,4 @@
-"""A line that says what is being measured, where somebody sits in front of it and waits."""
+"""Show a line of progress while something is measured and someone is waiting for it."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ AFTER_S = 2.0  # what takes less needs no line
 
 @contextmanager
 def progress() -> Iterator[Callable[[str], None]]:
-    """Yields `say(text)`, which shows the text in place of the one before, from AFTER_S on; the line goes at the end.
+    """Yield `say(text)`, which replaces the text shown before. The line appears after AFTER_S and disappears at the
+    end.
 
-    In JupyterLab, VS Code and Colab, and in a terminal. What runs a notebook without anybody looking shows none, so
-    that it stores none.
+    It shows in JupyterLab, VS Code, Colab and terminals. A notebook that runs unattended shows and stores none.
     """
     started, shown = time.monotonic(), _shown_in()
     last: list[str] = []
@@ -35,7 +35,7 @@ def progress() -> Iterator[Callable[[str], None]]:
 
 
 def _shown_in() -> Callable[[str], None] | None:
-    """What shows a text in place of the last one, None where nobody looks."""
+    """Return an output that can replace its last text; None if nobody is watching."""
     shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
     if shell is None:
         return _terminal if sys.stderr.isatty() else None
@@ -49,7 +49,7 @@ def _terminal(text: str) -> None:
 
 
 class _Notebook:
-    """One output of the running cell, rewritten."""
+    """One output of the running cell, rewritten in place."""
 
     handle: Any = None
 

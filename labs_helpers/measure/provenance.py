@@ -1,4 +1,4 @@
-"""Where and when a measurement is made."""
+"""Describe where and when a measurement is made."""
 
 import os
 import platform
@@ -9,14 +9,14 @@ from datetime import UTC, datetime
 
 from labs_helpers.measure.results import ROOT
 
-# mpirun tells its own ranks about the job through these: addresses and paths, not settings.
+# mpirun describes the job to its ranks with these: addresses and paths, not settings.
 _LAUNCHER_PRIVATE = re.compile(
     r"OMPI_MCA_(orte_|ess|pmix|initial_wdir|shmem_RUNTIME_QUERY_hint|PREFIXES|cpu_type|num_procs)"
 )
 
 
 def provenance() -> dict:
-    """Where and when a measurement is made: machine, versions, MPI and its settings, commit, UTC time."""
+    """Return where and when a measurement is made: machine, versions, MPI and its settings, commit, UTC time."""
     import numpy
 
     from labs_helpers.measure.machine import this_machine
@@ -53,7 +53,7 @@ def _mpi_library() -> str | None:
 
 
 def _commit() -> str | None:
-    """The checkout's short commit, with '+' for changes outside results/; None outside a checkout."""
+    """Return the checkout's short commit, with '+' if anything outside results/ changed; None outside a checkout."""
     if "LABS_COMMIT" in os.environ:
         return os.environ["LABS_COMMIT"] or None
     if not (ROOT / ".git").exists():
@@ -66,6 +66,6 @@ def _commit() -> str | None:
 
 
 def _git(*arguments: str) -> str:
-    # Not through `launch.process.run`, whose answer has git's warnings in it.
+    # Not `launch.process.run`, whose output would include git's warnings.
     command = ["git", "--no-optional-locks", "-C", str(ROOT), *arguments]
     return subprocess.run(command, capture_output=True, text=True, timeout=10, check=True).stdout.strip()

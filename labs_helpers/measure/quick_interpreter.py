@@ -1,6 +1,6 @@
-"""Triton's interpreter without what it does again and again to no effect, which is most of a small kernel's time.
+"""Speed up Triton's interpreter by removing work that it repeats to no effect, most of a small kernel's time.
 
-For programs that run many kernels in it, such as labs, tests and grading. It gives the same values.
+Labs, tests and grading run many small kernels in it. The values stay the same.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from typing import Any
 
 
 def quicken() -> None:
-    """Patches the interpreter of Triton 3.6 and 3.7; others are left as they are. Imports Triton, so that
-    `prepare_triton` has to have chosen the interpreter. Twice is harmless."""
+    """Patch the interpreter of Triton 3.6 and 3.7, and leave other versions alone. This imports Triton, so call
+    `prepare_triton` first. Repeating it is harmless."""
     from triton.language import core
     from triton.language.semantic import TritonSemantic
     from triton.runtime import interpreter
 
     if hasattr(interpreter, "_patch_builtin") and interpreter.inspect is inspect:
         _remember_builtins(interpreter)
-    # It works every integer operation out a second time in 64 bits, for an assertion that is made where `debug` is set.
+    # It repeats every integer operation in 64 bits for an assertion that only `debug` enables.
     options = getattr(interpreter.interpreter_builder, "options", None)
     if hasattr(TritonSemantic, "binary_op_sanitize_overflow_impl") and not getattr(options, "debug", True):
         TritonSemantic.binary_op_sanitize_overflow_impl = lambda *operation: None
@@ -34,14 +34,14 @@ def quicken() -> None:
 
 
 def _quick(function: Callable[..., Any]) -> Any:
-    """The mark by which a second `quicken` knows what the first has replaced."""
+    """Mark a replaced function, so that a second `quicken` recognizes it."""
     function.quick = True  # type: ignore[attr-defined]
     return function
 
 
 def _remember_builtins(interpreter: Any) -> None:
-    """It goes through all names of its language whenever a function of a kernel is called: now through the builtins
-    among them, which stay the same."""
+    """Cache the language's builtins. The interpreter searches all names of the language for them on every function
+    call in a kernel."""
 
     @functools.cache
     def builtins(package: Any) -> list[str]:
@@ -56,7 +56,7 @@ def _remember_builtins(interpreter: Any) -> None:
 
 
 def _remember_dtypes(interpreter: Any) -> None:
-    """It makes a table of all dtypes whenever it looks one up."""
+    """Cache the table of dtypes, which the interpreter rebuilds at every lookup."""
     look_up = interpreter._get_np_dtype
     of_scalars = functools.cache(look_up)
 
@@ -67,8 +67,8 @@ def _remember_dtypes(interpreter: Any) -> None:
 
 
 def _patch_once(interpreter: Any) -> None:
-    """Its language is replaced for a kernel, and again for every function that the kernel calls, `tl.sum` among them:
-    now only where it is not. And what a builtin is given goes to it through one call, not through two."""
+    """Patch the language once. The interpreter replaces it for a kernel, and again for every function that the
+    kernel calls, `tl.sum` included. This also passes a builtin's arguments through one call instead of two."""
     tl, core = interpreter.tl, interpreter.tl.core
     patch_all = interpreter._patch_lang
 
@@ -103,8 +103,8 @@ def _patch_once(interpreter: Any) -> None:
 
 
 def _remember_shapes(core: Any, semantic: Any, builder: Any) -> None:
-    """It checks the shape of every result, and wraps each of its numbers: now once for each shape and dtype. Blocks of
-    one shape then hold the same object, by which an operation sees that it has nothing to broadcast."""
+    """Cache block types by shape and dtype. The interpreter validates and wraps the shape of every result. With the
+    cache, blocks of one shape share an object, so an operation sees that it need not broadcast."""
     of_block, of_tensor, of_dtype, of_ir = (
         core.block_type.__init__,
         core.tensor.__init__,
@@ -157,7 +157,7 @@ def _remember_shapes(core: Any, semantic: Any, builder: Any) -> None:
         return wide[0], wide[1]
 
     def to_ir(self: Any, target: Any) -> Any:
-        """Its own types are those of its language."""
+        """Return the interpreter's types, which are those of its language."""
         plain = isinstance(target, builder) and not self.element_ty.is_ptr()
         return self if plain else of_ir(self, target)
 
@@ -169,5 +169,6 @@ def _remember_shapes(core: Any, semantic: Any, builder: Any) -> None:
 
 
 def _remember_promotions(semantic: Any) -> None:
-    """It works out the dtype of an operation's result whenever two numbers are added: now once for each two dtypes."""
+    """Cache the dtype of an operation's result for each pair of dtypes, which the interpreter computes whenever it
+    adds two numbers."""
     semantic.computation_type_impl = functools.cache(semantic.computation_type_impl)

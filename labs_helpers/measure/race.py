@@ -1,6 +1,6 @@
-"""Race candidates in turns: each once per round, so that a drift of the machine hits all of them alike.
+"""Time candidates in turns, once each per round, so that a drift of the machine affects all of them equally.
 
-On ranks every rank calls the same functions, in the same order. What counts is the slowest rank.
+All ranks call the same functions in the same order, and the slowest rank's times count.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Timings = dict[str, Timing]
 
 
 class TorchRanks:
-    """The ranks of a race: those of a process group of torch.distributed, by default all."""
+    """The ranks of a race: those of a torch.distributed process group, by default all ranks."""
 
     def __init__(self, group: Any = None) -> None:
         self.group = group
@@ -47,7 +47,7 @@ class TorchRanks:
 def in_turns(
     clocks: Mapping[Name, Callable[[], Sample]], rounds: int, between: Callable[[], object] | None = None
 ) -> dict[Name, list[Sample]]:
-    """Return what each clock has measured, a sample per round. between: called before each turn, unmeasured."""
+    """Return each clock's samples, one per round. between: called before each turn and not measured."""
     samples: dict[Name, list[Sample]] = {name: [] for name in clocks}
     for _, name in turns(clocks, rounds):
         if between:
@@ -57,9 +57,9 @@ def in_turns(
 
 
 def clock(function: Callable[[], Value], device: torch.device, ranks: TorchRanks | None = None) -> tuple[Value, float]:
-    """Return (what the function returns, seconds), with nothing queued before and nothing left to do after.
+    """Return (the function's result, seconds). The clock starts with empty queues and stops when all work is done.
 
-    ranks: those that begin together.
+    ranks: those that start together.
     """
     if ranks:
         ranks.barrier()
@@ -75,9 +75,9 @@ def clock_phases(
     device: torch.device,
     ranks: TorchRanks | None = None,
 ) -> Seconds:
-    """Return the seconds of a step and of each of its phases, a name's all together; as `clock` takes them.
+    """Return the seconds of a step and of each of its phases, added up by name; arguments as for `clock`.
 
-    On a GPU the phases' times are between events in its queue, so that nothing has to wait.
+    On a GPU, events in its queue time the phases, so that nothing has to wait.
     """
     marks: list[tuple[str, Any]] = []
 
@@ -105,7 +105,7 @@ def _now(device: torch.device) -> Any:
 
 
 def wait(device: torch.device) -> None:
-    """Wait until a GPU has done what is queued; a CPU has nothing queued."""
+    """Wait until a GPU has finished its queued work; a CPU has no queue."""
     if device.type == "cuda":
         import torch
 
@@ -113,7 +113,7 @@ def wait(device: torch.device) -> None:
 
 
 def timings(samples: Sequence[float] | Sequence[Seconds]) -> Timings:
-    """Summarise the samples of one candidate on this rank: seconds, of a step or of its phases too."""
+    """Summarize one candidate's samples on this rank: seconds of a step, with or without phases."""
     each = [sample if isinstance(sample, dict) else {"step": sample} for sample in samples]
     return {part: Timing.of([1e3 * taken[part] for taken in each]) for part in each[0]}
 
@@ -124,9 +124,9 @@ def slowest(by_rank: Iterable[Timings]) -> Timings:
 
 
 def record_of(found: Timings, name: str = "step") -> dict[str, Any]:
-    """Return a record's times in ms: of the step median, spread and runs, of its phases the medians.
+    """Return a record's times in ms: median, spread and runs of the step, and the median of each phase.
 
-    name: what the record calls the step.
+    name: the record's name for the step.
     """
     return found["step"].record(name) | {f"{part}_ms": t.median_ms for part, t in found.items() if part != "step"}
 
@@ -137,7 +137,7 @@ def race(
     rounds: int,
     between: Callable[[], object] | None = None,
 ) -> dict[Name, dict[str, Any]]:
-    """Race candidates on ranks; return the slowest rank's times of each as its record has them, on every rank.
+    """Race candidates on ranks and return each one's times on its slowest rank, in the form of a record, on every rank.
 
     clocks: name → a function that takes one sample, such as `partial(clock_phases, step.phases, device, ranks)`.
     between: see `in_turns`.
@@ -148,7 +148,7 @@ def race(
 
 
 def disagreements(values: Mapping[Name, float], bound: float) -> dict[Name, str]:
-    """Return name → 'VALUE instead of VALUE, the first one's' where the two differ by more than a bound."""
+    """Return name → 'VALUE instead of VALUE, the first one's' for values that differ by more than a bound."""
     expected = next(iter(values.values()), 0.0)
     return {
         name: f"{value:.6g} instead of {expected:.6g}, the first one's"
@@ -159,12 +159,12 @@ def disagreements(values: Mapping[Name, float], bound: float) -> dict[Name, str]
 
 @contextmanager
 def collected_between() -> Iterator[Callable[[], object]]:
-    """Let Python collect cycles only where the function that this yields is called.
+    """Let Python collect garbage only when the yielded function is called.
 
-    By itself it would look through the objects of all candidates in the time of one.
+    Otherwise a collection would walk through the objects of all candidates while one of them is timed.
     """
     gc.collect()
-    gc.freeze()  # what is there by now stays, and need not be looked at again
+    gc.freeze()  # objects that exist by now stay alive, so later collections can skip them
     gc.disable()
     try:
         yield gc.collect

@@ -1,4 +1,4 @@
-"""A study at shapes that nobody tuned for, drawn from a seed: ours beside other ways, and where it loses."""
+"""A study at shapes that nobody tuned for, drawn from a seed: our code beside its baselines, and where it loses."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
     import pandas
     import torch
 
-PLACE = ("machine", "commit", "torch", "triton")  # records of another of these do not count as measured
+PLACE = ("machine", "commit", "torch", "triton")  # records that differ in one of these do not count as measured
 
 
 @dataclass(frozen=True)
 class RandomStudy:
     """Times of `ours` and of baselines, in records with 'name', 'graph', 'dtype', 'shape' (its kind) and 'plan'.
 
-    draw(count, seed, small): the shapes, small ones without a GPU. measure(shape, dtype, …): the records of one shape.
-    sizes: the columns that tell one shape from another. by: columns of which each value is a case of its own, such as
+    draw(count, seed, small): returns the shapes, small ones without a GPU. measure(shape, dtype, …): returns the
+    records of one shape. sizes: the columns that identify a shape. by: columns whose values are separate cases, such as
     the direction. more(times, ms): further columns of a case, from its records by name and our time in ms. shown: the
-    columns of the table of the worst, between the way of timing and our time, and behind the ratio. expected: whether
-    an error needs no word, because a way does not take the shape.
+    columns that the table of the worst cases shows between the way of timing and our time, and after the ratio.
+    expected: returns True for an error that needs no mention, because a candidate does not support the shape.
     """
 
     study: Study
@@ -58,10 +58,10 @@ class RandomStudy:
         seconds: float = float("inf"),
         **options: Any,
     ) -> list[Record]:
-        """Measure what the file does not hold yet of this machine, commit, seed and dtype; return the new records.
+        """Measure what the file lacks for this machine, commit, seed and dtype; return the new records.
 
-        autotuned: how many of the first shapes a second pass takes, where there is one: then `measure` is given
-        `autotuned`, False or True. seconds: begin no other shape after so long. options: for `measure`.
+        autotuned: how many of the first shapes a second pass measures, if there is one; `measure` then gets
+        `autotuned`, False or True. seconds: start no further shape after this time. options: for `measure`.
         """
         shapes = self.draw(count, seed, small=this_machine().device != "cuda")
         items: list[tuple[tuple, Any]] = [((index,), (shape, {})) for index, shape in enumerate(shapes)]
@@ -82,7 +82,7 @@ class RandomStudy:
         )
 
     def report(self, new: list[Record]) -> None:
-        """Print what failed among new records, and in which shapes ours is slowest beside the best baseline."""
+        """Print which new records failed, and the shapes at which ours is slowest relative to the best baseline."""
         for record in new:
             if "error" in record and not self.expected(record):
                 print(f"{record['name']} at {[record[name] for name in self.sizes]}: {record['error'][:150]}")
@@ -95,11 +95,11 @@ class RandomStudy:
         return "median_ms" in rows and bool(rows["median_ms"][rows["name"] == self.ours].notna().any())
 
     def ratios(self, rows: pandas.DataFrame, dtype: str | None = None) -> pandas.DataFrame:
-        """Return a row for each shape, case and way of timing: `ms` of ours, the `best` baseline, and `ratio`, its time
-        over ours, above 1 where ours is faster.
+        """Return one row per shape, case and way of timing: our `ms`, the `best` baseline, and `ratio`, the baseline's
+        time over ours (above 1 if ours is faster).
 
-        Of a shape with a second, 'autotuned' pass that one counts, since it has more baselines. rows: of one machine.
-        dtype: by default that of the first row. ValueError where nothing is of ours.
+        If a shape has a second, 'autotuned' pass, that pass counts, since it includes more baselines. rows: of one
+        machine. dtype: by default that of the first row. ValueError if no record is of ours.
         """
         import pandas
 
@@ -124,7 +124,7 @@ class RandomStudy:
         return pandas.DataFrame(found)
 
     def summary(self, table: pandas.DataFrame) -> str:
-        """Show how often and by how much ours is faster: a line for each kind of shape, case and way of timing."""
+        """Summarize how often and by how much ours is faster, one row per kind of shape, case and way of timing."""
         import pandas
 
         lines = []
@@ -138,7 +138,7 @@ class RandomStudy:
         return pandas.DataFrame(lines).to_string(index=False)
 
     def worst(self, table: pandas.DataFrame, n: int = 10) -> str:
-        """Show the `n` rows with the least ratio, worst first, with the plan that was taken."""
+        """Return the `n` rows with the smallest ratio, worst first, with the plan that was used."""
         rows = table.sort_values("ratio").head(n)
         rows = rows.assign(timed=rows["graph"].map({True: "graph", False: "call"}))
         before, behind = self.shown
@@ -148,7 +148,7 @@ class RandomStudy:
 
 
 def geometric_mean(ratios: pandas.Series) -> float:
-    """Return the geometric mean, which of ratios a and 1/a is 1."""
+    """Return the geometric mean, which is 1 for the ratios a and 1/a."""
     import numpy
 
     return float(numpy.exp(numpy.log(ratios).mean()))

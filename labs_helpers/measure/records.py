@@ -1,7 +1,7 @@
 """A study's records by machine: those that come with the course, and those that the reader measured.
 
-Both are drawn side by side and never joined, even where the reader's machine has the name of a recorded one:
-'NVIDIA H200 (recorded)' and 'NVIDIA H200, your run'.
+Figures draw both side by side and never join them, even if the reader's machine has the name of a recorded one: 'NVIDIA
+H200 (recorded)' and 'NVIDIA H200, your run'.
 """
 
 from __future__ import annotations
@@ -21,15 +21,16 @@ RECORDED, YOURS = " (recorded)", ", your run"
 
 
 def label(machine: str) -> str:
-    """The label of a machine's curve, where `machine` is the 'on.machine' of its records."""
+    """Return the label of a machine's curve. machine: 'on.machine' of its records."""
     return machine if machine.endswith(YOURS) else machine + RECORDED
 
 
 def find(study: str, machine: str) -> Path:
-    """The file with a machine's records of a study; it need not exist.
+    """Return the file with a machine's records of a study; it need not exist.
 
-    machine: the machine's label, or the part of its file's name between the dots. It means the recorded machine, or the
-    reader's where none of that name is recorded; with ', your run' or '-your-run' behind it, always the reader's.
+    machine: the machine's label, or the part of its file's name between the dots. It selects the recorded machine, or
+    the reader's if no recorded one has that name. With ', your run' or '-your-run' appended it always selects the
+    reader's.
     """
     name = results.slug(machine)
     own = results.path_for(study, name.removesuffix(results.slug(YOURS)), results.own_dir())
@@ -38,9 +39,9 @@ def find(study: str, machine: str) -> Path:
 
 
 def of_machine(study: str, machine: str, command: str) -> pandas.DataFrame:
-    """One machine's records of a study, found by `find`. The reader's have ', your run' in 'on.machine'.
+    """Return one machine's records of a study, found by `find`. The reader's have ', your run' in 'on.machine'.
 
-    Raises FileNotFoundError, which names `command` as the way to make them.
+    Raises FileNotFoundError, which names `command` as the way to produce them.
     """
     path = find(study, machine)
     frame = results.load(path, command=command)
@@ -48,23 +49,22 @@ def of_machine(study: str, machine: str, command: str) -> pandas.DataFrame:
 
 
 def recorded(study: str) -> dict[str, pandas.DataFrame]:
-    """The part of the file name between the dots → the records of a machine that came with the course."""
+    """Return the recorded machines: the part of each file's name between the dots → its records."""
     return {_machine(path): results.load(path) for path in _files(study, results.results_dir())}
 
 
 def yours(study: str) -> dict[str, pandas.DataFrame]:
-    """The part of the file name between the dots, with '-your-run' → the records of a machine that the reader
-    measured.
+    """Return the reader's machines: the part of each file's name between the dots, with '-your-run' → its records.
 
-    Damaged lines, and files without a record that can be read, are left out; a sentence says so, once.
+    Damaged lines and unreadable files are left out; one sentence reports each of them once.
     """
     found = {}
     for path in _files(study, results.own_dir()):
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of damaged lines: they are told below, in one sentence
+            warnings.simplefilter("ignore")  # about damaged lines; one sentence below reports them
             try:
                 frame = _marked(results.load(path), path)
-            except Exception as error:  # a figure does not fail over a file that belongs to the reader
+            except Exception as error:  # a reader's file must not break a figure
                 _say_once(f"{path} cannot be read and is left out of the figures: {error}")
                 continue
         if damaged := frame.attrs["damaged"]:
@@ -75,17 +75,17 @@ def yours(study: str) -> dict[str, pandas.DataFrame]:
 
 
 def frame(found: list[dict[str, Any]]) -> pandas.DataFrame:
-    """Make of a study's records the DataFrame that loading them would give."""
+    """Convert a study's records to the DataFrame that loading them would return."""
     import pandas
 
     return pandas.json_normalize(found, max_level=1)
 
 
 def select(rows: pandas.DataFrame, kind: str, case: Sequence[str], **wanted: Any) -> pandas.DataFrame:
-    """Return the last record of each case of a kind, in the order in which they were measured.
+    """Return the last record of each case of a kind, in the order of measurement.
 
-    case: the columns that tell one case from another, as far as the records have them. wanted: column → value. Raises
-    ValueError, 'no records of the kind …', where there is none.
+    case: the columns that identify a case, as far as the records have them. wanted: column → value. Raises ValueError,
+    'no records of the kind …', if there are none.
     """
     found = rows[rows["kind"] == kind] if "kind" in rows else rows[:0]
     for column, value in wanted.items():
@@ -105,7 +105,7 @@ def _machine(path: Path) -> str:
 
 
 def _marked(frame: pandas.DataFrame, path: Path) -> pandas.DataFrame:
-    """The reader's records, each with a machine, which ends in ', your run'."""
+    """Return the reader's records, each with a machine whose name ends in ', your run'."""
     known = frame["on.machine"].fillna(_machine(path)) if "on.machine" in frame else _machine(path)
     frame["on.machine"] = known + YOURS
     return frame

@@ -1,12 +1,12 @@
-"""Measurements are data: records to JSON Lines and back, with where they came from.
+"""Store measurements as JSON Lines and load them again, with where they came from.
 
-One file a study and machine. A record is a flat dict of what was measured, with `provenance()` under the key 'on'. In
-the file, what many records have there is written once, in a line before the first of them, and they refer to it:
+Each study has one file per machine. A record is a flat dict of measurements, with `provenance()` under the key 'on'.
+The file stores a provenance that many records share once, in a line before the first of them:
 
     {"run": "3f9c01d2ab47", "on": {"machine": "NVIDIA H200", "torch": "2.11.0", …}}
     {"run": "3f9c01d2ab47", "study": "gemm", "M": 1024, "median_ms": 0.0071, …}
 
-A line may also hold a record with all of its 'on'.
+A line may also hold a record with its complete 'on'.
 """
 
 import errno
@@ -26,19 +26,18 @@ OWN = Path("build/records")
 
 
 def results_dir() -> Path:
-    """The folder of the records that come with the course: results/ of the checkout, its copy in an installed package,
-    or the folder that LABS_RESULTS names."""
+    """Return the folder of the records that come with the course: results/ of the checkout, its copy in an installed
+    package, or the folder that LABS_RESULTS names."""
     if named := os.environ.get("LABS_RESULTS"):
         return Path(named)
     return ROOT / "results" if in_checkout() else Path(__file__).resolve().parents[1] / "recorded"
 
 
 def own_dir() -> Path:
-    """The folder of the records that the reader measures: build/records of the checkout, or the folder that
-    LABS_RECORDS names.
+    """Return the folder of the reader's records: build/records of the checkout, or the folder that LABS_RECORDS names.
 
-    Where the course is installed without a checkout, or its checkout cannot be written to, it is build/records in the
-    current folder.
+    If the course is installed without a checkout, or its checkout is not writable, this is build/records in the current
+    folder.
     """
     if named := os.environ.get("LABS_RECORDS"):
         return Path(named)
@@ -46,18 +45,18 @@ def own_dir() -> Path:
 
 
 def in_checkout() -> bool:
-    """True in a checkout or a hand-out of the course; False where only its package is installed."""
+    """Return True in a checkout or a hand-out of the course; False if only its package is installed."""
     return (ROOT / "results").is_dir() and (ROOT / "pyproject.toml").is_file()
 
 
 def _writable(root: Path) -> Path:
-    """`root` where records can be written below it, else the current folder."""
+    """Return `root` if records can be written below it, else the current folder."""
     there = next(folder for folder in (root / OWN, root / OWN.parent, root) if folder.is_dir())
     return root if os.access(there, os.W_OK) else Path.cwd()
 
 
 def path_for(study: str, machine: str | None = None, folder: Path | None = None) -> Path:
-    """The file of one machine's records of a study: results/gemm.nvidia-h200.jsonl.
+    """Return the file of one machine's records of a study, such as results/gemm.nvidia-h200.jsonl.
 
     study: the topic's name, without dots. machine: a Machine's label, by default this machine's. folder: by default
     `results_dir()`.
@@ -72,13 +71,14 @@ def path_for(study: str, machine: str | None = None, folder: Path | None = None)
 
 
 def slug(machine: str) -> str:
-    """A machine's label as files are named for it: 'nvidia-h200'."""
+    """Return a machine's label in the form that file names use: 'nvidia-h200'."""
     return re.sub(r"[^a-z0-9]+", "-", machine.lower()).strip("-")
 
 
 @contextmanager
 def room(folder: str | os.PathLike, nbytes: int) -> Iterator[None]:
-    """Within it a nameless file in this folder takes `nbytes` of the disk; OSError where that is not possible."""
+    """Reserve `nbytes` on the disk while the block runs, in an unnamed file in this folder; OSError if the disk is
+    too full."""
     with tempfile.TemporaryFile(dir=folder, buffering=0) as file:
         if hasattr(os, "posix_fallocate"):  # not on macOS
             os.posix_fallocate(file.fileno(), 0, nbytes)
@@ -86,8 +86,8 @@ def room(folder: str | os.PathLike, nbytes: int) -> Iterator[None]:
 
 
 def try_to_write(path: str | os.PathLike) -> None:
-    """OSError unless this file could be appended to, or a file be made in this folder. Where neither exists yet, the
-    nearest folder that does is tried. Nothing is written."""
+    """Raise OSError unless this file can be appended to, or a file can be created in this folder. If neither exists,
+    the nearest existing parent is tried. Nothing is written."""
     path = Path(path).absolute()
     nearest = next(there for there in (path, *path.parents) if there.exists())
     if nearest != path and not nearest.is_dir():
@@ -98,15 +98,15 @@ def try_to_write(path: str | os.PathLike) -> None:
 
 
 def append(path: str | os.PathLike, records: Mapping | Iterable[Mapping]) -> None:
-    """Add one record or many to a JSON Lines file, all of them or none, safe against other writers.
+    """Append one or many records to a JSON Lines file, all or none, safely beside other writers.
 
-    NumPy and torch scalars become plain numbers. A last line torn by an interrupted writer stays as it
-    is; the new records begin on a line of their own.
+    NumPy and torch scalars become plain numbers. If an interrupted writer left a torn last line, it stays, and the new
+    records start on their own line.
 
-    Raises TypeError for a value or key that JSON does not have and ValueError for NaN, infinity and a key 'run', each
-    naming record and key; then nothing is written.
+    Raises TypeError for a value or key that JSON does not support, and ValueError for NaN, infinity and a key 'run'.
+    The error names record and key, and nothing is written.
     """
-    from filelock import FileLock  # not above: an environment that only runs ranks does without it
+    from filelock import FileLock  # imported here, because an environment that only runs ranks may lack it
 
     records = [records] if isinstance(records, Mapping) else list(records)
     lines = _lines([_plain(record, f"record {i}", top=True) for i, record in enumerate(records)])
@@ -115,8 +115,8 @@ def append(path: str | os.PathLike, records: Mapping | Iterable[Mapping]) -> Non
     data = "".join(line + "\n" for line in lines).encode()
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    # The lock lies beside the file, because writers on several nodes of a cluster have this folder in common and no
-    # temporary one. It stays there, ignored by git: if it were removed, two writers could lock two files of that name.
+    # The lock is a file beside the records, because writers on several nodes of a cluster share this folder and no
+    # temporary one. It stays, ignored by git: if it were removed, two writers could lock two files of that name.
     with FileLock(f"{path}.lock"), open(path, "ab+", buffering=0) as file:
         size = file.seek(0, os.SEEK_END)
         if size:
@@ -135,13 +135,13 @@ def append(path: str | os.PathLike, records: Mapping | Iterable[Mapping]) -> Non
 
 
 def load(path: str | os.PathLike, *, command: str | None = None):
-    """The records as a pandas.DataFrame, a row each; nested keys become columns such as 'on.machine'.
+    """Return the records as a pandas.DataFrame, one row each; nested keys become columns such as 'on.machine'.
 
-    A damaged line is left out. A record whose run's first line is damaged or missing is kept, without where it was
-    measured, and with the run's id in the column 'run'. Both are warned of by line number, and `frame.attrs['damaged']`
-    lists those numbers. command: the command that makes the file, for the error's text.
+    A damaged line is left out. If the first line of a run is damaged or missing, its records stay, without their
+    provenance but with the run's id in the column 'run'. Warnings give the line numbers of both, and so does
+    `frame.attrs['damaged']`. command: the command that produces the file, for the error's text.
 
-    Raises FileNotFoundError, saying which command makes the measurements.
+    Raises FileNotFoundError, which names that command.
     """
     import pandas
 
@@ -187,7 +187,7 @@ def load(path: str | os.PathLike, *, command: str | None = None):
 
 
 def _lines(records: list[dict]) -> list[str]:
-    """The records as JSON, after a line for each different provenance among them, to which they refer."""
+    """Return the records as JSON, with one line before them for each distinct provenance, to which they refer."""
     runs, lines = {}, []
     for i, record in enumerate(records):
         if "run" in record:
@@ -207,7 +207,7 @@ def _no_constant(name):
 
 
 def _plain(value, where: str, top: bool = False):
-    """`value` in JSON's own types, or an error that says where it is."""
+    """Return `value` in JSON's own types, or raise an error that says where it occurs."""
     if isinstance(value, Mapping):
         for key in value:
             if not isinstance(key, str):
@@ -223,7 +223,7 @@ def _plain(value, where: str, top: bool = False):
         return float(value)
     if isinstance(value, (list, tuple)):
         return [_plain(item, f"{where}[{i}]") for i, item in enumerate(value)]
-    # What NumPy and torch call a scalar: no dimensions, and an item() in Python's own types.
+    # NumPy's and torch's scalars have no dimensions, and an item() in Python's own types.
     if getattr(value, "ndim", None) == 0 and hasattr(value, "item"):
         item = value.item()
         if type(item) is not type(value):

@@ -1,4 +1,4 @@
-"""Nothing is timed before it is right: ways to compute the same thing, checked and then timed in the same rounds."""
+"""Check results before timing them: different ways to compute the same thing, timed in the same rounds."""
 
 from __future__ import annotations
 
@@ -19,17 +19,19 @@ def time_what_is_right(
     rounds: int,
     **settings: Any,
 ) -> list[dict[str, Any]]:
-    """Return a record per call and way of timing; of a call that fails or is wrong, one with an `error` and no time.
+    """Return one record per call and way of timing. A call that fails or is wrong gets a record with an `error` and no
+    time.
 
-    check(name, result): the result's relative error; it raises where the result is wrong. about: what every record
-    says. graphs: how to time: as calls with a cold L2 (False), replayed from CUDA graphs (True). failed(name, error):
-    instead of a record with the error; it raises, or has the call left out. settings: of `measure_rounds`.
+    check(name, result): returns the result's relative error, or raises if the result is wrong. about: fields of every
+    record. graphs: the ways of timing: calls with a cold L2 (False), or replayed from CUDA graphs (True). failed(name,
+    error): called instead of recording the error; it raises, or returns to leave the call out. settings: of
+    `measure_rounds`.
     """
     records, errors = list[dict[str, Any]](), dict[str, float]()
     for name, call in calls.items():
         try:
             errors[name] = check(name, call())
-        except Exception as error:  # a way that cannot run is a result
+        except Exception as error:  # a candidate that cannot run is a result too
             if failed:
                 failed(name, error)
             else:
@@ -55,5 +57,5 @@ def time_what_is_right(
 
 
 def said(error: Exception) -> str:
-    """An error as records have it: its type and the first 300 characters."""
+    """Return an error in the form of records: its type and the first 300 characters."""
     return f"{type(error).__name__}: {error}"[:300]

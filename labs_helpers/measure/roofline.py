@@ -1,7 +1,7 @@
-"""The roofline model: what an operation moves and computes, and which of the two limits its time.
+"""The roofline model: from the bytes and operations of a computation, which of the two limits its time.
 
-Williams, Waterman and Patterson, "Roofline: an insightful visual performance model for multicore
-architectures", CACM 52(4), 2009.
+Williams, Waterman and Patterson, "Roofline: an insightful visual performance model for multicore architectures", CACM
+52(4), 2009.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from labs_helpers.measure.roofs import Roofs
 
 @dataclass(frozen=True)
 class Work:
-    """An operation's floating-point operations and the bytes it moves to and from DRAM.
+    """The floating-point operations of a computation, and the bytes that it moves to and from DRAM.
 
-    Raises ValueError for negative flops and for bytes that are not positive.
+    Raises ValueError for negative flops, and for bytes that are not positive.
     """
 
     name: str
@@ -31,17 +31,17 @@ class Work:
 
     @property
     def intensity(self) -> float:
-        """Arithmetic intensity, FLOP per byte."""
+        """Return the arithmetic intensity in FLOP per byte."""
         return self.flops / self.bytes
 
 
 def attainable(intensity: float, roofs: Roofs) -> float:
-    """The most FLOP/s that an intensity (FLOP per byte) allows under both roofs."""
+    """Return the highest FLOP/s that an intensity (FLOP per byte) allows under both roofs."""
     if not intensity >= 0:
         raise ValueError(f"intensity is {intensity}; it has to be 0 or more")
     return min(roofs.flops, intensity * roofs.bandwidth)
 
 
 def bound(work: Work, roofs: Roofs) -> str:
-    """'memory' or 'compute', whichever takes longer; on the ridge itself, 'compute'."""
+    """Return 'memory' or 'compute', whichever takes longer; exactly on the ridge, 'compute'."""
     return "memory" if work.flops / roofs.flops < work.bytes / roofs.bandwidth else "compute"

@@ -1,4 +1,4 @@
-"""The two roofs of this machine, measured: how fast it copies and how fast it multiplies."""
+"""Measure this machine's two roofs: how fast it copies and how fast it multiplies."""
 
 import re
 from dataclasses import dataclass
@@ -12,8 +12,8 @@ from labs_helpers.measure.timing import Timing, measure
 class Roofs:
     """The limits of a machine: DRAM bandwidth in bytes/s and matmul rate in FLOP/s.
 
-    dtype: of the matmul, as text. copied_bytes: read plus written by the copy measured; n: the matmul's
-    size, n×n. Both are 0 for roofs that come from a datasheet.
+    dtype: of the matmul, as text. copied_bytes: read plus written by the measured copy; n: the matmul's size, n×n. Both
+    are 0 for roofs from a datasheet.
     """
 
     bandwidth: float
@@ -24,7 +24,7 @@ class Roofs:
 
     @property
     def ridge(self) -> float:
-        """FLOP per byte at which the two roofs meet."""
+        """Return the FLOP per byte at which the two roofs meet."""
         return self.flops / self.bandwidth
 
 
@@ -68,9 +68,9 @@ def _time_matmul(machine: Machine) -> tuple[int, Timing]:
 
 
 def _buffer_bytes(machine: Machine) -> int:
-    """Bytes of one buffer: 1 GiB on a GPU, four last-level caches on a processor, 256 to 512 MiB there.
+    """Return the bytes of one buffer: 1 GiB on a GPU; on a processor four last-level caches, from 256 to 512 MiB.
 
-    Some servers have caches of that size; a longer copy would take more memory and time than a lab has.
+    Some servers have caches of that size, but a longer copy would exceed a lab's memory and time.
     """
     if machine.device == "cuda":
         return min(2**30, machine.memory_bytes // 16)
@@ -79,7 +79,7 @@ def _buffer_bytes(machine: Machine) -> int:
 
 
 def _last_level_cache_bytes() -> int:
-    """The largest cache of the first core, as Linux reports it; 0 where it does not."""
+    """Return the size of the first core's largest cache, as Linux reports it; 0 if it does not."""
     sizes = [0]
     for file in Path("/sys/devices/system/cpu/cpu0/cache").glob("index*/size"):
         if match := re.fullmatch(r"(\d+)([KMG]?)", file.read_text().strip()):

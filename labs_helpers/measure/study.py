@@ -1,4 +1,4 @@
-"""A study: measurements that one command makes, that are kept in one file per machine, and loaded again."""
+"""A study: measurements that one command makes, stores in one file per machine, and loads again."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 Record = dict[str, Any]
 Table = Callable[["pandas.DataFrame"], "pandas.DataFrame"]
-_explained: set[Path] = set()  # a command that appends part by part says once what becomes of the records
+_explained: set[Path] = set()  # a command that appends in parts explains only once where the records go
 
 
 @dataclass(frozen=True)
 class Study:
-    """A study by name. Its records are in files called NAME.MACHINE.jsonl.
+    """A study with a name. Its records are in files called NAME.MACHINE.jsonl.
 
-    command: makes them; an error names it. machine: the recorded one that `load` takes by default.
+    command: produces them; errors name it. machine: the recorded machine that `load` selects by default.
     """
 
     name: str
@@ -35,20 +35,20 @@ class Study:
     machine: str = "nvidia-h200"
 
     def load(self, machine: str = "") -> pandas.DataFrame:
-        """Load the records of one machine, by its label or the part of its file's name between the dots.
+        """Load the records of one machine, by its label or by the part of its file's name between the dots.
 
-        It means the recorded machine, or the reader's where none of that name is recorded; see `records.find`. Raises
-        FileNotFoundError, which names the command that makes the records.
+        This selects the recorded machine, or the reader's if no recorded one has that name; see `records.find`. Raises
+        FileNotFoundError, which names the command that produces the records.
         """
         return records.of_machine(self.name, machine or self.machine, self.command)
 
     def recorded(self) -> dict[str, pandas.DataFrame]:
-        """Load the records of every machine that came with the course, by the machine as its file is named for it."""
+        """Load the records of every machine that came with the course, by the machine's name in the file name."""
         return records.recorded(self.name)
 
     def parser(self, doc: str | None, limit: float = 2 * HOUR) -> Parser:
-        """Make a parser that knows --out, --record and --limit, and describes the command by its docstring's first
-        line."""
+        """Return a parser with --out, --record and --limit, which describes the command by the first line of its
+        docstring."""
         parser = Parser(description=(doc or "").split("\n")[0], limit=limit)
         add_out(parser, f"{self.name}.MACHINE.jsonl")
         return parser
@@ -56,7 +56,7 @@ class Study:
     def path(self, out: Path | None = None, machine: str | None = None) -> Path:
         """Return the file that records go to.
 
-        out: a file, or a folder, where the file is named for the study and for `machine`, by default this one; see
+        out: a file, or a folder, in which the file is named for the study and for `machine` (default: this one); see
         `names_folder`. None means the folder of the reader's records, which the labs draw beside the recorded machines.
         """
         folder = out or results.own_dir()
@@ -71,11 +71,11 @@ class Study:
         on: Mapping[str, Any] | None = None,
         table: Table | None = None,
     ) -> None:
-        """Append records with where they were measured, print them as a table, and say where they went.
+        """Append records with their provenance, print them as a table, and say where they went.
 
-        machine: the label of the machine, for file and records, by default this one's. on: what is known better than
-        `provenance()` knows it; a record that knows better still has its own 'on'. table: of the records as a
-        DataFrame, what is printed.
+        machine: the machine's label for file and records, by default this one's. on: fields that replace those of
+        `provenance()`; a record's own 'on' takes precedence. table: turns a DataFrame of the records into the one that
+        is printed.
         """
         path = self.path(out, machine)
         where = provenance() | ({"machine": machine} if machine else {}) | dict(on or {})
@@ -95,11 +95,11 @@ class Study:
         here: Sequence[str] = (),
         seconds: float = float("inf"),
     ) -> list[Record]:
-        """Measure what the file does not hold yet, item by item, and append it at once; return the new records.
+        """Measure what the file lacks, item by item; append each item immediately, and return the new records.
 
-        items: (values of the columns `keys`, by which records know their item, and what `measure` takes). same: column
-        → value that a record needs to count as measured; here: what of its provenance has to be this run's. seconds:
-        begin no other item after so long.
+        items: (values of the columns `keys`, which identify an item in its records, and the argument of `measure`).
+        same: column → value that a record must have to count as measured; here: the fields of provenance that must
+        match this run's. seconds: start no further item after this time.
         """
         path, on = self.path(out), provenance()
         known = _measured(path, keys, dict(same) | {f"on.{name}": on[name] for name in here})
@@ -120,7 +120,7 @@ class Study:
 
 
 def _measured(path: Path, keys: Sequence[str], wanted: Mapping[str, Any]) -> set[tuple]:
-    """The values of `keys` of the records in a file that have all of `wanted`."""
+    """Return the values of `keys` of the records in a file that match all of `wanted`."""
     if not path.is_file():
         return set()
     rows = results.load(path)
@@ -130,14 +130,15 @@ def _measured(path: Path, keys: Sequence[str], wanted: Mapping[str, Any]) -> set
 
 
 def as_text(table: pandas.DataFrame) -> str:
-    """A table as a command prints it: a line per row, numbers to four digits, a dash where there is none."""
+    """Format a table as commands print it: one line per row, four significant digits, and a dash for missing values."""
     return str(table.to_string(index=False, na_rep="–", float_format="{:.4g}".format))
 
 
 def kept(number: int, path: Path, machine: str | None = None) -> str:
-    """The line about `number` records that were appended to `path`; for the reader's, also where they are drawn.
+    """Return the line about `number` records appended to `path`; for the reader's records it also says where they are
+    drawn.
 
-    machine: the one that they are from, by default this one.
+    machine: the machine they are from, by default this one.
     """
     said = f"{number} records appended to {path}"
     if path.parent != results.own_dir() or path in _explained:

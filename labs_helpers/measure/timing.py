@@ -1,7 +1,7 @@
-"""How long a function takes: warm-up, many runs, the median and the spread.
+"""Time a function: warm-up, many runs, and their median and spread.
 
-On a GPU the time is the device's, between events, with a cold L2 cache before each run
-(`triton.testing.do_bench`). On a CPU it is `time.perf_counter`.
+On a GPU the time is the device's, between events, with a cold L2 cache before each run (`triton.testing.do_bench`). On
+a CPU it is `time.perf_counter`'s.
 """
 
 import functools
@@ -15,16 +15,16 @@ from typing import TypeVar
 from labs_helpers.measure.progress import progress
 
 Name = TypeVar("Name")
-STEADY = 0.2  # the largest spread of times that are worth comparing
+STEADY = 0.2  # times that spread more are not worth comparing
 
 
 class MeasurementError(RuntimeError):
-    """The function measured raised; `__cause__` is what it raised."""
+    """The measured function raised an error; `__cause__` is that error."""
 
 
 @dataclass(frozen=True)
 class Timing:
-    """Times of one call, in milliseconds, over `runs` runs: the median, 20th and 80th percentile."""
+    """The times of one call in milliseconds over `runs` runs: the median, and the 20th and 80th percentiles."""
 
     median_ms: float
     p20_ms: float
@@ -33,27 +33,27 @@ class Timing:
 
     @classmethod
     def of(cls, samples_ms: list[float]) -> "Timing":
-        """Summarise samples in milliseconds, interpolating linearly between them."""
+        """Summarize samples in milliseconds, interpolating linearly between them."""
         import numpy
 
         p20, median, p80 = (float(q) for q in numpy.quantile(samples_ms, (0.2, 0.5, 0.8)))
         return cls(median, p20, p80, len(samples_ms))
 
     def record(self, name: str = "") -> dict[str, float | int]:
-        """Return its fields in a record: 'median_ms', 'p20_ms', 'p80_ms' and 'runs', or of a named time such as "step"
-        'step_ms', 'step_p20_ms', 'step_p80_ms' and 'runs'."""
+        """Return its fields for a record: 'median_ms', 'p20_ms', 'p80_ms' and 'runs'; for a named time such as
+        "step", 'step_ms', 'step_p20_ms', 'step_p80_ms' and 'runs'."""
         part = f"{name}_" if name else ""
         median = {f"{name or 'median'}_ms": self.median_ms}
         return median | {f"{part}p20_ms": self.p20_ms, f"{part}p80_ms": self.p80_ms, "runs": self.runs}
 
     @property
     def spread(self) -> float:
-        """Width of the middle 60% of runs, as a fraction of the median; NaN if that is 0."""
+        """Return the width of the middle 60% of runs as a fraction of the median; NaN if the median is 0."""
         return (self.p80_ms - self.p20_ms) / self.median_ms if self.median_ms else math.nan
 
     @property
     def steady(self) -> bool:
-        """Whether the spread is at most STEADY."""
+        """Return True if the spread is at most STEADY."""
         return not self.spread > STEADY
 
     def __str__(self) -> str:
@@ -69,14 +69,13 @@ def measure(
     device: str | None = None,
     graph: bool = False,
 ) -> Timing:
-    """Time `fn()`: first about `warmup_ms` unmeasured, then about `repeat_ms` and at least `min_runs` runs.
+    """Time `fn()`: about `warmup_ms` unmeasured, then about `repeat_ms` and at least `min_runs` runs.
 
-    device: 'cuda' or 'cpu', by default this machine's. `fn` takes no arguments; times of a microsecond
-    and less are mostly those of calling it. graph: replay it from a CUDA graph, back to back: no launch
-    overhead, and an L2 cache that is warm with whatever fits.
+    device: 'cuda' or 'cpu', by default this machine's. `fn` takes no arguments; a time of a microsecond or less is
+    mostly the cost of the call itself. graph: replay `fn` from a CUDA graph, back to back, without launch overhead and
+    with an L2 cache that keeps whatever fits.
 
-    Raises TypeError if `fn` cannot be called, ValueError for settings that make no sense, and
-    MeasurementError if `fn` raises.
+    Raises TypeError if `fn` cannot be called, ValueError for senseless settings, and MeasurementError if `fn` raises.
     """
     return Timing.of(_samples(_name(fn), fn, warmup_ms, repeat_ms, min_runs, device, graph))
 
@@ -91,12 +90,12 @@ def measure_rounds(
     device: str | None = None,
     graph: bool = False,
 ) -> dict[str, Timing]:
-    """Time baselines against each other, round by round, so that a drift of the machine hits all alike.
+    """Time several functions round by round, so that a drift of the machine affects all of them equally.
 
-    Each round measures every function once, and each begins with another; see `turns`. `repeat_ms` and `min_runs` are a
-    function's share over all rounds, `warmup_ms` is spent again in each round, since the baselines have
-    cooled the caches. What spreads by more than STEADY is tried a second time, and the calmer try counts; in a
-    notebook a line says which still spread. Raises as `measure` does.
+    Each round measures every function once and starts with a different one; see `turns`. `repeat_ms` and `min_runs` are
+    a function's share over all rounds. `warmup_ms` is spent in every round, since the other functions have cooled the
+    caches. A function whose times spread by more than STEADY gets a second try, and the calmer try counts; in a
+    notebook, a line names those that still spread. Raises as `measure` does.
     """
     if rounds < 1:
         raise ValueError(f"rounds is {rounds}; at least 1 is needed")
@@ -122,8 +121,8 @@ def measure_rounds(
 
 
 def turns(names: Iterable[Name], rounds: int) -> Iterator[tuple[int, Name]]:
-    """Yield (round, name), every name once per round. Each round begins with the name behind the last one's first, so
-    that none is always the first, or always after a pause."""
+    """Yield (round, name), every name once per round. Each round starts with the next name in line, so that none is
+    always first or always follows a pause."""
     order = list(names)
     for number in range(rounds if order else 0):
         first = number % len(order)
@@ -132,7 +131,7 @@ def turns(names: Iterable[Name], rounds: int) -> Iterator[tuple[int, Name]]:
 
 
 def unsteady(timings: Mapping[str, Timing]) -> str:
-    """A sentence that names what spreads by more than STEADY, '' where nothing does."""
+    """Return a sentence that names the functions whose times spread by more than STEADY; '' if none does."""
     wide = [f"{name} ({timing.spread:.0%})" for name, timing in timings.items() if not timing.steady]
     if not wide:
         return ""
@@ -188,7 +187,7 @@ def _cpu_samples(fn: Callable[[], object], warmup_ms: float, repeat_ms: float, m
         started = time.perf_counter()
         fn()
         samples.append((time.perf_counter() - started) * 1e3)
-        # 1 ns a turn at the least, so that a clock of coarse steps cannot keep the loop going for ever.
+        # At least 1 ns per turn, so that a coarse clock cannot keep the loop running forever.
         total += max(samples[-1], 1e-6)
     return samples
 
@@ -197,7 +196,7 @@ def _device_samples(fn: Callable[[], object], warmup_ms: float, repeat_ms: float
     from triton.testing import do_bench
 
     samples = do_bench(fn, warmup=warmup_ms, rep=repeat_ms, return_mode="all")
-    # do_bench sizes the number of runs by time alone; a slow function may get a single one.
+    # do_bench chooses the number of runs by time alone, so a slow function may run only once.
     while len(samples) < min_runs:
         repeat_ms = 2 * max(repeat_ms, min_runs * max(samples))
         samples = do_bench(fn, warmup=0, rep=repeat_ms, return_mode="all")
@@ -207,7 +206,7 @@ def _device_samples(fn: Callable[[], object], warmup_ms: float, repeat_ms: float
 def _graph_samples(fn: Callable[[], object], warmup_ms: float, repeat_ms: float, min_runs: int) -> list[float]:
     from triton.testing import do_bench_cudagraph
 
-    # Triton puts `rep` ms of calls into one graph, replays it ten times, and gives the mean call of each replay.
+    # Triton captures `rep` ms of calls in one graph, replays it ten times, and returns the mean call of each replay.
     return do_bench_cudagraph(fn, rep=max(repeat_ms / 10, 1), return_mode="all")
 
 

@@ -1,4 +1,4 @@
-"""A command that measures on the ranks of torch.distributed, which torchrun or srun has started."""
+"""Run a measuring command on the ranks of torch.distributed, started by torchrun or srun."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Rank:
-    """This rank. at: notes what begins, for the message about a rank that fails."""
+    """This rank. at: records what is starting, for the message about a rank that fails."""
 
     study: Study
     device: torch.device
@@ -28,7 +28,7 @@ class Rank:
     at: Callable[[str], None]
 
     def say(self, text: str) -> None:
-        """Tell of progress, on rank 0."""
+        """Report progress, on rank 0."""
         if self.first:
             print(text, file=sys.stderr, flush=True)
 
@@ -38,14 +38,14 @@ class Rank:
             self.study.keep(found, out, machine=None if self.device.type == "cuda" else cores_label(), on=on)
 
     def show(self, text: str) -> None:
-        """Print what was found, on rank 0."""
+        """Print results, on rank 0."""
         if self.first:
             print(text, flush=True)
 
 
 def check_ranks(parser: argparse.ArgumentParser) -> int:
-    """Return how many ranks there are. Ends in the parser's error unless somebody has started them, and each has a GPU
-    where there are any."""
+    """Return the number of ranks. Exit with the parser's error if nobody started them, or if GPUs exist and a rank
+    has none."""
     try:
         told = environment(os.environ)
     except RuntimeError as error:
@@ -54,14 +54,14 @@ def check_ranks(parser: argparse.ArgumentParser) -> int:
         import torch
 
         local, gpus = int(told["LOCAL_RANK"]), torch.cuda.device_count()
-        if local >= gpus and "SLURM_PROCID" not in os.environ:  # a task of Slurm may see one GPU alone
+        if local >= gpus and "SLURM_PROCID" not in os.environ:  # a Slurm task may see only one GPU
             parser.error(f"{local + 1} ranks or more on this machine, which has {gpus} GPUs; each rank needs one")
     return int(told["WORLD_SIZE"])
 
 
 @contextmanager
 def on_ranks(study: Study, given: argparse.Namespace) -> Iterator[Rank]:
-    """Within it torch.distributed runs, with NCCL where there are GPUs. given: with `timeout` and `limit`."""
+    """Run torch.distributed within the block, with NCCL if there are GPUs. given: has `timeout` and `limit`."""
     gpus = this_machine().device == "cuda"
     if gpus:
         prepare_triton()

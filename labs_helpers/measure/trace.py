@@ -62,10 +62,10 @@ class Trace:
 
 
 def record(function: Callable[[], object], *, warmup: int = 1) -> Trace:
-    """A trace of one call of `function()`, waiting for the GPU before it begins and before it ends.
+    """Return a trace of one call of `function()`; the GPU is idle when the call begins and ends.
 
-    The call recorded comes after `warmup` others, at least 1, that the profiler sees and forgets: its own first moments
-    are slow. What compiles or tunes at its first calls is to be called by you before.
+    The recorded call follows at least one of `warmup` calls that the profiler sees and discards, because its own start
+    is slow. If the function compiles or tunes on its first calls, call it yourself before.
     """
     from torch.profiler import ProfilerActivity, profile, schedule
 
@@ -97,7 +97,8 @@ def record(function: Callable[[], object], *, warmup: int = 1) -> Trace:
 
 
 def reduced(written: Iterable[Event]) -> list[Event]:
-    """The events and keys that the labs read, of those that torch.profiler writes; their time begins at 0."""
+    """Return the events and keys that the labs read, out of those that torch.profiler writes; their time starts at
+    0."""
     kept = [
         event
         for event in written
@@ -122,7 +123,8 @@ def reduced(written: Iterable[Event]) -> list[Event]:
 
 
 def _pseudo_kernels(events: list[Event]) -> list[Event]:
-    """A kernel and its launch for each operator that has a kernel for the CPU, the outermost where they call others."""
+    """Return a kernel and its launch for each operator with a CPU kernel; if such operators are nested, only for the
+    outermost."""
     import torch
 
     # Without their overloads, which a trace does not name. copy_ is one kernel for all devices.
@@ -154,19 +156,19 @@ def _wait() -> None:
 
 
 def packed(trace: Trace) -> bytes:
-    """The bytes of a file that `load` reads, compressed JSON: the same for the same trace."""
+    """Return the bytes of a file that `load` reads: compressed JSON, identical for identical traces."""
     text = json.dumps({"on": trace.on, "events": trace.events}, separators=(",", ":"))
     return gzip.compress(text.encode(), mtime=0)
 
 
 def save(path: str | Path, trace: Trace) -> None:
-    """Write a trace to a file whose name ends in '.json.gz'; its folder is made where there is none."""
+    """Write a trace to a file whose name ends in '.json.gz', creating its folder if necessary."""
     Path(path).parent.mkdir(parents=True, exist_ok=True)
     Path(path).write_bytes(packed(trace))
 
 
 def load(path: str | Path) -> Trace:
-    """What `save` wrote. FileNotFoundError for a path with no file, ValueError for a file that is damaged."""
+    """Load what `save` wrote. FileNotFoundError for a missing file, ValueError for a damaged one."""
     packed = Path(path).read_bytes()
     try:
         content = json.loads(gzip.decompress(packed))
@@ -176,12 +178,12 @@ def load(path: str | Path) -> Trace:
 
 
 def launches(events: Iterable[Event]) -> int:
-    """How many kernels ran; copies and memsets are none."""
+    """Return how many kernels ran, without copies and memsets."""
     return sum(event.get("cat") == "kernel" for event in events)
 
 
 def covered(events: Iterable[Event]) -> float:
-    """µs in which at least one of the events runs."""
+    """Return the µs during which at least one of the events runs."""
     total, reached = 0.0, float("-inf")
     for start, end in sorted((event["ts"], event["ts"] + event["dur"]) for event in events):
         total += max(0.0, end - max(start, reached))
@@ -190,9 +192,10 @@ def covered(events: Iterable[Event]) -> float:
 
 
 def operations(events: Iterable[Event]) -> list[tuple[Event, float]]:
-    """(operation, µs) of each operation of PyTorch that launched GPU work itself, in the order of `events`.
+    """Return (operation, µs) for each PyTorch operation that launched GPU work itself, in the order of `events`.
 
-    µs: the time of that work, which carries the operation's External id, added up over all streams."""
+    µs: the time of all GPU work that carries the operation's External id, added up over streams.
+    """
     events, us = list(events), dict[Any, float]()
     for event in events:
         if event.get("cat") in GPU_WORK and (number := event["args"].get("External id")) is not None:
@@ -202,7 +205,7 @@ def operations(events: Iterable[Event]) -> list[tuple[Event, float]]:
 
 
 def by_operation(events: Iterable[Event]) -> dict[str, tuple[int, float]]:
-    """name → (calls that launched GPU work, their µs on the GPU), the operation that took most first."""
+    """Return name → (calls that launched GPU work, their µs on the GPU), the most expensive operation first."""
     rows = dict[str, tuple[int, float]]()
     for operation, us in operations(events):
         calls, before = rows.get(operation["name"], (0, 0.0))
@@ -211,8 +214,8 @@ def by_operation(events: Iterable[Event]) -> dict[str, tuple[int, float]]:
 
 
 def busy(events: Iterable[Event]) -> float:
-    """The share of the trace's time, from the first event's start to the last one's end, in which any work of the GPU
-    ran, on however many streams. 0 for a trace without events."""
+    """Return the share of the trace's time, from the first event's start to the last one's end, during which any GPU
+    work ran on any stream. 0 for a trace without events."""
     timed = [event for event in events if event["ph"] == "X"]
     if not timed:
         return 0.0

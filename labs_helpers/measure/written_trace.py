@@ -1,4 +1,4 @@
-"""Traces small enough to be read: their events, written in a line each or a few, and how a message shows them."""
+"""Write traces as short text, one line or a few per event, and draw them in messages."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 
 from labs_helpers.measure.trace import GPU_WORK, Event
 
-MAIN, STREAM = 1, 7  # the thread and the stream of an event that names none
+MAIN, STREAM = 1, 7  # the thread and stream of events that name none
 ON_GPU = (*GPU_WORK, "gpu_user_annotation")
 
-# What stands in a trace beside the events that took time.
+# The entries of a trace that take no time.
 LABELS: tuple[Event, ...] = (
     {"ph": "M", "name": "process_name", "pid": 4711, "tid": 0, "args": {"name": "python"}},
     {"ph": "M", "name": "thread_name", "ts": 0.0, "pid": 4711, "tid": MAIN, "args": {"name": "thread 1 (python)"}},
@@ -34,16 +34,16 @@ CATEGORIES = {  # word: category and name
     "set": ("cuda_runtime", "cudaMemsetAsync"),
     "graph": ("cuda_runtime", "cudaGraphLaunch"),
     "record": ("cuda_runtime", "cudaEventRecord"),
-    "wait": ("cuda_runtime", "cudaDeviceSynchronize"),  # with a correlation that no work has
+    "wait": ("cuda_runtime", "cudaDeviceSynchronize"),  # with a correlation that no work carries
 }
 
 
 def trace(text: str) -> list[Event]:
-    """The events of `text` in its order, between labels and arrows.
+    """Parse `text` and return its events in order.
 
-    An event is a word of CATEGORIES, a name, start+duration in µs (1 by default), #External id, =correlation and
-    @thread or stream. Events stand apart by ; or a new line. Behind > stands what an event launched: it has the same
-    External id and the same correlation, unless it names others.
+    An event is a word of CATEGORIES, a name, start+duration in µs (duration 1 by default), #External id, =correlation,
+    and @thread or @stream. A semicolon or a new line separates events. > precedes what an event launched, which
+    inherits the External id and the correlation unless it names others. A label may precede an event.
     """
     events: list[Event] = []
     parts = ["", *re.split(r"\s*([>;\n])\s*", text.strip())]
@@ -64,7 +64,7 @@ def trace(text: str) -> list[Event]:
 def event(
     cat: str, name: str, ts: float, dur: float, tid: int = 0, id: int | None = None, correlation: int | None = None
 ) -> Event:
-    """An event that took time. As in real traces the tid of the GPU's work is its stream."""
+    """Return an event that took time. As in real traces, the tid of the GPU's work is its stream."""
     args = {"correlation": correlation, "External id": id}
     given: dict[str, Any] = {key: value for key, value in args.items() if value is not None}
     tid = tid or (STREAM if cat in ON_GPU else MAIN)
@@ -74,12 +74,13 @@ def event(
 
 
 def of(events: Iterable[Event], *categories: str) -> list[Event]:
-    """The events that took time, or those of `categories`."""
+    """Return the events that took time, or those of `categories`."""
     return [event for event in events if event["ph"] == "X" and (not categories or event["cat"] in categories)]
 
 
 def drawn(events: Iterable[Event], numbers: bool = True, width: int = 30) -> str:
-    """The events that took time, a line each: where, a bar, from … to, what, and with `numbers` its ids; all of it."""
+    """Draw the events that took time, one line each: the place, a bar, from … to, the name and, with `numbers`, the
+    ids."""
     timed = of(events)
     begin, end = min(e["ts"] for e in timed), max(e["ts"] + e["dur"] for e in timed)
     lines = []
