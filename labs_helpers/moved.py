@@ -1,4 +1,4 @@
-"""Imports of older copies of the labs: a module that has moved is found at its new place, with a warning."""
+"""Keep imports of older copies of the labs working: a module that moved is found at its new place, with a warning."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
-# Where notebooks of earlier versions import from, and where that is now; what lies below moves with it.
+# Old place → new place of modules that earlier notebooks import; submodules move with them.
 MOVED = {
     "collectives.practice": "practice",
     "data_parallel.practice": "practice.process_groups",
@@ -38,7 +38,7 @@ MOVED = {
     "data_parallel.volume": "data_parallel.planner.volume",
     "data_parallel.zero3_against_tp": "data_parallel.planner.zero3_against_tp",
 }
-# Modules whose name is a function's now: what they are imported by instead.
+# Modules whose name now belongs to a function → their replacements.
 PUBLIC = {
     "gemm.fused_matmul": "from labs_helpers.gemm import fused_matmul",
     "attention.flash_attention": "from labs_helpers.attention import flash_attention",
@@ -46,7 +46,7 @@ PUBLIC = {
 
 
 class Moved(MetaPathFinder, Loader):
-    """Find what is asked for by an old name; asked last, so that what exists is never hidden."""
+    """Find modules by their old names. Python asks this finder last, so it never hides an existing module."""
 
     def find_spec(self, name: str, path=None, target=None) -> ModuleSpec | None:
         """Return a spec for an old name, None for any other. Raises ModuleNotFoundError for a name in PUBLIC."""
@@ -55,7 +55,7 @@ class Moved(MetaPathFinder, Loader):
         return ModuleSpec(name, self, is_package=True) if new_name(name) else None
 
     def exec_module(self, module: ModuleType) -> None:
-        """Fill the old module with what the new one has, so that both hold the same functions."""
+        """Fill the old module with the new one's contents, so that both hold the same functions."""
         old, new = module.__name__, new_name(module.__name__)
         found = importlib.import_module(new)
         vars(module).update({name: value for name, value in vars(found).items() if not name.startswith("__")})
@@ -64,7 +64,7 @@ class Moved(MetaPathFinder, Loader):
 
 
 def new_name(name: str) -> str:
-    """Return where a module has moved to, or '' if it has not."""
+    """Return a module's new place, or '' if it has not moved."""
     package, _, rest = name.partition(".")
     for old, new in MOVED.items() if package == "labs_helpers" else ():
         if rest == old or rest.startswith(f"{old}."):
@@ -73,6 +73,6 @@ def new_name(name: str) -> str:
 
 
 def find_moved_modules() -> None:
-    """Let this process import by the old names too."""
+    """Let this process import modules by their old names too."""
     if not any(isinstance(finder, Moved) for finder in sys.meta_path):
         sys.meta_path.append(Moved())

@@ -1,11 +1,11 @@
-"""The names that a topic's package gives, imported when they are first asked for: importing a topic decides nothing.
+"""Export a topic's public names, imported on first use, so that importing a topic has no side effects.
 
     if TYPE_CHECKING:
         from <the package>.fused import fused_matmul
     __all__ = ["fused_matmul"]
     __getattr__, __dir__ = lazily(__name__, {"fused_matmul": "fused"})
 
-Type checkers and editors read the import under TYPE_CHECKING; Python asks `__getattr__`, once per name.
+Type checkers and editors read the import under TYPE_CHECKING; Python calls `__getattr__` once per name.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 
 
 def lazily(package: str, names: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return a package's `__getattr__` and `__dir__`. names: of each public name the module in it that has it."""
+    """Return a package's `__getattr__` and `__dir__`. names: public name → the module that defines it."""
 
     def find(name: str) -> Any:
         if name not in names:

@@ -1,1 +1,1 @@
-"""The maintainers' room: keep notebooks, references and the table of labs in line, and begin a new lab."""
+"""Tools for maintainers: keep notebooks, references and the table of labs in line, and start a new lab."""

@@ -1,4 +1,4 @@
-"""What the generated cells of a notebook hold, as the table of labs, the references and pyproject.toml say."""
+"""Generate a notebook's standard cells from the table of labs, the references and pyproject.toml."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell
 
 from labs_helpers.labs import ROOT, Lab
 
-VARIES = "nbval-ignore-output"  # tag of a cell whose output depends on the machine or on how far a student is
+VARIES = "nbval-ignore-output"  # tag of a cell whose output depends on the machine or on the student's progress
 _SET_UP = """try:
     from labs_helpers.course import setup
 except ModuleNotFoundError:  # on Colab the course is fetched first
@@ -39,7 +39,7 @@ def check_source(exercise) -> str:
 
 
 def number_of(exercise) -> str:
-    """'3' of '02/3'."""
+    """Return the number of an exercise: '3' for '02/3'."""
     return exercise.id.partition("/")[2]
 
 
@@ -48,12 +48,12 @@ def grade_id(exercise) -> str:
 
 
 def stub_mark(exercise) -> dict:
-    """nbgrader's metadata of an exercise cell."""
+    """Return nbgrader's metadata for an exercise cell."""
     return {**_mark(grade_id(exercise)), "grade": False, "locked": False, "solution": True}
 
 
 def check_mark(exercise) -> dict:
-    """nbgrader's metadata of a check cell."""
+    """Return nbgrader's metadata for a check cell."""
     mark = _mark(f"{grade_id(exercise)}-check")
     return {**mark, "grade": True, "locked": True, "solution": False, "points": exercise.points}
 
@@ -63,9 +63,10 @@ def _mark(name: str) -> dict:
 
 
 def with_heading(exercise, source: str) -> str:
-    """`source` with the exercise's heading, and minutes and points below it. ValueError where it has no heading.
+    """Return `source` with the exercise's heading, and its minutes and points below. ValueError if it has no heading.
 
-    A heading may be shorter than the title ('Transfer' of 'transfer: SiLU(A·B + bias)'); another one is replaced.
+    A heading may be shorter than the title ('Transfer' for 'transfer: SiLU(A·B + bias)'); any other heading is
+    replaced.
     """
     number, title = number_of(exercise), exercise.title
     found = re.search(rf"^### Exercise {number} · (.+)(?:(\n+)\*\d+ minutes · \d+ points\*$)?", source, re.MULTILINE)
@@ -78,8 +79,8 @@ def with_heading(exercise, source: str) -> str:
 
 
 def new_cells(exercise) -> list[NotebookNode]:
-    """Heading, exercise, check, hints and reveal of an exercise that has no cells yet: to be filled, TODO to be
-    written. A transfer exercise has no reveal."""
+    """Return the heading, exercise, check, hints and reveal of a new exercise, with TODOs to fill in. A transfer
+    exercise has no reveal."""
     heading = (
         f"### Exercise {number_of(exercise)} · {_capital(exercise.title)}\n\nTODO: what is asked, and what is given."
     )

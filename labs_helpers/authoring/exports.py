@@ -1,4 +1,4 @@
-"""A lab's exercises/__init__.py and checks/__init__.py, written from the files that stand beside them."""
+"""Write a lab's exercises/__init__.py and checks/__init__.py from the files beside them."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from pathlib import Path
 
 from labs_helpers.labs import ROOT, Lab
 
-WIDTH = 120  # of a line, as in pyproject.toml
+WIDTH = 120  # characters per line, as in pyproject.toml
 
 
 def export_files(lab: Lab) -> dict[Path, str]:
-    """Path → text of the two files of `lab`. Each exN_name.py is imported for its function `name`."""
+    """Return path → text of both files of `lab`. Each exN_name.py exports its function `name`."""
     folder = ROOT / lab.package.replace(".", "/")
     return {folder / room / "__init__.py": _text(folder / room, lab) for room in ("exercises", "checks")}
 
@@ -34,13 +34,13 @@ def _text(folder: Path, lab: Lab) -> str:
 
 
 def _import(module: str, name: str) -> str:
-    """The statement, as `ruff format` lays it out."""
+    """Return the import statement, in the layout of `ruff format`."""
     line = f"from {module} import {name}"
     return line if len(line) <= WIDTH else f"from {module} import (\n    {name},\n)"
 
 
 def _naturally(pair: tuple[str, str]) -> list:
-    """ex10 after ex9."""
+    """Sort ex10 after ex9."""
     return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", pair[0])]
 
 

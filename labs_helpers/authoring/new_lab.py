@@ -1,8 +1,8 @@
-"""Begin a lab: python -m labs_helpers.authoring.new_lab 07 tensor_parallel "Two dimensions"
+"""Start a lab: python -m labs_helpers.authoring.new_lab 07 tensor_parallel "Two dimensions"
 
-Makes, from the templates in skeleton/, all that a lab consists of: its entry in the table of labs, its package with
-an exercise (each element doubled) and a transfer exercise, their planted bugs and right answers, and its notebook,
-which is then synced and executed. It passes the tests as it is; replace the example by yours.
+This creates every part of a lab from the templates in skeleton/: its entry in the table of labs, its package with an
+exercise (double each element) and a transfer exercise, their planted bugs and correct answers, and its notebook, synced
+and executed. The new lab passes the tests as it is. Replace the example with your own.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _TEMPLATES = Environment(
 
 
 def values(number: str, topic: str, title: str) -> dict[str, str]:
-    """What the templates are filled with. ValueError for a lab that cannot be made."""
+    """Return the values that fill the templates. ValueError for a lab that cannot be created."""
     if not re.fullmatch(r"\d\d", number):
         raise ValueError(f"NUMBER has two digits, as in 07, not {number!r}")
     if number in [lab.number for lab in LABS]:
@@ -54,7 +54,7 @@ def values(number: str, topic: str, title: str) -> dict[str, str]:
 
 
 def files(given: dict[str, str]) -> dict[Path, str]:
-    """Path → text of each Python file of the lab. An __init__.py that the topic has already is left out."""
+    """Return path → text of each Python file of the lab, except an __init__.py that the topic already has."""
     found = {}
     for name in _TEMPLATES.list_templates():
         if name.endswith(".py.jinja"):
@@ -67,9 +67,9 @@ def files(given: dict[str, str]) -> dict[Path, str]:
 
 
 def notebook(given: dict[str, str]) -> NotebookNode:
-    """The lab's notebook, its exercise and check cells empty.
+    """Return the lab's notebook, with empty exercise and check cells.
 
-    A cell of the template begins with a line '%% kind': markdown, code, code varies (its output is not compared),
+    Each cell of the template begins with a line '%% kind': markdown, code, code varies (its output is not compared),
     exercise 1, check 1.
     """
     cells = []
@@ -87,7 +87,7 @@ def notebook(given: dict[str, str]) -> NotebookNode:
 
 
 def with_entry(table: str, given: dict[str, str]) -> str:
-    """The source of labs.py with the lab in its place in LABS, by number."""
+    """Return the source of labs.py with the lab inserted into LABS by its number."""
     (labs,) = [n for n in ast.parse(table).body if isinstance(n, ast.Assign) and ast.unparse(n.targets[0]) == "LABS"]
     later = [entry.lineno for entry in labs.value.elts if ast.literal_eval(entry.args[0]) > given["number"]]
     lines = table.splitlines(keepends=True)
@@ -96,7 +96,8 @@ def with_entry(table: str, given: dict[str, str]) -> str:
 
 
 def make(given: dict[str, str]) -> list[Path]:
-    """Writes the lab and executes it; returns its files. FileExistsError, before any is written, if one is there."""
+    """Write the lab and execute it; return its files. Raises FileExistsError, before writing any, if one of them
+    exists."""
     new, shipped, table = files(given), ROOT / "notebooks" / given["notebook"], ROOT / "labs_helpers" / "labs.py"
     if there := [str(path.relative_to(ROOT)) for path in [*new, shipped] if path.exists()]:
         raise FileExistsError(f"not written over: {', '.join(there)}")

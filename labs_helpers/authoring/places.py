@@ -1,4 +1,4 @@
-"""Where the cells of an exercise stand in its notebook, and where new ones go."""
+"""Find an exercise's cells in its notebook, and the place for new ones."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from labs_helpers.course.reset import grade_id
 
 
 def only(id: str, notebook: NotebookNode) -> NotebookNode | None:
-    """The code cell with the grade_id `id`, or None. ValueError for two."""
+    """Return the code cell with the grade_id `id`, or None. ValueError if there are two."""
     found = [cell for cell in notebook.cells if cell.cell_type == "code" and grade_id(cell) == id]
     if len(found) > 1:
         raise ValueError(f"{len(found)} cells have the grade_id {id}; there is to be one")
@@ -19,7 +19,7 @@ def only(id: str, notebook: NotebookNode) -> NotebookNode | None:
 
 
 def insert(exercise, earlier: list, notebook: NotebookNode) -> list[NotebookNode]:
-    """New cells for an exercise, below its heading if it has one; returns those of the exercise and of its check."""
+    """Insert new cells for an exercise, below its heading if it has one; return its exercise and check cells."""
     heading = rf"^### Exercise {cells.number_of(exercise)} · "
     headed = [i for i, cell in enumerate(notebook.cells) if re.search(heading, cell.source, re.MULTILINE)]
     above, *below = cells.new_cells(exercise)
@@ -33,8 +33,8 @@ def insert(exercise, earlier: list, notebook: NotebookNode) -> list[NotebookNode
 
 
 def _place(earlier: list, notebook: NotebookNode) -> int:
-    """Where an exercise goes that has no heading either: behind the one before it, its hints and its reveal; the first
-    one before what comes next, an exercise or the summary."""
+    """Return the place of an exercise without a heading: after the previous exercise's hints and reveal; for the
+    first exercise, before the next exercise or the summary."""
     before = {f"{cells.grade_id(e)}-check" for e in earlier}
     sources = [cell.source for cell in notebook.cells]
     checks = [i for i, cell in enumerate(notebook.cells) if grade_id(cell) in before]

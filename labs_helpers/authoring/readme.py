@@ -1,4 +1,4 @@
-"""The README's table of labs, between two marks."""
+"""Write the README's table of labs, between two markers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def table(labs: tuple[Lab, ...]) -> str:
 
 
 def with_table(text: str, labs: tuple[Lab, ...]) -> str:
-    """`text` with the table between the marks. ValueError where they are not there once each."""
+    """Return `text` with the table between the markers. ValueError unless each marker occurs once."""
     if (text.count(BEGIN), text.count(END)) != (1, 1):
         raise ValueError(f"the table of labs stands between the lines {BEGIN} and {END}, once each")
     return re.sub(f"{re.escape(BEGIN)}.*{re.escape(END)}", lambda _: f"{BEGIN}\n{table(labs)}\n{END}", text, flags=re.S)

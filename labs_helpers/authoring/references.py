@@ -1,4 +1,4 @@
-"""The reference of every exercise: a transfer exercise's stands under tests/, which only a checkout has."""
+"""Find the reference of every exercise. A transfer exercise's is in tests/, which only a checkout has."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from labs_helpers.labs import Lab
 
 
 def reference(lab: Lab, exercise):
-    """The function that answers `exercise`, an Exercise of `lab`. ValueError where none has its check's name."""
+    """Return the function that answers `exercise`, an Exercise of `lab`. ValueError if none has its check's name."""
     name = exercise.trial.__name__
     if exercise.reference is None:
         try:
@@ -23,5 +23,5 @@ def reference(lab: Lab, exercise):
 
 
 def solved_cell(lab: Lab, exercise) -> str:
-    """The source of the exercise cell with the reference in it."""
+    """Return the source of the exercise cell with the reference in it."""
     return cell_of(reference(lab, exercise))

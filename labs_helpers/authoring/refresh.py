@@ -1,8 +1,8 @@
 """Execute labs and store their outputs: python -m labs_helpers.authoring.refresh [02 …]
 
-Each notebook is executed from top to bottom in a kernel of its own. Outputs and execution counts go into
-notebooks/, with a hash of the sources that they came from; nothing else changes there. A lab that fails is named
-with its cell and its error, its file stays as it is, and the exit status is 1.
+Each notebook runs from top to bottom in its own kernel. Its outputs and execution counts go into notebooks/, with a
+hash of the sources they came from; nothing else changes there. If a lab fails, the command names its cell and its
+error, leaves its file alone, and exits with status 1.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from labs_helpers.labs import LABS, ROOT, Lab, lab
 
 
 def refresh(lab: Lab, cell_timeout: float) -> str:
-    """Stores what the lab's notebook puts out now. `cell_timeout` is in seconds. Returns why it is not stored: the cell
-    that failed and the end of its error, or what this machine lacks; else ''."""
+    """Execute the lab's notebook and store its outputs. `cell_timeout` is in seconds. Return '' or the reason why
+    nothing was stored: the cell that failed and the end of its error, or what this machine lacks."""
     notebook = own_copies.read(lab.path)
     run = deepcopy(notebook)
     own_copies.clear(*run.cells)
@@ -47,7 +47,7 @@ def main(arguments: list[str] | None = None) -> int:
         chosen = [lab(number) for number in options.labs] or LABS
     except ValueError as error:
         parser.error(str(error))
-    os.environ["LABS_RECORDS"] = os.devnull  # what is stored shows the recorded machines alone
+    os.environ["LABS_RECORDS"] = os.devnull  # stored outputs show only the recorded machines
     os.environ["JUPYTER_PREFER_ENV_PATH"] = "1"  # the kernel of this environment, not one of the user's
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))  # of this tree
     failed = False

@@ -1,13 +1,12 @@
 """Bring notebooks and README in line with table and references: python -m labs_helpers.authoring.sync [--check] [02 …]
 
-Written anew are the __init__.py of a lab's exercises and checks; a notebook's first heading, its badge, its minutes and
-its set-up cell; of each exercise its minutes and points, its stub, its check, and the metadata of both; in README.md
-the table of labs, and its picture. Prose, outputs, execution counts and
-cell ids stay. An exercise without cells gets them below its heading, or with one behind the exercise before it; what
-is to be written there (question, hints) stands as TODO.
+It rewrites the __init__.py of a lab's exercises and checks; a notebook's first heading, its badge, its minutes and its
+set-up cell; each exercise's minutes, points, stub and check, with their metadata; and the README's table of labs and
+its picture. Prose, outputs, execution counts and cell ids stay. An exercise without cells gets them below its heading
+or, if it has none, with one after the previous exercise; a TODO marks the missing question and hints.
 
-Prints a line for each change, and with --check makes none. The exit status is 1 where a cell is missing or doubled,
-and with --check where anything would change.
+Each change prints one line; with --check nothing changes. The exit status is 1 if a cell is missing or doubled, and
+with --check if anything would change.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from labs_helpers.labs import LABS, ROOT, Lab, lab
 
 
 def sync(lab: Lab, notebook: NotebookNode) -> list[str]:
-    """Changes `notebook` in place and returns a line for each change. ValueError: all that is in its way."""
+    """Change `notebook` in place and return one line per change. ValueError lists everything that prevents it."""
     try:
         exercises = lab.exercises()
     except (AttributeError, ImportError, SyntaxError) as error:
@@ -91,7 +90,8 @@ def _unknown(exercises: list, notebook: NotebookNode) -> list[str]:
 
 
 def _renumbered(exercises: list, notebook: NotebookNode) -> list[str]:
-    """Check cells that still name the function of another exercise: its text and hints stand round them."""
+    """Return a line for each check cell that names another exercise's function, although that exercise's text and
+    hints surround it."""
     own = {cells.check_source(e): e for e in exercises}
     return [
         f"the cell {cells.grade_id(e)}-check holds the check of what is exercise {other.id} now: give the cells of the "
@@ -103,8 +103,8 @@ def _renumbered(exercises: list, notebook: NotebookNode) -> list[str]:
 
 
 def _write(cell: NotebookNode, source: str, what: str, tags=None, mark=None) -> Iterator[str]:
-    """Source, and of a code cell the tags and nbgrader's metadata, a list and a dict or none; yields `what` if that
-    changes anything."""
+    """Write a cell's source and, for a code cell, its tags (a list) and nbgrader metadata (a dict or None); yield
+    `what` if anything changed."""
     metadata = dict(cell.metadata)
     if cell.cell_type == "code":
         own = {"tags": tags, "nbgrader": mark}

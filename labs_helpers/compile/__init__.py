@@ -1,1 +1,1 @@
-"""What a compiler makes of a kernel: its source, its launches, ahead-of-time builds for any GPU, a report of them."""
+"""From a kernel to machine code: its source, its launches, ahead-of-time builds for any GPU, and a report of them."""

@@ -1,7 +1,7 @@
-"""Compile a kernel ahead of time for a named GPU, on any machine, and say what came out.
+"""Compile a kernel ahead of time for a named GPU, on any machine, and report the result.
 
-The compiler runs in a process of its own: Triton's interpreter and its compiler cannot share one. What the
-interpreter accepts and a GPU refuses is found this way, and 'uses tensor cores' becomes a fact.
+The compiler runs in its own process, because Triton's interpreter and its compiler cannot share one. This finds code
+that the interpreter accepts and a GPU refuses, and turns 'uses tensor cores' into a fact.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 WORKER = Path(__file__).with_name("ahead_of_time_worker.py")
 
-# What to compile for, compute capability or AMD architecture, and the chips that have it.
+# Compilation targets (compute capability or AMD architecture) and their chips.
 TARGETS = {
     "sm_75": "T4",
     "sm_80": "A100",
@@ -34,8 +34,8 @@ TARGETS = {
     "gfx942": "MI300X",
 }
 
-# The most shared memory (on AMD, LDS) one program may have, in bytes.
-SHARED_LIMIT = {  # of GPUs that the datasheet does not have: a line goes when its GPU comes
+# The shared memory (on AMD, LDS) that one program may use at most, in bytes.
+SHARED_LIMIT = {  # for GPUs that the datasheet lacks; remove a line when its GPU is added there
     "sm_100": 227 * KIB,  # CUDA C++ Programming Guide, compute capability 10.0
     "gfx90a": 64 * KIB,  # AMD Instinct MI200 Instruction Set Architecture, LDS of a compute unit
 } | {entry.architecture: entry.shared_bytes_per_block for entry in DATASHEET.values()}
@@ -44,7 +44,7 @@ SHARED_LIMIT = {  # of GPUs that the datasheet does not have: a line goes when i
 TRITON_3_2 = Path(__file__).resolve().parents[2] / ".triton-3.2"
 
 
-Job = dict[str, Any]  # the compiler's order for one launch, as plain data
+Job = dict[str, Any]  # one launch as plain data for the compiler
 
 
 class CompileError(Exception):
@@ -53,12 +53,11 @@ class CompileError(Exception):
 
 @dataclass(frozen=True)
 class Compiled:
-    """What the compiler made of one kernel for one target. Bytes are bytes; registers are per thread.
+    """The compiler's output for one kernel and one target. Sizes are in bytes; registers are per thread.
 
-    `tensor_core` maps each tensor-core instruction found to how often it stands in the assembly;
-    `float16_accumulators` says whether one of them accumulates in float16. `registers` and `spills` are None
-    where no disassembler is at hand. Of a job that ends early, `assembly` is the text of its last stage, and what only
-    later stages tell is None or 0.
+    `tensor_core` maps each tensor-core instruction to its number of occurrences in the assembly; `float16_accumulators`
+    is True if one of them accumulates in float16. `registers` and `spills` are None without a disassembler. If a job
+    stops early, `assembly` is the text of its last stage, and fields that need later stages are None or 0.
     """
 
     target: str
@@ -84,21 +83,21 @@ class Compiled:
 
 
 def triton_for(target: str) -> str | None:
-    """The folder of the Triton that compiles for `target`, for `compile_all`; None for the environment's own."""
+    """Return the folder of the Triton that compiles for `target`, for `compile_all`; None for the environment's own."""
     return str(TRITON_3_2) if target == "sm_75" and (TRITON_3_2 / "triton").is_dir() else None
 
 
 def compile_launch(launch: Launch, target: str = "sm_90", dtype: torch.dtype | None = None) -> Compiled:
-    """Compile what `launch` (see `record_launches`) started, for `target`; `dtype` replaces the tensors'.
+    """Compile a launch (see `record_launches`) for `target`; `dtype` replaces the tensors'.
 
-    Raises CompileError with the compiler's message, ValueError for an unknown target.
+    Raises CompileError with the compiler's message, and ValueError for an unknown target.
     """
     return compile_all([job(launch, target, dtype)])[0]
 
 
 def job(launch: Launch, target: str = "sm_90", dtype: torch.dtype | None = None, until: str = "") -> Job:
-    """The compiler's order for one launch, as plain data. until: the last stage that is needed, such as "ptx", Triton's
-    name for it; the stages behind it, the longest ones, do not run."""
+    """Describe one launch as plain data for the compiler. until: the last stage needed, by Triton's name, such as
+    "ptx"; later stages, which take longest, do not run."""
     if target not in TARGETS:
         raise ValueError(f"target {target!r} is not one of {', '.join(TARGETS)}")
     signature = launch.signature(dtype)
@@ -108,7 +107,7 @@ def job(launch: Launch, target: str = "sm_90", dtype: torch.dtype | None = None,
         "source": portable_kernel(launch.kernel),
         "signature": signature,
         "constexprs": {k: getattr(v, "value", v) for k, v in constants.items()},
-        # Pointers and multiples of 16 are what a launch tells the compiler as well; without it loads are narrow.
+        # As in a launch, tell the compiler which arguments are multiples of 16; otherwise loads are narrow.
         "aligned": [
             k
             for k, v in launch.arguments.items()

@@ -1,6 +1,6 @@
-"""Run as a script by `ahead_of_time.py`, in a process without TRITON_INTERPRET: compile each job, write what came out.
+"""Compile jobs in a process without TRITON_INTERPRET; `ahead_of_time.py` runs this file as a script.
 
-Imports nothing of this course and no torch, so that any Triton from 3.2 on can stand behind it.
+It imports neither this course nor torch, so that it works with any Triton from 3.2 on.
 """
 
 import importlib.util
@@ -18,13 +18,13 @@ import triton.runtime.cache
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-# What a matrix product becomes, by family of chip.
+# The instructions of a matrix product, by family of chip.
 TENSOR_CORE = r"\b(wgmma\.mma_async|tcgen05\.mma|mma\.sync|v_mfma_\w+|v_wmma_\w+)"
 
 
 def know_triton_by_its_date() -> None:
-    """In the name under which Triton keeps what it has compiled stands a hash of all of Triton: hundreds of megabytes
-    to read, and more than half of this process's time. Version, size and date of its library tell it as well."""
+    """Identify Triton by its library's version, size and date. Its cache keys contain a hash of all of Triton, and
+    reading those hundreds of megabytes takes more than half of this process's time."""
     library = next(Path(triton.__file__).parent.glob("_C/libtriton*.so"), None)
     if library is not None:
         known = f"{triton.__version__} {library.stat().st_size} {library.stat().st_mtime_ns}"
@@ -54,7 +54,7 @@ def ast_source(kernel, job: dict):
 
 
 def resources(cubin: bytes) -> tuple:
-    """(registers a thread, spilled bytes) of a CUDA binary; (None, None) without cuobjdump."""
+    """Return (registers per thread, spilled bytes) of a CUDA binary; (None, None) without cuobjdump."""
     tool = Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / "cuobjdump"
     if not tool.exists():
         return None, None
@@ -69,11 +69,12 @@ def resources(cubin: bytes) -> tuple:
 
 
 class Enough(Exception):
-    """The text of a stage after which nothing more is compiled, and what the compiler noted until then."""
+    """Stop the compilation after a stage; carries that stage's text and the compiler's notes so far."""
 
 
 def compile_until(stage: str, source: ASTSource, target: GPUTarget, options: dict) -> tuple[dict, dict]:
-    """(stage → its text or binary, the compiler's notes). stage: the last one to run, such as "ptx"; "" for all."""
+    """Return (stage → its text or binary, the compiler's notes). stage: the last one to run, such as "ptx"; "" runs
+    all."""
     backend = type(triton.compiler.compiler.make_backend(target))
     add_all = backend.add_stages
 
@@ -92,7 +93,7 @@ def compile_until(stage: str, source: ASTSource, target: GPUTarget, options: dic
         except Enough as enough:
             text, metadata = enough.args
             return {stage: text}, metadata
-    texts = {stage: compiled.asm[stage]} if stage else compiled.asm  # Triton keeps what it has compiled
+    texts = {stage: compiled.asm[stage]} if stage else compiled.asm  # Triton caches compiled kernels
     return texts, compiled.metadata._asdict()
 
 

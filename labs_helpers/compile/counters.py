@@ -6,17 +6,17 @@ import threading
 
 import torch
 
-RESERVE = 2**20  # counters for launches in CUDA graphs, 4 MB a GPU
+RESERVE = 2**20  # counters for launches in CUDA graphs, 4 MB per GPU
 _counters: dict[tuple[int, int], torch.Tensor] = {}  # (device, stream) → zeros
 _reserves: dict[int, Reserve] = {}
 
 
 def counters(count: int, device: torch.device) -> torch.Tensor:
-    """int32, `count` zeros or more, which every launch leaves at zero.
+    """Return int32 zeros, `count` or more, which every launch has to leave at zero.
 
-    Launches in one stream follow each other and share theirs. A CUDA graph may be replayed beside the stream in which
-    it was captured, so a launch that is captured gets some of its own, for good; where those have run out, or nothing
-    was launched on this GPU before, zeros that the graph writes anew each time.
+    Launches in one stream run one after another and share their counters. A CUDA graph may be replayed while the stream
+    that captured it is busy, so a captured launch gets its own counters permanently. If those run out, or if nothing
+    was launched on this GPU before, the graph clears new zeros at every replay.
     """
     if device.type != "cuda":
         return torch.zeros(count, dtype=torch.int32, device=device)
@@ -25,7 +25,7 @@ def counters(count: int, device: torch.device) -> torch.Tensor:
         reserve = _reserves.get(index)
         mine = reserve.take(count) if reserve else None
         return torch.zeros(count, dtype=torch.int32, device=device) if mine is None else mine
-    # torch.cuda.current_stream makes an object of it, which takes several times as long.
+    # torch.cuda.current_stream creates an object, which takes several times as long.
     key = (index, torch._C._cuda_getCurrentRawStream(index))
     known = _counters.get(key)
     if known is None or known.numel() < count:
@@ -38,13 +38,13 @@ def counters(count: int, device: torch.device) -> torch.Tensor:
 
 
 class Reserve:
-    """Counters handed out once each, by threads one after the other."""
+    """Counters that are handed out once each, to one thread at a time."""
 
     def __init__(self, zeros: torch.Tensor) -> None:
         self._zeros, self._used, self._lock = zeros, 0, threading.Lock()
 
     def take(self, count: int) -> torch.Tensor | None:
-        """`count` of those that are left, from a multiple of 16 bytes on; None where there are fewer."""
+        """Return `count` unused counters, aligned to 16 bytes; None if fewer are left."""
         with self._lock:
             first = self._used
             self._used = min(first + -(-count // 4) * 4, self._zeros.numel())

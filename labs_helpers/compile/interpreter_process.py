@@ -1,8 +1,8 @@
-"""Have another process call something with a student's function, in Triton's interpreter.
+"""Call a function with a student's code in another process, which interprets Triton kernels.
 
-A process that drives a GPU compiles its kernels, and Triton is either compiling or interpreting, never both in one
-process. In the interpreter every load and store can be counted, and a stray one ends in an error message; on the GPU
-it would be an illegal memory access, which takes the notebook's whole CUDA context with it.
+A process that drives a GPU compiles its kernels, and Triton cannot compile and interpret in one process. The
+interpreter can count every load and store, and turns a stray one into an error message. On the GPU it would be an
+illegal memory access, which destroys the notebook's CUDA context.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from labs_helpers.measure.quick_interpreter import quicken
 
 
 def interpreted(function: Callable, student: Callable, *arguments: Any, **keywords: Any) -> Any:
-    """What `function(student, *arguments, **keywords)` returns where kernels are interpreted: in this process, or in
-    another one if this one compiles them."""
+    """Return `function(student, *arguments, **keywords)`, evaluated where kernels are interpreted: in this process,
+    or in another if this one compiles them."""
     if this_machine().interpreted:
         return function(student, *arguments, **keywords)
     return call_interpreted(function, student, *arguments, **keywords)
@@ -39,13 +39,13 @@ def call_interpreted(
     env: Mapping[str, str] | None = None,
     **keywords: Any,
 ) -> Any:
-    """What `function(student, *arguments, **keywords)` returns in another process, which interprets kernels.
+    """Return `function(student, *arguments, **keywords)`, evaluated in another process that interprets kernels.
 
-    function: of a module, by whose name it is found there. student: a function of a notebook, which goes with all that
-    it refers to. Tensors go as copies in main memory; what is returned is pickled. timeout: in seconds. env: variables
-    to set there. Raises ProcessFailed with that process's traceback, TypeError for what cannot be sent.
+    function: found there by its name in its module. student: a notebook's function; everything it refers to travels
+    with it. Tensors travel as copies in main memory, and the result is pickled. timeout: in seconds. env: variables to
+    set there. Raises ProcessFailed with that process's traceback, and TypeError for objects that cannot be sent.
     """
-    if hasattr(student, "elsewhere"):  # an answer that is in a process of its own already
+    if hasattr(student, "elsewhere"):  # an answer that already runs in a separate process
         return function(student.elsewhere(env or {}), *arguments, **keywords)
     from labs_helpers.compile.pickled import pickled
 
@@ -61,7 +61,7 @@ def call_interpreted(
 
 
 def call(student: Callable, *arguments: Any, **keywords: Any) -> Any:
-    """The function of `call_interpreted` that calls the student's and nothing else."""
+    """Call the student's function and nothing else, as the function of `call_interpreted`."""
     return student(*arguments, **keywords)
 
 
@@ -75,7 +75,7 @@ def main(order: str, answer: str) -> None:
     try:
         Path(answer).write_bytes(pickle.dumps(function(student, *arguments, **keywords)))
     except Exception:
-        traceback.print_exc()  # which knows the cells' lines; Python's own last words do not
+        traceback.print_exc()  # it knows the cells' lines; Python's default traceback does not
         sys.exit(1)
 
 

@@ -1,4 +1,4 @@
-"""Every kernel launch made inside a `with` block: which kernel, on what, with which options."""
+"""Record every kernel launch inside a `with` block: the kernel, its arguments and its options."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _TYPES = {
 
 @dataclass
 class Launch:
-    """One launch. `arguments` maps the kernel's parameter names to what was passed."""
+    """One launch. `arguments` maps the kernel's parameter names to the values passed."""
 
     kernel: FunctionType
     grid: tuple[int, ...]
@@ -46,19 +46,19 @@ class Launch:
 
     @cached_property
     def constexprs(self) -> dict[str, Any]:
-        """The compile-time parameters of the launch: name → value."""
+        """Return the launch's compile-time parameters: name → value."""
         annotations = inspect.get_annotations(self.kernel)
         return {k: v for k, v in self.arguments.items() if "constexpr" in str(annotations.get(k, ""))}
 
     def tensors(self) -> dict[str, torch.Tensor]:
-        """The tensors of the launch: parameter name → tensor."""
+        """Return the launch's tensors: parameter name → tensor."""
         return {k: v for k, v in self.arguments.items() if hasattr(v, "data_ptr")}
 
     def signature(self, dtype: torch.dtype | None = None) -> dict[str, str]:
-        """Triton's types of the run-time parameters; `dtype` replaces that of every floating tensor."""
+        """Return Triton's types of the run-time parameters; `dtype` replaces that of every floating tensor."""
         types = {}
         for name, value in self.arguments.items():
-            # A launch turns an integer 1 into a constant as well, so that a contiguous stride is known.
+            # A launch also turns an integer 1 into a constant, so that the compiler knows a contiguous stride.
             if name in self.constexprs or value is None or (type(value) is int and value == 1):
                 types[name] = "constexpr"
             elif hasattr(value, "data_ptr"):
@@ -77,7 +77,7 @@ class Launch:
 
 @contextmanager
 def record_launches(run: bool = True) -> Iterator[list[Launch]]:
-    """Yields a list that gains a `Launch` for each kernel started inside the block; with `run=False` none runs."""
+    """Yield a list that gains a `Launch` for each kernel started inside the block; with `run=False` no kernel runs."""
     from triton.runtime.interpreter import InterpretedFunction
     from triton.runtime.jit import JITFunction
 

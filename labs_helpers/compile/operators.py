@@ -1,4 +1,4 @@
-"""What an operator of PyTorch needs beside its registration: when a call has to take it, and autocast."""
+"""Support for PyTorch operators: when a call has to go through one, and how autocast casts its operands."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ AUTOCAST = {"cpu": "AutocastCPU", "cuda": "AutocastCUDA"}  # device → dispatch
 
 
 def seen_by_torch(*operands: Any) -> bool:
-    """Whether a call on these tensors has to be an operator, because somebody looks at operators and not only at their
-    results. Any other call launches its kernels directly, which saves 10 to 40 µs of host time. So does, outside of
-    torch.compile, one on what is no tensor: an operator's schema would refuse it before the check that names it.
+    """Return True if a call on these tensors must be an operator, because something watches operators.
 
-    Somebody looks: torch.compile and torch.export, which set is_compiling; a dispatch mode (fake tensors, make_fx,
-    FlopCounterMode, selective checkpointing); a tensor of a class of its own (a fake one outside its mode, DTensor).
-    Not torch.func: there a custom_op has no gradient, and forward mode takes its tangent for zero without a word,
-    whereas an autograd.Function says that it is not made for it.
+    Any other call launches its kernels directly, which saves 10 to 40 µs of host time. Outside of torch.compile, so
+    does a call with an argument that is no tensor: the operator's schema would refuse it before our own check names it.
+
+    These watch operators: torch.compile and torch.export, which set is_compiling; a dispatch mode (fake tensors,
+    make_fx, FlopCounterMode, selective checkpointing); a tensor subclass (a fake tensor outside its mode, DTensor).
+    torch.func does not count: there, a custom_op has no gradient and forward mode silently treats its tangent as zero,
+    whereas an autograd.Function reports that it does not support it.
     """
     if torch.compiler.is_compiling():
         return True
@@ -31,9 +32,9 @@ def seen_by_torch(*operands: Any) -> bool:
 
 
 def autocast(*operands: Any) -> tuple[Any, ...]:
-    """Operands as autocast casts those of matmul and scaled_dot_product_attention: all but float64 to the dtype of the
-    region. What is no tensor is left for the operands' check to name."""
-    if not torch._C._is_any_autocast_enabled():  # a fraction of what it costs to ask for one device
+    """Cast operands as autocast casts those of matmul and scaled_dot_product_attention: all but float64, to the
+    region's dtype. Arguments that are no tensors stay, for the operands' check to report."""
+    if not torch._C._is_any_autocast_enabled():  # much cheaper than asking for one device
         return operands
     return tuple(_cast(x) if isinstance(x, Tensor) else x for x in operands)
 
@@ -46,8 +47,8 @@ def _cast(tensor: Tensor) -> Tensor:
 
 
 def register_autocast(operator: Any, operands: int) -> None:
-    """Let a custom_op cast its first `operands` arguments as `autocast` does. `torch.library.register_autocast` casts
-    to one dtype, whatever the region's."""
+    """Let a custom_op cast its first `operands` arguments as `autocast` does. `torch.library.register_autocast`
+    casts to one fixed dtype instead of the region's."""
     for device, key in AUTOCAST.items():
 
         def cast_and_call(*arguments: Any, device: str = device) -> Any:

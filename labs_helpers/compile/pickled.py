@@ -1,6 +1,6 @@
-"""Pickle a function of a notebook with all that it refers to, for a process in which Triton interprets kernels.
+"""Pickle a notebook's function with everything it refers to, for a process in which Triton interprets kernels.
 
-What a module of the course or of an installed package defines travels by its name, and what a cell defines by value:
+Definitions from modules of the course or of installed packages travel by name. Definitions from cells travel by value:
 code, defaults, closures, and the global variables that the code looks up.
 """
 
@@ -19,9 +19,10 @@ from labs_helpers.compile.source import names_of_definition, names_used, plain, 
 
 
 def pickled(function: Callable, *values: Any) -> bytes:
-    """`(function, *values)` for `pickle.loads`. Kernels are jitted anew there; tensors of a GPU arrive in main memory.
+    """Return `(function, *values)` for `pickle.loads`. Kernels are jitted again there; a GPU's tensors arrive in main
+    memory.
 
-    Raises TypeError, which names what of `function` cannot be sent.
+    Raises TypeError, which names the parts of `function` that cannot be sent.
     """
     stream = io.BytesIO()
     try:
@@ -32,13 +33,13 @@ def pickled(function: Callable, *values: Any) -> bytes:
 
 
 def cannot_be_sent(function: Callable) -> str:
-    """The sentence for a function that cannot be pickled: which of the names that it uses are why."""
+    """Return the sentence for a function that cannot be pickled: which of the names it uses are the cause."""
     names = []
     for part in reachable(function).values():
         for name, value in names_used(part).items():
             try:
                 _Pickler(io.BytesIO()).dump(value)
-            except Exception:  # whatever it is: this one does not travel
+            except Exception:  # any error means that this value cannot travel
                 names.append(f"`{name}`")
     what = ", ".join(dict.fromkeys(names)) or "something"
     return (
@@ -64,7 +65,7 @@ class _Pickler(cloudpickle.Pickler):
 
 
 def _names_in_classes(code: CodeType, inner: bool = False) -> set[str]:
-    """What the bodies of classes inside a function look up: cloudpickle looks at functions alone."""
+    """Return the names that class bodies inside a function look up, since cloudpickle only examines functions."""
     found = {step.argval for step in dis.get_instructions(code) if inner and step.opname == "LOAD_NAME"}
     return found.union(*(_names_in_classes(part, True) for part in code.co_consts if isinstance(part, CodeType)))
 
@@ -87,7 +88,7 @@ def _by_name(module: str, name: str) -> Any:
 
 
 def _jitted(function: FunctionType, names: dict[str, Any]) -> Any:
-    """names: what the interpreter looks up as it defines the function once more."""
+    """Jit a function again. names: what the interpreter looks up while it defines the function."""
     import triton
 
     function.__globals__.update(names)

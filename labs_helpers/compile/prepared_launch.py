@@ -1,11 +1,11 @@
-"""Launch a compiled kernel again without what Triton's launch looks at anew each time.
+"""Launch a compiled kernel again without the checks that Triton repeats at every launch.
 
-`kernel[grid](…)` binds and inspects every argument, encodes each tensor descriptor, and tells two chains of hooks, some
-50 µs of Python for a kernel with four descriptors. A `PreparedLaunch` keeps what that came to, and calls the same
-launcher with the same arguments.
+`kernel[grid](…)` binds and inspects every argument, encodes each tensor descriptor, and calls two chains of hooks: some
+50 µs of Python for a kernel with four descriptors. A `PreparedLaunch` keeps the results and calls the same launcher
+with the same arguments.
 
-This is Triton's private interface (`CompiledKernel.run`, `backends/nvidia/driver.py`), read in 3.6 and 3.7: `prepare`
-gives None for any other version, and the caller launches as usual.
+This uses Triton's private interface (`CompiledKernel.run`, `backends/nvidia/driver.py`) as of 3.6 and 3.7. For any
+other version `prepare` returns None, and the caller launches as usual.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from dataclasses import dataclass
 from typing import Any
 
 VERSIONS = ("3.6.", "3.7.")
-MAPS = 1024  # tensor maps that a kernel keeps: 128 bytes each and no operand's memory
+MAPS = 1024  # tensor maps that a kernel caches: 128 bytes each; they hold no operand's memory
 _changing = threading.Lock()
 _recorders = 0  # how many `usual_launches` blocks are open
 
 
 @dataclass(frozen=True)
 class _Address:
-    """Where a matrix begins: all of a tensor that its map is made of."""
+    """Where a matrix begins, which is all that its map needs of a tensor."""
 
     address: int
 
@@ -36,7 +36,7 @@ class _Address:
 
 @dataclass(frozen=True)
 class _Described:
-    """What the driver's `make_tensordesc_arg` reads of a TensorDescriptor."""
+    """The fields of a TensorDescriptor that the driver's `make_tensordesc_arg` reads."""
 
     base: _Address
     shape: list[int]
@@ -46,7 +46,7 @@ class _Described:
 
 
 class PreparedLaunch:
-    """A compiled kernel without its grid, stream and arguments. Threads may share it: a call changes nothing but the
+    """A compiled kernel without its grid, stream and arguments. Threads may share it, since calls only change the
     cache of tensor maps, which is functools' own."""
 
     def __init__(self, kernel: Any, launch: Callable[..., None], order: Callable[..., tuple[Any, ...]]) -> None:
@@ -56,32 +56,35 @@ class PreparedLaunch:
         self._kernel, self._launch, self._order = kernel, launch, order  # the kernel keeps its module loaded
         self._described = kernel.metadata.tensordesc_meta or []
         self._current_device, self._current_stream = driver.active.get_current_device, driver.active.get_current_stream
-        if self._current_device is torch.cuda.current_device:  # which looks each time whether CUDA has been started
+        if self._current_device is torch.cuda.current_device:  # it checks at every call whether CUDA was initialized
             self._current_device = torch._C._cuda_getDevice
         self._device = self._current_device()
-        # A map is a function of these numbers alone: it serves whatever tensor lies there later, and outlives none.
+        # A map depends only on these numbers, so it also serves a later tensor at this address, and keeps none alive.
         self.map_of = functools.lru_cache(MAPS)(self._make_map)
 
     def _make_map(self, which: int, address: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> Any:
-        """The tensor map of the kernel's `which`-th descriptor, for a tensor of any rank, strides in elements. The
-        launcher takes map, shape and strides, one after the other."""
+        """Return the tensor map of the kernel's `which`-th descriptor, for a tensor of any rank with strides in
+        elements. The launcher takes map, shape and strides, one after the other."""
         from triton.backends.nvidia.driver import make_tensordesc_arg
 
         described = _Described(_Address(address), list(shape), list(strides))
         return make_tensordesc_arg(described, self._described[which])[0]
 
     def fits(self) -> bool:
-        """Whether a call now does what the usual launch would: on the same device, with nobody to be told of it."""
+        """Return True if a call now matches the usual launch: the device is the same, and no hook wants to see it."""
         return self._current_device() == self._device and not hooked()
 
     def stream(self) -> int:
-        """The current stream of its device, as a number."""
+        """Return the current stream of its device, as a number."""
         return self._current_stream(self._device)
 
     def bind(self, programs: int, stream: int, *arguments: Any) -> Callable[[], None]:
-        """What starts `programs` programs in this stream, each time that it is called. arguments: all of the kernel's
-        in their order, constants too; a descriptor as `map_of` gives it, with shape and strides, a pointer as a
-        number. Putting some hundred of them in order takes longer than the launcher does: worth keeping."""
+        """Return a function that starts `programs` programs in this stream at each call.
+
+        arguments: all of the kernel's, in order, constants included; a descriptor as `map_of` returns it, with shape
+        and strides; a pointer as a number. Arranging a hundred of them takes longer than the launcher itself, so keep
+        the result.
+        """
         return functools.partial(self._launch, *self._order(programs, stream, arguments))
 
     def __call__(self, programs: int, *arguments: Any) -> None:
@@ -90,9 +93,9 @@ class PreparedLaunch:
 
 
 def prepare(kernel: Any) -> PreparedLaunch | None:
-    """What a launch returned, made ready to be launched again with arguments of the same types, the same constants, and
-    integers that are alike in being 1 or divisible by 16. None where the usual launch is needed: another Triton, a
-    kernel with scratch memory, or no NVIDIA GPU behind it."""
+    """Prepare a launch's result for further launches with arguments of the same types, the same constants, and
+    integers that agree in being 1 or divisible by 16. None if only the usual launch works: for another Triton, a
+    kernel with scratch memory, or without an NVIDIA GPU."""
     import triton
 
     launcher: Any = getattr(kernel, "_run", None)
@@ -101,7 +104,7 @@ def prepare(kernel: Any) -> PreparedLaunch | None:
     if launcher.global_scratch_size or launcher.profile_scratch_size:
         return None
     launch = launcher.launch
-    if launch.__name__ == "inner":  # what turns TensorDescriptors into tensor maps, around the launcher itself
+    if launch.__name__ == "inner":  # the wrapper around the launcher that turns TensorDescriptors into tensor maps
         launch = inspect.getclosurevars(launch).nonlocals["launcher"]
     function, metadata = kernel.function, kernel.packed_metadata
     ends = (launcher.launch_cooperative_grid, launcher.launch_pdl)
@@ -122,7 +125,7 @@ def prepare(kernel: Any) -> PreparedLaunch | None:
 
 @contextmanager
 def usual_launches() -> Iterator[None]:
-    """Inside the block every launch is Triton's usual one, which somebody watches."""
+    """Make every launch inside the block Triton's usual one, for someone who watches launches."""
     global _recorders
     with _changing:
         _recorders += 1
@@ -134,8 +137,8 @@ def usual_launches() -> Iterator[None]:
 
 
 def hooked() -> bool:
-    """Whether somebody wants to be told of launches (a profiler, `record_launches`), or asks for debug builds: then
-    launch as usual."""
+    """Return True if a hook wants to see launches (a profiler, `record_launches`) or debug builds are requested;
+    then launch as usual."""
     runtime = _runtime()
     if _recorders or runtime is None:
         return True
@@ -147,7 +150,7 @@ def hooked() -> bool:
 
 @functools.cache
 def _runtime() -> Any:
-    """Triton's settings of launches; None in Triton 3.2, for which nothing is prepared."""
+    """Return Triton's launch settings; None in Triton 3.2, for which nothing is prepared."""
     try:
         from triton import knobs
     except ImportError:
@@ -156,10 +159,12 @@ def _runtime() -> Any:
 
 
 class TensorLaunch:
-    """A kernel of pointers, integers and constants, in this order, launched as usual the first time and prepared then.
+    """A kernel of pointers, integers and constants, in this order. The first launch is the usual one and prepares the
+    others.
 
-    One for operands of one dtype, integers and alignment: those decide how Triton specialises a kernel. numbers: the
-    integers. constants: name → value. options: num_warps and its like. Tensors are passed at each call, and not kept.
+    Create one for each combination of dtype, integers and alignment, since these decide how Triton specializes a
+    kernel. numbers: the integers. constants: name → value. options: num_warps and similar. Tensors are passed at each
+    call and not kept.
     """
 
     def __init__(

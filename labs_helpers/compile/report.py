@@ -1,4 +1,4 @@
-"""The compile report: what compilers make of kernels for GPUs none of which has to be here."""
+"""The compile report: what compilers generate from kernels for many GPUs, none of which has to be present."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ PRINTED = ("sm_75", "sm_80", "sm_90", "sm_100", "gfx942")
 
 @dataclass(frozen=True)
 class Build:
-    """A launch, recorded and not run, to be compiled for a target. `columns`: what else its row says."""
+    """A recorded launch, to be compiled for a target. `columns`: further columns of its row."""
 
     kernel: str
     launch: Launch
@@ -59,14 +59,14 @@ class Build:
 
 
 def compile_report(builds: Iterable[Build]) -> pandas.DataFrame:
-    """A row for each build, in order: a pandas.DataFrame with COLUMNS, and those of `Build.columns` behind.
+    """Return a pandas.DataFrame with one row per build, in order: COLUMNS, followed by those of `Build.columns`.
 
-    `tile` is BLOCK_M×BLOCK_N(×BLOCK_K); instruction is the tensor-core instruction ('' for none) and count how often
-    it stands in the assembly; shared, shared_limit, spills and binary are bytes, registers are per thread, spills None
-    where nothing says it; threads is num_warps × 32, on AMD × 64. sm_75 is compiled by Triton 3.2.0 where that is
-    installed beside.
+    `tile` is BLOCK_M×BLOCK_N(×BLOCK_K). instruction is the tensor-core instruction ('' for none) and count its number
+    of occurrences in the assembly. shared, shared_limit, spills and binary are bytes; registers are per thread; spills
+    is None if no tool reports it. threads is num_warps × 32, on AMD × 64. Triton 3.2.0 compiles for sm_75 if it is
+    installed.
 
-    ValueError for an unknown target; CompileError, naming kernel and target, where one does not build.
+    Raises ValueError for an unknown target, and CompileError, naming kernel and target, if a build fails.
     """
     import pandas
 
@@ -83,9 +83,9 @@ def compile_report(builds: Iterable[Build]) -> pandas.DataFrame:
 def print_compile_report(
     function: Callable[..., Any], *tensors: torch.Tensor, targets: Iterable[str] = PRINTED
 ) -> None:
-    """Prints for each target whether the last kernel that `function(*tensors)` launches uses tensor cores, and its
-    shared memory, registers and spills. The kernel is not run: it may be one that no GPU here could start.
-    Raises CompileError where a target's compiler refuses it."""
+    """Print for each target whether the last kernel that `function(*tensors)` launches uses tensor cores, and its
+    shared memory, registers and spills. The kernel does not run, so no GPU here has to support it. Raises
+    CompileError if a target's compiler refuses it."""
     with record_launches(run=False) as launches:
         function(*tensors)
     for compiled in compile_all([job(launches[-1], target) for target in targets]):
@@ -99,12 +99,12 @@ def print_compile_report(
 
 
 def warp_size(target: str) -> int:
-    """Threads in a warp (NVIDIA, 32) or a wavefront (AMD's CDNA, 64)."""
+    """Return the threads of a warp (NVIDIA, 32) or a wavefront (AMD's CDNA, 64)."""
     return 32 if target.startswith("sm_") else 64
 
 
 def _compile_in_parallel(orders: list[tuple[Build, Job]]) -> list[Compiled]:
-    """What became of each (build, job), in the same order: a process for each core and Triton."""
+    """Return the result of each (build, job), in order, with one process per core and Triton version."""
     cores = this_machine().cores
     batches = []
     for path in {triton_for(build.target): None for build, _ in orders}:
@@ -123,7 +123,7 @@ def _compile(orders: list[tuple[Build, Job]], path: str | None) -> list[Compiled
     try:
         return compile_all([order for _, order in orders], triton_path=path)
     except CompileError as error:
-        if len(orders) > 1:  # one by one, to name the one that does not build
+        if len(orders) > 1:  # one by one, to name the one that fails
             return [_compile([order], path)[0] for order in orders]
         ((build, _),) = orders
         raise CompileError(f"{build.kernel} does not build for {build.target}: {error}") from error

@@ -1,7 +1,7 @@
-"""The source of a function together with everything it calls, as one module.
+"""Collect the source of a function and of everything it calls, as one module.
 
-A function written in a notebook cell lives in no file. To compile its kernel for another GPU, another process has to
-import it: so its source travels. (To call it in another process, it is pickled: see pickled.py.)
+A function written in a notebook cell is in no file. To compile its kernel for another GPU, another process has to
+import it, so its source travels. (To call a function in another process, pickle it: see pickled.py.)
 """
 
 from __future__ import annotations
@@ -16,15 +16,16 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 _CONSTANTS = (int, str, bool, type(None))
-# A check asks for the same function's a dozen times, and Python finds a function's end by its tokens.
+# Cached, because a check asks a dozen times, and Python tokenizes the text to find a function's end.
 _texts: WeakKeyDictionary[FunctionType, str] = WeakKeyDictionary()
 _of_definitions: WeakKeyDictionary[FunctionType, dict[str, None]] = WeakKeyDictionary()
 
 
 def plain(function: Any) -> Any:
-    """The Python function inside a `@triton.jit` function, `@triton.autotune` round it or not; any other as it is.
+    """Return the Python function inside a `@triton.jit` function, with or without `@triton.autotune`; any other
+    function unchanged.
 
-    as_text: the function that an object calls in another process, to be read and not to be called.
+    as_text: return the function that an object calls in another process, to be read rather than called.
     """
     inner = function
     while not isinstance(inner, FunctionType) and (hasattr(inner, "fn") or hasattr(inner, "as_text")):
@@ -33,12 +34,12 @@ def plain(function: Any) -> Any:
 
 
 def is_kernel(function: object) -> bool:
-    """Whether `function` is decorated with `@triton.jit` (compiled or interpreted)."""
+    """Return True if `function` is decorated with `@triton.jit`, compiled or interpreted."""
     return isinstance(getattr(function, "fn", None), FunctionType)
 
 
 def source_of(function: Callable[..., Any]) -> str:
-    """The text of one function, decorators included. OSError, naming it, when there is none."""
+    """Return the text of one function, decorators included. Raises OSError, naming the function, if there is none."""
     inner = plain(function)
     known = isinstance(inner, FunctionType)
     if known and inner in _texts:
@@ -54,8 +55,8 @@ def source_of(function: Callable[..., Any]) -> str:
 
 
 def names_used(function: Callable[..., Any]) -> dict[str, Any]:
-    """What `function` refers to outside itself: name → value, closures included, and what only a comprehension, a
-    lambda or an inner function of it uses, or its decorators, defaults and annotations."""
+    """Return the outside names that `function` refers to: name → value. This includes closures, and names that only
+    its comprehensions, lambdas, inner functions, decorators, defaults or annotations use."""
     inner = plain(function)
     names = _names_in(inner.__code__) | names_of_definition(inner)
     used = {name: inner.__globals__[name] for name in names if name in inner.__globals__}
@@ -63,7 +64,8 @@ def names_used(function: Callable[..., Any]) -> dict[str, Any]:
 
 
 def names_of_definition(function: FunctionType) -> dict[str, None]:
-    """The names in what is evaluated as `function` is defined, beside its body. Empty where its text is not known."""
+    """Return the names that Python evaluates while it defines `function`, outside its body; empty if its text is
+    unknown."""
     if function not in _of_definitions:
         _of_definitions[function] = _names_of_definition(function)
     return _of_definitions[function]
@@ -72,7 +74,7 @@ def names_of_definition(function: FunctionType) -> dict[str, None]:
 def _names_of_definition(function: FunctionType) -> dict[str, None]:
     try:
         definition = ast.parse(source_of(function)).body[0]
-    except (OSError, SyntaxError):  # of a lambda inside a line
+    except (OSError, SyntaxError):  # the text of a lambda inside a line
         return {}
     if not isinstance(definition, ast.FunctionDef | ast.AsyncFunctionDef):
         return {}
@@ -81,7 +83,7 @@ def _names_of_definition(function: FunctionType) -> dict[str, None]:
 
 
 def _names_in(code: CodeType) -> dict[str, None]:
-    """The names that are looked up in a code object and in those inside it, in the order of the text."""
+    """Return the names looked up in a code object and in those inside it, in the order of the text."""
     names = dict.fromkeys(code.co_names)
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
@@ -90,7 +92,7 @@ def _names_in(code: CodeType) -> dict[str, None]:
 
 
 def reachable(function: Callable[..., Any]) -> dict[str, Any]:
-    """`function` and every function of the same file that it calls, callees first, by their names."""
+    """Return `function` and every function of the same file that it calls, callees first, by name."""
     home = plain(function).__code__.co_filename
     found: dict[str, Any] = {}
 
@@ -108,12 +110,12 @@ def reachable(function: Callable[..., Any]) -> dict[str, Any]:
 
 
 def full_source(function: Callable[..., Any]) -> str:
-    """The text of `function` and of every function of the same file that it calls, callees first."""
+    """Return the text of `function` and of every function of the same file that it calls, callees first."""
     return "\n\n".join(source_of(part) for part in reachable(function).values())
 
 
 def portable_kernel(kernel: Any) -> str:
-    """A module that defines a kernel and all it needs: Triton, constants, jitted helpers.
+    """Return a module that defines a kernel and everything it needs: Triton, constants, jitted helpers.
 
     A Triton whose process imports neither torch nor this course can compile it.
     """
@@ -143,8 +145,8 @@ def portable_kernel(kernel: Any) -> str:
 
 
 def _place_in_triton(value: Any) -> tuple[str, str] | None:
-    """(module, name) of what Triton defines. Its interpreter puts functions of its own under the names of the language,
-    which say nothing of their place."""
+    """Return (module, name) of an object that Triton defines. Its interpreter replaces the language's names with its
+    own functions, whose attributes do not reveal the original place."""
     for module in ("triton.language", "triton.language.math", "triton"):
         for name, other in vars(sys.modules.get(module, object)).items():
             if other is value:
@@ -154,7 +156,7 @@ def _place_in_triton(value: Any) -> tuple[str, str] | None:
 
 
 def _jitted_source(kernel: Any, name: str) -> str:
-    """The kernel's text under `name`, of its decorators `triton.jit` alone: a tuner's would measure."""
+    """Return the kernel's text under `name`, with `triton.jit` as its only decorator; a tuner would measure."""
     text = source_of(kernel)
     definition = ast.parse(text).body[0]
     assert isinstance(definition, ast.FunctionDef)
@@ -165,7 +167,7 @@ def _jitted_source(kernel: Any, name: str) -> str:
 
 
 def _literal(value: Any) -> str:
-    """An expression for a constant of a kernel, '' for what can be none. Infinities and NaN have no literal."""
+    """Return an expression for a kernel's constant, or '' if it has none. Infinities and NaN have no literal."""
     if isinstance(value, float):
         return f"float({str(value)!r})"
     if isinstance(value, tuple):
@@ -173,6 +175,6 @@ def _literal(value: Any) -> str:
         return f"({', '.join(parts)}{',' * (len(parts) == 1)})" if all(parts) else ""
     if type(value).__name__ == "constexpr":
         return f"triton.language.constexpr({text})" if (text := _literal(value.value)) else ""
-    if type(value).__module__ == "triton.language.core" and type(value).__name__ == "dtype":  # inside of a constexpr
+    if type(value).__module__ == "triton.language.core" and type(value).__name__ == "dtype":  # inside a constexpr
         return f"triton.language.dtype({value.name!r})"
     return repr(value) if isinstance(value, _CONSTANTS) else ""
