@@ -1,4 +1,4 @@
-"""How long an all-reduce takes by its size, on the ranks of a process group."""
+"""Time an all-reduce by its size, on the ranks of a process group."""
 
 from __future__ import annotations
 
@@ -24,10 +24,11 @@ def time_all_reduces(
     seconds: float = float("inf"),
     together: TorchRanks | None = None,
 ) -> list[dict[str, Any]]:
-    """Return a record per size in bytes, the same on every rank of the group, which all call it; [] on one rank.
+    """Return one record per size in bytes, the same on every rank of the group; every rank has to call it. [] for a
+    group of one.
 
-    runs: timed calls per size; fewer, but at least 5, where they would take longer than `seconds`. together: the ranks
-    that begin together, the slowest of which counts: by default the group's, or those of several groups.
+    runs: timed calls per size; fewer, but at least 5, if they would take longer than `seconds`. together: the ranks
+    that start together, of which the slowest counts; by default the group's, or those of several groups.
     """
     ranks, found = together or TorchRanks(group), []
     for nbytes in sizes if dist.get_world_size(group) > 1 else ():

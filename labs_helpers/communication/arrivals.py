@@ -1,6 +1,6 @@
-"""Communication that starts while backward still runs: a bucket goes as soon as its last gradient has arrived.
+"""Start communication while backward still runs: a bucket is sent when its last gradient has arrived.
 
-Li et al., PyTorch Distributed, 2020. Gradients arrive from the last layer to the first, so buckets stand in that order.
+Li et al., PyTorch Distributed, 2020. Gradients arrive from the last layer to the first, so buckets are in that order.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ B = TypeVar("B", bound=Bucket)
 class Arrivals(Generic[B]):
     """Listens to the gradients of `buckets` and starts `send(bucket)` for each bucket that is full.
 
-    send: a generator that begins a collective and yields its request, as often as it needs; where it goes on, the
+    send: a generator that starts a collective and yields its request, as often as necessary; it resumes when the
     request is done. When it ends, the gradients are the mean.
 
-    Buckets are started in their order alone, one that is full waits for those before it: ranks that call collectives in
-    different orders would add one layer's gradients to another's, and a parameter that is used on one rank only would
-    be enough for that. overlap=False starts nothing before `finish()`. poll: asks what is under way at each arrival,
-    for an MPI that goes on with messages only while it is called; gloo and NCCL have threads and streams of their own.
-    RuntimeError for parameters that another one listens to: their gradients would be divided twice.
+    Buckets start only in order; a full bucket waits for the ones before it. If ranks called collectives in different
+    orders, they would add one layer's gradients to another's, and a parameter that only one rank uses would be enough
+    to cause that. overlap=False starts nothing before `finish()`. poll: ask the requests under way at each arrival, for
+    an MPI that makes progress only during calls; gloo and NCCL use their own threads and streams. RuntimeError for
+    parameters that another wrapper listens to, because their gradients would be divided twice.
     """
 
     def __init__(
@@ -47,12 +47,12 @@ class Arrivals(Generic[B]):
 
     @property
     def started(self) -> int:
-        """How many buckets are under way."""
+        """Return how many buckets are under way."""
         return len(self.under_way)
 
     def _arrived(self, number: int, place: int, parameter: nn.Parameter) -> None:
-        # Called for every parameter in every step, while the accelerator may be waiting for the next kernel: no more
-        # than this, and nothing that waits for the accelerator.
+        # Called for every parameter in every step, while the accelerator may be waiting for the next kernel. So do no more
+        # than this, and never wait for the accelerator.
         if not self.sending:
             return
         bucket = self.buckets[number]
@@ -76,7 +76,7 @@ class Arrivals(Generic[B]):
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Within it gradients add up and are not sent."""
+        """Add up gradients inside the block without sending them."""
         before, self.sending = self.sending, False
         try:
             yield
@@ -84,14 +84,14 @@ class Arrivals(Generic[B]):
             self.sending = before
 
     def start_all(self) -> None:
-        """Starts what is not under way yet, with the gradients as they are."""
+        """Start every bucket that is not under way yet, with the gradients as they are."""
         for bucket in self.buckets:
             bucket.arrived.update(range(len(bucket.parameters)))
         self._start_full_ones()
 
     def finish(self) -> Iterator[B]:
-        """Each bucket as its gradients have become the mean; all are to be taken. On a GPU nothing waits here but the
-        current stream: what is queued behind a bucket's turn runs when its mean is there."""
+        """Yield each bucket when its gradients have become the mean; the caller has to take all. On a GPU only the
+        current stream waits: work queued after a bucket was yielded runs when its mean is ready."""
         self.start_all()
         under_way, self.under_way = self.under_way, []
         for bucket in self.buckets:
@@ -103,11 +103,11 @@ class Arrivals(Generic[B]):
                 following = next(steps, None)
                 if following is None:
                     yield bucket
-                else:  # started after the first step of all buckets, whenever that was done: one order on all ranks
+                else:  # started after the first step of all buckets, whenever that ended, so that all ranks use one order
                     further.append((bucket, steps, following))
             under_way = further
 
     def remove(self) -> None:
-        """Gradients are left alone from here on."""
+        """Stop listening: leave gradients alone from now on."""
         for hook in self.hooks:
             hook.remove()

@@ -1,4 +1,4 @@
-"""Parameters whose gradients travel together: which ones, and where their gradients lie meanwhile."""
+"""Group parameters whose gradients travel together, and decide where the gradients are stored until then."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ import torch
 from torch import Tensor, nn
 
 MEGABYTE = 2**20
-BUCKET_MB = 25.0  # the most that a bucket holds unless a caller says otherwise: DistributedDataParallel's default
+BUCKET_MB = 25.0  # the default limit of a bucket, which is DistributedDataParallel's
 
 
 class Bucket:
-    """Gradients that travel together from where backward has put them: nothing is copied, no memory is kept."""
+    """Gradients that travel together from where backward stored them, without copies or extra memory."""
 
     def __init__(self, parameters: list[nn.Parameter]) -> None:
         self.parameters = parameters
-        self.arrived: set[int] = set()  # places of the parameters whose gradients this step has
+        self.arrived: set[int] = set()  # indices of the parameters that have a gradient in this step
 
     @property
     def full(self) -> bool:
         return len(self.arrived) == len(self.parameters)
 
     def gather(self) -> list[Tensor]:
-        """What to send: contiguous tensors on the gradients' memory. A parameter without a gradient gets 0."""
+        """Return what to send: contiguous tensors on the gradients' memory. A parameter without a gradient gets 0."""
         gradients = []
         for p in self.parameters:
             if p.grad is None:
@@ -36,7 +36,7 @@ class Bucket:
 
 
 class FlatBucket(Bucket):
-    """Gradients one behind the other in one tensor, `buffer`: `views[i]` is the place of `parameters[i]`'s."""
+    """Gradients stored one after another in one tensor, `buffer`; `views[i]` is the part of `parameters[i]`."""
 
     def __init__(self, parameters: list[nn.Parameter]) -> None:
         super().__init__(parameters)
@@ -45,11 +45,11 @@ class FlatBucket(Bucket):
         self.views = [shaped_like(p, part) for p, part in zip(parameters, self.buffer.split(sizes), strict=True)]
 
     def gather(self) -> list[Tensor]:
-        """Moves the gradients into the buffer, by one kernel for all. Those that lie there already, as after
-        `zero_grad(set_to_none=False)`, are not copied; a parameter without a gradient gets 0.
+        """Move the gradients into the buffer, with one kernel for all of them.
 
-        The copy costs less than none: with the view as .grad from the start, autograd would read and write it to add
-        the new gradient to zeros, which somebody had to write.
+        Gradients that are already there, as after `zero_grad(set_to_none=False)`, are not copied. A parameter without a
+        gradient gets 0. The copy is cheaper than the alternative: with the view as .grad from the start, someone would
+        write zeros, and autograd would read and write them again to add the new gradient.
         """
         new, places = [], []
         for p, view in zip(self.parameters, self.views, strict=True):
@@ -65,12 +65,13 @@ class FlatBucket(Bucket):
 
 
 def memory_order(x: Tensor) -> list[int]:
-    """The dimensions from the largest stride to the smallest: how x would be permuted to be contiguous."""
+    """Return the dimensions from the largest stride to the smallest, the permutation that would make x contiguous."""
     return sorted(range(x.ndim), key=x.stride, reverse=True)
 
 
 def shaped_like(p: Tensor, flat: Tensor) -> Tensor:
-    """A view of `flat` with p's shape, and p's strides where p has no gaps: autograd leaves a gradient in them."""
+    """Return a view of `flat` with p's shape, and with p's strides if p has no gaps, because autograd stores a
+    gradient in that layout."""
     order = memory_order(p)
     if not p.permute(order).is_contiguous():
         return flat.view(p.shape)
@@ -78,20 +79,20 @@ def shaped_like(p: Tensor, flat: Tensor) -> Tensor:
 
 
 def trained_parameters(parameters: Iterable[nn.Parameter]) -> list[nn.Parameter]:
-    """Those that need a gradient, each once: a tied weight at its first place, since its gradient is the last."""
+    """Return the parameters that need a gradient, once each. A tied weight appears at its first position, because
+    its gradient is complete last."""
     return list(dict.fromkeys(p for p in parameters if p.requires_grad))
 
 
 def fill_buckets(
     parameters: Iterable[nn.Parameter], bucket_bytes: float, first_bytes: float | None = None
 ) -> list[list[nn.Parameter]]:
-    """The parameters in their order, as many together as `bucket_bytes` hold (one, if it is larger), `first_bytes` in
-    the first. A bucket has one dtype and device; those of several dtypes fill side by side and stand in the order in
-    which they are complete.
-    """
+    """Split the parameters, in order, into groups of at most `bucket_bytes` each (or one larger parameter), and
+    `first_bytes` in the first. A bucket has one dtype and device; buckets of several dtypes fill side by side and
+    are ordered by when they are complete."""
     buckets: list[list[nn.Parameter]] = []
-    last: dict[int, int] = {}  # by the bucket's number, the position of its last parameter
-    filling: dict[tuple[torch.dtype, torch.device], tuple[int, float]] = {}  # its number, and the room left
+    last: dict[int, int] = {}  # bucket's number → position of its last parameter
+    filling: dict[tuple[torch.dtype, torch.device], tuple[int, float]] = {}  # the bucket's number, and the room left
     for position, p in enumerate(parameters):
         kind = (p.dtype, p.device)
         number, room = filling.get(kind, (-1, 0.0))

@@ -1,5 +1,8 @@
-"""The mean of all data-parallel ranks' gradients, bucket by bucket, while the backward pass still runs; over any
-`Communication`. (`data_parallel` has the same for torch.distributed, as wrappers of a module.)"""
+"""Average all data-parallel ranks' gradients, bucket by bucket, while the backward pass still runs, over any
+`Communication`.
+
+(`data_parallel` does the same for torch.distributed, with wrappers around a module.)
+"""
 
 from __future__ import annotations
 
@@ -19,12 +22,12 @@ __all__ = ["MEGABYTE", "GradientAverage"]
 class GradientAverage:
     """Averages the gradients of `parameters` over `group`, the data-parallel ranks: after `backward()` call `finish()`.
 
-        gradients = GradientAverage(model.parameters(), group)
-        loss.backward(); gradients.finish(); optimizer.step()
+            gradients = GradientAverage(model.parameters(), group)
+            loss.backward(); gradients.finish(); optimizer.step()
 
-    A parameter that is used several times, as a tied weight, arrives once, with its whole gradient. Where several
-    backward passes add up to a step, all but the last stand in `with gradients.accumulate():`. bucket_bytes: the most
-    that a bucket holds. overlap=False begins with the first all-reduce in `finish()`, to compare.
+    A parameter that is used several times, such as a tied weight, arrives once, with its whole gradient. If a step
+    accumulates several backward passes, run all but the last in `with gradients.accumulate():`. bucket_bytes: the limit
+    of a bucket. overlap=False starts the first all-reduce only in `finish()`, for comparison.
     """
 
     def __init__(
@@ -43,17 +46,17 @@ class GradientAverage:
 
     @property
     def started(self) -> int:
-        """How many buckets are under way."""
+        """Return how many buckets are under way."""
         return self.arrivals.started
 
     def accumulate(self) -> AbstractContextManager[None]:
-        """Within it, gradients add up on this rank and are not sent."""
+        """Add up gradients on this rank, inside the block, without sending them."""
         return self.arrivals.paused()
 
     def finish(self) -> None:
-        """Waits until every parameter's grad is the mean. Gradients that this rank did not have count as 0.
+        """Wait until every parameter's grad is the mean. A gradient that this rank lacks counts as 0.
 
-        RuntimeError if no gradient has arrived since the last time.
+        RuntimeError if no gradient has arrived since the last call.
         """
         if not any(bucket.arrived for bucket in self.buckets):
             raise RuntimeError("no gradient has arrived: finish() comes after backward(), once")
@@ -61,5 +64,5 @@ class GradientAverage:
             pass
 
     def remove(self) -> None:
-        """Gradients are left alone from here on."""
+        """Stop averaging: leave gradients alone from now on."""
         self.arrivals.remove()

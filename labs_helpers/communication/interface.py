@@ -1,6 +1,7 @@
 """Collectives on PyTorch tensors behind one interface, over MPI, the course's own collectives or torch.distributed.
 
-`connect(way, comm)` chooses. What the three have in common stands here: shapes, the dimension to cut or join, counting.
+`connect(way, comm)` chooses. This module holds what the three share: shapes, the dimension to split or join, and
+counting.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ OPS = ("sum", "max")
 
 
 class Request(Protocol):
-    """A collective or a message on its way. The tensor is not to be touched before wait() has returned."""
+    """A collective or a message under way. Leave its tensor alone until wait() has returned."""
 
     def wait(self) -> None: ...
 
     def poll(self) -> bool:
-        """Whether it is done; MPI gets on with it meanwhile."""
+        """Return True if it is done. MPI makes progress during the call."""
         ...
 
 
@@ -32,21 +33,21 @@ class Communication(ABC):
 
     calls, payload: how often each operation was called, and the bytes of its whole tensors (the gathered one, the one
     that is scattered), by "all_reduce", "all_gather", "reduce_scatter", "broadcast" and "send". bytes_sent,
-    messages_sent: what left this rank; counted over the course's own collectives, elsewhere what the ring would send
-    (`ring_bytes`, `ring_messages`), since nobody sees the library's messages. A group of one sends nothing and counts
-    nothing.
+    messages_sent: what this rank sent. The course's own collectives count their messages; the others report what the
+    ring would send (`ring_bytes`, `ring_messages`), since a library's messages are invisible. A group of one sends and
+    counts nothing.
     """
 
     rank: int
     size: int
-    device = torch.device("cpu")  # where a tensor that is made only to be sent has to be
-    polled = True  # goes on with what is under way only while it is asked for it, as MPI does
+    device = torch.device("cpu")  # the device of tensors that are created only to be sent
+    polled = True  # makes progress only during calls, as MPI does
 
     def __init__(self) -> None:
         self.reset()
 
     def reset(self) -> None:
-        """Counts from here on."""
+        """Restart the counts at 0."""
         self.calls: Counter[str] = Counter()
         self.payload: Counter[str] = Counter()
 
@@ -59,8 +60,8 @@ class Communication(ABC):
         return sum(calls * ring_messages(name, self.size, self.rank) for name, calls in self.calls.items())
 
     def all_reduce(self, x: Tensor, op: str = "sum", in_place: bool = False) -> Tensor:
-        """The sum (or op="max") of all ranks' x, of any shape. x stays as it is; in_place: it holds the result, and has
-        to be contiguous. ValueError: an op that is not one of OPS."""
+        """Return the sum (or op="max") of all ranks' x, of any shape. x is unchanged, or with in_place holds the
+        result and must be contiguous. ValueError: op is not one of OPS."""
         if op not in OPS:
             raise ValueError(f"op is {op!r}, not one of {', '.join(OPS)}")
         x = _writable(x) if in_place else x.detach().contiguous()
@@ -70,7 +71,7 @@ class Communication(ABC):
         return self._all_reduce(x, op, in_place)
 
     def start_all_reduce(self, x: Tensor) -> Request:
-        """Begins to replace x, which is contiguous, by the sum of all ranks' x; `wait()` ends it."""
+        """Start to replace x, which is contiguous, by the sum of all ranks' x; `wait()` completes it."""
         x = _writable(x)
         if self.size == 1:
             return Done()
@@ -78,15 +79,17 @@ class Communication(ABC):
         return self._start_all_reduce(x)
 
     def start_mean(self, *tensors: Tensor) -> Request:
-        """Begins to replace each tensor by its mean over the ranks; `wait()` ends it. Contiguous, of one dtype.
+        """Start to replace each tensor by its mean over the ranks; `wait()` completes it. Tensors are contiguous and of
+        one dtype.
 
-        Numbers are divided before they are added: the sum of what float16 can hold may be more than it can hold.
+        Numbers are divided before they are added, because a sum of valid float16 numbers may overflow.
         """
         tensors = tuple(_writable(x) for x in tensors)
         return Done() if self.size == 1 or not tensors else self._start_mean(tensors)
 
     def start_all_gather(self, x: Tensor) -> tuple[Tensor, Request]:
-        """Begins to gather all ranks' x, of one shape everywhere: (size, *x.shape), which is there after `wait()`."""
+        """Start to gather all ranks' x, of the same shape everywhere; `wait()` completes the result (size,
+        *x.shape)."""
         x = x.detach().contiguous()
         parts = x.new_empty(self.size, *x.shape)
         if self.size == 1:
@@ -95,7 +98,7 @@ class Communication(ABC):
         return parts, self._start_all_gather(x, parts)
 
     def all_gather(self, x: Tensor, dim: int = 0) -> Tensor:
-        """All ranks' x behind one another along `dim`, in the order of the ranks. x: of one shape everywhere."""
+        """Return all ranks' x joined along `dim`, in rank order. x has the same shape everywhere."""
         x = x.detach().contiguous()
         if self.size == 1:
             return x.clone()
@@ -103,11 +106,12 @@ class Communication(ABC):
         self._count("all_gather", parts.nbytes)
         self._all_gather(x, parts)
         dim %= x.ndim
-        # (size, …, n, …) → (…, size · n, …): a copy, unless dim is 0 or what comes before it has length 1.
+        # (size, …, n, …) → (…, size · n, …): a copy, unless dim is 0 or the dimensions before it have length 1.
         return parts.movedim(0, dim).flatten(dim, dim + 1).contiguous()
 
     def reduce_scatter(self, x: Tensor, dim: int = 0) -> Tensor:
-        """This rank's part along `dim` of the sum of all ranks' x. ValueError: size does not divide that dimension."""
+        """Return this rank's part along `dim` of the sum of all ranks' x. ValueError: size does not divide that
+        dimension."""
         x, dim = x.detach(), dim % x.ndim
         if x.shape[dim] % self.size:
             raise ValueError(f"dimension {dim} of {tuple(x.shape)} cannot be cut into {self.size} equal parts")
@@ -118,36 +122,36 @@ class Communication(ABC):
         return self._reduce_scatter(parts)
 
     def broadcast(self, x: Tensor, root: int = 0) -> None:
-        """Writes rank root's x into everybody's. x: contiguous."""
+        """Copy rank root's x into every rank's x, which is contiguous."""
         x = _writable(x)
         if self.size > 1:
             self._count("broadcast", x.nbytes)
             self._broadcast(x, root)
 
     def start_send(self, x: Tensor, to: int) -> Request:
-        """Begins to send x to rank `to` of this group, which has to receive it. ValueError: no other rank has this
-        number."""
+        """Start to send x to rank `to` of this group, which has to receive it. ValueError: `to` is not another
+        rank's number."""
         self._check_other("to", to)
         x = x.detach().contiguous()
         self._count("send", x.nbytes)
         return self._start_send(x, to)
 
     def start_receive(self, x: Tensor, source: int) -> Request:
-        """Begins to receive a message of rank `source` into x: contiguous, of the shape and dtype that `source` sends.
-        Messages of one rank arrive in the order in which it sent them. ValueError as `start_send`."""
+        """Start to receive a message of rank `source` into x, which is contiguous and has the shape and dtype of the
+        message. Messages of one rank arrive in the order in which it sent them. ValueError as for `start_send`."""
         self._check_other("source", source)
         return self._start_receive(_writable(x), source)
 
     def send(self, x: Tensor, to: int) -> None:
-        """Sends x and waits. It may return only when rank `to` receives: two ranks that both send first can hang."""
+        """Send x and wait. This may return only when rank `to` receives, so two ranks that both send first can hang."""
         self.start_send(x, to).wait()
 
     def receive(self, x: Tensor, source: int) -> None:
-        """Waits for a message of rank `source`, which is in x then."""
+        """Wait for a message of rank `source` and store it in x."""
         self.start_receive(x, source).wait()
 
     def split(self, axes: Mapping[str, list[int]]) -> Mapping[str, Communication]:
-        """Returns this rank's groups along the axes of a `Mesh`. axes: by name, the ranks of the group, this one among
+        """Return this rank's groups along the axes of a `Mesh`. axes: name → the ranks of the group, this one among
         them. Every rank calls it with the same names in the same order. A group of one rank costs nothing."""
         from labs_helpers.communication.silent import SilentCommunication
 
@@ -158,19 +162,19 @@ class Communication(ABC):
         return {name: made.get(name, alone) for name in axes}
 
     def free(self) -> None:
-        """Gives the group back to MPI. Called by every rank, after the last communication."""
-        return  # the other ways have nothing to give back
+        """Return the group to MPI. Every rank calls this after the last communication."""
+        return  # the other ways hold nothing to free
 
     def part(self, x: Tensor, dim: int) -> Tensor:
-        """This rank's part of x along `dim`, a view: no communication. ValueError as reduce_scatter."""
+        """Return this rank's part of x along `dim`, a view, without communication. ValueError as for reduce_scatter."""
         if x.shape[dim] % self.size:
             raise ValueError(f"dimension {dim} of {tuple(x.shape)} cannot be cut into {self.size} equal parts")
         return x.chunk(self.size, dim)[self.rank]
 
     def hide_from_compiler(self) -> None:
-        """torch.compile ends a graph before a collective of this group and begins another after it.
+        """Make torch.compile end a graph before a collective of this group and start another after it.
 
-        It would compile anew at each step otherwise, since the counts that it has seen have changed.
+        Otherwise it would recompile at every step, because the counts that it has seen change.
         """
         for name in ("all_reduce", "all_gather", "reduce_scatter"):
             setattr(self, name, torch.compiler.disable(getattr(self, name)))
@@ -249,8 +253,8 @@ class Together:
 
 
 def ring_bytes(name: str, nbytes: int, size: int, rank: int = 1) -> int:
-    """Bytes that a rank sends round the ring, the least possible, for a tensor of `nbytes` (see `payload`). Broadcast:
-    from the root, taken to be rank 0, to the next and so on to the last."""
+    """Return the bytes that a rank sends around the ring, the fewest possible, for a tensor of `nbytes` (see
+    `payload`). A broadcast passes from the root, taken to be rank 0, from rank to rank to the last."""
     if name == "broadcast":
         return nbytes * (rank < size - 1)
     if name == "send":
@@ -259,7 +263,7 @@ def ring_bytes(name: str, nbytes: int, size: int, rank: int = 1) -> int:
 
 
 def ring_messages(name: str, size: int, rank: int = 1) -> int:
-    """Messages of the ring's algorithm per call and rank."""
+    """Return the messages that the ring algorithm sends per call and rank."""
     if name == "broadcast":
         return int(rank < size - 1)
     if name == "send":
@@ -268,11 +272,13 @@ def ring_messages(name: str, size: int, rank: int = 1) -> int:
 
 
 def connect(way: str, comm: Any, algorithm: str = "ring") -> Communication:
-    """The ranks of `comm`, an MPI communicator, over one of WAYS:
+    """Return the ranks of `comm`, an MPI communicator, over one of WAYS:
 
-    "mpi": the MPI library's collectives; "own": the course's (`OwnCollectives`, with `algorithm`); on CPU tensors.
-    "torch": comm is a torch.distributed process group. `Mesh` makes groups of some of the ranks.
-    Called by every rank of comm.
+        "mpi": the MPI library's collectives, on CPU tensors
+        "own": the course's (`OwnCollectives`, with `algorithm`), on CPU tensors
+        "torch": comm is a torch.distributed process group
+
+    `Mesh` creates groups of some of the ranks. Every rank of comm calls this.
     """
     if way == "torch":
         from labs_helpers.communication.torch_distributed import TorchCommunication

@@ -1,6 +1,6 @@
-"""A mesh of ranks with named axes: `mesh["tp"]` is the group of ranks along one of them.
+"""A mesh of ranks with named axes: `mesh["tp"]` is the group of ranks along the axis tp.
 
-In Mesh(world, {"dp": 2, "tp": 3}) the last axis is the fastest: neighbouring ranks differ in their tp coordinate.
+In Mesh(world, {"dp": 2, "tp": 3}) the last axis varies fastest: neighboring ranks differ in their tp coordinate.
 
               tp 0  tp 1  tp 2
         dp 0    0     1     2    ← mesh["tp"] of ranks 0, 1 and 2
@@ -42,13 +42,13 @@ def ranks_at(sizes: Mapping[str, int], coordinates: Mapping[str, int]) -> list[i
 class Mesh(Mapping[str, "Communication"]):
     """The groups of one rank, by axis: `mesh["tp"]` has the ranks that share all its other coordinates.
 
-        mesh = Mesh(connect("mpi", comm), {"dp": 2, "tp": 4})
-        mesh["tp"].all_reduce(x)
+            mesh = Mesh(connect("mpi", comm), {"dp": 2, "tp": 4})
+            mesh["tp"].all_reduce(x)
 
-    sizes: of the axes, from the slowest to the fastest. place: this rank's coordinates, and so its rank in each group.
-    ranks: by axis, the ranks of `world` in this rank's group, in the order of their coordinates.
+    sizes: of the axes, from the slowest to the fastest. place: this rank's coordinates, which are its ranks in each
+    group. ranks: axis → the ranks of `world` in this rank's group, in the order of their coordinates.
 
-    Every rank of `world` makes it, with the same sizes. ValueError: their product is not the number of ranks.
+    Every rank of `world` creates it with the same sizes. ValueError: their product is not the number of ranks.
     """
 
     def __init__(self, world: Communication, sizes: Mapping[str, int]) -> None:

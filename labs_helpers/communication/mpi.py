@@ -1,4 +1,4 @@
-"""MPI on the memory of PyTorch's CPU tensors: NumPy views of them, no copies beyond those that MPI needs."""
+"""MPI on PyTorch's CPU tensors, through NumPy views of their memory, without copies that MPI does not need."""
 
 from __future__ import annotations
 
@@ -11,34 +11,34 @@ from torch import Tensor
 
 from labs_helpers.communication.interface import Communication, Request
 
-# float32 goes round in their place, and the result is rounded once. NumPy has no bfloat16; where an MPI library adds
+# float32 copies are added instead, and the result is rounded once. NumPy has no bfloat16; if an MPI library adds
 # float16, which its standard does not ask for, it rounds after every addition.
 HALF = (torch.bfloat16, torch.float16)
 
 
 def view(x: Tensor) -> np.ndarray[Any, Any]:
-    """The tensor's own memory as a flat NumPy array. TypeError for a tensor that is not on the CPU."""
+    """Return the tensor's own memory as a flat NumPy array. TypeError for a tensor that is not on the CPU."""
     if x.device.type != "cpu":
         raise TypeError(f"MPI reads the memory of CPU tensors; this one is on {x.device}: use the way 'torch'")
     return x.detach().reshape(-1).numpy()
 
 
 def bits(x: Tensor) -> np.ndarray[Any, Any]:
-    """The same as bytes, of any dtype: what is only moved is not looked at."""
+    """Return the same memory as bytes, for any dtype, since moving does not depend on the dtype."""
     return view(x.detach().reshape(-1).view(torch.uint8))
 
 
 def addable(x: Tensor) -> Tensor:
-    """x, or a float32 copy where it is HALF."""
+    """Return x, or a float32 copy if its dtype is in HALF."""
     return x.float() if x.dtype in HALF else x
 
 
 class MPICommunication(Communication):
-    """Over an mpi4py communicator, or what has its methods."""
+    """A Communication over an mpi4py communicator, or an object with its methods."""
 
     def __init__(self, comm: Any) -> None:
         super().__init__()
-        from mpi4py import MPI  # starts MPI, which only this way needs
+        from mpi4py import MPI  # importing it starts MPI, which only this way needs
 
         self.comm = comm
         self.operations: dict[str, Any] = {"sum": MPI.SUM, "max": MPI.MAX}
@@ -87,7 +87,7 @@ class MPICommunication(Communication):
 
 
 class OwnCommunication(MPICommunication):
-    """Over `OwnCollectives`, so that bytes and messages are those that were sent."""
+    """A Communication over `OwnCollectives`; bytes and messages are the ones actually sent."""
 
     def reset(self) -> None:
         super().reset()
@@ -104,7 +104,7 @@ class OwnCommunication(MPICommunication):
 
 class _Started:
     def __init__(self, request: Any, wide: Tensor, x: Tensor) -> None:
-        self.request, self.wide, self.x = request, wide, x  # MPI writes to `wide`, which has to live until then
+        self.request, self.wide, self.x = request, wide, x  # MPI writes to `wide`, which has to stay alive until then
 
     def poll(self) -> bool:
         return bool(self.request.Test())

@@ -1,4 +1,4 @@
-"""The course's own collectives behind mpi4py's method names, every message counted: what lab 06 built, at work."""
+"""The course's own collectives with mpi4py's method names; every message is counted."""
 
 from __future__ import annotations
 
@@ -14,13 +14,15 @@ Array = np.ndarray[Any, Any]
 
 
 class OwnCollectives:
-    """Wraps an MPI communicator: `Allreduce`, `Iallreduce`, `Allgather`, `Reduce_scatter_block` and `Bcast` as mpi4py
-    calls them; `Isend`, `Irecv`, `Split` and `Free` are MPI's. algorithm: of all-reduce (see `collectives.ALGORITHMS`);
-    the others go round the ring, and Bcast down a binomial tree. All are made of point-to-point messages, but for the
-    algorithms of MPI_ONLY (shared memory, two levels), whose messages are not counted.
+    """Wraps an MPI communicator: `Allreduce`, `Iallreduce`, `Allgather`, `Reduce_scatter_block` and `Bcast` with
+    mpi4py's signatures; `Isend`, `Irecv`, `Split` and `Free` are MPI's.
 
-    Made by every rank of comm. `Iallreduce` runs in a thread of its own, on a communicator of its own, so that it meets
-    no other message; it needs an MPI with MPI_THREAD_MULTIPLE and works at once where there is none.
+    algorithm: of all-reduce (see `collectives.ALGORITHMS`). The others use the ring, and Bcast a binomial tree. All
+    consist of point-to-point messages, except the algorithms of MPI_ONLY (shared memory, two levels), whose messages
+    are not counted.
+
+    Every rank of comm creates it. `Iallreduce` runs in its own thread on its own communicator, so that it meets no
+    other message. It needs an MPI with MPI_THREAD_MULTIPLE; without one, it completes before it returns.
     """
 
     def __init__(self, comm: Any, algorithm: str = "ring") -> None:
@@ -32,12 +34,12 @@ class OwnCollectives:
 
     @property
     def bytes_sent(self) -> int:
-        """By this rank since it was made."""
+        """Bytes that this rank has sent since it created this object."""
         return self._main.bytes_sent + self._background.bytes_sent
 
     @property
     def messages_sent(self) -> int:
-        """By this rank since it was made."""
+        """Messages that this rank has sent since it created this object."""
         return self._main.messages_sent + self._background.messages_sent
 
     def Get_rank(self) -> int:
@@ -68,7 +70,7 @@ class OwnCollectives:
         return self._main.Isend(buffer, dest)
 
     def Irecv(self, buffer: Array, source: int) -> Any:
-        return self._main.Irecv(buffer, source, 0)  # the collectives' messages have another tag
+        return self._main.Irecv(buffer, source, 0)  # a tag that the collectives' messages do not use
 
     def Split(self, color: int, key: int) -> OwnCollectives:
         return OwnCollectives(self._main.comm.Split(color=color, key=key), self.algorithm)
@@ -79,7 +81,7 @@ class OwnCollectives:
 
 
 class Started:
-    """A request: what a thread is at, or what is done already."""
+    """A request: the work of a thread, or work that is already done."""
 
     def __init__(self, future: Future[None] | None) -> None:
         self.future = future

@@ -13,12 +13,12 @@ from labs_helpers.communication.mpi import MPICommunication
 from labs_helpers.practice.groups import IN_PLACE
 from labs_helpers.practice.place import OWN_FILES
 
-# A deadlock names the line that called a Communication, not the one in it that calls MPI.
+# A deadlock's message names the line that called a Communication, not the line here that calls MPI.
 OWN_FILES.update(map(str, Path(__file__).parent.glob("*.py")))
 
 
 class PracticeCommunication(MPICommunication):
-    """Over a communicator of `practice_groups`. No MPI is loaded."""
+    """A Communication over a communicator of `practice_groups`. No MPI is loaded."""
 
     def __init__(self, comm: Any) -> None:
         Communication.__init__(self)

@@ -1,4 +1,4 @@
-"""A group in which nobody says anything: the compute of one rank's part alone, with tensors of the right shapes."""
+"""A group that sends nothing: it times the compute of one rank's part alone, with tensors of the right shapes."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from labs_helpers.communication.interface import Communication, Done, Request
 
 
 class SilentCommunication(Communication):
-    """Rank `rank` of `size` for those who time the compute: each rank takes its own values for everybody's, so that
-    results are wrong, finite, and there at once."""
+    """Rank `rank` of `size`, for timing compute alone. The rank takes its own values for everybody's, so results are
+    wrong but finite and immediate."""
 
     def __init__(self, rank: int, size: int) -> None:
         super().__init__()
@@ -21,7 +21,7 @@ class SilentCommunication(Communication):
         pass
 
     def _count(self, name: str, nbytes: int) -> None:
-        pass  # a graph of torch.compile would be compiled anew after each step
+        pass  # otherwise torch.compile would recompile after each step
 
     def _all_reduce(self, x: Tensor, op: str, in_place: bool) -> Tensor:
         return x if in_place else x.clone()
@@ -41,7 +41,7 @@ class SilentCommunication(Communication):
         return Done()
 
     def _start_receive(self, x: Tensor, source: int) -> Request:
-        x.zero_()  # a message has no value of this rank's
+        x.zero_()  # a message contains no value of this rank
         return Done()
 
     def _split(self, axes: Mapping[str, list[int]]) -> dict[str, Communication]:

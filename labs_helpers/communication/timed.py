@@ -1,4 +1,4 @@
-"""How long the ranks are inside their collectives: a stopwatch round any Communication."""
+"""A stopwatch around any Communication: how long the ranks are inside their collectives."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from labs_helpers.communication.interface import Communication, Request
 
 
 class TimedCommunication(Communication):
-    """`inner` with `seconds`, the time inside its collectives since `reset()`: messages, sums, and waiting for the
-    other ranks. What packs and unpacks tensors around them is left out. Of what was started, start, polls and wait."""
+    """`inner`, with `seconds`: the time inside its collectives since `reset()`, for messages, sums, and waiting for
+    other ranks. Packing and unpacking tensors around them is left out. For started operations, the time in start,
+    polls and wait counts."""
 
     def __init__(self, inner: Communication) -> None:
         self.inner, self.rank, self.size = inner, inner.rank, inner.size
@@ -38,7 +39,7 @@ class TimedCommunication(Communication):
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Within it the stopwatch runs."""
+        """Run the stopwatch inside the block."""
         start = perf_counter()
         try:
             yield
@@ -83,7 +84,7 @@ class TimedCommunication(Communication):
     def _split(self, axes: Mapping[str, list[int]]) -> dict[str, Communication]:
         return {name: TimedCommunication(group) for name, group in self.inner.split(axes).items()}
 
-    split = _split  # a group of one has a stopwatch too
+    split = _split  # a group of one also needs a stopwatch
 
     def free(self) -> None:
         self.inner.free()

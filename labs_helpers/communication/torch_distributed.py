@@ -18,29 +18,31 @@ _reduce_scatter = getattr(dist, "reduce_scatter_single", dist.reduce_scatter_ten
 
 
 class TorchCommunication(Communication):
-    """Over a process group that this rank is in. In code that torch.compile compiles, all-reduces are part of the
-    graph, and not counted. NCCL takes messages in order: of two ranks that exchange them, one has to start its send
-    first and the other its receive."""
+    """A Communication over a process group that this rank belongs to.
 
-    polled = False  # gloo and NCCL have threads and streams of their own
+    In code compiled by torch.compile, all-reduces are part of the graph and are not counted. NCCL delivers messages in
+    order, so of two ranks that exchange messages, one has to start its send first and the other its receive.
+    """
+
+    polled = False  # gloo and NCCL use their own threads and streams
 
     def __init__(self, group: Any) -> None:
         super().__init__()
         self.group = group
         self.rank, self.size = dist.get_rank(group), dist.get_world_size(group)
-        self.name: str = group.group_name  # by which the compiler's graphs find it
+        self.name: str = group.group_name  # the name by which the compiler's graphs find it
         self.nccl = dist.get_backend(group) == "nccl"
         if self.nccl:
             self.device = torch.device("cuda", torch.cuda.current_device())
 
     def all_reduce(self, x: Tensor, op: str = "sum", in_place: bool = False) -> Tensor:
         if self.size > 1 and torch.compiler.is_compiling() and not in_place:
-            # PyTorch's functional collective returns a new tensor; inductor lets it write in place where that may be.
+            # PyTorch's functional collective returns a new tensor; inductor makes it write in place if that is safe.
             started = torch.ops._c10d_functional.all_reduce(x.contiguous(), op, self.name)
             return cast(Tensor, torch.ops._c10d_functional.wait_tensor(started))
         return super().all_reduce(x, op, in_place)
 
-    # On the GPUs on which they were tried, graphs with these two gave other gradients: they stay outside.
+    # Graphs with these two gave wrong gradients on the GPUs that we tried, so they stay outside.
     all_gather = torch.compiler.disable(Communication.all_gather)
     reduce_scatter = torch.compiler.disable(Communication.reduce_scatter)
 
@@ -56,9 +58,9 @@ class TorchCommunication(Communication):
         return _Started(dist.all_reduce(x, group=self.group, async_op=True))
 
     def _start_mean(self, tensors: tuple[Tensor, ...]) -> Request:
-        """Several tensors are one call: NCCL sends them from where they lie, by one kernel."""
+        """Average several tensors in one call: NCCL sends them from where they are, with one kernel."""
         self._count("all_reduce", sum(x.nbytes for x in tensors))
-        op: Any = dist.ReduceOp.AVG  # NCCL multiplies by 1 / size as it reads: no pass over the memory of its own
+        op: Any = dist.ReduceOp.AVG  # NCCL multiplies by 1 / size while it reads, without another pass over memory
         if not self.nccl:
             torch._foreach_mul_(tensors, 1 / self.size)  # gloo's AVG divides the sum, which may have overflowed
             op = dist.ReduceOp.SUM
@@ -107,7 +109,7 @@ class _Started:
 
 
 def start(comm: Any, backend: str, host: str = "127.0.0.1") -> None:
-    """`init_process_group` with the ranks of an MPI communicator. host: rank 0's, where several machines take part."""
+    """Call `init_process_group` for the ranks of an MPI communicator. host: rank 0's, if several machines take part."""
     rank, size = comm.Get_rank(), comm.Get_size()
     TCPStore: Any = dist.TCPStore  # type: ignore[attr-defined]
     store = TCPStore(host, 0, size, is_master=True, wait_for_workers=False) if rank == 0 else None

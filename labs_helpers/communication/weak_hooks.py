@@ -1,8 +1,8 @@
-"""Hooks that do not keep the wrapper which registers them alive.
+"""Gradient hooks that do not keep the wrapper that registers them alive.
 
-A parameter holds its gradient hooks from C++, where Python's garbage collector does not look. A hook that refers to a
-wrapper would keep it, its model and their memory until the process ends, as soon as the wrapper refers to the
-parameter. So a hook holds its wrapper by a weak reference, and goes with it.
+A parameter holds its gradient hooks from C++, where Python's garbage collector does not look. If a hook referred to a
+wrapper that refers to the parameter, the wrapper, its model and their memory would stay until the process ends. So a
+hook holds its wrapper by a weak reference, and disappears with it.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from torch.utils.hooks import RemovableHandle
 
 
 class WeakHook:
-    """Calls `method(*first, *arguments)` while the method's object lives; then it does nothing and returns None.
+    """Calls `method(*first, *arguments)` while the method's object lives; afterwards it does nothing and returns None.
 
-    first: it is held strongly, so it must not lead to a parameter. Numbers do not.
+    first: held strongly, so it must not lead to a parameter. Numbers are safe.
     """
 
     def __init__(self, method: Callable[..., Any], *first: Any) -> None:
@@ -35,8 +35,8 @@ class WeakHook:
 
 
 def hook_gradient(parameter: nn.Parameter, method: Callable[..., Any], *first: Any) -> RemovableHandle:
-    """Has `method(*first, parameter)` called whenever the parameter's gradient is complete, until the handle is removed
-    or the method's object is gone."""
+    """Call `method(*first, parameter)` whenever the parameter's gradient is complete, until the handle is removed or
+    the method's object is gone."""
     hook = WeakHook(method, *first)
     handle = parameter.register_post_accumulate_grad_hook(hook)
     weakref.finalize(hook.owner, handle.remove)
@@ -44,7 +44,7 @@ def hook_gradient(parameter: nn.Parameter, method: Callable[..., Any], *first: A
 
 
 def check_unhooked(parameters: Iterable[nn.Parameter]) -> None:
-    """RuntimeError for parameters whose gradients another wrapper takes: they would be averaged twice."""
+    """Raise RuntimeError for parameters whose gradients another wrapper averages; they would be averaged twice."""
     for p in parameters:
         hooks = (getattr(p, "_post_accumulate_grad_hooks", None) or {}).values()
         if any(isinstance(hook, WeakHook) and hook.owner is not None for hook in hooks):

@@ -1,1 +1,1 @@
-"""The one door through which the course starts processes: time limits and clean ends."""
+"""Start processes with time limits and clean ends; the whole course starts its processes here."""

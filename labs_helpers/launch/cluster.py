@@ -1,16 +1,16 @@
-"""A cluster of MPI ranks for %%px cells: ipyparallel engines under mpirun, with time limits and a certain end.
+"""Run an MPI cluster for %%px cells: ipyparallel engines under mpirun, with time limits and a certain end.
 
     from labs_helpers.launch.cluster import start_cluster, stop_cluster
-    start_cluster(4)      # a cell of its own: takes some seconds
+    start_cluster(4)      # in its own cell: takes some seconds
 
-    %%px                  # on every rank; mpi4py's comm is MPI.COMM_WORLD, the engine's number its rank
+    %%px                  # on every rank; mpi4py's comm is MPI.COMM_WORLD, and an engine's number is its rank
     print(MPI.COMM_WORLD.rank)
 
-    stop_cluster()        # a cell of its own
+    stop_cluster()        # in its own cell
 
-The output of a %%px cell is shown when it has ended, in rank order. A cell that does not end within its time
-limit, is interrupted, or has a rank that died or is waited for in vain, says where each rank stood, as `run_on_ranks`
-does (see px.py); the cluster is then gone and has to be started again. After an error alone it goes on.
+A %%px cell shows its output when it ends, in rank order. If a cell exceeds its time limit or is interrupted, or if a
+rank dies or waits forever, the message says where each rank stood, as `run_on_ranks` does (see px.py). The cluster is
+then gone and has to be started again. After an ordinary error it goes on.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from labs_helpers.launch.px import Cell, prepare_engine
 from labs_helpers.launch.scratch import scratch
 from labs_helpers.launch.worker import gone
 
-# An engine is registered at its second heartbeat: every 0.5 s instead of 3 s. Lost after 30 s without, as before.
+# The second heartbeat registers an engine, so they come every 0.5 s instead of 3 s. 30 s without one still count as lost.
 HEARTBEAT = ["--HeartMonitor.period=500", "--HeartMonitor.max_heartmonitor_misses=60"]
 
 _running: Cluster | None = None
@@ -45,9 +45,9 @@ def start_cluster(
 ) -> Cluster:
     """Start a cluster of `ranks` ranks and register %%px; return it (a context manager; `.view` is its DirectView).
 
-    A cluster that this process started before is stopped first. `timeout` (seconds) is for the start, and
-    `cell_timeout` for each cell with %px. `env` is set for the ranks in addition to this process's environment.
-    Raises ValueError (ranks below 1), TimeoutError, FileNotFoundError (no mpirun); nothing is then left running.
+    A cluster that this process started earlier is stopped first. `timeout` (seconds) limits the start, and
+    `cell_timeout` each %%px cell. The ranks get `env` in addition to this process's environment. Raises ValueError
+    (ranks below 1), TimeoutError, FileNotFoundError (no mpirun), and leaves nothing running.
     """
     global _running
     check_ranks(ranks)
@@ -90,7 +90,7 @@ class Cluster:
         self.stop()
 
     def stop(self) -> None:
-        """End every process of the cluster. A second time does nothing."""
+        """End every process of the cluster. Repeating it does nothing."""
         atexit.unregister(self.stop)
         client, self.client = self.client, None
         if client is not None:
@@ -99,7 +99,7 @@ class Cluster:
             self._guard.communicate()
         end_marked(self._mark)
         if self._launcher is not None:
-            with suppress(Exception):  # its processes are gone; this only tells ipyparallel so
+            with suppress(Exception):  # its processes are gone; this only informs ipyparallel
                 self._launcher.stop_cluster_sync()
             self._launcher = None
         self._left_behind.close()
@@ -113,7 +113,7 @@ class Cluster:
         course = str(Path(__file__).parents[2])
         env["PYTHONPATH"] = os.pathsep.join(filter(None, (env.get("PYTHONPATH", os.environ.get("PYTHONPATH")), course)))
         config = Config()
-        not_watched = "0"  # the guard below ends it with this process; which of its threads starts it is not known
+        not_watched = "0"  # the guard below ends it with this process; we don't know which of its threads starts it
         config.MPIEngineSetLauncher.mpi_cmd = [sys.executable, keeper.__file__, not_watched, flavour.mpirun]
         config.MPIEngineSetLauncher.environment = (
             flavour.environment(self._folder, memory, self.ranks) | singleton.environment() | env
@@ -135,7 +135,7 @@ class Cluster:
         self._register_px()
 
     def _register_px(self) -> None:
-        """%px and %%px in this notebook, with their time limit and with output in rank order."""
+        """Register %px and %%px in this notebook, with their time limit and with output in rank order."""
         if "IPython" not in sys.modules or (shell := sys.modules["IPython"].get_ipython()) is None:
             return
         self.view.activate()
@@ -144,7 +144,7 @@ class Cluster:
         magics.parallel_execute = partial(self._execute, magics.parallel_execute)
 
     def _execute(self, begin: Callable[..., Any], cell: str, block: bool | None = None, **options: Any) -> Any:
-        """What %px and %%px call. begin: ipyparallel's own, which sends the cell to the ranks."""
+        """Execute a %px or %%px cell. begin: ipyparallel's function that sends the cell to the ranks."""
         if self.client is None:
             raise RuntimeError("the cluster is stopped: start it first, with start_cluster(ranks)")
         folder = Path(self._folder)
@@ -172,7 +172,7 @@ class Cluster:
 
 
 def _guard(mark: str, course: str) -> subprocess.Popen[bytes]:
-    """A process that ends what carries the mark as soon as its stdin is closed: when this process dies, too."""
+    """Start a process that ends everything marked when its stdin closes, which also happens when this process dies."""
     source = f"import sys; sys.path.append({course!r}); from labs_helpers.launch.process import end_marked\n"
     source += f"sys.stdin.read(); end_marked({mark!r})"
     return subprocess.Popen([sys.executable, "-c", source], stdin=subprocess.PIPE, start_new_session=True)

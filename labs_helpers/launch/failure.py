@@ -1,4 +1,5 @@
-"""The error of ranks that failed, from what each left in its folder (see worker.py): who raised, who stood where."""
+"""Build the error of failed ranks from what each left in its folder (see worker.py): who raised, and who stood
+where."""
 
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,11 @@ SHOWN = 2000  # characters of a rank's output in a message
 
 
 class RanksFailed(RuntimeError):
-    """A rank raised or died. `.outputs`: what each rank printed, in rank order. By rank: `.errors` (the traceback of
-    those that raised, as text) and `.stuck` (the calls, innermost first, of those that were ended from outside or
-    crashed). `.silent`: the ranks that ended without a word."""
+    """A rank raised an error or died.
+
+    `.outputs`: what each rank printed, in rank order. By rank: `.errors` (the tracebacks, as text) and `.stuck` (the
+    calls, innermost first, of ranks that crashed or were ended). `.silent`: the ranks that ended without a message.
+    """
 
     def __init__(
         self,
@@ -27,7 +30,7 @@ class RanksFailed(RuntimeError):
         self.outputs, self.errors, self.stuck, self.silent = outputs, errors, stuck, silent
 
     def _render_traceback_(self) -> list[str]:
-        """What a notebook shows: the calls that led to the launch would only hide what the ranks did."""
+        """Return what a notebook shows: only the ranks' errors, without the calls that led to the launch."""
         return [f"{type(self).__name__}: {self}"]
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -35,7 +38,7 @@ class RanksFailed(RuntimeError):
 
 
 class RanksTimeout(RanksFailed):
-    """The ranks did not end within the time limit and were ended."""
+    """The ranks exceeded the time limit and were ended."""
 
 
 def failure(
@@ -46,8 +49,8 @@ def failure(
     kind: type[RanksFailed] = RanksFailed,
     with_mpirun: bool = False,
 ) -> RanksFailed:
-    """The error to raise. `said` is what mpirun itself printed: shown where the ranks say nothing of the reason.
-    with_mpirun: it was ended first, and the ranks went with it."""
+    """Return the error to raise. `said`: mpirun's own output, shown if the ranks give no reason. with_mpirun: mpirun
+    was ended first, and its ranks with it."""
     errors, stuck, crashes, ended, silent = {}, {}, {}, {}, []
     for rank in range(ranks):
         dump = read_text(folder / f"{rank}.where")
@@ -78,7 +81,7 @@ def failure(
 
 
 def read_outputs(folder: Path, ranks: int) -> list[str]:
-    """What each rank printed: within OUTPUT_LIMIT bytes, the beginning and the end of it (see worker.py)."""
+    """Return what each rank printed; beyond OUTPUT_LIMIT bytes, its beginning and end (see worker.py)."""
     return [_read_parts(folder / f"{rank}.output") for rank in range(ranks)]
 
 
@@ -93,7 +96,7 @@ def _read_parts(first: Path) -> str:
 
 
 def read_text(file: Path) -> str:
-    """At most OUTPUT_LIMIT bytes of it; an absent file is empty."""
+    """Return at most OUTPUT_LIMIT bytes of a file as text; '' if it does not exist."""
     if not file.exists():
         return ""
     with file.open("rb") as stream:
@@ -112,6 +115,6 @@ def _ends(outputs: list[str]) -> dict[int, str]:
 
 
 def _last_lines(text: str, count: int) -> str:
-    """The last lines, and of very long ones the last SHOWN characters."""
+    """Return the last lines, and of very long lines the last SHOWN characters."""
     shown = "\n".join(text.strip().splitlines()[-count:])
     return shown if len(shown) <= SHOWN else f"… {shown[-SHOWN:]}"

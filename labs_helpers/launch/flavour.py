@@ -1,6 +1,6 @@
-"""Which MPI is installed, and what its mpirun needs: Open MPI 4.1 and 5, MPICH and its relatives.
+"""Find out which MPI is installed and what its mpirun needs: Open MPI 4.1 and 5, MPICH and its relatives.
 
-Every kind shall run as root (containers, Colab) and with more ranks than cores, and start quickly.
+Each of them has to run as root (containers, Colab) and with more ranks than cores, and to start quickly.
 """
 
 import functools
@@ -22,7 +22,7 @@ OPEN_MPI = {
     "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
     "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",  # version 5
     "OMPI_MCA_rmaps_base_oversubscribe": "1",  # version 4.1
-    "OMPI_MCA_osc": "^ucx",  # a window would print a line a rank
+    "OMPI_MCA_osc": "^ucx",  # a window would print one line per rank
 }
 SESSION_FOLDER = ("PRTE_MCA_prte_tmpdir_base", "OMPI_MCA_orte_tmpdir_base")  # version 5, 4.1
 SHARED_MEMORY_FOLDER = (
@@ -31,15 +31,15 @@ SHARED_MEMORY_FOLDER = (
     "OMPI_MCA_osc_sm_backing_directory",
     "OMPI_MCA_osc_rdma_backing_directory",
 )
-YIELD = {"OMPI_MCA_mpi_yield_when_idle": "1"}  # a rank that waits lets those work for whom it waits
-# Open MPI's own choice for a non-blocking all-reduce in place is a tree that sends all of a tensor in every step, the
-# more slowly the larger it is: several times as long as Rabenseifner's over a slow link.
+YIELD = {"OMPI_MCA_mpi_yield_when_idle": "1"}  # a waiting rank yields its core to those it waits for
+# For a non-blocking all-reduce in place, Open MPI chooses a tree that sends the whole tensor in every step. A large
+# tensor then takes several times as long over a slow link as with Rabenseifner's algorithm.
 BACKGROUND_SUMS = {"OMPI_MCA_coll_libnbc_iallreduce_algorithm": "rabenseifner"}
-QUICK_START = {"OMPI_MCA_btl": "^ofi"}  # libfabric's look for network cards takes a second; on one host only
+QUICK_START = {"OMPI_MCA_btl": "^ofi"}  # on one host only: libfabric searches for network cards for a second
 
 
 def find_mpi() -> Any:
-    """The module mpi4py.MPI if this process has imported it, else None: importing it would start MPI."""
+    """Return the module mpi4py.MPI if this process has imported it, else None, because importing it would start MPI."""
     return sys.modules.get("mpi4py.MPI")
 
 
@@ -54,8 +54,8 @@ class Flavour:
     def command(
         self, ranks: int, hostfile: str | os.PathLike[str] | None = None, export: Iterable[str] = ()
     ) -> list[str]:
-        """The beginning of the command line; the program to run comes after it. `export`: variables that the
-        ranks on other hosts need (Open MPI passes on its own only; MPICH passes on all)."""
+        """Return the beginning of the command line, to which the caller appends the program. `export`: variables
+        that ranks on other hosts need. (Open MPI only passes on its own; MPICH passes on all.)"""
         command = [self.mpirun, "-n", str(ranks)]
         if hostfile is not None:
             command += ["--hostfile" if self.name == "Open MPI" else "-f", os.fspath(hostfile)]
@@ -65,16 +65,17 @@ class Flavour:
 
     @property
     def kills_at_once(self) -> bool:
-        """Whether its mpirun kills the other ranks when one dies, before they can say where they stood."""
+        """Return True if its mpirun kills the other ranks when one dies, before they can report where they stood."""
         return self.name != "Open MPI"
 
     def environment(
         self, session: str | None = None, shared_memory: str | None = None, ranks_here: int = 1
     ) -> dict[str, str]:
-        """The variables to set, wherever the caller has not set them. ranks_here: that share this machine's cores.
+        """Return the variables to set unless the caller has set them. ranks_here: the ranks that share this machine's
+        cores.
 
-        Ranks that are killed leave Open MPI's files behind: on one host, folders that the caller removes
-        afterwards may be named for them, `session` (any file system) and `shared_memory` (see there).
+        Killed ranks leave Open MPI's files behind. On one host they can go to folders that the caller removes
+        afterwards: `session` (any file system) and `shared_memory` (see there).
         """
         threads = {"OMP_NUM_THREADS": str(max(1, len(own_cores()) // ranks_here))} if session is not None else {}
         if self.name != "Open MPI":
@@ -86,15 +87,15 @@ class Flavour:
 
 
 def own_cores() -> set[int]:
-    """Those that this process may run on."""
+    """Return the cores that this process may run on."""
     return set(os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1))
 
 
 @contextmanager
 def shared_memory(flavour: Flavour) -> Iterator[str | None]:
-    """Within it ranks may be killed: the shared memory that they leave on this host is removed.
+    """Remove the shared memory that killed ranks leave on this host, at the end of the block.
 
-    Yields the folder to name to Open MPI (None if there is no /dev/shm); MPICH's files have a fixed place.
+    Yields the folder for Open MPI's files (None without /dev/shm); MPICH's files have a fixed place.
     """
     place = Path("/dev/shm")
     if not os.access(place, os.W_OK):
@@ -108,12 +109,12 @@ def shared_memory(flavour: Flavour) -> Iterator[str | None]:
             yield None
         finally:
             for file in _left_by_mpich(place) - before:
-                if not _mapped(file):  # not another run's
+                if not _mapped(file):  # leaves another run's files alone
                     file.unlink(missing_ok=True)
 
 
 def _left_by_mpich(place: Path) -> set[Path]:
-    """Its shared memory, and the machine's description that Hydra makes for the ranks' start."""
+    """Return MPICH's shared memory, and the machine description that Hydra writes to start the ranks."""
     return {*place.glob("mpich_shm_*"), *Path("/tmp").glob("hydra_hwloc_xmlfile_*")}
 
 
@@ -126,7 +127,7 @@ def _mapped(file: Path) -> bool:
 
 
 def find_flavour() -> Flavour:
-    """The MPI whose mpirun lies beside this Python, or else first on PATH.
+    """Find the MPI whose mpirun is beside this Python, or else first on PATH.
 
     Raises FileNotFoundError (no mpirun) and RuntimeError (an mpirun that does not answer `--version`).
     """
@@ -147,7 +148,8 @@ def _look_at(mpirun: str) -> Flavour:
 
 
 def _recognise(said: str) -> tuple[str, str]:
-    """(name, version) from what `mpirun --version` prints. Hydra starts the ranks of MPICH, Intel MPI and MVAPICH."""
+    """Return (name, version) from the output of `mpirun --version`. Hydra starts the ranks of MPICH, Intel MPI and
+    MVAPICH."""
     name = "Open MPI" if "Open MPI" in said or "open-mpi" in said else "MPICH"
     version = re.search(r"\d+\.\d+[\w.]*", said)
     return name, version.group() if version else "unknown"

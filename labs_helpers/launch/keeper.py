@@ -1,9 +1,9 @@
-"""Runs a command of which nothing shall outlive its end, or the caller's: python keeper.py CALLER COMMAND ARGUMENT...
+"""Run a command and end everything it started: python keeper.py CALLER COMMAND ARGUMENT...
 
-CALLER is the process id of who started this, whose death ends all; 0: nobody is watched. The kernel makes this process
-the parent of whatever the command's own processes leave behind (Linux: a child subreaper), so that it finds also what
-has a session of its own and another environment. It ends as the command does: with its status, or by its signal. It
-imports little: every run waits for its start.
+CALLER is the process id of the process that started this one; its death ends everything. With 0 nobody is watched. The
+kernel makes this process the parent of orphaned descendants (Linux: a child subreaper), so it also finds those that
+have their own session and environment. It ends as the command does: with its status, or by its signal. It imports
+little, because every run waits for its start.
 """
 
 import ctypes
@@ -19,15 +19,15 @@ GRACE_S = 2.0  # between SIGTERM and SIGKILL; below process.GRACE_S, which comes
 def main() -> int:
     caller, command = int(sys.argv[1]), sys.argv[2:]
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, lambda *_: None)  # they are for the command; one ignored would be ignored there too
+        signal.signal(number, lambda *_: None)  # the command would inherit SIG_IGN
     signal.signal(signal.SIGUSR1, _caller_died)
     prctl = ctypes.CDLL(None).prctl
     prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     if caller:
         prctl(PR_SET_PDEATHSIG, int(signal.SIGUSR1), 0, 0, 0)
-        if os.getppid() != caller:  # it died before it could be watched
+        if os.getppid() != caller:  # the caller died before this process could watch it
             return 1
-    # Python ignores these two, and what is ignored here would be ignored there.
+    # Python ignores these two, and the command would inherit that.
     child = os.posix_spawn(command[0], command, os.environ, setsigdef=(signal.SIGPIPE, signal.SIGXFSZ))
     ended, status = os.waitpid(-1, 0)
     while ended != child:
@@ -47,7 +47,7 @@ def _caller_died(*_: object) -> None:
 
 
 def _end_descendants(kill_from: float) -> None:
-    """SIGTERM once, and from the time `kill_from` on SIGKILL, until none is left."""
+    """Send SIGTERM once, and SIGKILL from the time `kill_from` on, until no descendant is left."""
     told: set[int] = set()
     while living := descendants():
         kill = time.monotonic() > kill_from
@@ -66,13 +66,13 @@ def _end_descendants(kill_from: float) -> None:
 
 
 def descendants() -> set[int]:
-    """The living processes below this one."""
+    """Return the living processes below this one."""
     parents = {}
     for name in filter(str.isdigit, os.listdir("/proc")):
         try:
             with open(f"/proc/{name}/stat") as file:
                 state, parent = file.read().rpartition(")")[2].split()[:2]
-        except OSError:  # it has ended meanwhile
+        except OSError:  # it ended in the meantime
             continue
         if state not in "ZX":
             parents[int(name)] = int(parent)

@@ -1,4 +1,4 @@
-"""The end of a rank of torch.distributed."""
+"""End a rank of torch.distributed without Python's finalization."""
 
 import json
 import os
@@ -10,13 +10,13 @@ from typing import NoReturn
 
 
 def leave() -> NoReturn:
-    """End this process, whose work is done, with status 0 and without Python's own finalization.
+    """End this process with status 0 after its work is done, skipping Python's own finalization.
 
-    After a collective a thread of gloo's lets go of its tensors, for which it takes the interpreter's lock. Where the
-    scheduler holds that thread back until the interpreter is finalizing, Python (before 3.14) ends the thread, and C++
-    with it the process: 'terminate called without an active exception', SIGABRT (issue 190489 of PyTorch).
-    `destroy_process_group` waits for these threads only if nothing refers to the group any more; with `fully_shard` and
-    `parallelize_module` DTensor's caches do.
+    After a collective, a gloo thread releases its tensors, for which it takes the interpreter's lock. If the scheduler
+    delays that thread until the interpreter is finalizing, Python (before 3.14) ends the thread, and C++ ends the
+    process: 'terminate called without an active exception', SIGABRT (issue 190489 of PyTorch). `destroy_process_group`
+    waits for these threads only if nothing refers to the group any more; DTensor's caches do refer to it after
+    `fully_shard` and `parallelize_module`.
     """
     sys.stdout.flush()
     sys.stderr.flush()
@@ -24,10 +24,10 @@ def leave() -> NoReturn:
 
 
 def end_process(told: str) -> NoReturn:
-    """Print why, and end this process without its exit handlers, which would wait for the other ranks."""
+    """Print the reason and end this process without its exit handlers, which would wait for the other ranks."""
     sys.stdout.flush()
     print(told, file=sys.stderr, flush=True)
-    if report := os.environ.get("TORCHELASTIC_ERROR_FILE"):  # else torchrun's summary names this rank and no cause
+    if report := os.environ.get("TORCHELASTIC_ERROR_FILE"):  # otherwise torchrun's summary names this rank but no cause
         with suppress(OSError):
             Path(report).write_text(json.dumps({"message": told, "timestamp": int(time.time())}))
     os._exit(1)

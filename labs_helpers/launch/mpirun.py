@@ -1,10 +1,10 @@
-"""Run a script or a function on MPI ranks: with a time limit, an output a rank, and nothing left behind.
+"""Run a script or a function on MPI ranks, with a time limit, separate outputs, and nothing left behind.
 
     mpirun("mpi_scripts/hello.py", 4, timeout=30)      # the text that each rank printed, in rank order
     run_on_ranks(lambda comm: comm.rank, 4, timeout=30)   # [0, 1, 2, 3]
 
-Works with Open MPI 4.1 and 5 and with MPICH, as root or not, with more ranks than cores. Within 5 s of the time
-limit, of an interrupt or of the death of a rank every process is gone, and the error says where each rank stood.
+This works with Open MPI 4.1 and 5 and with MPICH, as root or not, and with more ranks than cores. Within 5 s of the
+time limit, of an interrupt or of a rank's death, every process is gone, and the error says where each rank stood.
 """
 
 import os
@@ -39,16 +39,16 @@ def mpirun(
 ) -> list[str]:
     """Run a Python script with `arguments` on `ranks` ranks; return what each printed, in rank order.
 
-    `timeout` is in seconds. `env` is set for the ranks in addition to this process's environment. With a
-    `hostfile` (in the form that the installed mpirun reads) the ranks are spread over its hosts, which must all
-    see this folder and the script's at the same paths; the ranks' output then passes through this folder.
+    `timeout` is in seconds. The ranks get `env` in addition to this process's environment. A `hostfile`, in the form
+    that the installed mpirun reads, spreads the ranks over its hosts. All of them must see this folder and the script's
+    under the same paths; the ranks' output then passes through this folder.
 
-    Raises RanksFailed, RanksTimeout, FileNotFoundError (no such script, host file or mpirun), ValueError
-    (ranks below 1, a time limit that is not positive).
+    Raises RanksFailed, RanksTimeout, FileNotFoundError (no such script, host file or mpirun), ValueError (ranks below
+    1, a time limit that is not positive).
     """
     script = _existing(script, "script")
     hostfile = None if hostfile is None else _existing(hostfile, "hostfile")
-    # What the ranks leave for this process: on several hosts it has to be where all of them see it.
+    # The ranks' messages to this process: with several hosts, in a folder that all of them see.
     with scratch("ranks-", os.getcwd() if hostfile else None) as folder:
         _run(folder, ranks, [str(script), *map(str, arguments)], script.name, timeout, dict(env or {}), hostfile)
         return read_outputs(folder, ranks)
@@ -65,10 +65,10 @@ def run_on_ranks(
 ) -> list[Any]:
     """Call `function(comm, *args)` with comm = MPI.COMM_WORLD on `ranks` ranks; return the results in rank order.
 
-    The function travels by cloudpickle: it may be defined in a notebook cell, with what it uses from other cells.
-    What the ranks print is printed here, in rank order. `timeout`, `env` and the errors are those of `mpirun`;
-    TypeError says that something cannot be pickled. For pretended nodes (see there): `within`, the command that mpirun
-    is an argument of, and `hosts`, the name of the host that each rank has to be on.
+    cloudpickle sends the function, so it may be defined in a notebook cell and use names from other cells. This process
+    prints what the ranks print, in rank order. `timeout`, `env` and the errors are those of `mpirun`; TypeError reports
+    an object that cannot be pickled. For pretended nodes (see there): `within`, the command that runs mpirun, and
+    `hosts`, the name of the host that each rank must be on.
     """
     with scratch("ranks-") as folder:
         with (folder / "call").open("wb") as file:
@@ -79,7 +79,7 @@ def run_on_ranks(
         for text in read_outputs(folder, ranks):
             print(text, end="")
         results = [(folder / f"{rank}.done").read_bytes() for rank in range(ranks)]
-        return [pickle.loads(result) if result else None for result in results]  # without one: it left by sys.exit()
+        return [pickle.loads(result) if result else None for result in results]  # no result: the rank called sys.exit()
 
 
 def _run(
@@ -100,7 +100,7 @@ def _run(
     said, headline = "", f"{name} failed on {ranks} ranks."
     try:
         with shared_memory(flavour) if hostfile is None else nullcontext() as memory:
-            here = ranks if hostfile is None else 1  # which hosts have how many, the host file alone knows
+            here = ranks if hostfile is None else 1  # only the host file knows how many ranks each host runs
             environment = flavour.environment(session, memory, here) | singleton.environment() | env
             ask = partial(worker.ask_where, folder)
             over = None

@@ -1,7 +1,7 @@
-"""Network namespaces joined by rate-limited cables, taken down whatever happens to this process.
+"""Create network namespaces joined by rate-limited cables, and remove them whatever happens to this process.
 
-Everything is inside namespaces, and goes with them: their names tell the process that made them, so that what a
-killed one left is recognised and removed by the next.
+Everything is inside namespaces and disappears with them. Their names identify the process that created them, so the
+next process recognizes and removes what a killed one left.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from pathlib import Path
 from labs_helpers.launch.process import run
 
 CARD = "eth0"  # of every node
-NAMES = Path("/run/netns")  # where `ip netns` keeps them
-MTU = 9000  # bytes of a packet: the kernel has less to do than with 1500
-BURST_S = 1e-4  # the bucket's depth; a timer that is late by more loses bandwidth
+NAMES = Path("/run/netns")  # the folder of `ip netns`
+MTU = 9000  # bytes per packet: less work for the kernel than with 1500
+BURST_S = 1e-4  # the bucket's depth; a timer that is later than this loses bandwidth
 UNITS = {"kbit": 1e3, "mbit": 1e6, "gbit": 1e9}
 _PREFIX = re.compile(r"(pretended-(\d+)-(\d+)-\d+)-(?:switch|node\d+)")
 
-# Ends what runs in the namespaces named, and removes them; `cat` waits for the end of its stdin.
+# Ends the processes in the named namespaces and removes these; `cat` waits for the end of its stdin.
 _TAKE_DOWN = """
 trap "" HUP INT TERM
 cat >/dev/null
@@ -44,9 +44,9 @@ def address(node: int) -> str:
 
 @contextmanager
 def namespaces(count: int, rate: str | None) -> Iterator[str]:
-    """Namespaces PREFIX-node0, PREFIX-node1, … with an Ethernet card each; yields PREFIX.
+    """Create namespaces PREFIX-node0, PREFIX-node1, …, each with an Ethernet card; yield PREFIX.
 
-    rate: see `pretend_nodes`. Raises ValueError, and ProcessFailed where the kernel refuses.
+    rate: see `pretend_nodes`. Raises ValueError, and ProcessFailed if the kernel refuses.
     """
     if not isinstance(count, int) or not 1 <= count <= 250:
         raise ValueError(f"count must be a number of nodes from 1 to 250, not {count!r}")
@@ -69,7 +69,7 @@ def namespaces(count: int, rate: str | None) -> Iterator[str]:
 
 
 def remove_leftovers() -> None:
-    """Take down the namespaces of processes that are no more."""
+    """Remove the namespaces of processes that no longer exist."""
     names = [path.name for path in NAMES.glob("pretended-*")]
     parts = {name: match for name in names if (match := _PREFIX.fullmatch(name))}
     left = [name for name, match in parts.items() if _started(int(match[2])) != int(match[3])]
@@ -78,7 +78,7 @@ def remove_leftovers() -> None:
 
 
 def _plan(prefix: str, count: int, limit: tuple[str, int] | None) -> str:
-    """The commands that build it."""
+    """Return the commands that build the network."""
     switch, card = f"{prefix}-switch", f"mtu {MTU}"
     if limit is not None:
         card += f" gso_max_size {min(65536, limit[1] - 500)}"  # the bucket must hold the largest packet
@@ -101,7 +101,7 @@ def _plan(prefix: str, count: int, limit: tuple[str, int] | None) -> str:
 
 
 def _bucket(rate: str) -> tuple[str, int]:
-    """A rate and the depth of its token bucket in bytes, as tc takes them."""
+    """Return a rate and the depth of its token bucket in bytes, in tc's notation."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?)([kmg]bit)", rate) if isinstance(rate, str) else None
     if not match or not float(match[1]):
         raise ValueError(f"rate must be such as '200mbit' or '1gbit', or None, not {rate!r}")
@@ -109,7 +109,8 @@ def _bucket(rate: str) -> tuple[str, int]:
 
 
 def _started(pid: int) -> int | None:
-    """When a process began, in clock ticks since the machine's start; None if there is none. Numbers come again."""
+    """Return when a process started, in clock ticks since boot; None if it does not exist. Process ids are reused,
+    start times are not."""
     with suppress(OSError):
         return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
     return None

@@ -1,4 +1,4 @@
-"""How much longer than on a quiet machine processes may take: LABS_PATIENCE times every time limit, by default 1."""
+"""Stretch the time limits of processes on a busy machine: LABS_PATIENCE multiplies every limit, by default with 1."""
 
 import os
 
@@ -6,7 +6,7 @@ VARIABLE = "LABS_PATIENCE"
 
 
 def patience() -> float:
-    """Return the factor of all time limits of processes. Raises ValueError where LABS_PATIENCE is no such number."""
+    """Return the factor of all time limits of processes. Raises ValueError if LABS_PATIENCE is not a valid factor."""
     given = os.environ.get(VARIABLE, "1")
     try:
         factor = float(given)

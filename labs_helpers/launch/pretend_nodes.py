@@ -1,13 +1,13 @@
-"""Several nodes on one Linux machine, for root: real messages over links as slow as you like.
+"""Simulate several nodes on one Linux machine, as root: real messages over links as slow as you like.
 
     with pretend_nodes(2, rate="1gbit") as nodes:
-        print(nodes.measure_rate())                               # what the link does: 0.99 Gb/s, α 9 µs
+        print(nodes.measure_rate())                               # the link's measured costs: 0.99 Gb/s, α 9 µs
         nodes.run_on_ranks(lambda comm: comm.rank, 4, timeout=30)    # 2 × 4 ranks
 
-A node is a network namespace with a host name of its own. Each has one cable (a veth pair) to a switch (a bridge, in
-a namespace too), limited in both directions by a token bucket, which lets 100 µs' worth pass at once (10 kB at least):
-smaller messages hardly feel the rate. Ranks of one node share memory, ranks of different nodes speak TCP. Each node has
-its share of the cores, as long as there is one for each; the memory's bandwidth is common to all.
+A node is a network namespace with its own host name. One cable (a veth pair) connects each node to a switch (a bridge
+in another namespace). A token bucket limits the cable in both directions and lets 100 µs' worth pass in a burst, at
+least 10 kB, so smaller messages hardly feel the rate. Ranks of one node share memory; ranks of different nodes use TCP.
+Each node gets its share of the cores, as long as there is one per node; all nodes share the memory bandwidth.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ SIZES = tuple(8**i for i in range(1, 8))  # 8 B to 2 MB
 OPEN_MPI_5 = {
     "PRTE_MCA_plm_ssh_no_tree_spawn": "1",
     "PRTE_MCA_prte_if_include": CARD,
-    "PRTE_MCA_rmaps_default_mapping_policy": "slot",  # a node is full before the next one is used
-    "PRTE_MCA_hwloc_default_binding_policy": "none",  # or else every node binds to the same cores
+    "PRTE_MCA_rmaps_default_mapping_policy": "slot",  # fill one node before using the next
+    "PRTE_MCA_hwloc_default_binding_policy": "none",  # otherwise every node binds to the same cores
     "OMPI_MCA_pml": "ob1",
     "OMPI_MCA_btl": "self,sm,tcp",
     "OMPI_MCA_btl_tcp_if_include": CARD,
@@ -45,7 +45,7 @@ _ENTER = """
 exec ip netns exec {prefix}-{host} unshare --uts taskset --cpu-list {cores} \\
     sh -c 'echo {host} >/proc/sys/kernel/hostname; exec "$@"' sh "$@"
 """
-# What Open MPI calls in place of ssh: agent ADDRESS COMMAND...
+# Open MPI calls this instead of ssh: agent ADDRESS COMMAND...
 _AGENT = """
 number=$((${{1##*.}} - 1))
 shift
@@ -55,10 +55,10 @@ exec sh {folder}/node$number sh -c "$*"
 
 @dataclass(frozen=True)
 class Link:
-    """What a ping-pong measured. `seconds`: of each size in bytes, half of the median round trip.
+    """The result of a ping-pong. `seconds`: size in bytes → half of the median round trip.
 
-    `alpha`: seconds of 8 bytes; `beta`: seconds per byte between the two largest messages, where no bucket helps any
-    more; `rate`: bytes/s of the largest.
+    `alpha`: seconds for 8 bytes. `beta`: seconds per byte between the two largest messages, which exceed the bucket.
+    `rate`: bytes/s of the largest message.
     """
 
     alpha: float
@@ -68,21 +68,21 @@ class Link:
 
     @property
     def name(self) -> str:
-        """What records call the link: '0.953 Gb/s'."""
+        """Return the link's name in records: '0.953 Gb/s'."""
         return f"{8e-9 * self.rate:.3g} Gb/s"
 
     def __str__(self) -> str:
         return f"{self.name}, α {1e6 * self.alpha:.3g} µs"
 
     def record(self) -> dict[str, Any]:
-        """Return what a study records of the link: its costs, and the ping-pong that they are from."""
+        """Return a study's record of the link: its costs, and the ping-pong they come from."""
         points = {"sizes": list(self.seconds), "medians_us": [1e6 * s for s in self.seconds.values()]}
         costs = {"alpha_us": 1e6 * self.alpha, "beta_ns": 1e9 * self.beta, "rate_Gbps": 8e-9 * self.rate}
         return {"kind": "link", "bytes": max(self.seconds), **costs, **points}
 
 
 class PretendedNodes:
-    """The nodes inside a `with pretend_nodes(…)`: `.hosts`, their names, and `.rate`, what was asked for (or None)."""
+    """The nodes inside a `with pretend_nodes(…)`: `.hosts`, their names, and `.rate`, the requested rate (or None)."""
 
     def __init__(self, prefix: str, count: int, rate: str | None, folder: Path):
         self.hosts, self.rate = [f"node{i}" for i in range(count)], rate
@@ -102,9 +102,9 @@ class PretendedNodes:
         timeout: float,
         env: Mapping[str, str] | None = None,
     ) -> list[Any]:
-        """`mpirun.run_on_ranks` with the first `ranks_per_node` ranks on the first node, and so on.
+        """Call `mpirun.run_on_ranks` with the first `ranks_per_node` ranks on the first node, and so on.
 
-        A rank that is on another node raises before the function is called.
+        A rank on a wrong node raises before the function is called.
         """
         if not isinstance(ranks_per_node, int) or ranks_per_node < 1:
             raise ValueError(f"ranks_per_node must be a positive whole number, not {ranks_per_node!r}")
@@ -115,7 +115,7 @@ class PretendedNodes:
             "PRTE_MCA_plm_ssh_agent": f"sh {self._folder}/agent",
             "PRTE_MCA_prte_default_hostfile": str(hostfile),
         }
-        if len(hosts) > len(os.sched_getaffinity(0)):  # a node alone would not notice
+        if len(hosts) > len(os.sched_getaffinity(0)):  # a single node would not notice
             settings["OMPI_MCA_mpi_yield_when_idle"] = "1"
         enter = ["sh", f"{self._folder}/node0"]
         return mpirun.run_on_ranks(
@@ -130,10 +130,10 @@ class PretendedNodes:
         timeout: float,
         env: Mapping[str, str] | None = None,
     ) -> list[Any]:
-        """Call `function(*args)` where torch.distributed (gloo) is initialised; otherwise as `run_on_ranks`.
+        """Call `function(*args)` with torch.distributed (gloo) initialized; otherwise as `run_on_ranks`.
 
-        torchrun's variables (RANK, LOCAL_RANK, …) are set. gloo knows no shared memory: inside a node it speaks TCP,
-        at full speed.
+        This sets torchrun's variables (RANK, LOCAL_RANK, …). gloo has no shared memory: inside a node it uses TCP at
+        full speed.
         """
 
         @functools.wraps(function)
@@ -152,13 +152,13 @@ class PretendedNodes:
             "MASTER_ADDR": address(0),
             "MASTER_PORT": "29500",
             "GLOO_SOCKET_IFNAME": CARD,
-            "TORCH_CPP_LOG_LEVEL": "ERROR",  # each connection would warn that no name server knows the other end
+            "TORCH_CPP_LOG_LEVEL": "ERROR",  # otherwise each connection warns that no name server knows the other end
         }
         return self.run_on_ranks(with_gloo, ranks_per_node, *args, timeout=timeout, env=world | dict(env or {}))
 
     def measure_rate(self, inside: bool = False, timeout: float = 60) -> Link:
-        """The link between the first two nodes, from a ping-pong of MPI messages of 8 B to 2 MB; `inside`: that
-        between two ranks of the first node. Nothing else is to run meanwhile. Raises what `run_on_ranks` does."""
+        """Measure the link between the first two nodes with a ping-pong of MPI messages of 8 B to 2 MB; `inside`:
+        between two ranks of the first node instead. Run nothing else meanwhile. Raises as `run_on_ranks` does."""
         seconds = self.run_on_ranks(_ping_pong, 2 if inside else 1, timeout=timeout)[0]
         first, *_, before, last = SIZES
         beta = (seconds[last] - seconds[before]) / (last - before)
@@ -167,10 +167,10 @@ class PretendedNodes:
 
 @contextmanager
 def pretend_nodes(count: int, rate: str | None = None) -> Iterator[PretendedNodes]:
-    """`count` nodes; all is taken down at the end, after an error or an interrupt, and when this process is killed.
+    """Yield `count` nodes, and remove them at the end, after an error or interrupt, and when this process is killed.
 
-    rate: of each node's cable and direction, '200mbit' or '1gbit'; None: as fast as it goes.
-    Raises RuntimeError where it cannot be done (`can_pretend`), ValueError for a count below 1 or another rate.
+    rate: of each node's cable and direction, '200mbit' or '1gbit'; None sets no limit. Raises RuntimeError if nodes
+    cannot be simulated here (`can_pretend`), and ValueError for a count below 1 or an invalid rate.
     """
     if reason := can_pretend():
         raise RuntimeError(f"nodes cannot be pretended here: {reason}")
@@ -180,7 +180,7 @@ def pretend_nodes(count: int, rate: str | None = None) -> Iterator[PretendedNode
 
 @functools.cache
 def can_pretend() -> str:
-    """Why `pretend_nodes` does not work here, in words; '' where it does. Tried once."""
+    """Return the reason why `pretend_nodes` does not work here, or '' if it does. The result is cached."""
     if sys.platform != "linux":
         return "network namespaces are Linux's"
     if os.geteuid() != 0:
@@ -205,7 +205,8 @@ def can_pretend() -> str:
 
 
 def _ping_pong(comm: Any) -> dict[int, float]:
-    """Seconds of a message between ranks 0 and 1, by size: half of the median round trip. {} on the other ranks."""
+    """Return the seconds of a message between ranks 0 and 1, by size: half of the median round trip. Other ranks
+    return {}."""
     import numpy as np
 
     medians: dict[int, float] = {}
@@ -219,5 +220,5 @@ def _ping_pong(comm: Any) -> dict[int, float]:
                 else:
                     comm.Recv(data, 1 - comm.rank)
             times.append((perf_counter() - start) / 2)
-        medians[size] = float(np.median(times[3:]))  # the first ones open the connection
+        medians[size] = float(np.median(times[3:]))  # the first messages open the connection
     return medians

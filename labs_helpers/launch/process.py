@@ -1,8 +1,8 @@
-"""Run one command to its end: with a time limit, bounded output, and nothing of it left behind.
+"""Run one command to its end, with a time limit and bounded output, and leave none of its processes behind.
 
-The command gets a session of its own. When it ends, fails, runs out of time or is interrupted, whatever is
-left of that session, and of processes that left it but inherited its environment, is ended before `run`
-returns. When this process itself is killed, Linux kills the command (through setpriv of util-linux).
+The command gets its own session. When it ends, fails, exceeds its time or is interrupted, `run` first ends whatever is
+left of that session, and processes that left it but inherited its environment. If this process itself is killed, Linux
+kills the command (through setpriv of util-linux).
 """
 
 import os
@@ -24,15 +24,15 @@ from typing import IO, Any
 from labs_helpers.launch import keeper
 from labs_helpers.launch.patience import limit_text, patience
 
-OUTPUT_LIMIT = 4 * 2**20  # bytes of output kept: half of them from the beginning, half from the end
-SHOWN = 20  # lines of a failure's message from the beginning, where a rank says why it fails, and from the end
-LOOK_S = 0.1  # how often `over` is asked
+OUTPUT_LIMIT = 4 * 2**20  # bytes of output to keep: half from the beginning, half from the end
+SHOWN = 20  # lines of a failure's message, from the beginning, where a rank says why it fails, and from the end
+LOOK_S = 0.1  # seconds between calls of `over`
 GRACE_S = 3.0  # between SIGTERM and SIGKILL
-_MARK = "LABS_LAUNCH"  # environment variable by which the descendants of a run are recognised
+_MARK = "LABS_LAUNCH"  # the environment variable that marks a run's descendants
 
 
 class ProcessFailed(RuntimeError):
-    """A command ended with a status other than 0. Has `.command` (list), `.returncode`, `.output` (text)."""
+    """A command ended with a status other than 0. Attributes: `.command` (list), `.returncode`, `.output` (text)."""
 
     def __init__(self, command: Sequence[str], returncode: int, output: str, what: str | None = None):
         self.command, self.returncode, self.output, self.what = list(command), returncode, output, what
@@ -47,11 +47,11 @@ class ProcessFailed(RuntimeError):
 
 
 class ProcessStopped(ProcessFailed):
-    """A command was ended because `over` said so."""
+    """A command was ended because `over` returned True."""
 
 
 class ProcessTimeout(ProcessFailed):
-    """A command did not end within its time limit and was ended."""
+    """A command exceeded its time limit and was ended."""
 
 
 def run(
@@ -67,17 +67,17 @@ def run(
 ) -> str:
     """Run `command` (a list, no shell) and return its stdout and stderr together, as text.
 
-    `timeout` is in seconds, on a quiet machine (see patience.py). `env` is the whole environment, as in `subprocess`;
-    None inherits this process's. The folder of this Python is put on its PATH, so that `mpirun` and `torchrun` of a
-    virtual environment are found although it is not activated. stdin is empty unless `input` is given. Beyond
-    `OUTPUT_LIMIT` bytes the middle of the output is left out, with a line that says how much. `before_end` is called
-    when the time limit or an interrupt is about to end the command: the last moment to ask it where it stands.
-    `keep`: on Linux a keeper (see keeper.py) finds also descendants that have left the session and dropped the
-    environment. `over` is asked ten times per second: when it says so, the command is ended as at its time limit, and
-    has failed.
+    `timeout` is in seconds on a quiet machine (see patience.py). `env` is the whole environment, as in `subprocess`;
+    None inherits this process's. The folder of this Python is added to PATH, so that `mpirun` and `torchrun` of a
+    virtual environment are found even if it is not activated. stdin is empty unless `input` is given. Beyond
+    `OUTPUT_LIMIT` bytes, a line replaces the middle of the output and says how much is missing. `before_end` is called
+    when the time limit or an interrupt is about to end the command, the last moment to ask it where it stands. `keep`:
+    on Linux, a keeper (see keeper.py) also finds descendants that have left the session and dropped the environment.
+    `over` is called ten times per second; when it returns True, the command is ended as at its time limit, and counts
+    as failed.
 
-    Raises `ProcessFailed` (status not 0), `ProcessTimeout`, FileNotFoundError (no such command or folder),
-    TypeError or ValueError (a command that is no list of strings, a time limit that is not positive).
+    Raises `ProcessFailed` (status not 0), `ProcessTimeout`, FileNotFoundError (no such command or folder), TypeError or
+    ValueError (a command that is no list of strings, a time limit that is not positive).
     """
     if not isinstance(command, Sequence) or isinstance(command, str | bytes) or not command:
         raise TypeError(f"command must be a list such as ['python', '-V'], not {command!r}")
@@ -127,7 +127,7 @@ def run(
 
 
 def _wait(process: subprocess.Popen[bytes], timeout: float, over: Callable[[], object] | None) -> bool:
-    """False when the process has ended, True when `over` says so first. Raises subprocess.TimeoutExpired."""
+    """Return False when the process has ended, True when `over` says so first. Raises subprocess.TimeoutExpired."""
     deadline = time.monotonic() + timeout
     while not _has_ended(process, min(deadline - time.monotonic(), timeout if over is None else LOOK_S)):
         if over is not None and over():
@@ -138,7 +138,7 @@ def _wait(process: subprocess.Popen[bytes], timeout: float, over: Callable[[], o
 
 
 def _has_ended(process: subprocess.Popen[bytes], seconds: float) -> bool:
-    """Linux tells at once; `Popen.wait` looks every 50 ms."""
+    """Return True if the process has ended. Linux reports this immediately; `Popen.wait` polls every 50 ms."""
     if sys.platform != "linux":
         with suppress(subprocess.TimeoutExpired):
             process.wait(seconds)
@@ -180,7 +180,7 @@ def left_out(nbytes: int) -> str:
 
 
 def _stdin(input: str | bytes | None) -> IO[bytes]:
-    """A file holds the input, so that a command that never reads it cannot block anyone."""
+    """Return a file with the input, so that a command that never reads it cannot block anyone."""
     if input is None:
         return open(os.devnull, "rb")
     file = tempfile.TemporaryFile()
@@ -211,19 +211,19 @@ def _die_with_parent(keep: bool) -> list[str]:
 
 
 def put_mark(environment: dict[str, str]) -> str:
-    """Mark the processes that will be started with this environment; `end_marked` ends them and all they started."""
+    """Mark the processes that will be started with this environment; `end_marked` ends them and their descendants."""
     mark = uuid.uuid4().hex
     environment[_MARK] = f"{environment.get(_MARK, os.environ.get(_MARK, ''))}/{mark}"
     return mark
 
 
 def end_marked(mark: str) -> None:
-    """End what `put_mark` marked: SIGTERM, and SIGKILL for what is left after GRACE_S."""
+    """End what `put_mark` marked: SIGTERM first, and after GRACE_S SIGKILL for what is left."""
     _end(None, mark)
 
 
 def _end(process: subprocess.Popen[bytes] | None, mark: str) -> None:
-    """End all that is left of a run; a second interrupt while it has its grace kills it at once."""
+    """End everything left of a run. A second interrupt during the grace period kills it immediately."""
     try:
         _signal_until_gone(process, mark, signal.SIGTERM, GRACE_S)
     finally:
@@ -248,8 +248,8 @@ def _signal_until_gone(
 
 
 def _members(process: subprocess.Popen[bytes] | None, mark: str) -> set[int]:
-    """The living processes of a run: its session's, those that carry its mark (torchrun's workers have sessions of
-    their own), and the descendants of all these."""
+    """Return the living processes of a run: its session's, those that carry its mark (torchrun's workers have their
+    own sessions), and the descendants of all of these."""
     leader = None if process is None else process.pid
     members = {process.pid} if process is not None and process.poll() is None else set()
     parents = {}

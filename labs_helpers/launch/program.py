@@ -1,9 +1,9 @@
-"""A command as its user sees it: it has a time limit, and says in one sentence what was wrong outside its own code.
+"""Run a command for its user: within a time limit, with one sentence for an error that is not the program's own.
 
     if __name__ == "__main__":
         program.run(main)
 
-where main() reads its options with a `Parser`.
+main() reads its options with a `Parser`.
 """
 
 from __future__ import annotations
@@ -22,11 +22,12 @@ from labs_helpers.launch.process import ProcessFailed
 
 HOUR = 3600.0
 TIMED_OUT, INTERRUPTED = 124, 130  # exit statuses, those of timeout(1) and of a shell
-_timers: list[threading.Timer | None] = []  # of this process's `run`, which is at most one
+_timers: list[threading.Timer | None] = []  # the limit of this process's only `run`
 
 
 class Parser(argparse.ArgumentParser):
-    """Knows --limit: inside `run`, reading the options starts the program's time. limit: the default, in seconds."""
+    """A parser with --limit. Inside `run`, reading the options starts the program's time. limit: the default, in
+    seconds."""
 
     def __init__(self, *, limit: float = HOUR, **options: Any) -> None:
         super().__init__(allow_abbrev=False, **options)
@@ -40,10 +41,10 @@ class Parser(argparse.ArgumentParser):
 
 
 def run(main: Callable[[], int | None]) -> None:
-    """Call main. Errors of files, memory and other processes become a sentence; a bug keeps its traceback.
+    """Call main. Errors of files, memory and other processes become one sentence; a bug keeps its traceback.
 
-    Where this process is one of several ranks of MPI, its failure ends the others. SystemExit unless main returns None
-    or 0: with what main returns, 1 after an error, TIMED_OUT at the time limit.
+    If this process is one of several MPI ranks, its failure ends the others. Raises SystemExit unless main returns None
+    or 0: with main's result, with 1 after an error, or with TIMED_OUT at the time limit.
     """
     _timers.append(None)
     try:
@@ -61,7 +62,7 @@ def run(main: Callable[[], int | None]) -> None:
 
 
 def start_limit(limit: float) -> None:
-    """From now on the program has `limit` seconds. Without `run`, as when a test calls main, it has all the time."""
+    """Give the program `limit` seconds from now on. Without `run`, as when a test calls main, time is unlimited."""
     if not _timers:
         return
     if timer := _timers.pop():
@@ -73,11 +74,11 @@ def start_limit(limit: float) -> None:
 
 
 def sentence(error: BaseException) -> str:
-    """What to tell about an error whose cause lies outside the program; '' of a bug."""
+    """Return the message for an error whose cause lies outside the program; '' for a bug."""
     text = str(error)
     if isinstance(error, ProcessFailed | RanksFailed):
         return text
-    # PyTorch raises a RuntimeError of its own on GPUs, and a plain one on CPUs.
+    # PyTorch raises its own RuntimeError on GPUs, and a plain one on CPUs.
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError" or "can't allocate memory" in text:
         return f"there is not enough memory: {text.splitlines()[0] if text else 'MemoryError'}"
     if isinstance(error, OSError):
@@ -87,34 +88,35 @@ def sentence(error: BaseException) -> str:
 
 
 def fail(said: str, status: int = 1) -> NoReturn:
-    """Print the sentence and leave with the status, together with the other ranks of MPI."""
+    """Print the sentence and exit with the status, together with the other MPI ranks."""
     print(f"{name()}: error: {said}", file=sys.stderr, flush=True)
     MPI = sys.modules.get("mpi4py.MPI")
     if MPI is not None and MPI.Is_initialized() and not MPI.Is_finalized() and MPI.COMM_WORLD.size > 1:
         from mpi4py.run import set_abort_status
 
-        set_abort_status(status)  # else the others would wait for this rank
+        set_abort_status(status)  # otherwise the others would wait for this rank
     raise SystemExit(status) from None
 
 
 def name() -> str:
-    """This program, such as 'train_2d.py' or '-m labs_helpers.gemm.study'."""
+    """Return this program's name, such as 'train_2d.py' or '-m labs_helpers.gemm.study'."""
     spec = sys.modules["__main__"].__spec__
     return f"-m {spec.name.removesuffix('.__main__')}" if spec else Path(sys.argv[0]).name
 
 
 def seconds(text: str) -> float:
-    """The type of an option: a positive number of seconds."""
+    """Parse an option's value: a positive number of seconds."""
     if not 0 < (number := float(text)) < math.inf:
         raise argparse.ArgumentTypeError(f"{text} is no positive number of seconds")
     return number
 
 
 def _time_is_over(limit: float) -> None:
-    """In a thread, because a call into MPI or a compiler that does not return hears no signal."""
+    """End the program at its limit. It runs in a thread, because a call into MPI or a compiler that never returns
+    hears no signal."""
     said = f"{name()}: error: not done after {limit:g} s, its time limit; --limit S gives it S seconds\n"
     os.write(2, said.encode())
-    flushing = threading.Thread(target=sys.stdout.flush, daemon=True)  # which whoever holds stdout may block
+    flushing = threading.Thread(target=sys.stdout.flush, daemon=True)  # may block
     flushing.start()
     flushing.join(1)
     os._exit(TIMED_OUT)

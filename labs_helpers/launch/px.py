@@ -1,7 +1,7 @@
-"""A %%px cell from its start to its end, told in the words of `run_on_ranks`: who raised, who died, who stood where.
+"""Follow a %%px cell to its end, and report it like `run_on_ranks`: who raised, who died, and who stood where.
 
-Each engine leaves in the cluster's folder what a rank of `run_on_ranks` leaves (see worker.py): `prepare_engine` runs
-there. `Cell` waits here for the ranks of one cell, and for whatever keeps it from ending.
+Each engine leaves in the cluster's folder what a rank of `run_on_ranks` leaves (see worker.py); `prepare_engine` runs
+there. `Cell` waits here for the ranks of one cell, and for anything that keeps it from ending.
 """
 
 from __future__ import annotations
@@ -16,19 +16,20 @@ from labs_helpers.launch.failure import RanksFailed, RanksTimeout, failure
 from labs_helpers.launch.patience import limit_text, patience
 from labs_helpers.launch.worker import ask_where, gone, say_where_when_asked, write
 
-OTHERS_MAY_END_S = 3.0  # after an error on one rank; after that they are taken to wait for it
+OTHERS_MAY_END_S = 3.0  # seconds after an error on one rank; ranks still running then count as waiting for it
 LOOK_S = 0.05
 
 
 class Cell:
-    """What a running cell waits for. result: ipyparallel's AsyncResult. controller_lives: whether it still does."""
+    """A running cell. result: ipyparallel's AsyncResult. controller_lives: returns whether the controller still
+    runs."""
 
     def __init__(self, folder: Path, ranks: int, result: Any, controller_lives: Callable[[], bool]):
         self.folder, self.ranks, self.result, self.controller_lives = folder, ranks, result, controller_lives
 
     def wait(self, seconds: float) -> RanksFailed | None:
-        """None when every rank has ended the cell, well or with an error; else why the cluster has to be ended: a
-        time limit, a dead rank or controller, an interrupt, ranks that wait for one that raised."""
+        """Return None when every rank has ended the cell, with or without an error; else the reason to end the
+        cluster: a time limit, a dead rank or controller, an interrupt, or ranks that wait for one that raised."""
         deadline = time.monotonic() + seconds * patience()
         try:
             while not self.result.done():
@@ -46,7 +47,7 @@ class Cell:
         return None
 
     def error(self) -> RanksFailed | None:
-        """Of a cell that has ended on every rank: what was raised there, or None."""
+        """Return the error of a cell that has ended on every rank, or None."""
         return failure(self.folder, self.ranks, f"The cell failed on {self.ranks} ranks.") if self._errors() else None
 
     def _errors(self) -> list[Path]:
@@ -70,7 +71,7 @@ class Cell:
 
 
 def prepare_engine(folder: str) -> None:
-    """On an engine: from now on it says what became of each cell, and where it stands when it is asked."""
+    """Make this engine report the end of each cell from now on, and its place when it is asked."""
     from IPython import get_ipython
     from mpi4py import MPI
 
@@ -92,7 +93,7 @@ def prepare_engine(folder: str) -> None:
 
 
 def _described(error: BaseException) -> str:
-    """The traceback, without IPython's own frames above the cell."""
+    """Return the traceback without IPython's own frames above the cell."""
     place = error.__traceback__
     while place is not None and "IPython" in place.tb_frame.f_code.co_filename:
         place = place.tb_next

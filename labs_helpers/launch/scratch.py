@@ -1,4 +1,4 @@
-"""A temporary folder that is removed at the end, and also when this process is killed before."""
+"""A temporary folder that is removed at the end, even if this process is killed."""
 
 import subprocess
 import tempfile
@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-# It waits for the end of its stdin: the pipe closes when the block ends, which is said in a word, or with the death of
-# this process. Ranks that are still dying may write into the folder while it is being removed: then again. Those that
-# were being started when this process died may even make it anew: then for 2 s.
+# The shell waits for the end of its stdin. The pipe closes when the block ends, after one word, or when this process
+# dies. Ranks that are still dying may write into the folder during its removal, so it tries again. Ranks that
+# were starting when this process died may even create the folder again, so in that case it keeps trying for 2 s.
 _GUARD = """trap "" HUP INT TERM
 word=$(cat)
 eval "$2"
@@ -18,8 +18,8 @@ _TRIES = b"8"
 
 @contextmanager
 def scratch(prefix: str, where: str | Path | None = None, first: str = "") -> Iterator[Path]:
-    """Yields the folder's Path. `where`: the folder to make it in, by default that of temporary files. first: shell
-    commands to run before it is removed, which is "$1" there."""
+    """Yield the folder's Path. `where`: the folder to create it in, by default that of temporary files. first: shell
+    commands to run before its removal; "$1" is the folder."""
     folder = tempfile.mkdtemp(prefix=prefix, dir=where)
     guard = subprocess.Popen(
         ["sh", "-c", _GUARD, "sh", folder, first],

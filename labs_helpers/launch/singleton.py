@@ -1,7 +1,8 @@
-"""A process that imports mpi4py.MPI without our launcher, a notebook's kernel for one, leaves no shared memory behind.
+"""Clean up Open MPI's shared memory after a process that imports mpi4py.MPI without mpirun, such as a notebook's
+kernel.
 
-Open MPI gives a process without mpirun a session folder and 16 MiB of shared memory, and removes neither of them at its
-end. Under mpirun it gives each rank as much, and removes it unless mpirun is killed.
+Open MPI gives such a process a session folder and 16 MiB of shared memory, and removes neither at its end. Under mpirun
+it gives each rank as much, and removes it unless mpirun is killed.
 """
 
 import atexit
@@ -12,8 +13,8 @@ from pathlib import Path
 from labs_helpers.launch.flavour import SESSION_FOLDER, SHARED_MEMORY_FOLDER
 from labs_helpers.launch.scratch import scratch
 
-# Where the session folder is made cannot be chosen (Open MPI 5), but its number is in the shared memory's name:
-# sm_segment.HOST.USER.NUMBER.0, in hexadecimal digits, and ompi.HOST.USER/jf.0/NUMBER, in decimal ones.
+# Open MPI 5 does not let us choose the session folder, but its number is part of the shared memory's name:
+# sm_segment.HOST.USER.NUMBER.0 in hexadecimal digits, and ompi.HOST.USER/jf.0/NUMBER in decimal digits.
 _SESSION = """for file in "$1"/sm_segment.*; do
   [ -e "$file" ] || continue
   name=${file##*/sm_segment.}; name=${name%.*}
@@ -25,9 +26,9 @@ _set: dict[str, str] = {}
 
 
 def leave_nothing() -> None:
-    """From now on this process's files of Open MPI lie in a folder that goes with it, even if it is killed. Call it
-    before mpi4py.MPI is imported. Variables that are set already stay, as under `launch.mpirun`; a second call does
-    nothing."""
+    """Put this process's Open MPI files into a folder that disappears with it, even if it is killed. Call this
+    before importing mpi4py.MPI. Variables that are already set stay, as under `launch.mpirun`; repeating the call
+    does nothing."""
     unset = [name for name in (*SESSION_FOLDER, *SHARED_MEMORY_FOLDER) if name not in os.environ]
     if _set or not unset:
         return
@@ -40,5 +41,6 @@ def leave_nothing() -> None:
 
 
 def environment() -> dict[str, str]:
-    """This process's, without what `leave_nothing` has set: ranks have folders of their own."""
+    """Return this process's environment without the variables of `leave_nothing`, because ranks have their own
+    folders."""
     return {name: value for name, value in os.environ.items() if _set.get(name) != value}

@@ -1,4 +1,4 @@
-"""Where each rank stood when it was ended: faulthandler's dumps, read and told in a line a place."""
+"""Report where each rank stood when it was ended, one line per place, from faulthandler's dumps."""
 
 import linecache
 import re
@@ -11,13 +11,13 @@ from pathlib import Path
 _FRAME = re.compile(r'  File "(.*)", line (\d+) in (.*)')
 _HEAD = "(most recent call first):"
 _INSTALLED = (sysconfig.get_path("stdlib"), sysconfig.get_path("purelib"), "<frozen")
-_COURSE = str(Path(__file__).parents[1])  # may itself be installed
+_COURSE = str(Path(__file__).parents[1])  # the course may itself be installed
 _WORKER = str(Path(__file__).with_name("worker.py"))
 
 
 @dataclass(frozen=True)
 class Frame:
-    """One call: the function's name, the file (of a notebook cell: its pseudo file), the line from 1."""
+    """One call: the function's name, the file (for a notebook cell, its pseudo file), and the line, counted from 1."""
 
     function: str
     file: str
@@ -25,22 +25,22 @@ class Frame:
 
     @property
     def place(self) -> str:
-        """Such as: shift, line 3 of cell [5]"""
+        """Return the place in words: shift, line 3 of cell [5]"""
         return f"{self.function}, line {self.line} of {cell_of(self.file) or Path(self.file).name}"
 
     @property
     def source(self) -> str:
-        """The line's text, '' where it is not to be had."""
+        """Return the line's text, '' if it is not available."""
         return linecache.getline(self.file, self.line).strip()
 
     def __str__(self) -> str:
-        """Such as: shift, line 3 of cell [5]: comm.Send(block, right)"""
+        """Return place and text: shift, line 3 of cell [5]: comm.Send(block, right)"""
         return f"{self.place}: {self.source}" if self.source else self.place
 
 
 def read_frames(dump: str) -> tuple[Frame, ...]:
-    """The calls of the first faulthandler dump in a text, innermost first, down to the user's function or script,
-    without those inside the standard library and installed packages."""
+    """Return the calls of the first faulthandler dump in a text, innermost first, down to the user's function or
+    script, without those inside the standard library and installed packages."""
     frames = []
     first = dump.partition(_HEAD)[2].partition(_HEAD)[0]
     for name, line, function in _FRAME.findall(first):
@@ -52,12 +52,12 @@ def read_frames(dump: str) -> tuple[Frame, ...]:
 
 
 def is_installed(file: str) -> bool:
-    """Whether it belongs to the standard library or an installed package, the course not among them."""
+    """Return True if a file belongs to the standard library or an installed package other than the course."""
     return file.startswith(_INSTALLED) and not file.startswith(_COURSE)
 
 
 def tell(stuck: Mapping[int, tuple[Frame, ...]]) -> str:
-    """A line for each place: the ranks there, the innermost call, and the call of the user's own function."""
+    """Return one line per place: the ranks there, the innermost call, and the call in the user's own function."""
     places: dict[str, list[int]] = {}
     for rank, frames in sorted(stuck.items()):
         places.setdefault(_place(frames), []).append(rank)
@@ -65,7 +65,7 @@ def tell(stuck: Mapping[int, tuple[Frame, ...]]) -> str:
 
 
 def name_ranks(ranks: list[int]) -> str:
-    """'rank 2', 'ranks 0-3', 'ranks 0, 2, 3'."""
+    """Name ranks in words: 'rank 2', 'ranks 0-3', 'ranks 0, 2, 3'."""
     ranks = sorted(ranks)
     if len(ranks) > 2 and ranks == list(range(ranks[0], ranks[-1] + 1)):
         return f"ranks {ranks[0]}-{ranks[-1]}"
@@ -73,7 +73,7 @@ def name_ranks(ranks: list[int]) -> str:
 
 
 def name_cells(text: str) -> str:
-    """A traceback with 'cell [5]' in place of the pseudo files of notebook cells."""
+    """Return a traceback with 'cell [5]' in place of the pseudo files of notebook cells."""
     return re.sub(r'File "([^"]+)"', lambda match: cell_of(match[1]) or match[0], text)
 
 
@@ -85,7 +85,7 @@ def _place(frames: tuple[Frame, ...]) -> str:
 
 
 def cell_of(file: str) -> str | None:
-    """'cell [5]' if IPython compiled a cell under this name, 'a cell' if some other kernel did, else None."""
+    """Return 'cell [5]' if IPython compiled a cell under this name, 'a cell' if another kernel did, else None."""
     shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
     number = getattr(getattr(shell, "compile", None), "_filename_map", {}).get(file)
     if number is not None:

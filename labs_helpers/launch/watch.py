@@ -17,15 +17,15 @@ from typing import Any
 from labs_helpers.launch.leave import end_process
 
 BEAT_S = 0.5
-SILENCE_S = 20.0  # a live rank is quiet for less: compilers hold Python's lock for seconds
-PROOF = 2  # new heartbeats that show that a rank is alive: the first may have been sent before it died
+SILENCE_S = 20.0  # a live rank may be quiet for seconds, while a compiler holds Python's lock; not longer
+PROOF = 2  # so many new heartbeats show that a rank is alive; it may have sent the first before it died
 RUNNING, FAILED, OVER, GONE = "running", "failed", "over", "gone"
 
 
 @dataclass
 class Heard:
-    """A rank's last heartbeat. begun: how many collectives, by process group; said: its error. quiet: looks of this
-    rank since a heartbeat was new; fresh: new heartbeats since some rank reported an error."""
+    """A rank's last heartbeat. begun: the number of collectives, by process group; said: its error. quiet: looks at
+    this rank without a new heartbeat; fresh: new heartbeats since some rank reported an error."""
 
     number: int
     state: str
