@@ -51,7 +51,7 @@ class Arrivals(Generic[B]):
         return len(self.under_way)
 
     def _arrived(self, number: int, place: int, parameter: nn.Parameter) -> None:
-        # Called for every parameter in every step, while the accelerator may be waiting for the next kernel. So do no more
+        # Called for every parameter in every step, while the accelerator may be waiting for a kernel. So do no more
         # than this, and never wait for the accelerator.
         if not self.sending:
             return
@@ -103,7 +103,7 @@ class Arrivals(Generic[B]):
                 following = next(steps, None)
                 if following is None:
                     yield bucket
-                else:  # started after the first step of all buckets, whenever that ended, so that all ranks use one order
+                else:  # started after the first step of all buckets: one order on all ranks
                     further.append((bucket, steps, following))
             under_way = further
 

@@ -34,7 +34,7 @@ from labs_helpers.launch.px import Cell, prepare_engine
 from labs_helpers.launch.scratch import scratch
 from labs_helpers.launch.worker import gone
 
-# The second heartbeat registers an engine, so they come every 0.5 s instead of 3 s. 30 s without one still count as lost.
+# The second heartbeat registers an engine, so they come every 0.5 s instead of 3 s. 30 s without: lost.
 HEARTBEAT = ["--HeartMonitor.period=500", "--HeartMonitor.max_heartmonitor_misses=60"]
 
 _running: Cluster | None = None
