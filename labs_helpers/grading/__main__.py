@@ -1,7 +1,7 @@
 """Grade a lab's submissions: python -m labs_helpers.grading 02 inbox/ --class class.csv --out grades/02
 
-Each student's record is written as soon as it is there, so that the same command goes on where it was interrupted.
-Exit status: 0 everybody is graded, 3 something needs a look, 1 the grader failed, 2 usage, 4 no jail here.
+Each student's record is written as soon as it exists, so the same command resumes after an interrupt. Exit status: 0
+everybody is graded, 3 something needs a look, 1 the grader failed, 2 usage, 4 no jail here.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from labs_helpers.grading.results.review import load_accepted
 from labs_helpers.grading.verdict import verdicts
 from labs_helpers.labs import lab
 
-MOST_LATE = 0.8  # if a larger share of a class is late, the times of the files are doubted
+MOST_LATE = 0.8  # if a larger share of a class is late, the files' times are doubtful
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -115,7 +115,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _seed(out: Path, given: int | None) -> int:
-    """Return the given seed, or the one that this class was begun with, or a new one that nobody can know."""
+    """Return the given seed, or the one that this class started with, or a new one that nobody can know."""
     file = out / "seed"
     if given is None and file.exists():
         return int(file.read_text())
@@ -125,14 +125,14 @@ def _seed(out: Path, given: int | None) -> int:
 
 
 def _in_time(record: Record, one: HandedIn, due: datetime | None) -> Record:
-    """Return the record with its late days and with the flags of the file."""
+    """Return the record with its late days and the file's flags."""
     late = max(0, ceil((one.at - due).total_seconds() / 86_400)) if due else 0
     flags = (f"{len(one.others) + 1} files, of which the newest is graded",) if one.others else ()
     return gradebook.with_status(replace(record, late_days=late, flags=(*record.flags, *flags, *one.flags)))
 
 
 def _own_dues(paths: Iterable[Path], students: Collection[str]) -> dict[str, datetime]:
-    """Return student → due time, of those who have their own. BadInbox where a text is no time."""
+    """Return student → due time for students with an extension. BadInbox if a text is no time."""
     found = {}
     for path in paths:
         for student, text in texts(path, "due", students).items():
@@ -189,4 +189,4 @@ if __name__ == "__main__":
         sys.exit(main())
     except KeyboardInterrupt:
         print("interrupted; the same command goes on where it was", file=sys.stderr)
-        sys.exit(130)  # as a shell has it
+        sys.exit(130)  # a shell's status for an interrupt

@@ -1,7 +1,7 @@
-"""The points of a student's own notebook on the checks that students have: make check LAB=02 [FILE=notebook]
+"""Report the points of a student's own notebook on the checks that students have: make check LAB=02 [FILE=notebook]
 
-The notebook is read as grading reads it, as data, and each answer that was attempted is tried by its check in a process
-of its own, on the processor as in grading. Exit status: 0, whatever the points; 2 for no lab, or no notebook.
+The notebook is read as data, as in grading, and each attempted answer runs with its check in its own process, on the
+processor. Exit status: 0, whatever the points; 2 if there is no such lab or notebook.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from labs_helpers.grading.results.flags import FLAGS
 from labs_helpers.labs import ROOT, Lab, lab
 from labs_helpers.measure.machine import prepare_triton
 
-OLD_S = 15 * 60.0  # JupyterLab saves every two minutes; an older file may lack what was written since
-# What a student can do about a flag, beside the sentence that the feedback page has for it.
+OLD_S = 15 * 60.0  # JupyterLab saves every two minutes, so an older file may lack recent edits
+# What a student can do about a flag; the feedback page's sentence precedes it.
 TO_DO = {
     submission.MISSING: "`make lab RESET={id}` puts its stub back.",
     submission.UNMARKED: "`make lab RESET={id}` brings the marked cell back: put your code there.",
@@ -41,7 +41,7 @@ HIDDEN = "This is what the checks that you have say. Grading runs them too, and 
 
 @dataclass(frozen=True)
 class Row:
-    """What is said of one exercise. cases: in all; None where that is not known."""
+    """The result of one exercise. cases: the number of cases, or None if it is unknown."""
 
     mark: str
     points: float
@@ -82,12 +82,13 @@ def main(arguments: list[str] | None = None) -> int:
         print("\nInterrupted.")
         return 130
     except BrokenPipeError:  # `make check | head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is still to be flushed at the end
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nothing is left to flush at exit
     return 0
 
 
 def _whole(answers: list[Answer], chosen: Lab) -> list[Answer]:
-    """With what they need of their author's other cells: of those before them, also of exercises without reference."""
+    """Return the answers with what they need of their author's other cells above, including cells of exercises
+    without a reference."""
     found, own = list[Answer](), list[str]()
     for answer, exercise in zip(answers, chosen.exercises(), strict=True):
         found.append(replace(answer, before=(*own, *answer.before)))
@@ -109,7 +110,7 @@ def _saved(path: Path) -> str:
 
 
 def _report(chosen: Lab, answers: list[Answer]) -> None:
-    """Prints a line per exercise as soon as it is known; then the total, what is wrong, and what is odd."""
+    """Print one line per exercise as soon as it is known; then the total, what is wrong, and what is odd."""
     imports, rows = imports_of(read_cells(chosen.path)), []
     print(f"  {'exercise':42} {'points':>11}  cases right")
     for answer in answers:

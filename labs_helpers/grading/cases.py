@@ -1,4 +1,4 @@
-"""The course's own answers: their text, the number of cases in a check, and the points of some of them."""
+"""The course's own answers: their text, the number of cases in their check, and the points for some of the cases."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from labs_helpers.labs import Lab
 
 
 def partial_points(most: float, passed: int, cases: int | None) -> float:
-    """The points of a wrong answer, rounded to 0.1: the share of `most` that `passed` of `cases` are. At least one case
-    is wrong, whatever number was told. Nothing where the number of cases is not known."""
+    """Return the points of a wrong answer, rounded to 0.1: of `most` points, the share `passed` of `cases`. At least
+    one case counts as wrong. Nothing if the number of cases is unknown."""
     return round(most * min(passed, cases - 1) / cases, 1) if cases else 0.0
 
 
 def cases_in_all(lab: Lab, exercise: str) -> int | None:
-    """The number of lines that a check yields for the reference; None where there is no reference."""
+    """Return the number of lines that a check yields for the reference; None if there is no reference."""
     one: Any = next(one for one in lab.exercises() if one.id == exercise)
     reference = _reference(lab, one)
     return None if reference is None else len(one.verify(reference))
@@ -25,7 +25,7 @@ def cases_in_all(lab: Lab, exercise: str) -> int | None:
 
 @cache
 def own_answers(lab: Lab) -> dict[str, str]:
-    """Exercise → the course's answer as a cell, of each exercise whose answer is installed."""
+    """Return exercise → the course's answer as a cell, for each exercise whose answer is installed."""
     found = {one.id: _reference(lab, one) for one in lab.exercises()}
     return {id: cell_of(reference) for id, reference in found.items() if reference is not None}
 

@@ -1,4 +1,4 @@
-"""A class graded student by student, several at once. What was graded is kept, and is not graded again."""
+"""Grade a class student by student, several at the same time. Graded students are kept and not graded again."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ NO_JAIL = "graded without a jail"
 
 @dataclass(frozen=True)
 class Grading:
-    """What all students are graded by. seed: of the hidden inputs."""
+    """The settings that all students are graded with. seed: of the hidden inputs."""
 
     lab: Lab
     course_answers: Mapping[str, CourseAnswer]
@@ -52,10 +52,11 @@ def grade_all(
     again: bool = False,
     only: Collection[str] = (),
 ) -> list[Record]:
-    """A Record per student, those in `out` from before included; `jobs` at once, or on the engines of the ipyparallel
-    cluster of `profile`.
+    """Return a Record per student, including earlier ones in `out`. `jobs` students are graded at the same time, or the
+    engines of the ipyparallel cluster of `profile` grade them.
 
-    again: those too that are graded. only: these alone, again; of the others what there is. cluster.NoEngines.
+    again: grade students again who have a record. only: grade only these again, and keep the records of the others.
+    Raises cluster.NoEngines.
     """
     found, todo = [], []
     for one in handed_in.values():
@@ -85,7 +86,8 @@ def _graded(grading: Grading, todo: Sequence[HandedIn], jobs: int, profile: str)
 
 
 def grade(grading: Grading, one: HandedIn, over: Over = bool) -> Record:
-    """Never raises: what goes wrong is in the record, and is no zero. over: is asked meanwhile, and ends it."""
+    """Grade one student. Never raises: a failure becomes part of the record, and is not a zero. over: called
+    meanwhile; True ends the grading."""
     flags = (NO_JAIL,) if grading.jail.name == "none" else ()
     record = Record(one.student, GRADED, digest=_digest(one), flags=flags, version=VERSION, course=COURSE)
     if one.instead:

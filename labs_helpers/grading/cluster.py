@@ -1,8 +1,9 @@
-"""Grade students on the engines of a running ipyparallel cluster: `ipcluster start --profile slurm -n 8`, say.
+"""Grade students on the engines of a running ipyparallel cluster, started for instance by `ipcluster start --profile
+slurm -n 8`.
 
-The engines share a file system with this process: the course under its path, and the submissions. Each engine makes its
-own jails. ipyparallel's scheduler gives a student whose engine died to another engine once. There are never more
-students with the scheduler than engines, so that no engine goes on with the class when this process dies.
+The engines share a file system with this process, with the course and the submissions under the same paths. Each engine
+makes its own jails. If an engine dies, ipyparallel's scheduler gives its student to another engine once. The scheduler
+never holds more students than there are engines, so that no engine continues with the class when this process dies.
 """
 
 from __future__ import annotations
@@ -24,24 +25,24 @@ from labs_helpers.grading.pool import GradeOne
 from labs_helpers.grading.reading.inbox import HandedIn
 from labs_helpers.grading.results.gradebook import ERROR, Record
 
-CONNECT_S = 10.0  # that the controller may take to answer
-WAIT_S = 600.0  # that a scheduler may take to start the first engine
-LOOK_S = 10.0  # how often engines that have come or died are looked for
-END_S = 10.0  # that engines may take to end what they run
+CONNECT_S = 10.0  # seconds for the controller to answer
+WAIT_S = 600.0  # seconds for a scheduler to start the first engine
+LOOK_S = 10.0  # seconds between searches for new and dead engines
+END_S = 10.0  # seconds for engines to end what they run
 
 
 class NoEngines(RuntimeError):
-    """Why nothing can be graded on the cluster, with what to do."""
+    """Nothing can be graded on the cluster; the message says why and what to do."""
 
 
 def graded_on(
     profile: str, todo: Iterable[HandedIn], grade_one: GradeOne, why_not: Callable[[], str], wait_s: float = WAIT_S
 ) -> Iterator[Record]:
-    """Yield what `grade_one(student, over)` returns on the engines of the cluster of that profile, as it comes.
+    """Yield the results of `grade_one(student, over)` on the engines of the profile's cluster, as they arrive.
 
-    why_not: says why an engine has no jail; such an engine grades nobody. A student on whom two engines died has the
-    status ERROR. Closing the iterator interrupts what still runs, as for pool.graded_here. NoEngines: there is no
-    cluster, no engine with a jail within `wait_s` seconds, or none is left.
+    why_not: returns the reason why an engine has no jail; such an engine grades nobody. A student during whose grading
+    two engines died has the status ERROR. Closing the iterator interrupts what still runs, as for pool.graded_here.
+    Raises NoEngines if there is no cluster, if no engine has a jail within `wait_s` seconds, or if none is left.
     """
     waiting, running, reasons = iter(todo), dict[Any, HandedIn](), dict[int, str]()
     with _connected(profile) as client:
@@ -59,7 +60,7 @@ def graded_on(
                 for result in wait(running, timeout=LOOK_S, return_when=FIRST_COMPLETED).done:
                     yield _record(running.pop(result), result)
         finally:
-            with suppress(Exception):  # whatever happens, this process is about to go
+            with suppress(Exception):  # this process is about to end anyway
                 if running:
                     client.send_signal(signal.SIGINT, targets=client.ids, block=False)
                     wait(running, timeout=END_S)
@@ -77,7 +78,7 @@ def _connected(profile: str) -> Any:
 
 
 def _fit(client: Any, why_not: Callable[[], str], reasons: dict[int, str]) -> list[int]:
-    """Return the numbers of the engines with a jail. reasons: engine → why it has none; new engines are added."""
+    """Return the numbers of the engines with a jail. reasons: engine → why it has none; this adds new engines."""
     new = [engine for engine in client.ids if engine not in reasons]
     asked = {engine: client[engine].apply_async(_why_not, cloudpickle.dumps(why_not)) for engine in new}
     for engine, result in asked.items():
@@ -93,7 +94,7 @@ def _fit(client: Any, why_not: Callable[[], str], reasons: dict[int, str]) -> li
 def _told(result: Any) -> str:
     try:
         return str(result.result())
-    except (EngineError, RemoteError) as error:  # such as a ModuleNotFoundError where the course is not installed
+    except (EngineError, RemoteError) as error:  # such as a ModuleNotFoundError if the course is not installed
         return str(error).strip().splitlines()[-1]
 
 
@@ -109,7 +110,7 @@ def _record(one: HandedIn, result: Any) -> Record:
 
 
 def _why_not(job: bytes) -> str:
-    """Runs on an engine; a plain function of bytes, so that only these travel."""
+    """Run `why_not` on an engine. It is a plain function of bytes, so that nothing else travels."""
     import os
 
     import cloudpickle

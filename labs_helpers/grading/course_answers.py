@@ -1,6 +1,6 @@
-"""What a lab's own answers give in a jail on this machine: the cases of each check, and the values of hidden inputs.
+"""Run a lab's own answers in a jail on this machine: the cases of each check, and the values for hidden inputs.
 
-They are graded first, so that where a check does not work nobody gets a zero for it.
+They are graded first, so that a check that does not work here gives nobody a zero.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from labs_helpers.labs import Lab
 
 
 class CourseAnswerFails(RuntimeError):
-    """Which of the course's own answers its own check does not find right here."""
+    """One of the course's own answers fails its check here."""
 
 
 @dataclass(frozen=True)
 class CourseAnswer:
-    """cases: the lines of an exercise's check. values: of its hidden inputs, or None. other: those of another seed.
-    source: the answer's text."""
+    """The course's answer. cases: its check's lines. values: for its hidden inputs, or None. other: the values for
+    another seed. source: its text."""
 
     cases: tuple[str, ...]
     values: Any
@@ -35,7 +35,7 @@ class CourseAnswer:
     other: Any = None
 
     def why_other(self, found: Verdict) -> str:
-        """How an answer's values differ from these, without a word of the inputs; '' where they do not."""
+        """Say how an answer's values differ from these without revealing the inputs; '' if they agree."""
         if self.values is None:
             return ""
         if found.raised:
@@ -46,7 +46,7 @@ class CourseAnswer:
             return f"gives {error}"
 
     def partly_right(self, found: Verdict) -> bool:
-        """Whether anything that an answer gives is as here, and not by chance."""
+        """Return True if some of an answer's values agree with these, and not by chance."""
         if self.values is None:
             return True
         try:
@@ -63,7 +63,7 @@ def _first(found: Verdict) -> Any:
 def course_answers(
     lab: Lab, seed: int, limits: Limits = LIMITS, judge: Callable[..., list[Verdict]] = verdicts
 ) -> dict[str, CourseAnswer]:
-    """Exercise → its CourseAnswer. A transfer exercise has none where the course's tests are not installed.
+    """Return exercise → its CourseAnswer. A transfer exercise has none if the course's tests are not installed.
 
     Raises CourseAnswerFails.
     """

@@ -1,4 +1,4 @@
-"""What the course's own check says of one answer, run in this process: in grading's jail, or at its author's home."""
+"""Run one answer through the course's own check in this process: in grading's jail, or at its author's home."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from labs_helpers.course.own_memory import made_anew
 from labs_helpers.course.time_limit import TimeLimit, time_limit
 
 ANSWER = "<answer>"  # the name of its cell
-SHARE = 0.9  # of the time of an answer's process that its check has: what is left is for naming the line of a loop
+SHARE = 0.9  # the check's share of the answer's time; the rest is for naming the line of a loop
 
 
 Made = Callable[[dict[str, Any], dict[str, Any], float], tuple[Any, Callable[[], Any]]]
 
 
 class Refused(ValueError):
-    """Why an answer, or what it says, is not taken."""
+    """An answer, or a message from it, is not accepted; the text says why."""
 
 
 def result(status: str, message: str = "", lines: list[str] | None = None) -> dict[str, Any]:
@@ -27,9 +27,9 @@ def result(status: str, message: str = "", lines: list[str] | None = None) -> di
 
 
 def judged(lab: Any, job: dict[str, Any], seconds: float, made: Made | None = None) -> dict[str, Any]:
-    """What the check of lab's exercise job["exercise"] says of job["source"], a cell that comes after the student's own
-    job["before"] and the lab's statements job["imports"]. lines: of the cases that were right before a wrong one.
-    seconds: that this process has. made: as `made_here`."""
+    """Return the verdict of the check of job["exercise"] on job["source"], a cell that follows the student's own
+    job["before"] and the lab's statements job["imports"]. lines: the cases that were right before a wrong one.
+    seconds: this process's time. made: as `made_here`."""
     exercises = lab.exercises()
     place = [exercise.id for exercise in exercises].index(job["exercise"])
     exercise = exercises[place]
@@ -56,7 +56,8 @@ def judged(lab: Any, job: dict[str, Any], seconds: float, made: Made | None = No
 
 
 def made_here(job: dict[str, Any], known: dict[str, Any], seconds: float) -> tuple[Any, Callable[[], Any]]:
-    """A job's answer and what makes it anew, in this process, with the names `known`. Raises what its cell raises."""
+    """Return a job's answer and a function that makes it again, in this process, with the names `known`. Raises what
+    its cell raises."""
     return defined(job, dict(known)), lambda: defined(job, dict(known))
 
 
@@ -68,7 +69,7 @@ def defined(job: dict[str, Any], names: dict[str, Any]) -> Any:
     """
     names["__name__"] = "__main__"
     for line in job["imports"]:
-        with contextlib.suppress(ImportError):  # of a check, which a jail hides
+        with contextlib.suppress(ImportError):  # a check's file, which a jail hides
             exec(line, names)
     for number, cell in enumerate(job["before"]):
         with contextlib.suppress(Exception, SystemExit):  # a cell that fails in the notebook fails here
@@ -83,7 +84,7 @@ def defined(job: dict[str, Any], names: dict[str, Any]) -> Any:
 
 
 def run_cell(source: str, name: str, names: dict[str, Any]) -> None:
-    """Runs it as a cell whose source can be found again: Triton compiles what `inspect` reads."""
+    """Run a cell so that its source can be found again: Triton compiles what `inspect` reads."""
     # Lines as Python counts them: str.splitlines ends one at more characters, and Triton would read another's text.
     lines = io.StringIO(source, newline=None).readlines()
     linecache.cache[name] = len(source), None, lines, name

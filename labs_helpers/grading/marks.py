@@ -1,4 +1,4 @@
-"""A submission's points, exercise by exercise, each with its reason."""
+"""Compute a submission's points, exercise by exercise, each with its reason."""
 
 from __future__ import annotations
 
@@ -23,9 +23,12 @@ HIDDEN = "hidden-values"
 
 @dataclass(frozen=True)
 class Mark:
-    """points: None where somebody has to look first. status: RIGHT, OPEN, REVIEW, or another of `verdict`. reason: the
-    check's words, or what to look at. flags: what is odd about the cell. cases: that passed. source: the answer, with
-    the definitions of its author's other cells that it needs."""
+    """The result of one exercise.
+
+    points: None if somebody has to look first. status: RIGHT, OPEN, REVIEW, or another of `verdict`. reason: the
+    check's words, or what to look at. flags: what is odd about the cell. cases: those that passed. source: the answer,
+    with the definitions from its author's other cells that it needs.
+    """
 
     exercise: str
     points: float | None
@@ -45,8 +48,8 @@ def marks(
     limits: Limits = LIMITS,
     judge: Callable[..., list[Verdict]] = verdicts,
 ) -> list[Mark]:
-    """A Mark per exercise of the lab. seed: of the hidden inputs, the same as for the course's answers.
-    notebook_file.Unreadable where the file is no notebook."""
+    """Return a Mark per exercise of the lab. seed: of the hidden inputs, the same as for the course's answers.
+    notebook_file.Unreadable if the file is no notebook."""
     answers = whole(read_submission(path, lab))
     tried = [answer for answer in answers if answer.attempted and not answer.problem]
     told = judge(tried, imports_of(read_cells(lab.path)), limits, seeds=(seed,))
@@ -82,7 +85,8 @@ def _flagged(mark: Mark, flag: str) -> Mark:
 
 
 def _partly(mark: Mark, found: Verdict, course_answer: CourseAnswer | None) -> Mark:
-    """With the points of the cases that passed before the wrong one; none where it is right for those cases alone."""
+    """Return the mark with the points of the cases that passed before the wrong one; none if the answer is right
+    only for those cases."""
     if not mark.cases or not course_answer:
         return mark
     if not course_answer.partly_right(found):

@@ -1,4 +1,4 @@
-"""The options of the command that grades a class, each read from its text."""
+"""Read the options of the command that grades a class."""
 
 from __future__ import annotations
 

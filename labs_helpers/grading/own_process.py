@@ -1,4 +1,4 @@
-"""A job of a student's own, on the own machine: in a process of its own with a time limit, and without a jail."""
+"""Run a student's own job on their own machine, in a separate process with a time limit and without a jail."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ START_S = 30.0  # that Python, torch and Triton may take before
 
 
 def in_a_process(chosen: Lab, job: dict[str, Any]) -> dict[str, Any]:
-    """What `judged` says of the job; of one without a source, {"cases": the number of its exercise's cases}."""
+    """Return the verdict of `judged` on the job; for a job without a source, {"cases": the number of its exercise's
+    cases}."""
     failed: dict[str, Any] = {"status": "wrong", "lines": [], "message": "", "cases": None}
     with tempfile.TemporaryDirectory(prefix="check-") as folder:
         told = Path(folder, "told.json")

@@ -1,4 +1,4 @@
-"""Several students at once on this machine; cluster.py has the same for the engines of a cluster."""
+"""Grade several students at the same time on this machine; cluster.py does the same on the engines of a cluster."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ GradeOne = Callable[[HandedIn, Over], Record]
 
 
 def graded_here(jobs: int, todo: Iterable[HandedIn], grade_one: GradeOne) -> Iterator[Record]:
-    """Yields what `grade_one(student, over)` returns, as it comes; `jobs` at once. Closing it ends what still runs.
+    """Yield the results of `grade_one(student, over)` as they arrive, `jobs` at the same time. Closing the iterator
+    ends what still runs.
 
     A caller that may be interrupted between two records closes it: with contextlib.closing(graded_here(…)) as records.
     """

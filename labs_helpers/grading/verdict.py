@@ -1,4 +1,4 @@
-"""The check's verdict on answers, and the values that they give for hidden inputs, both from one jail."""
+"""Judge answers in one jail: the check's verdict, and the values for hidden inputs."""
 
 from __future__ import annotations
 

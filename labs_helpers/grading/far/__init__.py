@@ -1,8 +1,8 @@
-"""An answer in a process of its own, called from one that never executes it.
+"""Run an answer in its own process, and call it from a judge that never executes it.
 
-The check and the hidden inputs run in the judge. What they call is a `FarFunction` (judge.py): arguments go to the
-answer's process (answer.py) as data, over a channel (wire.py) whose far end holds nothing that decides, and what comes
-back is data. Memory that both know is the same on both sides whenever a message has arrived (memory.py). An answer's
-kernels are launched by the judge, from the text that was judged (kernels.py): what they load, store and return is
-measured where the answer cannot reach.
+The check and the hidden inputs run in the judge. They call a `FarFunction` (judge.py): its arguments travel to the
+answer's process (answer.py) as data, over a channel (wire.py) whose far end decides nothing, and its results return as
+data. Memory that both sides know has the same contents on both whenever a message has arrived (memory.py). The judge
+launches an answer's kernels from the text that it checked (kernels.py), and so measures what they load, store and
+return where the answer cannot interfere.
 """

@@ -1,6 +1,7 @@
-"""The process of an answer: it executes the cells and calls their function when the judge asks for it.
+"""The process of an answer: it executes the cells, and calls their function when the judge asks for it.
 
-A `Nursery` is a process that has imported what answers need and executes none. It forks a process for each answer.
+A `Nursery` is a process that has imported what answers need and executes none itself. It forks a process for each
+answer.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""An answer as its judge calls it: the function's code runs in another process."""
+"""An answer as its judge calls it; the function's code runs in another process."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ from labs_helpers.grading.judged import ANSWER, SHARE
 def made_far(
     job: dict[str, Any], known: dict[str, Any], seconds: float
 ) -> tuple[FarFunction, Callable[[], FarFunction]]:
-    """As `judged.made_here`, in a process of job["nursery"]. Refused where a kernel is not in Triton's language."""
+    """Do the same as `judged.made_here`, in a process of job["nursery"]. Raises Refused if a kernel is not in
+    Triton's language."""
     nursery: Nursery = job["nursery"]
     function = FarFunction(job, nursery.born, monotonic() + SHARE * seconds)
     function.run_cells()
@@ -30,10 +31,11 @@ def made_far(
 
 
 class FarFunction:
-    """Called like the answer. as_text: the same function, to be read and not to be called (`as_text.functions`).
+    """Stands for the answer's function, and is called like it. as_text: the same function to read, not to call
+    (`as_text.functions`).
 
-    job: as `judged` takes it. start: starts a process for it. until: the time, by `monotonic`, at which all its calls
-    together have taken too long.
+    job: as for `judged`. start: starts its process. until: the time, by `monotonic`, at which all its calls together
+    have taken too long.
     """
 
     def __init__(self, job: dict[str, Any], start: Callable[[], tuple[Any, int]], until: float) -> None:
@@ -61,11 +63,11 @@ class FarFunction:
             self.error = error.with_traceback(None)  # whose frames would keep the process
 
     def anew(self) -> FarFunction:
-        """The same answer in a process of its own."""
+        """Return the same answer in a new process."""
         return FarFunction(self.job, self.start, self.until)
 
     def elsewhere(self, env: Mapping[str, str]) -> FarFunction:
-        """The same answer in a process whose interpreter starts with these variables set."""
+        """Return the same answer in a process whose interpreter starts with these variables set."""
         return FarFunction(self.job, partial(started, env), self.until)
 
     def __call__(self, *args: Any, **named: Any) -> Any:
@@ -100,9 +102,9 @@ class FarFunction:
 
     @contextmanager
     def kernels_alone(self) -> Iterator[list[str]]:
-        """Inside, the kernels of an answer that has some see the contents of tensors, and its process does not:
-        numbers, shapes and constants that it hands to a kernel could carry what PyTorch computed. Yields a list, which
-        says at the end whether PyTorch computed something."""
+        """Inside the block, an answer's kernels see the contents of tensors, and its process does not: numbers,
+        shapes and constants passed to a kernel could otherwise carry what PyTorch computed. Yields a list that says
+        at the end whether PyTorch computed something."""
         beside = list[str]()
         self.withheld = bool(self.kernels.names)
         try:

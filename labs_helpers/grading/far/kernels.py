@@ -48,7 +48,7 @@ _NODES = (
 
 @dataclass
 class Kernels:
-    """The text of an answer's kernels. names: of the kernels. numbers: the names of the answer's own numbers that they
+    """The text of an answer's kernels. names: of the kernels. numbers: names of the answer's own numbers that they
     read. space: the modules that they name."""
 
     names: Collection[str] = ()
@@ -70,7 +70,7 @@ class Kernels:
 
 
 def _number(name: str, value: Any, dtype: type) -> Any:
-    """The value. Refused where it is no number, text, dtype or tuple of them."""
+    """Return the value if it is a number, text, dtype or tuple of these; otherwise raise Refused."""
     if value is None:
         raise NameError(f"name {name!r} is not defined")
     if not all(type(one) in (int, float, bool, str, dtype) for one in (value if type(value) is tuple else (value,))):
@@ -112,7 +112,7 @@ _MODULES = frozenset(("triton", "triton.language", "triton.language.math"))
 
 
 def _jit(node: ast.expr) -> bool:
-    """`@triton.jit`, `@jit`, `@triton.jit(…)`."""
+    """Return True for `@triton.jit`, `@jit` and `@triton.jit(…)`."""
     node = node.func if isinstance(node, ast.Call) else node
     return (node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")) == "jit"
 
@@ -135,7 +135,7 @@ class _Spelled(ast.NodeTransformer):
 
 
 def _own(node: ast.FunctionDef) -> set[str]:
-    """The names of a kernel's parameters and variables."""
+    """Return the names of a kernel's parameters and variables."""
     own = {one.arg for one in ast.walk(node) if isinstance(one, ast.arg)}
     return own | {one.id for one in ast.walk(node) if isinstance(one, ast.Name) and not isinstance(one.ctx, ast.Load)}
 

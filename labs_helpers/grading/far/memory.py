@@ -112,11 +112,12 @@ class Memory:
         self.leaves: dict[int, tuple[torch.Tensor, int]] = {}  # with the id of the gradient that both sides know
 
     def is_own(self, number: int) -> bool:
-        """Whether this side makes blocks with such numbers."""
+        """Return True if this side creates blocks with such numbers."""
         return number % 2 == self.next % 2
 
     def releases(self, number: int) -> bool:
-        """Whether this side says when it has no array of a block any more: an answer does, of the judge's blocks."""
+        """Return True if this side reports when it no longer has an array of a block; an answer does so for the
+        judge's blocks."""
         return self.next % 2 == 1 and not self.is_own(number)
 
     def described(self, array: np.ndarray[Any, Any] | torch.Tensor) -> dict[str, Any]:
@@ -155,7 +156,7 @@ class Memory:
         return next((b for b in self.blocks.values() if b.start <= low and high <= b.start + b.size), None)
 
     def block_of(self, storage: torch.UntypedStorage) -> Block | None:
-        """The block that the other side made and that lies in this storage."""
+        """Return the block in this storage that the other side created."""
         found = self._at(storage.data_ptr(), storage.data_ptr() + 1)
         return None if found is None or self.is_own(found.number) else found
 
@@ -175,7 +176,7 @@ class Memory:
         return block
 
     def made(self, said: dict[str, Any]) -> np.ndarray[Any, Any] | torch.Tensor:
-        """The array or tensor that a description stands for. Refused where it reaches beyond its block."""
+        """Return the array or tensor that a description stands for. Raises Refused if it reaches beyond its block."""
         kind, dtype, shape = said["kind"], said["dtype"], said["shape"]
         if dtype not in DTYPES or len(shape) > MOST_DIMENSIONS or not all(type(n) is int and n >= 0 for n in shape):
             raise Refused("no array")
@@ -204,7 +205,8 @@ class Memory:
     # what a message carries beside its values
 
     def news(self) -> tuple[dict[str, Any], bytes]:
-        """(description, bytes) of what changed on this side: gradients, bytes of blocks, and blocks without arrays."""
+        """Return (description, bytes) of the changes on this side: gradients, bytes of blocks, and blocks without
+        arrays."""
         gradients, changes, contents = self._gradients(), [], []
         for block in self.blocks.values():
             content = block.content()
@@ -250,7 +252,7 @@ class Memory:
         self.blocks[number] = Block(number, tensor.data_ptr(), len(content), storage, content, known)
 
     def _gradients(self) -> list[list[Any]]:
-        """Leaves whose gradient is another one than before: pairs of descriptions, None for no gradient."""
+        """Return the leaves whose gradient was replaced: pairs of descriptions, with None for no gradient."""
         found = []
         for number, (leaf, known) in list(self.leaves.items()):
             if id(leaf.grad) != known:
@@ -260,7 +262,7 @@ class Memory:
 
 
 def plain_memory(content: bytes, dtype: str, kind: str) -> torch.Tensor:
-    """Memory with this content, aligned as PyTorch aligns it."""
+    """Return memory with this content, aligned as PyTorch aligns it."""
     return torch.frombuffer(bytearray(content), dtype=torch.uint8).clone()
 
 
@@ -268,7 +270,7 @@ _DRAW = np.random.default_rng()
 
 
 def _random(size: int, dtype: str) -> bytes:
-    """So many bytes of numbers from 0.5 to 1.5."""
+    """Return random numbers from 0.5 to 1.5 that fill this many bytes."""
     of = DTYPES[dtype]
     numbers = torch.from_numpy(_DRAW.uniform(0.5, 1.5, -(-size // of.itemsize))).to(of)
     return ctypes.string_at(numbers.data_ptr(), size)
@@ -283,7 +285,8 @@ def _of_kind(tensor: torch.Tensor, said: dict[str, Any]) -> Any:
 
 
 def _reach(shape: list[int], strides: list[int], item: int) -> tuple[int, int]:
-    """How far an array's elements lie from the address of its first: the first byte, and the one after the last."""
+    """Return how far an array's elements reach from the address of its first one: the first byte, and the byte after
+    the last."""
     ends = [(n - 1) * stride for n, stride in zip(shape, strides, strict=True)]
     return sum(min(end, 0) for end in ends), sum(max(end, 0) for end in ends) + item
 

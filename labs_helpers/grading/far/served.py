@@ -1,4 +1,4 @@
-"""What a judge does on behalf of an answer's process: kernels, messages to other ranks, hooks, and memory."""
+"""Serve the requests of an answer's process in the judge: kernels, messages to other ranks, hooks, and memory."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ OF_MODULES = frozenset(
 
 
 class JudgeWire(Wire):
-    """The judge's end of the channel to a process, which ends with it: when neither the answer nor an object of that
-    process is in use any more. kernels: the answer's. asked: further attributes that it may read."""
+    """The judge's end of the channel to a process. The process ends with it, when neither the answer nor any object
+    of that process is in use. kernels: the answer's. asked: further attributes that it may read."""
 
     def __init__(self, channel: Any, process: int, kernels: Kernels, asked: Iterable[str], deadline: float) -> None:
         self.written = _Written()
@@ -72,7 +72,7 @@ class JudgeWire(Wire):
         return found
 
     def beside(self) -> list[str]:
-        """What the answer's process has written itself since this was asked last."""
+        """Return what the answer's process itself has written since the last call."""
         done, self.written.bytes = ["PyTorch's own functions"] * bool(self.written.bytes), 0
         return done
 
@@ -162,7 +162,7 @@ class _Written:
         self.bytes = 0
 
     def allocated(self, content: bytes, dtype: str, kind: str) -> torch.Tensor:
-        """Memory for a block that the answer has made, from `torch.empty` where nobody has written into it."""
+        """Return memory for a block that the answer created, from `torch.empty` if nobody has written into it."""
         of = DTYPES[dtype]
         if kind == "torch" and len(content) % of.itemsize == 0:
             tensor = torch.frombuffer(bytearray(content), dtype=of)

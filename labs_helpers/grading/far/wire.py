@@ -29,7 +29,7 @@ _DATA = (bool, int, str, type(None))
 
 
 class Lost(RuntimeError):
-    """The other side has ended, or sends what is no message."""
+    """The other side has ended, or sends something that is not a message."""
 
 
 class Far:
@@ -118,11 +118,11 @@ class Wire:
         return False
 
     def serve(self, asked: dict[str, Any]) -> Any:
-        """Do what is neither a call of an object nor a look at its attributes."""
+        """Serve a request that neither calls an object nor reads its attributes."""
         raise ValueError(asked["do"])
 
     def may_get(self, one: Any, name: str) -> bool:
-        """Whether the other side may read this attribute."""
+        """Return True if the other side may read this attribute."""
         return True
 
     def graph(self, tensor: torch.Tensor) -> dict[str, Any]:

@@ -1,1 +1,1 @@
-"""What students are given."""
+"""Build what students are given."""

@@ -1,8 +1,9 @@
-"""A folder and a zip for students: python -m labs_helpers.grading.handout 02 04 [--no-references] [--out build/handout]
+"""Build a folder and a zip for students: python -m labs_helpers.grading.handout 02 04 [--no-references] [--out
+build/handout]
 
-In it are the labs, what they import, the recorded measurements that they draw, the list of packages, a README that says
-how to install, open, check and submit. Not in it is tests/, where the planted bugs and the answers of the transfer
-exercises stand. Prints the two paths.
+They hold the labs, the modules that these import, the recorded measurements that they draw, the list of packages, and a
+README that says how to install, open, check and submit. They leave out tests/, which contains the planted bugs and the
+answers of the transfer exercises. The command prints both paths.
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ DEVCONTAINER = ".devcontainer/devcontainer.json"  # the way in on macOS
 
 
 def make_handout(labs: list[Lab], out: Path, references: bool = True) -> tuple[Path, Path]:
-    """Makes out/tile-to-cluster-02-04 (of all labs: tile-to-cluster) and its zip, and returns both. An older hand-out
+    """Write out/tile-to-cluster-02-04 (for all labs: tile-to-cluster) and its zip, and return both. An older hand-out
     there is replaced as a whole.
 
-    Raises FileExistsError where that folder holds what no hand-out has, such as somebody's my_labs/. ValueError names
-    the labs that cannot be handed out without references.
+    Raises FileExistsError if that folder holds something that no hand-out contains, such as somebody's my_labs/.
+    ValueError names the labs that cannot be handed out without references.
     """
     name = "-".join(["tile-to-cluster", *(one.number for one in labs if len(labs) < len(LABS))])
     folder = out / name

@@ -1,4 +1,4 @@
-"""What labs need of the course: rooms, recorded measurements and MPI programs, found by what they import and name."""
+"""Find what labs need of the course by reading imports and names: packages, recorded measurements and MPI programs."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from labs_helpers.labs import LABS, ROOT, Lab
 
 HOUSE = ROOT / "labs_helpers"
 FOUNDATIONS = ("course", "practice", "measure", "compile", "draw", "launch")  # every lab needs them
-OFFICE = "grading"  # of which students get what checks their own notebook, and no more
-NOT_PYTHON = re.compile(r"^(\s*)[%!].*", re.MULTILINE)  # a cell's lines for IPython
+OFFICE = "grading"  # students only get what checks their own notebook
+NOT_PYTHON = re.compile(r"^(\s*)[%!].*", re.MULTILINE)  # lines of a cell that only IPython understands
 NO_TOPIC = (*FOUNDATIONS, OFFICE, "labs.py", "moved.py", "public.py", "__init__.py")
 LEFT_OUT = {"__pycache__", ".ipynb_checkpoints"}
-HIDDEN = ("hidden", "hidden.py")  # of a lab: what only the grader asks
+HIDDEN = ("hidden", "hidden.py")  # a lab's inputs that only the grader uses
 
 
 @dataclass(frozen=True)
@@ -30,8 +30,8 @@ class Needs:
 
 
 def needs_of(labs: Iterable[Lab], cells: Iterable[str]) -> Needs:
-    """cells: the sources of the labs' code cells. These labs and the topics that are needed come whole; of other labs
-    only the modules that are imported."""
+    """Return what labs need. cells: the sources of the labs' code cells. These labs and the topics they need come
+    whole; of other labs only the imported modules come."""
     rooms = [HOUSE / name for name in FOUNDATIONS] + [_package(lab) for lab in labs]
     alone = [HOUSE / name for name in ("__init__.py", "labs.py", f"{OFFICE}/__init__.py", f"{OFFICE}/at_home.py")]
     waiting = [*alone, *(file for room in rooms for file in _files(room))]
@@ -56,7 +56,7 @@ def needs_of(labs: Iterable[Lab], cells: Iterable[str]) -> Needs:
 
 
 def _topic(file: Path) -> list[Path]:
-    """What comes with a file of a topic's library: the rest of it."""
+    """Return what accompanies a file of a topic's library: the rest of that library."""
     if _room(file) in NO_TOPIC or _in_a_lab(file):
         return []
     return _library(_room(file))
@@ -68,7 +68,7 @@ def _library(topic: str) -> list[Path]:
 
 
 def _scripts(rooms: set[str]) -> list[Path]:
-    """The MPI programs whose topics are all there; none where not one of them is about these topics."""
+    """Return the MPI programs whose topics are all included; none if no program is about these topics."""
     programs = sorted((ROOT / "mpi_scripts").glob("*.py"))
     about = {path: {_room(file) for file in _read_file(path)[0]} - {*FOUNDATIONS} for path in programs}
     fitting = [path for path in programs if about[path] <= rooms]
@@ -81,8 +81,8 @@ def _read_file(path: Path) -> tuple[list[Path], set[str]]:
 
 
 def _read(source: str) -> tuple[list[Path], set[str]]:
-    """(the files of labs_helpers that a module imports, each with the __init__.py on the way to it; the words that
-    stand in it as a text of their own, alone or before the first '.' or '/')."""
+    """Return (the files of labs_helpers that a module imports, each with the __init__.py files above it; the words
+    that occur in it as complete strings, or before the first '.' or '/' of one)."""
     names, words = set[str](), set[str]()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
@@ -112,7 +112,8 @@ def _files(path: Path) -> list[Path]:
 
 
 def _room(file: Path) -> str:
-    """'gemm' of labs_helpers/gemm/plan.py, 'labs.py' of labs_helpers/labs.py."""
+    """Return a file's package or module in labs_helpers: 'gemm' for labs_helpers/gemm/plan.py, 'labs.py' for
+    labs_helpers/labs.py."""
     return file.relative_to(HOUSE).parts[0]
 
 

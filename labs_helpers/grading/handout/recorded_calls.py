@@ -1,9 +1,9 @@
-"""What a lab's checks ask its references, and what these answer:
+"""Record what a lab's checks ask its references, and what these answer:
 
     python -m labs_helpers.grading.handout.recorded_calls 02
 
-Prints {"calls": {name: {key: value as Python}}, "not data": [the name of each reference that a check gives, or gets
-from it, what is no data]}. The references are replaced before the checks are imported; each check then runs once.
+This prints {"calls": {name: {key: value as Python}}, "not data": [the name of each reference that exchanges something
+other than data with a check]}. The references are replaced before the checks are imported; each check then runs once.
 """
 
 from __future__ import annotations
@@ -25,18 +25,20 @@ from labs_helpers.labs import ROOT, Lab, lab
 from labs_helpers.launch.process import run
 from labs_helpers.measure.machine import prepare_triton
 
-# `reference=exercises.f` names one without asking it.
+# `reference=exercises.f` names a reference without calling it.
 ASKED = re.compile(r"(?<!reference=)\bexercises\.[a-z]")
 
 
 class NotData(TypeError):
-    """Something other than numbers, words, and tuples, lists and dicts of them."""
+    """A value other than numbers, strings, and tuples, lists and dicts of them."""
 
 
 def recorded_calls(chosen: Lab) -> dict[str, dict[str, str]]:
-    """name of a reference → key of its arguments → its value as Python, for all that the lab's checks ask.
+    """Return name of a reference → key of its arguments → its value as Python, for every call that the lab's checks
+    make.
 
-    ValueError names the references that a check needs as code. Runs the checks, in another process, if they ask at all.
+    ValueError names the references that a check needs as code. This runs the checks, in another process, if they call
+    any reference.
     """
     checks = ROOT.joinpath(*chosen.package.split("."), "checks")
     if not any(ASKED.search(path.read_text()) for path in checks.rglob("*.py")):
@@ -80,7 +82,7 @@ def record(number: str) -> dict[str, Any]:
 
 
 def _plain(argument: Any) -> Any:
-    """What `key` writes out as a whole: arrays and data classes are data too."""
+    """Return a value that `key` can write out: arrays and data classes count as data too."""
     if isinstance(argument, np.ndarray):
         return argument.tolist()
     if dataclasses.is_dataclass(argument) and not isinstance(argument, type):
@@ -89,7 +91,7 @@ def _plain(argument: Any) -> Any:
 
 
 def _data(value: Any) -> Any:
-    """With Python's numbers for NumPy's. NotData for anything else."""
+    """Return the value with Python's numbers in place of NumPy's. NotData for anything else."""
     if isinstance(value, np.generic):
         return value.item()
     if value is None or isinstance(value, bool | int | float | str):

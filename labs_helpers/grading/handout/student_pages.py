@@ -1,4 +1,4 @@
-"""What a hand-out has in place of the course's own pages: a README for students, their Makefile, the table of labs."""
+"""A hand-out's own pages, which replace the course's: a README for students, their Makefile, the table of labs."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ folder: while an exercise is open, the cells that need it are skipped, with a li
 
 
 def readme(labs: list[Lab], points: dict[str, int], references: bool = True) -> str:
-    """points: of each lab's exercises, by its number."""
+    """Return the README for students. points: of each lab's exercises, by the lab's number."""
     rows = [("lab", "", "you build", "minutes", "points of its exercises"), ("---", "---", "---", "---:", "---:")]
     rows += [(lab.number, lab.title, lab.sentence, str(lab.minutes), str(points[lab.number])) for lab in labs]
     return README.format(
@@ -83,13 +83,13 @@ def readme(labs: list[Lab], points: dict[str, int], references: bool = True) -> 
 
 
 def title(labs: list[Lab]) -> str:
-    """'lab 02'; 'labs 02 and 04'; 'labs 02, 03 and 04'."""
+    """Return the labs in words: 'lab 02'; 'labs 02 and 04'; 'labs 02, 03 and 04'."""
     *others, last = [lab.number for lab in labs]
     return f"labs {', '.join(others)} and {last}" if others else f"lab {last}"
 
 
 def makefile(text: str) -> str:
-    """The course's Makefile with the targets that students use; its blocks are divided by empty lines."""
+    """Return the course's Makefile reduced to the targets that students use; empty lines separate its blocks."""
     blocks = text.split("\n\n")
     named = [re.match(r"([^\s:=]+):(?!=)", block) for block in blocks]
     kept = [block for block, name in zip(blocks, named, strict=True) if not name or name[1] in TARGETS]
@@ -100,7 +100,7 @@ def makefile(text: str) -> str:
 
 
 def table_of(text: str, labs: list[Lab]) -> str:
-    """labs.py with these labs alone in its table."""
+    """Return labs.py with only these labs in its table."""
     lines = text.splitlines(keepends=True)
     tables: list[Any] = [
         node.value

@@ -1,4 +1,4 @@
-"""A hand-out without references: what stands in their place raises `StillOpen`, which a notebook shows as a line."""
+"""Leave references out of a hand-out: their placeholders raise `StillOpen`, which a notebook shows as one line."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ RECORDED = {{{recorded}}}  # what it returned where a check asks it
 
 
 def withhold(folder: Path, labs: list[Lab]) -> None:
-    """Replaces every reference in a hand-out. labs: those whose notebooks are in it; of others only imports are.
+    """Replace every reference in a hand-out. labs: those whose notebooks it contains; of other labs it only contains
+    imported modules.
 
-    ValueError names the labs whose checks cannot do without the code of a reference.
+    ValueError names the labs whose checks need the code of a reference.
     """
     prepare_triton()
     cannot, recorded = [], dict[str, dict[str, dict[str, str]]]()

@@ -1,7 +1,7 @@
-"""Call answers with hidden inputs: arguments that are drawn from the instructor's seed and that no check shows.
+"""Call answers with hidden inputs: arguments drawn from the instructor's seed, which no check shows.
 
-Each exercise has a run, in its lab's hidden.py or hidden/. The grader runs it on the student's function in a jail and
-on the reference, and compares the results outside (values.py). An answer that is a table of the check's own cases
+Each exercise has a run, in its lab's hidden.py or hidden/. The grader executes it on the student's function in a jail
+and on the reference, and compares the results outside (values.py). An answer that is a table of the check's own cases
 fails here, and so does one that deceives its check.
 """
 

@@ -1,1 +1,1 @@
-"""Where a student's code runs: with limits on everything, and nothing of others within reach."""
+"""Run a student's code with limits on everything, and with nothing of others within reach."""

@@ -1,13 +1,13 @@
-"""The other jail, for clusters: Apptainer, with the course's environment in an image.
+"""A jail for clusters: Apptainer, with the course's environment in an image.
 
     python -m labs_helpers.grading.jails.apptainer > course.def    # in the course's folder, on a machine with a network
     apptainer build course.sif course.def
     python -m labs_helpers.grading 02 inbox/ --image course.sif
 
-Its command follows Apptainer's documentation (1.1 to 1.4) and is tested as text: it has not been run where the course
-is developed. So a program that looks for ways out runs in it before any answer does (probe.py), and where it finds
-one, nothing is graded. Memory, processes and time are limited by prlimit, as in bubblewrap; Apptainer's own --memory
-and --pids-limit need cgroups that systemd has delegated to users, and a Slurm job's limits hold besides.
+The command follows Apptainer's documentation (1.1 to 1.4) and is tested only as text, because Apptainer is not
+available where the course is developed. So before any answer runs, a program looks for ways out of the jail (probe.py),
+and if it finds one, nothing is graded. As in bubblewrap, prlimit limits memory, processes and time. Apptainer's own
+--memory and --pids-limit need cgroups that systemd has delegated to users. A Slurm job's limits apply in addition.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ From: python:3.11-slim-bookworm
 
 @cache
 def why_not(image: Path) -> str:
-    """Why this image is no jail here; '' where it is one."""
+    """Return the reason why this image is no jail here, or ''."""
     if not shutil.which("apptainer"):
         return "apptainer is not installed: your administrator can, or a module has to be loaded"
     if not image.exists():
@@ -73,7 +73,7 @@ def run_in_apptainer(
     hidden: Sequence[Path] = (),
     **given: Any,
 ) -> str:
-    """As `jail.run_in_jail`, in this image."""
+    """Do the same as `jail.run_in_jail`, in this image."""
     with scratch("grading-") as empty:
         words = in_apptainer(image, command, readable, limits, hidden, empty)
         return run([*limited_together(limits.memory, limits.processes), *words], env=_own_settings(), **given)
@@ -87,11 +87,11 @@ def in_apptainer(
     hidden: Sequence[Path] = (),
     empty: Path = Path("/var/empty"),
 ) -> list[str]:
-    """The command that runs `command` in the image, whose python3 stands for this Python. readable: files and folders
-    that it may read, under their own paths. hidden: folders in them in whose place is `empty`.
+    """Return the command that runs `command` in the image, whose python3 replaces this Python. readable: files and
+    folders that it may read, under their own paths. hidden: folders among them that `empty` replaces.
 
-    --containall gives it PID and IPC namespaces of its own, an empty /tmp in memory (of the size that apptainer.conf
-    sets: 64 MiB by default) and a bare /dev; the image is read-only.
+    --containall gives it its own PID and IPC namespaces, an empty /tmp in memory (its size is set in apptainer.conf, 64
+    MiB by default) and a bare /dev. The image is read-only.
     """
     words = ["apptainer", "--silent", "exec", "--containall", "--cleanenv", "--no-home", "--no-privs"]
     words += ["--no-mount", "hostfs,bind-paths", "--net", "--network", "none", "--hostname", "jail", "--pwd", "/tmp"]
@@ -104,14 +104,15 @@ def in_apptainer(
 
 
 def _mount(source: Path, place: Path) -> str:
-    """Apptainer reads a line of CSV."""
+    """Return a mount option, which Apptainer reads as a line of CSV."""
     line = io.StringIO()
     csv.writer(line, lineterminator="").writerow(["type=bind", f"src={source}", f"dst={place}", "ro"])
     return line.getvalue()
 
 
 def _own_settings() -> dict[str, str]:
-    """What Apptainer itself may need of this environment, but for binds and the like that it would take from there."""
+    """Return the variables that Apptainer itself may need, without those from which it would take binds and similar
+    options."""
     return {name: value for name, value in os.environ.items() if not name.startswith(("APPTAINER", "SINGULARITY"))}
 
 

@@ -1,7 +1,8 @@
-"""A command in a jail: no network, a read-only system, nobody else's files and processes, and limits on everything.
+"""Run a command in a jail: no network, a read-only system, no other user's files or processes, and limits on
+everything.
 
-bubblewrap makes the namespaces; as root the command is then an unprivileged user's. Why there is no jail is said by
-`why_not`, and without one nothing of a student's is run. jails.py has the other jail, and the choice.
+bubblewrap creates the namespaces. For root, the command then belongs to an unprivileged user. `why_not` says why there
+is no jail, and without one no student's code runs. kinds.py chooses between this jail and the other one.
 """
 
 from __future__ import annotations
@@ -36,9 +37,9 @@ SYSTEM = ("/usr", "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/
 
 @dataclass(frozen=True)
 class Limits:
-    """seconds: of each answer, by the clock; twice as many of a core, beside BEGIN_S. memory: bytes of all processes of
-    a jail and of its files, which may take half of it, and also bytes of addresses of each process. processes: of a
-    jail, with threads."""
+    """The limits of a jail. seconds: of each answer, by the clock, and twice as many of processor time beside
+    BEGIN_S. memory: bytes of all processes of a jail and of its files, which may take half of it; also the address
+    space of each process. processes: of a jail, including threads."""
 
     seconds: float = 60.0
     memory: int = 4096 * MEGABYTE
@@ -51,7 +52,7 @@ LIMITS = Limits()
 
 @cache
 def why_not() -> str:
-    """Why there is no jail on this machine, with what to do about it; '' where there is one."""
+    """Return the reason why there is no jail on this machine and what to do about it; '' if there is one."""
     for program, package in (("bwrap", "bubblewrap"), ("prlimit", "util-linux"), ("setpriv", "util-linux")):
         if not shutil.which(program):
             return f"{program} is not installed: it is in the package {package}"
@@ -68,18 +69,18 @@ def run_in_jail(
     hidden: Sequence[Path] = (),
     **given: Any,
 ) -> str:
-    """The output of `command` in a jail; `given` is for `process.run`, whose errors it raises."""
+    """Return the output of `command` in a jail. `given` goes to `process.run`, whose errors it raises."""
     return run(in_jail(command, readable, limits, hidden), env={}, **given)
 
 
 def in_jail(
     command: Sequence[str], readable: Sequence[Path] = (), limits: Limits = LIMITS, hidden: Sequence[Path] = ()
 ) -> list[str]:
-    """The command that runs `command` in a jail. readable: files and folders that it may read, under their own paths.
-    hidden: folders in them that are empty there.
+    """Return the command that runs `command` in a jail. readable: files and folders that it may read, under their own
+    paths. hidden: folders among them that are empty there.
 
-    It starts in an empty /tmp of its own, without this process's environment. Programs are the system's, and this
-    Python with its packages.
+    It starts in its own empty /tmp, without this process's environment. It gets the system's programs, and this Python
+    with its packages.
     """
     python = [Path(prefix) for prefix in dict.fromkeys((sys.prefix, sys.base_prefix)) if not prefix.startswith("/usr")]
     shown = [*python, *(path.resolve() for path in readable)]
@@ -107,7 +108,8 @@ def in_jail(
 
 
 def environment(home: str = "/tmp") -> dict[str, str]:
-    """All the variables that a student's code sees. On a machine with a GPU, too, kernels run in the interpreter."""
+    """Return all the variables that a student's code sees. Kernels run in the interpreter, even on a machine with a
+    GPU."""
     return {
         "LABS_DEVICE": "cpu",
         "PATH": f"{sys.prefix}/bin:/usr/bin:/bin", "HOME": home, "TMPDIR": home, "USER": "nobody", "LANG": "C.UTF-8",
@@ -116,13 +118,13 @@ def environment(home: str = "/tmp") -> dict[str, str]:
 
 
 def _parents(paths: Sequence[Path]) -> list[Path]:
-    """The folders above these, outermost first, but for those that are there."""
+    """Return the folders above these that do not exist yet, outermost first."""
     above = {parent for path in paths for parent in path.parents} - {Path("/"), Path("/tmp")}
     return sorted((path for path in above if not path.is_relative_to("/usr")), key=lambda path: len(path.parts))
 
 
 def _less(limits: Limits) -> list[str]:
-    """Without rights, and with limits: bwrap's options that are left, and what the command is begun by."""
+    """Drop rights and set limits: return bwrap's remaining options, and the words that begin the command."""
     if os.geteuid() != 0:
         rest = ["--unshare-user", "--cap-drop", "ALL", "--disable-userns", "--assert-userns-disabled", "--"]
         return [*rest, *limited(limits)]
@@ -130,7 +132,8 @@ def _less(limits: Limits) -> list[str]:
 
 
 def limited(limits: Limits) -> list[str]:
-    """What a command is begun by whose every process has limits: so far one gets before `limited_together` looks."""
+    """Return the words that begin a command and limit each of its processes, which matters until `limited_together`
+    looks."""
     return [
         "prlimit", f"--as={limits.memory}", f"--nproc={_of_user(limits.processes)}", f"--fsize={limits.file}",
         "--core=0", "--nofile=512", f"--cpu={BEGIN_S + round(2 * limits.seconds)}", "--",
@@ -138,9 +141,12 @@ def limited(limits: Limits) -> list[str]:
 
 
 def _of_user(processes: int) -> int:
-    """The limit of a user's processes: those of this jail alone count where it has its own user, and since Linux 5.14
-    where it has a user namespace. Before, all of the user's do: then there is room for those that now run and for
-    other jails, and only `limited_together` is exact."""
+    """Return the limit of a user's processes.
+
+    Only this jail's count if it has its own user or, since Linux 5.14, a user namespace. Before, all of the user's
+    processes count, so the limit leaves room for those that run now and for other jails; only `limited_together` is
+    exact.
+    """
     version = tuple(map(int, re.findall(r"\d+", os.uname().release)[:2]))
     if os.geteuid() == 0 or version >= (5, 14):
         return processes
@@ -149,7 +155,7 @@ def _of_user(processes: int) -> int:
 
 
 def unprivileged(user: str) -> list[str]:
-    """What root begins a command by that is to be that user's, without any right."""
+    """Return the words with which root begins a command that should run as that user, without any rights."""
     words = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", "--no-new-privs"]
     return [*words, "--bounding-set=-all", "--inh-caps=-all"]
 
@@ -158,6 +164,7 @@ _users = count()
 
 
 def own_user() -> str:
-    """Of a jail alone: processes are limited per user, and one jail shall not use up what another one has. The numbers
-    are those that systemd keeps for users that come and go. Graders beside this one have other process numbers."""
+    """Return a user number for one jail. Linux limits processes per user, and one jail must not use up another's
+    share. The numbers are those that systemd reserves for temporary users. Graders running beside this one have
+    other process numbers."""
     return str(61184 + (64 * os.getpid() + next(_users) % 64) % 4336)

@@ -1,4 +1,4 @@
-"""The end of all that an answer started: in a jail that is everybody but this process, elsewhere its descendants."""
+"""End everything that an answer started: in a jail, everybody but this process; elsewhere, its descendants."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Ending = Callable[[int], None]
 
 
 def ending() -> Ending | None:
-    """Return what ends a child and all that it left behind; None where there is no safe way."""
+    """Return a function that ends a child and everything it left behind; None if there is no safe way."""
     if alone():
         return _of_everybody
     if os.environ.get(NO_JAIL):
@@ -25,13 +25,12 @@ def ending() -> Ending | None:
 
 
 def alone() -> bool:
-    """Whether a signal to everybody would reach nobody but this process's own children, as in a jail.
+    """Return True if a signal to everybody would reach only this process's own children, as in a jail.
 
-    It is asked who is there, and not what the first process is called: bwrap, appinit, or sinit in Apptainer 1.0, and
-    each may be the first process of a container, too, in which a person works. In a PID namespace that was made for
-    this process there is nobody but the processes above it, and the first of them cannot be ended by a signal from
-    inside. A /proc of another namespace has no entry for this process, or another's: then it is not known who is there,
-    and the answer is no.
+    The function checks who exists, not what the first process is called: bwrap, appinit, or sinit in Apptainer 1.0 may
+    also be the first process of a container in which a person works. A PID namespace created for this process contains
+    only the processes above it, and the first of them cannot be ended by a signal from inside. A /proc of another
+    namespace has no entry for this process, or another's entry. Then nobody knows who exists, and the result is False.
     """
     try:
         if os.readlink("/proc/self") != str(os.getpid()):

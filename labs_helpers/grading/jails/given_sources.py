@@ -1,4 +1,4 @@
-"""Modules of the course whose files a jail hides: a judge imports them from text that it was given."""
+"""Import modules of the course whose files a jail hides, from text that the judge was given."""
 
 from __future__ import annotations
 
@@ -23,12 +23,13 @@ def hidden_folders() -> list[Path]:
 
 
 def hidden_sources() -> dict[str, str]:
-    """The text of each module in these folders, by its file."""
+    """Return file → text for each module in these folders."""
     return {str(path): path.read_text() for folder in hidden_folders() for path in sorted(folder.rglob("*.py"))}
 
 
 def import_from(sources: Mapping[str, str]) -> None:
-    """From now on in this process. Modules of labs that were imported without these are imported again."""
+    """Import from these texts from now on, in this process. Modules of labs that were imported without them are
+    imported again."""
     sys.meta_path.insert(0, _Given(sources))
     for name in filter(_OF_A_LAB.match, list(sys.modules)):
         del sys.modules[name]

@@ -70,7 +70,7 @@ def main() -> None:
 
 
 def _message(descriptor: int) -> bytes:
-    """The next message and not a byte more; b"" at the end."""
+    """Return the next message and not a byte more; b"" at the end."""
     line = bytearray()
     while (byte := os.read(descriptor, 1)) not in (b"\n", b""):
         line += byte
@@ -82,7 +82,7 @@ def _message(descriptor: int) -> bytes:
 
 
 def _import_all(lines: Iterable[str], modules: Iterable[str]) -> None:
-    """Import what every answer's process and every judge would import for itself: nothing of a student's."""
+    """Import what every answer's process and every judge would import; nothing of a student's."""
     from labs_helpers.measure.machine import prepare_triton
     from labs_helpers.measure.quick_interpreter import quicken
 
@@ -103,7 +103,7 @@ def _import_all(lines: Iterable[str], modules: Iterable[str]) -> None:
 
 
 def _judged_in_a_process(jobs: int, seconds: float, told: int, end: Ending) -> str:
-    """The line of the next job, '' where there is none. All that it started has ended."""
+    """Return the line of the next job, or '' if there is none. Everything it started has ended."""
     nursery = Nursery()
     reads, writes = os.pipe()
     at_a_loss = json.dumps(with_memory(result("crashed", "MemoryError"))).encode()  # made while there is memory for it

@@ -1,4 +1,4 @@
-"""Which jail answers run in: bubblewrap's, Apptainer's with an image, or none where an instructor insists."""
+"""Choose the jail that answers run in: bubblewrap, Apptainer with an image, or none if an instructor insists."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from labs_helpers.grading.jails import apptainer, bubblewrap, without_jail
 
 @dataclass(frozen=True)
 class Jail:
-    """name: as records have it. run: as `bubblewrap.run_in_jail`. why_not: says why it does not work here, '' where it
-    does. warning: what the command says before it grades. It can be pickled, for engines on other nodes."""
+    """A kind of jail. name: as in records. run: as `bubblewrap.run_in_jail`. why_not: returns the reason why it does
+    not work here, or ''. warning: what the command says before it grades. It can be pickled for engines on other
+    nodes."""
 
     name: str
     run: Callable[..., str]
@@ -25,7 +26,7 @@ BUBBLEWRAP = Jail("bubblewrap", bubblewrap.run_in_jail, bubblewrap.why_not)
 
 
 def chosen(image: Path | None = None, unsafe: bool = False) -> Jail:
-    """The jail of `--image course.sif` and `--unsafe`; the latter without looking for one."""
+    """Return the jail of `--image course.sif` or `--unsafe`; for the latter, without looking for a jail."""
     if unsafe:
         return Jail("none", without_jail.run_without_jail, without_jail.why_not, without_jail.warning())
     if image:

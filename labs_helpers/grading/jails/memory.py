@@ -1,4 +1,4 @@
-"""The memory limit: read from an option, and recognised where an answer ran into it."""
+"""Read the memory limit from an option, and recognize answers that exceeded it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SAID = re.compile(
 
 
 def size(text: str) -> int:
-    """Bytes of '2G', '1.5G' or '2048M', for an option. argparse.ArgumentTypeError says what is wrong."""
+    """Return the bytes of '2G', '1.5G' or '2048M', for an option. argparse.ArgumentTypeError says what is wrong."""
     found = re.fullmatch(r"(\d+(?:\.\d+)?)([MG])(?:i?B)?", text.strip(), re.IGNORECASE)
     if not found:
         raise ArgumentTypeError(f"a memory limit is a number with M or G, such as 2G or 1500M, not {text!r}")
@@ -30,7 +30,7 @@ def size(text: str) -> int:
 
 
 def status_of(status: str, message: str) -> str:
-    """Return MEMORY where an answer with this status and message ran out of it, else its status."""
+    """Return MEMORY if an answer with this status and message ran out of memory, else its status."""
     return MEMORY if status not in ("right", "timeout") and _SAID.search(message) else status
 
 

@@ -1,4 +1,4 @@
-"""What to do where the kernel makes no namespaces for bubblewrap."""
+"""Advice for machines whose kernel creates no namespaces for bubblewrap."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ CAUSES = (
 
 
 def advice(said: str, root: Path = Path("/proc/sys")) -> str:
-    """Return lines about what can be done where bwrap `said` that; '' where it failed for another reason."""
+    """Return lines of advice for this message of bwrap; '' if it failed for another reason."""
     if not any(words in said for words in _SAID):
         return ""
     for setting, value, told in CAUSES:

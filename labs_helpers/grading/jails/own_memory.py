@@ -1,6 +1,6 @@
-"""Kernels in Triton's interpreter reach the memory of their own tensors and no other.
+"""Keep kernels in Triton's interpreter to the memory of their own tensors.
 
-There a pointer is an address of the process, and one that goes astray could change the program around it.
+There a pointer is an address of the process, and a stray one could change the program around it.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ import torch
 
 
 class Astray(RuntimeError):
-    """A kernel's load or store that is outside of all tensors of its launch."""
+    """A kernel loads or stores outside all tensors of its launch."""
 
 
 def keep_to_own_memory() -> None:
-    """From now on, in this process. Raises Astray inside a kernel. Imports Triton's interpreter."""
+    """Guard kernels from now on, in this process: a stray access raises Astray inside the kernel. This imports
+    Triton's interpreter."""
     from triton.runtime import interpreter
 
     if isinstance(interpreter._interpreter, _Guarded):
@@ -36,7 +37,7 @@ def keep_to_own_memory() -> None:
 
 
 def _ranges(arguments: list[Any]) -> list[tuple[int, int]]:
-    """The first address of each tensor's storage, and the one after its last."""
+    """Return the first address of each tensor's storage, and the address after its last."""
     found = []
     for argument in arguments:
         tensor = getattr(argument, "base", argument)  # of a descriptor
@@ -49,7 +50,7 @@ def _ranges(arguments: list[Any]) -> list[tuple[int, int]]:
 
 
 class _Guarded:
-    """The interpreter's own functions, with a look at the addresses before those that use them."""
+    """The interpreter's own functions, which check the addresses before they use them."""
 
     def __init__(self, plain: Any) -> None:
         self.plain, self.ranges = plain, list[tuple[int, int]]()

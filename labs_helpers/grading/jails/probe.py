@@ -1,4 +1,4 @@
-"""Whether a jail keeps in what it should: a program that looks for ways out, run in it before any answer is."""
+"""Test a jail before any answer runs in it, with a program that looks for ways out."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ SECONDS = 60  # a container's image may have to be unpacked first
 
 
 def leaks(run_in: Callable[..., str]) -> str:
-    """What is not kept in by a jail, in words; '' where it is one. run_in: as `jail.run_in_jail`, whose errors pass."""
+    """Return what a jail fails to contain, in words; '' if it contains everything. run_in: as `jail.run_in_jail`,
+    whose errors pass."""
     course = Path(labs_helpers.__file__).parent
     with tempfile.NamedTemporaryFile(prefix="grading-") as outside:
         given = {"outside": [outside.name, str(Path.home() / ".ssh"), "/etc/shadow"], "course": str(course)}

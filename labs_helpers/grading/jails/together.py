@@ -180,7 +180,7 @@ class _Sum:
 
 
 class _Process:
-    """What Linux tells of one process: nothing, if it has ended."""
+    """Linux's figures for one process; nothing if it has ended."""
 
     def __init__(self, process: int) -> None:
         self.folder, self.threads = f"/proc/{process}", 0
@@ -190,13 +190,13 @@ class _Process:
             self.folder, self.threads = f"{self.folder}/task/{threads[-1]}", len(threads)
 
     def most(self) -> int:
-        """Bytes, with all that it shares with others."""
+        """Return the bytes, including everything shared with others."""
         with suppress(OSError):
             return self._sum("status", ("VmRSS:", "VmSwap:", "VmPTE:"))
         return 0
 
     def share(self) -> int:
-        """Bytes, where each page is divided among the processes that share it."""
+        """Return the bytes, where each page is divided among the processes that share it."""
         try:
             return self._sum("smaps_rollup", ("Pss:", "SwapPss:"))
         except OSError:  # it has ended, or lets nobody look
@@ -223,7 +223,8 @@ def _in_tmpfs(processes: list[_Process], memory: int) -> int:
 
 
 def _descendants(strangers: set[int]) -> list[int]:
-    """The living processes below this one, parents first. strangers: those known to be none; more are added."""
+    """Return the living processes below this one, parents first. strangers: processes known not to be descendants;
+    this adds more."""
     running = {int(name) for name in os.listdir("/proc") if name.isdigit()}
     strangers &= running
     children: dict[int, list[int]] = {}
@@ -244,7 +245,7 @@ def _descendants(strangers: set[int]) -> list[int]:
 
 
 def kill_descendants() -> None:
-    """Descendants may start others meanwhile."""
+    """Kill all descendants, which may start others meanwhile."""
     deadline = time.monotonic() + LONGEST_S
     while (living := _descendants(set())) and time.monotonic() < deadline:
         for process in living:

@@ -1,6 +1,8 @@
-"""A command without a jail, where an instructor insists on it: a session of its own, limits, nothing of it left behind.
+"""Run a command without a jail, if an instructor insists: in its own session, with limits, and nothing of it left
+behind.
 
-It can read and send what its user can, and end that user's processes, the grader too. As root it is another user's.
+It can read and send what its user can, and end that user's processes, including the grader. For root it runs as another
+user.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ that it was graded so."""
 
 @cache
 def why_not() -> str:
-    """Why nothing can be run here even so; '' where it can."""
+    """Return the reason why nothing can run here even without a jail; '' if it can."""
     needed = ("prlimit", "setpriv") if os.geteuid() == 0 else ("prlimit",)
     for program in needed:
         if not shutil.which(program):
@@ -58,9 +60,10 @@ def run_without_jail(
     hidden: Sequence[Path] = (),
     **given: Any,
 ) -> str:
-    """The output of `command`, which starts in an empty folder that is then removed; `given` is for `process.run`.
+    """Return the output of `command`, which starts in an empty folder that is then removed. `given` goes to
+    `process.run`.
 
-    Nothing can be hidden from it: `readable` and `hidden`, which a jail heeds, say nothing here.
+    Nothing can be hidden from it: `readable` and `hidden`, which a jail obeys, have no effect here.
     """
     with scratch("grading-") as folder:
         user = own_user() if os.geteuid() == 0 else ""

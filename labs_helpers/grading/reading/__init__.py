@@ -1,1 +1,1 @@
-"""What students handed in, read as data."""
+"""Read what students handed in, as data."""

@@ -1,4 +1,4 @@
-"""Find each student's notebook in an inbox: its files, or its folders, are named after students (senders.py)."""
+"""Find each student's notebook in an inbox, whose files or folders are named after students (senders.py)."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ MOST_NAMES = 5  # of a student's files that are listed
 
 @dataclass(frozen=True)
 class HandedIn:
-    """One student's file. at: when it was changed last. others: further notebooks of the same student, not graded.
-    flags: what is odd about whose it is. instead: names of what there is where there is no notebook, or ''."""
+    """One student's file. at: the time of its last change. others: further notebooks of the same student, which are
+    not graded. flags: doubts about whose it is. instead: if there is no notebook, the names of the files that there
+    are; else ''."""
 
     student: str
     path: Path
@@ -33,9 +34,11 @@ class HandedIn:
 
 
 def students(inbox: Path, unpacked: Path, known: Mapping[str, str] | None = None) -> dict[str, HandedIn]:
-    """Student → what is to be graded: of several notebooks the newest. unpacked: a folder for what a zip holds. known:
-    the class list, whose ids they get where it names them; otherwise an id is the name, with a number where two share
-    it. BadInbox."""
+    """Return student → the file to grade, the newest of several notebooks.
+
+    unpacked: a folder for a zip's contents. known: the class list. Students it names get its ids; otherwise the name is
+    the id, with a number if two share it. Raises BadInbox.
+    """
     if NOTEBOOKS.is_relative_to(inbox.resolve()) or inbox.resolve().is_relative_to(NOTEBOOKS):
         raise BadInbox(f"{inbox} holds the course itself, and not what students handed in")
     known = known or {}
@@ -71,7 +74,7 @@ def _sender(place: PurePosixPath, known: Collection[str]) -> tuple[Sender, bool]
 
 
 def _of_students(there: list[Found], known: Collection[str]) -> list[Found]:
-    """Return the files below the folders that hold all notebooks and are no student's."""
+    """Return the files below folders that hold all notebooks and belong to no student."""
 
     def nobodys(folder: str) -> bool:
         return not from_platform(folder) and named(sender(folder, known)[0].name) not in known
@@ -89,7 +92,7 @@ def _of_students(there: list[Found], known: Collection[str]) -> list[Found]:
 
 
 def _handed_in(student: str, there: Sequence[Found]) -> HandedIn:
-    """Take the newest notebook, or else the newest file, and name the others in flags."""
+    """Return the newest notebook, or else the newest file, and name the others in flags."""
     notebooks = [one for one in there if one.is_notebook]
     newest, *others = sorted(notebooks or there, key=lambda one: (one.at, one.path), reverse=True)
     at = datetime.fromtimestamp(newest.at, UTC)

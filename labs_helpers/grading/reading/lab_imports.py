@@ -1,4 +1,4 @@
-"""The imports that an answer needs of the lab's own cells."""
+"""Find the imports of the lab's own cells that an answer needs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from labs_helpers.grading.reading.submission import Answer
 
 
 def imports_of(cells: Iterable[Cell]) -> list[str]:
-    """The import statements at the top level of a lab's own code cells, in order."""
+    """Return the import statements at the top level of a lab's own code cells, in order."""
     found = []
     for cell in cells:
         text, problem = plain_python(cell.source) if cell.code else ("", "")
@@ -22,6 +22,6 @@ def imports_of(cells: Iterable[Cell]) -> list[str]:
 
 
 def used_by(answer: Answer, imports: Iterable[str]) -> list[str]:
-    """Those that bind a name which the answer, or a cell of its author's before it, reads."""
+    """Return the statements that bind a name which the answer, or a cell of its author's before it, reads."""
     names = set[str]().union(*(names_read(ast.parse(text)) for text in (answer.source, *answer.before)))
     return [line for line in imports if names_bound(ast.parse(line).body[0]) & names]

@@ -1,4 +1,4 @@
-"""A file from an inbox as a list of cells, or why it is none. Nothing in it is run, and nothing of it is believed."""
+"""Read a file from an inbox as a list of cells, or say why it is none. Nothing in it is run or trusted."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ MOST_CELLS = 2_000
 
 
 class Unreadable(ValueError):
-    """Why a file cannot be graded, in words for its author."""
+    """A file cannot be graded; the message tells its author why."""
 
 
 @dataclass(frozen=True)
 class Cell:
-    """source: with line ends of '\\n'. grade_id: as the cell's nbgrader metadata has it, or ''."""
+    """A cell. source: with line ends of '\n'. grade_id: from the cell's nbgrader metadata, or ''."""
 
     code: bool
     source: str
@@ -28,7 +28,7 @@ class Cell:
 
 
 def read_cells(path: Path) -> list[Cell]:
-    """The cells of a notebook in nbformat 3 or 4, in order. Unreadable says what else the file is."""
+    """Return the cells of a notebook in nbformat 3 or 4, in order. Unreadable says what else the file is."""
     text = _text(path)
     if not text.strip():
         raise Unreadable("the file is empty")
@@ -65,7 +65,7 @@ def _text(path: Path) -> str:
 
 
 def _items(content: Any) -> list[dict[str, Any]]:
-    """The cells as the file has them."""
+    """Return the cells in the file's own form."""
     if not isinstance(content, dict):
         raise Unreadable("the file is JSON, but not a notebook")
     items = content.get("cells")

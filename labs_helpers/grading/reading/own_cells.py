@@ -1,4 +1,4 @@
-"""What an answer needs of the cells that its author wrote besides: definitions that it reads, and theirs."""
+"""Find what an answer needs of its author's other cells: the definitions that it reads, and theirs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MOST_BROUGHT = 50_000  # characters of other cells for one answer; an own helper
 
 
 def whole(answers: Iterable[Answer]) -> list[Answer]:
-    """Each with what it needs of its author's other cells, and no more, and without what only tries it out."""
+    """Return each answer with what it needs of its author's other cells, and without what only tries it out."""
     cells = OwnCells()
     return [_whole(answer, cells) for answer in answers]
 
@@ -49,15 +49,15 @@ class _Statement:
 
 
 class OwnCells:
-    """A notebook's own cells, of which each is parsed once."""
+    """A notebook's own cells, each parsed once."""
 
     def __init__(self) -> None:
         self._statements = cache(_statements)
 
     def needed(self, before: Iterable[str], source: str) -> tuple[str, ...]:
-        """The statements in `before`, in order, that bind a name which `source` or another of them reads.
+        """Return the statements in `before`, in order, that bind a name which `source` or another of them reads.
 
-        What else stands in such cells, a trial or a plot, is no part of the answer.
+        Anything else in such cells, such as a trial or a plot, is not part of the answer.
         """
         statements = [one for cell in before for one in self._statements(cell)]
         binding: dict[str, list[int]] = {}
@@ -82,7 +82,7 @@ def _statements(cell: str) -> list[_Statement]:
 
 
 def names_bound(statement: ast.stmt) -> set[str]:
-    """The names that a statement binds or changes, inside `if`, `try`, `with` and loops too."""
+    """Return the names that a statement binds or changes, including inside `if`, `try`, `with` and loops."""
     found, left = set[str](), list[ast.AST]([statement])
     while left:
         node = left.pop()

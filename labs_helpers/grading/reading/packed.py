@@ -22,13 +22,13 @@ _NOBODYS = ("Thumbs.db", "desktop.ini")
 
 
 class BadInbox(ValueError):
-    """What is wrong with an inbox, or with the instructor's tables, in words for the instructor."""
+    """An inbox or an instructor's table is wrong; the message tells the instructor what."""
 
 
 @dataclass(frozen=True)
 class Found:
-    """place: the file's name in the inbox. path: of its content; of a zip's that is no notebook there is none. at: when
-    it was changed last, in seconds since 1970."""
+    """A file of the inbox. place: its name there. path: of its content; a zip's file that is no notebook has none.
+    at: its last change, in seconds since 1970."""
 
     place: PurePosixPath
     path: Path
@@ -40,7 +40,7 @@ class Found:
 
 
 def files(inbox: Path, unpacked: Path) -> list[Found]:
-    """Return all files but hidden ones, sorted. unpacked: a folder for the notebooks of a zip. BadInbox."""
+    """Return all files except hidden ones, sorted. unpacked: a folder for the notebooks of a zip. Raises BadInbox."""
     if inbox.is_file() and zipfile.is_zipfile(inbox):
         found = list(_of_zip(inbox, unpacked))
     elif inbox.is_dir():
@@ -56,8 +56,8 @@ def _left_out(place: PurePosixPath) -> bool:
 
 
 def _of_zip(archive: Path, folder: Path) -> Iterator[Found]:
-    """Its notebooks, under names that stay inside the folder. One that cannot be unpacked is an empty file. What an
-    earlier zip left in the folder is removed."""
+    """Return a zip's notebooks, under names that stay inside the folder. One that cannot be unpacked becomes an
+    empty file. Anything that an earlier zip left in the folder is removed."""
     with zipfile.ZipFile(archive) as content:
         members = [member for member in content.infolist() if not member.is_dir()]
         size = sum(member.file_size for member in members if member.filename.endswith(".ipynb"))
@@ -79,7 +79,7 @@ def _of_zip(archive: Path, folder: Path) -> Iterator[Found]:
 
 
 def _content(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
-    """One byte more than is read as a notebook; nothing where it is encrypted or damaged."""
+    """Return at most one byte more than is read as a notebook; nothing if the member is encrypted or damaged."""
     try:
         with archive.open(member) as source:
             return source.read(MOST_BYTES + 1)

@@ -1,4 +1,5 @@
-"""A cell's source as Python: magics and shell commands, which no answer needs, are left out; what is none says why."""
+"""Convert a cell's source to Python, without magics and shell commands, which no answer needs; or say why that
+fails."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ _NOT_PYTHON = re.compile(r"^([ \t]*)(?:%|!|\w[\w.]*\?).*$", re.MULTILINE)
 
 
 def plain_python(source: str) -> tuple[str, str]:
-    """(Python, why it is none, or ''). A line for IPython becomes `pass`, so that lines keep their numbers."""
+    """Return (Python, why it is none, or ''). A line for IPython becomes `pass`, so that lines keep their numbers."""
     if len(source) > MOST_CHARACTERS:
         return source, f"the cell has {len(source):,} characters; more than {MOST_CHARACTERS:,} are not read"
     problem = _problem(source)

@@ -1,10 +1,10 @@
-"""Who sent a file: its name as Moodle, Canvas or an instructor writes it, and the id that the class list has for it.
+"""Find out who sent a file, from its name as Moodle, Canvas or an instructor writes it and from the class list.
 
 Ada Smith_111_assignsubmission_file_/x.ipynb      Moodle: full name, number of the participant in this assignment
-smithada_LATE_12345_67890_x.ipynb                 Canvas: name, LATE where it is, id of the user, id of the file
+smithada_LATE_12345_67890_x.ipynb                 Canvas: name, LATE if it is, id of the user, id of the file
 anon_x7Kd2_67890_x.ipynb                          Canvas, graded anonymously: id of the submission
 ada_x.ipynb, ada.ipynb, ada/x.ipynb               anything else: the longest id of the class list that it begins with,
-                                                  or what stands before the first _
+                                                  or the part before the first _
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ WHICH = "the class list does not tell who this is; write {id} into its column id
 
 @dataclass(frozen=True, order=True)
 class Sender:
-    """number: the platform's, '' where there is none."""
+    """The sender of a file. number: the platform's, or ''."""
 
     name: str
     number: str = ""
@@ -37,13 +37,13 @@ class Sender:
 
 
 def from_platform(name: str) -> bool:
-    """Whether Moodle or Canvas has named this file or folder."""
+    """Return True if Moodle or Canvas has named this file or folder."""
     return any(form.match(name) for form in _FORMS)
 
 
 def sender(name: str, known: Collection[str] = ()) -> tuple[Sender, bool]:
-    """Of a file or folder in an inbox, without its ending; and whether Canvas calls the file late. known: the ids of
-    the class list."""
+    """Return the sender of a file or folder in an inbox, given its name without suffix, and whether Canvas calls the
+    file late. known: the ids of the class list."""
     for form in _FORMS:
         if found := form.match(name):
             parts = found.groupdict()
@@ -56,10 +56,10 @@ def sender(name: str, known: Collection[str] = ()) -> tuple[Sender, bool]:
 
 
 def ids(senders: Collection[Sender], known: Mapping[str, str]) -> Iterator[tuple[Sender, str, str]]:
-    """(sender, id, why it is none of the class list's where that is to be said), no id twice. known: id → name.
+    """Return (sender, id, a sentence if the class list does not know it), no id twice. known: id → name.
 
-    A name alone says who it is only where one sender, and one of the class, has it. A platform's number is believed
-    where the class list has nobody of another name under it.
+    A name alone identifies a student only if one sender and one student of the class have it. A platform's number is
+    believed unless the class list has somebody of another name under it.
     """
     count = Counter(one.name for one in senders)
     listed: dict[str, list[str]] = {}
@@ -84,7 +84,7 @@ def ids(senders: Collection[Sender], known: Mapping[str, str]) -> Iterator[tuple
 
 
 def _listed(one: Sender, known: Mapping[str, str], of_name: Sequence[str], alone: bool) -> str:
-    """Their id in the class list, or ''. of_name: the ids of those who are called like them there."""
+    """Return their id in the class list, or ''. of_name: the ids of students with that name."""
     number = one.number
     for id in (one.both, f"{one.name} {number}") if number else ():  # the latter as in Moodle's grading worksheet
         if id in known:
@@ -99,7 +99,7 @@ def _listed(one: Sender, known: Mapping[str, str], of_name: Sequence[str], alone
 
 
 def orders(name: str) -> set[str]:
-    """'adasmith' and 'smithada' of 'Ada Smith', and of 'Smith, Ada'."""
+    """Return 'adasmith' and 'smithada' for 'Ada Smith' and for 'Smith, Ada'."""
     words = re.findall(r"[^\W_]+", name.casefold())
     return {"".join(words[place:] + words[:place]) for place in range(len(words))}
 

@@ -1,6 +1,6 @@
-"""A submission to a lab: each exercise's source and the student's own cells before it, taken by grade_id.
+"""Read a submission to a lab: each exercise's source and the student's own cells before it, found by grade_id.
 
-Checks, tags and outputs are never taken from it; where a check was changed, that is only noted.
+Checks, tags and outputs of the submission are never used; a changed check is only noted.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from labs_helpers.grading.reading.plain_python import MOST_CHARACTERS, plain_pyt
 from labs_helpers.labs import Lab
 
 CHECK_CHANGED, MISSING, TWICE = "check-changed", "cell-missing", "cell-twice"
-MOST_PLACES = 4  # cells of one exercise that are looked at, the last ones
+MOST_PLACES = 4  # how many cells of one exercise are examined, the last ones
 MOST_CODE = 400_000  # characters in code cells; a solved lab has at most 36,000
 UNMARKED, OLD, ELSEWHERE = "cell-unmarked", "old-version", "defined-elsewhere"
 NEW_CELL, IN_TEXT = "in-new-cell", "in-text-cell"
 WHERE = "{name} is defined in a text cell (Markdown); only code cells are graded"
-_MARK = re.compile(r"(\d\d)-\d+(?:-check)?")  # of any lab's exercise
+_MARK = re.compile(r"(\d\d)-\d+(?:-check)?")  # the mark of any lab's exercise
 
 
 @dataclass(frozen=True)
@@ -43,8 +43,8 @@ class Shipped:
 
 @dataclass(frozen=True)
 class Answer:
-    """source: the exercise's cell, '' where there is none. before: the student's own cells above it, in order. flags:
-    what is odd about it. problem: why it cannot be tried, or ''."""
+    """A student's answer. source: the exercise's cell, or ''. before: the student's own cells above it, in order.
+    flags: what is odd about it. problem: why it cannot be tried, or ''."""
 
     shipped: Shipped
     source: str
@@ -58,7 +58,7 @@ class Answer:
 
 
 def shipped_exercises(lab: Lab) -> list[Shipped]:
-    """Of the course's own notebook."""
+    """Return the exercises of the course's own notebook."""
     cells = {cell.grade_id: cell for cell in read_cells(lab.path) if cell.grade_id}
     found = []
     for exercise in lab.exercises():
@@ -69,8 +69,8 @@ def shipped_exercises(lab: Lab) -> list[Shipped]:
 
 
 def read_submission(path: Path, lab: Lab) -> list[Answer]:
-    """An Answer to each exercise of the lab. `Unreadable` where the file is no notebook, is another lab's, or holds too
-    much code."""
+    """Return an Answer to each exercise of the lab. Raises Unreadable if the file is no notebook, is another lab's,
+    or holds too much code."""
     ours = {cell.source.strip() for cell in read_cells(lab.path)}
     cells = read_cells(path)
     if (numbers := labs_of(cells)) and lab.number not in numbers:
@@ -79,12 +79,12 @@ def read_submission(path: Path, lab: Lab) -> list[Answer]:
 
 
 def labs_of(cells: Iterable[Cell]) -> set[str]:
-    """The numbers of the labs whose exercises are marked in these cells."""
+    """Return the numbers of the labs whose exercises are marked in these cells."""
     return {found[1] for cell in cells if (found := _MARK.fullmatch(cell.grade_id))}
 
 
 def answers_in(cells: list[Cell], exercises: Iterable[Shipped], ours: set[str]) -> list[Answer]:
-    """cells: of the submission. ours: sources of the lab's cells as they were handed out."""
+    """Return the answers in a submission's cells. ours: the sources of the lab's cells as they were handed out."""
     size = sum(len(cell.source) for cell in cells if cell.code and len(cell.source) <= MOST_CHARACTERS)
     if size > MOST_CODE:  # a longer cell is not parsed, and costs nothing
         raise Unreadable(f"the code cells hold {size:,} characters in all; more than {MOST_CODE:,} are not read")
@@ -96,7 +96,7 @@ def answers_in(cells: list[Cell], exercises: Iterable[Shipped], ours: set[str]) 
 
 @dataclass(frozen=True)
 class _Code:
-    """A cell's Python, or in `problem` why it is none. functions: name → docstring of those that it defines."""
+    """A cell's Python, or in `problem` why it is none. functions: name → docstring of the functions it defines."""
 
     text: str
     problem: str
@@ -131,7 +131,7 @@ def _answer(one: Shipped, cells: list[Cell], ours: set[str], marks: set[str], pa
         return Answer(one, text, flags=(*flags, IN_TEXT), problem=WHERE.format(name=one.name))
     if not places:
         return Answer(one, "", flags=tuple(flags))
-    place = (written or places)[-1]  # of several the last that is no stub
+    place = (written or places)[-1]  # of several cells, the last that is no stub
     answer = parsed(cells[place].source)
     check = next((at for at, cell in enumerate(cells) if cell.grade_id == f"{one.grade_id}-check"), place)
     if new and not answer.problem and not (written and _binds(answer, one.name)):
@@ -151,7 +151,7 @@ def _answer(one: Shipped, cells: list[Cell], ours: set[str], marks: set[str], pa
 
 
 def _names(cell: Cell, name: str) -> bool:
-    """Whether a text cell defines the function of that name, between ``` or not."""
+    """Return True if a text cell defines the function of that name, with or without ``` around it."""
     return bool(re.search(rf"^[ \t]*def[ \t]+{name}[ \t]*\(", cell.source, re.MULTILINE))
 
 

@@ -1,4 +1,4 @@
-"""An answer's cell without what only tries it out: calls and asserts beside the definitions, and unread imports.
+"""Strip an answer's cell of what only tries it out: calls and asserts beside the definitions, and unread imports.
 
 These lines become comments, so that the others keep their numbers.
 """

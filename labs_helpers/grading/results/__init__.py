@@ -1,1 +1,1 @@
-"""What is kept of a class, and what instructors and students see of it."""
+"""Keep a class's results, and show them to instructors and students."""

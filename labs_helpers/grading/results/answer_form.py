@@ -1,5 +1,5 @@
-"""An answer as the words of its syntax tree: kinds of nodes, names and values, without comments, docstrings,
-annotations and imports. Its own names are numbers, so that another name makes no other answer."""
+"""Reduce an answer to the words of its syntax tree: kinds of nodes, names and values, without comments, docstrings,
+annotations and imports. Its own names become numbers, so that renaming makes no difference."""
 
 from __future__ import annotations
 
@@ -8,20 +8,21 @@ import warnings
 from collections.abc import Sequence
 
 RUN = 10  # words: kinds of nodes, names, values; `x = tl.load(p + i, mask=m)` has 18
-MOST_NODES = 10_000  # of an answer that are compared, the first ones; the longest of the course's own has 1,000
+MOST_NODES = 10_000  # words of an answer that are compared; the longest of the course has 1,000
 
 
 def runs_of(form: Sequence[str]) -> set[int]:
-    """Runs of nodes, with each own name as any other: a variable more does not make the rest another text."""
+    """Return runs of nodes in which all own names are equal, so that an extra variable does not change the remaining
+    text."""
     words = ["own" if word.startswith(_OWN) else word for word in form]
     return set(map(hash, zip(*(words[start:] for start in range(RUN)), strict=False)))
 
 
-_OWN = "\0"  # begins the number of a name; no identifier does
+_OWN = "\0"  # starts the number of a name; no identifier starts with it
 
 
 def form_of(source: str) -> tuple[str, ...] | None:
-    """An answer as its nodes in order; its own names are numbers, in the order in which they appear. None of what is
+    """Return an answer as its nodes in order; its own names are numbers, in the order of appearance. None if it is
     no Python."""
     try:
         with warnings.catch_warnings():
@@ -47,8 +48,8 @@ def form_of(source: str) -> tuple[str, ...] | None:
 
 
 def _text(node: ast.AST) -> tuple[str, bool]:
-    """The name or value of one node, or '', and whether the answer itself gives the name to something. A keyword's and
-    an attribute's name stay: they belong to what is called."""
+    """Return the name or value of one node, or '', and whether the answer itself chose the name. Names of keywords
+    and attributes stay, because they belong to what is called."""
     if isinstance(node, ast.Name):
         return node.id, not isinstance(node.ctx, ast.Load)
     if isinstance(node, ast.Constant):
@@ -66,7 +67,7 @@ _SKIPPED = {"annotation", "returns", "type_comment", "ctx", "type_params"}
 
 
 def _inside(node: ast.AST) -> list[ast.AST]:
-    """What is below a node and is compared: no annotation, docstring, import or mark of what a name is there for."""
+    """Return the parts below a node that are compared: no annotation, docstring, import or load/store context."""
     found = list[ast.AST]()
     for name in node._fields:
         value = getattr(node, name, None) if name not in _SKIPPED else None

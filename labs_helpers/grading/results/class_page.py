@@ -1,4 +1,4 @@
-"""What an instructor sees of a class: who has what, which exercise went how, and what needs a look."""
+"""The instructor's page about a class: who has how many points, how each exercise went, and what needs a look."""
 
 from __future__ import annotations
 
@@ -36,10 +36,12 @@ def class_page(
     files: Sequence[str] = ("grades.csv", "review.csv", "junit.xml"),
     rows: Sequence[Mapping[str, str]] | None = None,
 ) -> str:
-    """The page, as HTML that needs no other file; it links to `files` beside it and to feedback/ID.html of those who
-    handed in. names: student → name. alike: students with one answer. pairs: those who share several.
-    penalty: share of the points per day that a file is late. rows: what needs a
-    look, as `review.looks` has it, which is asked where they are not given."""
+    """Return the page as HTML that needs no other file. It links to `files` beside it, and to feedback/ID.html for
+    students who handed in.
+
+    names: student → name. alike: students with one answer. pairs: students who share several. penalty: share of the
+    points per day that a file is late. rows: what needs a look, by default from `review.looks`.
+    """
     exercises = lab.exercises()
     most = sum(one.points for one in exercises)
     there = [record for record in records if record.marks and UNKNOWN not in record.flags]
@@ -75,7 +77,7 @@ def _of(exercise: str, record: Record) -> Mark | None:
 
 
 def _points(mark: Mark | None, record: Record) -> tuple[str, str]:
-    """As the table has them, and a class of the page's style."""
+    """Return the points as the table shows them, and a class of the page's style."""
     if mark is None:
         return ("0", "open") if record.marks else ("", "")
     if mark.points is None:
@@ -84,16 +86,16 @@ def _points(mark: Mark | None, record: Record) -> tuple[str, str]:
 
 
 def bars(totals: Sequence[float], most: float) -> list[tuple[float, int, float]]:
-    """(from how many points on, how many students, in % of the most of them) for each of BINS equal steps. The last one
-    holds those with all points too."""
+    """Return (lowest points, number of students, that number in % of the largest) for each of BINS equal steps. The
+    last one includes full points."""
     counts = Counter(max(0, min(BINS - 1, int(total / most * BINS))) for total in totals)
     largest = max(counts.values(), default=1)
     return [(most * place / BINS, counts[place], 100 * counts[place] / largest) for place in range(BINS)]
 
 
 def _exercise(one: Any, found: Sequence[Mark | None]) -> dict[str, Any]:
-    """share: of those who handed in, of whom it is right. mean: points, of those who have some or none. reasons: words
-    and how often."""
+    """Return one exercise's row. share: of those who handed in, the part with a right answer. mean: of the points
+    given. reasons: sentences and how often each occurs."""
     marks = [mark for mark in found if mark]
     points = [mark.points for mark in marks if mark.points is not None]
     wrong = [mark for mark in marks if mark.status not in (RIGHT, OPEN, OVERRIDE) and mark.points is not None]
@@ -109,12 +111,12 @@ def _exercise(one: Any, found: Sequence[Mark | None]) -> dict[str, Any]:
 
 
 def gist(mark: Mark) -> str:
-    """What the reasons of several students have in common: the likely cause, or the first line without its numbers."""
+    """Return what several students' reasons have in common: the likely cause, or the first line without its numbers."""
     return _DIGITS.sub("0", _first(mark.reason))
 
 
 def _first(reason: str) -> str:
-    """The line of the likely cause, or the first one with its case."""
+    """Return the line of the likely cause, or the first line with its case."""
     lines = [line.strip() for line in reason.splitlines() if line.strip()]
     causes = [line.partition(":")[2].strip() for line in lines if line.startswith("Likely cause:")]
     return (causes or lines or ["no reason is given"])[0]

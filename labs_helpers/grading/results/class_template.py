@@ -1,4 +1,4 @@
-"""The page of a class as HTML, without its content."""
+"""The HTML template of a class's page."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What a student sees of the own grade: a page with the answers, what the check said of each, and what is still open.
+"""The student's own page: their answers, what the check said about each, and what is still open.
 
-It holds nothing of others, no hidden input, and nothing that was only meant for the instructor.
+It contains nothing of other students, no hidden input, and nothing meant only for the instructor.
 """
 
 from __future__ import annotations
@@ -39,10 +39,11 @@ def feedback_page(
     lab: Lab,
     penalty: float,
 ) -> str:
-    """The page, as HTML that needs no other file. name: of the student, or ''. sources: exercise → the student's answer
-    with own cells. all_cases: exercise → the lines of its check. penalty: share of the points per day that it is late.
+    """Return the page as HTML that needs no other file. name: of the student, or ''. sources: exercise → the student's
+    answer with own cells. all_cases: exercise → the lines of its check. penalty: share of the points per day that it is
+    late.
 
-    Whatever stands in a submission is text in it and nothing else: cut where it is long, and shown where it is odd.
+    Everything from the submission appears only as text: shortened if it is long, and visible if it is odd.
     """
     marks = {mark.exercise: mark for mark in record.marks}
     titles = {one.id: (one.title, one.points) for one in lab.exercises()}
@@ -63,7 +64,7 @@ def feedback_page(
 
 
 def _lines(record: Record, penalty: float) -> Iterator[str]:
-    """What is said of the whole."""
+    """Return the lines about the submission as a whole."""
     yield from (f"Your instructor says: {line}" for line in record.comment.splitlines() if line.strip())
     if record.late_days and record.marks:
         days = f"{record.late_days} day{'s' if record.late_days > 1 else ''} late"
@@ -78,7 +79,7 @@ def _lines(record: Record, penalty: float) -> Iterator[str]:
 
 
 def _shown(mark: Mark, title: str, source: str, all_cases: Sequence[str]) -> dict[str, Any]:
-    """One exercise as the page has it. look: a class of the page's style."""
+    """Return one exercise as the page shows it. look: a class of the page's style."""
     look, sign, result = _result(mark)
     number_of = mark.exercise.partition("/")[2]
     done = mark.status in (RIGHT, REVIEW) or (mark.status == OVERRIDE and not (mark.source and mark.cases))
@@ -97,7 +98,7 @@ def _shown(mark: Mark, title: str, source: str, all_cases: Sequence[str]) -> dic
 
 
 def _result(mark: Mark) -> tuple[str, str, str]:
-    """A class of the page's style, a sign and a word."""
+    """Return a class of the page's style, a sign and a word."""
     if mark.points is None:
         return "open", "…", "not graded yet"
     if mark.status == OPEN:
@@ -121,8 +122,8 @@ def _note(mark: Mark) -> str:
 
 
 def _said(mark: Mark) -> tuple[tuple[str, bool], ...]:
-    """The check's words. Where the answer was right in the check there are none; what it then said while it ran, on
-    hidden inputs or in its last moment, is not for this page."""
+    """Return the check's words. For an answer that the check accepted there are none: what it printed later, on
+    hidden inputs or at its end, does not belong on this page."""
     if mark.status not in (WRONG, TIMEOUT) or "hidden-values" in mark.flags:
         return ()
     lines = plain(mark.reason, 4_000).splitlines()[:60]
@@ -130,8 +131,8 @@ def _said(mark: Mark) -> tuple[tuple[str, bool], ...]:
 
 
 def still_to_pass(passed: Sequence[str], all_cases: Sequence[str]) -> list[str]:
-    """All cases but for those that passed, in order. A line may name what the answer itself did, and then
-    differs from the reference's; as a check goes through its cases in order, the first ones are those that passed."""
+    """Return all cases except those that passed, in order. A line may name what the answer itself did and then
+    differs from the reference's; since a check runs its cases in order, the first ones are those that passed."""
     if set(passed) <= set(all_cases):
         waiting = list(all_cases)
         for case in passed:

@@ -1,4 +1,4 @@
-"""The page of feedback as HTML, without its content."""
+"""The HTML template of the feedback page."""
 
 from __future__ import annotations
 

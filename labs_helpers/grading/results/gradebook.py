@@ -1,4 +1,4 @@
-"""What is kept of a class: a record per student, and tables made of all records. Each file is whole at any moment."""
+"""Keep one record per student, and build the tables of all records. Each file is complete at any moment."""
 
 from __future__ import annotations
 
@@ -18,19 +18,22 @@ from labs_helpers.grading.results.plain_text import number, plain
 
 GRADED, LATE, REVIEW, MISSING = "graded", "late", "review", "missing"
 UNREADABLE, ERROR, WAITING = "unreadable", "grader-error", "not graded yet"
-OVERRIDE = "override"  # status of a mark whose points are the instructor's
+OVERRIDE = "override"  # status of a mark whose points the instructor set
 UNKNOWN = "not in the class"  # flag of a student
 MOST_NAME = 200  # bytes of a file's name: file systems take 255, and an ending and the file beside it need some
 MOST_TEXT = 4_000  # characters in a cell of a table
-_FORMULA = re.compile(r"[\s']*[=+\-@＝＋－＠]")  # with ', so that no two ids become one
+_FORMULA = re.compile(r"[\s']*[=+\-@＝＋－＠]")  # with ', so that no two ids collide
 STATUSES = (GRADED, LATE, REVIEW, MISSING, UNREADABLE, ERROR, WAITING)
 
 
 @dataclass(frozen=True)
 class Record:
-    """One student's result. digest: of the file that was graded. late_days: begun days after the due time. reason: why
-    there is nothing, or what went wrong. accepted: exercises and what the instructor wrote of them into review.csv.
-    comment: the instructor's, for the student. version, course: of grading (VERSION) and of the course that made it."""
+    """One student's result.
+
+    digest: of the file that was graded. late_days: begun days after the due time. reason: why there is no result, or
+    what went wrong. accepted: exercises, and what the instructor wrote about them into review.csv. comment: the
+    instructor's, for the student. version, course: of grading (VERSION) and of the course that made the record.
+    """
 
     student: str
     status: str
@@ -49,12 +52,12 @@ class Record:
         return sum(mark.points or 0 for mark in self.marks)
 
     def total(self, penalty: float) -> float:
-        """After `penalty`, a share of the points per day that it is late."""
+        """Return the total after `penalty`, a share of the points per late day."""
         return round(self.raw * max(0.0, 1 - penalty * self.late_days), 2)
 
 
 def write_whole(path: Path, text: str) -> None:
-    """In the file's place at once, or not at all: power may fail in between."""
+    """Replace a file in one step, or not at all, even if power fails in between."""
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     with open(beside, "w", encoding="utf-8", errors="backslashreplace") as file:  # an id may be a file's broken name
@@ -65,7 +68,7 @@ def write_whole(path: Path, text: str) -> None:
 
 
 def record_path(out: Path, student: str) -> Path:
-    """A file's name of any student's id."""
+    """Return the name of a student's file, for any id."""
     stem = "".join(letter if letter.isalnum() or letter in "-.@" else f"={ord(letter):x}=" for letter in student)
     if stem.startswith(".") or not stem:
         stem = f"={stem}"
@@ -81,7 +84,7 @@ def save(out: Path, record: Record) -> None:
 
 
 def load(out: Path, student: str) -> Record | None:
-    """None where there is no whole record."""
+    """Return a student's record, or None if there is no complete one."""
     try:
         head, *lines = (json.loads(line) for line in record_path(out, student).read_text().splitlines())
         if head.pop("marks") != len(lines):
@@ -94,7 +97,7 @@ def load(out: Path, student: str) -> Record | None:
 
 
 def changes(before: Mapping[str, Record | None], records: Iterable[Record]) -> Iterator[str]:
-    """A line per student and exercise whose points are others than before. before: student → earlier record."""
+    """Return one line per student and exercise whose points have changed. before: student → earlier record."""
     for record in records:
         if old := before.get(record.student):
             was, now = ({mark.exercise: mark.points for mark in one.marks} for one in (old, record))
@@ -105,8 +108,8 @@ def changes(before: Mapping[str, Record | None], records: Iterable[Record]) -> I
 
 
 def overridden(record: Record, overrides: Mapping[tuple[str, str], float], most: Mapping[str, int]) -> Record:
-    """With the instructor's points, which always win. overrides: (student, exercise) → points. most: exercise → its
-    points."""
+    """Return the record with the instructor's points, which always win. overrides: (student, exercise) → points.
+    most: exercise → its points."""
     given = {exercise: points for (student, exercise), points in overrides.items() if student == record.student}
     marks = tuple(
         replace(mark, points=given.pop(mark.exercise), status=OVERRIDE) if mark.exercise in given else mark
@@ -117,7 +120,7 @@ def overridden(record: Record, overrides: Mapping[tuple[str, str], float], most:
 
 
 def with_status(record: Record) -> Record:
-    """A record of a notebook that was read, with the status that its marks and its time give it."""
+    """Return the record of a readable notebook with the status that its marks and its time give it."""
     if record.status not in (GRADED, LATE, REVIEW):
         return record
     if any(mark.points is None for mark in record.marks):
@@ -126,7 +129,8 @@ def with_status(record: Record) -> Record:
 
 
 def grades_csv(records: Iterable[Record], names: Mapping[str, str], exercises: Sequence[str], penalty: float) -> str:
-    """A row per student, a column per exercise; an exercise that somebody has to look at is empty."""
+    """Return a table with one row per student and one column per exercise; an exercise that somebody has to look at
+    is empty."""
     rows = []
     for record in records:
         points = {mark.exercise: "" if mark.points is None else number(mark.points) for mark in record.marks}
@@ -151,17 +155,17 @@ def csv_of(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """A text that shows what it is, and that a spreadsheet does not take for a formula."""
+    """Return a text that shows what it is, and that a spreadsheet does not take for a formula."""
     if not isinstance(value, str):
         return value
     return guarded(plain(value, MOST_TEXT))
 
 
 def guarded(cell: str) -> str:
-    """With a ' in front where a spreadsheet would take the cell for a formula."""
+    """Return the cell with a ' in front if a spreadsheet would take it for a formula."""
     return f"'{cell}" if _FORMULA.match(cell) else cell
 
 
 def unguarded(cell: str) -> str:
-    """The cell before it was `guarded`."""
+    """Return the cell before it was `guarded`."""
     return cell.removeprefix("'") if _FORMULA.match(cell) else cell

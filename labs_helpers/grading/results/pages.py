@@ -1,6 +1,6 @@
-"""What the pages of grades have in common: their look, and how a text that others wrote gets into one.
+"""Shared parts of the grading pages: their style, and the escaping of text that others wrote.
 
-A page is one file without a script, and its Content-Security-Policy lets a browser load and run nothing.
+A page is one file without a script, and its Content-Security-Policy stops a browser from loading or running anything.
 """
 
 from __future__ import annotations
@@ -44,17 +44,17 @@ HEAD = """<!doctype html>
 
 
 def file_stem(student: str) -> str:
-    """A file's name, without its ending, of any student's id: the one that gradebook gives the record."""
+    """Return the file name, without suffix, for any student's id: the one that gradebook gives the record."""
     return record_path(Path(), student).name.removesuffix(".jsonl")
 
 
 def feedback_link(student: str) -> str:
-    """From the class's page to a student's."""
+    """Return the link from the class's page to a student's."""
     return f"feedback/{quote(file_stem(student), safe='')}.html"
 
 
 def template(style: str, body: str) -> Template:
-    """A page of HEAD with its own style, and a body in which every value is escaped."""
+    """Return a page of HEAD with its own style, and a body in which every value is escaped."""
     environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined)
     environment.filters |= {"plain": plain, "number": number}
     return environment.from_string(f"{HEAD}{style}</style>\n{body}")

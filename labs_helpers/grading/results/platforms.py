@@ -1,8 +1,8 @@
-"""Canvas's gradebook and Moodle's grading worksheet, as exported there, with the grades filled in for import.
+"""Fill the grades into Canvas's exported gradebook and Moodle's exported grading worksheet, for import there.
 
 Rows and columns stay as they are. Only grades and feedback are written, and a cell that a spreadsheet would take for a
-formula gets a ' in front. The names of columns are those of Canvas's gradebook_exporter.rb and of the grading table of
-Moodle's assignment, in English.
+formula gets a ' in front. Column names are those of Canvas's gradebook_exporter.rb and of Moodle's assignment grading
+table, in English.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _NO_FORMULA = re.compile(r"[-+]?[\d.,]*%?")  # a number, or the '-' with which M
 
 @dataclass(frozen=True)
 class Sheet:
-    """An exported table. rows: its first one names the columns. separator: between cells. grade: the column of this
+    """An exported table. rows: the first one names the columns. separator: between cells. grade: the column of this
     lab's grades."""
 
     platform: str
@@ -54,8 +54,8 @@ class Sheet:
 
 
 def read_sheet(platform: str, path: Path, lab: Lab, column: str = "") -> Sheet:
-    """platform: 'canvas' or 'moodle'. column: of this lab's grades in Canvas; '' looks for one with the lab's number or
-    title. BadInbox says what is missing."""
+    """Read an exported table. platform: 'canvas' or 'moodle'. column: of this lab's grades in Canvas; '' looks for
+    one with the lab's number or title. BadInbox says what is missing."""
     text, separator = text_of(path)
     rows = [row for row in csv.reader(io.StringIO(text, newline=""), delimiter=separator) if row]
     columns = rows[0] if rows else []
@@ -76,8 +76,8 @@ def read_sheet(platform: str, path: Path, lab: Lab, column: str = "") -> Sheet:
 def write_sheet(
     out: Path, sheet: Sheet, records: Collection[Record], names: Mapping[str, str], lab: Lab, penalty: float
 ) -> None:
-    """Writes OUT/grades-canvas.csv or grades-moodle.csv, and says who is not in it. A cell stays as it is where the
-    student has no final grade, or the row is not to be changed. names, penalty: as in `publish.write_results`."""
+    """Write OUT/grades-canvas.csv or grades-moodle.csv, and return who is not in it. A cell stays as it is if the
+    student has no final grade, or if the row must not be changed. names, penalty: as for `publish.write_results`."""
     final = {one.student: one for one in records if one.marks and all(mark.points is not None for mark in one.marks)}
     theirs = [_student(sheet, row, final, names) for row in sheet.rows[1:]]
     rows = [list(row) for row in sheet.rows]
@@ -105,7 +105,7 @@ def write_sheet(
 
 
 def _student(sheet: Sheet, row: list[str], students: Collection[str], names: Mapping[str, str]) -> str:
-    """Whose row it is: by an id, or by a name that no other student has; or ''."""
+    """Return whose row it is, by an id or by a name that no other student has; or ''."""
     ids = {sheet.cell(row, column) for column in IDS} - {""}
     ids |= {one.removeprefix("Participant ") for one in ids}
     names_here = [sheet.cell(row, column) for column in NAMES] + [" ".join(sheet.cell(row, one) for one in FIRST_LAST)]
@@ -121,7 +121,7 @@ def _student(sheet: Sheet, row: list[str], students: Collection[str], names: Map
 
 
 def _feedback(record: Record, lab: Lab) -> str:
-    """As HTML, which Moodle takes it for."""
+    """Return the feedback as HTML, which is how Moodle reads it."""
     points = ", ".join(f"{one.exercise}: {number(one.points or 0)} of {one.most}" for one in record.marks)
     late = f" Late days: {record.late_days}." if record.late_days else ""
     return escape(f"Lab {lab.number}: {points}.{late} {record.comment}".strip()).replace("\n", "<br>")

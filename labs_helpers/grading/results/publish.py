@@ -1,4 +1,4 @@
-"""Write what follows from a class's records: tables, the class page, a page per student, and nbval's report."""
+"""Write what follows from a class's records: tables, the class's page, a page per student, and nbval's report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What an instructor should look at, one row per student and reason, and what the instructor accepts there."""
+"""List what an instructor should look at, one row per student and reason, and read what the instructor accepts
+there."""
 
 from __future__ import annotations
 
@@ -24,8 +25,8 @@ Row = dict[str, str]
 
 @dataclass(frozen=True)
 class Accepted:
-    """What an instructor wrote into review.csv. rows: with an `accept`, or a column of the instructor's own. by_answer:
-    `answer_id` → 'yes', 'no' or points."""
+    """What an instructor wrote into review.csv. rows: those with an `accept`, or with a column of the instructor's
+    own. by_answer: `answer_id` → 'yes', 'no' or points."""
 
     rows: tuple[Row, ...] = ()
     by_answer: Mapping[str, str] = field(default_factory=dict)
@@ -73,7 +74,7 @@ def _points(accept: str) -> float:
 
 
 def accepted(record: Record, by_answer: Mapping[str, str]) -> Record:
-    """Return the record with the points that the instructor accepts, all but those that OVERRIDES set."""
+    """Return the record with the points that the instructor accepts, except those that OVERRIDES set."""
     marks, said = list[Mark](), list[str]()
     for mark in record.marks:
         told = by_answer.get(answer_id(record.student, mark.exercise, mark.source), "")
@@ -86,12 +87,13 @@ def accepted(record: Record, by_answer: Mapping[str, str]) -> Record:
 
 
 def answer_id(student: str, exercise: str, text: str) -> str:
-    """The same as long as the answer is. It begins with a letter, so that no spreadsheet takes it for a number."""
+    """Return an id that stays the same as long as the answer does. It starts with a letter, so that no spreadsheet
+    takes it for a number."""
     return "a" + sha256("\0".join((student, exercise, text)).encode(errors="surrogatepass")).hexdigest()[:12]
 
 
 def looks(records: Iterable[Record]) -> list[Row]:
-    """The rows of review.csv, those first of which something is to be decided."""
+    """Return the rows of review.csv, those that need a decision first."""
     rows = list[tuple[int, Row]]()
     for record in records:
         if record.reason or record.flags:
@@ -115,7 +117,8 @@ def looks(records: Iterable[Record]) -> list[Row]:
 
 
 def _rank(mark: Mark) -> int:
-    """0 of what has no points yet, 1 of what may have lost some for no good reason, 2 of what is only odd."""
+    """Return 0 for an answer without points so far, 1 for one that may have lost some for no good reason, 2 for one
+    that is only odd."""
     if mark.points is None:
         return 0
     return 1 if DOUBTS & {*mark.flags} and mark.status != OVERRIDE else 2
@@ -147,7 +150,7 @@ def _row(record: Record, marks: Sequence[Mark], what: str, flags: Iterable[str] 
 
 
 def with_accepted(rows: Collection[Row], found: Accepted) -> tuple[list[Row], list[Row]]:
-    """The rows with what the instructor wrote, and the instructor's rows that are about no answer of today."""
+    """Return the rows with what the instructor wrote, and the instructor's rows that match no present answer."""
     by_row = {row.get("answer", ""): row for row in found.rows}
     today = {answer for row in rows for answer in row["answer"].split()}
     filled = list[Row]()
@@ -160,5 +163,5 @@ def with_accepted(rows: Collection[Row], found: Accepted) -> tuple[list[Row], li
 
 
 def review_csv(rows: Sequence[Row]) -> str:
-    """The table, with the instructor's own columns behind the others."""
+    """Return the table, with the instructor's own columns after the others."""
     return gradebook.csv_of(list(dict.fromkeys((*COLUMNS, *(column for row in rows for column in row)))), rows)

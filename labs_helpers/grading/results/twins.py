@@ -1,9 +1,9 @@
-"""Answers that are alike once names, comments, docstrings and annotations are taken away.
+"""Find answers that are alike after names, comments, docstrings and annotations are removed.
 
-Two answers are compared in runs of words (as in Schleimer, Wilkerson and Aiken, "Winnowing", 2003; answer_form.py), and
-only in those that say something: what the lab's notebook shows, what is in the course's own answer, and what many of
-the class write is left out. Identical answers are found whatever their length and number; short ones are no sign, as
-many come to them by themselves. A common source, such as a tutorial, looks the same as a copy.
+Two answers are compared in runs of words (as in Schleimer, Wilkerson and Aiken, "Winnowing", 2003; see answer_form.py),
+and only in runs that say something. Left out is what the lab's notebook shows, what the course's own answer contains,
+and what much of the class writes. Identical answers are found whatever their length and number; short ones are no sign
+of copying, since many students write them independently. A common source, such as a tutorial, looks the same as a copy.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ Words = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Alike:
-    """Students whose answers to an exercise are alike. same: nothing else differs. share: of the runs in the answer
-    with more of them that the other has too. telling: it is too long to be written twice by chance, and
-    no crowd has it."""
+    """Students whose answers to an exercise are alike. same: nothing else differs. share: the part of the runs in
+    the longer answer that the other also contains. telling: the answer is too long to be written twice by chance,
+    and few have it."""
 
     exercise: str
     students: tuple[str, ...]
@@ -51,8 +51,8 @@ class Alike:
 
 @dataclass(frozen=True)
 class Shared:
-    """Two students and the exercises to which their answers are the same. alone: of these, how many nobody else has
-    so. both: exercises that both have written."""
+    """Two students, and the exercises to which their answers are the same. alone: how many of these answers nobody
+    else has. both: exercises that both have answered."""
 
     one: str
     other: str
@@ -62,25 +62,26 @@ class Shared:
 
 
 def same_as_reference(source: str, reference: str) -> bool:
-    """Whether an answer is the reference but for names, comments, docstrings and annotations."""
+    """Return True if an answer is the reference, except for names, comments, docstrings and annotations."""
     form = form_of(reference)
     return form is not None and form_of(source) == form
 
 
 def is_long(reference: str, shown: Collection[str] = ()) -> bool:
-    """Whether a reference has more that the lab does not show than many would write just so. reference: its cell, with
-    the marks around what is asked for (course.stub.cell_of). shown: the code cells of the lab's notebook."""
+    """Return True if a reference contains more that the lab does not show than many students would write
+    independently. reference: its cell, with the marks around the answer (course.stub.cell_of). shown: the code cells
+    of the lab's notebook."""
     return len(runs_of(form_of(reference) or ()) - _shipped((stub(reference), *shown))) >= LONG
 
 
 def twins(
     answers: Mapping[str, Mapping[str, str]], references: Mapping[str, str], shown: Collection[str] = ()
 ) -> list[Alike]:
-    """Students who have the same answer, as many as there are, and those whose answers are nearly so; by exercise, the
-    telling ones first. The course's own answer is not among them.
+    """Return students with the same answer, however many, and students whose answers are nearly the same; by exercise,
+    the telling ones first. The course's own answer is left out.
 
     answers: exercise → student → source with own cells. references: exercise → its cell (course.stub.cell_of), or the
-    stub where there is no other. shown: the code cells of the lab's notebook. What is no Python is like nothing.
+    stub if there is no other. shown: the code cells of the lab's notebook. An answer that is no Python matches nothing.
     """
     found, in_the_lab = list[Alike](), _shipped(shown)
     for exercise, sources in answers.items():
@@ -90,8 +91,8 @@ def twins(
 
 
 def shared(alike: Sequence[Alike], answers: Mapping[str, Mapping[str, str]]) -> list[Shared]:
-    """Pairs of students with the same answers to more than one exercise; those first that share most that nobody else
-    has. alike: of `twins`, for these answers."""
+    """Return pairs of students with the same answers to more than one exercise, those first that share most that
+    nobody else has. alike: the result of `twins` for these answers."""
     exercises = defaultdict[tuple[str, str], list[Alike]](list)
     for group in alike:
         for pair in combinations(group.students, 2) if group.same else ():
@@ -111,7 +112,7 @@ def shared(alike: Sequence[Alike], answers: Mapping[str, Mapping[str, str]]) -> 
 
 
 def stub(reference: str) -> str:
-    """'' of a cell without marks."""
+    """Return the stub, '' for a cell without marks."""
     try:
         return stub_of(reference)
     except ValueError:
@@ -141,7 +142,7 @@ def _alike(exercise: str, sources: Mapping[str, str], known: Collection[str], in
 def _nearly(
     exercise: str, writers: Mapping[Words, list[str]], own_of: Mapping[Words, set[int]], most: int
 ) -> Iterator[Alike]:
-    """Answers that share most of what at most so many students write."""
+    """Return answers that share most of the runs that few enough students write."""
     times = Counter(run for form, runs in own_of.items() for run in runs for _ in writers[form])
     said = {form: {run for run in runs if times[run] <= most} for form, runs in own_of.items()}
     holders = defaultdict[int, list[Words]](list)
